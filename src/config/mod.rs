@@ -1,0 +1,1 @@
+//! What was typed (TOML and overrides) becomes a validated run.

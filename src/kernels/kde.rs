@@ -1,0 +1,1 @@
+//! Kernel density estimates of particle sets and their scores, in log space.

@@ -1,0 +1,1 @@
+//! The Stein variational direction and the loop that follows it.

@@ -1,0 +1,32 @@
+//! Bayesian inference on data that is spread over a cluster.
+//!
+//! The rooms, and what each may use (arrows point downwards only; `tests/rules.rs` holds them):
+//!
+//! | room | job | may use |
+//! | --- | --- | --- |
+//! | [`cli`] | a file for each subcommand | everything |
+//! | [`config`] | what was typed becomes a validated run | everything but `cli` |
+//! | [`methods`] | the distributed methods: server half, agent half | `cluster`, `kernels`, `models`, `data`, `metrics`, `random` |
+//! | [`cluster`] | who computes what, and how it travels; knows no statistics | `random`, `number` |
+//! | [`kernels`] | update rules on arrays | `models`, `random`, `number` |
+//! | [`models`] | log-densities with gradients, batched over particles | `random`, `number` |
+//! | [`data`] | readers, the HDF5 dataset, shards | `models`, `random`, `number` |
+//! | [`results`] | the HDF5 file of a run | `cluster`, `metrics`, `number` |
+//! | [`metrics`] | accuracy, log-likelihood, calibration | `number` |
+//! | [`random`] | addressed random numbers | `number` |
+//! | [`number`] | the number types that arrays are made of | nothing |
+
+pub mod cli;
+pub mod cluster;
+pub mod config;
+pub mod data;
+pub mod kernels;
+pub mod methods;
+pub mod metrics;
+pub mod models;
+pub mod number;
+pub mod random;
+pub mod results;
+
+// Without a use of it the linker drops the BLAS library.
+use ndarray_linalg as _;

@@ -1,0 +1,1 @@
+//! What a model is judged by: accuracy, log-likelihood, RMSE, calibration.

@@ -1,0 +1,1 @@
+//! Bayesian logistic regression with a Gamma hyper-prior on the precision of its weights.

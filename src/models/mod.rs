@@ -1,0 +1,97 @@
+//! Log-densities with gradients, batched over particles: the trait that a model implements, and the models that come along.
+
+pub mod gaussian;
+pub mod logistic;
+pub mod network;
+mod scratch;
+
+pub use scratch::Scratch;
+
+use crate::number::Real;
+use crate::random::Stream;
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
+
+/// Rows of data: what a loss is evaluated on.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a, F> {
+    /// Features, rows × features, row-major.
+    pub x: ArrayView2<'a, F>,
+    /// Targets, one per row: a number, or the index of a class (0, 1, ...) for classification.
+    pub y: ArrayView1<'a, F>,
+}
+
+/// A named part of the parameter vector, in the order in which the parts are laid out.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Part {
+    /// The field's name for it: `weights_1`, `log_precision`.
+    pub name: String,
+    /// Its shape, row-major; empty for a scalar.
+    pub shape: Vec<usize>,
+}
+
+impl Part {
+    /// A part with this name and shape.
+    pub fn new(name: impl Into<String>, shape: &[usize]) -> Self {
+        Self {
+            name: name.into(),
+            shape: shape.to_vec(),
+        }
+    }
+
+    /// How many numbers it holds.
+    pub fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+/// What a model predicts for a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Output {
+    /// Probabilities of this many classes.
+    Classes(usize),
+    /// One number with a predictive density.
+    Number,
+    /// Nothing: a bare density, there is no data to predict.
+    Nothing,
+}
+
+/// A model: a prior density over θ ∈ R^d and a loss of rows of data, in generalized Bayes p(θ) ∝ p0(θ) exp(−Σ_i ℓ_i(θ)/α).
+///
+/// Everything is batched over particles: `theta` is N × d, row n is particle n, row-major and contiguous.
+/// The temperature α and the scaling of minibatches are the caller's: it passes `weight` = N_k/(|B| α).
+pub trait Model<F: Real>: Send + Sync {
+    /// d, the number of parameters.
+    fn dim(&self) -> usize;
+
+    /// The named parts of θ, in order; their sizes add up to d.
+    fn parts(&self) -> Vec<Part>;
+
+    /// What it predicts.
+    fn output(&self) -> Output;
+
+    /// One initial θ: a draw from the prior, or the customary initialisation where sampling from the prior makes no sense (networks).
+    fn draw_initial(&self, stream: &mut Stream, theta: ArrayViewMut1<F>);
+
+    /// log p0(θ_n) for each particle, up to a constant, into `out` (length N).
+    fn log_prior(&self, theta: ArrayView2<F>, out: &mut [f64]);
+
+    /// ∇log p0(θ_n) for each particle; overwrites `score` (N × d).
+    fn prior_score(&self, theta: ArrayView2<F>, score: ArrayViewMut2<F>);
+
+    /// Σ_i ℓ_i(θ_n) over the batch for each particle, into `out` (length N).
+    fn loss(&self, theta: ArrayView2<F>, batch: Batch<F>, out: &mut [f64], scratch: &mut Scratch<F>);
+
+    /// score_n −= weight · Σ_i ∇ℓ_i(θ_n) over the batch, for each particle (N × d).
+    fn add_score(&self, theta: ArrayView2<F>, batch: Batch<F>, weight: F, score: ArrayViewMut2<F>, scratch: &mut Scratch<F>);
+
+    /// The posterior predictive, averaged over the N particles: overwrites `mean` (rows × outputs: class probabilities, or the mean)
+    /// and `density` (length rows: the averaged probability or density of the row's target).
+    fn predict(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        mean: ArrayViewMut2<f64>,
+        density: &mut [f64],
+        scratch: &mut Scratch<F>,
+    );
+}

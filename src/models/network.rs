@@ -1,0 +1,1 @@
+//! Dense networks of any depth for regression and classification, written on BLAS.

@@ -1,0 +1,57 @@
+//! The number types that arrays are made of: [`Number`] for what travels, [`Real`] for what is computed with.
+
+use std::fmt::{Debug, Display};
+
+#[cfg(target_endian = "big")]
+compile_error!("messages and checkpoints are raw little-endian arrays; this machine is big-endian");
+
+/// Plain old data that can be added: what message bodies are made of.
+pub trait Number:
+    bytemuck::Pod + Debug + Display + Default + PartialEq + std::ops::Add<Output = Self> + std::ops::AddAssign + Send + Sync + 'static
+{
+    /// The name of the type in configuration and files: `f32`, `f64` or `i32`.
+    const NAME: &'static str;
+    /// Whether a sum is the same in any order.
+    const EXACT: bool;
+}
+
+impl Number for f32 {
+    const NAME: &'static str = "f32";
+    const EXACT: bool = false;
+}
+
+impl Number for f64 {
+    const NAME: &'static str = "f64";
+    const EXACT: bool = false;
+}
+
+impl Number for i32 {
+    const NAME: &'static str = "i32";
+    const EXACT: bool = true;
+}
+
+/// A floating-point type that models and kernels compute in.
+pub trait Real: Number + ndarray::NdFloat + num_traits::FloatConst + std::iter::Sum {
+    /// The nearest value of this type.
+    fn of(value: f64) -> Self;
+    /// The value in double precision.
+    fn f64(self) -> f64;
+}
+
+impl Real for f32 {
+    fn of(value: f64) -> Self {
+        value as f32
+    }
+    fn f64(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl Real for f64 {
+    fn of(value: f64) -> Self {
+        value
+    }
+    fn f64(self) -> f64 {
+        self
+    }
+}

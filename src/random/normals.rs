@@ -1,0 +1,1 @@
+//! Standard normal numbers in bulk, by vector arithmetic on the counter-based generator.
