@@ -1,1 +1,413 @@
-//! What a model is judged by: accuracy, log-likelihood, RMSE, calibration.
+//! How good predictions are: accuracy, log-likelihood, RMSE and calibration, as partial sums that merge.
+//!
+//! Every agent adds its slice of the test data to a [`Tally`]; the server merges the tallies in agent order, so that the sums are
+//! the same bits for any number of ranks, and finishes them into [`Metrics`].
+
+use crate::number::Real;
+use ndarray::{ArrayView1, ArrayView2};
+use serde::{Deserialize, Serialize};
+
+/// Inside the logarithm of the log-likelihood: a particle set that rules a test row out entirely costs 115 nats, not infinity.
+const DENSITY_FLOOR: f64 = 1e-50;
+/// Bins with fewer rows than this say little about calibration.
+const SOLID_BIN: u64 = 20;
+/// Reliability bins unless another number is asked for.
+const BINS: usize = 10;
+
+/// Partial sums of predictions that do not fit together.
+#[derive(Debug, thiserror::Error)]
+#[error("metrics of different predictions cannot be merged: {0} and {1}")]
+pub struct MergeError(String, String);
+
+/// Partial sums over some rows of test data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tally {
+    rows: u64,
+    log_likelihood: f64,
+    sums: Sums,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+enum Sums {
+    Classes {
+        /// Rows and correctly classified rows of each class.
+        classes: Vec<Hits>,
+        /// Rows, correct rows and sum of confidences of each reliability bin.
+        bins: Vec<(Hits, f64)>,
+    },
+    Number {
+        squared_error: f64,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Hits {
+    rows: u64,
+    correct: u64,
+}
+
+impl Hits {
+    fn add(&mut self, correct: bool) {
+        self.rows += 1;
+        self.correct += u64::from(correct);
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.rows += other.rows;
+        self.correct += other.correct;
+    }
+
+    /// The share of correct rows; NaN without rows.
+    fn share(self) -> f64 {
+        self.correct as f64 / self.rows as f64
+    }
+}
+
+impl Tally {
+    /// For predictions of this many classes, with ten reliability bins.
+    pub fn classes(classes: usize) -> Self {
+        Self::classes_with_bins(classes, BINS)
+    }
+
+    /// For predictions of this many classes, with this many reliability bins (at least one).
+    pub fn classes_with_bins(classes: usize, bins: usize) -> Self {
+        let sums = Sums::Classes { classes: vec![Hits::default(); classes], bins: vec![Default::default(); bins.max(1)] };
+        Self { rows: 0, log_likelihood: 0.0, sums }
+    }
+
+    /// For predictions of a number.
+    pub fn number() -> Self {
+        Self { rows: 0, log_likelihood: 0.0, sums: Sums::Number { squared_error: 0.0 } }
+    }
+
+    /// Adds rows: `mean` (rows × outputs) is the particle-averaged predictive (class probabilities, or the mean of the number),
+    /// `density` (rows) the averaged probability or density of the row's target, `targets` (rows) class indices or numbers.
+    ///
+    /// The predicted class is the most probable one, the first of equals. A prediction that is NaN counts as wrong and makes the
+    /// log-likelihood and the calibration NaN: a diverged run does not look like a bad one. For errors in original units, give
+    /// means and targets in original units.
+    ///
+    /// # Panics
+    /// When the shapes do not fit, or a target is no class.
+    pub fn add<F: Real>(&mut self, mean: ArrayView2<f64>, density: &[f64], targets: ArrayView1<F>) {
+        let outputs = match &self.sums {
+            Sums::Classes { classes, .. } => classes.len(),
+            Sums::Number { .. } => 1,
+        };
+        assert_eq!(mean.dim(), (targets.len(), outputs), "predictions must be rows × outputs");
+        assert_eq!(density.len(), targets.len(), "one density per row");
+        self.rows += density.len() as u64;
+        // `max` would turn NaN into the floor.
+        self.log_likelihood += density.iter().map(|&p| if p.is_nan() { p } else { p.max(DENSITY_FLOOR).ln() }).sum::<f64>();
+        for (row, target) in mean.rows().into_iter().zip(targets) {
+            match &mut self.sums {
+                Sums::Classes { classes, bins } => {
+                    let (predicted, confidence) = most_probable(row);
+                    // A class index: the dataset's reader has checked it.
+                    let target = target.f64() as usize;
+                    let correct = predicted == Some(target);
+                    classes[target].add(correct);
+                    let bin = bin(confidence, bins.len());
+                    bins[bin].0.add(correct);
+                    bins[bin].1 += confidence;
+                }
+                Sums::Number { squared_error } => *squared_error += (row[0] - target.f64()).powi(2),
+            }
+        }
+    }
+
+    /// Adds the sums of another tally of the same kind.
+    ///
+    /// # Errors
+    /// When the other is of other classes or bins.
+    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        match (&mut self.sums, &other.sums) {
+            (Sums::Classes { classes, bins }, Sums::Classes { classes: more_classes, bins: more_bins })
+                if classes.len() == more_classes.len() && bins.len() == more_bins.len() =>
+            {
+                classes.iter_mut().zip(more_classes).for_each(|(hits, more)| hits.merge(*more));
+                for (bin, more) in bins.iter_mut().zip(more_bins) {
+                    bin.0.merge(more.0);
+                    bin.1 += more.1;
+                }
+            }
+            (Sums::Number { squared_error }, Sums::Number { squared_error: more }) => *squared_error += more,
+            _ => return Err(MergeError(self.kind(), other.kind())),
+        }
+        self.rows += other.rows;
+        self.log_likelihood += other.log_likelihood;
+        Ok(())
+    }
+
+    fn kind(&self) -> String {
+        match &self.sums {
+            Sums::Classes { classes, bins } => format!("{} classes with {} reliability bins", classes.len(), bins.len()),
+            Sums::Number { .. } => "a number".to_owned(),
+        }
+    }
+
+    /// The metrics of all rows; NaN if there are none.
+    pub fn finish(&self) -> Metrics {
+        let quality = match &self.sums {
+            Sums::Classes { classes, bins } => Quality::Classes(Classification::new(classes, bins)),
+            Sums::Number { squared_error } => Quality::Number { rmse: (squared_error / self.rows as f64).sqrt() },
+        };
+        Metrics { rows: self.rows, log_likelihood: self.log_likelihood / self.rows as f64, quality }
+    }
+}
+
+/// The first of the largest probabilities and its class; none and NaN if a probability is NaN.
+fn most_probable(row: ArrayView1<f64>) -> (Option<usize>, f64) {
+    if row.iter().any(|p| p.is_nan()) {
+        return (None, f64::NAN);
+    }
+    row.iter().enumerate().fold((None, f64::NEG_INFINITY), |best, (class, &p)| if p > best.1 { (Some(class), p) } else { best })
+}
+
+/// The reliability bin of a confidence p: j−1 for p in ((j−1)/B, j/B]; what is beyond the ends, by rounding or as NaN, in the
+/// outermost.
+fn bin(confidence: f64, bins: usize) -> usize {
+    // Compared with the edges themselves: ⌈pB⌉ puts some p = j/B into the next bin, as pB is rounded.
+    (1..bins).find(|&j| confidence <= j as f64 / bins as f64).unwrap_or(bins) - 1
+}
+
+/// How good the predictions of some rows are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// How many rows were predicted.
+    pub rows: u64,
+    /// Mean over rows of log max(p, 1e-50), p the particle-averaged probability or density of the row's target, in nats.
+    pub log_likelihood: f64,
+    /// What depends on the kind of prediction.
+    pub quality: Quality,
+}
+
+/// The metrics of a kind of prediction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Quality {
+    /// Of classes.
+    Classes(Classification),
+    /// Of a number.
+    Number {
+        /// Root of the mean squared error of the predictive mean.
+        rmse: f64,
+    },
+}
+
+/// Accuracy and calibration of predicted classes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Classification {
+    /// Share of rows whose most probable class is theirs.
+    pub accuracy: f64,
+    /// The same over the rows of each class; NaN for a class without rows.
+    pub per_class: Vec<f64>,
+    /// Maximum calibration error: the largest |accuracy − confidence| of a bin that is not empty; NaN without rows.
+    pub mce: f64,
+    /// The same over bins of at least 20 rows, as nearly empty bins dominate it otherwise; NaN if there is none.
+    pub mce_20: f64,
+    /// Expected calibration error: the mean over rows of their bin's |accuracy − confidence|.
+    pub ece: f64,
+    /// The reliability table.
+    pub reliability: Vec<Bin>,
+}
+
+/// A bin of the reliability table: rows whose largest class probability lies in (lower, upper].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bin {
+    /// Lower end, outside the bin.
+    pub lower: f64,
+    /// Upper end, inside the bin.
+    pub upper: f64,
+    /// How many rows.
+    pub rows: u64,
+    /// Share of them that is predicted correctly; NaN if there are none.
+    pub accuracy: f64,
+    /// Mean of their largest class probability; NaN if there are none.
+    pub confidence: f64,
+}
+
+impl Bin {
+    fn gap(&self) -> f64 {
+        (self.accuracy - self.confidence).abs()
+    }
+}
+
+impl Classification {
+    fn new(classes: &[Hits], bins: &[(Hits, f64)]) -> Self {
+        let edge = |j: usize| j as f64 / bins.len() as f64;
+        let reliability: Vec<Bin> = bins
+            .iter()
+            .enumerate()
+            .map(|(j, &(hits, confidences))| Bin {
+                lower: edge(j),
+                upper: edge(j + 1),
+                rows: hits.rows,
+                accuracy: hits.share(),
+                confidence: confidences / hits.rows as f64,
+            })
+            .collect();
+        let mut all = Hits::default();
+        classes.iter().for_each(|class| all.merge(*class));
+        let largest_gap = |least_rows: u64| {
+            let gaps = reliability.iter().filter(|bin| bin.rows >= least_rows).map(Bin::gap);
+            // `f64::max` would drop a NaN.
+            gaps.reduce(|a, b| if a.is_nan() || a > b { a } else { b }).unwrap_or(f64::NAN)
+        };
+        let weighted: f64 = reliability.iter().filter(|bin| bin.rows > 0).map(|bin| bin.rows as f64 * bin.gap()).sum();
+        Self {
+            accuracy: all.share(),
+            per_class: classes.iter().map(|class| class.share()).collect(),
+            mce: largest_gap(1),
+            mce_20: largest_gap(SOLID_BIN),
+            ece: weighted / all.rows as f64,
+            reliability,
+        }
+    }
+}
+
+impl Metrics {
+    /// The single numbers by name, in the order in which a reader should see them.
+    pub fn values(&self) -> Vec<(String, f64)> {
+        let quality: &[(&str, f64)] = match &self.quality {
+            Quality::Classes(c) => &[("accuracy", c.accuracy), ("ece", c.ece), ("mce", c.mce), ("mce_20", c.mce_20)],
+            Quality::Number { rmse } => &[("rmse", *rmse)],
+        };
+        let all = quality.iter().copied().chain([("log_likelihood", self.log_likelihood)]);
+        all.map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use approx::assert_relative_eq;
+    use ndarray::{Array1, Array2, array, s};
+
+    fn classification(tally: &Tally) -> Classification {
+        match tally.finish().quality {
+            Quality::Classes(classification) => classification,
+            Quality::Number { .. } => panic!("not a classification"),
+        }
+    }
+
+    /// Adds rows of two classes: confidence in class 1 or 0, and whether it is right.
+    fn two_classes(tally: &mut Tally, rows: &[(f64, bool)]) {
+        let mean = Array2::from_shape_fn((rows.len(), 2), |(i, c)| if c == 0 { rows[i].0 } else { 1.0 - rows[i].0 });
+        let targets = Array1::from_shape_fn(rows.len(), |i| if rows[i].1 { 0.0_f32 } else { 1.0 });
+        let density: Vec<f64> = rows.iter().map(|&(p, right)| if right { p } else { 1.0 - p }).collect();
+        tally.add(mean.view(), &density, targets.view());
+    }
+
+    #[test]
+    fn the_reliability_table_of_a_hand_made_example() {
+        let mut tally = Tally::classes(2);
+        // (0.5, 0.6]: 2 rows, 1 right. (0.8, 0.9]: 4 rows, 3 right. (0.9, 1]: 1 row, right. All others empty.
+        two_classes(
+            &mut tally,
+            &[(0.55, true), (0.60, false), (0.85, true), (0.90, true), (0.81, true), (0.84, false), (1.0, true)],
+        );
+        let result = classification(&tally);
+        let rows: Vec<u64> = result.reliability.iter().map(|bin| bin.rows).collect();
+        assert_eq!(rows, [0, 0, 0, 0, 0, 2, 0, 0, 4, 1]);
+        assert_relative_eq!(result.reliability[5].confidence, 0.575, epsilon = 1e-15);
+        assert_relative_eq!(result.reliability[8].accuracy, 0.75);
+        assert_relative_eq!(result.reliability[8].confidence, 0.85, epsilon = 1e-15);
+        assert!(result.reliability[0].accuracy.is_nan() && result.reliability[6].confidence.is_nan());
+        assert_relative_eq!(result.mce, 0.1, epsilon = 1e-15);
+        assert_relative_eq!(result.ece, (2.0 * 0.075 + 4.0 * 0.1 + 0.0) / 7.0, epsilon = 1e-15);
+        assert!(result.mce_20.is_nan(), "no bin has 20 rows");
+        assert_eq!(result.accuracy, 5.0 / 7.0);
+        // Class 0 is the target of all rows predicted right, class 1 of those predicted wrong.
+        assert_eq!(result.per_class, [1.0, 0.0]);
+    }
+
+    #[test]
+    fn a_confidence_on_an_edge_belongs_to_the_bin_below() {
+        for bins in 1..=100 {
+            for j in 1..=bins {
+                let edge = j as f64 / bins as f64;
+                assert_eq!(bin(edge, bins), j - 1, "{edge} of {bins}");
+                if j < bins {
+                    assert_eq!(bin(edge.next_up(), bins), j, "just above {edge} of {bins}");
+                }
+            }
+            assert_eq!(bin(0.0, bins), 0);
+            assert_eq!(bin(1.0_f64.next_up(), bins), bins - 1);
+        }
+        // The control: multiplying up fails at some edge.
+        assert!((1..=100).any(|bins| (1..=bins).any(|j| (j as f64 / bins as f64 * bins as f64).ceil() as usize != j)));
+    }
+
+    #[test]
+    fn bins_of_few_rows_count_for_mce_but_not_for_its_solid_variant() {
+        let mut tally = Tally::classes(2);
+        two_classes(&mut tally, &[(0.95, false)]);
+        two_classes(&mut tally, &[(0.75, true); 20]);
+        let result = classification(&tally);
+        assert_relative_eq!(result.mce, 0.95);
+        assert_relative_eq!(result.mce_20, 0.25);
+        assert_relative_eq!(result.ece, (0.95 + 20.0 * 0.25) / 21.0, epsilon = 1e-15);
+    }
+
+    #[test]
+    fn with_two_classes_the_lower_half_is_empty_with_ten_it_is_not() {
+        let mut tally = Tally::classes(10);
+        let mut mean = Array2::from_elem((1, 10), 0.09);
+        mean[[0, 3]] = 0.19;
+        tally.add(mean.view(), &[0.19], array![3.0].view());
+        assert_eq!(classification(&tally).reliability[1].rows, 1);
+        let mut tally = Tally::classes(2);
+        two_classes(&mut tally, &[(0.5, true), (0.1, false)]);
+        let result = classification(&tally);
+        // Confidence 0.5 lies on the edge of the fifth bin.
+        assert_eq!(result.reliability.iter().map(|bin| bin.rows).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 0, 0, 0, 1, 0]);
+        // A tie goes to the first class.
+        assert_eq!(result.accuracy, 1.0);
+    }
+
+    #[test]
+    fn log_likelihood_has_its_floor() {
+        let mut tally = Tally::number();
+        tally.add(array![[0.0], [0.0]].view(), &[0.0, 1.0], array![3.0, 4.0].view());
+        let metrics = tally.finish();
+        assert_relative_eq!(metrics.log_likelihood, 0.5 * 1e-50_f64.ln());
+        assert_relative_eq!(metrics.values()[0].1, 12.5_f64.sqrt());
+        assert_eq!(metrics.values().iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["rmse", "log_likelihood"]);
+    }
+
+    #[test]
+    fn merging_slices_is_adding_all() {
+        let rows = 40;
+        let mean = Array2::from_shape_fn((rows, 3), |(i, c)| [0.5, 0.25, 0.25][(i + c) % 3]);
+        let targets = Array1::from_shape_fn(rows, |i| (i % 2) as f64);
+        // Powers of two: all sums are exact, so equality is exact.
+        let density = vec![1.0; rows];
+        let mut whole = Tally::classes(3);
+        whole.add(mean.view(), &density, targets.view());
+        let mut merged = Tally::classes(3);
+        for (from, to) in [(0, 13), (13, 13), (13, 40)] {
+            let mut part = Tally::classes(3);
+            part.add(mean.slice(s![from..to, ..]), &density[from..to], targets.slice(s![from..to]));
+            let sent: Tally = postcard::from_bytes(&postcard::to_stdvec(&part).unwrap()).unwrap();
+            merged.merge(&sent).unwrap();
+        }
+        assert_eq!(merged, whole);
+        assert!(merged.merge(&Tally::number()).is_err());
+        assert!(merged.merge(&Tally::classes(2)).is_err());
+        assert!(merged.merge(&Tally::classes_with_bins(3, 15)).is_err());
+        assert_eq!(merged, whole, "a refused merge changes nothing");
+    }
+
+    #[test]
+    fn nan_is_not_hidden() {
+        let mut tally = Tally::classes(2);
+        two_classes(&mut tally, &[(0.9, true)]);
+        tally.add(array![[f64::NAN, f64::NAN]].view(), &[f64::NAN], array![0.0].view());
+        let metrics = tally.finish();
+        let result = classification(&tally);
+        assert!(metrics.log_likelihood.is_nan() && result.ece.is_nan() && result.mce.is_nan());
+        assert_eq!(result.accuracy, 0.5);
+        assert!(classification(&Tally::classes(2)).accuracy.is_nan(), "no rows");
+    }
+}
