@@ -1,1 +1,114 @@
-//! From files to shards: readers, the HDF5 dataset, and the rows that an agent owns.
+//! Readers of common formats, the HDF5 dataset that they are turned into, and the shards that agents compute on.
+//!
+//! # The file
+//!
+//! `mpibayes import` turns its input into one HDF5 file:
+//!
+//! | object | type | content |
+//! | --- | --- | --- |
+//! | attribute `format` | text | `mpibayes-dataset` |
+//! | attribute `version` | u32 | 1; a reader refuses versions that it does not know |
+//! | attribute `task` | text | `classification` or `regression` |
+//! | attribute `source` | text | names of the imported files, for people |
+//! | attribute `digest` | text | BLAKE3 of the canonical content: equal exactly if all that a model can see is equal |
+//! | `train/x`, `test/x` | u8 or f64 [rows, features] | **raw** feature values, in chunks of whole rows of about 256 KiB |
+//! | `train/y`, `test/y` | u32 or f64 [rows] | class indices from 0, or regression targets |
+//! | `features` attribute `shape` | u64 [..] | the shape of a row: `[28, 28]` for images, `[features]` otherwise |
+//! | `features` attribute `scaling` | text | the rule that gave scale and offset |
+//! | `features/scale`, `features/offset` | f64 [features] | models see x·scale + offset, applied on reading |
+//! | `features/name` | text [features] | names of the features; absent for pixels |
+//! | `classes/name` | text [classes] | the labels by class index, as numbers sort if all are numbers; absent for regression |
+//!
+//! `test` is absent if there are no test rows. Other layouts (sparse rows, text, more splits) become other groups beside these.
+//! The file is not compressed: every agent of every rank reads its own rows, and would decompress all chunks to do so;
+//! `h5repack -f SHUF -f GZIP=1` makes a smaller file that reads the same.
+//!
+//! Text formats may come from anybody. HDF5 files are trusted input: its C library does not withstand hostile ones.
+
+mod classes;
+mod csv;
+mod dataset;
+mod error;
+pub(crate) mod hdf;
+mod idx;
+mod partial;
+mod partition;
+mod scaling;
+mod shard;
+mod source;
+mod write;
+
+pub use self::csv::{CsvImport, Header, LabelColumn, Test, import_csv};
+pub use dataset::Dataset;
+pub use error::{DataError, Place, Result};
+pub use idx::{IdxPair, import_idx, is_idx};
+pub use partial::PartialFile;
+pub use partition::{Deal, Partition};
+pub use scaling::Scaling;
+pub use shard::{BatchBuffer, Shard};
+
+/// The root attribute `format` of a dataset.
+const FORMAT: &str = "mpibayes-dataset";
+/// The version of the layout.
+const VERSION: u32 = 1;
+
+/// What the targets of a dataset are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Task {
+    /// Indices of classes.
+    Classification,
+    /// Numbers.
+    Regression,
+}
+
+impl Task {
+    /// Its name in configuration and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Classification => "classification",
+            Self::Regression => "regression",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        [Self::Classification, Self::Regression].into_iter().find(|task| task.name() == name)
+    }
+}
+
+/// A part of a dataset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Split {
+    /// The rows that agents learn from.
+    Train = 0,
+    /// The rows that predictions are judged on.
+    Test = 1,
+}
+
+impl Split {
+    /// Its name: the group in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Test => "test",
+        }
+    }
+
+    fn x(self) -> &'static str {
+        match self {
+            Self::Train => "train/x",
+            Self::Test => "test/x",
+        }
+    }
+
+    fn y(self) -> &'static str {
+        match self {
+            Self::Train => "train/y",
+            Self::Test => "test/y",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

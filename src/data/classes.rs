@@ -1,0 +1,113 @@
+//! Labels as they were typed, and the class indices that models use.
+
+use super::error::{DataError, Place, Result};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// A target with this many different values is no classification that this program can do.
+const MOST: usize = 10_000;
+
+/// The labels of the training data in order of appearance, turned into sorted classes at the end.
+#[derive(Default)]
+pub(super) struct Labels {
+    indices: HashMap<String, u32>,
+    names: Vec<String>,
+}
+
+impl Labels {
+    /// The provisional index of a label, a new one if it was not seen before.
+    pub(super) fn index(&mut self, label: &str, path: &Path, place: Place) -> Result<u32> {
+        if let Some(&index) = self.indices.get(label) {
+            return Ok(index);
+        }
+        if label.is_empty() {
+            return Err(DataError::content(path, place, "the label is empty"));
+        }
+        let index = match u32::try_from(self.names.len()) {
+            Ok(index) if self.names.len() < MOST => index,
+            _ => {
+                let what = format!("more than {MOST} different labels: is this a regression, or is the label in another column?");
+                return Err(DataError::content(path, place, what));
+            }
+        };
+        self.indices.insert(label.to_owned(), index);
+        self.names.push(label.to_owned());
+        Ok(index)
+    }
+
+    /// The provisional index of a label that must have been seen.
+    pub(super) fn known(&self, label: &str, path: &Path, place: Place) -> Result<u32> {
+        self.indices.get(label).copied().ok_or_else(|| unknown(label, path, place))
+    }
+
+    /// The label with a provisional index.
+    pub(super) fn name(&self, index: u32) -> &str {
+        self.names.get(index as usize).map_or("", String::as_str)
+    }
+
+    /// The sorted class names (by number if all are numbers, else by text), and the final index of each provisional one.
+    pub(super) fn sort(&self, path: &Path) -> Result<(Vec<String>, Vec<u32>)> {
+        if let [only] = self.names.as_slice() {
+            let what = format!("every training row has the label {only:?}: a classification needs at least two classes");
+            return Err(DataError::content(path, Place::File, what));
+        }
+        let numbers: Option<Vec<f64>> =
+            self.names.iter().map(|name| name.parse::<f64>().ok().filter(|number| number.is_finite())).collect();
+        let mut order: Vec<usize> = (0..self.names.len()).collect();
+        match &numbers {
+            Some(numbers) => order.sort_by(|&a, &b| numbers[a].total_cmp(&(numbers[b]))),
+            None => order.sort_by(|&a, &b| self.names[a].cmp(&self.names[b])),
+        }
+        if let Some(numbers) = numbers
+            && let Some(pair) = order.windows(2).find(|pair| numbers[pair[0]] == numbers[pair[1]])
+        {
+            let (one, other) = (&self.names[pair[0]], &self.names[pair[1]]);
+            let what = format!("the labels {one:?} and {other:?} are one number written in two ways: write it in one");
+            return Err(DataError::content(path, Place::File, what));
+        }
+        let mut finals = vec![0; order.len()];
+        for (index, &provisional) in (0..).zip(&order) {
+            finals[provisional] = index;
+        }
+        Ok((order.into_iter().map(|provisional| self.names[provisional].clone()).collect(), finals))
+    }
+}
+
+/// The error for a test row of a class that the training rows do not have.
+pub(super) fn unknown(label: &str, path: &Path, place: Place) -> DataError {
+    let what = format!("the test row's label {label:?} does not occur in the training data: a model cannot know this class");
+    DataError::content(path, place, what)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn sorted(labels: &[&str]) -> Result<(Vec<String>, Vec<u32>)> {
+        let mut all = Labels::default();
+        for (label, line) in labels.iter().zip(1..) {
+            all.index(label, Path::new("x.csv"), Place::Line(line))?;
+        }
+        all.sort(Path::new("x.csv"))
+    }
+
+    #[test]
+    fn numbers_sort_as_numbers_and_texts_as_texts() {
+        assert_eq!(sorted(&["10", "9", "-1", "9"]).unwrap(), (vec!["-1".into(), "9".into(), "10".into()], vec![2, 1, 0]));
+        assert_eq!(sorted(&["10", "9", "b", "a"]).unwrap().0, ["10", "9", "a", "b"]);
+    }
+
+    #[test]
+    fn labels_that_make_no_classification_are_refused() {
+        for (labels, says) in
+            [(&["1", "1"][..], "at least two"), (&["1", "1.0", "2"], "two ways"), (&["a", ""], "line 2: the label is")]
+        {
+            let message = sorted(labels).unwrap_err().to_string();
+            assert!(message.contains(says), "{message}");
+        }
+        let many: Vec<String> = (0..10_001).map(|i| i.to_string()).collect();
+        let message = sorted(&many.iter().map(String::as_str).collect::<Vec<_>>()).unwrap_err().to_string();
+        assert!(message.contains("line 10001") && message.contains("regression"), "{message}");
+    }
+}

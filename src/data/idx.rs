@@ -1,0 +1,187 @@
+//! IDX files (MNIST, Fashion-MNIST): big-endian header, then bytes; a file of images and a file of their labels.
+
+use super::classes::{Labels, unknown};
+use super::error::{DataError, Place, Result};
+use super::scaling::Scaling;
+use super::source::{Source, file_name, read_error};
+use super::write::{Description, Targets, Writer};
+use super::{Split, Task, source};
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+/// A file of images and the file of their labels, each plain or gzip.
+#[derive(Clone, Debug)]
+pub struct IdxPair {
+    /// The images: unsigned bytes in two or more dimensions, images first.
+    pub images: PathBuf,
+    /// The labels: unsigned bytes in one dimension.
+    pub labels: PathBuf,
+}
+
+/// Whether a file, plain or gzip, begins as an IDX file of unsigned bytes does.
+///
+/// # Errors
+/// When the file cannot be read or is empty.
+pub fn is_idx(path: &Path) -> Result<bool> {
+    let mut head = [0; 3];
+    match source::open(path)?.reader.read_exact(&mut head) {
+        Ok(()) => Ok(head == [0, 0, 8]),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(read_error(path, Place::File, error)),
+    }
+}
+
+/// Imports images with labels into the dataset `output`. The digit labels become the classes; raw bytes are stored with their
+/// scaling.
+///
+/// # Errors
+/// When a file cannot be read, is no IDX file, does not hold what its header promises, or images and labels do not match;
+/// and when a test label does not occur in the training labels. Nothing half written stays.
+pub fn import_idx(train: &IdxPair, test: Option<&IdxPair>, scaling: Scaling, output: &Path) -> Result<()> {
+    let mut labels = Labels::default();
+    let mut images = Idx::open(&train.images)?;
+    let mut writer = Writer::new(output, images.row_size(), scaling)?;
+    let train_labels = images.labels(&train.labels)?;
+    for (&label, record) in train_labels.iter().zip(1..) {
+        labels.index(&label.to_string(), &train.labels, Place::Record(record))?;
+    }
+    let (classes, finals) = labels.sort(&train.labels)?;
+    // A label is a byte: look its class up by it.
+    let mut class_of = [None; 256];
+    for label in 0..=255_u8 {
+        let known = labels.known(&label.to_string(), &train.labels, Place::File).ok();
+        class_of[usize::from(label)] = known.and_then(|provisional| finals.get(provisional as usize).copied());
+    }
+    let targets = |labels: &[u8], path: &Path| -> Result<Targets> {
+        let class = |(&label, record): (&u8, u64)| {
+            class_of[usize::from(label)].ok_or_else(|| unknown(&label.to_string(), path, Place::Record(record)))
+        };
+        labels.iter().zip(1..).map(class).collect::<Result<_>>().map(Targets::Classes)
+    };
+    let train_targets = targets(&train_labels, &train.labels)?;
+    images.rows(|row| writer.push(Split::Train, row))?;
+    let mut sources = vec![file_name(&train.images), file_name(&train.labels)];
+    let mut test_targets = None;
+    if let Some(test) = test {
+        let mut held_out = Idx::open(&test.images)?;
+        if held_out.shape[1..] != images.shape[1..] {
+            let what = format!(
+                "images of shape {:?}, but those of {} have shape {:?}: the two sets do not belong together",
+                &held_out.shape[1..],
+                train.images.display(),
+                &images.shape[1..]
+            );
+            return Err(DataError::content(&test.images, Place::File, what));
+        }
+        test_targets = Some(targets(&held_out.labels(&test.labels)?, &test.labels)?);
+        held_out.rows(|row| writer.push(Split::Test, row))?;
+        sources.extend([file_name(&test.images), file_name(&test.labels)]);
+    }
+    let about = Description {
+        task: Task::Classification,
+        source: sources.join(", "),
+        features: None,
+        shape: images.shape[1..].to_vec(),
+        classes,
+    };
+    writer.finish(&about, train_targets, test_targets, &train.images)
+}
+
+/// An IDX file of unsigned bytes, opened and its header checked against its size.
+struct Idx {
+    path: PathBuf,
+    source: Source,
+    shape: Vec<usize>,
+}
+
+impl Idx {
+    fn open(path: &Path) -> Result<Self> {
+        let wrong = |what: String| DataError::content(path, Place::File, what);
+        let mut source = source::open(path)?;
+        let mut read = |what: &str| -> Result<[u8; 4]> {
+            let mut word = [0; 4];
+            match source.reader.read_exact(&mut word) {
+                Ok(()) => Ok(word),
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(wrong(format!("the file ends inside {what}"))),
+                Err(error) => Err(read_error(path, Place::File, error)),
+            }
+        };
+        let [zero, zero_too, kind, dimensions] = read("the IDX header")?;
+        if (zero, zero_too) != (0, 0) {
+            return Err(wrong("this is no IDX file: it does not begin with two zero bytes".into()));
+        }
+        if kind != 8 {
+            return Err(wrong(format!("an IDX file of type {kind:#04x}: only unsigned bytes (0x08) are supported")));
+        }
+        let mut shape = Vec::new();
+        for _ in 0..dimensions {
+            let size = u32::from_be_bytes(read("the IDX header")?);
+            shape.push(usize::try_from(size).map_err(|_| wrong(format!("a dimension of {size} is too large for this machine")))?);
+        }
+        let bytes = shape.iter().try_fold(1_usize, |product, &size| product.checked_mul(size)).filter(|&bytes| bytes > 0);
+        let header = 4 + 4 * u64::from(dimensions);
+        match bytes.and_then(|bytes| u64::try_from(bytes).ok()) {
+            Some(bytes) if !shape.is_empty() && bytes <= source.most_bytes.saturating_sub(header) => {}
+            _ => {
+                return Err(wrong(format!(
+                    "the header promises {shape:?} bytes, which a file of this size cannot hold: it is damaged or cut short"
+                )));
+            }
+        }
+        Ok(Self { path: path.to_path_buf(), source, shape })
+    }
+
+    /// Bytes in a record.
+    fn row_size(&self) -> usize {
+        self.shape[1..].iter().product()
+    }
+
+    /// Reads a file of labels for these images.
+    fn labels(&self, path: &Path) -> Result<Vec<u8>> {
+        if self.shape.len() < 2 {
+            let what = "a list of single bytes, as labels are: images have at least two dimensions".to_owned();
+            return Err(DataError::content(&self.path, Place::File, what));
+        }
+        let mut labels = Self::open(path)?;
+        if labels.shape.len() != 1 {
+            let what = format!("labels have one dimension, this file has {}: is it a file of images?", labels.shape.len());
+            return Err(DataError::content(path, Place::File, what));
+        }
+        if labels.shape[0] != self.shape[0] {
+            let (count, images) = (labels.shape[0], self.shape[0]);
+            let what =
+                format!("{count} labels for the {images} images of {}: these files do not belong together", self.path.display());
+            return Err(DataError::content(path, Place::File, what));
+        }
+        let mut all = Vec::new();
+        labels.rows(|row| {
+            all.extend_from_slice(row);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// Hands over every record, and makes sure that nothing comes after the last.
+    fn rows(&mut self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut row = vec![0; self.row_size()];
+        for record in (1..).take(self.shape[0]) {
+            self.source.reader.read_exact(&mut row).map_err(|error| match error.kind() {
+                ErrorKind::UnexpectedEof => DataError::content(
+                    &self.path,
+                    Place::Record(record),
+                    format!("the file ends here, its header promises {} records: fetch the file again", self.shape[0]),
+                ),
+                _ => read_error(&self.path, Place::Record(record), error),
+            })?;
+            each(&row)?;
+        }
+        match self.source.reader.read(&mut [0]) {
+            Ok(0) => Ok(()),
+            Ok(_) => {
+                let what = format!("there is more after the {} records that the header promises", self.shape[0]);
+                Err(DataError::content(&self.path, Place::File, what))
+            }
+            Err(error) => Err(read_error(&self.path, Place::File, error)),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! How raw feature values become the numbers that models see: one scale and one offset per column.
+
+use super::error::{DataError, Place, Result};
+use std::path::Path;
+
+/// A rule for the scale and offset of each column: a model sees x·scale + offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scaling {
+    /// The values as they are.
+    None,
+    /// Mean 0 and standard deviation 1 over the training rows; a constant column becomes 0.
+    Standardize,
+    /// Pixels 0..255 to 0.01..1: x·0.99/255 + 0.01, as in the experiments of Kassab & Simeone (arXiv 2009.06419).
+    Pixels,
+    /// 0..1 over the training rows (test rows may leave it); a constant column becomes 0.
+    UnitInterval,
+}
+
+impl Scaling {
+    /// Its name in configuration and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Standardize => "standardize",
+            Self::Pixels => "pixels",
+            Self::UnitInterval => "unit-interval",
+        }
+    }
+}
+
+/// Running statistics of the training columns: what a [`Scaling`] is made from.
+pub(super) struct Columns {
+    scaling: Scaling,
+    rows: f64,
+    mean: Vec<f64>,
+    squares: Vec<f64>,
+    least: Vec<f64>,
+    most: Vec<f64>,
+}
+
+impl Columns {
+    pub(super) fn new(scaling: Scaling, features: usize) -> Self {
+        Self {
+            scaling,
+            rows: 0.0,
+            mean: vec![0.0; features],
+            squares: vec![0.0; features],
+            least: vec![f64::INFINITY; features],
+            most: vec![f64::NEG_INFINITY; features],
+        }
+    }
+
+    /// Takes a training row into account.
+    pub(super) fn add<T: Copy + Into<f64>>(&mut self, row: &[T]) {
+        match self.scaling {
+            Scaling::None => {}
+            Scaling::Standardize => {
+                // Welford: sums of squares would cancel for columns far from zero.
+                self.rows += 1.0;
+                let share = 1.0 / self.rows;
+                for ((&value, mean), squares) in row.iter().zip(&mut self.mean).zip(&mut self.squares) {
+                    let off = value.into() - *mean;
+                    *mean += off * share;
+                    *squares += off * (value.into() - *mean);
+                }
+            }
+            Scaling::Pixels | Scaling::UnitInterval => {
+                for ((&value, least), most) in row.iter().zip(&mut self.least).zip(&mut self.most) {
+                    *least = least.min(value.into());
+                    *most = most.max(value.into());
+                }
+            }
+        }
+    }
+
+    /// Scale and offset of each column.
+    pub(super) fn finish(self, path: &Path) -> Result<Vec<(f64, f64)>> {
+        let column = |j: usize| -> Result<(f64, f64)> {
+            match self.scaling {
+                Scaling::None => Ok((1.0, 0.0)),
+                Scaling::Standardize => {
+                    let deviation = (self.squares[j] / self.rows).sqrt();
+                    // Rounding leaves a constant column a deviation of this order; dividing by it would make noise of it.
+                    let constant = deviation <= 1e-13 * self.mean[j].abs();
+                    let scale = if constant { 1.0 } else { 1.0 / deviation };
+                    Ok((scale, -self.mean[j] * scale))
+                }
+                Scaling::Pixels if self.least[j] < 0.0 || self.most[j] > 255.0 => Err(DataError::content(
+                    path,
+                    Place::File,
+                    format!(
+                        "feature {} runs from {} to {}: pixels lie in 0..255, choose another scaling",
+                        j + 1,
+                        self.least[j],
+                        self.most[j]
+                    ),
+                )),
+                Scaling::Pixels => Ok((0.99 / 255.0, 0.01)),
+                Scaling::UnitInterval => {
+                    let range = self.most[j] - self.least[j];
+                    let scale = if range > 0.0 { 1.0 / range } else { 1.0 };
+                    Ok((scale, -self.least[j] * scale))
+                }
+            }
+        };
+        let columns = (0..self.mean.len()).map(column).collect::<Result<Vec<_>>>()?;
+        match columns.iter().position(|(scale, offset)| !scale.is_finite() || !offset.is_finite()) {
+            Some(j) => Err(DataError::content(
+                path,
+                Place::File,
+                format!("feature {} spans more than double precision holds: scale it before importing", j + 1),
+            )),
+            None => Ok(columns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn columns(scaling: Scaling, rows: &[[f64; 3]]) -> Result<Vec<(f64, f64)>> {
+        let mut columns = Columns::new(scaling, 3);
+        rows.iter().for_each(|row| columns.add(row));
+        columns.finish(Path::new("x.csv"))
+    }
+
+    #[test]
+    fn standardised_columns_have_mean_zero_and_deviation_one() {
+        let rows = [[1.0, 1e9 + 1.0, 7.1], [2.0, 1e9 + 2.0, 7.1], [6.0, 1e9 + 6.0, 7.1]];
+        for (j, (scale, offset)) in columns(Scaling::Standardize, &rows).unwrap().into_iter().enumerate() {
+            let scaled: Vec<f64> = rows.iter().map(|row| row[j] * scale + offset).collect();
+            let mean = scaled.iter().sum::<f64>() / 3.0;
+            let variance = scaled.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 3.0;
+            // Around 1e9 the values themselves have steps of 1.2e-7.
+            assert!(mean.abs() < 1e-6, "{j}: {mean}");
+            assert!((variance - if j == 2 { 0.0 } else { 1.0 }).abs() < 1e-6, "{j}: {variance}");
+        }
+    }
+
+    #[test]
+    fn the_unit_interval_is_reached_at_both_ends() {
+        let unit = columns(Scaling::UnitInterval, &[[-2.0, 5.0, 3.0], [2.0, 10.0, 3.0]]).unwrap();
+        assert_eq!(unit, [(0.25, 0.5), (0.2, -1.0), (1.0, -3.0)]);
+    }
+
+    #[test]
+    fn pixels_outside_their_range_are_refused() {
+        assert_eq!(columns(Scaling::Pixels, &[[0.0, 255.0, 3.0]]).unwrap()[0], (0.99 / 255.0, 0.01));
+        assert!(columns(Scaling::Pixels, &[[0.0, 256.0, 3.0]]).unwrap_err().to_string().contains("feature 2"));
+        assert_eq!(columns(Scaling::None, &[[0.0, 256.0, 3.0]]).unwrap()[1], (1.0, 0.0));
+    }
+}

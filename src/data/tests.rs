@@ -1,0 +1,373 @@
+//! Imports of small files: what went in comes out, and every kind of bad input has its message and leaves nothing behind.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use super::*;
+use crate::random::Seed;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use ndarray::array;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    fn output(&self) -> PathBuf {
+        self.folder.path().join("out.h5")
+    }
+
+    /// Asserts that an import failed with a message that says all of this on one line, and left neither file nor half a file.
+    fn refused(&self, result: Result<()>, says: &[&str]) {
+        let message = result.expect_err("must be refused").to_string();
+        assert!(says.iter().all(|says| message.contains(says)) && !message.contains('\n'), "{message:?} must say {says:?}");
+        for path in [self.output(), self.folder.path().join("out.h5.partial")] {
+            assert!(!path.exists(), "{} stayed after: {message}", path.display());
+        }
+    }
+}
+
+fn gzip(content: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(content.as_ref()).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn csv(train: &Path) -> CsvImport {
+    CsvImport {
+        train: train.to_path_buf(),
+        test: Test::None,
+        task: Task::Classification,
+        label: LabelColumn::Last,
+        header: Header::Detect,
+        scaling: Scaling::None,
+    }
+}
+
+fn idx(dimensions: &[u32], bytes: &[u8]) -> Vec<u8> {
+    let mut file = vec![0, 0, 8, u8::try_from(dimensions.len()).unwrap()];
+    dimensions.iter().for_each(|size| file.extend(size.to_be_bytes()));
+    file.extend(bytes);
+    file
+}
+
+#[test]
+fn csv_with_header_and_text_labels() {
+    let place = Place::new();
+    let text = "wide ,\"high, really\", species\n1.5,2,b\n\n -3e2 ,4,a\n5,6,b\n";
+    for content in [text.as_bytes().to_vec(), gzip(text)] {
+        // A name that says the opposite of the content: only the content counts.
+        let train = place.file("x.csv.gz", content);
+        import_csv(&csv(&train), &place.output()).unwrap();
+        let data = Dataset::open(&place.output()).unwrap();
+        assert_eq!((data.rows(Split::Train), data.rows(Split::Test), data.features()), (3, 0, 2));
+        assert_eq!(data.classes(), ["a", "b"]);
+        assert_eq!(data.feature_names().unwrap().unwrap(), ["wide", "high, really"]);
+        assert_eq!((data.task(), data.shape(), data.source()), (Task::Classification, &[2][..], "x.csv.gz"));
+        let shard = data.read_rows::<f64>(Split::Train, &[0, 1, 2]).unwrap();
+        assert_eq!(shard.x(), array![[1.5, 2.0], [-300.0, 4.0], [5.0, 6.0]]);
+        assert_eq!(shard.y(), array![1.0, 0.0, 1.0]);
+    }
+}
+
+#[test]
+fn csv_label_columns_and_regression() {
+    let place = Place::new();
+    let train = place.file("x.csv", "y,a,b\n0.125,1,2\n7,3,4\n");
+    let test = place.file("t.csv", "y,a,b\n9,5,6\n");
+    for label in [LabelColumn::Name("y".into()), LabelColumn::Number(1)] {
+        let import = CsvImport { label, task: Task::Regression, test: Test::File(test.clone()), ..csv(&train) };
+        import_csv(&import, &place.output()).unwrap();
+        let data = Dataset::open(&place.output()).unwrap();
+        assert!(data.classes().is_empty());
+        let shard = data.read_rows::<f32>(Split::Train, &[1, 0]).unwrap();
+        assert_eq!(shard.x(), array![[3.0, 4.0], [1.0, 2.0]]);
+        assert_eq!(shard.y(), array![7.0, 0.125]);
+        assert_eq!(data.read_rows::<f64>(Split::Test, &[0]).unwrap().x(), array![[5.0, 6.0]]);
+    }
+}
+
+#[test]
+fn raw_values_stay_and_scaling_is_applied_on_reading() {
+    let place = Place::new();
+    let train = place.file("x.csv", "1,10,0\n3,10,1\n");
+    let test = place.file("t.csv", "5,11,1\n");
+    let import = CsvImport { scaling: Scaling::Standardize, test: Test::File(test), ..csv(&train) };
+    import_csv(&import, &place.output()).unwrap();
+    let data = Dataset::open(&place.output()).unwrap();
+    assert_eq!(data.raw::<f64>("train/x"), [1.0, 10.0, 3.0, 10.0]);
+    assert_eq!(data.read_rows::<f64>(Split::Train, &[0, 1]).unwrap().x(), array![[-1.0, 0.0], [1.0, 0.0]]);
+    // By the mean and deviation of the training rows, not its own.
+    assert_eq!(data.read_rows::<f64>(Split::Test, &[0]).unwrap().x(), array![[3.0, 1.0]]);
+}
+
+#[test]
+fn idx_images_keep_their_bytes() {
+    let place = Place::new();
+    let images: Vec<u8> = (0..=255).cycle().take(6 * 4 * 3).collect();
+    let train = IdxPair {
+        images: place.file("i", gzip(idx(&[6, 4, 3], &images))),
+        labels: place.file("l", idx(&[6], &[9, 0, 9, 200, 0, 9])),
+    };
+    let test = IdxPair { images: place.file("ti", idx(&[1, 4, 3], &[255; 12])), labels: place.file("tl", idx(&[1], &[200])) };
+    assert!(
+        is_idx(&train.images).unwrap() && !is_idx(&place.file("c", "1,2")).unwrap() && !is_idx(&place.file("d", "1")).unwrap()
+    );
+    import_idx(&train, Some(&test), Scaling::Pixels, &place.output()).unwrap();
+    let data = Dataset::open(&place.output()).unwrap();
+    assert_eq!(data.classes(), ["0", "9", "200"]);
+    assert_eq!((data.shape(), data.feature_names().unwrap()), (&[4, 3][..], None));
+    assert_eq!(data.raw::<u8>("train/x"), images);
+    let shard = data.read_rows::<f32>(Split::Train, &[0, 3, 5]).unwrap();
+    assert_eq!(shard.y(), array![1.0, 2.0, 1.0]);
+    assert_eq!(shard.x()[[1, 2]], (38.0 * (0.99 / 255.0) + 0.01) as f32);
+    // One rounding of the scale times 255, one of the sum.
+    let white = data.read_rows::<f64>(Split::Test, &[0]).unwrap();
+    assert!(white.x().iter().all(|pixel| (pixel - 1.0).abs() < 4.0 * f64::EPSILON));
+    assert_eq!(white.y(), array![2.0]);
+}
+
+#[test]
+fn any_rows_in_any_order_over_many_chunks() {
+    let place = Place::new();
+    // 300 features × 8 bytes: chunks of 109 rows, blocks of 872, gaps of up to 13 rows are read through.
+    let (rows, features) = (2000_usize, 300_usize);
+    let mut text = String::new();
+    for i in 0..rows {
+        (0..features).for_each(|j| text.push_str(&format!("{},", (i * 7 + j) % 1000)));
+        text.push_str(&format!("{i}.5\n"));
+    }
+    let import = CsvImport { task: Task::Regression, ..csv(&place.file("x.csv", gzip(text))) };
+    import_csv(&import, &place.output()).unwrap();
+    let data = Dataset::open(&place.output()).unwrap();
+    let picks: [Vec<usize>; 5] = [
+        (0..rows).collect(),
+        (0..rows).rev().collect(),
+        (0..rows).step_by(13).collect(),
+        (0..rows).step_by(14).collect(),
+        vec![5, 5, 4, 1999, 0, 0],
+    ];
+    for pick in picks {
+        let shard = data.read_rows::<f64>(Split::Train, &pick).unwrap();
+        for (position, &row) in pick.iter().enumerate() {
+            assert_eq!(shard.y()[position], row as f64 + 0.5);
+            assert!(shard.x().row(position).iter().enumerate().all(|(j, &x)| x == ((row * 7 + j) % 1000) as f64));
+        }
+    }
+    assert_eq!(data.read_rows::<f64>(Split::Train, &[]).unwrap().x().dim(), (0, features));
+    let message = data.read_rows::<f64>(Split::Train, &[0, rows]).unwrap_err().to_string();
+    assert!(message.contains("no train row 2000"), "{message}");
+    assert!(data.read_rows::<f64>(Split::Test, &[0]).is_err());
+}
+
+#[test]
+fn a_random_test_split_is_exact_disjoint_and_by_seed() {
+    let place = Place::new();
+    let text: String = (0..101).map(|i| format!("{i},{}\n", i % 2)).collect();
+    let train = place.file("x.csv", text);
+    let split = |fraction, seed| {
+        import_csv(&CsvImport { test: Test::Fraction(fraction, Seed(seed)), ..csv(&train) }, &place.output()).unwrap();
+        let data = Dataset::open(&place.output()).unwrap();
+        (data.raw::<f64>("train/x"), data.raw::<f64>("test/x"), data.digest().to_owned())
+    };
+    let (learn, test, digest) = split(0.2, 1);
+    assert_eq!((learn.len(), test.len()), (81, 20));
+    let mut all = [learn, test.clone()].concat();
+    all.sort_by(f64::total_cmp);
+    assert!(all.iter().enumerate().all(|(i, &value)| value == i as f64));
+    assert_eq!(split(0.2, 1).2, digest);
+    assert_ne!(split(0.2, 2).1, test);
+    std::fs::remove_file(place.output()).unwrap();
+    for fraction in [0.0, 1.0, -0.5, f64::NAN, 0.001, 0.999] {
+        let import = CsvImport { test: Test::Fraction(fraction, Seed(1)), ..csv(&train) };
+        place.refused(import_csv(&import, &place.output()), &["test fraction"]);
+    }
+    // Class 9 occurs once, in line 2: whichever seed puts it into the test half must be refused.
+    let rare = place.file("rare.csv", "0,0\n0,9\n0,0\n0,1\n0,1\n0,0\n0,0\n0,0\n0,0\n0,0\n");
+    let refused = (0..20).filter_map(|seed| {
+        let result = import_csv(&CsvImport { test: Test::Fraction(0.5, Seed(seed)), ..csv(&rare) }, &place.output());
+        result.err().map(|error| error.to_string()).filter(|message| message.contains("\"9\""))
+    });
+    let refused: Vec<_> = refused.collect();
+    assert!(!refused.is_empty() && refused.iter().all(|message| message.contains("rare.csv, line 2: all rows with label")));
+}
+
+#[test]
+fn the_digest_tells_contents_apart() {
+    let place = Place::new();
+    let digest = |text: &str, change: &dyn Fn(&mut CsvImport)| {
+        let mut import = csv(&place.file("x.csv", text));
+        change(&mut import);
+        import_csv(&import, &place.output()).unwrap();
+        Dataset::open(&place.output()).unwrap().digest().to_owned()
+    };
+    let plain = "1,2,0\n3,4,1\n";
+    let same = |_: &mut CsvImport| {};
+    let all = [
+        digest(plain, &same),
+        digest("1,2,0\n3,5,1\n", &same),
+        digest("1,2,1\n3,4,0\n", &same),
+        digest("1,2,0\n3,4,7\n", &same),
+        digest("a,b,c\n1,2,0\n3,4,1\n", &same),
+        digest(plain, &|import| import.scaling = Scaling::Standardize),
+        digest(plain, &|import| import.task = Task::Regression),
+    ];
+    assert_eq!(digest("1.0, 2 ,0\n3e0,4,1", &same), all[0], "another spelling of the same numbers");
+    assert!(all.iter().enumerate().all(|(i, one)| one.len() == 64 && all[..i].iter().all(|other| one != other)), "{all:?}");
+}
+
+#[test]
+fn bad_csv_files_are_refused_with_file_and_line() {
+    let place = Place::new();
+    let cut = |bytes: Vec<u8>| bytes[..bytes.len() - 9].to_vec();
+    let long: String = (0..20_000).map(|i| format!("{i},{},0\n", i * 7919 % 10_007)).collect();
+    let cases: Vec<(Vec<u8>, &[&str])> = vec![
+        (b"".to_vec(), &["x.csv: the file is empty"]),
+        (b"\n\n".to_vec(), &["x.csv: the file has no rows"]),
+        (b"a,b,c\n".to_vec(), &["x.csv: the file has no rows"]),
+        (b"1;2;3\n".to_vec(), &["x.csv, line 1", "commas"]),
+        (b"1,2,0\n1,2,3,1\n".to_vec(), &["x.csv, line 2: 4 fields, but the first line has 3"]),
+        (b"a,b,c\n1,2,0\n1,1\n".to_vec(), &["x.csv, line 3: 2 fields"]),
+        (b"1,2,0\n1,x,1\n".to_vec(), &["x.csv, line 2: column 2: \"x\" is not a number"]),
+        (b"1,2,0\n1,NaN,1\n".to_vec(), &["x.csv, line 2: column 2: \"NaN\" is not a finite number"]),
+        (b"1,2,0\n1e999,2,1\n".to_vec(), &["x.csv, line 2: column 1", "not a finite number"]),
+        (b"1,2,0\n1,,1\n".to_vec(), &["x.csv, line 2: column 2: is missing"]),
+        (b"1,2,0\n1,2,\n".to_vec(), &["x.csv, line 2: the label is empty"]),
+        (b"1,2,0\n1,\xff,1\n".to_vec(), &["x.csv, line 2: column 2: is not text"]),
+        (b"1,x,0\n1,2,1\n".to_vec(), &["x.csv, line 1: 1 of 2 features are numbers"]),
+        (b"1,2,0\n1,2,0\n".to_vec(), &["x.csv: every training row has the label \"0\""]),
+        (cut(gzip(long)), &["x.csv, line ", "damaged or cut short"]),
+        (cut(gzip("1,2,0\n3,4,1\n")), &["x.csv, line ", "damaged or cut short"]),
+    ];
+    for (content, says) in cases {
+        let train = place.file("x.csv", content);
+        place.refused(import_csv(&csv(&train), &place.output()), says);
+    }
+    let missing = place.folder.path().join("none.csv");
+    place.refused(import_csv(&csv(&missing), &place.output()), &["none.csv: cannot open"]);
+    let train = place.file("x.csv", "a,b,c\n1,2,0\n3,4,1\n");
+    let nowhere = import_csv(&csv(&train), &place.folder.path().join("none/out.h5"));
+    place.refused(nowhere, &["out.h5.partial: cannot create"]);
+    for (label, header, says) in [
+        (LabelColumn::Number(4), Header::Detect, "x.csv, line 1: there is no column 4"),
+        (LabelColumn::Number(0), Header::Detect, "x.csv, line 1: there is no column 0"),
+        (LabelColumn::Name("d".into()), Header::Detect, "x.csv, line 1: no column is called \"d\""),
+        (LabelColumn::Name("c".into()), Header::No, "only if the file has a header"),
+        (LabelColumn::Last, Header::No, "x.csv, line 1: column 1: \"a\" is not a number"),
+    ] {
+        place.refused(import_csv(&CsvImport { label, header, ..csv(&train) }, &place.output()), &[says]);
+    }
+    let regression = CsvImport { task: Task::Regression, ..csv(&place.file("x.csv", "1,2\n3,y\n")) };
+    place.refused(import_csv(&regression, &place.output()), &["x.csv, line 2: the target \"y\" is not a number"]);
+    let pixels = CsvImport { scaling: Scaling::Pixels, ..csv(&place.file("x.csv", "1,0\n256,1\n")) };
+    place.refused(import_csv(&pixels, &place.output()), &["x.csv: feature 1 runs from 1 to 256"]);
+}
+
+#[test]
+fn bad_test_files_are_refused() {
+    let place = Place::new();
+    let train = place.file("x.csv", "a,b,c\n1,2,0\n3,4,1\n");
+    for (content, says) in [
+        ("a,b,c\n1,2,0\n1,2,5\n", &["t.csv, line 3", "\"5\" does not occur in the training data"][..]),
+        ("a,b,d,c\n1,2,3,0\n", &["t.csv, line 1: 4 columns"]),
+        ("b,a,c\n1,2,0\n", &["t.csv, line 1", "other names"]),
+        ("1,2,0\n1,q,0\n", &["t.csv, line 2: column 2"]),
+        ("", &["t.csv: the file is empty"]),
+    ] {
+        let test = Test::File(place.file("t.csv", content));
+        place.refused(import_csv(&CsvImport { test, ..csv(&train) }, &place.output()), says);
+    }
+}
+
+#[test]
+fn bad_idx_files_are_refused() {
+    let place = Place::new();
+    let good = (idx(&[3, 2, 2], &[7; 12]), idx(&[3], &[0, 1, 0]));
+    let mut floats = good.0.clone();
+    floats[2] = 0x0d;
+    let mut noise = 1_u64;
+    let noise: Vec<u8> = (0..40_000)
+        .map(|_| {
+            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            noise.to_be_bytes()[0]
+        })
+        .collect();
+    let big = gzip(idx(&[100, 20, 20], &noise));
+    let cases: Vec<(Vec<u8>, Vec<u8>, &[&str])> = vec![
+        (vec![], good.1.clone(), &["img: the file is empty"]),
+        (b"1,2,3".to_vec(), good.1.clone(), &["img: this is no IDX file"]),
+        (floats, good.1.clone(), &["img: an IDX file of type 0x0d"]),
+        (good.0[..9].to_vec(), good.1.clone(), &["img: the file ends inside the IDX header"]),
+        (idx(&[u32::MAX, u32::MAX, u32::MAX], &[7; 12]), good.1.clone(), &["img: the header promises"]),
+        (idx(&[4, 2, 2], &[7; 12]), good.1.clone(), &["img: the header promises"]),
+        (idx(&[0, 2, 2], &[]), good.1.clone(), &["img: the header promises"]),
+        (idx(&[3, 2, 2], &[7; 13]), good.1.clone(), &["img: there is more after the 3 records"]),
+        (gzip(idx(&[3, 2, 2], &[7; 9])), good.1.clone(), &["img, record 3: the file ends here"]),
+        (big[..big.len() / 2].to_vec(), idx(&[100], &[0, 1].repeat(50)), &["img, record ", "fetch the file again"]),
+        (good.1.clone(), good.1.clone(), &["img: a list of single bytes"]),
+        (good.0.clone(), good.0.clone(), &["lab: labels have one dimension, this file has 3"]),
+        (good.0.clone(), idx(&[2], &[0, 1]), &["lab: 2 labels for the 3 images of", "img"]),
+        (good.0.clone(), idx(&[3], &[1, 1, 1]), &["lab: every training row has the label \"1\""]),
+    ];
+    for (images, labels, says) in cases {
+        let pair = IdxPair { images: place.file("img", images), labels: place.file("lab", labels) };
+        place.refused(import_idx(&pair, None, Scaling::Pixels, &place.output()), says);
+    }
+    let train = IdxPair { images: place.file("img", good.0), labels: place.file("lab", good.1) };
+    for (images, labels, says) in [
+        (idx(&[2, 2, 2], &[7; 8]), idx(&[2], &[0, 9]), &["tlab, record 2", "\"9\" does not occur"][..]),
+        (idx(&[2, 2, 3], &[7; 12]), idx(&[2], &[0, 1]), &["timg: images of shape [2, 3], but those of"]),
+    ] {
+        let test = IdxPair { images: place.file("timg", images), labels: place.file("tlab", labels) };
+        place.refused(import_idx(&train, Some(&test), Scaling::Pixels, &place.output()), says);
+    }
+}
+
+#[test]
+fn a_failed_import_leaves_an_older_dataset_untouched() {
+    let place = Place::new();
+    import_csv(&csv(&place.file("x.csv", "1,0\n2,1\n")), &place.output()).unwrap();
+    let before = std::fs::read(place.output()).unwrap();
+    import_csv(&csv(&place.file("x.csv", "1,0\nq,1\n")), &place.output()).unwrap_err();
+    assert_eq!(std::fs::read(place.output()).unwrap(), before);
+    // And the same input makes the same file, to the byte.
+    import_csv(&csv(&place.file("x.csv", "1,0\n2,1\n")), &place.output()).unwrap();
+    assert_eq!(std::fs::read(place.output()).unwrap(), before);
+}
+
+#[test]
+fn foreign_files_are_no_datasets() {
+    let place = Place::new();
+    for path in [place.file("text", "hello"), place.output()] {
+        let message = Dataset::open(&path).unwrap_err().to_string();
+        assert!(message.contains("no dataset of this program") || message.contains("cannot open"), "{message}");
+    }
+    drop(hdf5::File::create(place.output()).unwrap());
+    assert!(Dataset::open(&place.output()).unwrap_err().to_string().contains("mpibayes import"));
+}
+
+#[test]
+fn an_open_dataset_may_be_opened_again_and_replaced() {
+    let place = Place::new();
+    let train = place.file("x.csv", "1,0\n2,1\n");
+    import_csv(&csv(&train), &place.output()).unwrap();
+    let (one, two) = (Dataset::open(&place.output()).unwrap(), Dataset::open(&place.output()).unwrap());
+    import_csv(&csv(&place.file("x.csv", "8,0\n9,1\n")), &place.output()).unwrap();
+    for data in [one, two] {
+        assert_eq!(data.read_rows::<f64>(Split::Train, &[0]).unwrap().x(), array![[1.0]]);
+    }
+    assert_eq!(Dataset::open(&place.output()).unwrap().read_rows::<f64>(Split::Train, &[0]).unwrap().x(), array![[8.0]]);
+}

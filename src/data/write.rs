@@ -1,0 +1,214 @@
+//! Writing a dataset: rows stream in, the file appears whole or not at all.
+
+use super::error::{DataError, Result};
+use super::partial::PartialFile;
+use super::scaling::{Columns, Scaling};
+use super::{FORMAT, Split, Task, VERSION, hdf};
+use ndarray::ArrayView2;
+use std::path::{Path, PathBuf};
+
+/// Chunks of about this size: large enough for fast sequential reading, small enough that one row does not drag a megabyte along.
+const CHUNK_BYTES: usize = 1 << 18;
+/// Rows are handed to HDF5 in blocks of this many chunks.
+const BLOCK_CHUNKS: usize = 8;
+
+/// A raw feature value as the file stores it.
+pub(super) trait Stored: hdf5::H5Type + bytemuck::Pod + Into<f64> {
+    const NAME: &'static str;
+}
+
+impl Stored for u8 {
+    const NAME: &'static str = "u8";
+}
+
+impl Stored for f64 {
+    const NAME: &'static str = "f64";
+}
+
+/// The targets of a split, complete.
+pub(super) enum Targets {
+    Classes(Vec<u32>),
+    Numbers(Vec<f64>),
+}
+
+impl Targets {
+    fn len(&self) -> usize {
+        match self {
+            Self::Classes(classes) => classes.len(),
+            Self::Numbers(numbers) => numbers.len(),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Classes(classes) => bytemuck::cast_slice(classes),
+            Self::Numbers(numbers) => bytemuck::cast_slice(numbers),
+        }
+    }
+
+    fn write(&self, group: &hdf5::Group) -> hdf5::Result<()> {
+        let builder = group.new_dataset_builder();
+        match self {
+            Self::Classes(classes) => builder.with_data(classes.as_slice()).obj_track_times(false).create("y"),
+            Self::Numbers(numbers) => builder.with_data(numbers.as_slice()).obj_track_times(false).create("y"),
+        }
+        .map(drop)
+    }
+}
+
+/// What a dataset says about itself, known when all rows have been read.
+pub(super) struct Description {
+    pub task: Task,
+    /// Where it came from, for people: file names, not paths.
+    pub source: String,
+    /// Names of the features; none for pixels.
+    pub features: Option<Vec<String>>,
+    /// The shape of a row, where it has one: `[28, 28]`.
+    pub shape: Vec<usize>,
+    /// Names of the classes, in the order of their indices.
+    pub classes: Vec<String>,
+}
+
+/// A dataset under construction.
+pub(super) struct Writer<T> {
+    // Before `partial`: fields are dropped in order, and the file is closed before it is removed.
+    file: hdf5::File,
+    partial: PartialFile,
+    path: PathBuf,
+    features: usize,
+    scaling: Scaling,
+    columns: Columns,
+    train: Option<Rows<T>>,
+    test: Option<Rows<T>>,
+}
+
+impl<T: Stored> Writer<T> {
+    /// Begins the dataset that shall become `path`, with rows of `features` numbers.
+    pub(super) fn new(path: &Path, features: usize, scaling: Scaling) -> Result<Self> {
+        let partial = PartialFile::new(path);
+        // HDF5's own messages for a missing folder or a full disk run over many lines.
+        std::fs::File::create(partial.path()).map_err(DataError::io(partial.path(), "create"))?;
+        let file = hdf::create(partial.path()).map_err(DataError::hdf5(path, "create"))?;
+        let columns = Columns::new(scaling, features);
+        Ok(Self { file, partial, path: path.to_path_buf(), features, scaling, columns, train: None, test: None })
+    }
+
+    /// Appends a row.
+    pub(super) fn push(&mut self, split: Split, row: &[T]) -> Result<()> {
+        if split == Split::Train {
+            self.columns.add(row);
+        }
+        let rows = match split {
+            Split::Train => &mut self.train,
+            Split::Test => &mut self.test,
+        };
+        let path = &self.path;
+        let rows = match rows {
+            Some(rows) => rows,
+            None => rows.insert(Rows::new(&self.file, split, self.features).map_err(DataError::hdf5(path, "write"))?),
+        };
+        rows.push(row).map_err(DataError::hdf5(path, "write"))
+    }
+
+    /// Completes the file; `from` is named if the scaling does not suit the data.
+    pub(super) fn finish(self, about: &Description, train: Targets, test: Option<Targets>, from: &Path) -> Result<()> {
+        let columns = self.columns.finish(from)?;
+        let write = || -> hdf5::Result<()> {
+            let scales: Vec<f64> = columns.iter().map(|column| column.0).collect();
+            let offsets: Vec<f64> = columns.iter().map(|column| column.1).collect();
+            let mut digest = blake3::Hasher::new();
+            // The canonical content: a field after the other, each behind its length, so that no two datasets read the same.
+            let mut field = |bytes: &[u8]| {
+                digest.update(&(bytes.len() as u64).to_le_bytes());
+                digest.update(bytes);
+            };
+            field(about.task.name().as_bytes());
+            field(T::NAME.as_bytes());
+            field(bytemuck::cast_slice(&about.shape.iter().map(|&size| size as u64).collect::<Vec<_>>()));
+            field(bytemuck::cast_slice(&scales));
+            field(bytemuck::cast_slice(&offsets));
+            field(about.features.as_deref().unwrap_or_default().join("\0").as_bytes());
+            field(about.classes.join("\0").as_bytes());
+            for (split, rows, targets) in [(Split::Train, self.train, Some(train)), (Split::Test, self.test, test)] {
+                let (Some(rows), Some(targets)) = (rows, targets) else { continue };
+                debug_assert_eq!(rows.written + rows.buffer.len() / rows.features, targets.len());
+                targets.write(&self.file.group(split.name())?)?;
+                field(split.name().as_bytes());
+                field(rows.finish()?.as_bytes());
+                field(targets.bytes());
+            }
+            let file = &self.file;
+            hdf::write_text(file, "format", FORMAT)?;
+            file.new_attr::<u32>().create("version")?.write_scalar(&VERSION)?;
+            hdf::write_text(file, "task", about.task.name())?;
+            hdf::write_text(file, "source", &about.source)?;
+            hdf::write_text(file, "digest", digest.finalize().to_hex().as_str())?;
+            let features = file.create_group("features")?;
+            hdf::write_text(&features, "scaling", self.scaling.name())?;
+            features.new_attr_builder().with_data(&about.shape).create("shape")?;
+            features.new_dataset_builder().with_data(&scales).obj_track_times(false).create("scale")?;
+            features.new_dataset_builder().with_data(&offsets).obj_track_times(false).create("offset")?;
+            if let Some(names) = &about.features {
+                hdf::write_names(&features, "name", names)?;
+            }
+            if about.task == Task::Classification {
+                hdf::write_names(&file.create_group("classes")?, "name", &about.classes)?;
+            }
+            file.flush()
+        };
+        write().map_err(DataError::hdf5(&self.path, "write"))?;
+        self.file.close().map_err(DataError::hdf5(&self.path, "close"))?;
+        self.partial.commit().map_err(DataError::io(&self.path, "finish"))
+    }
+}
+
+/// The feature rows of one split on their way into the file.
+struct Rows<T> {
+    data: hdf5::Dataset,
+    features: usize,
+    block: usize,
+    buffer: Vec<T>,
+    written: usize,
+    digest: blake3::Hasher,
+}
+
+impl<T: Stored> Rows<T> {
+    fn new(file: &hdf5::File, split: Split, features: usize) -> hdf5::Result<Self> {
+        let chunk = (CHUNK_BYTES / (features * size_of::<T>()).max(1)).max(1);
+        let data = file
+            .create_group(split.name())?
+            .new_dataset::<T>()
+            .chunk((chunk, features))
+            .fill_time(hdf5::dataset::FillTime::Never)
+            .obj_track_times(false)
+            .shape((0.., features))
+            .create("x")?;
+        let block = chunk * BLOCK_CHUNKS;
+        Ok(Self { data, features, block, buffer: Vec::new(), written: 0, digest: blake3::Hasher::new() })
+    }
+
+    fn push(&mut self, row: &[T]) -> hdf5::Result<()> {
+        self.buffer.extend_from_slice(row);
+        if self.buffer.len() >= self.block * self.features { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> hdf5::Result<()> {
+        let rows = self.buffer.len() / self.features;
+        let block = ArrayView2::from_shape((rows, self.features), &self.buffer)
+            .map_err(|error| hdf5::Error::Internal(error.to_string()))?;
+        self.data.resize((self.written + rows, self.features))?;
+        self.data.write_slice(block, (self.written..self.written + rows, ..))?;
+        self.digest.update(bytemuck::cast_slice(&self.buffer));
+        self.written += rows;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Writes what is left; gives the digest of all values.
+    fn finish(mut self) -> hdf5::Result<blake3::Hash> {
+        if !self.buffer.is_empty() {
+            self.flush()?;
+        }
+        Ok(self.digest.finalize())
+    }
+}
