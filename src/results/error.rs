@@ -1,0 +1,54 @@
+//! What can be wrong with the file of a run.
+
+use std::path::{Path, PathBuf};
+
+/// A problem with the file of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum ResultsError {
+    /// The operating system refused.
+    #[error("{}: cannot {doing}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The HDF5 library refused.
+    #[error("{}: cannot {doing}: {source}", path.display())]
+    Hdf5 {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        doing: String,
+        /// Why not.
+        source: Box<hdf5::Error>,
+    },
+    /// The file is not what it should be.
+    #[error("{}: {what}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        what: String,
+    },
+    /// What a run produced does not fit together.
+    #[error("{0}")]
+    Shape(String),
+}
+
+impl ResultsError {
+    pub(super) fn io(path: &Path, doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Io { path, doing, source }
+    }
+
+    pub(super) fn hdf5(path: &Path, doing: impl Into<String>) -> impl FnOnce(hdf5::Error) -> Self {
+        let (path, doing) = (path.to_path_buf(), doing.into());
+        move |source| Self::Hdf5 { path, doing, source: Box::new(source) }
+    }
+}
+
+/// A `Result` whose error is a [`ResultsError`].
+pub type Result<T> = std::result::Result<T, ResultsError>;

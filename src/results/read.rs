@@ -1,0 +1,168 @@
+//! Reading the file of a run back: its description, its tables, its draws.
+
+use super::error::{Result, ResultsError};
+use super::samples::{Samples, Values};
+use super::table::Table;
+use super::{FORMAT, RunInfo, VERSION};
+use crate::data::hdf;
+use crate::models::Part;
+use crate::number::Number;
+use hdf5::{Group, H5Type};
+use ndarray::{Array3, Axis, Ix3, concatenate};
+use std::path::{Path, PathBuf};
+
+/// The file of a run, open for reading.
+#[derive(Debug)]
+pub struct RunFile {
+    path: PathBuf,
+    file: hdf5::File,
+    info: RunInfo,
+}
+
+impl RunFile {
+    /// Opens the file of a run and reads its description.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, is no result of this program, or is of a newer version.
+    pub fn open(path: &Path) -> Result<Self> {
+        // HDF5's own message for a missing file runs over many lines.
+        std::fs::File::open(path).map_err(ResultsError::io(path, "open"))?;
+        let wrong = |what: String| ResultsError::Content { path: path.to_path_buf(), what };
+        let foreign = || wrong("this is no result file of this program".into());
+        let file = hdf::open(path).map_err(|_| foreign())?;
+        if !matches!(hdf::read_text(&file, "format"), Ok(format) if format == FORMAT) {
+            return Err(foreign());
+        }
+        let read = || -> hdf5::Result<(u32, RunInfo)> {
+            let text = |name| hdf::read_text(&file, name);
+            let info = RunInfo {
+                created_at: text("created_at")?,
+                version: text("inference_library_version")?,
+                method: text("method")?,
+                model: text("model")?,
+                seed: file.attr("seed")?.read_scalar()?,
+                data_digest: text("data_digest")?,
+                config: text("config")?,
+            };
+            Ok((file.attr("format_version")?.read_scalar()?, info))
+        };
+        let (version, info) = read().map_err(ResultsError::hdf5(path, "read the description"))?;
+        if version != VERSION {
+            return Err(wrong(format!("format version {version}, this program reads version {VERSION}")));
+        }
+        Ok(Self { path: path.to_path_buf(), file, info })
+    }
+
+    /// What the run says about itself.
+    pub fn info(&self) -> &RunInfo {
+        &self.info
+    }
+
+    /// The names of the tables, sorted.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn tables(&self) -> Result<Vec<String>> {
+        self.groups_with("columns")
+    }
+
+    /// The names of the groups of draws, sorted.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn sample_groups(&self) -> Result<Vec<String>> {
+        self.groups_with("parts")
+    }
+
+    fn groups_with(&self, attribute: &str) -> Result<Vec<String>> {
+        let read = || -> hdf5::Result<Vec<String>> {
+            let mut names = Vec::new();
+            for name in self.file.member_names()? {
+                if self.file.group(&name)?.attr_names()?.iter().any(|other| other == attribute) {
+                    names.push(name);
+                }
+            }
+            names.sort();
+            Ok(names)
+        };
+        read().map_err(ResultsError::hdf5(&self.path, "list the groups"))
+    }
+
+    /// A table.
+    ///
+    /// # Errors
+    /// When there is no such table, or it cannot be read.
+    pub fn table(&self, name: &str) -> Result<Table> {
+        let read = || -> hdf5::Result<Table> {
+            let group = self.file.group(name)?;
+            let columns = hdf::read_names_attribute(&group, "columns")?
+                .into_iter()
+                .map(|name| group.dataset(&name)?.read_raw().map(|values| (name, values)))
+                .collect::<hdf5::Result<_>>()?;
+            let agents: Vec<i64> = group.dataset("agent")?.read_raw()?;
+            let agent = agents.into_iter().map(|agent| u32::try_from(agent).ok()).collect();
+            Ok(Table { step: group.dataset("step")?.read_raw()?, agent, columns })
+        };
+        read().map_err(ResultsError::hdf5(&self.path, format!("read the table {name:?}")))
+    }
+
+    /// The shapes of a group of draws, without its numbers: chains, draws of each, parts.
+    ///
+    /// # Errors
+    /// When there is no such group, or it cannot be read.
+    pub fn shape(&self, group: &str) -> Result<(usize, usize, Vec<Part>)> {
+        let read = || -> hdf5::Result<(usize, usize, Vec<Part>)> {
+            let at = self.file.group(group)?;
+            let (chains, draws) = (at.dataset("chain")?.size(), at.dataset("draw")?.size());
+            let parts = hdf::read_names_attribute(&at, "parts")?
+                .into_iter()
+                .map(|name| {
+                    let shape = at.dataset(&name)?.shape();
+                    match shape.as_slice() {
+                        [c, d, own @ ..] if (*c, *d) == (chains, draws) => Ok(Part::new(name, own)),
+                        _ => Err(hdf5::Error::Internal(format!("{name} has shape {shape:?}, not {chains} × {draws} × ..."))),
+                    }
+                })
+                .collect::<hdf5::Result<_>>()?;
+            Ok((chains, draws, parts))
+        };
+        read().map_err(ResultsError::hdf5(&self.path, format!("read the draws of {group:?}")))
+    }
+
+    /// The draws of a group; [`Values::matrix`] makes one matrix of them.
+    ///
+    /// # Errors
+    /// When there is no such group, or it cannot be read.
+    pub fn samples(&self, group: &str) -> Result<Samples> {
+        let (chains, draws, parts) = self.shape(group)?;
+        let read = || -> hdf5::Result<Values> {
+            let at = self.file.group(group)?;
+            let kind = match parts.first() {
+                Some(part) => at.dataset(&part.name)?.dtype()?,
+                None => return Ok(Values::F64(Array3::zeros((chains, draws, 0)))),
+            };
+            if kind.is::<f32>() {
+                read_parts(&at, chains, draws, &parts).map(Values::F32)
+            } else if kind.is::<f64>() {
+                read_parts(&at, chains, draws, &parts).map(Values::F64)
+            } else {
+                read_parts(&at, chains, draws, &parts).map(Values::I32)
+            }
+        };
+        let values = read().map_err(ResultsError::hdf5(&self.path, format!("read the draws of {group:?}")))?;
+        Ok(Samples { group: group.to_owned(), parts, values })
+    }
+}
+
+fn read_parts<T: Number + H5Type>(group: &Group, chains: usize, draws: usize, parts: &[Part]) -> hdf5::Result<Array3<T>> {
+    let internal = |error: ndarray::ShapeError| hdf5::Error::Internal(error.to_string());
+    let arrays = parts
+        .iter()
+        .map(|part| {
+            let numbers: Vec<T> = group.dataset(&part.name)?.read_raw()?;
+            Array3::from_shape_vec(Ix3(chains, draws, part.size()), numbers).map_err(internal)
+        })
+        .collect::<hdf5::Result<Vec<_>>>()?;
+    let views: Vec<_> = arrays.iter().map(|array| array.view()).collect();
+    concatenate(Axis(2), &views).map_err(internal)
+}
