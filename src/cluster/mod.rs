@@ -1,3 +1,38 @@
 //! Who computes what, and how it travels: methods, the engine, and the drivers that carry it.
+//!
+//! A distributed method is plain types with no communication in them: a [`Server`] asks a set of [`Agent`]s to perform a
+//! task, and says where the bodies of their reports go ([`Outbox`]). One engine (a state machine for each rank) turns this
+//! into packets, and three drivers carry the packets: [`mpi`], [`threads`], [`simulate`].
 
+mod body;
+mod checkpoint;
+pub mod codec;
+mod context;
+mod fault;
+mod hub;
+mod job;
+mod layout;
+mod method;
+pub mod mpi;
+mod node;
+mod outbox;
+mod packet;
 pub mod record;
+mod run;
+pub mod simulate;
+mod sums;
+pub mod threads;
+mod workers;
+
+pub use body::Body;
+pub use checkpoint::{Checkpoint, CheckpointError};
+pub use codec::{Raw, Words};
+pub use context::Context;
+pub use fault::{EXIT_CODE, Fault};
+pub use layout::{Layout, Rank};
+pub use method::{
+    Agent, AgentId, AgentState, Answer, BoxError, Dealing, Method, Order, Progress, Reported, Result, Server, ServerState,
+};
+pub use outbox::{Ask, Outbox};
+pub use packet::{Flow, Traffic};
+pub use run::{Keeper, Outcome, Plan, Status, Then};

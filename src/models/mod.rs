@@ -32,10 +32,7 @@ pub struct Part {
 impl Part {
     /// A part with this name and shape.
     pub fn new(name: impl Into<String>, shape: &[usize]) -> Self {
-        Self {
-            name: name.into(),
-            shape: shape.to_vec(),
-        }
+        Self { name: name.into(), shape: shape.to_vec() }
     }
 
     /// How many numbers it holds.

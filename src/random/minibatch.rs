@@ -13,10 +13,7 @@ pub struct Minibatch {
 impl Minibatch {
     /// Batches of min(`size`, `rows`) of `rows` rows.
     pub fn new(rows: usize, size: usize) -> Self {
-        Self {
-            rows,
-            batch: vec![0; size.min(rows)],
-        }
+        Self { rows, batch: vec![0; size.min(rows)] }
     }
 
     /// The next batch: distinct row numbers, every subset equally likely.

@@ -1,0 +1,78 @@
+//! The flat array of a task or report: owned or shared, whole or a slice, and free to take where nobody else holds it.
+
+use crate::number::Number;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+/// A flat array that travels with a task or a report.
+#[derive(Clone, Debug)]
+pub struct Body<N> {
+    data: Arc<Vec<N>>,
+    range: Range<usize>,
+}
+
+impl<N: Number> Body<N> {
+    /// No numbers at all.
+    pub fn empty() -> Self {
+        Vec::new().into()
+    }
+
+    /// A part of this body; shares its memory.
+    pub(super) fn slice(&self, range: Range<usize>) -> Self {
+        let start = self.range.start + range.start;
+        Self { data: self.data.clone(), range: start..self.range.start + range.end }
+    }
+
+    /// The numbers as an owned array: free where this is the only holder of the whole array, a copy elsewhere.
+    pub fn into_vec(self) -> Vec<N> {
+        if self.range == (0..self.data.len()) {
+            Arc::try_unwrap(self.data).unwrap_or_else(|shared| shared.as_ref().clone())
+        } else {
+            self.data[self.range].to_vec()
+        }
+    }
+}
+
+impl<N> Deref for Body<N> {
+    type Target = [N];
+
+    fn deref(&self) -> &[N] {
+        &self.data[self.range.clone()]
+    }
+}
+
+impl<N: Number> From<Vec<N>> for Body<N> {
+    fn from(data: Vec<N>) -> Self {
+        Arc::new(data).into()
+    }
+}
+
+impl<N: Number> From<Arc<Vec<N>>> for Body<N> {
+    fn from(data: Arc<Vec<N>>) -> Self {
+        let range = 0..data.len();
+        Self { data, range }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_holder_takes_the_array_without_a_copy() {
+        let numbers = vec![1.0_f64, 2.0, 3.0];
+        let address = numbers.as_ptr();
+        let body: Body<f64> = numbers.into();
+        let other = body.clone();
+        assert_ne!(body.into_vec().as_ptr(), address);
+        assert_eq!(other.into_vec().as_ptr(), address);
+    }
+
+    #[test]
+    fn a_slice_of_a_slice_is_where_it_should_be() {
+        let body: Body<i32> = (0..10).collect::<Vec<_>>().into();
+        let inner = body.slice(2..8).slice(1..3);
+        assert_eq!(&*inner, &[3, 4]);
+        assert_eq!(inner.into_vec(), vec![3, 4]);
+    }
+}

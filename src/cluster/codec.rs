@@ -1,0 +1,102 @@
+//! One codec for messages, saved states and parcels: a small head by postcard, arrays as raw little-endian bytes.
+
+use serde::de::{DeserializeOwned, Error as _, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::marker::PhantomData;
+
+/// What a head or a saved state is made of: any owned serde type.
+pub trait Words: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static {}
+
+impl<T: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static> Words for T {}
+
+/// An array that is written as raw little-endian bytes, not number by number: for the arrays inside saved states.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Raw<N>(pub Vec<N>);
+
+impl<N: bytemuck::Pod> Serialize for Raw<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(bytemuck::cast_slice(&self.0))
+    }
+}
+
+impl<'de, N: bytemuck::Pod> Deserialize<'de> for Raw<N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes<N>(PhantomData<N>);
+        impl<N: bytemuck::Pod> Visitor<'_> for Bytes<N> {
+            type Value = Raw<N>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                write!(f, "the raw bytes of an array of {}", std::any::type_name::<N>())
+            }
+
+            fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Raw<N>, E> {
+                if bytes.len() % size_of::<N>() != 0 {
+                    return Err(E::custom(format!(
+                        "{} bytes are no whole number of {}",
+                        bytes.len(),
+                        std::any::type_name::<N>()
+                    )));
+                }
+                Ok(Raw(bytemuck::allocation::pod_collect_to_vec(bytes)))
+            }
+        }
+        deserializer.deserialize_bytes(Bytes(PhantomData)).map_err(D::Error::custom)
+    }
+}
+
+/// What went wrong with bytes that should hold a head or a state.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {what}: {cause}")]
+pub struct CodecError {
+    action: &'static str,
+    what: &'static str,
+    cause: postcard::Error,
+}
+
+/// Writes `value` as bytes; `what` names it in errors.
+pub fn encode<T: Serialize>(what: &'static str, value: &T) -> Result<Vec<u8>, CodecError> {
+    postcard::to_stdvec(value).map_err(|cause| CodecError { action: "encode", what, cause })
+}
+
+/// Reads a value back from `bytes`; `what` names it in errors.
+pub fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, CodecError> {
+    postcard::from_bytes(bytes).map_err(|cause| CodecError { action: "decode", what, cause })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Sample {
+        round: u64,
+        particles: Raw<f64>,
+        counts: Raw<i32>,
+    }
+
+    #[test]
+    fn arrays_come_back_bit_for_bit_whatever_their_alignment() {
+        for shift in 0..9 {
+            let sample = Sample {
+                round: 1 << (7 * shift),
+                particles: Raw(vec![-0.0, f64::NAN, f64::MIN_POSITIVE, 1.5]),
+                counts: Raw(vec![i32::MIN, 7]),
+            };
+            let bytes = encode("sample", &sample).unwrap();
+            let back: Sample = decode("sample", &bytes).unwrap();
+            assert_eq!(back.round, sample.round);
+            assert_eq!(back.counts, sample.counts);
+            let bits = |raw: &Raw<f64>| raw.0.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&back.particles), bits(&sample.particles));
+        }
+    }
+
+    #[test]
+    fn a_cut_off_state_is_an_error() {
+        let bytes = encode("sample", &Raw(vec![1.0_f64, 2.0])).unwrap();
+        assert!(decode::<Raw<f64>>("sample", &bytes[..bytes.len() - 1]).is_err());
+        let odd = encode("sample", &Raw(vec![1_i32])).unwrap();
+        assert!(decode::<Raw<f64>>("sample", &odd).unwrap_err().to_string().contains("sample"));
+    }
+}

@@ -1,0 +1,133 @@
+//! What ends a job: which rank and agent, what it was doing, and why; panics and calls of `exit` included.
+
+use super::layout::Rank;
+use super::method::{AgentId, BoxError};
+use serde::{Deserialize, Serialize};
+use std::cell::{Cell, RefCell};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Mutex, Once, PoisonError};
+
+/// The exit code of a job that a fault ended.
+pub const EXIT_CODE: i32 = 70;
+
+/// A failure that ends the whole job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("rank {rank}, {who}, {doing}: {cause}")]
+pub struct Fault {
+    /// Where it happened.
+    pub rank: Rank,
+    /// The agent or the server.
+    pub who: String,
+    /// What it was doing.
+    pub doing: String,
+    /// What the method, the panic or the system said.
+    pub cause: String,
+}
+
+/// What a thread is doing for a method; `Copy`, because the exit handler reads it when destructors have run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Doing {
+    pub method: &'static str,
+    pub rank: Rank,
+    pub agent: Option<AgentId>,
+    pub what: What,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    Making,
+    Starting,
+    Receiving,
+    Posting,
+    Performing(u64),
+    Settling,
+    Talking,
+}
+
+impl Doing {
+    pub(super) fn fault(self, cause: impl Into<String>) -> Fault {
+        let doing = match self.what {
+            What::Making => "being made".into(),
+            What::Starting => "starting".into(),
+            What::Receiving => "receiving an answer".into(),
+            What::Posting => "posting an ask".into(),
+            What::Performing(ask) => format!("performing a task (ask {ask})"),
+            What::Settling => "settling".into(),
+            What::Talking => "passing messages on".into(),
+        };
+        Fault {
+            rank: self.rank,
+            who: self.agent.map_or_else(|| "server".into(), |agent| format!("agent {agent}")),
+            doing: format!("{} {doing}", self.method),
+            cause: cause.into(),
+        }
+    }
+}
+
+thread_local! {
+    static CURRENT: Cell<Option<Doing>> = const { Cell::new(None) };
+    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Runs a method's code: its error or panic becomes a fault, and an exit from inside is known to the exit handler.
+pub(super) fn guard<T>(doing: Doing, work: impl FnOnce() -> Result<T, BoxError>) -> Result<T, Fault> {
+    CURRENT.set(Some(doing));
+    let result = std::panic::catch_unwind(AssertUnwindSafe(work));
+    CURRENT.set(None);
+    match result {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(doing.fault(chain(error.as_ref()))),
+        Err(payload) => {
+            let text = payload
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| payload.downcast_ref::<&str>().copied())
+                .unwrap_or("a panic without a message");
+            Err(doing.fault(format!("panicked at {}: {text}", PLACE.take())))
+        }
+    }
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}
+
+/// Who is told when a method's code calls `exit`; returns when the teller has taken over, or never.
+type Reporter = Box<dyn Fn(Fault) + Send>;
+
+static ON_EXIT: Mutex<Option<Reporter>> = Mutex::new(None);
+
+/// Keeps panics of guarded code quiet (the fault says it all), prints others, and turns an exit from guarded code into a fault.
+pub(super) fn install(on_exit: Reporter) {
+    static ONCE: Once = Once::new();
+    *ON_EXIT.lock().unwrap_or_else(PoisonError::into_inner) = Some(on_exit);
+    ONCE.call_once(|| {
+        let print = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if CURRENT.get().is_some() {
+                PLACE.set(info.location().map_or_else(|| "an unknown place".into(), ToString::to_string));
+            } else {
+                print(info);
+            }
+        }));
+        // SAFETY: registers a handler that takes no arguments and touches only statics and thread-locals without destructors.
+        unsafe { libc::atexit(at_exit) };
+    });
+}
+
+extern "C" fn at_exit() {
+    let Some(doing) = CURRENT.get() else { return };
+    let fault = doing.fault("the process was ended by a call of exit");
+    if let Some(report) = ON_EXIT.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        report(fault);
+    }
+    // SAFETY: ends the process at once; the handlers after this one must not run in a failed job.
+    unsafe { libc::_exit(EXIT_CODE) };
+}

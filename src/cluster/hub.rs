@@ -1,0 +1,332 @@
+//! Rank 0's half of the engine: open asks, their answers, promised parcels, and bringing the run to rest.
+
+use super::body::Body;
+use super::checkpoint::Checkpoint;
+use super::codec::{Raw, encode};
+use super::fault::{Doing, Fault, What};
+use super::job::Job;
+use super::layout::{Layout, Rank};
+use super::method::{AgentId, Answer, Method, Order, Progress, Reported, Server};
+use super::outbox::{Ask, Outbox, Route};
+use super::packet::{AskId, Head, Member, Packet, Posted, SavedParcel, Traffic};
+use super::record::Record;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// The server and everything that waits for it.
+pub(super) struct Hub<M: Method> {
+    layout: Layout,
+    /// Away while a worker serves with it.
+    server: Option<Box<M::Server>>,
+    /// Whether the first call of a fresh run is still to be made.
+    fresh: bool,
+    open: BTreeMap<AskId, Open<M>>,
+    complete: VecDeque<AskId>,
+    next_ask: AskId,
+    /// For each agent, how many asks it has been sent.
+    places: Vec<u64>,
+    /// For each agent, the parcels that were promised to it and not yet handed.
+    promises: Vec<VecDeque<AskId>>,
+    held: Vec<Ask<M>>,
+    phase: Phase,
+    gathered: Gathered<M>,
+    pub progress: Progress,
+    pub answers: u64,
+    /// Written down since the driver last took it.
+    pub records: Vec<Record>,
+    pub traffic: Traffic,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// New asks are held until the open ones are answered.
+    Draining,
+    /// Waiting for this many ranks to come to rest.
+    Gathering(u32),
+    AtRest,
+}
+
+struct Open<M: Method> {
+    members: Vec<AgentId>,
+    reports: BTreeMap<AgentId, Reported<M>>,
+    wants_sum: bool,
+    sum: Option<Body<M::Number>>,
+}
+
+impl<M: Method> Open<M> {
+    fn is_complete(&self) -> bool {
+        self.reports.len() == self.members.len() && (!self.wants_sum || self.sum.is_some())
+    }
+}
+
+struct Gathered<M: Method> {
+    agents: BTreeMap<AgentId, Raw<u8>>,
+    parcels: BTreeMap<AskId, SavedParcel<M::Number>>,
+}
+
+impl<M: Method> Default for Gathered<M> {
+    fn default() -> Self {
+        Self { agents: BTreeMap::new(), parcels: BTreeMap::new() }
+    }
+}
+
+type Sent<M> = Vec<(Rank, Packet<M>)>;
+
+impl<M: Method> Hub<M> {
+    /// The hub of a fresh run or of a resumed one, with the first packets and the server's first job.
+    pub fn new(layout: Layout, saved: Option<Checkpoint<M>>) -> (Self, Sent<M>, Job<M>) {
+        let agents = layout.agents as usize;
+        let mut hub = Self {
+            layout,
+            server: None,
+            fresh: saved.is_none(),
+            open: BTreeMap::new(),
+            complete: VecDeque::new(),
+            next_ask: 0,
+            places: vec![0; agents],
+            promises: vec![VecDeque::new(); agents],
+            held: Vec::new(),
+            phase: Phase::Running,
+            gathered: Gathered::default(),
+            progress: Progress::default(),
+            answers: 0,
+            records: Vec::new(),
+            traffic: Traffic::default(),
+        };
+        let mut states = BTreeMap::new();
+        let (mut server, mut seconds, mut parcels) = (None, 0.0, Vec::new());
+        if let Some(saved) = saved {
+            hub.next_ask = saved.next_ask;
+            hub.promises = saved.promises.into_iter().map(VecDeque::from).collect();
+            hub.held = saved.held.into_iter().map(Ask::from).collect();
+            hub.answers = saved.answers;
+            hub.records = saved.records;
+            hub.traffic = saved.traffic;
+            states = saved.agents.into_iter().collect();
+            server = Some(saved.server);
+            seconds = saved.seconds;
+            parcels = saved.parcels;
+        }
+        let mut out: Sent<M> = Vec::new();
+        for rank in 0..layout.ranks {
+            let saved = layout.hosted(rank).filter_map(|agent| Some((agent, states.remove(&agent)?))).collect();
+            out.push((rank, Packet { head: Head::Start { saved, seconds }, body: Body::empty() }));
+        }
+        for parcel in parcels {
+            let body: Body<M::Number> = parcel.body.0.into();
+            out.extend(totals(&layout, parcel.ask, 0, 1, body.len() as u64, &parcel.to, body));
+        }
+        (hub, out, Job::MakeServer { saved: server })
+    }
+
+    fn fault(&self, cause: impl Into<String>) -> Fault {
+        Doing { method: M::NAME, rank: 0, agent: None, what: What::Posting }.fault(cause)
+    }
+
+    /// Takes what the server posted.
+    pub fn take(&mut self, outbox: Outbox<M>) -> Result<Sent<M>, Fault> {
+        self.held.extend(outbox.asks);
+        self.release()
+    }
+
+    /// Sends held asks, unless the run is coming to rest.
+    fn release(&mut self) -> Result<Sent<M>, Fault> {
+        let mut out = Vec::new();
+        if self.phase == Phase::Running {
+            for ask in std::mem::take(&mut self.held) {
+                self.post(ask, &mut out)?;
+            }
+        }
+        Ok(out)
+    }
+
+    fn check(&self, what: &str, agents: &[AgentId]) -> Result<(), Fault> {
+        if agents.is_empty() {
+            return Err(self.fault(format!("an ask has no {what}")));
+        }
+        if let Some(twice) = agents.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(self.fault(format!("agent {} is twice among the {what} of an ask", twice[0])));
+        }
+        match agents.last() {
+            Some(&last) if last >= self.layout.agents => {
+                Err(self
+                    .fault(format!("agent {last} is among the {what} of an ask, and there are {} agents", self.layout.agents)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn post(&mut self, ask: Ask<M>, out: &mut Sent<M>) -> Result<(), Fault> {
+        let id = self.next_ask;
+        self.next_ask += 1;
+        self.check("members", &ask.to)?;
+        if ask.handed && !ask.body.is_empty() {
+            return Err(self.fault("an ask has a body of its own and is handed a parcel as well"));
+        }
+        let mut members = Vec::with_capacity(ask.to.len());
+        for &agent in &ask.to {
+            let parcel = if ask.handed {
+                let parcel = self.promises[agent as usize].pop_front();
+                Some(parcel.ok_or_else(|| self.fault(format!("agent {agent} was handed nothing")))?)
+            } else {
+                None
+            };
+            let place = self.places[agent as usize];
+            self.places[agent as usize] += 1;
+            members.push(Member { agent, place, parcel });
+        }
+        if let Route::SumTo(to) = &ask.route {
+            self.check("receivers", to)?;
+            for &agent in to {
+                self.promises[agent as usize].push_back(id);
+            }
+        }
+        let wants_sum = ask.route == Route::Sum;
+        self.open.insert(id, Open { members: ask.to.clone(), reports: BTreeMap::new(), wants_sum, sum: None });
+        let mut ranks = self.layout.ranks_of(&ask.to);
+        if ranks[0] != 0 {
+            ranks.insert(0, 0);
+        }
+        let posted = Posted { id, task: ask.task, members, route: ask.route, ranks };
+        out.push((0, Packet { head: Head::Ask(Arc::new(posted)), body: ask.body }));
+        Ok(())
+    }
+
+    /// A member has reported.
+    pub fn report(&mut self, ask: AskId, reported: Reported<M>) {
+        if let Some(open) = self.open.get_mut(&ask) {
+            open.reports.insert(reported.from, reported);
+            if open.is_complete() {
+                self.complete.push_back(ask);
+            }
+        }
+    }
+
+    /// A sum for the server is there.
+    pub fn sum(&mut self, ask: AskId, sum: Body<M::Number>) {
+        if let Some(open) = self.open.get_mut(&ask) {
+            open.sum = Some(sum);
+            if open.is_complete() {
+                self.complete.push_back(ask);
+            }
+        }
+    }
+
+    /// The server is made or has settled.
+    pub fn settled(&mut self, server: Box<M::Server>) {
+        self.progress = server.progress();
+        self.server = Some(server);
+    }
+
+    /// What is to be done now: a call of the server, or the next step on the way to rest.
+    pub fn turn(&mut self) -> Result<(Option<Job<M>>, Sent<M>), Fault> {
+        let Some(server) = self.server.take() else { return Ok((None, Vec::new())) };
+        if std::mem::take(&mut self.fresh) {
+            return Ok((Some(Job::Serve { server, answer: None }), Vec::new()));
+        }
+        if let Some(answer) = self.next_answer() {
+            self.answers += 1;
+            return Ok((Some(Job::Serve { server, answer: Some(answer) }), Vec::new()));
+        }
+        self.server = Some(server);
+        let mut out = self.release()?;
+        let quiet = self.open.is_empty() && matches!(self.phase, Phase::Running | Phase::Draining);
+        if quiet {
+            // With nothing held the run is over: the last rest sees everything settled and every parcel arrived.
+            self.phase = Phase::Gathering(self.layout.ranks);
+            let mut expected: BTreeMap<Rank, Vec<(AgentId, AskId)>> = BTreeMap::new();
+            for (agent, parcels) in (0..).zip(&self.promises) {
+                expected.entry(self.layout.rank_of(agent)).or_default().extend(parcels.iter().map(|&parcel| (agent, parcel)));
+            }
+            for rank in 0..self.layout.ranks {
+                let head = Head::Rest { expected: expected.remove(&rank).unwrap_or_default() };
+                out.push((rank, Packet { head, body: Body::empty() }));
+            }
+        }
+        Ok((None, out))
+    }
+
+    fn next_answer(&mut self) -> Option<Answer<M>> {
+        let ask = match M::ORDER {
+            Order::Posted => self.open.first_key_value().filter(|(_, open)| open.is_complete()).map(|(&ask, _)| ask)?,
+            Order::Arrival => self.complete.pop_front()?,
+        };
+        let open = self.open.remove(&ask)?;
+        Some(Answer { reports: open.reports.into_values().collect(), sum: open.sum.unwrap_or_else(Body::empty) })
+    }
+
+    /// A rank has come to rest.
+    pub fn rested(&mut self, agents: Vec<(AgentId, Raw<u8>)>, parcels: Vec<SavedParcel<M::Number>>, traffic: &Traffic) {
+        self.gathered.agents.extend(agents);
+        for parcel in parcels {
+            match self.gathered.parcels.get_mut(&parcel.ask) {
+                Some(same) => same.to.extend(parcel.to),
+                None => {
+                    self.gathered.parcels.insert(parcel.ask, parcel);
+                }
+            }
+        }
+        self.traffic.add(traffic);
+        if let Phase::Gathering(left) = self.phase {
+            self.phase = if left == 1 { Phase::AtRest } else { Phase::Gathering(left - 1) };
+        }
+    }
+
+    /// Asks the run to come to rest after the open asks.
+    pub fn rest(&mut self) {
+        if self.phase == Phase::Running {
+            self.phase = Phase::Draining;
+        }
+    }
+
+    /// The run at rest, once it is.
+    pub fn at_rest(&mut self, seconds: f64) -> Result<Option<Checkpoint<M>>, Fault> {
+        let (Phase::AtRest, Some(server)) = (self.phase, &self.server) else { return Ok(None) };
+        let server = encode("the server's state", server.state()).map_err(|error| self.fault(error.to_string()))?;
+        let gathered = std::mem::take(&mut self.gathered);
+        Ok(Some(Checkpoint {
+            method: M::NAME.into(),
+            finished: self.held.is_empty(),
+            answers: self.answers,
+            seconds,
+            records: Vec::new(),
+            traffic: self.traffic.clone(),
+            next_ask: self.next_ask,
+            server: Raw(server),
+            agents: gathered.agents.into_iter().collect(),
+            parcels: gathered.parcels.into_values().collect(),
+            promises: self.promises.iter().map(|queue| queue.iter().copied().collect()).collect(),
+            held: self.held.iter().map(Into::into).collect(),
+        }))
+    }
+
+    /// Goes on after a rest.
+    pub fn go_on(&mut self) -> Result<Sent<M>, Fault> {
+        self.phase = Phase::Running;
+        self.release()
+    }
+}
+
+/// The packets that carry one slice of a total to the ranks of its receivers, or to the server where there are none.
+pub(super) fn totals<M: Method>(
+    layout: &Layout,
+    ask: AskId,
+    part: u32,
+    parts: u32,
+    len: u64,
+    to: &[AgentId],
+    body: Body<M::Number>,
+) -> Sent<M> {
+    if to.is_empty() {
+        return vec![(0, Packet { head: Head::Total { ask, part, parts, len, to: Vec::new() }, body })];
+    }
+    let ranks = layout.ranks_of(to);
+    ranks
+        .into_iter()
+        .map(|rank| {
+            let here = to.iter().copied().filter(|&agent| layout.rank_of(agent) == rank).collect();
+            (rank, Packet { head: Head::Total { ask, part, parts, len, to: here }, body: body.clone() })
+        })
+        .collect()
+}

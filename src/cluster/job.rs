@@ -1,0 +1,120 @@
+//! A piece of a method's work: what a worker thread runs, and what comes of it.
+
+use super::body::Body;
+use super::codec::{Raw, decode};
+use super::context::{Clock, Context};
+use super::fault::{Doing, Fault, What, guard};
+use super::layout::Rank;
+use super::method::{Agent, AgentId, Answer, Method, Progress, Server};
+use super::outbox::Outbox;
+use super::packet::Posted;
+use super::record::Record;
+use crate::random::Seed;
+use std::sync::Arc;
+use std::time::Instant;
+
+pub(super) enum Job<M: Method> {
+    MakeServer {
+        saved: Option<Raw<u8>>,
+    },
+    MakeAgent {
+        id: AgentId,
+        saved: Option<Raw<u8>>,
+    },
+    /// The first call of a fresh run where there is no answer.
+    Serve {
+        server: Box<M::Server>,
+        answer: Option<Answer<M>>,
+    },
+    Perform {
+        id: AgentId,
+        agent: Box<M::Agent>,
+        ask: Arc<Posted<M>>,
+        body: Body<M::Number>,
+    },
+}
+
+pub(super) enum Done<M: Method> {
+    ServerMade { server: Box<M::Server> },
+    AgentMade { id: AgentId, agent: Box<M::Agent> },
+    Served { outbox: Outbox<M>, progress: Progress, records: Vec<Record> },
+    ServerSettled { server: Box<M::Server>, records: Vec<Record> },
+    Performed { id: AgentId, ask: Arc<Posted<M>>, seconds: f64, report: M::Report, body: Body<M::Number>, records: Vec<Record> },
+    AgentSettled { id: AgentId, agent: Box<M::Agent>, records: Vec<Record> },
+    Failed(Fault),
+}
+
+/// What every job of a rank needs.
+pub(super) struct Bench<M: Method> {
+    pub method: Arc<M>,
+    pub seed: Seed,
+    pub rank: Rank,
+    pub clock: Clock,
+}
+
+impl<M: Method> Clone for Bench<M> {
+    fn clone(&self) -> Self {
+        Self { method: self.method.clone(), ..*self }
+    }
+}
+
+impl<M: Method> Job<M> {
+    /// Whether this is work of the server, which has a thread of its own.
+    pub fn is_servers(&self) -> bool {
+        matches!(self, Self::MakeServer { .. } | Self::Serve { .. })
+    }
+
+    /// Does the work; `emit` is called once or, where something settles, twice.
+    pub fn run(self, bench: &Bench<M>, mut emit: impl FnMut(Done<M>)) {
+        if let Err(fault) = self.steps(bench, &mut emit) {
+            emit(Done::Failed(fault));
+        }
+    }
+
+    fn steps(self, bench: &Bench<M>, emit: &mut impl FnMut(Done<M>)) -> Result<(), Fault> {
+        let doing = |agent, what| Doing { method: M::NAME, rank: bench.rank, agent, what };
+        let context = |agent| Context::new(bench.seed, agent, bench.clock);
+        match self {
+            Self::MakeServer { saved } => {
+                let server = guard(doing(None, What::Making), || {
+                    let saved = saved.map(|bytes| decode("the server's saved state", &bytes.0)).transpose()?;
+                    bench.method.server(saved)
+                })?;
+                emit(Done::ServerMade { server: Box::new(server) });
+            }
+            Self::MakeAgent { id, saved } => {
+                let agent = guard(doing(Some(id), What::Making), || {
+                    let saved = saved.map(|bytes| decode("an agent's saved state", &bytes.0)).transpose()?;
+                    bench.method.agent(id, saved)
+                })?;
+                emit(Done::AgentMade { id, agent: Box::new(agent) });
+            }
+            Self::Serve { mut server, answer } => {
+                let what = if answer.is_some() { What::Receiving } else { What::Starting };
+                let mut outbox = Outbox::new();
+                let mut cx = context(None);
+                guard(doing(None, what), || match answer {
+                    Some(answer) => server.receive(answer, &mut outbox, &mut cx),
+                    None => server.start(&mut outbox, &mut cx),
+                })?;
+                let progress = server.progress();
+                emit(Done::Served { outbox, progress, records: cx.into_records() });
+                let mut cx = context(None);
+                guard(doing(None, What::Settling), || server.settle(&mut cx))?;
+                emit(Done::ServerSettled { server, records: cx.into_records() });
+            }
+            Self::Perform { id, mut agent, ask, body } => {
+                let mut cx = context(Some(id));
+                let since = Instant::now();
+                let (report, body) =
+                    guard(doing(Some(id), What::Performing(ask.id)), || agent.perform(&ask.task, body, &mut cx))?;
+                let seconds = since.elapsed().as_secs_f64();
+                emit(Done::Performed { id, ask, seconds, report, body, records: cx.into_records() });
+                let mut cx = context(Some(id));
+                guard(doing(Some(id), What::Settling), || agent.settle(&mut cx))?;
+                emit(Done::AgentSettled { id, agent, records: cx.into_records() });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! Which rank hosts which agent.
+
+use super::method::{AgentId, Dealing};
+
+/// The number of a rank: 0 holds the server.
+pub type Rank = u32;
+
+/// How agents lie on ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// How many ranks.
+    pub ranks: u32,
+    /// How many agents.
+    pub agents: u32,
+    /// Whether rank 0 keeps free of agents (needs at least two ranks).
+    pub dedicated: bool,
+    /// How agents are dealt.
+    pub dealing: Dealing,
+}
+
+impl Layout {
+    fn first_host(&self) -> u32 {
+        u32::from(self.dedicated && self.ranks > 1)
+    }
+
+    /// How many ranks may host agents.
+    pub fn hosts(&self) -> u32 {
+        self.ranks - self.first_host()
+    }
+
+    /// The rank that hosts an agent.
+    pub fn rank_of(&self, agent: AgentId) -> Rank {
+        let hosts = self.hosts();
+        self.first_host()
+            + match self.dealing {
+                Dealing::Cyclic => agent % hosts,
+                // The first `large` hosts take one agent more than the others.
+                Dealing::Blocks => {
+                    let (small, large) = (self.agents / hosts, self.agents % hosts);
+                    let in_large = large * (small + 1);
+                    if agent < in_large { agent / (small + 1) } else { large + (agent - in_large) / small.max(1) }
+                }
+            }
+    }
+
+    /// The agents on a rank, ascending.
+    pub fn hosted(&self, rank: Rank) -> impl Iterator<Item = AgentId> + '_ {
+        (0..self.agents).filter(move |&agent| self.rank_of(agent) == rank)
+    }
+
+    /// The ranks that host any of these agents, ascending and distinct.
+    pub(super) fn ranks_of(&self, agents: &[AgentId]) -> Vec<Rank> {
+        let mut ranks: Vec<Rank> = agents.iter().map(|&agent| self.rank_of(agent)).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_agent_has_one_host_and_loads_differ_by_at_most_one() {
+        for dealing in [Dealing::Blocks, Dealing::Cyclic] {
+            for (ranks, agents) in [(1, 1), (3, 7), (5, 2), (4, 8), (7, 100)] {
+                for dedicated in [false, true] {
+                    let layout = Layout { ranks, agents, dedicated, dealing };
+                    let loads: Vec<usize> = (0..ranks).map(|rank| layout.hosted(rank).count()).collect();
+                    assert_eq!(loads.iter().sum::<usize>(), agents as usize, "{layout:?}");
+                    let hosting = if dedicated && ranks > 1 { &loads[1..] } else { &loads[..] };
+                    assert!(
+                        hosting.iter().max() <= hosting.iter().min().map(|least| least + 1).as_ref(),
+                        "{layout:?}: {loads:?}"
+                    );
+                    assert!(!dedicated || ranks == 1 || loads[0] == 0);
+                }
+            }
+        }
+    }
+}

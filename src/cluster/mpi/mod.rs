@@ -1,0 +1,126 @@
+//! The driver for `mpirun` and `srun`: a rank of the engine in each process; the main thread makes every MPI call.
+
+mod wait;
+mod wire;
+mod world;
+
+pub use world::{World, WorldError};
+
+use super::checkpoint::Checkpoint;
+use super::context::Clock;
+use super::fault::{self, EXIT_CODE, Fault};
+use super::job::{Bench, Done};
+use super::layout::Layout;
+use super::method::Method;
+use super::node::Node;
+use super::packet::{Head, Packet};
+use super::run::{Keeper, Outcome, Plan, look_after};
+use super::workers::Workers;
+use crate::cluster::body::Body;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wait::Patience;
+use wire::Wire;
+
+/// How long a failing rank waits for rank 0 to say so and to end the job.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Runs a method to its end, or until its keeper stops it, over all ranks of the job. Every rank calls this; rank 0 alone
+/// gives a checkpoint and has its keeper called, and gets the outcome. A failure on any rank ends the job from inside, with
+/// one message and exit code [`EXIT_CODE`].
+pub fn run<M: Method>(
+    world: &World,
+    method: Arc<M>,
+    plan: Plan,
+    saved: Option<Checkpoint<M>>,
+    keeper: &mut dyn Keeper<M>,
+) -> Option<Outcome> {
+    let rank = world.rank();
+    let layout = Layout { ranks: world.size(), agents: method.agents(), dedicated: plan.dedicated, dealing: method.dealing() };
+    let mut wire = Wire::new(world);
+    let mut node = Node::new(rank, layout);
+    let before = saved.as_ref().map(|saved| saved.seconds);
+    if rank == 0 {
+        node.lead(saved);
+    }
+    // Only the server's clock is written down; agents take theirs from here as well.
+    let clock = Clock::Wall(before.unwrap_or(0.0), Instant::now());
+    let workers = Workers::start(Bench { method, seed: plan.seed, rank, clock }, plan.threads);
+    let report = workers.report.clone();
+    fault::install(Box::new(move |fault| {
+        // The main thread ends the job; this one only keeps the process until then.
+        drop(report.send(Done::Failed(fault)));
+        std::thread::sleep(2 * LAST_WORDS);
+    }));
+    match carry(&mut node, &mut wire, &workers, clock, keeper) {
+        Ok(outcome) => outcome,
+        Err(fault) => fail(world, &mut wire, fault),
+    }
+}
+
+/// Moves packets and jobs until the run is over.
+fn carry<M: Method>(
+    node: &mut Node<M>,
+    wire: &mut Wire<M>,
+    workers: &Workers<M>,
+    clock: Clock,
+    keeper: &mut dyn Keeper<M>,
+) -> Result<Option<Outcome>, Fault> {
+    let mut patience = Patience::new();
+    let mut outcome = None;
+    let rank = wire.rank();
+    loop {
+        let mut busy = false;
+        while let Some((to, packet)) = node.out.pop_front() {
+            busy = true;
+            if to == rank {
+                node.handle(packet)?;
+            } else {
+                wire.send(to, packet).map_err(|cause| wire_fault::<M>(rank, cause))?;
+            }
+        }
+        for job in node.jobs.drain(..) {
+            workers.give(job);
+        }
+        while let Some(packet) = wire.receive().map_err(|cause| wire_fault::<M>(rank, cause))? {
+            busy = true;
+            node.handle(packet)?;
+        }
+        while let Ok(done) = workers.results.try_recv() {
+            busy = true;
+            node.done(done)?;
+        }
+        if outcome.is_none() {
+            outcome = look_after(node, keeper, clock)?;
+            busy |= outcome.is_some();
+        }
+        if node.stopped && node.out.is_empty() && wire.is_quiet() {
+            return Ok(outcome);
+        }
+        if busy {
+            patience.reset();
+        } else if let Some(done) = patience.wait(&workers.results, wire.is_moving()) {
+            patience.reset();
+            node.done(done)?;
+        }
+    }
+}
+
+fn wire_fault<M: Method>(rank: u32, cause: String) -> Fault {
+    Fault { rank, who: "driver".into(), doing: format!("{} passing messages on", M::NAME), cause }
+}
+
+/// Ends the job: rank 0 prints the first fault and aborts; another rank tells rank 0 and waits for that a while.
+fn fail<M: Method>(world: &World, wire: &mut Wire<M>, fault: Fault) -> ! {
+    if world.rank() != 0 {
+        let told = wire.send(0, Packet { head: Head::Fail(fault.clone()), body: Body::empty() });
+        let since = Instant::now();
+        while told.is_ok() && since.elapsed() < LAST_WORDS {
+            // Sends go on inside; what comes in no longer matters.
+            drop(wire.receive());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    eprintln!("mpibayes: {fault}");
+    world.abort(EXIT_CODE)
+}

@@ -1,0 +1,391 @@
+//! One rank of the engine as a state machine: packets and finished jobs go in, packets and jobs come out; no thread, no clock, no MPI.
+
+use super::body::Body;
+use super::checkpoint::Checkpoint;
+use super::codec::{Raw, encode};
+use super::fault::{Doing, Fault, What};
+use super::hub::{Hub, totals};
+use super::job::{Done, Job};
+use super::layout::{Layout, Rank};
+use super::method::{Agent, AgentId, Method, Reported};
+use super::outbox::Route;
+use super::packet::{AskId, Head, Packet, Posted, SavedParcel, Traffic, children};
+use super::record::Record;
+use super::sums::{Adder, Assembly, adders, bounds};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+pub(super) struct Node<M: Method> {
+    rank: Rank,
+    layout: Layout,
+    hub: Option<Hub<M>>,
+    agents: BTreeMap<AgentId, Hosted<M>>,
+    adders: BTreeMap<AskId, Adder<M>>,
+    assemblies: BTreeMap<AskId, Assembly<M::Number>>,
+    parcels: BTreeMap<AskId, Parcel<M::Number>>,
+    /// The parcels to wait for before this rank is at rest, once it was asked to come to rest.
+    resting: Option<Vec<(AgentId, AskId)>>,
+    records: Vec<Record>,
+    traffic: Traffic,
+    /// Seconds of the run before this process, told at the start.
+    pub seconds_before: Option<f64>,
+    pub stopped: bool,
+    pub out: VecDeque<(Rank, Packet<M>)>,
+    pub jobs: VecDeque<Job<M>>,
+}
+
+/// An agent that lives here.
+struct Hosted<M: Method> {
+    /// Away while a worker makes it, performs or settles with it.
+    agent: Option<Box<M::Agent>>,
+    next_place: u64,
+    agenda: BTreeMap<u64, Entry<M>>,
+}
+
+struct Entry<M: Method> {
+    ask: Arc<Posted<M>>,
+    body: Body<M::Number>,
+    parcel: Option<AskId>,
+}
+
+/// A body that waits here for the agents it was promised to.
+struct Parcel<N> {
+    body: Body<N>,
+    to: Vec<AgentId>,
+}
+
+impl<M: Method> Node<M> {
+    /// A rank that waits for its start packet.
+    pub fn new(rank: Rank, layout: Layout) -> Self {
+        Self {
+            rank,
+            layout,
+            hub: None,
+            agents: BTreeMap::new(),
+            adders: BTreeMap::new(),
+            assemblies: BTreeMap::new(),
+            parcels: BTreeMap::new(),
+            resting: None,
+            records: Vec::new(),
+            traffic: Traffic::default(),
+            seconds_before: None,
+            stopped: false,
+            out: VecDeque::new(),
+            jobs: VecDeque::new(),
+        }
+    }
+
+    /// Makes this rank, 0, the server's.
+    pub fn lead(&mut self, saved: Option<Checkpoint<M>>) {
+        let (hub, out, job) = Hub::new(self.layout, saved);
+        self.hub = Some(hub);
+        self.out.extend(out);
+        self.jobs.push_back(job);
+    }
+
+    /// The server's half; only on rank 0.
+    pub fn hub(&mut self) -> Option<&mut Hub<M>> {
+        self.hub.as_mut()
+    }
+
+    fn fault(&self, agent: Option<AgentId>, cause: impl Into<String>) -> Fault {
+        Doing { method: M::NAME, rank: self.rank, agent, what: What::Talking }.fault(cause)
+    }
+
+    fn send(&mut self, to: Rank, packet: Packet<M>) {
+        if to != self.rank {
+            self.traffic.count(packet.head.purpose(), (packet.body.len() * size_of::<M::Number>()) as u64);
+        }
+        self.out.push_back((to, packet));
+    }
+
+    fn send_all(&mut self, packets: impl IntoIterator<Item = (Rank, Packet<M>)>) {
+        for (to, packet) in packets {
+            self.send(to, packet);
+        }
+    }
+
+    /// A packet has come.
+    pub fn handle(&mut self, packet: Packet<M>) -> Result<(), Fault> {
+        let Packet { head, body } = packet;
+        match head {
+            Head::Start { saved, seconds } => {
+                self.seconds_before = Some(seconds);
+                let mut saved: BTreeMap<AgentId, Raw<u8>> = saved.into_iter().collect();
+                for id in self.layout.hosted(self.rank) {
+                    let hosted = self.agents.entry(id).or_insert_with(Hosted::absent);
+                    hosted.agent = None;
+                    self.jobs.push_back(Job::MakeAgent { id, saved: saved.remove(&id) });
+                }
+            }
+            Head::Ask(ask) => self.asked(ask, body)?,
+            Head::Report { ask, from, seconds, report, records } => {
+                if let Some(hub) = &mut self.hub {
+                    hub.records.extend(records);
+                    hub.report(ask, Reported { from, seconds, report, body });
+                }
+                self.turn()?;
+            }
+            Head::Slice { ask, from, len } => self.share(ask, from, len, body)?,
+            Head::Total { ask, part, parts, len: _, to } => {
+                let assembly = self.assemblies.entry(ask).or_insert_with(|| Assembly::new(parts));
+                if let Some(body) = assembly.put(part, body) {
+                    self.assemblies.remove(&ask);
+                    self.arrived(ask, to, body)?;
+                }
+            }
+            Head::Rest { expected } => {
+                self.resting = Some(expected);
+                self.try_rest()?;
+            }
+            Head::Rested { agents, parcels, records, traffic } => {
+                if let Some(hub) = &mut self.hub {
+                    hub.records.extend(records);
+                    hub.rested(agents, parcels, &traffic);
+                }
+            }
+            Head::Stop => self.stopped = true,
+            Head::Fail(fault) => return Err(fault),
+        }
+        Ok(())
+    }
+
+    fn asked(&mut self, ask: Arc<Posted<M>>, body: Body<M::Number>) -> Result<(), Fault> {
+        let at = ask.ranks.iter().position(|&rank| rank == self.rank).unwrap_or(0);
+        for child in children(at, ask.ranks.len()) {
+            let packet = Packet { head: Head::Ask(ask.clone()), body: body.clone() };
+            self.send(ask.ranks[child], packet);
+        }
+        let mut local = 0;
+        for member in &ask.members {
+            if self.layout.rank_of(member.agent) == self.rank {
+                local += 1;
+                let entry = Entry { ask: ask.clone(), body: body.clone(), parcel: member.parcel };
+                self.agents.entry(member.agent).or_insert_with(Hosted::absent).agenda.insert(member.place, entry);
+            }
+        }
+        if local > 0 && ask.route != Route::Back {
+            let adder = self.adders.entry(ask.id).or_default();
+            adder.ask = Some(ask.clone());
+            adder.local_left = local;
+            self.fold(ask.id)?;
+        }
+        drop(body);
+        for member in &ask.members {
+            self.advance(member.agent);
+        }
+        Ok(())
+    }
+
+    /// Starts the agent's next task if it is here and ready.
+    fn advance(&mut self, id: AgentId) {
+        let Some(hosted) = self.agents.get_mut(&id) else { return };
+        let parcels = &self.parcels;
+        let ready = hosted.agent.is_some()
+            && hosted
+                .agenda
+                .get(&hosted.next_place)
+                .is_some_and(|entry| entry.parcel.is_none_or(|parcel| parcels.contains_key(&parcel)));
+        if !ready {
+            return;
+        }
+        let (Some(entry), Some(agent)) = (hosted.agenda.remove(&hosted.next_place), hosted.agent.take()) else { return };
+        hosted.next_place += 1;
+        let body = entry.parcel.map_or(entry.body, |parcel| self.take_parcel(parcel, id));
+        self.jobs.push_back(Job::Perform { id, agent, ask: entry.ask, body });
+    }
+
+    fn take_parcel(&mut self, ask: AskId, id: AgentId) -> Body<M::Number> {
+        let Some(mut parcel) = self.parcels.remove(&ask) else { return Body::empty() };
+        parcel.to.retain(|&other| other != id);
+        if parcel.to.is_empty() {
+            return parcel.body;
+        }
+        let body = parcel.body.clone();
+        self.parcels.insert(ask, parcel);
+        body
+    }
+
+    /// A whole sum or parcel has come: for agents here, or for the server.
+    fn arrived(&mut self, ask: AskId, to: Vec<AgentId>, body: Body<M::Number>) -> Result<(), Fault> {
+        if to.is_empty() {
+            if let Some(hub) = &mut self.hub {
+                hub.sum(ask, body);
+            }
+            return self.turn();
+        }
+        self.parcels.insert(ask, Parcel { body, to: to.clone() });
+        for id in to {
+            self.advance(id);
+        }
+        self.try_rest()
+    }
+
+    /// A member's share of the slice that this rank adds.
+    fn share(&mut self, ask: AskId, from: AgentId, len: u64, share: Body<M::Number>) -> Result<(), Fault> {
+        let added = self.adders.entry(ask).or_default().add(from, len, share);
+        added.map_err(|cause| self.fault(Some(from), cause))?;
+        self.fold(ask)
+    }
+
+    /// Adds what can be added of a sum, and sends the total when it is complete.
+    fn fold(&mut self, id: AskId) -> Result<(), Fault> {
+        let Some(adder) = self.adders.get_mut(&id) else { return Ok(()) };
+        if let (Some(total), Some(ask), Some((_, len))) = (adder.fold(), adder.ask.clone(), adder.len) {
+            let ranks = adders::<M::Number>(&self.layout, &ask.member_ids(), len as usize);
+            let part = ranks.iter().position(|&rank| rank == self.rank).unwrap_or(0);
+            let to = match &ask.route {
+                Route::SumTo(to) => to.as_slice(),
+                Route::Back | Route::Sum => &[],
+            };
+            self.send_all(totals(&self.layout, id, part as u32, ranks.len() as u32, len, to, total));
+        }
+        if self.adders.get(&id).is_some_and(|adder| adder.finished && adder.local_left == 0) {
+            self.adders.remove(&id);
+        }
+        Ok(())
+    }
+
+    /// A job is done.
+    pub fn done(&mut self, done: Done<M>) -> Result<(), Fault> {
+        match done {
+            Done::ServerMade { server } => {
+                if let Some(hub) = &mut self.hub {
+                    hub.settled(server);
+                }
+                self.turn()
+            }
+            Done::AgentMade { id, agent } => {
+                self.home(id, agent);
+                self.try_rest()
+            }
+            Done::Served { outbox, progress, records } => {
+                let mut out = Vec::new();
+                if let Some(hub) = &mut self.hub {
+                    hub.progress = progress;
+                    hub.records.extend(records);
+                    out = hub.take(outbox)?;
+                }
+                self.send_all(out);
+                Ok(())
+            }
+            Done::ServerSettled { server, records } => {
+                if let Some(hub) = &mut self.hub {
+                    hub.records.extend(records);
+                    hub.settled(server);
+                }
+                self.turn()
+            }
+            Done::Performed { id, ask, seconds, report, body, records } => {
+                self.records.extend(records);
+                self.performed(id, &ask, seconds, report, body)
+            }
+            Done::AgentSettled { id, agent, records } => {
+                self.records.extend(records);
+                self.home(id, agent);
+                self.try_rest()
+            }
+            Done::Failed(fault) => Err(fault),
+        }
+    }
+
+    fn home(&mut self, id: AgentId, agent: Box<M::Agent>) {
+        self.agents.entry(id).or_insert_with(Hosted::absent).agent = Some(agent);
+        self.advance(id);
+    }
+
+    fn performed(
+        &mut self,
+        id: AgentId,
+        ask: &Posted<M>,
+        seconds: f64,
+        report: M::Report,
+        body: Body<M::Number>,
+    ) -> Result<(), Fault> {
+        let head = Head::Report { ask: ask.id, from: id, seconds, report, records: std::mem::take(&mut self.records) };
+        if ask.route == Route::Back {
+            self.send(0, Packet { head, body });
+            return Ok(());
+        }
+        self.send(0, Packet { head, body: Body::empty() });
+        let len = body.len();
+        let ranks = adders::<M::Number>(&self.layout, &ask.member_ids(), len);
+        let adds_here = ranks.contains(&self.rank);
+        if let Some(adder) = self.adders.get_mut(&ask.id) {
+            adder.local_left -= 1;
+            adder.finished |= !adds_here;
+        }
+        for (part, &rank) in ranks.iter().enumerate() {
+            let share = body.slice(bounds(part, ranks.len(), len));
+            if rank != self.rank {
+                let head = Head::Slice { ask: ask.id, from: id, len: len as u64 };
+                self.send(rank, Packet { head, body: share });
+            }
+        }
+        // The own share last: without other holders its memory is added into, not copied.
+        let own = ranks.iter().position(|&rank| rank == self.rank).map(|part| bounds(part, ranks.len(), len));
+        match own {
+            Some(own) => {
+                let share = body.slice(own);
+                drop(body);
+                self.share(ask.id, id, len as u64, share)
+            }
+            None => self.fold(ask.id),
+        }
+    }
+
+    /// The server's next call or step to rest.
+    fn turn(&mut self) -> Result<(), Fault> {
+        let Some(hub) = &mut self.hub else { return Ok(()) };
+        let (job, out) = hub.turn()?;
+        self.jobs.extend(job);
+        self.send_all(out);
+        Ok(())
+    }
+
+    fn try_rest(&mut self) -> Result<(), Fault> {
+        let Some(expected) = &self.resting else { return Ok(()) };
+        let quiet = self.agents.values().all(|hosted| hosted.agent.is_some() && hosted.agenda.is_empty())
+            && expected.iter().all(|(_, parcel)| self.parcels.contains_key(parcel));
+        if !quiet {
+            return Ok(());
+        }
+        self.resting = None;
+        let mut agents = Vec::with_capacity(self.agents.len());
+        for (&id, hosted) in &self.agents {
+            if let Some(agent) = &hosted.agent {
+                let state = encode("an agent's state", agent.state());
+                agents.push((id, Raw(state.map_err(|error| self.fault(Some(id), error.to_string()))?)));
+            }
+        }
+        let parcels = self
+            .parcels
+            .iter()
+            .map(|(&ask, parcel)| SavedParcel { ask, to: parcel.to.clone(), body: Raw(parcel.body.to_vec()) })
+            .collect();
+        let records = std::mem::take(&mut self.records);
+        let traffic = std::mem::take(&mut self.traffic);
+        self.send(0, Packet { head: Head::Rested { agents, parcels, records, traffic }, body: Body::empty() });
+        Ok(())
+    }
+
+    /// Ends the run on all ranks; only on rank 0.
+    pub fn stop(&mut self) {
+        for rank in (0..self.layout.ranks).rev() {
+            self.send(rank, Packet { head: Head::Stop, body: Body::empty() });
+        }
+    }
+
+    /// Goes on after a rest; only on rank 0.
+    pub fn go_on(&mut self) -> Result<(), Fault> {
+        let out = self.hub.as_mut().map(Hub::go_on).transpose()?.unwrap_or_default();
+        self.send_all(out);
+        Ok(())
+    }
+}
+
+impl<M: Method> Hosted<M> {
+    fn absent() -> Self {
+        Self { agent: None, next_place: 0, agenda: BTreeMap::new() }
+    }
+}

@@ -1,0 +1,75 @@
+//! The one verb of a server: ask these agents to perform a task, and say where the bodies of their reports go.
+
+use super::body::Body;
+use super::method::{AgentId, Method};
+use serde::{Deserialize, Serialize};
+
+/// Collects the asks that a server posts while it handles one event.
+pub struct Outbox<M: Method> {
+    pub(super) asks: Vec<Ask<M>>,
+}
+
+/// A task for a set of agents, and what becomes of their bodies.
+#[derive(Clone)]
+pub struct Ask<M: Method> {
+    /// The members, ascending.
+    pub(super) to: Vec<AgentId>,
+    pub(super) task: M::Task,
+    pub(super) body: Body<M::Number>,
+    pub(super) handed: bool,
+    pub(super) route: Route,
+}
+
+/// Where the bodies of reports go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Route {
+    /// Each to the server.
+    Back,
+    /// Their sum to the server.
+    Sum,
+    /// Their sum to these agents (ascending), past the server.
+    SumTo(Vec<AgentId>),
+}
+
+impl<M: Method> Outbox<M> {
+    pub(super) fn new() -> Self {
+        Self { asks: Vec::new() }
+    }
+
+    /// Asks these agents to perform `task`. By default nothing goes down with it and every body comes back.
+    pub fn ask(&mut self, to: impl IntoIterator<Item = AgentId>, task: M::Task) -> &mut Ask<M> {
+        let mut to: Vec<AgentId> = to.into_iter().collect();
+        to.sort_unstable();
+        let place = self.asks.len();
+        self.asks.push(Ask { to, task, body: Body::empty(), handed: false, route: Route::Back });
+        &mut self.asks[place]
+    }
+}
+
+impl<M: Method> Ask<M> {
+    /// Sends the same body to every member, once per rank.
+    pub fn with(&mut self, body: impl Into<Body<M::Number>>) -> &mut Self {
+        self.body = body.into();
+        self
+    }
+
+    /// Each member takes the oldest parcel that an earlier ask promised to it, and waits for it if need be.
+    pub fn handed(&mut self) -> &mut Self {
+        self.handed = true;
+        self
+    }
+
+    /// The bodies are added in agent order, and the sum goes to the server.
+    pub fn sum(&mut self) -> &mut Self {
+        self.route = Route::Sum;
+        self
+    }
+
+    /// The bodies are added in agent order, and the sum goes straight to these agents as a parcel.
+    pub fn sum_to(&mut self, to: impl IntoIterator<Item = AgentId>) -> &mut Self {
+        let mut to: Vec<AgentId> = to.into_iter().collect();
+        to.sort_unstable();
+        self.route = Route::SumTo(to);
+        self
+    }
+}

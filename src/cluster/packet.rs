@@ -1,0 +1,149 @@
+//! What ranks send each other: a head and a body.
+
+use super::body::Body;
+use super::codec::Raw;
+use super::fault::Fault;
+use super::layout::Rank;
+use super::method::{AgentId, Method};
+use super::outbox::Route;
+use super::record::Record;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The number of an ask; also of the parcel that it promises.
+pub(super) type AskId = u64;
+
+pub(super) struct Packet<M: Method> {
+    pub head: Head<M>,
+    pub body: Body<M::Number>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(super) enum Head<M: Method> {
+    /// Make your agents, from these saved states where there are any.
+    Start { saved: Vec<(AgentId, Raw<u8>)>, seconds: f64 },
+    /// A task; pass it on along the tree. The body belongs to every member.
+    Ask(Arc<Posted<M>>),
+    /// A member has performed.
+    Report { ask: AskId, from: AgentId, seconds: f64, report: M::Report, records: Vec<Record> },
+    /// A member's share of one slice of a sum, for the rank that adds this slice. `len` is the length of the whole body.
+    Slice { ask: AskId, from: AgentId, len: u64 },
+    /// One added slice of a sum, for these agents on the receiving rank, or for the server where there are none.
+    Total { ask: AskId, part: u32, parts: u32, len: u64, to: Vec<AgentId> },
+    /// Say when your agents are at rest and these parcels have come.
+    Rest { expected: Vec<(AgentId, AskId)> },
+    /// All agents here are at rest, in these states.
+    Rested { agents: Vec<(AgentId, Raw<u8>)>, parcels: Vec<SavedParcel<M::Number>>, records: Vec<Record>, traffic: Traffic },
+    /// The run is over.
+    Stop,
+    /// The job has to end.
+    Fail(Fault),
+}
+
+/// An ask as it travels.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(super) struct Posted<M: Method> {
+    pub id: AskId,
+    pub task: M::Task,
+    pub members: Vec<Member>,
+    pub route: Route,
+    /// The ranks that it goes to, the server's first: the tree along which it is passed on.
+    pub ranks: Vec<Rank>,
+}
+
+impl<M: Method> Posted<M> {
+    pub fn member_ids(&self) -> Vec<AgentId> {
+        self.members.iter().map(|member| member.agent).collect()
+    }
+}
+
+/// A member of an ask.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Member {
+    pub agent: AgentId,
+    /// The place of this ask among all of the agent's asks: a tree may reorder what it carries.
+    pub place: u64,
+    /// The parcel that the agent is handed.
+    pub parcel: Option<AskId>,
+}
+
+/// A parcel in a checkpoint.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(super) struct SavedParcel<N: crate::number::Number> {
+    pub ask: AskId,
+    pub to: Vec<AgentId>,
+    pub body: Raw<N>,
+}
+
+/// Messages and bytes between ranks, by purpose.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic(pub std::collections::BTreeMap<String, Flow>);
+
+/// How much of one purpose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Messages between ranks.
+    pub messages: u64,
+    /// Bytes of bodies; heads are some tens of bytes each and not counted.
+    pub bytes: u64,
+}
+
+impl Traffic {
+    pub(super) fn count(&mut self, purpose: &str, bytes: u64) {
+        let flow = match self.0.get_mut(purpose) {
+            Some(flow) => flow,
+            None => self.0.entry(purpose.to_owned()).or_default(),
+        };
+        flow.messages += 1;
+        flow.bytes += bytes;
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        for (purpose, flow) in &other.0 {
+            let sum = self.0.entry(purpose.clone()).or_default();
+            sum.messages += flow.messages;
+            sum.bytes += flow.bytes;
+        }
+    }
+}
+
+impl<M: Method> Head<M> {
+    pub fn purpose(&self) -> &'static str {
+        match self {
+            Self::Ask(_) => "tasks",
+            Self::Report { .. } => "reports",
+            Self::Slice { .. } => "slices of sums",
+            Self::Total { .. } => "sums and hand-overs",
+            Self::Start { .. } | Self::Rest { .. } | Self::Rested { .. } | Self::Stop | Self::Fail(_) => "control",
+        }
+    }
+}
+
+/// The children of position `at` among `ranks` in a binomial tree rooted at the first, largest subtree first.
+pub(super) fn children(at: usize, ranks: usize) -> impl Iterator<Item = usize> {
+    let first = (at + 1).next_power_of_two();
+    std::iter::successors(Some(first), |step| step.checked_mul(2))
+        .map(move |step| at + step)
+        .take_while(move |&child| child < ranks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_reaches_every_rank_once() {
+        for ranks in 1..70 {
+            let mut seen = vec![0; ranks];
+            let mut stack = vec![0];
+            while let Some(at) = stack.pop() {
+                seen[at] += 1;
+                stack.extend(children(at, ranks));
+            }
+            assert_eq!(seen, vec![1; ranks]);
+        }
+    }
+}

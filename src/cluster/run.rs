@@ -1,0 +1,101 @@
+//! Carrying a method to its end: what a driver is told, what it tells, and the part of its loop that all drivers share.
+
+use super::checkpoint::Checkpoint;
+use super::context::Clock;
+use super::fault::Fault;
+use super::method::{Method, Progress};
+use super::node::Node;
+use super::packet::Traffic;
+use super::record::Record;
+use crate::random::Seed;
+use std::time::Duration;
+
+/// What every driver needs to know of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The root of all random numbers.
+    pub seed: Seed,
+    /// Worker threads on each rank.
+    pub threads: usize,
+    /// Whether rank 0 keeps free of agents.
+    pub dedicated: bool,
+}
+
+/// Who looks after a run on rank 0: keeps what is written down, saves checkpoints, shows progress.
+pub trait Keeper<M: Method> {
+    /// Takes what was written down since the last call.
+    fn write(&mut self, records: Vec<Record>);
+
+    /// Whether the run shall come to rest now, to be saved.
+    fn wants_rest(&mut self, status: Status) -> bool;
+
+    /// The run is at rest; also called when it is over. `checkpoint.records` is empty: it is the keeper's to fill.
+    ///
+    /// # Errors
+    /// Anything that keeps the run from being saved; ends the job.
+    fn rested(&mut self, checkpoint: Checkpoint<M>) -> super::method::Result<Then>;
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Status {
+    /// In units of the method.
+    pub progress: Progress,
+    /// Answers that the server has received.
+    pub answers: u64,
+    /// Seconds since the run began.
+    pub seconds: f64,
+}
+
+/// What to do with a run at rest that is not over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// Go on with it.
+    GoOn,
+    /// End the job; the checkpoint can be resumed.
+    Stop,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Whether the run is over, rather than saved and stopped.
+    pub finished: bool,
+    /// Seconds since the run began.
+    pub seconds: f64,
+    /// Messages and bytes between ranks, by purpose.
+    pub traffic: Traffic,
+}
+
+/// How long a waiting driver may go without asking the keeper.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The part of every driver's loop on rank 0: hands over what was written, brings the run to rest, ends it.
+pub(super) fn look_after<M: Method>(
+    node: &mut Node<M>,
+    keeper: &mut dyn Keeper<M>,
+    clock: Clock,
+) -> Result<Option<Outcome>, Fault> {
+    let Some(hub) = node.hub() else { return Ok(None) };
+    if !hub.records.is_empty() {
+        keeper.write(std::mem::take(&mut hub.records));
+    }
+    let status = Status { progress: hub.progress, answers: hub.answers, seconds: clock.seconds() };
+    if let Some(checkpoint) = hub.at_rest(clock.seconds())? {
+        let (finished, seconds, traffic) = (checkpoint.finished, checkpoint.seconds, checkpoint.traffic.clone());
+        let then = keeper.rested(checkpoint).map_err(|error| Fault {
+            rank: 0,
+            who: "server".into(),
+            doing: format!("{} saving the run", M::NAME),
+            cause: error.to_string(),
+        })?;
+        if finished || then == Then::Stop {
+            node.stop();
+            return Ok(Some(Outcome { finished, seconds, traffic }));
+        }
+        node.go_on()?;
+    } else if keeper.wants_rest(status) {
+        hub.rest();
+    }
+    Ok(None)
+}

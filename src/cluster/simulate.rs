@@ -1,0 +1,201 @@
+//! The driver on a virtual cluster: the real algorithm and the real packets on a discrete-event clock, deterministic.
+
+use super::checkpoint::Checkpoint;
+use super::context::Clock;
+use super::fault::{self, Doing, Fault, What};
+use super::job::{Bench, Done, Job};
+use super::layout::{Layout, Rank};
+use super::method::{AgentId, Method};
+use super::node::Node;
+use super::packet::Packet;
+use super::run::{Keeper, Outcome, Plan, look_after};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+/// A virtual cluster. Times in seconds.
+pub struct Cluster<M: Method> {
+    /// How many ranks.
+    pub ranks: u32,
+    /// How long a task takes an agent: declared, or `None` for the seconds that it really took (then no longer deterministic).
+    pub task: Option<Cost<M>>,
+    /// How long an agent's work behind its report takes.
+    pub settle: f64,
+    /// From sending to arriving, for the first byte.
+    pub latency: f64,
+    /// Bytes per second of each rank's link, one way.
+    pub bandwidth: f64,
+}
+
+/// The declared seconds of a task.
+pub type Cost<M> = Box<dyn Fn(AgentId, &<M as Method>::Task) -> f64>;
+
+/// What happens at a time.
+enum Event<M: Method> {
+    Arrive(Rank, Packet<M>),
+    Done(Rank, Done<M>),
+    /// A core of this rank is free again.
+    Free(Rank),
+}
+
+/// Events by time; equal times in the order in which they were made.
+struct Agenda<M: Method> {
+    heap: BinaryHeap<Reverse<(Time, usize)>>,
+    events: Vec<Option<Event<M>>>,
+}
+
+/// A finite time in seconds with a total order.
+#[derive(Clone, Copy, PartialEq)]
+struct Time(f64);
+
+impl Eq for Time {}
+
+impl PartialOrd for Time {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Time {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl<M: Method> Agenda<M> {
+    fn at(&mut self, time: f64, event: Event<M>) {
+        self.heap.push(Reverse((Time(time), self.events.len())));
+        self.events.push(Some(event));
+    }
+
+    fn next(&mut self) -> Option<(f64, Event<M>)> {
+        let Reverse((time, number)) = self.heap.pop()?;
+        Some((time.0, self.events[number].take()?))
+    }
+}
+
+/// A virtual rank: its node, free cores, and when its links are free.
+struct Machine<M: Method> {
+    node: Node<M>,
+    free_cores: usize,
+    queue: VecDeque<Job<M>>,
+    sends_until: f64,
+    receives_until: f64,
+}
+
+/// Runs a method to its end, or until its keeper stops it, on a virtual cluster with `plan.threads` cores a rank.
+///
+/// # Errors
+/// The first failure of the server or an agent; a deadlock of the method.
+pub fn run<M: Method>(
+    method: Arc<M>,
+    plan: Plan,
+    cluster: &Cluster<M>,
+    saved: Option<Checkpoint<M>>,
+    keeper: &mut dyn Keeper<M>,
+) -> Result<Outcome, Fault> {
+    fault::install(Box::new(|fault| eprintln!("mpibayes: {fault}")));
+    let layout = Layout { ranks: cluster.ranks, agents: method.agents(), dedicated: plan.dedicated, dealing: method.dealing() };
+    let mut now = saved.as_ref().map_or(0.0, |saved| saved.seconds);
+    let mut machines: Vec<Machine<M>> = (0..layout.ranks)
+        .map(|rank| Machine {
+            node: Node::new(rank, layout),
+            free_cores: plan.threads.max(1),
+            queue: VecDeque::new(),
+            sends_until: now,
+            receives_until: now,
+        })
+        .collect();
+    machines[0].node.lead(saved);
+    let mut agenda = Agenda { heap: BinaryHeap::new(), events: Vec::new() };
+    let mut touched = 0;
+    loop {
+        if let Some(outcome) = settle_down(touched, now, &method, plan, cluster, &mut machines, &mut agenda, keeper)? {
+            return Ok(outcome);
+        }
+        let Some((time, event)) = agenda.next() else {
+            let doing = Doing { method: M::NAME, rank: 0, agent: None, what: What::Talking };
+            return Err(doing.fault("a deadlock: nothing is under way, and the run is not over"));
+        };
+        now = time;
+        touched = match event {
+            Event::Arrive(rank, packet) => {
+                machines[rank as usize].node.handle(packet)?;
+                rank
+            }
+            Event::Done(rank, done) => {
+                machines[rank as usize].node.done(done)?;
+                rank
+            }
+            Event::Free(rank) => {
+                machines[rank as usize].free_cores += 1;
+                rank
+            }
+        } as usize;
+    }
+}
+
+/// Sends what a rank has to send and starts what it can start, at this time.
+#[expect(clippy::too_many_arguments, reason = "the whole state of the simulation, used in one place")]
+fn settle_down<M: Method>(
+    rank: usize,
+    now: f64,
+    method: &Arc<M>,
+    plan: Plan,
+    cluster: &Cluster<M>,
+    machines: &mut [Machine<M>],
+    agenda: &mut Agenda<M>,
+    keeper: &mut dyn Keeper<M>,
+) -> Result<Option<Outcome>, Fault> {
+    loop {
+        while let Some((to, packet)) = machines[rank].node.out.pop_front() {
+            if to as usize == rank {
+                machines[rank].node.handle(packet)?;
+                continue;
+            }
+            let transfer = (packet.body.len() * size_of::<M::Number>()) as f64 / cluster.bandwidth;
+            let leaves = machines[rank].sends_until.max(now);
+            machines[rank].sends_until = leaves + transfer;
+            let receiver = &mut machines[to as usize];
+            let arrives = (leaves + cluster.latency).max(receiver.receives_until) + transfer;
+            receiver.receives_until = arrives;
+            agenda.at(arrives, Event::Arrive(to, packet));
+        }
+        if rank == 0
+            && let Some(outcome) = look_after(&mut machines[0].node, keeper, Clock::Virtual(now))?
+        {
+            return Ok(Some(outcome));
+        }
+        if machines[rank].node.out.is_empty() {
+            break;
+        }
+    }
+    let machine = &mut machines[rank];
+    machine.queue.extend(machine.node.jobs.drain(..));
+    let bench = Bench { method: method.clone(), seed: plan.seed, rank: rank as Rank, clock: Clock::Virtual(now) };
+    // The server and the making of agents cost nothing; tasks wait for a core.
+    while let Some(place) = machine.queue.iter().position(|job| machine.free_cores > 0 || !matches!(job, Job::Perform { .. })) {
+        let Some(job) = machine.queue.remove(place) else { break };
+        let declared = match (&job, &cluster.task) {
+            (Job::Perform { id, ask, .. }, Some(cost)) => Some(cost(*id, &ask.task)),
+            _ => None,
+        };
+        let is_task = matches!(job, Job::Perform { .. });
+        let mut end = now;
+        job.run(&bench, |mut done| {
+            if let Done::Performed { seconds, .. } = &mut done {
+                *seconds = declared.unwrap_or(*seconds);
+                end += *seconds;
+            }
+            if let Done::AgentSettled { .. } = &done {
+                end += cluster.settle;
+            }
+            agenda.at(end, Event::Done(rank as Rank, done));
+        });
+        if is_task {
+            machine.free_cores -= 1;
+            agenda.at(end, Event::Free(rank as Rank));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,138 @@
+//! Sums over agents: cut into slices, each added by one rank in agent order, put together where they are wanted.
+
+use super::body::Body;
+use super::layout::{Layout, Rank};
+use super::method::{AgentId, Method};
+use super::packet::Posted;
+use crate::number::Number;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Sums shorter than this go in one piece: cutting them costs more messages than it saves bytes.
+const WHOLE_BELOW: usize = 32 * 1024;
+
+/// The ranks that add a sum over these members of this length: rank `j` of them adds slice `j`.
+pub(super) fn adders<N: Number>(layout: &Layout, members: &[AgentId], len: usize) -> Vec<Rank> {
+    let mut ranks = layout.ranks_of(members);
+    if len * size_of::<N>() < WHOLE_BELOW {
+        ranks.truncate(1);
+    }
+    ranks
+}
+
+/// Slice `part` of `parts` of an array of length `len`.
+pub(super) fn bounds(part: usize, parts: usize, len: usize) -> Range<usize> {
+    part * len / parts..(part + 1) * len / parts
+}
+
+/// One slice of a sum on the rank that adds it.
+pub(super) struct Adder<M: Method> {
+    /// Unknown while slices of other ranks come before the ask itself.
+    pub ask: Option<Arc<Posted<M>>>,
+    /// Members on this rank that have not contributed yet.
+    pub local_left: usize,
+    /// Whether this rank adds nothing of it, or has added all.
+    pub finished: bool,
+    /// The length of the whole body, and who said so.
+    pub len: Option<(AgentId, u64)>,
+    waiting: BTreeMap<AgentId, Body<M::Number>>,
+    folded: usize,
+    total: Option<Body<M::Number>>,
+}
+
+impl<M: Method> Default for Adder<M> {
+    fn default() -> Self {
+        Self { ask: None, local_left: 0, finished: false, len: None, waiting: BTreeMap::new(), folded: 0, total: None }
+    }
+}
+
+impl<M: Method> Adder<M> {
+    /// Takes a member's share of this rank's slice; the error names two members whose bodies differ in length.
+    pub fn add(&mut self, from: AgentId, len: u64, share: Body<M::Number>) -> Result<(), String> {
+        match self.len {
+            Some((other, known)) if known != len => {
+                return Err(format!(
+                    "bodies of one sum differ in length: agent {other} sent {known} numbers, agent {from} {len}"
+                ));
+            }
+            _ => self.len = Some((from, len)),
+        }
+        self.waiting.insert(from, share);
+        Ok(())
+    }
+
+    /// Adds what has come, in agent order from the first contribution on; the total when all have.
+    pub fn fold(&mut self) -> Option<Body<M::Number>> {
+        let ask = self.ask.as_ref()?;
+        while let Some(member) = ask.members.get(self.folded) {
+            let share = self.waiting.remove(&member.agent)?;
+            self.total = Some(match self.total.take() {
+                None => share,
+                Some(total) => {
+                    let mut total = total.into_vec();
+                    for (sum, &term) in total.iter_mut().zip(&*share) {
+                        *sum += term;
+                    }
+                    total.into()
+                }
+            });
+            self.folded += 1;
+        }
+        self.finished = true;
+        self.total.take()
+    }
+}
+
+/// Slices of one total that are put together again.
+pub(super) struct Assembly<N> {
+    parts: Vec<Option<Body<N>>>,
+}
+
+impl<N: Number> Assembly<N> {
+    pub fn new(parts: u32) -> Self {
+        Self { parts: (0..parts).map(|_| None).collect() }
+    }
+
+    /// Takes a slice; the whole when it was the last.
+    pub fn put(&mut self, part: u32, slice: Body<N>) -> Option<Body<N>> {
+        if let Some(place) = self.parts.get_mut(part as usize) {
+            *place = Some(slice);
+        }
+        if self.parts.iter().any(Option::is_none) {
+            return None;
+        }
+        if let [only] = self.parts.as_mut_slice() {
+            return only.take();
+        }
+        let mut whole = Vec::with_capacity(self.parts.iter().flatten().map(|slice| slice.len()).sum());
+        for slice in self.parts.iter().flatten() {
+            whole.extend_from_slice(slice);
+        }
+        Some(whole.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_cover_everything_once() {
+        for len in [0, 1, 5, 17, 4096] {
+            for parts in [1, 2, 3, 7] {
+                let cut: Vec<usize> = (0..parts).flat_map(|part| bounds(part, parts, len)).collect();
+                assert_eq!(cut, (0..len).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn slices_put_together_are_the_whole() {
+        let whole: Body<i32> = (0..10).collect::<Vec<_>>().into();
+        let mut assembly = Assembly::new(3);
+        assert!(assembly.put(2, whole.slice(bounds(2, 3, 10))).is_none());
+        assert!(assembly.put(0, whole.slice(bounds(0, 3, 10))).is_none());
+        assert_eq!(&*assembly.put(1, whole.slice(bounds(1, 3, 10))).expect("complete"), &*whole);
+    }
+}

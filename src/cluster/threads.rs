@@ -1,0 +1,47 @@
+//! The driver without MPI: server and agents in one process, agents on worker threads.
+
+use super::checkpoint::Checkpoint;
+use super::context::Clock;
+use super::fault::{self, Fault};
+use super::job::Bench;
+use super::layout::Layout;
+use super::method::Method;
+use super::node::Node;
+use super::run::{Keeper, LOOK_EVERY, Outcome, Plan, look_after};
+use super::workers::Workers;
+use crossbeam_channel::RecvTimeoutError;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Runs a method to its end, or until its keeper stops it, in this process.
+///
+/// # Errors
+/// The first failure of the server or an agent.
+pub fn run<M: Method>(
+    method: Arc<M>,
+    plan: Plan,
+    saved: Option<Checkpoint<M>>,
+    keeper: &mut dyn Keeper<M>,
+) -> Result<Outcome, Fault> {
+    fault::install(Box::new(|fault| eprintln!("mpibayes: {fault}")));
+    let layout = Layout { ranks: 1, agents: method.agents(), dedicated: false, dealing: method.dealing() };
+    let clock = Clock::Wall(saved.as_ref().map_or(0.0, |saved| saved.seconds), Instant::now());
+    let mut node = Node::new(0, layout);
+    node.lead(saved);
+    let workers = Workers::start(Bench { method, seed: plan.seed, rank: 0, clock }, plan.threads);
+    loop {
+        while let Some((_, packet)) = node.out.pop_front() {
+            node.handle(packet)?;
+        }
+        if let Some(outcome) = look_after(&mut node, keeper, clock)? {
+            return Ok(outcome);
+        }
+        node.jobs.drain(..).for_each(|job| workers.give(job));
+        if node.out.is_empty() {
+            match workers.results.recv_timeout(LOOK_EVERY) {
+                Ok(done) => node.done(done)?,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        }
+    }
+}
