@@ -4,6 +4,9 @@ use super::method::AgentId;
 use super::record::{Draws, Record, Row};
 use crate::number::Number;
 use crate::random::{Purpose, Seed, Stream, Who};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 /// What a server or an agent is given with every call.
@@ -15,21 +18,44 @@ pub struct Context {
     records: Vec<Record>,
 }
 
-/// The time since the run began, time before a resume included.
+/// The time since the run began: time before a resume included, time that was excluded left out.
+#[derive(Clone, Debug)]
+pub(super) struct Clock {
+    source: Source,
+    /// Bits of an `f64`: seconds that do not count.
+    excluded: Arc<AtomicU64>,
+}
+
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Clock {
-    /// Wall seconds before this process, and when it began.
+enum Source {
+    /// Seconds before this process, and when it began.
     Wall(f64, Instant),
     /// Virtual seconds.
     Virtual(f64),
 }
 
 impl Clock {
-    pub(super) fn seconds(self) -> f64 {
-        match self {
-            Self::Wall(before, since) => before + since.elapsed().as_secs_f64(),
-            Self::Virtual(seconds) => seconds,
-        }
+    /// A wall clock that starts now at this many seconds.
+    pub(super) fn wall(before: f64) -> Self {
+        Self { source: Source::Wall(before, Instant::now()), excluded: Arc::default() }
+    }
+
+    /// A virtual clock that shows this many seconds.
+    pub(super) fn simulated(now: f64) -> Self {
+        Self { source: Source::Virtual(now), excluded: Arc::default() }
+    }
+
+    /// The same virtual clock at another time.
+    pub(super) fn moved_to(&self, now: f64) -> Self {
+        Self { source: Source::Virtual(now), excluded: self.excluded.clone() }
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        let raw = match self.source {
+            Source::Wall(before, since) => before + since.elapsed().as_secs_f64(),
+            Source::Virtual(now) => now,
+        };
+        raw - f64::from_bits(self.excluded.load(Relaxed))
     }
 }
 
@@ -47,6 +73,13 @@ impl Context {
     /// depends on it gives up reproducibility.
     pub fn seconds(&self) -> f64 {
         self.clock.seconds()
+    }
+
+    /// Takes seconds out of the run's clock that were not the method's: evaluation is outside the trace's time by definition.
+    /// For the server; elsewhere it changes nothing that is written down.
+    pub fn exclude(&mut self, seconds: f64) {
+        let excluded = f64::from_bits(self.clock.excluded.load(Relaxed)) + seconds;
+        self.clock.excluded.store(excluded.to_bits(), Relaxed);
     }
 
     /// Writes a row of information: what may be thrown away without changing the run.

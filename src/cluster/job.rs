@@ -54,7 +54,7 @@ pub(super) struct Bench<M: Method> {
 
 impl<M: Method> Clone for Bench<M> {
     fn clone(&self) -> Self {
-        Self { method: self.method.clone(), ..*self }
+        Self { method: self.method.clone(), clock: self.clock.clone(), ..*self }
     }
 }
 
@@ -73,7 +73,7 @@ impl<M: Method> Job<M> {
 
     fn steps(self, bench: &Bench<M>, emit: &mut impl FnMut(Done<M>)) -> Result<(), Fault> {
         let doing = |agent, what| Doing { method: M::NAME, rank: bench.rank, agent, what };
-        let context = |agent| Context::new(bench.seed, agent, bench.clock);
+        let context = |agent| Context::new(bench.seed, agent, bench.clock.clone());
         match self {
             Self::MakeServer { saved } => {
                 let server = guard(doing(None, What::Making), || {

@@ -74,7 +74,7 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(super) fn look_after<M: Method>(
     node: &mut Node<M>,
     keeper: &mut dyn Keeper<M>,
-    clock: Clock,
+    clock: &Clock,
 ) -> Result<Option<Outcome>, Fault> {
     let Some(hub) = node.hub() else { return Ok(None) };
     if !hub.records.is_empty() {

@@ -108,9 +108,11 @@ pub fn run<M: Method>(
         .collect();
     machines[0].node.lead(saved);
     let mut agenda = Agenda { heap: BinaryHeap::new(), events: Vec::new() };
+    let clock = Clock::simulated(now);
     let mut touched = 0;
     loop {
-        if let Some(outcome) = settle_down(touched, now, &method, plan, cluster, &mut machines, &mut agenda, keeper)? {
+        let clock = clock.moved_to(now);
+        if let Some(outcome) = settle_down(touched, now, &clock, &method, plan, cluster, &mut machines, &mut agenda, keeper)? {
             return Ok(outcome);
         }
         let Some((time, event)) = agenda.next() else {
@@ -140,6 +142,7 @@ pub fn run<M: Method>(
 fn settle_down<M: Method>(
     rank: usize,
     now: f64,
+    clock: &Clock,
     method: &Arc<M>,
     plan: Plan,
     cluster: &Cluster<M>,
@@ -162,7 +165,7 @@ fn settle_down<M: Method>(
             agenda.at(arrives, Event::Arrive(to, packet));
         }
         if rank == 0
-            && let Some(outcome) = look_after(&mut machines[0].node, keeper, Clock::Virtual(now))?
+            && let Some(outcome) = look_after(&mut machines[0].node, keeper, clock)?
         {
             return Ok(Some(outcome));
         }
@@ -172,7 +175,7 @@ fn settle_down<M: Method>(
     }
     let machine = &mut machines[rank];
     machine.queue.extend(machine.node.jobs.drain(..));
-    let bench = Bench { method: method.clone(), seed: plan.seed, rank: rank as Rank, clock: Clock::Virtual(now) };
+    let bench = Bench { method: method.clone(), seed: plan.seed, rank: rank as Rank, clock: clock.clone() };
     // The server and the making of agents cost nothing; tasks wait for a core.
     while let Some(place) = machine.queue.iter().position(|job| machine.free_cores > 0 || !matches!(job, Job::Perform { .. })) {
         let Some(job) = machine.queue.remove(place) else { break };

@@ -11,7 +11,6 @@ use super::run::{Keeper, LOOK_EVERY, Outcome, Plan, look_after};
 use super::workers::Workers;
 use crossbeam_channel::RecvTimeoutError;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Runs a method to its end, or until its keeper stops it, in this process.
 ///
@@ -25,15 +24,15 @@ pub fn run<M: Method>(
 ) -> Result<Outcome, Fault> {
     fault::install(Box::new(|fault| eprintln!("mpibayes: {fault}")));
     let layout = Layout { ranks: 1, agents: method.agents(), dedicated: false, dealing: method.dealing() };
-    let clock = Clock::Wall(saved.as_ref().map_or(0.0, |saved| saved.seconds), Instant::now());
+    let clock = Clock::wall(saved.as_ref().map_or(0.0, |saved| saved.seconds));
     let mut node = Node::new(0, layout);
     node.lead(saved);
-    let workers = Workers::start(Bench { method, seed: plan.seed, rank: 0, clock }, plan.threads);
+    let workers = Workers::start(Bench { method, seed: plan.seed, rank: 0, clock: clock.clone() }, plan.threads);
     loop {
         while let Some((_, packet)) = node.out.pop_front() {
             node.handle(packet)?;
         }
-        if let Some(outcome) = look_after(&mut node, keeper, clock)? {
+        if let Some(outcome) = look_after(&mut node, keeper, &clock)? {
             return Ok(outcome);
         }
         node.jobs.drain(..).for_each(|job| workers.give(job));

@@ -44,15 +44,15 @@ pub fn run<M: Method>(
         node.lead(saved);
     }
     // Only the server's clock is written down; agents take theirs from here as well.
-    let clock = Clock::Wall(before.unwrap_or(0.0), Instant::now());
-    let workers = Workers::start(Bench { method, seed: plan.seed, rank, clock }, plan.threads);
+    let clock = Clock::wall(before.unwrap_or(0.0));
+    let workers = Workers::start(Bench { method, seed: plan.seed, rank, clock: clock.clone() }, plan.threads);
     let report = workers.report.clone();
     fault::install(Box::new(move |fault| {
         // The main thread ends the job; this one only keeps the process until then.
         drop(report.send(Done::Failed(fault)));
         std::thread::sleep(2 * LAST_WORDS);
     }));
-    match carry(&mut node, &mut wire, &workers, clock, keeper) {
+    match carry(&mut node, &mut wire, &workers, &clock, keeper) {
         Ok(outcome) => outcome,
         Err(fault) => fail(world, &mut wire, fault),
     }
@@ -63,7 +63,7 @@ fn carry<M: Method>(
     node: &mut Node<M>,
     wire: &mut Wire<M>,
     workers: &Workers<M>,
-    clock: Clock,
+    clock: &Clock,
     keeper: &mut dyn Keeper<M>,
 ) -> Result<Option<Outcome>, Fault> {
     let mut patience = Patience::new();
