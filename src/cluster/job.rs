@@ -91,7 +91,7 @@ impl<M: Method> Job<M> {
             }
             Self::Serve { mut server, answer } => {
                 let what = if answer.is_some() { What::Receiving } else { What::Starting };
-                let mut outbox = Outbox::new();
+                let mut outbox = Outbox::default();
                 let mut cx = context(None);
                 guard(doing(None, what), || match answer {
                     Some(answer) => server.receive(answer, &mut outbox, &mut cx),

@@ -32,8 +32,14 @@ pub(super) enum Route {
 }
 
 impl<M: Method> Outbox<M> {
-    pub(super) fn new() -> Self {
-        Self { asks: Vec::new() }
+    /// The asks that were posted, in order: for a method that wraps another.
+    pub fn into_asks(self) -> Vec<Ask<M>> {
+        self.asks
+    }
+
+    /// Posts an ask that was made elsewhere.
+    pub fn post(&mut self, ask: Ask<M>) {
+        self.asks.push(ask);
     }
 
     /// Asks these agents to perform `task`. By default nothing goes down with it and every body comes back.
@@ -46,7 +52,18 @@ impl<M: Method> Outbox<M> {
     }
 }
 
+impl<M: Method> Default for Outbox<M> {
+    fn default() -> Self {
+        Self { asks: Vec::new() }
+    }
+}
+
 impl<M: Method> Ask<M> {
+    /// The same ask of a method that wraps this one.
+    pub fn map_task<O: Method<Number = M::Number>>(self, wrap: impl FnOnce(M::Task) -> O::Task) -> Ask<O> {
+        Ask { to: self.to, task: wrap(self.task), body: self.body, handed: self.handed, route: self.route }
+    }
+
     /// Sends the same body to every member, once per rank.
     pub fn with(&mut self, body: impl Into<Body<M::Number>>) -> &mut Self {
         self.body = body.into();

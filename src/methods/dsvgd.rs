@@ -1,0 +1,321 @@
+//! Distributed Stein variational gradient descent: the server's particles visit one agent after another (Kassab & Simeone,
+//! arXiv 2009.06419, Algorithm 1).
+//!
+//! In round i, agent k has the global particles Θ^(i−1) and its own local ones Θ_k, whose density estimate is its factor t_k:
+//!
+//! - global loop: L Stein steps from Θ^(i−1) with ∇log q^(i−1) − ∇log t_k + (∇log p0 − ∇L̂_k/α), where q is the density estimate of
+//!   Θ^(i−1) and q/t_k the cavity; the result Θ^(i) goes back at once;
+//! - distillation: L' Stein steps from Θ_k with ∇log q^(i) + ∇log t_k − ∇log q^(i−1), all three frozen; behind the report.
+//!
+//! Two conventions for the prior. *Absorbed* (the authors' code, the default): every factor contains the prior, t_k = p0 exp(−L_k/α)
+//! at the fixed point, a local posterior that particles can represent; Θ_k starts at Θ^(0). *Pure*: t_k = 1 before the first visit,
+//! q^(0) = p0 exactly, and the local score has no prior.
+
+use super::monitored::Posterior;
+use super::problem::{LocalLoss, Problem};
+use crate::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Server};
+use crate::kernels::kde::{cavity_report, distillation_residual, frobenius};
+use crate::kernels::svgd::{Frozen, Settings, Stein};
+use crate::number::Real;
+use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
+
+/// DSVGD over K agents.
+pub struct Dsvgd<F> {
+    /// What is inferred.
+    pub problem: Problem<F>,
+    /// N.
+    pub particles: usize,
+    /// I, the number of rounds: one agent is visited in each, in turn.
+    pub rounds: u64,
+    /// L, the steps of the global loop.
+    pub local_steps: u64,
+    /// L', the steps of the distillation loop.
+    pub distillation_steps: u64,
+    /// Rows in a minibatch.
+    pub batch: usize,
+    /// Who carries the prior.
+    pub prior: PriorConvention,
+    /// Kernel, optimiser and density estimate.
+    pub stein: Settings,
+}
+
+/// Who carries the prior.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PriorConvention {
+    /// Every agent's factor contains it.
+    #[default]
+    Absorbed,
+    /// Only q^(0) does.
+    Pure,
+}
+
+/// Update the particles in this round, counted from 1.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    round: u64,
+}
+
+/// What a global loop told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    round: u64,
+    cavity_norm: f64,
+    local_norm: f64,
+    kde_weight: f64,
+    bandwidth: f64,
+    mean_kernel: f64,
+}
+
+impl<F: Real> Method for Dsvgd<F> {
+    const NAME: &'static str = "dsvgd";
+    type Number = F;
+    type Task = Task;
+    type Report = Report;
+    type Server = DsvgdServer<F>;
+    type Agent = DsvgdAgent<F>;
+
+    fn agents(&self) -> u32 {
+        self.problem.agents
+    }
+
+    /// The next agent works while this one distils: they should not share a rank.
+    fn dealing(&self) -> Dealing {
+        Dealing::Cyclic
+    }
+
+    fn server(&self, saved: Option<ServerState<F>>) -> Result<DsvgdServer<F>> {
+        Ok(DsvgdServer {
+            problem: self.problem.clone(),
+            particles: self.particles,
+            rounds: self.rounds,
+            state: saved.unwrap_or(ServerState { round: 0, theta: Raw(Vec::new()) }),
+        })
+    }
+
+    fn agent(&self, id: AgentId, saved: Option<AgentState<F>>) -> Result<DsvgdAgent<F>> {
+        let shape = (self.particles, self.problem.model.dim());
+        Ok(DsvgdAgent {
+            local: self.problem.open(id, self.batch)?,
+            problem: self.problem.clone(),
+            local_steps: self.local_steps,
+            distillation_steps: self.distillation_steps,
+            prior: self.prior,
+            stein_settings: self.stein,
+            shape,
+            score: Array2::zeros(shape),
+            stein: Stein::new(shape.0, shape.1, self.stein),
+            visit: None,
+            state: saved.unwrap_or(AgentState { particles: Raw(Vec::new()), visited: false }),
+        })
+    }
+}
+
+/// Sends the particles round.
+pub struct DsvgdServer<F: Real> {
+    problem: Problem<F>,
+    particles: usize,
+    rounds: u64,
+    state: ServerState<F>,
+}
+
+/// Rounds done, and the global particles after them (N × d).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct ServerState<F: Real> {
+    round: u64,
+    theta: Raw<F>,
+}
+
+impl<F: Real> DsvgdServer<F> {
+    /// Round robin.
+    fn post(&self, out: &mut Outbox<Dsvgd<F>>) {
+        let round = self.state.round + 1;
+        if round <= self.rounds {
+            let agent = (self.state.round % u64::from(self.problem.agents)) as AgentId;
+            out.ask([agent], Task { round }).with(self.state.theta.0.clone());
+        }
+    }
+}
+
+impl<F: Real> Server<Dsvgd<F>> for DsvgdServer<F> {
+    type State = ServerState<F>;
+
+    fn state(&self) -> &ServerState<F> {
+        &self.state
+    }
+
+    fn start(&mut self, out: &mut Outbox<Dsvgd<F>>, cx: &mut Context) -> Result<()> {
+        self.state.theta = Raw(self.problem.initial_particles(self.particles, cx).into_raw_vec_and_offset().0);
+        self.post(out);
+        Ok(())
+    }
+
+    fn receive(&mut self, answer: Answer<Dsvgd<F>>, out: &mut Outbox<Dsvgd<F>>, cx: &mut Context) -> Result<()> {
+        let reported = answer.only()?;
+        let report = reported.report;
+        self.state = ServerState { round: report.round, theta: Raw(reported.body.into_vec()) };
+        let columns = [
+            ("seconds", cx.seconds()),
+            ("visited", f64::from(reported.from)),
+            ("cavity_over_local", report.cavity_norm / report.local_norm),
+            ("cavity_norm", report.cavity_norm),
+            ("local_norm", report.local_norm),
+            ("kde_weight", report.kde_weight),
+            ("bandwidth", report.bandwidth),
+            ("mean_kernel", report.mean_kernel),
+        ];
+        cx.info("trace", report.round, columns);
+        if report.round == self.rounds {
+            cx.record("posterior", 0, 0, self.problem.model.dim(), &self.state.theta.0);
+        }
+        self.post(out);
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { done: self.state.round, total: self.rounds }
+    }
+}
+
+impl<F: Real> Posterior<F> for DsvgdServer<F> {
+    fn posterior(&self) -> (u64, &[F]) {
+        (self.state.round, &self.state.theta.0)
+    }
+}
+
+/// Holds a shard and the particles of its factor.
+pub struct DsvgdAgent<F: Real> {
+    local: LocalLoss<F>,
+    problem: Problem<F>,
+    local_steps: u64,
+    distillation_steps: u64,
+    prior: PriorConvention,
+    stein_settings: Settings,
+    /// N and d.
+    shape: (usize, usize),
+    score: Array2<F>,
+    stein: Stein<F>,
+    /// The global particles before and after a visit that is not yet distilled.
+    visit: Option<Visit<F>>,
+    state: AgentState<F>,
+}
+
+struct Visit<F> {
+    round: u64,
+    before: Body<F>,
+    after: Body<F>,
+}
+
+/// Θ_k (N × d), none before the first visit; and whether it holds this agent's factor yet.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct AgentState<F: Real> {
+    particles: Raw<F>,
+    visited: bool,
+}
+
+impl<F: Real> DsvgdAgent<F> {
+    /// Whether the density estimate of the local particles is a factor of the target.
+    fn has_factor(&self) -> bool {
+        self.state.visited || self.prior == PriorConvention::Absorbed
+    }
+
+    /// Whether q^(i−1) is the prior itself, not the estimate of its particles.
+    fn is_exact_prior(&self, round: u64) -> bool {
+        self.prior == PriorConvention::Pure && round == 1
+    }
+}
+
+impl<F: Real> Agent<Dsvgd<F>> for DsvgdAgent<F> {
+    type State = AgentState<F>;
+
+    fn state(&self) -> &AgentState<F> {
+        &self.state
+    }
+
+    fn perform(&mut self, task: &Task, body: Body<F>, cx: &mut Context) -> Result<(Report, Body<F>)> {
+        let round = task.round;
+        if self.state.particles.0.is_empty() {
+            self.state.particles = Raw(self.problem.initial_particles(self.shape.0, cx).into_raw_vec_and_offset().0);
+        }
+        let before = ArrayView2::from_shape(self.shape, &body)?;
+        let own = ArrayView2::from_shape(self.shape, &self.state.particles.0)?;
+        let exact_prior = self.is_exact_prior(round);
+        let has_prior = exact_prior || self.prior == PriorConvention::Absorbed;
+        let mut cavity = Vec::with_capacity(2);
+        if !exact_prior {
+            cavity.push(Frozen::plus(before));
+        }
+        if self.has_factor() {
+            cavity.push(Frozen::minus(own));
+        }
+        self.stein.begin(before, &cavity);
+        let mut theta = before.to_owned();
+        let mut report = None;
+        let first = (round - 1) * self.local_steps;
+        for step in first..first + self.local_steps {
+            if has_prior {
+                self.local.prior_score(theta.view(), self.score.view_mut());
+            } else {
+                self.score.fill(F::zero());
+            }
+            self.local.add_score(theta.view(), step, self.score.view_mut(), cx);
+            // The norms of the trace are those of the first step: what the cavity says before the loop has answered it.
+            let norms = (report.is_none()).then(|| {
+                let mut unused = Array2::zeros(self.shape);
+                let cavity = cavity_report(self.stein_settings.kde, &cavity, before, unused.view_mut());
+                (cavity.norm, frobenius(self.score.view()), cavity.weight)
+            });
+            let told = self.stein.step(Some(self.score.view()), Some(theta.view_mut()));
+            let (cavity_norm, local_norm, kde_weight) = match (norms, &report) {
+                (Some(norms), _) => norms,
+                (None, Some(Report { cavity_norm, local_norm, kde_weight, .. })) => (*cavity_norm, *local_norm, *kde_weight),
+                (None, None) => (f64::NAN, f64::NAN, f64::NAN),
+            };
+            let (bandwidth, mean_kernel) = (told.bandwidth, told.mean_kernel);
+            report = Some(Report { round, cavity_norm, local_norm, kde_weight, bandwidth, mean_kernel });
+        }
+        let report = report.ok_or("a visit needs at least one local step")?;
+        let after: Body<F> = theta.into_raw_vec_and_offset().0.into();
+        self.visit = Some(Visit { round, before: body, after: after.clone() });
+        Ok((report, after))
+    }
+
+    /// The distillation loop.
+    fn settle(&mut self, cx: &mut Context) -> Result<()> {
+        let Some(visit) = self.visit.take() else { return Ok(()) };
+        // Without density estimates there is no factor to distil, and the loop would only repel.
+        if self.stein_settings.kde.is_none() {
+            return Ok(());
+        }
+        let before = ArrayView2::from_shape(self.shape, &visit.before)?;
+        let after = ArrayView2::from_shape(self.shape, &visit.after)?;
+        let own = ArrayView2::from_shape(self.shape, &self.state.particles.0)?;
+        let exact_prior = self.is_exact_prior(visit.round);
+        let mut factor = vec![Frozen::plus(after)];
+        if self.has_factor() {
+            factor.push(Frozen::plus(own));
+        }
+        if !exact_prior {
+            factor.push(Frozen::minus(before));
+        }
+        self.stein.begin(own, &factor);
+        let mut theta = own.to_owned();
+        for _ in 0..self.distillation_steps {
+            if exact_prior {
+                self.local.prior_score(theta.view(), self.score.view_mut());
+                self.score.mapv_inplace(|x| -x);
+                self.stein.step(Some(self.score.view()), Some(theta.view_mut()));
+            } else {
+                self.stein.step(None, None);
+            }
+        }
+        self.stein.read(theta.view_mut());
+        let residual = distillation_residual([own, theta.view()], [before, after]);
+        cx.info("distillation", visit.round, [("residual", residual)]);
+        self.state = AgentState { particles: Raw(theta.into_raw_vec_and_offset().0), visited: true };
+        Ok(())
+    }
+}

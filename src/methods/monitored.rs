@@ -1,0 +1,239 @@
+//! Evaluation, written once: wraps any particle method, has the agents judge the particles on slices of the test data, and keeps the
+//! time that this takes out of the run's clock.
+
+use crate::cluster::{
+    Agent, AgentId, AgentState, Answer, Ask, BoxError, Body, Context, Dealing, Method, Order, Outbox, Progress, Reported, Result, Server,
+    ServerState,
+};
+use crate::data::Shard;
+use crate::metrics::Tally;
+use crate::models::{Model, Output, Scratch};
+use crate::number::Real;
+use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A server that can show its posterior at any time.
+pub trait Posterior<F> {
+    /// The round, and the particles after it (N × d, row-major).
+    fn posterior(&self) -> (u64, &[F]);
+}
+
+/// A method whose particles are judged every so many rounds, and after the last.
+pub struct Monitored<M: Method> {
+    /// The method itself.
+    pub inner: M,
+    /// What predicts.
+    pub model: Arc<dyn Model<M::Number>>,
+    /// Opens an agent's slice of the test data.
+    pub slice: super::problem::OpenShard<M::Number>,
+    /// Rounds between evaluations.
+    pub every: u64,
+}
+
+/// A task of the method, or an evaluation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Task<T> {
+    /// The method's own.
+    Inner(T),
+    /// Judge the particles of this round.
+    Evaluate(u64),
+}
+
+/// A report of the method, or an agent's share of an evaluation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Report<R> {
+    /// The method's own.
+    Inner(R),
+    /// Sums over the agent's slice.
+    Evaluated(u64, Tally),
+}
+
+impl<M: Method> Method for Monitored<M>
+where
+    M::Number: Real,
+    M::Server: Posterior<M::Number>,
+{
+    const NAME: &'static str = M::NAME;
+    const ORDER: Order = M::ORDER;
+    type Number = M::Number;
+    type Task = Task<M::Task>;
+    type Report = Report<M::Report>;
+    type Server = MonitoredServer<M>;
+    type Agent = MonitoredAgent<M>;
+
+    fn agents(&self) -> u32 {
+        self.inner.agents()
+    }
+
+    fn dealing(&self) -> Dealing {
+        self.inner.dealing()
+    }
+
+    fn server(&self, saved: Option<ServerState<M>>) -> Result<MonitoredServer<M>> {
+        let inner = self.inner.server(saved)?;
+        let evaluated = inner.posterior().0;
+        Ok(MonitoredServer { agents: self.agents(), inner, every: self.every.max(1), evaluated, pending: Vec::new(), since: 0.0 })
+    }
+
+    fn agent(&self, id: AgentId, saved: Option<AgentState<M>>) -> Result<MonitoredAgent<M>> {
+        Ok(MonitoredAgent {
+            inner: self.inner.agent(id, saved)?,
+            model: self.model.clone(),
+            slice: (self.slice)(id)?,
+            scratch: Scratch::new(),
+        })
+    }
+}
+
+/// The method's server; its asks wait while its particles are judged.
+pub struct MonitoredServer<M: Method> {
+    agents: u32,
+    inner: M::Server,
+    every: u64,
+    /// The round of the last evaluation.
+    evaluated: u64,
+    /// The method's asks that wait. Empty at rest: then no evaluation is open.
+    pending: Vec<Ask<M>>,
+    /// When the evaluation began.
+    since: f64,
+}
+
+impl<M: Method> MonitoredServer<M>
+where
+    M::Number: Real,
+    M::Server: Posterior<M::Number>,
+{
+    fn forward(&mut self, inner: Outbox<M>, out: &mut Outbox<Monitored<M>>, cx: &Context) {
+        let (round, theta) = self.inner.posterior();
+        let progress = self.inner.progress();
+        let due = round != self.evaluated && (round % self.every == 0 || progress.done == progress.total);
+        if due {
+            out.ask(0..self.agents, Task::Evaluate(round)).with(theta.to_vec());
+            self.evaluated = round;
+            self.since = cx.seconds();
+            self.pending.extend(inner.into_asks());
+        } else {
+            inner.into_asks().into_iter().for_each(|ask| out.post(ask.map_task(Task::Inner)));
+        }
+    }
+}
+
+impl<M: Method> Server<Monitored<M>> for MonitoredServer<M>
+where
+    M::Number: Real,
+    M::Server: Posterior<M::Number>,
+{
+    type State = ServerState<M>;
+
+    fn state(&self) -> &ServerState<M> {
+        self.inner.state()
+    }
+
+    fn start(&mut self, out: &mut Outbox<Monitored<M>>, cx: &mut Context) -> Result<()> {
+        let mut inner = Outbox::default();
+        self.inner.start(&mut inner, cx)?;
+        self.forward(inner, out, cx);
+        Ok(())
+    }
+
+    fn receive(&mut self, answer: Answer<Monitored<M>>, out: &mut Outbox<Monitored<M>>, cx: &mut Context) -> Result<()> {
+        let mut reports = Vec::with_capacity(answer.reports.len());
+        let mut tallies: Option<(u64, Tally)> = None;
+        for Reported { from, seconds, report, body } in answer.reports {
+            match report {
+                Report::Inner(report) => reports.push(Reported { from, seconds, report, body }),
+                Report::Evaluated(round, tally) => match &mut tallies {
+                    Some((_, sum)) => sum.merge(&tally)?,
+                    None => tallies = Some((round, tally)),
+                },
+            }
+        }
+        let Some((round, tally)) = tallies else {
+            let mut inner = Outbox::default();
+            self.inner.receive(Answer { reports, sum: answer.sum }, &mut inner, cx)?;
+            self.forward(inner, out, cx);
+            return Ok(());
+        };
+        cx.exclude(cx.seconds() - self.since);
+        let mut values = vec![("seconds".to_owned(), cx.seconds())];
+        values.extend(tally.finish().values());
+        cx.info("metrics", round, values);
+        self.pending.drain(..).for_each(|ask| out.post(ask.map_task(Task::Inner)));
+        Ok(())
+    }
+
+    fn settle(&mut self, cx: &mut Context) -> Result<()> {
+        self.inner.settle(cx)
+    }
+
+    fn progress(&self) -> Progress {
+        self.inner.progress()
+    }
+}
+
+/// The method's agent with a slice of the test data.
+pub struct MonitoredAgent<M: Method> {
+    inner: M::Agent,
+    model: Arc<dyn Model<M::Number>>,
+    slice: Shard<M::Number>,
+    scratch: Scratch<M::Number>,
+}
+
+impl<M: Method> Agent<Monitored<M>> for MonitoredAgent<M>
+where
+    M::Number: Real,
+    M::Server: Posterior<M::Number>,
+{
+    type State = AgentState<M>;
+
+    fn state(&self) -> &AgentState<M> {
+        self.inner.state()
+    }
+
+    fn perform(
+        &mut self,
+        task: &Task<M::Task>,
+        body: Body<M::Number>,
+        cx: &mut Context,
+    ) -> Result<(Report<M::Report>, Body<M::Number>)> {
+        match task {
+            Task::Inner(task) => {
+                let (report, body) = self.inner.perform(task, body, cx)?;
+                Ok((Report::Inner(report), body))
+            }
+            Task::Evaluate(round) => {
+                let theta = ArrayView2::from_shape((body.len() / self.model.dim(), self.model.dim()), &body)?;
+                let tally = judge(self.model.as_ref(), theta, &self.slice, &mut self.scratch)?;
+                Ok((Report::Evaluated(*round, tally), Body::empty()))
+            }
+        }
+    }
+
+    fn settle(&mut self, cx: &mut Context) -> Result<()> {
+        self.inner.settle(cx)
+    }
+}
+
+/// The sums of all metrics of these particles (N × d) over a shard.
+///
+/// # Errors
+/// Where the model predicts nothing.
+pub fn judge<F: Real>(
+    model: &dyn Model<F>,
+    theta: ArrayView2<F>,
+    shard: &Shard<F>,
+    scratch: &mut Scratch<F>,
+) -> Result<Tally, BoxError> {
+    let (mut tally, outputs) = match model.output() {
+        Output::Classes(classes) => (Tally::classes(classes), classes),
+        Output::Number => (Tally::number(), 1),
+        Output::Nothing => return Err("this model predicts nothing that could be evaluated".into()),
+    };
+    let mut mean = Array2::zeros((shard.rows(), outputs));
+    let mut density = vec![0.0; shard.rows()];
+    model.predict(theta, shard.batch(), mean.view_mut(), &mut density, scratch);
+    let targets: Vec<f64> = shard.y().iter().map(|y| y.f64()).collect();
+    tally.add(mean.view(), &density, &targets);
+    Ok(tally)
+}

@@ -1,0 +1,86 @@
+//! What agents infer: a model, a temperature, and the shard of data that each of them alone can see.
+
+use crate::cluster::{AgentId, BoxError, Context};
+use crate::data::{BatchBuffer, Shard};
+use crate::models::{Model, Scratch};
+use crate::number::Real;
+use crate::random::{Minibatch, Purpose, Who};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use std::sync::Arc;
+
+/// Opens the shard of an agent, on the rank that hosts it.
+pub type OpenShard<F> = Arc<dyn Fn(AgentId) -> Result<Shard<F>, BoxError> + Send + Sync>;
+
+/// The generalized posterior p(θ) ∝ p0(θ) exp(−Σ_k L_k(θ)/α) that K agents share.
+#[derive(Clone)]
+pub struct Problem<F> {
+    /// Prior and loss.
+    pub model: Arc<dyn Model<F>>,
+    /// K, the number of agents.
+    pub agents: u32,
+    /// α: 1 for Bayes' rule; above it the data count less.
+    pub temperature: f64,
+    /// The rows behind L_k.
+    pub shard: OpenShard<F>,
+}
+
+impl<F: Real> Problem<F> {
+    /// N initial particles (N × d), the same wherever they are drawn.
+    pub fn initial_particles(&self, particles: usize, cx: &Context) -> Array2<F> {
+        let mut theta = Array2::zeros((particles, self.model.dim()));
+        for (n, row) in (0..).zip(theta.rows_mut()) {
+            self.model.draw_initial(&mut cx.stream(Who::Run, n, Purpose::Initial), row);
+        }
+        theta
+    }
+
+    /// The loss of an agent's shard with minibatches of this size.
+    ///
+    /// # Errors
+    /// Where the shard cannot be read.
+    pub fn open(&self, agent: AgentId, batch: usize) -> Result<LocalLoss<F>, BoxError> {
+        let shard = (self.shard)(agent)?;
+        Ok(LocalLoss {
+            agent,
+            model: self.model.clone(),
+            temperature: self.temperature,
+            minibatch: Minibatch::new(shard.rows(), batch),
+            shard,
+            buffer: BatchBuffer::default(),
+            scratch: Scratch::new(),
+        })
+    }
+}
+
+/// L_k/α of one agent, estimated on minibatches, with the prior beside it.
+pub struct LocalLoss<F> {
+    agent: AgentId,
+    model: Arc<dyn Model<F>>,
+    temperature: f64,
+    minibatch: Minibatch,
+    shard: Shard<F>,
+    buffer: BatchBuffer<F>,
+    scratch: Scratch<F>,
+}
+
+impl<F: Real> LocalLoss<F> {
+    /// ∇log p0 at the particles (N × d); overwrites `score`.
+    pub fn prior_score(&self, theta: ArrayView2<F>, score: ArrayViewMut2<F>) {
+        self.model.prior_score(theta, score);
+    }
+
+    /// Subtracts ∇L̂_k/α at the particles (N × d) from `score`; the minibatch, the same for all particles, belongs to (agent, step).
+    pub fn add_score(&mut self, theta: ArrayView2<F>, step: u64, score: ArrayViewMut2<F>, cx: &Context) {
+        let rows = self.minibatch.draw(&mut cx.stream(Who::Agent(self.agent), step, Purpose::Minibatch));
+        if rows.is_empty() {
+            return;
+        }
+        let weight = F::of(self.shard.rows() as f64 / (rows.len() as f64 * self.temperature));
+        if rows.len() == self.shard.rows() {
+            self.model.add_score(theta, self.shard.batch(), weight, score, &mut self.scratch);
+        } else {
+            let batch = self.shard.gather(rows, &mut self.buffer);
+            self.model.add_score(theta, batch, weight, score, &mut self.scratch);
+        }
+    }
+}

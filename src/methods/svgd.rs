@@ -1,0 +1,262 @@
+//! Stein variational gradient descent on all data, on one agent or spread over agents.
+//!
+//! θ_n ← θ_n + ε φ_n(Θ) with the target's score s(θ) = ∇log p0(θ) − Σ_k ∇L̂_k(θ)/α (Liu & Wang 2016; Kassab & Simeone,
+//! arXiv 2009.06419, eq. 8). Every agent holds all particles and estimates the loss of its own shard; the estimates are summed in
+//! agent order, straight to all agents, and each takes the same step. With one agent the sum never leaves it, and a round of steps is
+//! a single task.
+
+use super::monitored::Posterior;
+use super::problem::{LocalLoss, Problem};
+use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
+use crate::kernels::svgd::{Settings, Stein};
+use crate::number::Real;
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use serde::{Deserialize, Serialize};
+
+/// SVGD over K agents.
+pub struct Svgd<F> {
+    /// What is inferred.
+    pub problem: Problem<F>,
+    /// N.
+    pub particles: usize,
+    /// Rounds of steps: what is evaluated and traced; the optimiser starts afresh with each, as it does in DSVGD.
+    pub rounds: u64,
+    /// Steps in a round.
+    pub steps: u64,
+    /// Rows in a minibatch, over all agents.
+    pub batch: usize,
+    /// Kernel and optimiser.
+    pub stein: Settings,
+}
+
+/// What an agent is asked to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Task {
+    /// One agent alone: a whole round.
+    Round(u64),
+    /// Estimate the score of step `step` (counted over all rounds), after the step that the handed score allows; `fresh` begins a
+    /// round, which is handed nothing.
+    Estimate {
+        /// The step.
+        step: u64,
+        /// Whether a round begins.
+        fresh: bool,
+    },
+    /// Take the last step of a round; the first agent sends the particles.
+    Finish(u64),
+}
+
+/// What the last step of a task told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    round: Option<u64>,
+    bandwidth: f64,
+    mean_kernel: f64,
+}
+
+impl<F: Real> Method for Svgd<F> {
+    const NAME: &'static str = "svgd";
+    type Number = F;
+    type Task = Task;
+    type Report = Report;
+    type Server = SvgdServer<F>;
+    type Agent = SvgdAgent<F>;
+
+    fn agents(&self) -> u32 {
+        self.problem.agents
+    }
+
+    fn server(&self, saved: Option<ServerState<F>>) -> Result<SvgdServer<F>> {
+        Ok(SvgdServer {
+            agents: self.problem.agents,
+            rounds: self.rounds,
+            steps: self.steps,
+            dim: self.problem.model.dim(),
+            state: saved.unwrap_or(ServerState { round: 0, theta: Raw(Vec::new()) }),
+        })
+    }
+
+    fn agent(&self, id: AgentId, saved: Option<AgentState<F>>) -> Result<SvgdAgent<F>> {
+        let (particles, dim) = (self.particles, self.problem.model.dim());
+        let share = self.batch.div_ceil(self.problem.agents as usize);
+        Ok(SvgdAgent {
+            id,
+            steps: self.steps,
+            local: self.problem.open(id, share)?,
+            problem: self.problem.clone(),
+            shape: (particles, dim),
+            score: Array2::zeros((particles, dim)),
+            stein: Stein::new(particles, dim, self.stein),
+            state: saved.unwrap_or(AgentState { theta: Raw(Vec::new()) }),
+        })
+    }
+}
+
+/// Posts the rounds and keeps the latest particles.
+pub struct SvgdServer<F: Real> {
+    agents: u32,
+    rounds: u64,
+    steps: u64,
+    dim: usize,
+    state: ServerState<F>,
+}
+
+/// Rounds done, and the particles after them (N × d).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct ServerState<F: Real> {
+    round: u64,
+    theta: Raw<F>,
+}
+
+impl<F: Real> SvgdServer<F> {
+    /// A round is posted whole: a run at rest is then always between rounds, where the optimiser has nothing to remember.
+    fn post(&self, out: &mut Outbox<Svgd<F>>) {
+        let round = self.state.round;
+        if round == self.rounds {
+            return;
+        }
+        if self.agents == 1 {
+            out.ask([0], Task::Round(round));
+            return;
+        }
+        let all = 0..self.agents;
+        for step in round * self.steps..(round + 1) * self.steps {
+            let fresh = step == round * self.steps;
+            let ask = out.ask(all.clone(), Task::Estimate { step, fresh }).sum_to(all.clone());
+            if !fresh {
+                ask.handed();
+            }
+        }
+        out.ask(all, Task::Finish(round)).handed();
+    }
+}
+
+impl<F: Real> Server<Svgd<F>> for SvgdServer<F> {
+    type State = ServerState<F>;
+
+    fn state(&self) -> &ServerState<F> {
+        &self.state
+    }
+
+    fn start(&mut self, out: &mut Outbox<Svgd<F>>, _cx: &mut Context) -> Result<()> {
+        self.post(out);
+        Ok(())
+    }
+
+    fn receive(&mut self, answer: Answer<Svgd<F>>, out: &mut Outbox<Svgd<F>>, cx: &mut Context) -> Result<()> {
+        let Some(first) = answer.reports.into_iter().next() else { return Ok(()) };
+        if let Some(round) = first.report.round {
+            self.state = ServerState { round: round + 1, theta: Raw(first.body.into_vec()) };
+            let columns = [
+                ("seconds", cx.seconds()),
+                ("bandwidth", first.report.bandwidth),
+                ("mean_kernel", first.report.mean_kernel),
+            ];
+            cx.info("trace", round + 1, columns);
+            if round + 1 == self.rounds {
+                cx.record("posterior", 0, 0, self.dim, &self.state.theta.0);
+            }
+            self.post(out);
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { done: self.state.round, total: self.rounds }
+    }
+}
+
+impl<F: Real> Posterior<F> for SvgdServer<F> {
+    fn posterior(&self) -> (u64, &[F]) {
+        (self.state.round, &self.state.theta.0)
+    }
+}
+
+/// Holds all particles and one shard.
+pub struct SvgdAgent<F: Real> {
+    id: AgentId,
+    steps: u64,
+    local: LocalLoss<F>,
+    problem: Problem<F>,
+    /// N and d.
+    shape: (usize, usize),
+    score: Array2<F>,
+    stein: Stein<F>,
+    state: AgentState<F>,
+}
+
+/// The particles (N × d); none before the first round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct AgentState<F: Real> {
+    theta: Raw<F>,
+}
+
+impl<F: Real> SvgdAgent<F> {
+    fn begin(&mut self, cx: &Context) -> Result<()> {
+        if self.state.theta.0.is_empty() {
+            self.state.theta = Raw(self.problem.initial_particles(self.shape.0, cx).into_raw_vec_and_offset().0);
+        }
+        let theta = ArrayView2::from_shape(self.shape, &self.state.theta.0)?;
+        self.stein.begin(theta, &[]);
+        Ok(())
+    }
+
+    /// This agent's part of the score at the particles; the first agent adds the prior for all.
+    fn estimate(&mut self, step: u64, cx: &Context) -> Result<()> {
+        let theta = ArrayView2::from_shape(self.shape, &self.state.theta.0)?;
+        if self.id == 0 {
+            self.local.prior_score(theta, self.score.view_mut());
+        } else {
+            self.score.fill(F::zero());
+        }
+        self.local.add_score(theta, step, self.score.view_mut(), cx);
+        Ok(())
+    }
+
+    /// One step along the direction of this score (N × d).
+    fn advance(stein: &mut Stein<F>, state: &mut AgentState<F>, score: ArrayView2<F>) -> Result<Report> {
+        let theta = ArrayViewMut2::from_shape(score.dim(), &mut state.theta.0)?;
+        let step = stein.step(Some(score), Some(theta));
+        Ok(Report { round: None, bandwidth: step.bandwidth, mean_kernel: step.mean_kernel })
+    }
+}
+
+impl<F: Real> Agent<Svgd<F>> for SvgdAgent<F> {
+    type State = AgentState<F>;
+
+    fn state(&self) -> &AgentState<F> {
+        &self.state
+    }
+
+    fn perform(&mut self, task: &Task, body: Body<F>, cx: &mut Context) -> Result<(Report, Body<F>)> {
+        let quiet = Report { round: None, bandwidth: f64::NAN, mean_kernel: f64::NAN };
+        match *task {
+            Task::Round(round) => {
+                self.begin(cx)?;
+                let mut report = quiet;
+                for step in round * self.steps..(round + 1) * self.steps {
+                    self.estimate(step, cx)?;
+                    report = Self::advance(&mut self.stein, &mut self.state, self.score.view())?;
+                }
+                Ok((Report { round: Some(round), ..report }, self.state.theta.0.clone().into()))
+            }
+            Task::Estimate { step, fresh } => {
+                let report = if fresh {
+                    self.begin(cx)?;
+                    quiet
+                } else {
+                    Self::advance(&mut self.stein, &mut self.state, ArrayView2::from_shape(self.shape, &body)?)?
+                };
+                self.estimate(step, cx)?;
+                Ok((report, self.score.iter().copied().collect::<Vec<F>>().into()))
+            }
+            Task::Finish(round) => {
+                let report = Self::advance(&mut self.stein, &mut self.state, ArrayView2::from_shape(self.shape, &body)?)?;
+                let theta = if self.id == 0 { self.state.theta.0.clone() } else { Vec::new() };
+                Ok((Report { round: Some(round), ..report }, theta.into()))
+            }
+        }
+    }
+}
