@@ -1,1 +1,9 @@
 //! What was typed (TOML and overrides) becomes a validated run.
+
+pub mod registry;
+mod setup;
+mod spec;
+
+pub use registry::Registry;
+pub use setup::{Carrier, Launch, RunError, Setup, launch};
+pub use spec::{ClusterSpec, ConfigError, DataSpec, EvaluateSpec, Precision, RunSpec};

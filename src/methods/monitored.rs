@@ -233,7 +233,6 @@ pub fn judge<F: Real>(
     let mut mean = Array2::zeros((shard.rows(), outputs));
     let mut density = vec![0.0; shard.rows()];
     model.predict(theta, shard.batch(), mean.view_mut(), &mut density, scratch);
-    let targets: Vec<f64> = shard.y().iter().map(|y| y.f64()).collect();
-    tally.add(mean.view(), &density, &targets);
+    tally.add(mean.view(), &density, shard.y());
     Ok(tally)
 }

@@ -2,6 +2,7 @@
 
 mod minibatch;
 mod normals;
+mod philox;
 mod stream;
 
 pub use minibatch::Minibatch;
