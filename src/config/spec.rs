@@ -16,6 +16,9 @@ pub struct RunSpec {
     /// How many agents share the data; says nothing about ranks.
     #[serde(default = "one_agent")]
     pub agents: u32,
+    /// α in p(θ) ∝ p0(θ) exp(−loss/α): 1 for Bayes' rule; above it the data count less.
+    #[serde(default = "unit")]
+    pub temperature: f64,
     /// The data; models that bring their own need none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<DataSpec>,
@@ -84,6 +87,10 @@ pub enum Precision {
 
 fn one() -> u64 {
     1
+}
+
+fn unit() -> f64 {
+    1.0
 }
 
 fn one_agent() -> u32 {
@@ -156,6 +163,9 @@ impl RunSpec {
         let spec: Self = if overrides.is_empty() { toml::from_str(&text) } else { table.try_into() }.map_err(parse)?;
         if spec.agents == 0 {
             return Err(ConfigError::Contradiction("agents = 0: a run needs at least one agent".into()));
+        }
+        if !(spec.temperature.is_finite() && spec.temperature > 0.0) {
+            return Err(ConfigError::Contradiction(format!("temperature = {}: must be a positive number", spec.temperature)));
         }
         let every = spec.cluster.checkpoint_every;
         if !(every.is_finite() && every > 0.0) {

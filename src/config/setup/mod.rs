@@ -1,0 +1,198 @@
+//! From a run file to a running job: data are opened, model and method made, a driver chosen.
+
+pub mod methods;
+pub mod models;
+
+use super::registry::{DataFacts, MethodEntry, ModelEntry, Registry, own_rows};
+use super::spec::{ConfigError, Precision, RunSpec};
+use crate::cluster::mpi::World;
+use crate::cluster::{self, Checkpoint, CheckpointError, Fault, Method, Outcome, Plan};
+use crate::data::{DataError, Dataset, Partition, Split, Task};
+use crate::methods::problem::OpenShard;
+use crate::methods::{Monitored, Posterior, Problem};
+use crate::models::{Model, Output};
+use crate::number::Real;
+use crate::random::Seed;
+use crate::results::{ResultsError, RunFolder, RunInfo};
+use std::sync::Arc;
+
+/// What ends a run before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The run file.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The dataset.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The result file or run folder.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+    /// The checkpoint.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The run itself.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// What carries the run.
+pub enum Carrier<'a> {
+    /// Threads of this process.
+    Threads,
+    /// The ranks of an MPI job.
+    Mpi(&'a World),
+}
+
+/// What a method is made for.
+pub struct Setup<F> {
+    /// What is inferred.
+    pub problem: Problem<F>,
+    /// Opens an agent's slice of the test rows, where there are any.
+    pub test: Option<OpenShard<F>>,
+    /// Rounds between evaluations; 0 for none.
+    pub evaluate_every: u64,
+}
+
+/// What starts a method once it is made.
+pub struct Launch<'a> {
+    carrier: &'a Carrier<'a>,
+    plan: Plan,
+    folder: &'a mut RunFolder,
+    info: RunInfo,
+}
+
+impl Launch<'_> {
+    /// Runs a particle method, with evaluation where the setup has test rows.
+    ///
+    /// # Errors
+    /// What ended the run.
+    pub fn particles<F: Real, M: Method<Number = F>>(
+        self,
+        inner: M,
+        model: Arc<dyn Model<F>>,
+        test: Option<OpenShard<F>>,
+        every: u64,
+    ) -> Result<(), RunError>
+    where
+        M::Server: Posterior<F>,
+    {
+        match test {
+            Some(slice) if every > 0 => self.run(Monitored { inner, model: model.clone(), slice, every }, model.as_ref()),
+            _ => self.run(inner, model.as_ref()),
+        }
+    }
+
+    /// Runs a method to its end, or goes on with the run in the folder.
+    fn run<F: Real, M: Method<Number = F>>(self, method: M, model: &dyn Model<F>) -> Result<(), RunError> {
+        let method = Arc::new(method);
+        let is_root = !matches!(self.carrier, Carrier::Mpi(world) if world.rank() != 0);
+        let saved = if is_root { Checkpoint::<M>::read(&self.folder.checkpoint())? } else { None };
+        self.folder.begin(saved.as_ref());
+        let outcome: Option<Outcome> = match self.carrier {
+            Carrier::Threads => Some(cluster::threads::run(method, self.plan, saved, self.folder)?),
+            Carrier::Mpi(world) => cluster::mpi::run(world, method, self.plan, saved, self.folder),
+        };
+        if let Some(outcome) = outcome {
+            self.folder.end(&outcome, &self.info, &model.parts())?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs what a run file asks for. Every rank calls this.
+///
+/// # Errors
+/// Anything that is wrong with the run file or the data, or that ended the run.
+pub fn launch(spec: &RunSpec, registry: &Registry, carrier: &Carrier, folder: &mut RunFolder) -> Result<(), RunError> {
+    let resolved = resolve(spec, registry)?;
+    folder.claim(&resolved)?;
+    let model = registry.model(&spec.model)?;
+    let method = registry.method(&spec.method)?;
+    match spec.precision {
+        Precision::F32 => carry(spec, &resolved, carrier, folder, &model, model.f32, &method, method.f32),
+        Precision::F64 => carry(spec, &resolved, carrier, folder, &model, model.f64, &method, method.f64),
+    }
+}
+
+/// The run file as TOML with every default written out.
+///
+/// # Errors
+/// Where a name or a setting is wrong.
+pub fn resolve(spec: &RunSpec, registry: &Registry) -> Result<String, ConfigError> {
+    let mut spec = spec.clone();
+    spec.model = (registry.model(&spec.model)?.resolve)(&spec.model)?;
+    spec.method = (registry.method(&spec.method)?.resolve)(&spec.method)?;
+    spec.to_toml().map_err(|cause| ConfigError::Contradiction(format!("the run file has no TOML form: {cause}")))
+}
+
+/// Threads that this process may use.
+fn available() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// A run in one precision.
+#[expect(clippy::too_many_arguments, reason = "the two halves of the match on precision, written once")]
+fn carry<F: Real>(
+    spec: &RunSpec,
+    resolved: &str,
+    carrier: &Carrier,
+    folder: &mut RunFolder,
+    model: &ModelEntry,
+    build: fn(&toml::Table, Option<DataFacts>) -> Result<super::registry::Built<F>, ConfigError>,
+    method: &MethodEntry,
+    start: fn(&toml::Table, Setup<F>, Launch) -> Result<(), RunError>,
+) -> Result<(), RunError> {
+    let seed = Seed(spec.seed);
+    let dataset = spec.data.as_ref().map(|data| Dataset::open(&data.file)).transpose()?.map(Arc::new);
+    let facts = dataset.as_ref().map(|dataset| DataFacts {
+        features: dataset.features(),
+        output: match dataset.task() {
+            Task::Classification => Output::Classes(dataset.classes().len()),
+            Task::Regression => Output::Number,
+        },
+    });
+    let built = build(&spec.model, facts)?;
+    let (shard, test, digest) = match dataset {
+        None if built.own_rows == 0 => {
+            return Err(ConfigError::Contradiction(format!(
+                "the model {} needs data: add [data] with file = \"...\" (made by mpibayes import)",
+                model.name()
+            ))
+            .into());
+        }
+        None => (own_rows(built.own_rows, spec.agents), None, String::new()),
+        Some(dataset) => {
+            let shard = dealt(&dataset, Split::Train, spec.agents, seed)?;
+            let has_test = dataset.rows(Split::Test) > 0;
+            // With fewer test rows than agents there is no slice for each: then only the training rows are used.
+            let test = if has_test { Some(dealt(&dataset, Split::Test, spec.agents, seed)?) } else { None };
+            (shard, test, dataset.digest().to_owned())
+        }
+    };
+    let threads = if spec.cluster.threads > 0 {
+        spec.cluster.threads
+    } else {
+        match carrier {
+            Carrier::Threads => available(),
+            Carrier::Mpi(_) => 1,
+        }
+    };
+    // A second pool of the same size, where there is one already, would change nothing.
+    drop(rayon::ThreadPoolBuilder::new().num_threads(threads).build_global());
+    let launch = Launch {
+        carrier,
+        plan: Plan { seed, threads, dedicated: spec.cluster.dedicated },
+        folder,
+        info: RunInfo::new(method.name(), model.name(), spec.seed, &digest, resolved),
+    };
+    let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
+    start(&spec.method, Setup { problem, test, evaluate_every: spec.evaluate.every }, launch)
+}
+
+/// The rows of a split, dealt to agents in equal random shards; each is read on the rank that asks for it.
+fn dealt<F: Real>(dataset: &Arc<Dataset>, split: Split, agents: u32, seed: Seed) -> Result<OpenShard<F>, DataError> {
+    let deal = Partition::Equal.deal(dataset.rows(split), agents as usize, seed)?;
+    let dataset = dataset.clone();
+    Ok(Arc::new(move |agent| Ok(dataset.read_rows(split, &deal.rows(agent as usize))?)))
+}

@@ -1,0 +1,185 @@
+//! The folder of a run: its configuration, its checkpoint while it lasts, its result file in the end; and who looks after it.
+
+use super::{ResultsError, RunInfo, Samples, write_run};
+use crate::cluster::record::{Draws, Record, Row};
+use crate::cluster::{self, Checkpoint, Keeper, Method, Outcome, Status, Then};
+use crate::models::Part;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Set by signals that ask the run to save itself and stop.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Lines of progress, where there is no terminal, come no more often than this.
+const LINE_EVERY: Duration = Duration::from_secs(20);
+
+/// A run's folder, looked after by rank 0.
+pub struct RunFolder {
+    path: PathBuf,
+    checkpoint_every: Duration,
+    saved_at: Instant,
+    records: Vec<Record>,
+    display: Display,
+}
+
+/// How progress is shown: a bar on a terminal, a line now and then elsewhere.
+enum Display {
+    Bar(ProgressBar),
+    Lines { last: Instant, done: u64 },
+    Nothing,
+}
+
+impl RunFolder {
+    /// The folder at `path`; `shows` says whether this process is the one that speaks.
+    pub fn new(path: &Path, checkpoint_every: Duration, shows: bool) -> Self {
+        let display = match (shows, std::io::stderr().is_terminal()) {
+            (false, _) => Display::Nothing,
+            (true, true) => {
+                let bar = ProgressBar::no_length();
+                if let Ok(style) = ProgressStyle::with_template("{bar:40} round {pos}/{len}  {elapsed} elapsed, {eta} left") {
+                    bar.set_style(style);
+                }
+                Display::Bar(bar)
+            }
+            (true, false) => Display::Lines { last: Instant::now(), done: 0 },
+        };
+        Self { path: path.to_owned(), checkpoint_every, saved_at: Instant::now(), records: Vec::new(), display }
+    }
+
+    /// The checkpoint file.
+    pub fn checkpoint(&self) -> PathBuf {
+        self.path.join("checkpoint.bin")
+    }
+
+    /// The result file.
+    pub fn result(&self) -> PathBuf {
+        self.path.join("result.h5")
+    }
+
+    fn config(&self) -> PathBuf {
+        self.path.join("config.toml")
+    }
+
+    /// Makes the folder, or finds the same run in it, finished or not.
+    ///
+    /// # Errors
+    /// Where the folder cannot be made, or holds a run with another configuration.
+    pub fn claim(&self, resolved: &str) -> Result<(), ResultsError> {
+        std::fs::create_dir_all(&self.path).map_err(|cause| ResultsError::io(&self.path, cause))?;
+        let config = self.config();
+        match std::fs::read_to_string(&config) {
+            Ok(there) if there == resolved => Ok(()),
+            Ok(there) => {
+                let differs = resolved.lines().find(|line| !there.lines().any(|other| other == *line)).unwrap_or("fewer keys");
+                Err(ResultsError::OtherRun { folder: self.path.clone(), differs: differs.into() })
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                std::fs::write(&config, resolved).map_err(|cause| ResultsError::io(&config, cause))
+            }
+            Err(cause) => Err(ResultsError::io(&config, cause)),
+        }
+    }
+
+    /// Whether the run in the folder is over.
+    pub fn is_finished(&self) -> bool {
+        self.result().exists()
+    }
+
+    /// Takes up what the checkpoint holds, if there is one, and listens to signals from now on.
+    pub fn begin<M: Method>(&mut self, saved: Option<&Checkpoint<M>>) {
+        if let Some(saved) = saved {
+            self.say(&format!("going on with the run in {} after {:.0} s of it", self.path.display(), saved.seconds));
+        }
+        for signal in [libc::SIGUSR1, libc::SIGTERM, libc::SIGINT] {
+            // SAFETY: the handler only stores to an atomic.
+            unsafe { libc::signal(signal, ask_to_stop as *const () as libc::sighandler_t) };
+        }
+        self.saved_at = Instant::now();
+    }
+
+    /// Writes the result file of a run that is over, and takes the checkpoint away; says where things are.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn end(&mut self, outcome: &Outcome, info: &RunInfo, parts: &[Part]) -> Result<(), ResultsError> {
+        if let Display::Bar(bar) = &self.display {
+            bar.finish_and_clear();
+        }
+        if !outcome.finished {
+            self.say(&format!("stopped and saved in {}; the same command goes on with it", self.path.display()));
+            return Ok(());
+        }
+        let mut rows: Vec<Row> = Vec::new();
+        let mut draws: Vec<Draws> = Vec::new();
+        for record in std::mem::take(&mut self.records) {
+            match record {
+                Record::Row(row) => rows.push(row),
+                Record::Draws(block) => draws.push(block),
+            }
+        }
+        let traffic = outcome.traffic.0.iter().flat_map(|(purpose, flow)| {
+            let purpose = purpose.replace(' ', "_");
+            [(format!("{purpose}_messages"), flow.messages as f64), (format!("{purpose}_bytes"), flow.bytes as f64)]
+        });
+        let values = std::iter::once(("seconds".to_owned(), outcome.seconds)).chain(traffic).collect();
+        rows.push(Row { table: "run".into(), step: 0, agent: None, values });
+        let samples = if draws.is_empty() { Vec::new() } else { vec![Samples::assemble("posterior", parts, &draws)?] };
+        write_run(&self.result(), info, &samples, &rows)?;
+        let checkpoint = self.checkpoint();
+        match std::fs::remove_file(&checkpoint) {
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => Err(ResultsError::io(&checkpoint, cause)),
+            _ => Ok(()),
+        }
+    }
+
+    fn say(&self, text: &str) {
+        match &self.display {
+            Display::Bar(bar) => bar.suspend(|| eprintln!("mpibayes: {text}")),
+            Display::Lines { .. } => eprintln!("mpibayes: {text}"),
+            Display::Nothing => {}
+        }
+    }
+
+    fn show(&mut self, status: Status) {
+        let progress = status.progress;
+        match &mut self.display {
+            Display::Bar(bar) => {
+                bar.set_length(progress.total);
+                bar.set_position(progress.done);
+            }
+            Display::Lines { last, done } if progress.done > *done && last.elapsed() >= LINE_EVERY => {
+                (*last, *done) = (Instant::now(), progress.done);
+                eprintln!("mpibayes: round {} of {}, {:.0} s", progress.done, progress.total, status.seconds);
+            }
+            Display::Lines { .. } | Display::Nothing => {}
+        }
+    }
+}
+
+extern "C" fn ask_to_stop(_signal: libc::c_int) {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+impl<M: Method> Keeper<M> for RunFolder {
+    fn write(&mut self, records: Vec<Record>) {
+        self.records.extend(records);
+    }
+
+    fn wants_rest(&mut self, status: Status) -> bool {
+        self.show(status);
+        STOP.load(Ordering::Relaxed) || self.saved_at.elapsed() >= self.checkpoint_every
+    }
+
+    fn rested(&mut self, mut checkpoint: Checkpoint<M>) -> cluster::Result<Then> {
+        // A run that is over goes straight to its result file.
+        if !checkpoint.finished {
+            checkpoint.records.clone_from(&self.records);
+            checkpoint.write(&self.checkpoint())?;
+        }
+        self.saved_at = Instant::now();
+        Ok(if STOP.load(Ordering::Relaxed) { Then::Stop } else { Then::GoOn })
+    }
+}
