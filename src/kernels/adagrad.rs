@@ -1,1 +1,159 @@
 //! AdaGrad as the Stein papers use it: an exponential window started at the first squared gradient.
+
+use super::dispatch::dispatched;
+use super::{SettingsError, ranged};
+use crate::number::Real;
+use serde::{Deserialize, Serialize};
+
+/// How a direction becomes a step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Optimizer {
+    /// θ += a φ / (f + √G), elementwise, with G = φ² at the first step and ρ G + (1 − ρ) φ² later: the reference implementations of
+    /// SVGD (Liu & Wang 2016) and DSVGD (Kassab & Simeone, arXiv 2009.06419) call it AdaGrad with momentum.
+    Adagrad {
+        /// a, the step size.
+        step: f64,
+        /// ρ, how much of G is kept.
+        decay: f64,
+        /// f, the fudge factor that keeps the division finite.
+        fudge: f64,
+    },
+    /// θ += ε φ.
+    Plain {
+        /// ε, the step size.
+        step: f64,
+    },
+}
+
+impl Default for Optimizer {
+    /// The logistic regressions of Kassab & Simeone: a = 0.05, ρ = 0.9, f = 1e-9.
+    fn default() -> Self {
+        Self::Adagrad { step: 0.05, decay: 0.9, fudge: 1e-9 }
+    }
+}
+
+impl Optimizer {
+    /// Whether every number is in its range.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        let positive = |step: f64| ranged("step", step, step.is_finite() && step > 0.0, "a positive number");
+        match *self {
+            Self::Plain { step } => positive(step),
+            Self::Adagrad { step, decay, fudge } => {
+                positive(step)?;
+                ranged("decay", decay, (0.0..1.0).contains(&decay), "at least 0 and below 1")?;
+                ranged("fudge", fudge, fudge.is_finite() && fudge >= 0.0, "a number of at least 0")
+            }
+        }
+    }
+}
+
+/// An optimiser with its state: the running mean square G of the directions, one number per parameter.
+#[derive(Clone, Debug)]
+pub struct AdaGrad<F> {
+    optimizer: Optimizer,
+    squares: Vec<F>,
+    started: bool,
+}
+
+impl<F: Real> AdaGrad<F> {
+    /// For `len` parameters, at its start.
+    pub fn new(optimizer: Optimizer, len: usize) -> Self {
+        let len = if matches!(optimizer, Optimizer::Plain { .. }) { 0 } else { len };
+        Self { optimizer, squares: vec![F::zero(); len], started: false }
+    }
+
+    /// Forgets G: the next step is a first step.
+    pub fn reset(&mut self) {
+        self.started = false;
+    }
+
+    /// One step: moves `theta` along `direction` (ascent), both as long as the optimiser was made for.
+    pub fn step(&mut self, theta: &mut [F], direction: &[F]) {
+        let len = theta.len();
+        self.step_rows(theta, direction, &[F::zero()], len);
+    }
+
+    /// One step of a matrix of rows of length `width` along `direction` + push_n · theta_n.
+    pub(super) fn step_rows(&mut self, theta: &mut [F], direction: &[F], push: &[F], width: usize) {
+        match self.optimizer {
+            Optimizer::Plain { step } => plain(theta, direction, push, width, F::of(step)),
+            Optimizer::Adagrad { step, decay, fudge } => {
+                // The first step sets G = φ², whatever it was.
+                let (keep, gain) = if self.started { (F::of(decay), F::of(1.0 - decay)) } else { (F::zero(), F::one()) };
+                adaptive(theta, direction, &mut self.squares, push, width, [F::of(step), keep, gain, F::of(fudge)]);
+            }
+        }
+        self.started = true;
+    }
+}
+
+dispatched! {
+    fn plain<F: Real>(theta: &mut [F], direction: &[F], push: &[F], width: usize, step: F) {
+        for ((row, phi), &push) in theta.chunks_exact_mut(width).zip(direction.chunks_exact(width)).zip(push) {
+            for (x, &phi) in row.iter_mut().zip(phi) {
+                *x += step * (phi + push * *x);
+            }
+        }
+    }
+}
+
+dispatched! {
+    fn adaptive<F: Real>(theta: &mut [F], direction: &[F], squares: &mut [F], push: &[F], width: usize, numbers: [F; 4]) {
+        let [step, keep, gain, fudge] = numbers;
+        let rows = theta.chunks_exact_mut(width).zip(direction.chunks_exact(width)).zip(squares.chunks_exact_mut(width));
+        for (((row, phi), squares), &push) in rows.zip(push) {
+            for ((x, &phi), square) in row.iter_mut().zip(phi).zip(squares) {
+                let phi = phi + push * *x;
+                // Not `keep * square` alone: 0 · ∞ of an earlier loop would be NaN; reset squares are overwritten instead.
+                *square = if keep == F::zero() { phi * phi } else { keep * *square + gain * phi * phi };
+                *x += step * phi / (fudge + square.sqrt());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_follow_the_recursion() {
+        let (a, rho, f) = (0.05, 0.9, 1e-9);
+        let mut state = AdaGrad::<f64>::new(Optimizer::default(), 3);
+        let mut theta = [1.0, -2.0, 0.5];
+        let (mut expected, mut g) = (theta, [0.0; 3]);
+        for l in 0..7 {
+            if l == 4 {
+                state.reset();
+            }
+            let phi = [1.0 + f64::from(l), -0.3 * f64::from(l), 0.0];
+            state.step(&mut theta, &phi);
+            for i in 0..3 {
+                g[i] = if l == 0 || l == 4 { phi[i] * phi[i] } else { rho * g[i] + (1.0 - rho) * phi[i] * phi[i] };
+                expected[i] += a * phi[i] / (f + g[i].sqrt());
+            }
+        }
+        for (x, y) in theta.iter().zip(expected) {
+            assert!((x - y).abs() < 1e-14, "{theta:?} {expected:?}");
+        }
+        // A zero direction divides 0 by f and stays.
+        assert_eq!(theta[2], 0.5);
+    }
+
+    #[test]
+    fn settings_from_toml() {
+        #[derive(Deserialize)]
+        struct Holder {
+            optimizer: Optimizer,
+        }
+        let parse = |text: &str| toml::from_str::<Holder>(text).map(|h| h.optimizer);
+        assert_eq!(parse("optimizer = { plain = { step = 0.1 } }").unwrap(), Optimizer::Plain { step: 0.1 });
+        assert_eq!(parse("optimizer = { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } }").unwrap(), Optimizer::default());
+        assert!(parse("optimizer = { plain = { step = 0.1, decay = 0.9 } }").is_err());
+        assert!(Optimizer::Plain { step: 0.0 }.check().is_err());
+        assert!(Optimizer::Adagrad { step: 0.1, decay: 1.0, fudge: 0.0 }.check().is_err());
+        assert!(Optimizer::default().check().is_ok());
+    }
+}

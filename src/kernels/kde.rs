@@ -1,1 +1,309 @@
 //! Kernel density estimates of particle sets and their scores, in log space.
+
+use super::rbf::squared_distances;
+use super::svgd::Frozen;
+use super::{SettingsError, ranged};
+use crate::number::Real;
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use serde::{Deserialize, Serialize};
+use std::f64::consts::PI;
+
+/// What the density estimate does far from its particles, where the logarithm of a sum of Gaussians has unbounded slope.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum KdeMode {
+    /// log(Σ_n exp(e_n) + N δ) + const: a constant floor cuts the score off. δ = 0 is the exact estimate.
+    Lse {
+        /// δ.
+        #[serde(default = "default_floor")]
+        floor: f64,
+    },
+    /// What the code of Kassab & Simeone computes: floor 1e-9, the normaliser (N · 2πλ²)^(−d/2) with N inside the power, and
+    /// log(density + 1e-10). It switches the score off where d is not small.
+    AuthorsCompat,
+    /// No density estimate: log density and score are 0.
+    None,
+}
+
+fn default_floor() -> f64 {
+    1e-9
+}
+
+impl Default for KdeMode {
+    fn default() -> Self {
+        Self::Lse { floor: default_floor() }
+    }
+}
+
+/// A Gaussian kernel density estimate: mode and bandwidth λ, the standard deviation of each kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Kde {
+    /// What happens far from the particles.
+    pub mode: KdeMode,
+    /// λ.
+    pub bandwidth: f64,
+}
+
+impl Default for Kde {
+    /// Floor 1e-9, and λ = 0.55 as in all experiments of Kassab & Simeone (arXiv 2009.06419).
+    fn default() -> Self {
+        Self { mode: KdeMode::default(), bandwidth: 0.55 }
+    }
+}
+
+impl Kde {
+    /// Whether every number is in its range.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        if let KdeMode::Lse { floor } = self.mode {
+            ranged("floor", floor, (0.0..1.0).contains(&floor), "at least 0 and below 1")?;
+        }
+        ranged("bandwidth", self.bandwidth, self.bandwidth.is_finite() && self.bandwidth > 0.0, "a positive number")
+    }
+
+    /// Whether there is no density at all.
+    pub fn is_none(&self) -> bool {
+        self.mode == KdeMode::None
+    }
+
+    /// The logarithm of the constant beside the sum of n exponentials in d dimensions. Every mode is
+    /// log q = log(Σ exp(e) + constant) + [`Self::log_norm`]: the authors' second floor is one more part of the constant.
+    pub(super) fn log_floor(&self, n: usize, d: usize) -> f64 {
+        let inner = |floor: f64| (n as f64 * floor).ln();
+        match self.mode {
+            KdeMode::Lse { floor } => inner(floor),
+            KdeMode::AuthorsCompat => log_sum(inner(1e-9), 1e-10_f64.ln() - self.log_norm(n, d)),
+            KdeMode::None => f64::INFINITY,
+        }
+    }
+
+    fn log_norm(&self, n: usize, d: usize) -> f64 {
+        let (n, d, variance) = (n as f64, d as f64, self.bandwidth * self.bandwidth);
+        match self.mode {
+            KdeMode::Lse { .. } => -n.ln() - 0.5 * d * (2.0 * PI * variance).ln(),
+            KdeMode::AuthorsCompat => -0.5 * d * (n * 2.0 * PI * variance).ln(),
+            KdeMode::None => 0.0,
+        }
+    }
+
+    /// The estimate's logarithm at each particle of `theta` (M × d), from `points` (N × d), into `out` (length M).
+    pub fn log_density<F: Real>(&self, points: ArrayView2<F>, theta: ArrayView2<F>, out: &mut [f64]) {
+        let (n, d) = points.dim();
+        if self.is_none() {
+            out.fill(0.0);
+            return;
+        }
+        let exponents = self.exponents(points, theta);
+        for (out, row) in out.iter_mut().zip(exponents.rows()) {
+            *out = row.iter().copied().fold(self.log_floor(n, d), log_sum) + self.log_norm(n, d);
+        }
+    }
+
+    /// Adds `sign` · ∇log q to `score` (M × d) at each particle of `theta` (M × d); q is the estimate from `points` (N × d).
+    /// Returns the mean over the particles of their total kernel weight Σ_n w_n, which is 1 without a floor.
+    pub fn add_score<F: Real>(&self, sign: f64, points: ArrayView2<F>, theta: ArrayView2<F>, mut score: ArrayViewMut2<F>) -> f64 {
+        let weights = self.weights(points, theta);
+        let scale = sign / (self.bandwidth * self.bandwidth);
+        for ((weights, theta), mut score) in weights.rows().into_iter().zip(theta.rows()).zip(score.rows_mut()) {
+            for (&weight, point) in weights.iter().zip(points.rows()).filter(|(weight, _)| **weight > 0.0) {
+                let weight = F::of(scale * weight);
+                ndarray::Zip::from(&mut score).and(&point).and(&theta).for_each(|s, &c, &x| *s += weight * (c - x));
+            }
+        }
+        weights.sum() / theta.nrows() as f64
+    }
+
+    /// w_n = exp(e_n)/(Σ exp(e) + floor) of each point (columns) at each particle (rows).
+    pub fn weights<F: Real>(&self, points: ArrayView2<F>, theta: ArrayView2<F>) -> Array2<f64> {
+        let (n, d) = points.dim();
+        if self.is_none() {
+            return Array2::zeros((theta.nrows(), n));
+        }
+        let mut weights = self.exponents(points, theta);
+        for mut row in weights.rows_mut() {
+            let total = row.iter().copied().fold(self.log_floor(n, d), log_sum);
+            row.mapv_inplace(|e| (e - total).exp());
+        }
+        weights
+    }
+
+    fn exponents<F: Real>(&self, points: ArrayView2<F>, theta: ArrayView2<F>) -> Array2<f64> {
+        let scale = -0.5 / (self.bandwidth * self.bandwidth);
+        squared_distances(theta, points) * scale
+    }
+}
+
+/// log(exp(a) + exp(b)).
+fn log_sum(a: f64, b: f64) -> f64 {
+    let (low, high) = if a < b { (a, b) } else { (b, a) };
+    if high == f64::NEG_INFINITY { high } else { high + (low - high).exp().ln_1p() }
+}
+
+/// What a trace tells of a signed sum of density estimates at some particles.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CavityReport {
+    /// The Frobenius norm of the summed score over all particles.
+    pub norm: f64,
+    /// The total kernel weight, averaged over particles and sets: 1 without a floor, near 0 where the floor has switched the sets off.
+    pub weight: f64,
+}
+
+/// Evaluates Σ_j sign_j ∇log q_j at the particles (N × d) and adds it to `score` (N × d), by an explicit pass that is meant for once a
+/// loop. Sets that cancel exactly do so here too.
+pub fn cavity_report<F: Real>(kde: Kde, frozen: &[Frozen<F>], theta: ArrayView2<F>, mut score: ArrayViewMut2<F>) -> CavityReport {
+    let mut cavity = Array2::zeros(theta.dim());
+    let mut weight = 0.0;
+    for set in frozen {
+        weight += kde.add_score(set.sign.value(), set.particles, theta, cavity.view_mut());
+    }
+    if super::svgd::uncancelled(frozen).is_empty() {
+        cavity.fill(F::zero());
+    }
+    score += &cavity;
+    CavityReport { norm: frobenius(cavity.view()), weight: weight / frozen.len().max(1) as f64 }
+}
+
+/// The root of the sum of all squares.
+pub fn frobenius<F: Real>(matrix: ArrayView2<F>) -> f64 {
+    matrix.iter().map(|x| x.f64() * x.f64()).sum::<f64>().sqrt()
+}
+
+/// How far a distillation ended from its ideal: ‖Θ_k' − (Θ_k + Θ' − Θ)‖ / ‖Θ' − Θ‖, where the local particles Θ_k became Θ_k' and the
+/// global ones Θ became Θ'. All are N × d. Not a number where the global particles did not move.
+pub fn distillation_residual<F: Real>(local: [ArrayView2<F>; 2], global: [ArrayView2<F>; 2]) -> f64 {
+    let ([local, local_new], [global, global_new]) = (local, global);
+    let (mut residual, mut moved) = (0.0, 0.0);
+    for ((before, after), (from, to)) in local.iter().zip(local_new).zip(global.iter().zip(global_new)) {
+        let shift = to.f64() - from.f64();
+        residual += (after.f64() - before.f64() - shift).powi(2);
+        moved += shift * shift;
+    }
+    (residual / moved).sqrt()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::random::{Purpose, Seed, Who};
+
+    fn modes() -> [KdeMode; 4] {
+        [KdeMode::Lse { floor: 0.0 }, KdeMode::Lse { floor: 1e-9 }, KdeMode::AuthorsCompat, KdeMode::None]
+    }
+
+    fn particles(n: usize, d: usize, seed: u64, spread: f64) -> Array2<f64> {
+        let mut theta = Array2::zeros((n, d));
+        Seed(seed).stream(Who::Run, 0, Purpose::Synthetic).normals(theta.as_slice_mut().unwrap());
+        theta * spread
+    }
+
+    #[test]
+    fn scores_are_central_differences() {
+        for d in [1, 2, 9, 20] {
+            // Particles at distances of a few λ, where both the kernels and the floor have a say.
+            let spread = 1.2 / (d as f64).sqrt();
+            let (points, theta) = (particles(7, d, 1, spread), particles(5, d, 2, 1.5 * spread));
+            for mode in modes() {
+                let kde = Kde { mode, bandwidth: 0.55 };
+                let mut score = Array2::zeros(theta.dim());
+                kde.add_score(1.0, points.view(), theta.view(), score.view_mut());
+                let at = |moved: &Array2<f64>, n: usize| {
+                    let mut out = vec![0.0; 5];
+                    kde.log_density(points.view(), moved.view(), &mut out);
+                    out[n]
+                };
+                for n in 0..5 {
+                    let size = score.row(n).dot(&score.row(n)).sqrt();
+                    for i in 0..d {
+                        let step = 1e-5;
+                        let (mut up, mut down) = (theta.clone(), theta.clone());
+                        up[(n, i)] += step;
+                        down[(n, i)] -= step;
+                        let slope = (at(&up, n) - at(&down, n)) / (2.0 * step);
+                        // Beside the relative 1e-6: rounding of the logarithm, 1e-16 · |log q| / step.
+                        let bound = 1e-6 * size + 1e-15 * (1.0 + at(&theta, n).abs()) / step;
+                        assert!((slope - score[(n, i)]).abs() <= bound, "{mode:?} d={d}: {slope} {}", score[(n, i)]);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn density_is_the_formula() {
+        let (points, theta) = (particles(4, 2, 1, 1.0), particles(3, 2, 2, 1.0));
+        let variance: f64 = 0.55 * 0.55;
+        for mode in modes() {
+            let mut out = [0.0; 3];
+            Kde { mode, bandwidth: 0.55 }.log_density(points.view(), theta.view(), &mut out);
+            for (n, value) in out.into_iter().enumerate() {
+                let kernel = |floor: f64| -> f64 {
+                    points
+                        .rows()
+                        .into_iter()
+                        .map(|c| (-(&c - &theta.row(n)).mapv(|x| x * x).sum() / (2.0 * variance)).exp() + floor)
+                        .sum()
+                };
+                let expected = match mode {
+                    KdeMode::Lse { floor } => (kernel(floor) / (4.0 * 2.0 * PI * variance)).ln(),
+                    KdeMode::AuthorsCompat => (kernel(1e-9) / (4.0 * 2.0 * PI * variance) + 1e-10).ln(),
+                    KdeMode::None => 0.0,
+                };
+                assert!((value - expected).abs() < 1e-13, "{mode:?} {value} {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn far_away_and_in_high_dimension() {
+        let points = particles(6, 54, 1, 10.0);
+        let theta = particles(6, 54, 2, 1e3);
+        let weight = |mode| {
+            let mut score = Array2::zeros(theta.dim());
+            let weight = Kde { mode, bandwidth: 0.55 }.add_score(1.0, points.view(), theta.view(), score.view_mut());
+            assert!(score.iter().all(|s| s.is_finite()));
+            weight
+        };
+        // The exact estimate pulls with full weight from anywhere; a floor cuts it off.
+        assert!((weight(KdeMode::Lse { floor: 0.0 }) - 1.0).abs() < 1e-12);
+        assert_eq!(weight(KdeMode::Lse { floor: 1e-9 }), 0.0);
+        assert_eq!(weight(KdeMode::AuthorsCompat), 0.0);
+        // At a particle itself: the floor leaves it alone, the authors' normaliser switches it off (their gain is 3e-19 or so here).
+        let at = |mode| Kde { mode, bandwidth: 0.55 }.weights(points.view(), points.view()).sum() / 6.0;
+        assert!((at(KdeMode::Lse { floor: 1e-9 }) - 1.0).abs() < 1e-7);
+        assert!(at(KdeMode::AuthorsCompat) < 1e-16);
+    }
+
+    #[test]
+    fn reports() {
+        let kde = Kde { mode: KdeMode::Lse { floor: 0.0 }, bandwidth: 0.5 };
+        let (theta, point) = (ndarray::array![[0.0], [1.0]], ndarray::array![[2.0]]);
+        let mut score = Array2::zeros((2, 1));
+        let report = cavity_report(kde, &[Frozen::plus(point.view())], theta.view(), score.view_mut());
+        // (2 − x)/λ² = 8 and 4.
+        assert_eq!(score, ndarray::array![[8.0], [4.0]]);
+        assert!((report.norm - 80_f64.sqrt()).abs() < 1e-12 && (report.weight - 1.0).abs() < 1e-15);
+        let report =
+            cavity_report(kde, &[Frozen::plus(point.view()), Frozen::minus(point.view())], theta.view(), score.view_mut());
+        assert_eq!(report.norm, 0.0);
+        let moved = &theta + 0.25;
+        let ideal = distillation_residual([theta.view(), moved.view()], [theta.view(), moved.view()]);
+        assert_eq!(ideal, 0.0);
+        let still = distillation_residual([theta.view(), theta.view()], [theta.view(), moved.view()]);
+        assert!((still - 1.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn settings_from_toml() {
+        let parse = |text: &str| toml::from_str::<Kde>(text);
+        assert_eq!(parse("").unwrap(), Kde::default());
+        assert_eq!(parse("mode = \"none\"").unwrap().mode, KdeMode::None);
+        assert_eq!(parse("mode = \"authors_compat\"\nbandwidth = 0.3").unwrap().bandwidth, 0.3);
+        assert_eq!(parse("mode = { lse = { floor = 0.0 } }").unwrap().mode, KdeMode::Lse { floor: 0.0 });
+        assert_eq!(parse("mode = { lse = {} }").unwrap().mode, KdeMode::default());
+        assert!(parse("mode = { lse = { flor = 0.0 } }").is_err());
+        assert!(parse("lambda = 1").is_err());
+        assert!(Kde { bandwidth: 0.0, ..Kde::default() }.check().is_err());
+        assert!(Kde { mode: KdeMode::Lse { floor: -1.0 }, ..Kde::default() }.check().is_err());
+    }
+}
