@@ -33,6 +33,14 @@ pub enum ResultsError {
         /// What is wrong, and what to do.
         what: String,
     },
+    /// The folder holds another run.
+    #[error("{} holds a run with another configuration (here: {differs}); choose another --output, or delete it", folder.display())]
+    OtherRun {
+        /// The folder.
+        folder: PathBuf,
+        /// The first line that differs.
+        differs: String,
+    },
     /// What a run produced does not fit together.
     #[error("{0}")]
     Shape(String),

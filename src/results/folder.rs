@@ -68,7 +68,7 @@ impl RunFolder {
     /// # Errors
     /// Where the folder cannot be made, or holds a run with another configuration.
     pub fn claim(&self, resolved: &str) -> Result<(), ResultsError> {
-        std::fs::create_dir_all(&self.path).map_err(|cause| ResultsError::io(&self.path, cause))?;
+        std::fs::create_dir_all(&self.path).map_err(ResultsError::io(&self.path, "make the folder"))?;
         let config = self.config();
         match std::fs::read_to_string(&config) {
             Ok(there) if there == resolved => Ok(()),
@@ -77,9 +77,9 @@ impl RunFolder {
                 Err(ResultsError::OtherRun { folder: self.path.clone(), differs: differs.into() })
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                std::fs::write(&config, resolved).map_err(|cause| ResultsError::io(&config, cause))
+                std::fs::write(&config, resolved).map_err(ResultsError::io(&config, "write"))
             }
-            Err(cause) => Err(ResultsError::io(&config, cause)),
+            Err(cause) => Err(ResultsError::io(&config, "read")(cause)),
         }
     }
 
@@ -130,7 +130,7 @@ impl RunFolder {
         write_run(&self.result(), info, &samples, &rows)?;
         let checkpoint = self.checkpoint();
         match std::fs::remove_file(&checkpoint) {
-            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => Err(ResultsError::io(&checkpoint, cause)),
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => Err(ResultsError::io(&checkpoint, "take away")(cause)),
             _ => Ok(()),
         }
     }

@@ -15,12 +15,14 @@
 //! Every dimension has a coordinate variable and every variable names its dimensions, as netCDF-4 wants it.
 
 mod error;
+mod folder;
 mod netcdf;
 mod read;
 mod samples;
 mod table;
 mod write;
 
+pub use folder::RunFolder;
 pub use error::{Result, ResultsError};
 pub use read::RunFile;
 pub use samples::{Samples, Values};
