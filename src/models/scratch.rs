@@ -16,9 +16,7 @@ impl<F: Real> Scratch<F> {
 
     /// A buffer of this length with unspecified contents: the smallest free one that is large enough.
     pub fn take(&mut self, len: usize) -> Vec<F> {
-        let fit = (0..self.free.len())
-            .filter(|&i| self.free[i].capacity() >= len)
-            .min_by_key(|&i| self.free[i].capacity());
+        let fit = (0..self.free.len()).filter(|&i| self.free[i].capacity() >= len).min_by_key(|&i| self.free[i].capacity());
         let mut buffer = fit.map_or_else(|| Vec::with_capacity(len), |i| self.free.swap_remove(i));
         buffer.resize(len, F::zero());
         buffer
