@@ -8,12 +8,13 @@
 //! | [`config`] | what was typed becomes a validated run | everything but `cli` |
 //! | [`methods`] | the distributed methods: server half, agent half | `cluster`, `kernels`, `models`, `data`, `metrics`, `random` |
 //! | [`cluster`] | who computes what, and how it travels; knows no statistics | `random`, `number` |
-//! | [`kernels`] | update rules on arrays | `models`, `random`, `number` |
-//! | [`models`] | log-densities with gradients, batched over particles | `random`, `number` |
+//! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `number` |
+//! | [`models`] | log-densities with gradients, batched over particles | `vector`, `random`, `number` |
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `random`, `number` |
 //! | [`results`] | the HDF5 file of a run | `cluster`, `metrics`, `number` |
 //! | [`metrics`] | accuracy, log-likelihood, calibration | `number` |
 //! | [`random`] | addressed random numbers | `number` |
+//! | [`vector`] | vectorised elementary functions, with dispatch at run time | `number` |
 //! | [`number`] | the number types that arrays are made of | nothing |
 
 pub mod cli;
@@ -27,6 +28,7 @@ pub mod models;
 pub mod number;
 pub mod random;
 pub mod results;
+pub mod vector;
 
 // Without a use of it the linker drops the BLAS library.
 use ndarray_linalg as _;

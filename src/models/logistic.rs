@@ -1,1 +1,621 @@
 //! Bayesian logistic regression with a Gamma hyper-prior on the precision of its weights.
+//!
+//! θ = (w, v), v = log ξ: p(y = 1|x, w) = σ(wᵀx), w|ξ ~ N(0, I/ξ), ξ ~ Gamma(shape a, rate b); with the Jacobian of v,
+//! log p0(w, v) = (m/2 + a) v − e^v (‖w‖²/2 + b), m the length of w (Liu & Wang 2016, section 5; Kassab & Simeone, arXiv 2009.06419).
+
+use super::error::positive;
+use super::layout::{flat, flat_mut, index};
+use super::{Batch, Model, ModelError, Output, Part, Scratch};
+use crate::number::Real;
+use crate::random::Stream;
+use crate::vector::{self, Kernel, multiply_add};
+use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
+use rand_distr::{Distribution, Gamma};
+
+/// v is held within ± this where it is exponentiated.
+const LARGEST_LOG_PRECISION: f64 = 30.0;
+
+/// Rows that go through the products at a time: their features stay in the second-level cache while all particles pass over them.
+const ROW_BLOCK: usize = 128;
+
+/// What may be set in a configuration.
+#[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogisticSettings {
+    /// Shape a of the Gamma prior of the weights' precision. Default 1.
+    pub gamma_shape: f64,
+    /// Rate b (not scale) of that prior. Default 100, that of the DSVGD experiments; the original SVGD code's gradient has 0.01.
+    pub gamma_rate: f64,
+    /// Whether a column of ones is added to the features. Default false, as in the DSVGD experiments.
+    pub intercept: bool,
+    /// Bandwidth λ of the kernel density estimate around each particle that predictions average over, by
+    /// E σ(wᵀx) ≈ σ(wₙᵀx / √(1 + π λ²‖x‖²/8)). Default 0, the plain average over particles.
+    pub predictive_bandwidth: f64,
+}
+
+impl Default for LogisticSettings {
+    fn default() -> Self {
+        Self { gamma_shape: 1.0, gamma_rate: 100.0, intercept: false, predictive_bandwidth: 0.0 }
+    }
+}
+
+impl LogisticSettings {
+    /// The model for data with this many features.
+    ///
+    /// # Errors
+    /// If a setting is out of its range, there are no features, or the targets are not two classes.
+    pub fn build(&self, features: usize, output: Output) -> Result<Logistic, ModelError> {
+        match output {
+            Output::Classes(2) => {}
+            Output::Classes(classes) => {
+                return Err(ModelError::Classes { classes, hint: ": logistic regression tells exactly two apart" });
+            }
+            Output::Number | Output::Nothing => {
+                return Err(ModelError::Target { needed: "two classes as targets: this is logistic regression" });
+            }
+        }
+        if features == 0 {
+            return Err(ModelError::NoFeatures);
+        }
+        let shape = positive("gamma_shape", self.gamma_shape)?;
+        let rate = positive("gamma_rate", self.gamma_rate)?;
+        let bandwidth = self.predictive_bandwidth;
+        if !(bandwidth >= 0.0 && bandwidth.is_finite()) {
+            return Err(ModelError::Negative { setting: "predictive_bandwidth", value: bandwidth });
+        }
+        let precision =
+            Gamma::new(shape, 1.0 / rate).map_err(|_| ModelError::NotPositive { setting: "gamma_rate", value: rate })?;
+        Ok(Logistic { features, intercept: self.intercept, shape, rate, bandwidth, precision })
+    }
+}
+
+/// Bayesian logistic regression; targets are the class indices 0 and 1.
+#[derive(Clone, Debug)]
+pub struct Logistic {
+    features: usize,
+    intercept: bool,
+    shape: f64,
+    rate: f64,
+    bandwidth: f64,
+    precision: Gamma<f64>,
+}
+
+impl Logistic {
+    /// Length of w: features, and the intercept if there is one.
+    fn weights(&self) -> usize {
+        self.features + usize::from(self.intercept)
+    }
+
+    fn shape_of<F: Real>(&self, theta: &ArrayView2<F>) -> Shape {
+        assert_eq!(theta.ncols(), self.weights() + 1, "logistic regression: wrong number of parameters");
+        Shape { particles: theta.nrows(), features: self.features, intercept: self.intercept }
+    }
+
+    /// Calls `visit` with each block of rows, each block of particles and their wᵀx.
+    fn blocks<F: Real, const L: usize>(
+        &self,
+        theta: ArrayView2<F>,
+        x: ArrayView2<F>,
+        scratch: &mut Scratch<F>,
+        mut visit: impl FnMut(Block<F, L>),
+    ) {
+        let shape = self.shape_of(&theta);
+        assert_eq!(x.ncols(), self.features, "logistic regression: wrong number of features");
+        let x = flat(x);
+        let lane_blocks = shape.particles.div_ceil(L);
+        let mut buffers = Buffers::take(scratch, shape.padded() * lane_blocks * L, ROW_BLOCK * L);
+        let (weights, logits) = buffers.split::<L>();
+        shape.transpose(flat(theta), weights);
+        for (block, rows) in x.chunks(ROW_BLOCK * self.features).enumerate() {
+            for (group, weights) in weights.chunks_exact(shape.padded()).enumerate() {
+                let logits = &mut logits[..rows.len() / self.features];
+                vector::run(Dots { x: rows, features: self.features, weights, logits });
+                let first = group * L;
+                visit(Block { first_row: block * ROW_BLOCK, x: rows, particles: first..shape.particles.min(first + L), logits });
+            }
+        }
+        buffers.put(scratch);
+    }
+
+    fn add_score_in_lanes<F: Real, const L: usize>(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        score: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        let shape = self.shape_of(&theta);
+        let lane_blocks = shape.particles.div_ceil(L);
+        let mut buffers = Buffers::take(scratch, shape.padded() * lane_blocks * L, 0);
+        let (gradients, _) = buffers.split::<L>();
+        gradients.fill([F::zero(); L]);
+        self.blocks::<F, L>(theta, batch.x, scratch, |block| {
+            vector::sigmoid(block.logits.as_flattened_mut());
+            for (i, residuals) in block.logits.iter_mut().enumerate() {
+                let y = batch.y[block.first_row + i];
+                for residual in residuals {
+                    *residual = y - *residual;
+                }
+            }
+            let group = block.particles.start / L;
+            let gradient = &mut gradients[group * shape.padded()..][..shape.padded()];
+            vector::run(Outer { x: block.x, features: self.features, residuals: block.logits, gradient });
+        });
+        shape.add_transposed(gradients, weight, flat_mut(score));
+        buffers.put(scratch);
+    }
+
+    fn loss_in_lanes<F: Real, const L: usize>(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        out: &mut [f64],
+        scratch: &mut Scratch<F>,
+    ) {
+        out.fill(0.0);
+        let mut softplus = scratch.take(ROW_BLOCK * L);
+        self.blocks::<F, L>(theta, batch.x, scratch, |block| {
+            let softplus = &mut softplus[..block.logits.len() * L];
+            softplus.copy_from_slice(block.logits.as_flattened());
+            vector::softplus(softplus);
+            for (i, (softplus, logits)) in softplus.chunks_exact(L).zip(block.logits.iter()).enumerate() {
+                let y = batch.y[block.first_row + i];
+                for (out, (s, z)) in out[block.particles.clone()].iter_mut().zip(softplus.iter().zip(logits)) {
+                    *out += (*s - y * *z).f64();
+                }
+            }
+        });
+        scratch.put(softplus);
+    }
+
+    fn predict_in_lanes<F: Real, const L: usize>(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        mut mean: ArrayViewMut2<f64>,
+        scratch: &mut Scratch<F>,
+    ) {
+        mean.fill(0.0);
+        let share = 1.0 / theta.nrows() as f64;
+        self.blocks::<F, L>(theta, batch.x, scratch, |block| {
+            if self.bandwidth > 0.0 {
+                for (x, logits) in block.x.chunks_exact(self.features).zip(block.logits.iter_mut()) {
+                    let ones = if self.intercept { 1.0 } else { 0.0 };
+                    let length: f64 = ones + x.iter().map(|x| x.f64().powi(2)).sum::<f64>();
+                    let shrink = F::of((1.0 + std::f64::consts::PI * self.bandwidth.powi(2) * length / 8.0).powf(-0.5));
+                    logits.iter_mut().for_each(|z| *z *= shrink);
+                }
+            }
+            vector::sigmoid(block.logits.as_flattened_mut());
+            for (i, logits) in block.logits.iter().enumerate() {
+                mean[[block.first_row + i, 1]] += share * logits[..block.particles.len()].iter().map(|p| p.f64()).sum::<f64>();
+            }
+        });
+        for mut row in mean.rows_mut() {
+            row[0] = 1.0 - row[1];
+        }
+    }
+}
+
+impl<F: Real> Model<F> for Logistic {
+    fn dim(&self) -> usize {
+        self.weights() + 1
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let mut parts = vec![Part::new("weights", &[self.features])];
+        if self.intercept {
+            parts.push(Part::new("intercept", &[]));
+        }
+        parts.push(Part::new("log_precision", &[]));
+        parts
+    }
+
+    fn output(&self) -> Output {
+        Output::Classes(2)
+    }
+
+    /// ξ from its Gamma prior and w ~ N(0, I/ξ).
+    fn draw_initial(&self, stream: &mut Stream, mut theta: ArrayViewMut1<F>) {
+        let v = self.precision.sample(stream).ln().clamp(-LARGEST_LOG_PRECISION, LARGEST_LOG_PRECISION);
+        let deviation = (-0.5 * v).exp();
+        let mut normal = [0.0_f64];
+        for weight in theta.iter_mut().take(self.weights()) {
+            stream.normals(&mut normal);
+            *weight = F::of(deviation * normal[0]);
+        }
+        theta[self.weights()] = F::of(v);
+    }
+
+    fn log_prior(&self, theta: ArrayView2<F>, out: &mut [f64]) {
+        for (theta, out) in flat(theta).chunks_exact(self.weights() + 1).zip(out) {
+            let (weights, v) = (&theta[..self.weights()], theta[self.weights()].f64());
+            let square: f64 = weights.iter().map(|w| w.f64().powi(2)).sum();
+            let precision = v.clamp(-LARGEST_LOG_PRECISION, LARGEST_LOG_PRECISION).exp();
+            *out = (0.5 * self.weights() as f64 + self.shape) * v - precision * (0.5 * square + self.rate);
+        }
+    }
+
+    fn prior_score(&self, theta: ArrayView2<F>, score: ArrayViewMut2<F>) {
+        let d = self.weights() + 1;
+        for (theta, score) in flat(theta).chunks_exact(d).zip(flat_mut(score).chunks_exact_mut(d)) {
+            let v = theta[d - 1].f64();
+            let precision = v.clamp(-LARGEST_LOG_PRECISION, LARGEST_LOG_PRECISION).exp();
+            let mut square = F::zero();
+            for (weight, score) in theta[..d - 1].iter().zip(score.iter_mut()) {
+                square += *weight * *weight;
+                *score = -F::of(precision) * *weight;
+            }
+            let pull = 0.5 * self.weights() as f64 + self.shape;
+            score[d - 1] = F::of(pull - precision * (0.5 * square.f64() + self.rate));
+        }
+    }
+
+    fn loss(&self, theta: ArrayView2<F>, batch: Batch<F>, out: &mut [f64], scratch: &mut Scratch<F>) {
+        if size_of::<F>() == 4 {
+            self.loss_in_lanes::<F, 16>(theta, batch, out, scratch);
+        } else {
+            self.loss_in_lanes::<F, 8>(theta, batch, out, scratch);
+        }
+    }
+
+    fn add_score(&self, theta: ArrayView2<F>, batch: Batch<F>, weight: F, score: ArrayViewMut2<F>, scratch: &mut Scratch<F>) {
+        if size_of::<F>() == 4 {
+            self.add_score_in_lanes::<F, 16>(theta, batch, weight, score, scratch);
+        } else {
+            self.add_score_in_lanes::<F, 8>(theta, batch, weight, score, scratch);
+        }
+    }
+
+    fn predict(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        mut mean: ArrayViewMut2<f64>,
+        density: &mut [f64],
+        scratch: &mut Scratch<F>,
+    ) {
+        if size_of::<F>() == 4 {
+            self.predict_in_lanes::<F, 16>(theta, batch, mean.view_mut(), scratch);
+        } else {
+            self.predict_in_lanes::<F, 8>(theta, batch, mean.view_mut(), scratch);
+        }
+        for ((density, mean), &y) in density.iter_mut().zip(mean.rows()).zip(batch.y) {
+            *density = mean[index(y, 2)];
+        }
+    }
+}
+
+/// A block of rows and a block of up to L particles, one to a vector lane: surplus lanes hold particles of zeros.
+struct Block<'a, F, const L: usize> {
+    first_row: usize,
+    /// Features of the rows, row-major.
+    x: &'a [F],
+    particles: std::ops::Range<usize>,
+    /// wᵀx, rows × lanes.
+    logits: &'a mut [[F; L]],
+}
+
+/// Two buffers of one piece of scratch memory, the first at the start of a cache line: vectors that straddle lines cost double.
+struct Buffers<F> {
+    memory: Vec<F>,
+    start: usize,
+    first: usize,
+    second: usize,
+}
+
+impl<F: Real> Buffers<F> {
+    fn take(scratch: &mut Scratch<F>, first: usize, second: usize) -> Self {
+        let line = 64 / size_of::<F>();
+        let memory = scratch.take(first + second + line);
+        // An address that cannot be aligned is only slower.
+        let start = memory.as_ptr().align_offset(64).min(line);
+        Self { memory, start, first, second }
+    }
+
+    fn split<const L: usize>(&mut self) -> (&mut [[F; L]], &mut [[F; L]]) {
+        let (first, second) = self.memory[self.start..][..self.first + self.second].split_at_mut(self.first);
+        (first.as_chunks_mut::<L>().0, second.as_chunks_mut::<L>().0)
+    }
+
+    fn put(self, scratch: &mut Scratch<F>) {
+        scratch.put(self.memory);
+    }
+}
+
+/// How particles lie in memory.
+#[derive(Clone, Copy)]
+struct Shape {
+    particles: usize,
+    features: usize,
+    intercept: bool,
+}
+
+impl Shape {
+    /// Vectors for each block of particles: one for each feature and one for the intercept, which is zero if there is none.
+    fn padded(self) -> usize {
+        self.features + 1
+    }
+
+    fn weights(self) -> usize {
+        self.features + usize::from(self.intercept)
+    }
+
+    /// Particles (rows) into lanes.
+    fn transpose<F: Real, const L: usize>(self, theta: &[F], lanes: &mut [[F; L]]) {
+        lanes.fill([F::zero(); L]);
+        for (n, theta) in theta.chunks_exact(self.weights() + 1).enumerate() {
+            let group = &mut lanes[n / L * self.padded()..][..self.padded()];
+            for (lanes, &weight) in group.iter_mut().zip(&theta[..self.weights()]) {
+                lanes[n % L] = weight;
+            }
+        }
+    }
+
+    /// Adds `weight` times lanes to particles (rows).
+    fn add_transposed<F: Real, const L: usize>(self, lanes: &[[F; L]], weight: F, score: &mut [F]) {
+        for (n, score) in score.chunks_exact_mut(self.weights() + 1).enumerate() {
+            let group = &lanes[n / L * self.padded()..][..self.padded()];
+            for (score, lanes) in score[..self.weights()].iter_mut().zip(group) {
+                *score += weight * lanes[n % L];
+            }
+        }
+    }
+}
+
+/// logits[i] = Σ_j x_ij weights[j] + weights[features].
+struct Dots<'a, F, const L: usize> {
+    x: &'a [F],
+    features: usize,
+    weights: &'a [[F; L]],
+    logits: &'a mut [[F; L]],
+}
+
+impl<F: Real, const L: usize> Kernel for Dots<'_, F, L> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute<const FMA: bool>(self) {
+        let d = self.features;
+        let (weights, intercept) = (&self.weights[..d], self.weights[d]);
+        let eights = self.logits.len() / 8 * 8;
+        let (logits, last_logits) = self.logits.split_at_mut(eights);
+        let (x, last_x) = self.x.split_at(eights * d);
+        for (x, logits) in x.chunks_exact(8 * d).zip(logits.chunks_exact_mut(8)) {
+            dots::<F, L, 8, FMA>(x, weights, intercept, logits);
+        }
+        for (x, logits) in last_x.chunks_exact(d).zip(last_logits.chunks_exact_mut(1)) {
+            dots::<F, L, 1, FMA>(x, weights, intercept, logits);
+        }
+    }
+}
+
+/// R rows against a block of particles, sums in registers.
+#[inline(always)]
+fn dots<F: Real, const L: usize, const R: usize, const FMA: bool>(
+    x: &[F],
+    weights: &[[F; L]],
+    intercept: [F; L],
+    logits: &mut [[F; L]],
+) {
+    let d = weights.len();
+    let rows: [&[F]; R] = std::array::from_fn(|r| &x[r * d..][..d]);
+    let mut sums = [intercept; R];
+    for (j, weights) in weights.iter().enumerate() {
+        for r in 0..R {
+            let x = rows[r][j];
+            for l in 0..L {
+                sums[r][l] = multiply_add::<F, FMA>(x, weights[l], sums[r][l]);
+            }
+        }
+    }
+    logits.copy_from_slice(&sums);
+}
+
+/// gradient[j] += Σ_i x_ij residuals[i], gradient[features] += Σ_i residuals[i].
+struct Outer<'a, F, const L: usize> {
+    x: &'a [F],
+    features: usize,
+    residuals: &'a [[F; L]],
+    gradient: &'a mut [[F; L]],
+}
+
+impl<F: Real, const L: usize> Kernel for Outer<'_, F, L> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute<const FMA: bool>(self) {
+        let d = self.features;
+        let (gradient, intercept) = self.gradient.split_at_mut(d);
+        let (eights, rest) = (d / 8 * 8, d / 2 * 2);
+        for j in (0..eights).step_by(8) {
+            outer::<F, L, 8, FMA>(self.x, d, j, self.residuals, &mut gradient[j..j + 8]);
+        }
+        for j in (eights..rest).step_by(2) {
+            outer::<F, L, 2, FMA>(self.x, d, j, self.residuals, &mut gradient[j..j + 2]);
+        }
+        for j in rest..d {
+            outer::<F, L, 1, FMA>(self.x, d, j, self.residuals, &mut gradient[j..j + 1]);
+        }
+        for residuals in self.residuals {
+            for l in 0..L {
+                intercept[0][l] += residuals[l];
+            }
+        }
+    }
+}
+
+/// R columns from `j` on against a block of particles, sums in registers.
+#[inline(always)]
+fn outer<F: Real, const L: usize, const R: usize, const FMA: bool>(
+    x: &[F],
+    d: usize,
+    j: usize,
+    residuals: &[[F; L]],
+    gradient: &mut [[F; L]],
+) {
+    let mut sums = [[F::zero(); L]; R];
+    sums.copy_from_slice(gradient);
+    for (x, residuals) in x.chunks_exact(d).zip(residuals) {
+        let x = &x[j..j + R];
+        for r in 0..R {
+            for l in 0..L {
+                sums[r][l] = multiply_add::<F, FMA>(x[r], residuals[l], sums[r][l]);
+            }
+        }
+    }
+    gradient.copy_from_slice(&sums);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+    use crate::models::check::{self, stream};
+    use ndarray::{Array1, Array2, array};
+    use rand::RngExt;
+
+    fn labels(rows: usize, seed: u64) -> Array1<f64> {
+        let mut stream = stream(seed);
+        Array1::from_shape_fn(rows, |_| f64::from(stream.random_range(0..2_u8)))
+    }
+
+    fn model(features: usize, intercept: bool) -> Logistic {
+        let settings = LogisticSettings { gamma_shape: 1.7, gamma_rate: 2.5, intercept, ..LogisticSettings::default() };
+        settings.build(features, Output::Classes(2)).unwrap()
+    }
+
+    #[test]
+    fn gradients_agree_with_central_differences() {
+        for (case, (features, rows, n)) in [(1, 0, 3), (3, 1, 1), (11, 7, 9), (54, 131, 17), (8, 300, 2)].into_iter().enumerate()
+        {
+            for intercept in [false, true] {
+                let model = model(features, intercept);
+                let mut data = stream(case as u64);
+                let x = check::normals(&mut data, rows, features);
+                let y = labels(rows, 7);
+                let batch = Batch { x: x.view(), y: y.view() };
+                let theta = check::particles(&model, n, 3);
+                for weight in [1.0, 17.5] {
+                    let (prior, loss) = check::gradient_errors(&model, &theta, batch, weight);
+                    assert!(prior < 1e-7 && loss < 1e-7, "{features} {rows} {n} {intercept}: {prior} {loss}");
+                }
+                check::assert_particles_are_independent(&model, &theta, batch);
+                check::assert_precisions_agree(&model, &model, &theta, batch, 1e-4);
+            }
+        }
+    }
+
+    /// Loss and prediction of one row, worked out by hand.
+    #[test]
+    fn loss_and_prediction_agree_with_hand_computation() {
+        let model = model(2, true);
+        let theta = array![[0.5, -1.0, 0.25, 0.3], [2.0, 1.0, -1.0, 0.0]];
+        let (x, y) = (array![[1.0, 2.0]], array![1.0]);
+        let batch = Batch { x: x.view(), y: y.view() };
+        let sigma = |z: f64| 1.0 / (1.0 + (-z).exp());
+        let p = [sigma(-1.25), sigma(3.0)];
+        let mut loss = [0.0; 2];
+        model.loss(theta.view(), batch, &mut loss, &mut Scratch::new());
+        for (loss, p) in loss.iter().zip(p) {
+            assert!((loss + p.ln()).abs() < 1e-14);
+        }
+        let (mean, density) = check::predict(&model, &theta, batch, 2);
+        assert!((mean[[0, 1]] - 0.5 * (p[0] + p[1])).abs() < 1e-14 && (mean.sum() - 1.0).abs() < 1e-14);
+        assert_eq!(density[0], mean[[0, 1]]);
+
+        let wide = LogisticSettings { intercept: true, predictive_bandwidth: 0.55, ..LogisticSettings::default() };
+        let (mean, _) = check::predict(&wide.build(2, Output::Classes(2)).unwrap(), &theta, batch, 2);
+        let shrink = (1.0_f64 + std::f64::consts::PI * 0.55 * 0.55 * 6.0 / 8.0).powf(-0.5);
+        assert!((mean[[0, 1]] - 0.5 * (sigma(-1.25 * shrink) + sigma(3.0 * shrink))).abs() < 1e-14);
+    }
+
+    /// The closed form σ(z/√(1 + πλ²‖x‖²/8)) is an approximation: it must lie near the exact average over a particle's kernel.
+    #[test]
+    fn kernel_averaged_prediction_is_near_quadrature() {
+        let settings = LogisticSettings { predictive_bandwidth: 0.55, ..LogisticSettings::default() };
+        let model = settings.build(1, Output::Classes(2)).unwrap();
+        let (x, y) = (array![[2.0]], array![1.0]);
+        let (mean, _) = check::predict(&model, &array![[0.8, 0.0]], Batch { x: x.view(), y: y.view() }, 2);
+        let step = 1e-3;
+        let exact: f64 = (-8000..=8000)
+            .map(|i| {
+                let t = f64::from(i) * step;
+                (-0.5 * t * t).exp() / (2.0 * std::f64::consts::PI).sqrt() / (1.0 + (-2.0 * (0.8 + 0.55 * t)).exp()) * step
+            })
+            .sum();
+        assert!((mean[[0, 1]] - exact).abs() < 0.01, "{} {exact}", mean[[0, 1]]);
+        let plain = 1.0 / (1.0 + (-1.6_f64).exp());
+        assert!((plain - exact).abs() > 0.02, "the plain average must be told apart");
+    }
+
+    /// With the weights integrated out, v = log ξ has the density of the logarithm of a Gamma variable.
+    #[test]
+    fn marginal_of_the_log_precision_is_log_gamma() {
+        let model = model(1, false);
+        let log_marginal = |v: f64| {
+            let (step, range) = (0.01 * (-0.5 * v).exp(), 1000);
+            let theta =
+                Array2::from_shape_fn((2 * range + 1, 2), |(i, j)| if j == 0 { (i as f64 - range as f64) * step } else { v });
+            let mut out = vec![0.0; theta.nrows()];
+            Model::<f64>::log_prior(&model, theta.view(), &mut out);
+            out.iter().map(|log| log.exp() * step).sum::<f64>().ln()
+        };
+        let log_gamma = |v: f64| 1.7 * v - 2.5 * v.exp();
+        for v in [-3.0, -1.0, 0.0, 1.0] {
+            let (found, expected) = (log_marginal(v) - log_marginal(-0.5), log_gamma(v) - log_gamma(-0.5));
+            assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+            // The score of v, averaged over w given v, is that of the marginal.
+            let mut score = Array2::zeros((1, 2));
+            let theta = array![[(-0.5 * v).exp(), v]];
+            Model::<f64>::prior_score(&model, theta.view(), score.view_mut());
+            let step = 1e-5;
+            let slope = (log_gamma(v + step) - log_gamma(v - step)) / (2.0 * step);
+            assert!((score[[0, 1]] - slope).abs() < 1e-8, "{} {slope}", score[[0, 1]]);
+        }
+    }
+
+    /// E ξ = a/b and E w²ξ = 1 for draws from the prior, within 4.5 standard errors.
+    #[test]
+    fn initial_draws_follow_the_prior() {
+        let model = model(1, false);
+        let draws = 40_000;
+        let mut stream = stream(11);
+        let (mut precision, mut square) = (0.0, 0.0);
+        for _ in 0..draws {
+            let mut theta = Array1::<f64>::zeros(2);
+            model.draw_initial(&mut stream, theta.view_mut());
+            precision += theta[1].exp() / f64::from(draws);
+            square += theta[0].powi(2) * theta[1].exp() / f64::from(draws);
+        }
+        let root = f64::from(draws).sqrt();
+        assert!((precision - 1.7 / 2.5).abs() < 4.5 * (1.7_f64.sqrt() / 2.5) / root);
+        assert!((square - 1.0).abs() < 4.5 * 2.0_f64.sqrt() / root);
+    }
+
+    #[test]
+    fn extreme_log_precisions_stay_finite() {
+        let model = model(2, false);
+        let theta = array![[1.0, 1.0, 1e4], [1.0, 1.0, -1e4]];
+        let mut score = Array2::zeros((2, 3));
+        Model::<f64>::prior_score(&model, theta.view(), score.view_mut());
+        assert!(score.iter().all(|g| g.is_finite()));
+    }
+
+    #[test]
+    fn bad_settings_are_refused() {
+        let good = LogisticSettings::default();
+        assert!(good.build(3, Output::Classes(2)).is_ok());
+        assert!(matches!(good.build(0, Output::Classes(2)), Err(ModelError::NoFeatures)));
+        assert!(matches!(good.build(3, Output::Classes(3)), Err(ModelError::Classes { classes: 3, .. })));
+        assert!(matches!(good.build(3, Output::Number), Err(ModelError::Target { .. })));
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let settings = LogisticSettings { gamma_rate: bad, ..good.clone() };
+            assert!(matches!(settings.build(3, Output::Classes(2)), Err(ModelError::NotPositive { setting: "gamma_rate", .. })));
+        }
+        assert_eq!(toml::from_str::<LogisticSettings>("gamma_rate = 1.0").unwrap().gamma_rate, 1.0);
+        assert!(toml::from_str::<LogisticSettings>("gama_rate = 1.0").is_err());
+    }
+}

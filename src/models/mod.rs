@@ -1,10 +1,15 @@
 //! Log-densities with gradients, batched over particles: the trait that a model implements, and the models that come along.
 
+#[cfg(test)]
+mod check;
+mod error;
 pub mod gaussian;
+mod layout;
 pub mod logistic;
 pub mod network;
 mod scratch;
 
+pub use error::ModelError;
 pub use scratch::Scratch;
 
 use crate::number::Real;
