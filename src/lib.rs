@@ -11,7 +11,7 @@
 //! | [`kernels`] | update rules on arrays | `models`, `random`, `number` |
 //! | [`models`] | log-densities with gradients, batched over particles | `random`, `number` |
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `random`, `number` |
-//! | [`results`] | the HDF5 file of a run | `cluster`, `metrics`, `number` |
+//! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `metrics`, `models`, `number` |
 //! | [`metrics`] | accuracy, log-likelihood, calibration | `number` |
 //! | [`random`] | addressed random numbers | `number` |
 //! | [`number`] | the number types that arrays are made of | nothing |
