@@ -66,7 +66,7 @@ fn svgd_logistic(c: &mut Criterion) {
         group.throughput(Throughput::Elements(steps));
         group.bench_function(BenchmarkId::from_parameter(particles), |b| {
             b.iter(|| {
-                let problem = problem(model.clone(), 20_000, 54, 2);
+                let problem = problem::<f64>(model.clone(), 20_000, 54, 2);
                 run(Svgd { problem, particles, rounds: 1, steps, batch: 100, stein: Settings::default() });
             });
         });
@@ -122,7 +122,8 @@ impl SteinProducts {
 
 /// The products of the gradient of 20 networks 784-100-10 at batch 100.
 fn network_products() -> impl FnMut() {
-    let (x, weights, out) = (normals::<f32>(BATCH, FEATURES, 2), normals::<f32>(PARTICLES * FEATURES, HIDDEN, 3), normals(HIDDEN, CLASSES, 4));
+    let (x, weights, out) =
+        (normals::<f32>(BATCH, FEATURES, 2), normals::<f32>(PARTICLES * FEATURES, HIDDEN, 3), normals(HIDDEN, CLASSES, 4));
     let (mut h, mut z) = (Array2::zeros((BATCH, HIDDEN)), Array2::zeros((BATCH, CLASSES)));
     let (mut g1, mut g2) = (Array2::zeros((PARTICLES * FEATURES, HIDDEN)), Array2::zeros((HIDDEN, CLASSES)));
     move || {

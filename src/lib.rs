@@ -11,7 +11,7 @@
 //! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `number` |
 //! | [`models`] | log-densities with gradients, batched over particles | `vector`, `random`, `number` |
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `random`, `number` |
-//! | [`results`] | the HDF5 file of a run | `cluster`, `metrics`, `number` |
+//! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `metrics`, `models`, `number` |
 //! | [`metrics`] | accuracy, log-likelihood, calibration | `number` |
 //! | [`random`] | addressed random numbers | `number` |
 //! | [`vector`] | vectorised elementary functions, with dispatch at run time | `number` |

@@ -2,26 +2,30 @@
 
 use crate::cluster::mpi::World;
 use crate::cluster::{EXIT_CODE, Fault};
-use crate::config::{Carrier, Registry, RunError, RunSpec, launch};
+use crate::config::{Assignment, Carrier, Registry, RunError, RunSpec, launch};
 use crate::results::RunFolder;
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Runs what a run file asks for, under mpirun, srun or by itself.
-///
-/// The same command goes on with a run that was stopped, also on another number of ranks.
+/// What can be typed after `mpibayes run`.
 #[derive(clap::Args, Debug)]
 pub struct RunArgs {
-    /// The run file (TOML).
+    /// The run file
+    #[arg(value_name = "FILE.toml")]
     pub file: PathBuf,
-    /// Sets a key of the run file: --set method.rounds=20.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// The folder of the run; runs/NAME for NAME.toml without this.
-    #[arg(long, short, value_name = "DIR")]
+    /// Replace a value of the run file, as in --set method.rounds=20; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
+    pub set: Vec<Assignment>,
+    /// The folder for results and checkpoints; runs/NAME for NAME.toml without this
+    #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+}
+
+/// What was typed is a key and a value.
+fn assignment(typed: &str) -> Result<Assignment, String> {
+    Assignment::parse(typed).ok_or_else(|| "write key=value, such as seed=2".into())
 }
 
 /// Runs it.

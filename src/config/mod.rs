@@ -6,4 +6,4 @@ mod spec;
 
 pub use registry::Registry;
 pub use setup::{Carrier, Launch, RunError, Setup, launch};
-pub use spec::{ClusterSpec, ConfigError, DataSpec, EvaluateSpec, Precision, RunSpec};
+pub use spec::{Assignment, ClusterSpec, ConfigError, DataSpec, EvaluateSpec, Precision, RunSpec};

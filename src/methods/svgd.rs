@@ -148,11 +148,8 @@ impl<F: Real> Server<Svgd<F>> for SvgdServer<F> {
         let Some(first) = answer.reports.into_iter().next() else { return Ok(()) };
         if let Some(round) = first.report.round {
             self.state = ServerState { round: round + 1, theta: Raw(first.body.into_vec()) };
-            let columns = [
-                ("seconds", cx.seconds()),
-                ("bandwidth", first.report.bandwidth),
-                ("mean_kernel", first.report.mean_kernel),
-            ];
+            let columns =
+                [("seconds", cx.seconds()), ("bandwidth", first.report.bandwidth), ("mean_kernel", first.report.mean_kernel)];
             cx.info("trace", round + 1, columns);
             if round + 1 == self.rounds {
                 cx.record("posterior", 0, 0, self.dim, &self.state.theta.0);

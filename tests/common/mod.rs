@@ -22,7 +22,8 @@ impl<M: Method> Keeper<M> for Notes {
             match record {
                 Record::Row(row) => self.rows.push(row),
                 Record::Draws(draws) => {
-                    let values: Vec<f64> = draws.bytes.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect();
+                    let values: Vec<f64> =
+                        draws.bytes.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect();
                     let dim = usize::try_from(draws.dim).unwrap();
                     self.particles = Array2::from_shape_vec((values.len() / dim, dim), values).unwrap();
                 }
@@ -88,7 +89,14 @@ impl Model<f64> for Line {
         unreachable!("Stein methods need scores only");
     }
 
-    fn add_score(&self, theta: ArrayView2<f64>, batch: Batch<f64>, weight: f64, mut score: ArrayViewMut2<f64>, _: &mut Scratch<f64>) {
+    fn add_score(
+        &self,
+        theta: ArrayView2<f64>,
+        batch: Batch<f64>,
+        weight: f64,
+        mut score: ArrayViewMut2<f64>,
+        _: &mut Scratch<f64>,
+    ) {
         for row in batch.x.rows() {
             score.zip_mut_with(&theta, |score, &x| *score -= weight * (self.gradient)(row[0] as usize, x));
         }

@@ -1,9 +1,9 @@
 //! The models that come along, as run files name them.
 
 use super::super::registry::{Built, DataFacts, ModelKind};
+use crate::models::gaussian::FactorProductSettings;
 use crate::models::logistic::LogisticSettings;
 use crate::models::network::NetworkSettings;
-use crate::models::{Model, gaussian};
 use crate::number::Real;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -75,11 +75,13 @@ impl ModelKind for Toy {
         if facts.is_some() {
             return Err("a toy brings its own factors: take [data] out".into());
         }
-        let model: Arc<dyn Model<F>> = match settings.target {
-            Target::Mixture1d => Arc::new(gaussian::mixture_1d()),
-            Target::Mixture1dUniform => Arc::new(gaussian::mixture_1d_uniform()),
-            Target::Mixture2d => Arc::new(gaussian::mixture_2d()),
+        let product = match settings.target {
+            Target::Mixture1d => FactorProductSettings::mixture_1d_normal_prior(),
+            Target::Mixture1dUniform => FactorProductSettings::mixture_1d_uniform_prior(),
+            Target::Mixture2d => FactorProductSettings::mixture_2d(),
         };
-        Ok(Built { model, own_rows: 2 })
+        let model = product.build().map_err(|error| error.to_string())?;
+        let own_rows = model.data::<F>().0.nrows();
+        Ok(Built { model: Arc::new(model), own_rows })
     }
 }
