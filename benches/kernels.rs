@@ -21,6 +21,15 @@ fn small(c: &mut Criterion) {
         let score = particles::<f64>(n, 55, 2, 1.0);
         let mut stein = Stein::new(n, 55, Settings::default());
         stein.begin(theta.view(), &[]);
+        let kernel = particles::<f64>(n, n, 3, 1.0);
+        let (mut gram, mut out) = (Array2::zeros((n, n)), Array2::zeros((n, 55)));
+        group.bench_function(format!("{n}_products"), |b| {
+            b.iter(|| {
+                general_mat_mul(1.0, &score, &score.t(), 0.0, &mut gram);
+                general_mat_mul(1.0, &kernel, &score, 0.0, &mut out);
+                black_box((&gram, &out));
+            });
+        });
         group.bench_function(n.to_string(), |b| b.iter(|| black_box(stein.step(Some(score.view()), Some(theta.view_mut())))));
     }
 }
