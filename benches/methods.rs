@@ -4,6 +4,8 @@
 //! Run with `OPENBLAS_NUM_THREADS=1 cargo bench --bench methods`; each loop's entry and that of its products come from one run, so
 //! that their ratio is meaningful on a noisy machine.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::{Checkpoint, Keeper, Method, Plan, Result, Status, Then, threads};

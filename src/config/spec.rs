@@ -46,7 +46,7 @@ pub struct DataSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EvaluateSpec {
-    /// Rounds between evaluations on the test rows; 0 for none at all. The last round is evaluated in any case.
+    /// Rounds between evaluations on the test rows; 0 for none at all. With any other number the last round is evaluated too.
     pub every: u64,
 }
 

@@ -427,7 +427,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
 
     use super::*;
-    use crate::models::check::{self, stream};
+    use crate::models::tests as check;
+    use crate::models::tests::stream;
     use ndarray::{Axis, array};
 
     /// A random positive definite matrix.

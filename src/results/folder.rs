@@ -124,8 +124,7 @@ impl RunFolder {
             let purpose = purpose.replace(' ', "_");
             [(format!("{purpose}_messages"), flow.messages as f64), (format!("{purpose}_bytes"), flow.bytes as f64)]
         });
-        let values = std::iter::once(("seconds".to_owned(), outcome.seconds)).chain(traffic).collect();
-        rows.push(Row { table: "run".into(), step: 0, agent: None, values });
+        rows.push(Row { table: "traffic".into(), step: 0, agent: None, values: traffic.collect() });
         let samples = if draws.is_empty() { Vec::new() } else { vec![Samples::assemble("posterior", parts, &draws)?] };
         write_run(&self.result(), info, &samples, &rows)?;
         let checkpoint = self.checkpoint();

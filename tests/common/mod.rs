@@ -1,5 +1,7 @@
 //! What integration tests share: a method run in this process, and one-dimensional models given by formulas.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+
 use mpibayes::cluster::record::{Record, Row};
 use mpibayes::cluster::{Checkpoint, Keeper, Method, Plan, Result, Status, Then, threads};
 use mpibayes::data::Shard;

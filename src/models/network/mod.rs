@@ -215,7 +215,7 @@ impl<F: Real> Model<F> for Network {
         for (w, (mean, density)) in mean.chunks_mut(wave * outputs).zip(density.chunks_mut(wave)).enumerate() {
             let last = rows.min((w + 1) * wave);
             let wave = Batch { x: batch.x.slice_move(s![w * wave..last, ..]), y: batch.y.slice_move(s![w * wave..last]) };
-            let work = |(((mean, density), memory), first): (((&mut [f64], &mut [f64]), &mut [F]), usize)| {
+            let work = |(((mean, density), memory), first): (Piece<F>, usize)| {
                 let last = first + density.len();
                 let block = Batch { x: wave.x.slice_move(s![first..last, ..]), y: wave.y.slice_move(s![first..last]) };
                 self.predict_block(theta, block, mean, density, memory);
@@ -231,6 +231,9 @@ impl<F: Real> Model<F> for Network {
         scratch.put(memory);
     }
 }
+
+/// The predictions of a block of rows (means and densities), and the memory to make them in.
+type Piece<'a, F> = ((&'a mut [f64], &'a mut [f64]), &'a mut [F]);
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,11 @@
 //! What may be set of a network, and the network that it makes.
 
 use super::super::error::positive;
-use super::super::{ModelError, Output};
+use super::super::{Built, DataFacts, ModelError, ModelKind, Output, needs_data};
 use super::Network;
 use super::dense::Layer;
 use super::losses::Likelihood;
+use crate::number::Real;
 
 /// What a network is trained on.
 #[derive(serde::Deserialize, serde::Serialize, Clone, Copy, Debug, PartialEq)]
@@ -90,5 +91,15 @@ impl NetworkSettings {
         widths.extend(&self.hidden);
         widths.push(outputs);
         Ok(Network { layers: Layer::stack(&widths), likelihood, prior_precision })
+    }
+}
+
+impl ModelKind for NetworkSettings {
+    const NAME: &'static str = "network";
+
+    fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String> {
+        let facts = needs_data(facts)?;
+        let model = self.build(facts.features, facts.output).map_err(|error| error.to_string())?;
+        Ok(Built::for_data(model))
     }
 }

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use super::*;
-use crate::models::check::{self, stream};
+use crate::models::tests as check;
+use crate::models::tests::stream;
 use crate::models::{Batch, Model, ModelError, Output, Scratch};
 use ndarray::{Array1, Array2, array};
 use rand::RngExt;

@@ -1,16 +1,13 @@
 //! From a run file to a running job: data are opened, model and method made, a driver chosen.
 
-pub mod methods;
-pub mod models;
-
-use super::registry::{DataFacts, MethodEntry, ModelEntry, Registry, own_rows};
+use super::registry::{BuildModel, LaunchMethod, MethodEntry, ModelEntry, Registry, own_rows};
 use super::spec::{ConfigError, Precision, RunSpec};
 use crate::cluster::mpi::World;
 use crate::cluster::{self, Checkpoint, CheckpointError, Fault, Method, Outcome, Plan};
 use crate::data::{DataError, Dataset, Partition, Split, Task};
 use crate::methods::problem::OpenShard;
-use crate::methods::{Monitored, Posterior, Problem};
-use crate::models::{Model, Output};
+use crate::methods::{Launcher, Monitored, Posterior, Problem, Tests};
+use crate::models::{DataFacts, Model, Output};
 use crate::number::Real;
 use crate::random::Seed;
 use crate::results::{ResultsError, RunFolder, RunInfo};
@@ -44,47 +41,35 @@ pub enum Carrier<'a> {
     Mpi(&'a World),
 }
 
-/// What a method is made for.
-pub struct Setup<F> {
-    /// What is inferred.
-    pub problem: Problem<F>,
-    /// Opens an agent's slice of the test rows, where there are any.
-    pub test: Option<OpenShard<F>>,
-    /// Rounds between evaluations; 0 for none.
-    pub evaluate_every: u64,
-}
-
-/// What starts a method once it is made.
-pub struct Launch<'a> {
+/// Starts a method once it is made.
+pub struct Launch<'a, F> {
     carrier: &'a Carrier<'a>,
     plan: Plan,
     folder: &'a mut RunFolder,
     info: RunInfo,
+    tests: Option<Tests<F>>,
 }
 
-impl Launch<'_> {
-    /// Runs a particle method, with evaluation where the setup has test rows.
-    ///
-    /// # Errors
-    /// What ended the run.
-    pub fn particles<F: Real, M: Method<Number = F>>(
-        self,
-        inner: M,
-        model: Arc<dyn Model<F>>,
-        test: Option<OpenShard<F>>,
-        every: u64,
-    ) -> Result<(), RunError>
+impl<F: Real> Launcher<F> for Launch<'_, F> {
+    type Outcome = Result<(), RunError>;
+
+    fn particles<M: Method<Number = F>>(self, inner: M, model: Arc<dyn Model<F>>) -> Self::Outcome
     where
         M::Server: Posterior<F>,
     {
-        match test {
-            Some(slice) if every > 0 => self.run(Monitored { inner, model: model.clone(), slice, every }, model.as_ref()),
-            _ => self.run(inner, model.as_ref()),
+        match &self.tests {
+            Some(Tests { slice, every }) => {
+                let method = Monitored { inner, model: model.clone(), slice: slice.clone(), every: *every };
+                self.run(method, model.as_ref())
+            }
+            None => self.run(inner, model.as_ref()),
         }
     }
+}
 
+impl<F: Real> Launch<'_, F> {
     /// Runs a method to its end, or goes on with the run in the folder.
-    fn run<F: Real, M: Method<Number = F>>(self, method: M, model: &dyn Model<F>) -> Result<(), RunError> {
+    fn run<M: Method<Number = F>>(self, method: M, model: &dyn Model<F>) -> Result<(), RunError> {
         let method = Arc::new(method);
         let is_root = !matches!(self.carrier, Carrier::Mpi(world) if world.rank() != 0);
         let saved = if is_root { Checkpoint::<M>::read(&self.folder.checkpoint())? } else { None };
@@ -139,9 +124,9 @@ fn carry<F: Real>(
     carrier: &Carrier,
     folder: &mut RunFolder,
     model: &ModelEntry,
-    build: fn(&toml::Table, Option<DataFacts>) -> Result<super::registry::Built<F>, ConfigError>,
+    build: BuildModel<F>,
     method: &MethodEntry,
-    start: fn(&toml::Table, Setup<F>, Launch) -> Result<(), RunError>,
+    start: LaunchMethod<F>,
 ) -> Result<(), RunError> {
     let seed = Seed(spec.seed);
     let dataset = spec.data.as_ref().map(|data| Dataset::open(&data.file)).transpose()?.map(Arc::new);
@@ -165,7 +150,6 @@ fn carry<F: Real>(
         Some(dataset) => {
             let shard = dealt(&dataset, Split::Train, spec.agents, seed)?;
             let has_test = dataset.rows(Split::Test) > 0;
-            // With fewer test rows than agents there is no slice for each: then only the training rows are used.
             let test = if has_test { Some(dealt(&dataset, Split::Test, spec.agents, seed)?) } else { None };
             (shard, test, dataset.digest().to_owned())
         }
@@ -185,9 +169,10 @@ fn carry<F: Real>(
         plan: Plan { seed, threads, dedicated: spec.cluster.dedicated },
         folder,
         info: RunInfo::new(method.name(), model.name(), spec.seed, &digest, resolved),
+        tests: test.filter(|_| spec.evaluate.every > 0).map(|slice| Tests { slice, every: spec.evaluate.every }),
     };
     let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
-    start(&spec.method, Setup { problem, test, evaluate_every: spec.evaluate.every }, launch)
+    start(&spec.method, problem, launch)
 }
 
 /// The rows of a split, dealt to agents in equal random shards; each is read on the rank that asks for it.
