@@ -1,38 +1,5 @@
-//! Parse the command line, start MPI where it is needed, hand over.
+//! Hand over to the library, with everything that comes along.
 
-use clap::Parser;
-use mpibayes::cli::{Cli, Command, import, run, summary};
-use mpibayes::cluster::mpi::World;
-use mpibayes::config::Registry;
-use std::process::ExitCode;
-use std::time::Duration;
-
-/// How long a process that does not speak for its job leaves the word to the one that does.
-const AFTER_YOU: Duration = Duration::from_secs(1);
-
-fn main() -> ExitCode {
-    // Before MPI starts, only the launcher's variables tell which process may speak.
-    let speaks = World::speaks();
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        // All processes were typed alike. The silent ones end well: a launcher that saw one of them fail first would kill the
-        // one that speaks before it has spoken.
-        Err(_) if !speaks => return ExitCode::SUCCESS,
-        Err(usage) => usage.exit(),
-    };
-    let result = match &cli.command {
-        Command::Run(args) => run::run(args, &Registry::default()),
-        // These need one process, however many were launched.
-        _ if !speaks => Ok(ExitCode::SUCCESS),
-        Command::Import(args) => import::run(args),
-        Command::Summary(args) => summary::run(args),
-    };
-    result.unwrap_or_else(|error| {
-        if !speaks {
-            // What concerns all is said by the process that speaks, and its end ends this one; what is left is this one's alone.
-            std::thread::sleep(AFTER_YOU);
-        }
-        eprintln!("mpibayes: error: {error:#}");
-        ExitCode::FAILURE
-    })
+fn main() -> std::process::ExitCode {
+    mpibayes::main_with(&mpibayes::config::Registry::default())
 }

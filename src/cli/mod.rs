@@ -1,9 +1,12 @@
 //! The command line: what can be typed, a file for each subcommand, and how they write numbers.
 
+mod entry;
 pub mod import;
 pub mod run;
 pub mod summary;
 mod text;
+
+pub use entry::main_with;
 
 /// How many digits of a digest people are shown.
 const DIGEST_SHOWN: usize = 12;

@@ -34,7 +34,7 @@ impl Loss {
 #[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkSettings {
-    /// Widths of the hidden layers, from the features on; empty for a linear model. Default [50].
+    /// Widths of the hidden layers, from the features on; empty for a linear model. Default: one of 50.
     pub hidden: Vec<usize>,
     /// Precision λ of the prior N(0, 1/λ) of each weight and bias. Default e, that of the DSVGD experiments (log λ = 1).
     pub prior_precision: f64,
