@@ -8,7 +8,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mpibayes::cluster::record::Record;
-use mpibayes::cluster::{Checkpoint, Keeper, Method, Plan, Result, Status, Then, threads};
+use mpibayes::cluster::{Checkpoint, Collectives, Keeper, Method, Plan, Result, Status, Then, threads};
 use mpibayes::data::Shard;
 use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::svgd::Settings;
@@ -42,7 +42,7 @@ impl<M: Method> Keeper<M> for Forget {
 }
 
 fn run<M: Method>(method: M) {
-    let plan = Plan { seed: Seed(1), threads: 1, dedicated: false };
+    let plan = Plan { seed: Seed(1), threads: 1, dedicated: false, collectives: Collectives::default() };
     threads::run(Arc::new(method), plan, None, &mut Forget).expect("the run ends");
 }
 

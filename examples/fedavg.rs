@@ -126,7 +126,7 @@ impl Agent<FedAvg> for Learner {
 // listing: end
 
 use mpibayes::cluster::record::Record;
-use mpibayes::cluster::{Checkpoint, Keeper, Plan, Status, Then, threads};
+use mpibayes::cluster::{Checkpoint, Collectives, Keeper, Plan, Status, Then, threads};
 use mpibayes::random::Seed;
 use std::sync::Arc;
 
@@ -159,7 +159,7 @@ fn example() -> FedAvg {
 }
 
 fn run(method: FedAvg, workers: usize) -> Result<Vec<Vec<f64>>> {
-    let plan = Plan { seed: Seed(1), threads: workers, dedicated: false };
+    let plan = Plan { seed: Seed(1), threads: workers, dedicated: false, collectives: Collectives::default() };
     let mut notes = Notes::default();
     threads::run(Arc::new(method), plan, None, &mut notes)?;
     Ok(notes.0)

@@ -12,6 +12,7 @@ const AFTER_YOU: Duration = Duration::from_secs(1);
 
 /// The whole command line, with these models and methods.
 pub fn main_with(registry: &Registry) -> ExitCode {
+    crate::cluster::mpi::tune_allocator();
     // Before MPI starts, only the launcher's variables tell which process may speak.
     let speaks = World::speaks();
     let cli = match Cli::try_parse() {

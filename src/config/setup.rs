@@ -31,6 +31,9 @@ pub enum RunError {
     /// The run itself.
     #[error(transparent)]
     Fault(#[from] Fault),
+    /// Something failed on some rank before the run began; all ranks know of it, and rank 0 shall say so.
+    #[error("{0}")]
+    Agreed(String),
 }
 
 /// What carries the run.
@@ -39,6 +42,24 @@ pub enum Carrier<'a> {
     Threads,
     /// The ranks of an MPI job.
     Mpi(&'a World),
+}
+
+impl Carrier<'_> {
+    /// Whether this process is the one that keeps the run's folder.
+    fn is_root(&self) -> bool {
+        match self {
+            Self::Threads => true,
+            Self::Mpi(world) => world.rank() == 0,
+        }
+    }
+
+    /// Whether something went well on every rank; every rank calls this.
+    fn agree<T>(&self, mine: Result<T, RunError>) -> Result<T, RunError> {
+        match self {
+            Self::Threads => mine,
+            Self::Mpi(world) => world.agree(mine.map_err(|error| error.to_string())).map_err(RunError::Agreed),
+        }
+    }
 }
 
 /// Starts a method once it is made.
@@ -71,8 +92,7 @@ impl<F: Real> Launch<'_, F> {
     /// Runs a method to its end, or goes on with the run in the folder.
     fn run<M: Method<Number = F>>(self, method: M, model: &dyn Model<F>) -> Result<(), RunError> {
         let method = Arc::new(method);
-        let is_root = !matches!(self.carrier, Carrier::Mpi(world) if world.rank() != 0);
-        let saved = if is_root { Checkpoint::<M>::read(&self.folder.checkpoint())? } else { None };
+        let saved = if self.carrier.is_root() { Checkpoint::<M>::read(&self.folder.checkpoint())? } else { None };
         self.folder.begin(saved.as_ref());
         let outcome: Option<Outcome> = match self.carrier {
             Carrier::Threads => Some(cluster::threads::run(method, self.plan, saved, self.folder)?),
@@ -90,10 +110,14 @@ impl<F: Real> Launch<'_, F> {
 /// # Errors
 /// Anything that is wrong with the run file or the data, or that ended the run.
 pub fn launch(spec: &RunSpec, registry: &Registry, carrier: &Carrier, folder: &mut RunFolder) -> Result<(), RunError> {
-    let resolved = resolve(spec, registry)?;
-    folder.claim(&resolved)?;
-    let model = registry.model(&spec.model)?;
-    let method = registry.method(&spec.method)?;
+    let checked = || {
+        let resolved = resolve(spec, registry)?;
+        if carrier.is_root() {
+            folder.claim(&resolved)?;
+        }
+        Ok((resolved, registry.model(&spec.model)?, registry.method(&spec.method)?))
+    };
+    let (resolved, model, method) = carrier.agree(checked())?;
     match spec.precision {
         Precision::F32 => carry(spec, &resolved, carrier, folder, &model, model.f32, &method, method.f32),
         Precision::F64 => carry(spec, &resolved, carrier, folder, &model, model.f64, &method, method.f64),
@@ -129,31 +153,38 @@ fn carry<F: Real>(
     start: LaunchMethod<F>,
 ) -> Result<(), RunError> {
     let seed = Seed(spec.seed);
-    let dataset = spec.data.as_ref().map(|data| Dataset::open(&data.file)).transpose()?.map(Arc::new);
-    let facts = dataset.as_ref().map(|dataset| DataFacts {
-        features: dataset.features(),
-        output: match dataset.task() {
-            Task::Classification => Output::Classes(dataset.classes().len()),
-            Task::Regression => Output::Number,
-        },
-    });
-    let built = build(&spec.model, facts)?;
-    let (shard, test, digest) = match dataset {
-        None if built.own_rows == 0 => {
-            return Err(ConfigError::Contradiction(format!(
-                "the model {} needs data: add [data] with file = \"...\" (made by mpibayes import)",
-                model.name()
-            ))
-            .into());
-        }
-        None => (own_rows(built.own_rows, spec.agents), None, String::new()),
-        Some(dataset) => {
-            let shard = dealt(&dataset, Split::Train, spec.agents, seed)?;
-            let has_test = dataset.rows(Split::Test) > 0;
-            let test = if has_test { Some(dealt(&dataset, Split::Test, spec.agents, seed)?) } else { None };
-            (shard, test, dataset.digest().to_owned())
-        }
+    let prepare = || {
+        let dataset = spec.data.as_ref().map(|data| Dataset::open(&data.file)).transpose()?.map(Arc::new);
+        let facts = dataset.as_ref().map(|dataset| DataFacts {
+            features: dataset.features(),
+            output: match dataset.task() {
+                Task::Classification => Output::Classes(dataset.classes().len()),
+                Task::Regression => Output::Number,
+            },
+        });
+        let built = build(&spec.model, facts)?;
+        let (shard, slice, digest) = match dataset {
+            None if built.own_rows == 0 => {
+                return Err(ConfigError::Contradiction(format!(
+                    "the model {} needs data: add [data] with file = \"...\" (made by mpibayes import)",
+                    model.name()
+                ))
+                .into());
+            }
+            None => (own_rows(built.own_rows, spec.agents), None, String::new()),
+            Some(dataset) => {
+                let shard = dealt(&dataset, Split::Train, spec.agents, seed)?;
+                let has_test = dataset.rows(Split::Test) > 0;
+                let test = if has_test { Some(dealt(&dataset, Split::Test, spec.agents, seed)?) } else { None };
+                (shard, test, dataset.digest().to_owned())
+            }
+        };
+        let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
+        let every = spec.evaluate.every;
+        let tests = slice.filter(|_| every > 0).map(|slice| Tests { slice, every });
+        Ok((problem, tests, digest))
     };
+    let (problem, tests, digest) = carrier.agree(prepare())?;
     let threads = if spec.cluster.threads > 0 {
         spec.cluster.threads
     } else {
@@ -166,12 +197,11 @@ fn carry<F: Real>(
     drop(rayon::ThreadPoolBuilder::new().num_threads(threads).build_global());
     let launch = Launch {
         carrier,
-        plan: Plan { seed, threads, dedicated: spec.cluster.dedicated },
+        plan: Plan { seed, threads, dedicated: spec.cluster.dedicated, collectives: spec.cluster.collectives },
         folder,
         info: RunInfo::new(method.name(), model.name(), spec.seed, &digest, resolved),
-        tests: test.filter(|_| spec.evaluate.every > 0).map(|slice| Tests { slice, every: spec.evaluate.every }),
+        tests,
     };
-    let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
     start(&spec.method, problem, launch)
 }
 

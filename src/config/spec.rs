@@ -1,5 +1,6 @@
 //! The run file: TOML with every key in its place, overrides on top, unknown keys refused.
 
+use crate::cluster::Collectives;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -66,11 +67,13 @@ pub struct ClusterSpec {
     pub dedicated: bool,
     /// Seconds between checkpoints.
     pub checkpoint_every: f64,
+    /// What goes by MPI's collectives rather than point-to-point.
+    pub collectives: Collectives,
 }
 
 impl Default for ClusterSpec {
     fn default() -> Self {
-        Self { threads: 0, dedicated: false, checkpoint_every: 300.0 }
+        Self { threads: 0, dedicated: false, checkpoint_every: 300.0, collectives: Collectives::default() }
     }
 }
 
@@ -215,6 +218,14 @@ impl RunSpec {
             )));
         }
         Ok(spec)
+    }
+
+    /// A run back from [`RunSpec::to_toml`], such as rank 0's on another rank.
+    ///
+    /// # Errors
+    /// Where the text is not that of a run.
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        toml::from_str(text).map_err(|cause| ConfigError::Parse { path: "the run file of rank 0".into(), cause })
     }
 
     /// The run as TOML text, every default written out.

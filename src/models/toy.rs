@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Which toy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "snake_case")]
 pub enum Target {
     /// One dimension, two factors, prior N(0, 1).
     #[default]
