@@ -34,7 +34,20 @@ pub fn main_with(registry: &Registry) -> ExitCode {
             // What concerns all is said by the process that speaks, and its end ends this one; what is left is this one's alone.
             std::thread::sleep(AFTER_YOU);
         }
-        eprintln!("mpibayes: error: {error:#}");
+        eprintln!("mpibayes: error: {}", said_once(&error));
         ExitCode::FAILURE
     })
+}
+
+/// An error with its causes in a line; a cause that its effect has quoted already is left out.
+fn said_once(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }

@@ -3,7 +3,7 @@
 use crate::cluster::mpi::World;
 use crate::cluster::{EXIT_CODE, Fault};
 use crate::config::{Assignment, Carrier, Registry, RunError, RunSpec, launch};
-use crate::results::{RunFolder, result_file};
+use crate::results::RunFolder;
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     };
     let Some(world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
         let spec = RunSpec::read(&args.file, &args.set)?;
-        return match carry(&spec, registry, &Carrier::Threads, &output, result_file(&output).exists()) {
+        return match carry(&spec, registry, &Carrier::Threads, &output) {
             Err(RunError::Fault(fault)) => Ok(failed(&fault)),
             other => Ok(other?),
         };
@@ -52,8 +52,7 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let outcome = world.agree(read).map_err(RunError::Agreed).and_then(|text| {
         let text = world.broadcast_bytes(is_root.then(|| text.into_bytes()));
         let spec = RunSpec::from_toml(&String::from_utf8_lossy(&text))?;
-        let finished = world.broadcast_bytes(is_root.then(|| vec![u8::from(result_file(&output).exists())])) == [1];
-        carry(&spec, registry, &Carrier::Mpi(&world), &output, finished)
+        carry(&spec, registry, &Carrier::Mpi(&world), &output)
     });
     match outcome {
         Ok(code) => Ok(code),
@@ -68,17 +67,10 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Carries the run to its end, unless it is there already.
-fn carry(spec: &RunSpec, registry: &Registry, carrier: &Carrier, output: &Path, finished: bool) -> Result<ExitCode, RunError> {
-    let speaks = World::speaks();
-    if finished {
-        if speaks {
-            println!("the run in {0} is finished; mpibayes summary {0} shows it", output.display());
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
+/// Carries the run to its end.
+fn carry(spec: &RunSpec, registry: &Registry, carrier: &Carrier, output: &Path) -> Result<ExitCode, RunError> {
     let every = Duration::try_from_secs_f64(spec.cluster.checkpoint_every).unwrap_or(Duration::MAX);
-    launch(spec, registry, carrier, &mut RunFolder::new(output, every, speaks))?;
+    launch(spec, registry, carrier, &mut RunFolder::new(output, every, World::speaks()))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -51,6 +51,8 @@ pub struct Summary {
     pub method: String,
     /// The model, by its name in the configuration.
     pub model: String,
+    /// The dataset that the run file names, if it names one.
+    pub data: Option<String>,
     /// The digest of the dataset; empty if the run had none.
     pub data_digest: String,
     /// The seed.
@@ -62,7 +64,9 @@ pub struct Summary {
     /// The last row of the table of metrics, by name; NaN (`null` in JSON) where it has no value.
     #[serde(serialize_with = "as_object")]
     pub metrics: Vec<(String, f64)>,
-    /// The rounds: each row's step and named values.
+    /// The evaluations: each row's round and metrics.
+    pub evaluations: Vec<Round>,
+    /// What the method itself traced: each row's round and values.
     pub trace: Vec<Round>,
     /// The groups of draws.
     pub draws: Vec<Draws>,
@@ -152,12 +156,14 @@ impl Summary {
             file: path,
             method: info.method,
             model: info.model,
+            data: data_file(&info.config),
             data_digest: info.data_digest,
             seed: info.seed,
             version: info.version,
             created_at: info.created_at,
             metrics: last.map(|row| values_at(&metrics, row)).unwrap_or_default(),
-            trace: rounds(&metrics, &trace),
+            evaluations: rounds(&metrics),
+            trace: rounds(&trace),
             draws,
             traffic: flows(&table(TRAFFIC)?.unwrap_or_default()),
         })
@@ -202,6 +208,12 @@ fn find(run: &Path) -> anyhow::Result<PathBuf> {
     })
 }
 
+/// The dataset in a resolved configuration.
+fn data_file(config: &str) -> Option<String> {
+    let config: toml::Table = config.parse().ok()?;
+    Some(config.get("data")?.get("file")?.as_str()?.to_owned())
+}
+
 /// The rows of a table that no agent wrote.
 fn rows_of_the_server(table: &Table) -> impl Iterator<Item = usize> + '_ {
     (0..table.rows()).filter(|&row| table.agent[row].is_none())
@@ -211,26 +223,14 @@ fn values_at(table: &Table, row: usize) -> Vec<(String, f64)> {
     table.columns.iter().map(|(name, values)| (name.clone(), values[row])).collect()
 }
 
-/// The evaluated rounds, seconds first, which the trace knows where the metrics do not; without metrics, the trace itself.
-fn rounds(metrics: &Table, trace: &Table) -> Vec<Round> {
-    const SECONDS: &str = "seconds";
-    let table = if metrics.rows() > 0 { metrics } else { trace };
-    let seconds = |step: u64| -> Option<f64> {
-        let row = rows_of_the_server(trace).filter(|&row| trace.step[row] == step).last()?;
-        trace.column(SECONDS).map(|values| values[row])
-    };
+/// The server's rows of a table, seconds first.
+fn rounds(table: &Table) -> Vec<Round> {
     rows_of_the_server(table)
         .map(|row| {
-            let step = table.step[row];
             let mut values = values_at(table, row);
-            // Seconds first: a stable sort moves nothing else.
-            values.sort_by_key(|(name, _)| name != SECONDS);
-            if table.column(SECONDS).is_none()
-                && let Some(seconds) = seconds(step)
-            {
-                values.insert(0, (SECONDS.to_owned(), seconds));
-            }
-            Round { step, values }
+            // A stable sort moves nothing else.
+            values.sort_by_key(|(name, _)| name != "seconds");
+            Round { step: table.step[row], values }
         })
         .collect()
 }
@@ -262,7 +262,10 @@ impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "{}", self.file.display())?;
         let data = match self.data_digest.get(..super::DIGEST_SHOWN) {
-            Some(short) => format!("digest {short}"),
+            Some(short) => match &self.data {
+                Some(file) => format!("{file} (digest {short})"),
+                None => format!("digest {short}"),
+            },
             None => "none".into(),
         };
         let about = [
@@ -274,13 +277,14 @@ impl std::fmt::Display for Summary {
         ];
         f.write_str(&text::pairs(&about))?;
         if !self.metrics.is_empty() {
-            let steps = self.trace.last().map_or(String::new(), |last| format!(" (step {})", last.step));
+            let steps = self.evaluations.last().map_or(String::new(), |last| format!(" (step {})", last.step));
             writeln!(f, "\nfinal metrics{steps}")?;
             let lines: Vec<(&str, String)> =
                 self.metrics.iter().map(|(name, value)| (name.as_str(), quantity(name, *value))).collect();
             f.write_str(&text::pairs(&lines))?;
         }
-        self.show_trace(f)?;
+        show_rounds(f, "metrics by round", &self.evaluations)?;
+        show_rounds(f, "trace of the method", &self.trace)?;
         for draws in &self.draws {
             writeln!(f, "\n{}", draws.group)?;
             let number = |number: usize| text::count(number as u64);
@@ -305,33 +309,32 @@ impl std::fmt::Display for Summary {
     }
 }
 
-impl Summary {
-    fn show_trace(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Some(first) = self.trace.first() else { return Ok(()) };
-        let shown = spread(self.trace.len(), SHOWN_ROWS);
-        let rounds: Vec<&Round> = shown.iter().map(|&row| &self.trace[row]).collect();
-        if shown.len() < self.trace.len() {
-            writeln!(f, "\ntrace ({} of {} rows; --json has all)", shown.len(), self.trace.len())?;
-        } else {
-            writeln!(f, "\ntrace")?;
+/// A table of rounds, of which people are shown a part where there are many.
+fn show_rounds(f: &mut std::fmt::Formatter<'_>, title: &str, all: &[Round]) -> std::fmt::Result {
+    let Some(first) = all.first() else { return Ok(()) };
+    let shown = spread(all.len(), SHOWN_ROWS);
+    let rounds: Vec<&Round> = shown.iter().map(|&row| &all[row]).collect();
+    if shown.len() < all.len() {
+        writeln!(f, "\n{title} ({} of {} rows; --json has all)", shown.len(), all.len())?;
+    } else {
+        writeln!(f, "\n{title}")?;
+    }
+    let mut columns = vec![("step".to_owned(), rounds.iter().map(|round| round.step.to_string()).collect())];
+    for (place, (name, _)) in first.values.iter().enumerate().take(SHOWN_COLUMNS) {
+        let values: Vec<f64> = rounds.iter().map(|round| round.values[place].1).collect();
+        let cells = match is_time(name) {
+            true => values.iter().map(|value| format!("{value:.2}")).collect(),
+            false => text::values(&values),
+        };
+        columns.push((name.clone(), cells));
+    }
+    f.write_str(&text::table(&columns))?;
+    match first.values.get(SHOWN_COLUMNS..) {
+        Some(rest @ [_, ..]) => {
+            let names: Vec<&str> = rest.iter().map(|value| value.0.as_str()).collect();
+            writeln!(f, "  not shown: {}", names.join(", "))
         }
-        let mut columns = vec![("step".to_owned(), rounds.iter().map(|round| round.step.to_string()).collect())];
-        for (place, (name, _)) in first.values.iter().enumerate().take(SHOWN_COLUMNS) {
-            let values: Vec<f64> = rounds.iter().map(|round| round.values[place].1).collect();
-            let cells = match is_time(name) {
-                true => values.iter().map(|value| format!("{value:.2}")).collect(),
-                false => text::values(&values),
-            };
-            columns.push((name.clone(), cells));
-        }
-        f.write_str(&text::table(&columns))?;
-        match first.values.get(SHOWN_COLUMNS..) {
-            Some(rest @ [_, ..]) => {
-                let names: Vec<&str> = rest.iter().map(|value| value.0.as_str()).collect();
-                writeln!(f, "  not shown: {}", names.join(", "))
-            }
-            _ => Ok(()),
-        }
+        _ => Ok(()),
     }
 }
 
@@ -392,7 +395,7 @@ mod tests {
         }
         let parts = vec![Part::new("weights_1", &[3, 2]), Part::new("log_precision", &[])];
         let samples = Samples { group: "posterior".into(), parts, values: Values::F32(Array3::zeros((1, 20, 7))) };
-        let info = RunInfo::new("dsvgd", "network", 7, "0123456789abcdef", "seed = 7\n");
+        let info = RunInfo::new("dsvgd", "network", 7, "0123456789abcdef", "seed = 7\n[data]\nfile = \"my.h5\"\n");
         let path = folder.join(RESULT);
         write_run(&path, &info, &[samples], &rows).unwrap();
         path
@@ -407,9 +410,10 @@ mod tests {
         let shown = summary.to_string();
         for says in [
             "  method  dsvgd\n",
-            "  data    digest 0123456789ab\n",
+            "  data    my.h5 (digest 0123456789ab)\n",
             "final metrics (step 3)\n  accuracy        83.33 %\n  ece             0.0213\n  mce_20          -\n  log_likelihood  -0.4567 nats per row\n",
-            "  step  seconds  accuracy     ece  mce_20  log_likelihood\n     1     0.25    0.5000  0.0213       -         -0.4567\n",
+            "  step  accuracy     ece  mce_20  log_likelihood\n     1    0.5000  0.0213       -         -0.4567\n",
+            "trace of the method\n  step  seconds  bandwidth\n     1     0.25     0.5000\n",
             "  1 chain × 20 draws × 7 parameters\n",
             "  weights_1       3 × 2        6\n  log_precision  scalar        1\n",
             "  tasks              1,200  3.3 MiB\n  slices of sums         3      0 B\n",
@@ -428,12 +432,13 @@ mod tests {
         assert!(json["metrics"]["mce_20"].is_null());
         assert_eq!((json["seed"].as_u64(), json["method"].as_str()), (Some(7), Some("dsvgd")));
         assert_eq!(json["trace"].as_array().map(Vec::len), Some(40));
+        assert_eq!(json["evaluations"][39]["accuracy"], 0.9875);
         assert_eq!((&json["trace"][1]["step"], &json["trace"][1]["seconds"]), (&2.into(), &0.5.into()));
         assert_eq!(json["draws"][0]["parts"][0]["shape"], serde_json::json!([3, 2]));
         assert_eq!(json["traffic"][0], serde_json::json!({"purpose": "tasks", "messages": 1200, "bytes": 3_500_000}));
         let shown = summary.to_string();
         assert!(
-            shown.contains("trace (16 of 40 rows; --json has all)")
+            shown.contains("trace of the method (16 of 40 rows; --json has all)")
                 && shown.contains("\n     1  ")
                 && shown.contains("\n    40  "),
             "{shown}"

@@ -10,7 +10,7 @@ use crate::methods::{Launcher, Monitored, Posterior, Problem, Tests};
 use crate::models::{DataFacts, Model, Output};
 use crate::number::Real;
 use crate::random::Seed;
-use crate::results::{ResultsError, RunFolder, RunInfo};
+use crate::results::{ResultsError, RunFolder, RunInfo, Stage};
 use std::sync::Arc;
 
 /// What ends a run before its time.
@@ -50,6 +50,14 @@ impl Carrier<'_> {
         match self {
             Self::Threads => true,
             Self::Mpi(world) => world.rank() == 0,
+        }
+    }
+
+    /// What rank 0 answers; every rank calls this.
+    fn of_root(&self, mine: bool) -> bool {
+        match self {
+            Self::Threads => mine,
+            Self::Mpi(world) => world.broadcast_bytes(self.is_root().then(|| vec![u8::from(mine)])) == [1],
         }
     }
 
@@ -112,12 +120,15 @@ impl<F: Real> Launch<'_, F> {
 pub fn launch(spec: &RunSpec, registry: &Registry, carrier: &Carrier, folder: &mut RunFolder) -> Result<(), RunError> {
     let checked = || {
         let resolved = resolve(spec, registry)?;
-        if carrier.is_root() {
-            folder.claim(&resolved)?;
-        }
-        Ok((resolved, registry.model(&spec.model)?, registry.method(&spec.method)?))
+        // Rank 0's word counts: a shared file system may show the others an older state.
+        let stage = if carrier.is_root() { folder.stage(&resolved)? } else { Stage::New };
+        Ok((resolved, stage, registry.model(&spec.model)?, registry.method(&spec.method)?))
     };
-    let (resolved, model, method) = carrier.agree(checked())?;
+    let (resolved, stage, model, method) = carrier.agree(checked())?;
+    if carrier.of_root(stage == Stage::Finished) {
+        folder.already_finished();
+        return Ok(());
+    }
     match spec.precision {
         Precision::F32 => carry(spec, &resolved, carrier, folder, &model, model.f32, &method, method.f32),
         Precision::F64 => carry(spec, &resolved, carrier, folder, &model, model.f64, &method, method.f64),
@@ -182,6 +193,9 @@ fn carry<F: Real>(
         let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
         let every = spec.evaluate.every;
         let tests = slice.filter(|_| every > 0).map(|slice| Tests { slice, every });
+        if carrier.is_root() {
+            folder.claim(resolved)?;
+        }
         Ok((problem, tests, digest))
     };
     let (problem, tests, digest) = carrier.agree(prepare())?;

@@ -13,10 +13,13 @@ pub enum Optimizer {
     /// SVGD (Liu & Wang 2016) and DSVGD (Kassab & Simeone, arXiv 2009.06419) call it AdaGrad with momentum.
     Adagrad {
         /// a, the step size.
+        #[serde(default = "default_step")]
         step: f64,
         /// ρ, how much of G is kept.
+        #[serde(default = "default_decay")]
         decay: f64,
         /// f, the fudge factor that keeps the division finite.
+        #[serde(default = "default_fudge")]
         fudge: f64,
     },
     /// θ += ε φ.
@@ -26,10 +29,22 @@ pub enum Optimizer {
     },
 }
 
+fn default_step() -> f64 {
+    0.05
+}
+
+fn default_decay() -> f64 {
+    0.9
+}
+
+fn default_fudge() -> f64 {
+    1e-9
+}
+
 impl Default for Optimizer {
     /// The logistic regressions of Kassab & Simeone: a = 0.05, ρ = 0.9, f = 1e-9.
     fn default() -> Self {
-        Self::Adagrad { step: 0.05, decay: 0.9, fudge: 1e-9 }
+        Self::Adagrad { step: default_step(), decay: default_decay(), fudge: default_fudge() }
     }
 }
 

@@ -30,6 +30,17 @@ pub struct RunFolder {
     display: Display,
 }
 
+/// How far the run in a folder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// There is none.
+    New,
+    /// It was begun; where it was saved it goes on.
+    Begun,
+    /// It is over.
+    Finished,
+}
+
 /// How progress is shown: a bar on a terminal, a line now and then elsewhere.
 enum Display {
     Bar(ProgressBar),
@@ -63,24 +74,37 @@ impl RunFolder {
         self.path.join("config.toml")
     }
 
-    /// Makes the folder, or finds the same run in it, finished or not.
+    /// What the folder holds of the run with this resolved configuration.
     ///
     /// # Errors
-    /// Where the folder cannot be made, or holds a run with another configuration.
-    pub fn claim(&self, resolved: &str) -> Result<(), ResultsError> {
-        std::fs::create_dir_all(&self.path).map_err(ResultsError::io(&self.path, "make the folder"))?;
+    /// Where it holds a run with another configuration, or cannot be read.
+    pub fn stage(&self, resolved: &str) -> Result<Stage, ResultsError> {
         let config = self.config();
         match std::fs::read_to_string(&config) {
-            Ok(there) if there == resolved => Ok(()),
+            Ok(there) if there == resolved && result_file(&self.path).exists() => Ok(Stage::Finished),
+            Ok(there) if there == resolved => Ok(Stage::Begun),
             Ok(there) => {
                 let differs = resolved.lines().find(|line| !there.lines().any(|other| other == *line)).unwrap_or("fewer keys");
                 Err(ResultsError::OtherRun { folder: self.path.clone(), differs: differs.into() })
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                std::fs::write(&config, resolved).map_err(ResultsError::io(&config, "write"))
-            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Stage::New),
             Err(cause) => Err(ResultsError::io(&config, "read")(cause)),
         }
+    }
+
+    /// Makes the folder for this resolved configuration.
+    ///
+    /// # Errors
+    /// Where the system refuses.
+    pub fn claim(&self, resolved: &str) -> Result<(), ResultsError> {
+        std::fs::create_dir_all(&self.path).map_err(ResultsError::io(&self.path, "make the folder"))?;
+        let config = self.config();
+        std::fs::write(&config, resolved).map_err(ResultsError::io(&config, "write"))
+    }
+
+    /// Says that there is nothing to do.
+    pub fn already_finished(&self) {
+        self.say(&format!("the run in {0} is finished; mpibayes summary {0} shows it", self.path.display()));
     }
 
     /// Takes up what the checkpoint holds, if there is one, and listens to signals from now on.
