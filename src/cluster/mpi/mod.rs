@@ -1,7 +1,8 @@
 //! The driver for `mpirun` and `srun`: a rank of the engine in each process; the main thread makes every MPI call.
 //!
 //! What collectives gain over point-to-point, as the ratio of median times (below 1 they win) in four runs of
-//! `cargo bench --bench messages` (one without [`tune_allocator`]): 2 ranks on a busy 2-core machine, Open MPI 4.1.4. More ranks or machines were not timed.
+//! `cargo bench --bench messages` (one without [`tune_allocator`]): 2 ranks on a busy 2-core machine, Open MPI 4.1.4.
+//! More ranks or machines were not timed.
 //!
 //! | | 8 B | 4 KB | 5 MB | default |
 //! | --- | --- | --- | --- | --- |
