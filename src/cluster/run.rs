@@ -25,8 +25,8 @@ pub struct Plan {
 }
 
 /// What goes by MPI's collectives rather than point-to-point. Results are the same bits either way, but for `float_sums`. The
-/// defaults are what was faster on one machine; see the `mpi` driver.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// defaults are what was faster where bits allow it; see [`mpi`](super::mpi).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Collectives {
     /// Asks that concern every rank.
@@ -37,23 +37,27 @@ pub struct Collectives {
     pub float_sums: Sums,
 }
 
+impl Default for Collectives {
+    fn default() -> Self {
+        Self { asks: Asks::PointToPoint, integer_sums: Sums::Allreduce, float_sums: Sums::PointToPoint }
+    }
+}
+
 /// How an ask reaches all ranks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asks {
     /// Along a tree of ranks.
-    #[default]
     PointToPoint,
     /// By a broadcast that every rank has posted beforehand.
     Broadcast,
 }
 
 /// How a sum is added.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sums {
     /// In slices, each by one rank in agent order.
-    #[default]
     PointToPoint,
     /// On each rank first, then by `MPI_Iallreduce`.
     Allreduce,

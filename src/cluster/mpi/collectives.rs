@@ -141,6 +141,9 @@ pub(super) struct Reductions<M: Method> {
     current: Option<Current<M>>,
 }
 
+/// A finished sum, and the ask that it is of.
+type Reduced<M> = (Arc<Posted<M>>, Body<<M as Method>::Number>);
+
 /// The sum under way.
 struct Current<M: Method> {
     ask: Arc<Posted<M>>,
@@ -173,7 +176,7 @@ impl<M: Method> Reductions<M> {
     ///
     /// # Errors
     /// Where the shares of a sum differ in length.
-    pub fn finished(&mut self, rank: Rank, method: &'static str) -> Result<Option<(Arc<Posted<M>>, Body<M::Number>)>, Fault> {
+    pub fn finished(&mut self, rank: Rank, method: &'static str) -> Result<Option<Reduced<M>>, Fault> {
         loop {
             let Some(current) = &mut self.current else {
                 let Some(share) = self.waiting.remove(&self.next) else { return Ok(None) };

@@ -1,4 +1,15 @@
 //! The driver for `mpirun` and `srun`: a rank of the engine in each process; the main thread makes every MPI call.
+//!
+//! What collectives gain over point-to-point, as the ratio of median times (below 1 they win) in four runs of
+//! `cargo bench --bench messages` (one without [`tune_allocator`]): 2 ranks on a busy 2-core machine, Open MPI 4.1.4.
+//! More ranks or machines were not timed.
+//!
+//! | | 8 B | 4 KB | 5 MB | default |
+//! | --- | --- | --- | --- | --- |
+//! | an ask to all by a broadcast posted beforehand | 1.3–1.6 | 1.0–1.5 | 0.5–1.1 | point-to-point |
+//! | a sum of `i32` to all by `MPI_Iallreduce` | 0.7–0.9 | 0.8–1.1 | 0.4–0.7 | all-reduce |
+//!
+//! Sums of floating-point numbers stay point-to-point whatever the gain: only so are their bits the same on any number of ranks.
 
 mod collectives;
 mod frame;
