@@ -41,6 +41,8 @@ pub(super) enum What {
     Posting,
     Performing(u64),
     Settling,
+    Saving,
+    Keeping,
     Talking,
 }
 
@@ -53,6 +55,8 @@ impl Doing {
             What::Posting => "posting an ask".into(),
             What::Performing(ask) => format!("performing a task (ask {ask})"),
             What::Settling => "settling".into(),
+            What::Saving => "giving its state".into(),
+            What::Keeping => "having the run written down".into(),
             What::Talking => "passing messages on".into(),
         };
         Fault {
@@ -71,9 +75,9 @@ thread_local! {
 
 /// Runs a method's code: its error or panic becomes a fault, and an exit from inside is known to the exit handler.
 pub(super) fn guard<T>(doing: Doing, work: impl FnOnce() -> Result<T, BoxError>) -> Result<T, Fault> {
-    CURRENT.set(Some(doing));
+    let outer = CURRENT.replace(Some(doing));
     let result = std::panic::catch_unwind(AssertUnwindSafe(work));
-    CURRENT.set(None);
+    CURRENT.set(outer);
     match result {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(doing.fault(chain(error.as_ref()))),

@@ -90,6 +90,10 @@ pub fn groups(roster: &[Box<dyn Subject>], tally: &mut Tally) {
         }
         for who in [server, last, Who::EveryAgent] {
             case(3, false, who, Place::Saving, How::Panic, 0.0);
+            case(3, false, who, Place::Saving, How::Exit, 0.0);
+        }
+        for how in How::ALL {
+            case(3, false, server, Place::Keeping, how, 0.0);
         }
     });
 }
@@ -112,7 +116,7 @@ fn places(agent: Option<u32>, workload: &Workload) -> Vec<(Who, Place)> {
 }
 
 fn everywhere(subject: &dyn Subject, workload: &Workload) -> Vec<(Who, Place)> {
-    let saving = [Who::Server, Who::Agent(0)].map(|who| (who, Place::Saving));
+    let saving = [(Who::Server, Place::Saving), (Who::Agent(0), Place::Saving), (Who::Server, Place::Keeping)];
     let last = subject.agents() - 1;
     [None, Some(0), Some(last)].into_iter().flat_map(|who| places(who, workload)).chain(saving).collect()
 }

@@ -40,6 +40,8 @@ pub enum Place {
     Settling(u64),
     /// When the state is asked for.
     Saving,
+    /// In the keeper, when the run is to be written down; `who` is the server.
+    Keeping,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +54,7 @@ pub enum How {
 impl How {
     pub const ALL: [Self; 3] = [Self::Error, Self::Panic, Self::Exit];
 
-    fn fail(self) -> Result<()> {
+    pub fn fail(self) -> Result<()> {
         match self {
             Self::Error => Err(CAUSE.into()),
             Self::Panic => panic!("{CAUSE}"),

@@ -1,6 +1,6 @@
 //! A method under test, whatever its types: carried by any driver from any checkpoint, with what it did as a digest.
 
-use crate::faulty::{Faulty, Injection, Workload};
+use crate::faulty::{Faulty, How, Injection, Place, Workload};
 use mpibayes::cluster::mpi::{self, World};
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::simulate::{self, Cluster};
@@ -108,7 +108,9 @@ impl<M: Method, F: Fn() -> M + Sync> Subject for Conforms<F> {
     fn run_faulty(&self, carrier: Carrier, injection: Option<Injection>) -> Result<Workload, Fault> {
         let workload = Arc::new(Mutex::new(Workload::new()));
         let faulty = Faulty { inner: Arc::new((self.make)()), injection, workload: workload.clone() };
-        carry(Arc::new(faulty), carrier, None, &mut Diary::new(Until::End))?;
+        let mut diary = Diary::new(Until::End);
+        diary.trap = injection.filter(|injection| injection.place == Place::Keeping).map(|injection| injection.how);
+        carry(Arc::new(faulty), carrier, None, &mut diary)?;
         Ok(workload.lock().unwrap().clone())
     }
 
@@ -157,11 +159,12 @@ pub struct Diary {
     answers: u64,
     saved: Vec<u8>,
     state: Vec<u8>,
+    trap: Option<How>,
 }
 
 impl Diary {
     pub fn new(until: Until) -> Self {
-        Self { until, records: Vec::new(), rests: 0, rested_at: 0, answers: 0, saved: Vec::new(), state: Vec::new() }
+        Self { until, records: Vec::new(), rests: 0, rested_at: 0, answers: 0, saved: Vec::new(), state: Vec::new(), trap: None }
     }
 
     fn close(self, outcome: Outcome) -> Ran {
@@ -206,6 +209,7 @@ impl<M: Method> Keeper<M> for Diary {
     }
 
     fn rested(&mut self, mut checkpoint: Checkpoint<M>) -> mpibayes::cluster::Result<Then> {
+        self.trap.map_or(Ok(()), How::fail)?;
         self.rests += 1;
         self.rested_at = checkpoint.answers;
         self.answers = checkpoint.answers;

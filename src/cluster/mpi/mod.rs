@@ -8,7 +8,7 @@ pub use world::{World, WorldError};
 
 use super::checkpoint::Checkpoint;
 use super::context::Clock;
-use super::fault::{self, EXIT_CODE, Fault};
+use super::fault::{self, Doing, EXIT_CODE, Fault, What, guard};
 use super::job::{Bench, Done};
 use super::layout::Layout;
 use super::method::Method;
@@ -47,12 +47,23 @@ pub fn run<M: Method>(
     let clock = Clock::wall(before.unwrap_or(0.0));
     let workers = Workers::start(Bench { method, seed: plan.seed, rank, clock: clock.clone() }, plan.threads);
     let report = workers.report.clone();
+    // SAFETY: asks for the number of the calling thread. (The standard library's handle is gone when exit handlers run.)
+    let main = unsafe { libc::pthread_self() };
     fault::install(Box::new(move |fault| {
-        // The main thread ends the job; this one only keeps the process until then.
-        drop(report.send(Done::Failed(fault)));
-        std::thread::sleep(2 * LAST_WORDS);
+        // SAFETY: as above.
+        if unsafe { libc::pthread_self() } == main {
+            // Nobody is left to carry messages; the launcher ends the job when this process ends with an error.
+            eprintln!("mpibayes: {fault}");
+        } else {
+            // The main thread ends the job; this one only keeps the process until then.
+            drop(report.send(Done::Failed(fault)));
+            std::thread::sleep(2 * LAST_WORDS);
+        }
     }));
-    match carry(&mut node, &mut wire, &workers, &clock, keeper) {
+    // Should the engine itself panic: unwinding past here would finalise MPI, which waits for the other ranks for ever.
+    let doing = Doing { method: M::NAME, rank, agent: None, what: What::Talking };
+    let carried = guard(doing, || Ok(carry(&mut node, &mut wire, &workers, &clock, keeper)));
+    match carried.map_err(|fault| Fault { who: "driver".into(), ..fault }).flatten() {
         Ok(outcome) => outcome,
         Err(fault) => fail(world, &mut wire, fault),
     }

@@ -16,14 +16,17 @@ use std::sync::Arc;
 const INLINE: usize = 16 * 1024;
 /// Larger bodies are cut into messages of at most this many bytes: MPI counts in C ints.
 const PIECE: usize = 1 << 30;
-const TAG_HEAD: c_int = 1;
-const TAG_BODY: c_int = 2;
+/// The tags of a run are its own: a rank may be in the next run already and send to one that has not yet heard of the end of this
+/// one. MPI promises tags up to 32767.
+const RUNS_APART: u32 = 8192;
 
 /// This rank's end of all connections.
 pub(super) struct Wire<M: Method> {
     comm: ffi::MPI_Comm,
     rank: u32,
     size: usize,
+    tag_head: c_int,
+    tag_body: c_int,
     sending: Vec<Sending<M::Number>>,
     receiving: VecDeque<Receiving<M>>,
 }
@@ -47,8 +50,16 @@ const PREFIX: usize = 17;
 
 impl<M: Method> Wire<M> {
     pub fn new(world: &World) -> Self {
-        let size = world.size() as usize;
-        Self { comm: world.comm().as_raw(), rank: world.rank(), size, sending: Vec::new(), receiving: VecDeque::new() }
+        let tag_head = 2 * (world.next_run() % RUNS_APART).cast_signed() + 1;
+        Self {
+            comm: world.comm().as_raw(),
+            rank: world.rank(),
+            size: world.size() as usize,
+            tag_head,
+            tag_body: tag_head + 1,
+            sending: Vec::new(),
+            receiving: VecDeque::new(),
+        }
     }
 
     pub fn rank(&self) -> u32 {
@@ -88,11 +99,11 @@ impl<M: Method> Wire<M> {
         if bytes.len() > c_int::MAX as usize {
             return Err(format!("the head of a message has {} bytes, more than MPI can count", bytes.len()));
         }
-        let request = self.isend(&bytes, to, TAG_HEAD);
+        let request = self.isend(&bytes, to, self.tag_head);
         self.sending.push(Sending { request, _bytes: bytes.clone(), _body: None });
         if !inside {
             for piece in body.chunks(PIECE) {
-                let request = self.isend(piece, to, TAG_BODY);
+                let request = self.isend(piece, to, self.tag_body);
                 self.sending.push(Sending { request, _bytes: bytes.clone(), _body: Some(packet.body.clone()) });
             }
         }
@@ -135,7 +146,7 @@ impl<M: Method> Wire<M> {
             // SAFETY: `body` keeps its place on the heap inside `Receiving` until all of its requests have completed.
             unsafe {
                 let (byte, len) = (ffi::RSMPI_UINT8_T, piece.len() as c_int);
-                ffi::MPI_Irecv(piece.as_mut_ptr().cast(), len, byte, from, TAG_BODY, self.comm, request.as_mut_ptr());
+                ffi::MPI_Irecv(piece.as_mut_ptr().cast(), len, byte, from, self.tag_body, self.comm, request.as_mut_ptr());
                 requests.push(request.assume_init());
             }
         }
@@ -159,7 +170,7 @@ impl<M: Method> Wire<M> {
             let (mut flag, mut message, mut status) = (0, MaybeUninit::uninit(), MaybeUninit::uninit());
             ffi::MPI_Improbe(
                 ffi::RSMPI_ANY_SOURCE,
-                TAG_HEAD,
+                self.tag_head,
                 self.comm,
                 &raw mut flag,
                 message.as_mut_ptr(),

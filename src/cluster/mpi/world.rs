@@ -2,11 +2,13 @@
 
 use mpi::Threading;
 use mpi::topology::{Communicator, SimpleCommunicator};
+use std::cell::Cell;
 
 /// MPI, started on this rank; ends it when dropped.
 pub struct World {
     // Before the universe: communicators must not outlive it.
     comm: SimpleCommunicator,
+    runs: Cell<u32>,
     _universe: mpi::environment::Universe,
 }
 
@@ -72,7 +74,7 @@ impl World {
                 let library = library.split(',').next().unwrap_or_default().trim().to_owned();
                 Err(WorldError::Singletons { meant, variable, library })
             }
-            _ => Ok(Self { comm, _universe: universe }),
+            _ => Ok(Self { comm, runs: Cell::new(0), _universe: universe }),
         }
     }
 
@@ -89,6 +91,11 @@ impl World {
     /// The communicator of all ranks.
     pub fn comm(&self) -> &SimpleCommunicator {
         &self.comm
+    }
+
+    /// The number of the run that begins: the same on every rank, because all ranks run the same runs.
+    pub(super) fn next_run(&self) -> u32 {
+        self.runs.replace(self.runs.get().wrapping_add(1))
     }
 
     /// Ends the job on all ranks at once.
