@@ -6,12 +6,12 @@
 //! | --- | --- | --- |
 //! | [`cli`] | a file for each subcommand | everything |
 //! | [`config`] | what was typed becomes a validated run | everything but `cli` |
-//! | [`methods`] | the distributed methods: server half, agent half | `cluster`, `kernels`, `models`, `data`, `metrics`, `random` |
+//! | [`methods`] | the distributed methods: server half, agent half | `cluster`, `kernels`, `models`, `data`, `metrics`, `random`, `number` |
 //! | [`cluster`] | who computes what, and how it travels; knows no statistics | `random`, `number` |
 //! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `number` |
 //! | [`models`] | log-densities with gradients, batched over particles | `vector`, `random`, `number` |
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `random`, `number` |
-//! | [`results`] | the HDF5 file of a run | `cluster`, `metrics`, `number` |
+//! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `metrics`, `models`, `number` |
 //! | [`metrics`] | accuracy, log-likelihood, calibration | `number` |
 //! | [`random`] | addressed random numbers | `number` |
 //! | [`vector`] | vectorised elementary functions, with dispatch at run time | `number` |
@@ -29,6 +29,8 @@ pub mod number;
 pub mod random;
 pub mod results;
 pub mod vector;
+
+pub use cli::main_with;
 
 // Without a use of it the linker drops the BLAS library.
 use ndarray_linalg as _;

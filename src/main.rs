@@ -1,2 +1,5 @@
-//! Parse the command line, start MPI where it is needed, hand over.
-fn main() {}
+//! Hand over to the library, with everything that comes along.
+
+fn main() -> std::process::ExitCode {
+    mpibayes::main_with(&mpibayes::config::Registry::default())
+}

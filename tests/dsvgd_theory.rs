@@ -29,7 +29,14 @@ fn own_number(agent: u32) -> Vec<f64> {
     vec![f64::from(agent)]
 }
 
-fn dsvgd(problem: Problem<f64>, particles: usize, rounds: u64, steps: u64, stein: Settings, prior: PriorConvention) -> Array2<f64> {
+fn dsvgd(
+    problem: Problem<f64>,
+    particles: usize,
+    rounds: u64,
+    steps: u64,
+    stein: Settings,
+    prior: PriorConvention,
+) -> Array2<f64> {
     let method = Dsvgd { problem, particles, rounds, local_steps: steps, distillation_steps: steps, batch: 100, prior, stein };
     run(method, 1).particles
 }

@@ -1,1 +1,84 @@
-//! The command line: a file for each subcommand.
+//! The command line: what can be typed, a file for each subcommand, and how they write numbers.
+
+mod entry;
+pub mod import;
+pub mod run;
+pub mod summary;
+mod text;
+
+pub use entry::main_with;
+
+/// How many digits of a digest people are shown.
+const DIGEST_SHOWN: usize = 12;
+
+/// Bayesian inference on data that is spread over a cluster.
+///
+/// Import your data once, describe a run in a TOML file, start it with or without mpirun, look at what came out:
+///
+///   mpibayes import train.csv --test test.csv -o data.h5
+///   mpirun -n 4 mpibayes run run.toml --output runs/first
+///   mpibayes summary runs/first
+#[derive(Debug, clap::Parser)]
+#[command(name = "mpibayes", version, verbatim_doc_comment, max_term_width = 110, subcommand_required = true)]
+#[command(after_help = "Exit codes: 0 all went well, 1 something failed (one line says what), 2 a typing mistake.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// A subcommand and its arguments.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Turn IDX or CSV files into one HDF5 dataset that runs read
+    Import(import::ImportArgs),
+    /// Run what a TOML file describes; go on with it where it was stopped
+    Run(run::RunArgs),
+    /// Show what came out of a run
+    Summary(summary::SummaryArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn arguments_that_contradict_each_other_are_typing_mistakes() {
+        for typed in [
+            "mpibayes",
+            "mpibayes import -o data.h5",
+            "mpibayes import a.csv",
+            "mpibayes import --images a -o data.h5",
+            "mpibayes import --images a --labels b --test-images c -o data.h5",
+            "mpibayes import a.csv --images a --labels b -o data.h5",
+            "mpibayes import --images a --labels b --label last -o data.h5",
+            "mpibayes import a.csv --test b.csv --test-fraction 0.2 -o data.h5",
+            "mpibayes import a.csv --seed 3 -o data.h5",
+            "mpibayes import a.csv --label 0 -o data.h5",
+            "mpibayes import a.csv --test-fraction 1 -o data.h5",
+            "mpibayes import a.csv --test-fraction nan -o data.h5",
+            "mpibayes summary",
+            "mpibayes summary runs/a --json --get ece",
+            "mpibayes run run.toml --set seed",
+        ] {
+            let usage = Cli::try_parse_from(typed.split(' ')).expect_err(typed);
+            assert_eq!(usage.exit_code(), 2, "{typed}");
+        }
+        // The control: the same in order.
+        for typed in [
+            "mpibayes import --images a --labels b --test-images c --test-labels d -o data.h5",
+            "mpibayes import a.csv --test-fraction 0.2 --seed 3 --label 1 -o data.h5",
+            "mpibayes summary runs/a --get ece",
+            "mpibayes run run.toml --set seed=2 --set data=other.h5 --output runs/a",
+        ] {
+            Cli::try_parse_from(typed.split(' ')).expect(typed);
+        }
+    }
+}

@@ -2,26 +2,30 @@
 
 use crate::cluster::mpi::World;
 use crate::cluster::{EXIT_CODE, Fault};
-use crate::config::{Carrier, Registry, RunError, RunSpec, launch};
-use crate::results::RunFolder;
+use crate::config::{Assignment, Carrier, Registry, RunError, RunSpec, launch};
+use crate::results::{RunFolder, result_file};
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Runs what a run file asks for, under mpirun, srun or by itself.
-///
-/// The same command goes on with a run that was stopped, also on another number of ranks.
+/// What can be typed after `mpibayes run`.
 #[derive(clap::Args, Debug)]
 pub struct RunArgs {
-    /// The run file (TOML).
+    /// The run file
+    #[arg(value_name = "FILE.toml")]
     pub file: PathBuf,
-    /// Sets a key of the run file: --set method.rounds=20.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// The folder of the run; runs/NAME for NAME.toml without this.
-    #[arg(long, short, value_name = "DIR")]
+    /// Replace a value of the run file, as in --set method.rounds=20; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
+    pub set: Vec<Assignment>,
+    /// The folder for results and checkpoints; runs/NAME for NAME.toml without this
+    #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+}
+
+/// What was typed is a key and a value.
+fn assignment(typed: &str) -> Result<Assignment, String> {
+    Assignment::parse(typed).ok_or_else(|| "write key=value, such as seed=2".into())
 }
 
 /// Runs it.
@@ -30,32 +34,52 @@ pub struct RunArgs {
 /// What is wrong with the run file, the data or the folder, or what ended the run; on a single process. With several ranks any
 /// error ends the whole job from here.
 pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
-    let spec = RunSpec::read(&args.file, &args.set)?;
     let output = match &args.output {
         Some(output) => output.clone(),
         None => Path::new("runs").join(args.file.file_stem().context("the run file has no name to call the folder after")?),
     };
-    let world = if World::is_launched() { Some(World::start()?) } else { None };
-    let carrier = world.as_ref().map_or(Carrier::Threads, Carrier::Mpi);
-    let is_root = world.as_ref().is_none_or(|world| world.rank() == 0);
-    let every = Duration::try_from_secs_f64(spec.cluster.checkpoint_every).unwrap_or(Duration::MAX);
-    let mut folder = RunFolder::new(&output, every, is_root);
-    if folder.is_finished() {
-        if is_root {
-            println!("{} is finished already; mpibayes summary {} shows it", output.display(), output.display());
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    match (launch(&spec, registry, &carrier, &mut folder), &world) {
-        (Ok(()), _) => Ok(ExitCode::SUCCESS),
-        (Err(RunError::Fault(fault)), _) => Ok(failed(&fault)),
+    let Some(world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
+        let spec = RunSpec::read(&args.file, &args.set)?;
+        return match carry(&spec, registry, &Carrier::Threads, &output, result_file(&output).exists()) {
+            Err(RunError::Fault(fault)) => Ok(failed(&fault)),
+            other => Ok(other?),
+        };
+    };
+    // Rank 0 reads for all: the others might see another state of a shared file system, or none.
+    let is_root = world.rank() == 0;
+    let read = || RunSpec::read(&args.file, &args.set)?.to_toml().map_err(anyhow::Error::from);
+    let read = if is_root { read().map_err(|error| error.to_string()) } else { Ok(String::new()) };
+    let outcome = world.agree(read).map_err(RunError::Agreed).and_then(|text| {
+        let text = world.broadcast_bytes(is_root.then(|| text.into_bytes()));
+        let spec = RunSpec::from_toml(&String::from_utf8_lossy(&text))?;
+        let finished = world.broadcast_bytes(is_root.then(|| vec![u8::from(result_file(&output).exists())])) == [1];
+        carry(&spec, registry, &Carrier::Mpi(&world), &output, finished)
+    });
+    match outcome {
+        Ok(code) => Ok(code),
+        // All ranks know of it and leave together; one of them says so.
+        Err(RunError::Agreed(_)) if !is_root => Ok(ExitCode::FAILURE),
+        Err(error @ RunError::Agreed(_)) => Err(error.into()),
         // One rank that leaves alone would keep the others waiting.
-        (Err(error), Some(world)) if world.size() > 1 => {
+        Err(error) => {
             eprintln!("mpibayes: error: rank {}: {error}", world.rank());
             world.abort(1)
         }
-        (Err(error), _) => Err(error.into()),
     }
+}
+
+/// Carries the run to its end, unless it is there already.
+fn carry(spec: &RunSpec, registry: &Registry, carrier: &Carrier, output: &Path, finished: bool) -> Result<ExitCode, RunError> {
+    let speaks = World::speaks();
+    if finished {
+        if speaks {
+            println!("the run in {0} is finished; mpibayes summary {0} shows it", output.display());
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let every = Duration::try_from_secs_f64(spec.cluster.checkpoint_every).unwrap_or(Duration::MAX);
+    launch(spec, registry, carrier, &mut RunFolder::new(output, every, speaks))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn failed(fault: &Fault) -> ExitCode {

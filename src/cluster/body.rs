@@ -64,8 +64,10 @@ mod tests {
         let address = numbers.as_ptr();
         let body: Body<f64> = numbers.into();
         let other = body.clone();
-        assert_ne!(body.into_vec().as_ptr(), address);
-        assert_eq!(other.into_vec().as_ptr(), address);
+        let copied = body.into_vec();
+        assert_ne!(copied.as_ptr(), address);
+        let taken = other.into_vec();
+        assert_eq!(taken.as_ptr(), address);
     }
 
     #[test]

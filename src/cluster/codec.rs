@@ -30,7 +30,7 @@ impl<'de, N: bytemuck::Pod> Deserialize<'de> for Raw<N> {
             }
 
             fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Raw<N>, E> {
-                if bytes.len() % size_of::<N>() != 0 {
+                if !bytes.len().is_multiple_of(size_of::<N>()) {
                     return Err(E::custom(format!(
                         "{} bytes are no whole number of {}",
                         bytes.len(),

@@ -4,6 +4,7 @@ use super::layout::Rank;
 use super::method::{AgentId, BoxError};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
+use std::io::Write;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, Once, PoisonError};
 
@@ -22,6 +23,14 @@ pub struct Fault {
     pub doing: String,
     /// What the method, the panic or the system said.
     pub cause: String,
+}
+
+impl Fault {
+    /// Prints the message of a failed job, at one stroke: written in pieces, mpirun's own lines would come between them.
+    pub(super) fn say(&self) {
+        // Nobody is left to tell that the error output is closed.
+        drop(std::io::stderr().write_all(format!("mpibayes: {self}\n").as_bytes()));
+    }
 }
 
 /// What a thread is doing for a method; `Copy`, because the exit handler reads it when destructors have run.

@@ -35,6 +35,8 @@ pub(super) struct Hub<M: Method> {
     /// Written down since the driver last took it.
     pub records: Vec<Record>,
     pub traffic: Traffic,
+    /// The ranks that add together, and how many sums they have been sent, where the driver does this.
+    pub reducing: Option<(Vec<Rank>, u64)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +95,7 @@ impl<M: Method> Hub<M> {
             answers: 0,
             records: Vec::new(),
             traffic: Traffic::default(),
+            reducing: None,
         };
         let mut states = BTreeMap::new();
         let (mut server, mut seconds, mut parcels) = (None, 0.0, Vec::new());
@@ -185,10 +188,17 @@ impl<M: Method> Hub<M> {
         let wants_sum = ask.route == Route::Sum;
         self.open.insert(id, Open { members: ask.to.clone(), reports: BTreeMap::new(), wants_sum, sum: None });
         let mut ranks = self.layout.ranks_of(&ask.to);
+        let reduction = match &mut self.reducing {
+            Some((hosting, sums)) if ask.route != Route::Back && *hosting == ranks => {
+                *sums += 1;
+                Some(*sums - 1)
+            }
+            _ => None,
+        };
         if ranks[0] != 0 {
             ranks.insert(0, 0);
         }
-        let posted = Posted { id, task: ask.task, members, route: ask.route, ranks };
+        let posted = Posted { id, task: ask.task, members, route: ask.route, ranks, reduction };
         out.push((0, Packet { head: Head::Ask(Arc::new(posted)), body: ask.body }));
         Ok(())
     }

@@ -48,6 +48,11 @@ impl Layout {
         (0..self.agents).filter(move |&agent| self.rank_of(agent) == rank)
     }
 
+    /// The ranks that host agents, ascending.
+    pub(super) fn hosting(&self) -> Vec<Rank> {
+        (self.first_host()..self.ranks).take(self.agents as usize).collect()
+    }
+
     /// The ranks that host any of these agents, ascending and distinct.
     pub(super) fn ranks_of(&self, agents: &[AgentId]) -> Vec<Rank> {
         let mut ranks: Vec<Rank> = agents.iter().map(|&agent| self.rank_of(agent)).collect();
@@ -75,6 +80,7 @@ mod tests {
                         "{layout:?}: {loads:?}"
                     );
                     assert!(!dedicated || ranks == 1 || loads[0] == 0);
+                    assert_eq!(layout.hosting(), layout.ranks_of(&(0..agents).collect::<Vec<_>>()));
                 }
             }
         }

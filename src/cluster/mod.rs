@@ -35,4 +35,4 @@ pub use method::{
 };
 pub use outbox::{Ask, Outbox};
 pub use packet::{Flow, Traffic};
-pub use run::{Keeper, Outcome, Plan, Status, Then};
+pub use run::{Asks, Collectives, Keeper, Outcome, Plan, Status, Sums, Then};

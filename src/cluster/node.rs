@@ -9,7 +9,7 @@ use super::job::{Done, Job};
 use super::layout::{Layout, Rank};
 use super::method::{Agent, AgentId, Method, Reported};
 use super::outbox::Route;
-use super::packet::{AskId, Head, Packet, Posted, SavedParcel, Traffic, children};
+use super::packet::{AskId, Head, Member, Packet, Posted, Reduction, SavedParcel, Traffic, children};
 use super::record::Record;
 use super::sums::{Adder, Assembly, adders, bounds};
 use std::collections::{BTreeMap, VecDeque};
@@ -32,6 +32,10 @@ pub(super) struct Node<M: Method> {
     pub stopped: bool,
     pub out: VecDeque<(Rank, Packet<M>)>,
     pub jobs: VecDeque<Job<M>>,
+    /// On rank 0 asks for all ranks, where the driver broadcasts them; elsewhere empty.
+    pub broadcasts: Option<VecDeque<Packet<M>>>,
+    /// Shares of sums that the driver adds over all hosting ranks.
+    pub reductions: Vec<Reduction<M>>,
 }
 
 /// An agent that lives here.
@@ -72,6 +76,8 @@ impl<M: Method> Node<M> {
             stopped: false,
             out: VecDeque::new(),
             jobs: VecDeque::new(),
+            broadcasts: None,
+            reductions: Vec::new(),
         }
     }
 
@@ -150,12 +156,43 @@ impl<M: Method> Node<M> {
         Ok(())
     }
 
-    fn asked(&mut self, ask: Arc<Posted<M>>, body: Body<M::Number>) -> Result<(), Fault> {
+    /// Has the driver add sums over all hosting ranks from now on; only rank 0 needs to know.
+    pub fn reduce_together(&mut self) {
+        if let Some(hub) = &mut self.hub {
+            hub.reducing = Some((self.layout.hosting(), 0));
+        }
+    }
+
+    /// A sum that was added over all hosting ranks.
+    pub fn reduced(&mut self, ask: &Posted<M>, sum: Body<M::Number>) -> Result<(), Fault> {
+        if let Route::SumTo(to) = &ask.route {
+            let here: Vec<AgentId> = to.iter().copied().filter(|&agent| self.layout.rank_of(agent) == self.rank).collect();
+            return if here.is_empty() { Ok(()) } else { self.arrived(ask.id, here, sum) };
+        }
+        if self.layout.hosting().first() == Some(&self.rank) {
+            self.send_all(totals(&self.layout, ask.id, 0, 1, sum.len() as u64, &[], sum));
+        }
+        Ok(())
+    }
+
+    /// Sends an ask on to the ranks that have it from this one.
+    fn pass_on(&mut self, ask: &Arc<Posted<M>>, body: &Body<M::Number>) {
+        if let (Some(broadcasts), true) = (&mut self.broadcasts, ask.ranks.len() == self.layout.ranks as usize) {
+            if self.rank == 0 {
+                self.traffic.count("tasks to all", (body.len() * size_of::<M::Number>()) as u64);
+                broadcasts.push_back(Packet { head: Head::Ask(ask.clone()), body: body.clone() });
+            }
+            return;
+        }
         let at = ask.ranks.iter().position(|&rank| rank == self.rank).unwrap_or(0);
         for child in children(at, ask.ranks.len()) {
             let packet = Packet { head: Head::Ask(ask.clone()), body: body.clone() };
             self.send(ask.ranks[child], packet);
         }
+    }
+
+    fn asked(&mut self, ask: Arc<Posted<M>>, body: Body<M::Number>) -> Result<(), Fault> {
+        self.pass_on(&ask, &body);
         let mut local = 0;
         for member in &ask.members {
             if self.layout.rank_of(member.agent) == self.rank {
@@ -166,7 +203,14 @@ impl<M: Method> Node<M> {
         }
         if local > 0 && ask.route != Route::Back {
             let adder = self.adders.entry(ask.id).or_default();
-            adder.ask = Some(ask.clone());
+            adder.ask = Some(if ask.reduction.is_some() {
+                let (task, route, ranks) = (ask.task.clone(), ask.route.clone(), ask.ranks.clone());
+                let here = |member: &&Member| self.layout.rank_of(member.agent) == self.rank;
+                let members = ask.members.iter().filter(here).copied().collect();
+                Arc::new(Posted { id: ask.id, task, members, route, ranks, reduction: ask.reduction })
+            } else {
+                ask.clone()
+            });
             adder.local_left = local;
             self.fold(ask.id)?;
         }
@@ -231,7 +275,11 @@ impl<M: Method> Node<M> {
     /// Adds what can be added of a sum, and sends the total when it is complete.
     fn fold(&mut self, id: AskId) -> Result<(), Fault> {
         let Some(adder) = self.adders.get_mut(&id) else { return Ok(()) };
-        if let (Some(total), Some(ask), Some((_, len))) = (adder.fold(), adder.ask.clone(), adder.len) {
+        let folded = (adder.fold(), adder.ask.clone(), adder.len);
+        if let (Some(share), Some(ask), Some(number)) = (&folded.0, &folded.1, folded.1.as_ref().and_then(|ask| ask.reduction)) {
+            self.traffic.count("sums of all", (share.len() * size_of::<M::Number>()) as u64);
+            self.reductions.push(Reduction { number, ask: ask.clone(), share: share.clone() });
+        } else if let (Some(total), Some(ask), Some((_, len))) = folded {
             let ranks = adders::<M::Number>(&self.layout, &ask.member_ids(), len as usize);
             let part = ranks.iter().position(|&rank| rank == self.rank).unwrap_or(0);
             let to = match &ask.route {
@@ -309,6 +357,12 @@ impl<M: Method> Node<M> {
         }
         self.send(0, Packet { head, body: Body::empty() });
         let len = body.len();
+        if ask.reduction.is_some() {
+            if let Some(adder) = self.adders.get_mut(&ask.id) {
+                adder.local_left -= 1;
+            }
+            return self.share(ask.id, id, len as u64, body);
+        }
         let ranks = adders::<M::Number>(&self.layout, &ask.member_ids(), len);
         let adds_here = ranks.contains(&self.rank);
         if let Some(adder) = self.adders.get_mut(&ask.id) {

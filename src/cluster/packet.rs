@@ -51,6 +51,17 @@ pub(super) struct Posted<M: Method> {
     pub route: Route,
     /// The ranks that it goes to, the server's first: the tree along which it is passed on.
     pub ranks: Vec<Rank>,
+    /// Its number among the sums that all hosting ranks add together, where it is one.
+    pub reduction: Option<u64>,
+}
+
+/// A rank's share of a sum that all hosting ranks add together.
+pub(super) struct Reduction<M: Method> {
+    /// All ranks add in the order of these numbers.
+    pub number: u64,
+    /// The ask, with the members on this rank only.
+    pub ask: Arc<Posted<M>>,
+    pub share: Body<M::Number>,
 }
 
 impl<M: Method> Posted<M> {

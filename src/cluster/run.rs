@@ -8,6 +8,7 @@ use super::node::Node;
 use super::packet::Traffic;
 use super::record::Record;
 use crate::random::Seed;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What every driver needs to know of a run.
@@ -19,6 +20,43 @@ pub struct Plan {
     pub threads: usize,
     /// Whether rank 0 keeps free of agents.
     pub dedicated: bool,
+    /// What goes by MPI's collectives; only the MPI driver looks at it.
+    pub collectives: Collectives,
+}
+
+/// What goes by MPI's collectives rather than point-to-point. Results are the same bits either way, but for `float_sums`. The
+/// defaults are what was faster on one machine; see the `mpi` driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Collectives {
+    /// Asks that concern every rank.
+    pub asks: Asks,
+    /// Sums of integers with members on every rank that hosts agents.
+    pub integer_sums: Sums,
+    /// The same for floating-point numbers: bits then depend on the number of ranks.
+    pub float_sums: Sums,
+}
+
+/// How an ask reaches all ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asks {
+    /// Along a tree of ranks.
+    #[default]
+    PointToPoint,
+    /// By a broadcast that every rank has posted beforehand.
+    Broadcast,
+}
+
+/// How a sum is added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sums {
+    /// In slices, each by one rank in agent order.
+    #[default]
+    PointToPoint,
+    /// On each rank first, then by `MPI_Iallreduce`.
+    Allreduce,
 }
 
 /// Who looks after a run on rank 0: keeps what is written down, saves checkpoints, shows progress.

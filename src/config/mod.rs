@@ -5,5 +5,5 @@ mod setup;
 mod spec;
 
 pub use registry::Registry;
-pub use setup::{Carrier, Launch, RunError, Setup, launch};
-pub use spec::{ClusterSpec, ConfigError, DataSpec, EvaluateSpec, Precision, RunSpec};
+pub use setup::{Carrier, Launch, RunError, launch};
+pub use spec::{Assignment, ClusterSpec, ConfigError, DataSpec, EvaluateSpec, Precision, RunSpec};

@@ -1,71 +1,22 @@
 //! The names that a run file may use: methods and models, a line each, and a user's own beside them.
 
-use super::setup::{Launch, RunError, Setup};
+use super::setup::{Launch, RunError};
 use super::spec::ConfigError;
+use crate::methods::dsvgd::DsvgdSettings;
 use crate::methods::problem::OpenShard;
-use crate::models::{Model, Output};
+use crate::methods::svgd::SvgdSettings;
+use crate::methods::{MethodKind, Problem};
+use crate::models::logistic::LogisticSettings;
+use crate::models::network::NetworkSettings;
+use crate::models::toy::ToySettings;
+use crate::models::{Built, DataFacts, ModelKind};
 use crate::number::Real;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
-/// What a model has to fit to.
-#[derive(Clone, Copy, Debug)]
-pub struct DataFacts {
-    /// Columns of x.
-    pub features: usize,
-    /// What the rows' targets are.
-    pub output: Output,
-}
-
-/// A kind of model that a run file can name.
-pub trait ModelKind: 'static {
-    /// Its `name` in the `[model]` table.
-    const NAME: &'static str;
-    /// One line for lists.
-    const ABOUT: &'static str;
-    /// The other keys of the table, each with a default.
-    type Settings: Serialize + DeserializeOwned;
-
-    /// The model for these data; `facts` is `None` where the run file names none.
-    ///
-    /// # Errors
-    /// A message that says which setting does not fit, and what would.
-    fn build<F: Real>(settings: &Self::Settings, facts: Option<DataFacts>) -> Result<Built<F>, String>;
-}
-
-/// A model, and the rows it brings along where it needs no dataset.
-pub struct Built<F> {
-    /// The model.
-    pub model: Arc<dyn Model<F>>,
-    /// Rows 0, 1, ... of a single column that holds the row's own number: the factors of a product.
-    pub own_rows: usize,
-}
-
-/// A kind of method that a run file can name.
-pub trait MethodKind: 'static {
-    /// Its `name` in the `[method]` table.
-    const NAME: &'static str;
-    /// One line for lists.
-    const ABOUT: &'static str;
-    /// The other keys of the table, each with a default.
-    type Settings: Serialize + DeserializeOwned;
-
-    /// Whether the settings can be run.
-    ///
-    /// # Errors
-    /// A message that says which setting is out of its range.
-    fn check(settings: &Self::Settings) -> Result<(), String>;
-
-    /// Makes the method and launches it.
-    ///
-    /// # Errors
-    /// What ended the run.
-    fn launch<F: Real>(settings: &Self::Settings, setup: Setup<F>, launch: Launch) -> Result<(), RunError>;
-}
-
-type BuildModel<F> = fn(&toml::Table, Option<DataFacts>) -> Result<Built<F>, ConfigError>;
-type LaunchMethod<F> = fn(&toml::Table, Setup<F>, Launch) -> Result<(), RunError>;
+pub(super) type BuildModel<F> = fn(&toml::Table, Option<DataFacts>) -> Result<Built<F>, ConfigError>;
+pub(super) type LaunchMethod<F> = fn(&toml::Table, Problem<F>, Launch<F>) -> Result<(), RunError>;
 /// Fills in the defaults of a table.
 type Resolve = fn(&toml::Table) -> Result<toml::Table, ConfigError>;
 
@@ -109,11 +60,11 @@ impl Default for Registry {
     /// Everything that comes along.
     fn default() -> Self {
         Self { models: Vec::new(), methods: Vec::new() }
-            .with_model::<super::setup::models::Network>()
-            .with_model::<super::setup::models::Logistic>()
-            .with_model::<super::setup::models::Toy>()
-            .with_method::<super::setup::methods::Svgd>()
-            .with_method::<super::setup::methods::Dsvgd>()
+            .with_model::<NetworkSettings>()
+            .with_model::<LogisticSettings>()
+            .with_model::<ToySettings>()
+            .with_method::<SvgdSettings>()
+            .with_method::<DsvgdSettings>()
     }
 }
 
@@ -124,7 +75,7 @@ impl Registry {
         self.models.retain(|entry| entry.name != K::NAME);
         self.models.push(ModelEntry {
             name: K::NAME,
-            resolve: resolve::<K::Settings, { MODEL }>,
+            resolve: |table| Ok(read::<K>("model", table)?.1),
             f32: build::<K, f32>,
             f64: build::<K, f64>,
         });
@@ -138,9 +89,8 @@ impl Registry {
         self.methods.push(MethodEntry {
             name: K::NAME,
             resolve: |table| {
-                let resolved = resolve::<K::Settings, { METHOD }>(table)?;
-                let settings = settings::<K::Settings>("method", &resolved)?;
-                K::check(&settings).map_err(|cause| ConfigError::Table { table: "method", cause })?;
+                let (settings, resolved) = read::<K>("method", table)?;
+                settings.check().map_err(|cause| ConfigError::Table { table: "method", cause })?;
                 Ok(resolved)
             },
             f32: start::<K, f32>,
@@ -158,9 +108,6 @@ impl Registry {
     }
 }
 
-const MODEL: bool = true;
-const METHOD: bool = false;
-
 fn find<T>(
     kind: &'static str,
     table: &toml::Table,
@@ -174,30 +121,24 @@ fn find<T>(
     found.ok_or_else(|| ConfigError::Unknown { table: kind, name: name.into(), known: known() })
 }
 
-/// The settings in a table, without its `name`.
-fn settings<S: DeserializeOwned>(kind: &'static str, table: &toml::Table) -> Result<S, ConfigError> {
-    let mut table = table.clone();
-    table.remove("name");
-    table.try_into().map_err(|cause: toml::de::Error| ConfigError::Table { table: kind, cause: cause.message().into() })
-}
-
-fn resolve<S: Serialize + DeserializeOwned, const IS_MODEL: bool>(table: &toml::Table) -> Result<toml::Table, ConfigError> {
-    let kind = if IS_MODEL == MODEL { "model" } else { "method" };
-    let settings: S = settings(kind, table)?;
-    let mut resolved = toml::Table::new();
-    resolved.extend(table.get("name").map(|name| ("name".to_owned(), name.clone())));
-    let filled =
-        toml::Table::try_from(&settings).map_err(|cause| ConfigError::Table { table: kind, cause: cause.to_string() })?;
-    resolved.extend(filled);
-    Ok(resolved)
+/// The settings in a table, and the table with every default written out.
+fn read<S: Serialize + DeserializeOwned>(kind: &'static str, table: &toml::Table) -> Result<(S, toml::Table), ConfigError> {
+    let wrong = |cause| ConfigError::Table { table: kind, cause };
+    let mut keys = table.clone();
+    let name = keys.remove("name");
+    let settings: S = keys.try_into().map_err(|cause: toml::de::Error| wrong(cause.message().into()))?;
+    let mut resolved: toml::Table = name.into_iter().map(|name| ("name".to_owned(), name)).collect();
+    resolved.extend(toml::Table::try_from(&settings).map_err(|cause| wrong(cause.to_string()))?);
+    Ok((settings, resolved))
 }
 
 fn build<K: ModelKind, F: Real>(table: &toml::Table, facts: Option<DataFacts>) -> Result<Built<F>, ConfigError> {
-    K::build(&settings("model", table)?, facts).map_err(|cause| ConfigError::Table { table: "model", cause })
+    let (settings, _) = read::<K>("model", table)?;
+    settings.make(facts).map_err(|cause| ConfigError::Table { table: "model", cause })
 }
 
-fn start<K: MethodKind, F: Real>(table: &toml::Table, setup: Setup<F>, launch: Launch) -> Result<(), RunError> {
-    K::launch(&settings::<K::Settings>("method", table)?, setup, launch)
+fn start<K: MethodKind, F: Real>(table: &toml::Table, problem: Problem<F>, launch: Launch<F>) -> Result<(), RunError> {
+    read::<K>("method", table)?.0.launch(problem, launch)
 }
 
 /// Rows that hold their own number, dealt to agents in blocks.

@@ -1,5 +1,6 @@
 //! The run file: TOML with every key in its place, overrides on top, unknown keys refused.
 
+use crate::cluster::Collectives;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -46,7 +47,7 @@ pub struct DataSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EvaluateSpec {
-    /// Rounds between evaluations on the test rows; 0 for none at all. The last round is evaluated in any case.
+    /// Rounds between evaluations on the test rows; 0 for none at all. With any other number the last round is evaluated too.
     pub every: u64,
 }
 
@@ -66,11 +67,13 @@ pub struct ClusterSpec {
     pub dedicated: bool,
     /// Seconds between checkpoints.
     pub checkpoint_every: f64,
+    /// What goes by MPI's collectives rather than point-to-point.
+    pub collectives: Collectives,
 }
 
 impl Default for ClusterSpec {
     fn default() -> Self {
-        Self { threads: 0, dedicated: false, checkpoint_every: 300.0 }
+        Self { threads: 0, dedicated: false, checkpoint_every: 300.0, collectives: Collectives::default() }
     }
 }
 
@@ -116,11 +119,11 @@ pub enum ConfigError {
         /// Where and what.
         cause: toml::de::Error,
     },
-    /// An override is not of the form key=value, or its key leads nowhere.
-    #[error("--set {text}: {what}; write it like --set method.rounds=20")]
+    /// The key of an override leads nowhere.
+    #[error("--set {key}: {what}; write it like --set method.rounds=20")]
     Override {
-        /// What was typed.
-        text: String,
+        /// What was typed before the '='.
+        key: String,
         /// What is wrong.
         what: String,
     },
@@ -147,17 +150,58 @@ pub enum ConfigError {
     Contradiction(String),
 }
 
+/// An override: a key with dots, and a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    key: String,
+    value: String,
+}
+
+impl Assignment {
+    /// From `key=value`.
+    pub fn parse(typed: &str) -> Option<Self> {
+        let (key, value) = typed.split_once('=')?;
+        let (key, value) = (key.trim(), value.trim());
+        (!key.is_empty()).then(|| Self { key: key.into(), value: value.into() })
+    }
+
+    /// Lays it on a table.
+    fn apply(&self, table: &mut toml::Table) -> Result<(), ConfigError> {
+        let wrong = |what: String| ConfigError::Override { key: self.key.clone(), what };
+        // What is not TOML is a plain string, so that names need no quotes.
+        let value = format!("value = {}", self.value)
+            .parse::<toml::Table>()
+            .ok()
+            .and_then(|mut parsed| parsed.remove("value"))
+            .unwrap_or_else(|| toml::Value::String(self.value.clone()));
+        let mut at = table;
+        let mut parts = self.key.split('.').peekable();
+        while let Some(part) = parts.next() {
+            if part.is_empty() {
+                return Err(wrong("its key has an empty part".into()));
+            }
+            if parts.peek().is_none() {
+                at.insert(part.into(), value);
+                return Ok(());
+            }
+            let next = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            at = next.as_table_mut().ok_or_else(|| wrong(format!("'{part}' is a value, not a table")))?;
+        }
+        Ok(())
+    }
+}
+
 impl RunSpec {
-    /// Reads a run file and lays overrides (`key=value`, the key with dots) on top.
+    /// Reads a run file and lays overrides on top.
     ///
     /// # Errors
     /// Where the file cannot be read, is not TOML, has unknown keys, or an override does not fit.
-    pub fn read(path: &Path, overrides: &[String]) -> Result<Self, ConfigError> {
+    pub fn read(path: &Path, overrides: &[Assignment]) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path).map_err(|cause| ConfigError::Read { path: path.to_owned(), cause })?;
         let parse = |cause| ConfigError::Parse { path: path.to_owned(), cause };
         let mut table: toml::Table = text.parse().map_err(parse)?;
-        for text in overrides {
-            set(&mut table, text)?;
+        for assignment in overrides {
+            assignment.apply(&mut table)?;
         }
         // Through text once more, so that errors point at a line where there are no overrides.
         let spec: Self = if overrides.is_empty() { toml::from_str(&text) } else { table.try_into() }.map_err(parse)?;
@@ -169,9 +213,19 @@ impl RunSpec {
         }
         let every = spec.cluster.checkpoint_every;
         if !(every.is_finite() && every > 0.0) {
-            return Err(ConfigError::Contradiction(format!("[cluster] checkpoint_every = {every}: must be a positive number of seconds")));
+            return Err(ConfigError::Contradiction(format!(
+                "[cluster] checkpoint_every = {every}: must be a positive number of seconds"
+            )));
         }
         Ok(spec)
+    }
+
+    /// A run back from [`RunSpec::to_toml`], such as rank 0's on another rank.
+    ///
+    /// # Errors
+    /// Where the text is not that of a run.
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        toml::from_str(text).map_err(|cause| ConfigError::Parse { path: "the run file of rank 0".into(), cause })
     }
 
     /// The run as TOML text, every default written out.
@@ -181,33 +235,6 @@ impl RunSpec {
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
         toml::to_string_pretty(self)
     }
-}
-
-/// Lays one override on a table.
-fn set(table: &mut toml::Table, text: &str) -> Result<(), ConfigError> {
-    let wrong = |what: String| ConfigError::Override { text: text.into(), what };
-    let (key, value) = text.split_once('=').ok_or_else(|| wrong("it has no '='".into()))?;
-    let (key, value) = (key.trim(), value.trim());
-    // What is not TOML is a plain string, so that names need no quotes.
-    let value = format!("value = {value}")
-        .parse::<toml::Table>()
-        .ok()
-        .and_then(|mut parsed| parsed.remove("value"))
-        .unwrap_or_else(|| toml::Value::String(value.into()));
-    let mut at = table;
-    let mut parts = key.split('.').peekable();
-    while let Some(part) = parts.next() {
-        if part.is_empty() {
-            return Err(wrong("its key is empty or has an empty part".into()));
-        }
-        if parts.peek().is_none() {
-            at.insert(part.into(), value);
-            return Ok(());
-        }
-        let next = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        at = next.as_table_mut().ok_or_else(|| wrong(format!("'{part}' is a value, not a table")))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -221,12 +248,16 @@ mod tests {
         file
     }
 
+    fn typed(overrides: &[&str]) -> Vec<Assignment> {
+        overrides.iter().map(|text| Assignment::parse(text).unwrap()).collect()
+    }
+
     const SMALL: &str = "[model]\nname = \"logistic\"\n[method]\nname = \"svgd\"\n";
 
     #[test]
     fn overrides_reach_any_depth_and_keep_their_type() {
-        let overrides: Vec<String> =
-            ["seed=7", "method.rounds=20", "method.kde.floor=1e-3", "model.hidden=[10, 5]", "method.prior=pure"].map(Into::into).into();
+        let overrides =
+            typed(&["seed=7", "method.rounds=20", "method.kde.floor=1e-3", "model.hidden=[10, 5]", "method.prior=pure"]);
         let spec = RunSpec::read(file(SMALL).path(), &overrides).unwrap();
         assert_eq!(spec.seed, 7);
         assert_eq!(spec.method["rounds"].as_integer(), Some(20));
@@ -239,14 +270,13 @@ mod tests {
     fn mistakes_are_named() {
         for (text, overrides, expected) in [
             ("sed = 1\n[model]\n[method]\n", vec![], "sed"),
-            (SMALL, vec!["rounds"], "no '='"),
+            (SMALL, vec!["seed..x=1"], "empty part"),
             (SMALL, vec!["seed.x=1", "seed.x.y=1"], "not a table"),
             ("agents = 0\n[model]\n[method]\n", vec![], "at least one agent"),
             ("agents = -1\n[model]\n[method]\n", vec![], "agents"),
             (SMALL, vec!["cluster.checkpoint_every=-1"], "checkpoint_every"),
         ] {
-            let overrides: Vec<String> = overrides.into_iter().map(Into::into).collect();
-            let error = RunSpec::read(file(text).path(), &overrides).unwrap_err().to_string();
+            let error = RunSpec::read(file(text).path(), &typed(&overrides)).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }

@@ -11,13 +11,13 @@
 //! | attribute `task` | text | `classification` or `regression` |
 //! | attribute `source` | text | names of the imported files, for people |
 //! | attribute `digest` | text | BLAKE3 of the canonical content: equal exactly if all that a model can see is equal |
-//! | `train/x`, `test/x` | u8 or f64 [rows, features] | **raw** feature values, in chunks of whole rows of about 256 KiB |
-//! | `train/y`, `test/y` | u32 or f64 [rows] | class indices from 0, or regression targets |
-//! | `features` attribute `shape` | u64 [..] | the shape of a row: `[28, 28]` for images, `[features]` otherwise |
+//! | `train/x`, `test/x` | u8 or f64, rows × features | **raw** feature values, in chunks of whole rows of about 256 KiB |
+//! | `train/y`, `test/y` | u32 or f64, rows | class indices from 0, or regression targets |
+//! | `features` attribute `shape` | u64 | the shape of a row: 28 × 28 for images, the number of features otherwise |
 //! | `features` attribute `scaling` | text | the rule that gave scale and offset |
-//! | `features/scale`, `features/offset` | f64 [features] | models see x·scale + offset, applied on reading |
-//! | `features/name` | text [features] | names of the features; absent for pixels |
-//! | `classes/name` | text [classes] | the labels by class index, as numbers sort if all are numbers; absent for regression |
+//! | `features/scale`, `features/offset` | f64, features | models see x·scale + offset, applied on reading |
+//! | `features/name` | text, features | names of the features; absent for pixels |
+//! | `classes/name` | text, classes | the labels by class index, as numbers sort if all are numbers; absent for regression |
 //!
 //! `test` is absent if there are no test rows. Other layouts (sparse rows, text, more splits) become other groups beside these.
 //! The file is not compressed: every agent of every rank reads its own rows, and would decompress all chunks to do so;

@@ -11,11 +11,14 @@
 //! at the fixed point, a local posterior that particles can represent; Θ_k starts at Θ^(0). *Pure*: t_k = 1 before the first visit,
 //! q^(0) = p0 exactly, and the local score has no prior.
 
+use super::kind::{Launcher, MethodKind, at_least_one};
 use super::monitored::Posterior;
 use super::problem::{LocalLoss, Problem};
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Server};
-use crate::kernels::kde::{cavity_report, distillation_residual, frobenius};
-use crate::kernels::svgd::{Frozen, Settings, Stein};
+use crate::kernels::adagrad::Optimizer;
+use crate::kernels::kde::{Kde, KdeMode, cavity_report, distillation_residual, frobenius};
+use crate::kernels::rbf::Bandwidth;
+use crate::kernels::svgd::{Frozen, Kernel, Settings, Stein};
 use crate::number::Real;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
@@ -38,6 +41,73 @@ pub struct Dsvgd<F> {
     pub prior: PriorConvention,
     /// Kernel, optimiser and density estimate.
     pub stein: Settings,
+}
+
+/// The settings of `dsvgd`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DsvgdSettings {
+    /// N.
+    particles: usize,
+    /// I; one agent is visited in each round.
+    rounds: u64,
+    /// L, steps of the global loop.
+    local_steps: u64,
+    /// L', steps of the distillation loop.
+    distillation_steps: u64,
+    /// Rows in a minibatch.
+    batch: usize,
+    /// Who carries the prior.
+    prior: PriorConvention,
+    /// The bandwidth h of the kernel.
+    bandwidth: Bandwidth,
+    /// The density estimate behind the cavity.
+    kde: KdeMode,
+    /// Its bandwidth λ.
+    kde_bandwidth: f64,
+    /// How a direction becomes a step.
+    optimizer: Optimizer,
+}
+
+impl Default for DsvgdSettings {
+    fn default() -> Self {
+        let Kde { mode, bandwidth } = Kde::default();
+        Self {
+            particles: 20,
+            rounds: 10,
+            local_steps: 200,
+            distillation_steps: 200,
+            batch: 100,
+            prior: PriorConvention::default(),
+            bandwidth: Bandwidth::default(),
+            kde: mode,
+            kde_bandwidth: bandwidth,
+            optimizer: Optimizer::default(),
+        }
+    }
+}
+
+impl DsvgdSettings {
+    fn stein(&self) -> Settings {
+        let kde = Kde { mode: self.kde, bandwidth: self.kde_bandwidth };
+        Settings { kernel: Kernel::Rbf(self.bandwidth), optimizer: self.optimizer, kde }
+    }
+}
+
+impl MethodKind for DsvgdSettings {
+    const NAME: &'static str = "dsvgd";
+
+    fn check(&self) -> Result<(), String> {
+        at_least_one(&[("particles", self.particles as u64), ("local_steps", self.local_steps), ("batch", self.batch as u64)])?;
+        self.stein().check().map_err(|error| error.to_string())
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+        let model = problem.model.clone();
+        let Self { particles, rounds, local_steps, distillation_steps, batch, prior, .. } = *self;
+        let stein = self.stein();
+        launcher.particles(Dsvgd { problem, particles, rounds, local_steps, distillation_steps, batch, prior, stein }, model)
+    }
 }
 
 /// Who carries the prior.

@@ -1,9 +1,11 @@
 //! The distributed methods: a file each, and one line each in [`crate::config::registry`].
 
 pub mod dsvgd;
+mod kind;
 pub mod monitored;
 pub mod problem;
 pub mod svgd;
 
+pub use kind::{Launcher, MethodKind, Tests};
 pub use monitored::{Monitored, Posterior};
 pub use problem::{LocalLoss, Problem};

@@ -2,8 +2,8 @@
 //! time that this takes out of the run's clock.
 
 use crate::cluster::{
-    Agent, AgentId, AgentState, Answer, Ask, BoxError, Body, Context, Dealing, Method, Order, Outbox, Progress, Reported, Result, Server,
-    ServerState,
+    Agent, AgentId, AgentState, Answer, Ask, Body, BoxError, Context, Dealing, Method, Order, Outbox, Progress, Reported, Result,
+    Server, ServerState,
 };
 use crate::data::Shard;
 use crate::metrics::Tally;

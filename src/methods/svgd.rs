@@ -5,10 +5,14 @@
 //! agent order, straight to all agents, and each takes the same step. With one agent the sum never leaves it, and a round of steps is
 //! a single task.
 
+use super::kind::{Launcher, MethodKind, at_least_one};
 use super::monitored::Posterior;
 use super::problem::{LocalLoss, Problem};
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
-use crate::kernels::svgd::{Settings, Stein};
+use crate::kernels::adagrad::Optimizer;
+use crate::kernels::kde::Kde;
+use crate::kernels::rbf::Bandwidth;
+use crate::kernels::svgd::{Kernel, Settings, Stein};
 use crate::number::Real;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
@@ -27,6 +31,52 @@ pub struct Svgd<F> {
     pub batch: usize,
     /// Kernel and optimiser.
     pub stein: Settings,
+}
+
+/// The settings of `svgd`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SvgdSettings {
+    /// N.
+    particles: usize,
+    /// Rounds of steps; the particles are evaluated after each.
+    rounds: u64,
+    /// Steps in a round; the optimiser starts afresh with each round.
+    steps: u64,
+    /// Rows in a minibatch, over all agents.
+    batch: usize,
+    /// The bandwidth h of the kernel.
+    bandwidth: Bandwidth,
+    /// How a direction becomes a step.
+    optimizer: Optimizer,
+}
+
+impl Default for SvgdSettings {
+    fn default() -> Self {
+        let (bandwidth, optimizer) = (Bandwidth::default(), Optimizer::default());
+        Self { particles: 20, rounds: 10, steps: 200, batch: 100, bandwidth, optimizer }
+    }
+}
+
+impl SvgdSettings {
+    fn stein(&self) -> Settings {
+        Settings { kernel: Kernel::Rbf(self.bandwidth), optimizer: self.optimizer, kde: Kde::default() }
+    }
+}
+
+impl MethodKind for SvgdSettings {
+    const NAME: &'static str = "svgd";
+
+    fn check(&self) -> Result<(), String> {
+        at_least_one(&[("particles", self.particles as u64), ("steps", self.steps), ("batch", self.batch as u64)])?;
+        self.stein().check().map_err(|error| error.to_string())
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+        let model = problem.model.clone();
+        let Self { particles, rounds, steps, batch, .. } = *self;
+        launcher.particles(Svgd { problem, particles, rounds, steps, batch, stein: self.stein() }, model)
+    }
 }
 
 /// What an agent is asked to do.
@@ -148,11 +198,8 @@ impl<F: Real> Server<Svgd<F>> for SvgdServer<F> {
         let Some(first) = answer.reports.into_iter().next() else { return Ok(()) };
         if let Some(round) = first.report.round {
             self.state = ServerState { round: round + 1, theta: Raw(first.body.into_vec()) };
-            let columns = [
-                ("seconds", cx.seconds()),
-                ("bandwidth", first.report.bandwidth),
-                ("mean_kernel", first.report.mean_kernel),
-            ];
+            let columns =
+                [("seconds", cx.seconds()), ("bandwidth", first.report.bandwidth), ("mean_kernel", first.report.mean_kernel)];
             cx.info("trace", round + 1, columns);
             if round + 1 == self.rounds {
                 cx.record("posterior", 0, 0, self.dim, &self.state.theta.0);

@@ -5,7 +5,7 @@
 
 use super::error::positive;
 use super::layout::{flat, flat_mut, index};
-use super::{Batch, Model, ModelError, Output, Part, Scratch};
+use super::{Batch, Built, DataFacts, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data};
 use crate::number::Real;
 use crate::random::Stream;
 use crate::vector::{self, Kernel, multiply_add};
@@ -66,6 +66,16 @@ impl LogisticSettings {
         let precision =
             Gamma::new(shape, 1.0 / rate).map_err(|_| ModelError::NotPositive { setting: "gamma_rate", value: rate })?;
         Ok(Logistic { features, intercept: self.intercept, shape, rate, bandwidth, precision })
+    }
+}
+
+impl ModelKind for LogisticSettings {
+    const NAME: &'static str = "logistic";
+
+    fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String> {
+        let facts = needs_data(facts)?;
+        let model = self.build(facts.features, facts.output).map_err(|error| error.to_string())?;
+        Ok(Built::for_data(model))
     }
 }
 
@@ -473,7 +483,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
 
     use super::*;
-    use crate::models::check::{self, stream};
+    use crate::models::tests as check;
+    use crate::models::tests::stream;
     use ndarray::{Array1, Array2, array};
     use rand::RngExt;
 

@@ -1,15 +1,18 @@
 //! Log-densities with gradients, batched over particles: the trait that a model implements, and the models that come along.
 
-#[cfg(test)]
-mod check;
 mod error;
 pub mod gaussian;
+mod kind;
 mod layout;
 pub mod logistic;
 pub mod network;
 mod scratch;
+#[cfg(test)]
+mod tests;
+pub mod toy;
 
 pub use error::ModelError;
+pub use kind::{Built, DataFacts, ModelKind, needs_data};
 pub use scratch::Scratch;
 
 use crate::number::Real;

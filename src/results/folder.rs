@@ -16,6 +16,11 @@ static STOP: AtomicBool = AtomicBool::new(false);
 /// Lines of progress, where there is no terminal, come no more often than this.
 const LINE_EVERY: Duration = Duration::from_secs(20);
 
+/// The result file of the run in a folder: there once the run is over.
+pub fn result_file(folder: &Path) -> PathBuf {
+    folder.join("result.h5")
+}
+
 /// A run's folder, looked after by rank 0.
 pub struct RunFolder {
     path: PathBuf,
@@ -54,11 +59,6 @@ impl RunFolder {
         self.path.join("checkpoint.bin")
     }
 
-    /// The result file.
-    pub fn result(&self) -> PathBuf {
-        self.path.join("result.h5")
-    }
-
     fn config(&self) -> PathBuf {
         self.path.join("config.toml")
     }
@@ -81,11 +81,6 @@ impl RunFolder {
             }
             Err(cause) => Err(ResultsError::io(&config, "read")(cause)),
         }
-    }
-
-    /// Whether the run in the folder is over.
-    pub fn is_finished(&self) -> bool {
-        self.result().exists()
     }
 
     /// Takes up what the checkpoint holds, if there is one, and listens to signals from now on.
@@ -124,10 +119,9 @@ impl RunFolder {
             let purpose = purpose.replace(' ', "_");
             [(format!("{purpose}_messages"), flow.messages as f64), (format!("{purpose}_bytes"), flow.bytes as f64)]
         });
-        let values = std::iter::once(("seconds".to_owned(), outcome.seconds)).chain(traffic).collect();
-        rows.push(Row { table: "run".into(), step: 0, agent: None, values });
+        rows.push(Row { table: "traffic".into(), step: 0, agent: None, values: traffic.collect() });
         let samples = if draws.is_empty() { Vec::new() } else { vec![Samples::assemble("posterior", parts, &draws)?] };
-        write_run(&self.result(), info, &samples, &rows)?;
+        write_run(&result_file(&self.path), info, &samples, &rows)?;
         let checkpoint = self.checkpoint();
         match std::fs::remove_file(&checkpoint) {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => Err(ResultsError::io(&checkpoint, "take away")(cause)),

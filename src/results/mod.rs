@@ -22,8 +22,8 @@ mod samples;
 mod table;
 mod write;
 
-pub use folder::RunFolder;
 pub use error::{Result, ResultsError};
+pub use folder::{RunFolder, result_file};
 pub use read::RunFile;
 pub use samples::{Samples, Values};
 pub use table::Table;

@@ -1,7 +1,9 @@
 //! What integration tests share: a method run in this process, and one-dimensional models given by formulas.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+
 use mpibayes::cluster::record::{Record, Row};
-use mpibayes::cluster::{Checkpoint, Keeper, Method, Plan, Result, Status, Then, threads};
+use mpibayes::cluster::{Checkpoint, Collectives, Keeper, Method, Plan, Result, Status, Then, threads};
 use mpibayes::data::Shard;
 use mpibayes::methods::Problem;
 use mpibayes::models::{Batch, Model, Output, Part, Scratch};
@@ -22,7 +24,8 @@ impl<M: Method> Keeper<M> for Notes {
             match record {
                 Record::Row(row) => self.rows.push(row),
                 Record::Draws(draws) => {
-                    let values: Vec<f64> = draws.bytes.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect();
+                    let values: Vec<f64> =
+                        draws.bytes.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect();
                     let dim = usize::try_from(draws.dim).unwrap();
                     self.particles = Array2::from_shape_vec((values.len() / dim, dim), values).unwrap();
                 }
@@ -42,7 +45,7 @@ impl<M: Method> Keeper<M> for Notes {
 /// Runs a method with threads to its end.
 pub fn run<M: Method<Number = f64>>(method: M, seed: u64) -> Notes {
     let mut notes = Notes::default();
-    let plan = Plan { seed: Seed(seed), threads: 1, dedicated: false };
+    let plan = Plan { seed: Seed(seed), threads: 1, dedicated: false, collectives: Collectives::default() };
     threads::run(Arc::new(method), plan, None, &mut notes).unwrap();
     notes
 }
@@ -88,7 +91,14 @@ impl Model<f64> for Line {
         unreachable!("Stein methods need scores only");
     }
 
-    fn add_score(&self, theta: ArrayView2<f64>, batch: Batch<f64>, weight: f64, mut score: ArrayViewMut2<f64>, _: &mut Scratch<f64>) {
+    fn add_score(
+        &self,
+        theta: ArrayView2<f64>,
+        batch: Batch<f64>,
+        weight: f64,
+        mut score: ArrayViewMut2<f64>,
+        _: &mut Scratch<f64>,
+    ) {
         for row in batch.x.rows() {
             score.zip_mut_with(&theta, |score, &x| *score -= weight * (self.gradient)(row[0] as usize, x));
         }

@@ -1,6 +1,7 @@
 //! Distributed variational inference with densities on a grid: the exact method that particle methods approximate.
 
-#![allow(dead_code)] // Each test binary that includes this file uses a part of it.
+#![allow(dead_code, reason = "each test binary that includes this file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "not shipped: a failure here shall stop it")]
 
 use mpibayes::kernels::kde::Kde;
 use ndarray::{Array2, ArrayView2};

@@ -1,5 +1,7 @@
 //! The driver for `mpirun` and `srun`: a rank of the engine in each process; the main thread makes every MPI call.
 
+mod collectives;
+mod frame;
 mod wait;
 mod wire;
 mod world;
@@ -14,9 +16,14 @@ use super::layout::Layout;
 use super::method::Method;
 use super::node::Node;
 use super::packet::{Head, Packet};
-use super::run::{Keeper, Outcome, Plan, look_after};
+use super::run::{Asks, Keeper, Outcome, Plan, Sums, look_after};
 use super::workers::Workers;
 use crate::cluster::body::Body;
+use crate::number::Number;
+use collectives::{Broadcasts, Reductions};
+use std::collections::VecDeque;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wait::Patience;
@@ -37,11 +44,16 @@ pub fn run<M: Method>(
 ) -> Option<Outcome> {
     let rank = world.rank();
     let layout = Layout { ranks: world.size(), agents: method.agents(), dedicated: plan.dedicated, dealing: method.dealing() };
-    let mut wire = Wire::new(world);
+    world.meet();
+    let mut lines = Lines::new(world, plan, layout);
     let mut node = Node::new(rank, layout);
     let before = saved.as_ref().map(|saved| saved.seconds);
     if rank == 0 {
         node.lead(saved);
+    }
+    node.broadcasts = lines.broadcasts.is_some().then(VecDeque::new);
+    if lines.reduces {
+        node.reduce_together();
     }
     // Only the server's clock is written down; agents take theirs from here as well.
     let clock = Clock::wall(before.unwrap_or(0.0));
@@ -53,7 +65,7 @@ pub fn run<M: Method>(
         // SAFETY: as above.
         if unsafe { libc::pthread_self() } == main {
             // Nobody is left to carry messages; the launcher ends the job when this process ends with an error.
-            eprintln!("mpibayes: {fault}");
+            fault.say();
         } else {
             // The main thread ends the job; this one only keeps the process until then.
             drop(report.send(Done::Failed(fault)));
@@ -62,24 +74,99 @@ pub fn run<M: Method>(
     }));
     // Should the engine itself panic: unwinding past here would finalise MPI, which waits for the other ranks for ever.
     let doing = Doing { method: M::NAME, rank, agent: None, what: What::Talking };
-    let carried = guard(doing, || Ok(carry(&mut node, &mut wire, &workers, &clock, keeper)));
+    let carried = guard(doing, || Ok(carry(&mut node, &mut lines, &workers, &clock, keeper)));
     match carried.map_err(|fault| Fault { who: "driver".into(), ..fault }).flatten() {
         Ok(outcome) => outcome,
-        Err(fault) => fail(world, &mut wire, fault),
+        Err(fault) => fail(world, &mut lines.wire, fault),
+    }
+}
+
+/// All ways between ranks.
+struct Lines<M: Method> {
+    wire: Wire<M>,
+    broadcasts: Option<Broadcasts<M>>,
+    /// Whether sums go by all-reduce, on all ranks; this one takes part where it hosts agents.
+    reduces: bool,
+    reductions: Option<Reductions<M>>,
+}
+
+impl<M: Method> Lines<M> {
+    fn new(world: &World, plan: Plan, layout: Layout) -> Self {
+        let hosting = layout.hosting();
+        let sums = if M::Number::EXACT { plan.collectives.integer_sums } else { plan.collectives.float_sums };
+        let reduces = sums == Sums::Allreduce && hosting.len() > 1 && collectives::datatype::<M::Number>().is_some();
+        let broadcasts = plan.collectives.asks == Asks::Broadcast && layout.ranks > 1;
+        Self {
+            wire: Wire::new(world),
+            broadcasts: broadcasts.then(|| Broadcasts::new(world)),
+            reduces,
+            reductions: if reduces { Reductions::new(world, hosting.contains(&world.rank())) } else { None },
+        }
+    }
+
+    /// Whether anything is on its way.
+    fn is_moving(&self) -> bool {
+        self.wire.is_moving()
+            || self.broadcasts.as_ref().is_some_and(Broadcasts::is_moving)
+            || self.reductions.as_ref().is_some_and(Reductions::is_moving)
+    }
+
+    /// Whether everything has left and come; ends the broadcasts.
+    fn is_over(&mut self) -> Result<bool, String> {
+        let broadcasts = self.broadcasts.as_mut().map_or(Ok(true), Broadcasts::end)?;
+        Ok(broadcasts && self.wire.is_quiet() && self.reductions.as_ref().is_none_or(|reductions| !reductions.is_moving()))
+    }
+}
+
+/// Moves what goes by collectives; whether there was any.
+fn collect<M: Method>(node: &mut Node<M>, lines: &mut Lines<M>) -> Result<bool, Fault> {
+    let rank = lines.wire.rank();
+    let mut busy = false;
+    if let Some(broadcasts) = &mut lines.broadcasts {
+        for packet in node.broadcasts.iter_mut().flat_map(|waiting| waiting.drain(..)) {
+            busy = true;
+            broadcasts.send(packet).map_err(|cause| wire_fault::<M>(rank, cause))?;
+        }
+        while let Some(packet) = broadcasts.receive().map_err(|cause| wire_fault::<M>(rank, cause))? {
+            busy = true;
+            node.handle(packet)?;
+        }
+    }
+    if let Some(reductions) = &mut lines.reductions {
+        for share in node.reductions.drain(..) {
+            busy = true;
+            reductions.add(share);
+        }
+        while let Some((ask, sum)) = reductions.finished(rank, M::NAME)? {
+            busy = true;
+            node.reduced(&ask, sum)?;
+        }
+    }
+    Ok(busy)
+}
+
+/// Lets the memory of large messages be used again instead of given back: freshly mapped pages cost more than the transfer. To
+/// be called once, at the start of `main`; does nothing where the C library is not GNU's.
+pub fn tune_allocator() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: sets two numbers of the allocator; takes no pointers.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 20);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, c_int::MAX);
     }
 }
 
 /// Moves packets and jobs until the run is over.
 fn carry<M: Method>(
     node: &mut Node<M>,
-    wire: &mut Wire<M>,
+    lines: &mut Lines<M>,
     workers: &Workers<M>,
     clock: &Clock,
     keeper: &mut dyn Keeper<M>,
 ) -> Result<Option<Outcome>, Fault> {
     let mut patience = Patience::new();
     let mut outcome = None;
-    let rank = wire.rank();
+    let rank = lines.wire.rank();
     loop {
         let mut busy = false;
         while let Some((to, packet)) = node.out.pop_front() {
@@ -87,13 +174,14 @@ fn carry<M: Method>(
             if to == rank {
                 node.handle(packet)?;
             } else {
-                wire.send(to, packet).map_err(|cause| wire_fault::<M>(rank, cause))?;
+                lines.wire.send(to, packet).map_err(|cause| wire_fault::<M>(rank, cause))?;
             }
         }
         for job in node.jobs.drain(..) {
             workers.give(job);
         }
-        while let Some(packet) = wire.receive().map_err(|cause| wire_fault::<M>(rank, cause))? {
+        busy |= collect(node, lines)?;
+        while let Some(packet) = lines.wire.receive().map_err(|cause| wire_fault::<M>(rank, cause))? {
             busy = true;
             node.handle(packet)?;
         }
@@ -105,12 +193,12 @@ fn carry<M: Method>(
             outcome = look_after(node, keeper, clock)?;
             busy |= outcome.is_some();
         }
-        if node.stopped && node.out.is_empty() && wire.is_quiet() {
+        if node.stopped && node.out.is_empty() && lines.is_over().map_err(|cause| wire_fault::<M>(rank, cause))? {
             return Ok(outcome);
         }
         if busy {
             patience.reset();
-        } else if let Some(done) = patience.wait(&workers.results, wire.is_moving()) {
+        } else if let Some(done) = patience.wait(&workers.results, lines.is_moving()) {
             patience.reset();
             node.done(done)?;
         }
@@ -132,6 +220,6 @@ fn fail<M: Method>(world: &World, wire: &mut Wire<M>, fault: Fault) -> ! {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    eprintln!("mpibayes: {fault}");
+    fault.say();
     world.abort(EXIT_CODE)
 }

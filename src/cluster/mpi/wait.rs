@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_micros(50);
 /// The same while a transfer is in flight: naps would stretch it.
 const POLL_MOVING: Duration = Duration::from_millis(1);
-/// No nap is longer. At 2 ms a waiting thread takes 0.8 % of a core; a nap costs about 11 µs of CPU.
-const LONGEST_NAP: Duration = Duration::from_millis(2);
+/// No nap is longer: it bounds what a long wait takes of a core.
+const LONGEST_NAP: Duration = Duration::from_millis(5);
 /// A nap is this share of the time waited so far: it adds at most 6 % to a wait.
 const SHARE: u32 = 16;
 

@@ -1,14 +1,18 @@
 //! The MPI job as a whole: starting it, checking that it is the one the launcher meant, ending it.
 
+use super::frame::{PIECE, test};
+use super::wait::Patience;
 use mpi::Threading;
+use mpi::ffi;
+use mpi::raw::AsRaw;
 use mpi::topology::{Communicator, SimpleCommunicator};
-use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
 
 /// MPI, started on this rank; ends it when dropped.
 pub struct World {
     // Before the universe: communicators must not outlive it.
     comm: SimpleCommunicator,
-    runs: Cell<u32>,
     _universe: mpi::environment::Universe,
 }
 
@@ -74,7 +78,7 @@ impl World {
                 let library = library.split(',').next().unwrap_or_default().trim().to_owned();
                 Err(WorldError::Singletons { meant, variable, library })
             }
-            _ => Ok(Self { comm, runs: Cell::new(0), _universe: universe }),
+            _ => Ok(Self { comm, _universe: universe }),
         }
     }
 
@@ -93,13 +97,116 @@ impl World {
         &self.comm
     }
 
-    /// The number of the run that begins: the same on every rank, because all ranks run the same runs.
-    pub(super) fn next_run(&self) -> u32 {
-        self.runs.replace(self.runs.get().wrapping_add(1))
-    }
-
     /// Ends the job on all ranks at once.
     pub fn abort(&self, code: i32) -> ! {
         self.comm.abort(code)
+    }
+
+    /// Rank 0's bytes on every rank, such as the run's configuration; the others give nothing. Every rank calls this. Waiting
+    /// takes next to no CPU.
+    pub fn broadcast_bytes(&self, bytes: Option<Vec<u8>>) -> Vec<u8> {
+        self.broadcast_from(0, bytes.unwrap_or_default())
+    }
+
+    fn broadcast_from(&self, root: c_int, mut bytes: Vec<u8>) -> Vec<u8> {
+        let comm = self.comm.as_raw();
+        let mut len = bytes.len() as u64;
+        // SAFETY: the number outlives the wait.
+        complete(|request| unsafe { ffi::MPI_Ibcast((&raw mut len).cast(), 1, ffi::RSMPI_UINT64_T, root, comm, request) });
+        bytes.resize(usize::try_from(len).unwrap_or(usize::MAX), 0);
+        for piece in bytes.chunks_mut(PIECE) {
+            // SAFETY: the bytes outlive the wait; a piece's length fits a C int.
+            complete(|request| unsafe {
+                ffi::MPI_Ibcast(piece.as_mut_ptr().cast(), piece.len() as c_int, ffi::RSMPI_UINT8_T, root, comm, request)
+            });
+        }
+        bytes
+    }
+
+    /// Whether something went well on every rank, such as opening the data. Every rank calls this. Waiting takes next to no CPU.
+    ///
+    /// # Errors
+    /// On every rank the error of the lowest rank that has one, with the number of that rank.
+    pub fn agree<T>(&self, mine: Result<T, String>) -> Result<T, String> {
+        let own = if mine.is_ok() { self.comm.size() } else { self.comm.rank() };
+        let mut lowest = own;
+        // SAFETY: both numbers outlive the wait.
+        complete(|request| unsafe {
+            let (send, receive) = ((&raw const own).cast::<c_void>(), (&raw mut lowest).cast());
+            ffi::MPI_Iallreduce(send, receive, 1, ffi::RSMPI_INT32_T, ffi::RSMPI_MIN, self.comm.as_raw(), request)
+        });
+        if lowest == self.comm.size() {
+            return mine;
+        }
+        let error = self.broadcast_from(lowest, mine.err().unwrap_or_default().into_bytes());
+        Err(format!("rank {lowest}: {}", String::from_utf8_lossy(&error)))
+    }
+
+    /// Waits for all ranks.
+    pub(super) fn meet(&self) {
+        // SAFETY: takes no buffers.
+        complete(|request| unsafe { ffi::MPI_Ibarrier(self.comm.as_raw(), request) });
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // Ending MPI in the ordinary way waits for the other ranks, which wait for this one.
+        if std::thread::panicking() {
+            self.abort(super::EXIT_CODE);
+        }
+    }
+}
+
+/// Starts an operation and waits until it is complete.
+fn complete(start: impl FnOnce(*mut ffi::MPI_Request) -> c_int) {
+    let mut request = MaybeUninit::uninit();
+    // MPI ends the job on an error, so the result says nothing.
+    start(request.as_mut_ptr());
+    // SAFETY: the operation has written its request.
+    let mut request = unsafe { request.assume_init() };
+    let (patience, nobody) = (Patience::new(), crossbeam_channel::never::<()>());
+    while !test(&mut request) {
+        patience.wait(&nobody, false);
+    }
+}
+
+/// A communicator of the engine's own; nothing may be under way on it when it is dropped.
+pub(super) struct Comm(ffi::MPI_Comm);
+
+impl Comm {
+    /// All ranks; every rank calls this.
+    pub fn duplicate(world: &World) -> Self {
+        let mut comm = MaybeUninit::uninit();
+        // SAFETY: the call writes the new communicator.
+        Self(unsafe {
+            ffi::MPI_Comm_dup(world.comm.as_raw(), comm.as_mut_ptr());
+            comm.assume_init()
+        })
+    }
+
+    /// The ranks that say `inside`, in order; every rank calls this, and those outside get nothing.
+    pub fn among(world: &World, inside: bool) -> Option<Self> {
+        let mut comm = MaybeUninit::uninit();
+        // SAFETY: the call writes the new communicator, the null one outside.
+        let comm = unsafe {
+            let colour = if inside { 0 } else { ffi::RSMPI_UNDEFINED };
+            ffi::MPI_Comm_split(world.comm.as_raw(), colour, world.comm.rank(), comm.as_mut_ptr());
+            comm.assume_init()
+        };
+        // Not `then_some`: outside, the null communicator must not be freed.
+        inside.then(|| Self(comm))
+    }
+
+    /// For MPI calls.
+    pub fn raw(&self) -> ffi::MPI_Comm {
+        self.0
+    }
+}
+
+impl Drop for Comm {
+    fn drop(&mut self) {
+        // SAFETY: the communicator was made by this type and is used no more.
+        unsafe { ffi::MPI_Comm_free(&raw mut self.0) };
     }
 }

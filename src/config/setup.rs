@@ -1,16 +1,13 @@
 //! From a run file to a running job: data are opened, model and method made, a driver chosen.
 
-pub mod methods;
-pub mod models;
-
-use super::registry::{DataFacts, MethodEntry, ModelEntry, Registry, own_rows};
+use super::registry::{BuildModel, LaunchMethod, MethodEntry, ModelEntry, Registry, own_rows};
 use super::spec::{ConfigError, Precision, RunSpec};
 use crate::cluster::mpi::World;
 use crate::cluster::{self, Checkpoint, CheckpointError, Fault, Method, Outcome, Plan};
 use crate::data::{DataError, Dataset, Partition, Split, Task};
 use crate::methods::problem::OpenShard;
-use crate::methods::{Monitored, Posterior, Problem};
-use crate::models::{Model, Output};
+use crate::methods::{Launcher, Monitored, Posterior, Problem, Tests};
+use crate::models::{DataFacts, Model, Output};
 use crate::number::Real;
 use crate::random::Seed;
 use crate::results::{ResultsError, RunFolder, RunInfo};
@@ -34,6 +31,9 @@ pub enum RunError {
     /// The run itself.
     #[error(transparent)]
     Fault(#[from] Fault),
+    /// Something failed on some rank before the run began; all ranks know of it, and rank 0 shall say so.
+    #[error("{0}")]
+    Agreed(String),
 }
 
 /// What carries the run.
@@ -44,50 +44,55 @@ pub enum Carrier<'a> {
     Mpi(&'a World),
 }
 
-/// What a method is made for.
-pub struct Setup<F> {
-    /// What is inferred.
-    pub problem: Problem<F>,
-    /// Opens an agent's slice of the test rows, where there are any.
-    pub test: Option<OpenShard<F>>,
-    /// Rounds between evaluations; 0 for none.
-    pub evaluate_every: u64,
+impl Carrier<'_> {
+    /// Whether this process is the one that keeps the run's folder.
+    fn is_root(&self) -> bool {
+        match self {
+            Self::Threads => true,
+            Self::Mpi(world) => world.rank() == 0,
+        }
+    }
+
+    /// Whether something went well on every rank; every rank calls this.
+    fn agree<T>(&self, mine: Result<T, RunError>) -> Result<T, RunError> {
+        match self {
+            Self::Threads => mine,
+            Self::Mpi(world) => world.agree(mine.map_err(|error| error.to_string())).map_err(RunError::Agreed),
+        }
+    }
 }
 
-/// What starts a method once it is made.
-pub struct Launch<'a> {
+/// Starts a method once it is made.
+pub struct Launch<'a, F> {
     carrier: &'a Carrier<'a>,
     plan: Plan,
     folder: &'a mut RunFolder,
     info: RunInfo,
+    tests: Option<Tests<F>>,
 }
 
-impl Launch<'_> {
-    /// Runs a particle method, with evaluation where the setup has test rows.
-    ///
-    /// # Errors
-    /// What ended the run.
-    pub fn particles<F: Real, M: Method<Number = F>>(
-        self,
-        inner: M,
-        model: Arc<dyn Model<F>>,
-        test: Option<OpenShard<F>>,
-        every: u64,
-    ) -> Result<(), RunError>
+impl<F: Real> Launcher<F> for Launch<'_, F> {
+    type Outcome = Result<(), RunError>;
+
+    fn particles<M: Method<Number = F>>(self, inner: M, model: Arc<dyn Model<F>>) -> Self::Outcome
     where
         M::Server: Posterior<F>,
     {
-        match test {
-            Some(slice) if every > 0 => self.run(Monitored { inner, model: model.clone(), slice, every }, model.as_ref()),
-            _ => self.run(inner, model.as_ref()),
+        match &self.tests {
+            Some(Tests { slice, every }) => {
+                let method = Monitored { inner, model: model.clone(), slice: slice.clone(), every: *every };
+                self.run(method, model.as_ref())
+            }
+            None => self.run(inner, model.as_ref()),
         }
     }
+}
 
+impl<F: Real> Launch<'_, F> {
     /// Runs a method to its end, or goes on with the run in the folder.
-    fn run<F: Real, M: Method<Number = F>>(self, method: M, model: &dyn Model<F>) -> Result<(), RunError> {
+    fn run<M: Method<Number = F>>(self, method: M, model: &dyn Model<F>) -> Result<(), RunError> {
         let method = Arc::new(method);
-        let is_root = !matches!(self.carrier, Carrier::Mpi(world) if world.rank() != 0);
-        let saved = if is_root { Checkpoint::<M>::read(&self.folder.checkpoint())? } else { None };
+        let saved = if self.carrier.is_root() { Checkpoint::<M>::read(&self.folder.checkpoint())? } else { None };
         self.folder.begin(saved.as_ref());
         let outcome: Option<Outcome> = match self.carrier {
             Carrier::Threads => Some(cluster::threads::run(method, self.plan, saved, self.folder)?),
@@ -105,10 +110,14 @@ impl Launch<'_> {
 /// # Errors
 /// Anything that is wrong with the run file or the data, or that ended the run.
 pub fn launch(spec: &RunSpec, registry: &Registry, carrier: &Carrier, folder: &mut RunFolder) -> Result<(), RunError> {
-    let resolved = resolve(spec, registry)?;
-    folder.claim(&resolved)?;
-    let model = registry.model(&spec.model)?;
-    let method = registry.method(&spec.method)?;
+    let checked = || {
+        let resolved = resolve(spec, registry)?;
+        if carrier.is_root() {
+            folder.claim(&resolved)?;
+        }
+        Ok((resolved, registry.model(&spec.model)?, registry.method(&spec.method)?))
+    };
+    let (resolved, model, method) = carrier.agree(checked())?;
     match spec.precision {
         Precision::F32 => carry(spec, &resolved, carrier, folder, &model, model.f32, &method, method.f32),
         Precision::F64 => carry(spec, &resolved, carrier, folder, &model, model.f64, &method, method.f64),
@@ -139,37 +148,43 @@ fn carry<F: Real>(
     carrier: &Carrier,
     folder: &mut RunFolder,
     model: &ModelEntry,
-    build: fn(&toml::Table, Option<DataFacts>) -> Result<super::registry::Built<F>, ConfigError>,
+    build: BuildModel<F>,
     method: &MethodEntry,
-    start: fn(&toml::Table, Setup<F>, Launch) -> Result<(), RunError>,
+    start: LaunchMethod<F>,
 ) -> Result<(), RunError> {
     let seed = Seed(spec.seed);
-    let dataset = spec.data.as_ref().map(|data| Dataset::open(&data.file)).transpose()?.map(Arc::new);
-    let facts = dataset.as_ref().map(|dataset| DataFacts {
-        features: dataset.features(),
-        output: match dataset.task() {
-            Task::Classification => Output::Classes(dataset.classes().len()),
-            Task::Regression => Output::Number,
-        },
-    });
-    let built = build(&spec.model, facts)?;
-    let (shard, test, digest) = match dataset {
-        None if built.own_rows == 0 => {
-            return Err(ConfigError::Contradiction(format!(
-                "the model {} needs data: add [data] with file = \"...\" (made by mpibayes import)",
-                model.name()
-            ))
-            .into());
-        }
-        None => (own_rows(built.own_rows, spec.agents), None, String::new()),
-        Some(dataset) => {
-            let shard = dealt(&dataset, Split::Train, spec.agents, seed)?;
-            let has_test = dataset.rows(Split::Test) > 0;
-            // With fewer test rows than agents there is no slice for each: then only the training rows are used.
-            let test = if has_test { Some(dealt(&dataset, Split::Test, spec.agents, seed)?) } else { None };
-            (shard, test, dataset.digest().to_owned())
-        }
+    let prepare = || {
+        let dataset = spec.data.as_ref().map(|data| Dataset::open(&data.file)).transpose()?.map(Arc::new);
+        let facts = dataset.as_ref().map(|dataset| DataFacts {
+            features: dataset.features(),
+            output: match dataset.task() {
+                Task::Classification => Output::Classes(dataset.classes().len()),
+                Task::Regression => Output::Number,
+            },
+        });
+        let built = build(&spec.model, facts)?;
+        let (shard, slice, digest) = match dataset {
+            None if built.own_rows == 0 => {
+                return Err(ConfigError::Contradiction(format!(
+                    "the model {} needs data: add [data] with file = \"...\" (made by mpibayes import)",
+                    model.name()
+                ))
+                .into());
+            }
+            None => (own_rows(built.own_rows, spec.agents), None, String::new()),
+            Some(dataset) => {
+                let shard = dealt(&dataset, Split::Train, spec.agents, seed)?;
+                let has_test = dataset.rows(Split::Test) > 0;
+                let test = if has_test { Some(dealt(&dataset, Split::Test, spec.agents, seed)?) } else { None };
+                (shard, test, dataset.digest().to_owned())
+            }
+        };
+        let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
+        let every = spec.evaluate.every;
+        let tests = slice.filter(|_| every > 0).map(|slice| Tests { slice, every });
+        Ok((problem, tests, digest))
     };
+    let (problem, tests, digest) = carrier.agree(prepare())?;
     let threads = if spec.cluster.threads > 0 {
         spec.cluster.threads
     } else {
@@ -182,12 +197,12 @@ fn carry<F: Real>(
     drop(rayon::ThreadPoolBuilder::new().num_threads(threads).build_global());
     let launch = Launch {
         carrier,
-        plan: Plan { seed, threads, dedicated: spec.cluster.dedicated },
+        plan: Plan { seed, threads, dedicated: spec.cluster.dedicated, collectives: spec.cluster.collectives },
         folder,
         info: RunInfo::new(method.name(), model.name(), spec.seed, &digest, resolved),
+        tests,
     };
-    let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
-    start(&spec.method, Setup { problem, test, evaluate_every: spec.evaluate.every }, launch)
+    start(&spec.method, problem, launch)
 }
 
 /// The rows of a split, dealt to agents in equal random shards; each is read on the rank that asks for it.

@@ -83,7 +83,7 @@ pub fn assert_particles_are_independent(model: &dyn Model<f64>, theta: &Array2<f
     model.add_score(theta.view(), batch, 1.0, together.view_mut(), &mut scratch);
     let mut losses = vec![0.0; theta.nrows()];
     model.loss(theta.view(), batch, &mut losses, &mut scratch);
-    for n in 0..theta.nrows() {
+    for (n, together_loss) in losses.into_iter().enumerate() {
         let one = theta.slice(ndarray::s![n..n + 1, ..]);
         let mut alone = Array2::zeros(one.raw_dim());
         model.add_score(one, batch, 1.0, alone.view_mut(), &mut scratch);
@@ -93,7 +93,7 @@ pub fn assert_particles_are_independent(model: &dyn Model<f64>, theta: &Array2<f
         }
         let mut loss = [0.0];
         model.loss(one, batch, &mut loss, &mut scratch);
-        assert!((loss[0] - losses[n]).abs() <= 1e-12 * loss[0].abs().max(1.0));
+        assert!((loss[0] - together_loss).abs() <= 1e-12 * loss[0].abs().max(1.0));
     }
 }
 
@@ -128,7 +128,7 @@ pub fn predict(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch<f64>, o
     (mean, density)
 }
 
-mod tests {
+mod controls {
     use super::*;
     use crate::models::{Output, Part};
     use ndarray::{ArrayViewMut1, ArrayViewMut2};

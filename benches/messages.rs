@@ -1,0 +1,268 @@
+//! Round trips through the MPI driver beside raw MPI, and collectives beside point-to-point: `cargo bench --bench messages`.
+
+use mpi::collective::SystemOperation;
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
+use mpibayes::cluster::mpi::{World, run, tune_allocator};
+use mpibayes::cluster::record::Record;
+use mpibayes::cluster::{
+    Agent, AgentId, Answer, Asks, Body, Checkpoint, Collectives, Context, Keeper, Method, Outbox, Plan, Progress, Result, Server,
+    Status, Sums, Then,
+};
+use mpibayes::random::Seed;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// What goes round.
+#[derive(Clone, Copy, PartialEq)]
+enum Move {
+    /// A body to the last agent and back.
+    Echo,
+    /// A body to all agents, nothing back.
+    Tell,
+    /// A sum to all agents.
+    Sum,
+    /// The last agent sleeps.
+    Sleep,
+}
+
+/// The method that is timed; seconds of each round trip end up in `times`.
+struct Trip {
+    kind: Move,
+    agents: u32,
+    numbers: usize,
+    rounds: usize,
+    times: Arc<Mutex<Vec<f64>>>,
+}
+
+struct Clerk {
+    trip: Trip,
+    since: Instant,
+    left: usize,
+}
+
+struct Echo {
+    kind: Move,
+    numbers: usize,
+}
+
+impl Method for Trip {
+    const NAME: &'static str = "trip";
+    type Number = i32;
+    type Task = ();
+    type Report = ();
+    type Server = Clerk;
+    type Agent = Echo;
+
+    fn agents(&self) -> u32 {
+        self.agents
+    }
+
+    fn server(&self, _: Option<()>) -> Result<Clerk> {
+        let trip = Trip { times: self.times.clone(), ..*self };
+        Ok(Clerk { left: self.rounds, trip, since: Instant::now() })
+    }
+
+    fn agent(&self, _: AgentId, _: Option<()>) -> Result<Echo> {
+        Ok(Echo { kind: self.kind, numbers: self.numbers })
+    }
+}
+
+impl Clerk {
+    fn post(&mut self, body: Body<i32>, out: &mut Outbox<Trip>) {
+        self.since = Instant::now();
+        let all = 0..self.trip.agents;
+        match self.trip.kind {
+            Move::Echo | Move::Sleep => drop(out.ask([self.trip.agents - 1], ()).with(body)),
+            Move::Tell => drop(out.ask(all, ()).with(body)),
+            Move::Sum if self.left == self.trip.rounds => drop(out.ask(all.clone(), ()).sum_to(all)),
+            Move::Sum => drop(out.ask(all.clone(), ()).handed().sum_to(all)),
+        }
+    }
+}
+
+impl Server<Trip> for Clerk {
+    type State = ();
+
+    fn state(&self) -> &() {
+        &()
+    }
+
+    fn start(&mut self, out: &mut Outbox<Trip>, _: &mut Context) -> Result<()> {
+        let body = if self.trip.kind == Move::Sleep { Body::empty() } else { vec![1; self.trip.numbers].into() };
+        self.post(body, out);
+        Ok(())
+    }
+
+    fn receive(&mut self, mut answer: Answer<Trip>, out: &mut Outbox<Trip>, _: &mut Context) -> Result<()> {
+        self.trip.times.lock().map_err(|error| error.to_string())?.push(self.since.elapsed().as_secs_f64());
+        self.left -= 1;
+        if self.left > 0 {
+            let body = match self.trip.kind {
+                Move::Tell => vec![1; self.trip.numbers].into(),
+                _ => answer.reports.pop().map_or_else(Body::empty, |report| report.body),
+            };
+            self.post(body, out);
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress::default()
+    }
+}
+
+impl Agent<Trip> for Echo {
+    type State = ();
+
+    fn state(&self) -> &() {
+        &()
+    }
+
+    fn perform(&mut self, _: &(), body: Body<i32>, _: &mut Context) -> Result<((), Body<i32>)> {
+        Ok((
+            (),
+            match self.kind {
+                Move::Echo => body,
+                Move::Tell => Body::empty(),
+                Move::Sum if body.is_empty() => vec![1; self.numbers].into(),
+                Move::Sum => body,
+                Move::Sleep => {
+                    std::thread::sleep(Duration::from_secs(2));
+                    body
+                }
+            },
+        ))
+    }
+}
+
+struct Nobody;
+
+impl Keeper<Trip> for Nobody {
+    fn write(&mut self, _: Vec<Record>) {}
+    fn wants_rest(&mut self, _: Status) -> bool {
+        false
+    }
+    fn rested(&mut self, _: Checkpoint<Trip>) -> Result<Then> {
+        Ok(Then::GoOn)
+    }
+}
+
+/// Seconds of CPU that this process has taken.
+fn cpu() -> f64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: the call fills the structure.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+/// The 10 %, 50 % and 90 % points of the second half, in µs.
+fn points(times: &[f64]) -> [f64; 3] {
+    let mut times = times[times.len() / 2..].to_vec();
+    times.sort_by(f64::total_cmp);
+    [10, 50, 90].map(|percent| times.get(times.len() * percent / 100).copied().unwrap_or(f64::NAN) * 1e6)
+}
+
+fn trip(world: &World, kind: Move, numbers: usize, rounds: usize, collectives: Collectives) -> Vec<f64> {
+    let times = Arc::new(Mutex::new(Vec::new()));
+    let dedicated = matches!(kind, Move::Echo | Move::Sleep);
+    let agents = world.size() - u32::from(dedicated);
+    let method = Trip { kind, agents, numbers, rounds, times: times.clone() };
+    let plan = Plan { seed: Seed(1), threads: 1, dedicated, collectives };
+    run(world, Arc::new(method), plan, None, &mut Nobody);
+    let mut times = times.lock().map_or_else(|poisoned| poisoned.into_inner(), |times| times);
+    std::mem::take(&mut times)
+}
+
+fn raw_echo(world: &World, numbers: usize, rounds: usize) -> Vec<f64> {
+    let mut body = vec![1_i32; numbers];
+    let other = world.comm().process_at_rank(1 - world.comm().rank().min(1));
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        let since = Instant::now();
+        match world.rank() {
+            0 => {
+                other.send(&body[..]);
+                other.receive_into(&mut body[..]);
+            }
+            1 => {
+                other.receive_into(&mut body[..]);
+                other.send(&body[..]);
+            }
+            _ => {}
+        }
+        times.push(since.elapsed().as_secs_f64());
+    }
+    times
+}
+
+fn raw_sum(world: &World, numbers: usize, rounds: usize) -> Vec<f64> {
+    let (body, mut sum) = (vec![1_i32; numbers], vec![0_i32; numbers]);
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        let since = Instant::now();
+        world.comm().all_reduce_into(&body[..], &mut sum[..], SystemOperation::sum());
+        times.push(since.elapsed().as_secs_f64());
+    }
+    times
+}
+
+fn main() {
+    if !World::is_launched() {
+        let this = std::env::current_exe();
+        let status = this.and_then(|this| {
+            Command::new("mpirun")
+                .args(["-n", "2"])
+                .arg(this)
+                .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+                .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+                .env("OPENBLAS_NUM_THREADS", "1")
+                .status()
+        });
+        std::process::exit(status.ok().and_then(|status| status.code()).unwrap_or(1));
+    }
+    if std::env::var_os("MPIBAYES_UNTUNED").is_none() {
+        tune_allocator();
+    }
+    let world = match World::start() {
+        Ok(world) => world,
+        Err(error) => {
+            eprintln!("messages: {error}");
+            std::process::exit(1);
+        }
+    };
+    let speaks = world.rank() == 0;
+    let off = Collectives { asks: Asks::PointToPoint, integer_sums: Sums::PointToPoint, float_sums: Sums::PointToPoint };
+    let on = Collectives { asks: Asks::Broadcast, integer_sums: Sums::Allreduce, float_sums: Sums::Allreduce };
+    if speaks {
+        println!("{} ranks; µs: 10 % / median / 90 %", world.size());
+    }
+    let line = |what: &str, size: &str, times: &[f64]| {
+        if speaks {
+            let [low, median, high] = points(times);
+            println!("{what:<34} {size:>5} {low:>9.1} {median:>9.1} {high:>9.1}");
+        }
+    };
+    for (size, numbers, rounds) in [("8 B", 2, 2000), ("4 KB", 1024, 2000), ("5 MB", 1_310_720, 100)] {
+        line("echo, raw", size, &raw_echo(&world, numbers, rounds));
+        line("echo, driver", size, &trip(&world, Move::Echo, numbers, rounds, off));
+        line("ask to all, point-to-point", size, &trip(&world, Move::Tell, numbers, rounds, off));
+        line("ask to all, broadcast", size, &trip(&world, Move::Tell, numbers, rounds, on));
+        line("sum to all, raw MPI_Allreduce", size, &raw_sum(&world, numbers, rounds));
+        line("sum to all, point-to-point", size, &trip(&world, Move::Sum, numbers, rounds, off));
+        let sums_on = Collectives { asks: Asks::PointToPoint, ..on };
+        line("sum to all, all-reduce", size, &trip(&world, Move::Sum, numbers, rounds, sums_on));
+    }
+    for (what, collectives) in [("off", off), ("on", on)] {
+        let (cpu_before, since) = (cpu(), Instant::now());
+        trip(&world, Move::Sleep, 0, 1, collectives);
+        if speaks {
+            let share = 100.0 * (cpu() - cpu_before) / since.elapsed().as_secs_f64();
+            println!("a waiting rank, collectives {what}: {share:.2} % of a core");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Whole methods in one process: SVGD steps for logistic regression, and the two loops of DSVGD beside the plain products of matrices
+//! that they cannot do without.
+//!
+//! Run with `OPENBLAS_NUM_THREADS=1 cargo bench --bench methods`; each loop's entry and that of its products come from one run, so
+//! that their ratio is meaningful on a noisy machine.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use mpibayes::cluster::record::Record;
+use mpibayes::cluster::{Checkpoint, Collectives, Keeper, Method, Plan, Result, Status, Then, threads};
+use mpibayes::data::Shard;
+use mpibayes::kernels::adagrad::Optimizer;
+use mpibayes::kernels::svgd::Settings;
+use mpibayes::methods::dsvgd::{Dsvgd, PriorConvention};
+use mpibayes::methods::problem::Problem;
+use mpibayes::methods::svgd::Svgd;
+use mpibayes::models::logistic::LogisticSettings;
+use mpibayes::models::network::NetworkSettings;
+use mpibayes::models::{Model, Output};
+use mpibayes::number::Real;
+use mpibayes::random::{Purpose, Seed, Stream, Who};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array1, Array2};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Keeps nothing.
+struct Forget;
+
+impl<M: Method> Keeper<M> for Forget {
+    fn write(&mut self, _: Vec<Record>) {}
+
+    fn wants_rest(&mut self, _: Status) -> bool {
+        false
+    }
+
+    fn rested(&mut self, _: Checkpoint<M>) -> Result<Then> {
+        Ok(Then::GoOn)
+    }
+}
+
+fn run<M: Method>(method: M) {
+    let plan = Plan { seed: Seed(1), threads: 1, dedicated: false, collectives: Collectives::default() };
+    threads::run(Arc::new(method), plan, None, &mut Forget).expect("the run ends");
+}
+
+fn normals<F: Real>(rows: usize, columns: usize, step: u64) -> Array2<F> {
+    let mut stream: Stream = Seed(7).stream(Who::Run, step, Purpose::Synthetic);
+    let mut values = vec![F::zero(); rows * columns];
+    stream.normals(&mut values);
+    Array2::from_shape_vec((rows, columns), values).expect("the shape fits")
+}
+
+fn problem<F: Real>(model: Arc<dyn Model<F>>, rows: usize, features: usize, classes: usize) -> Problem<F> {
+    let x = normals(rows, features, 0);
+    let y = Array1::from_shape_fn(rows, |row| F::of((row % classes) as f64));
+    Problem { model, agents: 1, temperature: 1.0, shard: Arc::new(move |_| Ok(Shard::new(x.clone(), y.clone()))) }
+}
+
+/// Steps of SVGD for logistic regression, d = 54, a fresh minibatch of 100 of 20,000 rows and the exact median in each, f64.
+fn svgd_logistic(c: &mut Criterion) {
+    let model = Arc::new(LogisticSettings::default().build(54, Output::Classes(2)).expect("valid"));
+    let mut group = c.benchmark_group("svgd_logistic_d54_batch100");
+    group.sample_size(10).measurement_time(Duration::from_secs(4));
+    for (particles, steps) in [(6, 20_000), (100, 1_000), (1000, 20)] {
+        group.throughput(Throughput::Elements(steps));
+        group.bench_function(BenchmarkId::from_parameter(particles), |b| {
+            b.iter(|| {
+                let problem = problem::<f64>(model.clone(), 20_000, 54, 2);
+                run(Svgd { problem, particles, rounds: 1, steps, batch: 100, stein: Settings::default() });
+            });
+        });
+    }
+    group.finish();
+}
+
+const PARTICLES: usize = 20;
+const STEPS: u64 = 40;
+const FEATURES: usize = 784;
+const HIDDEN: usize = 100;
+const CLASSES: usize = 10;
+const BATCH: usize = 100;
+const DIM: usize = FEATURES * HIDDEN + HIDDEN + HIDDEN * CLASSES + CLASSES;
+
+fn visit(distillation_steps: u64, local_steps: u64) {
+    let model = NetworkSettings { hidden: vec![HIDDEN], ..NetworkSettings::default() };
+    let model = Arc::new(model.build(FEATURES, Output::Classes(CLASSES)).expect("valid"));
+    let optimizer = Optimizer::Adagrad { step: 1e-3, decay: 0.9, fudge: 1e-6 };
+    run(Dsvgd::<f32> {
+        problem: Problem { agents: 2, ..problem(model, 2_000, FEATURES, CLASSES) },
+        particles: PARTICLES,
+        // The second agent's visit is the first with a cavity: the first one's sets are equal and drop out.
+        rounds: 2,
+        local_steps,
+        distillation_steps,
+        batch: BATCH,
+        prior: PriorConvention::Absorbed,
+        stein: Settings { optimizer, ..Settings::default() },
+    });
+}
+
+/// The products of one step's Stein part: all distances, and the direction, with two frozen sets.
+struct SteinProducts {
+    rows: Array2<f32>,
+    gram: Array2<f32>,
+    direction: Array2<f32>,
+}
+
+impl SteinProducts {
+    fn new(sets: usize) -> Self {
+        let rows = (sets + 1) * PARTICLES;
+        Self { rows: normals(rows, DIM, 1), gram: Array2::zeros((PARTICLES, rows)), direction: Array2::zeros((PARTICLES, DIM)) }
+    }
+
+    fn multiply(&mut self) {
+        let theta = self.rows.slice(ndarray::s![..PARTICLES, ..]);
+        general_mat_mul(1.0, &theta, &self.rows.t(), 0.0, &mut self.gram);
+        general_mat_mul(1.0, &self.gram, &self.rows, 0.0, &mut self.direction);
+        black_box(&mut self.direction);
+    }
+}
+
+/// The products of the gradient of 20 networks 784-100-10 at batch 100.
+fn network_products() -> impl FnMut() {
+    let (x, weights, out) =
+        (normals::<f32>(BATCH, FEATURES, 2), normals::<f32>(PARTICLES * FEATURES, HIDDEN, 3), normals(HIDDEN, CLASSES, 4));
+    let (mut h, mut z) = (Array2::zeros((BATCH, HIDDEN)), Array2::zeros((BATCH, CLASSES)));
+    let (mut g1, mut g2) = (Array2::zeros((PARTICLES * FEATURES, HIDDEN)), Array2::zeros((HIDDEN, CLASSES)));
+    move || {
+        for n in 0..PARTICLES {
+            let range = n * FEATURES..(n + 1) * FEATURES;
+            general_mat_mul(1.0, &x, &weights.slice(ndarray::s![range.clone(), ..]), 0.0, &mut h);
+            general_mat_mul(1.0, &h, &out, 0.0, &mut z);
+            general_mat_mul(1.0, &h.t(), &z, 0.0, &mut g2);
+            general_mat_mul(1.0, &z, &out.t(), 0.0, &mut h);
+            general_mat_mul(1.0, &x.t(), &h, 0.0, &mut g1.slice_mut(ndarray::s![range, ..]));
+            // Nothing here may grow from call to call.
+            h.fill(0.5);
+            z.fill(0.5);
+        }
+        black_box((&mut g1, &mut g2));
+    }
+}
+
+/// Two visits with 40 local steps, and two with one local step and 40 distillation steps, beside the products of the same steps.
+fn dsvgd_loops(c: &mut Criterion) {
+    let mut group = c.benchmark_group("dsvgd_784_100_10_n20_batch100");
+    group.sample_size(10).measurement_time(Duration::from_secs(8));
+    // What both visits cost beside their loops: shards, first evaluations, hand-overs.
+    group.bench_function("visits_with_one_step", |b| b.iter(|| visit(0, 1)));
+    group.bench_function("local_loops", |b| b.iter(|| visit(0, STEPS)));
+    let mut network = network_products();
+    let (mut plain, mut cavity) = (SteinProducts::new(0), SteinProducts::new(2));
+    group.bench_function("local_products", |b| {
+        b.iter(|| {
+            for _ in 0..STEPS {
+                network();
+                plain.multiply();
+                network();
+                cavity.multiply();
+            }
+        });
+    });
+    group.bench_function("distillation_loops", |b| b.iter(|| visit(STEPS, 1)));
+    let (mut first, mut second) = (SteinProducts::new(1), SteinProducts::new(3));
+    group.bench_function("distillation_products", |b| {
+        b.iter(|| {
+            for _ in 0..STEPS {
+                // In the first visit two of the three sets are equal and drop out.
+                first.multiply();
+                second.multiply();
+            }
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, svgd_logistic, dsvgd_loops);
+criterion_main!(benches);

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# From a fresh checkout to a Bayesian neural network on Fashion-MNIST, on two ranks.
+#
+#   bash jobs/quickstart.sh
+#
+# The last line is `quickstart: accuracy A, ECE E, results in DIR`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source jobs/env.sh
+
+heading() { printf '\n== %s\n' "$*"; }
+
+# The folder that holds the four files of Fashion-MNIST.
+find_fashion() {
+    local place
+    for place in ${MPIBAYES_DATA:+"$MPIBAYES_DATA/fashion-mnist"} datasets/fashion-mnist /usr/share/datasets/fashion-mnist; do
+        if [ -e "$place/train-images-idx3-ubyte.gz" ] && [ -e "$place/t10k-labels-idx1-ubyte.gz" ]; then
+            printf '%s\n' "$place"
+            return 0
+        fi
+    done
+    return 1
+}
+
+heading "what is needed"
+bash jobs/setup.sh
+if ! find_fashion >/dev/null && ! bash jobs/setup.sh --fashion-mnist; then
+    echo "quickstart: no Fashion-MNIST; put its four files (data/README.md says where from) into datasets/fashion-mnist" >&2
+    exit 1
+fi
+fashion=$(find_fashion)
+echo "all is there; Fashion-MNIST in $fashion"
+
+heading "build (some minutes the first time)"
+cargo build --release --locked
+program="${CARGO_TARGET_DIR:-target}/release/mpibayes"
+
+heading "import"
+mkdir -p datasets
+data=datasets/fashion-mnist.h5
+if [ -e "$data" ]; then
+    echo "$data is there from before"
+else
+    "$program" import --images "$fashion/train-images-idx3-ubyte.gz" --labels "$fashion/train-labels-idx1-ubyte.gz" \
+        --test-images "$fashion/t10k-images-idx3-ubyte.gz" --test-labels "$fashion/t10k-labels-idx1-ubyte.gz" -o "$data"
+fi
+
+heading "run"
+# A finished run of an earlier quickstart keeps its folder; one that was stopped is gone on with.
+results=runs/quickstart
+number=2
+while [ -e "$results/result.h5" ]; do
+    results=runs/quickstart-$number
+    number=$((number + 1))
+done
+mpirun -n 2 "$program" run jobs/quickstart.toml --output "$results"
+
+heading "results"
+"$program" summary "$results"
+
+heading "what next"
+cat <<END
+  the results     $results/result.h5: HDF5 and netCDF-4, opens with h5dump, ncdump -h, xarray, ArviZ
+  again           $program summary $results
+  other settings  edit jobs/quickstart.toml, or mpirun -n 2 $program run jobs/quickstart.toml --set seed=2 --output runs/second
+  your own data   $program import my.csv --test-fraction 0.2 -o datasets/my.h5   (README.md, "Your own CSV")
+  all of it       $program --help
+
+END
+accuracy=$("$program" summary "$results" --get accuracy)
+ece=$("$program" summary "$results" --get ece)
+echo "quickstart: accuracy $accuracy, ECE $ece, results in $results"

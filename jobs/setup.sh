@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# Installs what is missing to build and run mpibayes; says nothing and takes no time where nothing is.
+#
+#   bash jobs/setup.sh                   what building, running and testing need
+#   bash jobs/setup.sh --fashion-mnist   the data set of the quickstart too (a Debian package, 30 MB)
+#   bash jobs/setup.sh --check           install nothing, only say what is missing
+#
+# On Debian and Ubuntu, as root or with sudo, missing packages are installed with apt-get. Elsewhere the script says what to load
+# or install, and ends with exit code 1.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source jobs/env.sh
+
+fashion=no
+install=yes
+for argument in "$@"; do
+    case "$argument" in
+        --fashion-mnist) fashion=yes ;;
+        --check) install=no ;;
+        -h | --help)
+            sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
+            exit 0
+            ;;
+        *)
+            echo "setup: unknown argument $argument; see --help" >&2
+            exit 2
+            ;;
+    esac
+done
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# What is needed is looked for as what it is used as, not as a package: a cluster has it from modules.
+packages=()
+wanted=()
+need() { # need PACKAGE[,PACKAGE] "what it is"
+    local package
+    for package in ${1//,/ }; do packages+=("$package"); done
+    wanted+=("$2")
+}
+
+# Links a program against a library, with the header where one is named.
+links() { # links HEADER LIBRARY [FLAG...]
+    local header=$1 library=$2
+    shift 2
+    echo "${header:+#include <$header>}
+int main(void) { return 0; }" | cc -x c - -o /dev/null "$@" "-l$library" >/dev/null 2>&1
+}
+
+look() {
+    packages=()
+    wanted=()
+    has cc || need gcc "a C compiler (cc)"
+    has pkg-config || need pkg-config "pkg-config"
+    has mpirun || has srun || need openmpi-bin "an MPI launcher (mpirun or srun)"
+    has mpicc && mpicc --version >/dev/null 2>&1 || need libopenmpi-dev "MPI's compiler wrapper and headers (mpicc)"
+    if has cc; then
+        local hdf5=() openblas=()
+        if [ -n "${HDF5_DIR:-}" ]; then
+            hdf5=("-I$HDF5_DIR/include" "-L$HDF5_DIR/lib")
+        elif has pkg-config && pkg-config --exists hdf5; then
+            read -r -a hdf5 <<<"$(pkg-config --cflags --libs-only-L hdf5)"
+        elif has pkg-config && pkg-config --exists hdf5-serial; then
+            read -r -a hdf5 <<<"$(pkg-config --cflags --libs-only-L hdf5-serial)"
+        fi
+        if has pkg-config && pkg-config --exists openblas; then
+            read -r -a openblas <<<"$(pkg-config --libs-only-L openblas)"
+        fi
+        links hdf5.h hdf5 ${hdf5[@]+"${hdf5[@]}"} || need libhdf5-dev "the HDF5 library and headers (1.10 or newer; HDF5_DIR names its folder)"
+        links "" openblas ${openblas[@]+"${openblas[@]}"} || need libopenblas-dev "the OpenBLAS library"
+    else
+        need libhdf5-dev,libopenblas-dev "the HDF5 and OpenBLAS libraries with headers"
+    fi
+    finds_libclang || need libclang-dev "libclang, which reads MPI's headers (LIBCLANG_PATH names its folder)"
+    has h5dump || need hdf5-tools "the HDF5 tools (h5dump), for the tests"
+    has ncdump || need netcdf-bin "the netCDF tools (ncdump), for the tests"
+    if [ "$fashion" = yes ] && [ ! -e /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ]; then
+        need dataset-fashion-mnist "the data set Fashion-MNIST"
+    fi
+}
+
+finds_libclang() {
+    local place found
+    for place in ${LIBCLANG_PATH:+"$LIBCLANG_PATH"} /usr/lib/llvm-*/lib /usr/lib/*-linux-gnu /usr/lib64 /usr/lib /usr/local/lib; do
+        for found in "$place"/libclang.so* "$place"/libclang-[0-9]*.so* "$place"/libclang.dylib; do
+            [ -e "$found" ] && return 0
+        done
+    done
+    has llvm-config && [ -e "$(llvm-config --libdir)/libclang.so" ]
+}
+
+look
+if [ "${#packages[@]}" -gt 0 ] && [ "$install" = yes ] && has apt-get; then
+    as_root=()
+    if [ "$(id -u)" != 0 ]; then
+        if has sudo && sudo -n true 2>/dev/null; then as_root=(sudo -n); else as_root=(no); fi
+    fi
+    if [ "${as_root[0]:-}" != no ]; then
+        say "installing ${packages[*]}"
+        log=$(mktemp)
+        trap 'rm -f "$log"' EXIT
+        if ! { ${as_root[@]+"${as_root[@]}"} apt-get update -q &&
+            ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive \
+                apt-get install -q -y --no-install-recommends "${packages[@]}"; } >"$log" 2>&1; then
+            tail -n 20 "$log" >&2
+            say "apt-get failed (above)"
+        fi
+        look
+    fi
+fi
+
+failed=no
+if [ "${#packages[@]}" -gt 0 ]; then
+    failed=yes
+    say "missing:"
+    printf '  - %s\n' "${wanted[@]}" >&2
+    if has apt-get; then
+        say "install it with"
+        printf '  sudo apt-get install %s\n' "${packages[*]}" >&2
+    fi
+    if type module >/dev/null 2>&1 || [ -n "${MODULESHOME:-}${LMOD_CMD:-}" ]; then
+        say "or load your cluster's modules, whose names vary; these find them:"
+        printf '  module avail openmpi hdf5 openblas llvm\n' >&2
+        say "MPI and HDF5 must be built with the compiler that is loaded; load the same modules in batch jobs"
+    elif ! has apt-get; then
+        say "with your system's package manager, for instance"
+        printf '  Fedora, RHEL:  dnf install gcc pkgconf openmpi-devel hdf5-devel hdf5 netcdf openblas-devel clang-devel\n' >&2
+        printf '  Arch:          pacman -S gcc pkgconf openmpi hdf5 netcdf openblas clang\n' >&2
+        printf '  macOS:         brew install pkgconf open-mpi hdf5 netcdf openblas llvm\n' >&2
+    fi
+fi
+
+oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+if ! has cargo; then
+    failed=yes
+    say "missing: cargo, Rust's build tool, $oldest or newer; it needs no root:"
+    printf "  curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y\n  . \"\$HOME/.cargo/env\"\n" >&2
+else
+    version=$(rustc --version | sed 's/^rustc \([0-9.]*\).*/\1/')
+    if [ "$(printf '%s\n%s\n' "$oldest" "$version" | sort -V | head -n 1)" != "$oldest" ]; then
+        failed=yes
+        say "Rust $version is too old: $oldest or newer is needed (rustup update stable)"
+    fi
+fi
+[ "$failed" = no ]

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Every check that the repository has: scripts, format, lints, documentation, tests.
+#
+#   bash jobs/test.sh
+#
+# Runs them all even if one fails, ends with a summary, and with exit code 1 if any failed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source jobs/env.sh
+
+results=()
+failed=0
+check() { # check "name" command...
+    local name=$1 from=$SECONDS outcome=passed
+    shift
+    printf '\n== %s: %s\n' "$name" "$*"
+    "$@" || { outcome=FAILED && failed=1; }
+    results+=("$(printf '%-14s  %s  %4d s' "$name" "$outcome" $((SECONDS - from)))")
+}
+
+scripts() {
+    local script
+    for script in jobs/*.sh .ci/run; do
+        bash -n "$script" || return 1
+    done
+    # Not everybody has it.
+    if command -v shellcheck >/dev/null 2>&1; then
+        shellcheck --exclude=SC1091 jobs/*.sh .ci/run || return 1
+    fi
+}
+
+printf '== set-up\n'
+bash jobs/setup.sh
+export RUSTDOCFLAGS="${RUSTDOCFLAGS:--Dwarnings}"
+
+check scripts scripts
+check format cargo fmt --check
+check lints cargo clippy --release --locked --all-targets -- -D warnings
+check documentation cargo doc --release --locked --no-deps
+check tests cargo test --release --locked
+
+printf '\n== summary\n'
+printf '  %s\n' "${results[@]}"
+if [ "$failed" = 0 ]; then
+    echo "test: all passed"
+else
+    echo "test: something failed, see above"
+fi
+exit "$failed"

@@ -1,0 +1,484 @@
+//! `mpibayes summary`: what came out of a run, for people, as JSON, or one number of it.
+
+use super::text;
+use crate::results::{RunFile, Table};
+use anyhow::{anyhow, bail};
+use serde::{Serialize, Serializer};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The result file in the folder of a run.
+const RESULT: &str = "result.h5";
+/// The checkpoint in the folder of a run that is not over.
+const CHECKPOINT: &str = "checkpoint.bin";
+/// The table of the judged predictions, a row for each evaluated round.
+const METRICS: &str = "metrics";
+/// The table of what happened in each round.
+const TRACE: &str = "trace";
+/// The table of messages and bytes between ranks: columns `PURPOSE_messages` and `PURPOSE_bytes`.
+const TRAFFIC: &str = "traffic";
+/// How many rows of the trace people are shown.
+const SHOWN_ROWS: usize = 16;
+/// How many columns of the trace people are shown beside the step.
+const SHOWN_COLUMNS: usize = 8;
+
+const EXAMPLES: &str = "\
+Examples:
+  mpibayes summary runs/first
+  mpibayes summary runs/first --json > first.json
+  mpibayes summary runs/first --get accuracy";
+
+/// What can be typed after `mpibayes summary`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SummaryArgs {
+    /// The folder of a run, or its result file
+    pub run: PathBuf,
+    /// One JSON object, with all rows of the trace
+    #[arg(long, conflicts_with = "get")]
+    pub json: bool,
+    /// Only this final metric, such as accuracy, log_likelihood or ece
+    #[arg(long, value_name = "METRIC")]
+    pub get: Option<String>,
+}
+
+/// What came out of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The result file.
+    pub file: PathBuf,
+    /// The method, by its name in the configuration.
+    pub method: String,
+    /// The model, by its name in the configuration.
+    pub model: String,
+    /// The digest of the dataset; empty if the run had none.
+    pub data_digest: String,
+    /// The seed.
+    pub seed: u64,
+    /// The version of the program that ran.
+    pub version: String,
+    /// When the file was made: ISO 8601, UTC.
+    pub created_at: String,
+    /// The last row of the table of metrics, by name; NaN (`null` in JSON) where it has no value.
+    #[serde(serialize_with = "as_object")]
+    pub metrics: Vec<(String, f64)>,
+    /// The rounds: each row's step and named values.
+    pub trace: Vec<Round>,
+    /// The groups of draws.
+    pub draws: Vec<Draws>,
+    /// Messages and bytes between ranks, by purpose.
+    pub traffic: Vec<Flow>,
+}
+
+/// A row of the trace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Round {
+    /// The round.
+    pub step: u64,
+    /// Its values: seconds since the run began, metrics.
+    #[serde(flatten, serialize_with = "as_object")]
+    pub values: Vec<(String, f64)>,
+}
+
+/// The shape of a group of draws.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Draws {
+    /// The group in the file: `posterior`.
+    pub group: String,
+    /// How many chains; particles are one chain.
+    pub chains: usize,
+    /// Draws of each chain, or particles.
+    pub draws: usize,
+    /// How many parameters a draw has.
+    pub parameters: usize,
+    /// Their named parts with their shapes.
+    pub parts: Vec<crate::models::Part>,
+}
+
+/// What travelled for one purpose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Flow {
+    /// The purpose: `tasks`, `reports`.
+    pub purpose: String,
+    /// Messages between ranks.
+    pub messages: u64,
+    /// Bytes of their bodies.
+    pub bytes: u64,
+}
+
+/// Named numbers as a JSON object in their order; JSON has no NaN, it becomes `null`.
+fn as_object<S: Serializer>(values: &[(String, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
+}
+
+/// Prints what was asked for.
+///
+/// # Errors
+/// See [`Summary::read`]; and when the run has no such metric.
+pub fn run(args: &SummaryArgs) -> anyhow::Result<ExitCode> {
+    let summary = Summary::read(&args.run)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&summary)?);
+    } else if let Some(name) = &args.get {
+        println!("{}", summary.metric(name)?);
+    } else {
+        print!("{summary}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Summary {
+    /// Reads what came out of a run: from its folder, or from its result file.
+    ///
+    /// # Errors
+    /// When there is no such run, it is not finished, or its file cannot be read or is of another program.
+    pub fn read(run: &Path) -> anyhow::Result<Self> {
+        let path = find(run)?;
+        let file = RunFile::open(&path)?;
+        let tables = file.tables()?;
+        let table = |name: &str| match tables.iter().any(|other| other == name) {
+            true => file.table(name).map(Some),
+            false => Ok(None),
+        };
+        let (metrics, trace) = (table(METRICS)?.unwrap_or_default(), table(TRACE)?.unwrap_or_default());
+        let last = rows_of_the_server(&metrics).last();
+        let draws = file.sample_groups()?.into_iter().map(|group| {
+            let (chains, draws, parts) = file.shape(&group)?;
+            Ok(Draws { group, chains, draws, parameters: parts.iter().map(crate::models::Part::size).sum(), parts })
+        });
+        let draws = draws.collect::<crate::results::Result<_>>()?;
+        let info = file.info().clone();
+        Ok(Self {
+            file: path,
+            method: info.method,
+            model: info.model,
+            data_digest: info.data_digest,
+            seed: info.seed,
+            version: info.version,
+            created_at: info.created_at,
+            metrics: last.map(|row| values_at(&metrics, row)).unwrap_or_default(),
+            trace: rounds(&metrics, &trace),
+            draws,
+            traffic: flows(&table(TRAFFIC)?.unwrap_or_default()),
+        })
+    }
+
+    /// A final metric by its name, with four digits after the point.
+    ///
+    /// # Errors
+    /// When the run has no such metric.
+    pub fn metric(&self, name: &str) -> anyhow::Result<String> {
+        match self.metrics.iter().find(|metric| metric.0 == name) {
+            Some((_, value)) => Ok(format!("{value:.4}")),
+            None if self.metrics.is_empty() => bail!("{}: this run judged no predictions", self.file.display()),
+            None => {
+                let names: Vec<&str> = self.metrics.iter().map(|metric| metric.0.as_str()).collect();
+                bail!("{}: no metric is called {name:?}; there are {}", self.file.display(), names.join(", "))
+            }
+        }
+    }
+}
+
+/// The result file of what was named.
+fn find(run: &Path) -> anyhow::Result<PathBuf> {
+    if run.is_file() {
+        return Ok(run.to_path_buf());
+    }
+    if !run.is_dir() {
+        bail!("{}: there is no such folder or file", run.display());
+    }
+    let file = run.join(RESULT);
+    if file.exists() {
+        return Ok(file);
+    }
+    Err(if run.join(CHECKPOINT).exists() {
+        anyhow!(
+            "{0}: this run is not finished: it is still going, or it was stopped; then \
+             `mpibayes run FILE.toml --output {0}` goes on with it",
+            run.display()
+        )
+    } else {
+        anyhow!("{}: this is no folder of a run: it holds neither {RESULT} nor {CHECKPOINT}", run.display())
+    })
+}
+
+/// The rows of a table that no agent wrote.
+fn rows_of_the_server(table: &Table) -> impl Iterator<Item = usize> + '_ {
+    (0..table.rows()).filter(|&row| table.agent[row].is_none())
+}
+
+fn values_at(table: &Table, row: usize) -> Vec<(String, f64)> {
+    table.columns.iter().map(|(name, values)| (name.clone(), values[row])).collect()
+}
+
+/// The evaluated rounds, seconds first, which the trace knows where the metrics do not; without metrics, the trace itself.
+fn rounds(metrics: &Table, trace: &Table) -> Vec<Round> {
+    const SECONDS: &str = "seconds";
+    let table = if metrics.rows() > 0 { metrics } else { trace };
+    let seconds = |step: u64| -> Option<f64> {
+        let row = rows_of_the_server(trace).filter(|&row| trace.step[row] == step).last()?;
+        trace.column(SECONDS).map(|values| values[row])
+    };
+    rows_of_the_server(table)
+        .map(|row| {
+            let step = table.step[row];
+            let mut values = values_at(table, row);
+            // Seconds first: a stable sort moves nothing else.
+            values.sort_by_key(|(name, _)| name != SECONDS);
+            if table.column(SECONDS).is_none()
+                && let Some(seconds) = seconds(step)
+            {
+                values.insert(0, (SECONDS.to_owned(), seconds));
+            }
+            Round { step, values }
+        })
+        .collect()
+}
+
+/// Messages and bytes by purpose, from the last row of the table.
+fn flows(table: &Table) -> Vec<Flow> {
+    let Some(row) = table.rows().checked_sub(1) else { return Vec::new() };
+    // Counts, written as numbers; a negative or missing one becomes 0.
+    let number = |name: &str| table.column(name).map_or(0, |values| values[row] as u64);
+    let purposes = table.columns.iter().filter_map(|(name, _)| name.strip_suffix("_messages"));
+    purposes
+        .map(|purpose| Flow {
+            purpose: purpose.replace('_', " "),
+            messages: number(&format!("{purpose}_messages")),
+            bytes: number(&format!("{purpose}_bytes")),
+        })
+        .collect()
+}
+
+/// At most this many of these rows, evenly spread, the first and the last among them.
+fn spread(rows: usize, most: usize) -> Vec<usize> {
+    if rows <= most {
+        return (0..rows).collect();
+    }
+    (0..most).map(|i| i * (rows - 1) / (most - 1)).collect()
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{}", self.file.display())?;
+        let data = match self.data_digest.get(..super::DIGEST_SHOWN) {
+            Some(short) => format!("digest {short}"),
+            None => "none".into(),
+        };
+        let about = [
+            ("method", self.method.clone()),
+            ("model", self.model.clone()),
+            ("data", data),
+            ("seed", self.seed.to_string()),
+            ("made", format!("{}, mpibayes {}", self.created_at, self.version)),
+        ];
+        f.write_str(&text::pairs(&about))?;
+        if !self.metrics.is_empty() {
+            let steps = self.trace.last().map_or(String::new(), |last| format!(" (step {})", last.step));
+            writeln!(f, "\nfinal metrics{steps}")?;
+            let lines: Vec<(&str, String)> =
+                self.metrics.iter().map(|(name, value)| (name.as_str(), quantity(name, *value))).collect();
+            f.write_str(&text::pairs(&lines))?;
+        }
+        self.show_trace(f)?;
+        for draws in &self.draws {
+            writeln!(f, "\n{}", draws.group)?;
+            let number = |number: usize| text::count(number as u64);
+            writeln!(f, "  {} × {} × {}", of(draws.chains, "chain"), of(draws.draws, "draw"), of(draws.parameters, "parameter"))?;
+            let parts: Vec<(String, Vec<String>)> = vec![
+                ("part".into(), draws.parts.iter().map(|part| part.name.clone()).collect()),
+                ("shape".into(), draws.parts.iter().map(|part| shape(&part.shape)).collect()),
+                ("numbers".into(), draws.parts.iter().map(|part| number(part.size())).collect()),
+            ];
+            f.write_str(&text::table(&parts))?;
+        }
+        if !self.traffic.is_empty() {
+            writeln!(f, "\ntraffic between ranks")?;
+            let columns = [
+                ("purpose".into(), self.traffic.iter().map(|flow| flow.purpose.clone()).collect()),
+                ("messages".into(), self.traffic.iter().map(|flow| text::count(flow.messages)).collect()),
+                ("size".into(), self.traffic.iter().map(|flow| text::bytes(flow.bytes)).collect()),
+            ];
+            f.write_str(&text::table(&columns))?;
+        }
+        Ok(())
+    }
+}
+
+impl Summary {
+    fn show_trace(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some(first) = self.trace.first() else { return Ok(()) };
+        let shown = spread(self.trace.len(), SHOWN_ROWS);
+        let rounds: Vec<&Round> = shown.iter().map(|&row| &self.trace[row]).collect();
+        if shown.len() < self.trace.len() {
+            writeln!(f, "\ntrace ({} of {} rows; --json has all)", shown.len(), self.trace.len())?;
+        } else {
+            writeln!(f, "\ntrace")?;
+        }
+        let mut columns = vec![("step".to_owned(), rounds.iter().map(|round| round.step.to_string()).collect())];
+        for (place, (name, _)) in first.values.iter().enumerate().take(SHOWN_COLUMNS) {
+            let values: Vec<f64> = rounds.iter().map(|round| round.values[place].1).collect();
+            let cells = match is_time(name) {
+                true => values.iter().map(|value| format!("{value:.2}")).collect(),
+                false => text::values(&values),
+            };
+            columns.push((name.clone(), cells));
+        }
+        f.write_str(&text::table(&columns))?;
+        match first.values.get(SHOWN_COLUMNS..) {
+            Some(rest @ [_, ..]) => {
+                let names: Vec<&str> = rest.iter().map(|value| value.0.as_str()).collect();
+                writeln!(f, "  not shown: {}", names.join(", "))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_time(name: &str) -> bool {
+    name == "seconds" || name.ends_with("_seconds")
+}
+
+/// A metric with its unit.
+fn quantity(name: &str, value: f64) -> String {
+    match name {
+        _ if value.is_nan() => "-".into(),
+        "accuracy" => format!("{:.2} %", 100.0 * value),
+        "log_likelihood" => format!("{value:.4} nats per row"),
+        _ if is_time(name) => text::seconds(value),
+        _ => text::value(value),
+    }
+}
+
+/// A number of things: `1 chain`, `20 draws`.
+fn of(number: usize, thing: &str) -> String {
+    format!("{} {thing}{}", text::count(number as u64), if number == 1 { "" } else { "s" })
+}
+
+fn shape(sides: &[usize]) -> String {
+    match sides {
+        [] => "scalar".into(),
+        sides => sides.iter().map(usize::to_string).collect::<Vec<_>>().join(" × "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::cluster::record::Row;
+    use crate::models::Part;
+    use crate::results::{RunInfo, Samples, Values, write_run};
+    use ndarray::Array3;
+
+    fn row(table: &str, step: u64, agent: Option<u32>, values: &[(&str, f64)]) -> Row {
+        Row { table: table.into(), step, agent, values: values.iter().map(|&(name, value)| (name.into(), value)).collect() }
+    }
+
+    fn write(folder: &Path, rounds: u64) -> PathBuf {
+        let mut rows = vec![
+            row("traffic", rounds, None, &[("tasks_messages", 1200.0), ("tasks_bytes", 3.5e6), ("slices_of_sums_messages", 3.0)]),
+            row("metrics", rounds, Some(0), &[("accuracy", 0.1)]),
+        ];
+        for step in 1..=rounds {
+            rows.push(row("trace", step, None, &[("seconds", step as f64 / 4.0), ("bandwidth", 0.5)]));
+            let accuracy = 1.0 - 0.5 / step as f64;
+            rows.push(row(
+                "metrics",
+                step,
+                None,
+                &[("accuracy", accuracy), ("ece", 0.0213), ("mce_20", f64::NAN), ("log_likelihood", -0.4567)],
+            ));
+        }
+        let parts = vec![Part::new("weights_1", &[3, 2]), Part::new("log_precision", &[])];
+        let samples = Samples { group: "posterior".into(), parts, values: Values::F32(Array3::zeros((1, 20, 7))) };
+        let info = RunInfo::new("dsvgd", "network", 7, "0123456789abcdef", "seed = 7\n");
+        let path = folder.join(RESULT);
+        write_run(&path, &info, &[samples], &rows).unwrap();
+        path
+    }
+
+    #[test]
+    fn folder_and_file_say_the_same_and_all_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = write(folder.path(), 3);
+        let summary = Summary::read(folder.path()).unwrap();
+        assert_eq!(format!("{summary:?}"), format!("{:?}", Summary::read(&path).unwrap()));
+        let shown = summary.to_string();
+        for says in [
+            "  method  dsvgd\n",
+            "  data    digest 0123456789ab\n",
+            "final metrics (step 3)\n  accuracy        83.33 %\n  ece             0.0213\n  mce_20          -\n  log_likelihood  -0.4567 nats per row\n",
+            "  step  seconds  accuracy     ece  mce_20  log_likelihood\n     1     0.25    0.5000  0.0213       -         -0.4567\n",
+            "  1 chain × 20 draws × 7 parameters\n",
+            "  weights_1       3 × 2        6\n  log_precision  scalar        1\n",
+            "  tasks              1,200  3.3 MiB\n  slices of sums         3      0 B\n",
+        ] {
+            assert!(shown.contains(says), "{says}\nin\n{shown}");
+        }
+    }
+
+    #[test]
+    fn json_holds_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), 40);
+        let summary = Summary::read(folder.path()).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&serde_json::to_string(&summary).unwrap()).unwrap();
+        assert_eq!(json["metrics"]["accuracy"], 0.9875);
+        assert!(json["metrics"]["mce_20"].is_null());
+        assert_eq!((json["seed"].as_u64(), json["method"].as_str()), (Some(7), Some("dsvgd")));
+        assert_eq!(json["trace"].as_array().map(Vec::len), Some(40));
+        assert_eq!((&json["trace"][1]["step"], &json["trace"][1]["seconds"]), (&2.into(), &0.5.into()));
+        assert_eq!(json["draws"][0]["parts"][0]["shape"], serde_json::json!([3, 2]));
+        assert_eq!(json["traffic"][0], serde_json::json!({"purpose": "tasks", "messages": 1200, "bytes": 3_500_000}));
+        let shown = summary.to_string();
+        assert!(
+            shown.contains("trace (16 of 40 rows; --json has all)")
+                && shown.contains("\n     1  ")
+                && shown.contains("\n    40  "),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn one_metric_is_found_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = write(folder.path(), 2);
+        let summary = Summary::read(&path).unwrap();
+        assert_eq!(summary.metric("accuracy").unwrap(), "0.7500");
+        let refused = summary.metric("rmse").unwrap_err().to_string();
+        assert!(refused.contains("accuracy, ece, mce_20, log_likelihood"), "{refused}");
+    }
+
+    #[test]
+    fn a_run_without_metrics_shows_its_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.h5");
+        write_run(&path, &RunInfo::new("svgd", "gaussian", 1, "", ""), &[], &[row("trace", 5, None, &[("seconds", 1.0)])])
+            .unwrap();
+        let summary = Summary::read(&path).unwrap();
+        let shown = summary.to_string();
+        assert!(shown.contains("data    none") && shown.contains("  step  seconds\n     5     1.00\n"), "{shown}");
+        assert!(summary.metric("accuracy").unwrap_err().to_string().contains("judged no predictions"));
+    }
+
+    #[test]
+    fn what_is_no_finished_run_is_said_to_be_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |path: &Path| format!("{:#}", Summary::read(path).unwrap_err());
+        assert!(refused(&folder.path().join("nowhere")).contains("no such folder"));
+        assert!(refused(folder.path()).contains("no folder of a run"));
+        std::fs::write(folder.path().join(CHECKPOINT), "state").unwrap();
+        let message = refused(folder.path());
+        assert!(message.contains("not finished") && message.contains("mpibayes run FILE.toml --output"), "{message}");
+        let foreign = folder.path().join("x.h5");
+        std::fs::write(&foreign, "hello").unwrap();
+        assert!(refused(&foreign).contains("no result file of this program"));
+    }
+
+    #[test]
+    fn the_spread_keeps_both_ends() {
+        assert_eq!(spread(3, 5), [0, 1, 2]);
+        assert_eq!(spread(101, 5), [0, 25, 50, 75, 100]);
+    }
+}

@@ -1,0 +1,140 @@
+//! How the command line writes numbers and tables for people.
+
+/// A count with commas between thousands: `60,000`.
+pub(super) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes in the largest binary unit that leaves at least one: `47.1 MiB`.
+pub(super) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    // Three digits are shown: rounding to 53 bits does no harm.
+    let mut size = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    // 1023.95 would be written as 1024.0.
+    while size >= 1023.95 && unit + 1 < UNITS.len() {
+        size /= 1024.0;
+        unit += 1;
+    }
+    format!("{size:.1} {}", UNITS[unit])
+}
+
+/// A duration: `0.42 s`, `12.3 s`, `3 min 05 s`, `2 h 07 min`.
+pub(super) fn seconds(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return format!("{seconds} s");
+    }
+    if seconds < 9.995 {
+        return format!("{seconds:.2} s");
+    }
+    if seconds < 99.95 {
+        return format!("{seconds:.1} s");
+    }
+    // Finite and not negative; beyond 2^64 seconds the conversion saturates.
+    let whole = seconds.round() as u64;
+    if whole < 3600 {
+        format!("{} min {:02} s", whole / 60, whole % 60)
+    } else {
+        format!("{} h {:02} min", whole / 3600, whole / 60 % 60)
+    }
+}
+
+/// A measured value with four digits after the point, or four significant ones where these would not do; `-` for none.
+pub(super) fn value(value: f64) -> String {
+    let size = value.abs();
+    if value.is_nan() {
+        "-".into()
+    } else if value.is_finite() && value == value.trunc() && size < 1e9 {
+        format!("{value}")
+    } else if (1e-3..1e5).contains(&size) {
+        format!("{value:.4}")
+    } else {
+        format!("{value:.3e}")
+    }
+}
+
+/// A column of measured values: like [`value`], but all in one way, so that their points stand in one line.
+pub(super) fn values(values: &[f64]) -> Vec<String> {
+    let finite = || values.iter().filter(|value| value.is_finite());
+    let whole = finite().all(|value| *value == value.trunc() && value.abs() < 1e9);
+    let plain = finite().all(|value| *value == 0.0 || value.abs() < 1e5) && finite().any(|value| value.abs() >= 1e-3);
+    values
+        .iter()
+        .map(|&number| match number {
+            _ if !number.is_finite() => value(number),
+            _ if whole => format!("{number}"),
+            _ if plain => format!("{number:.4}"),
+            _ => format!("{number:.3e}"),
+        })
+        .collect()
+}
+
+/// Columns side by side, each with its heading: numbers right-aligned, names in the first column left-aligned; every line begins
+/// with two spaces.
+pub(super) fn table(columns: &[(String, Vec<String>)]) -> String {
+    let widths: Vec<usize> = columns
+        .iter()
+        .map(|(heading, cells)| cells.iter().chain([heading]).map(|cell| cell.chars().count()).max().unwrap_or(0))
+        .collect();
+    let rows = columns.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0);
+    let names = columns.iter().take(1).flat_map(|(_, cells)| cells).any(|cell| cell.starts_with(char::is_alphabetic));
+    let line = |cell: &dyn Fn(usize) -> String| {
+        let pad = |(j, &width): (usize, &usize)| match j {
+            0 if names => format!("{:width$}", cell(j)),
+            _ => format!("{:>width$}", cell(j)),
+        };
+        format!("  {}\n", widths.iter().enumerate().map(pad).collect::<Vec<_>>().join("  "))
+    };
+    let mut text = line(&|j| columns[j].0.clone());
+    for row in 0..rows {
+        text.push_str(&line(&|j| columns[j].1.get(row).cloned().unwrap_or_default()));
+    }
+    text
+}
+
+/// Names and texts in two columns; every line begins with two spaces.
+pub(super) fn pairs<N: AsRef<str>>(pairs: &[(N, String)]) -> String {
+    let width = pairs.iter().map(|(name, _)| name.as_ref().chars().count()).max().unwrap_or(0);
+    pairs.iter().map(|(name, text)| format!("  {:width$}  {text}\n", name.as_ref())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!([0, 999, 1000, 60_000, 1_234_567].map(count), ["0", "999", "1,000", "60,000", "1,234,567"]);
+        assert_eq!([0, 1023, 1024, 1536, 1_048_575].map(bytes), ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "1.0 MiB"]);
+        assert_eq!(bytes(u64::MAX), "16384.0 PiB");
+        let times = [0.0, 0.424, 9.996, 99.94, 99.96, 185.4, 3599.6, 7620.0].map(seconds);
+        assert_eq!(times, ["0.00 s", "0.42 s", "10.0 s", "99.9 s", "1 min 40 s", "3 min 05 s", "1 h 00 min", "2 h 07 min"]);
+        let numbers = [0.0, 3.0, -0.45678, 1.23456e-5, 123456.7, f64::NAN, f64::INFINITY].map(value);
+        assert_eq!(numbers, ["0", "3", "-0.4568", "1.235e-5", "1.235e5", "-", "inf"]);
+    }
+
+    #[test]
+    fn a_column_has_its_points_in_one_line() {
+        assert_eq!(values(&[1.0, 0.5, 0.00001, f64::NAN]), ["1.0000", "0.5000", "0.0000", "-"]);
+        assert_eq!(values(&[1e-7, 2.5e-8]), ["1.000e-7", "2.500e-8"]);
+        assert_eq!(values(&[10.0, 20.0]), ["10", "20"]);
+    }
+
+    #[test]
+    fn tables_are_aligned() {
+        let text = table(&[("a".into(), vec!["1".into(), "10".into()]), ("long".into(), vec!["x".into()])]);
+        assert_eq!(text, "   a  long\n   1     x\n  10      \n");
+        assert_eq!(pairs(&[("a", "x".into()), ("bcd", "y".into())]), "  a    x\n  bcd  y\n");
+    }
+}

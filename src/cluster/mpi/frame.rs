@@ -1,0 +1,245 @@
+//! A packet as messages: a first one of limited size, and pieces for what does not fit into it.
+
+use super::super::body::Body;
+use super::super::codec::{decode, encode};
+use super::super::method::Method;
+use super::super::packet::Packet;
+use mpi::ffi;
+use std::ffi::c_int;
+
+/// What does not fit into the first message is cut into pieces of at most this many bytes: MPI counts in C ints.
+pub(super) const PIECE: usize = 1 << 30;
+
+/// The start of a first message: bytes of the head, numbers of the body, what of them is inside.
+const PREFIX: usize = 17;
+const HEAD_INSIDE: u8 = 1;
+const BODY_INSIDE: u8 = 2;
+
+/// A packet on its way out. A head may be large too: a checkpoint's states travel in one.
+pub(super) struct Frame<N> {
+    /// The first message.
+    pub first: Vec<u8>,
+    head: Vec<u8>,
+    body: Option<Body<N>>,
+}
+
+impl<N: crate::number::Number> Frame<N> {
+    /// Lays a packet out with a first message of at most `room` bytes.
+    pub fn new<M: Method<Number = N>>(packet: Packet<M>, room: usize) -> Result<Self, String> {
+        let head = encode("a packet", &packet.head).map_err(|error| error.to_string())?;
+        let body: &[u8] = bytemuck::cast_slice(&packet.body);
+        let head_inside = PREFIX + head.len() <= room;
+        let body_inside = head_inside && PREFIX + head.len() + body.len() <= room;
+        let mut first = Vec::with_capacity(room.min(PREFIX + head.len() + body.len()));
+        first.extend_from_slice(&(head.len() as u64).to_le_bytes());
+        first.extend_from_slice(&(packet.body.len() as u64).to_le_bytes());
+        first.push(u8::from(head_inside) * HEAD_INSIDE + u8::from(body_inside) * BODY_INSIDE);
+        if head_inside {
+            first.extend_from_slice(&head);
+        }
+        if body_inside {
+            first.extend_from_slice(body);
+        }
+        let body = (!body_inside).then_some(packet.body);
+        Ok(Self { first, head: if head_inside { Vec::new() } else { head }, body })
+    }
+
+    /// A first message of `room` zeros, which no packet has.
+    pub fn blank(room: usize) -> Self {
+        Self { first: vec![0; room], head: Vec::new(), body: None }
+    }
+
+    /// What follows the first message, in pieces of at most `piece` bytes.
+    pub fn pieces(&self, piece: usize) -> impl Iterator<Item = &[u8]> {
+        let body: &[u8] = self.body.as_ref().map_or(&[], |body| bytemuck::cast_slice(body));
+        self.head.chunks(piece).chain(body.chunks(piece))
+    }
+}
+
+/// A packet on its way in: its arrays have room for what their pieces write, and no length before that.
+pub(super) struct Incoming<M: Method> {
+    head: Vec<u8>,
+    head_len: usize,
+    body: Vec<M::Number>,
+    numbers: usize,
+    requests: Vec<ffi::MPI_Request>,
+}
+
+impl<M: Method> Incoming<M> {
+    /// Reads a first message and calls `receive` with the place and length of each piece that follows it. The places stay
+    /// valid until the packet has come, or for ever where this is leaked.
+    pub fn new(first: &[u8], piece: usize, mut receive: impl FnMut(*mut u8, c_int) -> ffi::MPI_Request) -> Result<Self, String> {
+        let number = |at: usize| {
+            let field = first.get(at..at + 8).and_then(|field| field.try_into().ok());
+            field.map(u64::from_le_bytes).and_then(|n| usize::try_from(n).ok()).ok_or("a message is too short")
+        };
+        let (head_len, numbers) = (number(0)?, number(8)?);
+        let inside = *first.get(16).ok_or("a message is too short")?;
+        let mut rest = first.get(PREFIX..).unwrap_or(&[]);
+        let mut incoming = Self { head: Vec::new(), head_len, body: Vec::new(), numbers, requests: Vec::new() };
+        let mut post = |start: *mut u8, bytes: usize| {
+            for at in (0..bytes).step_by(piece) {
+                // A piece fits a C int: see PIECE.
+                incoming.requests.push(receive(start.wrapping_add(at), piece.min(bytes - at) as c_int));
+            }
+        };
+        if inside & HEAD_INSIDE != 0 {
+            let (head, after) = rest.split_at_checked(head_len).ok_or("a message is shorter than its head says")?;
+            incoming.head = head.to_vec();
+            rest = after;
+        } else {
+            incoming.head.reserve_exact(head_len);
+            post(incoming.head.as_mut_ptr(), head_len);
+        }
+        let bytes = numbers.checked_mul(size_of::<M::Number>()).ok_or("a message names an impossible length")?;
+        if inside & BODY_INSIDE != 0 {
+            let body = rest.get(..bytes).ok_or("a message is shorter than its body says")?;
+            incoming.body = bytemuck::allocation::pod_collect_to_vec(body);
+        } else {
+            incoming.body.reserve_exact(numbers);
+            post(incoming.body.as_mut_ptr().cast(), bytes);
+        }
+        Ok(incoming)
+    }
+
+    /// Whether all pieces have come.
+    pub fn is_here(&mut self) -> bool {
+        self.requests.retain_mut(|request| !test(request));
+        self.requests.is_empty()
+    }
+
+    /// The packet, once it is here.
+    pub fn into_packet(mut self) -> Result<Packet<M>, String> {
+        if !self.requests.is_empty() {
+            return Err("a packet was opened before it had come".into());
+        }
+        // SAFETY: both arrays have this much room, and the completed receives have written all of it.
+        unsafe {
+            self.head.set_len(self.head_len);
+            self.body.set_len(self.numbers);
+        }
+        let head = decode("a packet", &self.head).map_err(|error| error.to_string())?;
+        Ok(Packet { head, body: self.body.into() })
+    }
+}
+
+/// Whether a request has completed.
+pub(super) fn test(request: &mut ffi::MPI_Request) -> bool {
+    let mut flag = 0;
+    // SAFETY: the request is live or null, both of which MPI_Test takes.
+    unsafe { ffi::MPI_Test(request, &raw mut flag, ffi::RSMPI_STATUS_IGNORE) };
+    flag != 0
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::super::packet::Head;
+    use super::*;
+    use crate::cluster::codec::Raw;
+    use crate::cluster::method::{Agent, AgentId, Answer, Progress, Result, Server};
+    use crate::cluster::{Context, Outbox};
+
+    /// Only its number type matters here.
+    struct Plain;
+
+    impl Method for Plain {
+        const NAME: &'static str = "plain";
+        type Number = f64;
+        type Task = ();
+        type Report = ();
+        type Server = Plain;
+        type Agent = Plain;
+
+        fn agents(&self) -> u32 {
+            1
+        }
+        fn server(&self, _: Option<()>) -> Result<Plain> {
+            Ok(Plain)
+        }
+        fn agent(&self, _: AgentId, _: Option<()>) -> Result<Plain> {
+            Ok(Plain)
+        }
+    }
+
+    impl Server<Plain> for Plain {
+        type State = ();
+
+        fn state(&self) -> &() {
+            &()
+        }
+        fn start(&mut self, _: &mut Outbox<Plain>, _: &mut Context) -> Result<()> {
+            Ok(())
+        }
+        fn receive(&mut self, _: Answer<Plain>, _: &mut Outbox<Plain>, _: &mut Context) -> Result<()> {
+            Ok(())
+        }
+        fn progress(&self) -> Progress {
+            Progress::default()
+        }
+    }
+
+    impl Agent<Plain> for Plain {
+        type State = ();
+
+        fn state(&self) -> &() {
+            &()
+        }
+        fn perform(&mut self, _: &(), body: Body<f64>, _: &mut Context) -> Result<((), Body<f64>)> {
+            Ok(((), body))
+        }
+    }
+
+    /// Takes a packet apart and puts it together again; how many pieces followed its first message.
+    fn travel(head_bytes: usize, numbers: usize, room: usize, piece: usize) -> usize {
+        let state: Vec<u8> = (0..head_bytes).map(|at| (at % 251) as u8).collect();
+        let head = Head::<Plain>::Start { saved: vec![(0, Raw(state.clone()))], seconds: 2.5 };
+        let body: Vec<f64> = (0..numbers).map(|at| at as f64).collect();
+        let frame = Frame::new(Packet { head, body: body.clone().into() }, room).unwrap();
+        assert!(frame.first.len() <= room);
+        let mut pieces = frame.pieces(piece);
+        let mut count = 0;
+        // A receive that completes at once: the null request.
+        let incoming = Incoming::<Plain>::new(&frame.first, piece, |place, len| {
+            let from = pieces.next().unwrap();
+            assert_eq!(from.len(), len as usize);
+            assert!(from.len() <= piece);
+            count += 1;
+            // SAFETY: `place` has room for `len` bytes: that is what is tested.
+            unsafe {
+                std::ptr::copy_nonoverlapping(from.as_ptr(), place, from.len());
+                ffi::RSMPI_REQUEST_NULL
+            }
+        });
+        let mut incoming = incoming.unwrap();
+        assert!(pieces.next().is_none());
+        incoming.requests.clear();
+        let packet = incoming.into_packet().unwrap();
+        assert_eq!(&*packet.body, &body[..]);
+        let Head::Start { saved, seconds } = packet.head else { panic!("another head") };
+        assert_eq!((saved[0].1.0.as_slice(), seconds), (&state[..], 2.5));
+        count
+    }
+
+    #[test]
+    fn heads_and_bodies_come_whole_from_pieces_of_any_size() {
+        assert_eq!(travel(10, 10, 1000, 7), 0);
+        assert_eq!(travel(10, 200, 1000, 1 << 30), 1);
+        assert_eq!(travel(5000, 0, 1000, 1 << 30), 1);
+        for piece in [1, 7, 8, 64, 999, 1600, 1601] {
+            assert_eq!(travel(10, 200, 1000, piece), 1600_usize.div_ceil(piece));
+            // The head of 5000 bytes of state has 5013: a tag, a count, an agent, a length of two bytes, 8 of seconds.
+            assert_eq!(travel(5000, 200, 1000, piece), 5013_usize.div_ceil(piece) + 1600_usize.div_ceil(piece));
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_cut_off_is_an_error() {
+        let packet = || Packet { head: Head::<Plain>::Stop, body: vec![1.0; 3].into() };
+        let first = Frame::new(packet(), 100).unwrap().first;
+        for len in 0..first.len() {
+            let cut = Incoming::<Plain>::new(&first[..len], PIECE, |_, _| panic!("a piece"));
+            assert!(cut.is_err(), "{len} bytes");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! A method as a run file names it: settings that make it for a problem, and what starts it then.
+
+use super::monitored::Posterior;
+use super::problem::{OpenShard, Problem};
+use crate::cluster::Method;
+use crate::models::Model;
+use crate::number::Real;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// The settings of a method that a run file can name: the keys of its `[method]` table, each with a default.
+pub trait MethodKind: Serialize + DeserializeOwned + 'static {
+    /// Its `name` in the table.
+    const NAME: &'static str;
+
+    /// Whether the settings can be run.
+    ///
+    /// # Errors
+    /// A message that says which setting is out of its range.
+    fn check(&self) -> Result<(), String>;
+
+    /// Makes the method for a problem and hands it to the launcher.
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome;
+}
+
+/// What starts a method once it is made.
+pub trait Launcher<F: Real> {
+    /// How it went.
+    type Outcome;
+
+    /// Runs a particle method to its end, with evaluation where there are test rows.
+    fn particles<M: Method<Number = F>>(self, method: M, model: Arc<dyn Model<F>>) -> Self::Outcome
+    where
+        M::Server: Posterior<F>;
+}
+
+/// The first of these counts that is 0.
+///
+/// # Errors
+/// Names it.
+pub fn at_least_one(counts: &[(&str, u64)]) -> Result<(), String> {
+    match counts.iter().find(|(_, count)| *count == 0) {
+        Some((name, _)) => Err(format!("{name} = 0: must be at least 1")),
+        None => Ok(()),
+    }
+}
+
+/// Test rows, and how often they are used.
+#[derive(Clone)]
+pub struct Tests<F> {
+    /// Opens an agent's slice of them.
+    pub slice: OpenShard<F>,
+    /// Rounds between evaluations.
+    pub every: u64,
+}

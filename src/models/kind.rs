@@ -1,0 +1,51 @@
+//! A model as a run file names it: settings that build it for the data at hand.
+
+use super::{Model, Output};
+use crate::number::Real;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// What a model has to fit to.
+#[derive(Clone, Copy, Debug)]
+pub struct DataFacts {
+    /// Columns of x.
+    pub features: usize,
+    /// What the rows' targets are.
+    pub output: Output,
+}
+
+/// The settings of a model that a run file can name: the keys of its `[model]` table, each with a default.
+pub trait ModelKind: Serialize + DeserializeOwned + 'static {
+    /// Its `name` in the table.
+    const NAME: &'static str;
+
+    /// The model for these data; `facts` is `None` where the run file names none.
+    ///
+    /// # Errors
+    /// A message that says which setting does not fit, and what would.
+    fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String>;
+}
+
+/// A model, and the rows that it brings along where it needs no dataset.
+pub struct Built<F> {
+    /// The model.
+    pub model: Arc<dyn Model<F>>,
+    /// Rows 0, 1, ... of a single column that holds the row's own number: the factors of a product.
+    pub own_rows: usize,
+}
+
+impl<F: Real> Built<F> {
+    /// A model for the rows of a dataset.
+    pub fn for_data(model: impl Model<F> + 'static) -> Self {
+        Self { model: Arc::new(model), own_rows: 0 }
+    }
+}
+
+/// The facts, for a model that cannot do without.
+///
+/// # Errors
+/// Where there are no data.
+pub fn needs_data(facts: Option<DataFacts>) -> Result<DataFacts, String> {
+    facts.ok_or_else(|| "this model needs data: add [data] with file = \"...\" (made by mpibayes import)".into())
+}

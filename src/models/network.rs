@@ -1,1 +1,0 @@
-//! Dense networks of any depth for regression and classification, written on BLAS.

@@ -1,0 +1,185 @@
+//! Losses on a network's outputs, their derivatives and predictive densities.
+
+use super::super::layout::index;
+use super::super::{ModelError, Output};
+use crate::number::Real;
+use crate::vector;
+use ndarray::ArrayView1;
+
+/// g is held within ± this where it is exponentiated.
+const LARGEST_LOG_PRECISION: f64 = 30.0;
+
+/// What ties outputs to targets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Likelihood {
+    /// Softmax cross-entropy over this many classes.
+    CrossEntropy { classes: usize },
+    /// −log N(y | f, 1/γ), g = log γ the last parameter, with a Gamma(shape, rate) prior on γ.
+    Gaussian { shape: f64, rate: f64 },
+    /// Huber's loss: r²/2 for |r| ≤ δ, δ(|r| − δ/2) beyond; predictions use the density exp(−ℓ)/Z.
+    Huber { delta: f64, log_normaliser: f64 },
+}
+
+impl Likelihood {
+    /// Huber's loss with this δ.
+    pub fn huber(delta: f64) -> Result<Self, ModelError> {
+        let delta = super::super::error::positive("huber", delta)?;
+        // Z = 2 ∫₀^δ exp(−r²/2) dr + (2/δ) exp(−δ²/2), by Simpson's rule; beyond r = 10 the integrand is nothing.
+        let (end, steps) = (delta.min(10.0), 2_000_u32);
+        let step = end / f64::from(steps);
+        let weight = |i| if i == 0 || i == steps { 1.0 } else { 2.0 + 2.0 * f64::from(i % 2) };
+        let bulk: f64 = (0..=steps).map(|i| weight(i) * (-0.5 * (f64::from(i) * step).powi(2)).exp()).sum::<f64>() * step / 3.0;
+        let log_normaliser = (2.0 * bulk + 2.0 / delta * (-0.5 * delta * delta).exp()).ln();
+        Ok(Self::Huber { delta, log_normaliser })
+    }
+
+    /// Whether the last parameter is g.
+    pub fn has_log_precision(&self) -> bool {
+        matches!(self, Self::Gaussian { .. })
+    }
+
+    pub fn output(&self) -> Output {
+        match self {
+            Self::CrossEntropy { classes } => Output::Classes(*classes),
+            Self::Gaussian { .. } | Self::Huber { .. } => Output::Number,
+        }
+    }
+
+    /// The part of log p0(θ) that is not the weights'.
+    pub fn log_prior<F: Real>(&self, theta: &[F]) -> f64 {
+        match self {
+            Self::Gaussian { shape, rate } => {
+                let (g, precision) = log_precision(theta);
+                shape * g - rate * precision
+            }
+            Self::CrossEntropy { .. } | Self::Huber { .. } => 0.0,
+        }
+    }
+
+    /// Overwrites the part of ∇log p0(θ) that is not the weights'.
+    pub fn prior_score<F: Real>(&self, theta: &[F], score: &mut [F]) {
+        if let Self::Gaussian { shape, rate } = self {
+            let (_, precision) = log_precision(theta);
+            score[theta.len() - 1] = F::of(shape - rate * precision);
+        }
+    }
+
+    /// Σ ℓ over rows of outputs, which are used up.
+    pub fn loss<F: Real>(&self, theta: &[F], outputs: &mut [F], y: ArrayView1<F>) -> f64 {
+        if let Self::CrossEntropy { classes } = *self {
+            subtract_maxima(outputs, classes);
+            let rows = outputs.chunks_exact(classes).zip(y);
+            let targets: f64 = rows.map(|(row, &y)| row[index(y, classes)].f64()).sum();
+            vector::exp(outputs);
+            let sums = outputs.chunks_exact(classes).map(|row| row.iter().map(|p| p.f64()).sum::<f64>().ln());
+            return sums.sum::<f64>() - targets;
+        }
+        let loss = self.residual_loss(theta);
+        outputs.iter().zip(y).map(|(f, &y)| loss((*f - y).f64())).sum()
+    }
+
+    /// ℓ as a function of the residual f − y.
+    fn residual_loss<F: Real>(&self, theta: &[F]) -> impl Fn(f64) -> f64 {
+        // (quadratic up to `delta` with this curvature, plus an offset)
+        let (offset, curvature, delta) = match *self {
+            Self::Gaussian { .. } => {
+                let (g, precision) = log_precision(theta);
+                (0.5 * (2.0 * std::f64::consts::PI).ln() - 0.5 * g, precision, f64::INFINITY)
+            }
+            Self::Huber { delta, .. } => (0.0, 1.0, delta),
+            Self::CrossEntropy { .. } => (0.0, 0.0, f64::INFINITY),
+        };
+        move |r| {
+            let r = r.abs();
+            offset + if r <= delta { 0.5 * curvature * r * r } else { delta * (r - 0.5 * delta) }
+        }
+    }
+
+    /// Overwrites outputs by −weight · ∂ℓ/∂output, and adds −weight · Σ ∂ℓ/∂g to the score of g.
+    pub fn outputs_to_score<F: Real>(&self, theta: &[F], outputs: &mut [F], y: ArrayView1<F>, weight: F, score: &mut [F]) {
+        match *self {
+            Self::CrossEntropy { classes } => {
+                softmax(outputs, classes);
+                for (row, &y) in outputs.chunks_exact_mut(classes).zip(y) {
+                    for p in row.iter_mut() {
+                        *p *= -weight;
+                    }
+                    row[index(y, classes)] += weight;
+                }
+            }
+            Self::Gaussian { .. } => {
+                let (_, precision) = log_precision(theta);
+                let mut squares = 0.0;
+                let factor = -weight * F::of(precision);
+                for (output, &y) in outputs.iter_mut().zip(y) {
+                    let residual = *output - y;
+                    squares += residual.f64() * residual.f64();
+                    *output = factor * residual;
+                }
+                let rows = outputs.len() as f64;
+                score[theta.len() - 1] += weight * F::of(0.5 * rows - 0.5 * precision * squares);
+            }
+            Self::Huber { delta, .. } => {
+                let delta = F::of(delta);
+                for (output, &y) in outputs.iter_mut().zip(y) {
+                    *output = -weight * (*output - y).max(-delta).min(delta);
+                }
+            }
+        }
+    }
+
+    /// Adds `share` of this particle's predictive mean (rows × outputs) and of its density at the targets; outputs are used up.
+    pub fn add_prediction<F: Real>(
+        &self,
+        theta: &[F],
+        outputs: &mut [F],
+        y: ArrayView1<F>,
+        share: f64,
+        mean: &mut [f64],
+        density: &mut [f64],
+    ) {
+        if let Self::CrossEntropy { classes } = *self {
+            softmax(outputs, classes);
+            for ((row, &y), density) in outputs.chunks_exact(classes).zip(y).zip(density) {
+                *density += share * row[index(y, classes)].f64();
+            }
+            for (mean, p) in mean.iter_mut().zip(outputs.iter()) {
+                *mean += share * p.f64();
+            }
+            return;
+        }
+        let loss = self.residual_loss(theta);
+        let log_normaliser = if let Self::Huber { log_normaliser, .. } = *self { log_normaliser } else { 0.0 };
+        for (((f, &y), mean), density) in outputs.iter().zip(y).zip(mean).zip(density) {
+            *mean += share * f.f64();
+            *density += share * (-loss((*f - y).f64()) - log_normaliser).exp();
+        }
+    }
+}
+
+/// g and its (clamped) exponential.
+fn log_precision<F: Real>(theta: &[F]) -> (f64, f64) {
+    let g = theta[theta.len() - 1].f64();
+    (g, g.clamp(-LARGEST_LOG_PRECISION, LARGEST_LOG_PRECISION).exp())
+}
+
+fn subtract_maxima<F: Real>(logits: &mut [F], classes: usize) {
+    for row in logits.chunks_exact_mut(classes) {
+        let highest = row.iter().fold(F::neg_infinity(), |highest, &z| if z > highest { z } else { highest });
+        for z in row {
+            *z -= highest;
+        }
+    }
+}
+
+/// Logits into probabilities, row by row.
+fn softmax<F: Real>(logits: &mut [F], classes: usize) {
+    subtract_maxima(logits, classes);
+    vector::exp(logits);
+    for row in logits.chunks_exact_mut(classes) {
+        let scale = F::one() / row.iter().copied().sum::<F>();
+        for p in row {
+            *p *= scale;
+        }
+    }
+}

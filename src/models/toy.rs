@@ -1,0 +1,46 @@
+//! The example targets of Kassab & Simeone (arXiv 2009.06419) as run files name them; they need no data.
+
+use super::gaussian::FactorProductSettings;
+use super::{Built, DataFacts, ModelKind};
+use crate::number::Real;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Which toy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// One dimension, two factors, prior N(0, 1).
+    #[default]
+    Mixture1d,
+    /// One dimension, two factors, prior uniform on (−6, 6).
+    Mixture1dUniform,
+    /// Two dimensions, two factors.
+    Mixture2d,
+}
+
+/// The settings of `toy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToySettings {
+    /// Which toy.
+    target: Target,
+}
+
+impl ModelKind for ToySettings {
+    const NAME: &'static str = "toy";
+
+    fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String> {
+        if facts.is_some() {
+            return Err("a toy brings its own factors: take [data] out".into());
+        }
+        let product = match self.target {
+            Target::Mixture1d => FactorProductSettings::mixture_1d_normal_prior(),
+            Target::Mixture1dUniform => FactorProductSettings::mixture_1d_uniform_prior(),
+            Target::Mixture2d => FactorProductSettings::mixture_2d(),
+        };
+        let model = product.build().map_err(|error| error.to_string())?;
+        let own_rows = model.data::<F>().0.nrows();
+        Ok(Built { model: Arc::new(model), own_rows })
+    }
+}

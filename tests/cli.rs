@@ -1,0 +1,127 @@
+//! The program as a user meets it: what it prints, on which stream, with which exit code, under a launcher too.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use mpibayes::cluster::record::Row;
+use mpibayes::results::{RunInfo, write_run};
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Runs the program in a folder, as the given process of a job of several if there is a job.
+fn mpibayes_as(rank: Option<u32>, folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
+    for launcher in ["OMPI_COMM_WORLD", "PMI", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"] {
+        for name in [launcher.to_owned(), format!("{launcher}_SIZE"), format!("{launcher}_RANK")] {
+            command.env_remove(name);
+        }
+    }
+    if let Some(rank) = rank {
+        command.env("OMPI_COMM_WORLD_SIZE", "3").env("OMPI_COMM_WORLD_RANK", rank.to_string());
+    }
+    command.current_dir(folder).args(arguments).output().unwrap()
+}
+
+fn mpibayes(folder: &Path, arguments: &[&str]) -> Output {
+    mpibayes_as(None, folder, arguments)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Asserts exit code 1, nothing on standard output and one line on standard error that says all of this.
+fn refused(output: &Output, says: &[&str]) {
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(output.stdout.is_empty());
+    assert!(error.starts_with("mpibayes: error: ") && error.lines().count() == 1, "{error}");
+    assert!(says.iter().all(|says| error.contains(says)), "{error:?} must say {says:?}");
+}
+
+fn finished_run(folder: &Path) {
+    std::fs::create_dir(folder.join("run")).unwrap();
+    let row = |table: &str, step, values: &[(&str, f64)]| Row {
+        table: table.into(),
+        step,
+        agent: None,
+        values: values.iter().map(|&(name, value)| (name.into(), value)).collect(),
+    };
+    let rows =
+        [row("metrics", 1, &[("accuracy", 0.5), ("ece", 0.125)]), row("metrics", 2, &[("accuracy", 0.875), ("ece", 0.0625)])];
+    write_run(&folder.join("run/result.h5"), &RunInfo::new("dsvgd", "logistic", 3, "", ""), &[], &rows).unwrap();
+}
+
+#[test]
+fn help_and_version_are_printed_by_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["--help"][..], &["--version"], &["import", "--help"], &["summary", "-h"], &["run", "--help"]] {
+        for rank in [None, Some(0)] {
+            let output = mpibayes_as(rank, folder.path(), arguments);
+            assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+            assert!(text(&output.stdout).contains("mpibayes") && output.stderr.is_empty(), "{arguments:?}");
+        }
+        let silent = mpibayes_as(Some(1), folder.path(), arguments);
+        assert!(silent.stdout.is_empty() && silent.stderr.is_empty() && silent.status.success(), "{arguments:?}");
+    }
+    let version = text(&mpibayes(folder.path(), &["--version"]).stdout);
+    assert_eq!(version.trim(), format!("mpibayes {}", env!("CARGO_PKG_VERSION")));
+    let help = text(&mpibayes(folder.path(), &["import", "--help"]).stdout);
+    assert!(help.contains("--test-fraction") && help.contains("Examples:"), "{help}");
+}
+
+#[test]
+fn typing_mistakes_are_told_once_and_end_with_2() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&[][..], &["imprt"], &["import", "a.csv"], &["summary"], &["summary", "run", "--jsn"]] {
+        let output = mpibayes_as(Some(0), folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+        assert!(mpibayes_as(Some(2), folder.path(), arguments).stderr.is_empty(), "{arguments:?}");
+    }
+    assert!(text(&mpibayes(folder.path(), &["imprt"]).stderr).contains("import"));
+}
+
+#[test]
+fn import_writes_once_and_says_what() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.csv"), "1,2,yes\n3,4,no\n5,6,yes\n").unwrap();
+    let import = ["import", "a.csv", "-o", "a.h5"];
+    // A second process of a job leaves the work to the first.
+    assert!(mpibayes_as(Some(1), folder.path(), &import).status.success());
+    assert!(!folder.path().join("a.h5").exists());
+    let output = mpibayes(folder.path(), &import);
+    let said = text(&output.stdout);
+    assert!(output.status.success() && said.starts_with("wrote a.h5 (") && said.contains("train     3 rows"), "{said}");
+    refused(&mpibayes(folder.path(), &import), &["a.h5", "--force"]);
+    assert!(mpibayes(folder.path(), &[&import[..], &["--force"]].concat()).status.success());
+    refused(&mpibayes(folder.path(), &["import", "b.csv", "-o", "b.h5"]), &["b.csv", "cannot open"]);
+    std::fs::write(folder.path().join("b.csv"), "1,2,yes\n3,x,no\n").unwrap();
+    refused(&mpibayes(folder.path(), &["import", "b.csv", "-o", "b.h5"]), &["b.csv, line 2"]);
+}
+
+#[test]
+fn summary_shows_a_run_in_three_ways() {
+    let folder = tempfile::tempdir().unwrap();
+    finished_run(folder.path());
+    let shown = text(&mpibayes(folder.path(), &["summary", "run"]).stdout);
+    assert!(shown.contains("method  dsvgd") && shown.contains("accuracy  87.50 %"), "{shown}");
+    let json = mpibayes(folder.path(), &["summary", "run/result.h5", "--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!((&json["metrics"]["ece"], &json["trace"][0]["accuracy"]), (&0.0625.into(), &0.5.into()));
+    let output = mpibayes(folder.path(), &["summary", "run", "--get", "accuracy"]);
+    assert_eq!(text(&output.stdout), "0.8750\n");
+    refused(&mpibayes(folder.path(), &["summary", "run", "--get", "rmse"]), &["accuracy, ece"]);
+}
+
+#[test]
+fn summary_says_why_there_is_nothing_to_show() {
+    let folder = tempfile::tempdir().unwrap();
+    refused(&mpibayes(folder.path(), &["summary", "runs/none"]), &["runs/none: there is no such folder"]);
+    std::fs::create_dir(folder.path().join("run")).unwrap();
+    std::fs::write(folder.path().join("run/checkpoint.bin"), "state").unwrap();
+    refused(&mpibayes(folder.path(), &["summary", "run"]), &["not finished", "mpibayes run FILE.toml --output run"]);
+    std::fs::write(folder.path().join("a.csv"), "1,2,yes\n3,4,no\n").unwrap();
+    refused(&mpibayes(folder.path(), &["summary", "a.csv"]), &["a.csv", "no result file of this program"]);
+    assert!(mpibayes(folder.path(), &["import", "a.csv", "-o", "a.h5"]).status.success());
+    refused(&mpibayes(folder.path(), &["summary", "a.h5"]), &["a.h5", "no result file of this program"]);
+}

@@ -1,0 +1,356 @@
+//! The MPI driver on 2, 3 and 5 ranks: collectives give what point-to-point gives, runs follow each other, failures end the job.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use mpibayes::cluster::mpi::{World, run};
+use mpibayes::cluster::record::Record;
+use mpibayes::cluster::{
+    Agent, AgentId, Answer, Asks, Body, Checkpoint, Collectives, Context, EXIT_CODE, Keeper, Method, Outbox, Plan, Progress,
+    Result, Server, Status, Sums, Then, Traffic,
+};
+use mpibayes::number::Number;
+use mpibayes::random::Seed;
+use std::marker::PhantomData;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const AGENTS: u32 = 7;
+const ROUNDS: u64 = 6;
+/// A run that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What goes wrong in the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Trouble {
+    None,
+    /// Agent 3 gives a body of another length.
+    Unequal,
+    /// Agent 3 fails in round 2.
+    Error,
+    /// The keeper panics.
+    Keeper,
+}
+
+/// Rounds of all-reduce (`SumTo` all), a sum over all to the server, one over agents 0 to 2, and a large head.
+struct Rounds<N> {
+    numbers: usize,
+    trouble: Trouble,
+    sums: Arc<Mutex<Vec<Vec<N>>>>,
+}
+
+/// Numbers that can be made from small integers without rounding.
+trait Whole: Number + From<i16> {}
+impl<N: Number + From<i16>> Whole for N {}
+
+/// What agent `id` adds in round `round` at place `at`.
+fn share(id: AgentId, round: u64, at: usize) -> i16 {
+    ((id as usize * 31 + round as usize * 7 + at * 3) % 101) as i16 - 50
+}
+
+fn shares<N: Whole>(id: AgentId, round: u64, numbers: usize) -> Vec<N> {
+    (0..numbers).map(|at| share(id, round, at).into()).collect()
+}
+
+/// What the sum over these agents must be, added up here.
+fn expected<N: Whole>(agents: std::ops::Range<u32>, round: u64, numbers: usize) -> Vec<N> {
+    (0..numbers).map(|at| agents.clone().map(|id| share(id, round, at)).sum::<i16>().into()).collect()
+}
+
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+enum Task {
+    /// Contribute; the padding makes the head large.
+    Give { round: u64, padding: Vec<u8> },
+    /// Take the parcel of this round and give it back, as a sum of one.
+    Show,
+}
+
+struct Clerk<N> {
+    state: (u64, u64),
+    method: Rounds<N>,
+}
+
+struct Member<N> {
+    id: AgentId,
+    numbers: usize,
+    trouble: Trouble,
+    number: PhantomData<N>,
+}
+
+impl<N: Whole> Method for Rounds<N> {
+    const NAME: &'static str = "rounds";
+    type Number = N;
+    type Task = Task;
+    type Report = bool;
+    type Server = Clerk<N>;
+    type Agent = Member<N>;
+
+    fn agents(&self) -> u32 {
+        AGENTS
+    }
+
+    fn server(&self, saved: Option<(u64, u64)>) -> Result<Clerk<N>> {
+        Ok(Clerk { state: saved.unwrap_or((0, 0)), method: Rounds { sums: self.sums.clone(), ..*self } })
+    }
+
+    fn agent(&self, id: AgentId, _: Option<()>) -> Result<Member<N>> {
+        Ok(Member { id, numbers: self.numbers, trouble: self.trouble, number: PhantomData })
+    }
+}
+
+impl<N: Whole> Clerk<N> {
+    /// Four asks a round, all at once.
+    fn post(&mut self, out: &mut Outbox<Rounds<N>>) {
+        let round = self.state.0;
+        let padding = vec![round as u8; if round % 2 == 1 { 100_000 } else { 0 }];
+        let task = Task::Give { round, padding };
+        let body = shares::<N>(99, round, self.method.numbers);
+        out.ask(0..AGENTS, task.clone()).with(body).sum_to(0..AGENTS);
+        out.ask(0..AGENTS, task.clone()).with(shares::<N>(99, round, self.method.numbers)).sum();
+        out.ask(0..3, task).with(shares::<N>(99, round, self.method.numbers)).sum();
+        out.ask(0..AGENTS, Task::Show).handed();
+    }
+}
+
+impl<N: Whole> Server<Rounds<N>> for Clerk<N> {
+    type State = (u64, u64);
+
+    fn state(&self) -> &(u64, u64) {
+        &self.state
+    }
+
+    fn start(&mut self, out: &mut Outbox<Rounds<N>>, _: &mut Context) -> Result<()> {
+        self.post(out);
+        Ok(())
+    }
+
+    fn receive(&mut self, answer: Answer<Rounds<N>>, out: &mut Outbox<Rounds<N>>, _: &mut Context) -> Result<()> {
+        if answer.reports.iter().any(|report| !report.report) {
+            return Err("the body of a task was not what was sent".into());
+        }
+        let mut sums = self.method.sums.lock().unwrap();
+        if !answer.sum.is_empty() {
+            sums.push(answer.sum.into_vec());
+        }
+        sums.extend(answer.reports.into_iter().filter(|report| !report.body.is_empty()).map(|report| report.body.into_vec()));
+        drop(sums);
+        self.state.1 += 1;
+        if self.state.1 == 4 {
+            self.state = (self.state.0 + 1, 0);
+            if self.state.0 < ROUNDS {
+                self.post(out);
+            }
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { done: self.state.0, total: ROUNDS }
+    }
+}
+
+impl<N: Whole> Agent<Rounds<N>> for Member<N> {
+    type State = ();
+
+    fn state(&self) -> &() {
+        &()
+    }
+
+    fn perform(&mut self, task: &Task, body: Body<N>, _: &mut Context) -> Result<(bool, Body<N>)> {
+        match task {
+            Task::Show => Ok((true, body)),
+            Task::Give { round, padding } => {
+                if self.id == 3 && *round == 2 && self.trouble == Trouble::Error {
+                    return Err("singular matrix".into());
+                }
+                let short = usize::from(self.id == 3 && *round == 2 && self.trouble == Trouble::Unequal);
+                let well = *body == shares::<N>(99, *round, self.numbers)[..] && padding.iter().all(|&x| x == *round as u8);
+                Ok((well, shares::<N>(self.id, *round, self.numbers - short).into()))
+            }
+        }
+    }
+}
+
+/// Brings the run to rest after this many answers and keeps its checkpoint.
+struct Stopper<M: Method> {
+    at: Option<u64>,
+    panics: bool,
+    saved: Option<Checkpoint<M>>,
+}
+
+impl<M: Method> Keeper<M> for Stopper<M> {
+    fn write(&mut self, _: Vec<Record>) {}
+
+    fn wants_rest(&mut self, status: Status) -> bool {
+        assert!(!self.panics || status.answers < 5, "the keeper's own panic");
+        self.at.is_some_and(|at| status.answers >= at)
+    }
+
+    fn rested(&mut self, checkpoint: Checkpoint<M>) -> Result<Then> {
+        self.saved = Some(checkpoint);
+        Ok(Then::Stop)
+    }
+}
+
+const OFF: Collectives =
+    Collectives { asks: Asks::PointToPoint, integer_sums: Sums::PointToPoint, float_sums: Sums::PointToPoint };
+const ON: Collectives = Collectives { asks: Asks::Broadcast, integer_sums: Sums::Allreduce, float_sums: Sums::Allreduce };
+
+fn carry<N: Whole>(
+    world: &World,
+    numbers: usize,
+    collectives: Collectives,
+    dedicated: bool,
+    stop: Option<u64>,
+) -> (Vec<Vec<N>>, Traffic) {
+    let sums = Arc::new(Mutex::new(Vec::new()));
+    let method = Arc::new(Rounds { numbers, trouble: Trouble::None, sums: sums.clone() });
+    let plan = Plan { seed: Seed(1), threads: 2, dedicated, collectives };
+    let mut keeper = Stopper { at: stop, panics: false, saved: None };
+    let mut outcome = run(world, method.clone(), plan, None, &mut keeper);
+    if stop.is_some() {
+        assert!(outcome.is_none_or(|outcome| !outcome.finished), "the run was not stopped on its way");
+        // On with the opposite switches: a checkpoint knows nothing of them.
+        let collectives = if collectives == OFF { ON } else { OFF };
+        let saved = keeper.saved.take();
+        keeper.at = None;
+        outcome = run(world, method, Plan { collectives, ..plan }, saved, &mut keeper);
+    }
+    let traffic = outcome.map(|outcome| outcome.traffic).unwrap_or_default();
+    (std::mem::take(&mut *sums.lock().unwrap()), traffic)
+}
+
+/// Every switch gives the sums that are added up here; all in one process, one run after another.
+fn sums<N: Whole>(world: &World) -> u32 {
+    let mut passed = 0;
+    // One number, a block of a broadcast, several slices, and more than a rendezvous.
+    for numbers in [1, 1000, 20_000, 400_000] {
+        let asks = Collectives { asks: Asks::Broadcast, ..OFF };
+        let reduces = Collectives { asks: Asks::PointToPoint, ..ON };
+        for (collectives, dedicated, stop) in [
+            (OFF, false, None),
+            (asks, false, None),
+            (reduces, false, None),
+            (ON, false, None),
+            (ON, true, None),
+            (ON, false, Some(9)),
+            (OFF, true, Some(10)),
+        ] {
+            let (got, traffic) = carry::<N>(world, numbers, collectives, dedicated, stop);
+            if world.rank() != 0 {
+                continue;
+            }
+            let mut want = Vec::new();
+            for round in 0..ROUNDS {
+                let all = expected::<N>(0..AGENTS, round, numbers);
+                want.extend([all.clone(), expected(0..3, round, numbers)]);
+                want.extend((0..AGENTS).map(|_| all.clone()));
+            }
+            assert!(got == want, "{} × {numbers}, {collectives:?}, dedicated {dedicated}, stop {stop:?}", N::NAME);
+            // A switch that does nothing would pass unseen.
+            let hosts = world.size() - u32::from(dedicated);
+            let on = |switched: bool| switched || stop.is_some();
+            let reduced = traffic.0.contains_key("sums of all");
+            assert_eq!(reduced, on(collectives.integer_sums == Sums::Allreduce) && hosts > 1, "{collectives:?} {traffic:?}");
+            assert_eq!(traffic.0.contains_key("tasks to all"), on(collectives.asks == Asks::Broadcast), "{collectives:?}");
+            passed += 1;
+        }
+    }
+    passed
+}
+
+/// Facts at the start: rank 0's bytes come everywhere, and one rank's error is everybody's.
+fn facts(world: &World) -> u32 {
+    for len in [0, 5, 3_000_000] {
+        let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+        let got = world.broadcast_bytes((world.rank() == 0).then(|| bytes.clone()));
+        assert!(got == bytes);
+    }
+    assert_eq!(world.agree(Ok(world.rank())), Ok(world.rank()));
+    let last = world.size() - 1;
+    let mine = if world.rank() == last { Err("no such file".to_owned()) } else { Ok(()) };
+    assert_eq!(world.agree(mine), Err(format!("rank {last}: no such file")));
+    assert_eq!(world.agree::<()>(Err(format!("own {}", world.rank()))), Err("rank 0: own 0".into()));
+    4
+}
+
+/// What a rank does.
+fn rank(what: &str) {
+    let world = World::start().unwrap();
+    let trouble = match what {
+        "sums" => {
+            let passed = facts(&world) + sums::<i32>(&world) + sums::<f32>(&world) + sums::<f64>(&world);
+            if world.rank() == 0 {
+                println!("passed {passed}");
+            }
+            return;
+        }
+        "unequal" => Trouble::Unequal,
+        "error" => Trouble::Error,
+        _ => Trouble::Keeper,
+    };
+    let method = Rounds::<i32> { numbers: 1000, trouble, sums: Arc::default() };
+    let mut keeper = Stopper { at: None, panics: trouble == Trouble::Keeper, saved: None };
+    let plan = Plan { seed: Seed(1), threads: 1, dedicated: false, collectives: ON };
+    run(&world, Arc::new(method), plan, None, &mut keeper);
+    println!("went through");
+}
+
+/// Runs this program on `ranks` ranks: exit code and output, or that it hangs.
+fn launch(ranks: u32, what: &str) -> std::result::Result<(Option<i32>, String), String> {
+    let since = Instant::now();
+    let mut child = Command::new("mpirun")
+        .args(["--oversubscribe", "-n", &ranks.to_string()])
+        .arg(std::env::current_exe().unwrap())
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .env("OPENBLAS_NUM_THREADS", "1")
+        .env("MPIBAYES_TEST", what)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("mpirun: {error}"))?;
+    // Its output is short enough for the pipes' buffers.
+    while child.try_wait().unwrap().is_none() {
+        if since.elapsed() > LIMIT {
+            // mpirun passes the signal on to its ranks.
+            Command::new("kill").arg(child.id().to_string()).status().unwrap();
+            std::thread::sleep(Duration::from_secs(2));
+            drop(child.kill());
+            return Err(format!("hangs: killed after {LIMIT:?}"));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().unwrap();
+    Ok((output.status.code(), [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat()))
+}
+
+fn main() {
+    if let Ok(what) = std::env::var("MPIBAYES_TEST") {
+        return rank(&what);
+    }
+    let (mut passed, mut failed) = (0, 0);
+    for ranks in [2, 3, 5] {
+        // Per number type 4 lengths × 7 cases, and the facts.
+        let cases = [
+            ("sums", Some(0), "passed 88"),
+            ("unequal", Some(EXIT_CODE), "bodies of one sum differ in length"),
+            ("error", Some(EXIT_CODE), "singular matrix"),
+            ("keeper", Some(EXIT_CODE), "the keeper's own panic"),
+        ];
+        for (what, code, text) in cases {
+            let since = Instant::now();
+            let result = launch(ranks, what);
+            let well = matches!(&result, Ok((got, output)) if *got == code && output.contains(text));
+            println!("{what} on {ranks} ranks: {} ({:.1} s)", if well { "ok" } else { "FAILED" }, since.elapsed().as_secs_f64());
+            if well {
+                passed += 1;
+            } else {
+                failed += 1;
+                println!("{result:?}");
+            }
+        }
+    }
+    println!("{passed} passed, {failed} failed");
+    std::process::exit(i32::from(failed > 0));
+}
