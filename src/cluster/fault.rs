@@ -4,6 +4,7 @@ use super::layout::Rank;
 use super::method::{AgentId, BoxError};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
+use std::io::Write;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, Once, PoisonError};
 
@@ -24,6 +25,14 @@ pub struct Fault {
     pub cause: String,
 }
 
+impl Fault {
+    /// Prints the message of a failed job, at one stroke: written in pieces, mpirun's own lines would come between them.
+    pub(super) fn say(&self) {
+        // Nobody is left to tell that the error output is closed.
+        drop(std::io::stderr().write_all(format!("mpibayes: {self}\n").as_bytes()));
+    }
+}
+
 /// What a thread is doing for a method; `Copy`, because the exit handler reads it when destructors have run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Doing {
@@ -41,6 +50,8 @@ pub(super) enum What {
     Posting,
     Performing(u64),
     Settling,
+    Saving,
+    Keeping,
     Talking,
 }
 
@@ -53,6 +64,8 @@ impl Doing {
             What::Posting => "posting an ask".into(),
             What::Performing(ask) => format!("performing a task (ask {ask})"),
             What::Settling => "settling".into(),
+            What::Saving => "giving its state".into(),
+            What::Keeping => "having the run written down".into(),
             What::Talking => "passing messages on".into(),
         };
         Fault {
@@ -71,9 +84,9 @@ thread_local! {
 
 /// Runs a method's code: its error or panic becomes a fault, and an exit from inside is known to the exit handler.
 pub(super) fn guard<T>(doing: Doing, work: impl FnOnce() -> Result<T, BoxError>) -> Result<T, Fault> {
-    CURRENT.set(Some(doing));
+    let outer = CURRENT.replace(Some(doing));
     let result = std::panic::catch_unwind(AssertUnwindSafe(work));
-    CURRENT.set(None);
+    CURRENT.set(outer);
     match result {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(doing.fault(chain(error.as_ref()))),

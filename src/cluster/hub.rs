@@ -3,7 +3,7 @@
 use super::body::Body;
 use super::checkpoint::Checkpoint;
 use super::codec::{Raw, encode};
-use super::fault::{Doing, Fault, What};
+use super::fault::{Doing, Fault, What, guard};
 use super::job::Job;
 use super::layout::{Layout, Rank};
 use super::method::{AgentId, Answer, Method, Order, Progress, Reported, Server};
@@ -224,8 +224,8 @@ impl<M: Method> Hub<M> {
     }
 
     /// The server is made or has settled.
-    pub fn settled(&mut self, server: Box<M::Server>) {
-        self.progress = server.progress();
+    pub fn settled(&mut self, server: Box<M::Server>, progress: Progress) {
+        self.progress = progress;
         self.server = Some(server);
     }
 
@@ -271,7 +271,11 @@ impl<M: Method> Hub<M> {
         self.gathered.agents.extend(agents);
         for parcel in parcels {
             match self.gathered.parcels.get_mut(&parcel.ask) {
-                Some(same) => same.to.extend(parcel.to),
+                Some(same) => {
+                    // Ranks rest in any order; a checkpoint's bytes do not depend on it.
+                    same.to.extend(parcel.to);
+                    same.to.sort_unstable();
+                }
                 None => {
                     self.gathered.parcels.insert(parcel.ask, parcel);
                 }
@@ -293,7 +297,8 @@ impl<M: Method> Hub<M> {
     /// The run at rest, once it is.
     pub fn at_rest(&mut self, seconds: f64) -> Result<Option<Checkpoint<M>>, Fault> {
         let (Phase::AtRest, Some(server)) = (self.phase, &self.server) else { return Ok(None) };
-        let server = encode("the server's state", server.state()).map_err(|error| self.fault(error.to_string()))?;
+        let doing = Doing { method: M::NAME, rank: 0, agent: None, what: What::Saving };
+        let server = guard(doing, || Ok(encode("the server's state", server.state())?))?;
         let gathered = std::mem::take(&mut self.gathered);
         Ok(Some(Checkpoint {
             method: M::NAME.into(),

@@ -35,10 +35,10 @@ pub(super) enum Job<M: Method> {
 }
 
 pub(super) enum Done<M: Method> {
-    ServerMade { server: Box<M::Server> },
+    ServerMade { server: Box<M::Server>, progress: Progress },
     AgentMade { id: AgentId, agent: Box<M::Agent> },
     Served { outbox: Outbox<M>, progress: Progress, records: Vec<Record> },
-    ServerSettled { server: Box<M::Server>, records: Vec<Record> },
+    ServerSettled { server: Box<M::Server>, progress: Progress, records: Vec<Record> },
     Performed { id: AgentId, ask: Arc<Posted<M>>, seconds: f64, report: M::Report, body: Body<M::Number>, records: Vec<Record> },
     AgentSettled { id: AgentId, agent: Box<M::Agent>, records: Vec<Record> },
     Failed(Fault),
@@ -76,11 +76,13 @@ impl<M: Method> Job<M> {
         let context = |agent| Context::new(bench.seed, agent, bench.clock.clone());
         match self {
             Self::MakeServer { saved } => {
-                let server = guard(doing(None, What::Making), || {
+                let (server, progress) = guard(doing(None, What::Making), || {
                     let saved = saved.map(|bytes| decode("the server's saved state", &bytes.0)).transpose()?;
-                    bench.method.server(saved)
+                    let server = bench.method.server(saved)?;
+                    let progress = server.progress();
+                    Ok((Box::new(server), progress))
                 })?;
-                emit(Done::ServerMade { server: Box::new(server) });
+                emit(Done::ServerMade { server, progress });
             }
             Self::MakeAgent { id, saved } => {
                 let agent = guard(doing(Some(id), What::Making), || {
@@ -93,15 +95,20 @@ impl<M: Method> Job<M> {
                 let what = if answer.is_some() { What::Receiving } else { What::Starting };
                 let mut outbox = Outbox::default();
                 let mut cx = context(None);
-                guard(doing(None, what), || match answer {
-                    Some(answer) => server.receive(answer, &mut outbox, &mut cx),
-                    None => server.start(&mut outbox, &mut cx),
+                let progress = guard(doing(None, what), || {
+                    match answer {
+                        Some(answer) => server.receive(answer, &mut outbox, &mut cx)?,
+                        None => server.start(&mut outbox, &mut cx)?,
+                    }
+                    Ok(server.progress())
                 })?;
-                let progress = server.progress();
                 emit(Done::Served { outbox, progress, records: cx.into_records() });
                 let mut cx = context(None);
-                guard(doing(None, What::Settling), || server.settle(&mut cx))?;
-                emit(Done::ServerSettled { server, records: cx.into_records() });
+                let progress = guard(doing(None, What::Settling), || {
+                    server.settle(&mut cx)?;
+                    Ok(server.progress())
+                })?;
+                emit(Done::ServerSettled { server, progress, records: cx.into_records() });
             }
             Self::Perform { id, mut agent, ask, body } => {
                 let mut cx = context(Some(id));

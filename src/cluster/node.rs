@@ -3,7 +3,7 @@
 use super::body::Body;
 use super::checkpoint::Checkpoint;
 use super::codec::{Raw, encode};
-use super::fault::{Doing, Fault, What};
+use super::fault::{Doing, Fault, What, guard};
 use super::hub::{Hub, totals};
 use super::job::{Done, Job};
 use super::layout::{Layout, Rank};
@@ -297,9 +297,9 @@ impl<M: Method> Node<M> {
     /// A job is done.
     pub fn done(&mut self, done: Done<M>) -> Result<(), Fault> {
         match done {
-            Done::ServerMade { server } => {
+            Done::ServerMade { server, progress } => {
                 if let Some(hub) = &mut self.hub {
-                    hub.settled(server);
+                    hub.settled(server, progress);
                 }
                 self.turn()
             }
@@ -317,10 +317,10 @@ impl<M: Method> Node<M> {
                 self.send_all(out);
                 Ok(())
             }
-            Done::ServerSettled { server, records } => {
+            Done::ServerSettled { server, progress, records } => {
                 if let Some(hub) = &mut self.hub {
                     hub.records.extend(records);
-                    hub.settled(server);
+                    hub.settled(server, progress);
                 }
                 self.turn()
             }
@@ -408,8 +408,8 @@ impl<M: Method> Node<M> {
         let mut agents = Vec::with_capacity(self.agents.len());
         for (&id, hosted) in &self.agents {
             if let Some(agent) = &hosted.agent {
-                let state = encode("an agent's state", agent.state());
-                agents.push((id, Raw(state.map_err(|error| self.fault(Some(id), error.to_string()))?)));
+                let doing = Doing { method: M::NAME, rank: self.rank, agent: Some(id), what: What::Saving };
+                agents.push((id, Raw(guard(doing, || Ok(encode("an agent's state", agent.state())?))?)));
             }
         }
         let parcels = self

@@ -2,7 +2,7 @@
 
 use super::checkpoint::Checkpoint;
 use super::context::Clock;
-use super::fault::Fault;
+use super::fault::{Doing, Fault, What, guard};
 use super::method::{Method, Progress};
 use super::node::Node;
 use super::packet::Traffic;
@@ -119,24 +119,25 @@ pub(super) fn look_after<M: Method>(
     clock: &Clock,
 ) -> Result<Option<Outcome>, Fault> {
     let Some(hub) = node.hub() else { return Ok(None) };
+    // A keeper is other people's code on the thread that carries messages: its panic must not unwind through MPI.
+    let doing = Doing { method: M::NAME, rank: 0, agent: None, what: What::Keeping };
     if !hub.records.is_empty() {
-        keeper.write(std::mem::take(&mut hub.records));
+        let records = std::mem::take(&mut hub.records);
+        guard(doing, || {
+            keeper.write(records);
+            Ok(())
+        })?;
     }
     let status = Status { progress: hub.progress, answers: hub.answers, seconds: clock.seconds() };
     if let Some(checkpoint) = hub.at_rest(clock.seconds())? {
         let (finished, seconds, traffic) = (checkpoint.finished, checkpoint.seconds, checkpoint.traffic.clone());
-        let then = keeper.rested(checkpoint).map_err(|error| Fault {
-            rank: 0,
-            who: "server".into(),
-            doing: format!("{} saving the run", M::NAME),
-            cause: error.to_string(),
-        })?;
+        let then = guard(doing, || keeper.rested(checkpoint))?;
         if finished || then == Then::Stop {
             node.stop();
             return Ok(Some(Outcome { finished, seconds, traffic }));
         }
         node.go_on()?;
-    } else if keeper.wants_rest(status) {
+    } else if guard(doing, || Ok(keeper.wants_rest(status)))? {
         hub.rest();
     }
     Ok(None)

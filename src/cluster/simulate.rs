@@ -94,7 +94,7 @@ pub fn run<M: Method>(
     saved: Option<Checkpoint<M>>,
     keeper: &mut dyn Keeper<M>,
 ) -> Result<Outcome, Fault> {
-    fault::install(Box::new(|fault| eprintln!("mpibayes: {fault}")));
+    fault::install(Box::new(|fault| fault.say()));
     let layout = Layout { ranks: cluster.ranks, agents: method.agents(), dedicated: plan.dedicated, dealing: method.dealing() };
     let mut now = saved.as_ref().map_or(0.0, |saved| saved.seconds);
     let mut machines: Vec<Machine<M>> = (0..layout.ranks)

@@ -22,7 +22,7 @@ pub fn run<M: Method>(
     saved: Option<Checkpoint<M>>,
     keeper: &mut dyn Keeper<M>,
 ) -> Result<Outcome, Fault> {
-    fault::install(Box::new(|fault| eprintln!("mpibayes: {fault}")));
+    fault::install(Box::new(|fault| fault.say()));
     let layout = Layout { ranks: 1, agents: method.agents(), dedicated: false, dealing: method.dealing() };
     let clock = Clock::wall(saved.as_ref().map_or(0.0, |saved| saved.seconds));
     let mut node = Node::new(0, layout);

@@ -21,7 +21,7 @@ pub use world::{World, WorldError};
 
 use super::checkpoint::Checkpoint;
 use super::context::Clock;
-use super::fault::{self, EXIT_CODE, Fault};
+use super::fault::{self, Doing, EXIT_CODE, Fault, What, guard};
 use super::job::{Bench, Done};
 use super::layout::Layout;
 use super::method::Method;
@@ -35,7 +35,6 @@ use collectives::{Broadcasts, Reductions};
 use std::collections::VecDeque;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 use std::ffi::c_int;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wait::Patience;
@@ -71,16 +70,25 @@ pub fn run<M: Method>(
     let clock = Clock::wall(before.unwrap_or(0.0));
     let workers = Workers::start(Bench { method, seed: plan.seed, rank, clock: clock.clone() }, plan.threads);
     let report = workers.report.clone();
+    // SAFETY: asks for the number of the calling thread. (The standard library's handle is gone when exit handlers run.)
+    let main = unsafe { libc::pthread_self() };
     fault::install(Box::new(move |fault| {
-        // The main thread ends the job; this one only keeps the process until then.
-        drop(report.send(Done::Failed(fault)));
-        std::thread::sleep(2 * LAST_WORDS);
+        // SAFETY: as above.
+        if unsafe { libc::pthread_self() } == main {
+            // Nobody is left to carry messages; the launcher ends the job when this process ends with an error.
+            fault.say();
+        } else {
+            // The main thread ends the job; this one only keeps the process until then.
+            drop(report.send(Done::Failed(fault)));
+            std::thread::sleep(2 * LAST_WORDS);
+        }
     }));
-    // The keeper's code runs here: its panic must not unwind into the end of MPI, which waits for the other ranks.
-    match std::panic::catch_unwind(AssertUnwindSafe(|| carry(&mut node, &mut lines, &workers, &clock, keeper))) {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(fault)) => fail(world, &mut lines.wire, fault),
-        Err(_) => fail(world, &mut lines.wire, wire_fault::<M>(rank, "panicked, see above".into())),
+    // Should the engine itself panic: unwinding past here would finalise MPI, which waits for the other ranks for ever.
+    let doing = Doing { method: M::NAME, rank, agent: None, what: What::Talking };
+    let carried = guard(doing, || Ok(carry(&mut node, &mut lines, &workers, &clock, keeper)));
+    match carried.map_err(|fault| Fault { who: "driver".into(), ..fault }).flatten() {
+        Ok(outcome) => outcome,
+        Err(fault) => fail(world, &mut lines.wire, fault),
     }
 }
 
@@ -223,6 +231,6 @@ fn fail<M: Method>(world: &World, wire: &mut Wire<M>, fault: Fault) -> ! {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    eprintln!("mpibayes: {fault}");
+    fault.say();
     world.abort(EXIT_CODE)
 }

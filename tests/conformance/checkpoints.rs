@@ -1,0 +1,60 @@
+//! Checkpoint files: whole or refused, never half read.
+
+use crate::bits::{Reference, agree};
+use crate::subject::{Carrier, Subject, Until};
+use crate::tally::{Tally, same};
+
+pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Tally) {
+    tally.group("checkpoint files", |group| {
+        let path = group.folder.join("run.state");
+        for subject in roster {
+            let subject = subject.as_ref();
+            let saved = subject.run(Carrier::Threads { threads: 1 }, None, Until::Answers(3)).ok().flatten();
+            let Some(saved) = saved.map(|ran| ran.saved) else {
+                group.check(subject.label(), Err("the run could not be saved".into()));
+                continue;
+            };
+            let round_trip = subject.write(&saved, &path).and_then(|()| subject.read(&path));
+            group.check(
+                format!("{}: a file comes back byte for byte", subject.label()),
+                round_trip.and_then(|back| same("the bytes are equal:", &(back.as_ref() == Some(&saved)), &true)),
+            );
+            let refused = |bytes: &[u8]| {
+                std::fs::write(&path, bytes).map_err(|error| error.to_string())?;
+                match subject.read(&path) {
+                    Err(cause) if cause.contains("run.state") => Ok(()),
+                    Err(cause) => Err(format!("the error does not name the file: {cause}")),
+                    Ok(_) => Err("it was read".into()),
+                }
+            };
+            for cut in [0, 10, 40, saved.len() / 2, saved.len() - 1] {
+                group.check(format!("{}: cut off after {cut} bytes", subject.label()), refused(&saved[..cut]));
+            }
+            for place in [3, 20, 60, saved.len() / 2, saved.len() - 1] {
+                let mut damaged = saved.clone();
+                damaged[place] ^= 4;
+                group.check(format!("{}: byte {place} damaged", subject.label()), refused(&damaged));
+            }
+            if let Some(other) = roster.iter().find(|other| other.name() != subject.name()) {
+                drop(std::fs::write(&path, &saved));
+                let result = match other.read(&path) {
+                    Err(_) => Ok(()),
+                    Ok(_) => Err("it was read".into()),
+                };
+                group.check(format!("{}: read as a run of {}", subject.label(), other.name()), result);
+            }
+            drop(std::fs::remove_file(&path));
+            let nothing = subject.read(&path).and_then(|read| same("a missing file holds", &read, &None));
+            group.check(format!("{}: no file", subject.label()), nothing);
+        }
+    });
+    tally.group("a finished run that is resumed is over at once", |group| {
+        for subject in roster {
+            let result = subject.run(Carrier::Threads { threads: 1 }, None, Until::End).and_then(|ran| {
+                let saved = ran.map(|ran| ran.saved).unwrap_or_default();
+                subject.run(Carrier::Simulate { ranks: 3, threads: 1, dedicated: false }, Some(&saved), Until::End)
+            });
+            group.check(subject.label(), agree(subject.as_ref(), reference, result.map_err(|fault| fault.to_string())));
+        }
+    });
+}

@@ -1,0 +1,228 @@
+//! Any method with a failure built in: who fails, where, and how.
+
+use mpibayes::cluster::{
+    Agent, AgentId, AgentState, Answer, Body, Context, Dealing, Method, Order, Outbox, Progress, Reported, Result, Server, ServerState,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What every injected error and panic says.
+pub const CAUSE: &str = "injected on purpose";
+
+/// A failure to be injected.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Injection {
+    pub who: Who,
+    pub place: Place,
+    pub how: How,
+    /// Seconds that each task of the agents that do not fail takes longer: they are in the middle of it when another fails.
+    pub others_sleep: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Who {
+    Server,
+    Agent(AgentId),
+    EveryAgent,
+}
+
+/// Where it fails; the numbers count from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Place {
+    Making,
+    /// The server alone.
+    Starting,
+    /// The task or answer with this number.
+    Working(u64),
+    /// The work behind it.
+    Settling(u64),
+    /// When the state is asked for.
+    Saving,
+    /// In the keeper, when the run is to be written down; `who` is the server.
+    Keeping,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum How {
+    Error,
+    Panic,
+    Exit,
+}
+
+impl How {
+    pub const ALL: [Self; 3] = [Self::Error, Self::Panic, Self::Exit];
+
+    pub fn fail(self) -> Result<()> {
+        match self {
+            Self::Error => Err(CAUSE.into()),
+            Self::Panic => panic!("{CAUSE}"),
+            Self::Exit => std::process::exit(0),
+        }
+    }
+}
+
+/// How many tasks each agent performed and, under `None`, how many answers the server received.
+pub type Workload = BTreeMap<Option<AgentId>, u64>;
+
+pub struct Faulty<M> {
+    pub inner: Arc<M>,
+    pub injection: Option<Injection>,
+    pub workload: Arc<Mutex<Workload>>,
+}
+
+/// One half's part of the plan.
+struct Trap {
+    me: Option<AgentId>,
+    injection: Option<Injection>,
+    workload: Arc<Mutex<Workload>>,
+    worked: u64,
+}
+
+impl Trap {
+    fn set<M>(me: Option<AgentId>, faulty: &Faulty<M>) -> Self {
+        Self { me, injection: faulty.injection, workload: faulty.workload.clone(), worked: 0 }
+    }
+
+    fn at(&self, place: Place) -> Result<()> {
+        match self.injection {
+            Some(injection) if injection.place == place && self.is_meant(injection.who) => injection.how.fail(),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_meant(&self, who: Who) -> bool {
+        match who {
+            Who::Server => self.me.is_none(),
+            Who::Agent(id) => self.me == Some(id),
+            Who::EveryAgent => self.me.is_some(),
+        }
+    }
+
+    fn work(&mut self) -> Result<()> {
+        if let (Some(injection), Some(_)) = (self.injection, self.me)
+            && !self.is_meant(injection.who)
+        {
+            std::thread::sleep(Duration::from_secs_f64(injection.others_sleep));
+        }
+        self.at(Place::Working(self.worked))?;
+        self.worked += 1;
+        self.workload.lock().unwrap().insert(self.me, self.worked);
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<()> {
+        // The server settles behind its start as well; that is not counted.
+        self.worked.checked_sub(1).map_or(Ok(()), |last| self.at(Place::Settling(last)))
+    }
+}
+
+pub struct FaultyServer<M: Method> {
+    inner: M::Server,
+    trap: Trap,
+}
+
+pub struct FaultyAgent<M: Method> {
+    inner: M::Agent,
+    trap: Trap,
+}
+
+impl<M: Method> Method for Faulty<M> {
+    const NAME: &'static str = M::NAME;
+    const ORDER: Order = M::ORDER;
+    type Number = M::Number;
+    type Task = M::Task;
+    type Report = M::Report;
+    type Server = FaultyServer<M>;
+    type Agent = FaultyAgent<M>;
+
+    fn agents(&self) -> u32 {
+        self.inner.agents()
+    }
+
+    fn dealing(&self) -> Dealing {
+        self.inner.dealing()
+    }
+
+    fn server(&self, saved: Option<ServerState<M>>) -> Result<FaultyServer<M>> {
+        let trap = Trap::set(None, self);
+        trap.at(Place::Making)?;
+        Ok(FaultyServer { inner: self.inner.server(saved)?, trap })
+    }
+
+    fn agent(&self, id: AgentId, saved: Option<AgentState<M>>) -> Result<FaultyAgent<M>> {
+        let trap = Trap::set(Some(id), self);
+        trap.at(Place::Making)?;
+        Ok(FaultyAgent { inner: self.inner.agent(id, saved)?, trap })
+    }
+}
+
+impl<M: Method> FaultyServer<M> {
+    fn forward(
+        &mut self,
+        out: &mut Outbox<Faulty<M>>,
+        call: impl FnOnce(&mut M::Server, &mut Outbox<M>) -> Result<()>,
+    ) -> Result<()> {
+        let mut inner = Outbox::default();
+        call(&mut self.inner, &mut inner)?;
+        for ask in inner.into_asks() {
+            out.post(ask.map_task(|task| task));
+        }
+        Ok(())
+    }
+}
+
+impl<M: Method> Server<Faulty<M>> for FaultyServer<M> {
+    type State = ServerState<M>;
+
+    fn state(&self) -> &ServerState<M> {
+        // A state cannot fail in any other way than by a panic.
+        self.trap.at(Place::Saving).unwrap_or_else(|error| panic!("{error}"));
+        self.inner.state()
+    }
+
+    fn start(&mut self, out: &mut Outbox<Faulty<M>>, cx: &mut Context) -> Result<()> {
+        self.trap.at(Place::Starting)?;
+        self.forward(out, |server, out| server.start(out, cx))
+    }
+
+    fn receive(&mut self, answer: Answer<Faulty<M>>, out: &mut Outbox<Faulty<M>>, cx: &mut Context) -> Result<()> {
+        self.trap.work()?;
+        let reports = answer
+            .reports
+            .into_iter()
+            .map(|Reported { from, seconds, report, body }| Reported { from, seconds, report, body })
+            .collect();
+        let answer = Answer { reports, sum: answer.sum };
+        self.forward(out, |server, out| server.receive(answer, out, cx))
+    }
+
+    fn settle(&mut self, cx: &mut Context) -> Result<()> {
+        self.trap.settle()?;
+        self.inner.settle(cx)
+    }
+
+    fn progress(&self) -> Progress {
+        self.inner.progress()
+    }
+}
+
+impl<M: Method> Agent<Faulty<M>> for FaultyAgent<M> {
+    type State = AgentState<M>;
+
+    fn state(&self) -> &AgentState<M> {
+        self.trap.at(Place::Saving).unwrap_or_else(|error| panic!("{error}"));
+        self.inner.state()
+    }
+
+    fn perform(&mut self, task: &M::Task, body: Body<M::Number>, cx: &mut Context) -> Result<(M::Report, Body<M::Number>)> {
+        self.trap.work()?;
+        self.inner.perform(task, body, cx)
+    }
+
+    fn settle(&mut self, cx: &mut Context) -> Result<()> {
+        self.trap.settle()?;
+        self.inner.settle(cx)
+    }
+}

@@ -1,0 +1,64 @@
+//! One conformance suite for all methods: the same bits under every driver, stop and go on, no hang; a method joins with one line.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bits;
+mod checkpoints;
+mod clock;
+mod faults;
+mod faulty;
+mod launch;
+mod methods;
+mod misuse;
+mod resume;
+mod subject;
+mod tally;
+mod waiting;
+mod worker;
+
+use methods::{Average, Chains, Counts, Eager, Elastic, Groups, Relay, Spread, Subset};
+use subject::{Subject, conforms};
+use tally::Tally;
+
+/// The methods under test.
+fn roster() -> Vec<Box<dyn Subject>> {
+    vec![
+        conforms("relay", || Relay),
+        conforms("subset", || Subset),
+        conforms("average", || Average),
+        conforms("spread", || Spread::<500, 2>),
+        conforms("spread sliced", || Spread::<6001, 3>),
+        conforms("counts", || Counts::<50>),
+        conforms("counts sliced", || Counts::<10_001>),
+        conforms("chains", || Chains),
+        conforms("groups", || Groups),
+        conforms("elastic", || Elastic),
+        conforms("eager", || Eager::<1>),
+        conforms("eager, two deep", || Eager::<2>),
+    ]
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let code = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["--worker", script] => worker::main(script),
+        ["--start"] => worker::start_only(),
+        // Cargo passes options of its own test harness; a plain word picks groups.
+        words => suite(words.iter().find(|word| !word.starts_with('-')).copied().unwrap_or_default()),
+    };
+    std::process::exit(code);
+}
+
+/// Runs the groups whose names contain `word`; the exit code.
+fn suite(word: &str) -> i32 {
+    let roster = roster();
+    let mut tally = Tally::new(word);
+    let reference = bits::reference(&roster, &mut tally);
+    bits::groups(&roster, &reference, &mut tally);
+    resume::groups(&roster, &reference, &mut tally);
+    checkpoints::groups(&roster, &reference, &mut tally);
+    misuse::groups(&mut tally);
+    clock::groups(&mut tally);
+    faults::groups(&roster, &mut tally);
+    waiting::groups(&mut tally);
+    tally.close()
+}

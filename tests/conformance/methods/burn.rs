@@ -1,0 +1,67 @@
+//! One agent with one long task of a fixed amount of arithmetic: what a rank that only waits costs meanwhile.
+
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Server};
+
+/// Some two seconds: each step waits for the one before it.
+const STEPS: u64 = 600_000_000;
+
+pub struct Burn;
+
+pub struct BurnServer;
+
+pub struct BurnAgent;
+
+impl Method for Burn {
+    const NAME: &'static str = "burn";
+    type Number = f64;
+    type Task = ();
+    type Report = f64;
+    type Server = BurnServer;
+    type Agent = BurnAgent;
+
+    fn agents(&self) -> u32 {
+        1
+    }
+
+    fn server(&self, _saved: Option<()>) -> Result<BurnServer> {
+        Ok(BurnServer)
+    }
+
+    fn agent(&self, _id: AgentId, _saved: Option<()>) -> Result<BurnAgent> {
+        Ok(BurnAgent)
+    }
+}
+
+impl Server<Burn> for BurnServer {
+    type State = ();
+
+    fn state(&self) -> &() {
+        &()
+    }
+
+    fn start(&mut self, out: &mut Outbox<Burn>, _cx: &mut Context) -> Result<()> {
+        out.ask([0], ());
+        Ok(())
+    }
+
+    fn receive(&mut self, _answer: Answer<Burn>, _out: &mut Outbox<Burn>, _cx: &mut Context) -> Result<()> {
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress::default()
+    }
+}
+
+impl Agent<Burn> for BurnAgent {
+    type State = ();
+
+    fn state(&self) -> &() {
+        &()
+    }
+
+    fn perform(&mut self, _task: &(), _body: Body<f64>, _cx: &mut Context) -> Result<(f64, Body<f64>)> {
+        let value = (0..STEPS).fold(0.3, |x: f64, _| 3.9 * x * (1.0 - x));
+        Ok((value, Body::empty()))
+    }
+}

@@ -1,0 +1,122 @@
+//! All agents with the centre down and the sum of their positions up, chains that stay: the shape of synchronous elastic coupling.
+
+use super::{rough, stir};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
+use mpibayes::random::Who;
+use serde::{Deserialize, Serialize};
+
+const AGENTS: u32 = 6;
+const PERIODS: u64 = 16;
+const LEN: usize = 700;
+
+pub struct Elastic;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ServerState {
+    period: u64,
+    centre: Raw<f32>,
+}
+
+pub struct ElasticServer {
+    state: ServerState,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AgentState {
+    position: Raw<f32>,
+    momentum: Raw<f32>,
+}
+
+pub struct ElasticAgent {
+    id: AgentId,
+    state: AgentState,
+    period: u64,
+}
+
+impl Method for Elastic {
+    const NAME: &'static str = "elastic";
+    type Number = f32;
+    type Task = u64;
+    type Report = f32;
+    type Server = ElasticServer;
+    type Agent = ElasticAgent;
+
+    fn agents(&self) -> u32 {
+        AGENTS
+    }
+
+    fn server(&self, saved: Option<ServerState>) -> Result<ElasticServer> {
+        Ok(ElasticServer { state: saved.unwrap_or(ServerState { period: 0, centre: Raw(vec![0.0; LEN]) }) })
+    }
+
+    fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<ElasticAgent> {
+        let fresh = AgentState { position: Raw(vec![0.4; LEN]), momentum: Raw(vec![0.0; LEN]) };
+        Ok(ElasticAgent { id, state: saved.unwrap_or(fresh), period: 0 })
+    }
+}
+
+impl ElasticServer {
+    fn post(&self, out: &mut Outbox<Elastic>) {
+        out.ask(0..AGENTS, self.state.period).with(self.state.centre.0.clone()).sum();
+    }
+}
+
+impl Server<Elastic> for ElasticServer {
+    type State = ServerState;
+
+    fn state(&self) -> &ServerState {
+        &self.state
+    }
+
+    fn start(&mut self, out: &mut Outbox<Elastic>, _cx: &mut Context) -> Result<()> {
+        self.post(out);
+        Ok(())
+    }
+
+    fn receive(&mut self, answer: Answer<Elastic>, out: &mut Outbox<Elastic>, cx: &mut Context) -> Result<()> {
+        let noise = rough::<f32>(cx, Who::Server, self.state.period, LEN);
+        stir(&mut self.state.centre.0, &answer.sum);
+        stir(&mut self.state.centre.0, &noise);
+        self.state.period += 1;
+        if self.state.period < PERIODS {
+            self.post(out);
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, cx: &mut Context) -> Result<()> {
+        cx.record("centre", 0, self.state.period, 10, &self.state.centre.0[..10]);
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { done: self.state.period, total: PERIODS }
+    }
+}
+
+impl Agent<Elastic> for ElasticAgent {
+    type State = AgentState;
+
+    fn state(&self) -> &AgentState {
+        &self.state
+    }
+
+    fn perform(&mut self, &period: &u64, centre: Body<f32>, cx: &mut Context) -> Result<(f32, Body<f32>)> {
+        self.period = period;
+        let AgentState { position, momentum } = &mut self.state;
+        stir(&mut momentum.0, &rough(cx, Who::Agent(self.id), period, LEN));
+        for ((position, momentum), centre) in position.0.iter_mut().zip(&mut momentum.0).zip(&*centre) {
+            *momentum -= 0.1 * (*position - centre);
+            *position += *momentum;
+        }
+        let sent: Vec<f32> =
+            position.0.iter().zip(rough::<f32>(cx, Who::Chain(self.id), period, LEN)).map(|(x, scale)| x * scale).collect();
+        Ok((momentum.0[0], sent.into()))
+    }
+
+    fn settle(&mut self, cx: &mut Context) -> Result<()> {
+        cx.record("posterior", self.id, self.period, 10, &self.state.position.0[..10]);
+        self.state.momentum.0[0] *= 0.5;
+        Ok(())
+    }
+}

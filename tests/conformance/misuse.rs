@@ -1,0 +1,82 @@
+//! Asks that make no sense end the run with an error that says what is wrong with them.
+
+use crate::methods::{Post, Scripted};
+use crate::subject::{Carrier, Diary, Until, carry};
+use crate::tally::Tally;
+use std::sync::Arc;
+
+pub fn groups(tally: &mut Tally) {
+    tally.group("misuse of the protocol has a name", |group| {
+        let all: &[u32] = &[0, 1, 2];
+        let cases: [(&str, Vec<Post>, &[&str]); 12] = [
+            ("handed with nothing promised", vec![Post::to(&[1]).handed()], &["agent 1", "handed nothing"]),
+            (
+                "handed twice what was promised once",
+                vec![Post::to(&[0]).sum_to(&[1]), Post::to(&[1]).handed(), Post::to(&[1]).handed()],
+                &["agent 1", "handed nothing"],
+            ),
+            (
+                "one of the members was promised nothing",
+                vec![Post::to(&[0]).sum_to(&[0, 1]), Post::to(all).handed()],
+                &["agent 2", "handed nothing"],
+            ),
+            (
+                "two agents that wait for each other",
+                vec![Post::to(&[0]).handed().sum_to(&[1]), Post::to(&[1]).handed().sum_to(&[0])],
+                &["agent 0", "handed nothing"],
+            ),
+            ("a body and a parcel", vec![Post::to(&[0]).sum_to(&[1]), Post::to(&[1]).handed().with(3)], &["a body of its own", "handed"]),
+            ("a member twice", vec![Post::to(&[0, 2, 0])], &["agent 0", "twice", "members"]),
+            ("a member that does not exist", vec![Post::to(&[0, 3])], &["agent 3", "members", "3 agents"]),
+            ("no member", vec![Post::to(&[])], &["no members"]),
+            ("a receiver twice", vec![Post::to(all).sum_to(&[1, 1])], &["agent 1", "twice", "receivers"]),
+            ("a receiver that does not exist", vec![Post::to(all).sum_to(&[7])], &["agent 7", "receivers", "3 agents"]),
+            ("no receiver", vec![Post::to(all).sum_to(&[])], &["no receivers"]),
+            ("bodies of one sum with different lengths", vec![Post::to(&[0, 2]).sum()], &["agent 0", "5 numbers", "agent 2", "7"]),
+        ];
+        let layouts = [
+            Carrier::Threads { threads: 1 },
+            Carrier::Threads { threads: 2 },
+            Carrier::Simulate { ranks: 3, threads: 1, dedicated: false },
+        ];
+        for (case, posts, words) in &cases {
+            for carrier in layouts {
+                group.check(case, says(vec![5, 5, 7], posts, carrier, words));
+            }
+        }
+        // One body is small enough to go whole and one is sliced: the agents disagree on who adds.
+        for (lengths, words) in [
+            (vec![100, 100, 9000], ["agent 0", "100", "agent 2", "9000"]),
+            (vec![9000, 9000, 9001], ["agent 0", "9000", "agent 2", "9001"]),
+        ] {
+            for ranks in [1, 2, 3] {
+                let carrier = Carrier::Simulate { ranks, threads: 1, dedicated: false };
+                group.check(
+                    format!("a sum of {lengths:?} numbers over {ranks} ranks"),
+                    says(lengths.clone(), &[Post::to(&[0, 2]).sum()], carrier, &words),
+                );
+            }
+        }
+        // The control: the same asks in a sound order.
+        let sound = [Post::to(&[0]).sum_to(&[1]), Post::to(&[1]).handed().sum_to(&[0]), Post::to(&[0]).handed()];
+        for carrier in layouts {
+            let ran = run(vec![5; 3], &sound, carrier);
+            group.check("a sound script", ran.map_or_else(|fault| Err(fault), |()| Ok(())));
+        }
+    });
+}
+
+fn run(lengths: Vec<usize>, posts: &[Post], carrier: Carrier) -> Result<(), String> {
+    let method = Scripted { agents: 3, posts: posts.to_vec(), lengths };
+    carry(Arc::new(method), carrier, None, &mut Diary::new(Until::End)).map(drop).map_err(|fault| fault.to_string())
+}
+
+fn says(lengths: Vec<usize>, posts: &[Post], carrier: Carrier, words: &[&str]) -> Result<(), String> {
+    match run(lengths, posts, carrier) {
+        Ok(()) => Err("it was accepted".into()),
+        Err(text) => match words.iter().find(|word| !text.contains(**word)) {
+            Some(word) => Err(format!("the message lacks {word:?}: {text}")),
+            None => Ok(()),
+        },
+    }
+}

@@ -1,0 +1,121 @@
+//! Saved, stopped and resumed anywhere else: the same bits as a run that was left alone.
+
+use crate::bits::{Reference, agree, batch};
+use crate::launch::Launcher;
+use crate::subject::{Carrier, Ran, Subject, Until};
+use crate::tally::Tally;
+use crate::worker::{Driver, Step, Work};
+use std::path::PathBuf;
+
+/// Layouts without mpirun, in an order in which neighbours differ.
+const LAYOUTS: [Carrier; 6] = [
+    Carrier::Threads { threads: 2 },
+    Carrier::Simulate { ranks: 3, threads: 1, dedicated: false },
+    Carrier::Simulate { ranks: 5, threads: 2, dedicated: true },
+    Carrier::Threads { threads: 1 },
+    Carrier::Simulate { ranks: 2, threads: 1, dedicated: false },
+    Carrier::Simulate { ranks: 1, threads: 2, dedicated: false },
+];
+
+pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Tally) {
+    tally.group("saved after any answer and resumed elsewhere", |group| {
+        for subject in roster {
+            let answers = reference.get(subject.label()).map_or(0, |ran| ran.answers);
+            for at in 1..=answers {
+                let here = LAYOUTS[at as usize % LAYOUTS.len()];
+                let there = LAYOUTS[(at as usize + 1) % LAYOUTS.len()];
+                group.check(format!("{}, after {at} answers", subject.label()), twice(subject.as_ref(), reference, here, there, at));
+            }
+        }
+    });
+    tally.group("saved after every answer, each time resumed elsewhere", |group| {
+        for subject in roster {
+            group.check(subject.label(), hop_on(subject.as_ref(), reference));
+        }
+    });
+    tally.group("saved and resumed across threads, mpi and simulate", |group| {
+        let chains = [
+            [At::Threads, At::Mpi(3), At::Simulate(5), At::Mpi(2)],
+            [At::Mpi(3), At::Simulate(2), At::Mpi(5), At::Threads],
+        ];
+        for (number, chain) in chains.into_iter().enumerate() {
+            // Early, in the middle, late.
+            let points = |answers: u64| [Until::Answers(1), Until::Answers(answers / 2), Until::Answers(answers.max(2) - 1), Until::End];
+            let place = |subject: &dyn Subject| group.folder.join(format!("{number}-{}.state", subject.label()));
+            let mut ends: Vec<Result<Ran, String>> = Vec::new();
+            for (stage, at) in chain.into_iter().enumerate() {
+                let steps = roster.iter().map(|subject| {
+                    let path = place(subject.as_ref());
+                    let from = Some(path.clone()).filter(|_| stage > 0);
+                    let until = points(reference.get(subject.label()).map_or(0, |ran| ran.answers))[stage];
+                    step(subject.as_ref(), from, until, path, stage)
+                });
+                let steps = steps.collect();
+                let (launcher, driver) = at.launch();
+                ends = batch(group, launcher, driver, steps);
+                if stage + 1 < chain.len() {
+                    for (subject, end) in roster.iter().zip(&ends) {
+                        if let Err(cause) = end {
+                            group.check(format!("{} {chain:?}, stage {stage}", subject.label()), Err(cause.clone()));
+                        }
+                    }
+                    if ends.iter().any(Result::is_err) {
+                        return;
+                    }
+                }
+            }
+            for (subject, end) in roster.iter().zip(ends) {
+                group.check(format!("{} {chain:?}", subject.label()), agree(subject.as_ref(), reference, end.map(Some)));
+            }
+        }
+    });
+}
+
+#[derive(Clone, Copy, Debug)]
+enum At {
+    Threads,
+    Simulate(u32),
+    Mpi(u32),
+}
+
+impl At {
+    fn launch(self) -> (Launcher, Driver) {
+        match self {
+            Self::Threads => (Launcher::Alone, Driver::Threads),
+            Self::Simulate(ranks) => (Launcher::Alone, Driver::Simulate { ranks }),
+            Self::Mpi(ranks) => (Launcher::Mpirun(ranks), Driver::Mpi),
+        }
+    }
+}
+
+fn step(subject: &dyn Subject, from: Option<PathBuf>, until: Until, save: PathBuf, stage: usize) -> Step {
+    let save = Some(save).filter(|_| until != Until::End);
+    // Threads and dedication change along the way as well.
+    Step { method: subject.label().into(), threads: 1 + stage % 2, dedicated: stage >= 2, work: Work::Carry { from, until, save } }
+}
+
+fn twice(subject: &dyn Subject, reference: &Reference, here: Carrier, there: Carrier, at: u64) -> Result<(), String> {
+    let run = |carrier, saved, until| subject.run(carrier, saved, until).map_err(|fault| fault.to_string());
+    let first = run(here, None, Until::Answers(at))?.ok_or("no outcome")?;
+    if first.answers < at || first.rests != 1 {
+        return Err(format!("came to rest after {} answers, {} times", first.answers, first.rests));
+    }
+    agree(subject, reference, run(there, Some(&first.saved), Until::End))
+}
+
+fn hop_on(subject: &dyn Subject, reference: &Reference) -> Result<(), String> {
+    let mut saved: Option<Ran> = None;
+    for (hop, carrier) in LAYOUTS.into_iter().cycle().enumerate() {
+        let answers = saved.as_ref().map_or(0, |ran| ran.answers);
+        let ran = subject.run(carrier, saved.as_ref().map(|ran| ran.saved.as_slice()), Until::Answers(answers + 1));
+        let ran = ran.map_err(|fault| format!("hop {hop}: {fault}"))?.ok_or("no outcome")?;
+        if ran.finished {
+            return agree(subject, reference, Ok(Some(ran)));
+        }
+        if ran.answers == answers {
+            return Err(format!("hop {hop} received nothing"));
+        }
+        saved = Some(ran);
+    }
+    unreachable!("the layouts go round for ever")
+}

@@ -1,0 +1,225 @@
+//! A method under test, whatever its types: carried by any driver from any checkpoint, with what it did as a digest.
+
+use crate::faulty::{Faulty, How, Injection, Place, Workload};
+use mpibayes::cluster::mpi::{self, World};
+use mpibayes::cluster::record::Record;
+use mpibayes::cluster::simulate::{self, Cluster};
+use mpibayes::cluster::{Checkpoint, Dealing, Fault, Keeper, Layout, Method, Order, Outcome, Plan, Rank, Status, Then, Traffic, threads};
+use mpibayes::random::Seed;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// What carries a run.
+#[derive(Clone, Copy)]
+pub enum Carrier<'a> {
+    Threads { threads: usize },
+    Simulate { ranks: u32, threads: usize, dedicated: bool },
+    Mpi { world: &'a World, threads: usize, dedicated: bool },
+}
+
+/// How far a run shall go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Until {
+    End,
+    /// To the end, with a rest after every answer.
+    EndWithRests,
+    /// To a rest after this many answers; the run is saved there.
+    Answers(u64),
+}
+
+/// What a run did, on the rank that knows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ran {
+    pub finished: bool,
+    pub answers: u64,
+    /// Of all draws and the final states.
+    pub digest: String,
+    /// Of the draws' addresses alone: the same whatever the order of answers.
+    pub outline: String,
+    pub rests: u64,
+    #[serde(skip)]
+    pub saved: Vec<u8>,
+    #[serde(skip)]
+    pub traffic: Traffic,
+}
+
+/// A method under test.
+pub trait Subject: Sync {
+    /// Its name in this suite.
+    fn label(&self) -> &'static str;
+    /// Its name in messages.
+    fn name(&self) -> &'static str;
+    fn agents(&self) -> u32;
+    fn dealing(&self) -> Dealing;
+    fn order(&self) -> Order;
+    /// Carries it; nothing comes back on ranks other than 0.
+    fn run(&self, carrier: Carrier, saved: Option<&[u8]>, until: Until) -> Result<Option<Ran>, Fault>;
+    /// Carries it with a failure built in, or with none to see who works how much.
+    fn run_faulty(&self, carrier: Carrier, injection: Option<Injection>) -> Result<Workload, Fault>;
+    /// What a checkpoint file in this place says.
+    fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, String>;
+    fn write(&self, saved: &[u8], path: &Path) -> Result<(), String>;
+
+    fn rank_of(&self, agent: u32, ranks: u32, dedicated: bool) -> Rank {
+        Layout { ranks, agents: self.agents(), dedicated, dealing: self.dealing() }.rank_of(agent)
+    }
+}
+
+/// The one line with which a method joins: its label here, and how it is made.
+pub fn conforms<M: Method>(label: &'static str, make: impl Fn() -> M + Sync + 'static) -> Box<dyn Subject> {
+    Box::new(Conforms { label, make })
+}
+
+struct Conforms<F> {
+    label: &'static str,
+    make: F,
+}
+
+impl<M: Method, F: Fn() -> M + Sync> Subject for Conforms<F> {
+    fn label(&self) -> &'static str {
+        self.label
+    }
+
+    fn name(&self) -> &'static str {
+        M::NAME
+    }
+
+    fn agents(&self) -> u32 {
+        (self.make)().agents()
+    }
+
+    fn dealing(&self) -> Dealing {
+        (self.make)().dealing()
+    }
+
+    fn order(&self) -> Order {
+        M::ORDER
+    }
+
+    fn run(&self, carrier: Carrier, saved: Option<&[u8]>, until: Until) -> Result<Option<Ran>, Fault> {
+        let saved = saved.map(|bytes| Checkpoint::<M>::from_bytes(bytes).expect("a checkpoint that was read before"));
+        let mut diary = Diary::new(until);
+        let outcome = carry(Arc::new((self.make)()), carrier, saved, &mut diary)?;
+        Ok(outcome.map(|outcome| diary.close(outcome)))
+    }
+
+    fn run_faulty(&self, carrier: Carrier, injection: Option<Injection>) -> Result<Workload, Fault> {
+        let workload = Arc::new(Mutex::new(Workload::new()));
+        let faulty = Faulty { inner: Arc::new((self.make)()), injection, workload: workload.clone() };
+        let mut diary = Diary::new(Until::End);
+        diary.trap = injection.filter(|injection| injection.place == Place::Keeping).map(|injection| injection.how);
+        carry(Arc::new(faulty), carrier, None, &mut diary)?;
+        Ok(workload.lock().unwrap().clone())
+    }
+
+    fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
+        let read = Checkpoint::<M>::read(path).map_err(|error| error.to_string())?;
+        read.map(|checkpoint| checkpoint.to_bytes().map_err(|error| error.to_string())).transpose()
+    }
+
+    fn write(&self, saved: &[u8], path: &Path) -> Result<(), String> {
+        Checkpoint::<M>::from_bytes(saved)?.write(path).map_err(|error| error.to_string())
+    }
+}
+
+/// The root of all random numbers of the suite.
+pub const SEED: Seed = Seed(20_240_817);
+
+/// Carries any method.
+pub fn carry<M: Method>(
+    method: Arc<M>,
+    carrier: Carrier,
+    saved: Option<Checkpoint<M>>,
+    keeper: &mut dyn Keeper<M>,
+) -> Result<Option<Outcome>, Fault> {
+    match carrier {
+        Carrier::Threads { threads } => {
+            threads::run(method, Plan { seed: SEED, threads, dedicated: false }, saved, keeper).map(Some)
+        }
+        Carrier::Simulate { ranks, threads, dedicated } => {
+            // Agents of uneven speed on a slow network: packets overtake each other as they never would on one machine.
+            let cost = |agent: u32, _: &M::Task| f64::from((agent * 7 + 3) % 5 + 1) * 1e-3;
+            let cluster = Cluster { ranks, task: Some(Box::new(cost)), settle: 2e-3, latency: 5e-4, bandwidth: 2e7 };
+            simulate::run(method, Plan { seed: SEED, threads, dedicated }, &cluster, saved, keeper).map(Some)
+        }
+        Carrier::Mpi { world, threads, dedicated } => {
+            Ok(mpi::run(world, method, Plan { seed: SEED, threads, dedicated }, saved, keeper))
+        }
+    }
+}
+
+/// Keeps what a run writes down and its last checkpoint.
+pub struct Diary {
+    until: Until,
+    pub records: Vec<Record>,
+    rests: u64,
+    rested_at: u64,
+    answers: u64,
+    saved: Vec<u8>,
+    state: Vec<u8>,
+    trap: Option<How>,
+}
+
+impl Diary {
+    pub fn new(until: Until) -> Self {
+        Self { until, records: Vec::new(), rests: 0, rested_at: 0, answers: 0, saved: Vec::new(), state: Vec::new(), trap: None }
+    }
+
+    fn close(self, outcome: Outcome) -> Ran {
+        // Agents write at any time: only the order within a chain is promised.
+        let mut draws = BTreeMap::new();
+        for record in self.records {
+            if let Record::Draws(block) = record {
+                let twice = draws.insert((block.group.clone(), block.chain, block.first), block);
+                assert!(twice.is_none(), "a draw was written twice: {twice:?}");
+            }
+        }
+        let mut outline = blake3::Hasher::new();
+        let mut digest = blake3::Hasher::new();
+        for (address, block) in &draws {
+            outline.update(format!("{address:?}").as_bytes());
+            digest.update(format!("{address:?} {} {}", block.dim, block.kind).as_bytes()).update(&block.bytes);
+        }
+        digest.update(&self.state);
+        Ran {
+            finished: outcome.finished,
+            answers: self.answers,
+            digest: digest.finalize().to_hex()[..16].into(),
+            outline: outline.finalize().to_hex()[..16].into(),
+            rests: self.rests,
+            saved: self.saved,
+            traffic: outcome.traffic,
+        }
+    }
+}
+
+impl<M: Method> Keeper<M> for Diary {
+    fn write(&mut self, records: Vec<Record>) {
+        self.records.extend(records);
+    }
+
+    fn wants_rest(&mut self, status: Status) -> bool {
+        match self.until {
+            Until::End => false,
+            Until::EndWithRests => status.answers > self.rested_at,
+            Until::Answers(answers) => status.answers >= answers,
+        }
+    }
+
+    fn rested(&mut self, mut checkpoint: Checkpoint<M>) -> mpibayes::cluster::Result<Then> {
+        self.trap.map_or(Ok(()), How::fail)?;
+        self.rests += 1;
+        self.rested_at = checkpoint.answers;
+        self.answers = checkpoint.answers;
+        checkpoint.records.clone_from(&self.records);
+        self.saved = checkpoint.to_bytes()?;
+        // What remains is the state: times, traffic and draws are judged elsewhere or not at all.
+        checkpoint.records.clear();
+        checkpoint.seconds = 0.0;
+        checkpoint.traffic = Traffic::default();
+        self.state = checkpoint.to_bytes()?;
+        Ok(if matches!(self.until, Until::Answers(_)) { Then::Stop } else { Then::GoOn })
+    }
+}

@@ -1,0 +1,52 @@
+//! The job as the launcher meant it, and what a rank that only waits costs.
+
+use crate::launch::{Launcher, command, watched, work};
+use crate::tally::Tally;
+use crate::worker::{Became, Driver, Script, Step, Work};
+
+pub fn groups(tally: &mut Tally) {
+    tally.group("processes of another MPI's launcher are refused", |group| {
+        let started = |variables: &[(&str, &str)]| {
+            let mut command = command(Launcher::Alone, &["--start"])?;
+            command.envs(variables.iter().copied());
+            watched(command)
+        };
+        let refused = started(&[("PMI_SIZE", "4"), ("PMI_RANK", "0")]).and_then(|ended| {
+            let clear = ended.stderr.contains("started 4 processes") && ended.stderr.contains("PMI_SIZE");
+            if ended.code == 70 && clear { Ok(()) } else { Err(format!("code {}\n{}{}", ended.code, ended.stdout, ended.stderr)) }
+        });
+        group.check("four processes that do not know each other", refused);
+        for variables in [&[][..], &[("PMI_SIZE", "1"), ("PMI_RANK", "0")]] {
+            let accepted = started(variables).and_then(|ended| {
+                let sound = ended.code == 0 && ended.stdout.contains("rank 0 of 1");
+                if sound { Ok(()) } else { Err(format!("code {}\n{}{}", ended.code, ended.stdout, ended.stderr)) }
+            });
+            group.check(format!("one process, {variables:?}"), accepted);
+        }
+    });
+    tally.group("a rank that waits leaves its core to others", |group| {
+        let results = group.folder.join("waited.jsonl");
+        let step = Step { method: "burn".into(), threads: 1, dedicated: true, work: Work::Wait };
+        let script = Script { driver: Driver::Mpi, steps: vec![step], results: results.clone() };
+        let measured = work(Launcher::Mpirun(2), &script, group.folder).and_then(|ended| {
+            let line = std::fs::read_to_string(&results).map_err(|error| format!("{error}\n{}", ended.stderr))?;
+            serde_json::from_str::<Became>(&line).map_err(|error| error.to_string())
+        });
+        let result = match measured {
+            Ok(Became::Waited { share, seconds }) => {
+                group.figure(format!("{:.2} % of a core in {seconds:.1} s", 100.0 * share));
+                // The design says 1 %; machines are noisy.
+                if seconds < 1.0 {
+                    Err(format!("the busy rank was busy for {seconds:.2} s only: too short to measure"))
+                } else if share > 0.05 {
+                    Err(format!("rank 0 took {:.1} % of a core while it waited", 100.0 * share))
+                } else {
+                    Ok(())
+                }
+            }
+            Ok(other) => Err(format!("an unexpected result: {other:?}")),
+            Err(cause) => Err(cause),
+        };
+        group.check("rank 0, dedicated", result);
+    });
+}
