@@ -40,10 +40,12 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
                 for (threads, dedicated) in [(1, false), (2, false), (1, true)] {
                     for until in [Until::End, Until::EndWithRests] {
                         let carrier = Carrier::Simulate { ranks, threads, dedicated };
-                        let case = format!("{}, {ranks} ranks, {threads} threads, dedicated {dedicated}, {until:?}", subject.label());
+                        let case =
+                            format!("{}, {ranks} ranks, {threads} threads, dedicated {dedicated}, {until:?}", subject.label());
                         let ran = subject.run(carrier, None, until).map_err(|fault| fault.to_string());
                         let again = subject.run(carrier, None, until).map_err(|fault| fault.to_string());
-                        let digest = |ran: &Result<Option<Ran>, String>| ran.as_ref().ok()?.as_ref().map(|ran| ran.digest.clone());
+                        let digest =
+                            |ran: &Result<Option<Ran>, String>| ran.as_ref().ok()?.as_ref().map(|ran| ran.digest.clone());
                         let repeats = same("the second run's bits", &digest(&again), &digest(&ran));
                         group.check(case, agree(subject.as_ref(), reference, ran).and(repeats));
                     }
@@ -55,9 +57,11 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
     tally.group("large sums are sliced", |group| {
         for subject in roster.iter().filter(|subject| ["spread sliced", "counts sliced", "average"].contains(&subject.label())) {
             let carrier = Carrier::Simulate { ranks: 3, threads: 1, dedicated: false };
-            let slices = subject.run(carrier, None, Until::End).ok().flatten().map_or(0, |ran| {
-                ran.traffic.0.get("slices of sums").map_or(0, |flow| flow.messages)
-            });
+            let slices = subject
+                .run(carrier, None, Until::End)
+                .ok()
+                .flatten()
+                .map_or(0, |ran| ran.traffic.0.get("slices of sums").map_or(0, |flow| flow.messages));
             let asks = reference.get(subject.label()).map_or(u64::MAX, |ran| ran.answers);
             let result = if slices > 4 * asks { Ok(()) } else { Err(format!("{slices} slices in {asks} asks")) };
             group.check(subject.label(), result);
@@ -65,7 +69,8 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
     });
     for ranks in [1, 2, 3, 5] {
         tally.group(&format!("same bits under mpi, {ranks} ranks, all runs in one job"), |group| {
-            let layouts: &[(usize, bool)] = if ranks == 1 { &[(1, false), (2, false)] } else { &[(1, false), (2, false), (1, true)] };
+            let layouts: &[(usize, bool)] =
+                if ranks == 1 { &[(1, false), (2, false)] } else { &[(1, false), (2, false), (1, true)] };
             let mut cases = Vec::new();
             for subject in roster {
                 for &(threads, dedicated) in layouts {

@@ -5,7 +5,7 @@ use crate::subject::{Diary, SEED, Until};
 use crate::tally::{Tally, same};
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::simulate::{self, Cluster, Cost};
-use mpibayes::cluster::{Method, Plan};
+use mpibayes::cluster::{Collectives, Method, Plan};
 use std::sync::Arc;
 
 pub fn groups(tally: &mut Tally) {
@@ -111,7 +111,7 @@ type Rows = Vec<(String, u64, Option<u32>, f64)>;
 /// The first value of each row that was written, and the end of the run.
 fn rows<M: Method>(method: M, threads: usize, dedicated: bool, cluster: &Cluster<M>) -> (Rows, f64) {
     let mut diary = Diary::new(Until::End);
-    let plan = Plan { seed: SEED, threads, dedicated };
+    let plan = Plan { seed: SEED, threads, dedicated, collectives: Collectives::default() };
     let outcome = simulate::run(Arc::new(method), plan, cluster, None, &mut diary).expect("a sound method");
     let rows = diary.records.iter().filter_map(|record| match record {
         Record::Row(row) => Some((row.table.clone(), row.step, row.agent, row.values[0].1)),

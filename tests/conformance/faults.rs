@@ -57,7 +57,9 @@ pub fn groups(roster: &[Box<dyn Subject>], tally: &mut Tally) {
                 let rank = turn % 3;
                 turn += 1;
                 let agents: Vec<u32> = (0..subject.agents()).filter(|&agent| subject.rank_of(agent, 3, false) == rank).collect();
-                let Some(&agent) = agents.iter().max_by_key(|agent| workload.get(&Some(**agent)).copied().unwrap_or(0)) else { continue };
+                let Some(&agent) = agents.iter().max_by_key(|agent| workload.get(&Some(**agent)).copied().unwrap_or(0)) else {
+                    continue;
+                };
                 let places = places(Some(agent), &workload).into_iter().chain(places(None, &workload));
                 // Six places of an agent, five of the server (its state, the sixth, is tried below).
                 let Some((who, place)) = places.into_iter().nth(kind) else { continue };
@@ -135,7 +137,7 @@ impl Group<'_> {
     fn case(&mut self, case: Case) {
         let Case { subject, launcher, driver, threads, dedicated, injection } = case;
         let name = format!("{} {launcher:?} {driver:?} {injection:?}", subject.label());
-        
+
         let step = Step { method: subject.label().into(), threads, dedicated, work: Work::Fail(injection) };
         let script = Script { driver, steps: vec![step], results: self.folder.join("none.jsonl") };
         let ended = work(launcher, &script, self.folder);

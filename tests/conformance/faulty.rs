@@ -1,7 +1,8 @@
 //! Any method with a failure built in: who fails, where, and how.
 
 use mpibayes::cluster::{
-    Agent, AgentId, AgentState, Answer, Body, Context, Dealing, Method, Order, Outbox, Progress, Reported, Result, Server, ServerState,
+    Agent, AgentId, AgentState, Answer, Body, Context, Dealing, Method, Order, Outbox, Progress, Reported, Result, Server,
+    ServerState,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -118,4 +118,3 @@ fn end(child: &mut Child) {
     unsafe { libc::kill(group, libc::SIGKILL) };
     drop(child.wait());
 }
-

@@ -15,7 +15,8 @@ mod tally;
 mod waiting;
 mod worker;
 
-use methods::{Average, Chains, Counts, Eager, Elastic, Groups, Relay, Spread, Subset};
+use methods::{Average, Chains, Counts, Eager, Elastic, Groups, Relay, Spread, Subset, stein};
+use mpibayes::methods::dsvgd::PriorConvention;
 use subject::{Subject, conforms};
 use tally::Tally;
 
@@ -34,6 +35,10 @@ fn roster() -> Vec<Box<dyn Subject>> {
         conforms("elastic", || Elastic),
         conforms("eager", || Eager::<1>),
         conforms("eager, two deep", || Eager::<2>),
+        conforms("svgd on one agent", || stein::svgd::<f64>(1)),
+        conforms("svgd spread", || stein::svgd::<f32>(4)),
+        conforms("dsvgd", || stein::dsvgd::<f32>(PriorConvention::Absorbed)),
+        conforms("dsvgd, pure prior", || stein::dsvgd::<f64>(PriorConvention::Pure)),
     ]
 }
 

@@ -25,14 +25,22 @@ pub fn groups(tally: &mut Tally) {
                 vec![Post::to(&[0]).handed().sum_to(&[1]), Post::to(&[1]).handed().sum_to(&[0])],
                 &["agent 0", "handed nothing"],
             ),
-            ("a body and a parcel", vec![Post::to(&[0]).sum_to(&[1]), Post::to(&[1]).handed().with(3)], &["a body of its own", "handed"]),
+            (
+                "a body and a parcel",
+                vec![Post::to(&[0]).sum_to(&[1]), Post::to(&[1]).handed().with(3)],
+                &["a body of its own", "handed"],
+            ),
             ("a member twice", vec![Post::to(&[0, 2, 0])], &["agent 0", "twice", "members"]),
             ("a member that does not exist", vec![Post::to(&[0, 3])], &["agent 3", "members", "3 agents"]),
             ("no member", vec![Post::to(&[])], &["no members"]),
             ("a receiver twice", vec![Post::to(all).sum_to(&[1, 1])], &["agent 1", "twice", "receivers"]),
             ("a receiver that does not exist", vec![Post::to(all).sum_to(&[7])], &["agent 7", "receivers", "3 agents"]),
             ("no receiver", vec![Post::to(all).sum_to(&[])], &["no receivers"]),
-            ("bodies of one sum with different lengths", vec![Post::to(&[0, 2]).sum()], &["agent 0", "5 numbers", "agent 2", "7"]),
+            (
+                "bodies of one sum with different lengths",
+                vec![Post::to(&[0, 2]).sum()],
+                &["agent 0", "5 numbers", "agent 2", "7"],
+            ),
         ];
         let layouts = [
             Carrier::Threads { threads: 1 },

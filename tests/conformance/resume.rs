@@ -24,7 +24,10 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
             for at in 1..=answers {
                 let here = LAYOUTS[at as usize % LAYOUTS.len()];
                 let there = LAYOUTS[(at as usize + 1) % LAYOUTS.len()];
-                group.check(format!("{}, after {at} answers", subject.label()), twice(subject.as_ref(), reference, here, there, at));
+                group.check(
+                    format!("{}, after {at} answers", subject.label()),
+                    twice(subject.as_ref(), reference, here, there, at),
+                );
             }
         }
     });
@@ -34,13 +37,12 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
         }
     });
     tally.group("saved and resumed across threads, mpi and simulate", |group| {
-        let chains = [
-            [At::Threads, At::Mpi(3), At::Simulate(5), At::Mpi(2)],
-            [At::Mpi(3), At::Simulate(2), At::Mpi(5), At::Threads],
-        ];
+        let chains =
+            [[At::Threads, At::Mpi(3), At::Simulate(5), At::Mpi(2)], [At::Mpi(3), At::Simulate(2), At::Mpi(5), At::Threads]];
         for (number, chain) in chains.into_iter().enumerate() {
             // Early, in the middle, late.
-            let points = |answers: u64| [Until::Answers(1), Until::Answers(answers / 2), Until::Answers(answers.max(2) - 1), Until::End];
+            let points =
+                |answers: u64| [Until::Answers(1), Until::Answers(answers / 2), Until::Answers(answers.max(2) - 1), Until::End];
             let place = |subject: &dyn Subject| group.folder.join(format!("{number}-{}.state", subject.label()));
             let mut ends: Vec<Result<Ran, String>> = Vec::new();
             for (stage, at) in chain.into_iter().enumerate() {
@@ -91,7 +93,12 @@ impl At {
 fn step(subject: &dyn Subject, from: Option<PathBuf>, until: Until, save: PathBuf, stage: usize) -> Step {
     let save = Some(save).filter(|_| until != Until::End);
     // Threads and dedication change along the way as well.
-    Step { method: subject.label().into(), threads: 1 + stage % 2, dedicated: stage >= 2, work: Work::Carry { from, until, save } }
+    Step {
+        method: subject.label().into(),
+        threads: 1 + stage % 2,
+        dedicated: stage >= 2,
+        work: Work::Carry { from, until, save },
+    }
 }
 
 fn twice(subject: &dyn Subject, reference: &Reference, here: Carrier, there: Carrier, at: u64) -> Result<(), String> {

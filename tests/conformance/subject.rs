@@ -4,7 +4,9 @@ use crate::faulty::{Faulty, How, Injection, Place, Workload};
 use mpibayes::cluster::mpi::{self, World};
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::cluster::{Checkpoint, Dealing, Fault, Keeper, Layout, Method, Order, Outcome, Plan, Rank, Status, Then, Traffic, threads};
+use mpibayes::cluster::{
+    Checkpoint, Collectives, Dealing, Fault, Keeper, Layout, Method, Order, Outcome, Plan, Rank, Status, Then, Traffic, threads,
+};
 use mpibayes::random::Seed;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -135,18 +137,33 @@ pub fn carry<M: Method>(
     keeper: &mut dyn Keeper<M>,
 ) -> Result<Option<Outcome>, Fault> {
     match carrier {
-        Carrier::Threads { threads } => {
-            threads::run(method, Plan { seed: SEED, threads, dedicated: false }, saved, keeper).map(Some)
-        }
+        Carrier::Threads { threads } => threads::run(
+            method,
+            Plan { seed: SEED, threads, dedicated: false, collectives: Collectives::default() },
+            saved,
+            keeper,
+        )
+        .map(Some),
         Carrier::Simulate { ranks, threads, dedicated } => {
             // Agents of uneven speed on a slow network: packets overtake each other as they never would on one machine.
             let cost = |agent: u32, _: &M::Task| f64::from((agent * 7 + 3) % 5 + 1) * 1e-3;
             let cluster = Cluster { ranks, task: Some(Box::new(cost)), settle: 2e-3, latency: 5e-4, bandwidth: 2e7 };
-            simulate::run(method, Plan { seed: SEED, threads, dedicated }, &cluster, saved, keeper).map(Some)
+            simulate::run(
+                method,
+                Plan { seed: SEED, threads, dedicated, collectives: Collectives::default() },
+                &cluster,
+                saved,
+                keeper,
+            )
+            .map(Some)
         }
-        Carrier::Mpi { world, threads, dedicated } => {
-            Ok(mpi::run(world, method, Plan { seed: SEED, threads, dedicated }, saved, keeper))
-        }
+        Carrier::Mpi { world, threads, dedicated } => Ok(mpi::run(
+            world,
+            method,
+            Plan { seed: SEED, threads, dedicated, collectives: Collectives::default() },
+            saved,
+            keeper,
+        )),
     }
 }
 

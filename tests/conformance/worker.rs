@@ -102,9 +102,10 @@ fn perform(step: &Step, driver: Driver, world: Option<&World>) -> Option<Became>
         Work::Carry { from, until, save } => {
             let subject = subject(&step.method);
             let leads = world.is_none_or(|world| world.rank() == 0);
-            let saved = from.as_ref().filter(|_| leads).map(|path| {
-                subject.read(path).expect("a sound checkpoint").expect("a checkpoint in this place")
-            });
+            let saved = from
+                .as_ref()
+                .filter(|_| leads)
+                .map(|path| subject.read(path).expect("a sound checkpoint").expect("a checkpoint in this place"));
             match subject.run(carrier, saved.as_deref(), *until) {
                 Ok(None) => return None,
                 Ok(Some(ran)) => {

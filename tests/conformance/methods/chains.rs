@@ -96,7 +96,8 @@ impl Server<Chains> for ChainsServer {
 
     fn receive(&mut self, answer: Answer<Chains>, out: &mut Outbox<Chains>, cx: &mut Context) -> Result<()> {
         let visit = answer.only()?.report;
-        if (visit.round, u64::from(visit.chain)) != (self.state.visits / u64::from(CHAINS), self.state.visits % u64::from(CHAINS)) {
+        if (visit.round, u64::from(visit.chain)) != (self.state.visits / u64::from(CHAINS), self.state.visits % u64::from(CHAINS))
+        {
             return Err(format!("{visit:?} was answered as number {}", self.state.visits).into());
         }
         self.state.visits += 1;

@@ -100,7 +100,8 @@ impl<const LEN: usize> Agent<Counts<LEN>> for CountsAgent {
         // Tokens move from kind to kind as the counts of all agents say: a stale total changes where they go.
         let mut random = cx.stream(Who::Agent(self.id), round, Purpose::Noise);
         for kind in 0..LEN {
-            let to = (kind as u64 + u64::from(self.state.all.0[kind].unsigned_abs()) + random.random_range(0..3_u64)) % LEN as u64;
+            let to =
+                (kind as u64 + u64::from(self.state.all.0[kind].unsigned_abs()) + random.random_range(0..3_u64)) % LEN as u64;
             if self.state.counts.0[kind] > 0 {
                 self.state.counts.0[kind] -= 1;
                 self.state.counts.0[to as usize] += 1;

@@ -10,6 +10,7 @@ mod groups;
 mod relay;
 mod scripted;
 mod spread;
+pub mod stein;
 mod subset;
 mod visits;
 
