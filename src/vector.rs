@@ -4,6 +4,42 @@ use crate::number::Real;
 use std::any::TypeId;
 use std::marker::PhantomData;
 
+/// A kind of vector unit.
+pub trait Unit {
+    /// Whether it multiplies and adds in one instruction with one rounding.
+    const FMA: bool;
+    /// Whether it has 32 registers of 512 bits; if not, count on 16 registers of 256 bits.
+    const WIDE: bool;
+}
+
+/// AVX-512.
+#[cfg(target_arch = "x86_64")]
+struct Wide;
+
+/// AVX2 with FMA, or the vector instructions of AArch64.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+struct Fused;
+
+/// No fused multiply-add.
+struct Baseline;
+
+#[cfg(target_arch = "x86_64")]
+impl Unit for Wide {
+    const FMA: bool = true;
+    const WIDE: bool = true;
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+impl Unit for Fused {
+    const FMA: bool = true;
+    const WIDE: bool = false;
+}
+
+impl Unit for Baseline {
+    const FMA: bool = false;
+    const WIDE: bool = false;
+}
+
 /// A computation that [`run`] compiles once for each kind of vector unit.
 ///
 /// `compute` must be `#[inline(always)]`, and so must everything in its inner loops: only then is it compiled with the vector instructions.
@@ -11,8 +47,8 @@ pub trait Kernel {
     /// What it returns.
     type Output;
 
-    /// Does the work; `FMA` says whether [`multiply_add`] may round once instead of twice.
-    fn compute<const FMA: bool>(self) -> Self::Output;
+    /// Does the work on the vector unit `U`.
+    fn compute<U: Unit>(self) -> Self::Output;
 }
 
 /// Runs a kernel with the widest vector instructions of this machine (x86-64: AVX-512, AVX2 with FMA, or the baseline).
@@ -23,12 +59,12 @@ pub fn run<K: Kernel>(kernel: K) -> K::Output {
     {
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
         fn avx512<K: Kernel>(kernel: K) -> K::Output {
-            kernel.compute::<true>()
+            kernel.compute::<Wide>()
         }
 
         #[target_feature(enable = "avx2,fma")]
         fn avx2<K: Kernel>(kernel: K) -> K::Output {
-            kernel.compute::<true>()
+            kernel.compute::<Fused>()
         }
 
         let avx2_with_fma = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
@@ -45,19 +81,23 @@ pub fn run<K: Kernel>(kernel: K) -> K::Output {
             // SAFETY: as above.
             return unsafe { avx2(kernel) };
         }
-        kernel.compute::<false>()
+        kernel.compute::<Baseline>()
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    // On AArch64 fused multiply-adds are part of the baseline; elsewhere a software one would be slow.
+    #[cfg(target_arch = "aarch64")]
     {
-        // On AArch64 fused multiply-adds are part of the baseline; elsewhere a software one would be slow.
-        if cfg!(target_arch = "aarch64") { kernel.compute::<true>() } else { kernel.compute::<false>() }
+        kernel.compute::<Fused>()
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        kernel.compute::<Baseline>()
     }
 }
 
-/// a·b + c, rounded once if `FMA` and twice otherwise.
+/// a·b + c, rounded once if the unit can, and twice otherwise.
 #[inline(always)]
-pub fn multiply_add<F: Real, const FMA: bool>(a: F, b: F, c: F) -> F {
-    if FMA { a.mul_add(b, c) } else { a * b + c }
+pub fn multiply_add<F: Real, U: Unit>(a: F, b: F, c: F) -> F {
+    if U::FMA { a.mul_add(b, c) } else { a * b + c }
 }
 
 /// exp(x) in place. Relative error below 1e-15 (f64) and 2e-7 (f32).
@@ -79,7 +119,7 @@ pub fn sigmoid<F: Real>(values: &mut [F]) {
 
 /// A function of one number, compiled into a loop over a slice.
 trait Function {
-    fn apply<L: Lane, const FMA: bool>(x: L) -> L;
+    fn apply<L: Lane, U: Unit>(x: L) -> L;
 }
 
 struct Exp;
@@ -88,23 +128,23 @@ struct Sigmoid;
 
 impl Function for Exp {
     #[inline(always)]
-    fn apply<L: Lane, const FMA: bool>(x: L) -> L {
-        x.exponential::<FMA>()
+    fn apply<L: Lane, U: Unit>(x: L) -> L {
+        x.exponential::<U>()
     }
 }
 
 impl Function for Softplus {
     #[inline(always)]
-    fn apply<L: Lane, const FMA: bool>(x: L) -> L {
+    fn apply<L: Lane, U: Unit>(x: L) -> L {
         let positive = if x < L::zero() { L::zero() } else { x };
-        positive + (-x.abs()).exponential::<FMA>().log_one_plus::<FMA>()
+        positive + (-x.abs()).exponential::<U>().log_one_plus::<U>()
     }
 }
 
 impl Function for Sigmoid {
     #[inline(always)]
-    fn apply<L: Lane, const FMA: bool>(x: L) -> L {
-        L::one() / (L::one() + (-x).exponential::<FMA>())
+    fn apply<L: Lane, U: Unit>(x: L) -> L {
+        L::one() / (L::one() + (-x).exponential::<U>())
     }
 }
 
@@ -114,9 +154,9 @@ impl<L: Lane, G: Function> Kernel for Map<'_, L, G> {
     type Output = ();
 
     #[inline(always)]
-    fn compute<const FMA: bool>(self) {
+    fn compute<U: Unit>(self) {
         for value in self.0 {
-            *value = G::apply::<L, FMA>(*value);
+            *value = G::apply::<L, U>(*value);
         }
     }
 }
@@ -128,7 +168,7 @@ fn map<G: Function, F: Real>(values: &mut [F]) {
         run(Map::<f32, G>(bytemuck::cast_slice_mut(values), PhantomData));
     } else {
         for value in values {
-            *value = F::of(G::apply::<f64, false>(value.f64()));
+            *value = F::of(G::apply::<f64, Baseline>(value.f64()));
         }
     }
 }
@@ -136,17 +176,17 @@ fn map<G: Function, F: Real>(values: &mut [F]) {
 /// A number type with elementary functions free of branches and calls, so that loops over them become vector loops.
 trait Lane: Real {
     /// exp(x).
-    fn exponential<const FMA: bool>(self) -> Self;
+    fn exponential<U: Unit>(self) -> Self;
     /// log(1 + x) for 0 ≤ x ≤ 1.
-    fn log_one_plus<const FMA: bool>(self) -> Self;
+    fn log_one_plus<U: Unit>(self) -> Self;
 }
 
 /// `c[0] + x (c[1] + x (c[2] + ...))`.
 #[inline(always)]
-fn polynomial<L: Real, const FMA: bool, const N: usize>(x: L, coefficients: &[L; N]) -> L {
+fn polynomial<L: Real, U: Unit, const N: usize>(x: L, coefficients: &[L; N]) -> L {
     let mut sum = coefficients[N - 1];
     for &coefficient in coefficients[..N - 1].iter().rev() {
-        sum = multiply_add::<L, FMA>(sum, x, coefficient);
+        sum = multiply_add::<L, U>(sum, x, coefficient);
     }
     sum
 }
@@ -157,7 +197,7 @@ macro_rules! lane {
         impl Lane for $float {
             // exp(x) = 2^n exp(r) with r = x − n ln 2, |r| ≤ ln(2)/2, and exp(r) by its Taylor series.
             #[inline(always)]
-            fn exponential<const FMA: bool>(self) -> Self {
+            fn exponential<U: Unit>(self) -> Self {
                 // 1/k!
                 const TAYLOR: [$float; $exp_terms] = {
                     let mut terms = [1.0; $exp_terms];
@@ -172,18 +212,18 @@ macro_rules! lane {
                 // Adding 1.5·2^mantissa rounds to an integer, which then stands in the low bits.
                 const ROUNDER: $float = 1.5 * (1_u64 << $mantissa) as $float;
                 let x = if self > $highest { $highest } else { self };
-                let shifted = multiply_add::<$float, FMA>(x, std::$float::consts::LOG2_E, ROUNDER);
+                let shifted = multiply_add::<$float, U>(x, std::$float::consts::LOG2_E, ROUNDER);
                 let n = shifted - ROUNDER;
-                let r = multiply_add::<$float, FMA>(n, -$ln2_low, multiply_add::<$float, FMA>(n, -$ln2_high, x));
+                let r = multiply_add::<$float, U>(n, -$ln2_low, multiply_add::<$float, U>(n, -$ln2_high, x));
                 // 2^(n−1), times 2 below: 2^n itself overflows a little earlier than the result does.
                 let scale = $float::from_bits(shifted.to_bits().wrapping_add($bias - 1) << $mantissa);
-                let y = 2.0 * polynomial::<$float, FMA, $exp_terms>(r, &TAYLOR) * scale;
+                let y = 2.0 * polynomial::<$float, U, $exp_terms>(r, &TAYLOR) * scale;
                 if self < $lowest { 0.0 } else { y }
             }
 
             // log(1 + x) = 2 artanh(s), s = x/(2 + x) ≤ 1/3, by the Taylor series of artanh in s².
             #[inline(always)]
-            fn log_one_plus<const FMA: bool>(self) -> Self {
+            fn log_one_plus<U: Unit>(self) -> Self {
                 // 2/(2k + 3)
                 const TAYLOR: [$float; $log_terms] = {
                     let mut terms = [0.0; $log_terms];
@@ -196,7 +236,7 @@ macro_rules! lane {
                 };
                 let s = self / (2.0 + self);
                 let square = s * s;
-                2.0 * s + s * square * polynomial::<$float, FMA, $log_terms>(square, &TAYLOR)
+                2.0 * s + s * square * polynomial::<$float, U, $log_terms>(square, &TAYLOR)
             }
         }
     };

@@ -4,19 +4,26 @@
 //! log p0(w, v) = (m/2 + a) v − e^v (‖w‖²/2 + b), m the length of w (Liu & Wang 2016, section 5; Kassab & Simeone, arXiv 2009.06419).
 
 use super::error::positive;
-use super::layout::{flat, flat_mut, index};
+use super::layout::{flat, flat_mut, index, matrix, matrix_mut};
 use super::{Batch, Built, DataFacts, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data};
 use crate::number::Real;
 use crate::random::Stream;
-use crate::vector::{self, Kernel, multiply_add};
-use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
+use crate::vector::{self, Kernel, Unit, multiply_add};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
 use rand_distr::{Distribution, Gamma};
 
 /// v is held within ± this where it is exponentiated.
 const LARGEST_LOG_PRECISION: f64 = 30.0;
 
-/// Rows that go through the products at a time: their features stay in the second-level cache while all particles pass over them.
-const ROW_BLOCK: usize = 128;
+/// Bytes of features that go through the products at a time: they stay in the first-level cache while all particles pass over them.
+const BLOCK_BYTES: usize = 24 << 10;
+
+/// Particles from which on two products by BLAS are faster than the kernels here.
+const BLAS_FROM: usize = 17;
+
+/// Rows that BLAS takes at a time, so that memory does not grow with the batch.
+const BLAS_ROWS: usize = 512;
 
 /// What may be set in a configuration.
 #[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq)]
@@ -96,6 +103,11 @@ impl Logistic {
         self.features + usize::from(self.intercept)
     }
 
+    /// Rows of a block, a multiple of the rows that the kernels take at once.
+    fn block_rows<F>(&self) -> usize {
+        (BLOCK_BYTES / (self.features * size_of::<F>()) / 8 * 8).clamp(8, 128)
+    }
+
     fn shape_of<F: Real>(&self, theta: &ArrayView2<F>) -> Shape {
         assert_eq!(theta.ncols(), self.weights() + 1, "logistic regression: wrong number of parameters");
         Shape { particles: theta.nrows(), features: self.features, intercept: self.intercept }
@@ -112,16 +124,17 @@ impl Logistic {
         let shape = self.shape_of(&theta);
         assert_eq!(x.ncols(), self.features, "logistic regression: wrong number of features");
         let x = flat(x);
+        let block_rows = self.block_rows::<F>();
         let lane_blocks = shape.particles.div_ceil(L);
-        let mut buffers = Buffers::take(scratch, shape.padded() * lane_blocks * L, ROW_BLOCK * L);
+        let mut buffers = Buffers::take(scratch, shape.padded() * lane_blocks * L, block_rows * L);
         let (weights, logits) = buffers.split::<L>();
         shape.transpose(flat(theta), weights);
-        for (block, rows) in x.chunks(ROW_BLOCK * self.features).enumerate() {
+        for (block, rows) in x.chunks(block_rows * self.features).enumerate() {
             for (group, weights) in weights.chunks_exact(shape.padded()).enumerate() {
                 let logits = &mut logits[..rows.len() / self.features];
                 vector::run(Dots { x: rows, features: self.features, weights, logits });
                 let first = group * L;
-                visit(Block { first_row: block * ROW_BLOCK, x: rows, particles: first..shape.particles.min(first + L), logits });
+                visit(Block { first_row: block * block_rows, x: rows, particles: first..shape.particles.min(first + L), logits });
             }
         }
         buffers.put(scratch);
@@ -156,6 +169,41 @@ impl Logistic {
         buffers.put(scratch);
     }
 
+    fn add_score_by_blas<F: Real>(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        mut score: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        self.shape_of(&theta);
+        let (n, d) = (theta.nrows(), self.features);
+        let mut memory = scratch.take(n * batch.x.nrows().min(BLAS_ROWS));
+        for (x, y) in batch.x.axis_chunks_iter(Axis(0), BLAS_ROWS).zip(batch.y.axis_chunks_iter(Axis(0), BLAS_ROWS)) {
+            let residuals = &mut memory[..n * x.nrows()];
+            let mut product = matrix_mut(residuals, n, x.nrows());
+            general_mat_mul(F::one(), &theta.slice(s![.., ..d]), &x.t(), F::zero(), &mut product);
+            if self.intercept {
+                product += &theta.slice(s![.., d..=d]);
+            }
+            vector::sigmoid(residuals);
+            for residuals in residuals.chunks_exact_mut(x.nrows()) {
+                for (residual, &y) in residuals.iter_mut().zip(y) {
+                    *residual = y - *residual;
+                }
+            }
+            let residuals = matrix(residuals, n, x.nrows());
+            general_mat_mul(weight, &residuals, &x, F::one(), &mut score.slice_mut(s![.., ..d]));
+            if self.intercept {
+                for (score, residuals) in score.column_mut(d).iter_mut().zip(residuals.rows()) {
+                    *score += weight * residuals.sum();
+                }
+            }
+        }
+        scratch.put(memory);
+    }
+
     fn loss_in_lanes<F: Real, const L: usize>(
         &self,
         theta: ArrayView2<F>,
@@ -164,7 +212,7 @@ impl Logistic {
         scratch: &mut Scratch<F>,
     ) {
         out.fill(0.0);
-        let mut softplus = scratch.take(ROW_BLOCK * L);
+        let mut softplus = scratch.take(self.block_rows::<F>() * L);
         self.blocks::<F, L>(theta, batch.x, scratch, |block| {
             let softplus = &mut softplus[..block.logits.len() * L];
             softplus.copy_from_slice(block.logits.as_flattened());
@@ -271,7 +319,9 @@ impl<F: Real> Model<F> for Logistic {
     }
 
     fn add_score(&self, theta: ArrayView2<F>, batch: Batch<F>, weight: F, score: ArrayViewMut2<F>, scratch: &mut Scratch<F>) {
-        if size_of::<F>() == 4 {
+        if theta.nrows() >= BLAS_FROM {
+            self.add_score_by_blas(theta, batch, weight, score, scratch);
+        } else if size_of::<F>() == 4 {
             self.add_score_in_lanes::<F, 16>(theta, batch, weight, score, scratch);
         } else {
             self.add_score_in_lanes::<F, 8>(theta, batch, weight, score, scratch);
@@ -386,37 +436,41 @@ impl<F: Real, const L: usize> Kernel for Dots<'_, F, L> {
     type Output = ();
 
     #[inline(always)]
-    fn compute<const FMA: bool>(self) {
+    fn compute<U: Unit>(self) {
+        // As many sums as the registers hold.
+        if U::WIDE { self.rows_at_once::<U, 8>() } else { self.rows_at_once::<U, 4>() }
+    }
+}
+
+impl<F: Real, const L: usize> Dots<'_, F, L> {
+    #[inline(always)]
+    fn rows_at_once<U: Unit, const R: usize>(self) {
         let d = self.features;
         let (weights, intercept) = (&self.weights[..d], self.weights[d]);
-        let eights = self.logits.len() / 8 * 8;
-        let (logits, last_logits) = self.logits.split_at_mut(eights);
-        let (x, last_x) = self.x.split_at(eights * d);
-        for (x, logits) in x.chunks_exact(8 * d).zip(logits.chunks_exact_mut(8)) {
-            dots::<F, L, 8, FMA>(x, weights, intercept, logits);
+        let whole = self.logits.len() / R * R;
+        let (logits, last_logits) = self.logits.split_at_mut(whole);
+        let (x, last_x) = self.x.split_at(whole * d);
+        for (x, logits) in x.chunks_exact(R * d).zip(logits.chunks_exact_mut(R)) {
+            dots::<F, L, R, U>(x, weights, intercept, logits);
         }
         for (x, logits) in last_x.chunks_exact(d).zip(last_logits.chunks_exact_mut(1)) {
-            dots::<F, L, 1, FMA>(x, weights, intercept, logits);
+            dots::<F, L, 1, U>(x, weights, intercept, logits);
         }
     }
 }
 
 /// R rows against a block of particles, sums in registers.
 #[inline(always)]
-fn dots<F: Real, const L: usize, const R: usize, const FMA: bool>(
-    x: &[F],
-    weights: &[[F; L]],
-    intercept: [F; L],
-    logits: &mut [[F; L]],
-) {
+fn dots<F: Real, const L: usize, const R: usize, U: Unit>(x: &[F], weights: &[[F; L]], intercept: [F; L], logits: &mut [[F; L]]) {
     let d = weights.len();
-    let rows: [&[F]; R] = std::array::from_fn(|r| &x[r * d..][..d]);
+    assert!(x.len() >= R * d);
     let mut sums = [intercept; R];
     for (j, weights) in weights.iter().enumerate() {
-        for r in 0..R {
-            let x = rows[r][j];
+        for (r, sums) in sums.iter_mut().enumerate() {
+            // SAFETY: r < R and j < d, so that r·d + j < R·d. A checked index costs as much here as the arithmetic.
+            let x = unsafe { *x.get_unchecked(r * d + j) };
             for l in 0..L {
-                sums[r][l] = multiply_add::<F, FMA>(x, weights[l], sums[r][l]);
+                sums[l] = multiply_add::<F, U>(x, weights[l], sums[l]);
             }
         }
     }
@@ -435,18 +489,26 @@ impl<F: Real, const L: usize> Kernel for Outer<'_, F, L> {
     type Output = ();
 
     #[inline(always)]
-    fn compute<const FMA: bool>(self) {
+    fn compute<U: Unit>(self) {
+        // As many sums as the registers hold.
+        if U::WIDE { self.columns_at_once::<U, 8>() } else { self.columns_at_once::<U, 4>() }
+    }
+}
+
+impl<F: Real, const L: usize> Outer<'_, F, L> {
+    #[inline(always)]
+    fn columns_at_once<U: Unit, const R: usize>(self) {
         let d = self.features;
         let (gradient, intercept) = self.gradient.split_at_mut(d);
-        let (eights, rest) = (d / 8 * 8, d / 2 * 2);
-        for j in (0..eights).step_by(8) {
-            outer::<F, L, 8, FMA>(self.x, d, j, self.residuals, &mut gradient[j..j + 8]);
+        let (whole, pairs) = (d / R * R, d / 2 * 2);
+        for j in (0..whole).step_by(R) {
+            outer::<F, L, R, U>(self.x, d, j, self.residuals, &mut gradient[j..j + R]);
         }
-        for j in (eights..rest).step_by(2) {
-            outer::<F, L, 2, FMA>(self.x, d, j, self.residuals, &mut gradient[j..j + 2]);
+        for j in (whole..pairs).step_by(2) {
+            outer::<F, L, 2, U>(self.x, d, j, self.residuals, &mut gradient[j..j + 2]);
         }
-        for j in rest..d {
-            outer::<F, L, 1, FMA>(self.x, d, j, self.residuals, &mut gradient[j..j + 1]);
+        for j in pairs..d {
+            outer::<F, L, 1, U>(self.x, d, j, self.residuals, &mut gradient[j..j + 1]);
         }
         for residuals in self.residuals {
             for l in 0..L {
@@ -458,7 +520,7 @@ impl<F: Real, const L: usize> Kernel for Outer<'_, F, L> {
 
 /// R columns from `j` on against a block of particles, sums in registers.
 #[inline(always)]
-fn outer<F: Real, const L: usize, const R: usize, const FMA: bool>(
+fn outer<F: Real, const L: usize, const R: usize, U: Unit>(
     x: &[F],
     d: usize,
     j: usize,
@@ -471,7 +533,7 @@ fn outer<F: Real, const L: usize, const R: usize, const FMA: bool>(
         let x = &x[j..j + R];
         for r in 0..R {
             for l in 0..L {
-                sums[r][l] = multiply_add::<F, FMA>(x[r], residuals[l], sums[r][l]);
+                sums[r][l] = multiply_add::<F, U>(x[r], residuals[l], sums[r][l]);
             }
         }
     }
@@ -500,7 +562,8 @@ mod tests {
 
     #[test]
     fn gradients_agree_with_central_differences() {
-        for (case, (features, rows, n)) in [(1, 0, 3), (3, 1, 1), (11, 7, 9), (54, 131, 17), (8, 300, 2)].into_iter().enumerate()
+        for (case, (features, rows, n)) in
+            [(1, 0, 3), (3, 1, 1), (11, 7, 9), (54, 131, 17), (8, 300, 2), (5, 1100, 40)].into_iter().enumerate()
         {
             for intercept in [false, true] {
                 let model = model(features, intercept);
