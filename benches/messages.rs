@@ -174,7 +174,7 @@ fn trip(world: &World, kind: Move, numbers: usize, rounds: usize, collectives: C
     let method = Trip { kind, agents, numbers, rounds, times: times.clone() };
     let plan = Plan { seed: Seed(1), threads: 1, dedicated, collectives };
     run(world, Arc::new(method), plan, None, &mut Nobody);
-    let mut times = times.lock().map_or_else(std::sync::PoisonError::into_inner, |times| times);
+    let mut times = times.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     std::mem::take(&mut times)
 }
 

@@ -107,7 +107,7 @@ fn summary_shows_a_run_in_three_ways() {
     assert!(shown.contains("method  dsvgd") && shown.contains("accuracy  87.50 %"), "{shown}");
     let json = mpibayes(folder.path(), &["summary", "run/result.h5", "--json"]).stdout;
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    assert_eq!((&json["metrics"]["ece"], &json["trace"][0]["accuracy"]), (&0.0625.into(), &0.5.into()));
+    assert_eq!((&json["metrics"]["ece"], &json["evaluations"][0]["accuracy"]), (&0.0625.into(), &0.5.into()));
     let output = mpibayes(folder.path(), &["summary", "run", "--get", "accuracy"]);
     assert_eq!(text(&output.stdout), "0.8750\n");
     refused(&mpibayes(folder.path(), &["summary", "run", "--get", "rmse"]), &["accuracy, ece"]);
