@@ -5,11 +5,13 @@
 
 use std::sync::OnceLock;
 
-/// Blocks that are computed together.
+/// Blocks of a group; a group is computed together.
 pub(super) const BLOCKS: usize = 16;
 /// The 64-bit halves of [`BLOCKS`] consecutive Philox blocks in order: words 4b, 4b+1 | words 4b+2, 4b+3.
 pub(super) type Halves = [u64; 2 * BLOCKS];
 
+/// Groups that pass through each stage in a row, so that the latencies of one hide behind the others.
+const GROUPS: usize = 4;
 const LOW: u64 = 0xFFFF_FFFF;
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
@@ -125,31 +127,36 @@ fn body<K: Kernel>(address: Address, start: u64, out: &mut [K::Item], emit: impl
     let per_block = K::ITEMS_PER_BLOCK as u64;
     let mut block = start / per_block;
     let mut skip = (start % per_block) as usize;
+    let mut groups = [[0; 2 * BLOCKS]; GROUPS];
     let mut chunk = K::EMPTY;
     let mut rest = out;
     while !rest.is_empty() {
-        K::convert(&blocks(address, K::SEQUENCE, block), &mut chunk);
-        let items = &chunk.as_ref()[skip..];
-        let (now, later) = rest.split_at_mut(items.len().min(rest.len()));
-        for (place, &item) in now.iter_mut().zip(items) {
-            emit(place, item);
+        let needed = (skip + rest.len()).div_ceil(BLOCKS * K::ITEMS_PER_BLOCK).min(GROUPS);
+        for group in &mut groups[..needed] {
+            blocks(address, K::SEQUENCE, block, group);
+            block += BLOCKS as u64;
         }
-        rest = later;
-        block += BLOCKS as u64;
-        skip = 0;
+        for group in &groups[..needed] {
+            K::convert(group, &mut chunk);
+            let items = &chunk.as_ref()[skip..];
+            let (now, later) = rest.split_at_mut(items.len().min(rest.len()));
+            for (place, &item) in now.iter_mut().zip(items) {
+                emit(place, item);
+            }
+            rest = later;
+            skip = 0;
+        }
     }
 }
 
 #[inline(always)]
-fn blocks(address: Address, sequence: u64, first: u64) -> Halves {
-    let mut halves = [0; 2 * BLOCKS];
+fn blocks(address: Address, sequence: u64, first: u64, halves: &mut Halves) {
     for (lane, half) in halves.chunks_exact_mut(2).enumerate() {
         let counter = first.wrapping_add(lane as u64) | sequence << 62;
         let [a, b, c, d] = block(counter, address.step, address.key);
         half[0] = (a & LOW) | b << 32;
         half[1] = (c & LOW) | d << 32;
     }
-    halves
 }
 
 /// One block, its words in the lower halves of 64-bit lanes (the upper halves hold rubbish): vectors have no other product.
