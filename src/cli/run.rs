@@ -1,7 +1,6 @@
 //! `mpibayes run`: starts the run of a run file, or goes on with it.
 
 use crate::cluster::mpi::World;
-use crate::cluster::{EXIT_CODE, Fault};
 use crate::config::{Assignment, Carrier, Registry, RunError, RunSpec, launch};
 use crate::results::RunFolder;
 use anyhow::Context as _;
@@ -41,7 +40,7 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let Some(world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
         let spec = RunSpec::read(&args.file, &args.set)?;
         return match carry(&spec, registry, &Carrier::Threads, &output) {
-            Err(RunError::Fault(fault)) => Ok(failed(&fault)),
+            Err(RunError::Fault(fault)) => fault.end_process(),
             other => Ok(other?),
         };
     };
@@ -72,9 +71,4 @@ fn carry(spec: &RunSpec, registry: &Registry, carrier: &Carrier, output: &Path) 
     let every = Duration::try_from_secs_f64(spec.cluster.checkpoint_every).unwrap_or(Duration::MAX);
     launch(spec, registry, carrier, &mut RunFolder::new(output, every, World::speaks()))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn failed(fault: &Fault) -> ExitCode {
-    eprintln!("mpibayes: {fault}");
-    ExitCode::from(u8::try_from(EXIT_CODE).unwrap_or(1))
 }

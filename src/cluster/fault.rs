@@ -31,6 +31,14 @@ impl Fault {
         // Nobody is left to tell that the error output is closed.
         drop(std::io::stderr().write_all(format!("mpibayes: {self}\n").as_bytes()));
     }
+
+    /// Prints the message and ends the process at once with [`EXIT_CODE`]: an ordinary exit would take the libraries away under
+    /// worker threads that are still in the middle of a matrix product.
+    pub fn end_process(&self) -> ! {
+        self.say();
+        // SAFETY: ends the process without running any handler.
+        unsafe { libc::_exit(EXIT_CODE) }
+    }
 }
 
 /// What a thread is doing for a method; `Copy`, because the exit handler reads it when destructors have run.

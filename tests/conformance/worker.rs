@@ -133,8 +133,7 @@ fn perform(step: &Step, driver: Driver, world: Option<&World>) -> Option<Became>
             }
         }
     };
-    eprintln!("mpibayes: {fault}");
-    std::process::exit(EXIT_CODE)
+    fault.end_process()
 }
 
 fn subject(label: &str) -> Box<dyn Subject> {
