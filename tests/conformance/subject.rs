@@ -1,7 +1,7 @@
 //! A method under test, whatever its types: carried by any driver from any checkpoint, with what it did as a digest.
 
 use crate::faulty::{Faulty, How, Injection, Place, Workload};
-use mpibayes::cluster::mpi::{self, World};
+use mpibayes::cluster::mpi::{World, run as run_on_ranks};
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{
@@ -157,7 +157,7 @@ pub fn carry<M: Method>(
             )
             .map(Some)
         }
-        Carrier::Mpi { world, threads, dedicated } => Ok(mpi::run(
+        Carrier::Mpi { world, threads, dedicated } => Ok(run_on_ranks(
             world,
             method,
             Plan { seed: SEED, threads, dedicated, collectives: Collectives::default() },
