@@ -28,6 +28,8 @@ pub(super) struct Hub<M: Method> {
     /// For each agent, the parcels that were promised to it and not yet handed.
     promises: Vec<VecDeque<AskId>>,
     held: Vec<Ask<M>>,
+    /// The open ask behind which all others are held.
+    barrier: Option<AskId>,
     phase: Phase,
     gathered: Gathered<M>,
     pub progress: Progress,
@@ -89,6 +91,7 @@ impl<M: Method> Hub<M> {
             places: vec![0; agents],
             promises: vec![VecDeque::new(); agents],
             held: Vec::new(),
+            barrier: None,
             phase: Phase::Running,
             gathered: Gathered::default(),
             progress: Progress::default(),
@@ -136,10 +139,10 @@ impl<M: Method> Hub<M> {
     /// Sends held asks, unless the run is coming to rest.
     fn release(&mut self) -> Result<Sent<M>, Fault> {
         let mut out = Vec::new();
-        if self.phase == Phase::Running {
-            for ask in std::mem::take(&mut self.held) {
-                self.post(ask, &mut out)?;
-            }
+        while self.phase == Phase::Running && self.barrier.is_none() && !self.held.is_empty() {
+            let ask = self.held.remove(0);
+            self.barrier = ask.alone.then_some(self.next_ask);
+            self.post(ask, &mut out)?;
         }
         Ok(out)
     }
@@ -262,6 +265,9 @@ impl<M: Method> Hub<M> {
             Order::Posted => self.open.first_key_value().filter(|(_, open)| open.is_complete()).map(|(&ask, _)| ask)?,
             Order::Arrival => self.complete.pop_front()?,
         };
+        if self.barrier == Some(ask) {
+            self.barrier = None;
+        }
         let open = self.open.remove(&ask)?;
         Some(Answer { reports: open.reports.into_values().collect(), sum: open.sum.unwrap_or_else(Body::empty) })
     }

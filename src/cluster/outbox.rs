@@ -18,6 +18,7 @@ pub struct Ask<M: Method> {
     pub(super) body: Body<M::Number>,
     pub(super) handed: bool,
     pub(super) route: Route,
+    pub(super) alone: bool,
 }
 
 /// Where the bodies of reports go.
@@ -47,7 +48,7 @@ impl<M: Method> Outbox<M> {
         let mut to: Vec<AgentId> = to.into_iter().collect();
         to.sort_unstable();
         let place = self.asks.len();
-        self.asks.push(Ask { to, task, body: Body::empty(), handed: false, route: Route::Back });
+        self.asks.push(Ask { to, task, body: Body::empty(), handed: false, route: Route::Back, alone: false });
         &mut self.asks[place]
     }
 }
@@ -61,7 +62,7 @@ impl<M: Method> Default for Outbox<M> {
 impl<M: Method> Ask<M> {
     /// The same ask of a method that wraps this one.
     pub fn map_task<O: Method<Number = M::Number>>(self, wrap: impl FnOnce(M::Task) -> O::Task) -> Ask<O> {
-        Ask { to: self.to, task: wrap(self.task), body: self.body, handed: self.handed, route: self.route }
+        Ask { to: self.to, task: wrap(self.task), body: self.body, handed: self.handed, route: self.route, alone: self.alone }
     }
 
     /// Sends the same body to every member, once per rank.
@@ -73,6 +74,12 @@ impl<M: Method> Ask<M> {
     /// Each member takes the oldest parcel that an earlier ask promised to it, and waits for it if need be.
     pub fn handed(&mut self) -> &mut Self {
         self.handed = true;
+        self
+    }
+
+    /// Nothing that is posted after it is sent before the server has received its answer.
+    pub fn alone(&mut self) -> &mut Self {
+        self.alone = true;
         self
     }
 

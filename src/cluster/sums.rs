@@ -53,7 +53,7 @@ impl<M: Method> Adder<M> {
         match self.len {
             Some((other, known)) if known != len => {
                 return Err(format!(
-                    "bodies of one sum differ in length: agent {other} sent {known} numbers, agent {from} {len}"
+                    "bodies of one sum differ in length: agent {other} sent {known} numbers, agent {from} sent {len} numbers"
                 ));
             }
             _ => self.len = Some((from, len)),

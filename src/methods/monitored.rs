@@ -2,7 +2,7 @@
 //! time that this takes out of the run's clock.
 
 use crate::cluster::{
-    Agent, AgentId, AgentState, Answer, Ask, Body, BoxError, Context, Dealing, Method, Order, Outbox, Progress, Reported, Result,
+    Agent, AgentId, AgentState, Answer, Body, BoxError, Context, Dealing, Method, Order, Outbox, Progress, Reported, Result,
     Server, ServerState,
 };
 use crate::data::Shard;
@@ -36,8 +36,8 @@ pub struct Monitored<M: Method> {
 pub enum Task<T> {
     /// The method's own.
     Inner(T),
-    /// Judge the particles of this round.
-    Evaluate(u64),
+    /// Judge the particles of this round; asked for at this second of the run.
+    Evaluate(u64, f64),
 }
 
 /// A report of the method, or an agent's share of an evaluation.
@@ -45,8 +45,8 @@ pub enum Task<T> {
 pub enum Report<R> {
     /// The method's own.
     Inner(R),
-    /// Sums over the agent's slice.
-    Evaluated(u64, Tally),
+    /// Round and second of the evaluation, and the sums over the agent's slice.
+    Evaluated(u64, f64, Tally),
 }
 
 impl<M: Method> Method for Monitored<M>
@@ -73,7 +73,7 @@ where
     fn server(&self, saved: Option<ServerState<M>>) -> Result<MonitoredServer<M>> {
         let inner = self.inner.server(saved)?;
         let evaluated = inner.posterior().0;
-        Ok(MonitoredServer { agents: self.agents(), inner, every: self.every.max(1), evaluated, pending: Vec::new(), since: 0.0 })
+        Ok(MonitoredServer { agents: self.agents(), inner, every: self.every.max(1), evaluated })
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState<M>>) -> Result<MonitoredAgent<M>> {
@@ -86,17 +86,13 @@ where
     }
 }
 
-/// The method's server; its asks wait while its particles are judged.
+/// The method's server. Its asks wait behind an evaluation.
 pub struct MonitoredServer<M: Method> {
     agents: u32,
     inner: M::Server,
     every: u64,
     /// The round of the last evaluation.
     evaluated: u64,
-    /// The method's asks that wait. Empty at rest: then no evaluation is open.
-    pending: Vec<Ask<M>>,
-    /// When the evaluation began.
-    since: f64,
 }
 
 impl<M: Method> MonitoredServer<M>
@@ -109,13 +105,10 @@ where
         let progress = self.inner.progress();
         let due = round != self.evaluated && (round % self.every == 0 || progress.done == progress.total);
         if due {
-            out.ask(0..self.agents, Task::Evaluate(round)).with(theta.to_vec());
+            out.ask(0..self.agents, Task::Evaluate(round, cx.seconds())).with(theta.to_vec()).alone();
             self.evaluated = round;
-            self.since = cx.seconds();
-            self.pending.extend(inner.into_asks());
-        } else {
-            inner.into_asks().into_iter().for_each(|ask| out.post(ask.map_task(Task::Inner)));
         }
+        inner.into_asks().into_iter().for_each(|ask| out.post(ask.map_task(Task::Inner)));
     }
 }
 
@@ -139,27 +132,26 @@ where
 
     fn receive(&mut self, answer: Answer<Monitored<M>>, out: &mut Outbox<Monitored<M>>, cx: &mut Context) -> Result<()> {
         let mut reports = Vec::with_capacity(answer.reports.len());
-        let mut tallies: Option<(u64, Tally)> = None;
+        let mut tallies: Option<(u64, f64, Tally)> = None;
         for Reported { from, seconds, report, body } in answer.reports {
             match report {
                 Report::Inner(report) => reports.push(Reported { from, seconds, report, body }),
-                Report::Evaluated(round, tally) => match &mut tallies {
-                    Some((_, sum)) => sum.merge(&tally)?,
-                    None => tallies = Some((round, tally)),
+                Report::Evaluated(round, since, tally) => match &mut tallies {
+                    Some((.., sum)) => sum.merge(&tally)?,
+                    None => tallies = Some((round, since, tally)),
                 },
             }
         }
-        let Some((round, tally)) = tallies else {
+        let Some((round, since, tally)) = tallies else {
             let mut inner = Outbox::default();
             self.inner.receive(Answer { reports, sum: answer.sum }, &mut inner, cx)?;
             self.forward(inner, out, cx);
             return Ok(());
         };
-        cx.exclude(cx.seconds() - self.since);
+        cx.exclude(cx.seconds() - since);
         let mut values = vec![("seconds".to_owned(), cx.seconds())];
         values.extend(tally.finish().values());
         cx.info("metrics", round, values);
-        self.pending.drain(..).for_each(|ask| out.post(ask.map_task(Task::Inner)));
         Ok(())
     }
 
@@ -202,10 +194,10 @@ where
                 let (report, body) = self.inner.perform(task, body, cx)?;
                 Ok((Report::Inner(report), body))
             }
-            Task::Evaluate(round) => {
+            Task::Evaluate(round, since) => {
                 let theta = ArrayView2::from_shape((body.len() / self.model.dim(), self.model.dim()), &body)?;
                 let tally = judge(self.model.as_ref(), theta, &self.slice, &mut self.scratch)?;
-                Ok((Report::Evaluated(*round, tally), Body::empty()))
+                Ok((Report::Evaluated(*round, *since, tally), Body::empty()))
             }
         }
     }
