@@ -69,27 +69,27 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
     });
     for ranks in [1, 2, 3, 5] {
         tally.group(&format!("same bits under mpi, {ranks} ranks, all runs in one job"), |group| {
-            let layouts: &[(usize, bool)] =
-                if ranks == 1 { &[(1, false), (2, false)] } else { &[(1, false), (2, false), (1, true)] };
-            let mut cases = Vec::new();
-            for subject in roster {
-                for &(threads, dedicated) in layouts {
-                    for until in [Until::End, Until::EndWithRests] {
-                        if until == Until::End || threads == 2 {
-                            cases.push((subject.as_ref(), threads, dedicated, until));
-                        }
-                    }
-                }
-            }
-            let steps = cases.iter().map(|&(subject, threads, dedicated, until)| Step {
+            // (threads, dedicated, collectives, until): each method four times, twice where there is one rank only.
+            let layouts = [
+                (1, false, false, Until::End),
+                (2, false, true, Until::EndWithRests),
+                (1, true, true, Until::End),
+                (2, true, false, Until::EndWithRests),
+            ];
+            let layouts = &layouts[..if ranks == 1 { 2 } else { 4 }];
+            let cases: Vec<_> =
+                roster.iter().flat_map(|subject| layouts.iter().map(move |layout| (subject.as_ref(), *layout))).collect();
+            let steps = cases.iter().map(|&(subject, (threads, dedicated, collectives, until))| Step {
                 method: subject.label().into(),
                 threads,
                 dedicated,
+                collectives,
                 work: Work::Carry { from: None, until, save: None },
             });
             let results = batch(group, Launcher::Mpirun(ranks), Driver::Mpi, steps.collect());
-            for ((subject, threads, dedicated, until), ran) in cases.into_iter().zip(results) {
-                let case = format!("{}, {threads} threads, dedicated {dedicated}, {until:?}", subject.label());
+            for ((subject, (threads, dedicated, collectives, until)), ran) in cases.into_iter().zip(results) {
+                let label = subject.label();
+                let case = format!("{label}, {threads} threads, dedicated {dedicated}, collectives {collectives}, {until:?}");
                 group.check(case, agree(subject, reference, ran.map(Some)));
             }
         });

@@ -1,11 +1,11 @@
 //! The simulator's clock in exact virtual seconds: declared costs, latency and bandwidth, links and cores that are busy.
 
 use crate::methods::{Post, Scripted, Visits};
-use crate::subject::{Diary, SEED, Until};
+use crate::subject::{Diary, Until, plan};
 use crate::tally::{Tally, same};
+use mpibayes::cluster::Method;
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::simulate::{self, Cluster, Cost};
-use mpibayes::cluster::{Collectives, Method, Plan};
 use std::sync::Arc;
 
 pub fn groups(tally: &mut Tally) {
@@ -111,8 +111,8 @@ type Rows = Vec<(String, u64, Option<u32>, f64)>;
 /// The first value of each row that was written, and the end of the run.
 fn rows<M: Method>(method: M, threads: usize, dedicated: bool, cluster: &Cluster<M>) -> (Rows, f64) {
     let mut diary = Diary::new(Until::End);
-    let plan = Plan { seed: SEED, threads, dedicated, collectives: Collectives::default() };
-    let outcome = simulate::run(Arc::new(method), plan, cluster, None, &mut diary).expect("a sound method");
+    let outcome =
+        simulate::run(Arc::new(method), plan(threads, dedicated, false), cluster, None, &mut diary).expect("a sound method");
     let rows = diary.records.iter().filter_map(|record| match record {
         Record::Row(row) => Some((row.table.clone(), row.step, row.agent, row.values[0].1)),
         Record::Draws(_) => None,

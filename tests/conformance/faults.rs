@@ -138,7 +138,8 @@ impl Group<'_> {
         let Case { subject, launcher, driver, threads, dedicated, injection } = case;
         let name = format!("{} {launcher:?} {driver:?} {injection:?}", subject.label());
 
-        let step = Step { method: subject.label().into(), threads, dedicated, work: Work::Fail(injection) };
+        let step =
+            Step { method: subject.label().into(), threads, dedicated, collectives: threads == 2, work: Work::Fail(injection) };
         let script = Script { driver, steps: vec![step], results: self.folder.join("none.jsonl") };
         let ended = work(launcher, &script, self.folder);
         let result = ended.and_then(|ended| {

@@ -5,6 +5,7 @@
 mod bits;
 mod checkpoints;
 mod clock;
+mod controls;
 mod faults;
 mod faulty;
 mod launch;
@@ -61,6 +62,7 @@ fn suite(word: &str) -> i32 {
     let reference = bits::reference(&roster, &mut tally);
     bits::groups(&roster, &reference, &mut tally);
     resume::groups(&roster, &reference, &mut tally);
+    controls::groups(&mut tally);
     checkpoints::groups(&roster, &reference, &mut tally);
     misuse::groups(&mut tally);
     clock::groups(&mut tally);

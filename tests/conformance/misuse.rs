@@ -39,7 +39,7 @@ pub fn groups(tally: &mut Tally) {
             (
                 "bodies of one sum with different lengths",
                 vec![Post::to(&[0, 2]).sum()],
-                &["agent 0", "5 numbers", "agent 2", "7"],
+                &["agent 0", "5", "agent 2", "7"],
             ),
         ];
         let layouts = [

@@ -92,11 +92,12 @@ impl At {
 
 fn step(subject: &dyn Subject, from: Option<PathBuf>, until: Until, save: PathBuf, stage: usize) -> Step {
     let save = Some(save).filter(|_| until != Until::End);
-    // Threads and dedication change along the way as well.
+    // Threads, dedication and collectives change along the way as well.
     Step {
         method: subject.label().into(),
         threads: 1 + stage % 2,
         dedicated: stage >= 2,
+        collectives: stage % 2 == 1,
         work: Work::Carry { from, until, save },
     }
 }

@@ -5,7 +5,8 @@ use mpibayes::cluster::mpi::{World, run as run_on_ranks};
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{
-    Checkpoint, Collectives, Dealing, Fault, Keeper, Layout, Method, Order, Outcome, Plan, Rank, Status, Then, Traffic, threads,
+    Asks, Checkpoint, Collectives, Dealing, Fault, Keeper, Layout, Method, Order, Outcome, Plan, Rank, Status, Sums, Then,
+    Traffic, threads,
 };
 use mpibayes::random::Seed;
 use serde::{Deserialize, Serialize};
@@ -16,9 +17,21 @@ use std::sync::{Arc, Mutex};
 /// What carries a run.
 #[derive(Clone, Copy)]
 pub enum Carrier<'a> {
-    Threads { threads: usize },
-    Simulate { ranks: u32, threads: usize, dedicated: bool },
-    Mpi { world: &'a World, threads: usize, dedicated: bool },
+    Threads {
+        threads: usize,
+    },
+    Simulate {
+        ranks: u32,
+        threads: usize,
+        dedicated: bool,
+    },
+    /// With or without the collectives that keep the bits.
+    Mpi {
+        world: &'a World,
+        threads: usize,
+        dedicated: bool,
+        collectives: bool,
+    },
 }
 
 /// How far a run shall go.
@@ -79,6 +92,16 @@ struct Conforms<F> {
     make: F,
 }
 
+impl<F> Conforms<F> {
+    /// The method, always inside the wrapper that can fail: the engine is then compiled once for each method, not twice.
+    fn faulty<M: Method>(&self, injection: Option<Injection>, workload: &Arc<Mutex<Workload>>) -> Arc<Faulty<M>>
+    where
+        F: Fn() -> M,
+    {
+        Arc::new(Faulty { inner: Arc::new((self.make)()), injection, workload: workload.clone() })
+    }
+}
+
 impl<M: Method, F: Fn() -> M + Sync> Subject for Conforms<F> {
     fn label(&self) -> &'static str {
         self.label
@@ -101,33 +124,41 @@ impl<M: Method, F: Fn() -> M + Sync> Subject for Conforms<F> {
     }
 
     fn run(&self, carrier: Carrier, saved: Option<&[u8]>, until: Until) -> Result<Option<Ran>, Fault> {
-        let saved = saved.map(|bytes| Checkpoint::<M>::from_bytes(bytes).expect("a checkpoint that was read before"));
+        let saved = saved.map(|bytes| Checkpoint::from_bytes(bytes).expect("a checkpoint that was read before"));
         let mut diary = Diary::new(until);
-        let outcome = carry(Arc::new((self.make)()), carrier, saved, &mut diary)?;
+        let outcome = carry(self.faulty(None, &Arc::default()), carrier, saved, &mut diary)?;
         Ok(outcome.map(|outcome| diary.close(outcome)))
     }
 
     fn run_faulty(&self, carrier: Carrier, injection: Option<Injection>) -> Result<Workload, Fault> {
-        let workload = Arc::new(Mutex::new(Workload::new()));
-        let faulty = Faulty { inner: Arc::new((self.make)()), injection, workload: workload.clone() };
+        let workload = Arc::default();
+        let faulty = self.faulty(injection, &workload);
         let mut diary = Diary::new(Until::End);
         diary.trap = injection.filter(|injection| injection.place == Place::Keeping).map(|injection| injection.how);
-        carry(Arc::new(faulty), carrier, None, &mut diary)?;
-        Ok(workload.lock().unwrap().clone())
+        carry(faulty, carrier, None, &mut diary)?;
+        let workload = workload.lock().unwrap().clone();
+        Ok(workload)
     }
 
     fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
-        let read = Checkpoint::<M>::read(path).map_err(|error| error.to_string())?;
+        let read = Checkpoint::<Faulty<M>>::read(path).map_err(|error| error.to_string())?;
         read.map(|checkpoint| checkpoint.to_bytes().map_err(|error| error.to_string())).transpose()
     }
 
     fn write(&self, saved: &[u8], path: &Path) -> Result<(), String> {
-        Checkpoint::<M>::from_bytes(saved)?.write(path).map_err(|error| error.to_string())
+        Checkpoint::<Faulty<M>>::from_bytes(saved)?.write(path).map_err(|error| error.to_string())
     }
 }
 
 /// The root of all random numbers of the suite.
 pub const SEED: Seed = Seed(20_240_817);
+
+/// With the switches of the collectives that keep the bits all on or all off.
+pub fn plan(threads: usize, dedicated: bool, collectives: bool) -> Plan {
+    let (asks, integer_sums) =
+        if collectives { (Asks::Broadcast, Sums::Allreduce) } else { (Asks::PointToPoint, Sums::PointToPoint) };
+    Plan { seed: SEED, threads, dedicated, collectives: Collectives { asks, integer_sums, float_sums: Sums::PointToPoint } }
+}
 
 /// Carries any method.
 pub fn carry<M: Method>(
@@ -137,33 +168,16 @@ pub fn carry<M: Method>(
     keeper: &mut dyn Keeper<M>,
 ) -> Result<Option<Outcome>, Fault> {
     match carrier {
-        Carrier::Threads { threads } => threads::run(
-            method,
-            Plan { seed: SEED, threads, dedicated: false, collectives: Collectives::default() },
-            saved,
-            keeper,
-        )
-        .map(Some),
+        Carrier::Threads { threads } => threads::run(method, plan(threads, false, false), saved, keeper).map(Some),
         Carrier::Simulate { ranks, threads, dedicated } => {
             // Agents of uneven speed on a slow network: packets overtake each other as they never would on one machine.
             let cost = |agent: u32, _: &M::Task| f64::from((agent * 7 + 3) % 5 + 1) * 1e-3;
             let cluster = Cluster { ranks, task: Some(Box::new(cost)), settle: 2e-3, latency: 5e-4, bandwidth: 2e7 };
-            simulate::run(
-                method,
-                Plan { seed: SEED, threads, dedicated, collectives: Collectives::default() },
-                &cluster,
-                saved,
-                keeper,
-            )
-            .map(Some)
+            simulate::run(method, plan(threads, dedicated, false), &cluster, saved, keeper).map(Some)
         }
-        Carrier::Mpi { world, threads, dedicated } => Ok(run_on_ranks(
-            world,
-            method,
-            Plan { seed: SEED, threads, dedicated, collectives: Collectives::default() },
-            saved,
-            keeper,
-        )),
+        Carrier::Mpi { world, threads, dedicated, collectives } => {
+            Ok(run_on_ranks(world, method, plan(threads, dedicated, collectives), saved, keeper))
+        }
     }
 }
 

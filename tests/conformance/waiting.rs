@@ -26,7 +26,7 @@ pub fn groups(tally: &mut Tally) {
     });
     tally.group("a rank that waits leaves its core to others", |group| {
         let results = group.folder.join("waited.jsonl");
-        let step = Step { method: "burn".into(), threads: 1, dedicated: true, work: Work::Wait };
+        let step = Step { method: "burn".into(), threads: 1, dedicated: true, collectives: false, work: Work::Wait };
         let script = Script { driver: Driver::Mpi, steps: vec![step], results: results.clone() };
         let measured = work(Launcher::Mpirun(2), &script, group.folder).and_then(|ended| {
             let line = std::fs::read_to_string(&results).map_err(|error| format!("{error}\n{}", ended.stderr))?;

@@ -32,6 +32,7 @@ pub struct Step {
     pub method: String,
     pub threads: usize,
     pub dedicated: bool,
+    pub collectives: bool,
     pub work: Work,
 }
 
@@ -92,9 +93,9 @@ pub fn start_only() -> i32 {
 }
 
 fn perform(step: &Step, driver: Driver, world: Option<&World>) -> Option<Became> {
-    let &Step { threads, dedicated, .. } = step;
+    let &Step { threads, dedicated, collectives, .. } = step;
     let carrier = match (driver, world) {
-        (Driver::Mpi, Some(world)) => Carrier::Mpi { world, threads, dedicated },
+        (Driver::Mpi, Some(world)) => Carrier::Mpi { world, threads, dedicated, collectives },
         (Driver::Simulate { ranks }, _) => Carrier::Simulate { ranks, threads, dedicated },
         _ => Carrier::Threads { threads },
     };

@@ -1,0 +1,34 @@
+//! The controls: methods that break a rule must fail here, or the suite sees nothing.
+
+use crate::bits::{Reference, agree};
+use crate::methods::Crooked;
+use crate::subject::{Carrier, Until, conforms};
+use crate::tally::Tally;
+
+pub fn groups(tally: &mut Tally) {
+    tally.group("methods that break a rule are found out", |group| {
+        for wrong in [Crooked::Not, Crooked::AnotherOrder, Crooked::Forgets, Crooked::SharedRandomness] {
+            let subject = conforms("crooked", move || wrong);
+            let threads = Carrier::Threads { threads: 1 };
+            let run = |saved: Option<&[u8]>, until| {
+                let ran = subject.run(threads, saved, until).map_err(|fault| fault.to_string());
+                ran.and_then(|ran| ran.ok_or("no outcome".into()))
+            };
+            let result = run(None, Until::End).and_then(|left_alone| {
+                let reference = Reference::from([("crooked", left_alone)]);
+                let again = run(None, Until::End)?;
+                let saved = run(None, Until::Answers(3))?.saved;
+                let resumed = run(Some(&saved), Until::End)?;
+                let again = agree(subject.as_ref(), &reference, Ok(Some(again))).is_ok();
+                let resumed = agree(subject.as_ref(), &reference, Ok(Some(resumed))).is_ok();
+                let expected = match wrong {
+                    Crooked::Not => (true, true),
+                    Crooked::Forgets => (true, false),
+                    Crooked::AnotherOrder | Crooked::SharedRandomness => (false, false),
+                };
+                crate::tally::same("(runs alike, resumes alike)", &(again, resumed), &expected)
+            });
+            group.check(format!("{wrong:?}"), result);
+        }
+    });
+}
