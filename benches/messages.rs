@@ -3,10 +3,8 @@
 use mpi::collective::SystemOperation;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 use mpibayes::cluster::mpi::{World, run, tune_allocator};
-use mpibayes::cluster::record::Record;
 use mpibayes::cluster::{
-    Agent, AgentId, Answer, Asks, Body, Checkpoint, Collectives, Context, Keeper, Method, Outbox, Plan, Progress, Result, Server,
-    Status, Sums, Then,
+    Agent, AgentId, Answer, Asks, Body, Collectives, Context, Method, Outbox, Plan, Progress, Result, Server, Sums,
 };
 use mpibayes::random::Seed;
 use std::process::Command;
@@ -136,18 +134,6 @@ impl Agent<Trip> for Echo {
     }
 }
 
-struct Nobody;
-
-impl Keeper<Trip> for Nobody {
-    fn write(&mut self, _: Vec<Record>) {}
-    fn wants_rest(&mut self, _: Status) -> bool {
-        false
-    }
-    fn rested(&mut self, _: Checkpoint<Trip>) -> Result<Then> {
-        Ok(Then::GoOn)
-    }
-}
-
 /// Seconds of CPU that this process has taken.
 fn cpu() -> f64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
@@ -173,7 +159,7 @@ fn trip(world: &World, kind: Move, numbers: usize, rounds: usize, collectives: C
     let agents = world.size() - u32::from(dedicated);
     let method = Trip { kind, agents, numbers, rounds, times: times.clone() };
     let plan = Plan { seed: Seed(1), threads: 1, dedicated, collectives };
-    run(world, Arc::new(method), plan, None, &mut Nobody);
+    run(world, Arc::new(method), plan, None, &mut ());
     let mut times = times.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     std::mem::take(&mut times)
 }

@@ -7,8 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use mpibayes::cluster::record::Record;
-use mpibayes::cluster::{Checkpoint, Collectives, Keeper, Method, Plan, Result, Status, Then, threads};
+use mpibayes::cluster::{Collectives, Method, Plan, threads};
 use mpibayes::data::Shard;
 use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::svgd::Settings;
@@ -26,24 +25,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Keeps nothing.
-struct Forget;
-
-impl<M: Method> Keeper<M> for Forget {
-    fn write(&mut self, _: Vec<Record>) {}
-
-    fn wants_rest(&mut self, _: Status) -> bool {
-        false
-    }
-
-    fn rested(&mut self, _: Checkpoint<M>) -> Result<Then> {
-        Ok(Then::GoOn)
-    }
-}
-
 fn run<M: Method>(method: M) {
     let plan = Plan { seed: Seed(1), threads: 1, dedicated: false, collectives: Collectives::default() };
-    threads::run(Arc::new(method), plan, None, &mut Forget).expect("the run ends");
+    threads::run(Arc::new(method), plan, None, &mut ()).expect("the run ends");
 }
 
 fn normals<F: Real>(rows: usize, columns: usize, step: u64) -> Array2<F> {

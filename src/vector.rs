@@ -94,6 +94,33 @@ pub fn run<K: Kernel>(kernel: K) -> K::Output {
     }
 }
 
+/// Defines a function whose body [`run`] compiles once for each kind of vector unit.
+macro_rules! vectorised {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident<$F:ident: $bound:path>($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+        $crate::vector::vectorised! { $(#[$doc])* $vis fn $name<$F: $bound>($($arg: $ty),*) -> () $body }
+    };
+    ($(#[$doc:meta])* $vis:vis fn $name:ident<$F:ident: $bound:path>($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty $body:block) => {
+        $(#[$doc])*
+        $vis fn $name<$F: $bound>($($arg: $ty),*) -> $ret {
+            struct Call<Arguments>(Arguments);
+
+            impl<$F: $bound> $crate::vector::Kernel for Call<($($ty,)*)> {
+                type Output = $ret;
+
+                #[inline(always)]
+                fn compute<U: $crate::vector::Unit>(self) -> $ret {
+                    let ($($arg,)*) = self.0;
+                    $body
+                }
+            }
+
+            $crate::vector::run(Call(($($arg,)*)))
+        }
+    };
+}
+
+pub(crate) use vectorised;
+
 /// a·b + c, rounded once if the unit can, and twice otherwise.
 #[inline(always)]
 pub fn multiply_add<F: Real, U: Unit>(a: F, b: F, c: F) -> F {

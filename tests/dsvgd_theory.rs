@@ -1,9 +1,12 @@
 //! SVGD and DSVGD against exact theory: reductions to each other, closed forms, and distributed variational inference on a grid.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 mod oracle;
 
 use common::{Line, run, share};
+use mpibayes::data::Shard;
 use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::kde::{Kde, KdeMode};
 use mpibayes::kernels::rbf::Bandwidth;
@@ -11,8 +14,10 @@ use mpibayes::kernels::svgd::{Kernel, Settings};
 use mpibayes::methods::dsvgd::{Dsvgd, PriorConvention};
 use mpibayes::methods::problem::Problem;
 use mpibayes::methods::svgd::Svgd;
-use ndarray::Array2;
+use mpibayes::models::gaussian::FactorProductSettings;
+use ndarray::{Array2, Axis, concatenate};
 use oracle::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
+use std::sync::Arc;
 
 const LAMBDA: f64 = 0.55;
 
@@ -144,4 +149,51 @@ fn dsvgd_follows_distributed_variational_inference_at_temperature_two() {
         // The estimate's own smoothing leaves up to 0.034 at temperature 1, and less of these flatter densities.
         assert!(right < 0.034 && right < 0.6 * wrong, "round {round}: KL {right} from temperature 2, {wrong} from temperature 1");
     }
+}
+
+/// The two-dimensional example of Kassab & Simeone: its two factors on one agent, or one on each of two.
+fn plane(agents: u32) -> Problem<f64> {
+    let model = FactorProductSettings::mixture_2d().build().unwrap();
+    let (x, y) = model.data::<f64>();
+    let shard = move |agent: u32| {
+        let own: Vec<usize> = if agents == 1 { vec![0, 1] } else { vec![agent as usize] };
+        Ok(Shard::new(x.select(Axis(0), &own), y.select(Axis(0), &own)))
+    };
+    Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(shard) }
+}
+
+/// How far the mean of particles is from that of the exact posterior, and the share of them in its minor mode: within Mahalanobis
+/// distance 1.5 of N((−1.40061, −1.29388), [0.195868 0.121736; 0.121736 0.480346]).
+fn moments(particles: &Array2<f64>) -> (f64, f64) {
+    let mean = particles.mean_axis(Axis(0)).unwrap();
+    let far = (mean[0] - 0.162_561).abs().max((mean[1] + 0.305_123).abs());
+    let [a, b, c] = [0.195_868, 0.121_736, 0.480_346];
+    let near = particles.rows().into_iter().filter(|x| {
+        let (u, v) = (x[0] + 1.400_61, x[1] + 1.293_88);
+        (c * u * u - 2.0 * b * u * v + a * v * v) / (a * c - b * b) < 1.5 * 1.5
+    });
+    (far, near.count() as f64 / particles.nrows() as f64)
+}
+
+/// N = 200, five rounds of L = L' = 200, particles of five seeds together: of exact draws 19.6 % lie in the minor mode, and the mean of
+/// one run of DSVGD is 0.13 ± 0.07 off, depending on whom it visited last. Over seeds one run in five misses the 0.2 that five
+/// together keep with room to spare.
+#[test]
+fn both_modes_of_the_plane_are_found() {
+    let stein = settings(Optimizer::default(), KdeMode::default());
+    let pool = |one: &dyn Fn(u64) -> Array2<f64>| {
+        let runs: Vec<_> = (1..=5).map(one).collect();
+        moments(&concatenate(Axis(0), &runs.iter().map(|particles| particles.view()).collect::<Vec<_>>()).unwrap())
+    };
+    let (batch, prior) = (100, PriorConvention::Absorbed);
+    let svgd = Svgd { problem: plane(1), particles: 200, rounds: 1, steps: 1000, batch, stein };
+    let (far, minor) = pool(&|seed| run(svgd.clone(), seed).particles);
+    assert!(far < 0.1 && (0.12..=0.28).contains(&minor), "SVGD: mean off by {far}, {minor} in the minor mode");
+    let (problem, particles) = (plane(2), 200);
+    let dsvgd = Dsvgd { problem, particles, rounds: 5, local_steps: 200, distillation_steps: 200, batch, prior, stein };
+    let (far, minor) = pool(&|seed| run(dsvgd.clone(), seed).particles);
+    assert!(far < 0.2 && (0.12..=0.28).contains(&minor), "DSVGD: mean off by {far}, {minor} in the minor mode");
+    // The control: one visit knows the first agent's factor alone.
+    let (far, minor) = pool(&|seed| run(Dsvgd { rounds: 1, ..dsvgd.clone() }, seed).particles);
+    assert!(far > 0.5 && minor > 0.28, "one visit: mean off by {far}, {minor} in the minor mode");
 }

@@ -1,16 +1,12 @@
 //! `mpibayes summary`: what came out of a run, for people, as JSON, or one number of it.
 
 use super::text;
-use crate::results::{RunFile, Table};
+use crate::results::{RunFile, Table, checkpoint_file, result_file};
 use anyhow::{anyhow, bail};
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The result file in the folder of a run.
-const RESULT: &str = "result.h5";
-/// The checkpoint in the folder of a run that is not over.
-const CHECKPOINT: &str = "checkpoint.bin";
 /// The table of the judged predictions, a row for each evaluated round.
 const METRICS: &str = "metrics";
 /// The table of what happened in each round.
@@ -193,18 +189,18 @@ fn find(run: &Path) -> anyhow::Result<PathBuf> {
     if !run.is_dir() {
         bail!("{}: there is no such folder or file", run.display());
     }
-    let file = run.join(RESULT);
+    let file = result_file(run);
     if file.exists() {
         return Ok(file);
     }
-    Err(if run.join(CHECKPOINT).exists() {
+    Err(if checkpoint_file(run).exists() {
         anyhow!(
             "{0}: this run is not finished: it is still going, or it was stopped; then \
              `mpibayes run FILE.toml --output {0}` goes on with it",
             run.display()
         )
     } else {
-        anyhow!("{}: this is no folder of a run: it holds neither {RESULT} nor {CHECKPOINT}", run.display())
+        anyhow!("{}: this is no folder of a run: it holds neither a result file nor a checkpoint", run.display())
     })
 }
 
@@ -396,7 +392,7 @@ mod tests {
         let parts = vec![Part::new("weights_1", &[3, 2]), Part::new("log_precision", &[])];
         let samples = Samples { group: "posterior".into(), parts, values: Values::F32(Array3::zeros((1, 20, 7))) };
         let info = RunInfo::new("dsvgd", "network", 7, "0123456789abcdef", "seed = 7\n[data]\nfile = \"my.h5\"\n");
-        let path = folder.join(RESULT);
+        let path = result_file(folder);
         write_run(&path, &info, &[samples], &rows).unwrap();
         path
     }
@@ -473,7 +469,7 @@ mod tests {
         let refused = |path: &Path| format!("{:#}", Summary::read(path).unwrap_err());
         assert!(refused(&folder.path().join("nowhere")).contains("no such folder"));
         assert!(refused(folder.path()).contains("no folder of a run"));
-        std::fs::write(folder.path().join(CHECKPOINT), "state").unwrap();
+        std::fs::write(checkpoint_file(folder.path()), "state").unwrap();
         let message = refused(folder.path());
         assert!(message.contains("not finished") && message.contains("mpibayes run FILE.toml --output"), "{message}");
         let foreign = folder.path().join("x.h5");

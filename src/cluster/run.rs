@@ -78,6 +78,19 @@ pub trait Keeper<M: Method> {
     fn rested(&mut self, checkpoint: Checkpoint<M>) -> super::method::Result<Then>;
 }
 
+/// Keeps nothing and never wants a rest.
+impl<M: Method> Keeper<M> for () {
+    fn write(&mut self, _records: Vec<Record>) {}
+
+    fn wants_rest(&mut self, _status: Status) -> bool {
+        false
+    }
+
+    fn rested(&mut self, _checkpoint: Checkpoint<M>) -> super::method::Result<Then> {
+        Ok(Then::GoOn)
+    }
+}
+
 /// How far a run is.
 #[derive(Clone, Copy, Debug)]
 pub struct Status {

@@ -1,8 +1,8 @@
 //! AdaGrad as the Stein papers use it: an exponential window started at the first squared gradient.
 
-use super::dispatch::dispatched;
 use super::{SettingsError, ranged};
 use crate::number::Real;
+use crate::vector::vectorised;
 use serde::{Deserialize, Serialize};
 
 /// How a direction becomes a step.
@@ -103,7 +103,7 @@ impl<F: Real> AdaGrad<F> {
     }
 }
 
-dispatched! {
+vectorised! {
     fn plain<F: Real>(theta: &mut [F], direction: &[F], push: &[F], width: usize, step: F) {
         for ((row, phi), &push) in theta.chunks_exact_mut(width).zip(direction.chunks_exact(width)).zip(push) {
             for (x, &phi) in row.iter_mut().zip(phi) {
@@ -113,7 +113,7 @@ dispatched! {
     }
 }
 
-dispatched! {
+vectorised! {
     fn adaptive<F: Real>(theta: &mut [F], direction: &[F], squares: &mut [F], push: &[F], width: usize, numbers: [F; 4]) {
         let [step, keep, gain, fudge] = numbers;
         let rows = theta.chunks_exact_mut(width).zip(direction.chunks_exact(width)).zip(squares.chunks_exact_mut(width));

@@ -1,7 +1,6 @@
 //! Update rules on arrays: Stein directions, kernel density estimates, optimisers; knows no server and no file.
 
 pub mod adagrad;
-mod dispatch;
 pub mod kde;
 pub mod ksd;
 pub mod rbf;

@@ -1,9 +1,9 @@
 //! The RBF kernel k(x, y) = exp(−‖x − y‖²/h), its bandwidth modes, and squared distances.
 
-use super::dispatch::dispatched;
 use super::select::Selector;
 use super::{SettingsError, ranged};
 use crate::number::Real;
+use crate::vector::vectorised;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,7 @@ pub fn squared_distances<F: Real>(x: ArrayView2<F>, y: ArrayView2<F>) -> Array2<
     })
 }
 
-dispatched! {
+vectorised! {
     fn squared_distance<F: Real>(x: &[F], y: &[F]) -> f64 {
         let mut sums = [0.0; 8];
         let (x, x_rest) = x.as_chunks::<8>();

@@ -12,12 +12,11 @@
 
 use super::SettingsError;
 use super::adagrad::{AdaGrad, Optimizer};
-use super::dispatch::dispatched;
 use super::kde::Kde;
 use super::rbf::Bandwidth;
 use super::select::Selector;
 use crate::number::Real;
-use crate::vector;
+use crate::vector::{self, vectorised};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 
@@ -530,7 +529,7 @@ fn reshape<F: Real>(matrix: &mut Array2<F>, rows: usize, columns: usize) {
     }
 }
 
-dispatched! {
+vectorised! {
     fn accumulate<F: Real>(sums: &mut [f64], row: &[F]) {
         for (sum, x) in sums.iter_mut().zip(row) {
             *sum += x.f64();
@@ -538,7 +537,7 @@ dispatched! {
     }
 }
 
-dispatched! {
+vectorised! {
     /// ‖x‖² + ‖y‖² − 2 xᵀy, which rounding must not make negative.
     fn distances<F: Real>(out: &mut [F], products: &[f64], norms: &[f64], norm: f64) {
         for ((out, product), other) in out.iter_mut().zip(products).zip(norms) {
@@ -548,7 +547,7 @@ dispatched! {
     }
 }
 
-dispatched! {
+vectorised! {
     fn scale<F: Real>(values: &mut [F], by: F) {
         for value in values {
             *value *= by;
@@ -556,7 +555,7 @@ dispatched! {
     }
 }
 
-dispatched! {
+vectorised! {
     fn start<F: Real>(total: &mut [F], x: &[F], score: &[F], pull: F) {
         for ((total, &x), &score) in total.iter_mut().zip(x).zip(score) {
             *total = score - pull * x;
@@ -564,7 +563,7 @@ dispatched! {
     }
 }
 
-dispatched! {
+vectorised! {
     fn add<F: Real>(to: &mut [F], x: &[F], centre: &[F]) {
         for ((to, &x), &centre) in to.iter_mut().zip(x).zip(centre) {
             *to = x + centre;
@@ -572,7 +571,7 @@ dispatched! {
     }
 }
 
-dispatched! {
+vectorised! {
     fn sum<F: Real>(values: &[F]) -> F {
         let mut lanes = [F::zero(); 16];
         let (groups, rest) = values.as_chunks::<16>();
@@ -586,7 +585,7 @@ dispatched! {
     }
 }
 
-dispatched! {
+vectorised! {
     /// The symmetric matrix (n × n) with ones on its diagonal and the rows of `pairs` below it, tile by tile.
     fn unpack<F: Real>(pairs: &[F], kernel: &mut [F], n: usize) {
         const TILE: usize = 32;

@@ -13,6 +13,7 @@
 
 use super::kind::{Launcher, MethodKind, at_least_one};
 use super::monitored::Posterior;
+use super::particles::{Particles, raw};
 use super::problem::{LocalLoss, Problem};
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Server};
 use crate::kernels::adagrad::Optimizer;
@@ -24,6 +25,7 @@ use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 /// DSVGD over K agents.
+#[derive(Clone)]
 pub struct Dsvgd<F> {
     /// What is inferred.
     pub problem: Problem<F>,
@@ -155,12 +157,12 @@ impl<F: Real> Method for Dsvgd<F> {
         Dealing::Cyclic
     }
 
-    fn server(&self, saved: Option<ServerState<F>>) -> Result<DsvgdServer<F>> {
+    fn server(&self, saved: Option<Particles<F>>) -> Result<DsvgdServer<F>> {
         Ok(DsvgdServer {
             problem: self.problem.clone(),
             particles: self.particles,
             rounds: self.rounds,
-            state: saved.unwrap_or(ServerState { round: 0, theta: Raw(Vec::new()) }),
+            state: saved.unwrap_or_default(),
         })
     }
 
@@ -187,15 +189,7 @@ pub struct DsvgdServer<F: Real> {
     problem: Problem<F>,
     particles: usize,
     rounds: u64,
-    state: ServerState<F>,
-}
-
-/// Rounds done, and the global particles after them (N × d).
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(bound = "")]
-pub struct ServerState<F: Real> {
-    round: u64,
-    theta: Raw<F>,
+    state: Particles<F>,
 }
 
 impl<F: Real> DsvgdServer<F> {
@@ -210,14 +204,14 @@ impl<F: Real> DsvgdServer<F> {
 }
 
 impl<F: Real> Server<Dsvgd<F>> for DsvgdServer<F> {
-    type State = ServerState<F>;
+    type State = Particles<F>;
 
-    fn state(&self) -> &ServerState<F> {
+    fn state(&self) -> &Particles<F> {
         &self.state
     }
 
     fn start(&mut self, out: &mut Outbox<Dsvgd<F>>, cx: &mut Context) -> Result<()> {
-        self.state.theta = Raw(self.problem.initial_particles(self.particles, cx).into_raw_vec_and_offset().0);
+        self.state = Particles::initial(self.problem.initial_particles(self.particles, cx));
         self.post(out);
         Ok(())
     }
@@ -225,7 +219,7 @@ impl<F: Real> Server<Dsvgd<F>> for DsvgdServer<F> {
     fn receive(&mut self, answer: Answer<Dsvgd<F>>, out: &mut Outbox<Dsvgd<F>>, cx: &mut Context) -> Result<()> {
         let reported = answer.only()?;
         let report = reported.report;
-        self.state = ServerState { round: report.round, theta: Raw(reported.body.into_vec()) };
+        self.state = Particles { round: report.round, theta: Raw(reported.body.into_vec()) };
         let columns = [
             ("seconds", cx.seconds()),
             ("visited", f64::from(reported.from)),
@@ -245,13 +239,13 @@ impl<F: Real> Server<Dsvgd<F>> for DsvgdServer<F> {
     }
 
     fn progress(&self) -> Progress {
-        Progress { done: self.state.round, total: self.rounds }
+        self.state.progress(self.rounds)
     }
 }
 
 impl<F: Real> Posterior<F> for DsvgdServer<F> {
     fn posterior(&self) -> (u64, &[F]) {
-        (self.state.round, &self.state.theta.0)
+        self.state.posterior()
     }
 }
 
@@ -308,7 +302,7 @@ impl<F: Real> Agent<Dsvgd<F>> for DsvgdAgent<F> {
     fn perform(&mut self, task: &Task, body: Body<F>, cx: &mut Context) -> Result<(Report, Body<F>)> {
         let round = task.round;
         if self.state.particles.0.is_empty() {
-            self.state.particles = Raw(self.problem.initial_particles(self.shape.0, cx).into_raw_vec_and_offset().0);
+            self.state.particles = raw(self.problem.initial_particles(self.shape.0, cx));
         }
         let before = ArrayView2::from_shape(self.shape, &body)?;
         let own = ArrayView2::from_shape(self.shape, &self.state.particles.0)?;
@@ -385,7 +379,7 @@ impl<F: Real> Agent<Dsvgd<F>> for DsvgdAgent<F> {
         self.stein.read(theta.view_mut());
         let residual = distillation_residual([own, theta.view()], [before, after]);
         cx.info("distillation", visit.round, [("residual", residual)]);
-        self.state = AgentState { particles: Raw(theta.into_raw_vec_and_offset().0), visited: true };
+        self.state = AgentState { particles: raw(theta), visited: true };
         Ok(())
     }
 }

@@ -3,9 +3,11 @@
 pub mod dsvgd;
 mod kind;
 pub mod monitored;
+mod particles;
 pub mod problem;
 pub mod svgd;
 
 pub use kind::{Launcher, MethodKind, Tests};
 pub use monitored::{Monitored, Posterior};
+pub use particles::Particles;
 pub use problem::{LocalLoss, Problem};

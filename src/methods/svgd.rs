@@ -7,6 +7,7 @@
 
 use super::kind::{Launcher, MethodKind, at_least_one};
 use super::monitored::Posterior;
+use super::particles::{Particles, raw};
 use super::problem::{LocalLoss, Problem};
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
 use crate::kernels::adagrad::Optimizer;
@@ -18,6 +19,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
 /// SVGD over K agents.
+#[derive(Clone)]
 pub struct Svgd<F> {
     /// What is inferred.
     pub problem: Problem<F>,
@@ -116,13 +118,13 @@ impl<F: Real> Method for Svgd<F> {
         self.problem.agents
     }
 
-    fn server(&self, saved: Option<ServerState<F>>) -> Result<SvgdServer<F>> {
+    fn server(&self, saved: Option<Particles<F>>) -> Result<SvgdServer<F>> {
         Ok(SvgdServer {
             agents: self.problem.agents,
             rounds: self.rounds,
             steps: self.steps,
             dim: self.problem.model.dim(),
-            state: saved.unwrap_or(ServerState { round: 0, theta: Raw(Vec::new()) }),
+            state: saved.unwrap_or_default(),
         })
     }
 
@@ -148,15 +150,7 @@ pub struct SvgdServer<F: Real> {
     rounds: u64,
     steps: u64,
     dim: usize,
-    state: ServerState<F>,
-}
-
-/// Rounds done, and the particles after them (N × d).
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(bound = "")]
-pub struct ServerState<F: Real> {
-    round: u64,
-    theta: Raw<F>,
+    state: Particles<F>,
 }
 
 impl<F: Real> SvgdServer<F> {
@@ -183,9 +177,9 @@ impl<F: Real> SvgdServer<F> {
 }
 
 impl<F: Real> Server<Svgd<F>> for SvgdServer<F> {
-    type State = ServerState<F>;
+    type State = Particles<F>;
 
-    fn state(&self) -> &ServerState<F> {
+    fn state(&self) -> &Particles<F> {
         &self.state
     }
 
@@ -197,7 +191,7 @@ impl<F: Real> Server<Svgd<F>> for SvgdServer<F> {
     fn receive(&mut self, answer: Answer<Svgd<F>>, out: &mut Outbox<Svgd<F>>, cx: &mut Context) -> Result<()> {
         let Some(first) = answer.reports.into_iter().next() else { return Ok(()) };
         if let Some(round) = first.report.round {
-            self.state = ServerState { round: round + 1, theta: Raw(first.body.into_vec()) };
+            self.state = Particles { round: round + 1, theta: Raw(first.body.into_vec()) };
             let columns =
                 [("seconds", cx.seconds()), ("bandwidth", first.report.bandwidth), ("mean_kernel", first.report.mean_kernel)];
             cx.info("trace", round + 1, columns);
@@ -210,13 +204,13 @@ impl<F: Real> Server<Svgd<F>> for SvgdServer<F> {
     }
 
     fn progress(&self) -> Progress {
-        Progress { done: self.state.round, total: self.rounds }
+        self.state.progress(self.rounds)
     }
 }
 
 impl<F: Real> Posterior<F> for SvgdServer<F> {
     fn posterior(&self) -> (u64, &[F]) {
-        (self.state.round, &self.state.theta.0)
+        self.state.posterior()
     }
 }
 
@@ -243,7 +237,7 @@ pub struct AgentState<F: Real> {
 impl<F: Real> SvgdAgent<F> {
     fn begin(&mut self, cx: &Context) -> Result<()> {
         if self.state.theta.0.is_empty() {
-            self.state.theta = Raw(self.problem.initial_particles(self.shape.0, cx).into_raw_vec_and_offset().0);
+            self.state.theta = raw(self.problem.initial_particles(self.shape.0, cx));
         }
         let theta = ArrayView2::from_shape(self.shape, &self.state.theta.0)?;
         self.stein.begin(theta, &[]);

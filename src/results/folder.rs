@@ -21,6 +21,11 @@ pub fn result_file(folder: &Path) -> PathBuf {
     folder.join("result.h5")
 }
 
+/// The checkpoint of the run in a folder: there while the run is not over.
+pub fn checkpoint_file(folder: &Path) -> PathBuf {
+    folder.join("checkpoint.bin")
+}
+
 /// A run's folder, looked after by rank 0.
 pub struct RunFolder {
     path: PathBuf,
@@ -67,7 +72,7 @@ impl RunFolder {
 
     /// The checkpoint file.
     pub fn checkpoint(&self) -> PathBuf {
-        self.path.join("checkpoint.bin")
+        checkpoint_file(&self.path)
     }
 
     fn config(&self) -> PathBuf {

@@ -23,7 +23,7 @@ mod table;
 mod write;
 
 pub use error::{Result, ResultsError};
-pub use folder::{RunFolder, Stage, result_file};
+pub use folder::{RunFolder, Stage, checkpoint_file, result_file};
 pub use read::RunFile;
 pub use samples::{Samples, Values};
 pub use table::Table;

@@ -36,11 +36,7 @@ pub fn groups(tally: &mut Tally) {
             ("a receiver twice", vec![Post::to(all).sum_to(&[1, 1])], &["agent 1", "twice", "receivers"]),
             ("a receiver that does not exist", vec![Post::to(all).sum_to(&[7])], &["agent 7", "receivers", "3 agents"]),
             ("no receiver", vec![Post::to(all).sum_to(&[])], &["no receivers"]),
-            (
-                "bodies of one sum with different lengths",
-                vec![Post::to(&[0, 2]).sum()],
-                &["agent 0", "5", "agent 2", "7"],
-            ),
+            ("bodies of one sum with different lengths", vec![Post::to(&[0, 2]).sum()], &["agent 0", "5", "agent 2", "7"]),
         ];
         let layouts = [
             Carrier::Threads { threads: 1 },
