@@ -46,13 +46,14 @@ fn problem<F: Real>(model: Arc<dyn Model<F>>, rows: usize, features: usize, clas
 /// Steps of SVGD for logistic regression, d = 54, a fresh minibatch of 100 of 20,000 rows and the exact median in each, f64.
 fn svgd_logistic(c: &mut Criterion) {
     let model = Arc::new(LogisticSettings::default().build(54, Output::Classes(2)).expect("valid"));
+    let problem = problem::<f64>(model, 20_000, 54, 2);
     let mut group = c.benchmark_group("svgd_logistic_d54_batch100");
     group.sample_size(10).measurement_time(Duration::from_secs(4));
-    for (particles, steps) in [(6, 20_000), (100, 1_000), (1000, 20)] {
+    for (particles, steps) in [(6, 50_000), (100, 3_000), (1000, 50)] {
         group.throughput(Throughput::Elements(steps));
         group.bench_function(BenchmarkId::from_parameter(particles), |b| {
             b.iter(|| {
-                let problem = problem::<f64>(model.clone(), 20_000, 54, 2);
+                let problem = problem.clone();
                 run(Svgd { problem, particles, rounds: 1, steps, batch: 100, stein: Settings::default() });
             });
         });
