@@ -236,6 +236,7 @@ impl Logistic {
     ) {
         mean.fill(0.0);
         let share = 1.0 / theta.nrows() as f64;
+        let mut opposite = scratch.take(self.block_rows::<F>() * L);
         self.blocks::<F, L>(theta, batch.x, scratch, |block| {
             if self.bandwidth > 0.0 {
                 for (x, logits) in block.x.chunks_exact(self.features).zip(block.logits.iter_mut()) {
@@ -245,14 +246,19 @@ impl Logistic {
                     logits.iter_mut().for_each(|z| *z *= shrink);
                 }
             }
-            vector::sigmoid(block.logits.as_flattened_mut());
-            for (i, logits) in block.logits.iter().enumerate() {
-                mean[[block.first_row + i, 1]] += share * logits[..block.particles.len()].iter().map(|p| p.f64()).sum::<f64>();
+            // Not 1 − σ(z): that is 0 from z = 17 on in single precision, where σ(−z) goes on as exp(−z).
+            let logits = block.logits.as_flattened_mut();
+            let opposite = &mut opposite[..logits.len()];
+            opposite.iter_mut().zip(logits.iter()).for_each(|(opposite, z)| *opposite = -*z);
+            for (class, probabilities) in [opposite, logits].into_iter().enumerate() {
+                vector::sigmoid(probabilities);
+                for (i, row) in probabilities.chunks_exact(L).enumerate() {
+                    mean[[block.first_row + i, class]] +=
+                        share * row[..block.particles.len()].iter().map(|p| p.f64()).sum::<f64>();
+                }
             }
         });
-        for mut row in mean.rows_mut() {
-            row[0] = 1.0 - row[1];
-        }
+        scratch.put(opposite);
     }
 }
 
@@ -604,6 +610,48 @@ mod tests {
         let (mean, _) = check::predict(&wide.build(2, Output::Classes(2)).unwrap(), &theta, batch, 2);
         let shrink = (1.0_f64 + std::f64::consts::PI * 0.55 * 0.55 * 6.0 / 8.0).powf(-0.5);
         assert!((mean[[0, 1]] - 0.5 * (sigma(-1.25 * shrink) + sigma(3.0 * shrink))).abs() < 1e-14);
+    }
+
+    /// A row of class 0 that the model takes for class 1 with logit z costs log(1 + e^z), also where 1 − σ(z) is rounded to 0.
+    #[test]
+    fn confident_mistakes_cost_their_logit() {
+        fn cost<F: Real>(z: f64, label: f64) -> f64 {
+            let (x, y) = (array![[F::one()]], array![F::of(label)]);
+            let theta = array![[F::of(if label == 0.0 { z } else { -z }), F::zero()]];
+            let (mut mean, mut density) = (Array2::zeros((1, 2)), [0.0]);
+            let batch = Batch { x: x.view(), y: y.view() };
+            model(1, false).predict(theta.view(), batch, mean.view_mut(), &mut density, &mut Scratch::new());
+            -density[0].ln()
+        }
+        for label in [0.0, 1.0] {
+            for z in [5.0_f64, 20.0, 40.0, 80.0] {
+                let exact = z + (-z).exp().ln_1p();
+                // The relative errors of the logistic functions, as absolute ones of the logarithm.
+                assert!((cost::<f32>(z, label) - exact).abs() < 1e-6, "{z} {label}: {}", cost::<f32>(z, label));
+                assert!((cost::<f64>(z, label) - exact).abs() < 1e-13, "{z} {label}: {}", cost::<f64>(z, label));
+            }
+        }
+        // The control: the difference from 1 has lost these.
+        assert!(1.0 - 1.0 / (1.0 + (-20.0_f32).exp()) == 0.0 && 1.0 - 1.0 / (1.0 + (-40.0_f64).exp()) == 0.0);
+    }
+
+    /// Swapping the two labels, and the sign of the weights with them, swaps the columns to the bit.
+    #[test]
+    fn predictions_do_not_prefer_a_class() {
+        for (n, rows, intercept) in [(3, 40, false), (19, 131, true)] {
+            let settings = LogisticSettings { intercept, predictive_bandwidth: 0.3, ..LogisticSettings::default() };
+            let model = settings.build(6, Output::Classes(2)).unwrap();
+            let x = check::normals(&mut stream(21), rows, 6);
+            let y = labels(rows, 22);
+            let theta = check::normals(&mut stream(23), n, model.weights() + 1) * 5.0;
+            let (mean, density) = check::predict(&model, &theta, Batch { x: x.view(), y: y.view() }, 2);
+            let swapped = y.mapv(|y| 1.0 - y);
+            let (mirrored, same) = check::predict(&model, &-&theta, Batch { x: x.view(), y: swapped.view() }, 2);
+            assert_eq!(mean.column(0), mirrored.column(1));
+            assert_eq!(mean.column(1), mirrored.column(0));
+            assert_eq!(density, same);
+            assert!(mean.rows().into_iter().all(|row| (row.sum() - 1.0).abs() < 1e-14));
+        }
     }
 
     /// The closed form σ(z/√(1 + πλ²‖x‖²/8)) is an approximation: it must lie near the exact average over a particle's kernel.
