@@ -5,16 +5,15 @@
 
 use super::error::positive;
 use super::layout::{flat, flat_mut, index, matrix, matrix_mut};
-use super::{Batch, Built, DataFacts, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data};
+use super::{
+    Batch, Built, DataFacts, LARGEST_LOG_PRECISION, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data, precision,
+};
 use crate::number::Real;
 use crate::random::Stream;
 use crate::vector::{self, Kernel, Unit, multiply_add};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
 use rand_distr::{Distribution, Gamma};
-
-/// v is held within ± this where it is exponentiated.
-const LARGEST_LOG_PRECISION: f64 = 30.0;
 
 /// Bytes of features that go through the products at a time: they stay in the first-level cache while all particles pass over them.
 const BLOCK_BYTES: usize = 24 << 10;
@@ -296,8 +295,7 @@ impl<F: Real> Model<F> for Logistic {
         for (theta, out) in flat(theta).chunks_exact(self.weights() + 1).zip(out) {
             let (weights, v) = (&theta[..self.weights()], theta[self.weights()].f64());
             let square: f64 = weights.iter().map(|w| w.f64().powi(2)).sum();
-            let precision = v.clamp(-LARGEST_LOG_PRECISION, LARGEST_LOG_PRECISION).exp();
-            *out = (0.5 * self.weights() as f64 + self.shape) * v - precision * (0.5 * square + self.rate);
+            *out = (0.5 * self.weights() as f64 + self.shape) * v - precision(v) * (0.5 * square + self.rate);
         }
     }
 
