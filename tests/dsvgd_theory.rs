@@ -5,16 +5,17 @@
 mod common;
 mod oracle;
 
-use common::{Line, run, share};
+use common::{Line, Notes, run, share};
 use mpibayes::data::Shard;
 use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::kde::{Kde, KdeMode};
 use mpibayes::kernels::rbf::Bandwidth;
-use mpibayes::kernels::svgd::{Kernel, Settings};
+use mpibayes::kernels::svgd::{Frozen, Kernel, Settings, Stein};
 use mpibayes::methods::dsvgd::{Dsvgd, PriorConvention};
 use mpibayes::methods::problem::Problem;
 use mpibayes::methods::svgd::Svgd;
 use mpibayes::models::gaussian::FactorProductSettings;
+use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array2, Axis, concatenate};
 use oracle::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
 use std::sync::Arc;
@@ -76,6 +77,119 @@ fn svgd_spread_over_agents_is_svgd() {
     assert!((&one - &other).iter().any(|difference| difference.abs() > 1e-3), "the temperature must show");
 }
 
+/// The pure convention by hand, two agents and three rounds: q^(0) is p0 itself, an agent has no factor before its first visit, and no
+/// local score but the first round's holds the prior.
+#[test]
+fn pure_rounds_are_those_of_a_loop_by_hand() {
+    const N: usize = 12;
+    const STEPS: u64 = 25;
+    let stein = settings(Optimizer::default(), KdeMode::default());
+    let mut loops = Stein::new(N, 1, stein);
+    let mut walk = |from: &Array2<f64>, frozen: &[Frozen<f64>], score: Option<&dyn Fn(f64) -> f64>| {
+        let mut theta = from.clone();
+        loops.begin(theta.view(), frozen);
+        for _ in 0..STEPS {
+            let score = score.map(|score| theta.mapv(score));
+            loops.step(score.as_ref().map(|score| score.view()), Some(theta.view_mut()));
+        }
+        theta
+    };
+    let mut start = Array2::zeros((N, 1));
+    for (n, row) in (0..).zip(start.rows_mut()) {
+        let mut row = row;
+        Seed(1).stream(Who::Run, n, Purpose::Initial).normals(row.as_slice_mut().unwrap());
+    }
+    let first = walk(&start, &[], Some(&|x| -x - toy_gradient(0, x)));
+    // The factor q^(1)/q^(0) = q^(1)/p0 of the first agent.
+    let factor = walk(&start, &[Frozen::plus(first.view())], Some(&|x| x));
+    let second = walk(&first, &[Frozen::plus(first.view())], Some(&|x| -toy_gradient(1, x)));
+    let cavity = [Frozen::plus(second.view()), Frozen::minus(factor.view())];
+    let third = walk(&second, &cavity, Some(&|x| -toy_gradient(0, x)));
+    for (rounds, by_hand) in (1..).zip([&first, &second, &third]) {
+        let pure = dsvgd(share(toy(), 2, 1.0, own_number), N, rounds, STEPS, stein, PriorConvention::Pure);
+        assert_eq!(&pure, by_hand, "round {rounds}");
+    }
+    // The control: the other convention is another method from the second round on.
+    assert_ne!(second, dsvgd(share(toy(), 2, 1.0, own_number), N, 2, STEPS, stein, PriorConvention::Absorbed));
+}
+
+/// Without prior, density estimates and repulsion, and with a gradient c_i of row i that is the same everywhere, T plain steps ε of an
+/// agent move its one particle by −ε Σ_t L̂_t/α, L̂_t = (N_k/|B|) Σ_{i∈B_t} c_i: on average by −ε T Σ_i c_i/α over its own rows.
+#[test]
+fn minibatches_stand_for_the_shard_of_their_agent() {
+    const C: [f64; 12] = [3.0, -1.0, 4.0, -1.0, 5.0, -9.0, 2.0, -6.0, 5.0, 3.0, -5.0, 8.0];
+    const SIZES: [usize; 2] = [7, 5];
+    let (steps, step, batch, temperature) = (4000, 1e-3, 3, 2.0);
+    let own = |agent| if agent == 0 { (0..7).map(f64::from).collect() } else { (7..12).map(f64::from).collect() };
+    let model = || Line { initial: |_| 0.0, prior_score: |_| 0.0, gradient: |row, _| C[row] };
+    let moved = |rounds| {
+        let problem = share(model(), 2, temperature, own);
+        let (prior, stein) = (PriorConvention::Absorbed, settings(Optimizer::Plain { step }, KdeMode::None));
+        let method = Dsvgd { problem, particles: 1, rounds, local_steps: steps, distillation_steps: 0, batch, prior, stein };
+        run(method, 1).particles[(0, 0)]
+    };
+    let shifts = [moved(1), moved(2) - moved(1)];
+    for (shift, rows) in shifts.into_iter().zip([&C[..SIZES[0]], &C[SIZES[0]..]]) {
+        let (all, drawn) = (rows.len() as f64, batch as f64);
+        let estimate = -shift / (step * steps as f64);
+        let mean = rows.iter().sum::<f64>() / all;
+        let spread = rows.iter().map(|c| (c - mean).powi(2)).sum::<f64>() / (all - 1.0);
+        // Of the sum of a sample without replacement, scaled up. Exceeded 4.5-fold with probability 7e-6.
+        let error = all * (spread / drawn * (1.0 - drawn / all) / steps as f64).sqrt() / temperature;
+        let exact = all * mean / temperature;
+        assert!((estimate - exact).abs() < 4.5 * error, "{estimate} against {exact} ± {error}");
+        // The control: a batch that counts for itself only, weight 1/α, is told apart.
+        assert!((estimate * drawn / all - exact).abs() > 4.5 * error, "{estimate} {exact} {error}");
+    }
+}
+
+/// What the trace says of each round's cavity, by name.
+fn trace(notes: &Notes, column: &str) -> Vec<f64> {
+    let rows = notes.rows.iter().filter(|row| row.table == "trace");
+    rows.map(|row| row.values.iter().find(|(name, _)| name == column).unwrap().1).collect()
+}
+
+/// The trace's norms of the pure convention's first round: its cavity is p0, its local score the loss alone. A factor's weight is that
+/// of its own estimate, and there is none before a first visit.
+#[test]
+fn the_trace_tells_cavity_and_local_score_apart() {
+    let stein = settings(Optimizer::default(), KdeMode::default());
+    let method = |prior, rounds| {
+        let problem = share(toy(), 2, 1.0, own_number);
+        Dsvgd { problem, particles: 1, rounds, local_steps: 3, distillation_steps: 3, batch: 100, prior, stein }
+    };
+    let mut start = [0.0_f64];
+    Seed(1).stream(Who::Run, 0, Purpose::Initial).normals(&mut start);
+    let [x] = start;
+    let pure = run(method(PriorConvention::Pure, 3), 1);
+    let (cavity, local, weight) = (trace(&pure, "cavity_norm"), trace(&pure, "local_norm"), trace(&pure, "kde_weight"));
+    assert!((cavity[0] - x.abs()).abs() < 1e-15 && (local[0] - toy_gradient(0, x).abs()).abs() < 1e-15, "{cavity:?} {local:?}");
+    assert!(weight[0].is_nan() && weight[1].is_nan() && weight[2] > 0.99, "{weight:?}");
+    let absorbed = run(method(PriorConvention::Absorbed, 1), 1);
+    assert!((trace(&absorbed, "local_norm")[0] - (x + toy_gradient(0, x)).abs()).abs() < 1e-15);
+    assert!(trace(&absorbed, "cavity_norm")[0] == 0.0 && (trace(&absorbed, "kde_weight")[0] - 1.0).abs() < 1e-8);
+}
+
+/// A first agent carries the particles far from where the second one's factor is: its estimate there is the floor alone, and the trace
+/// says so, whatever the other set of the cavity weighs.
+#[test]
+fn a_factor_out_of_reach_shows_in_the_trace() {
+    let model = Line { initial: |z| z, prior_score: |_| 0.0, gradient: |k, _| if k == 0 { -10.0 } else { 0.0 } };
+    let weight = |optimizer| {
+        let (prior, stein) = (PriorConvention::Absorbed, settings(optimizer, KdeMode::default()));
+        let problem = share(Line { ..model }, 2, 1.0, own_number);
+        let method =
+            Dsvgd { problem, particles: 5, rounds: 2, local_steps: 10, distillation_steps: 10, batch: 100, prior, stein };
+        trace(&run(method, 1), "kde_weight")[1]
+    };
+    // Some sixteen λ away.
+    let far = weight(Optimizer::Plain { step: 0.5 });
+    assert!(far < 1e-40, "{far}");
+    // The control: near it, the kernels outweigh the floor.
+    let near = weight(Optimizer::Plain { step: 1e-3 });
+    assert!(near > 0.99, "{near}");
+}
+
 /// One particle, quadratic losses a_k (θ − m_k)²/2, prior N(μ, 1/p), absorbed convention, exact densities: the fixed point is
 /// (K p μ + Σ a_k m_k − (K − 1) θ0/λ²) / (K p + Σ a_k − (K − 1)/λ²), because distillation moves local and global particle alike.
 #[test]
@@ -134,20 +248,54 @@ fn svgd_reaches_the_toys_posterior() {
     assert!((kl - 0.033).abs() < 0.004, "KL {kl}");
 }
 
-/// At temperature 2 the rounds follow distributed variational inference with that temperature, and not with temperature 1.
+/// A log-density on the grid as an estimate of bandwidth λ sees it: convolved with the kernel.
+fn smoothed(grid: &Grid, log: &[f64]) -> Vec<f64> {
+    let kernel = |x: f64, y: f64| -0.5 * ((x - y) / LAMBDA).powi(2);
+    let points = grid.points.column(0);
+    points.iter().map(|&x| points.iter().zip(log).map(|(&y, log)| (log + kernel(x, y)).exp()).sum::<f64>().ln()).collect()
+}
+
+/// At temperature 2 the rounds follow distributed variational inference with that temperature, and not with temperature 1. Particles are
+/// compared with what their density estimate makes of either: its smoothing alone makes particles of temperature 1 look like 2.
 #[test]
 fn dsvgd_follows_distributed_variational_inference_at_temperature_two() {
+    const SEEDS: u32 = 10;
     let stein = settings(Optimizer::default(), KdeMode::default());
     let kde = Kde { mode: KdeMode::Lse { floor: 0.0 }, bandwidth: LAMBDA };
-    let (mut right, mut wrong) = (dvi(2.0), dvi(1.0));
-    for round in 1..=2 {
-        right.visit(round as usize - 1);
-        wrong.visit(round as usize - 1);
-        let particles = dsvgd(share(toy(), 2, 2.0, own_number), 200, round, 200, stein, PriorConvention::Absorbed);
-        let kl = |dvi: &GridDvi| dvi.grid().kl_of_particles(kde, particles.view(), &dvi.q);
-        let (right, wrong) = (kl(&right), kl(&wrong));
-        // The estimate's own smoothing leaves up to 0.034 at temperature 1, and less of these flatter densities.
-        assert!(right < 0.034 && right < 0.6 * wrong, "round {round}: KL {right} from temperature 2, {wrong} from temperature 1");
+    let particles = |temperature, rounds, seed| {
+        let (problem, particles, prior) = (share(toy(), 2, temperature, own_number), 200, PriorConvention::Absorbed);
+        let method = Dsvgd { problem, particles, rounds, local_steps: 200, distillation_steps: 200, batch: 100, prior, stein };
+        run(method, u64::from(seed)).particles
+    };
+    let mut oracles = [1.0, 2.0].map(dvi);
+    let mut visit = |agent| {
+        oracles.each_mut().map(|oracle| {
+            oracle.visit(agent);
+            smoothed(oracle.grid(), &oracle.q)
+        })
+    };
+    let grid = dvi(1.0).grid().clone();
+    let kl = |particles: &Array2<f64>, log: &[f64]| grid.kl_of_particles(kde, particles.view(), log);
+
+    // Particles of one round vary little: they have KL .0003 to .0004 from the right temperature, .005 to .006 from the other one.
+    let [one, two] = visit(0);
+    for (temperature, right, wrong) in [(2.0, &two, &one), (1.0, &one, &two)] {
+        let particles = particles(temperature, 1, 1);
+        let (close, far) = (kl(&particles, right), kl(&particles, wrong));
+        assert!(close < 0.001 && close < 0.2 * far, "{temperature}: KL {close}, {far} from the other temperature");
+    }
+
+    // Those of two rounds vary a lot. Each set is compared with both temperatures; t of the ten differences has nine degrees of freedom:
+    // were both as near, 4.3 would be exceeded with probability 1e-3. The control: at temperature 1 it is the other way round.
+    let [one, two] = visit(1);
+    for (temperature, right, wrong) in [(2.0, &two, &one), (1.0, &one, &two)] {
+        let difference = |particles: Array2<f64>| kl(&particles, wrong) - kl(&particles, right);
+        let differences: Vec<f64> = (1..=SEEDS).map(|seed| difference(particles(temperature, 2, seed))).collect();
+        let count = f64::from(SEEDS);
+        let mean = differences.iter().sum::<f64>() / count;
+        let squares: f64 = differences.iter().map(|difference| (difference - mean).powi(2)).sum();
+        let error = (squares / (count - 1.0) / count).sqrt();
+        assert!(mean > 4.3 * error, "{temperature}: KL larger by {mean} ± {error} from the other one: {differences:?}");
     }
 }
 
@@ -175,9 +323,11 @@ fn moments(particles: &Array2<f64>) -> (f64, f64) {
     (far, near.count() as f64 / particles.nrows() as f64)
 }
 
-/// N = 200, five rounds of L = L' = 200, particles of five seeds together: of exact draws 19.6 % lie in the minor mode, and the mean of
-/// one run of DSVGD is 0.13 ± 0.07 off, depending on whom it visited last. Over seeds one run in five misses the 0.2 that five
-/// together keep with room to spare.
+/// N = 200, five rounds of L = L' = 200, particles of five seeds together: the mean of one run of DSVGD is 0.13 ± 0.07 off, depending
+/// on whom it visited last, and one run in five misses 0.2.
+///
+/// The tolerances are those that are required of the method, and loose: of exact draws .2707 · .6753 + .7293 · .0261 = 20.2 % lie in the
+/// minor mode, where 12 to 28 % are asked for. What holds firm is the control.
 #[test]
 fn both_modes_of_the_plane_are_found() {
     let stein = settings(Optimizer::default(), KdeMode::default());

@@ -185,14 +185,14 @@ fn carry<F: Real>(
             None => (own_rows(built.own_rows, spec.agents), None, String::new()),
             Some(dataset) => {
                 let shard = dealt(&dataset, Split::Train, spec.agents, seed)?;
-                let has_test = dataset.rows(Split::Test) > 0;
-                let test = if has_test { Some(dealt(&dataset, Split::Test, spec.agents, seed)?) } else { None };
+                let judged = spec.evaluate.every > 0 && dataset.rows(Split::Test) > 0;
+                let test = if judged { Some(dealt(&dataset, Split::Test, spec.agents, seed)?) } else { None };
                 (shard, test, dataset.digest().to_owned())
             }
         };
         let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
         let every = spec.evaluate.every;
-        let tests = slice.filter(|_| every > 0).map(|slice| Tests { slice, every });
+        let tests = slice.map(|slice| Tests { slice, every });
         if carrier.is_root() {
             folder.claim(resolved)?;
         }
@@ -221,7 +221,7 @@ fn carry<F: Real>(
 
 /// The rows of a split, dealt to agents in equal random shards; each is read on the rank that asks for it.
 fn dealt<F: Real>(dataset: &Arc<Dataset>, split: Split, agents: u32, seed: Seed) -> Result<OpenShard<F>, DataError> {
-    let deal = Partition::Equal.deal(dataset.rows(split), agents as usize, seed)?;
+    let deal = Partition::Equal.deal(split, dataset.rows(split), agents as usize, seed)?;
     let dataset = dataset.clone();
     Ok(Arc::new(move |agent| Ok(dataset.read_rows(split, &deal.rows(agent as usize))?)))
 }

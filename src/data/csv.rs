@@ -2,12 +2,12 @@
 
 use super::classes::Labels;
 use super::error::{DataError, Place, Result};
-use super::partition::permutation;
+use super::partition::Draw;
 use super::scaling::Scaling;
 use super::source::{self, file_name, read_error};
 use super::write::{Description, Targets, Writer};
 use super::{Split, Task};
-use crate::random::{Purpose, Seed, Who};
+use crate::random::Seed;
 use ::csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -128,8 +128,7 @@ fn draw_test_rows(import: &CsvImport, fraction: f64, seed: Seed) -> Result<Vec<b
             format!("a test fraction of {fraction} of {rows} rows leaves {test} test rows and {} to train on", rows - test);
         return Err(DataError::content(&import.train, Place::File, what));
     }
-    // Step 1: step 0 deals the training rows to the agents, and the two must not be the same shuffle.
-    let order = permutation(rows, &mut seed.stream(Who::Run, 1, Purpose::Partition));
+    let order = Draw::Hold.stream(seed).permutation(rows);
     let mut in_test = vec![false; rows];
     order.into_iter().take(test).for_each(|row| in_test[row] = true);
     Ok(in_test)

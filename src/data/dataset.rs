@@ -24,6 +24,8 @@ pub struct Dataset {
     classes: Vec<String>,
     scale: Vec<f64>,
     offset: Vec<f64>,
+    /// Scale and offset of the targets: 1 and 0 for classes.
+    target: (f64, f64),
 }
 
 impl Dataset {
@@ -42,8 +44,9 @@ impl Dataset {
             return Err(foreign(hdf5::Error::Internal(String::new())));
         }
         let version: u32 = file.attr("version").and_then(|at| at.read_scalar()).map_err(damaged("read the version"))?;
-        if version != VERSION {
-            return Err(wrong(format!("dataset version {version}, this program reads version {VERSION}: import the data again")));
+        if !(1..=VERSION).contains(&version) {
+            let what = format!("dataset version {version}, this program reads versions 1 to {VERSION}: import the data again");
+            return Err(wrong(what));
         }
         let text = |name| hdf::read_text(&file, name).map_err(DataError::hdf5(path, "read the description"));
         let task = text("task")?;
@@ -52,6 +55,12 @@ impl Dataset {
             let features = file.group("features")?;
             let shape: Vec<usize> = features.attr("shape")?.read_raw()?;
             let (scale, offset) = (features.dataset("scale")?.read_raw()?, features.dataset("offset")?.read_raw()?);
+            let target = if task == Task::Regression && file.link_exists("targets") {
+                let targets = file.group("targets")?;
+                Some((targets.dataset("scale")?.read_raw()?, targets.dataset("offset")?.read_raw()?))
+            } else {
+                None
+            };
             let classes = match task {
                 Task::Classification => hdf::read_names(&file.group("classes")?, "name")?,
                 Task::Regression => Vec::new(),
@@ -63,14 +72,25 @@ impl Dataset {
                     false => None,
                 });
             }
-            Ok((shape, scale, offset, classes, rows))
+            Ok((shape, scale, offset, target, classes, rows))
         };
-        let (shape, scale, offset, classes, shapes) = describe().map_err(damaged("read the description"))?;
+        let (shape, scale, offset, target, classes, shapes) = describe().map_err(damaged("read the description"))?;
         let (digest, source) = (text("digest")?, text("source")?);
         let features = scale.len();
         if offset.len() != features || shape.iter().product::<usize>() != features || features == 0 {
             return Err(wrong(format!("{features} scales do not fit {} offsets and rows of shape {shape:?}", offset.len())));
         }
+        let target = match target {
+            None => (1.0, 0.0),
+            Some((scale, offset)) => match (&scale[..], &offset[..]) {
+                (&[scale], &[offset]) if f64::is_normal(scale) && scale > 0.0 && f64::is_finite(offset) => (scale, offset),
+                _ => {
+                    return Err(wrong(format!(
+                        "targets of scale {scale:?} and offset {offset:?}: one number each, the scale above 0"
+                    )));
+                }
+            },
+        };
         let mut rows = [0; 2];
         for (rows, shapes) in rows.iter_mut().zip(shapes) {
             match shapes {
@@ -83,7 +103,7 @@ impl Dataset {
             return Err(wrong("there are no training rows".into()));
         }
         let path = path.to_path_buf();
-        Ok(Self { path, file, task, digest, source, shape, rows, classes, scale, offset })
+        Ok(Self { path, file, task, digest, source, shape, rows, classes, scale, offset, target })
     }
 
     /// The file.
@@ -128,6 +148,11 @@ impl Dataset {
         &self.classes
     }
 
+    /// Scale and offset of the targets: models see y·scale + offset. 1 and 0 for classes.
+    pub fn target_scaling(&self) -> (f64, f64) {
+        self.target
+    }
+
     /// BLAKE3 digest of the content in hexadecimal: equal exactly if all that a model can see is equal.
     pub fn digest(&self) -> &str {
         &self.digest
@@ -163,24 +188,24 @@ impl Dataset {
             return Err(DataError::content(&self.path, Place::File, what));
         }
         .map_err(failed())?;
-        let y = self.file.dataset(split.y()).map_err(failed())?;
+        let data = self.file.dataset(split.y()).map_err(failed())?;
         let y = match self.task {
             Task::Classification => {
-                // All labels of a split are small beside the rows of a shard.
-                let classes: Vec<u32> = y.read_raw().map_err(failed())?;
+                let classes: Vec<u32> = read_targets(&data, rows).map_err(failed())?;
                 let known = self.classes.len();
-                if let Some(row) = rows.iter().find(|&&row| classes[row] as usize >= known) {
-                    let what = format!("the {} row has class {} of {known}: the file is damaged", split.name(), classes[*row]);
+                if let Some((row, class)) = rows.iter().zip(&classes).find(|(_, class)| **class as usize >= known) {
+                    let what = format!("the {} row has class {class} of {known}: the file is damaged", split.name());
                     return Err(DataError::content(&self.path, Place::Record(*row as u64 + 1), what));
                 }
-                rows.iter().map(|&row| F::of(f64::from(classes[row]))).collect()
+                classes.into_iter().map(|class| F::of(f64::from(class))).collect()
             }
             Task::Regression => {
-                let targets: Vec<f64> = y.read_raw().map_err(failed())?;
-                rows.iter().map(|&row| F::of(targets[row])).collect()
+                let (scale, offset) = self.target;
+                let targets: Vec<f64> = read_targets(&data, rows).map_err(failed())?;
+                targets.into_iter().map(|target| F::of(target * scale + offset)).collect()
             }
         };
-        Ok(Shard::new(x, y))
+        Ok(Shard::new(x, y).with_target_unit(1.0 / self.target.0))
     }
 
     fn read_features<F: Real, T: hdf5::H5Type + Copy + Into<f64>>(
@@ -189,31 +214,40 @@ impl Dataset {
         rows: &[usize],
     ) -> hdf5::Result<Array2<F>> {
         let features = self.features();
-        let row_bytes = features * size_of::<T>();
-        let (gap, longest) = ((GAP_BYTES / row_bytes).max(1), (RUN_BYTES / row_bytes).max(1));
         let mut values = Vec::with_capacity(rows.len() * features);
-        let mut rest = rows;
-        while let [first, ..] = *rest {
-            // A run: as long as the next row is not before this one, nor too far behind it, nor too far from the first.
-            let mut run = 1;
-            while run < rest.len()
-                && rest[run] >= rest[run - 1]
-                && rest[run] - rest[run - 1] <= gap
-                && rest[run] - first < longest
-            {
-                run += 1;
-            }
-            let (wanted, later) = rest.split_at(run);
-            let block = data.read_slice::<T, _, Ix2>((first..wanted[run - 1] + 1, ..))?;
+        for (first, wanted) in runs(rows, features * size_of::<T>()) {
+            let block = data.read_slice::<T, _, Ix2>((first..wanted[wanted.len() - 1] + 1, ..))?;
             for &row in wanted {
                 let raw = block.row(row - first);
                 let scaled = raw.iter().zip(&self.scale).zip(&self.offset);
                 values.extend(scaled.map(|((&raw, scale), offset)| F::of(raw.into() * scale + offset)));
             }
-            rest = later;
         }
         Array2::from_shape_vec((rows.len(), features), values).map_err(|error| hdf5::Error::Internal(error.to_string()))
     }
+}
+
+fn read_targets<T: hdf5::H5Type + Copy>(data: &hdf5::Dataset, rows: &[usize]) -> hdf5::Result<Vec<T>> {
+    let mut values = Vec::with_capacity(rows.len());
+    for (first, wanted) in runs(rows, size_of::<T>()) {
+        let block = data.read_slice_1d::<T, _>(first..wanted[wanted.len() - 1] + 1)?;
+        values.extend(wanted.iter().map(|&row| block[row - first]));
+    }
+    Ok(values)
+}
+
+/// Cuts rows into runs that are read at once, each behind its first row: as long as the next row is not before the last, nor too far
+/// behind it, nor too far from the first.
+fn runs(mut rest: &[usize], row_bytes: usize) -> impl Iterator<Item = (usize, &[usize])> {
+    let (gap, longest) = ((GAP_BYTES / row_bytes).max(1), (RUN_BYTES / row_bytes).max(1));
+    std::iter::from_fn(move || {
+        let first = *rest.first()?;
+        let goes_on = |pair: &[usize]| pair[1] >= pair[0] && pair[1] - pair[0] <= gap && pair[1] - first < longest;
+        let run = 1 + rest.windows(2).take_while(|pair| goes_on(pair)).count();
+        let (wanted, later) = rest.split_at(run);
+        rest = later;
+        Some((first, wanted))
+    })
 }
 
 #[cfg(test)]

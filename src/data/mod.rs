@@ -7,15 +7,16 @@
 //! | object | type | content |
 //! | --- | --- | --- |
 //! | attribute `format` | text | `mpibayes-dataset` |
-//! | attribute `version` | u32 | 1; a reader refuses versions that it does not know |
+//! | attribute `version` | u32 | 2; a reader refuses versions that it does not know. Version 1 had no `targets` |
 //! | attribute `task` | text | `classification` or `regression` |
 //! | attribute `source` | text | names of the imported files, for people |
 //! | attribute `digest` | text | BLAKE3 of the canonical content: equal exactly if all that a model can see is equal |
 //! | `train/x`, `test/x` | u8 or f64, rows × features | **raw** feature values, in chunks of whole rows of about 256 KiB |
-//! | `train/y`, `test/y` | u32 or f64, rows | class indices from 0, or regression targets |
+//! | `train/y`, `test/y` | u32 or f64, rows | class indices from 0, or **raw** regression targets |
 //! | `features` attribute `shape` | u64 | the shape of a row: 28 × 28 for images, the number of features otherwise |
 //! | `features` attribute `scaling` | text | the rule that gave scale and offset |
 //! | `features/scale`, `features/offset` | f64, features | models see x·scale + offset, applied on reading |
+//! | `targets/scale`, `targets/offset` | f64, 1 | models see y·scale + offset: mean 0 and standard deviation 1 over the training rows; metrics are in units of y. Regression only; absent, models see y |
 //! | `features/name` | text, features | names of the features; absent for pixels |
 //! | `classes/name` | text, classes | the labels by class index, as numbers sort if all are numbers; absent for regression |
 //!
@@ -50,7 +51,7 @@ pub use shard::Shard;
 /// The root attribute `format` of a dataset.
 const FORMAT: &str = "mpibayes-dataset";
 /// The version of the layout.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What the targets of a dataset are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -1,4 +1,4 @@
-//! How raw feature values become the numbers that models see: one scale and one offset per column.
+//! How raw values become the numbers that models see: one scale and one offset per column.
 
 use super::error::{DataError, Place, Result};
 use std::path::Path;
@@ -74,8 +74,8 @@ impl Columns {
         }
     }
 
-    /// Scale and offset of each column.
-    pub(super) fn finish(self, path: &Path) -> Result<Vec<(f64, f64)>> {
+    /// Scale and offset of each column; `name` tells people which column is meant.
+    pub(super) fn finish(self, path: &Path, name: impl Fn(usize) -> String) -> Result<Vec<(f64, f64)>> {
         let column = |j: usize| -> Result<(f64, f64)> {
             match self.scaling {
                 Scaling::None => Ok((1.0, 0.0)),
@@ -90,8 +90,8 @@ impl Columns {
                     path,
                     Place::File,
                     format!(
-                        "feature {} runs from {} to {}: pixels lie in 0..255, choose another scaling",
-                        j + 1,
+                        "{} runs from {} to {}: pixels lie in 0..255, choose another scaling",
+                        name(j),
                         self.least[j],
                         self.most[j]
                     ),
@@ -109,7 +109,7 @@ impl Columns {
             Some(j) => Err(DataError::content(
                 path,
                 Place::File,
-                format!("feature {} spans more than double precision holds: scale it before importing", j + 1),
+                format!("{} spans more than double precision holds: scale it before importing", name(j)),
             )),
             None => Ok(columns),
         }
@@ -124,7 +124,7 @@ mod tests {
     fn columns(scaling: Scaling, rows: &[[f64; 3]]) -> Result<Vec<(f64, f64)>> {
         let mut columns = Columns::new(scaling, 3);
         rows.iter().for_each(|row| columns.add(row));
-        columns.finish(Path::new("x.csv"))
+        columns.finish(Path::new("x.csv"), |j| format!("feature {}", j + 1))
     }
 
     #[test]

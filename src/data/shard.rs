@@ -11,6 +11,7 @@ pub struct Shard<F> {
     x: Array2<F>,
     /// Targets, one per row: numbers, or indices of classes.
     y: Array1<F>,
+    target_unit: f64,
 }
 
 impl<F: Real> Shard<F> {
@@ -22,7 +23,18 @@ impl<F: Real> Shard<F> {
         assert_eq!(x.nrows(), y.len(), "features and targets have different numbers of rows");
         let x = if x.is_standard_layout() { x } else { x.as_standard_layout().into_owned() };
         let y = if y.is_standard_layout() { y } else { y.as_standard_layout().into_owned() };
-        Self { x, y }
+        Self { x, y, target_unit: 1.0 }
+    }
+
+    /// The same rows, whose targets are numbers in units of this many of the dataset's.
+    #[must_use]
+    pub fn with_target_unit(self, target_unit: f64) -> Self {
+        Self { target_unit, ..self }
+    }
+
+    /// How much 1 of the targets is in the dataset's own units: their standard deviation where they are standardised.
+    pub fn target_unit(&self) -> f64 {
+        self.target_unit
     }
 
     /// How many rows.

@@ -95,7 +95,8 @@ fn csv_label_columns_and_regression() {
         assert!(data.classes().is_empty());
         let shard = data.read_rows::<f32>(Split::Train, &[1, 0]).unwrap();
         assert_eq!(shard.x(), array![[3.0, 4.0], [1.0, 2.0]]);
-        assert_eq!(shard.y(), array![7.0, 0.125]);
+        assert_eq!(shard.y(), array![1.0, -1.0]);
+        assert_eq!(data.raw::<f64>("train/y"), [0.125, 7.0]);
         assert_eq!(data.read_rows::<f64>(Split::Test, &[0]).unwrap().x(), array![[5.0, 6.0]]);
     }
 }
@@ -112,6 +113,71 @@ fn raw_values_stay_and_scaling_is_applied_on_reading() {
     assert_eq!(data.read_rows::<f64>(Split::Train, &[0, 1]).unwrap().x(), array![[-1.0, 0.0], [1.0, 0.0]]);
     // By the mean and deviation of the training rows, not its own.
     assert_eq!(data.read_rows::<f64>(Split::Test, &[0]).unwrap().x(), array![[3.0, 1.0]]);
+}
+
+#[test]
+fn regression_targets_are_standardised_by_the_training_rows() {
+    let place = Place::new();
+    let import = |train: &str| {
+        let test = Test::File(place.file("t.csv", "5,110\n"));
+        let import = CsvImport { task: Task::Regression, test, ..csv(&place.file("x.csv", train)) };
+        import_csv(&import, &place.output())
+    };
+    import("1,90\n2,130\n").unwrap();
+    let data = Dataset::open(&place.output()).unwrap();
+    assert_eq!((data.target_scaling(), data.raw::<f64>("train/y")), ((0.05, -5.5), vec![90.0, 130.0]));
+    let shard = data.read_rows::<f64>(Split::Train, &[0, 1]).unwrap();
+    assert_eq!((shard.y(), shard.target_unit()), (array![-1.0, 1.0].view(), 20.0));
+    // By the mean and deviation of the training rows, not its own.
+    assert_eq!(data.read_rows::<f32>(Split::Test, &[0]).unwrap().y(), array![0.0]);
+    // Targets that are all equal are only moved.
+    import("1,90\n2,90\n").unwrap();
+    let data = Dataset::open(&place.output()).unwrap();
+    assert_eq!(data.target_scaling(), (1.0, -90.0));
+    // Classes stay what they are.
+    import_csv(&csv(&place.file("x.csv", "1,90\n2,130\n")), &place.output()).unwrap();
+    let data = Dataset::open(&place.output()).unwrap();
+    let shard = data.read_rows::<f64>(Split::Train, &[0, 1]).unwrap();
+    assert_eq!((shard.y(), shard.target_unit()), (array![0.0, 1.0].view(), 1.0));
+    std::fs::remove_file(place.output()).unwrap();
+    place.refused(import("1,1e308\n2,-1e308\n"), &["x.csv: the target spans more"]);
+}
+
+#[test]
+fn datasets_of_other_versions_are_read_or_refused() {
+    let place = Place::new();
+    let import = CsvImport { task: Task::Regression, ..csv(&place.file("x.csv", "1,90\n2,130\n")) };
+    let changed = |change: &dyn Fn(&hdf5::File)| {
+        import_csv(&import, &place.output()).unwrap();
+        change(&hdf5::File::open_rw(place.output()).unwrap());
+        Dataset::open(&place.output())
+    };
+    let version = |file: &hdf5::File, version: u32| file.attr("version").unwrap().write_scalar(&version).unwrap();
+    let first = changed(&|file| {
+        version(file, 1);
+        file.unlink("targets").unwrap();
+    });
+    let shard = first.unwrap().read_rows::<f64>(Split::Train, &[0, 1]).unwrap();
+    assert_eq!((shard.y(), shard.target_unit()), (array![90.0, 130.0].view(), 1.0));
+    for unknown in [0, 3] {
+        let message = changed(&|file| version(file, unknown)).unwrap_err().to_string();
+        assert!(message.contains(&format!("version {unknown}")) && message.contains("import the data again"), "{message}");
+    }
+    for scale in [0.0, -1.0, f64::NAN] {
+        let message = changed(&|file| file.dataset("targets/scale").unwrap().write(&[scale]).unwrap()).unwrap_err().to_string();
+        assert!(message.contains("targets of scale"), "{message}");
+    }
+}
+
+#[test]
+fn a_class_that_does_not_exist_is_found_by_who_reads_it() {
+    let place = Place::new();
+    import_csv(&csv(&place.file("x.csv", "1,0\n2,1\n3,0\n")), &place.output()).unwrap();
+    hdf5::File::open_rw(place.output()).unwrap().dataset("train/y").unwrap().write(&[0_u32, 7, 1]).unwrap();
+    let data = Dataset::open(&place.output()).unwrap();
+    assert_eq!(data.read_rows::<f64>(Split::Train, &[2, 0]).unwrap().y(), array![1.0, 0.0]);
+    let message = data.read_rows::<f64>(Split::Train, &[0, 1]).unwrap_err().to_string();
+    assert!(message.contains("record 2: the train row has class 7 of 2"), "{message}");
 }
 
 #[test]
@@ -163,7 +229,8 @@ fn any_rows_in_any_order_over_many_chunks() {
     for pick in picks {
         let shard = data.read_rows::<f64>(Split::Train, &pick).unwrap();
         for (position, &row) in pick.iter().enumerate() {
-            assert_eq!(shard.y()[position], row as f64 + 0.5);
+            let (scale, offset) = data.target_scaling();
+            assert!(((shard.y()[position] - offset) / scale - (row as f64 + 0.5)).abs() < 1e-11);
             assert!(shard.x().row(position).iter().enumerate().all(|(j, &x)| x == ((row * 7 + j) % 1000) as f64));
         }
     }

@@ -46,6 +46,14 @@ impl Targets {
         }
     }
 
+    /// Scale and offset that standardise numbers; none for classes.
+    fn scaling(&self, from: &Path) -> Result<Option<(f64, f64)>> {
+        let Self::Numbers(numbers) = self else { return Ok(None) };
+        let mut column = Columns::new(Scaling::Standardize, 1);
+        numbers.iter().for_each(|&number| column.add(&[number]));
+        Ok(column.finish(from, |_| "the target".into())?.first().copied())
+    }
+
     fn write(&self, group: &hdf5::Group) -> hdf5::Result<()> {
         let builder = group.new_dataset_builder();
         match self {
@@ -112,7 +120,8 @@ impl<T: Stored> Writer<T> {
 
     /// Completes the file; `from` is named if the scaling does not suit the data.
     pub(super) fn finish(self, about: &Description, train: Targets, test: Option<Targets>, from: &Path) -> Result<()> {
-        let columns = self.columns.finish(from)?;
+        let columns = self.columns.finish(from, |j| format!("feature {}", j + 1))?;
+        let target = train.scaling(from)?;
         let write = || -> hdf5::Result<()> {
             let scales: Vec<f64> = columns.iter().map(|column| column.0).collect();
             let offsets: Vec<f64> = columns.iter().map(|column| column.1).collect();
@@ -129,6 +138,9 @@ impl<T: Stored> Writer<T> {
             field(bytemuck::cast_slice(&offsets));
             field(about.features.as_deref().unwrap_or_default().join("\0").as_bytes());
             field(about.classes.join("\0").as_bytes());
+            if let Some((scale, offset)) = target {
+                field(bytemuck::cast_slice(&[scale, offset]));
+            }
             for (split, rows, targets) in [(Split::Train, self.train, Some(train)), (Split::Test, self.test, test)] {
                 let (Some(rows), Some(targets)) = (rows, targets) else { continue };
                 debug_assert_eq!(rows.written + rows.buffer.len() / rows.features, targets.len());
@@ -150,6 +162,11 @@ impl<T: Stored> Writer<T> {
             features.new_dataset_builder().with_data(&offsets).obj_track_times(false).create("offset")?;
             if let Some(names) = &about.features {
                 hdf::write_names(&features, "name", names)?;
+            }
+            if let Some((scale, offset)) = target {
+                let targets = file.create_group("targets")?;
+                targets.new_dataset_builder().with_data(&[scale]).obj_track_times(false).create("scale")?;
+                targets.new_dataset_builder().with_data(&[offset]).obj_track_times(false).create("offset")?;
             }
             if about.task == Task::Classification {
                 hdf::write_names(&file.create_group("classes")?, "name", &about.classes)?;

@@ -57,7 +57,9 @@ impl Optimizer {
             Self::Adagrad { step, decay, fudge } => {
                 positive(step)?;
                 ranged("decay", decay, (0.0..1.0).contains(&decay), "at least 0 and below 1")?;
-                ranged("fudge", fudge, fudge.is_finite() && fudge >= 0.0, "a number of at least 0")
+                // A direction of 0, as of a weight behind a dead unit, would otherwise be divided by 0; also in single precision.
+                let positive = fudge.is_finite() && fudge >= f64::from(f32::MIN_POSITIVE);
+                ranged("fudge", fudge, positive, "a number of at least 1.2e-38")
             }
         }
     }
@@ -168,7 +170,10 @@ mod tests {
         assert_eq!(parse("optimizer = { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } }").unwrap(), Optimizer::default());
         assert!(parse("optimizer = { plain = { step = 0.1, decay = 0.9 } }").is_err());
         assert!(Optimizer::Plain { step: 0.0 }.check().is_err());
-        assert!(Optimizer::Adagrad { step: 0.1, decay: 1.0, fudge: 0.0 }.check().is_err());
+        assert!(Optimizer::Adagrad { step: 0.1, decay: 1.0, fudge: 1e-9 }.check().is_err());
+        for (fudge, fine) in [(0.0, false), (1e-45, false), (-1.0, false), (f64::NAN, false), (1e-38 * 1.2, true)] {
+            assert_eq!(Optimizer::Adagrad { step: 0.1, decay: 0.9, fudge }.check().is_ok(), fine, "{fudge}");
+        }
         assert!(Optimizer::default().check().is_ok());
     }
 }

@@ -19,7 +19,9 @@ pub enum KdeMode {
         floor: f64,
     },
     /// What the code of Kassab & Simeone computes: floor 1e-9, the normaliser (N · 2πλ²)^(−d/2) with N inside the power, and
-    /// log(density + 1e-10). It switches the score off where d is not small.
+    /// log(density + 1e-10). It switches the score off where d is not small. Their logistic regression hands over the number of features
+    /// as d, though particles have one coordinate more (log ξ); here, as in their networks, d counts all coordinates: the same formula
+    /// whose normaliser is smaller by the factor √(N · 2πλ²).
     AuthorsCompat,
     /// No density estimate: log density and score are 0.
     None,
@@ -140,27 +142,26 @@ fn log_sum(a: f64, b: f64) -> f64 {
 }
 
 /// What a trace tells of a signed sum of density estimates at some particles.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CavityReport {
     /// The Frobenius norm of the summed score over all particles.
     pub norm: f64,
-    /// The total kernel weight, averaged over particles and sets: 1 without a floor, near 0 where the floor has switched the sets off.
-    pub weight: f64,
+    /// The total kernel weight of each set, averaged over the particles: 1 without a floor, near 0 where the floor has switched the set
+    /// off, not a number without density estimates.
+    pub weights: Vec<f64>,
 }
 
 /// Evaluates Σ_j sign_j ∇log q_j at the particles (N × d) and adds it to `score` (N × d), by an explicit pass that is meant for once a
 /// loop. Sets that cancel exactly do so here too.
 pub fn cavity_report<F: Real>(kde: Kde, frozen: &[Frozen<F>], theta: ArrayView2<F>, mut score: ArrayViewMut2<F>) -> CavityReport {
     let mut cavity = Array2::zeros(theta.dim());
-    let mut weight = 0.0;
-    for set in frozen {
-        weight += kde.add_score(set.sign.value(), set.particles, theta, cavity.view_mut());
-    }
+    let add = |set: &Frozen<F>| kde.add_score(set.sign.value(), set.particles, theta, cavity.view_mut());
+    let weights = frozen.iter().map(add).map(|weight| if kde.is_none() { f64::NAN } else { weight }).collect();
     if super::svgd::uncancelled(frozen).is_empty() {
         cavity.fill(F::zero());
     }
     score += &cavity;
-    CavityReport { norm: frobenius(cavity.view()), weight: weight / frozen.len().max(1) as f64 }
+    CavityReport { norm: frobenius(cavity.view()), weights }
 }
 
 /// The root of the sum of all squares.
@@ -282,10 +283,18 @@ mod tests {
         let report = cavity_report(kde, &[Frozen::plus(point.view())], theta.view(), score.view_mut());
         // (2 − x)/λ² = 8 and 4.
         assert_eq!(score, ndarray::array![[8.0], [4.0]]);
-        assert!((report.norm - 80_f64.sqrt()).abs() < 1e-12 && (report.weight - 1.0).abs() < 1e-15);
+        assert!((report.norm - 80_f64.sqrt()).abs() < 1e-12 && (report.weights[0] - 1.0).abs() < 1e-15);
         let report =
             cavity_report(kde, &[Frozen::plus(point.view()), Frozen::minus(point.view())], theta.view(), score.view_mut());
-        assert_eq!(report.norm, 0.0);
+        assert_eq!((report.norm, report.weights.len()), (0.0, 2));
+        let floored = Kde { mode: KdeMode::default(), ..kde };
+        // A set that is out of reach does not hide behind one that is not.
+        let far = ndarray::array![[9.0]];
+        let report =
+            cavity_report(floored, &[Frozen::plus(theta.view()), Frozen::minus(far.view())], theta.view(), score.view_mut());
+        assert!(report.weights[0] > 0.99 && report.weights[1] < 1e-40, "{report:?}");
+        let none = Kde { mode: KdeMode::None, ..kde };
+        assert!(cavity_report(none, &[Frozen::plus(far.view())], theta.view(), score.view_mut()).weights[0].is_nan());
         let moved = &theta + 0.25;
         let ideal = distillation_residual([theta.view(), moved.view()], [theta.view(), moved.view()]);
         assert_eq!(ideal, 0.0);

@@ -7,7 +7,7 @@ use crate::vector::vectorised;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
-/// How h follows from the particles. One particle, or particles that are all equal, have h = 1.
+/// How h follows from the particles. Where that gives 0 (one particle, or so many equal ones that the median is 0), h = 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Bandwidth {

@@ -207,7 +207,7 @@ where
     }
 }
 
-/// The sums of all metrics of these particles (N × d) over a shard.
+/// The sums of all metrics of these particles (N × d) over a shard; those of numbers are in the dataset's own units.
 ///
 /// # Errors
 /// Where the model predicts nothing.
@@ -225,6 +225,56 @@ pub fn judge<F: Real>(
     let mut mean = Array2::zeros((shard.rows(), outputs));
     let mut density = vec![0.0; shard.rows()];
     model.predict(theta, shard.batch(), mean.view_mut(), &mut density, scratch);
-    tally.add(mean.view(), &density, shard.y());
+    let unit = shard.target_unit();
+    mean.mapv_inplace(|mean| mean * unit);
+    density.iter_mut().for_each(|density| *density /= unit);
+    tally.add(mean.view(), &density, shard.y().mapv(|y| y.f64() * unit).view());
     Ok(tally)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::metrics::Quality;
+    use crate::models::logistic::LogisticSettings;
+    use crate::models::network::NetworkSettings;
+    use ndarray::{Array1, array};
+
+    /// Targets in units of 20: errors are 20 times as large as in the model's own units, densities a twentieth.
+    #[test]
+    fn numbers_are_judged_in_the_units_of_the_dataset() {
+        let model = NetworkSettings { hidden: vec![], ..NetworkSettings::default() }.build(1, Output::Number).unwrap();
+        let theta = array![[0.5, 0.25, 0.3], [-0.5, 1.0, -0.2]];
+        let shard = Shard::new(array![[1.0], [-2.0], [0.5]], array![0.5, -1.0, 2.0]);
+        let metrics = |shard: &Shard<f64>| {
+            let metrics = judge(&model, theta.view(), shard, &mut Scratch::new()).unwrap().finish();
+            match metrics.quality {
+                Quality::Number { rmse } => (rmse, metrics.log_likelihood),
+                Quality::Classes(_) => panic!("not a number"),
+            }
+        };
+        let (rmse, log_likelihood) = metrics(&shard);
+        // Means of (w x + b) over particles: 0.625 for every x, as the slopes cancel.
+        let exact = ((0.125_f64.powi(2) + 1.625_f64.powi(2) + 1.375_f64.powi(2)) / 3.0).sqrt();
+        assert!((rmse - exact).abs() < 1e-14, "{rmse} {exact}");
+        let (larger, smaller) = metrics(&shard.with_target_unit(20.0));
+        assert!((larger - 20.0 * rmse).abs() < 1e-13 && (smaller - (log_likelihood - 20_f64.ln())).abs() < 1e-14);
+    }
+
+    /// With fewer test rows than agents some have none: their sums change nothing.
+    #[test]
+    fn an_agent_without_test_rows_adds_nothing() {
+        let logistic = LogisticSettings::default().build(2, Output::Classes(2)).unwrap();
+        let network = NetworkSettings::default().build(2, Output::Classes(2)).unwrap();
+        let models: [&dyn Model<f64>; 2] = [&logistic, &network];
+        for model in models {
+            let theta = Array2::from_elem((3, model.dim()), 0.1);
+            let judge = |shard: &Shard<f64>| judge(model, theta.view(), shard, &mut Scratch::new()).unwrap();
+            let one = judge(&Shard::new(array![[1.0, -2.0]], array![1.0]));
+            let mut both = one.clone();
+            both.merge(&judge(&Shard::new(Array2::zeros((0, 2)), Array1::zeros(0)))).unwrap();
+            assert_eq!(both, one);
+        }
+    }
 }

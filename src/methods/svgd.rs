@@ -70,7 +70,8 @@ impl MethodKind for SvgdSettings {
     const NAME: &'static str = "svgd";
 
     fn check(&self) -> Result<(), String> {
-        at_least_one(&[("particles", self.particles as u64), ("steps", self.steps), ("batch", self.batch as u64)])?;
+        let Self { particles, rounds, steps, batch, .. } = *self;
+        at_least_one(&[("particles", particles as u64), ("rounds", rounds), ("steps", steps), ("batch", batch as u64)])?;
         self.stein().check().map_err(|error| error.to_string())
     }
 
@@ -298,6 +299,22 @@ impl<F: Real> Agent<Svgd<F>> for SvgdAgent<F> {
                 let theta = if self.id == 0 { self.state.theta.0.clone() } else { Vec::new() };
                 Ok((Report { round: Some(round), ..report }, theta.into()))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn counts_of_zero_are_refused() {
+        let check = |text: &str| toml::from_str::<SvgdSettings>(text).unwrap().check();
+        assert_eq!(check(""), Ok(()));
+        for name in ["particles", "rounds", "steps", "batch"] {
+            let message = check(&format!("{name} = 0")).unwrap_err();
+            assert!(message.contains(name), "{message}");
         }
     }
 }

@@ -5,16 +5,15 @@
 
 use super::error::positive;
 use super::layout::{flat, flat_mut, index, matrix, matrix_mut};
-use super::{Batch, Built, DataFacts, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data};
+use super::{
+    Batch, Built, DataFacts, LARGEST_LOG_PRECISION, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data, precision,
+};
 use crate::number::Real;
 use crate::random::Stream;
 use crate::vector::{self, Kernel, Unit, multiply_add, vectorised};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
 use rand_distr::{Distribution, Gamma};
-
-/// v is held within ± this where it is exponentiated.
-const LARGEST_LOG_PRECISION: f64 = 30.0;
 
 /// Bytes of features that go through the products at a time: they stay in the first-level cache while all particles pass over them.
 const BLOCK_BYTES: usize = 24 << 10;
@@ -251,6 +250,7 @@ impl Logistic {
     ) {
         mean.fill(0.0);
         let share = 1.0 / theta.nrows() as f64;
+        let mut opposite = scratch.take(self.block_rows::<F>() * L);
         self.blocks::<F, L>(theta, batch.x, None, scratch, |block| {
             if self.bandwidth > 0.0 {
                 for (&row, logits) in block.rows.iter().zip(block.logits.iter_mut()) {
@@ -261,14 +261,18 @@ impl Logistic {
                     logits.iter_mut().for_each(|z| *z *= shrink);
                 }
             }
-            vector::sigmoid(block.logits.as_flattened_mut());
-            for (i, logits) in block.logits.iter().enumerate() {
-                mean[[block.first + i, 1]] += share * logits[..block.particles.len()].iter().map(|p| p.f64()).sum::<f64>();
+            // Not 1 − σ(z): that is 0 from z = 17 on in single precision, where σ(−z) goes on as exp(−z).
+            let logits = block.logits.as_flattened_mut();
+            let opposite = &mut opposite[..logits.len()];
+            opposite.iter_mut().zip(logits.iter()).for_each(|(opposite, z)| *opposite = -*z);
+            for (class, probabilities) in [opposite, logits].into_iter().enumerate() {
+                vector::sigmoid(probabilities);
+                for (i, row) in probabilities.chunks_exact(L).enumerate() {
+                    mean[[block.first + i, class]] += share * row[..block.particles.len()].iter().map(|p| p.f64()).sum::<f64>();
+                }
             }
         });
-        for mut row in mean.rows_mut() {
-            row[0] = 1.0 - row[1];
-        }
+        scratch.put(opposite);
     }
 }
 
@@ -306,8 +310,7 @@ impl<F: Real> Model<F> for Logistic {
         for (theta, out) in flat(theta).chunks_exact(self.weights() + 1).zip(out) {
             let (weights, v) = (&theta[..self.weights()], theta[self.weights()].f64());
             let square: f64 = weights.iter().map(|w| w.f64().powi(2)).sum();
-            let precision = v.clamp(-LARGEST_LOG_PRECISION, LARGEST_LOG_PRECISION).exp();
-            *out = (0.5 * self.weights() as f64 + self.shape) * v - precision * (0.5 * square + self.rate);
+            *out = (0.5 * self.weights() as f64 + self.shape) * v - precision(v) * (0.5 * square + self.rate);
         }
     }
 
@@ -315,7 +318,7 @@ impl<F: Real> Model<F> for Logistic {
         let d = self.weights() + 1;
         for (theta, score) in flat(theta).chunks_exact(d).zip(flat_mut(score).chunks_exact_mut(d)) {
             let v = theta[d - 1].f64();
-            let precision = v.clamp(-LARGEST_LOG_PRECISION, LARGEST_LOG_PRECISION).exp();
+            let precision = precision(v);
             let square = shrink(&theta[..d - 1], &mut score[..d - 1], -F::of(precision)).f64();
             let pull = 0.5 * self.weights() as f64 + self.shape;
             score[d - 1] = F::of(pull - precision * (0.5 * square + self.rate));
@@ -682,6 +685,48 @@ mod tests {
             model.add_score(theta.view(), batch, 0.5, copied.view_mut(), &mut scratch);
             assert_eq!(in_place, copied);
             assert!(copied.iter().any(|score| *score != 0.0));
+        }
+    }
+
+    /// A row of class 0 that the model takes for class 1 with logit z costs log(1 + e^z), also where 1 − σ(z) is rounded to 0.
+    #[test]
+    fn confident_mistakes_cost_their_logit() {
+        fn cost<F: Real>(z: f64, label: f64) -> f64 {
+            let (x, y) = (array![[F::one()]], array![F::of(label)]);
+            let theta = array![[F::of(if label == 0.0 { z } else { -z }), F::zero()]];
+            let (mut mean, mut density) = (Array2::zeros((1, 2)), [0.0]);
+            let batch = Batch { x: x.view(), y: y.view() };
+            model(1, false).predict(theta.view(), batch, mean.view_mut(), &mut density, &mut Scratch::new());
+            -density[0].ln()
+        }
+        for label in [0.0, 1.0] {
+            for z in [5.0_f64, 20.0, 40.0, 80.0] {
+                let exact = z + (-z).exp().ln_1p();
+                // The relative errors of the logistic functions, as absolute ones of the logarithm.
+                assert!((cost::<f32>(z, label) - exact).abs() < 1e-6, "{z} {label}: {}", cost::<f32>(z, label));
+                assert!((cost::<f64>(z, label) - exact).abs() < 1e-13, "{z} {label}: {}", cost::<f64>(z, label));
+            }
+        }
+        // The control: the difference from 1 has lost these.
+        assert!(1.0 - 1.0 / (1.0 + (-20.0_f32).exp()) == 0.0 && 1.0 - 1.0 / (1.0 + (-40.0_f64).exp()) == 0.0);
+    }
+
+    /// Swapping the two labels, and the sign of the weights with them, swaps the columns to the bit.
+    #[test]
+    fn predictions_do_not_prefer_a_class() {
+        for (n, rows, intercept) in [(3, 40, false), (19, 131, true)] {
+            let settings = LogisticSettings { intercept, predictive_bandwidth: 0.3, ..LogisticSettings::default() };
+            let model = settings.build(6, Output::Classes(2)).unwrap();
+            let x = check::normals(&mut stream(21), rows, 6);
+            let y = labels(rows, 22);
+            let theta = check::normals(&mut stream(23), n, model.weights() + 1) * 5.0;
+            let (mean, density) = check::predict(&model, &theta, Batch { x: x.view(), y: y.view() }, 2);
+            let swapped = y.mapv(|y| 1.0 - y);
+            let (mirrored, same) = check::predict(&model, &-&theta, Batch { x: x.view(), y: swapped.view() }, 2);
+            assert_eq!(mean.column(0), mirrored.column(1));
+            assert_eq!(mean.column(1), mirrored.column(0));
+            assert_eq!(density, same);
+            assert!(mean.rows().into_iter().all(|row| (row.sum() - 1.0).abs() < 1e-14));
         }
     }
 

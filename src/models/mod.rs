@@ -19,6 +19,14 @@ use crate::number::Real;
 use crate::random::Stream;
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 
+/// Log-precisions that are sampled along are held within ± this where they are exponentiated.
+const LARGEST_LOG_PRECISION: f64 = 30.0;
+
+/// e^v of a log-precision v.
+fn precision(log: f64) -> f64 {
+    log.clamp(-LARGEST_LOG_PRECISION, LARGEST_LOG_PRECISION).exp()
+}
+
 /// Rows of data: what a loss is evaluated on.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a, F> {

@@ -1,13 +1,10 @@
 //! Losses on a network's outputs, their derivatives and predictive densities.
 
 use super::super::layout::index;
-use super::super::{ModelError, Output};
+use super::super::{ModelError, Output, precision};
 use crate::number::Real;
 use crate::vector;
 use ndarray::ArrayView1;
-
-/// g is held within ± this where it is exponentiated.
-const LARGEST_LOG_PRECISION: f64 = 30.0;
 
 /// What ties outputs to targets.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,7 +157,7 @@ impl Likelihood {
 /// g and its (clamped) exponential.
 fn log_precision<F: Real>(theta: &[F]) -> (f64, f64) {
     let g = theta[theta.len() - 1].f64();
-    (g, g.clamp(-LARGEST_LOG_PRECISION, LARGEST_LOG_PRECISION).exp())
+    (g, precision(g))
 }
 
 fn subtract_maxima<F: Real>(logits: &mut [F], classes: usize) {

@@ -15,7 +15,7 @@ pub enum Loss {
     CrossEntropy,
     /// Gaussian noise whose log-precision is sampled along, for numbers: `"gaussian"`.
     Gaussian,
-    /// Huber's loss with this δ (in units of the targets), for numbers: `{ huber = 1.0 }`. No likelihood but robust to outliers: a
+    /// Huber's loss with this δ (in standard deviations, as targets are standardised), for numbers: `{ huber = 1.0 }`. No likelihood but robust to outliers: a
     /// generalized Bayesian posterior.
     Huber(f64),
 }
