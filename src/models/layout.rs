@@ -1,7 +1,7 @@
 //! Views as flat slices: the form in which models hand arrays to their inner loops and to BLAS.
 
 use crate::number::Real;
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
 
 /// The numbers of a row-major, contiguous matrix.
 ///
@@ -17,6 +17,14 @@ pub fn flat<'a, F>(matrix: ArrayView2<'a, F>) -> &'a [F] {
 /// The numbers of a row-major, contiguous matrix, to be changed; panics as [`flat`] does.
 pub fn flat_mut<'a, F>(matrix: ArrayViewMut2<'a, F>) -> &'a mut [F] {
     match matrix.into_slice() {
+        Some(slice) => slice,
+        None => panic!("models take row-major, contiguous arrays"),
+    }
+}
+
+/// The numbers of one particle, to be changed; panics as [`flat`] does.
+pub fn particle_mut<'a, F>(theta: ArrayViewMut1<'a, F>) -> &'a mut [F] {
+    match theta.into_slice() {
         Some(slice) => slice,
         None => panic!("models take row-major, contiguous arrays"),
     }

@@ -4,7 +4,7 @@
 //! log p0(w, v) = (m/2 + a) v − e^v (‖w‖²/2 + b), m the length of w (Liu & Wang 2016, section 5; Kassab & Simeone, arXiv 2009.06419).
 
 use super::error::positive;
-use super::layout::{flat, flat_mut, index, matrix, matrix_mut};
+use super::layout::{flat, flat_mut, index, matrix, matrix_mut, particle_mut};
 use super::{
     Batch, Built, DataFacts, LARGEST_LOG_PRECISION, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data, precision,
 };
@@ -295,14 +295,13 @@ impl<F: Real> Model<F> for Logistic {
     }
 
     /// ξ from its Gamma prior and w ~ N(0, I/ξ).
-    fn draw_initial(&self, stream: &mut Stream, mut theta: ArrayViewMut1<F>) {
+    fn draw_initial(&self, stream: &mut Stream, theta: ArrayViewMut1<F>) {
         let v = self.precision.sample(stream).ln().clamp(-LARGEST_LOG_PRECISION, LARGEST_LOG_PRECISION);
         let deviation = (-0.5 * v).exp();
-        let mut normal = [0.0_f64];
-        for weight in theta.iter_mut().take(self.weights()) {
-            stream.normals(&mut normal);
-            *weight = F::of(deviation * normal[0]);
-        }
+        let theta = particle_mut(theta);
+        let mut normals = vec![0.0; self.weights()];
+        stream.normals(&mut normals);
+        theta.iter_mut().zip(normals).for_each(|(weight, normal)| *weight = F::of(deviation * normal));
         theta[self.weights()] = F::of(v);
     }
 

@@ -10,7 +10,7 @@ mod settings;
 
 pub use settings::{Loss, NetworkSettings};
 
-use super::layout::{flat, flat_mut};
+use super::layout::{flat, flat_mut, particle_mut};
 use super::{Batch, Model, Output, Part, Scratch};
 use crate::number::Real;
 use crate::random::Stream;
@@ -127,15 +127,14 @@ impl<F: Real> Model<F> for Network {
     /// W_l ~ N(0, 1/(inputs + 1)), biases 0: a draw from the prior would be a saturated network. g = 0, where the authors' code takes
     /// −log of such a network's mean squared error on training rows: for standardised targets that is near −log 1.5, and no data need
     /// to travel for it.
-    fn draw_initial(&self, stream: &mut Stream, mut theta: ArrayViewMut1<F>) {
+    fn draw_initial(&self, stream: &mut Stream, theta: ArrayViewMut1<F>) {
+        let theta = particle_mut(theta);
         theta.fill(F::zero());
-        let mut normal = [F::zero()];
         for layer in &self.layers {
             let deviation = F::of(1.0 / (layer.inputs as f64 + 1.0).sqrt());
-            for weight in theta.iter_mut().skip(layer.offset).take(layer.inputs * layer.outputs) {
-                stream.normals(&mut normal);
-                *weight = deviation * normal[0];
-            }
+            let weights = &mut theta[layer.offset..][..layer.inputs * layer.outputs];
+            stream.normals(weights);
+            weights.iter_mut().for_each(|weight| *weight *= deviation);
         }
     }
 
