@@ -121,6 +121,25 @@ macro_rules! vectorised {
 
 pub(crate) use vectorised;
 
+/// Asks the processor to fetch `len` elements from `start` on; the hardware's own prefetcher continues after the first lines.
+#[inline]
+pub(crate) fn prefetch<F>(data: &[F], start: usize, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        const LINE: usize = 64;
+        const MOST_LINES: usize = 8;
+        let bytes = (len * size_of::<F>()).min(LINE * MOST_LINES);
+        let first = data.as_ptr().wrapping_add(start).cast::<i8>();
+        for offset in (0..bytes).step_by(LINE) {
+            // SAFETY: a prefetch is a hint and reads nothing, whatever the address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(offset)) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (data, start, len);
+}
+
 /// a·b + c, rounded once if the unit can, and twice otherwise.
 #[inline(always)]
 pub fn multiply_add<F: Real, U: Unit>(a: F, b: F, c: F) -> F {

@@ -46,7 +46,7 @@ pub use idx::{IdxPair, import_idx, is_idx};
 pub use partial::PartialFile;
 pub use partition::{Deal, Partition};
 pub use scaling::Scaling;
-pub use shard::{BatchBuffer, Shard};
+pub use shard::Shard;
 
 /// The root attribute `format` of a dataset.
 const FORMAT: &str = "mpibayes-dataset";

@@ -6,6 +6,7 @@ pub mod ksd;
 pub mod rbf;
 mod select;
 pub mod svgd;
+mod symmetric;
 
 /// A setting of a kernel that no run can have.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

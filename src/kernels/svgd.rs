@@ -15,6 +15,7 @@ use super::adagrad::{AdaGrad, Optimizer};
 use super::kde::Kde;
 use super::rbf::Bandwidth;
 use super::select::Selector;
+use super::symmetric::Symmetric;
 use crate::number::Real;
 use crate::vector::{self, vectorised};
 use ndarray::linalg::general_mat_mul;
@@ -124,7 +125,7 @@ pub struct Step {
 /// Columns of a block: the rows of a loop with three frozen sets of 20 particles then fit into a core's cache.
 const BLOCK: usize = 1024;
 /// Particles in a panel, where only the lower half of their products is wanted.
-const PANEL: usize = 128;
+const PANEL: usize = 64;
 
 /// Some columns of all rows, with everything that belongs to them.
 #[derive(Clone, Debug)]
@@ -158,7 +159,8 @@ struct Site {
 /// outside, Φ = `stacked` · [Θ; C] + diag(`push`) Θ.
 #[derive(Clone, Debug)]
 struct Coefficients<F> {
-    kernel: Array2<F>,
+    /// K, or the squared distances on the way to it.
+    kernel: Symmetric<F>,
     scores: Array2<F>,
     stacked: Array2<F>,
     pull: Vec<F>,
@@ -185,8 +187,6 @@ pub struct Stein<F> {
     sums: Vec<f64>,
     /// The floors beside the shifted exponentials, N × sets.
     floors: Vec<f64>,
-    /// Squared distances of the pairs of different particles, then their kernel values: row i holds pairs with j < i.
-    pairs: Vec<F>,
     /// Exponents of the kernel weights of frozen rows at the particles, each set's minus its largest; then their exponentials.
     exponents: Vec<F>,
     selector: Selector<F>,
@@ -205,7 +205,6 @@ impl<F: Real> Stein<F> {
                 products: Array2::zeros((n, n)),
             }
         });
-        let pairs = n * (n - 1) / 2;
         Self {
             settings,
             n,
@@ -214,7 +213,7 @@ impl<F: Real> Stein<F> {
             blocks: blocks.collect(),
             scratch: Vec::new(),
             coefficients: Coefficients {
-                kernel: Array2::zeros((n, n)),
+                kernel: Symmetric::new(n),
                 scores: Array2::zeros((n, 0)),
                 stacked: Array2::zeros((n, n)),
                 pull: vec![F::zero(); n],
@@ -224,9 +223,8 @@ impl<F: Real> Stein<F> {
             norms: vec![0.0; n],
             sums: vec![0.0; n],
             floors: Vec::new(),
-            pairs: vec![F::zero(); pairs],
             exponents: Vec::new(),
-            selector: Selector::new(pairs),
+            selector: Selector::new(n * (n - 1) / 2),
         }
     }
 
@@ -312,42 +310,24 @@ impl<F: Real> Stein<F> {
     fn prepare(&mut self, stack: bool) -> Step {
         let (n, frozen) = (self.n, self.frozen_norms.len());
         self.fold();
-        let rbf = match self.settings.kernel {
-            // One particle does not repel itself: its kernel is 1, and plain gradient ascent remains, to the bit.
-            Kernel::Rbf(_) if n == 1 => None,
-            Kernel::Rbf(bandwidth) => Some(bandwidth.of_pairs(&self.pairs, n, &mut self.selector)),
-            Kernel::Linear => None,
-        };
         let share = 1.0 / n as f64;
         let Coefficients { kernel, scores, stacked, pull, push } = &mut self.coefficients;
-        let kernel_sum;
-        if let Some(h) = rbf {
-            scale(&mut self.pairs, F::of(-1.0 / h));
-            vector::exp(&mut self.pairs);
-            if let Some(kernel) = kernel.as_slice_mut() {
-                unpack(&self.pairs, kernel, n);
-            }
-            pull.fill(F::of(2.0 / h));
-            kernel_sum = kernel.rows().into_iter().zip(push.iter_mut()).fold(0.0, |total, (row, push)| {
-                let sum = row.as_slice().map_or(F::zero(), sum);
-                *push = sum * F::of(2.0 / h * share);
-                total + sum.f64()
-            });
+        // `push` holds the sums of the kernel's rows first.
+        let rbf = match self.settings.kernel {
+            // One particle does not repel itself: its kernel is 1, and plain gradient ascent remains, to the bit.
+            Kernel::Rbf(mode) if n > 1 => Some(mode.of_pairs(kernel.pairs(), n, &mut self.selector)),
+            Kernel::Rbf(_) | Kernel::Linear => None,
+        };
+        let linear = self.settings.kernel == Kernel::Linear;
+        let diagonal = |i: usize| if linear { F::of(self.norms[i] + 1.0) } else { F::one() };
+        kernel.finish(rbf.map(|h| F::of(-1.0 / h)), diagonal, push);
+        let kernel_sum: f64 = push.iter().map(|sum| sum.f64()).sum();
+        let twice = rbf.map_or(0.0, |h| 2.0 / h);
+        pull.fill(F::of(twice));
+        if linear {
+            push.fill(F::one());
         } else {
-            pull.fill(F::zero());
-            if self.settings.kernel == Kernel::Linear {
-                if let Some(kernel) = kernel.as_slice_mut() {
-                    unpack(&self.pairs, kernel, n);
-                }
-                for (i, norm) in self.norms.iter().enumerate() {
-                    kernel[(i, i)] = F::of(norm + 1.0);
-                }
-                push.fill(F::one());
-            } else {
-                kernel.fill(F::one());
-                push.fill(F::zero());
-            }
-            kernel_sum = kernel.iter().map(|k| k.f64()).sum();
+            push.iter_mut().for_each(|sum| *sum *= F::of(twice * share));
         }
 
         let mut total_weight = 0.0;
@@ -370,14 +350,13 @@ impl<F: Real> Stein<F> {
             }
         }
         if stack {
-            let (mut own, mut others) = stacked.view_mut().split_at(Axis(1), n);
-            for (i, mut row) in own.rows_mut().into_iter().enumerate() {
-                for (j, (a, &pull)) in row.iter_mut().zip(pull.iter()).enumerate() {
-                    *a = -F::of(share) * kernel[(i, j)] * pull;
-                }
+            let (mut own, others) = stacked.view_mut().split_at(Axis(1), n);
+            kernel.write(own.view_mut());
+            for mut row in own.rows_mut() {
+                row.iter_mut().zip(pull.iter()).for_each(|(a, &pull)| *a = -F::of(share) * *a * pull);
             }
             if frozen > 0 {
-                general_mat_mul(F::of(share), kernel, scores, F::zero(), &mut others);
+                kernel.multiply(F::of(share), scores.view(), others);
             }
         }
         Step {
@@ -392,7 +371,7 @@ impl<F: Real> Stein<F> {
     fn fold(&mut self) {
         let (n, linear) = (self.n, self.settings.kernel == Kernel::Linear);
         let half = 0.5 / (self.settings.kde.bandwidth * self.settings.kde.bandwidth);
-        let (mut pairs, width) = (&mut self.pairs[..], self.frozen_norms.len());
+        let width = self.frozen_norms.len();
         for i in 0..n {
             self.sums.fill(0.0);
             for block in &self.blocks {
@@ -403,13 +382,14 @@ impl<F: Real> Stein<F> {
             }
             let (products, with_frozen) = self.sums.split_at_mut(n);
             self.norms[i] = products[i];
-            let (row, rest) = pairs.split_at_mut(i);
-            pairs = rest;
-            if linear {
-                row.iter_mut().zip(products).for_each(|(k, product)| *k = F::of(*product + 1.0));
-            } else {
-                distances(row, &products[..i], &self.norms[..i], self.norms[i]);
-            }
+            let norms = &self.norms;
+            self.coefficients.kernel.fill_row(i, |columns, out| {
+                if linear {
+                    out.iter_mut().zip(&products[columns]).for_each(|(k, product)| *k = F::of(*product + 1.0));
+                } else {
+                    distances(out, &products[columns.clone()], &norms[columns], norms[i]);
+                }
+            });
             for (product, norm) in with_frozen.iter_mut().zip(&self.frozen_norms) {
                 *product = -half * (self.norms[i] + norm - 2.0 * *product).max(0.0);
             }
@@ -490,7 +470,7 @@ impl<F: Real> Pass<'_, F> {
     /// The direction on one block, the optimiser's step along it, and the products for the next step.
     fn apply(&self, block: &mut Block<F>, scratch: &mut Scratch<F>, first: usize) {
         let Coefficients { kernel, scores, stacked, pull, push } = self.coefficients;
-        let (n, width) = (kernel.nrows(), block.centre.len());
+        let (n, width) = (push.len(), block.centre.len());
         let fit = |buffer: &mut Vec<F>| buffer.resize(n * width, F::zero());
         fit(&mut scratch.direction);
         let Ok(mut direction) = ArrayViewMut2::from_shape((n, width), &mut scratch.direction) else { return };
@@ -514,7 +494,7 @@ impl<F: Real> Pass<'_, F> {
             if frozen.nrows() > 0 {
                 general_mat_mul(F::one(), scores, &frozen, F::one(), &mut total);
             }
-            general_mat_mul(F::of(1.0 / n as f64), kernel, &total, F::zero(), &mut direction);
+            kernel.multiply(F::of(1.0 / n as f64), total.view(), direction);
         }
         if let Some(rows) = block.rows.as_slice_mut() {
             block.optimizer.step_rows(&mut rows[..n * width], &scratch.direction, push, width);
@@ -548,14 +528,6 @@ vectorised! {
 }
 
 vectorised! {
-    fn scale<F: Real>(values: &mut [F], by: F) {
-        for value in values {
-            *value *= by;
-        }
-    }
-}
-
-vectorised! {
     fn start<F: Real>(total: &mut [F], x: &[F], score: &[F], pull: F) {
         for ((total, &x), &score) in total.iter_mut().zip(x).zip(score) {
             *total = score - pull * x;
@@ -567,45 +539,6 @@ vectorised! {
     fn add<F: Real>(to: &mut [F], x: &[F], centre: &[F]) {
         for ((to, &x), &centre) in to.iter_mut().zip(x).zip(centre) {
             *to = x + centre;
-        }
-    }
-}
-
-vectorised! {
-    fn sum<F: Real>(values: &[F]) -> F {
-        let mut lanes = [F::zero(); 16];
-        let (groups, rest) = values.as_chunks::<16>();
-        for group in groups {
-            for lane in 0..16 {
-                lanes[lane] += group[lane];
-            }
-        }
-        let rest: F = rest.iter().copied().sum();
-        lanes.iter().copied().sum::<F>() + rest
-    }
-}
-
-vectorised! {
-    /// The symmetric matrix (n × n) with ones on its diagonal and the rows of `pairs` below it, tile by tile.
-    fn unpack<F: Real>(pairs: &[F], kernel: &mut [F], n: usize) {
-        const TILE: usize = 32;
-        for i in 0..n {
-            kernel[i * n..i * n + i].copy_from_slice(&pairs[i * i.saturating_sub(1) / 2..][..i]);
-            kernel[i * n + i] = F::one();
-        }
-        for above in (0..n).step_by(TILE) {
-            for below in (above..n).step_by(TILE) {
-                // Rows of the lower half are read in a piece; what they scatter to is one tile, which stays in cache.
-                for j in below..(below + TILE).min(n) {
-                    let (upper, lower) = kernel.split_at_mut(j * n);
-                    let last = (above + TILE).min(j);
-                    if above < last {
-                        for (i, &k) in lower[above..last].iter().enumerate() {
-                            upper[(above + i) * n + j] = k;
-                        }
-                    }
-                }
-            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What agents infer: a model, a temperature, and the shard of data that each of them alone can see.
 
 use crate::cluster::{AgentId, BoxError, Context};
-use crate::data::{BatchBuffer, Shard};
+use crate::data::Shard;
 use crate::models::{Model, Scratch};
 use crate::number::Real;
 use crate::random::{Minibatch, Purpose, Who};
@@ -46,7 +46,6 @@ impl<F: Real> Problem<F> {
             temperature: self.temperature,
             minibatch: Minibatch::new(shard.rows(), batch),
             shard,
-            buffer: BatchBuffer::default(),
             scratch: Scratch::new(),
         })
     }
@@ -59,7 +58,6 @@ pub struct LocalLoss<F> {
     temperature: f64,
     minibatch: Minibatch,
     shard: Shard<F>,
-    buffer: BatchBuffer<F>,
     scratch: Scratch<F>,
 }
 
@@ -79,8 +77,7 @@ impl<F: Real> LocalLoss<F> {
         if rows.len() == self.shard.rows() {
             self.model.add_score(theta, self.shard.batch(), weight, score, &mut self.scratch);
         } else {
-            let batch = self.shard.gather(rows, &mut self.buffer);
-            self.model.add_score(theta, batch, weight, score, &mut self.scratch);
+            self.model.add_score_of(rows, theta, self.shard.batch(), weight, score, &mut self.scratch);
         }
     }
 }

@@ -10,13 +10,16 @@ use super::{
 };
 use crate::number::Real;
 use crate::random::Stream;
-use crate::vector::{self, Kernel, Unit, multiply_add};
+use crate::vector::{self, Kernel, Unit, multiply_add, vectorised};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
 use rand_distr::{Distribution, Gamma};
 
 /// Bytes of features that go through the products at a time: they stay in the first-level cache while all particles pass over them.
 const BLOCK_BYTES: usize = 24 << 10;
+
+/// Rows of the largest block.
+const MOST_BLOCK_ROWS: usize = 128;
 
 /// Particles from which on two products by BLAS are faster than the kernels here.
 const BLAS_FROM: usize = 17;
@@ -104,7 +107,7 @@ impl Logistic {
 
     /// Rows of a block, a multiple of the rows that the kernels take at once.
     fn block_rows<F>(&self) -> usize {
-        (BLOCK_BYTES / (self.features * size_of::<F>()) / 8 * 8).clamp(8, 128)
+        (BLOCK_BYTES / (self.features * size_of::<F>()) / 8 * 8).clamp(8, MOST_BLOCK_ROWS)
     }
 
     fn shape_of<F: Real>(&self, theta: &ArrayView2<F>) -> Shape {
@@ -112,28 +115,39 @@ impl Logistic {
         Shape { particles: theta.nrows(), features: self.features, intercept: self.intercept }
     }
 
-    /// Calls `visit` with each block of rows, each block of particles and their wᵀx.
+    /// Calls `visit` with each block of rows (all, or these), each block of particles and their wᵀx.
     fn blocks<F: Real, const L: usize>(
         &self,
         theta: ArrayView2<F>,
         x: ArrayView2<F>,
+        rows: Option<&[usize]>,
         scratch: &mut Scratch<F>,
         mut visit: impl FnMut(Block<F, L>),
     ) {
         let shape = self.shape_of(&theta);
         assert_eq!(x.ncols(), self.features, "logistic regression: wrong number of features");
-        let x = flat(x);
+        let count = rows.map_or(x.nrows(), <[usize]>::len);
+        let (x, features) = (flat(x), self.features);
         let block_rows = self.block_rows::<F>();
         let lane_blocks = shape.particles.div_ceil(L);
         let mut buffers = Buffers::take(scratch, shape.padded() * lane_blocks * L, block_rows * L);
         let (weights, logits) = buffers.split::<L>();
         shape.transpose(flat(theta), weights);
-        for (block, rows) in x.chunks(block_rows * self.features).enumerate() {
+        let mut own = [0; MOST_BLOCK_ROWS];
+        for first in (0..count).step_by(block_rows) {
+            let last = count.min(first + block_rows);
+            let rows = rows.map_or_else(
+                || {
+                    own.iter_mut().zip(first..last).for_each(|(row, number)| *row = number);
+                    &own[..last - first]
+                },
+                |rows| &rows[first..last],
+            );
             for (group, weights) in weights.chunks_exact(shape.padded()).enumerate() {
-                let logits = &mut logits[..rows.len() / self.features];
-                vector::run(Dots { x: rows, features: self.features, weights, logits });
-                let first = group * L;
-                visit(Block { first_row: block * block_rows, x: rows, particles: first..shape.particles.min(first + L), logits });
+                let logits = &mut logits[..rows.len()];
+                vector::run(Dots { x, rows, features, weights, logits });
+                let particles = group * L..shape.particles.min((group + 1) * L);
+                visit(Block { first, x, rows, particles, logits });
             }
         }
         buffers.put(scratch);
@@ -143,6 +157,7 @@ impl Logistic {
         &self,
         theta: ArrayView2<F>,
         batch: Batch<F>,
+        rows: Option<&[usize]>,
         weight: F,
         score: ArrayViewMut2<F>,
         scratch: &mut Scratch<F>,
@@ -152,17 +167,17 @@ impl Logistic {
         let mut buffers = Buffers::take(scratch, shape.padded() * lane_blocks * L, 0);
         let (gradients, _) = buffers.split::<L>();
         gradients.fill([F::zero(); L]);
-        self.blocks::<F, L>(theta, batch.x, scratch, |block| {
+        self.blocks::<F, L>(theta, batch.x, rows, scratch, |block| {
             vector::sigmoid(block.logits.as_flattened_mut());
-            for (i, residuals) in block.logits.iter_mut().enumerate() {
-                let y = batch.y[block.first_row + i];
+            for (&row, residuals) in block.rows.iter().zip(block.logits.iter_mut()) {
+                let y = batch.y[row];
                 for residual in residuals {
                     *residual = y - *residual;
                 }
             }
             let group = block.particles.start / L;
             let gradient = &mut gradients[group * shape.padded()..][..shape.padded()];
-            vector::run(Outer { x: block.x, features: self.features, residuals: block.logits, gradient });
+            vector::run(Outer { x: block.x, rows: block.rows, features: self.features, residuals: block.logits, gradient });
         });
         shape.add_transposed(gradients, weight, flat_mut(score));
         buffers.put(scratch);
@@ -212,12 +227,12 @@ impl Logistic {
     ) {
         out.fill(0.0);
         let mut softplus = scratch.take(self.block_rows::<F>() * L);
-        self.blocks::<F, L>(theta, batch.x, scratch, |block| {
+        self.blocks::<F, L>(theta, batch.x, None, scratch, |block| {
             let softplus = &mut softplus[..block.logits.len() * L];
             softplus.copy_from_slice(block.logits.as_flattened());
             vector::softplus(softplus);
-            for (i, (softplus, logits)) in softplus.chunks_exact(L).zip(block.logits.iter()).enumerate() {
-                let y = batch.y[block.first_row + i];
+            for ((softplus, logits), &row) in softplus.chunks_exact(L).zip(block.logits.iter()).zip(block.rows) {
+                let y = batch.y[row];
                 for (out, (s, z)) in out[block.particles.clone()].iter_mut().zip(softplus.iter().zip(logits)) {
                     *out += (*s - y * *z).f64();
                 }
@@ -236,9 +251,10 @@ impl Logistic {
         mean.fill(0.0);
         let share = 1.0 / theta.nrows() as f64;
         let mut opposite = scratch.take(self.block_rows::<F>() * L);
-        self.blocks::<F, L>(theta, batch.x, scratch, |block| {
+        self.blocks::<F, L>(theta, batch.x, None, scratch, |block| {
             if self.bandwidth > 0.0 {
-                for (x, logits) in block.x.chunks_exact(self.features).zip(block.logits.iter_mut()) {
+                for (&row, logits) in block.rows.iter().zip(block.logits.iter_mut()) {
+                    let x = &block.x[row * self.features..][..self.features];
                     let ones = if self.intercept { 1.0 } else { 0.0 };
                     let length: f64 = ones + x.iter().map(|x| x.f64().powi(2)).sum::<f64>();
                     let shrink = F::of((1.0 + std::f64::consts::PI * self.bandwidth.powi(2) * length / 8.0).powf(-0.5));
@@ -252,8 +268,7 @@ impl Logistic {
             for (class, probabilities) in [opposite, logits].into_iter().enumerate() {
                 vector::sigmoid(probabilities);
                 for (i, row) in probabilities.chunks_exact(L).enumerate() {
-                    mean[[block.first_row + i, class]] +=
-                        share * row[..block.particles.len()].iter().map(|p| p.f64()).sum::<f64>();
+                    mean[[block.first + i, class]] += share * row[..block.particles.len()].iter().map(|p| p.f64()).sum::<f64>();
                 }
             }
         });
@@ -304,13 +319,9 @@ impl<F: Real> Model<F> for Logistic {
         for (theta, score) in flat(theta).chunks_exact(d).zip(flat_mut(score).chunks_exact_mut(d)) {
             let v = theta[d - 1].f64();
             let precision = v.clamp(-LARGEST_LOG_PRECISION, LARGEST_LOG_PRECISION).exp();
-            let mut square = F::zero();
-            for (weight, score) in theta[..d - 1].iter().zip(score.iter_mut()) {
-                square += *weight * *weight;
-                *score = -F::of(precision) * *weight;
-            }
+            let square = shrink(&theta[..d - 1], &mut score[..d - 1], -F::of(precision)).f64();
             let pull = 0.5 * self.weights() as f64 + self.shape;
-            score[d - 1] = F::of(pull - precision * (0.5 * square.f64() + self.rate));
+            score[d - 1] = F::of(pull - precision * (0.5 * square + self.rate));
         }
     }
 
@@ -326,9 +337,28 @@ impl<F: Real> Model<F> for Logistic {
         if theta.nrows() >= BLAS_FROM {
             self.add_score_by_blas(theta, batch, weight, score, scratch);
         } else if size_of::<F>() == 4 {
-            self.add_score_in_lanes::<F, 16>(theta, batch, weight, score, scratch);
+            self.add_score_in_lanes::<F, 16>(theta, batch, None, weight, score, scratch);
         } else {
-            self.add_score_in_lanes::<F, 8>(theta, batch, weight, score, scratch);
+            self.add_score_in_lanes::<F, 8>(theta, batch, None, weight, score, scratch);
+        }
+    }
+
+    /// Few particles do so little with a row that copying it would cost as much: they read it where it is.
+    fn add_score_of(
+        &self,
+        rows: &[usize],
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        score: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        if theta.nrows() >= BLAS_FROM {
+            scratch.gather(batch, rows, |rows, scratch| self.add_score_by_blas(theta, rows, weight, score, scratch));
+        } else if size_of::<F>() == 4 {
+            self.add_score_in_lanes::<F, 16>(theta, batch, Some(rows), weight, score, scratch);
+        } else {
+            self.add_score_in_lanes::<F, 8>(theta, batch, Some(rows), weight, score, scratch);
         }
     }
 
@@ -351,11 +381,30 @@ impl<F: Real> Model<F> for Logistic {
     }
 }
 
+vectorised! {
+    /// score = `by` · weights; returns ‖weights‖².
+    fn shrink<F: Real>(weights: &[F], score: &mut [F], by: F) -> F {
+        let mut squares = [F::zero(); 16];
+        let (groups, rest) = weights.as_chunks::<16>();
+        for group in groups {
+            for lane in 0..16 {
+                squares[lane] += group[lane] * group[lane];
+            }
+        }
+        score.iter_mut().zip(weights).for_each(|(score, &weight)| *score = by * weight);
+        let rest: F = rest.iter().map(|&weight| weight * weight).sum();
+        squares.iter().copied().sum::<F>() + rest
+    }
+}
+
 /// A block of rows and a block of up to L particles, one to a vector lane: surplus lanes hold particles of zeros.
 struct Block<'a, F, const L: usize> {
-    first_row: usize,
-    /// Features of the rows, row-major.
+    /// How many rows earlier blocks had.
+    first: usize,
+    /// Features of all rows, row-major.
     x: &'a [F],
+    /// The numbers of this block's rows.
+    rows: &'a [usize],
     particles: std::ops::Range<usize>,
     /// wᵀx, rows × lanes.
     logits: &'a mut [[F; L]],
@@ -428,9 +477,10 @@ impl Shape {
     }
 }
 
-/// logits[i] = Σ_j x_ij weights[j] + weights[features].
+/// logits[i] = Σ_j x_ij weights[j] + weights[features], i over these rows.
 struct Dots<'a, F, const L: usize> {
     x: &'a [F],
+    rows: &'a [usize],
     features: usize,
     weights: &'a [[F; L]],
     logits: &'a mut [[F; L]],
@@ -451,28 +501,34 @@ impl<F: Real, const L: usize> Dots<'_, F, L> {
     fn rows_at_once<U: Unit, const R: usize>(self) {
         let d = self.features;
         let (weights, intercept) = (&self.weights[..d], self.weights[d]);
-        let whole = self.logits.len() / R * R;
-        let (logits, last_logits) = self.logits.split_at_mut(whole);
-        let (x, last_x) = self.x.split_at(whole * d);
-        for (x, logits) in x.chunks_exact(R * d).zip(logits.chunks_exact_mut(R)) {
-            dots::<F, L, R, U>(x, weights, intercept, logits);
+        let (groups, rest) = self.rows.as_chunks::<R>();
+        let (logits, last_logits) = self.logits.split_at_mut(groups.len() * R);
+        // Random rows miss the cache: one group is asked for while another is worked on.
+        groups.iter().take(1).flatten().for_each(|row| vector::prefetch(self.x, row * d, d));
+        for (i, (group, logits)) in groups.iter().zip(logits.chunks_exact_mut(R)).enumerate() {
+            self.rows.iter().skip((i + 1) * R).take(R).for_each(|row| vector::prefetch(self.x, row * d, d));
+            dots::<F, L, R, U>(group.map(|row| &self.x[row * d..][..d]), weights, intercept, logits);
         }
-        for (x, logits) in last_x.chunks_exact(d).zip(last_logits.chunks_exact_mut(1)) {
-            dots::<F, L, 1, U>(x, weights, intercept, logits);
+        for (row, logits) in rest.iter().zip(last_logits.chunks_exact_mut(1)) {
+            dots::<F, L, 1, U>([&self.x[row * d..][..d]], weights, intercept, logits);
         }
     }
 }
 
 /// R rows against a block of particles, sums in registers.
 #[inline(always)]
-fn dots<F: Real, const L: usize, const R: usize, U: Unit>(x: &[F], weights: &[[F; L]], intercept: [F; L], logits: &mut [[F; L]]) {
-    let d = weights.len();
-    assert!(x.len() >= R * d);
+fn dots<F: Real, const L: usize, const R: usize, U: Unit>(
+    rows: [&[F]; R],
+    weights: &[[F; L]],
+    intercept: [F; L],
+    logits: &mut [[F; L]],
+) {
+    assert!(rows.iter().all(|row| row.len() >= weights.len()));
     let mut sums = [intercept; R];
     for (j, weights) in weights.iter().enumerate() {
-        for (r, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: r < R and j < d, so that r·d + j < R·d. A checked index costs as much here as the arithmetic.
-            let x = unsafe { *x.get_unchecked(r * d + j) };
+        for (row, sums) in rows.iter().zip(&mut sums) {
+            // SAFETY: j is below the number of weights, and no row is shorter. A checked index costs as much here as the arithmetic.
+            let x = unsafe { *row.get_unchecked(j) };
             for l in 0..L {
                 sums[l] = multiply_add::<F, U>(x, weights[l], sums[l]);
             }
@@ -481,9 +537,10 @@ fn dots<F: Real, const L: usize, const R: usize, U: Unit>(x: &[F], weights: &[[F
     logits.copy_from_slice(&sums);
 }
 
-/// gradient[j] += Σ_i x_ij residuals[i], gradient[features] += Σ_i residuals[i].
+/// gradient[j] += Σ_i x_ij residuals[i], gradient[features] += Σ_i residuals[i], i over these rows.
 struct Outer<'a, F, const L: usize> {
     x: &'a [F],
+    rows: &'a [usize],
     features: usize,
     residuals: &'a [[F; L]],
     gradient: &'a mut [[F; L]],
@@ -506,13 +563,13 @@ impl<F: Real, const L: usize> Outer<'_, F, L> {
         let (gradient, intercept) = self.gradient.split_at_mut(d);
         let (whole, pairs) = (d / R * R, d / 2 * 2);
         for j in (0..whole).step_by(R) {
-            outer::<F, L, R, U>(self.x, d, j, self.residuals, &mut gradient[j..j + R]);
+            outer::<F, L, R, U>(self.x, self.rows, d, j, self.residuals, &mut gradient[j..j + R]);
         }
         for j in (whole..pairs).step_by(2) {
-            outer::<F, L, 2, U>(self.x, d, j, self.residuals, &mut gradient[j..j + 2]);
+            outer::<F, L, 2, U>(self.x, self.rows, d, j, self.residuals, &mut gradient[j..j + 2]);
         }
         for j in pairs..d {
-            outer::<F, L, 1, U>(self.x, d, j, self.residuals, &mut gradient[j..j + 1]);
+            outer::<F, L, 1, U>(self.x, self.rows, d, j, self.residuals, &mut gradient[j..j + 1]);
         }
         for residuals in self.residuals {
             for l in 0..L {
@@ -526,6 +583,7 @@ impl<F: Real, const L: usize> Outer<'_, F, L> {
 #[inline(always)]
 fn outer<F: Real, const L: usize, const R: usize, U: Unit>(
     x: &[F],
+    rows: &[usize],
     d: usize,
     j: usize,
     residuals: &[[F; L]],
@@ -533,8 +591,8 @@ fn outer<F: Real, const L: usize, const R: usize, U: Unit>(
 ) {
     let mut sums = [[F::zero(); L]; R];
     sums.copy_from_slice(gradient);
-    for (x, residuals) in x.chunks_exact(d).zip(residuals) {
-        let x = &x[j..j + R];
+    for (row, residuals) in rows.iter().zip(residuals) {
+        let x = &x[row * d + j..][..R];
         for r in 0..R {
             for l in 0..L {
                 sums[r][l] = multiply_add::<F, U>(x[r], residuals[l], sums[r][l]);
@@ -649,6 +707,26 @@ mod tests {
             assert_eq!(mean.column(1), mirrored.column(0));
             assert_eq!(density, same);
             assert!(mean.rows().into_iter().all(|row| (row.sum() - 1.0).abs() < 1e-14));
+        }
+    }
+
+    /// A minibatch's rows give the same bits where they are as copied together; on both sides of a block, of a vector and of BLAS.
+    #[test]
+    fn rows_in_place_are_rows_copied() {
+        for (n, rows, intercept) in [(1, 3, false), (6, 100, false), (9, 300, true), (20, 100, true)] {
+            let model = LogisticSettings { intercept, ..LogisticSettings::default() }.build(54, Output::Classes(2)).unwrap();
+            let x = check::normals(&mut stream(31), 400, 54);
+            let y = labels(400, 32);
+            let theta = check::normals(&mut stream(33), n, model.weights() + 1);
+            let chosen: Vec<usize> = (0..rows).map(|i| i * 7 % 400).collect();
+            let (mut in_place, mut copied) = (Array2::zeros(theta.dim()), Array2::zeros(theta.dim()));
+            let (mut scratch, all) = (Scratch::new(), Batch { x: x.view(), y: y.view() });
+            model.add_score_of(&chosen, theta.view(), all, 0.5, in_place.view_mut(), &mut scratch);
+            let (x, y) = (x.select(Axis(0), &chosen), y.select(Axis(0), &chosen));
+            let batch = Batch { x: x.view(), y: y.view() };
+            model.add_score(theta.view(), batch, 0.5, copied.view_mut(), &mut scratch);
+            assert_eq!(in_place, copied);
+            assert!(copied.iter().any(|score| *score != 0.0));
         }
     }
 

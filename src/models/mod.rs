@@ -97,6 +97,19 @@ pub trait Model<F: Real>: Send + Sync {
     /// score_n −= weight · Σ_i ∇ℓ_i(θ_n) over the batch, for each particle (N × d).
     fn add_score(&self, theta: ArrayView2<F>, batch: Batch<F>, weight: F, score: ArrayViewMut2<F>, scratch: &mut Scratch<F>);
 
+    /// As [`Model::add_score`] over these rows of the batch, in this order; a minibatch. By default they are copied together first.
+    fn add_score_of(
+        &self,
+        rows: &[usize],
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        score: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        scratch.gather(batch, rows, |rows, scratch| self.add_score(theta, rows, weight, score, scratch));
+    }
+
     /// The posterior predictive, averaged over the N particles: overwrites `mean` (rows × outputs: class probabilities, or the mean)
     /// and `density` (length rows: the averaged probability or density of the row's target).
     fn predict(

@@ -1,6 +1,10 @@
 //! Reusable buffers for models, so that nothing is allocated inside a step.
 
+use super::Batch;
+use super::layout::{flat, matrix};
 use crate::number::Real;
+use crate::vector::prefetch;
+use ndarray::ArrayView1;
 
 /// A pool of buffers: `take` one, give it back with `put`, and the next step finds it again.
 #[derive(Debug, Default)]
@@ -25,5 +29,66 @@ impl<F: Real> Scratch<F> {
     /// Gives a buffer back.
     pub fn put(&mut self, buffer: Vec<F>) {
         self.free.push(buffer);
+    }
+
+    /// Copies these rows of a batch together, in this order, for `use_them`.
+    ///
+    /// # Panics
+    /// When a row does not exist.
+    pub fn gather<T>(&mut self, from: Batch<F>, rows: &[usize], use_them: impl FnOnce(Batch<F>, &mut Self) -> T) -> T {
+        // Random rows miss the cache: ask for them this many rows ahead.
+        const AHEAD: usize = 4;
+        let features = from.x.ncols();
+        let x = flat(from.x);
+        let (mut copies, mut targets) = (self.take(rows.len() * features), self.take(rows.len()));
+        for &row in rows.iter().take(AHEAD) {
+            prefetch(x, row * features, features);
+        }
+        // `max`: chunks of no elements are refused, and of no features there is nothing to copy.
+        for (i, (copy, &row)) in copies.chunks_exact_mut(features.max(1)).zip(rows).enumerate() {
+            if let Some(&later) = rows.get(i + AHEAD) {
+                prefetch(x, later * features, features);
+            }
+            copy.copy_from_slice(&x[row * features..][..features]);
+        }
+        for (target, &row) in targets.iter_mut().zip(rows) {
+            *target = from.y[row];
+        }
+        let done = use_them(Batch { x: matrix(&copies, rows.len(), features), y: ArrayView1::from(&targets) }, self);
+        self.put(copies);
+        self.put(targets);
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array1, Array2, Axis};
+
+    fn data(rows: usize, features: usize) -> (Array2<f64>, Array1<f64>) {
+        let x = Array2::from_shape_fn((rows, features), |(i, j)| (i * 1000 + j) as f64);
+        (x, Array1::from_shape_fn(rows, |i| -(i as f64)))
+    }
+
+    #[test]
+    fn gather_copies_the_rows_in_their_order() {
+        let mut scratch = Scratch::new();
+        for features in [1, 3, 54, 784] {
+            let (x, y) = data(50, features);
+            for rows in [vec![], vec![49], vec![3, 3, 0, 49, 7, 8, 9, 10, 11, 12, 13, 14], (0..50).collect()] {
+                scratch.gather(Batch { x: x.view(), y: y.view() }, &rows, |batch, _| {
+                    assert_eq!(batch.x, x.select(Axis(0), &rows));
+                    assert_eq!(batch.y, y.select(Axis(0), &rows));
+                });
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "out of range")]
+    fn a_row_that_does_not_exist_panics() {
+        let (x, y) = data(3, 2);
+        Scratch::new().gather(Batch { x: x.view(), y: y.view() }, &[3], |_, _| ());
     }
 }

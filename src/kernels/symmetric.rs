@@ -1,0 +1,249 @@
+//! A symmetric matrix as the tiles of its lower half: each pair is kept once, and a tile stays in cache while both halves are multiplied.
+
+use crate::number::Real;
+use crate::vector::{self, vectorised};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{ArrayView2, ArrayViewMut2, s};
+use std::ops::Range;
+
+/// Rows and columns of a tile.
+const TILE: usize = 128;
+/// Rows of a tile that are mapped and summed while they are in the first-level cache.
+const ROWS: usize = 8;
+
+/// A symmetric N × N matrix.
+#[derive(Clone, Debug)]
+pub(super) struct Symmetric<F> {
+    n: usize,
+    /// Row of tiles by row of tiles: the tiles left of the diagonal, each row-major, then the diagonal tile's rows up to its diagonal.
+    pairs: Vec<F>,
+    /// The diagonal tiles as squares.
+    squares: Vec<F>,
+}
+
+/// A row of tiles: which rows it has, and where its parts begin.
+#[derive(Clone, Copy)]
+struct Band {
+    first: usize,
+    rows: usize,
+}
+
+impl Band {
+    /// Where its pairs begin: behind all pairs of earlier rows.
+    fn start(self) -> usize {
+        self.first * self.first.saturating_sub(1) / 2
+    }
+
+    /// The tile of the columns from `column` on.
+    fn tile(self, column: usize) -> Range<usize> {
+        let start = self.start() + column * self.rows;
+        start..start + TILE * self.rows
+    }
+
+    /// The pairs below the diagonal of the diagonal tile.
+    fn triangle(self) -> Range<usize> {
+        let start = self.start() + self.first * self.rows;
+        start..start + self.rows * (self.rows - 1) / 2
+    }
+
+    fn square(self) -> Range<usize> {
+        self.first * TILE..self.first * TILE + self.rows * self.rows
+    }
+
+    fn all(self) -> Range<usize> {
+        self.first..self.first + self.rows
+    }
+}
+
+impl<F: Real> Symmetric<F> {
+    /// Zeros.
+    pub(super) fn new(n: usize) -> Self {
+        let squares = bands(n).map(|band| band.rows * band.rows).sum();
+        Self { n, pairs: vec![F::zero(); n * (n - 1) / 2], squares: vec![F::zero(); squares] }
+    }
+
+    /// All N(N − 1)/2 entries below the diagonal, in an order of its own.
+    pub(super) fn pairs(&self) -> &[F] {
+        &self.pairs
+    }
+
+    /// Calls `fill` with each piece of row `i` below the diagonal, and the columns that it holds.
+    pub(super) fn fill_row(&mut self, i: usize, mut fill: impl FnMut(Range<usize>, &mut [F])) {
+        let band = Band { first: i / TILE * TILE, rows: TILE.min(self.n - i / TILE * TILE) };
+        let row = i - band.first;
+        for column in (0..band.first).step_by(TILE) {
+            fill(column..column + TILE, &mut self.pairs[band.tile(column)][row * TILE..][..TILE]);
+        }
+        if row > 0 {
+            fill(band.first..i, &mut self.pairs[band.triangle()][row * (row - 1) / 2..][..row]);
+        }
+    }
+
+    /// Turns each entry x below the diagonal into exp(`factor` · x), if there is a factor, sets the diagonal, and sums each row.
+    pub(super) fn finish(&mut self, factor: Option<F>, diagonal: impl Fn(usize) -> F, sums: &mut [F]) {
+        let map = |part: &mut [F]| {
+            if let Some(factor) = factor {
+                scale(part, factor);
+                vector::exp(part);
+            }
+        };
+        sums.fill(F::zero());
+        for band in bands(self.n) {
+            let (earlier, own) = sums.split_at_mut(band.first);
+            for (column, sums) in earlier.chunks_exact_mut(TILE).enumerate() {
+                let tile = &mut self.pairs[band.tile(column * TILE)];
+                for (part, own) in tile.chunks_mut(ROWS * TILE).zip(own.chunks_mut(ROWS)) {
+                    map(part);
+                    add_sums(part, own, sums);
+                }
+            }
+            map(&mut self.pairs[band.triangle()]);
+            let square = &mut self.squares[band.square()];
+            unpack(&self.pairs[band.triangle()], square, band.rows);
+            for (i, (row, sum)) in square.chunks_exact_mut(band.rows).zip(own).enumerate() {
+                row[i] = diagonal(band.first + i);
+                *sum += total(row);
+            }
+        }
+    }
+
+    /// `out` = `alpha` times this matrix times `x` (N × any), once it is finished.
+    pub(super) fn multiply(&self, alpha: F, x: ArrayView2<F>, mut out: ArrayViewMut2<F>) {
+        for band in bands(self.n) {
+            let own = x.slice(s![band.all(), ..]);
+            if let Ok(square) = ArrayView2::from_shape((band.rows, band.rows), &self.squares[band.square()]) {
+                general_mat_mul(alpha, &square, &own, F::zero(), &mut out.slice_mut(s![band.all(), ..]));
+            }
+            for column in (0..band.first).step_by(TILE) {
+                let Ok(tile) = ArrayView2::from_shape((band.rows, TILE), &self.pairs[band.tile(column)]) else { continue };
+                let columns = column..column + TILE;
+                let other = x.slice(s![columns.clone(), ..]);
+                general_mat_mul(alpha, &tile, &other, F::one(), &mut out.slice_mut(s![band.all(), ..]));
+                general_mat_mul(alpha, &tile.t(), &own, F::one(), &mut out.slice_mut(s![columns, ..]));
+            }
+        }
+    }
+
+    /// Writes all entries to `out` (N × N), once it is finished.
+    pub(super) fn write(&self, mut out: ArrayViewMut2<F>) {
+        for band in bands(self.n) {
+            if let Ok(square) = ArrayView2::from_shape((band.rows, band.rows), &self.squares[band.square()]) {
+                out.slice_mut(s![band.all(), band.all()]).assign(&square);
+            }
+            for column in (0..band.first).step_by(TILE) {
+                let Ok(tile) = ArrayView2::from_shape((band.rows, TILE), &self.pairs[band.tile(column)]) else { continue };
+                let columns = column..column + TILE;
+                out.slice_mut(s![band.all(), columns.clone()]).assign(&tile);
+                out.slice_mut(s![columns, band.all()]).assign(&tile.t());
+            }
+        }
+    }
+}
+
+fn bands(n: usize) -> impl Iterator<Item = Band> {
+    (0..n).step_by(TILE).map(move |first| Band { first, rows: TILE.min(n - first) })
+}
+
+vectorised! {
+    fn scale<F: Real>(values: &mut [F], by: F) {
+        for value in values {
+            *value *= by;
+        }
+    }
+}
+
+vectorised! {
+    /// Adds the sums of the rows and of the columns of some rows of a tile.
+    fn add_sums<F: Real>(part: &[F], rows: &mut [F], columns: &mut [F]) {
+        for (row, sum) in part.chunks_exact(TILE).zip(rows) {
+            let mut lanes = [F::zero(); 16];
+            let (groups, _) = row.as_chunks::<16>();
+            let (columns, _) = columns.as_chunks_mut::<16>();
+            for (group, columns) in groups.iter().zip(columns) {
+                for lane in 0..16 {
+                    lanes[lane] += group[lane];
+                    columns[lane] += group[lane];
+                }
+            }
+            *sum += lanes.iter().copied().sum::<F>();
+        }
+    }
+}
+
+vectorised! {
+    fn total<F: Real>(values: &[F]) -> F {
+        let mut lanes = [F::zero(); 16];
+        let (groups, rest) = values.as_chunks::<16>();
+        for group in groups {
+            for lane in 0..16 {
+                lanes[lane] += group[lane];
+            }
+        }
+        let rest: F = rest.iter().copied().sum();
+        lanes.iter().copied().sum::<F>() + rest
+    }
+}
+
+vectorised! {
+    /// The symmetric matrix (n × n) with the rows of `triangle` below its diagonal, which stays as it is; piece by piece, because what
+    /// a row scatters to above the diagonal is one entry in each of many rows.
+    fn unpack<F: Real>(triangle: &[F], square: &mut [F], n: usize) {
+        const PIECE: usize = 32;
+        for i in 1..n {
+            square[i * n..i * n + i].copy_from_slice(&triangle[i * (i - 1) / 2..][..i]);
+        }
+        for above in (0..n).step_by(PIECE) {
+            for j in above + 1..n {
+                let (upper, lower) = square.split_at_mut(j * n);
+                for (i, &x) in lower[above..(above + PIECE).min(j)].iter().enumerate() {
+                    upper[(above + i) * n + j] = x;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::random::{Purpose, Seed, Who};
+    use ndarray::Array2;
+
+    #[test]
+    fn it_is_the_matrix_that_it_stands_for() {
+        // Sizes on both sides of a tile, and of two.
+        for n in [1, 2, 31, 100, 127, 128, 129, 200, 256, 300] {
+            let mut x = Array2::<f64>::zeros((n, 5));
+            Seed(n as u64).stream(Who::Run, 0, Purpose::Synthetic).normals(x.as_slice_mut().unwrap());
+            let entry = |i: usize, j: usize| ((i.max(j) * 7 + i.min(j) * 3) % 11) as f64 * 0.1;
+            for factor in [None, Some(-0.7)] {
+                let mut matrix = Symmetric::new(n);
+                for i in 0..n {
+                    let mut next = 0;
+                    matrix.fill_row(i, |columns, out| {
+                        assert_eq!((columns.start, columns.len()), (next, out.len()));
+                        next = columns.end;
+                        columns.zip(out).for_each(|(j, out)| *out = entry(i, j));
+                    });
+                    assert_eq!(next, i);
+                }
+                let mut sums = vec![1.0; n];
+                matrix.finish(factor, |i| i as f64, &mut sums);
+                let dense = Array2::from_shape_fn((n, n), |(i, j)| match factor {
+                    _ if i == j => i as f64,
+                    Some(factor) => (factor * entry(i, j)).exp(),
+                    None => entry(i, j),
+                });
+                let mut written = Array2::zeros((n, n));
+                matrix.write(written.view_mut());
+                assert!((&written - &dense).iter().all(|error| error.abs() < 1e-14));
+                let errors = dense.rows().into_iter().zip(&sums).map(|(row, sum)| (row.sum() - sum).abs());
+                assert!(errors.fold(0.0, f64::max) < 1e-12 * n as f64);
+                let mut product = Array2::from_elem((n, 5), f64::NAN);
+                matrix.multiply(2.0, x.view(), product.view_mut());
+                assert!((product - dense.dot(&x) * 2.0).iter().all(|error| error.abs() < 1e-12 * n as f64));
+            }
+        }
+    }
+}
