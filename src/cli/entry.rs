@@ -4,6 +4,7 @@ use super::{Cli, Command, import, run, summary};
 use crate::cluster::mpi::World;
 use crate::config::Registry;
 use clap::Parser;
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -34,9 +35,15 @@ pub fn main_with(registry: &Registry) -> ExitCode {
             // What concerns all is said by the process that speaks, and its end ends this one; what is left is this one's alone.
             std::thread::sleep(AFTER_YOU);
         }
-        eprintln!("mpibayes: error: {}", said_once(&error));
+        say(&error);
         ExitCode::FAILURE
     })
+}
+
+/// Says on standard error what went wrong, at one stroke: written in pieces, mpirun's own lines would come between them.
+pub(super) fn say(error: &anyhow::Error) {
+    // Nobody is left to tell that the error output is closed.
+    drop(std::io::stderr().write_all(format!("mpibayes: error: {}\n", said_once(error)).as_bytes()));
 }
 
 /// An error with its causes in a line; a cause that its effect has quoted already is left out.
