@@ -1,6 +1,6 @@
 //! From what was typed to a subcommand and an exit code, said once however many processes were launched.
 
-use super::{Cli, Command, import, run, summary};
+use super::{Cli, Command, blas, import, run, summary};
 use crate::cluster::mpi::World;
 use crate::config::Registry;
 use clap::Parser;
@@ -14,6 +14,7 @@ const AFTER_YOU: Duration = Duration::from_secs(1);
 /// The whole command line, with these models and methods.
 pub fn main_with(registry: &Registry) -> ExitCode {
     crate::cluster::mpi::tune_allocator();
+    blas::hold_to_one_thread();
     // Before MPI starts, only the launcher's variables tell which process may speak.
     let speaks = World::speaks();
     let cli = match Cli::try_parse() {
