@@ -88,11 +88,11 @@ look() {
     fi
 }
 
-# The library, and the headers of clang's own, without which it reads no C: on Debian they are a package apart.
+# The library, where the build looks for it, and clang's own headers, without which it reads no C: on Debian a package apart.
 finds_libclang() {
     local place found library=no
-    local places=(${LIBCLANG_PATH:+"$LIBCLANG_PATH"} ${CONDA_PREFIX:+"$CONDA_PREFIX/lib"} /usr/lib/llvm-*/lib /usr/lib/*-linux-gnu
-        /usr/lib64/llvm*/lib* /usr/lib64 /usr/lib /usr/local/lib /opt/homebrew/opt/llvm*/lib /usr/local/opt/llvm*/lib
+    local places=(${LIBCLANG_PATH:+"$LIBCLANG_PATH"} /usr/lib/llvm-*/lib /usr/lib/*-linux-gnu
+        /usr/lib64/llvm*/lib* /usr/lib64 /usr/lib /usr/local/lib /usr/local/opt/llvm*/lib
         /Library/Developer/CommandLineTools/usr/lib /Applications/Xcode.app/Contents/Developer/Toolchains/XcodeDefault.xctoolchain/usr/lib)
     if has llvm-config; then places+=("$(llvm-config --libdir)"); fi
     for place in "${places[@]}"; do
@@ -101,7 +101,7 @@ finds_libclang() {
         done
     done
     [ "$library" = yes ] || return 1
-    for place in "${places[@]}" /usr/lib; do
+    for place in "${places[@]}"; do
         for found in "$place"/clang/*/include/stddef.h; do
             [ -e "$found" ] && return 0
         done
