@@ -4,7 +4,7 @@ use super::{Cli, Command, blas, import, run, summary};
 use crate::cluster::mpi::World;
 use crate::config::Registry;
 use clap::Parser;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -39,6 +39,17 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         say(&error);
         ExitCode::FAILURE
     })
+}
+
+/// Prints what was asked for. A reader that has seen enough, such as `head`, is no error.
+///
+/// # Errors
+/// Where standard output cannot be written.
+pub(super) fn print(text: &str) -> std::io::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {
+        Err(cause) if cause.kind() != ErrorKind::BrokenPipe => Err(cause),
+        _ => Ok(()),
+    }
 }
 
 /// Says on standard error what went wrong, at one stroke: written in pieces, mpirun's own lines would come between them.

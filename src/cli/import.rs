@@ -1,5 +1,6 @@
 //! `mpibayes import`: turns IDX or CSV files into the dataset that runs read, and says what it made.
 
+use super::entry::print;
 use super::text;
 use crate::data::{CsvImport, Dataset, Header, IdxPair, LabelColumn, Scaling, Split, Task, Test, import_csv, import_idx, is_idx};
 use crate::random::Seed;
@@ -134,7 +135,7 @@ fn label_column(typed: &str) -> Result<LabelColumn, String> {
 /// # Errors
 /// See [`import`].
 pub fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
-    print!("{}", import(args)?);
+    print(&import(args)?).context("cannot print what was made")?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,8 +1,9 @@
 //! `mpibayes summary`: what came out of a run, for people, as JSON, or one number of it.
 
+use super::entry::print;
 use super::text;
 use crate::results::{RunFile, Table, checkpoint_file, config_file, result_file};
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -117,13 +118,12 @@ fn as_object<S: Serializer>(values: &[(String, f64)], serializer: S) -> Result<S
 /// See [`Summary::read`]; and when the run has no such metric.
 pub fn run(args: &SummaryArgs) -> anyhow::Result<ExitCode> {
     let summary = Summary::read(&args.run)?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&summary)?);
-    } else if let Some(name) = &args.get {
-        println!("{}", summary.metric(name)?);
-    } else {
-        print!("{summary}");
-    }
+    let text = match &args.get {
+        _ if args.json => serde_json::to_string_pretty(&summary)? + "\n",
+        Some(name) => summary.metric(name)? + "\n",
+        None => summary.to_string(),
+    };
+    print(&text).context("cannot print the summary")?;
     Ok(ExitCode::SUCCESS)
 }
 

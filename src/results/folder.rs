@@ -202,7 +202,7 @@ impl RunFolder {
             _ => {}
         }
         let (folder, file) = (self.path.display(), result_file(&self.path));
-        self.say(&format!("finished after {:.0} s: {}; mpibayes summary {folder} shows it", outcome.seconds, file.display()));
+        self.say(&format!("finished after {:.1} s: {}; mpibayes summary {folder} shows it", outcome.seconds, file.display()));
         Ok(())
     }
 
