@@ -1,4 +1,5 @@
-# What every script here sources: the environment that mpibayes is built and run in. Changes nothing that you have set yourself.
+# What every script here sources, and your shell may: the environment that mpibayes is built and run in, with the built program on
+# the PATH. Changes nothing that you have set yourself.
 # shellcheck shell=bash
 #
 #   MPIBAYES_NATIVE=1   build for this machine's processor (target-cpu=native). Somewhat faster; the program may then not start on
@@ -8,6 +9,15 @@
 # Matrix products run on one thread each: mpibayes keeps the cores busy with agents.
 export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-1}"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+
+# The program, by its name; zsh calls this file $0.
+mpibayes_checkout=$(cd "$(dirname "${BASH_SOURCE[0]:-$0}")/.." && pwd)
+mpibayes_built=${CARGO_TARGET_DIR:-$mpibayes_checkout/target}/release
+case ":$PATH:" in
+    *":$mpibayes_built:"*) ;;
+    *) export PATH="$mpibayes_built:$PATH" ;;
+esac
+unset mpibayes_checkout mpibayes_built
 
 # A login shell knows where rustup puts cargo, a batch job may not.
 if ! command -v cargo >/dev/null 2>&1 && [ -x "${CARGO_HOME:-$HOME/.cargo}/bin/cargo" ]; then
@@ -23,9 +33,8 @@ if [ "$(id -u)" = 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
 
-# It also refuses to start more ranks than cores. A scheduler hands out slots of its own; only a machine that is too small for the
-# two ranks of the quickstart, and has no scheduler, is told to share its cores.
-if [ -z "${SLURM_JOB_ID:-}${PBS_JOBID:-}${LSB_JOBID:-}" ] && [ "$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)" -lt 2 ]; then
+# It also refuses to start more ranks than cores. A scheduler hands out slots of its own; a machine without one may share its cores.
+if [ -z "${SLURM_JOB_ID:-}${PBS_JOBID:-}${LSB_JOBID:-}" ]; then
     export OMPI_MCA_rmaps_base_oversubscribe="${OMPI_MCA_rmaps_base_oversubscribe:-1}" # Open MPI 4
     export PRTE_MCA_rmaps_default_mapping_policy="${PRTE_MCA_rmaps_default_mapping_policy:-:oversubscribe}" # Open MPI 5
 fi

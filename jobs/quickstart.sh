@@ -33,15 +33,13 @@ echo "all is there; Fashion-MNIST in $fashion"
 
 heading "build (some minutes the first time)"
 cargo build --release --locked
-program="${CARGO_TARGET_DIR:-target}/release/mpibayes"
 
 heading "import"
-mkdir -p datasets
 data=datasets/fashion-mnist.h5
 if [ -e "$data" ]; then
     echo "$data is there from before"
 else
-    "$program" import --images "$fashion/train-images-idx3-ubyte.gz" --labels "$fashion/train-labels-idx1-ubyte.gz" \
+    mpibayes import --images "$fashion/train-images-idx3-ubyte.gz" --labels "$fashion/train-labels-idx1-ubyte.gz" \
         --test-images "$fashion/t10k-images-idx3-ubyte.gz" --test-labels "$fashion/t10k-labels-idx1-ubyte.gz" -o "$data"
 fi
 
@@ -53,20 +51,21 @@ while [ -e "$results/result.h5" ]; do
     results=runs/quickstart-$number
     number=$((number + 1))
 done
-mpirun -n 2 "$program" run jobs/quickstart.toml --output "$results"
+mpirun -n 2 mpibayes run jobs/quickstart.toml --output "$results"
 
 heading "results"
-"$program" summary "$results"
+mpibayes summary "$results"
 
 heading "what next"
 cat <<END
+  your shell      source jobs/env.sh, in the folder $PWD
   the results     $results/result.h5: HDF5 and netCDF-4, opens with h5dump, ncdump -h, xarray, ArviZ
-  again           $program summary $results
-  other settings  edit jobs/quickstart.toml, or mpirun -n 2 $program run jobs/quickstart.toml --set seed=2 --output runs/second
-  your own data   $program import my.csv --test-fraction 0.2 -o datasets/my.h5   (README.md, "Your own CSV")
-  all of it       $program --help
+  again           mpibayes summary $results
+  other settings  mpirun -n 2 mpibayes run jobs/quickstart.toml --set seed=2 --output runs/second
+  your own data   mpibayes import my.csv --test-fraction 0.2 -o datasets/my.h5   (README.md, "Your own CSV")
+  all of it       mpibayes --help
 
 END
-accuracy=$("$program" summary "$results" --get accuracy)
-ece=$("$program" summary "$results" --get ece)
+accuracy=$(mpibayes summary "$results" --get accuracy)
+ece=$(mpibayes summary "$results" --get ece)
 echo "quickstart: accuracy $accuracy, ECE $ece, results in $results"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing to build and run mpibayes; says nothing and takes no time where nothing is.
 #
-#   bash jobs/setup.sh                   what building, running and testing need
+#   bash jobs/setup.sh                   what building and running need
+#   bash jobs/setup.sh --tests           what the tests need too: Open MPI, and the tools of HDF5 and netCDF
 #   bash jobs/setup.sh --fashion-mnist   the data set of the quickstart too (a Debian package, 30 MB)
 #   bash jobs/setup.sh --check           install nothing, only say what is missing
 #
@@ -12,13 +13,15 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source jobs/env.sh
 
 fashion=no
+tests=no
 install=yes
 for argument in "$@"; do
     case "$argument" in
         --fashion-mnist) fashion=yes ;;
+        --tests) tests=yes ;;
         --check) install=no ;;
         -h | --help)
-            sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
+            awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "${BASH_SOURCE[0]}"
             exit 0
             ;;
         *)
@@ -53,7 +56,7 @@ look() {
     wanted=()
     has cc || need gcc "a C compiler (cc)"
     has pkg-config || need pkg-config "pkg-config"
-    has mpirun || has srun || need openmpi-bin "an MPI launcher (mpirun or srun)"
+    has mpirun || need openmpi-bin "MPI's launcher mpirun, for the quickstart and the tests (with srun alone: cargo build --release)"
     has mpicc && mpicc --version >/dev/null 2>&1 || need libopenmpi-dev "MPI's compiler wrapper and headers (mpicc)"
     if has cc; then
         local hdf5=() openblas=()
@@ -72,22 +75,38 @@ look() {
     else
         need libhdf5-dev,libopenblas-dev "the HDF5 and OpenBLAS libraries with headers"
     fi
-    finds_libclang || need libclang-dev "libclang, which reads MPI's headers (LIBCLANG_PATH names its folder)"
-    has h5dump || need hdf5-tools "the HDF5 tools (h5dump), for the tests"
-    has ncdump || need netcdf-bin "the netCDF tools (ncdump), for the tests"
+    finds_libclang || need libclang-dev "libclang with clang's headers, which reads those of MPI (LIBCLANG_PATH names its folder)"
+    if [ "$tests" = yes ]; then
+        if has mpirun && [[ $(mpirun --version 2>&1) != *"Open MPI"* ]]; then
+            need openmpi-bin "Open MPI's mpirun: the tests use its options"
+        fi
+        has h5dump || need hdf5-tools "the HDF5 tools (h5dump), for the tests"
+        has ncdump || need netcdf-bin "the netCDF tools (ncdump), for the tests"
+    fi
     if [ "$fashion" = yes ] && [ ! -e /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ]; then
         need dataset-fashion-mnist "the data set Fashion-MNIST"
     fi
 }
 
+# The library, where the build looks for it, and clang's own headers, without which it reads no C: on Debian a package apart.
 finds_libclang() {
-    local place found
-    for place in ${LIBCLANG_PATH:+"$LIBCLANG_PATH"} /usr/lib/llvm-*/lib /usr/lib/*-linux-gnu /usr/lib64 /usr/lib /usr/local/lib; do
+    local place found library=no
+    local places=(${LIBCLANG_PATH:+"$LIBCLANG_PATH"} /usr/lib/llvm-*/lib /usr/lib/*-linux-gnu
+        /usr/lib64/llvm*/lib* /usr/lib64 /usr/lib /usr/local/lib /usr/local/opt/llvm*/lib
+        /Library/Developer/CommandLineTools/usr/lib /Applications/Xcode.app/Contents/Developer/Toolchains/XcodeDefault.xctoolchain/usr/lib)
+    if has llvm-config; then places+=("$(llvm-config --libdir)"); fi
+    for place in "${places[@]}"; do
         for found in "$place"/libclang.so* "$place"/libclang-[0-9]*.so* "$place"/libclang.dylib; do
+            [ -e "$found" ] && library=yes
+        done
+    done
+    [ "$library" = yes ] || return 1
+    for place in "${places[@]}"; do
+        for found in "$place"/clang/*/include/stddef.h; do
             [ -e "$found" ] && return 0
         done
     done
-    has llvm-config && [ -e "$(llvm-config --libdir)/libclang.so" ]
+    has clang && [ -e "$(clang -print-resource-dir)/include/stddef.h" ]
 }
 
 look

@@ -30,14 +30,14 @@ scripts() {
 }
 
 printf '== set-up\n'
-bash jobs/setup.sh
+bash jobs/setup.sh --tests
 export RUSTDOCFLAGS="${RUSTDOCFLAGS:--Dwarnings}"
 
 check scripts scripts
 check format cargo fmt --check
 check lints cargo clippy --release --locked --all-targets -- -D warnings
 check documentation cargo doc --release --locked --no-deps
-check tests cargo test --release --locked
+check tests cargo test --release --locked --no-fail-fast
 
 printf '\n== summary\n'
 printf '  %s\n' "${results[@]}"

@@ -114,6 +114,18 @@ fn summary_shows_a_run_in_three_ways() {
 }
 
 #[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    finished_run(folder.path());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
+    command.current_dir(folder.path()).args(["summary", "run"]).stdout(std::process::Stdio::piped());
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+}
+
+#[test]
 fn summary_says_why_there_is_nothing_to_show() {
     let folder = tempfile::tempdir().unwrap();
     refused(&mpibayes(folder.path(), &["summary", "runs/none"]), &["runs/none: there is no such folder"]);

@@ -88,11 +88,11 @@ fn holds(rule: impl Fn(&Source) -> Vec<String>) {
     assert!(offences.is_empty(), "\n{}", offences.join("\n"));
 }
 
-/// Where `word` occurs in a line as a path's first segment or a word of its own.
+/// Whether `word` occurs in a line as a path's first segment, also behind the `::` of the root, or as a word of its own.
 fn occurs(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
-        let before = line[..at].chars().next_back();
-        !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':')
+        let before = line[..at].strip_suffix("::").unwrap_or(&line[..at]).chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || "_:>".contains(c))
     })
 }
 
@@ -102,10 +102,14 @@ fn confined(file: &Source, library: &str, places: &[&str]) -> Vec<String> {
     if !file.is_rust() || file.path == "tests/rules.rs" || places.iter().any(|place| file.path.starts_with(place)) {
         return Vec::new();
     }
-    let (path, import) = (format!("{library}::"), format!("use {library};"));
+    let imports = |line: &str| {
+        let rest = line.trim().strip_prefix("use ").map(|rest| rest.strip_prefix("::").unwrap_or(rest));
+        let rest = rest.and_then(|rest| rest.strip_prefix(library));
+        rest.is_some_and(|rest| rest.starts_with([';', ' ']))
+    };
     file.code()
         .into_iter()
-        .filter(|(_, line)| occurs(line, &path) || line.trim() == import || line.contains(&format!("use {library} as ")))
+        .filter(|(_, line)| occurs(line, &format!("{library}::")) || imports(line))
         .map(|(number, line)| format!("{}:{number}: {library} has no place here: {}", file.path, line.trim()))
         .collect()
 }
@@ -122,11 +126,22 @@ fn hdf5_is_confined(file: &Source) -> Vec<String> {
 #[test]
 fn mpi_appears_in_its_driver_only() {
     holds(mpi_is_confined);
-    for offence in ["use mpi::topology::Communicator;", "    mpi::initialize();", "use mpi;", "fn f(c: &mpi::X) {}"] {
+    for offence in [
+        "use mpi::topology::Communicator;",
+        "    mpi::initialize();",
+        "use mpi;",
+        "use mpi as m;",
+        "fn f(c: &mpi::X) {}",
+        "use ::mpi::ffi;",
+        "use ::mpi;",
+        "    let x = ::mpi::initialize();",
+    ] {
         assert_eq!(mpi_is_confined(&Source::made_up("src/methods/x.rs", offence)).len(), 1, "{offence}");
         assert!(mpi_is_confined(&Source::made_up("src/cluster/mpi/x.rs", offence)).is_empty());
     }
-    for fine in ["use crate::cluster::mpi::World;", "// mpi::run", "#[cfg(test)]\nmod tests {\n    use mpi::x;\n}"] {
+    for fine in
+        ["use crate::cluster::mpi::World;", "<A<B>>::mpi::f()", "// mpi::run", "#[cfg(test)]\nmod tests {\n    use mpi::x;\n}"]
+    {
         assert!(mpi_is_confined(&Source::made_up("src/cli/x.rs", fine)).is_empty(), "{fine}");
     }
 }
@@ -134,8 +149,24 @@ fn mpi_appears_in_its_driver_only() {
 #[test]
 fn hdf5_appears_in_data_and_results_only() {
     holds(hdf5_is_confined);
-    assert_eq!(hdf5_is_confined(&Source::made_up("src/cli/x.rs", "use hdf5::File;")).len(), 1);
-    assert!(hdf5_is_confined(&Source::made_up("src/results/x.rs", "use hdf5::File;")).is_empty());
+    for offence in ["use hdf5::File;", "fn f(file: &::hdf5::File) {}"] {
+        assert_eq!(hdf5_is_confined(&Source::made_up("src/cli/x.rs", offence)).len(), 1, "{offence}");
+        assert!(hdf5_is_confined(&Source::made_up("src/results/x.rs", offence)).is_empty());
+    }
+}
+
+/// Errors of the library have types; only the command line, which prints them, mixes them.
+fn anyhow_is_confined(file: &Source) -> Vec<String> {
+    confined(file, "anyhow", &["src/main.rs", "src/cli/"])
+}
+
+#[test]
+fn anyhow_appears_on_the_command_line_only() {
+    holds(anyhow_is_confined);
+    for offence in ["use anyhow::Context as _;", "fn f() -> anyhow::Result<()> {", "    ::anyhow::bail!(\"x\")", "use anyhow;"] {
+        assert_eq!(anyhow_is_confined(&Source::made_up("src/data/x.rs", offence)).len(), 1, "{offence}");
+        assert!(anyhow_is_confined(&Source::made_up("src/cli/x.rs", offence)).is_empty());
+    }
 }
 
 /// The file must say its job first, in one sentence.

@@ -1,9 +1,10 @@
 //! From what was typed to a subcommand and an exit code, said once however many processes were launched.
 
-use super::{Cli, Command, import, run, summary};
+use super::{Cli, Command, blas, import, run, summary};
 use crate::cluster::mpi::World;
 use crate::config::Registry;
 use clap::Parser;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ const AFTER_YOU: Duration = Duration::from_secs(1);
 /// The whole command line, with these models and methods.
 pub fn main_with(registry: &Registry) -> ExitCode {
     crate::cluster::mpi::tune_allocator();
+    blas::hold_to_one_thread();
     // Before MPI starts, only the launcher's variables tell which process may speak.
     let speaks = World::speaks();
     let cli = match Cli::try_parse() {
@@ -34,9 +36,26 @@ pub fn main_with(registry: &Registry) -> ExitCode {
             // What concerns all is said by the process that speaks, and its end ends this one; what is left is this one's alone.
             std::thread::sleep(AFTER_YOU);
         }
-        eprintln!("mpibayes: error: {}", said_once(&error));
+        say(&error);
         ExitCode::FAILURE
     })
+}
+
+/// Prints what was asked for. A reader that has seen enough, such as `head`, is no error.
+///
+/// # Errors
+/// Where standard output cannot be written.
+pub(super) fn print(text: &str) -> std::io::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {
+        Err(cause) if cause.kind() != ErrorKind::BrokenPipe => Err(cause),
+        _ => Ok(()),
+    }
+}
+
+/// Says on standard error what went wrong, at one stroke: written in pieces, mpirun's own lines would come between them.
+pub(super) fn say(error: &anyhow::Error) {
+    // Nobody is left to tell that the error output is closed.
+    drop(std::io::stderr().write_all(format!("mpibayes: error: {}\n", said_once(error)).as_bytes()));
 }
 
 /// An error with its causes in a line; a cause that its effect has quoted already is left out.

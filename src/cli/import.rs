@@ -1,5 +1,6 @@
 //! `mpibayes import`: turns IDX or CSV files into the dataset that runs read, and says what it made.
 
+use super::entry::print;
 use super::text;
 use crate::data::{CsvImport, Dataset, Header, IdxPair, LabelColumn, Scaling, Split, Task, Test, import_csv, import_idx, is_idx};
 use crate::random::Seed;
@@ -134,7 +135,7 @@ fn label_column(typed: &str) -> Result<LabelColumn, String> {
 /// # Errors
 /// See [`import`].
 pub fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
-    print!("{}", import(args)?);
+    print(&import(args)?).context("cannot print what was made")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -142,7 +143,7 @@ pub fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
 ///
 /// # Errors
 /// When the output exists (unless `force`) or is one of the inputs, an input cannot be read or is not what it should be, or the
-/// output cannot be written. No half dataset stays, and an older one is then untouched.
+/// output or its folder, which is made, cannot be written. No half dataset stays, and an older one is then untouched.
 pub fn import(args: &ImportArgs) -> anyhow::Result<String> {
     check_output(args)?;
     let scaling = |default| args.scaling.map_or(default, Scaling::from);
@@ -188,14 +189,12 @@ fn csv(args: &ImportArgs, train: &Path, scaling: Scaling) -> CsvImport {
     }
 }
 
-/// Refuses to replace what the user may still want.
+/// Refuses to replace what the user may still want, and makes the folder of the output.
 fn check_output(args: &ImportArgs) -> anyhow::Result<()> {
     let output = &args.output;
-    if let Some(folder) = output.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        ensure!(folder.is_dir(), "{}: there is no such folder", folder.display());
-    }
     if !output.exists() {
-        return Ok(());
+        let Some(folder) = output.parent() else { return Ok(()) };
+        return std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make this folder", folder.display()));
     }
     ensure!(!output.is_dir(), "{}: this is a folder; name the file to write", output.display());
     let canonical = output.canonicalize().with_context(|| output.display().to_string())?;
@@ -307,7 +306,9 @@ mod tests {
         assert!(Dataset::open(&output).is_ok());
         let refused = import(&args(folder.path(), "@a.csv -o @a.csv --force")).unwrap_err().to_string();
         assert!(refused.contains("is to be read"), "{refused}");
-        let refused = import(&args(folder.path(), "@a.csv -o @none/a.h5")).unwrap_err().to_string();
-        assert!(refused.contains("no such folder"), "{refused}");
+        let refused = import(&args(folder.path(), "@a.csv -o @a.csv/a.h5")).unwrap_err().to_string();
+        assert!(refused.contains("a.csv: cannot make this folder"), "{refused}");
+        import(&args(folder.path(), "@a.csv -o @new/folder/a.h5")).unwrap();
+        assert!(Dataset::open(&folder.path().join("new/folder/a.h5")).is_ok());
     }
 }

@@ -1,5 +1,6 @@
 //! The command line: what can be typed, a file for each subcommand, and how they write numbers.
 
+mod blas;
 mod entry;
 pub mod import;
 pub mod run;
@@ -7,6 +8,10 @@ pub mod summary;
 mod text;
 
 pub use entry::main_with;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 all went well, 1 something could not be done (one line says what), 2 a typing mistake, 70 a run failed on its way \
+(one line says on which rank and in which agent), 75 a run was saved and stopped before its end: the same command goes on with it.";
 
 /// How many digits of a digest people are shown.
 const DIGEST_SHOWN: usize = 12;
@@ -16,11 +21,11 @@ const DIGEST_SHOWN: usize = 12;
 /// Import your data once, describe a run in a TOML file, start it with or without mpirun, look at what came out:
 ///
 ///   mpibayes import train.csv --test test.csv -o data.h5
-///   mpirun -n 4 mpibayes run run.toml --output runs/first
+///   mpirun -n 2 mpibayes run run.toml --output runs/first
 ///   mpibayes summary runs/first
 #[derive(Debug, clap::Parser)]
 #[command(name = "mpibayes", version, verbatim_doc_comment, max_term_width = 110, subcommand_required = true)]
-#[command(after_help = "Exit codes: 0 all went well, 1 something failed (one line says what), 2 a typing mistake.")]
+#[command(after_help = EXIT_CODES)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -47,6 +52,12 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_exit_codes_are_those_that_the_help_lists() {
+        let codes = [crate::cluster::EXIT_CODE, i32::from(run::STOPPED)];
+        assert!(codes.into_iter().all(|code| EXIT_CODES.contains(&format!(", {code} "))));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! `mpibayes run`: starts the run of a run file, or goes on with it.
 
+use super::entry::say;
 use crate::cluster::mpi::World;
 use crate::config::{Assignment, Carrier, Registry, RunError, RunSpec, launch};
-use crate::results::RunFolder;
-use anyhow::Context as _;
+use crate::results::{self, RunFolder};
+use anyhow::{Context as _, anyhow};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -27,12 +28,16 @@ fn assignment(typed: &str) -> Result<Assignment, String> {
     Assignment::parse(typed).ok_or_else(|| "write key=value, such as seed=2".into())
 }
 
+/// The exit code of a run that was saved and stopped: the same command goes on with it (`EX_TEMPFAIL` of sysexits.h).
+pub const STOPPED: u8 = 75;
+
 /// Runs it.
 ///
 /// # Errors
 /// What is wrong with the run file, the data or the folder, or what ended the run; on a single process. With several ranks any
-/// error ends the whole job from here.
+/// error is said from here.
 pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
+    results::listen();
     let output = match &args.output {
         Some(output) => output.clone(),
         None => Path::new("runs").join(args.file.file_stem().context("the run file has no name to call the folder after")?),
@@ -53,22 +58,31 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         let spec = RunSpec::from_toml(&String::from_utf8_lossy(&text))?;
         carry(&spec, registry, &Carrier::Mpi(&world), &output)
     });
-    match outcome {
-        Ok(code) => Ok(code),
+    let code = match outcome {
+        Ok(code) => code,
         // All ranks know of it and leave together; one of them says so.
-        Err(RunError::Agreed(_)) if !is_root => Ok(ExitCode::FAILURE),
-        Err(error @ RunError::Agreed(_)) => Err(error.into()),
+        Err(error @ RunError::Agreed(_)) => {
+            if is_root {
+                say(&error.into());
+            }
+            ExitCode::FAILURE
+        }
         // One rank that leaves alone would keep the others waiting.
         Err(error) => {
-            eprintln!("mpibayes: error: rank {}: {error}", world.rank());
+            say(&anyhow!("rank {}: {error}", world.rank()));
             world.abort(1)
         }
-    }
+    };
+    // Until rank 0 has written the results and said what there is to say. Ending MPI waits as well, but takes all of a core, and
+    // a launcher that saw another rank fail first might kill rank 0 before: its exit code is that of the job.
+    drop(world.agree(Ok(())));
+    Ok(if is_root { code } else { ExitCode::SUCCESS })
 }
 
 /// Carries the run to its end.
 fn carry(spec: &RunSpec, registry: &Registry, carrier: &Carrier, output: &Path) -> Result<ExitCode, RunError> {
     let every = Duration::try_from_secs_f64(spec.cluster.checkpoint_every).unwrap_or(Duration::MAX);
-    launch(spec, registry, carrier, &mut RunFolder::new(output, every, World::speaks()))?;
-    Ok(ExitCode::SUCCESS)
+    let mut folder = RunFolder::new(output, every, World::speaks());
+    launch(spec, registry, carrier, &mut folder)?;
+    Ok(if folder.stopped() { ExitCode::from(STOPPED) } else { ExitCode::SUCCESS })
 }

@@ -1,8 +1,9 @@
 //! `mpibayes summary`: what came out of a run, for people, as JSON, or one number of it.
 
+use super::entry::print;
 use super::text;
-use crate::results::{RunFile, Table, checkpoint_file, result_file};
-use anyhow::{anyhow, bail};
+use crate::results::{RunFile, Table, checkpoint_file, config_file, result_file};
+use anyhow::{Context, anyhow, bail};
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -117,13 +118,12 @@ fn as_object<S: Serializer>(values: &[(String, f64)], serializer: S) -> Result<S
 /// See [`Summary::read`]; and when the run has no such metric.
 pub fn run(args: &SummaryArgs) -> anyhow::Result<ExitCode> {
     let summary = Summary::read(&args.run)?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&summary)?);
-    } else if let Some(name) = &args.get {
-        println!("{}", summary.metric(name)?);
-    } else {
-        print!("{summary}");
-    }
+    let text = match &args.get {
+        _ if args.json => serde_json::to_string_pretty(&summary)? + "\n",
+        Some(name) => summary.metric(name)? + "\n",
+        None => summary.to_string(),
+    };
+    print(&text).context("cannot print the summary")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -193,14 +193,14 @@ fn find(run: &Path) -> anyhow::Result<PathBuf> {
     if file.exists() {
         return Ok(file);
     }
-    Err(if checkpoint_file(run).exists() {
+    Err(if checkpoint_file(run).exists() || config_file(run).exists() {
         anyhow!(
             "{0}: this run is not finished: it is still going, or it was stopped; then \
              `mpibayes run FILE.toml --output {0}` goes on with it",
             run.display()
         )
     } else {
-        anyhow!("{}: this is no folder of a run: it holds neither a result file nor a checkpoint", run.display())
+        anyhow!("{}: this is no folder of a run: it holds neither a result file nor a configuration", run.display())
     })
 }
 
@@ -455,8 +455,7 @@ mod tests {
     fn a_run_without_metrics_shows_its_trace() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.h5");
-        write_run(&path, &RunInfo::new("svgd", "gaussian", 1, "", ""), &[], &[row("trace", 5, None, &[("seconds", 1.0)])])
-            .unwrap();
+        write_run(&path, &RunInfo::new("svgd", "toy", 1, "", ""), &[], &[row("trace", 5, None, &[("seconds", 1.0)])]).unwrap();
         let summary = Summary::read(&path).unwrap();
         let shown = summary.to_string();
         assert!(shown.contains("data    none") && shown.contains("  step  seconds\n     5     1.00\n"), "{shown}");
@@ -469,9 +468,13 @@ mod tests {
         let refused = |path: &Path| format!("{:#}", Summary::read(path).unwrap_err());
         assert!(refused(&folder.path().join("nowhere")).contains("no such folder"));
         assert!(refused(folder.path()).contains("no folder of a run"));
-        std::fs::write(checkpoint_file(folder.path()), "state").unwrap();
-        let message = refused(folder.path());
-        assert!(message.contains("not finished") && message.contains("mpibayes run FILE.toml --output"), "{message}");
+        // A run has a configuration from its beginning, and a checkpoint later.
+        for file in [config_file, checkpoint_file] {
+            let begun = tempfile::tempdir().unwrap();
+            std::fs::write(file(begun.path()), "content").unwrap();
+            let message = refused(begun.path());
+            assert!(message.contains("not finished") && message.contains("mpibayes run FILE.toml --output"), "{message}");
+        }
         let foreign = folder.path().join("x.h5");
         std::fs::write(&foreign, "hello").unwrap();
         assert!(refused(&foreign).contains("no result file of this program"));

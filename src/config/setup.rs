@@ -1,16 +1,17 @@
 //! From a run file to a running job: data are opened, model and method made, a driver chosen.
 
 use super::registry::{BuildModel, LaunchMethod, MethodEntry, ModelEntry, Registry, own_rows};
-use super::spec::{ConfigError, Precision, RunSpec};
+use super::spec::{ClusterSpec, ConfigError, Precision, RunSpec};
 use crate::cluster::mpi::World;
-use crate::cluster::{self, Checkpoint, CheckpointError, Fault, Method, Outcome, Plan};
+use crate::cluster::{self, Checkpoint, CheckpointError, Collectives, Fault, Method, Outcome, Plan};
 use crate::data::{DataError, Dataset, Partition, Split, Task};
 use crate::methods::problem::OpenShard;
 use crate::methods::{Launcher, Monitored, Posterior, Problem, Tests};
 use crate::models::{DataFacts, Model, Output};
 use crate::number::Real;
 use crate::random::Seed;
-use crate::results::{ResultsError, RunFolder, RunInfo, Stage};
+use crate::results::{Kept, ResultsError, RunFolder, RunInfo, config_file};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What ends a run before its time.
@@ -22,6 +23,19 @@ pub enum RunError {
     /// The dataset.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// Ranks see different files under one name.
+    #[error(
+        "{}: here this is another dataset than on rank 0 (digest {here:.12}, there {there:.12}); give every rank the same file",
+        file.display()
+    )]
+    Copies {
+        /// The file.
+        file: PathBuf,
+        /// Its digest on this rank.
+        here: String,
+        /// Its digest on rank 0.
+        there: String,
+    },
     /// The result file or run folder.
     #[error(transparent)]
     Results(#[from] ResultsError),
@@ -53,11 +67,18 @@ impl Carrier<'_> {
         }
     }
 
-    /// What rank 0 answers; every rank calls this.
-    fn of_root(&self, mine: bool) -> bool {
+    fn ranks(&self) -> u32 {
         match self {
-            Self::Threads => mine,
-            Self::Mpi(world) => world.broadcast_bytes(self.is_root().then(|| vec![u8::from(mine)])) == [1],
+            Self::Threads => 1,
+            Self::Mpi(world) => world.size(),
+        }
+    }
+
+    /// What rank 0 has; every rank calls this.
+    fn of_root(&self, mine: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Threads => mine.to_vec(),
+            Self::Mpi(world) => world.broadcast_bytes(self.is_root().then(|| mine.to_vec())),
         }
     }
 
@@ -76,6 +97,8 @@ pub struct Launch<'a, F> {
     plan: Plan,
     folder: &'a mut RunFolder,
     info: RunInfo,
+    /// What begins, for people.
+    what: String,
     tests: Option<Tests<F>>,
 }
 
@@ -101,7 +124,7 @@ impl<F: Real> Launch<'_, F> {
     fn run<M: Method<Number = F>>(self, method: M, model: &dyn Model<F>) -> Result<(), RunError> {
         let method = Arc::new(method);
         let saved = if self.carrier.is_root() { Checkpoint::<M>::read(&self.folder.checkpoint())? } else { None };
-        self.folder.begin(saved.as_ref());
+        self.folder.begin(&self.what, saved.as_ref());
         let outcome: Option<Outcome> = match self.carrier {
             Carrier::Threads => Some(cluster::threads::run(method, self.plan, saved, self.folder)?),
             Carrier::Mpi(world) => cluster::mpi::run(world, method, self.plan, saved, self.folder),
@@ -118,32 +141,113 @@ impl<F: Real> Launch<'_, F> {
 /// # Errors
 /// Anything that is wrong with the run file or the data, or that ended the run.
 pub fn launch(spec: &RunSpec, registry: &Registry, carrier: &Carrier, folder: &mut RunFolder) -> Result<(), RunError> {
-    let checked = || {
-        let resolved = resolve(spec, registry)?;
-        // Rank 0's word counts: a shared file system may show the others an older state.
-        let stage = if carrier.is_root() { folder.stage(&resolved)? } else { Stage::New };
-        Ok((resolved, stage, registry.model(&spec.model)?, registry.method(&spec.method)?))
-    };
-    let (resolved, stage, model, method) = carrier.agree(checked())?;
-    if carrier.of_root(stage == Stage::Finished) {
-        folder.already_finished();
-        return Ok(());
-    }
+    let opened = carrier.agree(Opened::new(spec, registry))?;
+    let there = String::from_utf8_lossy(&carrier.of_root(opened.digest().as_bytes())).into_owned();
+    carrier.agree(opened.is_that_of_root(there))?;
     match spec.precision {
-        Precision::F32 => carry(spec, &resolved, carrier, folder, &model, model.f32, &method, method.f32),
-        Precision::F64 => carry(spec, &resolved, carrier, folder, &model, model.f64, &method, method.f64),
+        Precision::F32 => carry(&opened, registry, carrier, folder, opened.model.f32, opened.method.f32),
+        Precision::F64 => carry(&opened, registry, carrier, folder, opened.model.f64, opened.method.f64),
     }
 }
 
-/// The run file as TOML with every default written out.
+/// A run whose names are found and whose data are open.
+struct Opened {
+    /// With every default.
+    spec: RunSpec,
+    /// The same as TOML.
+    config: String,
+    dataset: Option<Arc<Dataset>>,
+    model: ModelEntry,
+    method: MethodEntry,
+}
+
+impl Opened {
+    fn new(spec: &RunSpec, registry: &Registry) -> Result<Self, RunError> {
+        let spec = resolve(spec, registry)?;
+        let config = spec.to_toml().map_err(no_toml)?;
+        let dataset = spec.data.as_ref().map(|data| Dataset::open(&data.file)).transpose()?.map(Arc::new);
+        Ok(Self { config, dataset, model: registry.model(&spec.model)?, method: registry.method(&spec.method)?, spec })
+    }
+
+    /// The digest of the data; empty if there are none.
+    fn digest(&self) -> &str {
+        self.dataset.as_ref().map_or("", |dataset| dataset.digest())
+    }
+
+    fn is_that_of_root(&self, there: String) -> Result<(), RunError> {
+        match &self.dataset {
+            Some(data) if data.digest() != there => {
+                Err(RunError::Copies { file: data.path().to_owned(), here: data.digest().to_owned(), there })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the folder for this run, on rank 0; whether the run is over.
+    fn enter(&self, registry: &Registry, folder: &mut RunFolder) -> Result<bool, RunError> {
+        let Some(kept) = folder.claim()? else {
+            folder.keep(&self.config, self.digest())?;
+            return Ok(false);
+        };
+        if let Some(differs) = difference(&kept, folder, &self.spec, registry)? {
+            return Err(ResultsError::OtherRun { folder: folder.path().to_owned(), differs }.into());
+        }
+        if kept.data_digest != self.digest() {
+            let file = self.dataset.as_ref().map_or_else(String::new, |data| data.path().display().to_string());
+            let here = self.digest().to_owned();
+            return Err(ResultsError::OtherData { folder: folder.path().to_owned(), there: kept.data_digest, here, file }.into());
+        }
+        Ok(kept.finished)
+    }
+}
+
+/// The run with every default written out.
 ///
 /// # Errors
 /// Where a name or a setting is wrong.
-pub fn resolve(spec: &RunSpec, registry: &Registry) -> Result<String, ConfigError> {
+fn resolve(spec: &RunSpec, registry: &Registry) -> Result<RunSpec, ConfigError> {
     let mut spec = spec.clone();
     spec.model = (registry.model(&spec.model)?.resolve)(&spec.model)?;
     spec.method = (registry.method(&spec.method)?.resolve)(&spec.method)?;
-    spec.to_toml().map_err(|cause| ConfigError::Contradiction(format!("the run file has no TOML form: {cause}")))
+    Ok(spec)
+}
+
+fn no_toml(cause: toml::ser::Error) -> ConfigError {
+    ConfigError::Contradiction(format!("the run file has no TOML form: {cause}"))
+}
+
+/// The first value in which the run in the folder differs from this one. Defaults that are newer than the folder are filled in.
+fn difference(kept: &Kept, folder: &RunFolder, here: &RunSpec, registry: &Registry) -> Result<Option<String>, RunError> {
+    let there = toml::from_str(&kept.config).map_err(|cause: toml::de::Error| cause.message().to_owned());
+    let there = there.and_then(|there| resolve(&there, registry).map_err(|cause| cause.to_string()));
+    let there = there.map_err(|cause| ResultsError::Content {
+        path: config_file(folder.path()),
+        what: format!(
+            "this version of mpibayes cannot read the run in the folder ({cause}); choose another --output, or delete it"
+        ),
+    })?;
+    let table = |spec: &RunSpec| toml::Table::try_from(what_counts(spec)).map_err(no_toml);
+    Ok(first_difference("", &table(&there)?, &table(here)?))
+}
+
+/// A run without what changes no result: how it uses the machine, and where the data lie, whose digest is compared instead.
+fn what_counts(spec: &RunSpec) -> RunSpec {
+    let Collectives { float_sums, .. } = spec.cluster.collectives;
+    let collectives = Collectives { float_sums, ..Collectives::default() };
+    RunSpec { data: None, cluster: ClusterSpec { collectives, ..ClusterSpec::default() }, ..spec.clone() }
+}
+
+fn first_difference(at: &str, there: &toml::Table, here: &toml::Table) -> Option<String> {
+    there.keys().chain(here.keys()).find_map(|key| {
+        let text = |value: Option<&toml::Value>| value.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+        match (there.get(key), here.get(key)) {
+            (there, here) if there == here => None,
+            (Some(toml::Value::Table(there)), Some(toml::Value::Table(here))) => {
+                first_difference(&format!("{at}{key}."), there, here)
+            }
+            (there, here) => Some(format!("{at}{key}: {} there, {} here", text(there), text(here))),
+        }
+    })
 }
 
 /// Threads that this process may use.
@@ -152,20 +256,17 @@ fn available() -> usize {
 }
 
 /// A run in one precision.
-#[expect(clippy::too_many_arguments, reason = "the two halves of the match on precision, written once")]
 fn carry<F: Real>(
-    spec: &RunSpec,
-    resolved: &str,
+    opened: &Opened,
+    registry: &Registry,
     carrier: &Carrier,
     folder: &mut RunFolder,
-    model: &ModelEntry,
     build: BuildModel<F>,
-    method: &MethodEntry,
     start: LaunchMethod<F>,
 ) -> Result<(), RunError> {
+    let Opened { spec, config, dataset, model, method } = opened;
     let seed = Seed(spec.seed);
     let prepare = || {
-        let dataset = spec.data.as_ref().map(|data| Dataset::open(&data.file)).transpose()?.map(Arc::new);
         let facts = dataset.as_ref().map(|dataset| DataFacts {
             features: dataset.features(),
             output: match dataset.task() {
@@ -174,7 +275,7 @@ fn carry<F: Real>(
             },
         });
         let built = build(&spec.model, facts)?;
-        let (shard, slice, digest) = match dataset {
+        let (shard, slice) = match dataset {
             None if built.own_rows == 0 => {
                 return Err(ConfigError::Contradiction(format!(
                     "the model {} needs data: add [data] with file = \"...\" (made by mpibayes import)",
@@ -182,30 +283,28 @@ fn carry<F: Real>(
                 ))
                 .into());
             }
-            None => (own_rows(built.own_rows, spec.agents), None, String::new()),
+            None => (own_rows(built.own_rows, spec.agents), None),
             Some(dataset) => {
-                let shard = dealt(&dataset, Split::Train, spec.agents, seed)?;
+                let shard = dealt(dataset, Split::Train, spec.agents, seed)?;
                 let judged = spec.evaluate.every > 0 && dataset.rows(Split::Test) > 0;
-                let test = if judged { Some(dealt(&dataset, Split::Test, spec.agents, seed)?) } else { None };
-                (shard, test, dataset.digest().to_owned())
+                (shard, if judged { Some(dealt(dataset, Split::Test, spec.agents, seed)?) } else { None })
             }
         };
         let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
         let every = spec.evaluate.every;
-        let tests = slice.map(|slice| Tests { slice, every });
-        if carrier.is_root() {
-            folder.claim(resolved)?;
-        }
-        Ok((problem, tests, digest))
+        Ok((problem, slice.map(|slice| Tests { slice, every })))
     };
-    let (problem, tests, digest) = carrier.agree(prepare())?;
-    let threads = if spec.cluster.threads > 0 {
-        spec.cluster.threads
-    } else {
-        match carrier {
-            Carrier::Threads => available(),
-            Carrier::Mpi(_) => 1,
-        }
+    let (problem, tests) = carrier.agree(prepare())?;
+    // Rank 0's word counts: a shared file system may show the others an older state.
+    let finished = carrier.agree(if carrier.is_root() { opened.enter(registry, folder) } else { Ok(false) })?;
+    if carrier.of_root(&[u8::from(finished)]) == [1] {
+        folder.already_finished();
+        return Ok(());
+    }
+    let threads = match (spec.cluster.threads, carrier) {
+        (0, Carrier::Threads) => available(),
+        (0, Carrier::Mpi(_)) => 1,
+        (threads, _) => threads,
     };
     // A second pool of the same size, where there is one already, would change nothing.
     drop(rayon::ThreadPoolBuilder::new().num_threads(threads).build_global());
@@ -213,10 +312,23 @@ fn carry<F: Real>(
         carrier,
         plan: Plan { seed, threads, dedicated: spec.cluster.dedicated, collectives: spec.cluster.collectives },
         folder,
-        info: RunInfo::new(method.name(), model.name(), spec.seed, &digest, resolved),
+        info: RunInfo::new(method.name(), model.name(), spec.seed, opened.digest(), config),
+        what: format!(
+            "{} on the model {}: {}, {} × {}",
+            method.name(),
+            model.name(),
+            count(spec.agents as usize, "agent"),
+            count(carrier.ranks() as usize, "rank"),
+            count(threads, "thread")
+        ),
         tests,
     };
     start(&spec.method, problem, launch)
+}
+
+/// A number of things: `1 agent`, `4 agents`.
+fn count(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// The rows of a split, dealt to agents in equal random shards; each is read on the rank that asks for it.
@@ -224,4 +336,58 @@ fn dealt<F: Real>(dataset: &Arc<Dataset>, split: Split, agents: u32, seed: Seed)
     let deal = Partition::Equal.deal(split, dataset.rows(split), agents as usize, seed)?;
     let dataset = dataset.clone();
     Ok(Arc::new(move |agent| Ok(dataset.read_rows(split, &deal.rows(agent as usize))?)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const CONFIG: &str = "[model]\nname = \"toy\"\n[method]\nname = \"svgd\"\nparticles = 5\n";
+
+    /// The difference between a folder with this configuration and a run with that one.
+    fn differs(there: &str, here: &str) -> Result<Option<String>, String> {
+        let registry = Registry::default();
+        let kept = Kept { config: there.into(), data_digest: String::new(), finished: false };
+        let folder = RunFolder::new("folder".as_ref(), std::time::Duration::MAX, false);
+        let here = resolve(&toml::from_str(here).unwrap(), &registry).unwrap();
+        difference(&kept, &folder, &here, &registry).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_changes_a_result_is_another_run_and_nothing_else_is() {
+        for same in [
+            "",
+            "[cluster]\nthreads = 3\ndedicated = true\ncheckpoint_every = 1.0\n",
+            "[cluster.collectives]\nasks = \"broadcast\"\ninteger_sums = \"point_to_point\"\n",
+            "[data]\nfile = \"elsewhere.h5\"\n",
+            "[evaluate]\nevery = 1\n",
+        ] {
+            assert_eq!(differs(CONFIG, &format!("{CONFIG}{same}")), Ok(None), "{same}");
+            assert_eq!(differs(&format!("{CONFIG}{same}"), CONFIG), Ok(None), "{same}");
+        }
+        for (other, says) in [
+            ("rounds = 3\n", "method.rounds: 10 there, 3 here"),
+            ("optimizer = { plain = { step = 0.5 } }\n", "method.optimizer.adagrad: "),
+            ("[evaluate]\nevery = 2\n", "evaluate.every: 1 there, 2 here"),
+            (
+                "[cluster.collectives]\nfloat_sums = \"allreduce\"\n",
+                "cluster.collectives.float_sums: \"point_to_point\" there, \"allreduce\" here",
+            ),
+        ] {
+            let found = differs(CONFIG, &format!("{CONFIG}{other}")).unwrap().unwrap();
+            assert!(found.starts_with(says), "{found}");
+        }
+    }
+
+    #[test]
+    fn defaults_of_a_newer_version_are_no_difference_and_unknown_keys_are_told() {
+        let registry = Registry::default();
+        let resolved = resolve(&toml::from_str(CONFIG).unwrap(), &registry).unwrap().to_toml().unwrap();
+        let older: Vec<&str> = resolved.lines().filter(|line| !line.starts_with("temp") && !line.starts_with("batch")).collect();
+        assert!(older.len() + 2 == resolved.lines().count());
+        assert_eq!(differs(&older.join("\n"), CONFIG), Ok(None));
+        let message = differs(&format!("novelty = 1\n{CONFIG}"), CONFIG).unwrap_err();
+        assert!(message.contains("config.toml") && message.contains("novelty") && message.contains("--output"), "{message}");
+    }
 }

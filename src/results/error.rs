@@ -34,12 +34,34 @@ pub enum ResultsError {
         what: String,
     },
     /// The folder holds another run.
-    #[error("{} holds a run with another configuration (here: {differs}); choose another --output, or delete it", folder.display())]
+    #[error("{} holds a run with another configuration ({differs}); choose another --output, or delete it", folder.display())]
     OtherRun {
         /// The folder.
         folder: PathBuf,
-        /// The first line that differs.
+        /// The first value that differs.
         differs: String,
+    },
+    /// The folder holds a run on other data.
+    #[error(
+        "{} holds a run that was begun on other data (digest {there:.12} there, {here:.12} here, of {file}); give it back its data, \
+         choose another --output, or delete it",
+        folder.display()
+    )]
+    OtherData {
+        /// The folder.
+        folder: PathBuf,
+        /// What the run was begun on.
+        there: String,
+        /// What it is given now.
+        here: String,
+        /// Where that lies.
+        file: String,
+    },
+    /// Another job works in the folder.
+    #[error("another job works in {}: wait for it, or choose another --output", folder.display())]
+    InUse {
+        /// The folder.
+        folder: PathBuf,
     },
     /// What a run produced does not fit together.
     #[error("{0}")]

@@ -1,17 +1,19 @@
 //! The folder of a run: its configuration, its checkpoint while it lasts, its result file in the end; and who looks after it.
+//!
+//! `config.toml` and `data.digest` say which run it is. They are written when it is begun, the first one last, and never again;
+//! a job holds a lock on the second one for as long as it works in the folder.
 
-use super::{ResultsError, RunInfo, Samples, write_run};
+use super::error::{Result, ResultsError};
+use super::{RunInfo, Samples, stop, write_run};
 use crate::cluster::record::{Draws, Record, Row};
 use crate::cluster::{self, Checkpoint, Keeper, Method, Outcome, Status, Then};
+use crate::data::PartialFile;
 use crate::models::Part;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
+use std::fs::{self, File, TryLockError};
+use std::io::{ErrorKind, IsTerminal, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// Set by signals that ask the run to save itself and stop.
-static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Lines of progress, where there is no terminal, come no more often than this.
 const LINE_EVERY: Duration = Duration::from_secs(20);
@@ -26,6 +28,11 @@ pub fn checkpoint_file(folder: &Path) -> PathBuf {
     folder.join("checkpoint.bin")
 }
 
+/// The resolved configuration of the run in a folder: there from its beginning.
+pub fn config_file(folder: &Path) -> PathBuf {
+    folder.join("config.toml")
+}
+
 /// A run's folder, looked after by rank 0.
 pub struct RunFolder {
     path: PathBuf,
@@ -33,17 +40,22 @@ pub struct RunFolder {
     saved_at: Instant,
     records: Vec<Record>,
     display: Display,
+    /// `data.digest`, locked; nothing before the folder is claimed.
+    digest: Option<File>,
+    /// Whether it was said that the run is being stopped.
+    stopping: bool,
+    stopped: bool,
 }
 
-/// How far the run in a folder is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// There is none.
-    New,
-    /// It was begun; where it was saved it goes on.
-    Begun,
-    /// It is over.
-    Finished,
+/// What a folder says about the run in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The resolved configuration that it was begun with.
+    pub config: String,
+    /// The digest of the data that it was begun on; empty if it has none.
+    pub data_digest: String,
+    /// Whether it is over.
+    pub finished: bool,
 }
 
 /// How progress is shown: a bar on a terminal, a line now and then elsewhere.
@@ -67,7 +79,21 @@ impl RunFolder {
             }
             (true, false) => Display::Lines { last: Instant::now(), done: 0 },
         };
-        Self { path: path.to_owned(), checkpoint_every, saved_at: Instant::now(), records: Vec::new(), display }
+        Self {
+            path: path.to_owned(),
+            checkpoint_every,
+            saved_at: Instant::now(),
+            records: Vec::new(),
+            display,
+            digest: None,
+            stopping: false,
+            stopped: false,
+        }
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The checkpoint file.
@@ -75,36 +101,59 @@ impl RunFolder {
         checkpoint_file(&self.path)
     }
 
-    fn config(&self) -> PathBuf {
-        self.path.join("config.toml")
-    }
-
-    /// What the folder holds of the run with this resolved configuration.
+    /// Makes the folder if there is none, keeps other jobs out of it while this value lives, and tells of the run in it.
     ///
     /// # Errors
-    /// Where it holds a run with another configuration, or cannot be read.
-    pub fn stage(&self, resolved: &str) -> Result<Stage, ResultsError> {
-        let config = self.config();
-        match std::fs::read_to_string(&config) {
-            Ok(there) if there == resolved && result_file(&self.path).exists() => Ok(Stage::Finished),
-            Ok(there) if there == resolved => Ok(Stage::Begun),
-            Ok(there) => {
-                let differs = resolved.lines().find(|line| !there.lines().any(|other| other == *line)).unwrap_or("fewer keys");
-                Err(ResultsError::OtherRun { folder: self.path.clone(), differs: differs.into() })
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Stage::New),
-            Err(cause) => Err(ResultsError::io(&config, "read")(cause)),
+    /// Where another job works in it, it holds parts of an unknown run, or the system refuses.
+    pub fn claim(&mut self) -> Result<Option<Kept>> {
+        fs::create_dir_all(&self.path).map_err(ResultsError::io(&self.path, "make the folder"))?;
+        let path = self.path.join("data.digest");
+        let open = File::options().create(true).truncate(false).read(true).write(true).open(&path);
+        let mut digest = open.map_err(ResultsError::io(&path, "open"))?;
+        match digest.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(ResultsError::InUse { folder: self.path.clone() }),
+            // Not every file system has locks, and a run needs none.
+            Err(TryLockError::Error(cause))
+                if cause.kind() == ErrorKind::Unsupported || cause.raw_os_error() == Some(libc::ENOLCK) => {}
+            Err(TryLockError::Error(cause)) => return Err(ResultsError::io(&path, "lock")(cause)),
+        }
+        let mut data_digest = String::new();
+        digest.read_to_string(&mut data_digest).map_err(ResultsError::io(&path, "read"))?;
+        self.digest = Some(digest);
+        let finished = result_file(&self.path).exists();
+        let config = config_file(&self.path);
+        match fs::read_to_string(&config) {
+            Ok(config) => Ok(Some(Kept { config, data_digest: data_digest.trim_end().into(), finished })),
+            Err(cause) if cause.kind() != ErrorKind::NotFound => Err(ResultsError::io(&config, "read")(cause)),
+            Err(_) if finished || self.checkpoint().exists() => Err(ResultsError::Content {
+                path: self.path.clone(),
+                what: "the folder holds a run, but not the config.toml that says which; choose another --output, or delete it"
+                    .into(),
+            }),
+            Err(_) => Ok(None),
         }
     }
 
-    /// Makes the folder for this resolved configuration.
+    /// Writes down which run is begun in the folder, which must be claimed.
     ///
     /// # Errors
     /// Where the system refuses.
-    pub fn claim(&self, resolved: &str) -> Result<(), ResultsError> {
-        std::fs::create_dir_all(&self.path).map_err(ResultsError::io(&self.path, "make the folder"))?;
-        let config = self.config();
-        std::fs::write(&config, resolved).map_err(ResultsError::io(&config, "write"))
+    pub fn keep(&mut self, config: &str, data_digest: &str) -> Result<()> {
+        if let Some(file) = &mut self.digest {
+            // In place, for it is locked; until there is a configuration, nobody asks what it holds.
+            let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{data_digest}"));
+            written.and_then(|()| file.sync_all()).map_err(ResultsError::io(&self.path.join("data.digest"), "write"))?;
+        }
+        let path = config_file(&self.path);
+        let partial = PartialFile::new(&path);
+        fs::write(partial.path(), config).map_err(ResultsError::io(partial.path(), "write"))?;
+        partial.commit().map_err(ResultsError::io(&path, "finish"))
+    }
+
+    /// Whether the run was saved and stopped before it was over.
+    pub fn stopped(&self) -> bool {
+        self.stopped
     }
 
     /// Says that there is nothing to do.
@@ -112,15 +161,10 @@ impl RunFolder {
         self.say(&format!("the run in {0} is finished; mpibayes summary {0} shows it", self.path.display()));
     }
 
-    /// Takes up what the checkpoint holds, if there is one, and listens to signals from now on.
-    pub fn begin<M: Method>(&mut self, saved: Option<&Checkpoint<M>>) {
-        if let Some(saved) = saved {
-            self.say(&format!("going on with the run in {} after {:.0} s of it", self.path.display(), saved.seconds));
-        }
-        for signal in [libc::SIGUSR1, libc::SIGTERM, libc::SIGINT] {
-            // SAFETY: the handler only stores to an atomic.
-            unsafe { libc::signal(signal, ask_to_stop as *const () as libc::sighandler_t) };
-        }
+    /// Says what begins, such as the method and the number of ranks, and where the run goes on if it was saved before.
+    pub fn begin<M: Method>(&mut self, what: &str, saved: Option<&Checkpoint<M>>) {
+        let since = saved.map(|saved| format!(", going on after {:.0} s of it", saved.seconds)).unwrap_or_default();
+        self.say(&format!("{what}, in {}{since}", self.path.display()));
         self.saved_at = Instant::now();
     }
 
@@ -128,11 +172,12 @@ impl RunFolder {
     ///
     /// # Errors
     /// Where the file cannot be written.
-    pub fn end(&mut self, outcome: &Outcome, info: &RunInfo, parts: &[Part]) -> Result<(), ResultsError> {
+    pub fn end(&mut self, outcome: &Outcome, info: &RunInfo, parts: &[Part]) -> Result<()> {
         if let Display::Bar(bar) = &self.display {
             bar.finish_and_clear();
         }
         if !outcome.finished {
+            self.stopped = true;
             self.say(&format!("stopped and saved in {}; the same command goes on with it", self.path.display()));
             return Ok(());
         }
@@ -152,10 +197,13 @@ impl RunFolder {
         let samples = if draws.is_empty() { Vec::new() } else { vec![Samples::assemble("posterior", parts, &draws)?] };
         write_run(&result_file(&self.path), info, &samples, &rows)?;
         let checkpoint = self.checkpoint();
-        match std::fs::remove_file(&checkpoint) {
-            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => Err(ResultsError::io(&checkpoint, "take away")(cause)),
-            _ => Ok(()),
+        match fs::remove_file(&checkpoint) {
+            Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(ResultsError::io(&checkpoint, "take away")(cause)),
+            _ => {}
         }
+        let (folder, file) = (self.path.display(), result_file(&self.path));
+        self.say(&format!("finished after {:.1} s: {}; mpibayes summary {folder} shows it", outcome.seconds, file.display()));
+        Ok(())
     }
 
     fn say(&self, text: &str) {
@@ -182,10 +230,6 @@ impl RunFolder {
     }
 }
 
-extern "C" fn ask_to_stop(_signal: libc::c_int) {
-    STOP.store(true, Ordering::Relaxed);
-}
-
 impl<M: Method> Keeper<M> for RunFolder {
     fn write(&mut self, records: Vec<Record>) {
         self.records.extend(records);
@@ -193,7 +237,11 @@ impl<M: Method> Keeper<M> for RunFolder {
 
     fn wants_rest(&mut self, status: Status) -> bool {
         self.show(status);
-        STOP.load(Ordering::Relaxed) || self.saved_at.elapsed() >= self.checkpoint_every
+        if stop::asked() && !self.stopping {
+            self.stopping = true;
+            self.say("saving, then stopping: open tasks are done first");
+        }
+        self.stopping || self.saved_at.elapsed() >= self.checkpoint_every
     }
 
     fn rested(&mut self, mut checkpoint: Checkpoint<M>) -> cluster::Result<Then> {
@@ -203,6 +251,6 @@ impl<M: Method> Keeper<M> for RunFolder {
             checkpoint.write(&self.checkpoint())?;
         }
         self.saved_at = Instant::now();
-        Ok(if STOP.load(Ordering::Relaxed) { Then::Stop } else { Then::GoOn })
+        Ok(if stop::asked() { Then::Stop } else { Then::GoOn })
     }
 }

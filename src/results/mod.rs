@@ -19,13 +19,15 @@ mod folder;
 mod netcdf;
 mod read;
 mod samples;
+mod stop;
 mod table;
 mod write;
 
 pub use error::{Result, ResultsError};
-pub use folder::{RunFolder, Stage, checkpoint_file, result_file};
+pub use folder::{Kept, RunFolder, checkpoint_file, config_file, result_file};
 pub use read::RunFile;
 pub use samples::{Samples, Values};
+pub use stop::listen;
 pub use table::Table;
 pub use write::write_run;
 

@@ -88,6 +88,36 @@ fn a_new_file_replaces_the_old_one_and_a_failure_leaves_it() {
 }
 
 #[test]
+fn a_folder_knows_its_run_and_takes_one_job_at_a_time() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("runs/first");
+    let folder = || RunFolder::new(&path, std::time::Duration::MAX, false);
+    let mut first = folder();
+    assert_eq!(first.claim().unwrap(), None);
+    let message = folder().claim().unwrap_err().to_string();
+    assert!(message.contains("another job works in") && message.contains("--output"), "{message}");
+    // A job that is killed here has begun nothing; one that wrote half a digest is no other.
+    drop(first);
+    std::fs::write(path.join("data.digest"), "half a digest, and longer").unwrap();
+    let mut second = folder();
+    assert_eq!(second.claim().unwrap(), None);
+    second.keep("seed = 1\n", "abc").unwrap();
+    drop(second);
+    let mut kept = Kept { config: "seed = 1\n".into(), data_digest: "abc".into(), finished: false };
+    assert_eq!(folder().claim().unwrap().as_ref(), Some(&kept));
+    std::fs::write(result_file(&path), "").unwrap();
+    kept.finished = true;
+    assert_eq!(folder().claim().unwrap(), Some(kept));
+    for (left, gone) in [(result_file(&path), checkpoint_file(&path)), (checkpoint_file(&path), result_file(&path))] {
+        drop(std::fs::remove_file(config_file(&path)));
+        drop(std::fs::remove_file(gone));
+        std::fs::write(left, "state").unwrap();
+        let message = folder().claim().unwrap_err().to_string();
+        assert!(message.contains("config.toml") && message.contains("--output"), "{message}");
+    }
+}
+
+#[test]
 fn other_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other");

@@ -1,0 +1,27 @@
+//! Signals that ask a run to save itself and stop.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Listens to SIGUSR1, SIGTERM and SIGINT from now on. A second SIGINT does what it does everywhere: it ends the process at once.
+pub fn listen() {
+    for (signal, once) in [(libc::SIGUSR1, 0), (libc::SIGTERM, 0), (libc::SIGINT, libc::SA_RESETHAND)] {
+        // SAFETY: all zeros are a valid action with an empty mask, and the handler only stores to an atomic.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = ask as *const () as libc::sighandler_t;
+            action.sa_flags = libc::SA_RESTART | once;
+            libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+        }
+    }
+}
+
+extern "C" fn ask(_signal: libc::c_int) {
+    ASKED.store(true, Ordering::Relaxed);
+}
+
+/// Whether one of them came.
+pub(super) fn asked() -> bool {
+    ASKED.load(Ordering::Relaxed)
+}

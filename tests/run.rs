@@ -1,0 +1,220 @@
+//! `mpibayes run` from start to end, alone and under mpirun: the same bits, also when stopped in between; and what it refuses.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use mpibayes::results::{RunFile, Samples};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A command that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+const RUN: &str = "\
+seed = 3
+agents = 3
+[data]
+file = \"a.h5\"
+[model]
+name = \"logistic\"
+[method]
+name = \"dsvgd\"
+particles = 4
+rounds = 6
+local_steps = 5
+distillation_steps = 5
+batch = 6
+";
+
+/// Rows of two classes; `shift` makes them others.
+fn csv(shift: usize) -> String {
+    (0..40).map(|i| format!("{},{},{}\n", (i * 7 + shift) % 11, (i * 5) % 13, ["no", "yes"][(i * 7 + shift) % 11 / 6])).collect()
+}
+
+/// A folder with a run file and its data.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("run.toml"), RUN).unwrap();
+    import(folder.path(), 0);
+    folder
+}
+
+/// Imports rows as `a.h5`, over an older one.
+fn import(folder: &Path, shift: usize) {
+    std::fs::write(folder.join("a.csv"), csv(shift)).unwrap();
+    let output = mpibayes(folder, "import a.csv --test-fraction 0.2 --force -o a.h5").output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+fn prepared(mut command: Command, folder: &Path) -> Command {
+    // A suite that itself runs under a launcher must not hand the launcher's word on.
+    for (name, _) in std::env::vars() {
+        if ["OMPI_", "PMIX_", "PMI_", "SLURM_"].iter().any(|prefix| name.starts_with(prefix)) {
+            command.env_remove(name);
+        }
+    }
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The program in one process.
+fn mpibayes(folder: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
+    command.args(arguments.split(' '));
+    prepared(command, folder)
+}
+
+/// The program on two ranks, the second of them in another folder if one is named.
+fn on_two_ranks(folder: &Path, second: Option<&Path>, arguments: &str) -> Command {
+    let mut command = Command::new("mpirun");
+    command.arg("--oversubscribe");
+    for (rank, place) in [Some(folder), second.or(Some(folder))].into_iter().flatten().enumerate() {
+        if rank > 0 {
+            command.arg(":");
+        }
+        command.args(["-n", "1", "--wdir"]).arg(place).arg(env!("CARGO_BIN_EXE_mpibayes")).args(arguments.split(' '));
+    }
+    prepared(command, folder)
+}
+
+/// Kills a child at the latest when the limit is over, so that a test that hangs fails.
+fn ended(mut child: Child) -> Output {
+    let since = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if since.elapsed() > LIMIT {
+            child.kill().unwrap();
+            panic!("it hangs: {}", said(&child.wait_with_output().unwrap()));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
+}
+
+fn output(mut command: Command) -> Output {
+    ended(command.spawn().expect("mpirun of Open MPI (openmpi-bin) is on the PATH"))
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Asserts success, and that what was said contains this.
+fn went_well(command: Command, says: &[&str]) {
+    let output = output(command);
+    let error = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    assert!(output.stdout.is_empty() && says.iter().all(|says| error.contains(says)), "{error:?} must say {says:?}");
+}
+
+/// Asserts exit code 1 and one message of this program that contains this.
+fn refused(command: Command, says: &[&str]) {
+    let output = output(command);
+    let error = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    let messages: Vec<&str> = error.lines().filter(|line| line.starts_with("mpibayes:")).collect();
+    assert_eq!(messages.len(), 1, "{error}");
+    assert!(messages[0].starts_with("mpibayes: error: "), "{error}");
+    assert!(says.iter().all(|says| messages[0].contains(says)), "{error:?} must say {says:?}");
+}
+
+/// Starts a run and asks it to save itself and stop as soon as it says that it has begun.
+fn stopped(mut command: Command) {
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("mpibayes: dsvgd") {
+        line.clear();
+        assert!(lines.read_line(&mut line).unwrap() > 0, "it ended before it began");
+    }
+    let asked = Command::new("kill").args(["-USR1", &child.id().to_string()]).status().unwrap();
+    assert!(asked.success());
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert_eq!(ended(child).status.code(), Some(75), "{rest}");
+    assert_eq!(rest.matches("mpibayes: saving, then stopping").count(), 1, "{rest}");
+    assert!(rest.contains("stopped and saved"), "{rest}");
+}
+
+fn posterior(folder: &Path, run: &str) -> Samples {
+    RunFile::open(&folder.join(run).join("result.h5")).unwrap().samples("posterior").unwrap()
+}
+
+/// What lies in the folder of a run.
+fn content(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn the_bits_do_not_depend_on_ranks_and_a_finished_run_stays_as_it_is() {
+    let folder = folder();
+    let begins = "dsvgd on the model logistic: 3 agents, ";
+    went_well(mpibayes(folder.path(), "run run.toml --output one"), &[begins, " thread", "finished", "one/result.h5"]);
+    let command = on_two_ranks(folder.path(), None, "run run.toml --output two");
+    went_well(command, &[begins, "2 ranks × 1 thread, in two", "two/result.h5"]);
+    assert_eq!(posterior(folder.path(), "one"), posterior(folder.path(), "two"));
+    // The control: another seed gives other bits.
+    went_well(mpibayes(folder.path(), "run run.toml --set seed=4 --output three"), &[]);
+    assert_ne!(posterior(folder.path(), "one"), posterior(folder.path(), "three"));
+
+    let before = content(&folder.path().join("one"));
+    let names: Vec<&str> = before.iter().map(|file| file.0.as_str()).collect();
+    assert_eq!(names, ["config.toml", "data.digest", "result.h5"]);
+    went_well(mpibayes(folder.path(), "run run.toml --output one"), &["the run in one is finished"]);
+    went_well(on_two_ranks(folder.path(), None, "run run.toml --output one"), &["the run in one is finished"]);
+    assert_eq!(content(&folder.path().join("one")), before);
+}
+
+#[test]
+fn a_stopped_run_goes_on_to_the_bits_of_an_undisturbed_one_and_takes_no_other() {
+    let folder = folder();
+    // So long that the signal comes in time.
+    let long = "--set method.rounds=1500 --set evaluate.every=0";
+    let run = |output: &str| format!("run run.toml {long} --output {output}");
+    went_well(mpibayes(folder.path(), &run("whole")), &[]);
+    stopped(mpibayes(folder.path(), &run("alone")));
+    stopped(on_two_ranks(folder.path(), None, &run("ranks")));
+
+    let begun = content(&folder.path().join("alone"));
+    let other = format!("{} --set method.particles=5", run("alone"));
+    refused(mpibayes(folder.path(), &other), &["alone", "method.particles: 4 there, 5 here", "--output"]);
+    import(folder.path(), 1);
+    for command in [mpibayes(folder.path(), &run("alone")), on_two_ranks(folder.path(), None, &run("alone"))] {
+        refused(command, &["alone holds a run that was begun on other data", "a.h5", "--output"]);
+    }
+    assert_eq!(content(&folder.path().join("alone")), begun);
+
+    import(folder.path(), 0);
+    std::fs::rename(folder.path().join("a.h5"), folder.path().join("b.h5")).unwrap();
+    // Neither the threads nor the place of the data make it another run.
+    let moved = "--set data.file=b.h5 --set cluster.threads=2 --set cluster.checkpoint_every=0.05";
+    went_well(on_two_ranks(folder.path(), None, &format!("{} {moved}", run("alone"))), &["going on after", "finished"]);
+    went_well(mpibayes(folder.path(), &format!("{} {moved}", run("ranks"))), &["going on after", "finished"]);
+    for run in ["alone", "ranks"] {
+        assert_eq!(posterior(folder.path(), run), posterior(folder.path(), "whole"), "{run}");
+        assert!(!folder.path().join(run).join("checkpoint.bin").exists());
+    }
+}
+
+#[test]
+fn an_error_on_one_rank_is_told_once_and_ends_both() {
+    let (folder, other) = (folder(), tempfile::tempdir().unwrap());
+    let command = || on_two_ranks(folder.path(), Some(other.path()), "run run.toml --output out");
+    refused(command(), &["rank 1: a.h5: cannot open"]);
+    import(other.path(), 1);
+    refused(command(), &["rank 1: a.h5", "another dataset than on rank 0"]);
+    assert!(!folder.path().join("out").exists(), "nothing was begun");
+    // The control: a copy is as good.
+    std::fs::copy(folder.path().join("a.h5"), other.path().join("a.h5")).unwrap();
+    went_well(command(), &["finished"]);
+    // What all ranks find wrong is rank 0's to say.
+    refused(on_two_ranks(folder.path(), None, "run run.toml --set model.name=x --output out"), &["rank 0", "\"x\" is unknown"]);
+}
