@@ -121,7 +121,7 @@ impl<M: Method> Hub<M> {
         }
         for parcel in parcels {
             let body: Body<M::Number> = parcel.body.0.into();
-            out.extend(totals(&layout, parcel.ask, 0, 1, body.len() as u64, &parcel.to, body));
+            out.extend(totals(&layout, parcel.ask, 0, 1, &parcel.to, body));
         }
         (hub, out, Job::MakeServer { saved: server })
     }
@@ -335,19 +335,18 @@ pub(super) fn totals<M: Method>(
     ask: AskId,
     part: u32,
     parts: u32,
-    len: u64,
     to: &[AgentId],
     body: Body<M::Number>,
 ) -> Sent<M> {
     if to.is_empty() {
-        return vec![(0, Packet { head: Head::Total { ask, part, parts, len, to: Vec::new() }, body })];
+        return vec![(0, Packet { head: Head::Total { ask, part, parts, to: Vec::new() }, body })];
     }
     let ranks = layout.ranks_of(to);
     ranks
         .into_iter()
         .map(|rank| {
             let here = to.iter().copied().filter(|&agent| layout.rank_of(agent) == rank).collect();
-            (rank, Packet { head: Head::Total { ask, part, parts, len, to: here }, body: body.clone() })
+            (rank, Packet { head: Head::Total { ask, part, parts, to: here }, body: body.clone() })
         })
         .collect()
 }

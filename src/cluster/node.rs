@@ -133,7 +133,7 @@ impl<M: Method> Node<M> {
                 self.turn()?;
             }
             Head::Slice { ask, from, len } => self.share(ask, from, len, body)?,
-            Head::Total { ask, part, parts, len: _, to } => {
+            Head::Total { ask, part, parts, to } => {
                 let assembly = self.assemblies.entry(ask).or_insert_with(|| Assembly::new(parts));
                 if let Some(body) = assembly.put(part, body) {
                     self.assemblies.remove(&ask);
@@ -170,7 +170,7 @@ impl<M: Method> Node<M> {
             return if here.is_empty() { Ok(()) } else { self.arrived(ask.id, here, sum) };
         }
         if self.layout.hosting().first() == Some(&self.rank) {
-            self.send_all(totals(&self.layout, ask.id, 0, 1, sum.len() as u64, &[], sum));
+            self.send_all(totals(&self.layout, ask.id, 0, 1, &[], sum));
         }
         Ok(())
     }
@@ -286,7 +286,7 @@ impl<M: Method> Node<M> {
                 Route::SumTo(to) => to.as_slice(),
                 Route::Back | Route::Sum => &[],
             };
-            self.send_all(totals(&self.layout, id, part as u32, ranks.len() as u32, len, to, total));
+            self.send_all(totals(&self.layout, id, part as u32, ranks.len() as u32, to, total));
         }
         if self.adders.get(&id).is_some_and(|adder| adder.finished && adder.local_left == 0) {
             self.adders.remove(&id);

@@ -30,7 +30,7 @@ pub(super) enum Head<M: Method> {
     /// A member's share of one slice of a sum, for the rank that adds this slice. `len` is the length of the whole body.
     Slice { ask: AskId, from: AgentId, len: u64 },
     /// One added slice of a sum, for these agents on the receiving rank, or for the server where there are none.
-    Total { ask: AskId, part: u32, parts: u32, len: u64, to: Vec<AgentId> },
+    Total { ask: AskId, part: u32, parts: u32, to: Vec<AgentId> },
     /// Say when your agents are at rest and these parcels have come.
     Rest { expected: Vec<(AgentId, AskId)> },
     /// All agents here are at rest, in these states.
