@@ -9,7 +9,7 @@ use super::method::{AgentId, Method};
 use super::node::Node;
 use super::packet::Packet;
 use super::run::{Keeper, Outcome, Plan, look_after};
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
@@ -40,37 +40,45 @@ enum Event<M: Method> {
 
 /// Events by time; equal times in the order in which they were made.
 struct Agenda<M: Method> {
-    heap: BinaryHeap<Reverse<(Time, usize)>>,
-    events: Vec<Option<Event<M>>>,
+    heap: BinaryHeap<Reverse<Scheduled<M>>>,
+    made: u64,
 }
 
-/// A finite time in seconds with a total order.
-#[derive(Clone, Copy, PartialEq)]
-struct Time(f64);
+/// An event, ordered by its time and number.
+struct Scheduled<M: Method> {
+    time: f64,
+    number: u64,
+    event: Event<M>,
+}
 
-impl Eq for Time {}
+impl<M: Method> Ord for Scheduled<M> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.time.total_cmp(&other.time).then(self.number.cmp(&other.number))
+    }
+}
 
-impl PartialOrd for Time {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+impl<M: Method> PartialOrd for Scheduled<M> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Time {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
+impl<M: Method> PartialEq for Scheduled<M> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
     }
 }
 
+impl<M: Method> Eq for Scheduled<M> {}
+
 impl<M: Method> Agenda<M> {
     fn at(&mut self, time: f64, event: Event<M>) {
-        self.heap.push(Reverse((Time(time), self.events.len())));
-        self.events.push(Some(event));
+        self.made += 1;
+        self.heap.push(Reverse(Scheduled { time, number: self.made, event }));
     }
 
     fn next(&mut self) -> Option<(f64, Event<M>)> {
-        let Reverse((time, number)) = self.heap.pop()?;
-        Some((time.0, self.events[number].take()?))
+        self.heap.pop().map(|Reverse(next)| (next.time, next.event))
     }
 }
 
@@ -106,8 +114,8 @@ pub fn run<M: Method>(
             receives_until: now,
         })
         .collect();
-    machines[0].node.lead(saved);
-    let mut agenda = Agenda { heap: BinaryHeap::new(), events: Vec::new() };
+    machines[0].node.lead(saved)?;
+    let mut agenda = Agenda { heap: BinaryHeap::new(), made: 0 };
     let clock = Clock::simulated(now);
     let mut touched = 0;
     loop {
