@@ -79,7 +79,7 @@ type Sent<M> = Vec<(Rank, Packet<M>)>;
 
 impl<M: Method> Hub<M> {
     /// The hub of a fresh run or of a resumed one, with the first packets and the server's first job.
-    pub fn new(layout: Layout, saved: Option<Checkpoint<M>>) -> (Self, Sent<M>, Job<M>) {
+    pub fn new(layout: Layout, saved: Option<Checkpoint<M>>) -> Result<(Self, Sent<M>, Job<M>), Fault> {
         let agents = layout.agents as usize;
         let mut hub = Self {
             layout,
@@ -105,6 +105,7 @@ impl<M: Method> Hub<M> {
         if let Some(saved) = saved {
             hub.next_ask = saved.next_ask;
             hub.promises = saved.promises.into_iter().map(VecDeque::from).collect();
+            hub.check_states(What::Making, &saved.agents)?;
             hub.held = saved.held.into_iter().map(Ask::from).collect();
             hub.answers = saved.answers;
             hub.records = saved.records;
@@ -123,7 +124,17 @@ impl<M: Method> Hub<M> {
             let body: Body<M::Number> = parcel.body.0.into();
             out.extend(totals(&layout, parcel.ask, 0, 1, &parcel.to, body));
         }
-        (hub, out, Job::MakeServer { saved: server })
+        Ok((hub, out, Job::MakeServer { saved: server }))
+    }
+
+    /// A checkpoint without all states would begin some agents afresh.
+    fn check_states(&self, what: What, states: &[(AgentId, Raw<u8>)]) -> Result<(), Fault> {
+        if states.iter().map(|&(agent, _)| agent).eq(0..self.layout.agents) {
+            return Ok(());
+        }
+        let (states, agents) = (states.len(), self.layout.agents);
+        let doing = Doing { method: M::NAME, rank: 0, agent: None, what };
+        Err(doing.fault(format!("the checkpoint holds the states of {states} agents, and the run has {agents}")))
     }
 
     fn fault(&self, cause: impl Into<String>) -> Fault {
@@ -306,6 +317,8 @@ impl<M: Method> Hub<M> {
         let doing = Doing { method: M::NAME, rank: 0, agent: None, what: What::Saving };
         let server = guard(doing, || Ok(encode("the server's state", server.state())?))?;
         let gathered = std::mem::take(&mut self.gathered);
+        let agents: Vec<_> = gathered.agents.into_iter().collect();
+        self.check_states(What::Saving, &agents)?;
         Ok(Some(Checkpoint {
             method: M::NAME.into(),
             finished: self.held.is_empty(),

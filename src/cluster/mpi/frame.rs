@@ -135,65 +135,14 @@ pub(super) fn test(request: &mut ffi::MPI_Request) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::super::packet::Head;
+    use super::super::super::plain::Plain;
     use super::*;
     use crate::cluster::codec::Raw;
-    use crate::cluster::method::{Agent, AgentId, Answer, Progress, Result, Server};
-    use crate::cluster::{Context, Outbox};
-
-    /// Only its number type matters here.
-    struct Plain;
-
-    impl Method for Plain {
-        const NAME: &'static str = "plain";
-        type Number = f64;
-        type Task = ();
-        type Report = ();
-        type Server = Plain;
-        type Agent = Plain;
-
-        fn agents(&self) -> u32 {
-            1
-        }
-        fn server(&self, _: Option<()>) -> Result<Plain> {
-            Ok(Plain)
-        }
-        fn agent(&self, _: AgentId, _: Option<()>) -> Result<Plain> {
-            Ok(Plain)
-        }
-    }
-
-    impl Server<Plain> for Plain {
-        type State = ();
-
-        fn state(&self) -> &() {
-            &()
-        }
-        fn start(&mut self, _: &mut Outbox<Plain>, _: &mut Context) -> Result<()> {
-            Ok(())
-        }
-        fn receive(&mut self, _: Answer<Plain>, _: &mut Outbox<Plain>, _: &mut Context) -> Result<()> {
-            Ok(())
-        }
-        fn progress(&self) -> Progress {
-            Progress::default()
-        }
-    }
-
-    impl Agent<Plain> for Plain {
-        type State = ();
-
-        fn state(&self) -> &() {
-            &()
-        }
-        fn perform(&mut self, _: &(), body: Body<f64>, _: &mut Context) -> Result<((), Body<f64>)> {
-            Ok(((), body))
-        }
-    }
 
     /// Takes a packet apart and puts it together again; how many pieces followed its first message.
     fn travel(head_bytes: usize, numbers: usize, room: usize, piece: usize) -> usize {
         let state: Vec<u8> = (0..head_bytes).map(|at| (at % 251) as u8).collect();
-        let head = Head::<Plain>::Start { saved: vec![(0, Raw(state.clone()))], seconds: 2.5 };
+        let head = Head::<Plain>::Start { saved: vec![(0, Raw(state.clone()))] };
         let body: Vec<f64> = (0..numbers).map(|at| at as f64).collect();
         let frame = Frame::new(Packet { head, body: body.clone().into() }, room).unwrap();
         assert!(frame.first.len() <= room);
