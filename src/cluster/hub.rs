@@ -112,13 +112,12 @@ impl<M: Method> Hub<M> {
             hub.traffic = saved.traffic;
             states = saved.agents.into_iter().collect();
             server = Some(saved.server);
-            seconds = saved.seconds;
             parcels = saved.parcels;
         }
         let mut out: Sent<M> = Vec::new();
         for rank in 0..layout.ranks {
             let saved = layout.hosted(rank).filter_map(|agent| Some((agent, states.remove(&agent)?))).collect();
-            out.push((rank, Packet { head: Head::Start { saved, seconds }, body: Body::empty() }));
+            out.push((rank, Packet { head: Head::Start { saved }, body: Body::empty() }));
         }
         for parcel in parcels {
             let body: Body<M::Number> = parcel.body.0.into();

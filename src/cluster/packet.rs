@@ -22,7 +22,7 @@ pub(super) struct Packet<M: Method> {
 #[serde(bound = "")]
 pub(super) enum Head<M: Method> {
     /// Make your agents, from these saved states where there are any.
-    Start { saved: Vec<(AgentId, Raw<u8>)>, seconds: f64 },
+    Start { saved: Vec<(AgentId, Raw<u8>)> },
     /// A task; pass it on along the tree. The body belongs to every member.
     Ask(Arc<Posted<M>>),
     /// A member has performed.

@@ -5,6 +5,7 @@
 mod bits;
 mod checkpoints;
 mod clock;
+mod collectives;
 mod controls;
 mod faults;
 mod faulty;
@@ -52,6 +53,10 @@ fn main() {
         // Cargo passes options of its own test harness; a plain word picks groups.
         words => suite(words.iter().find(|word| !word.starts_with('-')).copied().unwrap_or_default()),
     };
+        ["--collectives", what] => {
+            collectives::rank(what);
+            0
+        }
     std::process::exit(code);
 }
 
@@ -69,4 +74,6 @@ fn suite(word: &str) -> i32 {
     faults::groups(&roster, &mut tally);
     waiting::groups(&mut tally);
     tally.close()
+    evaluation::groups(&mut tally);
+    collectives::groups(&mut tally);
 }

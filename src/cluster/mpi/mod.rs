@@ -66,8 +66,6 @@ pub fn run<M: Method>(
     if lines.reduces {
         node.reduce_together();
     }
-    // Only the server's clock is written down; agents take theirs from here as well.
-    let clock = Clock::wall(before.unwrap_or(0.0));
     let workers = Workers::start(Bench { method, seed: plan.seed, rank, clock: clock.clone() }, plan.threads);
     let report = workers.report.clone();
     // SAFETY: asks for the number of the calling thread. (The standard library's handle is gone when exit handlers run.)
