@@ -205,7 +205,8 @@ fn carry<M: Method>(
         if node.stopped && node.out.is_empty() && lines.is_over().map_err(|cause| wire_fault::<M>(rank, cause))? {
             return Ok(outcome);
         }
-        if busy {
+        // What the keeper has released must not wait for a nap to end.
+        if busy || !node.out.is_empty() {
             patience.reset();
         } else if let Some(done) = patience.wait(&workers.results, lines.is_moving()) {
             patience.reset();
