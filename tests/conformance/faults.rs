@@ -115,9 +115,10 @@ fn under_mpi(roster: &[Box<dyn Subject>], group: &mut Group) {
         while left > 0 || failures.len() < How::ALL.len() * PLACES {
             let turn = failures.len();
             let (number, how) = (turn % PLACES, How::ALL[turn / PLACES % How::ALL.len()]);
-            // The next method that has such a place: each in turn, so that none is left out.
-            let found = (0..synchronous.len()).find_map(|further| {
-                let at = (turn + further) % synchronous.len();
+            // The next method that has such a place, those first that have not failed yet.
+            let mut order: Vec<_> = (0..synchronous.len()).map(|further| (turn + further) % synchronous.len()).collect();
+            order.sort_by_key(|at| failures.contains(at));
+            let found = order.into_iter().find_map(|at| {
                 let who = if in_server { None } else { Some(busiest(synchronous[at], &workloads[at], turn as u32 % 3)?) };
                 let place = places(who, &workloads[at])[number]?;
                 Some((at, Injection { who: who.map_or(Who::Server, Who::Agent), place, how, others_sleep: 0.0 }))
@@ -214,8 +215,9 @@ impl Group<'_> {
                 Who::EveryAgent => (0..subject.agents()).any(|agent| line.contains(&who(agent))),
             };
             let (cause, place) = match injection.how {
-                How::Error => (CAUSE, ""),
-                How::Panic | How::HelperPanic => (CAUSE, "panicked at tests/conformance/"),
+                // A state cannot fail in any other way than by a panic.
+                How::Error if injection.place != Place::Saving => (CAUSE, ""),
+                How::Error | How::Panic | How::HelperPanic => (CAUSE, "panicked at tests/conformance/"),
                 How::Exit | How::HelperExit => ("a call of exit", ""),
             };
             if ended.stderr.matches("panicked at").count() != usize::from(!place.is_empty()) || !line.contains(place) {
