@@ -46,19 +46,19 @@ pub(super) struct HeldAsk<M: Method> {
     body: Raw<M::Number>,
     handed: bool,
     route: Route,
-    alone: bool,
+    aside: bool,
 }
 
 impl<M: Method> From<&Ask<M>> for HeldAsk<M> {
     fn from(ask: &Ask<M>) -> Self {
         let body = Raw(ask.body.to_vec());
-        Self { to: ask.to.clone(), task: ask.task.clone(), body, handed: ask.handed, route: ask.route.clone(), alone: ask.alone }
+        Self { to: ask.to.clone(), task: ask.task.clone(), body, handed: ask.handed, route: ask.route.clone(), aside: ask.aside }
     }
 }
 
 impl<M: Method> From<HeldAsk<M>> for Ask<M> {
     fn from(held: HeldAsk<M>) -> Self {
-        Self { to: held.to, task: held.task, body: held.body.0.into(), handed: held.handed, route: held.route, alone: held.alone }
+        Self { to: held.to, task: held.task, body: held.body.0.into(), handed: held.handed, route: held.route, aside: held.aside }
     }
 }
 

@@ -29,8 +29,10 @@ pub(super) struct Node<M: Method> {
     resting: Option<Vec<(AgentId, AskId)>>,
     records: Vec<Record>,
     traffic: Traffic,
-    /// Seconds of the run before this process, told at the start.
-    pub seconds_before: Option<f64>,
+    /// Worker threads for agents.
+    threads: usize,
+    /// Seconds that asides have taken of all workers here.
+    aside: f64,
     pub stopped: bool,
     pub out: VecDeque<(Rank, Packet<M>)>,
     pub jobs: VecDeque<Job<M>>,
@@ -62,20 +64,21 @@ struct Parcel<N> {
 
 impl<M: Method> Node<M> {
     /// A rank that waits for its start packet.
-    pub fn new(rank: Rank, layout: Layout) -> Self {
+    pub fn new(rank: Rank, layout: Layout, threads: usize) -> Self {
         Self {
             rank,
             layout,
             hub: None,
             agents: BTreeMap::new(),
+            started: false,
             adders: BTreeMap::new(),
             assemblies: BTreeMap::new(),
-            started: false,
             parcels: BTreeMap::new(),
             resting: None,
             records: Vec::new(),
             traffic: Traffic::default(),
-            seconds_before: None,
+            threads,
+            aside: 0.0,
             stopped: false,
             out: VecDeque::new(),
             jobs: VecDeque::new(),
@@ -93,10 +96,10 @@ impl<M: Method> Node<M> {
         self.hub = Some(hub);
         self.out.extend(out);
         self.jobs.push_back(job);
+        Ok(())
     }
 
     /// The server's half; only on rank 0.
-        Ok(())
     pub fn hub(&mut self) -> Option<&mut Hub<M>> {
         self.hub.as_mut()
     }
@@ -130,14 +133,14 @@ impl<M: Method> Node<M> {
                     hosted.agent = None;
                     self.jobs.push_back(Job::MakeAgent { id, saved: saved.remove(&id) });
                 }
-            }
-            Head::Ask(ask) => self.asked(ask, body)?,
-            Head::Report { ask, from, seconds, report, records } => {
                 // It may have been asked to rest before, and have no agents.
                 self.try_rest()?;
+            }
+            Head::Ask(ask) => self.asked(ask, body)?,
+            Head::Report { ask, from, seconds, aside, report, records } => {
                 if let Some(hub) = &mut self.hub {
                     hub.records.extend(records);
-                    hub.report(ask, Reported { from, seconds, report, body });
+                    hub.report(ask, Reported { from, seconds, report, body }, aside);
                 }
                 self.turn()?;
             }
@@ -213,10 +216,10 @@ impl<M: Method> Node<M> {
         if local > 0 && ask.route != Route::Back {
             let adder = self.adders.entry(ask.id).or_default();
             adder.ask = Some(if ask.reduction.is_some() {
-                let (task, route, ranks) = (ask.task.clone(), ask.route.clone(), ask.ranks.clone());
+                let (task, route, aside, ranks) = (ask.task.clone(), ask.route.clone(), ask.aside, ask.ranks.clone());
                 let here = |member: &&Member| self.layout.rank_of(member.agent) == self.rank;
                 let members = ask.members.iter().filter(here).copied().collect();
-                Arc::new(Posted { id: ask.id, task, members, route, ranks, reduction: ask.reduction })
+                Arc::new(Posted { id: ask.id, task, members, route, aside, ranks, reduction: ask.reduction })
             } else {
                 ask.clone()
             });
@@ -359,7 +362,11 @@ impl<M: Method> Node<M> {
         report: M::Report,
         body: Body<M::Number>,
     ) -> Result<(), Fault> {
-        let head = Head::Report { ask: ask.id, from: id, seconds, report, records: std::mem::take(&mut self.records) };
+        if ask.aside {
+            self.aside += seconds / self.threads.min(self.agents.len()).max(1) as f64;
+        }
+        let (aside, records) = (self.aside, std::mem::take(&mut self.records));
+        let head = Head::Report { ask: ask.id, from: id, seconds, aside, report, records };
         if ask.route == Route::Back {
             self.send(0, Packet { head, body });
             return Ok(());

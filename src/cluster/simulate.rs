@@ -19,15 +19,15 @@ pub struct Cluster<M: Method> {
     pub ranks: u32,
     /// How long a task takes an agent: declared, or `None` for the seconds that it really took (then no longer deterministic).
     pub task: Option<Cost<M>>,
-    /// How long an agent's work behind its report takes.
-    pub settle: f64,
+    /// How long an agent's work behind the report of a task takes: declared, or `None` for no time at all.
+    pub settle: Option<Cost<M>>,
     /// From sending to arriving, for the first byte.
     pub latency: f64,
     /// Bytes per second of each rank's link, one way.
     pub bandwidth: f64,
 }
 
-/// The declared seconds of a task.
+/// The declared seconds of a task, or of the work behind it.
 pub type Cost<M> = Box<dyn Fn(AgentId, &<M as Method>::Task) -> f64>;
 
 /// What happens at a time.
@@ -107,7 +107,7 @@ pub fn run<M: Method>(
     let mut now = saved.as_ref().map_or(0.0, |saved| saved.seconds);
     let mut machines: Vec<Machine<M>> = (0..layout.ranks)
         .map(|rank| Machine {
-            node: Node::new(rank, layout),
+            node: Node::new(rank, layout, plan.threads),
             free_cores: plan.threads.max(1),
             queue: VecDeque::new(),
             sends_until: now,
@@ -187,10 +187,11 @@ fn settle_down<M: Method>(
     // The server and the making of agents cost nothing; tasks wait for a core.
     while let Some(place) = machine.queue.iter().position(|job| machine.free_cores > 0 || !matches!(job, Job::Perform { .. })) {
         let Some(job) = machine.queue.remove(place) else { break };
-        let declared = match (&job, &cluster.task) {
+        let declared = |cost: &Option<Cost<M>>| match (&job, cost) {
             (Job::Perform { id, ask, .. }, Some(cost)) => Some(cost(*id, &ask.task)),
             _ => None,
         };
+        let (declared, settles) = (declared(&cluster.task), declared(&cluster.settle).unwrap_or(0.0));
         let is_task = matches!(job, Job::Perform { .. });
         let mut end = now;
         job.run(&bench, |mut done| {
@@ -199,7 +200,7 @@ fn settle_down<M: Method>(
                 end += *seconds;
             }
             if let Done::AgentSettled { .. } = &done {
-                end += cluster.settle;
+                end += settles;
             }
             agenda.at(end, Event::Done(rank as Rank, done));
         });
