@@ -7,12 +7,13 @@
 //! | [`cli`] | a file for each subcommand | everything |
 //! | [`config`] | what was typed becomes a validated run | everything but `cli` |
 //! | [`methods`] | the distributed methods: server half, agent half | `cluster`, `kernels`, `models`, `data`, `metrics`, `random`, `number` |
-//! | [`cluster`] | who computes what, and how it travels; knows no statistics | `random`, `number` |
+//! | [`cluster`] | who computes what, and how it travels; knows no statistics | `partial`, `random`, `number` |
 //! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `number` |
 //! | [`models`] | log-densities with gradients, batched over particles | `vector`, `random`, `number` |
-//! | [`data`] | readers, the HDF5 dataset, shards | `models`, `random`, `number` |
-//! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `metrics`, `models`, `number` |
+//! | [`data`] | readers, the HDF5 dataset, shards | `models`, `partial`, `random`, `number` |
+//! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `metrics`, `models`, `partial`, `number` |
 //! | [`metrics`] | accuracy, log-likelihood, calibration | `number` |
+//! | [`partial`] | files that appear whole or not at all | nothing |
 //! | [`random`] | addressed random numbers | `number` |
 //! | [`vector`] | vectorised elementary functions, with dispatch at run time | `number` |
 //! | [`number`] | the number types that arrays are made of | nothing |
@@ -26,6 +27,7 @@ pub mod methods;
 pub mod metrics;
 pub mod models;
 pub mod number;
+pub mod partial;
 pub mod random;
 pub mod results;
 pub mod vector;

@@ -1,13 +1,13 @@
-//! A run at rest: all that is needed to go on, on any number of ranks; written beside, fsynced, renamed.
+//! A run at rest: all that is needed to go on, on any number of ranks.
 
 use super::codec::{CodecError, Raw, decode, encode};
 use super::method::{AgentId, Method};
 use super::outbox::{Ask, Route};
 use super::packet::{AskId, SavedParcel, Traffic};
 use super::record::Record;
+use crate::partial::PartialFile;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The first bytes of a checkpoint file, with the version of its layout.
@@ -46,19 +46,19 @@ pub(super) struct HeldAsk<M: Method> {
     body: Raw<M::Number>,
     handed: bool,
     route: Route,
-    alone: bool,
+    aside: bool,
 }
 
 impl<M: Method> From<&Ask<M>> for HeldAsk<M> {
     fn from(ask: &Ask<M>) -> Self {
         let body = Raw(ask.body.to_vec());
-        Self { to: ask.to.clone(), task: ask.task.clone(), body, handed: ask.handed, route: ask.route.clone(), alone: ask.alone }
+        Self { to: ask.to.clone(), task: ask.task.clone(), body, handed: ask.handed, route: ask.route.clone(), aside: ask.aside }
     }
 }
 
 impl<M: Method> From<HeldAsk<M>> for Ask<M> {
     fn from(held: HeldAsk<M>) -> Self {
-        Self { to: held.to, task: held.task, body: held.body.0.into(), handed: held.handed, route: held.route, alone: held.alone }
+        Self { to: held.to, task: held.task, body: held.body.0.into(), handed: held.handed, route: held.route, aside: held.aside }
     }
 }
 
@@ -119,22 +119,19 @@ impl<M: Method> Checkpoint<M> {
         Ok(checkpoint)
     }
 
-    /// Writes the checkpoint so that `path` always holds a whole one: beside, fsynced, renamed.
+    /// Writes the checkpoint so that `path` always holds a whole one.
     ///
     /// # Errors
     /// Where the system refuses; the old checkpoint is then untouched.
     pub fn write(&self, path: &Path) -> Result<(), CheckpointError> {
         let bytes = self.to_bytes()?;
-        let beside = path.with_extension("partial");
+        let partial = PartialFile::new(path);
         let io = |action, path: &Path| {
             let path = path.to_owned();
             move |cause| CheckpointError::Io { action, path, cause }
         };
-        let mut file = File::create(&beside).map_err(io("create", &beside))?;
-        file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(io("write", &beside))?;
-        fs::rename(&beside, path).map_err(io("rename", path))?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(io("make durable", folder))
+        fs::write(partial.path(), bytes).map_err(io("write", partial.path()))?;
+        partial.commit().map_err(io("finish", path))
     }
 
     /// The checkpoint at `path`, or nothing where there is no such file.

@@ -1,8 +1,7 @@
 //! One codec for messages, saved states and parcels: a small head by postcard, arrays as raw little-endian bytes.
 
-use serde::de::{DeserializeOwned, Error as _, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::marker::PhantomData;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// What a head or a saved state is made of: any owned serde type.
 pub trait Words: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static {}
@@ -10,26 +9,38 @@ pub trait Words: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send +
 impl<T: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static> Words for T {}
 
 /// An array that is written as raw little-endian bytes, not number by number: for the arrays inside saved states.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Raw<N>(pub Vec<N>);
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent, bound = "N: bytemuck::Pod")]
+pub struct Raw<N>(#[serde(with = "raw")] pub Vec<N>);
 
-impl<N: bytemuck::Pod> Serialize for Raw<N> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(bytemuck::cast_slice(&self.0))
+/// How serde writes and reads the array of a [`Raw`], for fields that are plain arrays: `#[serde(with = "raw")]`.
+pub mod raw {
+    use serde::de::{Error, Visitor};
+    use serde::{Deserializer, Serializer};
+    use std::marker::PhantomData;
+
+    /// The bytes of the array.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<N: bytemuck::Pod, S: Serializer>(array: &[N], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(bytemuck::cast_slice(array))
     }
-}
 
-impl<'de, N: bytemuck::Pod> Deserialize<'de> for Raw<N> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    /// The array of these bytes.
+    ///
+    /// # Errors
+    /// Where the bytes end within a number.
+    pub fn deserialize<'de, N: bytemuck::Pod, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<N>, D::Error> {
         struct Bytes<N>(PhantomData<N>);
         impl<N: bytemuck::Pod> Visitor<'_> for Bytes<N> {
-            type Value = Raw<N>;
+            type Value = Vec<N>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
                 write!(f, "the raw bytes of an array of {}", std::any::type_name::<N>())
             }
 
-            fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Raw<N>, E> {
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<N>, E> {
                 if !bytes.len().is_multiple_of(size_of::<N>()) {
                     return Err(E::custom(format!(
                         "{} bytes are no whole number of {}",
@@ -37,7 +48,7 @@ impl<'de, N: bytemuck::Pod> Deserialize<'de> for Raw<N> {
                         std::any::type_name::<N>()
                     )));
                 }
-                Ok(Raw(bytemuck::allocation::pod_collect_to_vec(bytes)))
+                Ok(bytemuck::allocation::pod_collect_to_vec(bytes))
             }
         }
         deserializer.deserialize_bytes(Bytes(PhantomData)).map_err(D::Error::custom)

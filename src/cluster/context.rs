@@ -18,12 +18,12 @@ pub struct Context {
     records: Vec<Record>,
 }
 
-/// The time since the run began: time before a resume included, time that was excluded left out.
+/// The time since the run began: time before a resume included, time for asides left out.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
     source: Source,
     /// Bits of an `f64`: seconds that do not count.
-    excluded: Arc<AtomicU64>,
+    left_out: Arc<AtomicU64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,17 +37,22 @@ enum Source {
 impl Clock {
     /// A wall clock that starts now at this many seconds.
     pub(super) fn wall(before: f64) -> Self {
-        Self { source: Source::Wall(before, Instant::now()), excluded: Arc::default() }
+        Self { source: Source::Wall(before, Instant::now()), left_out: Arc::default() }
     }
 
     /// A virtual clock that shows this many seconds.
     pub(super) fn simulated(now: f64) -> Self {
-        Self { source: Source::Virtual(now), excluded: Arc::default() }
+        Self { source: Source::Virtual(now), left_out: Arc::default() }
     }
 
     /// The same virtual clock at another time.
     pub(super) fn moved_to(&self, now: f64) -> Self {
-        Self { source: Source::Virtual(now), excluded: self.excluded.clone() }
+        Self { source: Source::Virtual(now), left_out: self.left_out.clone() }
+    }
+
+    /// Leaves out these seconds since the process began, instead of those that were named before.
+    pub(super) fn leave_out(&self, seconds: f64) {
+        self.left_out.store(seconds.to_bits(), Relaxed);
     }
 
     pub(super) fn seconds(&self) -> f64 {
@@ -55,7 +60,7 @@ impl Clock {
             Source::Wall(before, since) => before + since.elapsed().as_secs_f64(),
             Source::Virtual(now) => now,
         };
-        raw - f64::from_bits(self.excluded.load(Relaxed))
+        raw - f64::from_bits(self.left_out.load(Relaxed))
     }
 }
 
@@ -69,17 +74,11 @@ impl Context {
         self.seed.stream(who, step, purpose)
     }
 
-    /// Seconds since the run began: wall, or virtual in a simulation. For information only: a method whose mathematics
-    /// depends on it gives up reproducibility.
+    /// Seconds since the run began: wall, or virtual in a simulation; the server's clock leaves out the time for asides
+    /// ([`Ask::aside`](super::Ask::aside)). For information only: a method whose mathematics depends on it gives up
+    /// reproducibility.
     pub fn seconds(&self) -> f64 {
         self.clock.seconds()
-    }
-
-    /// Takes seconds out of the run's clock that were not the method's: evaluation is outside the trace's time by definition.
-    /// For the server; elsewhere it changes nothing that is written down.
-    pub fn exclude(&mut self, seconds: f64) {
-        let excluded = f64::from_bits(self.clock.excluded.load(Relaxed)) + seconds;
-        self.clock.excluded.store(excluded.to_bits(), Relaxed);
     }
 
     /// Writes a row of information: what may be thrown away without changing the run.

@@ -4,9 +4,10 @@ use super::layout::Rank;
 use super::method::{AgentId, BoxError};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// The exit code of a job that a fault ended.
 pub const EXIT_CODE: i32 = 70;
@@ -87,13 +88,50 @@ impl Doing {
 
 thread_local! {
     static CURRENT: Cell<Option<Doing>> = const { Cell::new(None) };
-    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+    /// Where this thread panicked last.
+    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// What all threads of the process are doing for a method: the threads that help them, rayon's, have no record of their own.
+static GUARDED: Mutex<Guarded> = Mutex::new(Guarded { next: 0, doing: BTreeMap::new(), helpers_place: None });
+
+struct Guarded {
+    next: u64,
+    doing: BTreeMap<u64, Doing>,
+    /// Where a helping thread panicked last. Rayon hands the panic on to the thread that it helps, but not the place.
+    helpers_place: Option<String>,
+}
+
+fn guarded() -> MutexGuard<'static, Guarded> {
+    GUARDED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether this thread works for others, and nobody's code but theirs runs on it.
+fn is_helper() -> bool {
+    rayon::current_thread_index().is_some()
+}
+
+/// What this thread is doing for a method, itself or as a helper. Which thread a helper helps is not known where several are at
+/// work: an agent's task is the likeliest.
+fn current() -> Option<Doing> {
+    CURRENT.get().or_else(|| {
+        let likeliest = |doing: &&Doing| (doing.agent.is_none(), matches!(doing.what, What::Talking | What::Keeping));
+        is_helper().then(|| guarded().doing.values().min_by_key(likeliest).copied()).flatten()
+    })
 }
 
 /// Runs a method's code: its error or panic becomes a fault, and an exit from inside is known to the exit handler.
 pub(super) fn guard<T>(doing: Doing, work: impl FnOnce() -> Result<T, BoxError>) -> Result<T, Fault> {
     let outer = CURRENT.replace(Some(doing));
+    let number = {
+        let mut guarded = guarded();
+        guarded.next += 1;
+        let number = guarded.next;
+        guarded.doing.insert(number, doing);
+        number
+    };
     let result = std::panic::catch_unwind(AssertUnwindSafe(work));
+    guarded().doing.remove(&number);
     CURRENT.set(outer);
     match result {
         Ok(Ok(value)) => Ok(value),
@@ -104,7 +142,8 @@ pub(super) fn guard<T>(doing: Doing, work: impl FnOnce() -> Result<T, BoxError>)
                 .map(String::as_str)
                 .or_else(|| payload.downcast_ref::<&str>().copied())
                 .unwrap_or("a panic without a message");
-            Err(doing.fault(format!("panicked at {}: {text}", PLACE.take())))
+            let place = PLACE.take().or_else(|| guarded().helpers_place.take());
+            Err(doing.fault(format!("panicked at {}: {text}", place.as_deref().unwrap_or("an unknown place"))))
         }
     }
 }
@@ -132,19 +171,23 @@ pub(super) fn install(on_exit: Reporter) {
     ONCE.call_once(|| {
         let print = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
+            let place = info.location().map(ToString::to_string);
             if CURRENT.get().is_some() {
-                PLACE.set(info.location().map_or_else(|| "an unknown place".into(), ToString::to_string));
+                PLACE.set(place);
+            } else if current().is_some() {
+                guarded().helpers_place = place;
             } else {
                 print(info);
             }
         }));
-        // SAFETY: registers a handler that takes no arguments and touches only statics and thread-locals without destructors.
+        // SAFETY: registers a handler that takes no arguments and touches only statics and thread-locals without destructors
+        // (rayon's number of a thread is one of them).
         unsafe { libc::atexit(at_exit) };
     });
 }
 
 extern "C" fn at_exit() {
-    let Some(doing) = CURRENT.get() else { return };
+    let Some(doing) = current() else { return };
     let fault = doing.fault("the process was ended by a call of exit");
     if let Some(report) = ON_EXIT.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
         report(fault);

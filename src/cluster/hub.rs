@@ -21,17 +21,18 @@ pub(super) struct Hub<M: Method> {
     /// Whether the first call of a fresh run is still to be made.
     fresh: bool,
     open: BTreeMap<AskId, Open<M>>,
+    /// Those that are answered in the order in which they became complete.
     complete: VecDeque<AskId>,
     next_ask: AskId,
     /// For each agent, how many asks it has been sent.
     places: Vec<u64>,
     /// For each agent, the parcels that were promised to it and not yet handed.
     promises: Vec<VecDeque<AskId>>,
-    held: Vec<Ask<M>>,
-    /// The open ask behind which all others are held.
-    barrier: Option<AskId>,
+    held: VecDeque<Ask<M>>,
     phase: Phase,
     gathered: Gathered<M>,
+    /// Seconds that asides have taken from the run, as far as reports have told.
+    aside: f64,
     pub progress: Progress,
     pub answers: u64,
     /// Written down since the driver last took it.
@@ -53,6 +54,7 @@ enum Phase {
 
 struct Open<M: Method> {
     members: Vec<AgentId>,
+    aside: bool,
     reports: BTreeMap<AgentId, Reported<M>>,
     wants_sum: bool,
     sum: Option<Body<M::Number>>,
@@ -79,7 +81,7 @@ type Sent<M> = Vec<(Rank, Packet<M>)>;
 
 impl<M: Method> Hub<M> {
     /// The hub of a fresh run or of a resumed one, with the first packets and the server's first job.
-    pub fn new(layout: Layout, saved: Option<Checkpoint<M>>) -> (Self, Sent<M>, Job<M>) {
+    pub fn new(layout: Layout, saved: Option<Checkpoint<M>>) -> Result<(Self, Sent<M>, Job<M>), Fault> {
         let agents = layout.agents as usize;
         let mut hub = Self {
             layout,
@@ -90,10 +92,10 @@ impl<M: Method> Hub<M> {
             next_ask: 0,
             places: vec![0; agents],
             promises: vec![VecDeque::new(); agents],
-            held: Vec::new(),
-            barrier: None,
+            held: VecDeque::new(),
             phase: Phase::Running,
             gathered: Gathered::default(),
+            aside: 0.0,
             progress: Progress::default(),
             answers: 0,
             records: Vec::new(),
@@ -101,8 +103,9 @@ impl<M: Method> Hub<M> {
             reducing: None,
         };
         let mut states = BTreeMap::new();
-        let (mut server, mut seconds, mut parcels) = (None, 0.0, Vec::new());
+        let (mut server, mut parcels) = (None, Vec::new());
         if let Some(saved) = saved {
+            hub.check_states(What::Making, &saved.agents)?;
             hub.next_ask = saved.next_ask;
             hub.promises = saved.promises.into_iter().map(VecDeque::from).collect();
             hub.held = saved.held.into_iter().map(Ask::from).collect();
@@ -111,19 +114,28 @@ impl<M: Method> Hub<M> {
             hub.traffic = saved.traffic;
             states = saved.agents.into_iter().collect();
             server = Some(saved.server);
-            seconds = saved.seconds;
             parcels = saved.parcels;
         }
         let mut out: Sent<M> = Vec::new();
         for rank in 0..layout.ranks {
             let saved = layout.hosted(rank).filter_map(|agent| Some((agent, states.remove(&agent)?))).collect();
-            out.push((rank, Packet { head: Head::Start { saved, seconds }, body: Body::empty() }));
+            out.push((rank, Packet { head: Head::Start { saved }, body: Body::empty() }));
         }
         for parcel in parcels {
             let body: Body<M::Number> = parcel.body.0.into();
-            out.extend(totals(&layout, parcel.ask, 0, 1, body.len() as u64, &parcel.to, body));
+            out.extend(totals(&layout, parcel.ask, 0, 1, &parcel.to, body));
         }
-        (hub, out, Job::MakeServer { saved: server })
+        Ok((hub, out, Job::MakeServer { saved: server }))
+    }
+
+    /// A checkpoint without all states would begin some agents afresh.
+    fn check_states(&self, what: What, states: &[(AgentId, Raw<u8>)]) -> Result<(), Fault> {
+        if states.iter().map(|&(agent, _)| agent).eq(0..self.layout.agents) {
+            return Ok(());
+        }
+        let (states, agents) = (states.len(), self.layout.agents);
+        let doing = Doing { method: M::NAME, rank: 0, agent: None, what };
+        Err(doing.fault(format!("the checkpoint holds the states of {states} agents, and the run has {agents}")))
     }
 
     fn fault(&self, cause: impl Into<String>) -> Fault {
@@ -139,10 +151,10 @@ impl<M: Method> Hub<M> {
     /// Sends held asks, unless the run is coming to rest.
     fn release(&mut self) -> Result<Sent<M>, Fault> {
         let mut out = Vec::new();
-        while self.phase == Phase::Running && self.barrier.is_none() && !self.held.is_empty() {
-            let ask = self.held.remove(0);
-            self.barrier = ask.alone.then_some(self.next_ask);
-            self.post(ask, &mut out)?;
+        if self.phase == Phase::Running {
+            while let Some(ask) = self.held.pop_front() {
+                self.post(ask, &mut out)?;
+            }
         }
         Ok(out)
     }
@@ -189,7 +201,7 @@ impl<M: Method> Hub<M> {
             }
         }
         let wants_sum = ask.route == Route::Sum;
-        self.open.insert(id, Open { members: ask.to.clone(), reports: BTreeMap::new(), wants_sum, sum: None });
+        self.open.insert(id, Open { members: ask.to.clone(), aside: ask.aside, reports: BTreeMap::new(), wants_sum, sum: None });
         let mut ranks = self.layout.ranks_of(&ask.to);
         let reduction = match &mut self.reducing {
             Some((hosting, sums)) if ask.route != Route::Back && *hosting == ranks => {
@@ -201,28 +213,29 @@ impl<M: Method> Hub<M> {
         if ranks[0] != 0 {
             ranks.insert(0, 0);
         }
-        let posted = Posted { id, task: ask.task, members, route: ask.route, ranks, reduction };
+        let posted = Posted { id, task: ask.task, members, route: ask.route, aside: ask.aside, ranks, reduction };
         out.push((0, Packet { head: Head::Ask(Arc::new(posted)), body: ask.body }));
         Ok(())
     }
 
-    /// A member has reported.
-    pub fn report(&mut self, ask: AskId, reported: Reported<M>) {
-        if let Some(open) = self.open.get_mut(&ask) {
-            open.reports.insert(reported.from, reported);
-            if open.is_complete() {
-                self.complete.push_back(ask);
-            }
-        }
+    /// A member has reported; its rank has spent this much on asides so far.
+    pub fn report(&mut self, ask: AskId, reported: Reported<M>, aside: f64) {
+        // Every rank does an aside between the same asks as the others, so that all that follows comes later by the time of one
+        // rank, not by the sum over ranks.
+        self.aside = self.aside.max(aside);
+        self.came(ask, |open| drop(open.reports.insert(reported.from, reported)));
     }
 
     /// A sum for the server is there.
     pub fn sum(&mut self, ask: AskId, sum: Body<M::Number>) {
-        if let Some(open) = self.open.get_mut(&ask) {
-            open.sum = Some(sum);
-            if open.is_complete() {
-                self.complete.push_back(ask);
-            }
+        self.came(ask, |open| open.sum = Some(sum));
+    }
+
+    fn came(&mut self, ask: AskId, take: impl FnOnce(&mut Open<M>)) {
+        let Some(open) = self.open.get_mut(&ask) else { return };
+        take(open);
+        if open.is_complete() && (open.aside || M::ORDER == Order::Arrival) {
+            self.complete.push_back(ask);
         }
     }
 
@@ -236,11 +249,11 @@ impl<M: Method> Hub<M> {
     pub fn turn(&mut self) -> Result<(Option<Job<M>>, Sent<M>), Fault> {
         let Some(server) = self.server.take() else { return Ok((None, Vec::new())) };
         if std::mem::take(&mut self.fresh) {
-            return Ok((Some(Job::Serve { server, answer: None }), Vec::new()));
+            return Ok((Some(Job::Serve { server, answer: None, aside: self.aside }), Vec::new()));
         }
         if let Some(answer) = self.next_answer() {
             self.answers += 1;
-            return Ok((Some(Job::Serve { server, answer: Some(answer) }), Vec::new()));
+            return Ok((Some(Job::Serve { server, answer: Some(answer), aside: self.aside }), Vec::new()));
         }
         self.server = Some(server);
         let mut out = self.release()?;
@@ -261,13 +274,11 @@ impl<M: Method> Hub<M> {
     }
 
     fn next_answer(&mut self) -> Option<Answer<M>> {
-        let ask = match M::ORDER {
-            Order::Posted => self.open.first_key_value().filter(|(_, open)| open.is_complete()).map(|(&ask, _)| ask)?,
-            Order::Arrival => self.complete.pop_front()?,
+        let in_turn = match M::ORDER {
+            Order::Posted => self.open.iter().find(|(_, open)| !open.aside).filter(|(_, open)| open.is_complete()),
+            Order::Arrival => None,
         };
-        if self.barrier == Some(ask) {
-            self.barrier = None;
-        }
+        let ask = in_turn.map(|(&ask, _)| ask).or_else(|| self.complete.pop_front())?;
         let open = self.open.remove(&ask)?;
         Some(Answer { reports: open.reports.into_values().collect(), sum: open.sum.unwrap_or_else(Body::empty) })
     }
@@ -306,6 +317,8 @@ impl<M: Method> Hub<M> {
         let doing = Doing { method: M::NAME, rank: 0, agent: None, what: What::Saving };
         let server = guard(doing, || Ok(encode("the server's state", server.state())?))?;
         let gathered = std::mem::take(&mut self.gathered);
+        let agents: Vec<_> = gathered.agents.into_iter().collect();
+        self.check_states(What::Saving, &agents)?;
         Ok(Some(Checkpoint {
             method: M::NAME.into(),
             finished: self.held.is_empty(),
@@ -315,7 +328,7 @@ impl<M: Method> Hub<M> {
             traffic: self.traffic.clone(),
             next_ask: self.next_ask,
             server: Raw(server),
-            agents: gathered.agents.into_iter().collect(),
+            agents,
             parcels: gathered.parcels.into_values().collect(),
             promises: self.promises.iter().map(|queue| queue.iter().copied().collect()).collect(),
             held: self.held.iter().map(Into::into).collect(),
@@ -335,19 +348,18 @@ pub(super) fn totals<M: Method>(
     ask: AskId,
     part: u32,
     parts: u32,
-    len: u64,
     to: &[AgentId],
     body: Body<M::Number>,
 ) -> Sent<M> {
     if to.is_empty() {
-        return vec![(0, Packet { head: Head::Total { ask, part, parts, len, to: Vec::new() }, body })];
+        return vec![(0, Packet { head: Head::Total { ask, part, parts, to: Vec::new() }, body })];
     }
     let ranks = layout.ranks_of(to);
     ranks
         .into_iter()
         .map(|rank| {
             let here = to.iter().copied().filter(|&agent| layout.rank_of(agent) == rank).collect();
-            (rank, Packet { head: Head::Total { ask, part, parts, len, to: here }, body: body.clone() })
+            (rank, Packet { head: Head::Total { ask, part, parts, to: here }, body: body.clone() })
         })
         .collect()
 }

@@ -21,10 +21,11 @@ pub(super) enum Job<M: Method> {
         id: AgentId,
         saved: Option<Raw<u8>>,
     },
-    /// The first call of a fresh run where there is no answer.
+    /// The first call of a fresh run where there is no answer. `aside` is what the run's clock leaves out from now on.
     Serve {
         server: Box<M::Server>,
         answer: Option<Answer<M>>,
+        aside: f64,
     },
     Perform {
         id: AgentId,
@@ -91,7 +92,8 @@ impl<M: Method> Job<M> {
                 })?;
                 emit(Done::AgentMade { id, agent: Box::new(agent) });
             }
-            Self::Serve { mut server, answer } => {
+            Self::Serve { mut server, answer, aside } => {
+                bench.clock.leave_out(aside);
                 let what = if answer.is_some() { What::Receiving } else { What::Starting };
                 let mut outbox = Outbox::default();
                 let mut cx = context(None);

@@ -17,6 +17,8 @@ pub mod mpi;
 mod node;
 mod outbox;
 mod packet;
+#[cfg(test)]
+mod plain;
 pub mod record;
 mod run;
 pub mod simulate;

@@ -20,6 +20,8 @@ pub(super) struct Node<M: Method> {
     layout: Layout,
     hub: Option<Hub<M>>,
     agents: BTreeMap<AgentId, Hosted<M>>,
+    /// Whether the start packet has come: large ones are overtaken by others.
+    started: bool,
     adders: BTreeMap<AskId, Adder<M>>,
     assemblies: BTreeMap<AskId, Assembly<M::Number>>,
     parcels: BTreeMap<AskId, Parcel<M::Number>>,
@@ -27,8 +29,10 @@ pub(super) struct Node<M: Method> {
     resting: Option<Vec<(AgentId, AskId)>>,
     records: Vec<Record>,
     traffic: Traffic,
-    /// Seconds of the run before this process, told at the start.
-    pub seconds_before: Option<f64>,
+    /// Worker threads for agents.
+    threads: usize,
+    /// Seconds that asides have taken of all workers here.
+    aside: f64,
     pub stopped: bool,
     pub out: VecDeque<(Rank, Packet<M>)>,
     pub jobs: VecDeque<Job<M>>,
@@ -60,19 +64,21 @@ struct Parcel<N> {
 
 impl<M: Method> Node<M> {
     /// A rank that waits for its start packet.
-    pub fn new(rank: Rank, layout: Layout) -> Self {
+    pub fn new(rank: Rank, layout: Layout, threads: usize) -> Self {
         Self {
             rank,
             layout,
             hub: None,
             agents: BTreeMap::new(),
+            started: false,
             adders: BTreeMap::new(),
             assemblies: BTreeMap::new(),
             parcels: BTreeMap::new(),
             resting: None,
             records: Vec::new(),
             traffic: Traffic::default(),
-            seconds_before: None,
+            threads,
+            aside: 0.0,
             stopped: false,
             out: VecDeque::new(),
             jobs: VecDeque::new(),
@@ -82,11 +88,15 @@ impl<M: Method> Node<M> {
     }
 
     /// Makes this rank, 0, the server's.
-    pub fn lead(&mut self, saved: Option<Checkpoint<M>>) {
-        let (hub, out, job) = Hub::new(self.layout, saved);
+    ///
+    /// # Errors
+    /// Where the checkpoint is not of this number of agents.
+    pub fn lead(&mut self, saved: Option<Checkpoint<M>>) -> Result<(), Fault> {
+        let (hub, out, job) = Hub::new(self.layout, saved)?;
         self.hub = Some(hub);
         self.out.extend(out);
         self.jobs.push_back(job);
+        Ok(())
     }
 
     /// The server's half; only on rank 0.
@@ -115,25 +125,27 @@ impl<M: Method> Node<M> {
     pub fn handle(&mut self, packet: Packet<M>) -> Result<(), Fault> {
         let Packet { head, body } = packet;
         match head {
-            Head::Start { saved, seconds } => {
-                self.seconds_before = Some(seconds);
+            Head::Start { saved } => {
+                self.started = true;
                 let mut saved: BTreeMap<AgentId, Raw<u8>> = saved.into_iter().collect();
                 for id in self.layout.hosted(self.rank) {
                     let hosted = self.agents.entry(id).or_insert_with(Hosted::absent);
                     hosted.agent = None;
                     self.jobs.push_back(Job::MakeAgent { id, saved: saved.remove(&id) });
                 }
+                // It may have been asked to rest before, and have no agents.
+                self.try_rest()?;
             }
             Head::Ask(ask) => self.asked(ask, body)?,
-            Head::Report { ask, from, seconds, report, records } => {
+            Head::Report { ask, from, seconds, aside, report, records } => {
                 if let Some(hub) = &mut self.hub {
                     hub.records.extend(records);
-                    hub.report(ask, Reported { from, seconds, report, body });
+                    hub.report(ask, Reported { from, seconds, report, body }, aside);
                 }
                 self.turn()?;
             }
             Head::Slice { ask, from, len } => self.share(ask, from, len, body)?,
-            Head::Total { ask, part, parts, len: _, to } => {
+            Head::Total { ask, part, parts, to } => {
                 let assembly = self.assemblies.entry(ask).or_insert_with(|| Assembly::new(parts));
                 if let Some(body) = assembly.put(part, body) {
                     self.assemblies.remove(&ask);
@@ -170,7 +182,7 @@ impl<M: Method> Node<M> {
             return if here.is_empty() { Ok(()) } else { self.arrived(ask.id, here, sum) };
         }
         if self.layout.hosting().first() == Some(&self.rank) {
-            self.send_all(totals(&self.layout, ask.id, 0, 1, sum.len() as u64, &[], sum));
+            self.send_all(totals(&self.layout, ask.id, 0, 1, &[], sum));
         }
         Ok(())
     }
@@ -204,10 +216,10 @@ impl<M: Method> Node<M> {
         if local > 0 && ask.route != Route::Back {
             let adder = self.adders.entry(ask.id).or_default();
             adder.ask = Some(if ask.reduction.is_some() {
-                let (task, route, ranks) = (ask.task.clone(), ask.route.clone(), ask.ranks.clone());
+                let (task, route, aside, ranks) = (ask.task.clone(), ask.route.clone(), ask.aside, ask.ranks.clone());
                 let here = |member: &&Member| self.layout.rank_of(member.agent) == self.rank;
                 let members = ask.members.iter().filter(here).copied().collect();
-                Arc::new(Posted { id: ask.id, task, members, route, ranks, reduction: ask.reduction })
+                Arc::new(Posted { id: ask.id, task, members, route, aside, ranks, reduction: ask.reduction })
             } else {
                 ask.clone()
             });
@@ -286,7 +298,7 @@ impl<M: Method> Node<M> {
                 Route::SumTo(to) => to.as_slice(),
                 Route::Back | Route::Sum => &[],
             };
-            self.send_all(totals(&self.layout, id, part as u32, ranks.len() as u32, len, to, total));
+            self.send_all(totals(&self.layout, id, part as u32, ranks.len() as u32, to, total));
         }
         if self.adders.get(&id).is_some_and(|adder| adder.finished && adder.local_left == 0) {
             self.adders.remove(&id);
@@ -350,7 +362,11 @@ impl<M: Method> Node<M> {
         report: M::Report,
         body: Body<M::Number>,
     ) -> Result<(), Fault> {
-        let head = Head::Report { ask: ask.id, from: id, seconds, report, records: std::mem::take(&mut self.records) };
+        if ask.aside {
+            self.aside += seconds / self.threads.min(self.agents.len()).max(1) as f64;
+        }
+        let (aside, records) = (self.aside, std::mem::take(&mut self.records));
+        let head = Head::Report { ask: ask.id, from: id, seconds, aside, report, records };
         if ask.route == Route::Back {
             self.send(0, Packet { head, body });
             return Ok(());
@@ -399,7 +415,8 @@ impl<M: Method> Node<M> {
 
     fn try_rest(&mut self) -> Result<(), Fault> {
         let Some(expected) = &self.resting else { return Ok(()) };
-        let quiet = self.agents.values().all(|hosted| hosted.agent.is_some() && hosted.agenda.is_empty())
+        let quiet = self.started
+            && self.agents.values().all(|hosted| hosted.agent.is_some() && hosted.agenda.is_empty())
             && expected.iter().all(|(_, parcel)| self.parcels.contains_key(parcel));
         if !quiet {
             return Ok(());
@@ -441,5 +458,83 @@ impl<M: Method> Node<M> {
 impl<M: Method> Hosted<M> {
     fn absent() -> Self {
         Self { agent: None, next_place: 0, agenda: BTreeMap::new() }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::super::method::{Dealing, Progress};
+    use super::super::plain::Plain;
+    use super::*;
+
+    fn layout(ranks: u32, agents: u32) -> Layout {
+        Layout { ranks, agents, dedicated: false, dealing: Dealing::Blocks }
+    }
+
+    /// The agents whose states a rank has sent with the message that it rests, if it has sent one.
+    fn rested(node: &mut Node<Plain>) -> Option<Vec<AgentId>> {
+        node.out.drain(..).find_map(|(_, packet)| match packet.head {
+            Head::Rested { agents, .. } => Some(agents.into_iter().map(|(id, _)| id).collect()),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn a_rest_that_overtakes_the_start_waits_for_the_agents() {
+        // Three agents on four ranks: the last hosts none.
+        for (rank, hosted) in [(1, vec![1]), (3, vec![])] {
+            let mut node = Node::<Plain>::new(rank, layout(4, 3), 1);
+            let packet = |head| Packet { head, body: Body::empty() };
+            node.handle(packet(Head::Rest { expected: Vec::new() })).unwrap();
+            assert_eq!(rested(&mut node), None, "rank {rank}");
+            node.handle(packet(Head::Start { saved: Vec::new() })).unwrap();
+            for job in std::mem::take(&mut node.jobs) {
+                assert_eq!(rested(&mut node), None, "rank {rank}");
+                let Job::MakeAgent { id, saved: None } = job else { panic!("another job") };
+                node.done(Done::AgentMade { id, agent: Box::new(Plain.agent(id, None).unwrap()) }).unwrap();
+            }
+            assert_eq!(rested(&mut node), Some(hosted), "rank {rank}");
+        }
+    }
+
+    /// The one rank of a run that comes to rest at once, asked for its states.
+    fn alone(saved: Option<Checkpoint<Plain>>) -> Result<Node<Plain>, Fault> {
+        let mut node = Node::<Plain>::new(0, layout(1, 3), 1);
+        node.lead(saved)?;
+        while let Some((_, packet)) = node.out.pop_front() {
+            node.handle(packet)?;
+        }
+        for id in 0..3 {
+            node.done(Done::AgentMade { id, agent: Box::new(Plain.agent(id, None).unwrap()) })?;
+        }
+        node.hub().unwrap().rest();
+        node.done(Done::ServerMade { server: Box::new(Plain), progress: Progress::default() })?;
+        // A fresh server is called first, and posts nothing.
+        node.done(Done::ServerSettled { server: Box::new(Plain), progress: Progress::default(), records: Vec::new() })?;
+        Ok(node)
+    }
+
+    #[test]
+    fn a_checkpoint_that_lacks_an_agents_state_is_neither_made_nor_resumed() {
+        let mut sound = None;
+        for lacking in [None, Some(0), Some(2)] {
+            let mut node = alone(None).unwrap();
+            while let Some((_, mut packet)) = node.out.pop_front() {
+                if let Head::Rested { agents, .. } = &mut packet.head {
+                    agents.retain(|(id, _)| Some(*id) != lacking);
+                }
+                node.handle(packet).unwrap();
+            }
+            let made = node.hub().unwrap().at_rest(0.0);
+            match lacking {
+                None => sound = Some(made.unwrap().unwrap()),
+                Some(_) => assert!(made.err().unwrap().cause.contains("2 agents, and the run has 3")),
+            }
+        }
+        let mut damaged = sound.unwrap();
+        damaged.agents.remove(1);
+        let refused = alone(Some(damaged)).err().unwrap();
+        assert!(refused.cause.contains("2 agents, and the run has 3"), "{refused}");
     }
 }

@@ -18,7 +18,7 @@ pub struct Ask<M: Method> {
     pub(super) body: Body<M::Number>,
     pub(super) handed: bool,
     pub(super) route: Route,
-    pub(super) alone: bool,
+    pub(super) aside: bool,
 }
 
 /// Where the bodies of reports go.
@@ -48,7 +48,7 @@ impl<M: Method> Outbox<M> {
         let mut to: Vec<AgentId> = to.into_iter().collect();
         to.sort_unstable();
         let place = self.asks.len();
-        self.asks.push(Ask { to, task, body: Body::empty(), handed: false, route: Route::Back, alone: false });
+        self.asks.push(Ask { to, task, body: Body::empty(), handed: false, route: Route::Back, aside: false });
         &mut self.asks[place]
     }
 }
@@ -62,7 +62,7 @@ impl<M: Method> Default for Outbox<M> {
 impl<M: Method> Ask<M> {
     /// The same ask of a method that wraps this one.
     pub fn map_task<O: Method<Number = M::Number>>(self, wrap: impl FnOnce(M::Task) -> O::Task) -> Ask<O> {
-        Ask { to: self.to, task: wrap(self.task), body: self.body, handed: self.handed, route: self.route, alone: self.alone }
+        Ask { to: self.to, task: wrap(self.task), body: self.body, handed: self.handed, route: self.route, aside: self.aside }
     }
 
     /// Sends the same body to every member, once per rank.
@@ -77,9 +77,10 @@ impl<M: Method> Ask<M> {
         self
     }
 
-    /// Nothing that is posted after it is sent before the server has received its answer.
-    pub fn alone(&mut self) -> &mut Self {
-        self.alone = true;
+    /// Looks at the run and is no part of it, such as an evaluation. Agents perform it in its turn, but no other answer waits for
+    /// its answer, which comes when it is there; and the run's clock leaves out the time that the ranks spend on it.
+    pub fn aside(&mut self) -> &mut Self {
+        self.aside = true;
         self
     }
 

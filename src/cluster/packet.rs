@@ -22,15 +22,15 @@ pub(super) struct Packet<M: Method> {
 #[serde(bound = "")]
 pub(super) enum Head<M: Method> {
     /// Make your agents, from these saved states where there are any.
-    Start { saved: Vec<(AgentId, Raw<u8>)>, seconds: f64 },
+    Start { saved: Vec<(AgentId, Raw<u8>)> },
     /// A task; pass it on along the tree. The body belongs to every member.
     Ask(Arc<Posted<M>>),
-    /// A member has performed.
-    Report { ask: AskId, from: AgentId, seconds: f64, report: M::Report, records: Vec<Record> },
+    /// A member has performed. `aside` is what its rank has spent on asides so far, in seconds of all its workers.
+    Report { ask: AskId, from: AgentId, seconds: f64, aside: f64, report: M::Report, records: Vec<Record> },
     /// A member's share of one slice of a sum, for the rank that adds this slice. `len` is the length of the whole body.
     Slice { ask: AskId, from: AgentId, len: u64 },
     /// One added slice of a sum, for these agents on the receiving rank, or for the server where there are none.
-    Total { ask: AskId, part: u32, parts: u32, len: u64, to: Vec<AgentId> },
+    Total { ask: AskId, part: u32, parts: u32, to: Vec<AgentId> },
     /// Say when your agents are at rest and these parcels have come.
     Rest { expected: Vec<(AgentId, AskId)> },
     /// All agents here are at rest, in these states.
@@ -49,6 +49,7 @@ pub(super) struct Posted<M: Method> {
     pub task: M::Task,
     pub members: Vec<Member>,
     pub route: Route,
+    pub aside: bool,
     /// The ranks that it goes to, the server's first: the tree along which it is passed on.
     pub ranks: Vec<Rank>,
     /// Its number among the sums that all hosting ranks add together, where it is one.

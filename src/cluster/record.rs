@@ -1,5 +1,6 @@
 //! What a run writes down beside its state: rows of information and draws.
 
+use super::codec::raw;
 use serde::{Deserialize, Serialize};
 
 /// One thing that a server or an agent wrote down.
@@ -38,5 +39,6 @@ pub struct Draws {
     /// `f32`, `f64` or `i32`.
     pub kind: String,
     /// The numbers as raw little-endian bytes.
+    #[serde(with = "raw")]
     pub bytes: Vec<u8>,
 }

@@ -9,7 +9,7 @@ use super::method::{AgentId, Method};
 use super::node::Node;
 use super::packet::Packet;
 use super::run::{Keeper, Outcome, Plan, look_after};
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
@@ -19,15 +19,15 @@ pub struct Cluster<M: Method> {
     pub ranks: u32,
     /// How long a task takes an agent: declared, or `None` for the seconds that it really took (then no longer deterministic).
     pub task: Option<Cost<M>>,
-    /// How long an agent's work behind its report takes.
-    pub settle: f64,
+    /// How long an agent's work behind the report of a task takes: declared, or `None` for no time at all.
+    pub settle: Option<Cost<M>>,
     /// From sending to arriving, for the first byte.
     pub latency: f64,
     /// Bytes per second of each rank's link, one way.
     pub bandwidth: f64,
 }
 
-/// The declared seconds of a task.
+/// The declared seconds of a task, or of the work behind it.
 pub type Cost<M> = Box<dyn Fn(AgentId, &<M as Method>::Task) -> f64>;
 
 /// What happens at a time.
@@ -40,37 +40,45 @@ enum Event<M: Method> {
 
 /// Events by time; equal times in the order in which they were made.
 struct Agenda<M: Method> {
-    heap: BinaryHeap<Reverse<(Time, usize)>>,
-    events: Vec<Option<Event<M>>>,
+    heap: BinaryHeap<Reverse<Scheduled<M>>>,
+    made: u64,
 }
 
-/// A finite time in seconds with a total order.
-#[derive(Clone, Copy, PartialEq)]
-struct Time(f64);
+/// An event, ordered by its time and number.
+struct Scheduled<M: Method> {
+    time: f64,
+    number: u64,
+    event: Event<M>,
+}
 
-impl Eq for Time {}
+impl<M: Method> Ord for Scheduled<M> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.time.total_cmp(&other.time).then(self.number.cmp(&other.number))
+    }
+}
 
-impl PartialOrd for Time {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+impl<M: Method> PartialOrd for Scheduled<M> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Time {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
+impl<M: Method> PartialEq for Scheduled<M> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
     }
 }
 
+impl<M: Method> Eq for Scheduled<M> {}
+
 impl<M: Method> Agenda<M> {
     fn at(&mut self, time: f64, event: Event<M>) {
-        self.heap.push(Reverse((Time(time), self.events.len())));
-        self.events.push(Some(event));
+        self.made += 1;
+        self.heap.push(Reverse(Scheduled { time, number: self.made, event }));
     }
 
     fn next(&mut self) -> Option<(f64, Event<M>)> {
-        let Reverse((time, number)) = self.heap.pop()?;
-        Some((time.0, self.events[number].take()?))
+        self.heap.pop().map(|Reverse(next)| (next.time, next.event))
     }
 }
 
@@ -99,15 +107,15 @@ pub fn run<M: Method>(
     let mut now = saved.as_ref().map_or(0.0, |saved| saved.seconds);
     let mut machines: Vec<Machine<M>> = (0..layout.ranks)
         .map(|rank| Machine {
-            node: Node::new(rank, layout),
+            node: Node::new(rank, layout, plan.threads),
             free_cores: plan.threads.max(1),
             queue: VecDeque::new(),
             sends_until: now,
             receives_until: now,
         })
         .collect();
-    machines[0].node.lead(saved);
-    let mut agenda = Agenda { heap: BinaryHeap::new(), events: Vec::new() };
+    machines[0].node.lead(saved)?;
+    let mut agenda = Agenda { heap: BinaryHeap::new(), made: 0 };
     let clock = Clock::simulated(now);
     let mut touched = 0;
     loop {
@@ -179,10 +187,11 @@ fn settle_down<M: Method>(
     // The server and the making of agents cost nothing; tasks wait for a core.
     while let Some(place) = machine.queue.iter().position(|job| machine.free_cores > 0 || !matches!(job, Job::Perform { .. })) {
         let Some(job) = machine.queue.remove(place) else { break };
-        let declared = match (&job, &cluster.task) {
+        let declared = |cost: &Option<Cost<M>>| match (&job, cost) {
             (Job::Perform { id, ask, .. }, Some(cost)) => Some(cost(*id, &ask.task)),
             _ => None,
         };
+        let (declared, settles) = (declared(&cluster.task), declared(&cluster.settle).unwrap_or(0.0));
         let is_task = matches!(job, Job::Perform { .. });
         let mut end = now;
         job.run(&bench, |mut done| {
@@ -191,7 +200,7 @@ fn settle_down<M: Method>(
                 end += *seconds;
             }
             if let Done::AgentSettled { .. } = &done {
-                end += cluster.settle;
+                end += settles;
             }
             agenda.at(end, Event::Done(rank as Rank, done));
         });

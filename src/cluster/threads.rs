@@ -25,8 +25,8 @@ pub fn run<M: Method>(
     fault::install(Box::new(|fault| fault.say()));
     let layout = Layout { ranks: 1, agents: method.agents(), dedicated: false, dealing: method.dealing() };
     let clock = Clock::wall(saved.as_ref().map_or(0.0, |saved| saved.seconds));
-    let mut node = Node::new(0, layout);
-    node.lead(saved);
+    let mut node = Node::new(0, layout, plan.threads);
+    node.lead(saved)?;
     let workers = Workers::start(Bench { method, seed: plan.seed, rank: 0, clock: clock.clone() }, plan.threads);
     loop {
         while let Some((_, packet)) = node.out.pop_front() {

@@ -1,9 +1,9 @@
 //! Writing a dataset: rows stream in, the file appears whole or not at all.
 
 use super::error::{DataError, Result};
-use super::partial::PartialFile;
 use super::scaling::{Columns, Scaling};
 use super::{FORMAT, Split, Task, VERSION, hdf};
+use crate::partial::PartialFile;
 use ndarray::ArrayView2;
 use std::path::{Path, PathBuf};
 

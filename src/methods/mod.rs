@@ -8,6 +8,6 @@ pub mod problem;
 pub mod svgd;
 
 pub use kind::{Launcher, MethodKind, Tests};
-pub use monitored::{Monitored, Posterior};
+pub use monitored::{Monitored, MonitoredTask, Posterior};
 pub use particles::Particles;
 pub use problem::{LocalLoss, Problem};

@@ -1,5 +1,5 @@
-//! Evaluation, written once: wraps any particle method, has the agents judge the particles on slices of the test data, and keeps the
-//! time that this takes out of the run's clock.
+//! Evaluation, written once: wraps any particle method and has the agents judge the particles on slices of the test data, beside the
+//! run and outside of its clock.
 
 use crate::cluster::{
     Agent, AgentId, AgentState, Answer, Body, BoxError, Context, Dealing, Method, Order, Outbox, Progress, Reported, Result,
@@ -33,7 +33,7 @@ pub struct Monitored<M: Method> {
 
 /// A task of the method, or an evaluation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Task<T> {
+pub enum MonitoredTask<T> {
     /// The method's own.
     Inner(T),
     /// Judge the particles of this round; asked for at this second of the run.
@@ -57,7 +57,7 @@ where
     const NAME: &'static str = M::NAME;
     const ORDER: Order = M::ORDER;
     type Number = M::Number;
-    type Task = Task<M::Task>;
+    type Task = MonitoredTask<M::Task>;
     type Report = Report<M::Report>;
     type Server = MonitoredServer<M>;
     type Agent = MonitoredAgent<M>;
@@ -73,12 +73,13 @@ where
     fn server(&self, saved: Option<ServerState<M>>) -> Result<MonitoredServer<M>> {
         let inner = self.inner.server(saved)?;
         let evaluated = inner.posterior().0;
-        Ok(MonitoredServer { agents: self.agents(), inner, every: self.every.max(1), evaluated })
+        Ok(MonitoredServer { agents: self.agents(), inner, unsettled: false, every: self.every.max(1), evaluated })
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState<M>>) -> Result<MonitoredAgent<M>> {
         Ok(MonitoredAgent {
             inner: self.inner.agent(id, saved)?,
+            unsettled: false,
             model: self.model.clone(),
             slice: (self.slice)(id)?,
             scratch: Scratch::new(),
@@ -86,10 +87,12 @@ where
     }
 }
 
-/// The method's server. Its asks wait behind an evaluation.
+/// The method's server, which sees nothing of evaluations.
 pub struct MonitoredServer<M: Method> {
     agents: u32,
     inner: M::Server,
+    /// Whether the method's half was called last, and has work that may wait.
+    unsettled: bool,
     every: u64,
     /// The round of the last evaluation.
     evaluated: u64,
@@ -100,15 +103,18 @@ where
     M::Number: Real,
     M::Server: Posterior<M::Number>,
 {
+    /// Posts what the method has posted, behind an evaluation where one is due: agents then judge between their tasks, and the
+    /// method's asks wait for no answer.
     fn forward(&mut self, inner: Outbox<M>, out: &mut Outbox<Monitored<M>>, cx: &Context) {
+        self.unsettled = true;
         let (round, theta) = self.inner.posterior();
         let progress = self.inner.progress();
         let due = round != self.evaluated && (round % self.every == 0 || progress.done == progress.total);
         if due {
-            out.ask(0..self.agents, Task::Evaluate(round, cx.seconds())).with(theta.to_vec()).alone();
+            out.ask(0..self.agents, MonitoredTask::Evaluate(round, cx.seconds())).with(theta.to_vec()).aside();
             self.evaluated = round;
         }
-        inner.into_asks().into_iter().for_each(|ask| out.post(ask.map_task(Task::Inner)));
+        inner.into_asks().into_iter().for_each(|ask| out.post(ask.map_task(MonitoredTask::Inner)));
     }
 }
 
@@ -148,15 +154,14 @@ where
             self.forward(inner, out, cx);
             return Ok(());
         };
-        cx.exclude(cx.seconds() - since);
-        let mut values = vec![("seconds".to_owned(), cx.seconds())];
+        let mut values = vec![("seconds".to_owned(), since)];
         values.extend(tally.finish().values());
         cx.info("metrics", round, values);
         Ok(())
     }
 
     fn settle(&mut self, cx: &mut Context) -> Result<()> {
-        self.inner.settle(cx)
+        if std::mem::take(&mut self.unsettled) { self.inner.settle(cx) } else { Ok(()) }
     }
 
     fn progress(&self) -> Progress {
@@ -167,6 +172,8 @@ where
 /// The method's agent with a slice of the test data.
 pub struct MonitoredAgent<M: Method> {
     inner: M::Agent,
+    /// Whether the last task was the method's, and left work that may wait.
+    unsettled: bool,
     model: Arc<dyn Model<M::Number>>,
     slice: Shard<M::Number>,
     scratch: Scratch<M::Number>,
@@ -185,16 +192,17 @@ where
 
     fn perform(
         &mut self,
-        task: &Task<M::Task>,
+        task: &MonitoredTask<M::Task>,
         body: Body<M::Number>,
         cx: &mut Context,
     ) -> Result<(Report<M::Report>, Body<M::Number>)> {
         match task {
-            Task::Inner(task) => {
+            MonitoredTask::Inner(task) => {
+                self.unsettled = true;
                 let (report, body) = self.inner.perform(task, body, cx)?;
                 Ok((Report::Inner(report), body))
             }
-            Task::Evaluate(round, since) => {
+            MonitoredTask::Evaluate(round, since) => {
                 let theta = ArrayView2::from_shape((body.len() / self.model.dim(), self.model.dim()), &body)?;
                 let tally = judge(self.model.as_ref(), theta, &self.slice, &mut self.scratch)?;
                 Ok((Report::Evaluated(*round, *since, tally), Body::empty()))
@@ -203,7 +211,7 @@ where
     }
 
     fn settle(&mut self, cx: &mut Context) -> Result<()> {
-        self.inner.settle(cx)
+        if std::mem::take(&mut self.unsettled) { self.inner.settle(cx) } else { Ok(()) }
     }
 }
 

@@ -44,6 +44,15 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
                 group.check(format!("{}: read as a run of {}", subject.label(), other.name()), result);
             }
             drop(std::fs::remove_file(&path));
+            drop(std::fs::create_dir(&path));
+            let result = match subject.write(&saved, &path) {
+                Ok(()) => Err("a folder was written over".into()),
+                Err(_) => {
+                    same("what is left beside it", &std::fs::exists(group.folder.join("run.state.partial")).ok(), &Some(false))
+                }
+            };
+            group.check(format!("{}: cannot be written", subject.label()), result);
+            drop(std::fs::remove_dir(&path));
             let nothing = subject.read(&path).and_then(|read| same("a missing file holds", &read, &None));
             group.check(format!("{}: no file", subject.label()), nothing);
         }

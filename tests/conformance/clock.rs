@@ -50,7 +50,7 @@ pub fn groups(tally: &mut Tally) {
         group.check("one core for three agents", same("(starts, answers, end)", &one, &(vec![0.5, 2.5, 4.5], vec![7.0], 8.0)));
 
         // The agent's work behind its report (0.25 s) delays its next task, not its report.
-        let cluster = Cluster { settle: 0.25, ..cluster(1, 2.0) };
+        let cluster = Cluster { settle: Some(Box::new(|_, _| 0.25)), ..cluster(1, 2.0) };
         let two = Scripted { agents: 1, posts: vec![Post::to(&[0]), Post::to(&[0])], lengths: vec![0] };
         let settled = log(two, 1, false, &cluster);
         group.check("settling", same("(starts, answers, end)", &settled, &(vec![0.0, 2.25], vec![2.0, 4.25], 4.5)));
@@ -60,7 +60,7 @@ pub fn groups(tally: &mut Tally) {
 /// Rounds × agents: how long each agent waited before each visit after its first.
 fn waits_of(visits: [f64; 4], ahead: usize) -> Vec<[f64; 4]> {
     let cost: Cost<Visits> = Box::new(move |agent, _| visits[agent as usize]);
-    let cluster = Cluster { ranks: 4, task: Some(cost), settle: 0.0, latency: 0.0, bandwidth: f64::INFINITY };
+    let cluster = Cluster { ranks: 4, task: Some(cost), settle: None, latency: 0.0, bandwidth: f64::INFINITY };
     let rows = rows(Visits { agents: 4, rounds: ROUNDS as u64, ahead: ahead as u64 }, 1, false, &cluster).0;
     let mut starts = [[0.0; 4]; ROUNDS];
     for (table, round, agent, value) in rows {
@@ -88,7 +88,7 @@ fn recursion(visits: [f64; 4], ahead: usize) -> Vec<[f64; 4]> {
 }
 
 fn cluster<M: Method>(ranks: u32, task: f64) -> Cluster<M> {
-    Cluster { ranks, task: Some(Box::new(move |_, _| task)), settle: 0.0, latency: 0.5, bandwidth: 8e6 }
+    Cluster { ranks, task: Some(Box::new(move |_, _| task)), settle: None, latency: 0.5, bandwidth: 8e6 }
 }
 
 fn play(ranks: u32, agents: u32, dedicated: bool, posts: Vec<Post>, lengths: Vec<usize>, task: f64) -> (Vec<f64>, Vec<f64>, f64) {

@@ -45,27 +45,29 @@ pub fn groups(roster: &[Box<dyn Subject>], tally: &mut Tally) {
             }
         }
     });
-    tally.group("faults under mpi", |group| {
-        let synchronous: Vec<_> = roster.iter().filter(|subject| subject.order() == Order::Posted).collect();
-        let mut methods = synchronous.iter().cycle();
-        // Every place and kind of failure on 3 ranks, in turn on the agents of each rank and for each method.
-        let mut turn = 0;
-        for how in How::ALL {
-            for kind in 0..11 {
-                let Some(subject) = methods.next().map(|subject| subject.as_ref()) else { return };
-                let Some(workload) = workload(subject, group) else { continue };
-                let rank = turn % 3;
-                turn += 1;
-                let agents: Vec<u32> = (0..subject.agents()).filter(|&agent| subject.rank_of(agent, 3, false) == rank).collect();
-                let Some(&agent) = agents.iter().max_by_key(|agent| workload.get(&Some(**agent)).copied().unwrap_or(0)) else {
-                    continue;
-                };
-                let places = places(Some(agent), &workload).into_iter().chain(places(None, &workload));
-                // Six places of an agent, five of the server (its state, the sixth, is tried below).
-                let Some((who, place)) = places.into_iter().nth(kind) else { continue };
+    tally.group("faults under mpi", |group| under_mpi(roster, group));
+    tally.group("faults on threads that help with a task", |group| {
+        let Some(subject) = roster.iter().find(|subject| subject.label() == "elastic").map(AsRef::as_ref) else { return };
+        for how in How::ON_HELPERS {
+            for (who, place) in [
+                (Who::Agent(3), Place::Making),
+                (Who::Agent(3), Place::Working(4)),
+                (Who::Agent(0), Place::Settling(4)),
+                (Who::Server, Place::Working(4)),
+            ] {
                 let injection = Injection { who, place, how, others_sleep: 0.0 };
-                let (launcher, driver) = (Launcher::Mpirun(3), Driver::Mpi);
-                group.case(Case { subject, launcher, driver, threads: 1 + kind % 2, dedicated: false, injection });
+                for (launcher, driver) in [
+                    (Launcher::Alone, Driver::Threads),
+                    (Launcher::Alone, Driver::Simulate { ranks: 3 }),
+                    (Launcher::Mpirun(3), Driver::Mpi),
+                ] {
+                    // An exit does not tell whom it helped where several are at work: one worker, and the server only where
+                    // everything is done on one thread.
+                    if how == How::HelperExit && who == Who::Server && !matches!(driver, Driver::Simulate { .. }) {
+                        continue;
+                    }
+                    group.case(Case { subject, launcher, driver, threads: 1, dedicated: false, injection });
+                }
             }
         }
     });
@@ -100,27 +102,77 @@ pub fn groups(roster: &[Box<dyn Subject>], tally: &mut Tally) {
     });
 }
 
-/// The places where one can fail: made, started, the first task, one in the middle, the last, and behind the middle and the last.
-fn places(agent: Option<u32>, workload: &Workload) -> Vec<(Who, Place)> {
-    let (who, first) = agent.map_or((Who::Server, Place::Starting), |agent| (Who::Agent(agent), Place::Working(0)));
-    let tasks = workload.get(&agent).copied().unwrap_or(0);
-    let mut places = vec![(who, Place::Making)];
-    if tasks > 0 {
-        let (middle, last) = (tasks / 2, tasks - 1);
-        places.push((who, first));
-        for place in [Place::Working(middle), Place::Working(last), Place::Settling(middle), Place::Settling(last)] {
-            if !places.contains(&(who, place)) {
-                places.push((who, place));
+/// Every place and kind of failure on 3 ranks, in turn on the agents of each rank; every method has one in an agent and one in its
+/// server at least.
+fn under_mpi(roster: &[Box<dyn Subject>], group: &mut Group) {
+    let synchronous: Vec<_> = roster.iter().map(AsRef::as_ref).filter(|subject| subject.order() == Order::Posted).collect();
+    let workloads: Vec<_> = synchronous.iter().filter_map(|subject| workload(*subject, group)).collect();
+    if workloads.len() < synchronous.len() {
+        return;
+    }
+    for in_server in [false, true] {
+        let (mut failures, mut left) = (Vec::new(), synchronous.len());
+        while left > 0 || failures.len() < How::ALL.len() * PLACES {
+            let turn = failures.len();
+            let (number, how) = (turn % PLACES, How::ALL[turn / PLACES % How::ALL.len()]);
+            // The next method that has such a place, those first that have not failed yet.
+            let mut order: Vec<_> = (0..synchronous.len()).map(|further| (turn + further) % synchronous.len()).collect();
+            order.sort_by_key(|at| failures.contains(at));
+            let found = order.into_iter().find_map(|at| {
+                let who = if in_server { None } else { Some(busiest(synchronous[at], &workloads[at], turn as u32 % 3)?) };
+                let place = places(who, &workloads[at])[number]?;
+                Some((at, Injection { who: who.map_or(Who::Server, Who::Agent), place, how, others_sleep: 0.0 }))
+            });
+            let Some((at, injection)) = found else {
+                return group.check(format!("place {number}, in the server: {in_server}"), Err("no method has it".into()));
+            };
+            failures.push(at);
+            left = (0..synchronous.len()).filter(|at| !failures.contains(at)).count();
+            if failures.len() > 4 * synchronous.len() {
+                return group.check("every method fails", Err(format!("{left} methods were not reached")));
             }
+            let (launcher, driver) = (Launcher::Mpirun(3), Driver::Mpi);
+            group.case(Case { subject: synchronous[at], launcher, driver, threads: 1 + turn % 2, dedicated: false, injection });
         }
     }
-    places
+}
+
+/// The agent of this rank that has most to do.
+fn busiest(subject: &dyn Subject, workload: &Workload, rank: u32) -> Option<u32> {
+    let here = (0..subject.agents()).filter(|&agent| subject.rank_of(agent, 3, false) == rank);
+    here.max_by_key(|&agent| workload.get(&Some(agent)).copied().unwrap_or(0))
+}
+
+/// How many kinds of places there are.
+const PLACES: usize = 6;
+
+/// The places where one can fail, by kind: made, started (or the first task), in a task in the middle, in the last, and behind
+/// these two. Nothing where one has too little to do for the kind.
+fn places(agent: Option<u32>, workload: &Workload) -> [Option<Place>; PLACES] {
+    let first = if agent.is_some() { Place::Working(0) } else { Place::Starting };
+    let tasks = workload.get(&agent).copied().unwrap_or(0);
+    let (middle, last) = (tasks / 2, tasks.saturating_sub(1));
+    let places = [
+        (true, Place::Making),
+        (tasks > 0 || agent.is_none(), first),
+        (tasks > 0 && Place::Working(middle) != first, Place::Working(middle)),
+        (tasks > 0 && Place::Working(last) != first && last != middle, Place::Working(last)),
+        (tasks > 0, Place::Settling(middle)),
+        (tasks > 0 && last != middle, Place::Settling(last)),
+    ];
+    places.map(|(exists, place)| exists.then_some(place))
 }
 
 fn everywhere(subject: &dyn Subject, workload: &Workload) -> Vec<(Who, Place)> {
     let saving = [(Who::Server, Place::Saving), (Who::Agent(0), Place::Saving), (Who::Server, Place::Keeping)];
-    let last = subject.agents() - 1;
-    [None, Some(0), Some(last)].into_iter().flat_map(|who| places(who, workload)).chain(saving).collect()
+    // A method of one agent has no other.
+    let last = Some(subject.agents() - 1).filter(|&last| last > 0);
+    let all = [Some(None), Some(Some(0)), last.map(Some)].into_iter().flatten();
+    let working = all.flat_map(|agent| {
+        let who = agent.map_or(Who::Server, Who::Agent);
+        places(agent, workload).into_iter().flatten().map(move |place| (who, place))
+    });
+    working.chain(saving).collect()
 }
 
 fn workload(subject: &dyn Subject, group: &mut Group) -> Option<Workload> {
@@ -162,10 +214,15 @@ impl Group<'_> {
                 Who::Agent(agent) => line.contains(&who(agent)),
                 Who::EveryAgent => (0..subject.agents()).any(|agent| line.contains(&who(agent))),
             };
-            let cause = match injection.how {
-                How::Error | How::Panic => CAUSE,
-                How::Exit => "a call of exit",
+            let (cause, place) = match injection.how {
+                // A state cannot fail in any other way than by a panic.
+                How::Error if injection.place != Place::Saving => (CAUSE, ""),
+                How::Error | How::Panic | How::HelperPanic => (CAUSE, "panicked at tests/conformance/"),
+                How::Exit | How::HelperExit => ("a call of exit", ""),
             };
+            if ended.stderr.matches("panicked at").count() != usize::from(!place.is_empty()) || !line.contains(place) {
+                return say(format!("the place of a panic belongs into the message, and nowhere else: {line}"));
+            }
             match (named, line.contains(cause) && line.contains(subject.name())) {
                 (true, true) => Ok(()),
                 (false, _) => say(format!("the message names somebody else: {line}")),

@@ -50,16 +50,24 @@ pub enum How {
     Error,
     Panic,
     Exit,
+    /// The same on a thread that helps with the task.
+    HelperPanic,
+    HelperExit,
 }
 
 impl How {
+    /// On the thread of the task itself.
     pub const ALL: [Self; 3] = [Self::Error, Self::Panic, Self::Exit];
+    pub const ON_HELPERS: [Self; 2] = [Self::HelperPanic, Self::HelperExit];
 
     pub fn fail(self) -> Result<()> {
         match self {
             Self::Error => Err(CAUSE.into()),
             Self::Panic => panic!("{CAUSE}"),
             Self::Exit => std::process::exit(0),
+            // Rayon works on its own threads for one that is none of them.
+            Self::HelperPanic => rayon::join(|| Self::Panic.fail(), || ()).0,
+            Self::HelperExit => rayon::join(|| Self::Exit.fail(), || ()).0,
         }
     }
 }

@@ -5,7 +5,9 @@
 mod bits;
 mod checkpoints;
 mod clock;
+mod collectives;
 mod controls;
+mod evaluation;
 mod faults;
 mod faulty;
 mod launch;
@@ -39,8 +41,10 @@ fn roster() -> Vec<Box<dyn Subject>> {
         conforms("eager, two deep", || Eager::<2>),
         conforms("svgd on one agent", || stein::svgd::<f64>(1)),
         conforms("svgd spread", || stein::svgd::<f32>(4)),
-        conforms("dsvgd", || stein::dsvgd::<f32>(PriorConvention::Absorbed)),
-        conforms("dsvgd, pure prior", || stein::dsvgd::<f64>(PriorConvention::Pure)),
+        conforms("dsvgd", || stein::judged(stein::dsvgd::<f32>(5, PriorConvention::Absorbed), 2)),
+        conforms("dsvgd, pure prior", || stein::dsvgd::<f64>(5, PriorConvention::Pure)),
+        conforms("elastic, judged", || stein::judged(Elastic, 3)),
+        conforms("eager, judged", || stein::judged(Eager::<2>, 5)),
     ]
 }
 
@@ -49,6 +53,10 @@ fn main() {
     let code = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["--worker", script] => worker::main(script),
         ["--start"] => worker::start_only(),
+        ["--collectives", what] => {
+            collectives::rank(what);
+            0
+        }
         // Cargo passes options of its own test harness; a plain word picks groups.
         words => suite(words.iter().find(|word| !word.starts_with('-')).copied().unwrap_or_default()),
     };
@@ -66,6 +74,8 @@ fn suite(word: &str) -> i32 {
     checkpoints::groups(&roster, &reference, &mut tally);
     misuse::groups(&mut tally);
     clock::groups(&mut tally);
+    evaluation::groups(&mut tally);
+    collectives::groups(&mut tally);
     faults::groups(&roster, &mut tally);
     waiting::groups(&mut tally);
     tally.close()

@@ -37,12 +37,18 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
         }
     });
     tally.group("saved and resumed across threads, mpi and simulate", |group| {
-        let chains =
-            [[At::Threads, At::Mpi(3), At::Simulate(5), At::Mpi(2)], [At::Mpi(3), At::Simulate(2), At::Mpi(5), At::Threads]];
-        for (number, chain) in chains.into_iter().enumerate() {
-            // Early, in the middle, late.
-            let points =
-                |answers: u64| [Until::Answers(1), Until::Answers(answers / 2), Until::Answers(answers.max(2) - 1), Until::End];
+        let chains = [
+            (false, [At::Threads, At::Mpi(3), At::Simulate(5), At::Mpi(2)]),
+            (false, [At::Mpi(3), At::Simulate(2), At::Mpi(5), At::Threads]),
+            (true, [At::Threads, At::Mpi(3), At::Mpi(2), At::Threads]),
+        ];
+        for (number, (at_once, chain)) in chains.into_iter().enumerate() {
+            // Early, in the middle, late; or again as soon as it is resumed, while large states are still on their way.
+            let points = |answers: u64| {
+                let early = if at_once { answers / 2 } else { 1 };
+                let late = if at_once { answers / 2 } else { answers.max(2) - 1 };
+                [Until::Answers(early), Until::Answers(answers / 2), Until::Answers(late), Until::End]
+            };
             let place = |subject: &dyn Subject| group.folder.join(format!("{number}-{}.state", subject.label()));
             let mut ends: Vec<Result<Ran, String>> = Vec::new();
             for (stage, at) in chain.into_iter().enumerate() {

@@ -3,7 +3,7 @@
 use crate::faulty::{Faulty, How, Injection, Place, Workload};
 use mpibayes::cluster::mpi::{World, run as run_on_ranks};
 use mpibayes::cluster::record::Record;
-use mpibayes::cluster::simulate::{self, Cluster};
+use mpibayes::cluster::simulate::{self, Cluster, Cost};
 use mpibayes::cluster::{
     Asks, Checkpoint, Collectives, Dealing, Fault, Keeper, Layout, Method, Order, Outcome, Plan, Rank, Status, Sums, Then,
     Traffic, threads,
@@ -172,7 +172,8 @@ pub fn carry<M: Method>(
         Carrier::Simulate { ranks, threads, dedicated } => {
             // Agents of uneven speed on a slow network: packets overtake each other as they never would on one machine.
             let cost = |agent: u32, _: &M::Task| f64::from((agent * 7 + 3) % 5 + 1) * 1e-3;
-            let cluster = Cluster { ranks, task: Some(Box::new(cost)), settle: 2e-3, latency: 5e-4, bandwidth: 2e7 };
+            let settle: Cost<M> = Box::new(|_, _| 2e-3);
+            let cluster = Cluster { ranks, task: Some(Box::new(cost)), settle: Some(settle), latency: 5e-4, bandwidth: 2e7 };
             simulate::run(method, plan(threads, dedicated, false), &cluster, saved, keeper).map(Some)
         }
         Carrier::Mpi { world, threads, dedicated, collectives } => {

@@ -24,6 +24,10 @@ pub fn groups(tally: &mut Tally) {
             group.check(format!("one process, {variables:?}"), accepted);
         }
     });
+    // The CPU time of a thread is measured on Linux only.
+    if !cfg!(target_os = "linux") {
+        return;
+    }
     tally.group("a rank that waits leaves its core to others", |group| {
         let results = group.folder.join("waited.jsonl");
         let step = Step { method: "burn".into(), threads: 1, dedicated: true, collectives: false, work: Work::Wait };
@@ -35,11 +39,10 @@ pub fn groups(tally: &mut Tally) {
         let result = match measured {
             Ok(Became::Waited { share, seconds }) => {
                 group.figure(format!("{:.2} % of a core in {seconds:.1} s", 100.0 * share));
-                // The design says 1 %; machines are noisy.
-                if seconds < 1.0 {
+                if seconds < 3.0 {
                     Err(format!("the busy rank was busy for {seconds:.2} s only: too short to measure"))
-                } else if share > 0.05 {
-                    Err(format!("rank 0 took {:.1} % of a core while it waited", 100.0 * share))
+                } else if share > 0.01 {
+                    Err(format!("rank 0 took {:.2} % of a core while it waited", 100.0 * share))
                 } else {
                     Ok(())
                 }

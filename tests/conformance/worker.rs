@@ -3,13 +3,14 @@
 use crate::faulty::Injection;
 use crate::methods::Burn;
 use crate::roster;
-use crate::subject::{Carrier, Diary, Ran, Subject, Until, carry};
-use mpibayes::cluster::EXIT_CODE;
+use crate::subject::{Carrier, Ran, Subject, Until, carry};
 use mpibayes::cluster::mpi::World;
+use mpibayes::cluster::record::Record;
+use mpibayes::cluster::{Checkpoint, EXIT_CODE, Keeper, Status, Then};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Work for a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -50,7 +51,7 @@ pub enum Work {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Became {
     Ran(Ran),
-    /// The share of a core that rank 0's main thread took, and the wall seconds.
+    /// The share of a core that rank 0's main thread took when it had started, and the wall seconds.
     Waited {
         share: f64,
         seconds: f64,
@@ -59,8 +60,11 @@ pub enum Became {
 
 /// Runs the script in this file; the exit code.
 pub fn main(script: &str) -> i32 {
+    #[cfg(target_os = "linux")]
     // SAFETY: sets a property of this process; mpirun's death shall be this rank's, even where the suite had to kill it.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
+    };
     let script: Script = serde_json::from_slice(&std::fs::read(script).expect("the script")).expect("a script");
     let world = match script.driver {
         Driver::Mpi => Some(World::start().expect("MPI")),
@@ -123,13 +127,9 @@ fn perform(step: &Step, driver: Driver, world: Option<&World>) -> Option<Became>
             Err(fault) => fault,
         },
         Work::Wait => {
-            let (since, before) = (Instant::now(), thread_seconds());
-            match carry(Arc::new(Burn), carrier, None, &mut Diary::new(Until::End)) {
-                Ok(None) => return None,
-                Ok(Some(_)) => {
-                    let seconds = since.elapsed().as_secs_f64();
-                    return Some(Became::Waited { share: (thread_seconds() - before) / seconds, seconds });
-                }
+            let mut watch = Watch { since: Instant::now(), begun: None, waited: None };
+            match carry(Arc::new(Burn), carrier, None, &mut watch) {
+                Ok(_) => return watch.waited,
                 Err(fault) => fault,
             }
         }
@@ -137,12 +137,41 @@ fn perform(step: &Step, driver: Driver, world: Option<&World>) -> Option<Became>
     fault.end_process()
 }
 
+/// Measures the thread that carries messages on rank 0, from when it has started to the end.
+struct Watch {
+    since: Instant,
+    /// When, and the thread's seconds of CPU time then.
+    begun: Option<(Instant, f64)>,
+    waited: Option<Became>,
+}
+
+impl Keeper<Burn> for Watch {
+    fn write(&mut self, _: Vec<Record>) {}
+
+    fn wants_rest(&mut self, _: Status) -> bool {
+        // The first naps of a wait are short, so that a short one does not become longer.
+        if self.begun.is_none() && self.since.elapsed() > Duration::from_millis(500) {
+            self.begun = thread_seconds().map(|seconds| (Instant::now(), seconds));
+        }
+        false
+    }
+
+    fn rested(&mut self, _: Checkpoint<Burn>) -> mpibayes::cluster::Result<Then> {
+        if let (Some((since, before)), Some(now)) = (self.begun, thread_seconds()) {
+            let seconds = since.elapsed().as_secs_f64();
+            self.waited = Some(Became::Waited { share: (now - before) / seconds, seconds });
+        }
+        Ok(Then::GoOn)
+    }
+}
+
 fn subject(label: &str) -> Box<dyn Subject> {
     roster().into_iter().find(|subject| subject.label() == label).expect("a method of the roster")
 }
 
-/// Seconds of CPU time of the calling thread.
-fn thread_seconds() -> f64 {
+/// Seconds of CPU time of the calling thread, where the system tells them.
+#[cfg(target_os = "linux")]
+fn thread_seconds() -> Option<f64> {
     // SAFETY: an all-zero rusage is valid, and the call only writes into it.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
@@ -150,5 +179,11 @@ fn thread_seconds() -> f64 {
         usage
     };
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+    Some(seconds(usage.ru_utime) + seconds(usage.ru_stime))
+}
+
+/// Seconds of CPU time of the calling thread, where the system tells them.
+#[cfg(not(target_os = "linux"))]
+fn thread_seconds() -> Option<f64> {
+    None
 }

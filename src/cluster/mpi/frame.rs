@@ -135,65 +135,14 @@ pub(super) fn test(request: &mut ffi::MPI_Request) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::super::packet::Head;
+    use super::super::super::plain::Plain;
     use super::*;
     use crate::cluster::codec::Raw;
-    use crate::cluster::method::{Agent, AgentId, Answer, Progress, Result, Server};
-    use crate::cluster::{Context, Outbox};
-
-    /// Only its number type matters here.
-    struct Plain;
-
-    impl Method for Plain {
-        const NAME: &'static str = "plain";
-        type Number = f64;
-        type Task = ();
-        type Report = ();
-        type Server = Plain;
-        type Agent = Plain;
-
-        fn agents(&self) -> u32 {
-            1
-        }
-        fn server(&self, _: Option<()>) -> Result<Plain> {
-            Ok(Plain)
-        }
-        fn agent(&self, _: AgentId, _: Option<()>) -> Result<Plain> {
-            Ok(Plain)
-        }
-    }
-
-    impl Server<Plain> for Plain {
-        type State = ();
-
-        fn state(&self) -> &() {
-            &()
-        }
-        fn start(&mut self, _: &mut Outbox<Plain>, _: &mut Context) -> Result<()> {
-            Ok(())
-        }
-        fn receive(&mut self, _: Answer<Plain>, _: &mut Outbox<Plain>, _: &mut Context) -> Result<()> {
-            Ok(())
-        }
-        fn progress(&self) -> Progress {
-            Progress::default()
-        }
-    }
-
-    impl Agent<Plain> for Plain {
-        type State = ();
-
-        fn state(&self) -> &() {
-            &()
-        }
-        fn perform(&mut self, _: &(), body: Body<f64>, _: &mut Context) -> Result<((), Body<f64>)> {
-            Ok(((), body))
-        }
-    }
 
     /// Takes a packet apart and puts it together again; how many pieces followed its first message.
     fn travel(head_bytes: usize, numbers: usize, room: usize, piece: usize) -> usize {
         let state: Vec<u8> = (0..head_bytes).map(|at| (at % 251) as u8).collect();
-        let head = Head::<Plain>::Start { saved: vec![(0, Raw(state.clone()))], seconds: 2.5 };
+        let head = Head::<Plain>::Start { saved: vec![(0, Raw(state.clone()))] };
         let body: Vec<f64> = (0..numbers).map(|at| at as f64).collect();
         let frame = Frame::new(Packet { head, body: body.clone().into() }, room).unwrap();
         assert!(frame.first.len() <= room);
@@ -216,8 +165,8 @@ mod tests {
         incoming.requests.clear();
         let packet = incoming.into_packet().unwrap();
         assert_eq!(&*packet.body, &body[..]);
-        let Head::Start { saved, seconds } = packet.head else { panic!("another head") };
-        assert_eq!((saved[0].1.0.as_slice(), seconds), (&state[..], 2.5));
+        let Head::Start { saved } = packet.head else { panic!("another head") };
+        assert_eq!(saved[0].1.0, state);
         count
     }
 
@@ -228,8 +177,8 @@ mod tests {
         assert_eq!(travel(5000, 0, 1000, 1 << 30), 1);
         for piece in [1, 7, 8, 64, 999, 1600, 1601] {
             assert_eq!(travel(10, 200, 1000, piece), 1600_usize.div_ceil(piece));
-            // The head of 5000 bytes of state has 5013: a tag, a count, an agent, a length of two bytes, 8 of seconds.
-            assert_eq!(travel(5000, 200, 1000, piece), 5013_usize.div_ceil(piece) + 1600_usize.div_ceil(piece));
+            // The head of 5000 bytes of state has 5005: a tag, a count, an agent, a length of two bytes.
+            assert_eq!(travel(5000, 200, 1000, piece), 5005_usize.div_ceil(piece) + 1600_usize.div_ceil(piece));
         }
     }
 

@@ -57,17 +57,15 @@ pub fn run<M: Method>(
     let layout = Layout { ranks: world.size(), agents: method.agents(), dedicated: plan.dedicated, dealing: method.dealing() };
     world.meet();
     let mut lines = Lines::new(world, plan, layout);
-    let mut node = Node::new(rank, layout);
-    let before = saved.as_ref().map(|saved| saved.seconds);
-    if rank == 0 {
-        node.lead(saved);
-    }
+    let mut node = Node::new(rank, layout, plan.threads);
+    // Agents read the clock as well as the server, wherever they are.
+    let before = world.broadcast_bytes(saved.as_ref().map(|saved| saved.seconds.to_le_bytes().to_vec()));
+    let clock = Clock::wall(before.try_into().map_or(0.0, f64::from_le_bytes));
+    let led = if rank == 0 { node.lead(saved) } else { Ok(()) };
     node.broadcasts = lines.broadcasts.is_some().then(VecDeque::new);
     if lines.reduces {
         node.reduce_together();
     }
-    // Only the server's clock is written down; agents take theirs from here as well.
-    let clock = Clock::wall(before.unwrap_or(0.0));
     let workers = Workers::start(Bench { method, seed: plan.seed, rank, clock: clock.clone() }, plan.threads);
     let report = workers.report.clone();
     // SAFETY: asks for the number of the calling thread. (The standard library's handle is gone when exit handlers run.)
@@ -85,7 +83,7 @@ pub fn run<M: Method>(
     }));
     // Should the engine itself panic: unwinding past here would finalise MPI, which waits for the other ranks for ever.
     let doing = Doing { method: M::NAME, rank, agent: None, what: What::Talking };
-    let carried = guard(doing, || Ok(carry(&mut node, &mut lines, &workers, &clock, keeper)));
+    let carried = guard(doing, || Ok(led.and_then(|()| carry(&mut node, &mut lines, &workers, &clock, keeper))));
     match carried.map_err(|fault| Fault { who: "driver".into(), ..fault }).flatten() {
         Ok(outcome) => outcome,
         Err(fault) => fail(world, &mut lines.wire, fault),
@@ -207,7 +205,8 @@ fn carry<M: Method>(
         if node.stopped && node.out.is_empty() && lines.is_over().map_err(|cause| wire_fault::<M>(rank, cause))? {
             return Ok(outcome);
         }
-        if busy {
+        // What the keeper has released must not wait for a nap to end.
+        if busy || !node.out.is_empty() {
             patience.reset();
         } else if let Some(done) = patience.wait(&workers.results, lines.is_moving()) {
             patience.reset();

@@ -8,7 +8,7 @@ const POLL: Duration = Duration::from_micros(50);
 /// The same while a transfer is in flight: naps would stretch it.
 const POLL_MOVING: Duration = Duration::from_millis(1);
 /// No nap is longer: it bounds what a long wait takes of a core.
-const LONGEST_NAP: Duration = Duration::from_millis(5);
+const LONGEST_NAP: Duration = Duration::from_millis(10);
 /// A nap is this share of the time waited so far: it adds at most 6 % to a wait.
 const SHARE: u32 = 16;
 

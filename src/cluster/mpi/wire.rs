@@ -21,8 +21,6 @@ pub(super) struct Wire<M: Method> {
     comm: Comm,
     rank: u32,
     size: usize,
-    room: usize,
-    piece: usize,
     sending: Vec<Sending<M::Number>>,
     receiving: VecDeque<Incoming<M>>,
 }
@@ -36,16 +34,10 @@ struct Sending<N> {
 impl<M: Method> Wire<M> {
     /// Every rank makes its end at the same time.
     pub fn new(world: &World) -> Self {
-        Self::with_limits(world, ROOM, PIECE)
-    }
-
-    fn with_limits(world: &World, room: usize, piece: usize) -> Self {
         Self {
             comm: Comm::duplicate(world),
             rank: world.rank(),
             size: world.size() as usize,
-            room,
-            piece,
             sending: Vec::new(),
             receiving: VecDeque::new(),
         }
@@ -80,9 +72,9 @@ impl<M: Method> Wire<M> {
             return Err(format!("there is no rank {to}"));
         }
         let to = to.cast_signed();
-        let frame = Frame::new(packet, self.room)?;
+        let frame = Frame::new(packet, ROOM)?;
         let mut requests = vec![self.isend(&frame.first, to, TAG_FIRST)];
-        requests.extend(frame.pieces(self.piece).map(|piece| self.isend(piece, to, TAG_PIECE)));
+        requests.extend(frame.pieces(PIECE).map(|piece| self.isend(piece, to, TAG_PIECE)));
         self.sending.push(Sending { requests, _frame: frame });
         Ok(())
     }
@@ -105,7 +97,7 @@ impl<M: Method> Wire<M> {
         }
         let Some((from, first)) = self.probe() else { return Ok(None) };
         let comm = self.comm.raw();
-        let incoming = Incoming::new(&first, self.piece, |start, len| {
+        let incoming = Incoming::new(&first, PIECE, |start, len| {
             let mut request = MaybeUninit::uninit();
             // SAFETY: `Incoming` keeps the place until the request has completed.
             unsafe {

@@ -2,8 +2,8 @@
 
 use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Server};
 
-/// Some two seconds: each step waits for the one before it.
-const STEPS: u64 = 600_000_000;
+/// Some six seconds: each step waits for the one before it.
+const STEPS: u64 = 1_800_000_000;
 
 pub struct Burn;
 

@@ -2,6 +2,7 @@
 
 use super::{rough, stir};
 use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Server};
+use mpibayes::methods::Posterior;
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
 
@@ -107,6 +108,12 @@ impl<const DEPTH: u64> Server<Eager<DEPTH>> for EagerServer {
 
     fn progress(&self) -> Progress {
         Progress { done: self.state.done.iter().sum(), total: TASKS * u64::from(AGENTS) }
+    }
+}
+
+impl Posterior<f64> for EagerServer {
+    fn posterior(&self) -> (u64, &[f64]) {
+        (self.state.done.iter().sum(), &self.state.centre.0)
     }
 }
 

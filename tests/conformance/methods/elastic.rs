@@ -2,6 +2,7 @@
 
 use super::{rough, stir};
 use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
+use mpibayes::methods::Posterior;
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +92,12 @@ impl Server<Elastic> for ElasticServer {
 
     fn progress(&self) -> Progress {
         Progress { done: self.state.period, total: PERIODS }
+    }
+}
+
+impl Posterior<f32> for ElasticServer {
+    fn posterior(&self) -> (u64, &[f32]) {
+        (self.state.period, &self.state.centre.0)
     }
 }
 

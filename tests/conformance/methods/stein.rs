@@ -1,10 +1,11 @@
-//! The Stein methods on small synthetic classifications, with and without evaluation.
+//! The Stein methods on small synthetic classifications, and evaluation of any method on the same data.
 
+use mpibayes::cluster::Method;
 use mpibayes::data::Shard;
 use mpibayes::kernels::svgd::Settings;
 use mpibayes::methods::dsvgd::{Dsvgd, PriorConvention};
 use mpibayes::methods::svgd::Svgd;
-use mpibayes::methods::{Monitored, Problem};
+use mpibayes::methods::{Monitored, Posterior, Problem};
 use mpibayes::models::Output;
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::number::Real;
@@ -15,9 +16,9 @@ use std::sync::Arc;
 const FEATURES: usize = 3;
 const CLASSES: usize = 2;
 
-/// A small network, with 17 rows for each of these agents.
+/// A small network of 20 parameters, with 17 rows for each of these agents.
 fn problem<F: Real>(agents: u32) -> Problem<F> {
-    let settings = NetworkSettings { hidden: vec![4], ..NetworkSettings::default() };
+    let settings = NetworkSettings { hidden: vec![3], ..NetworkSettings::default() };
     let model = settings.build(FEATURES, Output::Classes(CLASSES)).unwrap();
     let shard = |agent| {
         let rows = 17;
@@ -34,12 +35,10 @@ pub fn svgd<F: Real>(agents: u32) -> Svgd<F> {
     Svgd { problem: problem(agents), particles: 4, rounds: 4, steps: 5, batch: 12, stein: Settings::default() }
 }
 
-/// DSVGD over five agents, each visited more than once, judged after every second round.
-pub fn dsvgd<F: Real>(prior: PriorConvention) -> Monitored<Dsvgd<F>> {
-    let problem = problem(5);
-    let (model, slice) = (problem.model.clone(), problem.shard.clone());
-    let inner = Dsvgd {
-        problem,
+/// DSVGD over these agents, each visited more than once.
+pub fn dsvgd<F: Real>(agents: u32, prior: PriorConvention) -> Dsvgd<F> {
+    Dsvgd {
+        problem: problem(agents),
         particles: 4,
         rounds: 12,
         local_steps: 5,
@@ -47,6 +46,15 @@ pub fn dsvgd<F: Real>(prior: PriorConvention) -> Monitored<Dsvgd<F>> {
         batch: 8,
         prior,
         stein: Settings::default(),
-    };
-    Monitored { inner, model, slice, every: 2 }
+    }
+}
+
+/// A method whose state, as particles of 20 numbers each, is judged after every so many rounds.
+pub fn judged<M: Method>(inner: M, every: u64) -> Monitored<M>
+where
+    M::Number: Real,
+    M::Server: Posterior<M::Number>,
+{
+    let Problem { model, shard, .. } = problem(inner.agents());
+    Monitored { inner, model, slice: shard, every }
 }

@@ -1,7 +1,7 @@
 //! The MPI driver on 2, 3 and 5 ranks: collectives give what point-to-point gives, runs follow each other, failures end the job.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
-
+use crate::launch::{Launcher, command, watched};
+use crate::tally::Tally;
 use mpibayes::cluster::mpi::{World, run};
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::{
@@ -11,14 +11,12 @@ use mpibayes::cluster::{
 use mpibayes::number::Number;
 use mpibayes::random::Seed;
 use std::marker::PhantomData;
-use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 const AGENTS: u32 = 7;
 const ROUNDS: u64 = 6;
-/// A run that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(60);
+/// Seconds that a run is said to have taken before it is resumed.
+const BEFORE: f64 = 1000.0;
 
 /// What goes wrong in the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,6 +34,8 @@ enum Trouble {
 struct Rounds<N> {
     numbers: usize,
     trouble: Trouble,
+    /// No agent's clock may show less.
+    since: f64,
     sums: Arc<Mutex<Vec<Vec<N>>>>,
 }
 
@@ -74,6 +74,7 @@ struct Member<N> {
     id: AgentId,
     numbers: usize,
     trouble: Trouble,
+    since: f64,
     number: PhantomData<N>,
 }
 
@@ -94,7 +95,7 @@ impl<N: Whole> Method for Rounds<N> {
     }
 
     fn agent(&self, id: AgentId, _: Option<()>) -> Result<Member<N>> {
-        Ok(Member { id, numbers: self.numbers, trouble: self.trouble, number: PhantomData })
+        Ok(Member { id, numbers: self.numbers, trouble: self.trouble, since: self.since, number: PhantomData })
     }
 }
 
@@ -156,7 +157,10 @@ impl<N: Whole> Agent<Rounds<N>> for Member<N> {
         &()
     }
 
-    fn perform(&mut self, task: &Task, body: Body<N>, _: &mut Context) -> Result<(bool, Body<N>)> {
+    fn perform(&mut self, task: &Task, body: Body<N>, cx: &mut Context) -> Result<(bool, Body<N>)> {
+        if cx.seconds() < self.since {
+            return Err(format!("the clock shows {} s", cx.seconds()).into());
+        }
         match task {
             Task::Show => Ok((true, body)),
             Task::Give { round, padding } => {
@@ -204,17 +208,20 @@ fn carry<N: Whole>(
     stop: Option<u64>,
 ) -> (Vec<Vec<N>>, Traffic) {
     let sums = Arc::new(Mutex::new(Vec::new()));
-    let method = Arc::new(Rounds { numbers, trouble: Trouble::None, sums: sums.clone() });
+    let method = |since| Arc::new(Rounds { numbers, trouble: Trouble::None, since, sums: sums.clone() });
     let plan = Plan { seed: Seed(1), threads: 2, dedicated, collectives };
     let mut keeper = Stopper { at: stop, panics: false, saved: None };
-    let mut outcome = run(world, method.clone(), plan, None, &mut keeper);
+    let mut outcome = run(world, method(0.0), plan, None, &mut keeper);
     if stop.is_some() {
         assert!(outcome.is_none_or(|outcome| !outcome.finished), "the run was not stopped on its way");
         // On with the opposite switches: a checkpoint knows nothing of them.
         let collectives = if collectives == OFF { ON } else { OFF };
-        let saved = keeper.saved.take();
+        let saved = keeper.saved.take().map(|mut saved| {
+            saved.seconds = BEFORE;
+            saved
+        });
         keeper.at = None;
-        outcome = run(world, method, Plan { collectives, ..plan }, saved, &mut keeper);
+        outcome = run(world, method(BEFORE), Plan { collectives, ..plan }, saved, &mut keeper);
     }
     let traffic = outcome.map(|outcome| outcome.traffic).unwrap_or_default();
     (std::mem::take(&mut *sums.lock().unwrap()), traffic)
@@ -275,7 +282,7 @@ fn facts(world: &World) -> u32 {
 }
 
 /// What a rank does.
-fn rank(what: &str) {
+pub fn rank(what: &str) {
     let world = World::start().unwrap();
     let trouble = match what {
         "sums" => {
@@ -289,68 +296,33 @@ fn rank(what: &str) {
         "error" => Trouble::Error,
         _ => Trouble::Keeper,
     };
-    let method = Rounds::<i32> { numbers: 1000, trouble, sums: Arc::default() };
+    let method = Rounds::<i32> { numbers: 1000, trouble, since: 0.0, sums: Arc::default() };
     let mut keeper = Stopper { at: None, panics: trouble == Trouble::Keeper, saved: None };
     let plan = Plan { seed: Seed(1), threads: 1, dedicated: false, collectives: ON };
     run(&world, Arc::new(method), plan, None, &mut keeper);
     println!("went through");
 }
 
-/// Runs this program on `ranks` ranks: exit code and output, or that it hangs.
-fn launch(ranks: u32, what: &str) -> std::result::Result<(Option<i32>, String), String> {
-    let since = Instant::now();
-    let mut child = Command::new("mpirun")
-        .args(["--oversubscribe", "-n", &ranks.to_string()])
-        .arg(std::env::current_exe().unwrap())
-        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-        .env("OPENBLAS_NUM_THREADS", "1")
-        .env("MPIBAYES_TEST", what)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("mpirun: {error}"))?;
-    // Its output is short enough for the pipes' buffers.
-    while child.try_wait().unwrap().is_none() {
-        if since.elapsed() > LIMIT {
-            // mpirun passes the signal on to its ranks.
-            Command::new("kill").arg(child.id().to_string()).status().unwrap();
-            std::thread::sleep(Duration::from_secs(2));
-            drop(child.kill());
-            return Err(format!("hangs: killed after {LIMIT:?}"));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let output = child.wait_with_output().unwrap();
-    Ok((output.status.code(), [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat()))
-}
-
-fn main() {
-    if let Ok(what) = std::env::var("MPIBAYES_TEST") {
-        return rank(&what);
-    }
-    let (mut passed, mut failed) = (0, 0);
+/// Runs each case on some ranks.
+pub fn groups(tally: &mut Tally) {
     for ranks in [2, 3, 5] {
-        // Per number type 4 lengths × 7 cases, and the facts.
-        let cases = [
-            ("sums", Some(0), "passed 88"),
-            ("unequal", Some(EXIT_CODE), "bodies of one sum differ in length"),
-            ("error", Some(EXIT_CODE), "singular matrix"),
-            ("keeper", Some(EXIT_CODE), "the keeper's own panic"),
-        ];
-        for (what, code, text) in cases {
-            let since = Instant::now();
-            let result = launch(ranks, what);
-            let well = matches!(&result, Ok((got, output)) if *got == code && output.contains(text));
-            println!("{what} on {ranks} ranks: {} ({:.1} s)", if well { "ok" } else { "FAILED" }, since.elapsed().as_secs_f64());
-            if well {
-                passed += 1;
-            } else {
-                failed += 1;
-                println!("{result:?}");
+        tally.group(&format!("collectives, {ranks} ranks"), |group| {
+            // Per number type 4 lengths × 7 cases, and the facts.
+            let cases = [
+                ("sums", 0, "passed 88"),
+                ("unequal", EXIT_CODE, "bodies of one sum differ in length"),
+                ("error", EXIT_CODE, "singular matrix"),
+                ("keeper", EXIT_CODE, "the keeper's own panic"),
+            ];
+            for (what, code, text) in cases {
+                let ended = command(Launcher::Mpirun(ranks), &["--collectives", what]).and_then(watched);
+                let result = ended.and_then(|ended| {
+                    let output = ended.stdout + &ended.stderr;
+                    let well = ended.code == code && output.contains(text);
+                    if well { Ok(()) } else { Err(format!("code {}\n{output}", ended.code)) }
+                });
+                group.check(what, result);
             }
-        }
+        });
     }
-    println!("{passed} passed, {failed} failed");
-    std::process::exit(i32::from(failed > 0));
 }

@@ -1,0 +1,139 @@
+//! Evaluation looks on: the method's bits are those of a run without it, it hides no distillation, and the clock leaves it out.
+
+use crate::methods::{Eager, Elastic, stein};
+use crate::subject::{Carrier, Diary, Until, carry, plan};
+use crate::tally::{Tally, same};
+use mpibayes::cluster::Method;
+use mpibayes::cluster::record::{Record, Row};
+use mpibayes::cluster::simulate::{self, Cluster};
+use mpibayes::methods::dsvgd::PriorConvention;
+use mpibayes::methods::{MonitoredTask, Posterior};
+use mpibayes::number::Real;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub fn groups(tally: &mut Tally) {
+    tally.group("evaluation changes no bit", |group| {
+        for carrier in [
+            Carrier::Threads { threads: 1 },
+            Carrier::Threads { threads: 3 },
+            Carrier::Simulate { ranks: 3, threads: 1, dedicated: false },
+            Carrier::Simulate { ranks: 4, threads: 2, dedicated: true },
+        ] {
+            group.check("dsvgd", looks_on(|| stein::dsvgd::<f32>(5, PriorConvention::Absorbed), carrier, true));
+            group.check("svgd", looks_on(|| stein::svgd::<f64>(3), carrier, true));
+            // What it leaves for later must be done once, behind its own tasks.
+            group.check("elastic", looks_on(|| Elastic, carrier, true));
+            // Answers come in any order: nothing may be lost.
+            group.check("eager", looks_on(|| Eager::<2>, carrier, false));
+        }
+    });
+    tally.group("evaluation hides no distillation and is outside of the clock", |group| {
+        // Seconds of a visit, of the distillation behind it, of an agent's share of an evaluation.
+        for (ranks, [visit, distillation, share]) in [
+            // The next visit hides the distillation wholly, then in part; one evaluation is as long as a visit.
+            (5, [4.0, 4.0, 1.0]),
+            (5, [4.0, 15.0, 1.0]),
+            (5, [2.0, 30.0, 1.0]),
+            (5, [4.0, 4.0, 4.0]),
+            // Five agents and one worker: nothing is hidden from the start, and an evaluation takes five shares.
+            (1, [4.0, 4.0, 1.0]),
+        ] {
+            let run = |every| traced(ranks, every, [visit, distillation, share]);
+            let alone = run(None);
+            let hidden = (1..=12).map(|round| f64::from(round) * visit).collect::<Vec<_>>();
+            // The control: that the overlap is there to be destroyed, where it fits.
+            let overlaps = ranks > 1 && distillation <= f64::from(ranks - 1) * visit;
+            let case = format!("{ranks} ranks, visits of {visit} s, distillations of {distillation} s, shares of {share} s");
+            group.check(format!("{case}: overlap"), same("hidden", &(alone.trace == hidden), &overlaps));
+            for every in [1, 2, 5] {
+                let judged = run(Some(every));
+                let at_rounds = (1..=12).filter(|round| round % every == 0 || *round == 12);
+                let expected = at_rounds.map(|round| alone.trace[round as usize - 1]).collect::<Vec<_>>();
+                let result = same("the trace", &judged.trace, &alone.trace)
+                    .and_then(|()| same("the times of the metrics", &judged.metrics, &expected))
+                    .and_then(|()| same("the end", &judged.end, &alone.end));
+                group.check(format!("{case}, every {every}"), result);
+            }
+        }
+    });
+}
+
+/// Whether a method writes the same draws whatever the evaluations; where answers come in any order, draws of the same addresses.
+fn looks_on<M: Method>(make: impl Fn() -> M, carrier: Carrier, bits: bool) -> Result<(), String>
+where
+    M::Number: Real,
+    M::Server: Posterior<M::Number>,
+{
+    let alone = drawn(make(), carrier)?;
+    if alone.0.is_empty() || alone.1 > 0 {
+        return Err(format!("{} draws and {} evaluations of a method alone", alone.0.len(), alone.1));
+    }
+    for every in [1, 3, 1000] {
+        let (draws, evaluations) = drawn(stein::judged(make(), every), carrier)?;
+        let well = if bits { draws == alone.0 } else { draws.keys().eq(alone.0.keys()) };
+        if !well || evaluations == 0 {
+            return Err(format!("other draws, or none of {evaluations} evaluations, with one every {every} rounds"));
+        }
+    }
+    Ok(())
+}
+
+type Draws = BTreeMap<(String, u32, u64), Vec<u8>>;
+
+/// What a method draws, and how often it was evaluated.
+fn drawn<M: Method>(method: M, carrier: Carrier) -> Result<(Draws, usize), String> {
+    let mut diary = Diary::new(Until::End);
+    carry(Arc::new(method), carrier, None, &mut diary).map_err(|fault| fault.to_string())?;
+    let (mut draws, mut evaluations) = (Draws::new(), 0);
+    for record in diary.records {
+        match record {
+            Record::Draws(block) => {
+                if draws.insert((block.group.clone(), block.chain, block.first), block.bytes).is_some() {
+                    return Err(format!("{} {} {} was written twice", block.group, block.chain, block.first));
+                }
+            }
+            Record::Row(row) => evaluations += usize::from(row.table == "metrics"),
+        }
+    }
+    Ok((draws, evaluations))
+}
+
+/// When things happened, in virtual seconds.
+struct Times {
+    trace: Vec<f64>,
+    metrics: Vec<f64>,
+    end: f64,
+}
+
+/// DSVGD on five agents, on a network that takes no time, with declared costs.
+fn traced(ranks: u32, every: Option<u64>, [visit, distillation, share]: [f64; 3]) -> Times {
+    let dsvgd = stein::dsvgd::<f64>(5, PriorConvention::Absorbed);
+    match every {
+        None => timed(dsvgd, ranks, move |_| (visit, distillation)),
+        Some(every) => timed(stein::judged(dsvgd, every), ranks, move |task| match task {
+            MonitoredTask::Inner(_) => (visit, distillation),
+            MonitoredTask::Evaluate(..) => (share, 0.0),
+        }),
+    }
+}
+
+fn timed<M: Method>(method: M, ranks: u32, costs: impl Fn(&M::Task) -> (f64, f64) + Copy + 'static) -> Times {
+    let cluster = Cluster {
+        ranks,
+        task: Some(Box::new(move |_, task| costs(task).0)),
+        settle: Some(Box::new(move |_, task| costs(task).1)),
+        latency: 0.0,
+        bandwidth: f64::INFINITY,
+    };
+    let mut diary = Diary::new(Until::End);
+    let outcome = simulate::run(Arc::new(method), plan(1, false, false), &cluster, None, &mut diary).expect("a sound method");
+    let rows: Vec<Row> =
+        diary.records.into_iter().filter_map(|record| if let Record::Row(row) = record { Some(row) } else { None }).collect();
+    let of = |table: &str| {
+        let mut rows: Vec<_> = rows.iter().filter(|row| row.table == table).collect();
+        rows.sort_by_key(|row| row.step);
+        rows.into_iter().map(|row| row.values.iter().find(|(name, _)| name == "seconds").expect("a time").1).collect()
+    };
+    Times { trace: of("trace"), metrics: of("metrics"), end: outcome.seconds }
+}
