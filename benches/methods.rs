@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use mpibayes::cluster::mpi::tune_allocator;
 use mpibayes::cluster::{Collectives, Method, Plan, threads};
 use mpibayes::data::Shard;
 use mpibayes::kernels::adagrad::Optimizer;
@@ -25,7 +26,16 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Everything here is measured on one core.
+fn on_one_core() {
+    assert!(std::env::var("OPENBLAS_NUM_THREADS").is_ok_and(|threads| threads == "1"), "set OPENBLAS_NUM_THREADS=1");
+    // Refused when it is there already, which the first call has made.
+    drop(rayon::ThreadPoolBuilder::new().num_threads(1).build_global());
+    tune_allocator();
+}
+
 fn run<M: Method>(method: M) {
+    on_one_core();
     let plan = Plan { seed: Seed(1), threads: 1, dedicated: false, collectives: Collectives::default() };
     threads::run(Arc::new(method), plan, None, &mut ()).expect("the run ends");
 }
@@ -136,6 +146,7 @@ fn dsvgd_loops(c: &mut Criterion) {
     // What both visits cost beside their loops: shards, first evaluations, hand-overs.
     group.bench_function("visits_with_one_step", |b| b.iter(|| visit(0, 1)));
     group.bench_function("local_loops", |b| b.iter(|| visit(0, STEPS)));
+    on_one_core();
     let mut network = network_products();
     let (mut plain, mut cavity) = (SteinProducts::new(0), SteinProducts::new(2));
     group.bench_function("local_products", |b| {

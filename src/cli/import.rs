@@ -229,6 +229,10 @@ fn describe(path: &Path, scaling: Scaling) -> anyhow::Result<String> {
         let listed: Vec<&str> = classes.iter().take(LISTED).map(String::as_str).collect();
         let rest = if classes.len() > LISTED { ", ..." } else { "" };
         lines.push(("classes", format!("{}: {}{rest}", number(classes.len()), listed.join(", "))));
+    } else {
+        let (scale, offset) = data.target_scaling();
+        lines
+            .push(("targets", format!("mean {}, standard deviation {}", text::value(-offset / scale), text::value(1.0 / scale))));
     }
     lines.push(("digest", data.digest().chars().take(super::DIGEST_SHOWN).collect()));
     Ok(format!("wrote {} ({})\n{}", path.display(), text::bytes(size), text::pairs(&lines)))
@@ -278,6 +282,9 @@ mod tests {
         }
         let data = Dataset::open(&folder.path().join("a.h5")).unwrap();
         assert!(said.contains(&format!("digest    {}\n", &data.digest()[..12])), "{said}");
+        std::fs::write(folder.path().join("c.csv"), "x,price\n1,90\n2,110\n").unwrap();
+        let said = import(&args(folder.path(), "@c.csv --task regression --label price -o @c.h5")).unwrap();
+        assert!(said.contains(&format!("\n  targets   mean {}, standard deviation {}\n", text::value(100.0), text::value(10.0))));
         let said = import(&args(folder.path(), "@a.csv --label 2 --header yes --task regression -o @b.h5"));
         // The control: the label is then a feature, and no number.
         assert!(said.unwrap_err().to_string().contains("a.csv, line 2"));
