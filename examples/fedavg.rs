@@ -1,224 +1,201 @@
-//! Federated averaging as a method of one's own: the listing of CONTRIBUTING.md, run on quadratic losses.
+//! Federated averaging as a method of one's own, with the whole command line: the listing of CONTRIBUTING.md.
 //!
-//! `cargo run --release --example fedavg`
+//! `cargo run --release --example fedavg -- run my.toml`, where `my.toml` says `[method] name = "fedavg"`; also under `mpirun`.
 
 #![allow(missing_docs)]
 
 // listing: begin
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, BoxError, Context, Method, Outbox, Progress, Server};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
+use mpibayes::methods::{Launcher, LocalLoss, MethodKind, Particles, Posterior, Problem};
+use mpibayes::number::Real;
+use ndarray::{Array2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-type Result<T> = std::result::Result<T, BoxError>;
-
-/// Federated averaging (McMahan et al. 2017, arXiv 1602.05629): every client takes a few gradient steps from the common
-/// weights w on its own loss F_k; the next w is the mean of their results, weighted by rows: w ← Σ_k n_k/n · w_k.
-/// Here F_k(w) = a_k/2 · |w − c_k|², whose answer is known.
-pub struct FedAvg {
-    pub rounds: u64,
-    pub steps: u32,
-    pub rate: f64,
-    pub clients: Vec<Client>,
+/// Federated averaging (McMahan et al. 2017, arXiv 1602.05629): every agent takes a few gradient steps from the common weights θ
+/// on the mean loss of its own rows; the next θ is the mean of their results, weighted by rows: θ ← Σ_k n_k/n · θ_k.
+pub struct FedAvg<F> {
+    problem: Problem<F>,
+    settings: FedAvgSettings,
 }
 
-#[derive(Clone)]
-pub struct Client {
-    pub rows: f64,
-    pub curvature: f64,
-    pub center: Vec<f64>,
-}
-
-/// What a resumed run needs: all else is made again from the configuration.
+/// The keys of `[method]` in a run file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Weights {
-    round: u64,
-    w: Vec<f64>,
-}
-
-pub struct Average {
+#[serde(deny_unknown_fields, default)]
+pub struct FedAvgSettings {
     rounds: u64,
-    clients: u32,
-    state: Weights,
+    steps: u64,
+    rate: f64,
+    batch: usize,
 }
 
-impl Average {
-    /// Sends the weights to all clients; the sum of what they report comes back.
-    fn post(&self, out: &mut Outbox<FedAvg>) {
+impl Default for FedAvgSettings {
+    fn default() -> Self {
+        Self { rounds: 20, steps: 50, rate: 0.1, batch: 100 }
+    }
+}
+
+impl MethodKind for FedAvgSettings {
+    const NAME: &'static str = "fedavg";
+
+    fn check(&self) -> std::result::Result<(), String> {
+        if self.rounds > 0 && self.batch > 0 && self.rate > 0.0 { Ok(()) } else { Err("all settings must be positive".into()) }
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+        let model = problem.model.clone();
+        launcher.particles(FedAvg { problem, settings: self.clone() }, model)
+    }
+}
+
+impl<F: Real> Method for FedAvg<F> {
+    const NAME: &'static str = "fedavg";
+    type Number = F;
+    /// The round.
+    type Task = u64;
+    type Report = ();
+    type Server = Average<F>;
+    type Agent = Learner<F>;
+
+    fn agents(&self) -> u32 {
+        self.problem.agents
+    }
+
+    fn server(&self, saved: Option<Particles<F>>) -> Result<Average<F>> {
+        Ok(Average { problem: self.problem.clone(), rounds: self.settings.rounds, state: saved.unwrap_or_default() })
+    }
+
+    fn agent(&self, id: AgentId, _saved: Option<()>) -> Result<Learner<F>> {
+        Ok(Learner { local: self.problem.open(id, self.settings.batch)?, settings: self.settings.clone() })
+    }
+}
+
+pub struct Average<F: Real> {
+    problem: Problem<F>,
+    rounds: u64,
+    /// The weights, as the only particle.
+    state: Particles<F>,
+}
+
+impl<F: Real> Average<F> {
+    /// Sends the weights to all agents; the sum of what they report comes back.
+    fn post(&self, out: &mut Outbox<FedAvg<F>>) {
         if self.state.round < self.rounds {
-            out.ask(0..self.clients, ()).with(self.state.w.clone()).sum();
+            out.ask(0..self.problem.agents, self.state.round).with(self.state.theta.0.clone()).sum();
         }
     }
 }
 
-impl Method for FedAvg {
-    const NAME: &'static str = "fedavg";
-    type Number = f64;
-    type Task = ();
-    type Report = ();
-    type Server = Average;
-    type Agent = Learner;
+impl<F: Real> Server<FedAvg<F>> for Average<F> {
+    type State = Particles<F>;
 
-    fn agents(&self) -> u32 {
-        self.clients.len() as u32
-    }
-
-    fn server(&self, saved: Option<Weights>) -> Result<Average> {
-        let dim = self.clients.first().ok_or("no clients")?.center.len();
-        let state = saved.unwrap_or(Weights { round: 0, w: vec![0.0; dim] });
-        Ok(Average { rounds: self.rounds, clients: self.agents(), state })
-    }
-
-    fn agent(&self, id: AgentId, _saved: Option<()>) -> Result<Learner> {
-        let rows: f64 = self.clients.iter().map(|client| client.rows).sum();
-        let client = self.clients[id as usize].clone();
-        Ok(Learner { share: client.rows / rows, client, steps: self.steps, rate: self.rate })
-    }
-}
-
-impl Server<FedAvg> for Average {
-    type State = Weights;
-
-    fn state(&self) -> &Weights {
+    fn state(&self) -> &Particles<F> {
         &self.state
     }
 
-    fn start(&mut self, out: &mut Outbox<FedAvg>, _cx: &mut Context) -> Result<()> {
+    fn start(&mut self, out: &mut Outbox<FedAvg<F>>, cx: &mut Context) -> Result<()> {
+        self.state = Particles::initial(self.problem.initial_particles(1, cx));
         self.post(out);
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<FedAvg>, out: &mut Outbox<FedAvg>, cx: &mut Context) -> Result<()> {
-        self.state = Weights { round: self.state.round + 1, w: answer.sum.into_vec() };
-        cx.record("weights", 0, self.state.round - 1, self.state.w.len(), &self.state.w);
+    fn receive(&mut self, answer: Answer<FedAvg<F>>, out: &mut Outbox<FedAvg<F>>, cx: &mut Context) -> Result<()> {
+        let mut theta = answer.sum.into_vec();
+        let rows = theta.pop().ok_or("the sum is empty")?;
+        theta.iter_mut().for_each(|weight| *weight /= rows);
+        self.state = Particles { round: self.state.round + 1, theta: Raw(theta) };
+        cx.info("trace", self.state.round, [("seconds", cx.seconds())]);
+        if self.state.round == self.rounds {
+            cx.record("posterior", 0, 0, self.state.theta.0.len(), &self.state.theta.0);
+        }
         self.post(out);
         Ok(())
     }
 
     fn progress(&self) -> Progress {
-        Progress { done: self.state.round, total: self.rounds }
+        self.state.progress(self.rounds)
     }
 }
 
-pub struct Learner {
-    share: f64,
-    client: Client,
-    steps: u32,
-    rate: f64,
+impl<F: Real> Posterior<F> for Average<F> {
+    fn posterior(&self) -> (u64, &[F]) {
+        self.state.posterior()
+    }
 }
 
-impl Agent<FedAvg> for Learner {
+pub struct Learner<F: Real> {
+    local: LocalLoss<F>,
+    settings: FedAvgSettings,
+}
+
+impl<F: Real> Agent<FedAvg<F>> for Learner<F> {
     type State = ();
 
     fn state(&self) -> &() {
         &()
     }
 
-    fn perform(&mut self, _task: &(), body: Body<f64>, _cx: &mut Context) -> Result<((), Body<f64>)> {
-        let mut w = body.into_vec();
-        for (w, c) in w.iter_mut().zip(&self.client.center) {
-            for _ in 0..self.steps {
-                *w -= self.rate * self.client.curvature * (*w - c);
-            }
-            *w *= self.share;
+    fn perform(&mut self, &round: &u64, body: Body<F>, cx: &mut Context) -> Result<((), Body<F>)> {
+        let mut theta = body.into_vec();
+        let mut descent = Array2::zeros((1, theta.len()));
+        let rows = F::of(self.local.rows() as f64);
+        let rate = F::of(self.settings.rate) / rows.max(F::one());
+        for step in round * self.settings.steps..(round + 1) * self.settings.steps {
+            let mut theta = ArrayViewMut2::from_shape(descent.dim(), &mut theta)?;
+            descent.fill(F::zero());
+            self.local.add_score(theta.view(), step, descent.view_mut(), cx);
+            theta.scaled_add(rate, &descent);
         }
-        Ok(((), w.into()))
+        theta.iter_mut().for_each(|weight| *weight *= rows);
+        theta.push(rows);
+        Ok(((), theta.into()))
     }
 }
 // listing: end
 
-use mpibayes::cluster::record::Record;
-use mpibayes::cluster::{Checkpoint, Collectives, Keeper, Plan, Status, Then, threads};
-use mpibayes::random::Seed;
-use std::sync::Arc;
-
-/// Keeps the weights of every round.
-#[derive(Default)]
-struct Notes(Vec<Vec<f64>>);
-
-impl Keeper<FedAvg> for Notes {
-    fn write(&mut self, records: Vec<Record>) {
-        self.0.extend(records.into_iter().filter_map(|record| match record {
-            Record::Draws(draws) => Some(draws.bytes.chunks_exact(8).map(bytemuck::pod_read_unaligned).collect()),
-            Record::Row(_) => None,
-        }));
-    }
-
-    fn wants_rest(&mut self, _status: Status) -> bool {
-        false
-    }
-
-    fn rested(&mut self, _checkpoint: Checkpoint<FedAvg>) -> Result<Then> {
-        Ok(Then::GoOn)
-    }
-}
-
-/// Three clients that disagree.
-fn example() -> FedAvg {
-    let client = |rows, curvature, center: [f64; 2]| Client { rows, curvature, center: center.to_vec() };
-    let clients = vec![client(10.0, 1.0, [1.0, -2.0]), client(30.0, 0.5, [5.0, 0.0]), client(60.0, 2.0, [-1.0, 4.0])];
-    FedAvg { rounds: 60, steps: 5, rate: 0.1, clients }
-}
-
-fn run(method: FedAvg, workers: usize) -> Result<Vec<Vec<f64>>> {
-    let plan = Plan { seed: Seed(1), threads: workers, dedicated: false, collectives: Collectives::default() };
-    let mut notes = Notes::default();
-    threads::run(Arc::new(method), plan, None, &mut notes)?;
-    Ok(notes.0)
-}
-
-fn main() -> Result<()> {
-    let rounds = run(example(), 2)?;
-    for (round, w) in (1..).zip(&rounds).filter(|(round, _)| round % 10 == 0) {
-        println!("round {round:2}: w = {w:.6?}");
-    }
-    Ok(())
+fn main() -> std::process::ExitCode {
+    mpibayes::main_with(&mpibayes::config::Registry::default().with_method::<FedAvgSettings>())
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
+#[path = "../tests/common/mod.rs"]
+mod common;
 
-    /// E gradient steps shrink the distance to c_k by r_k = (1 − ηa_k)^E, so that one coordinate follows
-    /// w ← Σ p_k (c_k + r_k (w − c_k)) = ρw + b, hence w_t = b (1 − ρ^t)/(1 − ρ) from w_0 = 0.
-    fn closed_form(method: &FedAvg, coordinate: usize, round: i32) -> f64 {
-        let rows: f64 = method.clients.iter().map(|client| client.rows).sum();
-        let (mut rho, mut b) = (0.0, 0.0);
-        for client in &method.clients {
-            let shrink = (1.0 - method.rate * client.curvature).powi(method.steps as i32);
-            rho += client.rows / rows * shrink;
-            b += client.rows / rows * (1.0 - shrink) * client.center[coordinate];
-        }
-        b * (1.0 - rho.powi(round)) / (1.0 - rho)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::{Line, run, share};
+
+    const START: f64 = 0.3;
+    const CURVATURES: [f64; 3] = [1.0, 0.5, 2.0];
+    const CENTERS: [f64; 3] = [1.0, 5.0, -1.0];
+    const ROWS: [usize; 3] = [10, 30, 60];
+
+    /// Three agents that disagree: a row of agent k costs a_k/2 · (θ − c_k)². The weights after so many rounds.
+    fn answer(rounds: u64, gradient: fn(usize, f64) -> f64) -> f64 {
+        let line = Line { initial: |_| START, prior_score: |_| 0.0, gradient };
+        let own = |agent: u32| vec![f64::from(agent); ROWS[agent as usize]];
+        let settings = FedAvgSettings { rounds, steps: 5, rate: 0.1, batch: 100 };
+        run(FedAvg { problem: share(line, 3, 1.0, own), settings }, 1).particles[(0, 0)]
+    }
+
+    /// E gradient steps shrink the distance to c_k by r_k = (1 − ηa_k)^E, so that θ ← Σ p_k (c_k + r_k (θ − c_k)).
+    fn closed_form(rounds: u64, curvatures: [f64; 3]) -> f64 {
+        (0..rounds).fold(START, |theta, _| {
+            let next = |k: usize| CENTERS[k] + (1.0 - 0.1 * curvatures[k]).powi(5) * (theta - CENTERS[k]);
+            (0..3).map(|k| ROWS[k] as f64 / 100.0 * next(k)).sum()
+        })
     }
 
     #[test]
     fn every_round_is_the_closed_form() {
-        let rounds = run(example(), 2).unwrap();
-        assert_eq!(rounds.len(), 60);
-        for (round, w) in (1..).zip(&rounds) {
-            for (coordinate, w) in w.iter().enumerate() {
-                // Sixty rounds of some ten roundings of numbers below 5, each 1e-15, and errors shrink with ρ < 1.
-                let exact = closed_form(&example(), coordinate, round);
-                assert!((w - exact).abs() < 1e-13, "round {round}, coordinate {coordinate}: {w} and {exact}");
-            }
+        for rounds in [1, 2, 7, 60] {
+            let found = answer(rounds, |k, x| CURVATURES[k] * (x - CENTERS[k]));
+            // Some ten roundings a round of numbers below 500, and errors shrink from round to round.
+            assert!((found - closed_form(rounds, CURVATURES)).abs() < 1e-12, "{rounds} rounds: {found}");
         }
         // The control: the mean of the centers, weighted by rows, is another point unless all curvatures are equal.
         let mean = 0.1 * 1.0 + 0.3 * 5.0 - 0.6;
-        assert!((rounds[59][0] - mean).abs() > 0.1);
-    }
-
-    #[test]
-    fn with_equal_curvatures_it_ends_in_the_weighted_mean() {
-        let mut method = example();
-        method.rounds = 200;
-        method.clients.iter_mut().for_each(|client| client.curvature = 1.0);
-        let rounds = run(method, 1).unwrap();
-        // (1 − 0.1)^(5·200) = 2e-46 of the way is left.
-        assert!((rounds[199][0] - 1.0).abs() < 1e-13 && (rounds[199][1] - 2.2).abs() < 1e-13, "{:?}", rounds[199]);
-    }
-
-    #[test]
-    fn the_number_of_threads_changes_no_bit() {
-        assert_eq!(run(example(), 1).unwrap(), run(example(), 3).unwrap());
+        assert!((closed_form(60, CURVATURES) - mean).abs() > 0.1);
+        assert!((answer(200, |k, x| x - CENTERS[k]) - mean).abs() < 1e-12);
     }
 }

@@ -62,6 +62,11 @@ pub struct LocalLoss<F> {
 }
 
 impl<F: Real> LocalLoss<F> {
+    /// N_k, the rows of the shard.
+    pub fn rows(&self) -> usize {
+        self.shard.rows()
+    }
+
     /// ∇log p0 at the particles (N × d); overwrites `score`.
     pub fn prior_score(&self, theta: ArrayView2<F>, score: ArrayViewMut2<F>) {
         self.model.prior_score(theta, score);
