@@ -384,5 +384,5 @@ fn the_guide_shows_the_example_as_it_is_compiled() {
     let text = |path: &str| &files.iter().find(|file| file.path == path).expect(path).text;
     let (guide, example) = (text("CONTRIBUTING.md"), text("examples/fedavg.rs"));
     assert!(shows_the_listing(guide, example), "copy the listing of examples/fedavg.rs into CONTRIBUTING.md");
-    assert!(!shows_the_listing(&guide.replacen("self.rate *", "self.rate +", 1), example));
+    assert!(!shows_the_listing(&guide.replacen("weight /= rows", "weight *= rows", 1), example));
 }
