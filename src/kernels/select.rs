@@ -31,7 +31,8 @@ impl<F: Real> Selector<F> {
             });
             if let Some(pair) = found {
                 let moved = (pair.0 - self.guess).abs() / pair.0.max(F::min_positive_value());
-                self.width = (moved * F::of(4.0)).max(F::of(0.002)).min(F::of(0.1));
+                // Twice the largest recent move: a bracket that misses costs far more than one that is too wide.
+                self.width = (moved * F::of(2.0)).max(self.width * F::of(0.9)).max(F::of(0.002)).min(F::of(0.2));
                 self.guess = pair.0;
                 return pair;
             }
