@@ -312,7 +312,6 @@ impl<F: Real> Stein<F> {
         self.fold();
         let share = 1.0 / n as f64;
         let Coefficients { kernel, scores, stacked, pull, push } = &mut self.coefficients;
-        // `push` holds the sums of the kernel's rows first.
         let rbf = match self.settings.kernel {
             // One particle does not repel itself: its kernel is 1, and plain gradient ascent remains, to the bit.
             Kernel::Rbf(mode) if n > 1 => Some(mode.of_pairs(kernel.pairs(), n, &mut self.selector)),
@@ -320,6 +319,7 @@ impl<F: Real> Stein<F> {
         };
         let linear = self.settings.kernel == Kernel::Linear;
         let diagonal = |i: usize| if linear { F::of(self.norms[i] + 1.0) } else { F::one() };
+        // `push` holds the sums of the kernel's rows for a moment.
         kernel.finish(rbf.map(|h| F::of(-1.0 / h)), diagonal, push);
         let kernel_sum: f64 = push.iter().map(|sum| sum.f64()).sum();
         let twice = rbf.map_or(0.0, |h| 2.0 / h);

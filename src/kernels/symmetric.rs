@@ -111,12 +111,8 @@ impl<F: Real> Symmetric<F> {
     pub(super) fn multiply(&self, alpha: F, x: ArrayView2<F>, mut out: ArrayViewMut2<F>) {
         for band in bands(self.n) {
             let own = x.slice(s![band.all(), ..]);
-            if let Ok(square) = ArrayView2::from_shape((band.rows, band.rows), &self.squares[band.square()]) {
-                general_mat_mul(alpha, &square, &own, F::zero(), &mut out.slice_mut(s![band.all(), ..]));
-            }
-            for column in (0..band.first).step_by(TILE) {
-                let Ok(tile) = ArrayView2::from_shape((band.rows, TILE), &self.pairs[band.tile(column)]) else { continue };
-                let columns = column..column + TILE;
+            general_mat_mul(alpha, &self.square(band), &own, F::zero(), &mut out.slice_mut(s![band.all(), ..]));
+            for (columns, tile) in self.tiles(band) {
                 let other = x.slice(s![columns.clone(), ..]);
                 general_mat_mul(alpha, &tile, &other, F::one(), &mut out.slice_mut(s![band.all(), ..]));
                 general_mat_mul(alpha, &tile.t(), &own, F::one(), &mut out.slice_mut(s![columns, ..]));
@@ -127,16 +123,31 @@ impl<F: Real> Symmetric<F> {
     /// Writes all entries to `out` (N × N), once it is finished.
     pub(super) fn write(&self, mut out: ArrayViewMut2<F>) {
         for band in bands(self.n) {
-            if let Ok(square) = ArrayView2::from_shape((band.rows, band.rows), &self.squares[band.square()]) {
-                out.slice_mut(s![band.all(), band.all()]).assign(&square);
-            }
-            for column in (0..band.first).step_by(TILE) {
-                let Ok(tile) = ArrayView2::from_shape((band.rows, TILE), &self.pairs[band.tile(column)]) else { continue };
-                let columns = column..column + TILE;
+            out.slice_mut(s![band.all(), band.all()]).assign(&self.square(band));
+            for (columns, tile) in self.tiles(band) {
                 out.slice_mut(s![band.all(), columns.clone()]).assign(&tile);
                 out.slice_mut(s![columns, band.all()]).assign(&tile.t());
             }
         }
+    }
+
+    /// The diagonal tile of a row of tiles.
+    fn square(&self, band: Band) -> ArrayView2<'_, F> {
+        as_matrix(&self.squares[band.square()], band.rows)
+    }
+
+    /// The tiles left of it, with their columns.
+    fn tiles(&self, band: Band) -> impl Iterator<Item = (Range<usize>, ArrayView2<'_, F>)> {
+        let columns = (0..band.first).step_by(TILE);
+        columns.map(move |column| (column..column + TILE, as_matrix(&self.pairs[band.tile(column)], band.rows)))
+    }
+}
+
+/// A row-major slice as a matrix of so many rows.
+fn as_matrix<F>(slice: &[F], rows: usize) -> ArrayView2<'_, F> {
+    match ArrayView2::from_shape((rows, slice.len() / rows), slice) {
+        Ok(matrix) => matrix,
+        Err(error) => panic!("{rows} rows of {} numbers: {error}", slice.len()),
     }
 }
 

@@ -153,6 +153,27 @@ impl Logistic {
         buffers.put(scratch);
     }
 
+    /// The score over all rows of the batch, or over these. Few particles do so little with a row that copying it would cost as much:
+    /// they read it where it is.
+    fn add_score_over<F: Real>(
+        &self,
+        rows: Option<&[usize]>,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        score: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        match rows {
+            Some(rows) if theta.nrows() >= BLAS_FROM => {
+                scratch.gather(batch, rows, |rows, scratch| self.add_score_by_blas(theta, rows, weight, score, scratch));
+            }
+            None if theta.nrows() >= BLAS_FROM => self.add_score_by_blas(theta, batch, weight, score, scratch),
+            _ if size_of::<F>() == 4 => self.add_score_in_lanes::<F, 16>(theta, batch, rows, weight, score, scratch),
+            _ => self.add_score_in_lanes::<F, 8>(theta, batch, rows, weight, score, scratch),
+        }
+    }
+
     fn add_score_in_lanes<F: Real, const L: usize>(
         &self,
         theta: ArrayView2<F>,
@@ -333,16 +354,9 @@ impl<F: Real> Model<F> for Logistic {
     }
 
     fn add_score(&self, theta: ArrayView2<F>, batch: Batch<F>, weight: F, score: ArrayViewMut2<F>, scratch: &mut Scratch<F>) {
-        if theta.nrows() >= BLAS_FROM {
-            self.add_score_by_blas(theta, batch, weight, score, scratch);
-        } else if size_of::<F>() == 4 {
-            self.add_score_in_lanes::<F, 16>(theta, batch, None, weight, score, scratch);
-        } else {
-            self.add_score_in_lanes::<F, 8>(theta, batch, None, weight, score, scratch);
-        }
+        self.add_score_over(None, theta, batch, weight, score, scratch);
     }
 
-    /// Few particles do so little with a row that copying it would cost as much: they read it where it is.
     fn add_score_of(
         &self,
         rows: &[usize],
@@ -352,13 +366,7 @@ impl<F: Real> Model<F> for Logistic {
         score: ArrayViewMut2<F>,
         scratch: &mut Scratch<F>,
     ) {
-        if theta.nrows() >= BLAS_FROM {
-            scratch.gather(batch, rows, |rows, scratch| self.add_score_by_blas(theta, rows, weight, score, scratch));
-        } else if size_of::<F>() == 4 {
-            self.add_score_in_lanes::<F, 16>(theta, batch, Some(rows), weight, score, scratch);
-        } else {
-            self.add_score_in_lanes::<F, 8>(theta, batch, Some(rows), weight, score, scratch);
-        }
+        self.add_score_over(Some(rows), theta, batch, weight, score, scratch);
     }
 
     fn predict(
