@@ -367,7 +367,7 @@ mod tests {
     use super::*;
     use crate::cluster::record::Row;
     use crate::models::Part;
-    use crate::results::{RunInfo, Samples, Values, write_run};
+    use crate::results::{RunInfo, SampleKind, Samples, Values, write_run};
     use ndarray::Array3;
 
     fn row(table: &str, step: u64, agent: Option<u32>, values: &[(&str, f64)]) -> Row {
@@ -390,7 +390,7 @@ mod tests {
             ));
         }
         let parts = vec![Part::new("weights_1", &[3, 2]), Part::new("log_precision", &[])];
-        let samples = Samples { group: "posterior".into(), parts, values: Values::F32(Array3::zeros((1, 20, 7))) };
+        let samples = Samples { group: "posterior".into(), kind: SampleKind::Particles, parts, values: Values::F32(Array3::zeros((1, 20, 7))) };
         let info = RunInfo::new("dsvgd", "network", 7, "0123456789abcdef", "seed = 7\n[data]\nfile = \"my.h5\"\n");
         let path = result_file(folder);
         write_run(&path, &info, &[samples], &rows).unwrap();

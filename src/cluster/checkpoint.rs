@@ -1,17 +1,17 @@
 //! A run at rest: all that is needed to go on, on any number of ranks.
 
 use super::codec::{CodecError, Raw, decode, encode};
-use super::method::{AgentId, Method};
+use super::method::{AgentId, Method, Progress};
 use super::outbox::{Ask, Route};
-use super::packet::{AskId, SavedParcel, Traffic};
-use super::record::Record;
+use super::packet::{AskId, SavedParcel, SpentByAll, Traffic};
+use super::record::{Extents, Record};
 use crate::partial::PartialFile;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The first bytes of a checkpoint file, with the version of its layout.
-const MAGIC: &[u8; 16] = b"mpibayes-state-1";
+const MAGIC: &[u8; 16] = b"mpibayes-state-2";
 
 /// A run at rest.
 #[derive(Clone, Serialize, Deserialize)]
@@ -25,10 +25,16 @@ pub struct Checkpoint<M: Method> {
     pub answers: u64,
     /// Seconds since the run began.
     pub seconds: f64,
-    /// Everything written down so far.
+    /// What was written down so far and the keeper has nowhere else: its to fill.
     pub records: Vec<Record>,
+    /// How many draws the keeper has elsewhere: its to fill.
+    pub drawn: Extents,
+    /// How far the run is.
+    pub progress: Progress,
     /// Messages and bytes between ranks so far.
     pub traffic: Traffic,
+    /// Seconds of computing so far.
+    pub spent: SpentByAll,
     pub(super) next_ask: AskId,
     pub(super) server: Raw<u8>,
     pub(super) agents: Vec<(AgentId, Raw<u8>)>,

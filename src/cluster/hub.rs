@@ -8,8 +8,8 @@ use super::job::Job;
 use super::layout::{Layout, Rank};
 use super::method::{AgentId, Answer, Method, Order, Progress, Reported, Server};
 use super::outbox::{Ask, Outbox, Route};
-use super::packet::{AskId, Head, Member, Packet, Posted, SavedParcel, Traffic};
-use super::record::Record;
+use super::packet::{AskId, Head, Member, Packet, Posted, SavedParcel, Spent, SpentByAll, Traffic};
+use super::record::{Extents, Record};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -38,6 +38,7 @@ pub(super) struct Hub<M: Method> {
     /// Written down since the driver last took it.
     pub records: Vec<Record>,
     pub traffic: Traffic,
+    pub spent: SpentByAll,
     /// The ranks that add together, and how many sums they have been sent, where the driver does this.
     pub reducing: Option<(Vec<Rank>, u64)>,
 }
@@ -100,6 +101,7 @@ impl<M: Method> Hub<M> {
             answers: 0,
             records: Vec::new(),
             traffic: Traffic::default(),
+            spent: SpentByAll::default(),
             reducing: None,
         };
         let mut states = BTreeMap::new();
@@ -109,9 +111,11 @@ impl<M: Method> Hub<M> {
             hub.next_ask = saved.next_ask;
             hub.promises = saved.promises.into_iter().map(VecDeque::from).collect();
             hub.held = saved.held.into_iter().map(Ask::from).collect();
+            hub.progress = saved.progress;
             hub.answers = saved.answers;
             hub.records = saved.records;
             hub.traffic = saved.traffic;
+            hub.spent = saved.spent;
             states = saved.agents.into_iter().collect();
             server = Some(saved.server);
             parcels = saved.parcels;
@@ -284,7 +288,13 @@ impl<M: Method> Hub<M> {
     }
 
     /// A rank has come to rest.
-    pub fn rested(&mut self, agents: Vec<(AgentId, Raw<u8>)>, parcels: Vec<SavedParcel<M::Number>>, traffic: &Traffic) {
+    pub fn rested(
+        &mut self,
+        agents: Vec<(AgentId, Raw<u8>)>,
+        parcels: Vec<SavedParcel<M::Number>>,
+        traffic: &Traffic,
+        spent: Vec<(AgentId, Spent)>,
+    ) {
         self.gathered.agents.extend(agents);
         for parcel in parcels {
             match self.gathered.parcels.get_mut(&parcel.ask) {
@@ -299,6 +309,7 @@ impl<M: Method> Hub<M> {
             }
         }
         self.traffic.add(traffic);
+        spent.into_iter().for_each(|(agent, spent)| self.spent.agents.entry(agent).or_default().add(spent));
         if let Phase::Gathering(left) = self.phase {
             self.phase = if left == 1 { Phase::AtRest } else { Phase::Gathering(left - 1) };
         }
@@ -325,7 +336,10 @@ impl<M: Method> Hub<M> {
             answers: self.answers,
             seconds,
             records: Vec::new(),
+            drawn: Extents::default(),
+            progress: self.progress,
             traffic: self.traffic.clone(),
+            spent: self.spent.clone(),
             next_ask: self.next_ask,
             server: Raw(server),
             agents,

@@ -39,9 +39,9 @@ pub(super) enum Done<M: Method> {
     ServerMade { server: Box<M::Server>, progress: Progress },
     AgentMade { id: AgentId, agent: Box<M::Agent> },
     Served { outbox: Outbox<M>, progress: Progress, records: Vec<Record> },
-    ServerSettled { server: Box<M::Server>, progress: Progress, records: Vec<Record> },
+    ServerSettled { server: Box<M::Server>, progress: Progress, seconds: f64, records: Vec<Record> },
     Performed { id: AgentId, ask: Arc<Posted<M>>, seconds: f64, report: M::Report, body: Body<M::Number>, records: Vec<Record> },
-    AgentSettled { id: AgentId, agent: Box<M::Agent>, records: Vec<Record> },
+    AgentSettled { id: AgentId, agent: Box<M::Agent>, seconds: f64, records: Vec<Record> },
     Failed(Fault),
 }
 
@@ -94,6 +94,7 @@ impl<M: Method> Job<M> {
             }
             Self::Serve { mut server, answer, aside } => {
                 bench.clock.leave_out(aside);
+                let since = Instant::now();
                 let what = if answer.is_some() { What::Receiving } else { What::Starting };
                 let mut outbox = Outbox::default();
                 let mut cx = context(None);
@@ -110,7 +111,8 @@ impl<M: Method> Job<M> {
                     server.settle(&mut cx)?;
                     Ok(server.progress())
                 })?;
-                emit(Done::ServerSettled { server, progress, records: cx.into_records() });
+                let seconds = since.elapsed().as_secs_f64();
+                emit(Done::ServerSettled { server, progress, seconds, records: cx.into_records() });
             }
             Self::Perform { id, mut agent, ask, body } => {
                 let mut cx = context(Some(id));
@@ -120,8 +122,10 @@ impl<M: Method> Job<M> {
                 let seconds = since.elapsed().as_secs_f64();
                 emit(Done::Performed { id, ask, seconds, report, body, records: cx.into_records() });
                 let mut cx = context(Some(id));
+                let since = Instant::now();
                 guard(doing(Some(id), What::Settling), || agent.settle(&mut cx))?;
-                emit(Done::AgentSettled { id, agent, records: cx.into_records() });
+                let seconds = since.elapsed().as_secs_f64();
+                emit(Done::AgentSettled { id, agent, seconds, records: cx.into_records() });
             }
         }
         Ok(())

@@ -112,7 +112,7 @@ pub trait Agent<M: Method>: Send {
 }
 
 /// How far a run is, in units of the method: rounds, sweeps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Progress {
     /// Units done.
     pub done: u64,

@@ -36,5 +36,5 @@ pub use method::{
     Agent, AgentId, AgentState, Answer, BoxError, Dealing, Method, Order, Progress, Reported, Result, Server, ServerState,
 };
 pub use outbox::{Ask, Outbox};
-pub use packet::{Flow, Traffic};
+pub use packet::{Flow, Spent, SpentByAll, Traffic};
 pub use run::{Asks, Collectives, Keeper, Outcome, Plan, Status, Sums, Then};

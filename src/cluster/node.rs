@@ -9,7 +9,7 @@ use super::job::{Done, Job};
 use super::layout::{Layout, Rank};
 use super::method::{Agent, AgentId, Method, Reported};
 use super::outbox::Route;
-use super::packet::{AskId, Head, Member, Packet, Posted, Reduction, SavedParcel, Traffic, children};
+use super::packet::{AskId, Head, Member, Packet, Posted, Reduction, SavedParcel, Spent, Traffic, children};
 use super::record::Record;
 use super::sums::{Adder, Assembly, adders, bounds};
 use std::collections::{BTreeMap, VecDeque};
@@ -29,6 +29,8 @@ pub(super) struct Node<M: Method> {
     resting: Option<Vec<(AgentId, AskId)>>,
     records: Vec<Record>,
     traffic: Traffic,
+    /// What the agents here have spent since the last rest.
+    spent: BTreeMap<AgentId, Spent>,
     /// Worker threads for agents.
     threads: usize,
     /// Seconds that asides have taken of all workers here.
@@ -77,6 +79,7 @@ impl<M: Method> Node<M> {
             resting: None,
             records: Vec::new(),
             traffic: Traffic::default(),
+            spent: BTreeMap::new(),
             threads,
             aside: 0.0,
             stopped: false,
@@ -156,10 +159,10 @@ impl<M: Method> Node<M> {
                 self.resting = Some(expected);
                 self.try_rest()?;
             }
-            Head::Rested { agents, parcels, records, traffic } => {
+            Head::Rested { agents, parcels, records, traffic, spent } => {
                 if let Some(hub) = &mut self.hub {
                     hub.records.extend(records);
-                    hub.rested(agents, parcels, &traffic);
+                    hub.rested(agents, parcels, &traffic, spent);
                 }
             }
             Head::Stop => self.stopped = true,
@@ -329,8 +332,9 @@ impl<M: Method> Node<M> {
                 self.send_all(out);
                 Ok(())
             }
-            Done::ServerSettled { server, progress, records } => {
+            Done::ServerSettled { server, progress, seconds, records } => {
                 if let Some(hub) = &mut self.hub {
+                    hub.spent.server += seconds;
                     hub.records.extend(records);
                     hub.settled(server, progress);
                 }
@@ -340,7 +344,8 @@ impl<M: Method> Node<M> {
                 self.records.extend(records);
                 self.performed(id, &ask, seconds, report, body)
             }
-            Done::AgentSettled { id, agent, records } => {
+            Done::AgentSettled { id, agent, seconds, records } => {
+                self.spent.entry(id).or_default().settling += seconds;
                 self.records.extend(records);
                 self.home(id, agent);
                 self.try_rest()
@@ -362,8 +367,12 @@ impl<M: Method> Node<M> {
         report: M::Report,
         body: Body<M::Number>,
     ) -> Result<(), Fault> {
+        let spent = self.spent.entry(id).or_default();
         if ask.aside {
+            spent.asides += seconds;
             self.aside += seconds / self.threads.min(self.agents.len()).max(1) as f64;
+        } else {
+            spent.tasks += seconds;
         }
         let (aside, records) = (self.aside, std::mem::take(&mut self.records));
         let head = Head::Report { ask: ask.id, from: id, seconds, aside, report, records };
@@ -436,7 +445,8 @@ impl<M: Method> Node<M> {
             .collect();
         let records = std::mem::take(&mut self.records);
         let traffic = std::mem::take(&mut self.traffic);
-        self.send(0, Packet { head: Head::Rested { agents, parcels, records, traffic }, body: Body::empty() });
+        let spent = std::mem::take(&mut self.spent).into_iter().collect();
+        self.send(0, Packet { head: Head::Rested { agents, parcels, records, traffic, spent }, body: Body::empty() });
         Ok(())
     }
 
@@ -511,7 +521,7 @@ mod tests {
         node.hub().unwrap().rest();
         node.done(Done::ServerMade { server: Box::new(Plain), progress: Progress::default() })?;
         // A fresh server is called first, and posts nothing.
-        node.done(Done::ServerSettled { server: Box::new(Plain), progress: Progress::default(), records: Vec::new() })?;
+        node.done(Done::ServerSettled { server: Box::new(Plain), progress: Progress::default(), seconds: 0.0, records: Vec::new() })?;
         Ok(node)
     }
 

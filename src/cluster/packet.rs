@@ -34,7 +34,13 @@ pub(super) enum Head<M: Method> {
     /// Say when your agents are at rest and these parcels have come.
     Rest { expected: Vec<(AgentId, AskId)> },
     /// All agents here are at rest, in these states.
-    Rested { agents: Vec<(AgentId, Raw<u8>)>, parcels: Vec<SavedParcel<M::Number>>, records: Vec<Record>, traffic: Traffic },
+    Rested {
+        agents: Vec<(AgentId, Raw<u8>)>,
+        parcels: Vec<SavedParcel<M::Number>>,
+        records: Vec<Record>,
+        traffic: Traffic,
+        spent: Vec<(AgentId, Spent)>,
+    },
     /// The run is over.
     Stop,
     /// The job has to end.
@@ -101,6 +107,34 @@ pub struct Flow {
     pub messages: u64,
     /// Bytes of bodies; heads are some tens of bytes each and not counted.
     pub bytes: u64,
+}
+
+/// Seconds that an agent's thread was busy with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// With tasks.
+    pub tasks: f64,
+    /// With what may wait until a report is on its way.
+    pub settling: f64,
+    /// With asides: evaluation.
+    pub asides: f64,
+}
+
+impl Spent {
+    pub(super) fn add(&mut self, other: Self) {
+        self.tasks += other.tasks;
+        self.settling += other.settling;
+        self.asides += other.asides;
+    }
+}
+
+/// Seconds of computing, by who spent them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SpentByAll {
+    /// The server.
+    pub server: f64,
+    /// Each agent.
+    pub agents: std::collections::BTreeMap<AgentId, Spent>,
 }
 
 impl Traffic {

@@ -2,6 +2,7 @@
 
 use super::codec::raw;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// One thing that a server or an agent wrote down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,4 +42,31 @@ pub struct Draws {
     /// The numbers as raw little-endian bytes.
     #[serde(with = "raw")]
     pub bytes: Vec<u8>,
+}
+
+/// How many draws each chain of each group has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extents(BTreeMap<String, BTreeMap<u32, u64>>);
+
+impl Extents {
+    /// Whether there are no draws at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The draws of a chain.
+    pub fn of(&self, group: &str, chain: u32) -> u64 {
+        self.0.get(group).and_then(|chains| chains.get(&chain)).copied().unwrap_or(0)
+    }
+
+    /// Sets the draws of a chain.
+    pub fn set(&mut self, group: &str, chain: u32, draws: u64) {
+        self.0.entry(group.to_owned()).or_default().insert(chain, draws);
+    }
+
+    /// Draws of each chain of a group, from chain 0 to the last that has any.
+    pub fn lengths(&self, group: &str) -> Vec<u64> {
+        let last = self.0.get(group).and_then(|chains| chains.keys().next_back());
+        last.map_or_else(Vec::new, |&last| (0..=last).map(|chain| self.of(group, chain)).collect())
+    }
 }

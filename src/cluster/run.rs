@@ -66,12 +66,16 @@ pub enum Sums {
 /// Who looks after a run on rank 0: keeps what is written down, saves checkpoints, shows progress.
 pub trait Keeper<M: Method> {
     /// Takes what was written down since the last call.
-    fn write(&mut self, records: Vec<Record>);
+    ///
+    /// # Errors
+    /// Anything that keeps it from being kept; ends the job.
+    fn write(&mut self, records: Vec<Record>) -> super::method::Result<()>;
 
     /// Whether the run shall come to rest now, to be saved.
     fn wants_rest(&mut self, status: Status) -> bool;
 
-    /// The run is at rest; also called when it is over. `checkpoint.records` is empty: it is the keeper's to fill.
+    /// The run is at rest; also called when it is over. `checkpoint.records` and
+    /// `checkpoint.drawn` are empty: they are the keeper's to fill.
     ///
     /// # Errors
     /// Anything that keeps the run from being saved; ends the job.
@@ -80,7 +84,9 @@ pub trait Keeper<M: Method> {
 
 /// Keeps nothing and never wants a rest.
 impl<M: Method> Keeper<M> for () {
-    fn write(&mut self, _records: Vec<Record>) {}
+    fn write(&mut self, _records: Vec<Record>) -> super::method::Result<()> {
+        Ok(())
+    }
 
     fn wants_rest(&mut self, _status: Status) -> bool {
         false
@@ -136,10 +142,7 @@ pub(super) fn look_after<M: Method>(
     let doing = Doing { method: M::NAME, rank: 0, agent: None, what: What::Keeping };
     if !hub.records.is_empty() {
         let records = std::mem::take(&mut hub.records);
-        guard(doing, || {
-            keeper.write(records);
-            Ok(())
-        })?;
+        guard(doing, || keeper.write(records))?;
     }
     let status = Status { progress: hub.progress, answers: hub.answers, seconds: clock.seconds() };
     if let Some(checkpoint) = hub.at_rest(clock.seconds())? {

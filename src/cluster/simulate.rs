@@ -199,7 +199,8 @@ fn settle_down<M: Method>(
                 *seconds = declared.unwrap_or(*seconds);
                 end += *seconds;
             }
-            if let Done::AgentSettled { .. } = &done {
+            if let Done::AgentSettled { seconds, .. } = &mut done {
+                *seconds = settles;
                 end += settles;
             }
             agenda.at(end, Event::Done(rank as Rank, done));

@@ -10,7 +10,7 @@ use crate::methods::{Launcher, Monitored, Posterior, Problem, Tests};
 use crate::models::{DataFacts, Model, Output};
 use crate::number::Real;
 use crate::random::Seed;
-use crate::results::{Kept, ResultsError, RunFolder, RunInfo, config_file};
+use crate::results::{Kept, ResultsError, RunFolder, RunInfo, SampleGroup, SampleKind, config_file};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -112,25 +112,28 @@ impl<F: Real> Launcher<F> for Launch<'_, F> {
         match &self.tests {
             Some(Tests { slice, every }) => {
                 let method = Monitored { inner, model: model.clone(), slice: slice.clone(), every: *every };
-                self.run(method, model.as_ref())
+                self.run(method, model.as_ref(), SampleKind::Particles)
             }
-            None => self.run(inner, model.as_ref()),
+            None => self.run(inner, model.as_ref(), SampleKind::Particles),
         }
     }
 }
 
 impl<F: Real> Launch<'_, F> {
     /// Runs a method to its end, or goes on with the run in the folder.
-    fn run<M: Method<Number = F>>(self, method: M, model: &dyn Model<F>) -> Result<(), RunError> {
+    fn run<M: Method<Number = F>>(self, method: M, model: &dyn Model<F>, kind: SampleKind) -> Result<(), RunError> {
         let method = Arc::new(method);
         let saved = if self.carrier.is_root() { Checkpoint::<M>::read(&self.folder.checkpoint())? } else { None };
-        self.folder.begin(&self.what, saved.as_ref());
+        if self.carrier.is_root() {
+            let posterior = SampleGroup { name: "posterior".into(), parts: model.parts(), kind };
+            self.folder.begin(&self.what, saved.as_ref(), self.info, vec![posterior])?;
+        }
         let outcome: Option<Outcome> = match self.carrier {
             Carrier::Threads => Some(cluster::threads::run(method, self.plan, saved, self.folder)?),
             Carrier::Mpi(world) => cluster::mpi::run(world, method, self.plan, saved, self.folder),
         };
         if let Some(outcome) = outcome {
-            self.folder.end(&outcome, &self.info, &model.parts())?;
+            self.folder.end(&outcome)?;
         }
         Ok(())
     }

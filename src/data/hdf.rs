@@ -1,7 +1,7 @@
 //! The few HDF5 calls that all of our files share: opening without locks, texts and lists of names.
 
 use hdf5::types::VarLenUnicode;
-use hdf5::{File, Group, Location};
+use hdf5::{File, Group, H5Type, Location};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -9,6 +9,11 @@ use std::str::FromStr;
 /// our files are only ever replaced as a whole, so that an open one never changes.
 pub(crate) fn open(path: &Path) -> hdf5::Result<File> {
     File::with_options().with_fapl(|access| access.file_locking(false)).open(path)
+}
+
+/// Opens a file of our own to change it; nobody else may have it open.
+pub(crate) fn open_rw(path: &Path) -> hdf5::Result<File> {
+    File::with_options().with_fapl(|access| access.file_locking(false)).open_rw(path)
 }
 
 /// Creates a file, or empties the one that is there.
@@ -20,9 +25,18 @@ fn text(value: &str) -> hdf5::Result<VarLenUnicode> {
     VarLenUnicode::from_str(value).map_err(|error| hdf5::Error::Internal(format!("text {value:?}: {error}")))
 }
 
-/// Writes a text attribute.
+/// Writes a text attribute, over an older one.
 pub(crate) fn write_text(at: &Location, name: &str, value: &str) -> hdf5::Result<()> {
-    at.new_attr::<VarLenUnicode>().create(name)?.write_scalar(&text(value)?)
+    write_scalar(at, name, &text(value)?)
+}
+
+/// Writes an attribute of one value, over an older one of its type.
+pub(crate) fn write_scalar<T: H5Type>(at: &Location, name: &str, value: &T) -> hdf5::Result<()> {
+    let attribute = match at.attr(name) {
+        Ok(older) => older,
+        Err(_) => at.new_attr::<T>().create(name)?,
+    };
+    attribute.write_scalar(value)
 }
 
 /// Reads a text attribute.

@@ -1,13 +1,12 @@
-//! The folder of a run: its configuration, its checkpoint while it lasts, its result file in the end; and who looks after it.
+//! The folder of a run: its configuration, its checkpoint while it lasts, its result file; and who looks after it.
 //!
 //! `config.toml` and `data.digest` say which run it is. They are written when it is begun, the first one last, and never again;
 //! a job holds a lock on the second one for as long as it works in the folder.
 
 use super::error::{Result, ResultsError};
-use super::{RunInfo, Samples, stop, write_run};
-use crate::cluster::record::{Draws, Record, Row};
-use crate::cluster::{self, Checkpoint, Keeper, Method, Outcome, Status, Then};
-use crate::models::Part;
+use super::{RunFile, RunInfo, RunState, RunWriter, SampleGroup, stop};
+use crate::cluster::record::{Record, Row};
+use crate::cluster::{self, Checkpoint, Keeper, Method, Outcome, Progress, Spent, Status, Then};
 use crate::partial::PartialFile;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::{self, File, TryLockError};
@@ -18,7 +17,15 @@ use std::time::{Duration, Instant};
 /// Lines of progress, where there is no terminal, come no more often than this.
 const LINE_EVERY: Duration = Duration::from_secs(20);
 
-/// The result file of the run in a folder: there once the run is over.
+/// The table of messages and bytes between ranks.
+const TRAFFIC: &str = "traffic";
+/// The table of seconds: of the server and for saving in the row of no agent, of each agent in its own.
+const PHASES: &str = "phases";
+/// Draws are written between checkpoints too where more bytes of them wait than these, and than this share of the file.
+const PENDING_BYTES: usize = 64 << 20;
+const PENDING_SHARE: u64 = 16;
+
+/// The result file of the run in a folder: there from the first checkpoint on.
 pub fn result_file(folder: &Path) -> PathBuf {
     folder.join("result.h5")
 }
@@ -38,7 +45,13 @@ pub struct RunFolder {
     path: PathBuf,
     checkpoint_every: Duration,
     saved_at: Instant,
-    records: Vec<Record>,
+    /// The result file, once the run has begun.
+    writer: Option<RunWriter>,
+    rows: Vec<Row>,
+    progress: Progress,
+    seconds: f64,
+    /// Seconds that went into writing the result file, by this job.
+    saving: f64,
     display: Display,
     /// `data.digest`, locked; nothing before the folder is claimed.
     digest: Option<File>,
@@ -83,7 +96,11 @@ impl RunFolder {
             path: path.to_owned(),
             checkpoint_every,
             saved_at: Instant::now(),
-            records: Vec::new(),
+            writer: None,
+            rows: Vec::new(),
+            progress: Progress::default(),
+            seconds: 0.0,
+            saving: 0.0,
             display,
             digest: None,
             stopping: false,
@@ -121,12 +138,13 @@ impl RunFolder {
         let mut data_digest = String::new();
         digest.read_to_string(&mut data_digest).map_err(ResultsError::io(&path, "read"))?;
         self.digest = Some(digest);
-        let finished = result_file(&self.path).exists();
+        let result = result_file(&self.path);
+        let finished = result.exists() && RunFile::open(&result)?.info().state.finished;
         let config = config_file(&self.path);
         match fs::read_to_string(&config) {
             Ok(config) => Ok(Some(Kept { config, data_digest: data_digest.trim_end().into(), finished })),
             Err(cause) if cause.kind() != ErrorKind::NotFound => Err(ResultsError::io(&config, "read")(cause)),
-            Err(_) if finished || self.checkpoint().exists() => Err(ResultsError::Content {
+            Err(_) if result.exists() || self.checkpoint().exists() => Err(ResultsError::Content {
                 path: self.path.clone(),
                 what: "the folder holds a run, but not the config.toml that says which; choose another --output, or delete it"
                     .into(),
@@ -161,18 +179,48 @@ impl RunFolder {
         self.say(&format!("the run in {0} is finished; mpibayes summary {0} shows it", self.path.display()));
     }
 
-    /// Says what begins, such as the method and the number of ranks, and where the run goes on if it was saved before.
-    pub fn begin<M: Method>(&mut self, what: &str, saved: Option<&Checkpoint<M>>) {
+    /// Says what begins, such as the method and the number of ranks, and where the run goes on if it was saved before; its result
+    /// file will hold these groups of draws.
+    ///
+    /// # Errors
+    /// Where the groups cannot be those of a result file, or the draws of the saved run are gone.
+    pub fn begin<M: Method>(
+        &mut self,
+        what: &str,
+        saved: Option<&Checkpoint<M>>,
+        info: RunInfo,
+        groups: Vec<SampleGroup>,
+    ) -> Result<()> {
+        let drawn = saved.map(|saved| saved.drawn.clone()).unwrap_or_default();
+        self.progress = saved.map(|saved| saved.progress).unwrap_or_default();
+        self.writer = Some(RunWriter::new(&result_file(&self.path), info, groups, drawn)?);
         let since = saved.map(|saved| format!(", going on after {:.0} s of it", saved.seconds)).unwrap_or_default();
         self.say(&format!("{what}, in {}{since}", self.path.display()));
         self.saved_at = Instant::now();
+        Ok(())
     }
 
-    /// Writes the result file of a run that is over, and takes the checkpoint away; says where things are.
+    /// Writes what has come so far into the result file.
+    fn flush(&mut self, finished: bool, seconds: f64) -> Result<()> {
+        let Progress { done, total } = self.progress;
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        let since = Instant::now();
+        let written = writer.write(&self.rows, RunState { finished, done, total, seconds });
+        self.saving += since.elapsed().as_secs_f64();
+        written
+    }
+
+    /// The same with the run at rest, where nothing is under way any more.
+    fn flush_all(&mut self, finished: bool, seconds: f64) -> Result<()> {
+        self.flush(finished, seconds)?;
+        self.writer.as_ref().map_or(Ok(()), RunWriter::at_rest)
+    }
+
+    /// Completes the result file of a run that is over, and takes the checkpoint away; says where things are.
     ///
     /// # Errors
     /// Where the file cannot be written.
-    pub fn end(&mut self, outcome: &Outcome, info: &RunInfo, parts: &[Part]) -> Result<()> {
+    pub fn end(&mut self, outcome: &Outcome) -> Result<()> {
         if let Display::Bar(bar) = &self.display {
             bar.finish_and_clear();
         }
@@ -181,21 +229,8 @@ impl RunFolder {
             self.say(&format!("stopped and saved in {}; the same command goes on with it", self.path.display()));
             return Ok(());
         }
-        let mut rows: Vec<Row> = Vec::new();
-        let mut draws: Vec<Draws> = Vec::new();
-        for record in std::mem::take(&mut self.records) {
-            match record {
-                Record::Row(row) => rows.push(row),
-                Record::Draws(block) => draws.push(block),
-            }
-        }
-        let traffic = outcome.traffic.0.iter().flat_map(|(purpose, flow)| {
-            let purpose = purpose.replace(' ', "_");
-            [(format!("{purpose}_messages"), flow.messages as f64), (format!("{purpose}_bytes"), flow.bytes as f64)]
-        });
-        rows.push(Row { table: "traffic".into(), step: 0, agent: None, values: traffic.collect() });
-        let samples = if draws.is_empty() { Vec::new() } else { vec![Samples::assemble("posterior", parts, &draws)?] };
-        write_run(&result_file(&self.path), info, &samples, &rows)?;
+        self.progress.done = self.progress.total;
+        self.flush_all(true, outcome.seconds)?;
         let checkpoint = self.checkpoint();
         match fs::remove_file(&checkpoint) {
             Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(ResultsError::io(&checkpoint, "take away")(cause)),
@@ -204,6 +239,25 @@ impl RunFolder {
         let (folder, file) = (self.path.display(), result_file(&self.path));
         self.say(&format!("finished after {:.1} s: {}; mpibayes summary {folder} shows it", outcome.seconds, file.display()));
         Ok(())
+    }
+
+    /// What travelled so far and where the time went, in place of what was noted down before.
+    fn account<M: Method>(&mut self, checkpoint: &Checkpoint<M>) {
+        self.rows.retain(|row| row.table != TRAFFIC && row.table != PHASES);
+        let traffic = checkpoint.traffic.0.iter().flat_map(|(purpose, flow)| {
+            let purpose = purpose.replace(' ', "_");
+            [(format!("{purpose}_messages"), flow.messages as f64), (format!("{purpose}_bytes"), flow.bytes as f64)]
+        });
+        self.rows.push(Row { table: TRAFFIC.into(), step: 0, agent: None, values: traffic.collect() });
+        let mut phases = |agent, values: &[(&str, f64)]| {
+            let values = values.iter().map(|&(name, seconds)| (name.to_owned(), seconds)).collect();
+            self.rows.push(Row { table: PHASES.into(), step: 0, agent, values });
+        };
+        phases(None, &[("server", checkpoint.spent.server), ("saving", self.saving)]);
+        for (&agent, spent) in &checkpoint.spent.agents {
+            let Spent { tasks, settling, asides } = *spent;
+            phases(Some(agent), &[("tasks", tasks), ("settling", settling), ("evaluation", asides)]);
+        }
     }
 
     fn say(&self, text: &str) {
@@ -231,11 +285,26 @@ impl RunFolder {
 }
 
 impl<M: Method> Keeper<M> for RunFolder {
-    fn write(&mut self, records: Vec<Record>) {
-        self.records.extend(records);
+    fn write(&mut self, records: Vec<Record>) -> cluster::Result<()> {
+        for record in records {
+            match (record, &mut self.writer) {
+                (Record::Row(row), _) => self.rows.push(row),
+                (Record::Draws(draws), Some(writer)) => writer.push(draws),
+                (Record::Draws(_), None) => {}
+            }
+        }
+        let pending = self.writer.as_ref().map_or(0, RunWriter::pending);
+        if pending > PENDING_BYTES {
+            let size = fs::metadata(result_file(&self.path)).map_or(0, |file| file.len());
+            if pending as u64 > size / PENDING_SHARE {
+                self.flush(false, self.seconds)?;
+            }
+        }
+        Ok(())
     }
 
     fn wants_rest(&mut self, status: Status) -> bool {
+        (self.progress, self.seconds) = (status.progress, status.seconds);
         self.show(status);
         if stop::asked() && !self.stopping {
             self.stopping = true;
@@ -245,9 +314,14 @@ impl<M: Method> Keeper<M> for RunFolder {
     }
 
     fn rested(&mut self, mut checkpoint: Checkpoint<M>) -> cluster::Result<Then> {
+        self.progress = checkpoint.progress;
+        self.account(&checkpoint);
         // A run that is over goes straight to its result file.
         if !checkpoint.finished {
-            checkpoint.records.clone_from(&self.records);
+            // The draws first: those behind the checkpoint's are cut off where the run goes on.
+            self.flush_all(false, checkpoint.seconds)?;
+            checkpoint.records = self.rows.iter().cloned().map(Record::Row).collect();
+            checkpoint.drawn = self.writer.as_ref().map(|writer| writer.extents().clone()).unwrap_or_default();
             checkpoint.write(&self.checkpoint())?;
         }
         self.saved_at = Instant::now();

@@ -1,19 +1,28 @@
-//! The one file of a run: HDF5 that is also netCDF-4 and follows ArviZ's InferenceData, written whole and read back.
+//! The one file of a run: HDF5 that is also netCDF-4 and follows ArviZ's InferenceData, written while the run goes on.
 //!
 //! # The file
 //!
 //! Root attributes: `format` = `mpibayes-run`, `format_version`, `created_at` (ISO 8601, UTC), `inference_library` = `mpibayes`,
-//! `inference_library_version`, `method`, `model`, `seed`, `data_digest`, `config` (the resolved configuration as TOML).
+//! `inference_library_version`, `method`, `model`, `seed`, `data_digest`, `config` (the resolved configuration as TOML), `finished`
+//! (0 while the run goes on), `progress_done` and `progress_total` (rounds), `sampling_time` (seconds, evaluation left out).
 //!
 //! A group of draws, `posterior` for instance: a variable for each named part of the parameters, with dimensions `chain`, `draw`,
-//! then `NAME_dim_0`, ...; the attribute `parts` has their names in the order of the parameter vector.
+//! then `NAME_dim_0`, ...; the attribute `parts` has their names in the order of the parameter vector, `draws_per_chain` the length of
+//! each chain (the rest of a shorter one is NaN), and `draws` says what they are: `chains`, or `particles`.
 //!
 //! A table, `trace` or `metrics` for instance: one-dimensional columns over `row`: `step`, `agent` (−1 for none), then the named
 //! values, NaN where a row lacks one; the attribute `columns` has their names in order.
 //!
 //! Particles are chain 0 with one draw each: their order means nothing, nor do autocorrelation, ESS or R-hat of them.
 //! Every dimension has a coordinate variable and every variable names its dimensions, as netCDF-4 wants it.
+//!
+//! # While the run goes on
+//!
+//! The file is there from the first checkpoint on, and is replaced as a whole each time: it can be read at any moment, also after a
+//! kill, and a reader that has it open keeps what was there when it opened it. Replacing copies the file, so that a job writes no
+//! more than some times its size; draws beyond a sixteenth of the file (at least 64 MiB) are written between checkpoints too.
 
+mod draws;
 mod error;
 mod folder;
 mod netcdf;
@@ -26,20 +35,40 @@ mod write;
 pub use error::{Result, ResultsError};
 pub use folder::{Kept, RunFolder, checkpoint_file, config_file, result_file};
 pub use read::RunFile;
-pub use samples::{Samples, Values};
+pub use samples::{SampleGroup, SampleKind, Samples, Values};
 pub use stop::listen;
 pub use table::Table;
-pub use write::write_run;
+pub use write::{RunWriter, write_run};
 
 /// The root attribute `format`.
 const FORMAT: &str = "mpibayes-run";
 /// The version of the layout.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// The root attribute `inference_library`.
 const LIBRARY: &str = "mpibayes";
 
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunState {
+    /// Whether it is over.
+    pub finished: bool,
+    /// Rounds done.
+    pub done: u64,
+    /// Rounds in all.
+    pub total: u64,
+    /// Seconds since it began, those for evaluation left out.
+    pub seconds: f64,
+}
+
+impl RunState {
+    /// Of a run that is over, of which nothing else is known.
+    pub fn over() -> Self {
+        Self { finished: true, done: 0, total: 0, seconds: 0.0 }
+    }
+}
+
 /// What a run says about itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RunInfo {
     /// When the file was made: ISO 8601, UTC.
     pub created_at: String,
@@ -55,6 +84,8 @@ pub struct RunInfo {
     pub data_digest: String,
     /// The resolved configuration as TOML.
     pub config: String,
+    /// How far it is.
+    pub state: RunState,
 }
 
 impl RunInfo {
@@ -68,6 +99,7 @@ impl RunInfo {
             seed,
             data_digest: data_digest.to_owned(),
             config: config.to_owned(),
+            state: RunState::over(),
         }
     }
 }

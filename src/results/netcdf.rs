@@ -1,12 +1,16 @@
 //! Dimensions and variables as netCDF-4 lays them out in HDF5: dimension scales, and lists of references to them.
 
-use hdf5::types::{FixedAscii, VarLenArray};
-use hdf5::{Datatype, Group, H5Type, Location, ObjectReference, ObjectReference1};
-use ndarray::{ArrayView, Dimension};
+use crate::number::Number;
+use hdf5::types::{FixedAscii, OwnedDynValue, VarLenArray};
+use hdf5::{Dataset, Datatype, Extent, Group, H5Type, Hyperslab, Location, ObjectReference, ObjectReference1};
+use hdf5::{SimpleExtents, SliceOrIndex};
+use ndarray::{ArrayView1, ArrayViewD};
 use std::ffi::c_int;
 
 /// The longest name of a dimension.
 const LONGEST: usize = 256;
+/// Entries in a chunk of a dimension without limit, and of a column over one.
+const COORDINATES_CHUNK: usize = 512;
 
 // The binding of the C library is not re-exported by the crate that we use, which links it. `hid_t` is i64 since HDF5 1.10;
 // with an older library `H5T_C_S1` has another type and this file does not compile.
@@ -39,23 +43,105 @@ fn write_c_string(at: &Location, name: &str, value: &str) -> hdf5::Result<()> {
 
 /// Makes a dimension of this length, whose coordinates count from 0.
 pub(super) fn dimension(group: &Group, name: &str, length: usize) -> hdf5::Result<()> {
-    let coordinates: Vec<i64> = (0..).take(length).collect();
-    let scale = group.new_dataset_builder().with_data(&coordinates).obj_track_times(false).create(name)?;
-    write_c_string(&scale, "CLASS", "DIMENSION_SCALE")?;
-    write_c_string(&scale, "NAME", name)
+    let scale = group.new_dataset_builder().with_data(&counted(length)).obj_track_times(false).create(name)?;
+    make_scale(&scale, name)
+}
+
+/// Makes a dimension without limit, empty so far; [`set_length`] makes it longer.
+pub(super) fn unlimited_dimension(group: &Group, name: &str) -> hdf5::Result<()> {
+    let builder = group.new_dataset::<i64>().obj_track_times(false).chunk(COORDINATES_CHUNK);
+    make_scale(&builder.shape((0.., )).create(name)?, name)
+}
+
+/// Gives a dimension without limit another length; its coordinates count from 0.
+pub(super) fn set_length(group: &Group, name: &str, length: usize) -> hdf5::Result<()> {
+    let scale = group.dataset(name)?;
+    if scale.size() == length {
+        return Ok(());
+    }
+    scale.resize(length)?;
+    scale.write_raw(&counted(length))
+}
+
+fn counted(length: usize) -> Vec<i64> {
+    (0..).take(length).collect()
+}
+
+fn make_scale(scale: &Dataset, name: &str) -> hdf5::Result<()> {
+    write_c_string(scale, "CLASS", "DIMENSION_SCALE")?;
+    write_c_string(scale, "NAME", name)
 }
 
 /// Writes a variable over dimensions that were made before.
-pub(super) fn variable<T: H5Type, D: Dimension>(
+pub(super) fn variable<T: H5Type>(group: &Group, name: &str, dimensions: &[String], values: ArrayViewD<T>) -> hdf5::Result<()> {
+    let data = group.new_dataset_builder().with_data(values).obj_track_times(false).create(name)?;
+    attach(group, &data, dimensions)
+}
+
+/// Makes a variable over dimensions that were made before: the last of them have the lengths `own`, those before are without limit
+/// and empty. Chunks hold `chunk` entries along the last of these. What is never written reads as [`Cell::MISSING`].
+pub(super) fn growing_variable<T: Cell>(
     group: &Group,
     name: &str,
     dimensions: &[String],
-    values: ArrayView<T, D>,
+    own: &[usize],
+    chunk: usize,
 ) -> hdf5::Result<()> {
-    let data = group.new_dataset_builder().with_data(values).obj_track_times(false).create(name)?;
+    let growing = dimensions.len() - own.len();
+    let extents = std::iter::repeat_n(Extent::resizable(0), growing).chain(own.iter().map(|&length| Extent::fixed(length)));
+    let mut chunks = vec![1; growing];
+    if let Some(last) = chunks.last_mut() {
+        *last = chunk.max(1);
+    }
+    chunks.extend(own.iter().map(|&length| length.max(1)));
+    let builder = group.new_dataset::<T>().obj_track_times(false).chunk(chunks).fill_value(T::MISSING);
+    attach(group, &builder.shape(SimpleExtents::from_vec(extents.collect())).create(name)?, dimensions)
+}
+
+/// Names the dimensions of a variable.
+fn attach(group: &Group, data: &Dataset, dimensions: &[String]) -> hdf5::Result<()> {
     let list = dimensions
         .iter()
         .map(|dimension| Ok(VarLenArray::from_slice(&[ObjectReference1::create(group, dimension)?])))
         .collect::<hdf5::Result<Vec<_>>>()?;
     data.new_attr_builder().with_data(&list).create("DIMENSION_LIST").map(drop)
+}
+
+/// Writes a block of a variable that begins at these places of its axes.
+pub(super) fn write_block<T: H5Type>(data: &Dataset, at: &[usize], block: ArrayViewD<T>) -> hdf5::Result<()> {
+    let slab = at.iter().zip(block.shape()).map(|(&start, &length)| SliceOrIndex::from(start..start + length));
+    data.write_slice(block.view(), Hyperslab::from(slab.collect::<Vec<_>>()))
+}
+
+/// A column over a dimension without limit: made where there is none, and given these values.
+pub(super) fn write_column<T: H5Type>(group: &Group, name: &str, dimension: &str, values: &[T]) -> hdf5::Result<()> {
+    let data = match group.link_exists(name) {
+        true => group.dataset(name)?,
+        false => {
+            let builder = group.new_dataset::<T>().obj_track_times(false).chunk(COORDINATES_CHUNK);
+            let data = builder.shape((0.., )).create(name)?;
+            attach(group, &data, &[dimension.to_owned()])?;
+            data
+        }
+    };
+    data.resize(values.len())?;
+    if values.is_empty() { Ok(()) } else { data.write_raw(ArrayView1::from(values)) }
+}
+
+/// A number as draws hold it.
+pub(super) trait Cell: Number + H5Type + Into<OwnedDynValue> {
+    /// What a draw reads as that was never written: NaN, or what netCDF fills integers with.
+    const MISSING: Self;
+}
+
+impl Cell for f32 {
+    const MISSING: Self = f32::NAN;
+}
+
+impl Cell for f64 {
+    const MISSING: Self = f64::NAN;
+}
+
+impl Cell for i32 {
+    const MISSING: Self = -2_147_483_647;
 }

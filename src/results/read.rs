@@ -3,7 +3,7 @@
 use super::error::{Result, ResultsError};
 use super::samples::{Samples, Values};
 use super::table::Table;
-use super::{FORMAT, RunInfo, VERSION};
+use super::{FORMAT, RunInfo, RunState, VERSION, draws};
 use crate::data::hdf;
 use crate::models::Part;
 use crate::number::Number;
@@ -33,9 +33,14 @@ impl RunFile {
         if !matches!(hdf::read_text(&file, "format"), Ok(format) if format == FORMAT) {
             return Err(foreign());
         }
-        let read = || -> hdf5::Result<(u32, RunInfo)> {
+        let version = || -> hdf5::Result<u32> { file.attr("format_version")?.read_scalar() };
+        match version().map_err(ResultsError::hdf5(path, "read the description"))? {
+            VERSION => {}
+            other => return Err(wrong(format!("format version {other}, this program reads version {VERSION}"))),
+        }
+        let read = || -> hdf5::Result<RunInfo> {
             let text = |name| hdf::read_text(&file, name);
-            let info = RunInfo {
+            Ok(RunInfo {
                 created_at: text("created_at")?,
                 version: text("inference_library_version")?,
                 method: text("method")?,
@@ -43,13 +48,15 @@ impl RunFile {
                 seed: file.attr("seed")?.read_scalar()?,
                 data_digest: text("data_digest")?,
                 config: text("config")?,
-            };
-            Ok((file.attr("format_version")?.read_scalar()?, info))
+                state: RunState {
+                    finished: file.attr("finished")?.read_scalar::<u8>()? != 0,
+                    done: file.attr("progress_done")?.read_scalar()?,
+                    total: file.attr("progress_total")?.read_scalar()?,
+                    seconds: file.attr("sampling_time")?.read_scalar()?,
+                },
+            })
         };
-        let (version, info) = read().map_err(ResultsError::hdf5(path, "read the description"))?;
-        if version != VERSION {
-            return Err(wrong(format!("format version {version}, this program reads version {VERSION}")));
-        }
+        let info = read().map_err(ResultsError::hdf5(path, "read the description"))?;
         Ok(Self { path: path.to_path_buf(), file, info })
     }
 
@@ -95,9 +102,9 @@ impl RunFile {
     pub fn table(&self, name: &str) -> Result<Table> {
         let read = || -> hdf5::Result<Table> {
             let group = self.file.group(name)?;
-            let columns = hdf::read_names_attribute(&group, "columns")?
-                .into_iter()
-                .map(|name| group.dataset(&name)?.read_raw().map(|values| (name, values)))
+            let columns = hdf::read_text(&group, "columns")?
+                .split_whitespace()
+                .map(|name| group.dataset(name)?.read_raw().map(|values| (name.to_owned(), values)))
                 .collect::<hdf5::Result<_>>()?;
             let agents: Vec<i64> = group.dataset("agent")?.read_raw()?;
             let agent = agents.into_iter().map(|agent| u32::try_from(agent).ok()).collect();
@@ -150,7 +157,8 @@ impl RunFile {
             }
         };
         let values = read().map_err(ResultsError::hdf5(&self.path, format!("read the draws of {group:?}")))?;
-        Ok(Samples { group: group.to_owned(), parts, values })
+        let kind = self.file.group(group).map(|at| draws::kind_of(&at)).unwrap_or_default();
+        Ok(Samples { group: group.to_owned(), kind, parts, values })
     }
 }
 

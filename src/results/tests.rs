@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use super::*;
-use crate::cluster::record::{Draws, Row};
+use crate::cluster::record::{Draws, Extents, Row};
 use crate::models::Part;
 use ndarray::Array3;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn parts() -> Vec<Part> {
 
 fn samples() -> Samples {
     let values = Array3::from_shape_fn((2, 4, 7), |(c, d, j)| (100 * c + 10 * d + j) as f32);
-    Samples { group: "posterior".into(), parts: parts(), values: Values::F32(values) }
+    Samples { group: "posterior".into(), kind: SampleKind::Particles, parts: parts(), values: Values::F32(values) }
 }
 
 fn sample_file(folder: &Path) -> std::path::PathBuf {
@@ -76,7 +76,7 @@ fn a_new_file_replaces_the_old_one_and_a_failure_leaves_it() {
     assert!(message.contains("\"chain\""), "{message}");
     let mut short = samples();
     short.parts.pop();
-    assert!(write_run(&path, &info(), &[short], &[]).unwrap_err().to_string().contains("6 numbers, its draws 7"));
+    assert!(write_run(&path, &info(), &[short], &[]).unwrap_err().to_string().contains("7 numbers in a draw, not 6"));
     assert!(write_run(&path, &info(), &[], &[row("a/b", 0, None, &[])]).is_err());
     assert!(write_run(&path, &info(), &[], &[row("trace", 0, None, &[("step", 1.0)])]).is_err());
     assert_eq!(RunFile::open(&path).unwrap().samples("posterior").unwrap(), samples());
@@ -105,13 +105,17 @@ fn a_folder_knows_its_run_and_takes_one_job_at_a_time() {
     drop(second);
     let mut kept = Kept { config: "seed = 1\n".into(), data_digest: "abc".into(), finished: false };
     assert_eq!(folder().claim().unwrap().as_ref(), Some(&kept));
-    std::fs::write(result_file(&path), "").unwrap();
+    let unfinished = RunInfo { state: RunState { finished: false, ..RunState::over() }, ..info() };
+    write_run(&result_file(&path), &unfinished, &[], &[]).unwrap();
+    assert_eq!(folder().claim().unwrap().as_ref(), Some(&kept));
+    write_run(&result_file(&path), &info(), &[], &[]).unwrap();
     kept.finished = true;
     assert_eq!(folder().claim().unwrap(), Some(kept));
+    let whole = std::fs::read(result_file(&path)).unwrap();
     for (left, gone) in [(result_file(&path), checkpoint_file(&path)), (checkpoint_file(&path), result_file(&path))] {
         drop(std::fs::remove_file(config_file(&path)));
         drop(std::fs::remove_file(gone));
-        std::fs::write(left, "state").unwrap();
+        std::fs::write(left, &whole).unwrap();
         let message = folder().claim().unwrap_err().to_string();
         assert!(message.contains("config.toml") && message.contains("--output"), "{message}");
     }
@@ -145,13 +149,13 @@ fn the_netcdf_library_sees_named_dimensions_and_their_variables() {
     let path = sample_file(folder.path());
     let dump = output("ncdump", "netcdf-bin", &[], &path);
     for line in [
-        "chain = 2 ;",
-        "draw = 4 ;",
+        "chain = UNLIMITED ; // (2 currently)",
+        "draw = UNLIMITED ; // (4 currently)",
         "weights_dim_1 = 3 ;",
         "int64 chain(chain) ;",
         "float weights(chain, draw, weights_dim_0, weights_dim_1) ;",
         "float log_precision(chain, draw) ;",
-        "row = 3 ;",
+        "row = UNLIMITED ; // (3 currently)",
         "uint64 step(row) ;",
         "int64 agent(row) ;",
         "double seconds(row) ;",
@@ -172,25 +176,98 @@ fn block(chain: u32, first: u64, numbers: &[f64]) -> Draws {
     Draws { group: "posterior".into(), chain, first, dim: 2, kind: "f64".into(), bytes }
 }
 
+/// A file with one group of draws of two numbers.
+fn growing(path: &Path, extents: Extents) -> RunWriter {
+    let group = SampleGroup { name: "posterior".into(), parts: vec![Part::new("theta", &[2])], kind: SampleKind::Chains };
+    RunWriter::new(path, info(), vec![group], extents).unwrap()
+}
+
+const GOING_ON: RunState = RunState { finished: false, done: 1, total: 3, seconds: 0.5 };
+
+fn drawn(path: &Path) -> ndarray::Array3<f64> {
+    match RunFile::open(path).unwrap().samples("posterior").unwrap().values {
+        Values::F64(values) => values,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
-fn blocks_of_draws_are_put_in_order() {
-    let parts = [Part::new("theta", &[2])];
-    let blocks = [block(7, 1, &[7.2, 7.3]), block(3, 0, &[3.0, 3.1, 3.2, 3.3]), block(7, 0, &[7.0, 7.1])];
-    let samples = Samples::assemble("posterior", &parts, &blocks).unwrap();
-    let expected = ndarray::array![[[3.0, 3.1], [3.2, 3.3]], [[7.0, 7.1], [7.2, 7.3]]];
-    assert_eq!(samples.values, Values::F64(expected));
+fn draws_and_rows_grow_and_the_file_is_whole_at_every_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.nc");
+    let mut writer = growing(&path, Extents::default());
+    writer.write(&[row("trace", 1, None, &[("a", 1.0)])], GOING_ON).unwrap();
+    assert!(RunFile::open(&path).unwrap().sample_groups().unwrap().is_empty());
+    // Chain 1 has travelled: its second draw comes before its first.
+    [block(0, 0, &[0.0, 0.1, 1.0, 1.1]), block(1, 1, &[11.0, 11.1])].into_iter().for_each(|block| writer.push(block));
+    writer.write(&[row("trace", 1, None, &[("a", 1.0)]), row("trace", 2, None, &[("b", 2.0)])], GOING_ON).unwrap();
+    assert_eq!(drawn(&path), ndarray::array![[[0.0, 0.1], [1.0, 1.1]]]);
+    assert!(writer.at_rest().unwrap_err().to_string().contains("chain 1 has a gap before draw 1"));
+    // Whoever has the file open keeps what it was.
+    let old = RunFile::open(&path).unwrap();
+    writer.push(block(1, 0, &[10.0, 10.1]));
+    writer.push(block(1, 2, &[12.0, 12.1]));
+    writer.write(&[row("trace", 2, None, &[("b", 2.0)])], RunState { done: 2, ..GOING_ON }).unwrap();
+    writer.at_rest().unwrap();
+    assert_eq!(old.shape("posterior").unwrap(), (1, 2, vec![Part::new("theta", &[2])]));
+    let values = drawn(&path);
+    assert_eq!(values.dim(), (2, 3, 2));
+    assert_eq!(values.slice(ndarray::s![1, .., 0]), ndarray::array![10.0, 11.0, 12.0].view());
+    assert!(values.slice(ndarray::s![0, 2, ..]).iter().all(|number| number.is_nan()), "chain 0 has two draws");
+    let file = RunFile::open(&path).unwrap();
+    assert_eq!(file.info().state, RunState { done: 2, ..GOING_ON });
+    let trace = file.table("trace").unwrap();
+    assert_eq!((trace.step.as_slice(), trace.column("a"), trace.column("b")), (&[2][..], None, Some(&[2.0][..])));
+    let dump = output("ncdump", "netcdf-bin", &[], &path);
+    for line in ["chain = UNLIMITED ; // (2 currently)", "draw = UNLIMITED ; // (3 currently)", "draws_per_chain = \"2 3\"", "draw = 0, 1, 2 ;"] {
+        assert!(dump.contains(line), "{line:?} is missing in:\n{dump}");
+    }
+}
+
+#[test]
+fn a_run_that_goes_on_cuts_off_what_came_after_its_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.nc");
+    let mut writer = growing(&path, Extents::default());
+    writer.push(block(0, 0, &[0.0, 0.1, 1.0, 1.1]));
+    writer.push(block(1, 0, &[10.0, 10.1]));
+    writer.write(&[], GOING_ON).unwrap();
+    let checkpoint = writer.extents().clone();
+    for late in [block(0, 2, &[-1.0, -1.0]), block(1, 1, &[-1.0, -1.0, -1.0, -1.0]), block(2, 0, &[-1.0, -1.0])] {
+        writer.push(late);
+    }
+    writer.write(&[], GOING_ON).unwrap();
+    assert_eq!(drawn(&path).dim(), (3, 3, 2));
+    let mut resumed = growing(&path, checkpoint.clone());
+    resumed.write(&[], GOING_ON).unwrap();
+    let values = drawn(&path);
+    assert_eq!(values.dim(), (2, 2, 2));
+    assert!(values.iter().all(|&number| number != -1.0) && values[(1, 1, 0)].is_nan(), "{values}");
+    resumed.push(block(0, 2, &[2.0, 2.1]));
+    resumed.write(&[], GOING_ON).unwrap();
+    assert_eq!(drawn(&path).slice(ndarray::s![0, .., 0]), ndarray::array![0.0, 1.0, 2.0].view());
+    std::fs::remove_file(&path).unwrap();
+    let group = SampleGroup { name: "posterior".into(), parts: vec![Part::new("theta", &[2])], kind: SampleKind::Chains };
+    let Err(lost) = RunWriter::new(&path, info(), vec![group], checkpoint) else { panic!("the draws are gone") };
+    assert!(lost.to_string().contains("run.nc") && lost.to_string().contains("gone"), "{lost}");
+}
+
+#[test]
+fn blocks_that_make_no_chain_are_refused_and_nothing_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.nc");
     for (blocks, says) in [
-        (vec![], "there are none"),
-        (vec![block(0, 1, &[1.0, 2.0])], "gap"),
         (vec![block(0, 0, &[1.0, 2.0]), block(0, 0, &[1.0, 2.0])], "overlap"),
         (vec![block(0, 0, &[1.0, 2.0, 3.0])], "half a draw"),
-        (vec![block(0, 0, &[1.0, 2.0]), block(1, 0, &[1.0, 2.0, 3.0, 4.0])], "different lengths"),
-        (vec![block(0, 0, &[1.0, 2.0]), Draws { kind: "f32".into(), ..block(1, 0, &[1.0, 2.0]) }], "kind"),
         (vec![Draws { kind: "f16".into(), ..block(0, 0, &[1.0, 2.0]) }], "unknown"),
         (vec![Draws { dim: 3, ..block(0, 0, &[1.0, 2.0, 3.0]) }], "not 2"),
+        (vec![Draws { group: "other".into(), ..block(0, 0, &[1.0, 2.0]) }], "no such group"),
     ] {
-        let message = Samples::assemble("posterior", &parts, &blocks).unwrap_err().to_string();
+        let mut writer = growing(&path, Extents::default());
+        blocks.into_iter().for_each(|block| writer.push(block));
+        let message = writer.write(&[], GOING_ON).unwrap_err().to_string();
         assert!(message.contains(says), "{message}");
+        assert!(!path.exists() && writer.pending() > 0);
     }
 }
 

@@ -1,65 +1,186 @@
-//! Writing the file of a run: beside the old one, then renamed over it.
+//! Writing the file of a run: changed in a copy, which then takes the place of the old one in a single step.
 
+use super::draws::{self, part_dimensions};
 use super::error::{Result, ResultsError};
-use super::samples::{Samples, Values};
+use super::samples::{SampleGroup, Samples, Values};
 use super::table::Table;
-use super::{FORMAT, LIBRARY, RunInfo, VERSION, netcdf};
-use crate::cluster::record::Row;
+use super::{FORMAT, LIBRARY, RunInfo, RunState, VERSION, netcdf};
+use crate::cluster::record::{Draws, Extents, Row};
 use crate::data::hdf;
 use crate::number::Number;
 use crate::partial::PartialFile;
-use hdf5::{Group, H5Type};
-use ndarray::{ArrayView1, ArrayView3, IxDyn, s};
-use std::collections::HashSet;
-use std::path::Path;
+use hdf5::Group;
+use ndarray::ArrayView3;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 
-/// Writes the file of a run, replacing an older one in a single step: at every moment there is a whole file, the old or the new
-/// one.
-///
-/// # Errors
-/// When names or shapes do not make a netCDF-4 file, or the file cannot be written; the older file is then untouched.
-pub fn write_run(path: &Path, info: &RunInfo, samples: &[Samples], rows: &[Row]) -> Result<()> {
-    let tables = Table::collect(rows);
-    check(samples, &tables)?;
-    let partial = PartialFile::new(path);
-    // HDF5's own messages for a missing folder or a full disk run over many lines.
-    std::fs::File::create(partial.path()).map_err(ResultsError::io(partial.path(), "create"))?;
-    let file = hdf::create(partial.path()).map_err(ResultsError::hdf5(path, "create"))?;
-    write_info(&file, info).map_err(ResultsError::hdf5(path, "write the description"))?;
-    for samples in samples {
-        let failed = ResultsError::hdf5(path, format!("write the draws of {:?}", samples.group));
-        write_samples(&file, info, samples).map_err(failed)?;
-    }
-    for (name, table) in &tables {
-        write_table(&file, info, name, table).map_err(ResultsError::hdf5(path, format!("write the table {name:?}")))?;
-    }
-    file.flush().and_then(|()| file.close()).map_err(ResultsError::hdf5(path, "close"))?;
-    partial.commit().map_err(ResultsError::io(path, "finish"))
+/// The file of a run that goes on. At every moment there is a whole file, with all draws and rows of the last [`RunWriter::write`]:
+/// who has it open keeps what was there then, and a job that is killed leaves what was written last.
+pub struct RunWriter {
+    path: PathBuf,
+    info: RunInfo,
+    groups: Vec<SampleGroup>,
+    /// What the file holds that may stay.
+    extents: Extents,
+    /// Whether this value has written the file, rather than a job before it.
+    is_mine: bool,
+    /// Draws that are not in the file yet.
+    pending: Vec<Draws>,
 }
 
-/// Refuses names that netCDF-4 cannot have, and names and shapes that clash.
-fn check(samples: &[Samples], tables: &std::collections::BTreeMap<String, Table>) -> Result<()> {
+impl RunWriter {
+    /// The file at `path`, of which the draws up to `extents` may stay; these groups of draws may come.
+    ///
+    /// # Errors
+    /// When names do not make a netCDF-4 file, or draws that should be there are not.
+    pub fn new(path: &Path, info: RunInfo, groups: Vec<SampleGroup>, extents: Extents) -> Result<Self> {
+        check_groups(&groups)?;
+        if !extents.is_empty() && !path.exists() {
+            let what = "this file held the draws before the checkpoint, and is gone: give it back, or delete the folder to begin anew";
+            return Err(ResultsError::Content { path: path.to_path_buf(), what: what.into() });
+        }
+        Ok(Self { path: path.to_path_buf(), info, groups, extents, is_mine: false, pending: Vec::new() })
+    }
+
+    /// Takes draws that the next [`RunWriter::write`] shall put into the file.
+    pub fn push(&mut self, draws: Draws) {
+        self.pending.push(draws);
+    }
+
+    /// Bytes of draws that are not in the file yet.
+    pub fn pending(&self) -> usize {
+        self.pending.iter().map(|block| block.bytes.len()).sum()
+    }
+
+    /// Draws in the file.
+    pub fn extents(&self) -> &Extents {
+        &self.extents
+    }
+
+    /// Writes all draws that follow on those in the file, and these rows in place of those in the file. Draws of a chain that travels
+    /// may come out of order: what lacks its predecessors waits for them.
+    ///
+    /// # Errors
+    /// When a block of draws is not what was announced, rows do not make a netCDF-4 file, or the file cannot be written; it is then as
+    /// it was before, and the draws are still pending.
+    pub fn write(&mut self, rows: &[Row], state: RunState) -> Result<()> {
+        let tables = Table::collect(rows);
+        check_tables(&self.groups, &tables)?;
+        self.pending.sort_by(|a, b| (&a.group, a.chain, a.first).cmp(&(&b.group, b.chain, b.first)));
+        let mut extents = self.extents.clone();
+        let (mut ready, mut early) = (Vec::new(), Vec::new());
+        for block in &self.pending {
+            if extents.of(&block.group, block.chain) < block.first {
+                early.push(block);
+            } else {
+                draws::count(&mut extents, block, &self.groups)?;
+                ready.push(block);
+            }
+        }
+        let partial = PartialFile::new(&self.path);
+        let file = self.copy(&partial)?;
+        self.info.state = state;
+        write_info(&file, &self.info).map_err(ResultsError::hdf5(&self.path, "write the description"))?;
+        for group in &self.groups {
+            let failed = ResultsError::hdf5(&self.path, format!("write the draws of {:?}", group.name));
+            draws::append(&file, group, &ready, &extents, |at| write_origin(at, &self.info)).map_err(failed)?;
+        }
+        for (name, table) in &tables {
+            let failed = ResultsError::hdf5(&self.path, format!("write the table {name:?}"));
+            write_table(&file, &self.info, name, table).map_err(failed)?;
+        }
+        file.flush().and_then(|()| file.close()).map_err(ResultsError::hdf5(&self.path, "close"))?;
+        partial.commit().map_err(ResultsError::io(&self.path, "finish"))?;
+        self.pending = early.into_iter().cloned().collect();
+        (self.extents, self.is_mine) = (extents, true);
+        Ok(())
+    }
+
+    /// Says that the run is at rest, so that every draw must have found its place.
+    ///
+    /// # Errors
+    /// When one has not.
+    pub fn at_rest(&self) -> Result<()> {
+        let Some(block) = self.pending.first() else { return Ok(()) };
+        Err(ResultsError::Shape(format!(
+            "the draws of {:?}: chain {} has a gap before draw {}",
+            block.group, block.chain, block.first
+        )))
+    }
+
+    /// The file that shall take the place of the one that is there: a copy of what of it may stay, or a new one.
+    fn copy(&self, partial: &PartialFile) -> Result<hdf5::File> {
+        let path = &self.path;
+        if self.extents.is_empty() {
+            // HDF5's own messages for a missing folder or a full disk run over many lines.
+            std::fs::File::create(partial.path()).map_err(ResultsError::io(partial.path(), "create"))?;
+            return hdf::create(partial.path()).map_err(ResultsError::hdf5(path, "create"));
+        }
+        std::fs::copy(path, partial.path()).map_err(ResultsError::io(path, "copy"))?;
+        let file = hdf::open_rw(partial.path()).map_err(ResultsError::hdf5(path, "open"))?;
+        if !self.is_mine {
+            for group in &self.groups {
+                draws::cut(&file, group, &self.extents)
+                    .map_err(ResultsError::hdf5(path, format!("cut the draws of {:?}", group.name)))?;
+            }
+        }
+        Ok(file)
+    }
+}
+
+/// Writes the file of a run that is over, with all its draws.
+///
+/// # Errors
+/// When names or shapes do not make a netCDF-4 file, or the file cannot be written; an older file is then untouched.
+pub fn write_run(path: &Path, info: &RunInfo, samples: &[Samples], rows: &[Row]) -> Result<()> {
+    let group = |samples: &Samples| SampleGroup { name: samples.group.clone(), parts: samples.parts.clone(), kind: samples.kind };
+    let mut writer = RunWriter::new(path, info.clone(), samples.iter().map(group).collect(), Extents::default())?;
+    for samples in samples {
+        match &samples.values {
+            Values::F32(values) => push_chains(&mut writer, &samples.group, values.view()),
+            Values::F64(values) => push_chains(&mut writer, &samples.group, values.view()),
+            Values::I32(values) => push_chains(&mut writer, &samples.group, values.view()),
+        }
+    }
+    writer.write(rows, info.state)
+}
+
+fn push_chains<T: Number>(writer: &mut RunWriter, group: &str, values: ArrayView3<T>) {
+    for (chain, draws) in (0..).zip(values.outer_iter()) {
+        let numbers: Vec<T> = draws.iter().copied().collect();
+        let bytes = bytemuck::cast_slice(&numbers).to_vec();
+        let (group, kind, dim) = (group.to_owned(), T::NAME.to_owned(), draws.ncols() as u64);
+        writer.push(Draws { group, chain, first: 0, dim, kind, bytes });
+    }
+}
+
+/// Refuses names that netCDF-4 cannot have, and names that clash.
+fn check_groups(groups: &[SampleGroup]) -> Result<()> {
+    check_distinct_groups(groups.iter().map(|group| &group.name))?;
+    for group in groups {
+        let dimensions = group.parts.iter().flat_map(|part| part_dimensions(&part.name, part.shape.len()));
+        let names = group.parts.iter().map(|part| part.name.clone());
+        check_distinct(&group.name, ["chain".to_owned(), "draw".to_owned()].into_iter().chain(names).chain(dimensions))?;
+    }
+    Ok(())
+}
+
+fn check_tables(groups: &[SampleGroup], tables: &BTreeMap<String, Table>) -> Result<()> {
+    check_distinct_groups(groups.iter().map(|group| &group.name).chain(tables.keys()))?;
+    for (name, table) in tables {
+        let columns = table.columns.iter().map(|column| column.0.clone());
+        check_distinct(name, ["row", "step", "agent"].map(str::to_owned).into_iter().chain(columns))?;
+    }
+    Ok(())
+}
+
+fn check_distinct_groups<'a>(names: impl Iterator<Item = &'a String>) -> Result<()> {
     let mut groups = HashSet::new();
-    for name in samples.iter().map(|samples| &samples.group).chain(tables.keys()) {
+    for name in names {
         check_name(name)?;
         if !groups.insert(name) {
             return Err(ResultsError::Shape(format!("two groups of the result file would be called {name:?}")));
         }
-    }
-    for samples in samples {
-        let (_, _, dim) = samples.values.dim();
-        let parts: usize = samples.parts.iter().map(crate::models::Part::size).sum();
-        if parts != dim {
-            let group = &samples.group;
-            return Err(ResultsError::Shape(format!("the parts of {group:?} have {parts} numbers, its draws {dim}")));
-        }
-        let dimensions = samples.parts.iter().flat_map(|part| part_dimensions(&part.name, part.shape.len()));
-        let names = samples.parts.iter().map(|part| part.name.clone());
-        check_distinct(&samples.group, ["chain".to_owned(), "draw".to_owned()].into_iter().chain(names).chain(dimensions))?;
-    }
-    for (name, table) in tables {
-        let columns = table.columns.iter().map(|column| column.0.clone());
-        check_distinct(name, ["row", "step", "agent"].map(str::to_owned).into_iter().chain(columns))?;
     }
     Ok(())
 }
@@ -84,20 +205,20 @@ fn check_distinct(group: &str, names: impl Iterator<Item = String>) -> Result<()
     Ok(())
 }
 
-/// The names of a part's own dimensions, as ArviZ calls them.
-fn part_dimensions(part: &str, rank: usize) -> Vec<String> {
-    (0..rank).map(|axis| format!("{part}_dim_{axis}")).collect()
-}
-
 fn write_info(file: &Group, info: &RunInfo) -> hdf5::Result<()> {
     hdf::write_text(file, "format", FORMAT)?;
-    file.new_attr::<u32>().create("format_version")?.write_scalar(&VERSION)?;
+    hdf::write_scalar(file, "format_version", &VERSION)?;
     write_origin(file, info)?;
     hdf::write_text(file, "method", &info.method)?;
     hdf::write_text(file, "model", &info.model)?;
-    file.new_attr::<u64>().create("seed")?.write_scalar(&info.seed)?;
+    hdf::write_scalar(file, "seed", &info.seed)?;
     hdf::write_text(file, "data_digest", &info.data_digest)?;
-    hdf::write_text(file, "config", &info.config)
+    hdf::write_text(file, "config", &info.config)?;
+    let RunState { finished, done, total, seconds } = info.state;
+    hdf::write_scalar(file, "finished", &u8::from(finished))?;
+    hdf::write_scalar(file, "progress_done", &done)?;
+    hdf::write_scalar(file, "progress_total", &total)?;
+    hdf::write_scalar(file, "sampling_time", &seconds)
 }
 
 /// The attributes that InferenceData wants of every group.
@@ -107,52 +228,24 @@ fn write_origin(group: &Group, info: &RunInfo) -> hdf5::Result<()> {
     hdf::write_text(group, "inference_library_version", &info.version)
 }
 
-fn write_samples(file: &Group, info: &RunInfo, samples: &Samples) -> hdf5::Result<()> {
-    let group = file.create_group(&samples.group)?;
-    write_origin(&group, info)?;
-    let names: Vec<String> = samples.parts.iter().map(|part| part.name.clone()).collect();
-    hdf::write_names_attribute(&group, "parts", &names)?;
-    let (chains, draws, _) = samples.values.dim();
-    netcdf::dimension(&group, "chain", chains)?;
-    netcdf::dimension(&group, "draw", draws)?;
-    match &samples.values {
-        Values::F32(values) => write_parts(&group, samples, values.view()),
-        Values::F64(values) => write_parts(&group, samples, values.view()),
-        Values::I32(values) => write_parts(&group, samples, values.view()),
-    }
-}
-
-fn write_parts<T: Number + H5Type>(group: &Group, samples: &Samples, values: ArrayView3<T>) -> hdf5::Result<()> {
-    let (chains, draws, _) = values.dim();
-    let mut start = 0;
-    for part in &samples.parts {
-        let own = part_dimensions(&part.name, part.shape.len());
-        for (name, &length) in own.iter().zip(&part.shape) {
-            netcdf::dimension(group, name, length)?;
-        }
-        let dimensions: Vec<String> = ["chain", "draw"].map(str::to_owned).into_iter().chain(own).collect();
-        let shape: Vec<usize> = [chains, draws].into_iter().chain(part.shape.iter().copied()).collect();
-        let numbers: Vec<T> = values.slice(s![.., .., start..start + part.size()]).iter().copied().collect();
-        let numbers =
-            ndarray::ArrayView::from_shape(IxDyn(&shape), &numbers).map_err(|error| hdf5::Error::Internal(error.to_string()))?;
-        netcdf::variable(group, &part.name, &dimensions, numbers)?;
-        start += part.size();
-    }
-    Ok(())
-}
-
 fn write_table(file: &Group, info: &RunInfo, name: &str, table: &Table) -> hdf5::Result<()> {
-    let group = file.create_group(name)?;
-    write_origin(&group, info)?;
+    let group = match file.link_exists(name) {
+        true => file.group(name)?,
+        false => {
+            let group = file.create_group(name)?;
+            write_origin(&group, info)?;
+            netcdf::unlimited_dimension(&group, "row")?;
+            group
+        }
+    };
     let names: Vec<String> = table.columns.iter().map(|column| column.0.clone()).collect();
-    hdf::write_names_attribute(&group, "columns", &names)?;
-    netcdf::dimension(&group, "row", table.rows())?;
-    let row = ["row".to_owned()];
+    hdf::write_text(&group, "columns", &names.join(" "))?;
+    netcdf::set_length(&group, "row", table.rows())?;
     let agents: Vec<i64> = table.agent.iter().map(|agent| agent.map_or(-1, i64::from)).collect();
-    netcdf::variable(&group, "step", &row, ArrayView1::from(&table.step))?;
-    netcdf::variable(&group, "agent", &row, ArrayView1::from(&agents))?;
+    netcdf::write_column(&group, "step", "row", &table.step)?;
+    netcdf::write_column(&group, "agent", "row", &agents)?;
     for (name, values) in &table.columns {
-        netcdf::variable(&group, name, &row, ArrayView1::from(values))?;
+        netcdf::write_column(&group, name, "row", values)?;
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ pub struct Notes {
 }
 
 impl<M: Method> Keeper<M> for Notes {
-    fn write(&mut self, records: Vec<Record>) {
+    fn write(&mut self, records: Vec<Record>) -> Result<()> {
         for record in records {
             match record {
                 Record::Row(row) => self.rows.push(row),
@@ -31,6 +31,7 @@ impl<M: Method> Keeper<M> for Notes {
                 }
             }
         }
+        Ok(())
     }
 
     fn wants_rest(&mut self, _: Status) -> bool {

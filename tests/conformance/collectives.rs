@@ -183,7 +183,9 @@ struct Stopper<M: Method> {
 }
 
 impl<M: Method> Keeper<M> for Stopper<M> {
-    fn write(&mut self, _: Vec<Record>) {}
+    fn write(&mut self, _: Vec<Record>) -> mpibayes::cluster::Result<()> {
+        Ok(())
+    }
 
     fn wants_rest(&mut self, status: Status) -> bool {
         assert!(!self.panics || status.answers < 5, "the keeper's own panic");

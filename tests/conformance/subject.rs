@@ -228,8 +228,9 @@ impl Diary {
 }
 
 impl<M: Method> Keeper<M> for Diary {
-    fn write(&mut self, records: Vec<Record>) {
+    fn write(&mut self, records: Vec<Record>) -> mpibayes::cluster::Result<()> {
         self.records.extend(records);
+        Ok(())
     }
 
     fn wants_rest(&mut self, status: Status) -> bool {
@@ -251,6 +252,7 @@ impl<M: Method> Keeper<M> for Diary {
         checkpoint.records.clear();
         checkpoint.seconds = 0.0;
         checkpoint.traffic = Traffic::default();
+        checkpoint.spent = SpentByAll::default();
         self.state = checkpoint.to_bytes()?;
         Ok(if matches!(self.until, Until::Answers(_)) { Then::Stop } else { Then::GoOn })
     }

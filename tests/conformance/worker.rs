@@ -146,7 +146,9 @@ struct Watch {
 }
 
 impl Keeper<Burn> for Watch {
-    fn write(&mut self, _: Vec<Record>) {}
+    fn write(&mut self, _: Vec<Record>) -> mpibayes::cluster::Result<()> {
+        Ok(())
+    }
 
     fn wants_rest(&mut self, _: Status) -> bool {
         // The first naps of a wait are short, so that a short one does not become longer.

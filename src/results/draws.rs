@@ -1,0 +1,192 @@
+//! Groups of draws that grow: blocks from servers and agents appended to their chains, in the file of a run.
+
+use super::error::{Result, ResultsError};
+use super::netcdf::{self, Cell};
+use super::samples::{SampleGroup, SampleKind};
+use crate::cluster::record::{Draws, Extents};
+use crate::data::hdf;
+use crate::number::Number;
+use hdf5::Group;
+use ndarray::ArrayView;
+use std::collections::BTreeMap;
+
+/// The least that a chunk of a variable holds, where draws are many and small; and the most, where a draw does not hold more.
+const CHUNK_BYTES: std::ops::RangeInclusive<usize> = 1 << 12..=1 << 18;
+/// The attribute with the number of draws of each chain: chains of a run that goes on need not be equally long.
+pub(super) const LENGTHS: &str = "draws_per_chain";
+
+/// Counts a block behind the draws that its chain has.
+///
+/// # Errors
+/// Where it is not made of whole draws of a known group, or leaves a gap, or overlaps.
+pub(super) fn count(extents: &mut Extents, block: &Draws, groups: &[SampleGroup]) -> Result<()> {
+    let wrong = |what: String| Err(ResultsError::Shape(format!("the draws of {:?}: {what}", block.group)));
+    let Some(group) = groups.iter().find(|group| group.name == block.group) else {
+        return wrong("no such group was announced".into());
+    };
+    let dim = group.size();
+    let Some(size) = size_of_kind(&block.kind) else {
+        return wrong(format!("numbers of kind {:?} are unknown", block.kind));
+    };
+    if usize::try_from(block.dim) != Ok(dim) {
+        return wrong(format!("{} numbers in a draw, not {dim}", block.dim));
+    }
+    let (has, bytes) = (extents.of(&block.group, block.chain), (dim * size).max(1));
+    if block.first != has || block.bytes.len() % bytes != 0 {
+        let (chain, first) = (block.chain, block.first);
+        return wrong(format!("chain {chain} has {has} draws, then a gap, an overlap or half a draw at draw {first}"));
+    }
+    extents.set(&block.group, block.chain, has + (block.bytes.len() / bytes) as u64);
+    Ok(())
+}
+
+/// Draws of each chain of a group in memory's numbers, which hold whatever fits into a file.
+fn lengths(extents: &Extents, group: &str) -> Vec<usize> {
+    extents.lengths(group).into_iter().map(|length| usize::try_from(length).unwrap_or(usize::MAX)).collect()
+}
+
+/// Bytes of a number of this kind.
+fn size_of_kind(kind: &str) -> Option<usize> {
+    match kind {
+        f32::NAME | i32::NAME => Some(4),
+        f64::NAME => Some(8),
+        _ => None,
+    }
+}
+
+/// Cuts a group down to these extents, as it was when they were noted down: what came later is made anew.
+pub(super) fn cut(file: &hdf5::File, group: &SampleGroup, extents: &Extents) -> hdf5::Result<()> {
+    if !file.link_exists(&group.name) {
+        return Ok(());
+    }
+    let at = file.group(&group.name)?;
+    let lengths = lengths(extents, &group.name);
+    let (chains, draws) = (lengths.len(), lengths.iter().copied().max().unwrap_or(0));
+    for part in &group.parts {
+        let data = at.dataset(&part.name)?;
+        data.resize([&[chains, draws], &part.shape[..]].concat())?;
+        let kind = data.dtype()?;
+        for (chain, &length) in lengths.iter().enumerate().filter(|(_, length)| **length < draws) {
+            let shape = [&[1, draws - length], &part.shape[..]].concat();
+            if kind.is::<f32>() {
+                blank::<f32>(&data, [chain, length], &shape)?;
+            } else if kind.is::<f64>() {
+                blank::<f64>(&data, [chain, length], &shape)?;
+            } else {
+                blank::<i32>(&data, [chain, length], &shape)?;
+            }
+        }
+    }
+    set_lengths(&at, &lengths)
+}
+
+fn blank<T: Cell>(data: &hdf5::Dataset, [chain, draw]: [usize; 2], shape: &[usize]) -> hdf5::Result<()> {
+    let blanks = ndarray::ArrayD::from_elem(shape, T::MISSING);
+    netcdf::write_block(data, &place(chain, draw, shape.len()), blanks.view())
+}
+
+/// The place of a draw of a chain in a variable with this many axes.
+fn place(chain: usize, draw: usize, axes: usize) -> Vec<usize> {
+    [chain, draw].into_iter().chain(std::iter::repeat_n(0, axes - 2)).collect()
+}
+
+/// Appends blocks to a group, which is made where there is none. `extents` says what the file holds then.
+pub(super) fn append(
+    file: &hdf5::File,
+    group: &SampleGroup,
+    blocks: &[&Draws],
+    extents: &Extents,
+    origin: impl Fn(&Group) -> hdf5::Result<()>,
+) -> hdf5::Result<()> {
+    let mut chains: BTreeMap<u32, Vec<&Draws>> = BTreeMap::new();
+    for &block in blocks.iter().filter(|block| block.group == group.name) {
+        chains.entry(block.chain).or_default().push(block);
+    }
+    let Some(kind) = chains.values().flatten().next().map(|block| block.kind.as_str()) else { return Ok(()) };
+    match kind {
+        f32::NAME => append_as::<f32>(file, group, &chains, extents, origin),
+        f64::NAME => append_as::<f64>(file, group, &chains, extents, origin),
+        _ => append_as::<i32>(file, group, &chains, extents, origin),
+    }
+}
+
+fn append_as<T: Cell>(
+    file: &hdf5::File,
+    group: &SampleGroup,
+    chains: &BTreeMap<u32, Vec<&Draws>>,
+    extents: &Extents,
+    origin: impl Fn(&Group) -> hdf5::Result<()>,
+) -> hdf5::Result<()> {
+    let lengths = lengths(extents, &group.name);
+    let longest = lengths.iter().copied().max().unwrap_or(0);
+    let at = match file.link_exists(&group.name) {
+        true => file.group(&group.name)?,
+        false => {
+            let at = create::<T>(file, group, longest)?;
+            origin(&at)?;
+            at
+        }
+    };
+    let dim = group.size();
+    let mut start = 0;
+    for part in &group.parts {
+        let data = at.dataset(&part.name)?;
+        data.resize([&[lengths.len(), longest], &part.shape[..]].concat())?;
+        let own = start..start + part.size();
+        for (&chain, blocks) in chains {
+            // Blocks of a chain follow each other: one write for all of them.
+            let mut numbers: Vec<T> = Vec::new();
+            for draw in blocks.iter().flat_map(|block| block.bytes.chunks_exact(dim * size_of::<T>())) {
+                let bytes = &draw[own.start * size_of::<T>()..own.end * size_of::<T>()];
+                numbers.extend(bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>));
+            }
+            let (Some(first), draws) = (blocks.first(), numbers.len() / part.size().max(1)) else { continue };
+            let internal = |what: String| hdf5::Error::Internal(what);
+            let shape = [&[1, draws], &part.shape[..]].concat();
+            let block = ArrayView::from_shape(shape.as_slice(), &numbers).map_err(|error| internal(error.to_string()))?;
+            let first = usize::try_from(first.first).map_err(|error| internal(error.to_string()))?;
+            netcdf::write_block(&data, &place(chain as usize, first, shape.len()), block.view())?;
+        }
+        start += part.size();
+    }
+    set_lengths(&at, &lengths)
+}
+
+/// A group without draws; there will soon be `draws` of them, and perhaps more later.
+fn create<T: Cell>(file: &hdf5::File, group: &SampleGroup, draws: usize) -> hdf5::Result<Group> {
+    let at = file.create_group(&group.name)?;
+    let names: Vec<String> = group.parts.iter().map(|part| part.name.clone()).collect();
+    hdf::write_names_attribute(&at, "parts", &names)?;
+    hdf::write_text(&at, "draws", group.kind.name())?;
+    netcdf::unlimited_dimension(&at, "chain")?;
+    netcdf::unlimited_dimension(&at, "draw")?;
+    for part in &group.parts {
+        let own = part_dimensions(&part.name, part.shape.len());
+        for (name, &length) in own.iter().zip(&part.shape) {
+            netcdf::dimension(&at, name, length)?;
+        }
+        let dimensions: Vec<String> = ["chain", "draw"].map(str::to_owned).into_iter().chain(own).collect();
+        let bytes = (part.size() * size_of::<T>()).max(1);
+        let chunk = draws.clamp(CHUNK_BYTES.start().div_ceil(bytes), (CHUNK_BYTES.end() / bytes).max(1));
+        netcdf::growing_variable::<T>(&at, &part.name, &dimensions, &part.shape, chunk)?;
+    }
+    Ok(at)
+}
+
+/// The names of a part's own dimensions, as ArviZ calls them.
+pub(super) fn part_dimensions(part: &str, rank: usize) -> Vec<String> {
+    (0..rank).map(|axis| format!("{part}_dim_{axis}")).collect()
+}
+
+fn set_lengths(at: &Group, lengths: &[usize]) -> hdf5::Result<()> {
+    let text: Vec<String> = lengths.iter().map(usize::to_string).collect();
+    hdf::write_text(at, LENGTHS, &text.join(" "))?;
+    let draws = lengths.iter().copied().max().unwrap_or(0);
+    netcdf::set_length(at, "chain", lengths.len())?;
+    netcdf::set_length(at, "draw", draws)
+}
+
+/// What the draws of a group in a file are.
+pub(super) fn kind_of(at: &Group) -> SampleKind {
+    hdf::read_text(at, "draws").ok().and_then(|name| SampleKind::named(&name)).unwrap_or_default()
+}
