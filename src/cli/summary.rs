@@ -390,7 +390,12 @@ mod tests {
             ));
         }
         let parts = vec![Part::new("weights_1", &[3, 2]), Part::new("log_precision", &[])];
-        let samples = Samples { group: "posterior".into(), kind: SampleKind::Particles, parts, values: Values::F32(Array3::zeros((1, 20, 7))) };
+        let samples = Samples {
+            group: "posterior".into(),
+            kind: SampleKind::Particles,
+            parts,
+            values: Values::F32(Array3::zeros((1, 20, 7))),
+        };
         let info = RunInfo::new("dsvgd", "network", 7, "0123456789abcdef", "seed = 7\n[data]\nfile = \"my.h5\"\n");
         let path = result_file(folder);
         write_run(&path, &info, &[samples], &rows).unwrap();

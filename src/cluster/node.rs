@@ -521,7 +521,12 @@ mod tests {
         node.hub().unwrap().rest();
         node.done(Done::ServerMade { server: Box::new(Plain), progress: Progress::default() })?;
         // A fresh server is called first, and posts nothing.
-        node.done(Done::ServerSettled { server: Box::new(Plain), progress: Progress::default(), seconds: 0.0, records: Vec::new() })?;
+        node.done(Done::ServerSettled {
+            server: Box::new(Plain),
+            progress: Progress::default(),
+            seconds: 0.0,
+            records: Vec::new(),
+        })?;
         Ok(node)
     }
 

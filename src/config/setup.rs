@@ -1,12 +1,12 @@
 //! From a run file to a running job: data are opened, model and method made, a driver chosen.
 
 use super::registry::{BuildModel, LaunchMethod, MethodEntry, ModelEntry, Registry, own_rows};
-use super::spec::{ClusterSpec, ConfigError, Precision, RunSpec};
+use super::spec::{ClusterSpec, ConfigError, EvaluateSpec, Precision, RunSpec};
 use crate::cluster::mpi::World;
 use crate::cluster::{self, Checkpoint, CheckpointError, Collectives, Fault, Method, Outcome, Plan};
 use crate::data::{DataError, Dataset, Partition, Split, Task};
 use crate::methods::problem::OpenShard;
-use crate::methods::{Launcher, Monitored, Posterior, Problem, Tests};
+use crate::methods::{Evaluation, HISTORY, Launcher, Monitored, Posterior, Problem};
 use crate::models::{DataFacts, Model, Output};
 use crate::number::Real;
 use crate::random::Seed;
@@ -99,7 +99,7 @@ pub struct Launch<'a, F> {
     info: RunInfo,
     /// What begins, for people.
     what: String,
-    tests: Option<Tests<F>>,
+    evaluation: Option<Evaluation<F>>,
 }
 
 impl<F: Real> Launcher<F> for Launch<'_, F> {
@@ -109,9 +109,9 @@ impl<F: Real> Launcher<F> for Launch<'_, F> {
     where
         M::Server: Posterior<F>,
     {
-        match &self.tests {
-            Some(Tests { slice, every }) => {
-                let method = Monitored { inner, model: model.clone(), slice: slice.clone(), every: *every };
+        match &self.evaluation {
+            Some(evaluation) => {
+                let method = Monitored { inner, model: model.clone(), evaluation: evaluation.clone() };
                 self.run(method, model.as_ref(), SampleKind::Particles)
             }
             None => self.run(inner, model.as_ref(), SampleKind::Particles),
@@ -126,7 +126,11 @@ impl<F: Real> Launch<'_, F> {
         let saved = if self.carrier.is_root() { Checkpoint::<M>::read(&self.folder.checkpoint())? } else { None };
         if self.carrier.is_root() {
             let posterior = SampleGroup { name: "posterior".into(), parts: model.parts(), kind };
-            self.folder.begin(&self.what, saved.as_ref(), self.info, vec![posterior])?;
+            let mut groups = vec![posterior];
+            if self.evaluation.as_ref().is_some_and(|evaluation| evaluation.history) {
+                groups.push(SampleGroup { name: HISTORY.into(), parts: model.parts(), kind: SampleKind::Paths });
+            }
+            self.folder.begin(&self.what, saved.as_ref(), self.info, groups)?;
         }
         let outcome: Option<Outcome> = match self.carrier {
             Carrier::Threads => Some(cluster::threads::run(method, self.plan, saved, self.folder)?),
@@ -278,7 +282,7 @@ fn carry<F: Real>(
             },
         });
         let built = build(&spec.model, facts)?;
-        let (shard, slice) = match dataset {
+        let (shard, tests) = match dataset {
             None if built.own_rows == 0 => {
                 return Err(ConfigError::Contradiction(format!(
                     "the model {} needs data: add [data] with file = \"...\" (made by mpibayes import)",
@@ -289,15 +293,17 @@ fn carry<F: Real>(
             None => (own_rows(built.own_rows, spec.agents), None),
             Some(dataset) => {
                 let shard = dealt(dataset, Split::Train, spec.agents, seed)?;
-                let judged = spec.evaluate.every > 0 && dataset.rows(Split::Test) > 0;
-                (shard, if judged { Some(dealt(dataset, Split::Test, spec.agents, seed)?) } else { None })
+                (shard, if dataset.rows(Split::Test) > 0 { Some(dealt(dataset, Split::Test, spec.agents, seed)?) } else { None })
             }
         };
         let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
-        let every = spec.evaluate.every;
-        Ok((problem, slice.map(|slice| Tests { slice, every })))
+        let EvaluateSpec { every, single, ksd, history, .. } = spec.evaluate;
+        let discrepancy = ksd.then(|| problem.clone());
+        let evaluation = Evaluation { every, tests, single, discrepancy, history };
+        let wanted = every > 0 && (evaluation.tests.is_some() || ksd || history);
+        Ok((problem, wanted.then_some(evaluation)))
     };
-    let (problem, tests) = carrier.agree(prepare())?;
+    let (problem, evaluation) = carrier.agree(prepare())?;
     // Rank 0's word counts: a shared file system may show the others an older state.
     let finished = carrier.agree(if carrier.is_root() { opened.enter(registry, folder) } else { Ok(false) })?;
     if carrier.of_root(&[u8::from(finished)]) == [1] {
@@ -324,7 +330,7 @@ fn carry<F: Real>(
             count(carrier.ranks() as usize, "rank"),
             count(threads, "thread")
         ),
-        tests,
+        evaluation,
     };
     start(&spec.method, problem, launch)
 }

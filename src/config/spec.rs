@@ -47,13 +47,21 @@ pub struct DataSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EvaluateSpec {
-    /// Rounds between evaluations on the test rows; 0 for none at all. With any other number the last round is evaluated too.
+    /// Rounds between evaluations; 0 for none at all. With any other number the last round is evaluated too.
     pub every: u64,
+    /// Whether each particle's own predictions are judged beside their average.
+    pub single: bool,
+    /// Whether the kernelised Stein discrepancy of the particles from the posterior is measured; takes the gradient of all rows.
+    pub ksd: bool,
+    /// Whether the particles of all evaluated rounds are kept, and not the last alone.
+    pub history: bool,
+    /// Whether the predictions of the test rows are kept.
+    pub predictions: bool,
 }
 
 impl Default for EvaluateSpec {
     fn default() -> Self {
-        Self { every: 1 }
+        Self { every: 1, single: false, ksd: false, history: false, predictions: true }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A method as a run file names it: settings that make it for a problem, and what starts it then.
 
 use super::monitored::Posterior;
-use super::problem::{OpenShard, Problem};
+use super::problem::Problem;
 use crate::cluster::Method;
 use crate::models::Model;
 use crate::number::Real;
@@ -44,13 +44,4 @@ pub fn at_least_one(counts: &[(&str, u64)]) -> Result<(), String> {
         Some((name, _)) => Err(format!("{name} = 0: must be at least 1")),
         None => Ok(()),
     }
-}
-
-/// Test rows, and how often they are used.
-#[derive(Clone)]
-pub struct Tests<F> {
-    /// Opens an agent's slice of them.
-    pub slice: OpenShard<F>,
-    /// Rounds between evaluations.
-    pub every: u64,
 }

@@ -1,16 +1,23 @@
-//! Evaluation, written once: wraps any particle method and has the agents judge the particles on slices of the test data, beside the
-//! run and outside of its clock.
+//! Evaluation, written once: wraps any particle method and has the agents judge the particles on slices of the test data and against
+//! the posterior itself, beside the run and outside of its clock.
+//!
+//! The kernelised Stein discrepancy needs ∇log p at the particles: every agent gives the score of its shard's loss, on all of its
+//! rows, and the sums meet at the server.
 
+use super::problem::{LocalLoss, OpenShard, Problem};
 use crate::cluster::{
     Agent, AgentId, AgentState, Answer, Body, BoxError, Context, Dealing, Method, Order, Outbox, Progress, Reported, Result,
     Server, ServerState,
 };
 use crate::data::Shard;
-use crate::metrics::Tally;
+use crate::kernels::ksd::ksd;
+use crate::kernels::rbf::Bandwidth;
+use crate::metrics::{Quality, Tally};
 use crate::models::{Model, Output, Scratch};
 use crate::number::Real;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A server that can show its posterior at any time.
@@ -19,16 +26,32 @@ pub trait Posterior<F> {
     fn posterior(&self) -> (u64, &[F]);
 }
 
+/// What is measured of the particles, every so many rounds and after the last.
+#[derive(Clone)]
+pub struct Evaluation<F> {
+    /// Rounds between evaluations.
+    pub every: u64,
+    /// Opens an agent's slice of the test data, where there are any.
+    pub tests: Option<OpenShard<F>>,
+    /// Whether each particle is judged by itself as well.
+    pub single: bool,
+    /// The problem, for the discrepancy of the particles from its posterior.
+    pub discrepancy: Option<Problem<F>>,
+    /// Whether the particles are kept: each is a chain of the group [`HISTORY`], with a draw for each evaluation.
+    pub history: bool,
+}
+
+/// The group of draws that holds the paths of the particles over the evaluated rounds.
+pub const HISTORY: &str = "particles";
+
 /// A method whose particles are judged every so many rounds, and after the last.
 pub struct Monitored<M: Method> {
     /// The method itself.
     pub inner: M,
     /// What predicts.
     pub model: Arc<dyn Model<M::Number>>,
-    /// Opens an agent's slice of the test data.
-    pub slice: super::problem::OpenShard<M::Number>,
-    /// Rounds between evaluations.
-    pub every: u64,
+    /// What is measured.
+    pub evaluation: Evaluation<M::Number>,
 }
 
 /// A task of the method, or an evaluation.
@@ -46,7 +69,27 @@ pub enum Report<R> {
     /// The method's own.
     Inner(R),
     /// Round and second of the evaluation, and the sums over the agent's slice.
-    Evaluated(u64, f64, Tally),
+    Evaluated(u64, f64, Judged),
+}
+
+/// An agent's share of what is told of predictions, where there are test data.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Judged {
+    /// Of the particles' averaged predictions.
+    averaged: Option<Tally>,
+    /// Of each particle's own predictions.
+    single: Option<Tally>,
+}
+
+impl Judged {
+    fn merge(&mut self, other: &Self) -> Result<()> {
+        for (sum, more) in [(&mut self.averaged, &other.averaged), (&mut self.single, &other.single)] {
+            if let (Some(sum), Some(more)) = (sum, more) {
+                sum.merge(more)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl<M: Method> Method for Monitored<M>
@@ -73,15 +116,26 @@ where
     fn server(&self, saved: Option<ServerState<M>>) -> Result<MonitoredServer<M>> {
         let inner = self.inner.server(saved)?;
         let evaluated = inner.posterior().0;
-        Ok(MonitoredServer { agents: self.agents(), inner, unsettled: false, every: self.every.max(1), evaluated })
+        Ok(MonitoredServer {
+            agents: self.agents(),
+            inner,
+            unsettled: false,
+            model: self.model.clone(),
+            evaluation: Evaluation { every: self.evaluation.every.max(1), ..self.evaluation.clone() },
+            evaluated,
+            discrepancies: VecDeque::new(),
+        })
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState<M>>) -> Result<MonitoredAgent<M>> {
+        let Evaluation { tests, discrepancy, single, .. } = &self.evaluation;
         Ok(MonitoredAgent {
             inner: self.inner.agent(id, saved)?,
             unsettled: false,
             model: self.model.clone(),
-            slice: (self.slice)(id)?,
+            slice: tests.as_ref().map(|tests| tests(id)).transpose()?,
+            single: *single,
+            loss: discrepancy.as_ref().map(|problem| problem.open(id, usize::MAX)).transpose()?,
             scratch: Scratch::new(),
         })
     }
@@ -93,9 +147,12 @@ pub struct MonitoredServer<M: Method> {
     inner: M::Server,
     /// Whether the method's half was called last, and has work that may wait.
     unsettled: bool,
-    every: u64,
+    model: Arc<dyn Model<M::Number>>,
+    evaluation: Evaluation<M::Number>,
     /// The round of the last evaluation.
     evaluated: u64,
+    /// The particles of the evaluations that are under way, oldest first, where their discrepancy is wanted.
+    discrepancies: VecDeque<(u64, Vec<M::Number>)>,
 }
 
 impl<M: Method> MonitoredServer<M>
@@ -105,16 +162,75 @@ where
 {
     /// Posts what the method has posted, behind an evaluation where one is due: agents then judge between their tasks, and the
     /// method's asks wait for no answer.
-    fn forward(&mut self, inner: Outbox<M>, out: &mut Outbox<Monitored<M>>, cx: &Context) {
+    fn forward(&mut self, inner: Outbox<M>, out: &mut Outbox<Monitored<M>>, cx: &mut Context) {
         self.unsettled = true;
         let (round, theta) = self.inner.posterior();
         let progress = self.inner.progress();
-        let due = round != self.evaluated && (round % self.every == 0 || progress.done == progress.total);
+        let Evaluation { every, tests, discrepancy, history, .. } = &self.evaluation;
+        let due = round != self.evaluated && (round % every == 0 || progress.done == progress.total);
         if due {
-            out.ask(0..self.agents, MonitoredTask::Evaluate(round, cx.seconds())).with(theta.to_vec()).aside();
+            if *history {
+                // A method that skips a round leaves no gap: the particles that came next stand for it.
+                for place in self.evaluated.div_ceil(*every)..round.div_ceil(*every) {
+                    for (particle, theta) in (0..).zip(theta.chunks_exact(self.model.dim())) {
+                        cx.record(HISTORY, particle, place, theta.len(), theta);
+                    }
+                }
+            }
+            if tests.is_some() || discrepancy.is_some() {
+                let ask = out.ask(0..self.agents, MonitoredTask::Evaluate(round, cx.seconds())).with(theta.to_vec()).aside();
+                if discrepancy.is_some() {
+                    ask.sum();
+                    self.discrepancies.push_back((round, theta.to_vec()));
+                }
+            }
             self.evaluated = round;
         }
         inner.into_asks().into_iter().for_each(|ask| out.post(ask.map_task(MonitoredTask::Inner)));
+    }
+
+    /// Writes down an evaluation, of which all agents have told; `score` is the sum of their shards' scores at the particles.
+    fn note(&mut self, round: u64, since: f64, judged: &Judged, score: Body<M::Number>, cx: &mut Context) -> Result<()> {
+        let mut values = vec![("seconds".to_owned(), since)];
+        if let Some(tally) = &judged.averaged {
+            let metrics = tally.finish();
+            values.extend(metrics.values());
+            if let Quality::Classes(quality) = &metrics.quality {
+                for bin in &quality.reliability {
+                    let edges = [("lower", bin.lower), ("upper", bin.upper), ("rows", bin.rows as f64)];
+                    cx.info(
+                        "reliability",
+                        round,
+                        edges.into_iter().chain([("accuracy", bin.accuracy), ("confidence", bin.confidence)]),
+                    );
+                }
+                for (class, (&accuracy, &rows)) in quality.per_class.iter().zip(&quality.class_rows).enumerate() {
+                    cx.info("classes", round, [("class", class as f64), ("rows", rows as f64), ("accuracy", accuracy)]);
+                }
+            }
+        }
+        if let Some(tally) = &judged.single {
+            let metrics = tally.finish();
+            match &metrics.quality {
+                Quality::Classes(quality) => values.push(("particle_accuracy".into(), quality.accuracy)),
+                Quality::Number { rmse } => values.push(("particle_rmse".into(), *rmse)),
+            }
+            values.push(("particle_log_likelihood".into(), metrics.log_likelihood));
+        }
+        if self.evaluation.discrepancy.is_some() {
+            let theta = self.discrepancies.iter().position(|(of, _)| *of == round).and_then(|at| self.discrepancies.remove(at));
+            let (_, theta) = theta.ok_or("the particles of an evaluation are gone")?;
+            let shape = (theta.len() / self.model.dim(), self.model.dim());
+            let theta = Array2::from_shape_vec(shape, theta)?;
+            let mut full = Array2::zeros(shape);
+            self.model.prior_score(theta.view(), full.view_mut());
+            full += &ArrayView2::from_shape(shape, &score)?;
+            let h = Bandwidth::Paper.of(theta.view());
+            // Rounding may take it below 0.
+            values.push(("ksd".into(), ksd(theta.view(), full.view(), h).max(0.0).sqrt()));
+        }
+        cx.info("metrics", round, values);
+        Ok(())
     }
 }
 
@@ -138,25 +254,22 @@ where
 
     fn receive(&mut self, answer: Answer<Monitored<M>>, out: &mut Outbox<Monitored<M>>, cx: &mut Context) -> Result<()> {
         let mut reports = Vec::with_capacity(answer.reports.len());
-        let mut tallies: Option<(u64, f64, Tally)> = None;
+        let mut evaluated: Option<(u64, f64, Judged)> = None;
         for Reported { from, seconds, report, body } in answer.reports {
             match report {
                 Report::Inner(report) => reports.push(Reported { from, seconds, report, body }),
-                Report::Evaluated(round, since, tally) => match &mut tallies {
-                    Some((.., sum)) => sum.merge(&tally)?,
-                    None => tallies = Some((round, since, tally)),
+                Report::Evaluated(round, since, judged) => match &mut evaluated {
+                    Some((.., sum)) => sum.merge(&judged)?,
+                    None => evaluated = Some((round, since, judged)),
                 },
             }
         }
-        let Some((round, since, tally)) = tallies else {
-            let mut inner = Outbox::default();
-            self.inner.receive(Answer { reports, sum: answer.sum }, &mut inner, cx)?;
-            self.forward(inner, out, cx);
-            return Ok(());
-        };
-        let mut values = vec![("seconds".to_owned(), since)];
-        values.extend(tally.finish().values());
-        cx.info("metrics", round, values);
+        if let Some((round, since, judged)) = evaluated {
+            return self.note(round, since, &judged, answer.sum, cx);
+        }
+        let mut inner = Outbox::default();
+        self.inner.receive(Answer { reports, sum: answer.sum }, &mut inner, cx)?;
+        self.forward(inner, out, cx);
         Ok(())
     }
 
@@ -175,7 +288,9 @@ pub struct MonitoredAgent<M: Method> {
     /// Whether the last task was the method's, and left work that may wait.
     unsettled: bool,
     model: Arc<dyn Model<M::Number>>,
-    slice: Shard<M::Number>,
+    slice: Option<Shard<M::Number>>,
+    single: bool,
+    loss: Option<LocalLoss<M::Number>>,
     scratch: Scratch<M::Number>,
 }
 
@@ -204,8 +319,25 @@ where
             }
             MonitoredTask::Evaluate(round, since) => {
                 let theta = ArrayView2::from_shape((body.len() / self.model.dim(), self.model.dim()), &body)?;
-                let tally = judge(self.model.as_ref(), theta, &self.slice, &mut self.scratch)?;
-                Ok((Report::Evaluated(*round, *since, tally), Body::empty()))
+                let mut judged = Judged::default();
+                if let Some(slice) = &self.slice {
+                    judged.averaged = Some(judge(self.model.as_ref(), theta, slice, &mut self.scratch)?);
+                    if self.single {
+                        let mut each = theta
+                            .outer_iter()
+                            .map(|particle| judge(self.model.as_ref(), particle.insert_axis(Axis(0)), slice, &mut self.scratch));
+                        let mut sum = each.next().ok_or("there are no particles")??;
+                        each.try_for_each(|one| Ok::<_, BoxError>(sum.merge(&one?)?))?;
+                        judged.single = Some(sum);
+                    }
+                }
+                let mut score = Body::empty();
+                if let Some(loss) = &mut self.loss {
+                    let mut sum = Array2::zeros(theta.dim());
+                    loss.add_score(theta, *round, sum.view_mut(), cx);
+                    score = sum.into_raw_vec_and_offset().0.into();
+                }
+                Ok((Report::Evaluated(*round, *since, judged), score))
             }
         }
     }

@@ -201,6 +201,8 @@ pub struct Classification {
     pub accuracy: f64,
     /// The same over the rows of each class; NaN for a class without rows.
     pub per_class: Vec<f64>,
+    /// Rows of each class.
+    pub class_rows: Vec<u64>,
     /// Maximum calibration error: the largest |accuracy − confidence| of a bin that is not empty; NaN without rows.
     pub mce: f64,
     /// The same over bins of at least 20 rows, as nearly empty bins dominate it otherwise; NaN if there is none.
@@ -257,6 +259,7 @@ impl Classification {
         Self {
             accuracy: all.share(),
             per_class: classes.iter().map(|class| class.share()).collect(),
+            class_rows: classes.iter().map(|class| class.rows).collect(),
             mce: largest_gap(1),
             mce_20: largest_gap(SOLID_BIN),
             ece: weighted / all.rows as f64,

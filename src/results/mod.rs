@@ -8,7 +8,7 @@
 //!
 //! A group of draws, `posterior` for instance: a variable for each named part of the parameters, with dimensions `chain`, `draw`,
 //! then `NAME_dim_0`, ...; the attribute `parts` has their names in the order of the parameter vector, `draws_per_chain` the length of
-//! each chain (the rest of a shorter one is NaN), and `draws` says what they are: `chains`, or `particles`.
+//! each chain (the rest of a shorter one is NaN), and `draws` says what they are: `chains`, `particles`, or `paths` of particles.
 //!
 //! A table, `trace` or `metrics` for instance: one-dimensional columns over `row`: `step`, `agent` (−1 for none), then the named
 //! values, NaN where a row lacks one; the attribute `columns` has their names in order.
@@ -25,6 +25,7 @@
 mod draws;
 mod error;
 mod folder;
+mod grid;
 mod netcdf;
 mod read;
 mod samples;
@@ -34,6 +35,7 @@ mod write;
 
 pub use error::{Result, ResultsError};
 pub use folder::{Kept, RunFolder, checkpoint_file, config_file, result_file};
+pub use grid::Grid;
 pub use read::RunFile;
 pub use samples::{SampleGroup, SampleKind, Samples, Values};
 pub use stop::listen;

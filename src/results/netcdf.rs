@@ -50,7 +50,7 @@ pub(super) fn dimension(group: &Group, name: &str, length: usize) -> hdf5::Resul
 /// Makes a dimension without limit, empty so far; [`set_length`] makes it longer.
 pub(super) fn unlimited_dimension(group: &Group, name: &str) -> hdf5::Result<()> {
     let builder = group.new_dataset::<i64>().obj_track_times(false).chunk(COORDINATES_CHUNK);
-    make_scale(&builder.shape((0.., )).create(name)?, name)
+    make_scale(&builder.shape((0..,)).create(name)?, name)
 }
 
 /// Gives a dimension without limit another length; its coordinates count from 0.
@@ -119,7 +119,7 @@ pub(super) fn write_column<T: H5Type>(group: &Group, name: &str, dimension: &str
         true => group.dataset(name)?,
         false => {
             let builder = group.new_dataset::<T>().obj_track_times(false).chunk(COORDINATES_CHUNK);
-            let data = builder.shape((0.., )).create(name)?;
+            let data = builder.shape((0..,)).create(name)?;
             attach(group, &data, &[dimension.to_owned()])?;
             data
         }

@@ -1,6 +1,7 @@
 //! Reading the file of a run back: its description, its tables, its draws.
 
 use super::error::{Result, ResultsError};
+use super::grid::Grid;
 use super::samples::{Samples, Values};
 use super::table::Table;
 use super::{FORMAT, RunInfo, RunState, VERSION, draws};
@@ -111,6 +112,18 @@ impl RunFile {
             Ok(Table { step: group.dataset("step")?.read_raw()?, agent, columns })
         };
         read().map_err(ResultsError::hdf5(&self.path, format!("read the table {name:?}")))
+    }
+
+    /// A group of arrays; none if there is no such group.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn grid(&self, name: &str) -> Result<Option<Grid>> {
+        if !self.file.link_exists(name) {
+            return Ok(None);
+        }
+        let read = || Grid::read(&self.file.group(name)?, name);
+        read().map(Some).map_err(ResultsError::hdf5(&self.path, format!("read the arrays {name:?}")))
     }
 
     /// The shapes of a group of draws, without its numbers: chains, draws of each, parts.

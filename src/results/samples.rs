@@ -12,6 +12,8 @@ pub enum SampleKind {
     Chains,
     /// Particles, one draw each: their order means nothing, and so do convergence diagnostics of them.
     Particles,
+    /// Each chain is the path of a particle, with a draw for each evaluated round: again nothing for convergence diagnostics.
+    Paths,
 }
 
 impl SampleKind {
@@ -20,11 +22,12 @@ impl SampleKind {
         match self {
             Self::Chains => "chains",
             Self::Particles => "particles",
+            Self::Paths => "paths",
         }
     }
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        [Self::Chains, Self::Particles].into_iter().find(|kind| kind.name() == name)
+        [Self::Chains, Self::Particles, Self::Paths].into_iter().find(|kind| kind.name() == name)
     }
 }
 

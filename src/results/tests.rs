@@ -219,7 +219,12 @@ fn draws_and_rows_grow_and_the_file_is_whole_at_every_moment() {
     let trace = file.table("trace").unwrap();
     assert_eq!((trace.step.as_slice(), trace.column("a"), trace.column("b")), (&[2][..], None, Some(&[2.0][..])));
     let dump = output("ncdump", "netcdf-bin", &[], &path);
-    for line in ["chain = UNLIMITED ; // (2 currently)", "draw = UNLIMITED ; // (3 currently)", "draws_per_chain = \"2 3\"", "draw = 0, 1, 2 ;"] {
+    for line in [
+        "chain = UNLIMITED ; // (2 currently)",
+        "draw = UNLIMITED ; // (3 currently)",
+        "draws_per_chain = \"2 3\"",
+        "draw = 0, 1, 2 ;",
+    ] {
         assert!(dump.contains(line), "{line:?} is missing in:\n{dump}");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::draws::{self, part_dimensions};
 use super::error::{Result, ResultsError};
+use super::grid::Grid;
 use super::samples::{SampleGroup, Samples, Values};
 use super::table::Table;
 use super::{FORMAT, LIBRARY, RunInfo, RunState, VERSION, netcdf};
@@ -26,6 +27,8 @@ pub struct RunWriter {
     is_mine: bool,
     /// Draws that are not in the file yet.
     pending: Vec<Draws>,
+    /// Arrays, which do not change.
+    grids: Vec<Grid>,
 }
 
 impl RunWriter {
@@ -36,15 +39,21 @@ impl RunWriter {
     pub fn new(path: &Path, info: RunInfo, groups: Vec<SampleGroup>, extents: Extents) -> Result<Self> {
         check_groups(&groups)?;
         if !extents.is_empty() && !path.exists() {
-            let what = "this file held the draws before the checkpoint, and is gone: give it back, or delete the folder to begin anew";
+            let what =
+                "this file held the draws before the checkpoint, and is gone: give it back, or delete the folder to begin anew";
             return Err(ResultsError::Content { path: path.to_path_buf(), what: what.into() });
         }
-        Ok(Self { path: path.to_path_buf(), info, groups, extents, is_mine: false, pending: Vec::new() })
+        Ok(Self { path: path.to_path_buf(), info, groups, extents, is_mine: false, pending: Vec::new(), grids: Vec::new() })
     }
 
     /// Takes draws that the next [`RunWriter::write`] shall put into the file.
     pub fn push(&mut self, draws: Draws) {
         self.pending.push(draws);
+    }
+
+    /// Takes arrays that the next [`RunWriter::write`] shall put into the file; those of a group that is there stay.
+    pub fn push_grid(&mut self, grid: Grid) {
+        self.grids.push(grid);
     }
 
     /// Bytes of draws that are not in the file yet.
@@ -88,6 +97,14 @@ impl RunWriter {
         for (name, table) in &tables {
             let failed = ResultsError::hdf5(&self.path, format!("write the table {name:?}"));
             write_table(&file, &self.info, name, table).map_err(failed)?;
+        }
+        for grid in self.grids.iter().filter(|grid| !file.link_exists(&grid.group)) {
+            let write = || {
+                let group = file.create_group(&grid.group)?;
+                write_origin(&group, &self.info)?;
+                grid.write(&group)
+            };
+            write().map_err(ResultsError::hdf5(&self.path, format!("write the arrays {:?}", grid.group)))?;
         }
         file.flush().and_then(|()| file.close()).map_err(ResultsError::hdf5(&self.path, "close"))?;
         partial.commit().map_err(ResultsError::io(&self.path, "finish"))?;

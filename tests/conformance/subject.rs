@@ -5,8 +5,8 @@ use mpibayes::cluster::mpi::{World, run as run_on_ranks};
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::simulate::{self, Cluster, Cost};
 use mpibayes::cluster::{
-    Asks, Checkpoint, Collectives, Dealing, Fault, Keeper, Layout, Method, Order, Outcome, Plan, Rank, Status, Sums, Then,
-    Traffic, threads,
+    Asks, Checkpoint, Collectives, Dealing, Fault, Keeper, Layout, Method, Order, Outcome, Plan, Rank, SpentByAll, Status, Sums,
+    Then, Traffic, threads,
 };
 use mpibayes::random::Seed;
 use serde::{Deserialize, Serialize};

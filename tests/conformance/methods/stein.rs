@@ -5,7 +5,7 @@ use mpibayes::data::Shard;
 use mpibayes::kernels::svgd::Settings;
 use mpibayes::methods::dsvgd::{Dsvgd, PriorConvention};
 use mpibayes::methods::svgd::Svgd;
-use mpibayes::methods::{Monitored, Posterior, Problem};
+use mpibayes::methods::{Evaluation, Monitored, Posterior, Problem};
 use mpibayes::models::Output;
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::number::Real;
@@ -55,6 +55,8 @@ where
     M::Number: Real,
     M::Server: Posterior<M::Number>,
 {
-    let Problem { model, shard, .. } = problem(inner.agents());
-    Monitored { inner, model, slice: shard, every }
+    let problem = problem(inner.agents());
+    let (model, tests) = (problem.model.clone(), Some(problem.shard.clone()));
+    let evaluation = Evaluation { every, tests, single: true, discrepancy: Some(problem), history: true };
+    Monitored { inner, model, evaluation }
 }
