@@ -5,7 +5,7 @@
 use mpibayes::results::{RunFile, Samples};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -120,15 +120,21 @@ fn refused(command: Command, says: &[&str]) {
     assert!(says.iter().all(|says| messages[0].contains(says)), "{error:?} must say {says:?}");
 }
 
-/// Starts a run and asks it to save itself and stop as soon as it says that it has begun.
-fn stopped(mut command: Command) {
-    let mut child = command.spawn().unwrap();
+/// Waits until a run says that it has begun; gives what it says then.
+fn begun(child: &mut Child) -> BufReader<ChildStderr> {
     let mut lines = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     while !line.starts_with("mpibayes: dsvgd") {
         line.clear();
         assert!(lines.read_line(&mut line).unwrap() > 0, "it ended before it began");
     }
+    lines
+}
+
+/// Starts a run and asks it to save itself and stop as soon as it says that it has begun.
+fn stopped(mut command: Command) {
+    let mut child = command.spawn().unwrap();
+    let mut lines = begun(&mut child);
     let asked = Command::new("kill").args(["-USR1", &child.id().to_string()]).status().unwrap();
     assert!(asked.success());
     let mut rest = String::new();
@@ -217,4 +223,66 @@ fn an_error_on_one_rank_is_told_once_and_ends_both() {
     went_well(command(), &["finished"]);
     // What all ranks find wrong is rank 0's to say.
     refused(on_two_ranks(folder.path(), None, "run run.toml --set model.name=x --output out"), &["rank 0", "\"x\" is unknown"]);
+}
+
+/// Ends a run without a word, as a failing machine does: the process itself, or one of the ranks that a launcher has started.
+fn kill_one(child: &Child) {
+    let ranks = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let stat = std::fs::read_to_string(entry.ok()?.path().join("stat")).ok()?;
+        // PID (NAME) STATE PARENT ...
+        let (pid, rest) = stat.split_once(" (mpibayes) ")?;
+        (rest.split(' ').nth(1)? == child.id().to_string()).then(|| pid.to_owned())
+    });
+    let victim = ranks.last().unwrap_or_else(|| child.id().to_string());
+    // It may have ended by itself in between.
+    Command::new("kill").args(["-KILL", &victim]).stderr(Stdio::null()).status().unwrap();
+}
+
+/// The paths of the particles so far: draws (particles × evaluations × parameters) and steps of the trace.
+fn paths(folder: &Path, run: &str) -> (ndarray::Array3<f64>, Vec<u64>) {
+    let file = RunFile::open(&folder.join(run).join("result.h5")).unwrap();
+    let mpibayes::results::Values::F64(values) = file.samples("particles").unwrap().values else { panic!("not in f64") };
+    (values, file.table("trace").unwrap().step)
+}
+
+/// Twenty kills at random moments: after each the file opens and holds a beginning of what the undisturbed run has drawn, and the
+/// same command goes on to the same bits.
+#[test]
+fn a_run_that_is_killed_again_and_again_loses_nothing_that_was_written() {
+    let folder = folder();
+    let long = "--set method.rounds=12000 --set evaluate.history=true --set evaluate.every=120 --set cluster.checkpoint_every=0.03";
+    let run = |output: &str| format!("run run.toml {long} --output {output}");
+    went_well(mpibayes(folder.path(), &run("whole")), &[]);
+    let (whole, steps) = paths(folder.path(), "whole");
+    assert_eq!((whole.dim().1, steps.len()), (100, 12000));
+    let delays = mpibayes::random::Seed(11).stream(mpibayes::random::Who::Run, 0, mpibayes::random::Purpose::Synthetic).permutation(20);
+    let (mut opened, mut grown) = (0, 0);
+    for (kill, delay) in delays.into_iter().enumerate() {
+        let command = run("killed");
+        let mut child = match kill % 2 {
+            0 => mpibayes(folder.path(), &command),
+            _ => on_two_ranks(folder.path(), None, &command),
+        }
+        .spawn()
+        .unwrap();
+        let _stderr = begun(&mut child);
+        std::thread::sleep(Duration::from_millis(10 * delay as u64));
+        assert!(child.try_wait().unwrap().is_none(), "the run is too short for 20 kills");
+        kill_one(&child);
+        ended(child);
+        if folder.path().join("killed/result.h5").exists() {
+            let (draws, rows) = paths(folder.path(), "killed");
+            let drawn = draws.dim().1;
+            assert_eq!(draws, whole.slice(ndarray::s![.., ..drawn, ..]), "kill {kill}");
+            // The trace is written with the draws: an evaluation for every 120 rounds of it.
+            assert_eq!(rows, steps[..rows.len()], "kill {kill}");
+            assert!(drawn.abs_diff(rows.len() / 120) <= 1, "kill {kill}: {drawn} draws, {} rounds", rows.len());
+            assert!(drawn >= grown, "kill {kill}: {drawn} draws, there were {grown}");
+            (opened, grown) = (opened + 1, drawn);
+        }
+    }
+    assert!(opened > 15 && (1..100).contains(&grown), "{opened} files opened, {grown} draws");
+    went_well(on_two_ranks(folder.path(), None, &run("killed")), &["going on after", "finished"]);
+    assert_eq!(paths(folder.path(), "killed"), (whole, steps));
+    assert_eq!(posterior(folder.path(), "killed"), posterior(folder.path(), "whole"));
 }

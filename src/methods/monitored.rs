@@ -171,7 +171,7 @@ where
         if due {
             if *history {
                 // A method that skips a round leaves no gap: the particles that came next stand for it.
-                for place in self.evaluated.div_ceil(*every)..round.div_ceil(*every) {
+                for place in self.evaluated / every..round.div_ceil(*every) {
                     for (particle, theta) in (0..).zip(theta.chunks_exact(self.model.dim())) {
                         cx.record(HISTORY, particle, place, theta.len(), theta);
                     }
