@@ -2,7 +2,10 @@
 
 use super::entry::print;
 use super::text;
-use crate::data::{CsvImport, Dataset, Header, IdxPair, LabelColumn, Scaling, Split, Task, Test, import_csv, import_idx, is_idx};
+use crate::data::{
+    CsvImport, Dataset, Header, IdxPair, LabelColumn, LibsvmImport, Scaling, Split, Task, Test, import_csv, import_idx,
+    import_libsvm, is_idx, is_libsvm,
+};
 use crate::random::Seed;
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -16,6 +19,9 @@ Examples:
 
   A CSV file with the class in the last column; a fifth of its rows become test rows:
     mpibayes import flowers.csv --test-fraction 0.2 -o flowers.h5
+
+  A LIBSVM file, whose sparse rows stay sparse, and test rows of its own:
+    mpibayes import rcv1.svm --test rcv1.t.svm --scaling max-abs -o rcv1.h5
 
   A CSV file with a number to predict in the column `price`, and test rows of its own:
     mpibayes import train.csv --test test.csv --task regression --label price -o houses.h5";
@@ -56,6 +62,13 @@ pub struct ImportArgs {
     #[arg(long, value_enum, conflicts_with = "images", help_heading = "CSV")]
     pub header: Option<HeaderName>,
 
+    /// What the training rows are written as [default: told by their content]
+    #[arg(long, value_enum, conflicts_with = "images")]
+    pub format: Option<FormatName>,
+    /// How many features rows have [default: the largest index of the training file]
+    #[arg(long, value_name = "D", conflicts_with = "images", help_heading = "LIBSVM")]
+    pub features: Option<u32>,
+
     /// The training images
     #[arg(long, value_name = "FILE", requires = "labels", help_heading = "IDX")]
     pub images: Option<PathBuf>,
@@ -81,6 +94,17 @@ pub enum ScalingName {
     Pixels,
     /// 0..1 over the training rows
     UnitInterval,
+    /// Divided by the largest absolute value over the training rows: zeros stay zeros
+    MaxAbs,
+}
+
+/// A format as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FormatName {
+    /// Numbers and a label, separated by commas
+    Csv,
+    /// A label and index:value pairs; sparse rows stay sparse
+    Libsvm,
 }
 
 impl From<ScalingName> for Scaling {
@@ -90,6 +114,7 @@ impl From<ScalingName> for Scaling {
             ScalingName::Standardize => Self::Standardize,
             ScalingName::Pixels => Self::Pixels,
             ScalingName::UnitInterval => Self::UnitInterval,
+            ScalingName::MaxAbs => Self::MaxAbs,
         }
     }
 }
@@ -158,6 +183,16 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<String> {
         if is_idx(train)? {
             bail!("{}: this is an IDX file, not CSV: give images with --images and labels with --labels", train.display());
         }
+        let libsvm = match args.format {
+            Some(format) => format == FormatName::Libsvm,
+            None => is_libsvm(train)?,
+        };
+        if libsvm {
+            let scaling = scaling(Scaling::None);
+            import_libsvm(&libsvm_import(args, train, scaling)?, &args.output)?;
+            return describe(&args.output, scaling);
+        }
+        ensure!(args.features.is_none(), "--features is for LIBSVM files: a CSV file says how many it has");
         let scaling = scaling(Scaling::Standardize);
         import_csv(&csv(args, train, scaling), &args.output)?;
         scaling
@@ -170,15 +205,8 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<String> {
 fn csv(args: &ImportArgs, train: &Path, scaling: Scaling) -> CsvImport {
     CsvImport {
         train: train.to_path_buf(),
-        test: match (&args.test, args.test_fraction) {
-            (Some(test), _) => Test::File(test.clone()),
-            (None, Some(fraction)) => Test::Fraction(fraction, Seed(args.seed.unwrap_or(1))),
-            (None, None) => Test::None,
-        },
-        task: match args.task {
-            None | Some(TaskName::Classification) => Task::Classification,
-            Some(TaskName::Regression) => Task::Regression,
-        },
+        test: test(args),
+        task: task(args),
         label: args.label.clone().unwrap_or_default(),
         header: match args.header {
             None | Some(HeaderName::Auto) => Header::Detect,
@@ -186,6 +214,29 @@ fn csv(args: &ImportArgs, train: &Path, scaling: Scaling) -> CsvImport {
             Some(HeaderName::No) => Header::No,
         },
         scaling,
+    }
+}
+
+fn libsvm_import(args: &ImportArgs, train: &Path, scaling: Scaling) -> anyhow::Result<LibsvmImport> {
+    ensure!(
+        args.label.is_none() && args.header.is_none(),
+        "--label and --header are for CSV files: in a LIBSVM file the label comes first, and there is no header"
+    );
+    Ok(LibsvmImport { train: train.to_path_buf(), test: test(args), task: task(args), features: args.features, scaling })
+}
+
+fn test(args: &ImportArgs) -> Test {
+    match (&args.test, args.test_fraction) {
+        (Some(test), _) => Test::File(test.clone()),
+        (None, Some(fraction)) => Test::Fraction(fraction, Seed(args.seed.unwrap_or(1))),
+        (None, None) => Test::None,
+    }
+}
+
+fn task(args: &ImportArgs) -> Task {
+    match args.task {
+        None | Some(TaskName::Classification) => Task::Classification,
+        Some(TaskName::Regression) => Task::Regression,
     }
 }
 
@@ -223,6 +274,10 @@ fn describe(path: &Path, scaling: Scaling) -> anyhow::Result<String> {
         sides => format!(" ({})", sides.iter().map(usize::to_string).collect::<Vec<_>>().join(" × ")),
     };
     lines.push(("features", format!("{}{shape}", number(data.features()))));
+    if data.is_sparse() {
+        let kept = data.values(Split::Train)? + data.values(Split::Test)?;
+        lines.push(("sparse", format!("{} values are not zero", number(kept))));
+    }
     lines.push(("scaling", scaling.name().to_owned()));
     if data.task() == Task::Classification {
         let classes = data.classes();

@@ -1,7 +1,8 @@
 //! Reading a dataset: its description at once, its rows by their numbers.
 
 use super::error::{DataError, Place, Result};
-use super::{FORMAT, Shard, Split, Task, VERSION, hdf};
+use super::sparse::SparseRows;
+use super::{FORMAT, SPARSE_VERSION, Shard, Split, Targets, Task, hdf};
 use crate::number::Real;
 use ndarray::{Array1, Array2, Ix2};
 use std::path::{Path, PathBuf};
@@ -22,10 +23,26 @@ pub struct Dataset {
     shape: Vec<usize>,
     rows: [usize; 2],
     classes: Vec<String>,
-    scale: Vec<f64>,
-    offset: Vec<f64>,
+    scaling: FeatureScaling,
     /// Scale and offset of the targets: 1 and 0 for classes.
     target: (f64, f64),
+}
+
+/// How raw features become what models see.
+#[derive(Debug)]
+enum FeatureScaling {
+    /// x·scale + offset, for each column.
+    Dense { scale: Vec<f64>, offset: Vec<f64> },
+    /// Sparse rows: x·scale in these columns, ascending, and x in all others.
+    Sparse { column: Vec<u32>, scale: Vec<f64> },
+}
+
+/// The rows of a split as the file says that they are.
+struct Extent {
+    rows: usize,
+    targets: Vec<usize>,
+    /// The shape of the features if they are dense, else the lengths of the lists of entries.
+    features: Vec<usize>,
 }
 
 impl Dataset {
@@ -44,8 +61,9 @@ impl Dataset {
             return Err(foreign(hdf5::Error::Internal(String::new())));
         }
         let version: u32 = file.attr("version").and_then(|at| at.read_scalar()).map_err(damaged("read the version"))?;
-        if !(1..=VERSION).contains(&version) {
-            let what = format!("dataset version {version}, this program reads versions 1 to {VERSION}: import the data again");
+        if !(1..=SPARSE_VERSION).contains(&version) {
+            let what =
+                format!("dataset version {version}, this program reads versions 1 to {SPARSE_VERSION}: import the data again");
             return Err(wrong(what));
         }
         let text = |name| hdf::read_text(&file, name).map_err(DataError::hdf5(path, "read the description"));
@@ -54,7 +72,15 @@ impl Dataset {
         let describe = || -> hdf5::Result<_> {
             let features = file.group("features")?;
             let shape: Vec<usize> = features.attr("shape")?.read_raw()?;
-            let (scale, offset) = (features.dataset("scale")?.read_raw()?, features.dataset("offset")?.read_raw()?);
+            let numbers = |name: &str| features.dataset(name)?.read_raw::<f64>();
+            let sparse = file.group(Split::Train.name())?.link_exists("indptr");
+            let scaling = match (sparse, features.link_exists("column")) {
+                (false, _) => FeatureScaling::Dense { scale: numbers("scale")?, offset: numbers("offset")? },
+                (true, false) => FeatureScaling::Sparse { column: Vec::new(), scale: Vec::new() },
+                (true, true) => {
+                    FeatureScaling::Sparse { column: features.dataset("column")?.read_raw()?, scale: numbers("scale")? }
+                }
+            };
             let target = if task == Task::Regression && file.link_exists("targets") {
                 let targets = file.group("targets")?;
                 Some((targets.dataset("scale")?.read_raw()?, targets.dataset("offset")?.read_raw()?))
@@ -65,20 +91,35 @@ impl Dataset {
                 Task::Classification => hdf::read_names(&file.group("classes")?, "name")?,
                 Task::Regression => Vec::new(),
             };
-            let mut rows = Vec::new();
+            let mut extents = Vec::new();
             for split in [Split::Train, Split::Test] {
-                rows.push(match file.link_exists(split.name()) {
-                    true => Some((file.dataset(split.x())?.shape(), file.dataset(split.y())?.shape())),
-                    false => None,
-                });
+                let extent = |sparse: bool| -> hdf5::Result<Extent> {
+                    let length = |name: &str| Ok::<_, hdf5::Error>(file.dataset(&split.list(name))?.size());
+                    let targets = file.dataset(split.y())?.shape();
+                    if sparse {
+                        let features = vec![length("indices")?, length("values")?];
+                        return Ok(Extent { rows: length("indptr")?.saturating_sub(1), targets, features });
+                    }
+                    let features = file.dataset(split.x())?.shape();
+                    Ok(Extent { rows: features.first().copied().unwrap_or(0), targets, features })
+                };
+                extents.push(file.link_exists(split.name()).then(|| extent(sparse)).transpose()?);
             }
-            Ok((shape, scale, offset, target, classes, rows))
+            Ok((shape, scaling, target, classes, extents))
         };
-        let (shape, scale, offset, target, classes, shapes) = describe().map_err(damaged("read the description"))?;
+        let (shape, scaling, target, classes, extents) = describe().map_err(damaged("read the description"))?;
         let (digest, source) = (text("digest")?, text("source")?);
-        let features = scale.len();
-        if offset.len() != features || shape.iter().product::<usize>() != features || features == 0 {
-            return Err(wrong(format!("{features} scales do not fit {} offsets and rows of shape {shape:?}", offset.len())));
+        let features = shape.iter().try_fold(1_usize, |product, &size| product.checked_mul(size)).unwrap_or(0);
+        match &scaling {
+            _ if features == 0 => return Err(wrong(format!("rows of shape {shape:?} have no features, or too many"))),
+            FeatureScaling::Dense { scale, offset } if scale.len() != features || offset.len() != features => {
+                let what = format!("{} scales do not fit {} offsets and rows of shape {shape:?}", scale.len(), offset.len());
+                return Err(wrong(what));
+            }
+            FeatureScaling::Sparse { column, scale } if column.len() != scale.len() || !column.is_sorted() => {
+                return Err(wrong(format!("{} scales do not fit {} ascending columns", scale.len(), column.len())));
+            }
+            _ => {}
         }
         let target = match target {
             None => (1.0, 0.0),
@@ -92,18 +133,22 @@ impl Dataset {
             },
         };
         let mut rows = [0; 2];
-        for (rows, shapes) in rows.iter_mut().zip(shapes) {
-            match shapes {
-                None => {}
-                Some((x, y)) if x.len() == 2 && x[1] == features && y == [x[0]] => *rows = x[0],
-                Some((x, y)) => return Err(wrong(format!("features of shape {x:?} and targets of shape {y:?} do not fit"))),
+        for (rows, extent) in rows.iter_mut().zip(extents) {
+            let Some(Extent { rows: count, targets, features: lengths }) = extent else { continue };
+            let fits = match scaling {
+                FeatureScaling::Dense { .. } => lengths == [count, features],
+                FeatureScaling::Sparse { .. } => lengths[0] == lengths[1],
+            };
+            if !fits || targets != [count] {
+                return Err(wrong(format!("features of shape {lengths:?} and targets of shape {targets:?} do not fit")));
             }
+            *rows = count;
         }
         if rows[0] == 0 {
             return Err(wrong("there are no training rows".into()));
         }
         let path = path.to_path_buf();
-        Ok(Self { path, file, task, digest, source, shape, rows, classes, scale, offset, target })
+        Ok(Self { path, file, task, digest, source, shape, rows, classes, scaling, target })
     }
 
     /// The file.
@@ -123,7 +168,26 @@ impl Dataset {
 
     /// The number of features of a row.
     pub fn features(&self) -> usize {
-        self.scale.len()
+        self.shape.iter().product()
+    }
+
+    /// Whether rows are sparse: only values that are not zero are kept.
+    pub fn is_sparse(&self) -> bool {
+        matches!(self.scaling, FeatureScaling::Sparse { .. })
+    }
+
+    /// How many values of a split are kept, of its rows × features.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn values(&self, split: Split) -> Result<usize> {
+        match self.scaling {
+            FeatureScaling::Sparse { .. } if self.rows(split) > 0 => {
+                let data = self.file.dataset(&split.list("values"));
+                Ok(data.map_err(DataError::hdf5(&self.path, "read the description"))?.size())
+            }
+            _ => Ok(self.rows(split) * self.features()),
+        }
     }
 
     /// The shape of a row, such as `[28, 28]` for images; its product is the number of features.
@@ -173,61 +237,160 @@ impl Dataset {
             let what = format!("{}: there is no {} row {row}, the dataset has {count}", self.path.display(), split.name());
             return Err(DataError::Request(what));
         }
+        let shard = match &self.scaling {
+            FeatureScaling::Dense { scale, offset } => {
+                let x = if rows.is_empty() {
+                    Array2::zeros((0, self.features()))
+                } else {
+                    self.read_dense(split, rows, scale, offset)?
+                };
+                Shard::new(x, self.read_targets(split, rows)?)
+            }
+            FeatureScaling::Sparse { column, scale } => {
+                Shard::sparse(self.read_sparse(split, rows, column, scale)?, self.read_targets(split, rows)?)
+            }
+        };
+        Ok(shard.with_target_unit(1.0 / self.target.0))
+    }
+
+    /// The targets of all rows of a split as they are stored: indices of classes, or raw numbers.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or a target is no class of the dataset.
+    pub fn targets(&self, split: Split) -> Result<Targets> {
+        let all: Vec<usize> = (0..self.rows(split)).collect();
+        self.stored_targets(split, &all)
+    }
+
+    fn read_targets<F: Real>(&self, split: Split, rows: &[usize]) -> Result<Array1<F>> {
+        Ok(match self.stored_targets(split, rows)? {
+            Targets::Classes(classes) => classes.into_iter().map(|class| F::of(f64::from(class))).collect(),
+            Targets::Numbers(targets) => {
+                let (scale, offset) = self.target;
+                targets.into_iter().map(|target| F::of(target * scale + offset)).collect()
+            }
+        })
+    }
+
+    fn stored_targets(&self, split: Split, rows: &[usize]) -> Result<Targets> {
         if rows.is_empty() {
-            return Ok(Shard::new(Array2::zeros((0, self.features())), Array1::zeros(0)));
+            return Ok(match self.task {
+                Task::Classification => Targets::Classes(Vec::new()),
+                Task::Regression => Targets::Numbers(Vec::new()),
+            });
         }
         let failed = || DataError::hdf5(&self.path, "read rows");
-        let data = self.file.dataset(split.x()).map_err(failed())?;
-        let stored = data.dtype().map_err(failed())?;
-        let x = if stored.is::<u8>() {
-            self.read_features::<F, u8>(&data, rows)
-        } else if stored.is::<f64>() {
-            self.read_features::<F, f64>(&data, rows)
-        } else {
-            let what = "the features are neither bytes nor double-precision numbers: import the data again";
-            return Err(DataError::content(&self.path, Place::File, what));
-        }
-        .map_err(failed())?;
         let data = self.file.dataset(split.y()).map_err(failed())?;
-        let y = match self.task {
+        match self.task {
             Task::Classification => {
-                let classes: Vec<u32> = read_targets(&data, rows).map_err(failed())?;
+                let classes: Vec<u32> = read_list(&data, rows).map_err(failed())?;
                 let known = self.classes.len();
                 if let Some((row, class)) = rows.iter().zip(&classes).find(|(_, class)| **class as usize >= known) {
                     let what = format!("the {} row has class {class} of {known}: the file is damaged", split.name());
                     return Err(DataError::content(&self.path, Place::Record(*row as u64 + 1), what));
                 }
-                classes.into_iter().map(|class| F::of(f64::from(class))).collect()
+                Ok(Targets::Classes(classes))
             }
-            Task::Regression => {
-                let (scale, offset) = self.target;
-                let targets: Vec<f64> = read_targets(&data, rows).map_err(failed())?;
-                targets.into_iter().map(|target| F::of(target * scale + offset)).collect()
-            }
-        };
-        Ok(Shard::new(x, y).with_target_unit(1.0 / self.target.0))
+            Task::Regression => read_list(&data, rows).map(Targets::Numbers).map_err(failed()),
+        }
     }
 
-    fn read_features<F: Real, T: hdf5::H5Type + Copy + Into<f64>>(
-        &self,
-        data: &hdf5::Dataset,
-        rows: &[usize],
-    ) -> hdf5::Result<Array2<F>> {
+    fn read_dense<F: Real>(&self, split: Split, rows: &[usize], scale: &[f64], offset: &[f64]) -> Result<Array2<F>> {
+        let failed = || DataError::hdf5(&self.path, "read rows");
+        let data = self.file.dataset(split.x()).map_err(failed())?;
+        let stored = data.dtype().map_err(failed())?;
+        if stored.is::<u8>() {
+            read_features::<F, u8>(&data, rows, scale, offset)
+        } else if stored.is::<f64>() {
+            read_features::<F, f64>(&data, rows, scale, offset)
+        } else {
+            let what = "the features are neither bytes nor double-precision numbers: import the data again";
+            return Err(DataError::content(&self.path, Place::File, what));
+        }
+        .map_err(failed())
+    }
+
+    fn read_sparse<F: Real>(&self, split: Split, rows: &[usize], column: &[u32], scale: &[f64]) -> Result<SparseRows<F>> {
+        let failed = || DataError::hdf5(&self.path, "read rows");
+        let damaged = || {
+            let what = format!("the {} rows do not fit together: the file is damaged, import the data again", split.name());
+            DataError::content(&self.path, Place::File, what)
+        };
+        let list = |name: &str| self.file.dataset(&split.list(name)).map_err(failed());
         let features = self.features();
-        let mut values = Vec::with_capacity(rows.len() * features);
-        for (first, wanted) in runs(rows, features * size_of::<T>()) {
-            let block = data.read_slice::<T, _, Ix2>((first..wanted[wanted.len() - 1] + 1, ..))?;
+        if rows.is_empty() {
+            return Ok(SparseRows::new(features, vec![0], Vec::new(), Vec::new()));
+        }
+        // Where each row begins and ends among the entries.
+        let indptr = list("indptr")?;
+        let (indices, values) = (list("indices")?, list("values")?);
+        let mut spans = Vec::with_capacity(rows.len());
+        for (first, wanted) in runs(rows, size_of::<u64>()) {
+            let block = indptr.read_slice_1d::<u64, _>(first..wanted[wanted.len() - 1] + 2).map_err(failed())?;
             for &row in wanted {
-                let raw = block.row(row - first);
-                let scaled = raw.iter().zip(&self.scale).zip(&self.offset);
-                values.extend(scaled.map(|((&raw, scale), offset)| F::of(raw.into() * scale + offset)));
+                let (start, end) = (block[row - first], block[row - first + 1]);
+                let span = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+                spans.push(span.filter(|(start, end)| start <= end && *end <= indices.size()).ok_or_else(damaged)?);
             }
         }
-        Array2::from_shape_vec((rows.len(), features), values).map_err(|error| hdf5::Error::Internal(error.to_string()))
+        let mut starts = vec![0_usize];
+        for (start, end) in &spans {
+            let filled = starts[starts.len() - 1].checked_add(end - start);
+            starts.push(filled.ok_or_else(damaged)?);
+        }
+        let entries = starts[starts.len() - 1];
+        let mut columns: Vec<u32> = Vec::with_capacity(entries);
+        let mut scaled: Vec<F> = Vec::with_capacity(entries);
+        // A run of rows is read at once; as long as rows are on average.
+        let row_bytes = (indices.size() / self.rows(split).max(1) * (size_of::<u32>() + size_of::<f64>())).max(1);
+        let mut behind = 0;
+        for (_, wanted) in runs(rows, row_bytes) {
+            let spans = &spans[behind..behind + wanted.len()];
+            behind += wanted.len();
+            let (first, last) = (spans[0].0, spans[spans.len() - 1].1);
+            if first >= last {
+                continue;
+            }
+            let block_columns = indices.read_slice_1d::<u32, _>(first..last).map_err(failed())?;
+            // As doubles whatever they are stored as.
+            let block_values = values.read_slice_1d::<f64, _>(first..last).map_err(failed())?;
+            for &(start, end) in spans {
+                let (Some(start), Some(end)) = (start.checked_sub(first), end.checked_sub(first)) else { return Err(damaged()) };
+                for at in start..end {
+                    let (Some(&index), Some(&raw)) = (block_columns.get(at), block_values.get(at)) else { return Err(damaged()) };
+                    if index as usize >= features {
+                        return Err(damaged());
+                    }
+                    let scale = column.binary_search(&index).map_or(1.0, |place| scale[place]);
+                    columns.push(index);
+                    scaled.push(F::of(raw * scale));
+                }
+            }
+        }
+        Ok(SparseRows::new(features, starts, columns, scaled))
     }
 }
 
-fn read_targets<T: hdf5::H5Type + Copy>(data: &hdf5::Dataset, rows: &[usize]) -> hdf5::Result<Vec<T>> {
+fn read_features<F: Real, T: hdf5::H5Type + Copy + Into<f64>>(
+    data: &hdf5::Dataset,
+    rows: &[usize],
+    scale: &[f64],
+    offset: &[f64],
+) -> hdf5::Result<Array2<F>> {
+    let features = scale.len();
+    let mut values = Vec::with_capacity(rows.len() * features);
+    for (first, wanted) in runs(rows, features * size_of::<T>()) {
+        let block = data.read_slice::<T, _, Ix2>((first..wanted[wanted.len() - 1] + 1, ..))?;
+        for &row in wanted {
+            let raw = block.row(row - first);
+            let scaled = raw.iter().zip(scale).zip(offset);
+            values.extend(scaled.map(|((&raw, scale), offset)| F::of(raw.into() * scale + offset)));
+        }
+    }
+    Array2::from_shape_vec((rows.len(), features), values).map_err(|error| hdf5::Error::Internal(error.to_string()))
+}
+
+fn read_list<T: hdf5::H5Type + Copy>(data: &hdf5::Dataset, rows: &[usize]) -> hdf5::Result<Vec<T>> {
     let mut values = Vec::with_capacity(rows.len());
     for (first, wanted) in runs(rows, size_of::<T>()) {
         let block = data.read_slice_1d::<T, _>(first..wanted[wanted.len() - 1] + 1)?;
@@ -255,5 +418,10 @@ impl Dataset {
     /// Raw values as they are stored, for tests.
     pub(super) fn raw<T: hdf5::H5Type>(&self, name: &str) -> Vec<T> {
         self.file.dataset(name).and_then(|data| data.read_raw()).unwrap_or_default()
+    }
+
+    /// Whether numbers are stored as this type.
+    pub(super) fn stored_in<T: hdf5::H5Type>(&self, name: &str) -> bool {
+        self.file.dataset(name).and_then(|data| data.dtype()).is_ok_and(|stored| stored.is::<T>())
     }
 }

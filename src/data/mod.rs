@@ -7,7 +7,7 @@
 //! | object | type | content |
 //! | --- | --- | --- |
 //! | attribute `format` | text | `mpibayes-dataset` |
-//! | attribute `version` | u32 | 2; a reader refuses versions that it does not know. Version 1 had no `targets` |
+//! | attribute `version` | u32 | 2, or 3 for sparse rows; a reader refuses versions that it does not know. Version 1 had no `targets` |
 //! | attribute `task` | text | `classification` or `regression` |
 //! | attribute `source` | text | names of the imported files, for people |
 //! | attribute `digest` | text | BLAKE3 of the canonical content: equal exactly if all that a model can see is equal |
@@ -20,36 +20,54 @@
 //! | `features/name` | text, features | names of the features; absent for pixels |
 //! | `classes/name` | text, classes | the labels by class index, as numbers sort if all are numbers; absent for regression |
 //!
-//! `test` is absent if there are no test rows. Other layouts (sparse rows, text, more splits) become other groups beside these.
+//! `test` is absent if there are no test rows. Other layouts (text, more splits) become other groups beside these.
+//!
+//! Sparse rows (compressed sparse rows, CSR) have these instead of `x`, scale and offset, each a list in chunks of 256 KiB:
+//!
+//! | object | type | content |
+//! | --- | --- | --- |
+//! | `train/indptr`, `test/indptr` | u64, rows + 1 | row i has the entries indptr\[i\] .. indptr\[i + 1\] of the next two |
+//! | `train/indices`, `test/indices` | u32, entries | columns from 0, ascending within a row |
+//! | `train/values`, `test/values` | f32 or f64, entries | **raw** values, none of them zero: f32 where it holds all of the split exactly |
+//! | `features/column`, `features/scale` | u32 and f64 | models see x·scale in these columns, ascending, and x in all others; absent, x everywhere |
+//!
 //! The file is not compressed: every agent of every rank reads its own rows, and would decompress all chunks to do so;
 //! `h5repack -f SHUF -f GZIP=1` makes a smaller file that reads the same.
 //!
 //! Text formats may come from anybody. HDF5 files are trusted input: its C library does not withstand hostile ones.
 
 mod classes;
+mod collect;
 mod csv;
 mod dataset;
 mod error;
 pub(crate) mod hdf;
 mod idx;
+mod libsvm;
 mod partition;
 mod scaling;
 mod shard;
 mod source;
+mod sparse;
 mod write;
 
 pub use self::csv::{CsvImport, Header, LabelColumn, Test, import_csv};
 pub use dataset::Dataset;
 pub use error::{DataError, Place, Result};
 pub use idx::{IdxPair, import_idx, is_idx};
+pub use libsvm::{IndexLimit, LibsvmImport, LibsvmRow, MOST_FEATURES, import_libsvm, is_libsvm, read_libsvm};
 pub use partition::{Deal, Partition};
 pub use scaling::Scaling;
 pub use shard::Shard;
+pub use sparse::SparseRows;
+pub use write::Targets;
 
 /// The root attribute `format` of a dataset.
 const FORMAT: &str = "mpibayes-dataset";
-/// The version of the layout.
-const VERSION: u32 = 2;
+/// The version of the layout of dense rows.
+const DENSE_VERSION: u32 = 2;
+/// The version of the layout of sparse rows, and the newest that is read.
+const SPARSE_VERSION: u32 = 3;
 
 /// What the targets of a dataset are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -92,6 +110,11 @@ impl Split {
             Self::Train => "train",
             Self::Test => "test",
         }
+    }
+
+    /// A list of the split.
+    fn list(self, name: &str) -> String {
+        format!("{}/{name}", self.name())
     }
 
     fn x(self) -> &'static str {

@@ -15,6 +15,8 @@ pub enum Scaling {
     Pixels,
     /// 0..1 over the training rows (test rows may leave it); a constant column becomes 0.
     UnitInterval,
+    /// Divided by the largest absolute value over the training rows, so that zeros stay zeros; a column of zeros stays as it is.
+    MaxAbs,
 }
 
 impl Scaling {
@@ -25,7 +27,14 @@ impl Scaling {
             Self::Standardize => "standardize",
             Self::Pixels => "pixels",
             Self::UnitInterval => "unit-interval",
+            Self::MaxAbs => "max-abs",
         }
+    }
+
+    /// The scale of [`Scaling::MaxAbs`] for a column with this largest absolute value; `name` tells people which one.
+    pub(super) fn of_largest(largest: f64, path: &Path, name: impl Fn() -> String) -> Result<f64> {
+        let scale = if largest > 0.0 { 1.0 / largest } else { 1.0 };
+        if scale.is_finite() { Ok(scale) } else { Err(too_wide(path, &name())) }
     }
 }
 
@@ -65,7 +74,7 @@ impl Columns {
                     *squares += off * (value.into() - *mean);
                 }
             }
-            Scaling::Pixels | Scaling::UnitInterval => {
+            Scaling::Pixels | Scaling::UnitInterval | Scaling::MaxAbs => {
                 for ((&value, least), most) in row.iter().zip(&mut self.least).zip(&mut self.most) {
                     *least = least.min(value.into());
                     *most = most.max(value.into());
@@ -102,18 +111,20 @@ impl Columns {
                     let scale = if range > 0.0 { 1.0 / range } else { 1.0 };
                     Ok((scale, -self.least[j] * scale))
                 }
+                Scaling::MaxAbs => Ok((Scaling::of_largest(self.least[j].abs().max(self.most[j].abs()), path, || name(j))?, 0.0)),
             }
         };
         let columns = (0..self.mean.len()).map(column).collect::<Result<Vec<_>>>()?;
         match columns.iter().position(|(scale, offset)| !scale.is_finite() || !offset.is_finite()) {
-            Some(j) => Err(DataError::content(
-                path,
-                Place::File,
-                format!("{} spans more than double precision holds: scale it before importing", name(j)),
-            )),
+            Some(j) => Err(too_wide(path, &name(j))),
             None => Ok(columns),
         }
     }
+}
+
+fn too_wide(path: &Path, name: &str) -> DataError {
+    let what = format!("{name} spans more than double precision holds: scale it before importing");
+    DataError::content(path, Place::File, what)
 }
 
 #[cfg(test)]
@@ -144,6 +155,14 @@ mod tests {
     fn the_unit_interval_is_reached_at_both_ends() {
         let unit = columns(Scaling::UnitInterval, &[[-2.0, 5.0, 3.0], [2.0, 10.0, 3.0]]).unwrap();
         assert_eq!(unit, [(0.25, 0.5), (0.2, -1.0), (1.0, -3.0)]);
+    }
+
+    #[test]
+    fn the_largest_becomes_one_and_zeros_stay() {
+        let scaled = columns(Scaling::MaxAbs, &[[-2.0, 0.0, 3.0], [1.0, 0.0, 8.0]]).unwrap();
+        assert_eq!(scaled, [(0.5, 0.0), (1.0, 0.0), (0.125, 0.0)]);
+        let message = columns(Scaling::MaxAbs, &[[1.0, 1e-310, 1.0]]).unwrap_err().to_string();
+        assert!(message.contains("feature 2 spans"), "{message}");
     }
 
     #[test]

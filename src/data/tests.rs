@@ -159,7 +159,7 @@ fn datasets_of_other_versions_are_read_or_refused() {
     });
     let shard = first.unwrap().read_rows::<f64>(Split::Train, &[0, 1]).unwrap();
     assert_eq!((shard.y(), shard.target_unit()), (array![90.0, 130.0].view(), 1.0));
-    for unknown in [0, 3] {
+    for unknown in [0, 4] {
         let message = changed(&|file| version(file, unknown)).unwrap_err().to_string();
         assert!(message.contains(&format!("version {unknown}")) && message.contains("import the data again"), "{message}");
     }

@@ -2,13 +2,13 @@
 
 use super::error::{DataError, Result};
 use super::scaling::{Columns, Scaling};
-use super::{FORMAT, Split, Task, VERSION, hdf};
+use super::{DENSE_VERSION, FORMAT, Split, Task, hdf};
 use crate::partial::PartialFile;
 use ndarray::ArrayView2;
 use std::path::{Path, PathBuf};
 
 /// Chunks of about this size: large enough for fast sequential reading, small enough that one row does not drag a megabyte along.
-const CHUNK_BYTES: usize = 1 << 18;
+pub(super) const CHUNK_BYTES: usize = 1 << 18;
 /// Rows are handed to HDF5 in blocks of this many chunks.
 const BLOCK_CHUNKS: usize = 8;
 
@@ -25,14 +25,17 @@ impl Stored for f64 {
     const NAME: &'static str = "f64";
 }
 
-/// The targets of a split, complete.
-pub(super) enum Targets {
+/// The targets of the rows of a split, as they are stored.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Targets {
+    /// Indices of classes.
     Classes(Vec<u32>),
+    /// Numbers in the dataset's own units.
     Numbers(Vec<f64>),
 }
 
 impl Targets {
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         match self {
             Self::Classes(classes) => classes.len(),
             Self::Numbers(numbers) => numbers.len(),
@@ -47,14 +50,14 @@ impl Targets {
     }
 
     /// Scale and offset that standardise numbers; none for classes.
-    fn scaling(&self, from: &Path) -> Result<Option<(f64, f64)>> {
+    pub(super) fn scaling(&self, from: &Path) -> Result<Option<(f64, f64)>> {
         let Self::Numbers(numbers) = self else { return Ok(None) };
         let mut column = Columns::new(Scaling::Standardize, 1);
         numbers.iter().for_each(|&number| column.add(&[number]));
         Ok(column.finish(from, |_| "the target".into())?.first().copied())
     }
 
-    fn write(&self, group: &hdf5::Group) -> hdf5::Result<()> {
+    pub(super) fn write(&self, group: &hdf5::Group) -> hdf5::Result<()> {
         let builder = group.new_dataset_builder();
         match self {
             Self::Classes(classes) => builder.with_data(classes.as_slice()).obj_track_times(false).create("y"),
@@ -77,6 +80,80 @@ pub(super) struct Description {
     pub classes: Vec<String>,
 }
 
+impl Description {
+    /// Writes what every dataset says about itself; gives the group for what there is to say of features.
+    pub(super) fn write(
+        &self,
+        file: &hdf5::File,
+        version: u32,
+        scaling: Scaling,
+        target: Option<(f64, f64)>,
+        digest: Canonical,
+    ) -> hdf5::Result<hdf5::Group> {
+        hdf::write_text(file, "format", FORMAT)?;
+        file.new_attr::<u32>().create("version")?.write_scalar(&version)?;
+        hdf::write_text(file, "task", self.task.name())?;
+        hdf::write_text(file, "source", &self.source)?;
+        hdf::write_text(file, "digest", digest.0.finalize().to_hex().as_str())?;
+        let features = file.create_group("features")?;
+        hdf::write_text(&features, "scaling", scaling.name())?;
+        features.new_attr_builder().with_data(&self.shape).create("shape")?;
+        if let Some(names) = &self.features {
+            hdf::write_names(&features, "name", names)?;
+        }
+        if let Some((scale, offset)) = target {
+            let targets = file.create_group("targets")?;
+            targets.new_dataset_builder().with_data(&[scale]).obj_track_times(false).create("scale")?;
+            targets.new_dataset_builder().with_data(&[offset]).obj_track_times(false).create("offset")?;
+        }
+        if self.task == Task::Classification {
+            hdf::write_names(&file.create_group("classes")?, "name", &self.classes)?;
+        }
+        Ok(features)
+    }
+}
+
+/// The digest of the canonical content: a field after the other, each behind its length, so that no two datasets read the same.
+pub(super) struct Canonical(blake3::Hasher);
+
+impl Canonical {
+    /// All but the rows: what is said of the dataset, how values are stored, and the two lists that scale them.
+    pub(super) fn begin(about: &Description, stored: &str, scaling: [&[u8]; 2], target: Option<(f64, f64)>) -> Self {
+        let mut digest = Self(blake3::Hasher::new());
+        digest.field(about.task.name().as_bytes());
+        digest.field(stored.as_bytes());
+        digest.field(bytemuck::cast_slice(&about.shape.iter().map(|&size| size as u64).collect::<Vec<_>>()));
+        scaling.into_iter().for_each(|list| digest.field(list));
+        digest.field(about.features.as_deref().unwrap_or_default().join("\0").as_bytes());
+        digest.field(about.classes.join("\0").as_bytes());
+        if let Some((scale, offset)) = target {
+            digest.field(bytemuck::cast_slice(&[scale, offset]));
+        }
+        digest
+    }
+
+    /// A split.
+    pub(super) fn split(&mut self, split: Split, rows: &blake3::Hash, targets: &Targets) {
+        self.field(split.name().as_bytes());
+        self.field(rows.as_bytes());
+        self.field(targets.bytes());
+    }
+
+    fn field(&mut self, bytes: &[u8]) {
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+}
+
+/// Creates the file that shall become `path`.
+pub(super) fn create(path: &Path) -> Result<(hdf5::File, PartialFile)> {
+    let partial = PartialFile::new(path);
+    // HDF5's own messages for a missing folder or a full disk run over many lines.
+    std::fs::File::create(partial.path()).map_err(DataError::io(partial.path(), "create"))?;
+    let file = hdf::create(partial.path()).map_err(DataError::hdf5(path, "create"))?;
+    Ok((file, partial))
+}
+
 /// A dataset under construction.
 pub(super) struct Writer<T> {
     // Before `partial`: fields are dropped in order, and the file is closed before it is removed.
@@ -93,10 +170,7 @@ pub(super) struct Writer<T> {
 impl<T: Stored> Writer<T> {
     /// Begins the dataset that shall become `path`, with rows of `features` numbers.
     pub(super) fn new(path: &Path, features: usize, scaling: Scaling) -> Result<Self> {
-        let partial = PartialFile::new(path);
-        // HDF5's own messages for a missing folder or a full disk run over many lines.
-        std::fs::File::create(partial.path()).map_err(DataError::io(partial.path(), "create"))?;
-        let file = hdf::create(partial.path()).map_err(DataError::hdf5(path, "create"))?;
+        let (file, partial) = create(path)?;
         let columns = Columns::new(scaling, features);
         Ok(Self { file, partial, path: path.to_path_buf(), features, scaling, columns, train: None, test: None })
     }
@@ -125,53 +199,18 @@ impl<T: Stored> Writer<T> {
         let write = || -> hdf5::Result<()> {
             let scales: Vec<f64> = columns.iter().map(|column| column.0).collect();
             let offsets: Vec<f64> = columns.iter().map(|column| column.1).collect();
-            let mut digest = blake3::Hasher::new();
-            // The canonical content: a field after the other, each behind its length, so that no two datasets read the same.
-            let mut field = |bytes: &[u8]| {
-                digest.update(&(bytes.len() as u64).to_le_bytes());
-                digest.update(bytes);
-            };
-            field(about.task.name().as_bytes());
-            field(T::NAME.as_bytes());
-            field(bytemuck::cast_slice(&about.shape.iter().map(|&size| size as u64).collect::<Vec<_>>()));
-            field(bytemuck::cast_slice(&scales));
-            field(bytemuck::cast_slice(&offsets));
-            field(about.features.as_deref().unwrap_or_default().join("\0").as_bytes());
-            field(about.classes.join("\0").as_bytes());
-            if let Some((scale, offset)) = target {
-                field(bytemuck::cast_slice(&[scale, offset]));
-            }
+            let lists = [bytemuck::cast_slice(&scales), bytemuck::cast_slice(&offsets)];
+            let mut digest = Canonical::begin(about, T::NAME, lists, target);
             for (split, rows, targets) in [(Split::Train, self.train, Some(train)), (Split::Test, self.test, test)] {
                 let (Some(rows), Some(targets)) = (rows, targets) else { continue };
                 debug_assert_eq!(rows.written + rows.buffer.len() / rows.features, targets.len());
                 targets.write(&self.file.group(split.name())?)?;
-                field(split.name().as_bytes());
-                field(rows.finish()?.as_bytes());
-                field(targets.bytes());
+                digest.split(split, &rows.finish()?, &targets);
             }
-            let file = &self.file;
-            hdf::write_text(file, "format", FORMAT)?;
-            file.new_attr::<u32>().create("version")?.write_scalar(&VERSION)?;
-            hdf::write_text(file, "task", about.task.name())?;
-            hdf::write_text(file, "source", &about.source)?;
-            hdf::write_text(file, "digest", digest.finalize().to_hex().as_str())?;
-            let features = file.create_group("features")?;
-            hdf::write_text(&features, "scaling", self.scaling.name())?;
-            features.new_attr_builder().with_data(&about.shape).create("shape")?;
+            let features = about.write(&self.file, DENSE_VERSION, self.scaling, target, digest)?;
             features.new_dataset_builder().with_data(&scales).obj_track_times(false).create("scale")?;
             features.new_dataset_builder().with_data(&offsets).obj_track_times(false).create("offset")?;
-            if let Some(names) = &about.features {
-                hdf::write_names(&features, "name", names)?;
-            }
-            if let Some((scale, offset)) = target {
-                let targets = file.create_group("targets")?;
-                targets.new_dataset_builder().with_data(&[scale]).obj_track_times(false).create("scale")?;
-                targets.new_dataset_builder().with_data(&[offset]).obj_track_times(false).create("offset")?;
-            }
-            if about.task == Task::Classification {
-                hdf::write_names(&file.create_group("classes")?, "name", &about.classes)?;
-            }
-            file.flush()
+            self.file.flush()
         };
         write().map_err(DataError::hdf5(&self.path, "write"))?;
         self.file.close().map_err(DataError::hdf5(&self.path, "close"))?;

@@ -362,13 +362,15 @@ pub fn judge<F: Real>(
         Output::Number => (Tally::number(), 1),
         Output::Nothing => return Err("this model predicts nothing that could be evaluated".into()),
     };
-    let mut mean = Array2::zeros((shard.rows(), outputs));
-    let mut density = vec![0.0; shard.rows()];
-    model.predict(theta, shard.batch(), mean.view_mut(), &mut density, scratch);
     let unit = shard.target_unit();
-    mean.mapv_inplace(|mean| mean * unit);
-    density.iter_mut().for_each(|density| *density /= unit);
-    tally.add(mean.view(), &density, shard.y().mapv(|y| y.f64() * unit).view());
+    shard.blocks(scratch, |_, batch, scratch| {
+        let mut mean = Array2::zeros((batch.y.len(), outputs));
+        let mut density = vec![0.0; batch.y.len()];
+        model.predict(theta, batch, mean.view_mut(), &mut density, scratch);
+        mean.mapv_inplace(|mean| mean * unit);
+        density.iter_mut().for_each(|density| *density /= unit);
+        tally.add(mean.view(), &density, batch.y.mapv(|y| y.f64() * unit).view());
+    });
     Ok(tally)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cluster::{AgentId, BoxError, Context};
 use crate::data::Shard;
-use crate::models::{Model, Scratch};
+use crate::models::{Batch, Model, Scratch};
 use crate::number::Real;
 use crate::random::{Minibatch, Purpose, Who};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
@@ -73,16 +73,27 @@ impl<F: Real> LocalLoss<F> {
     }
 
     /// Subtracts ∇L̂_k/α at the particles (N × d) from `score`; the minibatch, the same for all particles, belongs to (agent, step).
-    pub fn add_score(&mut self, theta: ArrayView2<F>, step: u64, score: ArrayViewMut2<F>, cx: &Context) {
+    pub fn add_score(&mut self, theta: ArrayView2<F>, step: u64, mut score: ArrayViewMut2<F>, cx: &Context) {
         let rows = self.minibatch.draw(&mut cx.stream(Who::Agent(self.agent), step, Purpose::Minibatch));
         if rows.is_empty() {
             return;
         }
         let weight = F::of(self.shard.rows() as f64 / (rows.len() as f64 * self.temperature));
-        if rows.len() == self.shard.rows() {
-            self.model.add_score(theta, self.shard.batch(), weight, score, &mut self.scratch);
+        let all = rows.len() == self.shard.rows();
+        let (model, scratch) = (&self.model, &mut self.scratch);
+        if let Some(batch) = self.shard.dense() {
+            if all {
+                model.add_score(theta, batch, weight, score, scratch);
+            } else {
+                model.add_score_of(rows, theta, batch, weight, score, scratch);
+            }
+            return;
+        }
+        let add = |_, batch: Batch<F>, scratch: &mut Scratch<F>| model.add_score(theta, batch, weight, score.view_mut(), scratch);
+        if all {
+            self.shard.blocks(scratch, add);
         } else {
-            self.model.add_score_of(rows, theta, self.shard.batch(), weight, score, &mut self.scratch);
+            self.shard.blocks_of(rows, scratch, add);
         }
     }
 }
