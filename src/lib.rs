@@ -12,6 +12,7 @@
 //! | [`models`] | log-densities with gradients, batched over particles | `vector`, `random`, `number` |
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `partial`, `random`, `number` |
 //! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `metrics`, `models`, `partial`, `number` |
+//! | [`plots`] | pictures from result files | `results`, `metrics`, `number` |
 //! | [`metrics`] | accuracy, log-likelihood, calibration | `number` |
 //! | [`partial`] | files that appear whole or not at all | nothing |
 //! | [`random`] | addressed random numbers | `number` |
@@ -28,6 +29,7 @@ pub mod metrics;
 pub mod models;
 pub mod number;
 pub mod partial;
+pub mod plots;
 pub mod random;
 pub mod results;
 pub mod vector;

@@ -1,6 +1,6 @@
 //! From what was typed to a subcommand and an exit code, said once however many processes were launched.
 
-use super::{Cli, Command, blas, import, run, summary};
+use super::{Cli, Command, blas, compare, import, plot, run, summary};
 use crate::cluster::mpi::World;
 use crate::config::Registry;
 use clap::Parser;
@@ -30,6 +30,8 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         _ if !speaks => Ok(ExitCode::SUCCESS),
         Command::Import(args) => import::run(args),
         Command::Summary(args) => summary::run(args),
+        Command::Plot(args) => plot::run(args),
+        Command::Compare(args) => compare::run(args),
     };
     result.unwrap_or_else(|error| {
         if !speaks {

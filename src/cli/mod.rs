@@ -1,8 +1,11 @@
 //! The command line: what can be typed, a file for each subcommand, and how they write numbers.
 
 mod blas;
+pub mod compare;
 mod entry;
 pub mod import;
+mod picture;
+pub mod plot;
 pub mod run;
 pub mod summary;
 mod text;
@@ -41,6 +44,10 @@ pub enum Command {
     Run(run::RunArgs),
     /// Show what came out of a run
     Summary(summary::SummaryArgs),
+    /// Draw what came out of a run, as SVG and PNG
+    Plot(plot::PlotArgs),
+    /// Put several runs side by side, in a table and in a picture
+    Compare(compare::CompareArgs),
 }
 
 #[cfg(test)]
@@ -78,6 +85,16 @@ mod tests {
             "mpibayes summary",
             "mpibayes summary runs/a --json --get ece",
             "mpibayes run run.toml --set seed",
+            "mpibayes plot",
+            "mpibayes plot runs/a histogram",
+            "mpibayes plot runs/a --size 640",
+            "mpibayes plot runs/a --size 640x0",
+            "mpibayes plot runs/a --scale 0",
+            "mpibayes plot runs/a --format pdf",
+            "mpibayes plot runs/a --pair weights[0]",
+            "mpibayes plot runs/a --against hours",
+            "mpibayes compare runs/a",
+            "mpibayes compare runs/a runs/b --json --csv",
         ] {
             let usage = Cli::try_parse_from(typed.split(' ')).expect_err(typed);
             assert_eq!(usage.exit_code(), 2, "{typed}");
@@ -88,6 +105,8 @@ mod tests {
             "mpibayes import a.csv --test-fraction 0.2 --seed 3 --label 1 -o data.h5",
             "mpibayes summary runs/a --get ece",
             "mpibayes run run.toml --set seed=2 --set data=other.h5 --output runs/a",
+            "mpibayes plot runs/a trace posterior --size 640x480 --scale 1.5 --format png --pair a[0] b --against seconds",
+            "mpibayes compare runs/a runs/b --against bytes --metric ece --output a.svg --csv",
         ] {
             Cli::try_parse_from(typed.split(' ')).expect(typed);
         }

@@ -108,7 +108,7 @@ pub struct Flow {
 }
 
 /// Named numbers as a JSON object in their order; JSON has no NaN, it becomes `null`.
-fn as_object<S: Serializer>(values: &[(String, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn as_object<S: Serializer>(values: &[(String, f64)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
 }
 
@@ -182,7 +182,7 @@ impl Summary {
 }
 
 /// The result file of what was named.
-fn find(run: &Path) -> anyhow::Result<PathBuf> {
+pub(super) fn find(run: &Path) -> anyhow::Result<PathBuf> {
     if run.is_file() {
         return Ok(run.to_path_buf());
     }
@@ -205,7 +205,7 @@ fn find(run: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// The dataset in a resolved configuration.
-fn data_file(config: &str) -> Option<String> {
+pub(super) fn data_file(config: &str) -> Option<String> {
     let config: toml::Table = config.parse().ok()?;
     Some(config.get("data")?.get("file")?.as_str()?.to_owned())
 }

@@ -1,0 +1,47 @@
+//! The draws of chains in their order: where they have not settled or do not mix, it shows.
+
+use super::Result;
+use super::figure::{Axis, Figure, Mark, Panel, Sample};
+use super::parameters::{Choice, column};
+use super::posterior::{extent, keys_of_chains, of_chain};
+use super::ticks::drawable;
+use crate::results::Samples;
+
+/// At most so many panels.
+const MOST_PANELS: usize = 8;
+
+/// The draws of these parameters over their number, or of a choice of at most 8; none if no chain has a second draw.
+///
+/// Particles have no order: this picture means nothing for them.
+///
+/// # Errors
+/// When there is no such parameter.
+pub fn chains(samples: &Samples, names: &[String]) -> Result<Option<Figure>> {
+    let choice = Choice::new(samples, names, MOST_PANELS)?;
+    let (chains, draws, _) = samples.values.dim();
+    if choice.shown.is_empty() || draws < 2 {
+        return Ok(None);
+    }
+    let panels = choice.shown.iter().map(|(name, index)| {
+        let mut panel = Panel { x: Axis { whole: true, ..Axis::new("draw") }, y: Axis::new(name), ..Panel::default() };
+        let columns = column(samples, *index);
+        let missing = columns.iter().flatten().filter(|value| !drawable(**value)).count();
+        if missing > 0 {
+            panel.note = format!("{missing} of {} not finite", chains * draws);
+        }
+        for (chain, values) in columns.iter().enumerate() {
+            let mut stroke = of_chain(chain, chains);
+            (stroke.width, stroke.opacity) = (0.9, 0.75);
+            let points = values.iter().enumerate().map(|(draw, value)| (draw as f64, *value)).collect();
+            panel.marks.push(Mark::Line { points, stroke, marked: true });
+        }
+        panel
+    });
+    let panels: Vec<Panel> = panels.collect();
+    let mut figure = Figure::of_equal("Draws in order", panels);
+    if figure.panels.len() > 1 {
+        (figure.columns, figure.cell) = (2, (450.0, 190.0));
+    }
+    let legend = keys_of_chains(chains, Sample::Line);
+    Ok(Some(Figure { legend, caption: extent(samples), remark: choice.remark, ..figure }))
+}

@@ -1,0 +1,119 @@
+//! Shapes of draws: a kernel density estimate, quantiles, bars of whole numbers.
+
+/// Grid points to a bandwidth.
+const FINENESS: f64 = 6.0;
+/// The grid, however far apart the draws lie.
+const GRID: (f64, f64) = (200.0, 6000.0);
+/// How far a kernel reaches, in bandwidths.
+const REACH: f64 = 4.0;
+/// Draws that are whole numbers within a range of this get bars.
+const MOST_BARS: f64 = 40.0;
+
+/// The quantile of sorted numbers, interpolated linearly; none without numbers.
+pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let place = share * last as f64;
+    // Between 0 and the last place, as the share is.
+    let below = (place.floor() as usize).min(last);
+    let above = sorted[(below + 1).min(last)];
+    Some(sorted[below] + (place - below as f64) * (above - sorted[below]))
+}
+
+/// The bandwidth of Silverman's rule of thumb (1986, eq. 3.31): 0.9 min(s, IQR/1.34) n^(-1/5); none where all draws are equal.
+pub(super) fn bandwidth(sorted: &[f64]) -> Option<f64> {
+    let n = sorted.len() as f64;
+    let mean = sorted.iter().sum::<f64>() / n;
+    let deviation = (sorted.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    let middle = (quantile(sorted, 0.75)? - quantile(sorted, 0.25)?) / 1.34;
+    let spread = if middle > 0.0 { deviation.min(middle) } else { deviation };
+    let width = 0.9 * spread * n.powf(-0.2);
+    // Rounding alone spreads equal numbers.
+    let size = sorted.iter().fold(0.0_f64, |size, value| size.max(value.abs()));
+    (width.is_finite() && width > 1e-12 * size).then_some(width)
+}
+
+/// A Gaussian kernel density estimate of finite, sorted draws, as points of its curve.
+///
+/// Each draw is shared between the two grid points beside it, and the grid then smoothed: the cost does not grow with the draws.
+pub(super) fn density(sorted: &[f64], width: f64) -> Vec<(f64, f64)> {
+    let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Vec::new() };
+    let (low, high) = (first - 3.0 * width, last + 3.0 * width);
+    let cells = (FINENESS * (high - low) / width).clamp(GRID.0, GRID.1).round();
+    let step = (high - low) / cells;
+    let cells = cells as usize;
+    let mut weights = vec![0.0; cells + 1];
+    for value in sorted {
+        let place = (value - low) / step;
+        let below = (place.floor().max(0.0) as usize).min(cells.saturating_sub(1));
+        let share = place - below as f64;
+        weights[below] += 1.0 - share;
+        weights[below + 1] += share;
+    }
+    // Where draws lie so far apart that the grid is coarser than the kernel, its cells are what can be shown.
+    let width = width.max(step);
+    let reach = (REACH * width / step).ceil() as usize;
+    let kernel: Vec<f64> = (0..=reach).map(|k| (-0.5 * (k as f64 * step / width).powi(2)).exp()).collect();
+    let mass = (kernel[0] + 2.0 * kernel[1..].iter().sum::<f64>()) * step * sorted.len() as f64;
+    let smoothed = |at: usize| -> f64 {
+        let near = at.saturating_sub(reach)..=(at + reach).min(cells);
+        near.map(|from| weights[from] * kernel[at.abs_diff(from)]).sum::<f64>() / mass
+    };
+    (0..=cells).map(|at| (low + at as f64 * step, smoothed(at))).collect()
+}
+
+/// Shares of whole numbers, as bars around each; none if these draws are no few whole numbers.
+pub(super) fn shares(sorted: &[f64]) -> Option<Vec<(f64, f64, f64)>> {
+    let (first, last) = (sorted.first()?, sorted.last()?);
+    if last - first > MOST_BARS || last == first || sorted.iter().any(|value| value.fract() != 0.0) {
+        return None;
+    }
+    let n = sorted.len() as f64;
+    let bars = sorted.chunk_by(|a, b| a == b).map(|same| (same[0] - 0.4, same[0] + 0.4, same.len() as f64 / n));
+    Some(bars.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn quantiles_interpolate() {
+        let sorted = [1.0, 2.0, 4.0, 8.0];
+        assert_eq!([0.0, 0.5, 0.75, 1.0].map(|share| quantile(&sorted, share).unwrap()), [1.0, 3.0, 5.0, 8.0]);
+        assert_eq!((quantile(&[7.0], 0.05), quantile(&[], 0.5)), (Some(7.0), None));
+    }
+
+    #[test]
+    fn the_estimate_is_the_sum_of_its_kernels() {
+        let mut sorted: Vec<f64> = (0..50).map(|i| f64::from(i * i % 37) / 7.0).collect();
+        sorted.sort_by(f64::total_cmp);
+        let width = bandwidth(&sorted).unwrap();
+        let curve = density(&sorted, width);
+        let exact = |x: f64, h: f64| -> f64 {
+            let kernel = |value: f64| (-0.5 * ((x - value) / h).powi(2)).exp() / (h * (2.0 * std::f64::consts::PI).sqrt());
+            sorted.iter().map(|&value| kernel(value)).sum::<f64>() / sorted.len() as f64
+        };
+        let error = |h: f64| curve.iter().map(|&(x, y)| (y - exact(x, h)).abs()).fold(0.0, f64::max);
+        let peak = curve.iter().map(|point| point.1).fold(0.0, f64::max);
+        // Sharing a draw between grid points errs by step²/8 of the second derivative, at most y/h²: 1/(8·36) of the height.
+        assert!(error(width) < peak / 200.0, "{} of {peak}", error(width));
+        // The control: another bandwidth is told apart.
+        assert!(error(1.2 * width) > peak / 50.0);
+        let area: f64 = curve.windows(2).map(|pair| (pair[1].0 - pair[0].0) * 0.5 * (pair[0].1 + pair[1].1)).sum();
+        // Three bandwidths of the outermost kernels are inside: 0.13 % of one or two draws are not.
+        assert!((area - 1.0).abs() < 2e-3, "{area}");
+    }
+
+    #[test]
+    fn odd_draws_have_a_shape_or_none() {
+        assert_eq!(bandwidth(&[3.0; 10]), None);
+        assert_eq!(bandwidth(&[0.1 + 0.2; 7]), None);
+        assert_eq!(bandwidth(&[1.0]), None);
+        let far = [0.0, 1.0, 2.0, 1e9];
+        let curve = density(&far, bandwidth(&far).unwrap());
+        assert!(curve.len() <= 6001 && curve.iter().all(|point| point.1.is_finite()));
+        assert_eq!(shares(&[1.0, 1.0, 3.0, 4.0]).unwrap(), [(0.6, 1.4, 0.5), (2.6, 3.4, 0.25), (3.6, 4.4, 0.25)]);
+        assert_eq!((shares(&[1.0, 1.5]), shares(&[0.0, 100.0]), shares(&[2.0, 2.0])), (None, None, None));
+    }
+}

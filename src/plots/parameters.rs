@@ -1,0 +1,180 @@
+//! Which parameters a picture shows: names such as `weights_1[0,3]`, and a choice where there are too many.
+
+use super::{PlotError, Result, count};
+use crate::results::{Samples, Values};
+
+/// The parameters of a picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Name and place in a draw of each.
+    pub shown: Vec<(String, usize)>,
+    /// What is not shown, in a sentence; empty if all is.
+    pub remark: String,
+}
+
+impl Choice {
+    /// The parameters of these names, or, if there are none, the first of each part, the second of each, and so on, as long as
+    /// there is room for `most`.
+    ///
+    /// # Errors
+    /// When there is no parameter of such a name.
+    pub fn new(samples: &Samples, names: &[String], most: usize) -> Result<Self> {
+        if names.is_empty() {
+            return Ok(Self::spread(samples, most));
+        }
+        let mut shown: Vec<(String, usize)> = Vec::new();
+        for name in names {
+            shown.extend(find(samples, name)?);
+        }
+        let asked = shown.len();
+        shown.truncate(most);
+        let remark = if asked > most {
+            format!("The first {most} of {} that were asked for.", count(asked, "parameter"))
+        } else {
+            String::new()
+        };
+        Ok(Self { shown, remark })
+    }
+
+    fn spread(samples: &Samples, most: usize) -> Self {
+        let sizes: Vec<usize> = samples.parts.iter().map(|part| part.size()).collect();
+        let (total, rounds) = (sizes.iter().sum::<usize>(), sizes.iter().copied().max().unwrap_or(0));
+        let starts = sizes.iter().scan(0, |start, size| {
+            let this = *start;
+            *start += size;
+            Some(this)
+        });
+        let starts: Vec<usize> = starts.collect();
+        let turns = (0..rounds).flat_map(|turn| (0..sizes.len()).map(move |part| (part, turn)));
+        let mut chosen: Vec<(usize, usize)> = turns.filter(|&(part, turn)| turn < sizes[part]).take(most).collect();
+        chosen.sort_unstable();
+        let shown = chosen.iter().map(|&(part, place)| (name_of(samples, part, place), starts[part] + place)).collect();
+        let remark = match total > chosen.len() {
+            true => format!("{} of {} are shown, the first ones of each part.", chosen.len(), count(total, "parameter")),
+            false => String::new(),
+        };
+        Self { shown, remark }
+    }
+}
+
+/// The name of a part's element: `weights_1[0,3]`, or that of the part if it is a scalar.
+fn name_of(samples: &Samples, part: usize, place: usize) -> String {
+    let part = &samples.parts[part];
+    if part.shape.is_empty() {
+        return part.name.clone();
+    }
+    let (mut rest, mut indices) = (place, Vec::new());
+    for &side in part.shape.iter().rev() {
+        indices.push((rest % side).to_string());
+        rest /= side;
+    }
+    indices.reverse();
+    format!("{}[{}]", part.name, indices.join(","))
+}
+
+/// A part's name with its shape, as people should see it.
+fn shaped(name: &str, shape: &[usize]) -> String {
+    match shape {
+        [] => name.to_owned(),
+        sides => format!("{name}[{}]", sides.iter().map(usize::to_string).collect::<Vec<_>>().join(" × ")),
+    }
+}
+
+/// All parameters that a name means: one element, or all of a part.
+fn find(samples: &Samples, typed: &str) -> Result<Vec<(String, usize)>> {
+    let refuse = |what: String| Err(PlotError::Parameter(what));
+    let (name, indices) = match typed.split_once('[') {
+        None => (typed.trim(), None),
+        Some((name, rest)) => match rest.trim().strip_suffix(']') {
+            Some(inside) => (name.trim(), Some(inside)),
+            None => return refuse(format!("{typed:?} is no parameter: write NAME or NAME[0,3]")),
+        },
+    };
+    let Some(at) = samples.parts.iter().position(|part| part.name == name) else {
+        let there: Vec<String> = samples.parts.iter().map(|part| shaped(&part.name, &part.shape)).collect();
+        return refuse(format!("no parameter is called {name:?}; there are {}", there.join(", ")));
+    };
+    let start: usize = samples.parts[..at].iter().map(|part| part.size()).sum();
+    let part = &samples.parts[at];
+    let Some(indices) = indices else {
+        return Ok((0..part.size()).map(|place| (name_of(samples, at, place), start + place)).collect());
+    };
+    let parsed: Option<Vec<usize>> = indices.split(',').map(|index| index.trim().parse().ok()).collect();
+    let fits =
+        |indices: &Vec<usize>| indices.len() == part.shape.len() && indices.iter().zip(&part.shape).all(|(i, side)| i < side);
+    match parsed.filter(fits) {
+        Some(indices) => {
+            let place = indices.iter().zip(&part.shape).fold(0, |place, (index, side)| place * side + index);
+            Ok(vec![(name_of(samples, at, place), start + place)])
+        }
+        None if part.shape.is_empty() => refuse(format!("{typed:?}: {name} is a single number, without indices")),
+        None => {
+            let last: Vec<String> = part.shape.iter().map(|side| side.saturating_sub(1).to_string()).collect();
+            let shape = shaped(name, &part.shape);
+            refuse(format!("{typed:?} is not in {shape}: indices go from 0 to {}", last.join(" and ")))
+        }
+    }
+}
+
+/// The draws of one parameter, chain by chain.
+pub(super) fn column(samples: &Samples, index: usize) -> Vec<Vec<f64>> {
+    let (chains, draws, _) = samples.values.dim();
+    let value = |chain, draw| match &samples.values {
+        Values::F32(values) => f64::from(values[[chain, draw, index]]),
+        Values::F64(values) => values[[chain, draw, index]],
+        Values::I32(values) => f64::from(values[[chain, draw, index]]),
+    };
+    (0..chains).map(|chain| (0..draws).map(|draw| value(chain, draw)).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::models::Part;
+    use ndarray::Array3;
+
+    fn samples() -> Samples {
+        let parts = vec![Part::new("weights", &[3, 4]), Part::new("bias", &[2]), Part::new("log_precision", &[])];
+        let values = Array3::from_shape_fn((2, 5, 15), |(chain, draw, index)| (1000 * chain + 100 * draw + index) as f64);
+        Samples { group: "posterior".into(), parts, values: Values::F64(values) }
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.into()).collect()
+    }
+
+    #[test]
+    fn names_find_their_numbers() {
+        let samples = samples();
+        let found = Choice::new(&samples, &names(&["weights[1,3]", "log_precision", " bias [ 1 ] ", "bias"]), 12).unwrap();
+        let expected = [("weights[1,3]", 7), ("log_precision", 14), ("bias[1]", 13), ("bias[0]", 12), ("bias[1]", 13)];
+        assert_eq!(found.shown, expected.map(|(name, index)| (name.to_owned(), index)));
+        assert_eq!(column(&samples, 7)[1], [1007.0, 1107.0, 1207.0, 1307.0, 1407.0]);
+        assert_eq!(Choice::new(&samples, &names(&["weights"]), 5).unwrap().shown.len(), 5);
+        for (typed, says) in [
+            ("weight[0]", "there are weights[3 × 4], bias[2], log_precision"),
+            ("weights[3,0]", "from 0 to 2 and 3"),
+            ("weights[1]", "from 0 to 2 and 3"),
+            ("weights[-1,0]", "from 0"),
+            ("weights[1,0", "write NAME"),
+            ("bias[99999999999999999999999]", "from 0 to 1"),
+            ("log_precision[0]", "single number"),
+            ("", "there are"),
+        ] {
+            let message = Choice::new(&samples, &names(&[typed]), 12).unwrap_err().to_string();
+            assert!(message.contains(says), "{typed}: {message}");
+        }
+    }
+
+    #[test]
+    fn each_part_is_among_the_chosen() {
+        let shown = |most| -> Vec<String> {
+            Choice::new(&samples(), &[], most).unwrap().shown.into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(shown(3), ["weights[0,0]", "bias[0]", "log_precision"]);
+        assert_eq!(shown(6), ["weights[0,0]", "weights[0,1]", "weights[0,2]", "bias[0]", "bias[1]", "log_precision"]);
+        assert_eq!(Choice::new(&samples(), &[], 6).unwrap().remark, "6 of 15 parameters are shown, the first ones of each part.");
+        assert_eq!((shown(15).len(), Choice::new(&samples(), &[], 15).unwrap().remark.as_str()), (15, ""));
+    }
+}

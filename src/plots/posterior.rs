@@ -1,0 +1,187 @@
+//! Marginals of the posterior: a density for each of some parameters, and a scatter of two.
+
+use super::canvas::Stroke;
+use super::density::{bandwidth, density, quantile, shares};
+use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, region, series};
+use super::parameters::{Choice, column};
+use super::ticks::drawable;
+use super::{PlotError, Result, count};
+use crate::results::Samples;
+
+/// At most so many panels.
+const MOST_PANELS: usize = 12;
+/// More chains than this are drawn in one colour, with the density of all on top.
+pub(super) const MOST_CHAINS: usize = 7;
+/// Up to so many draws in all are marked one by one.
+const MOST_RUGS: usize = 200;
+/// At most so many points in a scatter.
+const MOST_POINTS: usize = 4000;
+
+const MEAN: Stroke = Stroke { dashes: "5 3", ..Stroke::solid("#222222", 1.3) };
+
+/// The legend of chains; none if there is but one.
+pub(super) fn keys_of_chains(chains: usize, sample: fn(Stroke) -> Sample) -> Vec<Key> {
+    match chains {
+        0 | 1 => Vec::new(),
+        2..=MOST_CHAINS => {
+            (0..chains).map(|chain| Key { label: format!("chain {chain}"), sample: sample(series(chain)) }).collect()
+        }
+        _ => vec![Key { label: format!("each of {chains} chains"), sample: sample(of_many()) }],
+    }
+}
+
+/// The look of a chain.
+pub(super) fn of_chain(chain: usize, chains: usize) -> Stroke {
+    if chains > MOST_CHAINS { of_many() } else { series(chain) }
+}
+
+fn of_many() -> Stroke {
+    Stroke { opacity: 0.6, ..Stroke::solid("#8a8a8a", 0.9) }
+}
+
+/// How many draws there are, for a caption.
+pub(super) fn extent(samples: &Samples) -> String {
+    match samples.values.dim() {
+        (1, draws, _) => format!("{}.", count(draws, "draw")),
+        (chains, draws, _) => format!("{}, {} each.", count(chains, "chain"), count(draws, "draw")),
+    }
+}
+
+fn finite_and_sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut sorted: Vec<f64> = values.into_iter().filter(|value| drawable(*value)).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+/// The marginals of these parameters, or of a choice of at most 12; none if there are no draws.
+///
+/// Each chain has its density; mean and 90 % interval are those of all draws together.
+///
+/// # Errors
+/// When there is no such parameter.
+pub fn posterior(samples: &Samples, names: &[String]) -> Result<Option<Figure>> {
+    let choice = Choice::new(samples, names, MOST_PANELS)?;
+    let (chains, draws, _) = samples.values.dim();
+    if choice.shown.is_empty() || chains * draws == 0 {
+        return Ok(None);
+    }
+    let mut panels = Vec::new();
+    let mut bars = false;
+    for (name, index) in &choice.shown {
+        let (panel, of_bars) = marginal(name, &column(samples, *index));
+        bars |= of_bars;
+        panels.push(panel);
+    }
+    let mut legend = keys_of_chains(chains, Sample::Line);
+    if legend.len() != chains {
+        let label = if chains > 1 { "density of all draws" } else { "density of the draws" };
+        legend.push(Key { label: label.into(), sample: Sample::Line(series(0)) });
+    }
+    legend.push(Key { label: "mean".into(), sample: Sample::Line(MEAN) });
+    legend.push(Key { label: "90 % interval".into(), sample: region() });
+    let mut caption = extent(samples);
+    if bars {
+        caption += " Bars are shares of whole numbers.";
+    }
+    Ok(Some(Figure { legend, caption, remark: choice.remark, ..Figure::of_equal("Posterior marginals", panels) }))
+}
+
+/// The panel of one parameter, and whether it has bars.
+fn marginal(name: &str, chains: &[Vec<f64>]) -> (Panel, bool) {
+    let all = finite_and_sorted(chains.iter().flatten().copied());
+    let total: usize = chains.iter().map(Vec::len).sum();
+    let mut panel = Panel { x: Axis::new(name), y: Axis { low: Some(0.0), ..Axis::new("density") }, ..Panel::default() };
+    if all.len() < total {
+        panel.note = format!("{} of {total} not finite", total - all.len());
+    }
+    let (Some(low), Some(high)) = (quantile(&all, 0.05), quantile(&all, 0.95)) else { return (panel, false) };
+    if low < high {
+        panel.marks.push(Mark::Region(low, high));
+    }
+    let mut of_bars = false;
+    if let Some(bars) = shares(&all) {
+        panel.marks.push(Mark::Bars { bars, colour: series(0).colour });
+        panel.y.label = "share of draws".into();
+        of_bars = true;
+    } else if let Some(width) = bandwidth(&all) {
+        let several = chains.len() > 1;
+        for (chain, draws) in chains.iter().enumerate().filter(|_| several) {
+            let draws = finite_and_sorted(draws.iter().copied());
+            if let Some(width) = bandwidth(&draws) {
+                let stroke = of_chain(chain, chains.len());
+                panel.marks.push(Mark::Line { points: density(&draws, width), stroke, marked: false });
+            }
+        }
+        if !several || chains.len() > MOST_CHAINS || panel.marks.len() == 1 {
+            panel.marks.push(Mark::Line { points: density(&all, width), stroke: series(0), marked: false });
+        }
+        if total <= MOST_RUGS {
+            panel.marks.push(Mark::Rug(all.clone(), series(0).colour));
+        }
+    } else {
+        panel.note = if all.len() == 1 { "one draw".into() } else { "all draws are equal".into() };
+        panel.y.bare = true;
+        panel.marks.push(Mark::Rug(all.clone(), series(0).colour));
+    }
+    // Divided before they are added: the sum of large numbers may be infinite.
+    let n = all.len() as f64;
+    let mean: f64 = all.iter().map(|value| value / n).sum();
+    panel.marks.push(Mark::Vertical(mean, MEAN));
+    (panel, of_bars)
+}
+
+/// A scatter of two parameters; none if there are no draws.
+///
+/// # Errors
+/// When there is no such parameter, or a name means several.
+pub fn pair(samples: &Samples, first: &str, second: &str) -> Result<Option<Figure>> {
+    let one = |name: &str| -> Result<(String, usize)> {
+        let mut found = Choice::new(samples, &[name.to_owned()], 2)?.shown;
+        match (found.pop(), found.is_empty()) {
+            (Some(found), true) => Ok(found),
+            (None, _) => Err(PlotError::Parameter(format!("{name:?} has no numbers"))),
+            _ => Err(PlotError::Parameter(format!("{name:?} has several numbers: choose one, as in {name}[0]"))),
+        }
+    };
+    let ((first, i), (second, j)) = (one(first)?, one(second)?);
+    let (chains, draws, _) = samples.values.dim();
+    if chains * draws == 0 {
+        return Ok(None);
+    }
+    let every = (chains * draws).div_ceil(MOST_POINTS);
+    let (xs, ys) = (column(samples, i), column(samples, j));
+    let (radius, opacity) = if chains * draws <= MOST_RUGS { (3.2, 0.8) } else { (1.9, 0.4) };
+    let marks = xs.iter().zip(&ys).enumerate().map(|(chain, (xs, ys))| Mark::Points {
+        points: xs.iter().copied().zip(ys.iter().copied()).step_by(every).collect(),
+        colour: of_chain(chain, chains).colour,
+        radius,
+        opacity,
+    });
+    let panel = Panel { x: Axis::new(&first), y: Axis::new(&second), marks: marks.collect(), ..Panel::default() };
+    let remark = if every > 1 { format!("One draw of {every} is shown.") } else { String::new() };
+    let mut figure = Figure::of_equal("Two parameters of the posterior", vec![panel]);
+    figure.cell = (520.0, 470.0);
+    let legend = keys_of_chains(chains, |stroke| Sample::Point(stroke.colour));
+    Ok(Some(Figure { legend, caption: extent(samples), remark, ..figure }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marginal_shows_what_there_is() {
+        let lines = |panel: &Panel| panel.marks.iter().filter(|mark| matches!(mark, Mark::Line { .. })).count();
+        let chain = |shift: f64| (0..100).map(|i| f64::from(i * i % 53) / 3.0 + shift).collect::<Vec<f64>>();
+        let four: Vec<Vec<f64>> = (0..4).map(|chain_| chain(f64::from(chain_))).collect();
+        assert_eq!(lines(&marginal("a", &four).0), 4);
+        let nine: Vec<Vec<f64>> = (0..9).map(|_| chain(0.0)).collect();
+        assert_eq!(lines(&marginal("a", &nine).0), 10);
+        let (panel, _) = marginal("a", &[vec![1.5, f64::NAN, 2.5, f64::INFINITY, 3.5]]);
+        assert_eq!((panel.note.as_str(), lines(&panel)), ("2 of 5 not finite", 1));
+        assert!(panel.marks.contains(&Mark::Vertical(2.5, MEAN)), "{panel:?}");
+        assert!(marginal("a", &[vec![f64::NAN; 3]]).0.marks.is_empty());
+        assert_eq!(marginal("a", &[vec![2.0; 3]]).0.note, "all draws are equal");
+        assert!(marginal("a", &[vec![1.0, 2.0, 2.0]]).1);
+    }
+}

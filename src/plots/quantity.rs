@@ -1,0 +1,81 @@
+//! What the columns of tables mean: their names on an axis, with units, and which direction is the better one.
+
+/// Which values of a quantity are the better ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Large ones.
+    Higher,
+    /// Small ones.
+    Lower,
+}
+
+impl Better {
+    /// The better one of the numbers that are finite; none if there are none.
+    pub fn best(self, values: impl IntoIterator<Item = f64>) -> Option<f64> {
+        let finite = values.into_iter().filter(|value| value.is_finite());
+        match self {
+            Self::Higher => finite.reduce(f64::max),
+            Self::Lower => finite.reduce(f64::min),
+        }
+    }
+}
+
+/// Whether more or less of a metric is better; none where mpibayes does not know.
+pub fn better(name: &str) -> Option<Better> {
+    match name {
+        "accuracy" | "log_likelihood" | "log_posterior" => Some(Better::Higher),
+        "ece" | "mce" | "rmse" | "ksd" | "perplexity" => Some(Better::Lower),
+        _ if name.starts_with("mce_") => Some(Better::Lower),
+        _ => None,
+    }
+}
+
+/// The name of a column on an axis, with its unit.
+pub fn label(name: &str) -> String {
+    match name {
+        "log_likelihood" => "log-likelihood in nats per row".into(),
+        "rmse" => "RMSE in units of the target".into(),
+        "ece" => "expected calibration error".into(),
+        "mce" => "maximum calibration error".into(),
+        "ksd" => "kernel Stein discrepancy".into(),
+        "seconds" => "time in s".into(),
+        "round" => "round".into(),
+        "bytes" => "bytes between ranks".into(),
+        _ => match (name.strip_suffix("_seconds"), name.strip_prefix("mce_")) {
+            (Some(what), _) => format!("{} in s", spaced(what)),
+            (_, Some(rows)) if rows.parse::<u32>().is_ok() => format!("MCE of bins with {rows} rows or more"),
+            _ => spaced(name),
+        },
+    }
+}
+
+/// The values that a metric can have, where it is bounded.
+pub(super) fn domain(name: &str) -> Option<(f64, f64)> {
+    match name {
+        "accuracy" | "ece" | "mce" => Some((0.0, 1.0)),
+        _ if name.starts_with("mce_") => Some((0.0, 1.0)),
+        "rmse" | "seconds" | "bytes" => Some((0.0, f64::INFINITY)),
+        _ => None,
+    }
+}
+
+fn spaced(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_have_readable_names_and_directions() {
+        let names = ["accuracy", "log_likelihood", "mce_20", "distil_seconds", "effective_number"].map(label);
+        let readable =
+            ["accuracy", "log-likelihood in nats per row", "MCE of bins with 20 rows or more", "distil in s", "effective number"];
+        assert_eq!(names, readable);
+        assert_eq!(["accuracy", "mce_20", "bandwidth"].map(better), [Some(Better::Higher), Some(Better::Lower), None]);
+        let values = [0.5, f64::NAN, 2.0, f64::INFINITY, -f64::INFINITY];
+        assert_eq!((Better::Higher.best(values), Better::Lower.best(values)), (Some(2.0), Some(0.5)));
+        assert_eq!(Better::Lower.best([f64::NAN]), None);
+    }
+}

@@ -1,0 +1,138 @@
+//! The reliability diagram: how often predictions of each confidence are right, and how many there are.
+
+use super::canvas::Stroke;
+use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, bars, series};
+use super::trace::METRICS;
+use super::{Result, count};
+use crate::results::{RunFile, Table};
+
+/// The table of reliability bins.
+const TABLE: &str = "reliability";
+/// The 0.95 quantile of the standard normal distribution: intervals of 90 %.
+const Z: f64 = 1.644_853_626_951_472_2;
+
+/// A bin of the table: rows with a confidence in (`lower`, `upper`].
+struct Bin {
+    lower: f64,
+    upper: f64,
+    rows: f64,
+    accuracy: f64,
+    confidence: f64,
+}
+
+/// The last evaluation's bins.
+fn last_bins(table: &Table) -> Option<(u64, Vec<Bin>)> {
+    let column = |name| table.column(name);
+    let (lower, upper, rows) = (column("lower")?, column("upper")?, column("rows")?);
+    let (accuracy, confidence) = (column("accuracy")?, column("confidence")?);
+    let step = (0..table.rows()).filter(|&row| table.agent[row].is_none()).map(|row| table.step[row]).max()?;
+    let bins = (0..table.rows()).filter(|&row| table.agent[row].is_none() && table.step[row] == step).map(|row| Bin {
+        lower: lower[row],
+        upper: upper[row],
+        rows: rows[row],
+        accuracy: accuracy[row],
+        confidence: confidence[row],
+    });
+    Some((step, bins.collect()))
+}
+
+/// The interval of Wilson (1927) for a share `p` of `n`.
+fn wilson(p: f64, n: f64) -> (f64, f64) {
+    let (centre, denominator) = (p + Z * Z / (2.0 * n), 1.0 + Z * Z / n);
+    let half = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
+    ((centre - half) / denominator, (centre + half) / denominator)
+}
+
+/// The reliability diagram of the last evaluation; none if the run has no reliability table.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn reliability(file: &RunFile) -> Result<Option<Figure>> {
+    let tables = file.tables()?;
+    if !tables.iter().any(|name| name == TABLE) {
+        return Ok(None);
+    }
+    let Some((step, bins)) = last_bins(&file.table(TABLE)?) else { return Ok(None) };
+    let metrics = if tables.iter().any(|name| name == METRICS) { file.table(METRICS)? } else { Table::default() };
+    let metric = |name: &str| {
+        let row = (0..metrics.rows()).rfind(|&row| metrics.agent[row].is_none() && metrics.step[row] == step)?;
+        metrics.column(name).map(|values| values[row]).filter(|value| value.is_finite())
+    };
+
+    let filled: Vec<&Bin> = bins.iter().filter(|bin| bin.rows > 0.0).collect();
+    let of_bins = series(0);
+    let diagonal = Stroke { dashes: "5 4", ..Stroke::solid("#666666", 1.2) };
+    let whisker = Stroke { opacity: 0.55, ..Stroke::solid(of_bins.colour, 1.4) };
+    let points: Vec<(f64, f64)> = filled.iter().map(|bin| (bin.confidence, bin.accuracy)).collect();
+    let intervals = filled.iter().map(|bin| {
+        let (low, high) = wilson(bin.accuracy, bin.rows);
+        (bin.confidence, low, high)
+    });
+    let share = |label: &str| Axis { low: Some(-0.02), high: Some(1.03), domain: Some((0.0, 1.0)), ..Axis::new(label) };
+    let upper = Panel {
+        x: Axis { bare: true, ..share("") },
+        y: share("accuracy"),
+        marks: vec![
+            Mark::Line { points: vec![(0.0, 0.0), (1.0, 1.0)], stroke: diagonal, marked: false },
+            Mark::Whiskers { points: intervals.collect(), stroke: whisker },
+            Mark::Line { points, stroke: of_bins, marked: true },
+        ],
+        height: 3.0,
+        ..Panel::default()
+    };
+    let colour = series(5).colour;
+    let lower = Panel {
+        x: share("confidence"),
+        y: Axis { low: Some(0.0), whole: true, ..Axis::new("test rows") },
+        marks: vec![Mark::Bars { bars: bins.iter().map(|bin| (bin.lower, bin.upper, bin.rows)).collect(), colour }],
+        height: 1.25,
+        ..Panel::default()
+    };
+    // Counts, written as numbers.
+    let rows = bins.iter().map(|bin| bin.rows).filter(|rows| rows.is_finite()).sum::<f64>() as usize;
+    let errors: Vec<String> = [
+        ("ece", "expected calibration error (ECE)"),
+        ("mce", "maximum calibration error (MCE)"),
+        ("mce_20", "MCE of bins with 20 rows or more"),
+    ]
+    .into_iter()
+    .filter_map(|(name, says)| metric(name).map(|value| format!("{says} {value:.4}")))
+    .collect();
+    let mut caption = format!("Round {step}, {}", count(rows, "test row"));
+    if !errors.is_empty() {
+        caption = format!("{caption}: {}", errors.join(", "));
+    }
+    let legend = vec![
+        Key { label: "accuracy of a bin, with 90 % interval".into(), sample: Sample::Marked(of_bins) },
+        Key { label: "perfect calibration".into(), sample: Sample::Line(diagonal) },
+        Key { label: "rows in a bin".into(), sample: bars(colour) },
+    ];
+    Ok(Some(Figure {
+        title: "Reliability".into(),
+        subtitle: String::new(),
+        legend,
+        panels: vec![upper, lower],
+        columns: 1,
+        cell: (560.0, 118.0),
+        caption: caption + ".",
+        remark: String::new(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wilson;
+
+    #[test]
+    fn the_interval_is_that_of_wilson() {
+        // By its definition: its ends p0 are those where the score test of the share p0 just does not refuse: (p-p0)^2 n = z^2 p0(1-p0).
+        for (p, n) in [(0.5, 10.0), (0.0, 5.0), (1.0, 1.0), (0.93, 2000.0)] {
+            let (low, high) = wilson(p, n);
+            for end in [low, high] {
+                let (score, bound) = ((p - end) * (p - end) * n, super::Z * super::Z * end * (1.0 - end));
+                assert!((score - bound).abs() < 1e-12, "{p} of {n}: {end}");
+            }
+            assert!(low <= p && p <= high && low < high && low > -1e-15 && high < 1.0 + 1e-15);
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! `mpibayes plot` and `mpibayes compare` as a user meets them: what they draw and print, and what they answer to mistakes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use mpibayes::cluster::record::Row;
+use mpibayes::models::Part;
+use mpibayes::results::{RunInfo, Samples, Values, write_run};
+use ndarray::Array3;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn mpibayes(folder: &Path, arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
+    // A suite that itself runs under a launcher must not hand the launcher's word on.
+    for (name, _) in std::env::vars() {
+        if ["OMPI_", "PMIX_", "PMI_", "SLURM_"].iter().any(|prefix| name.starts_with(prefix)) {
+            command.env_remove(name);
+        }
+    }
+    command.current_dir(folder).args(arguments.split(' ')).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What a command printed; it must have ended well.
+fn printed(folder: &Path, arguments: &str) -> String {
+    let output = mpibayes(folder, arguments);
+    assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Asserts exit code 1, nothing on standard output and one line on standard error that says all of this.
+fn refused(folder: &Path, arguments: &str, says: &[&str]) {
+    let output = mpibayes(folder, arguments);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{arguments}: {error}");
+    assert!(output.stdout.is_empty(), "{arguments}");
+    assert!(error.starts_with("mpibayes: error: ") && error.lines().count() == 1, "{arguments}: {error}");
+    assert!(says.iter().all(|says| error.contains(says)), "{arguments}: {error:?} must say {says:?}");
+}
+
+fn row(table: &str, step: u64, values: &[(&str, f64)]) -> Row {
+    Row { table: table.into(), step, agent: None, values: values.iter().map(|&(name, value)| (name.into(), value)).collect() }
+}
+
+/// Metrics and a trace that get better, a little differently for each seed.
+fn rows(rounds: u64, seed: u64, bytes: bool) -> Vec<Row> {
+    let mut rows = vec![row("traffic", rounds, &[("tasks_messages", 12.0), ("tasks_bytes", 2048.0 * rounds as f64)])];
+    for step in 1..=rounds {
+        let t = step as f64;
+        let wobble = 0.02 * ((7 * seed + 3 * step) as f64).sin();
+        let metrics =
+            [("accuracy", 0.9 - 0.4 / t + wobble), ("ece", 0.2 / t), ("mce_20", f64::NAN), ("log_likelihood", -1.0 / t)];
+        rows.push(row("metrics", step, &metrics));
+        let mut trace = vec![("seconds", t / 4.0 + 0.01 * seed as f64), ("bandwidth", 3.5)];
+        if bytes {
+            trace.push(("tasks_bytes", 2048.0 * t));
+        }
+        rows.push(row("trace", step, &trace));
+    }
+    rows
+}
+
+fn reliability(step: u64) -> Vec<Row> {
+    let sizes = [0.0, 0.0, 3.0, 25.0, 60.0, 110.0, 180.0, 300.0, 700.0, 1622.0];
+    let bin = |j: usize| {
+        let (lower, rows) = (j as f64 / 10.0, sizes[j]);
+        let confidence = if rows > 0.0 { lower + 0.06 } else { f64::NAN };
+        let accuracy = (confidence * 0.9 + 0.02 * (j as f64).cos()).min(1.0);
+        let values =
+            [("lower", lower), ("upper", lower + 0.1), ("rows", rows), ("accuracy", accuracy), ("confidence", confidence)];
+        row("reliability", step, &values)
+    };
+    (0..sizes.len()).map(bin).collect()
+}
+
+fn config(method: &str, seed: u64, settings: &str) -> String {
+    format!(
+        "seed = {seed}\n[data]\nfile = \"datasets/bananas.h5\"\n[model]\nname = \"network\"\n[method]\nname = \"{method}\"\n{settings}\n"
+    )
+}
+
+fn write(folder: &Path, name: &str, config: &str, samples: &[Samples], rows: &[Row]) {
+    let parsed: toml::Table = config.parse().unwrap();
+    let seed = u64::try_from(parsed["seed"].as_integer().unwrap()).unwrap();
+    let info = RunInfo::new(parsed["method"]["name"].as_str().unwrap(), "network", seed, "0123456789abcdef", config);
+    std::fs::create_dir_all(folder.join(name)).unwrap();
+    write_run(&folder.join(name).join("result.h5"), &info, samples, rows).unwrap();
+}
+
+/// Chains of an autoregression, each from its own addressed noise.
+fn draws(chains: usize, draws: usize) -> Samples {
+    let parts = vec![Part::new("weights_1", &[3, 4]), Part::new("biases_1", &[4]), Part::new("log_precision", &[])];
+    let mut values = Array3::zeros((chains, draws, 17));
+    for ((chain, draw, index), value) in values.clone().indexed_iter() {
+        let _: &f64 = value;
+        // The sum of three far-apart sines of large arguments is about as good as noise here.
+        let at = (1 + chain * 7919 + draw * 104_729 + index * 1_299_709) as f64;
+        let noise = (12.9898 * at).sin() + (78.233 * at).sin() + (37.719 * at).sin();
+        let before = if draw == 0 { 0.0 } else { values[[chain, draw - 1, index]] };
+        values[[chain, draw, index]] = 0.6 * before + noise;
+    }
+    Samples { group: "posterior".into(), parts, values: Values::F64(values) }
+}
+
+/// A run of four chains with everything.
+fn chains(folder: &Path) {
+    let rows: Vec<Row> = rows(12, 1, false).into_iter().chain(reliability(11)).chain(reliability(12)).collect();
+    write(folder, "chains", &config("sghmc", 1, "step = 0.1"), &[draws(4, 500)], &rows);
+}
+
+/// A run of particles without a reliability table.
+fn particles(folder: &Path) {
+    write(folder, "particles", &config("svgd", 1, "particles = 30"), &[draws(1, 30)], &rows(6, 1, false));
+}
+
+/// Width and height of a PNG, and how many pixels are not white.
+fn png(path: &Path) -> (u32, u32, usize) {
+    let picture = resvg::tiny_skia::Pixmap::load_png(path).unwrap();
+    let ink = picture.pixels().iter().filter(|pixel| (pixel.red(), pixel.green(), pixel.blue()) != (255, 255, 255)).count();
+    (picture.width(), picture.height(), ink)
+}
+
+#[test]
+fn all_that_there_is_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    chains(folder.path());
+    let expected: String = ["trace", "reliability", "posterior", "chains"]
+        .iter()
+        .flat_map(|kind| ["svg", "png"].map(|format| format!("chains/plots/{kind}.{format}\n")))
+        .collect();
+    let output = mpibayes(folder.path(), "plot chains");
+    assert_eq!(text(&output.stdout), expected);
+    let said = text(&output.stderr);
+    assert!(said.contains("12 of 17 parameters") && said.contains("--parameter"), "{said}");
+    for file in expected.lines() {
+        let path = folder.path().join(file);
+        if file.ends_with("png") {
+            let (width, height, ink) = png(&path);
+            assert!(width > 900 && height > 600 && ink > 5000, "{file}: {width} × {height}, {ink}");
+        } else {
+            let svg = std::fs::read_to_string(&path).unwrap();
+            for says in ["method sghmc", "model network", "data bananas.h5", "seed 1"] {
+                assert!(svg.contains(says), "{file}: {says}");
+            }
+        }
+    }
+    // Pictures are derived: the same command again replaces them, and nothing half-written stays.
+    std::fs::write(folder.path().join("chains/plots/trace.svg"), "old").unwrap();
+    assert_eq!(printed(folder.path(), "plot chains/result.h5"), expected);
+    assert!(std::fs::read_to_string(folder.path().join("chains/plots/trace.svg")).unwrap().contains("accuracy"));
+    assert_eq!(std::fs::read_dir(folder.path().join("chains/plots")).unwrap().count(), 8);
+}
+
+#[test]
+fn formats_sizes_and_places_are_as_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    chains(folder.path());
+    let at = |name: &str| folder.path().join(name);
+    assert_eq!(printed(folder.path(), "plot chains trace -o new/a.png --size 700x500 --scale 1"), "new/a.png\n");
+    assert_eq!(png(&at("new/a.png")).0, 700);
+    assert_eq!(png(&at("new/a.png")).1, 500);
+    printed(folder.path(), "plot chains trace -o b.png --size 700x500 --scale 2.5");
+    assert_eq!((png(&at("b.png")).0, png(&at("b.png")).1), (1750, 1250));
+    assert_eq!(printed(folder.path(), "plot chains trace reliability -o d --format svg"), "d/trace.svg\nd/reliability.svg\n");
+    let files = printed(folder.path(), "plot chains trace -o alpha0.5 --pair weights_1[0,1] log_precision --format png");
+    assert_eq!(files, "alpha0.5/trace.png\nalpha0.5/pair.png\n");
+    refused(folder.path(), "plot chains -o c.svg", &["c.svg is one file", "trace, reliability, posterior, chains"]);
+    refused(folder.path(), "plot chains trace -o c.svg --format png", &["contradict"]);
+    refused(folder.path(), "plot chains posterior --size 200x200", &["200 × 200", "too small for 12 panels"]);
+    refused(folder.path(), "plot chains trace --size 20000x20000", &["more than 100 million"]);
+    std::fs::write(at("file"), "").unwrap();
+    refused(folder.path(), "plot chains trace -o file", &["file/trace.svg", "cannot write"]);
+}
+
+#[test]
+fn columns_and_parameters_are_chosen_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    chains(folder.path());
+    let drawn = |arguments: &str, kind: &str| {
+        printed(folder.path(), &format!("plot chains {kind} --format svg {arguments}"));
+        std::fs::read_to_string(folder.path().join(format!("chains/plots/{kind}.svg"))).unwrap()
+    };
+    let all = drawn("", "trace");
+    assert!(all.contains(">accuracy<") && !all.contains(">bandwidth<") && all.contains("Without a value: mce 20"), "{all}");
+    assert!(drawn("--details", "trace").contains(">bandwidth<"));
+    let seconds = drawn("--against seconds --metric ece,bandwidth", "trace");
+    assert!(seconds.contains(">time in s<") && seconds.contains(">bandwidth<") && !seconds.contains(">accuracy<"));
+    assert!(drawn("--metric mce_20", "trace").contains("no finite values"));
+    let one = drawn("--parameter weights_1[2,3] --parameter log_precision", "posterior");
+    assert!(one.contains(">weights_1[2,3]<") && one.contains(">log_precision<") && !one.contains("biases_1"));
+    refused(folder.path(), "plot chains trace --metric acuracy", &["chains", "acuracy", "accuracy, ece"]);
+    refused(folder.path(), "plot chains posterior --parameter weights_2", &["weights_1[3 × 4], biases_1[4], log_precision"]);
+    refused(folder.path(), "plot chains posterior --pair biases_1 log_precision", &["biases_1[0]"]);
+    refused(folder.path(), "plot chains trace --against bytes", &["no column of bytes"]);
+}
+
+#[test]
+fn what_cannot_be_drawn_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    particles(folder.path());
+    refused(folder.path(), "plot nowhere", &["nowhere: there is no such folder"]);
+    refused(folder.path(), "plot particles reliability", &["particles", "reliability table", "there is trace, posterior"]);
+    refused(folder.path(), "plot particles trace chains", &["particles have none", "there is trace, posterior"]);
+    write(folder.path(), "empty", &config("svgd", 1, ""), &[], &[]);
+    refused(folder.path(), "plot empty", &["empty: nothing to draw"]);
+    refused(folder.path(), "plot empty posterior", &["no draws", "nor anything else"]);
+    // Particles get no picture of an order that they do not have; the control are the chains above.
+    assert!(!printed(folder.path(), "plot particles").contains("chains"));
+    std::fs::create_dir(folder.path().join("begun")).unwrap();
+    std::fs::write(folder.path().join("begun/config.toml"), "seed = 1").unwrap();
+    refused(folder.path(), "plot begun", &["not finished"]);
+}
+
+#[test]
+fn an_unfinished_run_shows_what_there_is_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    particles(folder.path());
+    let quiet = mpibayes(folder.path(), "plot particles trace --format svg");
+    assert!(quiet.status.success() && quiet.stderr.is_empty());
+    std::fs::write(folder.path().join("particles/checkpoint.bin"), "state").unwrap();
+    let output = mpibayes(folder.path(), "plot particles trace --format svg");
+    assert!(output.status.success() && text(&output.stderr).contains("not finished"));
+    let svg = std::fs::read_to_string(folder.path().join("particles/plots/trace.svg")).unwrap();
+    assert!(svg.contains("· not finished"), "{svg}");
+}
+
+/// Two methods of three seeds each, and one with another setting.
+fn several(folder: &Path) {
+    for seed in 1..=3 {
+        write(
+            folder,
+            &format!("runs/a-{seed}"),
+            &config("dsvgd", seed, "particles = 20\nlocal_steps = 5"),
+            &[],
+            &rows(9, seed, true),
+        );
+        write(
+            folder,
+            &format!("runs/b-{seed}"),
+            &config("svgd", seed, "particles = 20\nsteps = 5"),
+            &[],
+            &rows(6, seed + 5, true),
+        );
+    }
+    write(folder, "runs/c", &config("svgd", 1, "particles = 50\nsteps = 5"), &[], &rows(6, 9, true));
+}
+
+#[test]
+fn a_comparison_shows_what_differs_and_what_is_best() {
+    let folder = tempfile::tempdir().unwrap();
+    several(folder.path());
+    let table = printed(folder.path(), "compare runs/a-1 runs/b-1 runs/c");
+    let lines: Vec<&str> = table.lines().collect();
+    let heading: Vec<&str> = lines[0].split_whitespace().collect();
+    // Not the seed, which is the same; not the steps, which follow from the method.
+    let columns = ["run", "method", "particles", "accuracy", "ece", "mce_20", "log_likelihood", "rounds", "time", "bytes"];
+    assert_eq!(heading, columns, "{table}");
+    // More rounds are better here: 0.2/9 against 0.2/6.
+    assert!(lines[1].contains("dsvgd") && lines[1].contains("0.0222 *") && lines[1].contains("18.0 KiB"), "{table}");
+    assert_eq!(lines[2].matches('*').count() + lines[3].matches('*').count(), 0, "{table}");
+    assert!(table.contains("* the best final value"));
+
+    let json: serde_json::Value = serde_json::from_str(&printed(folder.path(), "compare runs/a-1 runs/a-2 --json")).unwrap();
+    assert_eq!(json["differs"], serde_json::json!(["seed"]));
+    assert_eq!((&json["runs"][1]["settings"]["seed"], &json["runs"][0]["bytes"]), (&"2".into(), &18432.into()));
+    assert!(json["runs"][0]["metrics"]["mce_20"].is_null() && json["best"].get("mce_20").is_none());
+    let csv = printed(folder.path(), "compare runs/a-1 runs/c --csv");
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    let headers = reader.headers().unwrap().clone();
+    assert_eq!(headers.iter().take(4).collect::<Vec<_>>(), ["run", "method", "method.name", "method.particles"]);
+    assert_eq!(reader.records().map(|record| record.unwrap().len()).collect::<Vec<_>>(), [headers.len(); 2]);
+}
+
+#[test]
+fn a_comparison_draws_seeds_as_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    several(folder.path());
+    let runs = "runs/a-1 runs/b-1 runs/a-2 runs/c runs/b-2 runs/a-3 runs/b-3";
+    let drawn = |arguments: &str| {
+        let output = mpibayes(folder.path(), &format!("compare {runs} --output c.svg {arguments}"));
+        assert!(output.status.success() && text(&output.stderr).contains("wrote c.svg"), "{}", text(&output.stderr));
+        std::fs::read_to_string(folder.path().join("c.svg")).unwrap()
+    };
+    let svg = drawn("");
+    for says in [
+        ">Accuracy by round<",
+        "dsvgd, particles 20 (mean and range of 3 seeds)",
+        ">svgd, particles 20 (mean and range of 3 seeds)<",
+        ">svgd, particles 50<",
+        "data bananas.h5 · 7 runs",
+    ] {
+        assert!(svg.contains(says), "{says} in {svg}");
+    }
+    assert_eq!((svg.matches("class=\"line\"").count(), svg.matches("class=\"band\"").count()), (3, 2));
+    assert!(drawn("--against seconds --metric ece").contains(">time in s<"));
+    assert!(drawn("--against bytes").contains("bytes between ranks"));
+    assert!(!folder.path().join("c.png").exists());
+}
+
+#[test]
+fn what_cannot_be_compared_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    several(folder.path());
+    particles(folder.path());
+    refused(folder.path(), "compare runs/a-1 runs/none", &["runs/none: there is no such folder"]);
+    refused(folder.path(), "compare runs/a-1 runs/c --metric f1", &["\"f1\"", "accuracy, bandwidth, ece"]);
+    // Without bytes in its trace a run is left out; without any there is no picture, but the table.
+    let output = mpibayes(folder.path(), "compare runs/a-1 particles --against bytes --output d.svg");
+    assert!(
+        output.status.success() && text(&output.stderr).contains("particles: not in the picture"),
+        "{}",
+        text(&output.stderr)
+    );
+    let output = mpibayes(folder.path(), "compare particles particles --against bytes --output e.svg");
+    assert!(output.status.success() && text(&output.stderr).contains("no picture") && !output.stdout.is_empty());
+    assert!(folder.path().join("d.svg").exists() && !folder.path().join("e.svg").exists());
+    let other = config("svgd", 4, "particles = 30");
+    let info = RunInfo::new("svgd", "network", 4, "fedcba9876543210", &other);
+    std::fs::create_dir(folder.path().join("elsewhere")).unwrap();
+    write_run(&folder.path().join("elsewhere/result.h5"), &info, &[], &rows(6, 4, false)).unwrap();
+    assert!(printed(folder.path(), "compare particles elsewhere").contains("different data"));
+    assert!(!printed(folder.path(), "compare runs/a-1 runs/a-2").contains("different data"));
+}
