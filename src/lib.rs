@@ -12,7 +12,7 @@
 //! | [`models`] | log-densities with gradients, batched over particles | `vector`, `random`, `number` |
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `partial`, `random`, `number` |
 //! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `metrics`, `models`, `partial`, `number` |
-//! | [`metrics`] | accuracy, log-likelihood, calibration | `number` |
+//! | [`metrics`] | accuracy, log-likelihood, calibration; convergence of chains | `number` |
 //! | [`partial`] | files that appear whole or not at all | nothing |
 //! | [`random`] | addressed random numbers | `number` |
 //! | [`vector`] | vectorised elementary functions, with dispatch at run time | `number` |
