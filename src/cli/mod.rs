@@ -3,6 +3,7 @@
 mod blas;
 mod entry;
 pub mod import;
+pub mod posterior;
 pub mod run;
 pub mod summary;
 mod text;

@@ -4,7 +4,7 @@
 //! a job holds a lock on the second one for as long as it works in the folder.
 
 use super::error::{Result, ResultsError};
-use super::{RunInfo, Samples, stop, write_run};
+use super::{RunInfo, SampleKind, Samples, stop, write_run};
 use crate::cluster::record::{Draws, Record, Row};
 use crate::cluster::{self, Checkpoint, Keeper, Method, Outcome, Status, Then};
 use crate::models::Part;
@@ -194,7 +194,10 @@ impl RunFolder {
             [(format!("{purpose}_messages"), flow.messages as f64), (format!("{purpose}_bytes"), flow.bytes as f64)]
         });
         rows.push(Row { table: "traffic".into(), step: 0, agent: None, values: traffic.collect() });
-        let samples = if draws.is_empty() { Vec::new() } else { vec![Samples::assemble("posterior", parts, &draws)?] };
+        let mut samples = Vec::new();
+        if !draws.is_empty() {
+            samples.push(Samples { kind: SampleKind::Particles, ..Samples::assemble("posterior", parts, &draws)? });
+        }
         write_run(&result_file(&self.path), info, &samples, &rows)?;
         let checkpoint = self.checkpoint();
         match fs::remove_file(&checkpoint) {

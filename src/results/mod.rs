@@ -3,10 +3,12 @@
 //! # The file
 //!
 //! Root attributes: `format` = `mpibayes-run`, `format_version`, `created_at` (ISO 8601, UTC), `inference_library` = `mpibayes`,
-//! `inference_library_version`, `method`, `model`, `seed`, `data_digest`, `config` (the resolved configuration as TOML).
+//! `inference_library_version`, `method`, `model`, `seed`, `data_digest`, `config` (the resolved configuration as TOML), `finished`
+//! (0 while the run goes on), `progress_done` and `progress_total` (rounds), `sampling_time` (seconds, evaluation left out).
 //!
 //! A group of draws, `posterior` for instance: a variable for each named part of the parameters, with dimensions `chain`, `draw`,
-//! then `NAME_dim_0`, ...; the attribute `parts` has their names in the order of the parameter vector.
+//! then `NAME_dim_0`, ...; the attribute `parts` has their names in the order of the parameter vector, and `draws` says what
+//! they are: `chains`, or `particles`.
 //!
 //! A table, `trace` or `metrics` for instance: one-dimensional columns over `row`: `step`, `agent` (−1 for none), then the named
 //! values, NaN where a row lacks one; the attribute `columns` has their names in order.
@@ -17,6 +19,7 @@
 mod error;
 mod folder;
 mod netcdf;
+mod part;
 mod read;
 mod samples;
 mod stop;
@@ -26,7 +29,7 @@ mod write;
 pub use error::{Result, ResultsError};
 pub use folder::{Kept, RunFolder, checkpoint_file, config_file, result_file};
 pub use read::RunFile;
-pub use samples::{Samples, Values};
+pub use samples::{SampleKind, Samples, Values};
 pub use stop::listen;
 pub use table::Table;
 pub use write::write_run;
@@ -38,8 +41,28 @@ const VERSION: u32 = 1;
 /// The root attribute `inference_library`.
 const LIBRARY: &str = "mpibayes";
 
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunState {
+    /// Whether it is over.
+    pub finished: bool,
+    /// Rounds done.
+    pub done: u64,
+    /// Rounds in all.
+    pub total: u64,
+    /// Seconds since it began, those for evaluation left out.
+    pub seconds: f64,
+}
+
+impl RunState {
+    /// Of a run that is over, of which nothing else is known.
+    pub fn over() -> Self {
+        Self { finished: true, done: 0, total: 0, seconds: 0.0 }
+    }
+}
+
 /// What a run says about itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RunInfo {
     /// When the file was made: ISO 8601, UTC.
     pub created_at: String,
@@ -55,6 +78,8 @@ pub struct RunInfo {
     pub data_digest: String,
     /// The resolved configuration as TOML.
     pub config: String,
+    /// How far it is.
+    pub state: RunState,
 }
 
 impl RunInfo {
@@ -68,6 +93,7 @@ impl RunInfo {
             seed,
             data_digest: data_digest.to_owned(),
             config: config.to_owned(),
+            state: RunState::over(),
         }
     }
 }

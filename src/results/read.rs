@@ -3,7 +3,7 @@
 use super::error::{Result, ResultsError};
 use super::samples::{Samples, Values};
 use super::table::Table;
-use super::{FORMAT, RunInfo, VERSION};
+use super::{FORMAT, RunInfo, RunState, VERSION};
 use crate::data::hdf;
 use crate::models::Part;
 use crate::number::Number;
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 /// The file of a run, open for reading.
 #[derive(Debug)]
 pub struct RunFile {
-    path: PathBuf,
-    file: hdf5::File,
+    pub(super) path: PathBuf,
+    pub(super) file: hdf5::File,
     info: RunInfo,
 }
 
@@ -43,6 +43,12 @@ impl RunFile {
                 seed: file.attr("seed")?.read_scalar()?,
                 data_digest: text("data_digest")?,
                 config: text("config")?,
+                state: RunState {
+                    finished: file.attr("finished")?.read_scalar::<u8>()? != 0,
+                    done: file.attr("progress_done")?.read_scalar()?,
+                    total: file.attr("progress_total")?.read_scalar()?,
+                    seconds: file.attr("sampling_time")?.read_scalar()?,
+                },
             };
             Ok((file.attr("format_version")?.read_scalar()?, info))
         };
@@ -150,11 +156,16 @@ impl RunFile {
             }
         };
         let values = read().map_err(ResultsError::hdf5(&self.path, format!("read the draws of {group:?}")))?;
-        Ok(Samples { group: group.to_owned(), parts, values })
+        Ok(Samples { group: group.to_owned(), kind: self.kind(group)?, parts, values })
     }
 }
 
-fn read_parts<T: Number + H5Type>(group: &Group, chains: usize, draws: usize, parts: &[Part]) -> hdf5::Result<Array3<T>> {
+pub(super) fn read_parts<T: Number + H5Type>(
+    group: &Group,
+    chains: usize,
+    draws: usize,
+    parts: &[Part],
+) -> hdf5::Result<Array3<T>> {
     let internal = |error: ndarray::ShapeError| hdf5::Error::Internal(error.to_string());
     let arrays = parts
         .iter()

@@ -7,11 +7,38 @@ use crate::number::Number;
 use ndarray::{Array2, Array3};
 use std::collections::BTreeMap;
 
+/// What the draws of a chain are to each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SampleKind {
+    /// One after another: R-hat, effective sample sizes and autocorrelation mean what they say.
+    #[default]
+    Chains,
+    /// Particles, one draw each: their order means nothing, and so do convergence diagnostics of them.
+    Particles,
+}
+
+impl SampleKind {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Chains => "chains",
+            Self::Particles => "particles",
+        }
+    }
+
+    pub(super) fn named(name: &str) -> Option<Self> {
+        [Self::Chains, Self::Particles].into_iter().find(|kind| kind.name() == name)
+    }
+}
+
 /// The draws of one group, `posterior` for instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
     /// The group.
     pub group: String,
+    /// What its draws are.
+    pub kind: SampleKind,
     /// The named parts of a draw, in order; their sizes add up to its length.
     pub parts: Vec<Part>,
     /// The numbers.
@@ -100,7 +127,7 @@ impl Samples {
             _ => array(shape, &bytes).map(Values::I32),
         }
         .map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { group: group.to_owned(), parts: parts.to_vec(), values })
+        Ok(Self { group: group.to_owned(), kind: SampleKind::default(), parts: parts.to_vec(), values })
     }
 }
 

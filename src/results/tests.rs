@@ -33,7 +33,7 @@ fn parts() -> Vec<Part> {
 
 fn samples() -> Samples {
     let values = Array3::from_shape_fn((2, 4, 7), |(c, d, j)| (100 * c + 10 * d + j) as f32);
-    Samples { group: "posterior".into(), parts: parts(), values: Values::F32(values) }
+    Samples { group: "posterior".into(), kind: SampleKind::Chains, parts: parts(), values: Values::F32(values) }
 }
 
 fn sample_file(folder: &Path) -> std::path::PathBuf {

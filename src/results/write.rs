@@ -3,7 +3,7 @@
 use super::error::{Result, ResultsError};
 use super::samples::{Samples, Values};
 use super::table::Table;
-use super::{FORMAT, LIBRARY, RunInfo, VERSION, netcdf};
+use super::{FORMAT, LIBRARY, RunInfo, RunState, VERSION, netcdf};
 use crate::cluster::record::Row;
 use crate::data::hdf;
 use crate::number::Number;
@@ -97,7 +97,12 @@ fn write_info(file: &Group, info: &RunInfo) -> hdf5::Result<()> {
     hdf::write_text(file, "model", &info.model)?;
     file.new_attr::<u64>().create("seed")?.write_scalar(&info.seed)?;
     hdf::write_text(file, "data_digest", &info.data_digest)?;
-    hdf::write_text(file, "config", &info.config)
+    hdf::write_text(file, "config", &info.config)?;
+    let RunState { finished, done, total, seconds } = info.state;
+    file.new_attr::<u8>().create("finished")?.write_scalar(&u8::from(finished))?;
+    file.new_attr::<u64>().create("progress_done")?.write_scalar(&done)?;
+    file.new_attr::<u64>().create("progress_total")?.write_scalar(&total)?;
+    file.new_attr::<f64>().create("sampling_time")?.write_scalar(&seconds)
 }
 
 /// The attributes that InferenceData wants of every group.
@@ -112,6 +117,7 @@ fn write_samples(file: &Group, info: &RunInfo, samples: &Samples) -> hdf5::Resul
     write_origin(&group, info)?;
     let names: Vec<String> = samples.parts.iter().map(|part| part.name.clone()).collect();
     hdf::write_names_attribute(&group, "parts", &names)?;
+    hdf::write_text(&group, "draws", samples.kind.name())?;
     let (chains, draws, _) = samples.values.dim();
     netcdf::dimension(&group, "chain", chains)?;
     netcdf::dimension(&group, "draw", draws)?;
