@@ -11,7 +11,7 @@ use serde::Serialize;
 const HISTORY: &str = "particles";
 /// How many parameters people are shown.
 const SHOWN: usize = 15;
-/// Chains with more numbers than these are judged by an even spread of parameters: about three seconds of one core.
+/// Chains with more numbers than these are judged by an even spread of parameters: about five seconds of one core.
 const MOST_NUMBERS: usize = 16_000_000;
 /// From this R-hat on, chains have not converged (Vehtari et al. 2021, section 4).
 const HIGH_R_HAT: f64 = 1.01;

@@ -101,14 +101,14 @@ pub fn r_hat(draws: ArrayView2<f64>) -> f64 {
 
 /// The effective sample size for the mean of chains × draws.
 pub fn ess_mean(draws: ArrayView2<f64>) -> f64 {
-    judge(draws).checked(&flat(draws), |judge, draws| judge.ess_of(draws.iter().copied()))
+    judge(draws).checked(&flat(draws), |judge, draws| judge.ess_of(draws, |draw| draw))
 }
 
 /// The effective sample size for the standard deviation of chains × draws.
 pub fn ess_sd(draws: ArrayView2<f64>) -> f64 {
     judge(draws).checked(&flat(draws), |judge, draws| {
         let mean = mean(draws);
-        judge.ess_of(draws.iter().map(|draw| (draw - mean).powi(2)))
+        judge.ess_of(draws, |draw| (draw - mean).powi(2))
     })
 }
 
@@ -232,15 +232,15 @@ impl Judge {
             return Convergence::UNKNOWN;
         }
         let (mean, variance) = moments(draws);
-        let mcse_mean = (variance / self.ess_of(draws.iter().copied())).sqrt();
-        let square = |draw: &f64| (draw - mean).powi(2);
-        let ess = self.ess_of(draws.iter().map(square));
+        let mcse_mean = (variance / self.ess_of(draws, |draw| draw)).sqrt();
+        let square = |draw: f64| (draw - mean).powi(2);
+        let ess = self.ess_of(draws, square);
         let size = draws.len() as f64;
-        let second = draws.iter().map(square).sum::<f64>() / size;
-        let fourth = draws.iter().map(|draw| square(draw).powi(2)).sum::<f64>() / size;
+        let second = draws.iter().map(|&draw| square(draw)).sum::<f64>() / size;
+        let fourth = draws.iter().map(|&draw| square(draw).powi(2)).sum::<f64>() / size;
         let mcse_sd = ((fourth - second.powi(2)) / ess / second / 4.0).sqrt();
         let [low, high] = TAILS.map(|tail| self.ess_below(draws, tail));
-        self.split(draws.iter().copied());
+        self.split(draws, |draw| draw);
         // Of the split chains: the middle draw of an odd number counts in neither half.
         let median = self.median_of_split();
         let folded: Vec<f64> = self.split.iter().map(|draw| (draw - median).abs()).collect();
@@ -266,12 +266,14 @@ impl Judge {
         self.sorted.sort_unstable_by(f64::total_cmp);
     }
 
-    /// The split chains of numbers that are given chain after chain.
-    fn split(&mut self, numbers: impl Iterator<Item = f64>) {
+    /// The split chains of a function of the draws.
+    fn split(&mut self, draws: &[f64], of: impl Fn(f64) -> f64) {
         self.split.clear();
-        let middle = self.half..self.draws - self.half;
-        self.split
-            .extend(numbers.enumerate().filter(|(place, _)| !middle.contains(&(place % self.draws))).map(|(_, number)| number));
+        for chain in draws.chunks_exact(self.draws) {
+            for half in [&chain[..self.half], &chain[self.draws - self.half..]] {
+                self.split.extend(half.iter().map(|&draw| of(draw)));
+            }
+        }
     }
 
     fn median_of_split(&mut self) -> f64 {
@@ -310,12 +312,12 @@ impl Judge {
     /// The effective sample size for the share of draws that lie below a quantile; `self.sorted` has them sorted.
     fn ess_below(&mut self, draws: &[f64], probability: f64) -> f64 {
         let quantile = quantile(&self.sorted, probability);
-        self.ess_of(draws.iter().map(|&draw| if draw <= quantile { 1.0 } else { 0.0 }))
+        self.ess_of(draws, |draw| if draw <= quantile { 1.0 } else { 0.0 })
     }
 
-    /// The effective sample size for the mean of numbers that are given chain after chain.
-    fn ess_of(&mut self, numbers: impl Iterator<Item = f64>) -> f64 {
-        self.split(numbers);
+    /// The effective sample size for the mean of a function of the draws.
+    fn ess_of(&mut self, draws: &[f64], of: impl Fn(f64) -> f64) -> f64 {
+        self.split(draws, of);
         self.ess()
     }
 
