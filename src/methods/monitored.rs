@@ -77,11 +77,13 @@ where
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState<M>>) -> Result<MonitoredAgent<M>> {
+        let slice = (self.slice)(id)?;
+        self.model.check(slice.batch())?;
         Ok(MonitoredAgent {
             inner: self.inner.agent(id, saved)?,
             unsettled: false,
             model: self.model.clone(),
-            slice: (self.slice)(id)?,
+            slice,
             scratch: Scratch::new(),
         })
     }

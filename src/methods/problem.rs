@@ -37,9 +37,10 @@ impl<F: Real> Problem<F> {
     /// The loss of an agent's shard with minibatches of this size.
     ///
     /// # Errors
-    /// Where the shard cannot be read.
+    /// Where the shard cannot be read, or its rows are none for the model.
     pub fn open(&self, agent: AgentId, batch: usize) -> Result<LocalLoss<F>, BoxError> {
         let shard = (self.shard)(agent)?;
+        self.model.check(shard.batch())?;
         Ok(LocalLoss {
             agent,
             model: self.model.clone(),
