@@ -2,7 +2,8 @@
 # Installs what is missing to build and run mpibayes; says nothing and takes no time where nothing is.
 #
 #   bash jobs/setup.sh                   what building and running need
-#   bash jobs/setup.sh --tests           what the tests need too: Open MPI, and the tools of HDF5 and netCDF
+#   bash jobs/setup.sh --tests           what the tests need too: Open MPI, and the tools of HDF5 and netCDF,
+#                                        and Python with venv
 #   bash jobs/setup.sh --fashion-mnist   the data set of the quickstart too (a Debian package, 30 MB)
 #   bash jobs/setup.sh --check           install nothing, only say what is missing
 #
@@ -82,6 +83,8 @@ look() {
         fi
         has h5dump || need hdf5-tools "the HDF5 tools (h5dump), for the tests"
         has ncdump || need netcdf-bin "the netCDF tools (ncdump), for the tests"
+        python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 ||
+            need python3-venv "Python 3.11 or newer with venv (python3), for the tests"
     fi
     if [ "$fashion" = yes ] && [ ! -e /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ]; then
         need dataset-fashion-mnist "the data set Fashion-MNIST"

@@ -29,11 +29,26 @@ scripts() {
     fi
 }
 
+# The readers of result files that tests/interop.rs compares with, made once for each list of them.
+interop() {
+    if ! cmp -s tests/interop/requirements.txt "$venv/requirements.txt"; then
+        python3 -m venv --clear "$venv" &&
+            "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/interop/requirements.txt &&
+            cp tests/interop/requirements.txt "$venv/"
+    fi
+}
+
 printf '== set-up\n'
 bash jobs/setup.sh --tests
 export RUSTDOCFLAGS="${RUSTDOCFLAGS:--Dwarnings}"
 
+mkdir -p "${CARGO_TARGET_DIR:-target}"
+venv=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)/interop-venv
+# Named even if it could not be made: the test then fails instead of being skipped.
+export MPIBAYES_PYTHON="$venv/bin/python"
+
 check scripts scripts
+check python interop
 check format cargo fmt --check
 check lints cargo clippy --release --locked --all-targets -- -D warnings
 check documentation cargo doc --release --locked --no-deps

@@ -1,5 +1,7 @@
 //! Bayesian inference on data that is spread over a cluster.
 //!
+//! With a model of your own, begin with [`guide`].
+//!
 //! The rooms, and what each may use (arrows point downwards only; `tests/rules.rs` holds them):
 //!
 //! | room | job | may use |
@@ -13,7 +15,8 @@
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `partial`, `random`, `number` |
 //! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `metrics`, `models`, `partial`, `number` |
 //! | [`plots`] | pictures from result files | `results`, `metrics`, `number` |
-//! | [`metrics`] | accuracy, log-likelihood, calibration | `number` |
+//! | [`guide`] | documentation: from an idea to a run | nothing |
+//! | [`metrics`] | accuracy, log-likelihood, calibration; convergence of chains | `number` |
 //! | [`partial`] | files that appear whole or not at all | nothing |
 //! | [`random`] | addressed random numbers | `number` |
 //! | [`vector`] | vectorised elementary functions, with dispatch at run time | `number` |
@@ -23,6 +26,7 @@ pub mod cli;
 pub mod cluster;
 pub mod config;
 pub mod data;
+pub mod guide;
 pub mod kernels;
 pub mod methods;
 pub mod metrics;

@@ -328,7 +328,7 @@ impl Entry {
     }
 
     fn read(run: String, subject: &Subject) -> anyhow::Result<Self> {
-        let summary = summary::Summary::read(&subject.path)?;
+        let summary = summary::Summary::read(&subject.path, false)?;
         let last = |name: &str| {
             let rounds = summary.trace.last().into_iter().chain(summary.evaluations.last());
             rounds.flat_map(|round| &round.values).find(|value| value.0 == name).map(|value| value.1)

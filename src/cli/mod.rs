@@ -6,6 +6,7 @@ mod entry;
 pub mod import;
 mod picture;
 pub mod plot;
+pub mod posterior;
 pub mod run;
 pub mod summary;
 mod text;

@@ -1,8 +1,10 @@
 //! `mpibayes summary`: what came out of a run, for people, as JSON, or one number of it.
 
 use super::entry::print;
+use super::posterior::Draws;
 use super::text;
-use crate::results::{RunFile, Table, checkpoint_file, config_file, result_file};
+use crate::data::Dataset;
+use crate::results::{RunFile, RunState, SampleKind, Table, checkpoint_file, config_file, result_file};
 use anyhow::{Context, anyhow, bail};
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
@@ -14,6 +16,13 @@ const METRICS: &str = "metrics";
 const TRACE: &str = "trace";
 /// The table of messages and bytes between ranks: columns `PURPOSE_messages` and `PURPOSE_bytes`.
 const TRAFFIC: &str = "traffic";
+/// The tables of accuracy by confidence and by class, a row for each bin or class of each evaluated round.
+const RELIABILITY: &str = "reliability";
+const CLASSES: &str = "classes";
+/// The table of seconds by phase.
+const PHASES: &str = "phases";
+/// How many classes people are shown.
+const SHOWN_CLASSES: usize = 20;
 /// How many rows of the trace people are shown.
 const SHOWN_ROWS: usize = 16;
 /// How many columns of the trace people are shown beside the step.
@@ -31,9 +40,12 @@ Examples:
 pub struct SummaryArgs {
     /// The folder of a run, or its result file
     pub run: PathBuf,
-    /// One JSON object, with all rows of the trace
+    /// One JSON object, with all rows of all tables
     #[arg(long, conflicts_with = "get")]
     pub json: bool,
+    /// Every parameter of the posterior, not the worst alone, and all judged however many there are
+    #[arg(long, conflicts_with = "get")]
+    pub all: bool,
     /// Only this final metric, such as accuracy, log_likelihood or ece
     #[arg(long, value_name = "METRIC")]
     pub get: Option<String>,
@@ -58,6 +70,12 @@ pub struct Summary {
     pub version: String,
     /// When the file was made: ISO 8601, UTC.
     pub created_at: String,
+    /// Whether the run is over; otherwise this is what there is so far.
+    pub finished: bool,
+    /// Rounds done; 0 where it is not known.
+    pub rounds_done: u64,
+    /// Rounds in all; 0 where it is not known.
+    pub rounds_total: u64,
     /// The last row of the table of metrics, by name; NaN (`null` in JSON) where it has no value.
     #[serde(serialize_with = "as_object")]
     pub metrics: Vec<(String, f64)>,
@@ -65,8 +83,17 @@ pub struct Summary {
     pub evaluations: Vec<Round>,
     /// What the method itself traced: each row's round and values.
     pub trace: Vec<Round>,
-    /// The groups of draws.
+    /// Accuracy by confidence: each evaluated round's bins.
+    pub reliability: Vec<Round>,
+    /// Accuracy by class: each evaluated round's classes.
+    pub classes: Vec<Round>,
+    /// The names of the classes; empty where the dataset is not at hand.
+    pub class_names: Vec<String>,
+    /// The groups of draws, and what they say about each parameter.
     pub draws: Vec<Draws>,
+    /// Seconds by phase.
+    #[serde(serialize_with = "as_object")]
+    pub phases: Vec<(String, f64)>,
     /// Messages and bytes between ranks, by purpose.
     pub traffic: Vec<Flow>,
 }
@@ -79,21 +106,6 @@ pub struct Round {
     /// Its values: seconds since the run began, metrics.
     #[serde(flatten, serialize_with = "as_object")]
     pub values: Vec<(String, f64)>,
-}
-
-/// The shape of a group of draws.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Draws {
-    /// The group in the file: `posterior`.
-    pub group: String,
-    /// How many chains; particles are one chain.
-    pub chains: usize,
-    /// Draws of each chain, or particles.
-    pub draws: usize,
-    /// How many parameters a draw has.
-    pub parameters: usize,
-    /// Their named parts with their shapes.
-    pub parts: Vec<crate::models::Part>,
 }
 
 /// What travelled for one purpose.
@@ -117,22 +129,23 @@ pub(super) fn as_object<S: Serializer>(values: &[(String, f64)], serializer: S) 
 /// # Errors
 /// See [`Summary::read`]; and when the run has no such metric.
 pub fn run(args: &SummaryArgs) -> anyhow::Result<ExitCode> {
-    let summary = Summary::read(&args.run)?;
+    let summary = Summary::read(&args.run, args.all)?;
     let text = match &args.get {
         _ if args.json => serde_json::to_string_pretty(&summary)? + "\n",
         Some(name) => summary.metric(name)? + "\n",
-        None => summary.to_string(),
+        None => summary.shown(args.all),
     };
     print(&text).context("cannot print the summary")?;
     Ok(ExitCode::SUCCESS)
 }
 
 impl Summary {
-    /// Reads what came out of a run: from its folder, or from its result file.
+    /// Reads what came out of a run: from its folder, or from its result file. Of a run that is not over that is what there is so
+    /// far. Of very many parameters an even spread is judged, unless `all` are wanted.
     ///
     /// # Errors
-    /// When there is no such run, it is not finished, or its file cannot be read or is of another program.
-    pub fn read(run: &Path) -> anyhow::Result<Self> {
+    /// When there is no such run, it has no results yet, or its file cannot be read or is of another program.
+    pub fn read(run: &Path, all: bool) -> anyhow::Result<Self> {
         let path = find(run)?;
         let file = RunFile::open(&path)?;
         let tables = file.tables()?;
@@ -142,17 +155,24 @@ impl Summary {
         };
         let (metrics, trace) = (table(METRICS)?.unwrap_or_default(), table(TRACE)?.unwrap_or_default());
         let last = rows_of_the_server(&metrics).last();
-        let draws = file.sample_groups()?.into_iter().map(|group| {
-            let (chains, draws, parts) = file.shape(&group)?;
-            Ok(Draws { group, chains, draws, parameters: parts.iter().map(crate::models::Part::size).sum(), parts })
-        });
+        let draws = file.sample_groups()?.into_iter().map(|group| Draws::read(&file, &group, all));
         let draws = draws.collect::<crate::results::Result<_>>()?;
         let info = file.info().clone();
+        let RunState { finished, done, total, .. } = info.state;
+        let data = data_file(&info.config);
+        let classes = rounds(&table(CLASSES)?.unwrap_or_default());
         Ok(Self {
+            class_names: if classes.is_empty() { Vec::new() } else { class_names(data.as_deref(), &info.data_digest) },
+            classes,
+            reliability: rounds(&table(RELIABILITY)?.unwrap_or_default()),
+            phases: phases(&table(PHASES)?.unwrap_or_default()),
+            data,
+            finished,
+            rounds_done: done,
+            rounds_total: total,
             file: path,
             method: info.method,
             model: info.model,
-            data: data_file(&info.config),
             data_digest: info.data_digest,
             seed: info.seed,
             version: info.version,
@@ -210,6 +230,17 @@ pub(super) fn data_file(config: &str) -> Option<String> {
     Some(config.get("data")?.get("file")?.as_str()?.to_owned())
 }
 
+/// The names of the classes, if the dataset still lies where the run found it.
+fn class_names(data: Option<&str>, digest: &str) -> Vec<String> {
+    let dataset = data.and_then(|file| Dataset::open(file.as_ref()).ok());
+    dataset.filter(|dataset| dataset.digest() == digest).map(|dataset| dataset.classes().to_vec()).unwrap_or_default()
+}
+
+/// Seconds by phase, from the last row of the table.
+fn phases(table: &Table) -> Vec<(String, f64)> {
+    table.rows().checked_sub(1).map(|row| values_at(table, row)).unwrap_or_default()
+}
+
 /// The rows of a table that no agent wrote.
 fn rows_of_the_server(table: &Table) -> impl Iterator<Item = usize> + '_ {
     (0..table.rows()).filter(|&row| table.agent[row].is_none())
@@ -256,7 +287,21 @@ fn spread(rows: usize, most: usize) -> Vec<usize> {
 
 impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "{}", self.file.display())?;
+        f.write_str(&self.shown(false))
+    }
+}
+
+impl Summary {
+    /// For people: with the worst parameters of the posterior, or `all`.
+    fn shown(&self, all: bool) -> String {
+        let mut shown = format!("{}\n", self.file.display());
+        if !self.finished {
+            let rounds = match self.rounds_total {
+                0 => String::new(),
+                total => format!(": round {} of {total}", self.rounds_done),
+            };
+            shown += &format!("not finished{rounds}; this is what there is so far\n");
+        }
         let data = match self.data_digest.get(..super::DIGEST_SHOWN) {
             Some(short) => match &self.data {
                 Some(file) => format!("{file} (digest {short})"),
@@ -271,50 +316,151 @@ impl std::fmt::Display for Summary {
             ("seed", self.seed.to_string()),
             ("made", format!("{}, mpibayes {}", self.created_at, self.version)),
         ];
-        f.write_str(&text::pairs(&about))?;
+        shown += &text::pairs(&about);
         if !self.metrics.is_empty() {
             let steps = self.evaluations.last().map_or(String::new(), |last| format!(" (step {})", last.step));
-            writeln!(f, "\nfinal metrics{steps}")?;
+            shown += &format!("\n{} metrics{steps}\n", if self.finished { "final" } else { "latest" });
             let lines: Vec<(&str, String)> =
                 self.metrics.iter().map(|(name, value)| (name.as_str(), quantity(name, *value))).collect();
-            f.write_str(&text::pairs(&lines))?;
+            shown += &text::pairs(&lines);
         }
-        show_rounds(f, "metrics by round", &self.evaluations)?;
-        show_rounds(f, "trace of the method", &self.trace)?;
+        shown += &self.shown_reliability();
+        shown += &self.shown_classes();
+        shown += &shown_rounds("metrics by round", &self.evaluations);
+        shown += &shown_rounds("trace of the method", &self.trace);
         for draws in &self.draws {
-            writeln!(f, "\n{}", draws.group)?;
-            let number = |number: usize| text::count(number as u64);
-            writeln!(f, "  {} × {} × {}", of(draws.chains, "chain"), of(draws.draws, "draw"), of(draws.parameters, "parameter"))?;
-            let parts: Vec<(String, Vec<String>)> = vec![
-                ("part".into(), draws.parts.iter().map(|part| part.name.clone()).collect()),
-                ("shape".into(), draws.parts.iter().map(|part| shape(&part.shape)).collect()),
-                ("numbers".into(), draws.parts.iter().map(|part| number(part.size())).collect()),
-            ];
-            f.write_str(&text::table(&parts))?;
+            shown += &shown_draws(draws, all);
         }
+        shown += &self.shown_phases();
         if !self.traffic.is_empty() {
-            writeln!(f, "\ntraffic between ranks")?;
+            shown += "\ntraffic between ranks\n";
             let columns = [
                 ("purpose".into(), self.traffic.iter().map(|flow| flow.purpose.clone()).collect()),
                 ("messages".into(), self.traffic.iter().map(|flow| text::count(flow.messages)).collect()),
                 ("size".into(), self.traffic.iter().map(|flow| text::bytes(flow.bytes)).collect()),
             ];
-            f.write_str(&text::table(&columns))?;
+            shown += &text::table(&columns);
         }
-        Ok(())
+        shown
+    }
+
+    /// The reliability table of the last evaluation, without empty bins.
+    fn shown_reliability(&self) -> String {
+        let bins: Vec<&Round> = last_step(&self.reliability).into_iter().filter(|bin| bin.value("rows") > 0.0).collect();
+        if bins.is_empty() {
+            return String::new();
+        }
+        let percent = |of: fn(&Round) -> f64| bins.iter().map(|bin| percent(of(bin))).collect();
+        let edges = |bin: &&Round| format!("{} to {} %", 100.0 * bin.value("lower"), 100.0 * bin.value("upper"));
+        let columns = [
+            ("in bin".into(), bins.iter().map(edges).collect()),
+            ("rows".into(), bins.iter().map(|bin| count_of(bin.value("rows"))).collect()),
+            ("confidence".into(), percent(|bin| bin.value("confidence"))),
+            ("accuracy".into(), percent(|bin| bin.value("accuracy"))),
+            ("too sure by".into(), percent(|bin| bin.value("confidence") - bin.value("accuracy"))),
+        ];
+        format!("\nreliability: how often predictions of some confidence are right\n{}", text::table(&columns))
+    }
+
+    /// The accuracy of each class in the last evaluation; of many classes the worst.
+    fn shown_classes(&self) -> String {
+        let mut classes = last_step(&self.classes);
+        let all = classes.len();
+        if all == 0 {
+            return String::new();
+        }
+        let mut heading = "\naccuracy by class".to_owned();
+        if all > SHOWN_CLASSES {
+            classes.sort_by(|a, b| a.value("accuracy").total_cmp(&b.value("accuracy")));
+            classes.truncate(SHOWN_CLASSES);
+            heading += &format!(" (the worst {SHOWN_CLASSES} of {}; --json has all)", text::count(all as u64));
+        }
+        let name = |class: &&Round| {
+            let number = count_of(class.value("class"));
+            // An index in a file of our own; another finds no name.
+            let known = number.parse().ok().and_then(|index: usize| self.class_names.get(index));
+            known.map_or_else(|| number.clone(), |name| if *name == number { number.clone() } else { format!("{number} {name}") })
+        };
+        let columns = [
+            ("class".into(), classes.iter().map(name).collect()),
+            ("rows".into(), classes.iter().map(|class| count_of(class.value("rows"))).collect()),
+            ("accuracy".into(), classes.iter().map(|class| percent(class.value("accuracy"))).collect()),
+        ];
+        format!("{heading}\n{}", text::table(&columns))
+    }
+
+    /// Where the time went.
+    fn shown_phases(&self) -> String {
+        let known: Vec<&(String, f64)> = self.phases.iter().filter(|phase| phase.1.is_finite()).collect();
+        if known.is_empty() {
+            return String::new();
+        }
+        let all: f64 = known.iter().map(|phase| phase.1).sum();
+        let columns = [
+            ("phase".into(), known.iter().map(|phase| phase.0.replace('_', " ")).collect()),
+            ("time".into(), known.iter().map(|phase| text::seconds(phase.1)).collect()),
+            ("share".into(), known.iter().map(|phase| percent(phase.1 / all)).collect()),
+        ];
+        format!("\ntime by phase\n{}", text::table(&columns))
     }
 }
 
-/// A table of rounds, of which people are shown a part where there are many.
-fn show_rounds(f: &mut std::fmt::Formatter<'_>, title: &str, all: &[Round]) -> std::fmt::Result {
-    let Some(first) = all.first() else { return Ok(()) };
-    let shown = spread(all.len(), SHOWN_ROWS);
-    let rounds: Vec<&Round> = shown.iter().map(|&row| &all[row]).collect();
-    if shown.len() < all.len() {
-        writeln!(f, "\n{title} ({} of {} rows; --json has all)", shown.len(), all.len())?;
-    } else {
-        writeln!(f, "\n{title}")?;
+impl Round {
+    /// A value by its name; NaN if there is none.
+    fn value(&self, name: &str) -> f64 {
+        self.values.iter().find(|value| value.0 == name).map_or(f64::NAN, |value| value.1)
     }
+}
+
+/// The rows of the last step.
+fn last_step(rounds: &[Round]) -> Vec<&Round> {
+    let last = rounds.last().map(|round| round.step);
+    rounds.iter().filter(|round| Some(round.step) == last).collect()
+}
+
+fn percent(share: f64) -> String {
+    if share.is_nan() { "-".into() } else { format!("{:.1} %", 100.0 * share) }
+}
+
+/// A count that a table holds as a number.
+fn count_of(number: f64) -> String {
+    // Saturates; a NaN becomes 0 and is shown as none.
+    if number.is_nan() { "-".into() } else { text::count(number as u64) }
+}
+
+/// A group of draws: its shape, its parts, and what it says about its parameters.
+fn shown_draws(draws: &Draws, all: bool) -> String {
+    let number = |number: usize| text::count(number as u64);
+    let (unit, chains) = match draws.kind {
+        SampleKind::Particles => ("particle", String::new()),
+        SampleKind::Paths => ("evaluation", format!("{} × ", of(draws.chains, "particle"))),
+        SampleKind::Chains => ("draw", format!("{} × ", of(draws.chains, "chain"))),
+    };
+    let size = format!("{chains}{} × {}", of(draws.draws, unit), of(draws.parameters, "parameter"));
+    let mut shown = format!("\n{}: {size}\n", draws.group);
+    let parts: Vec<(String, Vec<String>)> = vec![
+        ("part".into(), draws.parts.iter().map(|part| part.name.clone()).collect()),
+        ("shape".into(), draws.parts.iter().map(|part| shape(&part.shape)).collect()),
+        ("numbers".into(), draws.parts.iter().map(|part| number(part.size())).collect()),
+    ];
+    shown += &text::table(&parts);
+    let table = draws.table(all);
+    if !table.is_empty() {
+        shown += &format!("\nparameters of {}\n{table}", draws.group);
+    }
+    shown
+}
+
+/// A table of rounds, of which people are shown a part where there are many.
+fn shown_rounds(title: &str, all: &[Round]) -> String {
+    let Some(first) = all.first() else { return String::new() };
+    let places = spread(all.len(), SHOWN_ROWS);
+    let rounds: Vec<&Round> = places.iter().map(|&row| &all[row]).collect();
+    let mut shown = if places.len() < all.len() {
+        format!("\n{title} ({} of {} rows; --json has all)\n", places.len(), all.len())
+    } else {
+        format!("\n{title}\n")
+    };
     let mut columns = vec![("step".to_owned(), rounds.iter().map(|round| round.step.to_string()).collect())];
     for (place, (name, _)) in first.values.iter().enumerate().take(SHOWN_COLUMNS) {
         let values: Vec<f64> = rounds.iter().map(|round| round.values[place].1).collect();
@@ -324,14 +470,12 @@ fn show_rounds(f: &mut std::fmt::Formatter<'_>, title: &str, all: &[Round]) -> s
         };
         columns.push((name.clone(), cells));
     }
-    f.write_str(&text::table(&columns))?;
-    match first.values.get(SHOWN_COLUMNS..) {
-        Some(rest @ [_, ..]) => {
-            let names: Vec<&str> = rest.iter().map(|value| value.0.as_str()).collect();
-            writeln!(f, "  not shown: {}", names.join(", "))
-        }
-        _ => Ok(()),
+    shown += &text::table(&columns);
+    if let Some(rest @ [_, ..]) = first.values.get(SHOWN_COLUMNS..) {
+        let names: Vec<&str> = rest.iter().map(|value| value.0.as_str()).collect();
+        shown += &format!("  not shown: {}\n", names.join(", "));
     }
+    shown
 }
 
 fn is_time(name: &str) -> bool {
@@ -406,8 +550,8 @@ mod tests {
     fn folder_and_file_say_the_same_and_all_of_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = write(folder.path(), 3);
-        let summary = Summary::read(folder.path()).unwrap();
-        assert_eq!(format!("{summary:?}"), format!("{:?}", Summary::read(&path).unwrap()));
+        let summary = Summary::read(folder.path(), false).unwrap();
+        assert_eq!(format!("{summary:?}"), format!("{:?}", Summary::read(&path, false).unwrap()));
         let shown = summary.to_string();
         for says in [
             "  method  dsvgd\n",
@@ -415,7 +559,8 @@ mod tests {
             "final metrics (step 3)\n  accuracy        83.33 %\n  ece             0.0213\n  mce_20          -\n  log_likelihood  -0.4567 nats per row\n",
             "  step  accuracy     ece  mce_20  log_likelihood\n     1    0.5000  0.0213       -         -0.4567\n",
             "trace of the method\n  step  seconds  bandwidth\n     1     0.25     0.5000\n",
-            "  1 chain × 20 draws × 7 parameters\n",
+            "\nposterior: 20 particles × 7 parameters\n",
+            "\nparameters of posterior\n  parameter       mean  sd  5 %  95 %\n  weights_1[0,0]     0   0    0     0\n",
             "  weights_1       3 × 2        6\n  log_precision  scalar        1\n",
             "  tasks              1,200  3.3 MiB\n  slices of sums         3      0 B\n",
         ] {
@@ -427,7 +572,7 @@ mod tests {
     fn json_holds_the_same() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), 40);
-        let summary = Summary::read(folder.path()).unwrap();
+        let summary = Summary::read(folder.path(), false).unwrap();
         let json: serde_json::Value = serde_json::from_str(&serde_json::to_string(&summary).unwrap()).unwrap();
         assert_eq!(json["metrics"]["accuracy"], 0.9875);
         assert!(json["metrics"]["mce_20"].is_null());
@@ -450,7 +595,7 @@ mod tests {
     fn one_metric_is_found_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let path = write(folder.path(), 2);
-        let summary = Summary::read(&path).unwrap();
+        let summary = Summary::read(&path, false).unwrap();
         assert_eq!(summary.metric("accuracy").unwrap(), "0.7500");
         let refused = summary.metric("rmse").unwrap_err().to_string();
         assert!(refused.contains("accuracy, ece, mce_20, log_likelihood"), "{refused}");
@@ -461,7 +606,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.h5");
         write_run(&path, &RunInfo::new("svgd", "toy", 1, "", ""), &[], &[row("trace", 5, None, &[("seconds", 1.0)])]).unwrap();
-        let summary = Summary::read(&path).unwrap();
+        let summary = Summary::read(&path, false).unwrap();
         let shown = summary.to_string();
         assert!(shown.contains("data    none") && shown.contains("  step  seconds\n     5     1.00\n"), "{shown}");
         assert!(summary.metric("accuracy").unwrap_err().to_string().contains("judged no predictions"));
@@ -470,7 +615,7 @@ mod tests {
     #[test]
     fn what_is_no_finished_run_is_said_to_be_so() {
         let folder = tempfile::tempdir().unwrap();
-        let refused = |path: &Path| format!("{:#}", Summary::read(path).unwrap_err());
+        let refused = |path: &Path| format!("{:#}", Summary::read(path, false).unwrap_err());
         assert!(refused(&folder.path().join("nowhere")).contains("no such folder"));
         assert!(refused(folder.path()).contains("no folder of a run"));
         // A run has a configuration from its beginning, and a checkpoint later.

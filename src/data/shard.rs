@@ -1,17 +1,18 @@
 //! Rows in memory: what an agent computes on, dense or sparse.
 
 use super::sparse::SparseRows;
-use crate::models::{Batch, Scratch};
+use crate::models::{Batch, Model, Scratch};
 use crate::number::Real;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, CowArray, Ix2, s};
 use std::ops::Range;
+use std::sync::Arc;
 
-/// Rows of a dataset in memory, scaled and ready to compute on. Models see dense rows: sparse ones are made dense a few at a time.
+/// Rows of a dataset in memory, scaled and ready to compute on; clones share them. Models see dense rows: sparse ones are made dense a few at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shard<F> {
-    x: Features<F>,
+    x: Arc<Features<F>>,
     /// Targets, one per row: numbers, or indices of classes.
-    y: Array1<F>,
+    y: Arc<Array1<F>>,
     target_unit: f64,
 }
 
@@ -42,7 +43,7 @@ impl<F: Real> Shard<F> {
 
     fn of(x: Features<F>, y: Array1<F>) -> Self {
         let y = if y.is_standard_layout() { y } else { y.as_standard_layout().into_owned() };
-        let shard = Self { x, y, target_unit: 1.0 };
+        let shard = Self { x: Arc::new(x), y: Arc::new(y), target_unit: 1.0 };
         assert_eq!(shard.rows(), shard.y.len(), "features and targets have different numbers of rows");
         shard
     }
@@ -60,7 +61,7 @@ impl<F: Real> Shard<F> {
 
     /// How many rows.
     pub fn rows(&self) -> usize {
-        match &self.x {
+        match &*self.x {
             Features::Dense(x) => x.nrows(),
             Features::Sparse(x) => x.rows(),
         }
@@ -68,7 +69,7 @@ impl<F: Real> Shard<F> {
 
     /// How many features.
     pub fn features(&self) -> usize {
-        match &self.x {
+        match &*self.x {
             Features::Dense(x) => x.ncols(),
             Features::Sparse(x) => x.features(),
         }
@@ -76,7 +77,7 @@ impl<F: Real> Shard<F> {
 
     /// The features, rows × features, row-major. To look at: sparse rows are all made dense for it.
     pub fn x(&self) -> CowArray<'_, F, Ix2> {
-        match &self.x {
+        match &*self.x {
             Features::Dense(x) => x.view().into(),
             Features::Sparse(sparse) => {
                 let mut x = Array2::zeros((sparse.rows(), sparse.features()));
@@ -97,16 +98,30 @@ impl<F: Real> Shard<F> {
 
     /// All rows, unless they are sparse.
     pub fn dense(&self) -> Option<Batch<'_, F>> {
-        match &self.x {
+        match &*self.x {
             Features::Dense(x) => Some(Batch { x: x.view(), y: self.y.view() }),
             Features::Sparse(_) => None,
         }
     }
 
+    /// Whether the rows are what a model takes.
+    ///
+    /// # Errors
+    /// The model's message.
+    pub fn check(&self, model: &dyn Model<F>, scratch: &mut Scratch<F>) -> Result<(), String> {
+        let mut found = Ok(());
+        self.blocks(scratch, |_, batch, _| {
+            if found.is_ok() {
+                found = model.check(batch);
+            }
+        });
+        found
+    }
+
     /// Hands over all rows in order, as dense blocks with the numbers of their rows: dense rows as one block without a copy, sparse
     /// ones in blocks of a few megabytes at most (or one row), whose size depends on the number of features alone.
     pub fn blocks(&self, scratch: &mut Scratch<F>, mut each: impl FnMut(Range<usize>, Batch<F>, &mut Scratch<F>)) {
-        match &self.x {
+        match &*self.x {
             Features::Dense(x) => each(0..x.nrows(), Batch { x: x.view(), y: self.y.view() }, scratch),
             Features::Sparse(x) => {
                 let block = x.block();
@@ -130,7 +145,7 @@ impl<F: Real> Shard<F> {
         scratch: &mut Scratch<F>,
         mut each: impl FnMut(Range<usize>, Batch<F>, &mut Scratch<F>),
     ) {
-        match &self.x {
+        match &*self.x {
             Features::Dense(x) => {
                 let all = Batch { x: x.view(), y: self.y.view() };
                 scratch.gather(all, rows, |batch, scratch| each(0..rows.len(), batch, scratch));

@@ -129,14 +129,17 @@ where
 
     fn agent(&self, id: AgentId, saved: Option<AgentState<M>>) -> Result<MonitoredAgent<M>> {
         let Evaluation { tests, discrepancy, single, .. } = &self.evaluation;
+        let slice = tests.as_ref().map(|tests| tests(id)).transpose()?;
+        let mut scratch = Scratch::new();
+        slice.as_ref().map_or(Ok(()), |slice| slice.check(self.model.as_ref(), &mut scratch))?;
         Ok(MonitoredAgent {
             inner: self.inner.agent(id, saved)?,
             unsettled: false,
             model: self.model.clone(),
-            slice: tests.as_ref().map(|tests| tests(id)).transpose()?,
+            slice,
             single: *single,
             loss: discrepancy.as_ref().map(|problem| problem.open(id, usize::MAX)).transpose()?,
-            scratch: Scratch::new(),
+            scratch,
         })
     }
 }

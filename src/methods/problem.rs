@@ -37,16 +37,18 @@ impl<F: Real> Problem<F> {
     /// The loss of an agent's shard with minibatches of this size.
     ///
     /// # Errors
-    /// Where the shard cannot be read.
+    /// Where the shard cannot be read, or its rows are none for the model.
     pub fn open(&self, agent: AgentId, batch: usize) -> Result<LocalLoss<F>, BoxError> {
         let shard = (self.shard)(agent)?;
+        let mut scratch = Scratch::new();
+        shard.check(self.model.as_ref(), &mut scratch)?;
         Ok(LocalLoss {
             agent,
             model: self.model.clone(),
             temperature: self.temperature,
             minibatch: Minibatch::new(shard.rows(), batch),
             shard,
-            scratch: Scratch::new(),
+            scratch,
         })
     }
 }

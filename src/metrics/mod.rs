@@ -1,7 +1,9 @@
-//! How good predictions are: accuracy, log-likelihood, RMSE and calibration, as partial sums that merge.
+//! How good predictions are: accuracy, log-likelihood, RMSE and calibration, as partial sums that merge; and how good draws are.
 //!
 //! Every agent adds its slice of the test data to a [`Tally`]; the server merges the tallies in agent order, so that the sums are
 //! the same bits for any number of ranks, and finishes them into [`Metrics`].
+
+pub mod convergence;
 
 use crate::number::Real;
 use ndarray::{ArrayView1, ArrayView2};

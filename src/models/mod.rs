@@ -82,6 +82,15 @@ pub trait Model<F: Real>: Send + Sync {
     /// What it predicts.
     fn output(&self) -> Output;
 
+    /// Whether these rows are what the model takes: an index that is one, a count that is none below 0. Every agent asks it of its
+    /// own rows, training and test, before the run begins.
+    ///
+    /// # Errors
+    /// A message that says which values do not fit, and what would.
+    fn check(&self, _batch: Batch<F>) -> Result<(), String> {
+        Ok(())
+    }
+
     /// One initial θ: a draw from the prior, or the customary initialisation where sampling from the prior makes no sense (networks).
     fn draw_initial(&self, stream: &mut Stream, theta: ArrayViewMut1<F>);
 

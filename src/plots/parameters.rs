@@ -137,7 +137,7 @@ mod tests {
     fn samples() -> Samples {
         let parts = vec![Part::new("weights", &[3, 4]), Part::new("bias", &[2]), Part::new("log_precision", &[])];
         let values = Array3::from_shape_fn((2, 5, 15), |(chain, draw, index)| (1000 * chain + 100 * draw + index) as f64);
-        Samples { group: "posterior".into(), parts, values: Values::F64(values) }
+        Samples { group: "posterior".into(), kind: SampleKind::Chains, parts, values: Values::F64(values) }
     }
 
     fn names(names: &[&str]) -> Vec<String> {

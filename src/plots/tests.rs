@@ -5,7 +5,7 @@
 use super::*;
 use crate::cluster::record::Row;
 use crate::models::Part;
-use crate::results::{RunFile, RunInfo, Samples, Values, write_run};
+use crate::results::{RunFile, RunInfo, SampleKind, Samples, Values, write_run};
 use ndarray::Array3;
 use resvg::tiny_skia::Pixmap;
 use std::path::Path;
@@ -155,7 +155,7 @@ fn reliability_is_that_of_the_last_evaluation() {
 fn samples(chains: usize, draws: usize, value: fn(usize, usize, usize) -> f64) -> Samples {
     let parts = vec![Part::new("weights", &[2, 2]), Part::new("log_precision", &[])];
     let values = Array3::from_shape_fn((chains, draws, 5), |(chain, draw, index)| value(chain, draw, index));
-    Samples { group: "posterior".into(), parts, values: Values::F64(values) }
+    Samples { group: "posterior".into(), kind: SampleKind::Chains, parts, values: Values::F64(values) }
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn draws_of_all_kinds_have_pictures() {
             None => assert_eq!(draws, 1),
         }
     }
-    let empty = Samples { group: "posterior".into(), parts: vec![], values: Values::F64(Array3::zeros((1, 3, 0))) };
+    let empty = Samples { group: "posterior".into(), kind: SampleKind::Chains, parts: vec![], values: Values::F64(Array3::zeros((1, 3, 0))) };
     assert_eq!((posterior(&empty, &[]).unwrap(), chains(&empty, &[]).unwrap()), (None, None));
 }
 

@@ -2,7 +2,7 @@
 
 use super::error::{Result, ResultsError};
 use super::netcdf::{self, Cell};
-use super::samples::{SampleGroup, SampleKind};
+use super::samples::SampleGroup;
 use crate::cluster::record::{Draws, Extents};
 use crate::data::hdf;
 use crate::number::Number;
@@ -184,9 +184,4 @@ fn set_lengths(at: &Group, lengths: &[usize]) -> hdf5::Result<()> {
     let draws = lengths.iter().copied().max().unwrap_or(0);
     netcdf::set_length(at, "chain", lengths.len())?;
     netcdf::set_length(at, "draw", draws)
-}
-
-/// What the draws of a group in a file are.
-pub(super) fn kind_of(at: &Group) -> SampleKind {
-    hdf::read_text(at, "draws").ok().and_then(|name| SampleKind::named(&name)).unwrap_or_default()
 }

@@ -27,6 +27,7 @@ mod error;
 mod folder;
 mod grid;
 mod netcdf;
+mod part;
 mod read;
 mod samples;
 mod stop;

@@ -4,7 +4,7 @@ use super::error::{Result, ResultsError};
 use super::grid::Grid;
 use super::samples::{Samples, Values};
 use super::table::Table;
-use super::{FORMAT, RunInfo, RunState, VERSION, draws};
+use super::{FORMAT, RunInfo, RunState, VERSION};
 use crate::data::hdf;
 use crate::models::Part;
 use crate::number::Number;
@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 /// The file of a run, open for reading.
 #[derive(Debug)]
 pub struct RunFile {
-    path: PathBuf,
-    file: hdf5::File,
+    pub(super) path: PathBuf,
+    pub(super) file: hdf5::File,
     info: RunInfo,
 }
 
@@ -170,12 +170,16 @@ impl RunFile {
             }
         };
         let values = read().map_err(ResultsError::hdf5(&self.path, format!("read the draws of {group:?}")))?;
-        let kind = self.file.group(group).map(|at| draws::kind_of(&at)).unwrap_or_default();
-        Ok(Samples { group: group.to_owned(), kind, parts, values })
+        Ok(Samples { group: group.to_owned(), kind: self.kind(group)?, parts, values })
     }
 }
 
-fn read_parts<T: Number + H5Type>(group: &Group, chains: usize, draws: usize, parts: &[Part]) -> hdf5::Result<Array3<T>> {
+pub(super) fn read_parts<T: Number + H5Type>(
+    group: &Group,
+    chains: usize,
+    draws: usize,
+    parts: &[Part],
+) -> hdf5::Result<Array3<T>> {
     let internal = |error: ndarray::ShapeError| hdf5::Error::Internal(error.to_string());
     let arrays = parts
         .iter()

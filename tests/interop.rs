@@ -1,0 +1,211 @@
+//! Result files as others read them: xarray with both engines, ArviZ, ncdump and h5dump, with equal values and equal diagnostics.
+//!
+//! `MPIBAYES_PYTHON` names a Python with the packages of `tests/interop/requirements.txt`; `jobs/test.sh` makes one. Without it
+//! nothing is compared, and that is said.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod draws;
+
+use mpibayes::cluster::record::Row;
+use mpibayes::models::Part;
+use mpibayes::results::{RunFile, RunInfo, SampleKind, Samples, Values, write_run};
+use ndarray::Array3;
+use serde_json::{Map, Value, json};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// Runs the program alone, in a folder, and returns what it printed.
+fn mpibayes(folder: &Path, arguments: &str) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
+    // A suite that itself runs under a launcher must not hand the launcher's word on.
+    for (name, _) in std::env::vars() {
+        if ["OMPI_", "PMIX_", "PMI_", "SLURM_"].iter().any(|prefix| name.starts_with(prefix)) {
+            command.env_remove(name);
+        }
+    }
+    let output = command.current_dir(folder).args(arguments.split(' ')).output().unwrap();
+    assert!(output.status.success(), "mpibayes {arguments}: {}", said(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The result files of small runs of both methods on made-up data.
+fn runs(folder: &Path) -> Vec<PathBuf> {
+    let rows = |i: usize| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, ["no", "yes", "perhaps"][i * 7 % 11 / 4]);
+    std::fs::write(folder.join("a.csv"), (0..60).map(rows).collect::<String>()).unwrap();
+    mpibayes(folder, "import a.csv --test-fraction 0.25 -o a.h5");
+    let file = |method: &str, precision: &str, model: &str| {
+        let text = format!(
+            "seed = 3\nprecision = \"{precision}\"\nagents = 2\n[data]\nfile = \"a.h5\"\n[model]\n{model}\n[method]\n\
+             name = \"{method}\"\nparticles = 5\nrounds = 3\nbatch = 8\n"
+        );
+        std::fs::write(folder.join(format!("{method}.toml")), text).unwrap();
+        mpibayes(folder, &format!("run {method}.toml --output {method}"));
+        folder.join(method).join("result.h5")
+    };
+    let network = "name = \"network\"\nhidden = [4]";
+    vec![file("svgd", "f64", network), file("dsvgd", "f32", network)]
+}
+
+/// A file with groups of all number types and shapes, and a group for each made-up set of chains.
+fn made_up(folder: &Path) -> PathBuf {
+    let sets = draws::sets();
+    // JSON has no infinity to compare with.
+    let finite = sets.into_iter().filter(|(_, draws)| draws.iter().all(|draw| !draw.is_infinite()));
+    let mut groups: Vec<Samples> = finite
+        .map(|(name, draws)| {
+            let (chains, length) = draws.dim();
+            let values = Array3::from_shape_fn((chains, length, 1), |(chain, draw, _)| draws[(chain, draw)]);
+            let parts = vec![Part::new("x", &[])];
+            Samples { group: name.into(), kind: SampleKind::Chains, parts, values: Values::F64(values) }
+        })
+        .collect();
+    let cauchy = draws::sets().into_iter().find(|set| set.0 == "cauchy").unwrap().1;
+    let values = Array3::from_shape_fn((4, 500, 9), |(chain, draw, j)| cauchy[(chain, (draw + 37 * j) % 500)]);
+    let parts = || vec![Part::new("scale", &[]), Part::new("slopes", &[2]), Part::new("weights", &[2, 3])];
+    for (group, values) in [
+        ("posterior", Values::F64(values.clone())),
+        ("prior", Values::F32(values.mapv(|x| x as f32))),
+        ("sample_stats", Values::I32(values.mapv(|x| (4.0 * x) as i32))),
+    ] {
+        groups.push(Samples { group: group.into(), kind: SampleKind::Chains, parts: parts(), values });
+    }
+    let row = |table: &str, step, agent, values: &[(&str, f64)]| Row {
+        table: table.into(),
+        step,
+        agent,
+        values: values.iter().map(|&(name, value)| (name.into(), value)).collect(),
+    };
+    let rows = [
+        row("trace", 1, None, &[("seconds", 0.1)]),
+        row("trace", 2, Some(3), &[("seconds", 0.2), ("bandwidth", 1e-300)]),
+        row("metrics", 2, None, &[("accuracy", f64::NAN), ("ece", 0.1)]),
+    ];
+    let path = folder.join("made-up.h5");
+    write_run(&path, &RunInfo::new("chains", "none", u64::MAX, "", "seed = 1 # ä\n"), &groups, &rows).unwrap();
+    path
+}
+
+/// A variable as the script expects it.
+fn variable(dims: Vec<String>, dtype: &str, values: Value) -> Value {
+    json!({"dims": dims, "dtype": dtype, "values": values})
+}
+
+/// The variables of a group of draws, read back by this library.
+fn samples(file: &RunFile, group: &str) -> Value {
+    let Samples { parts, values, .. } = file.samples(group).unwrap();
+    let dtype = match &values {
+        Values::F32(_) => "float32",
+        Values::F64(_) => "float64",
+        Values::I32(_) => "int32",
+    };
+    let (matrix, mut start, mut variables) = (values.matrix(), 0, Map::new());
+    for part in parts {
+        let own = (0..part.shape.len()).map(|axis| format!("{}_dim_{axis}", part.name));
+        let dims = ["chain", "draw"].map(str::to_owned).into_iter().chain(own).collect();
+        let numbers: Vec<f64> = matrix.slice(ndarray::s![.., start..start + part.size()]).iter().copied().collect();
+        start += part.size();
+        variables.insert(part.name, variable(dims, dtype, json!(numbers)));
+    }
+    variables.into()
+}
+
+fn table(file: &RunFile, name: &str) -> Value {
+    let table = file.table(name).unwrap();
+    let dims = || vec!["row".to_owned()];
+    let agents: Vec<i64> = table.agent.iter().map(|agent| agent.map_or(-1, i64::from)).collect();
+    let mut variables = Map::new();
+    variables.insert("step".into(), variable(dims(), "uint64", json!(table.step)));
+    variables.insert("agent".into(), variable(dims(), "int64", json!(agents)));
+    for (name, values) in table.columns {
+        variables.insert(name, variable(dims(), "float64", json!(values)));
+    }
+    variables.into()
+}
+
+/// What `summary --json` says about each parameter: by group, by part, with its index.
+fn estimates(path: &Path) -> Value {
+    let folder = path.parent().unwrap();
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let summary: Value = serde_json::from_str(&mpibayes(folder, &format!("summary {name} --all --json"))).unwrap();
+    let mut groups = Map::new();
+    for draws in summary["draws"].as_array().unwrap() {
+        let mut parts: Map<String, Value> = Map::new();
+        for estimate in draws["estimates"].as_array().unwrap() {
+            let mut estimate = estimate.as_object().unwrap().clone();
+            let Some(Value::String(name)) = estimate.remove("name") else { panic!("a parameter without a name") };
+            let (part, index) = name.strip_suffix(']').and_then(|name| name.split_once('[')).unwrap_or((&name, ""));
+            let index: Vec<usize> = index.split(',').filter(|side| !side.is_empty()).map(|side| side.parse().unwrap()).collect();
+            estimate.insert("index".into(), json!(index));
+            parts.entry(part).or_insert_with(|| json!([])).as_array_mut().unwrap().push(estimate.into());
+        }
+        groups.insert(draws["group"].as_str().unwrap().to_owned(), parts.into());
+    }
+    groups.into()
+}
+
+/// All that the script compares of a file.
+fn expected(path: &Path) -> Value {
+    let file = RunFile::open(path).unwrap();
+    let (mut groups, mut attributes) = (Map::new(), Map::new());
+    for name in file.sample_groups().unwrap() {
+        let kind = file.kind(&name).unwrap().name();
+        attributes.insert(name.clone(), json!({"inference_library": "mpibayes", "draws": kind}));
+        let variables = samples(&file, &name);
+        groups.insert(name, variables);
+    }
+    for name in file.tables().unwrap() {
+        attributes.insert(name.clone(), json!({"inference_library": "mpibayes"}));
+        let variables = table(&file, &name);
+        groups.insert(name, variables);
+    }
+    let info = file.info();
+    let root = json!({"method": info.method, "model": info.model, "seed": info.seed, "config": info.config});
+    attributes.insert(String::new(), root);
+    json!({"path": path, "groups": groups, "attributes": attributes, "estimates": estimates(path)})
+}
+
+fn script(python: &OsString, folder: &Path, files: &[Value]) -> Output {
+    let text = folder.join("expected.json");
+    std::fs::write(&text, json!({"files": files}).to_string()).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/check.py");
+    let output = Command::new(python).arg(script).arg(text).current_dir(folder).output();
+    output.unwrap_or_else(|error| panic!("MPIBAYES_PYTHON={}: {error}", python.display()))
+}
+
+#[test]
+fn others_read_the_same_values_and_find_the_same_convergence() {
+    let Some(python) = std::env::var_os("MPIBAYES_PYTHON").filter(|python| !python.is_empty()) else {
+        // Not by a macro, whose output a passing test swallows.
+        let says =
+            "SKIPPED: result files were not opened with ArviZ and xarray: MPIBAYES_PYTHON is not set (jobs/test.sh sets it)\n";
+        std::io::stderr().write_all(says.as_bytes()).unwrap();
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut paths = runs(folder.path());
+    paths.push(made_up(folder.path()));
+    let files: Vec<Value> = paths.iter().map(|path| expected(path)).collect();
+    let output = script(&python, folder.path(), &files);
+    assert!(output.status.success(), "{}", said(&output));
+    // The controls: another value, dimension or diagnostic is noticed.
+    let made_up = files.last().unwrap();
+    for (place, value, says) in [
+        ("/groups/posterior/weights/values/100", json!(0.5), "posterior/weights"),
+        ("/groups/posterior/slopes/dims/2", json!("slopes_dim_1"), "posterior/slopes"),
+        ("/groups/trace/seconds/dtype", json!("float32"), "trace/seconds"),
+        ("/estimates/posterior/weights/4/r_hat", json!(1.5), "posterior/weights[1, 1]: r_hat"),
+        ("/attributes/posterior/draws", json!("particles"), "draws"),
+    ] {
+        let mut wrong = made_up.clone();
+        *wrong.pointer_mut(place).expect(place) = value;
+        let output = script(&python, folder.path(), &[wrong]);
+        assert!(!output.status.success() && said(&output).contains(says), "{place}: {}", said(&output));
+    }
+}
