@@ -165,6 +165,7 @@
 //! `--scaling none` because the numbers of groups are no quantities; other columns are then best given in units of their spread.
 //! The summary shows metrics on the test rows, and for each parameter what the draws say: of particles mean, standard deviation and
 //! quantiles, of chains also MCSE, ESS and R-hat ([`metrics::convergence`](crate::metrics::convergence)), the worst first.
+//! A few Stein particles understate how uncertain they are: trust their mean before their spread.
 //!
 //! # 6. The draws elsewhere
 //!

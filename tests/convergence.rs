@@ -8,7 +8,8 @@ use mpibayes::metrics::convergence::{
     Convergence, convergence, ess_mean, ess_quantile, ess_sd, estimates, particle_estimates, r_hat,
 };
 use ndarray::{Array2, Array3, ArrayView2, Axis, s, stack};
-use std::f64::NAN;
+/// Where ArviZ says so.
+const NAN: f64 = f64::NAN;
 
 /// R-hat, the ESS of bulk, tail, mean, standard deviation and lower quartile, the MCSE of mean and standard deviation, of each set:
 /// printed by ArviZ 0.23.4, `rhat(method="rank")`, `ess(method="bulk")`, ..., `ess(method="quantile", prob=0.25)`, `mcse(...)`.

@@ -351,7 +351,8 @@ impl Summary {
             return String::new();
         }
         let percent = |of: fn(&Round) -> f64| bins.iter().map(|bin| percent(of(bin))).collect();
-        let edges = |bin: &&Round| format!("{} to {} %", 100.0 * bin.value("lower"), 100.0 * bin.value("upper"));
+        let edge = |share: f64| (1e4 * share).round() / 1e2;
+        let edges = |bin: &&Round| format!("{} to {} %", edge(bin.value("lower")), edge(bin.value("upper")));
         let columns = [
             ("in bin".into(), bins.iter().map(edges).collect()),
             ("rows".into(), bins.iter().map(|bin| count_of(bin.value("rows"))).collect()),
@@ -377,9 +378,8 @@ impl Summary {
         }
         let name = |class: &&Round| {
             let number = count_of(class.value("class"));
-            // An index in a file of our own; another finds no name.
-            let known = number.parse().ok().and_then(|index: usize| self.class_names.get(index));
-            known.map_or_else(|| number.clone(), |name| if *name == number { number.clone() } else { format!("{number} {name}") })
+            // Another number than an index finds no name.
+            number.parse().ok().and_then(|index: usize| self.class_names.get(index)).cloned().unwrap_or(number)
         };
         let columns = [
             ("class".into(), classes.iter().map(name).collect()),
@@ -589,6 +589,51 @@ mod tests {
                 && shown.contains("\n    40  "),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn a_run_that_goes_on_says_how_far_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = result_file(folder.path());
+        let state = RunState { finished: false, done: 7, total: 12, seconds: 3.0 };
+        let info = RunInfo { state, ..RunInfo::new("svgd", "toy", 1, "", "") };
+        write_run(&path, &info, &[], &[row("metrics", 7, None, &[("rmse", 2.0)])]).unwrap();
+        let summary = Summary::read(folder.path(), false).unwrap();
+        let shown = summary.to_string();
+        assert_eq!(shown.lines().nth(1), Some("not finished: round 7 of 12; this is what there is so far"));
+        assert!(shown.contains("\nlatest metrics (step 7)\n"), "{shown}");
+        assert_eq!((summary.finished, summary.rounds_done), (false, 7));
+        // The control: a run that is over.
+        write_run(&path, &RunInfo::new("svgd", "toy", 1, "", ""), &[], &[]).unwrap();
+        assert!(!Summary::read(folder.path(), false).unwrap().to_string().contains("not finished"));
+    }
+
+    #[test]
+    fn calibration_classes_and_phases_are_those_of_the_last_evaluation() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = result_file(folder.path());
+        let mut rows = vec![row("phases", 0, None, &[("compute", 3.0), ("wait_for_others", 1.0)])];
+        for step in [1, 2] {
+            for (bin, count) in [(8, 0.0), (9, 40.0 * step as f64)] {
+                let values = [("lower", bin as f64 / 10.0), ("upper", (bin + 1) as f64 / 10.0), ("rows", count)];
+                rows.push(row("reliability", step, None, &[&values[..], &[("accuracy", 0.9), ("confidence", 0.95)]].concat()));
+            }
+            let class = |class: usize| [("class", class as f64), ("rows", 10.0), ("accuracy", (class as f64) / 100.0)];
+            rows.extend((0..30).map(|number| row("classes", step, None, &class(number))));
+        }
+        write_run(&path, &RunInfo::new("svgd", "toy", 1, "", ""), &[], &rows).unwrap();
+        let mut summary = Summary::read(folder.path(), false).unwrap();
+        summary.class_names = (0..30).map(|number| format!("name{number}")).collect();
+        let shown = summary.to_string();
+        for says in [
+            "       in bin  rows  confidence  accuracy  too sure by\n  90 to 100 %    80      95.0 %    90.0 %        5.0 %\n",
+            "\naccuracy by class (the worst 20 of 30; --json has all)\n  class   rows  accuracy\n  name0     10     0.0 %\n",
+            "  compute          3.00 s  75.0 %\n  wait for others  1.00 s  25.0 %\n",
+        ] {
+            assert!(shown.contains(says), "{says}\nin\n{shown}");
+        }
+        assert!(!shown.contains("80 to 90") && !shown.contains("name20"), "{shown}");
+        assert_eq!((summary.reliability.len(), summary.classes.len()), (4, 60));
     }
 
     #[test]
