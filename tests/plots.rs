@@ -102,7 +102,7 @@ fn draws(chains: usize, draws: usize) -> Samples {
         let before = if draw == 0 { 0.0 } else { values[[chain, draw - 1, index]] };
         values[[chain, draw, index]] = 0.6 * before + noise;
     }
-    Samples { group: "posterior".into(), parts, values: Values::F64(values) }
+    Samples { group: "posterior".into(), kind: mpibayes::results::SampleKind::Chains, parts, values: Values::F64(values) }
 }
 
 /// A run of four chains with everything.

@@ -250,12 +250,14 @@ fn paths(folder: &Path, run: &str) -> (ndarray::Array3<f64>, Vec<u64>) {
 #[test]
 fn a_run_that_is_killed_again_and_again_loses_nothing_that_was_written() {
     let folder = folder();
-    let long = "--set method.rounds=12000 --set evaluate.history=true --set evaluate.every=120 --set cluster.checkpoint_every=0.03";
+    let long =
+        "--set method.rounds=12000 --set evaluate.history=true --set evaluate.every=120 --set cluster.checkpoint_every=0.03";
     let run = |output: &str| format!("run run.toml {long} --output {output}");
     went_well(mpibayes(folder.path(), &run("whole")), &[]);
     let (whole, steps) = paths(folder.path(), "whole");
     assert_eq!((whole.dim().1, steps.len()), (100, 12000));
-    let delays = mpibayes::random::Seed(11).stream(mpibayes::random::Who::Run, 0, mpibayes::random::Purpose::Synthetic).permutation(20);
+    let delays =
+        mpibayes::random::Seed(11).stream(mpibayes::random::Who::Run, 0, mpibayes::random::Purpose::Synthetic).permutation(20);
     let (mut opened, mut grown) = (0, 0);
     for (kill, delay) in delays.into_iter().enumerate() {
         let command = run("killed");

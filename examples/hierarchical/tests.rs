@@ -164,7 +164,7 @@ fn svgd_finds_the_posterior_that_quadrature_finds() {
     let dataset = mpibayes::data::Dataset::open(data.as_ref()).unwrap();
     let rows: Vec<usize> = (0..).take(dataset.rows(mpibayes::data::Split::Train)).collect();
     let shard = dataset.read_rows::<f64>(mpibayes::data::Split::Train, &rows).unwrap();
-    let (mean, sd, log_noise) = exact(shard.batch().x, shard.batch().y, 8, false);
+    let (mean, sd, log_noise) = exact(shard.x().view(), shard.y(), 8, false);
     let particles = RunFile::open(&result_file(&output)).unwrap().samples("posterior").unwrap().values.matrix();
     let found = Array1::from_shape_fn(9, |place| match place {
         0 => particles.column(SLOPES).mean().unwrap(),
@@ -175,7 +175,7 @@ fn svgd_finds_the_posterior_that_quadrature_finds() {
     assert!(misses(&mean).iter().all(|miss| *miss < 0.5), "in sd: {}", misses(&mean));
     assert!((particles.column(LOG_NOISE).mean().unwrap() - log_noise).abs() < 0.1);
     // The control: the posterior of schools that do not differ is another one.
-    let (pooled, ..) = exact(shard.batch().x, shard.batch().y, 8, true);
+    let (pooled, ..) = exact(shard.x().view(), shard.y(), 8, true);
     assert!(misses(&pooled).iter().any(|miss| *miss > 3.0), "in sd: {}", misses(&pooled));
 }
 

@@ -3,16 +3,17 @@
 use super::registry::{BuildModel, LaunchMethod, MethodEntry, ModelEntry, Registry, own_rows};
 use super::spec::{ClusterSpec, ConfigError, EvaluateSpec, Precision, RunSpec};
 use crate::cluster::mpi::World;
-use crate::cluster::{self, Checkpoint, CheckpointError, Collectives, Fault, Method, Outcome, Plan};
-use crate::data::{DataError, Dataset, Partition, Split, Task};
+use crate::cluster::{self, AgentId, Checkpoint, CheckpointError, Collectives, Fault, Method, Outcome, Plan};
+use crate::data::{DataError, Dataset, Partition, Shard, Split, Task};
 use crate::methods::problem::OpenShard;
 use crate::methods::{Evaluation, HISTORY, Launcher, Monitored, Posterior, Problem};
 use crate::models::{DataFacts, Model, Output};
 use crate::number::Real;
 use crate::random::Seed;
 use crate::results::{Kept, ResultsError, RunFolder, RunInfo, SampleGroup, SampleKind, config_file};
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What ends a run before its time.
 #[derive(Debug, thiserror::Error)]
@@ -340,11 +341,22 @@ fn count(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// The rows of a split, dealt to agents in equal random shards; each is read on the rank that asks for it.
+/// The rows of a split, dealt to agents in equal random shards; each is read on the rank that asks for it, and once: what asks again
+/// shares it.
 fn dealt<F: Real>(dataset: &Arc<Dataset>, split: Split, agents: u32, seed: Seed) -> Result<OpenShard<F>, DataError> {
     let deal = Partition::Equal.deal(split, dataset.rows(split), agents as usize, seed)?;
     let dataset = dataset.clone();
-    Ok(Arc::new(move |agent| Ok(dataset.read_rows(split, &deal.rows(agent as usize))?)))
+    let opened: Mutex<HashMap<AgentId, Shard<F>>> = Mutex::default();
+    Ok(Arc::new(move |agent| {
+        // A panic of another reader leaves whole shards behind.
+        let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shard) = opened.get(&agent) {
+            return Ok(shard.clone());
+        }
+        let shard: Shard<F> = dataset.read_rows(split, &deal.rows(agent as usize))?;
+        opened.insert(agent, shard.clone());
+        Ok(shard)
+    }))
 }
 
 #[cfg(test)]

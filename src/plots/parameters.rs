@@ -132,6 +132,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::models::Part;
+    use crate::results::SampleKind;
     use ndarray::Array3;
 
     fn samples() -> Samples {

@@ -187,7 +187,12 @@ fn draws_of_all_kinds_have_pictures() {
             None => assert_eq!(draws, 1),
         }
     }
-    let empty = Samples { group: "posterior".into(), kind: SampleKind::Chains, parts: vec![], values: Values::F64(Array3::zeros((1, 3, 0))) };
+    let empty = Samples {
+        group: "posterior".into(),
+        kind: SampleKind::Chains,
+        parts: vec![],
+        values: Values::F64(Array3::zeros((1, 3, 0))),
+    };
     assert_eq!((posterior(&empty, &[]).unwrap(), chains(&empty, &[]).unwrap()), (None, None));
 }
 

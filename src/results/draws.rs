@@ -32,7 +32,7 @@ pub(super) fn count(extents: &mut Extents, block: &Draws, groups: &[SampleGroup]
         return wrong(format!("{} numbers in a draw, not {dim}", block.dim));
     }
     let (has, bytes) = (extents.of(&block.group, block.chain), (dim * size).max(1));
-    if block.first != has || block.bytes.len() % bytes != 0 {
+    if block.first != has || !block.bytes.len().is_multiple_of(bytes) {
         let (chain, first) = (block.chain, block.first);
         return wrong(format!("chain {chain} has {has} draws, then a gap, an overlap or half a draw at draw {first}"));
     }
