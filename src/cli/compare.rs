@@ -122,6 +122,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let table = match (args.json, args.csv) {
         (true, _) => serde_json::to_string_pretty(&comparison)? + "\n",
         (_, true) => comparison.csv()?,
+        _ if args.output.is_none() => format!("{comparison}\n  --output FILE.svg draws their curves\n"),
         _ => comparison.to_string(),
     };
     print(&table).context("cannot print the comparison")?;

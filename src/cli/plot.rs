@@ -15,7 +15,7 @@ const POSTERIOR: &str = "posterior";
 
 const EXAMPLES: &str = "\
 Examples:
-  mpibayes plot runs/first                                        # all that the run has data for, into runs/first/plots
+  mpibayes plot runs/first                                    # all there is, into runs/first/plots
   mpibayes plot runs/first trace --against seconds --metric accuracy,log_likelihood --format svg
   mpibayes plot runs/first posterior --parameter 'weights_1[0,3]' --parameter log_precision
   mpibayes plot runs/first posterior --pair 'weights_1[0,0]' 'weights_1[0,1]'
@@ -199,12 +199,12 @@ pub fn run(args: &PlotArgs) -> anyhow::Result<ExitCode> {
     };
     for (name, mut picture) in pictures {
         picture.subtitle = subject.heading();
+        let stem = into_file.map_or_else(|| folder.join(&name), Path::to_path_buf);
+        let files = args.picture.write(&picture, &stem)?;
         if !picture.remark.is_empty() {
             let chooses = if name == Kind::Trace.name() { "--metric NAME" } else { "--parameter 'NAME[0,3]'" };
             eprintln!("mpibayes: {name}: {} {chooses} chooses others.", picture.remark);
         }
-        let stem = into_file.map_or_else(|| folder.join(&name), Path::to_path_buf);
-        let files = args.picture.write(&picture, &stem)?;
         let lines: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
         print(&lines).context("cannot print the names of the files")?;
     }

@@ -100,7 +100,7 @@ fn ten_thousand_rounds_are_no_ten_thousand_elements() {
 fn agents_have_lines_of_their_own_where_the_server_wrote_none() {
     let folder = tempfile::tempdir().unwrap();
     let rows: Vec<Row> =
-        (0..30).map(|i| row("trace", u64::from(i / 3), Some(i % 3), &[("seconds", 1.0), ("step", f64::from(i))])).collect();
+        (0..30).map(|i| row("trace", u64::from(i / 3), Some(i % 3), &[("seconds", 1.0), ("moves", f64::from(i))])).collect();
     let figure = trace(&file(folder.path(), &rows), &TraceOptions::default()).unwrap().unwrap();
     let svg = sound(&figure, None);
     assert!(svg.contains(">agent 2<") && svg.contains(">Trace by round<"));
@@ -149,7 +149,7 @@ fn reliability_is_that_of_the_last_evaluation() {
         assert!(svg.contains(says), "{says}");
     }
     let without = tempfile::tempdir().unwrap();
-    assert_eq!(reliability(&super::tests::file(without.path(), &rows[4..])).unwrap(), None);
+    assert_eq!(reliability(&file(without.path(), &rows[4..])).unwrap(), None);
 }
 
 fn samples(chains: usize, draws: usize, value: fn(usize, usize, usize) -> f64) -> Samples {
