@@ -45,7 +45,7 @@ pub struct PlotArgs {
     /// Also all that the method itself traced
     #[arg(long)]
     pub details: bool,
-    /// A parameter for `posterior` and `chains`: NAME[0,3], or NAME for all of a part; may be given several times
+    /// A parameter for `posterior` and `chains`: `NAME[0,3]`, or NAME for all of a part; may be given several times
     #[arg(long, value_name = "NAME")]
     pub parameter: Vec<String>,
     /// Also a scatter of two parameters; may be given several times
@@ -115,9 +115,7 @@ impl Subject {
     fn heading(&self) -> String {
         let info = self.file.info();
         let data = match data_file(&info.config) {
-            Some(file) => {
-                format!("data {}", Path::new(&file).file_name().map_or(file.clone(), |name| name.display().to_string()))
-            }
+            Some(file) => data_name(&file),
             None => match info.data_digest.get(..super::DIGEST_SHOWN) {
                 Some(digest) => format!("data with digest {digest}"),
                 None => String::new(),
@@ -128,6 +126,11 @@ impl Subject {
         let unfinished = (!self.finished).then(|| "not finished".to_owned());
         facts.chain(unfinished).collect::<Vec<_>>().join(" · ")
     }
+}
+
+/// The name of a dataset's file, for a heading.
+pub(super) fn data_name(file: &str) -> String {
+    format!("data {}", Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy()))
 }
 
 /// Whether the draws of a run are particles, whose order means nothing.
