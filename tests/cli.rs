@@ -54,7 +54,15 @@ fn finished_run(folder: &Path) {
 #[test]
 fn help_and_version_are_printed_by_one_process() {
     let folder = tempfile::tempdir().unwrap();
-    for arguments in [&["--help"][..], &["--version"], &["import", "--help"], &["summary", "-h"], &["run", "--help"]] {
+    for arguments in [
+        &["--help"][..],
+        &["--version"],
+        &["import", "--help"],
+        &["summary", "-h"],
+        &["run", "--help"],
+        &["plot", "--help"],
+        &["compare", "-h"],
+    ] {
         for rank in [None, Some(0)] {
             let output = mpibayes_as(rank, folder.path(), arguments);
             assert_eq!(output.status.code(), Some(0), "{arguments:?}");

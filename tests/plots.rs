@@ -17,7 +17,7 @@ fn mpibayes(folder: &Path, arguments: &str) -> Output {
             command.env_remove(name);
         }
     }
-    command.current_dir(folder).args(arguments.split(' ')).output().unwrap()
+    command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -94,8 +94,7 @@ fn write(folder: &Path, name: &str, config: &str, samples: &[Samples], rows: &[R
 fn draws(chains: usize, draws: usize) -> Samples {
     let parts = vec![Part::new("weights_1", &[3, 4]), Part::new("biases_1", &[4]), Part::new("log_precision", &[])];
     let mut values = Array3::zeros((chains, draws, 17));
-    for ((chain, draw, index), value) in values.clone().indexed_iter() {
-        let _: &f64 = value;
+    for (chain, draw, index) in ndarray::indices((chains, draws, 17)) {
         // The sum of three far-apart sines of large arguments is about as good as noise here.
         let at = (1 + chain * 7919 + draw * 104_729 + index * 1_299_709) as f64;
         let noise = (12.9898 * at).sin() + (78.233 * at).sin() + (37.719 * at).sin();
@@ -184,7 +183,7 @@ fn columns_and_parameters_are_chosen_by_name() {
         std::fs::read_to_string(folder.path().join(format!("chains/plots/{kind}.svg"))).unwrap()
     };
     let all = drawn("", "trace");
-    assert!(all.contains(">accuracy<") && !all.contains(">bandwidth<") && all.contains("Without a value: mce 20"), "{all}");
+    assert!(all.contains(">accuracy<") && !all.contains(">bandwidth<") && all.contains("Without a value: mce_20"), "{all}");
     assert!(drawn("--details", "trace").contains(">bandwidth<"));
     let seconds = drawn("--against seconds --metric ece,bandwidth", "trace");
     assert!(seconds.contains(">time in s<") && seconds.contains(">bandwidth<") && !seconds.contains(">accuracy<"));
@@ -261,7 +260,7 @@ fn a_comparison_shows_what_differs_and_what_is_best() {
     // More rounds are better here: 0.2/9 against 0.2/6.
     assert!(lines[1].contains("dsvgd") && lines[1].contains("0.0222 *") && lines[1].contains("18.0 KiB"), "{table}");
     assert_eq!(lines[2].matches('*').count() + lines[3].matches('*').count(), 0, "{table}");
-    assert!(table.contains("* the best final value"));
+    assert!(table.contains("* the best final value") && table.contains("--output FILE.svg"));
 
     let json: serde_json::Value = serde_json::from_str(&printed(folder.path(), "compare runs/a-1 runs/a-2 --json")).unwrap();
     assert_eq!(json["differs"], serde_json::json!(["seed"]));

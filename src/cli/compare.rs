@@ -2,7 +2,7 @@
 
 use super::entry::print;
 use super::picture::{Over, PictureArgs};
-use super::plot::Subject;
+use super::plot::{Subject, data_name};
 use super::{summary, text};
 use crate::plots::{self, Against, Curve};
 use anyhow::{Context, bail};
@@ -122,6 +122,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let table = match (args.json, args.csv) {
         (true, _) => serde_json::to_string_pretty(&comparison)? + "\n",
         (_, true) => comparison.csv()?,
+        _ if args.output.is_none() => format!("{comparison}\n  --output FILE.svg draws their curves\n"),
         _ => comparison.to_string(),
     };
     print(&table).context("cannot print the comparison")?;
@@ -258,10 +259,7 @@ impl Comparison {
             let first = self.runs.first()?.config.get(key)?;
             self.runs.iter().all(|run| run.config.get(key) == Some(first)).then(|| format!("{says} {first}"))
         };
-        let data = self.runs.first().filter(|_| self.same_data).and_then(|run| run.config.get(DATA)).map(|file| {
-            let name = Path::new(file).file_name().map_or(file.clone(), |name| name.display().to_string());
-            format!("data {name}")
-        });
+        let data = self.runs.first().filter(|_| self.same_data).and_then(|run| run.config.get(DATA)).map(|file| data_name(file));
         let facts = [common("method.name", "method"), common("model.name", "model"), data, common(SEED, "seed")];
         let count = format!("{} runs", self.runs.len());
         facts.into_iter().flatten().chain([count]).collect::<Vec<_>>().join(" · ")

@@ -27,6 +27,7 @@ const DIGEST_SHOWN: usize = 12;
 ///   mpibayes import train.csv --test test.csv -o data.h5
 ///   mpirun -n 2 mpibayes run run.toml --output runs/first
 ///   mpibayes summary runs/first
+///   mpibayes plot runs/first
 #[derive(Debug, clap::Parser)]
 #[command(name = "mpibayes", version, verbatim_doc_comment, max_term_width = 110, subcommand_required = true)]
 #[command(after_help = EXIT_CODES)]

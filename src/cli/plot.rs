@@ -4,7 +4,7 @@ use super::entry::print;
 use super::picture::{Format, Over, PictureArgs};
 use super::summary::{data_file, find};
 use crate::plots::{self, Figure, TraceOptions};
-use crate::results::{RunFile, RunInfo, Samples, checkpoint_file};
+use crate::results::{RunFile, SampleKind, Samples};
 use anyhow::{Context, bail};
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const POSTERIOR: &str = "posterior";
 
 const EXAMPLES: &str = "\
 Examples:
-  mpibayes plot runs/first                                        # all that the run has data for, into runs/first/plots
+  mpibayes plot runs/first                                    # all there is, into runs/first/plots
   mpibayes plot runs/first trace --against seconds --metric accuracy,log_likelihood --format svg
   mpibayes plot runs/first posterior --parameter 'weights_1[0,3]' --parameter log_precision
   mpibayes plot runs/first posterior --pair 'weights_1[0,0]' 'weights_1[0,1]'
@@ -45,7 +45,7 @@ pub struct PlotArgs {
     /// Also all that the method itself traced
     #[arg(long)]
     pub details: bool,
-    /// A parameter for `posterior` and `chains`: NAME[0,3], or NAME for all of a part; may be given several times
+    /// A parameter for `posterior` and `chains`: `NAME[0,3]`, or NAME for all of a part; may be given several times
     #[arg(long, value_name = "NAME")]
     pub parameter: Vec<String>,
     /// Also a scatter of two parameters; may be given several times
@@ -107,7 +107,7 @@ impl Subject {
     pub fn open(run: &Path) -> anyhow::Result<Self> {
         let path = find(run)?;
         let file = RunFile::open(&path)?;
-        let finished = !path.parent().is_some_and(|folder| checkpoint_file(folder).exists());
+        let finished = file.info().state.finished;
         Ok(Self { file, path, finished })
     }
 
@@ -115,9 +115,7 @@ impl Subject {
     fn heading(&self) -> String {
         let info = self.file.info();
         let data = match data_file(&info.config) {
-            Some(file) => {
-                format!("data {}", Path::new(&file).file_name().map_or(file.clone(), |name| name.display().to_string()))
-            }
+            Some(file) => data_name(&file),
             None => match info.data_digest.get(..super::DIGEST_SHOWN) {
                 Some(digest) => format!("data with digest {digest}"),
                 None => String::new(),
@@ -130,10 +128,9 @@ impl Subject {
     }
 }
 
-/// Whether the draws of a run are particles, whose order means nothing.
-fn moves_particles(info: &RunInfo) -> bool {
-    let config: Option<toml::Table> = info.config.parse().ok();
-    config.is_some_and(|config| config.get("method").is_some_and(|method| method.get("particles").is_some()))
+/// The name of a dataset's file, for a heading.
+pub(super) fn data_name(file: &str) -> String {
+    format!("data {}", Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy()))
 }
 
 /// A run with its draws, which are read when a picture first needs them.
@@ -160,8 +157,13 @@ impl Source<'_> {
             Kind::Trace => plots::trace(file, options)?,
             Kind::Reliability => plots::reliability(file)?,
             Kind::Posterior => self.samples()?.map(|samples| plots::posterior(samples, parameters)).transpose()?.flatten(),
-            Kind::Chains if moves_particles(file.info()) => None,
-            Kind::Chains => self.samples()?.map(|samples| plots::chains(samples, parameters)).transpose()?.flatten(),
+            // The order of particles means nothing.
+            Kind::Chains => self
+                .samples()?
+                .filter(|samples| samples.kind == SampleKind::Chains)
+                .map(|samples| plots::chains(samples, parameters))
+                .transpose()?
+                .flatten(),
         })
     }
 
@@ -199,12 +201,12 @@ pub fn run(args: &PlotArgs) -> anyhow::Result<ExitCode> {
     };
     for (name, mut picture) in pictures {
         picture.subtitle = subject.heading();
+        let stem = into_file.map_or_else(|| folder.join(&name), Path::to_path_buf);
+        let files = args.picture.write(&picture, &stem)?;
         if !picture.remark.is_empty() {
             let chooses = if name == Kind::Trace.name() { "--metric NAME" } else { "--parameter 'NAME[0,3]'" };
             eprintln!("mpibayes: {name}: {} {chooses} chooses others.", picture.remark);
         }
-        let stem = into_file.map_or_else(|| folder.join(&name), Path::to_path_buf);
-        let files = args.picture.write(&picture, &stem)?;
         let lines: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
         print(&lines).context("cannot print the names of the files")?;
     }

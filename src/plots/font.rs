@@ -20,11 +20,11 @@ pub(super) fn width(text: &str, size: f64) -> f64 {
     size * text.chars().map(advance).sum::<f64>()
 }
 
-/// A text in lines of at most this width: broken at spaces, and within words that are longer than a line.
+/// A text in lines of at most this width: broken at spaces (those that do not forbid it), and within words that are longer than a line.
 pub(super) fn wrap(text: &str, size: f64, most: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
-    for word in text.split_whitespace() {
+    for word in text.split([' ', '\n']).filter(|word| !word.is_empty()) {
         let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
         if width(&longer, size) <= most {
             line = longer;
@@ -82,6 +82,7 @@ mod tests {
         assert!(lines.len() > 3 && lines.iter().all(|line| width(line, 12.0) <= 120.0), "{lines:?}");
         assert_eq!(lines.concat().replace(' ', ""), text.replace(' ', ""));
         assert_eq!(wrap("", 12.0, 50.0), Vec::<String>::new());
+        assert_eq!(wrap("a +\u{a0}1", 12.0, 30.0), ["a", "+\u{a0}1"]);
         assert_eq!(wrap("abc", 12.0, 0.0), ["a", "b", "c"]);
         let short = shorten(text, 12.0, 120.0);
         assert!(short.starts_with("several") && short.ends_with("end") && short.contains('…') && width(&short, 12.0) <= 120.0);

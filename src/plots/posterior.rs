@@ -11,7 +11,9 @@ use crate::results::Samples;
 /// At most so many panels.
 const MOST_PANELS: usize = 12;
 /// More chains than this are drawn in one colour, with the density of all on top.
-pub(super) const MOST_CHAINS: usize = 7;
+const MOST_CHAINS: usize = 7;
+/// Fewer draws of a chain than this have no density of their own.
+const FEWEST_DRAWS: usize = 5;
 /// Up to so many draws in all are marked one by one.
 const MOST_RUGS: usize = 200;
 /// At most so many points in a scatter.
@@ -26,17 +28,13 @@ pub(super) fn keys_of_chains(chains: usize, sample: fn(Stroke) -> Sample) -> Vec
         2..=MOST_CHAINS => {
             (0..chains).map(|chain| Key { label: format!("chain {chain}"), sample: sample(series(chain)) }).collect()
         }
-        _ => vec![Key { label: format!("each of {chains} chains"), sample: sample(of_many()) }],
+        _ => vec![Key { label: format!("each of {chains} chains"), sample: sample(of_chain(0, chains)) }],
     }
 }
 
 /// The look of a chain.
 pub(super) fn of_chain(chain: usize, chains: usize) -> Stroke {
-    if chains > MOST_CHAINS { of_many() } else { series(chain) }
-}
-
-fn of_many() -> Stroke {
-    Stroke { opacity: 0.6, ..Stroke::solid("#8a8a8a", 0.9) }
+    if chains > MOST_CHAINS { Stroke { opacity: 0.6, ..Stroke::solid("#8a8a8a", 0.9) } } else { series(chain) }
 }
 
 /// How many draws there are, for a caption.
@@ -72,8 +70,9 @@ pub fn posterior(samples: &Samples, names: &[String]) -> Result<Option<Figure>> 
         bars |= of_bars;
         panels.push(panel);
     }
-    let mut legend = keys_of_chains(chains, Sample::Line);
-    if legend.len() != chains {
+    let apart = draws >= FEWEST_DRAWS;
+    let mut legend = if apart { keys_of_chains(chains, Sample::Line) } else { Vec::new() };
+    if !apart || chains == 1 || chains > MOST_CHAINS {
         let label = if chains > 1 { "density of all draws" } else { "density of the draws" };
         legend.push(Key { label: label.into(), sample: Sample::Line(series(0)) });
     }
@@ -104,7 +103,7 @@ fn marginal(name: &str, chains: &[Vec<f64>]) -> (Panel, bool) {
         panel.y.label = "share of draws".into();
         of_bars = true;
     } else if let Some(width) = bandwidth(&all) {
-        let several = chains.len() > 1;
+        let several = chains.len() > 1 && chains.iter().all(|draws| draws.len() >= FEWEST_DRAWS);
         for (chain, draws) in chains.iter().enumerate().filter(|_| several) {
             let draws = finite_and_sorted(draws.iter().copied());
             if let Some(width) = bandwidth(&draws) {
@@ -177,6 +176,7 @@ mod tests {
         assert_eq!(lines(&marginal("a", &four).0), 4);
         let nine: Vec<Vec<f64>> = (0..9).map(|_| chain(0.0)).collect();
         assert_eq!(lines(&marginal("a", &nine).0), 10);
+        assert_eq!(lines(&marginal("a", &[vec![1.5], vec![2.5]]).0), 1);
         let (panel, _) = marginal("a", &[vec![1.5, f64::NAN, 2.5, f64::INFINITY, 3.5]]);
         assert_eq!((panel.note.as_str(), lines(&panel)), ("2 of 5 not finite", 1));
         assert!(panel.marks.contains(&Mark::Vertical(2.5, MEAN)), "{panel:?}");

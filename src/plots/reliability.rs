@@ -125,14 +125,15 @@ mod tests {
 
     #[test]
     fn the_interval_is_that_of_wilson() {
-        // By its definition: its ends p0 are those where the score test of the share p0 just does not refuse: (p-p0)^2 n = z^2 p0(1-p0).
+        // By its definition: at its ends p0 the score test of p0 just does not refuse, (p − p0)² n = z² p0(1 − p0).
         for (p, n) in [(0.5, 10.0), (0.0, 5.0), (1.0, 1.0), (0.93, 2000.0)] {
             let (low, high) = wilson(p, n);
             for end in [low, high] {
                 let (score, bound) = ((p - end) * (p - end) * n, super::Z * super::Z * end * (1.0 - end));
                 assert!((score - bound).abs() < 1e-12, "{p} of {n}: {end}");
             }
-            assert!(low <= p && p <= high && low < high && low > -1e-15 && high < 1.0 + 1e-15);
+            // Up to rounding, at shares of 0 and 1.
+            assert!(low < p + 1e-15 && p < high + 1e-15 && low < high && low > -1e-15 && high < 1.0 + 1e-15);
         }
     }
 }

@@ -20,8 +20,11 @@ fn file(folder: &Path, rows: &[Row]) -> RunFile {
     RunFile::open(&path).unwrap()
 }
 
+/// A metric by its name and a formula of the round.
+type Metric = (&'static str, fn(f64) -> f64);
+
 /// The trace of metrics given by a formula of the round.
-fn traced(rounds: u64, metrics: &[(&str, fn(f64) -> f64)]) -> Figure {
+fn traced(rounds: u64, metrics: &[Metric]) -> Figure {
     let folder = tempfile::tempdir().unwrap();
     let values = |step: u64| metrics.iter().map(|(name, formula)| (*name, formula(step as f64))).collect::<Vec<_>>();
     let rows: Vec<Row> = (1..=rounds).map(|step| row("metrics", step, None, &values(step))).collect();
@@ -100,7 +103,7 @@ fn ten_thousand_rounds_are_no_ten_thousand_elements() {
 fn agents_have_lines_of_their_own_where_the_server_wrote_none() {
     let folder = tempfile::tempdir().unwrap();
     let rows: Vec<Row> =
-        (0..30).map(|i| row("trace", u64::from(i / 3), Some(i % 3), &[("seconds", 1.0), ("step", f64::from(i))])).collect();
+        (0..30).map(|i| row("trace", u64::from(i / 3), Some(i % 3), &[("seconds", 1.0), ("moves", f64::from(i))])).collect();
     let figure = trace(&file(folder.path(), &rows), &TraceOptions::default()).unwrap().unwrap();
     let svg = sound(&figure, None);
     assert!(svg.contains(">agent 2<") && svg.contains(">Trace by round<"));
@@ -149,7 +152,7 @@ fn reliability_is_that_of_the_last_evaluation() {
         assert!(svg.contains(says), "{says}");
     }
     let without = tempfile::tempdir().unwrap();
-    assert_eq!(reliability(&super::tests::file(without.path(), &rows[4..])).unwrap(), None);
+    assert_eq!(reliability(&file(without.path(), &rows[4..])).unwrap(), None);
 }
 
 fn samples(chains: usize, draws: usize, value: fn(usize, usize, usize) -> f64) -> Samples {
@@ -162,7 +165,7 @@ fn samples(chains: usize, draws: usize, value: fn(usize, usize, usize) -> f64) -
 fn draws_of_all_kinds_have_pictures() {
     let smooth = |chain: usize, draw: usize, index: usize| ((draw * 37 + index * 11) as f64).sin() + 0.3 * chain as f64;
     let constant = |_: usize, _: usize, _: usize| 2.0;
-    let broken = |_: usize, draw: usize, _: usize| if draw % 2 == 0 { f64::NAN } else { draw as f64 / 3.0 };
+    let broken = |_: usize, draw: usize, _: usize| if draw.is_multiple_of(2) { f64::NAN } else { draw as f64 / 3.0 };
     let none = |_: usize, _: usize, _: usize| f64::NAN;
     for samples in [
         samples(1, 1, smooth),

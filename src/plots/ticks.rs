@@ -85,9 +85,9 @@ impl Ticks {
     pub fn complete(&self, label: &str) -> String {
         let mut label = label.to_owned();
         if let Some(size) = self.offset.strip_prefix('−') {
-            label = format!("{label} + {size}");
+            label = format!("{label} +\u{a0}{size}");
         } else if !self.offset.is_empty() {
-            label = format!("{label} − {}", self.offset);
+            label = format!("{label} −\u{a0}{}", self.offset);
         }
         if self.exponent != 0 {
             let exponent: String = self.exponent.to_string().chars().map(superscript).collect();
@@ -161,9 +161,9 @@ mod tests {
         let (labels, label) = shown(0.875_301_1, 0.875_301_4, 3);
         assert_eq!(
             (labels.as_slice(), label.as_str()),
-            (&["0", "100", "200", "300"].map(str::to_owned)[..], "x − 0.8753011 (×10⁻⁹)")
+            (&["0", "100", "200", "300"].map(str::to_owned)[..], "x −\u{a0}0.8753011 (×10⁻⁹)")
         );
-        assert_eq!(shown(-1e9 - 2.0, -1e9, 2), (["0", "1", "2"].map(str::to_owned).to_vec(), "x + 1000000002".into()));
+        assert_eq!(shown(-1e9 - 2.0, -1e9, 2), (["0", "1", "2"].map(str::to_owned).to_vec(), "x +\u{a0}1000000002".into()));
     }
 
     #[test]

@@ -167,7 +167,7 @@ pub fn trace(file: &RunFile, options: &TraceOptions) -> Result<Option<Figure>> {
         let values = table.column(name).unwrap_or_default();
         // What was asked for by name is shown to have no values; what nobody asked for is only mentioned.
         if options.columns.is_empty() && !values.iter().copied().any(drawable) {
-            without.push(name.replace('_', " "));
+            without.push(name);
             continue;
         }
         let mut panel =
