@@ -1,6 +1,7 @@
 //! What was typed (TOML and overrides) becomes a validated run.
 
-pub mod registry;
+pub mod predictions;
+mod registry;
 mod setup;
 mod spec;
 

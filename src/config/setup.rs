@@ -1,5 +1,6 @@
 //! From a run file to a running job: data are opened, model and method made, a driver chosen.
 
+use super::predictions::{predictive_draws, preprocessing, test_predictions};
 use super::registry::{BuildModel, LaunchMethod, MethodEntry, ModelEntry, Registry, own_rows};
 use super::spec::{ClusterSpec, ConfigError, EvaluateSpec, Precision, RunSpec};
 use crate::cluster::mpi::World;
@@ -43,6 +44,9 @@ pub enum RunError {
     /// The checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// The predictions of the test rows.
+    #[error("cannot predict the test rows: {0}")]
+    Prediction(String),
     /// The run itself.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -101,6 +105,10 @@ pub struct Launch<'a, F> {
     /// What begins, for people.
     what: String,
     evaluation: Option<Evaluation<F>>,
+    /// What the run is on, if it is on data.
+    dataset: Option<Arc<Dataset>>,
+    /// Whether the predictions of the test rows are kept.
+    predicts: bool,
 }
 
 impl<F: Real> Launcher<F> for Launch<'_, F> {
@@ -137,9 +145,19 @@ impl<F: Real> Launch<'_, F> {
             Carrier::Threads => Some(cluster::threads::run(method, self.plan, saved, self.folder)?),
             Carrier::Mpi(world) => cluster::mpi::run(world, method, self.plan, saved, self.folder),
         };
-        if let Some(outcome) = outcome {
-            self.folder.end(&outcome)?;
+        let Some(outcome) = outcome else { return Ok(()) };
+        if outcome.finished
+            && let Some(dataset) = &self.dataset
+        {
+            self.folder.keep_grid(preprocessing(dataset)?);
+            if self.predicts && dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing {
+                if let Some(posterior) = self.folder.posterior(&outcome)? {
+                    let theta = predictive_draws(&posterior);
+                    self.folder.keep_grid(test_predictions(model, &theta, dataset)?);
+                }
+            }
         }
+        self.folder.end(&outcome)?;
         Ok(())
     }
 }
@@ -332,6 +350,8 @@ fn carry<F: Real>(
             count(threads, "thread")
         ),
         evaluation,
+        dataset: dataset.clone(),
+        predicts: spec.evaluate.predictions,
     };
     start(&spec.method, problem, launch)
 }

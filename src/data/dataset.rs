@@ -212,6 +212,14 @@ impl Dataset {
         &self.classes
     }
 
+    /// Scale and offset of each feature: models see x·scale + offset. None of sparse rows, which have too many features.
+    pub fn feature_scaling(&self) -> Option<(&[f64], &[f64])> {
+        match &self.scaling {
+            FeatureScaling::Dense { scale, offset } => Some((scale, offset)),
+            FeatureScaling::Sparse { .. } => None,
+        }
+    }
+
     /// Scale and offset of the targets: models see y·scale + offset. 1 and 0 for classes.
     pub fn target_scaling(&self) -> (f64, f64) {
         self.target

@@ -4,6 +4,7 @@ pub mod dsvgd;
 mod kind;
 pub mod monitored;
 mod particles;
+pub mod predict;
 pub mod problem;
 pub mod svgd;
 

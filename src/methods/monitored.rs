@@ -4,6 +4,7 @@
 //! The kernelised Stein discrepancy needs ∇log p at the particles: every agent gives the score of its shard's loss, on all of its
 //! rows, and the sums meet at the server.
 
+use super::predict::{Predicted, predict};
 use super::problem::{LocalLoss, OpenShard, Problem};
 use crate::cluster::{
     Agent, AgentId, AgentState, Answer, Body, BoxError, Context, Dealing, Method, Order, Outbox, Progress, Reported, Result,
@@ -15,7 +16,7 @@ use crate::kernels::rbf::Bandwidth;
 use crate::metrics::{Quality, Tally};
 use crate::models::{Model, Output, Scratch};
 use crate::number::Real;
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -360,20 +361,14 @@ pub fn judge<F: Real>(
     shard: &Shard<F>,
     scratch: &mut Scratch<F>,
 ) -> Result<Tally, BoxError> {
-    let (mut tally, outputs) = match model.output() {
-        Output::Classes(classes) => (Tally::classes(classes), classes),
-        Output::Number => (Tally::number(), 1),
-        Output::Nothing => return Err("this model predicts nothing that could be evaluated".into()),
+    let mut tally = match model.output() {
+        Output::Classes(classes) => Tally::classes(classes),
+        Output::Number | Output::Nothing => Tally::number(),
     };
-    let unit = shard.target_unit();
-    shard.blocks(scratch, |_, batch, scratch| {
-        let mut mean = Array2::zeros((batch.y.len(), outputs));
-        let mut density = vec![0.0; batch.y.len()];
-        model.predict(theta, batch, mean.view_mut(), &mut density, scratch);
-        mean.mapv_inplace(|mean| mean * unit);
-        density.iter_mut().for_each(|density| *density /= unit);
-        tally.add(mean.view(), &density, batch.y.mapv(|y| y.f64() * unit).view());
-    });
+    predict(model, theta, shard, scratch, |Predicted { mean, density, targets, .. }| {
+        tally.add(mean.view(), &density, ArrayView1::from(&targets));
+        Ok::<_, BoxError>(())
+    })?;
     Ok(tally)
 }
 

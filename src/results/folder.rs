@@ -4,7 +4,7 @@
 //! a job holds a lock on the second one for as long as it works in the folder.
 
 use super::error::{Result, ResultsError};
-use super::{RunFile, RunInfo, RunState, RunWriter, SampleGroup, stop};
+use super::{Grid, POSTERIOR, RunFile, RunInfo, RunState, RunWriter, SampleGroup, Samples, stop};
 use crate::cluster::record::{Record, Row};
 use crate::cluster::{self, Checkpoint, Keeper, Method, Outcome, Progress, Spent, Status, Then};
 use crate::partial::PartialFile;
@@ -214,6 +214,23 @@ impl RunFolder {
     fn flush_all(&mut self, finished: bool, seconds: f64) -> Result<()> {
         self.flush(finished, seconds)?;
         self.writer.as_ref().map_or(Ok(()), RunWriter::at_rest)
+    }
+
+    /// Takes arrays for the result file; see [`RunWriter::push_grid`].
+    pub fn keep_grid(&mut self, grid: Grid) {
+        if let Some(writer) = &mut self.writer {
+            writer.push_grid(grid);
+        }
+    }
+
+    /// The posterior of a run that is over, if it has drawn any.
+    ///
+    /// # Errors
+    /// Where the result file cannot be written or read.
+    pub fn posterior(&mut self, outcome: &Outcome) -> Result<Option<Samples>> {
+        self.flush_all(false, outcome.seconds)?;
+        let file = RunFile::open(&result_file(&self.path))?;
+        if file.sample_groups()?.iter().any(|group| group == POSTERIOR) { file.samples(POSTERIOR).map(Some) } else { Ok(None) }
     }
 
     /// Completes the result file of a run that is over, and takes the checkpoint away; says where things are.

@@ -13,6 +13,10 @@
 //! A table, `trace` or `metrics` for instance: one-dimensional columns over `row`: `step`, `agent` (−1 for none), then the named
 //! values, NaN where a row lacks one; the attribute `columns` has their names in order.
 //!
+//! Arrays that are no draws: `test_predictions` has `target` (row), `density` (row: the averaged probability or density of the target)
+//! and `probability` (row × class) or `mean` (row), over the test rows in the dataset's order and units; `preprocessing` has scale and
+//! offset of each feature. Both are written when the run is over.
+//!
 //! Particles are chain 0 with one draw each: their order means nothing, nor do autocorrelation, ESS or R-hat of them.
 //! Every dimension has a coordinate variable and every variable names its dimensions, as netCDF-4 wants it.
 //!
@@ -43,6 +47,8 @@ pub use stop::listen;
 pub use table::Table;
 pub use write::{RunWriter, write_run};
 
+/// The group of the draws or particles that a run is for.
+pub const POSTERIOR: &str = "posterior";
 /// The root attribute `format`.
 const FORMAT: &str = "mpibayes-run";
 /// The version of the layout.

@@ -1,0 +1,93 @@
+//! What a run's posterior predicts for the test rows, and how the features were scaled: arrays that its result file ends with.
+
+use super::setup::RunError;
+use crate::cluster::BoxError;
+use crate::data::{DataError, Dataset, Shard, Split, Task};
+use crate::methods::predict::predict;
+use crate::models::{Model, Scratch};
+use crate::number::Real;
+use crate::results::{Grid, Samples};
+use ndarray::Array2;
+
+/// The group of predictions of the test rows.
+pub const TEST_PREDICTIONS: &str = "test_predictions";
+/// The group with what turns raw rows into those that the model has seen.
+pub const PREPROCESSING: &str = "preprocessing";
+/// Predictions are averaged over at most this many draws, evenly spread: more would hardly change them.
+const MOST_DRAWS: usize = 1000;
+/// Test rows are read in blocks of this many.
+const BLOCK_ROWS: usize = 4096;
+
+/// The draws that predictions are averaged over, as rows.
+pub fn predictive_draws<F: Real>(samples: &Samples) -> Array2<F> {
+    let all = samples.values.matrix();
+    // Those that a shorter chain lacks are NaN.
+    let whole: Vec<usize> = (0..all.nrows()).filter(|&row| all.row(row).iter().all(|value| !value.is_nan())).collect();
+    let count = whole.len().min(MOST_DRAWS);
+    Array2::from_shape_fn((count, all.ncols()), |(row, column)| F::of(all[(whole[row * whole.len() / count], column)]))
+}
+
+/// Scales, offsets and names of features, targets and classes; those of features not where they are sparse.
+///
+/// # Errors
+/// When the dataset cannot be read.
+pub fn preprocessing(dataset: &Dataset) -> Result<Grid, DataError> {
+    let mut grid = Grid { group: PREPROCESSING.into(), dimensions: Vec::new(), variables: Vec::new(), names: Vec::new() };
+    if let Some((scale, offset)) = dataset.feature_scaling() {
+        grid.dimensions.push(("feature".into(), scale.len()));
+        grid.variables.push(("scale".into(), vec![0], scale.to_vec()));
+        grid.variables.push(("offset".into(), vec![0], offset.to_vec()));
+        grid.names.push(("features".into(), dataset.feature_names()?.unwrap_or_default()));
+    }
+    match dataset.task() {
+        Task::Classification => grid.names.push(("classes".into(), dataset.classes().to_vec())),
+        Task::Regression => {
+            let (scale, offset) = dataset.target_scaling();
+            let axis = grid.dimensions.len();
+            grid.dimensions.push(("target".into(), 1));
+            grid.variables.push(("target_scale".into(), vec![axis], vec![scale]));
+            grid.variables.push(("target_offset".into(), vec![axis], vec![offset]));
+        }
+    }
+    Ok(grid)
+}
+
+/// What these draws (N × d) predict for all test rows; numbers are in the dataset's units.
+///
+/// # Errors
+/// When the rows cannot be read, or the model predicts nothing.
+pub fn test_predictions<F: Real>(model: &dyn Model<F>, theta: &Array2<F>, dataset: &Dataset) -> Result<Grid, RunError> {
+    let rows = dataset.rows(Split::Test);
+    let is_class = dataset.task() == Task::Classification;
+    let mean_target = match dataset.target_scaling() {
+        _ if is_class => 0.0,
+        (scale, offset) => -offset / scale,
+    };
+    let (mut mean, mut density, mut targets) = (Vec::new(), Vec::new(), Vec::new());
+    let mut scratch = Scratch::new();
+    for first in (0..rows).step_by(BLOCK_ROWS) {
+        let block: Vec<usize> = (first..(first + BLOCK_ROWS).min(rows)).collect();
+        let shard: Shard<F> = dataset.read_rows(Split::Test, &block)?;
+        predict(model, theta.view(), &shard, &mut scratch, |block| {
+            mean.extend(block.mean.iter().map(|mean| mean + mean_target));
+            density.extend(block.density);
+            targets.extend(block.targets.iter().map(|target| target + mean_target));
+            Ok::<_, BoxError>(())
+        })
+        .map_err(|cause| RunError::Prediction(cause.to_string()))?;
+    }
+    let mut grid = Grid {
+        group: TEST_PREDICTIONS.into(),
+        dimensions: vec![("row".into(), rows)],
+        variables: vec![("target".into(), vec![0], targets), ("density".into(), vec![0], density)],
+        names: Vec::new(),
+    };
+    if is_class {
+        grid.dimensions.push(("class".into(), dataset.classes().len()));
+        grid.variables.push(("probability".into(), vec![0, 1], mean));
+        grid.names.push(("classes".into(), dataset.classes().to_vec()));
+    } else {
+        grid.variables.push(("mean".into(), vec![0], mean));
+    }
+    Ok(grid)
+}

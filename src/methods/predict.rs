@@ -1,0 +1,55 @@
+//! Predictions of a posterior for rows of data, in the dataset's own units: what evaluation judges and `predict` writes down.
+
+use crate::cluster::BoxError;
+use crate::data::Shard;
+use crate::models::{Model, Output, Scratch};
+use crate::number::Real;
+use ndarray::{Array2, ArrayView2};
+use std::ops::Range;
+
+/// What is predicted for some rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predicted {
+    /// Which rows of the shard.
+    pub rows: Range<usize>,
+    /// Rows × class probabilities, or rows × 1 numbers in the dataset's units, counted from the mean of its training targets; averaged
+    /// over the particles or draws.
+    pub mean: Array2<f64>,
+    /// The averaged probability or density of each row's own target.
+    pub density: Vec<f64>,
+    /// The targets: class indices, or numbers as in `mean`.
+    pub targets: Vec<f64>,
+}
+
+/// Predicts all rows of a shard from particles or draws (N × d), block by block.
+///
+/// # Errors
+/// Where the model predicts nothing, or `each` fails.
+pub fn predict<F: Real, E: From<BoxError>>(
+    model: &dyn Model<F>,
+    theta: ArrayView2<F>,
+    shard: &Shard<F>,
+    scratch: &mut Scratch<F>,
+    mut each: impl FnMut(Predicted) -> Result<(), E>,
+) -> Result<(), E> {
+    let outputs = match model.output() {
+        Output::Classes(classes) => classes,
+        Output::Number => 1,
+        Output::Nothing => return Err(BoxError::from("this model predicts nothing that could be evaluated").into()),
+    };
+    let unit = shard.target_unit();
+    let mut done = Ok(());
+    shard.blocks(scratch, |rows, batch, scratch| {
+        if done.is_err() {
+            return;
+        }
+        let mut mean = Array2::zeros((batch.y.len(), outputs));
+        let mut density = vec![0.0; batch.y.len()];
+        model.predict(theta, batch, mean.view_mut(), &mut density, scratch);
+        mean.mapv_inplace(|mean| mean * unit);
+        density.iter_mut().for_each(|density| *density /= unit);
+        let targets = batch.y.iter().map(|y| y.f64() * unit).collect();
+        done = each(Predicted { rows, mean, density, targets });
+    });
+    done
+}
