@@ -56,7 +56,7 @@ pub use dataset::Dataset;
 pub use error::{DataError, Place, Result};
 pub use idx::{IdxPair, import_idx, is_idx};
 pub use libsvm::{IndexLimit, LibsvmImport, LibsvmRow, MOST_FEATURES, import_libsvm, is_libsvm, read_libsvm};
-pub use partition::{Deal, Partition};
+pub use partition::{Deal, Label, Partition};
 pub use scaling::Scaling;
 pub use shard::Shard;
 pub use sparse::SparseRows;
