@@ -162,7 +162,7 @@ fn content(folder: &Path) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn the_bits_do_not_depend_on_ranks_and_a_finished_run_stays_as_it_is() {
     let folder = folder();
-    let begins = "dsvgd on the model logistic: 3 agents, ";
+    let begins = "dsvgd on the model logistic: 3 agents of 10 to 11 rows, ";
     went_well(mpibayes(folder.path(), "run run.toml --output one"), &[begins, " thread", "finished", "one/result.h5"]);
     let command = on_two_ranks(folder.path(), None, "run run.toml --output two");
     went_well(command, &[begins, "2 ranks × 1 thread, in two", "two/result.h5"]);
@@ -287,4 +287,34 @@ fn a_run_that_is_killed_again_and_again_loses_nothing_that_was_written() {
     went_well(on_two_ranks(folder.path(), None, &run("killed")), &["going on after", "finished"]);
     assert_eq!(paths(folder.path(), "killed"), (whole, steps));
     assert_eq!(posterior(folder.path(), "killed"), posterior(folder.path(), "whole"));
+}
+
+#[test]
+fn a_partition_is_dealt_alike_on_any_ranks_and_refused_alike() {
+    let folder = folder();
+    let run = |partition: &str, output: &str| format!("run run.toml --set data.partition={partition} --output {output}");
+    // Of 17 and 15 training rows: 0.45 · 17 + 0.05 · 15 = 8.4 for two agents, 0.1 · 17 + 0.9 · 15 = 15.2 for the third.
+    let share = run("{label_share=0.9}", "one");
+    went_well(mpibayes(folder.path(), &share), &["3 agents of 8 to 15 rows, "]);
+    went_well(on_two_ranks(folder.path(), None, &run("{label_share=0.9}", "two")), &["3 agents of 8 to 15 rows, 2 ranks"]);
+    assert_eq!(posterior(folder.path(), "one"), posterior(folder.path(), "two"));
+    let config = std::fs::read_to_string(folder.path().join("one/config.toml")).unwrap();
+    assert!(config.contains("[data.partition]\nlabel_share = 0.9\n"), "{config}");
+    // The control: the default is another run, and says so.
+    went_well(mpibayes(folder.path(), "run run.toml --output three"), &["3 agents of 10 to 11 rows, "]);
+    assert_ne!(posterior(folder.path(), "one"), posterior(folder.path(), "three"));
+    assert!(std::fs::read_to_string(folder.path().join("three/config.toml")).unwrap().contains("partition = \"equal\"\n"));
+    refused(
+        mpibayes(folder.path(), "run run.toml --output one"),
+        &["data.partition: { label_share = 0.9 } there, \"equal\" here"],
+    );
+
+    for (partition, says) in [
+        ("{sizes=[1,2]}", "2 sizes for 3 agents"),
+        ("{labels=[[\"no\"],[\"yes\"],[\"maybe\"]]}", "no class \"maybe\"; there are: no, yes"),
+        ("by_labels", "unknown variant `by_labels`"),
+    ] {
+        refused(mpibayes(folder.path(), &run(partition, "four")), &[says]);
+        refused(on_two_ranks(folder.path(), None, &run(partition, "four")), &[says]);
+    }
 }

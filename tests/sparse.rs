@@ -24,9 +24,10 @@ fn mpibayes(folder: &Path, arguments: &str) -> String {
 }
 
 fn run_file(method: &str, batch: usize) -> String {
+    let steps = if method == "svgd" { "steps = 5" } else { "local_steps = 5\ndistillation_steps = 5" };
     format!(
         "seed = 3\nagents = 3\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\n[method]\nname = \"{method}\"\nparticles = 4\n\
-         rounds = 4\nbatch = {batch}\n"
+         rounds = 4\nbatch = {batch}\n{steps}\n"
     )
 }
 
@@ -114,7 +115,10 @@ fn wide_data_take_the_memory_of_what_is_not_zero() {
     std::fs::write(folder.path().join("wide.svm"), text).unwrap();
     let said = mpibayes(folder.path(), "import wide.svm --features 50000 --test-fraction 0.01 --scaling max-abs -o a.h5");
     assert!(said.contains("50,000") && said.contains("2,000,000 values are not zero"), "{said}");
-    let file = run_file("svgd", 50).replace("agents = 3", "agents = 1").replace("particles = 4", "particles = 2\nsteps = 2");
+    let file = run_file("svgd", 50)
+        .replace("agents = 3", "agents = 1")
+        .replace("particles = 4", "particles = 2")
+        .replace("steps = 5", "steps = 2");
     std::fs::write(folder.path().join("run.toml"), file).unwrap();
     mpibayes(folder.path(), "run run.toml --set method.rounds=1 --output wide");
     let most = most_memory_of_children();

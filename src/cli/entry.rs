@@ -1,6 +1,6 @@
 //! From what was typed to a subcommand and an exit code, said once however many processes were launched.
 
-use super::{Cli, Command, blas, compare, import, plot, run, summary};
+use super::{Cli, Command, blas, compare, data, import, plot, run, summary};
 use crate::cluster::mpi::World;
 use crate::config::Registry;
 use clap::Parser;
@@ -29,6 +29,7 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         // These need one process, however many were launched.
         _ if !speaks => Ok(ExitCode::SUCCESS),
         Command::Import(args) => import::run(args),
+        Command::Data(args) => data::run(args),
         Command::Summary(args) => summary::run(args),
         Command::Plot(args) => plot::run(args),
         Command::Compare(args) => compare::run(args),

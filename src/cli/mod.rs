@@ -2,6 +2,7 @@
 
 mod blas;
 pub mod compare;
+pub mod data;
 mod entry;
 pub mod import;
 mod picture;
@@ -40,8 +41,10 @@ pub struct Cli {
 /// A subcommand and its arguments.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Turn IDX or CSV files into one HDF5 dataset that runs read
+    /// Turn IDX, CSV or LIBSVM files into one HDF5 dataset that runs read
     Import(import::ImportArgs),
+    /// List, fetch or make data sets
+    Data(data::DataArgs),
     /// Run what a TOML file describes; go on with it where it was stopped
     Run(run::RunArgs),
     /// Show what came out of a run

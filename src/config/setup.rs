@@ -2,10 +2,10 @@
 
 use super::predictions::{predictive_draws, preprocessing, test_predictions};
 use super::registry::{BuildModel, LaunchMethod, MethodEntry, ModelEntry, Registry, own_rows};
-use super::spec::{ClusterSpec, ConfigError, EvaluateSpec, Precision, RunSpec};
+use super::spec::{ClusterSpec, ConfigError, DataSpec, EvaluateSpec, Precision, RunSpec};
 use crate::cluster::mpi::World;
 use crate::cluster::{self, AgentId, Checkpoint, CheckpointError, Collectives, Fault, Method, Outcome, Plan};
-use crate::data::{DataError, Dataset, Partition, Shard, Split, Task};
+use crate::data::{DataError, Dataset, Deal, Shard, Split, Task};
 use crate::methods::problem::OpenShard;
 use crate::methods::{Evaluation, HISTORY, Launcher, Monitored, Posterior, Problem};
 use crate::models::{DataFacts, Model, Output};
@@ -150,11 +150,10 @@ impl<F: Real> Launch<'_, F> {
             && let Some(dataset) = &self.dataset
         {
             self.folder.keep_grid(preprocessing(dataset)?);
-            if self.predicts && dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing {
-                if let Some(posterior) = self.folder.posterior(&outcome)? {
-                    let theta = predictive_draws(&posterior);
-                    self.folder.keep_grid(test_predictions(model, &theta, dataset)?);
-                }
+            let wanted = self.predicts && dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing;
+            if wanted && let Some(posterior) = self.folder.posterior(&outcome)? {
+                let theta = predictive_draws(&posterior);
+                self.folder.keep_grid(test_predictions(model, &theta, dataset)?);
             }
         }
         self.folder.end(&outcome)?;
@@ -260,7 +259,12 @@ fn difference(kept: &Kept, folder: &RunFolder, here: &RunSpec, registry: &Regist
 fn what_counts(spec: &RunSpec) -> RunSpec {
     let Collectives { float_sums, .. } = spec.cluster.collectives;
     let collectives = Collectives { float_sums, ..Collectives::default() };
-    RunSpec { data: None, cluster: ClusterSpec { collectives, ..ClusterSpec::default() }, ..spec.clone() }
+    let partition = spec.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
+    RunSpec {
+        data: Some(DataSpec { file: PathBuf::new(), partition }),
+        cluster: ClusterSpec { collectives, ..ClusterSpec::default() },
+        ..spec.clone()
+    }
 }
 
 fn first_difference(at: &str, there: &toml::Table, here: &toml::Table) -> Option<String> {
@@ -292,7 +296,8 @@ fn carry<F: Real>(
 ) -> Result<(), RunError> {
     let Opened { spec, config, dataset, model, method } = opened;
     let seed = Seed(spec.seed);
-    let prepare = || {
+    let mut sizes = String::new();
+    let mut prepare = || {
         let facts = dataset.as_ref().map(|dataset| DataFacts {
             features: dataset.features(),
             output: match dataset.task() {
@@ -311,8 +316,13 @@ fn carry<F: Real>(
             }
             None => (own_rows(built.own_rows, spec.agents), None),
             Some(dataset) => {
-                let shard = dealt(dataset, Split::Train, spec.agents, seed)?;
-                (shard, if dataset.rows(Split::Test) > 0 { Some(dealt(dataset, Split::Test, spec.agents, seed)?) } else { None })
+                let agents = spec.agents as usize;
+                let partition = spec.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
+                let deal = partition.deal(dataset, agents, seed)?;
+                sizes = shard_sizes(&deal);
+                let test = dataset.rows(Split::Test);
+                let slice = (test > 0).then(|| Deal::equal(Split::Test, test, agents, seed)).transpose()?;
+                (dealt(dataset, Split::Train, deal), slice.map(|deal| dealt(dataset, Split::Test, deal)))
             }
         };
         let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
@@ -342,7 +352,7 @@ fn carry<F: Real>(
         folder,
         info: RunInfo::new(method.name(), model.name(), spec.seed, opened.digest(), config),
         what: format!(
-            "{} on the model {}: {}, {} × {}",
+            "{} on the model {}: {}{sizes}, {} × {}",
             method.name(),
             model.name(),
             count(spec.agents as usize, "agent"),
@@ -361,13 +371,12 @@ fn count(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// The rows of a split, dealt to agents in equal random shards; each is read on the rank that asks for it, and once: what asks again
+/// The rows of a split that were dealt to agents; each shard is read on the rank that asks for it, and once: what asks again
 /// shares it.
-fn dealt<F: Real>(dataset: &Arc<Dataset>, split: Split, agents: u32, seed: Seed) -> Result<OpenShard<F>, DataError> {
-    let deal = Partition::Equal.deal(split, dataset.rows(split), agents as usize, seed)?;
+fn dealt<F: Real>(dataset: &Arc<Dataset>, split: Split, deal: Deal) -> OpenShard<F> {
     let dataset = dataset.clone();
     let opened: Mutex<HashMap<AgentId, Shard<F>>> = Mutex::default();
-    Ok(Arc::new(move |agent| {
+    Arc::new(move |agent| {
         // A panic of another reader leaves whole shards behind.
         let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shard) = opened.get(&agent) {
@@ -376,7 +385,17 @@ fn dealt<F: Real>(dataset: &Arc<Dataset>, split: Split, agents: u32, seed: Seed)
         let shard: Shard<F> = dataset.read_rows(split, &deal.rows(agent as usize))?;
         opened.insert(agent, shard.clone());
         Ok(shard)
-    }))
+    })
+}
+
+/// How many rows agents have, for people: ` of 30 to 31 rows`.
+fn shard_sizes(deal: &Deal) -> String {
+    let sizes = || (0..deal.agents()).map(|agent| deal.count(agent));
+    match (sizes().min(), sizes().max()) {
+        (Some(least), Some(most)) if least == most => format!(" of {}", count(most, "row")),
+        (Some(least), Some(most)) => format!(" of {least} to {}", count(most, "row")),
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -402,6 +421,7 @@ mod tests {
             "[cluster]\nthreads = 3\ndedicated = true\ncheckpoint_every = 1.0\n",
             "[cluster.collectives]\nasks = \"broadcast\"\ninteger_sums = \"point_to_point\"\n",
             "[data]\nfile = \"elsewhere.h5\"\n",
+            "[data]\nfile = \"elsewhere.h5\"\npartition = \"equal\"\n",
             "[evaluate]\nevery = 1\n",
         ] {
             assert_eq!(differs(CONFIG, &format!("{CONFIG}{same}")), Ok(None), "{same}");
@@ -411,6 +431,7 @@ mod tests {
             ("rounds = 3\n", "method.rounds: 10 there, 3 here"),
             ("optimizer = { plain = { step = 0.5 } }\n", "method.optimizer.adagrad: "),
             ("[evaluate]\nevery = 2\n", "evaluate.every: 1 there, 2 here"),
+            ("[data]\nfile = \"a.h5\"\npartition = \"by_label\"\n", "data.partition: \"equal\" there, \"by_label\" here"),
             (
                 "[cluster.collectives]\nfloat_sums = \"allreduce\"\n",
                 "cluster.collectives.float_sums: \"point_to_point\" there, \"allreduce\" here",

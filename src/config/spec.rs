@@ -1,6 +1,7 @@
 //! The run file: TOML with every key in its place, overrides on top, unknown keys refused.
 
 use crate::cluster::Collectives;
+use crate::data::Partition;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -41,6 +42,9 @@ pub struct RunSpec {
 pub struct DataSpec {
     /// A dataset made by `mpibayes import`.
     pub file: PathBuf,
+    /// Which agent gets which of its training rows.
+    #[serde(default)]
+    pub partition: Partition,
 }
 
 /// What is measured on the way.

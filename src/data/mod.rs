@@ -36,11 +36,14 @@
 //!
 //! Text formats may come from anybody. HDF5 files are trusted input: its C library does not withstand hostile ones.
 
+pub mod catalog;
 mod classes;
 mod collect;
 mod csv;
 mod dataset;
 mod error;
+pub mod fetch;
+mod generate;
 pub(crate) mod hdf;
 mod idx;
 mod libsvm;
@@ -54,9 +57,10 @@ mod write;
 pub use self::csv::{CsvImport, Header, LabelColumn, Test, import_csv};
 pub use dataset::Dataset;
 pub use error::{DataError, Place, Result};
+pub use generate::Generator;
 pub use idx::{IdxPair, import_idx, is_idx};
 pub use libsvm::{IndexLimit, LibsvmImport, LibsvmRow, MOST_FEATURES, import_libsvm, is_libsvm, read_libsvm};
-pub use partition::{Deal, Partition};
+pub use partition::{Deal, Label, Partition};
 pub use scaling::Scaling;
 pub use shard::Shard;
 pub use sparse::SparseRows;

@@ -1,0 +1,259 @@
+//! `mpibayes data`: lists the data sets of the papers, fetches them from their public homes, makes those that have a rule.
+
+use super::entry::print;
+use super::text;
+use crate::data::Generator;
+use crate::data::catalog::{CATALOG, DataSet, RemoteFile, Way, data_set};
+use crate::data::fetch::{self, Had, Patience};
+use crate::partial::PartialFile;
+use crate::random::Seed;
+use anyhow::{Context, anyhow, bail, ensure};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  mpibayes data list
+  mpibayes data get mnist
+  mpibayes data get mnist --from https://mirror.example.org/mnist
+  mpibayes data make twonorm --rows 7400 --seed 1 -o twonorm.csv
+
+Files go into a folder of the set's name in $MPIBAYES_DATA, or in `datasets` where that is not set.";
+
+/// What can be typed after `mpibayes data`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DataArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub action: DataAction,
+}
+
+/// What can be done about data sets.
+#[derive(Debug, clap::Subcommand)]
+pub enum DataAction {
+    /// Show the data sets of the papers: size, licence, home page, and which are here
+    List,
+    /// Fetch a data set, or go on with it where that was cut off; what is there already is taken
+    Get(GetArgs),
+    /// Make a data set by its rule, as CSV with the label in the last column
+    Make(MakeArgs),
+}
+
+/// What can be typed after `mpibayes data get`.
+#[derive(Debug, clap::Args)]
+pub struct GetArgs {
+    /// Its name, as `mpibayes data list` shows it
+    pub name: String,
+    /// A mirror: the address of the folder that holds the files
+    #[arg(long, value_name = "URL")]
+    pub from: Option<String>,
+    /// The folder to put them into [default: NAME in $MPIBAYES_DATA, or in datasets]
+    #[arg(long, value_name = "DIR")]
+    pub into: Option<PathBuf>,
+    /// How often to try in a row before giving up
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub attempts: u32,
+}
+
+/// What can be typed after `mpibayes data make`.
+#[derive(Debug, clap::Args)]
+pub struct MakeArgs {
+    /// Which
+    #[arg(value_enum)]
+    pub name: GeneratorName,
+    /// How many rows [default: as many as the set of this name has]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub rows: Option<u64>,
+    /// The seed that decides them: the same seed makes the same file
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The file to write, compressed if its name ends in .gz
+    #[arg(short, long, value_name = "FILE.csv")]
+    pub output: PathBuf,
+    /// Replace the file if it exists
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+/// A generator as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum GeneratorName {
+    /// Two normal classes in 20 dimensions; the best rule errs in 2.3 %
+    Twonorm,
+    /// Two normal classes in 20 dimensions, one inside the other; the best rule errs in 1.3 %
+    Ringnorm,
+    /// Three classes of mixed waves in 21 dimensions
+    Waveform,
+    /// A number from 90 features, synthetic: of YearPredictionMSD it has the size alone
+    Year,
+}
+
+impl From<GeneratorName> for Generator {
+    fn from(name: GeneratorName) -> Self {
+        match name {
+            GeneratorName::Twonorm => Self::Twonorm,
+            GeneratorName::Ringnorm => Self::Ringnorm,
+            GeneratorName::Waveform => Self::Waveform,
+            GeneratorName::Year => Self::Year,
+        }
+    }
+}
+
+/// Does what was typed.
+///
+/// # Errors
+/// What could not be fetched, made or written.
+pub fn run(args: &DataArgs) -> anyhow::Result<ExitCode> {
+    let said = match &args.action {
+        DataAction::List => list(),
+        DataAction::Get(args) => get(args)?,
+        DataAction::Make(args) => make(args)?,
+    };
+    print(&said).context("cannot print what was done")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The folders that data sets may lie in, the one to write to first.
+fn folders() -> Vec<PathBuf> {
+    let named = std::env::var_os("MPIBAYES_DATA").filter(|folder| !folder.is_empty());
+    named.map(PathBuf::from).into_iter().chain([PathBuf::from("datasets")]).collect()
+}
+
+/// Where all files of a set lie, if they do.
+fn here(name: &str, files: &[RemoteFile]) -> Option<PathBuf> {
+    folders().into_iter().map(|folder| folder.join(name)).find(|folder| files.iter().all(|file| folder.join(file.name).exists()))
+}
+
+/// How a set is had, for people.
+fn how(set: &DataSet) -> String {
+    match set.way {
+        Way::Fetch { files, .. } => match here(set.name, files) {
+            Some(folder) => format!("here, in {}", folder.display()),
+            None => format!("mpibayes data get {}", set.name),
+        },
+        Way::Make(generator) => format!("mpibayes data make {0} -o {0}.csv", generator.name()),
+        Way::Look(what) => format!("by hand: {what}"),
+    }
+}
+
+fn list() -> String {
+    let mut text = String::new();
+    for set in CATALOG {
+        let lines = [("for", set.used_for), ("size", set.size), ("licence", set.licence), ("home", set.home), ("how", &how(set))]
+            .map(|(name, line)| (name, line.to_owned()));
+        text.push_str(&format!("{}\n{}\n", set.name, text::pairs(&lines)));
+    }
+    text
+}
+
+fn get(args: &GetArgs) -> anyhow::Result<String> {
+    let set = data_set(&args.name).ok_or_else(|| {
+        let names: Vec<&str> = CATALOG.iter().map(|set| set.name).collect();
+        anyhow!("there is no data set {:?}; there are: {}", args.name, names.join(", "))
+    })?;
+    let (files, then) = match set.way {
+        Way::Fetch { files, then } => (files, then),
+        Way::Make(_) => bail!("{} is made, not fetched: {}", set.name, how(set)),
+        Way::Look(what) => bail!("{} has no address that a program could fetch; at {} {what}", set.name, set.home),
+    };
+    let default = || here(set.name, files).or_else(|| folders().first().map(|folder| folder.join(set.name)));
+    let folder = args.into.clone().or_else(default).unwrap_or_default();
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("{}: cannot make this folder; name another with --into", folder.display()))?;
+    let patience = Patience { attempts: args.attempts, ..Patience::default() };
+    let mut lines = Vec::new();
+    for file in files {
+        let url = match &args.from {
+            Some(mirror) => format!("{}/{}", mirror.trim_end_matches('/'), file.name),
+            None => file.url.to_owned(),
+        };
+        let target = folder.join(file.name);
+        let bar = bar(file.name);
+        let had = fetch::fetch(&url, &target, patience, |have, total| {
+            if let Some(total) = total {
+                bar.set_length(total);
+            }
+            bar.set_position(have);
+        });
+        bar.finish_and_clear();
+        lines.push((
+            file.name,
+            match had? {
+                Had::There => "there already, with no checksum to compare it with".to_owned(),
+                Had::Checked => "there already, with the checksum of its first download".to_owned(),
+                Had::Fetched(sha256) => {
+                    let size = std::fs::metadata(&target).with_context(|| target.display().to_string())?.len();
+                    format!(
+                        "{}, SHA-256 {}... written beside it",
+                        text::bytes(size),
+                        sha256.chars().take(super::DIGEST_SHOWN).collect::<String>()
+                    )
+                }
+            },
+        ));
+    }
+    let then = then.replace("{}", &folder.display().to_string()).replace("NAME", set.name);
+    Ok(format!("{}\n{}licence: {} ({})\nthen: {then}\n", folder.display(), text::pairs(&lines), set.licence, set.home))
+}
+
+/// A bar on a terminal, and nothing elsewhere.
+fn bar(name: &str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::no_length().with_message(name.to_owned());
+    if let Ok(style) = ProgressStyle::with_template("{msg} {bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+fn make(args: &MakeArgs) -> anyhow::Result<String> {
+    let output = &args.output;
+    ensure!(!output.is_dir(), "{}: this is a folder; name the file to write", output.display());
+    ensure!(
+        args.force || !output.exists(),
+        "{}: this file exists; choose another name, or replace it with --force",
+        output.display()
+    );
+    if let Some(folder) = output.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make this folder", folder.display()))?;
+    }
+    let generator = Generator::from(args.name);
+    let rows = args.rows.unwrap_or_else(|| generator.rows());
+    let partial = PartialFile::new(output);
+    let written = write(generator, rows, Seed(args.seed), output, partial.path()).and_then(|()| partial.commit());
+    written.with_context(|| format!("{}: cannot write", output.display()))?;
+    let size = std::fs::metadata(output).with_context(|| output.display().to_string())?.len();
+    let synthetic = if generator == Generator::Year { ", synthetic: of YearPredictionMSD it has the size alone" } else { "" };
+    let task = if generator == Generator::Year { " --task regression" } else { "" };
+    Ok(format!(
+        "wrote {} ({}): {} rows, {} features{synthetic}\nthen: mpibayes import {}{task} --test-fraction 0.2 -o datasets/{}.h5\n",
+        output.display(),
+        text::bytes(size),
+        text::count(rows),
+        generator.features(),
+        output.display(),
+        generator.name()
+    ))
+}
+
+fn write(generator: Generator, rows: u64, seed: Seed, output: &Path, partial: &Path) -> std::io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 18, File::create(partial)?);
+    if output.extension().is_some_and(|extension| extension == "gz") {
+        let mut gzip = GzEncoder::new(&mut out, Compression::default());
+        generator.write_csv(rows, seed, &mut gzip)?;
+        gzip.finish()?;
+    } else {
+        generator.write_csv(rows, seed, &mut out)?;
+    }
+    out.flush()
+}

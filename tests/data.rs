@@ -1,0 +1,258 @@
+//! `mpibayes data`: downloads from a server that misbehaves in every way, and data sets that are made.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use sha2::{Digest, Sha256};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+
+const FILE: &str = "covtype.data.gz";
+
+fn content() -> Vec<u8> {
+    (0..200_000_u32).map(|i| (i * 31 % 251) as u8).collect()
+}
+
+/// What a server does.
+#[derive(Clone, Copy, PartialEq)]
+enum Manner {
+    /// All that was asked for.
+    Good,
+    /// The first answer ends after half of it.
+    CutOnce,
+    /// As that, and knows no ranges.
+    CutOnceNoRange,
+    /// The first answer ends after half of it, and then there is another version of the file.
+    CutAndChanged,
+    /// Every answer promises ten bytes more than come.
+    Short,
+    /// 503 at first.
+    BusyOnce,
+    /// No such file.
+    Missing,
+}
+
+/// A server in a thread of this test; the header lines of all requests.
+struct Server {
+    url: String,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn new(manner: Manner) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/sets", listener.local_addr().unwrap());
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let log = requests.clone();
+        std::thread::spawn(move || {
+            for (number, stream) in listener.incoming().enumerate() {
+                // A client that has gone is no failure of the test.
+                drop(stream.and_then(|stream| answer(stream, manner, number, &log)));
+            }
+        });
+        Self { url, requests }
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn answer(mut stream: TcpStream, manner: Manner, number: usize, log: &Mutex<Vec<String>>) -> std::io::Result<()> {
+    let mut request = String::new();
+    let mut reader = BufReader::new(stream.try_clone()?);
+    while !request.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut request)? == 0 {
+            return Ok(());
+        }
+    }
+    log.lock().unwrap().push(request.clone());
+    let field = |name: &str| {
+        let line = request.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}: ")))?;
+        line.split_once(": ").map(|(_, value)| value.to_owned())
+    };
+    let (mut bytes, mut etag) = (content(), "\"one\"");
+    if manner == Manner::CutAndChanged && number > 0 {
+        bytes.reverse();
+        etag = "\"two\"";
+    }
+    let from: Option<usize> = field("range").map(|range| range["bytes=".len()..range.len() - 1].parse().unwrap());
+    let same = field("if-range").is_none_or(|tag| tag == etag);
+    let total = bytes.len();
+    let promised = |length: usize| if manner == Manner::Short { length + 10 } else { length };
+    let (status, range, body) = match (manner, from) {
+        (Manner::Missing, _) => ("404 Not Found", String::new(), &b"no"[..]),
+        (Manner::BusyOnce, _) if number == 0 => ("503 Service Unavailable", String::new(), &b"later"[..]),
+        (Manner::CutOnceNoRange | Manner::Short, _) | (_, None) => ("200 OK", String::new(), &bytes[..]),
+        (_, Some(_)) if !same => ("200 OK", String::new(), &bytes[..]),
+        (_, Some(from)) if from >= total => ("416 Range Not Satisfiable", format!("Content-Range: bytes */{total}\r\n"), &[][..]),
+        (_, Some(from)) => {
+            ("206 Partial Content", format!("Content-Range: bytes {from}-{}/{total}\r\n", total - 1), &bytes[from..])
+        }
+    };
+    let tag = if manner == Manner::CutOnceNoRange { String::new() } else { format!("ETag: {etag}\r\n") };
+    let length = promised(body.len());
+    write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{range}{tag}Connection: close\r\n\r\n")?;
+    let cuts = matches!(manner, Manner::CutOnce | Manner::CutOnceNoRange | Manner::CutAndChanged) && number == 0;
+    stream.write_all(if cuts { &body[..body.len() / 2] } else { body })?;
+    stream.flush()
+}
+
+fn mpibayes(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
+    for (name, _) in std::env::vars() {
+        let launcher = ["OMPI_", "PMIX_", "PMI_", "SLURM_"].iter().any(|prefix| name.starts_with(prefix));
+        if launcher || name.to_ascii_lowercase().ends_with("_proxy") || name == "MPIBAYES_DATA" {
+            command.env_remove(name);
+        }
+    }
+    command.current_dir(folder).args(arguments).output().unwrap()
+}
+
+/// `data get covertype` from a server.
+fn get(folder: &Path, server: &Server) -> Output {
+    mpibayes(folder, &["data", "get", "covertype", "--from", &server.url, "--attempts", "2"])
+}
+
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Asserts exit code 1 and one line on standard error that says all of this.
+fn refused(output: &Output, says: &[&str]) {
+    let error = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.starts_with("mpibayes: error: ") && error.lines().count() == 1 && output.stdout.is_empty(), "{error}");
+    assert!(says.iter().all(|says| error.contains(says)), "{error:?} must say {says:?}");
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Asserts that the file is there with its checksum, and nothing else.
+fn arrived(folder: &Path, bytes: &[u8]) {
+    let place = folder.join("datasets/covertype");
+    assert!(std::fs::read(place.join(FILE)).unwrap() == bytes);
+    let digest: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(std::fs::read_to_string(place.join(format!("{FILE}.sha256"))).unwrap(), format!("{digest}  {FILE}\n"));
+    assert_eq!(std::fs::read_dir(place).unwrap().count(), 2);
+}
+
+#[test]
+fn a_file_is_fetched_once_and_compared_from_then_on() {
+    let (folder, server) = (folder(), Server::new(Manner::Good));
+    let told = said(&get(folder.path(), &server));
+    assert!(
+        told.contains("195.3 KiB, SHA-256 ") && told.contains("mpibayes import datasets/covertype/covtype.data.gz"),
+        "{told}"
+    );
+    arrived(folder.path(), &content());
+    assert!(said(&get(folder.path(), &server)).contains("there already, with the checksum"));
+    assert_eq!(server.requests().len(), 1);
+    assert!(server.requests()[0].starts_with(&format!("GET /sets/{FILE} HTTP/1.1\r\n")), "{:?}", server.requests());
+    let listed = said(&mpibayes(folder.path(), &["data", "list"]));
+    assert!(listed.contains("here, in datasets/covertype") && listed.contains("mpibayes data get mnist"), "{listed}");
+    // Damage is found, and not repaired behind the user's back.
+    let path = folder.path().join("datasets/covertype").join(FILE);
+    std::fs::write(&path, "damaged").unwrap();
+    refused(&get(folder.path(), &server), &[FILE, "SHA-256", "damaged, or another version"]);
+    assert_eq!(std::fs::read(&path).unwrap(), b"damaged");
+    // A file that a user put there is taken as it is.
+    std::fs::remove_file(path.with_extension("gz.sha256")).unwrap();
+    assert!(said(&get(folder.path(), &server)).contains("there already, with no checksum"));
+    // And one that is fetched again must be what it was.
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(path.with_extension("gz.sha256"), format!("{:064}  {FILE}\n", 0)).unwrap();
+    refused(&get(folder.path(), &server), &["says 0000", "another version"]);
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_was_cut_off_goes_on() {
+    let (folder, server) = (folder(), Server::new(Manner::CutOnce));
+    said(&get(folder.path(), &server));
+    arrived(folder.path(), &content());
+    let requests = server.requests();
+    let second = requests[1].to_ascii_lowercase();
+    assert!(
+        requests.len() == 2 && second.contains("range: bytes=100000-\r\n") && second.contains("if-range: \"one\"\r\n"),
+        "{second}"
+    );
+
+    // So does what another process has left, in whole or in part.
+    for left in [1, 70_000, 200_000] {
+        let (folder, server) = (self::folder(), Server::new(Manner::Good));
+        let place = folder.path().join("datasets/covertype");
+        std::fs::create_dir_all(&place).unwrap();
+        std::fs::write(place.join(format!("{FILE}.part")), &content()[..left]).unwrap();
+        said(&get(folder.path(), &server));
+        arrived(folder.path(), &content());
+        assert!(server.requests()[0].to_ascii_lowercase().contains(&format!("range: bytes={left}-\r\n")));
+    }
+    // What is longer than the file is no part of it.
+    let (folder, server) = (self::folder(), Server::new(Manner::Good));
+    let place = folder.path().join("datasets/covertype");
+    std::fs::create_dir_all(&place).unwrap();
+    std::fs::write(place.join(format!("{FILE}.part")), vec![0; 200_001]).unwrap();
+    said(&get(folder.path(), &server));
+    arrived(folder.path(), &content());
+}
+
+#[test]
+fn servers_without_ranges_and_files_that_change_begin_anew() {
+    let (folder, server) = (folder(), Server::new(Manner::CutOnceNoRange));
+    said(&get(folder.path(), &server));
+    arrived(folder.path(), &content());
+    let (folder, server) = (self::folder(), Server::new(Manner::CutAndChanged));
+    said(&get(folder.path(), &server));
+    let mut other = content();
+    other.reverse();
+    arrived(folder.path(), &other);
+    let (folder, server) = (self::folder(), Server::new(Manner::BusyOnce));
+    said(&get(folder.path(), &server));
+    arrived(folder.path(), &content());
+}
+
+#[test]
+fn what_cannot_be_had_is_said() {
+    let (folder, server) = (folder(), Server::new(Manner::Missing));
+    refused(&get(folder.path(), &server), &[FILE, "404", "--from"]);
+    assert_eq!(server.requests().len(), 1, "there is no sense in asking again");
+    let (folder, server) = (self::folder(), Server::new(Manner::Short));
+    refused(&get(folder.path(), &server), &["cut off after 200000", "the same command goes on"]);
+    assert!(!folder.path().join("datasets/covertype").join(FILE).exists());
+    // Nobody listens on a port that was just given back.
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let from = format!("http://{nobody}");
+    let get = |name: &str, from: &str| mpibayes(folder.path(), &["data", "get", name, "--attempts", "1", "--from", from]);
+    refused(&get("kos", &from), &["docword.kos.txt.gz", "refused", "at attempt 1"]);
+    refused(&get("kos", "nowhere"), &["nowhere/docword.kos.txt.gz", "must begin with"]);
+    refused(&get("mnits", &from), &["no data set \"mnits\"", "mnist, "]);
+    refused(&get("twonorm", &from), &["mpibayes data make twonorm"]);
+    refused(&get("wikipedia", &from), &["https://dumps.wikimedia.org/enwiki/", "take a dump"]);
+}
+
+#[test]
+fn a_made_set_is_the_same_for_a_seed_and_can_be_imported() {
+    let folder = folder();
+    let make = |arguments: &str| mpibayes(folder.path(), &arguments.split(' ').collect::<Vec<_>>());
+    let told = said(&make("data make waveform --rows 300 --seed 4 -o made/a.csv"));
+    assert!(told.contains("300 rows, 21 features") && told.contains("mpibayes import made/a.csv"), "{told}");
+    said(&make("data make waveform --rows 300 --seed 4 -o b.csv.gz"));
+    let imported = |file: &str| {
+        let told = said(&make(&format!("import {file} -o a.h5 --force")));
+        assert!(told.contains("classes   3: 1, 2, 3"), "{told}");
+        told.lines().last().unwrap().to_owned()
+    };
+    assert_eq!(imported("made/a.csv"), imported("b.csv.gz"));
+    said(&make("data make waveform --rows 300 --seed 5 -o c.csv"));
+    assert_ne!(imported("made/a.csv"), imported("c.csv"));
+    refused(&make("data make waveform -o c.csv"), &["c.csv", "--force"]);
+    assert!(said(&make("data make year --rows 5 -o y.csv")).contains("synthetic"));
+    assert!(said(&make("import y.csv --task regression -o y.h5")).contains("targets"));
+}
