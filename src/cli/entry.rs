@@ -1,6 +1,6 @@
 //! From what was typed to a subcommand and an exit code, said once however many processes were launched.
 
-use super::{Cli, Command, blas, import, run, summary};
+use super::{Cli, Command, blas, check, import, init, run, summary, sweep};
 use crate::cluster::mpi::World;
 use crate::config::Registry;
 use clap::Parser;
@@ -26,8 +26,11 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     };
     let result = match &cli.command {
         Command::Run(args) => run::run(args, registry),
+        Command::Sweep(args) => sweep::run(args, registry),
         // These need one process, however many were launched.
         _ if !speaks => Ok(ExitCode::SUCCESS),
+        Command::Init(args) => init::run(args, registry),
+        Command::Check(args) => check::run(args, registry),
         Command::Import(args) => import::run(args),
         Command::Summary(args) => summary::run(args),
     };

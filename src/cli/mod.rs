@@ -1,10 +1,13 @@
 //! The command line: what can be typed, a file for each subcommand, and how they write numbers.
 
 mod blas;
+pub mod check;
 mod entry;
 pub mod import;
+pub mod init;
 pub mod run;
 pub mod summary;
+pub mod sweep;
 mod text;
 
 pub use entry::main_with;
@@ -37,8 +40,14 @@ pub struct Cli {
 pub enum Command {
     /// Turn IDX or CSV files into one HDF5 dataset that runs read
     Import(import::ImportArgs),
+    /// Write a starting run file: every key, its default, its meaning
+    Init(init::InitArgs),
+    /// Say what a run file asks for, and all that is wrong with it, data included
+    Check(check::CheckArgs),
     /// Run what a TOML file describes; go on with it where it was stopped
     Run(run::RunArgs),
+    /// Run a grid of runs: methods, settings, seeds; gather what came out in one table
+    Sweep(sweep::SweepArgs),
     /// Show what came out of a run
     Summary(summary::SummaryArgs),
 }

@@ -7,7 +7,7 @@ mod particles;
 pub mod problem;
 pub mod svgd;
 
-pub use kind::{Launcher, MethodKind, Tests};
+pub use kind::{Launcher, MethodKind, Needs, Tests};
 pub use monitored::{Monitored, MonitoredTask, Posterior};
 pub use particles::Particles;
 pub use problem::{LocalLoss, Problem};

@@ -33,6 +33,11 @@ pub fn config_file(folder: &Path) -> PathBuf {
     folder.join("config.toml")
 }
 
+/// Whether the run in a folder is over.
+pub fn is_finished(folder: &Path) -> bool {
+    result_file(folder).exists()
+}
+
 /// A run's folder, looked after by rank 0.
 pub struct RunFolder {
     path: PathBuf,
@@ -121,7 +126,7 @@ impl RunFolder {
         let mut data_digest = String::new();
         digest.read_to_string(&mut data_digest).map_err(ResultsError::io(&path, "read"))?;
         self.digest = Some(digest);
-        let finished = result_file(&self.path).exists();
+        let finished = is_finished(&self.path);
         let config = config_file(&self.path);
         match fs::read_to_string(&config) {
             Ok(config) => Ok(Some(Kept { config, data_digest: data_digest.trim_end().into(), finished })),

@@ -24,10 +24,10 @@ mod table;
 mod write;
 
 pub use error::{Result, ResultsError};
-pub use folder::{Kept, RunFolder, checkpoint_file, config_file, result_file};
+pub use folder::{Kept, RunFolder, checkpoint_file, config_file, is_finished, result_file};
 pub use read::RunFile;
 pub use samples::{Samples, Values};
-pub use stop::listen;
+pub use stop::{asked as asked_to_stop, listen};
 pub use table::Table;
 pub use write::write_run;
 
