@@ -3,9 +3,11 @@
 mod blas;
 pub mod check;
 mod entry;
+pub mod env;
 pub mod import;
 pub mod init;
 pub mod run;
+pub mod shell;
 pub mod summary;
 pub mod sweep;
 mod text;
@@ -50,6 +52,12 @@ pub enum Command {
     Sweep(sweep::SweepArgs),
     /// Show what came out of a run
     Summary(summary::SummaryArgs),
+    /// Say with which MPI, HDF5 and BLAS, on which cores and under which launcher it runs
+    Env(env::EnvArgs),
+    /// Print what a shell needs to complete what is typed
+    Completions(shell::CompletionsArgs),
+    /// Print the manual page, or write one for each subcommand
+    Man(shell::ManArgs),
 }
 
 #[cfg(test)]

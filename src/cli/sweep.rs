@@ -170,7 +170,12 @@ fn alone(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         return desk.collect();
     }
     let plan = desk.plan(registry)?;
-    carry(&plan, Some(&mut desk), registry, &Carrier::Threads, &args.folder()?)
+    let code = carry(&plan, Some(&mut desk), registry, &Carrier::Threads, &args.folder()?)?;
+    if code == ExitCode::FAILURE {
+        // A run that failed may have left threads that are still at work.
+        crate::cluster::end_process(1);
+    }
+    Ok(code)
 }
 
 impl SweepArgs {

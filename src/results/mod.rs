@@ -72,6 +72,12 @@ impl RunInfo {
     }
 }
 
+/// The version of the HDF5 library in use.
+pub fn hdf5_version() -> String {
+    let (major, minor, patch) = hdf5::library_version();
+    format!("{major}.{minor}.{patch}")
+}
+
 /// The time now: ISO 8601, UTC, to the second.
 fn now() -> String {
     // A clock before 1970 is no reason to lose a run's results.
