@@ -18,6 +18,9 @@ if [ -z "${CONFIG:-}" ]; then
 fi
 OUTPUT=${OUTPUT:-runs/$(basename "$CONFIG" .toml)}
 
+# Since Slurm 22.05 srun does not ask for the cores that sbatch was given.
+export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"
+
 # What is typed after each mpibayes: a thread for each core of a rank, and what SET says.
 settings=(--set "cluster.threads=${SLURM_CPUS_PER_TASK:-1}")
 for setting in ${SET:-}; do

@@ -127,7 +127,7 @@ fn describe(report: &Report, output: &Path) -> String {
     if let Some(bytes) = report.bytes_per_round() {
         lines.push(("traffic", format!("about {} a round with a rank for each agent; none on one rank", text::bytes(bytes))));
     }
-    let evaluated = report.data.as_ref().is_some_and(|data| data.test > 0);
+    let evaluated = report.is_evaluated();
     lines.push(match spec.evaluate.every {
         0 => ("evaluate", "never".to_owned()),
         1 if evaluated => ("evaluate", "after every round".into()),

@@ -60,9 +60,18 @@ impl Report {
         Some(rows.saturating_add(self.needs.numbers_of_agent?).saturating_mul(self.width))
     }
 
-    /// Bytes that travel in a round where every agent has a rank of its own, as far as the method tells.
+    /// Bytes that travel in a round, on average, where every agent has a rank of its own, as far as the method tells.
     pub fn bytes_per_round(&self) -> Option<u64> {
-        Some(self.needs.numbers_per_round?.saturating_mul(self.width))
+        let set = self.needs.particles.unwrap_or(0).saturating_mul(self.parameters as u64);
+        // An evaluation takes the particles to all ranks.
+        let to_all = set.saturating_mul(u64::from(self.spec.agents.saturating_sub(1)));
+        let evaluation = if self.is_evaluated() { to_all / self.spec.evaluate.every.max(1) } else { 0 };
+        Some(self.needs.numbers_per_round?.saturating_add(evaluation).saturating_mul(self.width))
+    }
+
+    /// Whether predictions are judged on the way.
+    pub fn is_evaluated(&self) -> bool {
+        self.spec.evaluate.every > 0 && self.data.as_ref().is_some_and(|data| data.test > 0)
     }
 }
 

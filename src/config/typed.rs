@@ -55,7 +55,7 @@ impl Typed {
         let mut table: toml::Table = text.parse().map_err(syntax)?;
         let spanned = toml::de::DeTable::parse(&text).map_err(syntax)?;
         let mut lines = Vec::new();
-        list_keys(spanned.get_ref(), &mut Vec::new(), &text, &mut lines);
+        list_keys(spanned.get_ref(), &mut Vec::new(), &mut lines);
         lines.sort_by_key(|(_, at)| *at);
         let lines = lines.into_iter().map(|(key, at)| (key, line_of(&text, at))).collect();
         let mut laid = Vec::new();
@@ -209,12 +209,12 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 /// Every key with the byte where it begins.
-fn list_keys(table: &toml::de::DeTable<'_>, at: &mut Vec<String>, text: &str, lines: &mut Vec<(Vec<String>, usize)>) {
+fn list_keys(table: &toml::de::DeTable<'_>, at: &mut Vec<String>, lines: &mut Vec<(Vec<String>, usize)>) {
     for (key, value) in table.iter() {
         at.push(key.get_ref().to_string());
         lines.push((at.clone(), key.span().start));
         if let toml::de::DeValue::Table(inner) = value.get_ref() {
-            list_keys(inner, at, text, lines);
+            list_keys(inner, at, lines);
         }
         at.pop();
     }
