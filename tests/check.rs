@@ -189,7 +189,7 @@ fn all_mistakes_are_told_at_once_in_the_order_of_their_lines() {
     let file =
         RIGHT.replace("seed", "sed").replace("a.h5", "b.h5").replace("rounds = 6", "rounds = \"x\"").replace("batch", "bach");
     let found = mistakes(folder.path(), &file, " --set temperature=-1");
-    for (place, says) in [(0, "line 1: sed"), (1, "line 10: [method] rounds"), (2, "line 11: [method] bach"), (3, "b.h5")] {
+    for (place, says) in [(0, "line 1: sed"), (1, "b.h5"), (2, "line 10: [method] rounds"), (3, "line 11: [method] bach")] {
         assert!(found[place].contains(says), "{says} in\n{}", found.join("\n"));
     }
     let run = text(&mpibayes(folder.path(), "run run.toml").stderr);

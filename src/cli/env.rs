@@ -13,7 +13,7 @@ use std::process::ExitCode;
 /// What can be typed after `mpibayes env`.
 #[derive(clap::Args, Debug)]
 pub struct EnvArgs {
-    /// The threads that each rank shall have, as in [cluster] threads
+    /// The threads that each rank shall have, as `threads` in `[cluster]` has it
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub threads: usize,
     /// For programs

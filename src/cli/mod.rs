@@ -26,6 +26,7 @@ const DIGEST_SHOWN: usize = 12;
 /// Import your data once, describe a run in a TOML file, start it with or without mpirun, look at what came out:
 ///
 ///   mpibayes import train.csv --test test.csv -o data.h5
+///   mpibayes init dsvgd --data data.h5 -o run.toml
 ///   mpirun -n 2 mpibayes run run.toml --output runs/first
 ///   mpibayes summary runs/first
 #[derive(Debug, clap::Parser)]

@@ -80,6 +80,13 @@ impl Report {
 /// # Errors
 /// All that is wrong, as far as it can be told at once.
 pub fn check(typed: &Typed, registry: &Registry) -> Result<Report, Vec<Problem>> {
+    look(typed, registry).map_err(|mut problems| {
+        problems.sort_by_key(Problem::line);
+        problems
+    })
+}
+
+fn look(typed: &Typed, registry: &Registry) -> Result<Report, Vec<Problem>> {
     let mut problems = Vec::new();
     let spec = typed.resolve(registry).map_err(|mut found| problems.append(&mut found)).ok();
     let file = typed.table().get("data").and_then(|data| data.get("file")).and_then(toml::Value::as_str).map(Path::new);

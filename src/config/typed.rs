@@ -18,6 +18,13 @@ pub struct Problem {
     line: usize,
 }
 
+impl Problem {
+    /// Its line in the file; overrides come after all lines.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+}
+
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { place, key, what, .. } = self;
