@@ -20,12 +20,12 @@ check() { # check "name" command...
 
 scripts() {
     local script
-    for script in jobs/*.sh .ci/run; do
+    for script in jobs/*.sh jobs/*.sbatch .ci/run; do
         bash -n "$script" || return 1
     done
     # Not everybody has it.
     if command -v shellcheck >/dev/null 2>&1; then
-        shellcheck --exclude=SC1091 jobs/*.sh .ci/run || return 1
+        shellcheck --exclude=SC1091 jobs/*.sh jobs/*.sbatch .ci/run || return 1
     fi
 }
 

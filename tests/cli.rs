@@ -62,6 +62,7 @@ fn help_and_version_are_printed_by_one_process() {
         &["run", "--help"],
         &["plot", "--help"],
         &["compare", "-h"],
+        &["sweep", "-h"],
     ] {
         for rank in [None, Some(0)] {
             let output = mpibayes_as(rank, folder.path(), arguments);
@@ -144,4 +145,33 @@ fn summary_says_why_there_is_nothing_to_show() {
     refused(&mpibayes(folder.path(), &["summary", "a.csv"]), &["a.csv", "no result file of this program"]);
     assert!(mpibayes(folder.path(), &["import", "a.csv", "-o", "a.h5"]).status.success());
     refused(&mpibayes(folder.path(), &["summary", "a.h5"]), &["a.h5", "no result file of this program"]);
+}
+
+#[test]
+fn env_tells_where_it_is_and_warns() {
+    let folder = tempfile::tempdir().unwrap();
+    let shown = text(&mpibayes(folder.path(), &["env"]).stdout);
+    for says in ["  mpibayes", "  MPI ", "  HDF5 ", "  BLAS ", ", 1 thread\n", "1 rank, no launcher\n"] {
+        assert!(shown.contains(says), "{says} in {shown}");
+    }
+    let json = mpibayes(folder.path(), &["env", "--threads", "100000", "--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert!(json["placement"][0]["cores"].as_array().is_some_and(|cores| !cores.is_empty()), "{json}");
+    assert!(json["warnings"][0].as_str().is_some_and(|warning| warning.contains("100,000 threads")), "{json}");
+    assert_eq!(json["blas_threads"], 1);
+    // A launcher that means three processes, of which this one knows nothing.
+    let alone = text(&mpibayes_as(Some(0), folder.path(), &["env"]).stdout);
+    assert!(alone.contains("warning: the launcher started 3 processes"), "{alone}");
+}
+
+#[test]
+fn completions_and_manual_are_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let bash = text(&mpibayes(folder.path(), &["completions", "bash"]).stdout);
+    assert!(bash.contains("complete -F _mpibayes") && bash.contains("--test-fraction"), "{bash}");
+    let page = text(&mpibayes(folder.path(), &["man"]).stdout);
+    assert!(page.contains(".TH mpibayes 1") && page.contains("sweep"), "{page}");
+    let written = mpibayes(folder.path(), &["man", "-o", "man1"]);
+    assert!(written.status.success() && folder.path().join("man1/mpibayes-sweep.1").exists());
+    assert_eq!(mpibayes(folder.path(), &["completions", "csh"]).status.code(), Some(2));
 }

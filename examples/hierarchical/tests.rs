@@ -102,7 +102,7 @@ fn run(folder: &Path, data: &str, set: &[&str]) -> Result<(), String> {
     let mut typed = vec!["mpibayes".to_owned(), "run".into(), file.into(), "--set".into(), format!("data.file={data}")];
     typed.extend(set.iter().flat_map(|set| ["--set".to_owned(), set.to_string()]));
     let Command::Run(args) = Cli::try_parse_from(typed).unwrap().command else { panic!("not a run") };
-    let spec = RunSpec::read(&args.file, &args.set).unwrap();
+    let spec = RunSpec::read(&args.file, &args.set, &registry()).unwrap();
     let mut folder = RunFolder::new(folder, Duration::MAX, false);
     launch(&spec, &registry(), &Carrier::Threads, &mut folder).map_err(|error| error.to_string())
 }

@@ -1,6 +1,6 @@
 //! From what was typed to a subcommand and an exit code, said once however many processes were launched.
 
-use super::{Cli, Command, blas, compare, data, import, plot, run, summary};
+use super::{Cli, Command, blas, check, compare, data, env, import, init, plot, run, shell, summary, sweep};
 use crate::cluster::mpi::World;
 use crate::config::Registry;
 use clap::Parser;
@@ -26,13 +26,19 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     };
     let result = match &cli.command {
         Command::Run(args) => run::run(args, registry),
+        Command::Sweep(args) => sweep::run(args, registry),
+        Command::Env(args) => env::run(args),
         // These need one process, however many were launched.
         _ if !speaks => Ok(ExitCode::SUCCESS),
+        Command::Init(args) => init::run(args, registry),
+        Command::Check(args) => check::run(args, registry),
         Command::Import(args) => import::run(args),
         Command::Data(args) => data::run(args),
         Command::Summary(args) => summary::run(args),
         Command::Plot(args) => plot::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Completions(args) => shell::completions(args),
+        Command::Man(args) => shell::man(args),
     };
     result.unwrap_or_else(|error| {
         if !speaks {

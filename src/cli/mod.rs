@@ -1,15 +1,20 @@
 //! The command line: what can be typed, a file for each subcommand, and how they write numbers.
 
 mod blas;
+pub mod check;
 pub mod compare;
 pub mod data;
 mod entry;
+pub mod env;
 pub mod import;
+pub mod init;
 mod picture;
 pub mod plot;
 pub mod posterior;
 pub mod run;
+pub mod shell;
 pub mod summary;
+pub mod sweep;
 mod text;
 
 pub use entry::main_with;
@@ -26,6 +31,7 @@ const DIGEST_SHOWN: usize = 12;
 /// Import your data once, describe a run in a TOML file, start it with or without mpirun, look at what came out:
 ///
 ///   mpibayes import train.csv --test test.csv -o data.h5
+///   mpibayes init dsvgd --data data.h5 -o run.toml
 ///   mpirun -n 2 mpibayes run run.toml --output runs/first
 ///   mpibayes summary runs/first
 ///   mpibayes plot runs/first
@@ -45,14 +51,26 @@ pub enum Command {
     Import(import::ImportArgs),
     /// List, fetch or make data sets
     Data(data::DataArgs),
+    /// Write a starting run file: every key, its default, its meaning
+    Init(init::InitArgs),
+    /// Say what a run file asks for, and all that is wrong with it, data included
+    Check(check::CheckArgs),
     /// Run what a TOML file describes; go on with it where it was stopped
     Run(run::RunArgs),
+    /// Run a grid of runs: methods, settings, seeds; gather what came out in one table
+    Sweep(sweep::SweepArgs),
     /// Show what came out of a run
     Summary(summary::SummaryArgs),
     /// Draw what came out of a run, as SVG and PNG
     Plot(plot::PlotArgs),
     /// Put several runs side by side, in a table and in a picture
     Compare(compare::CompareArgs),
+    /// Say with which MPI, HDF5 and BLAS, on which cores and under which launcher it runs
+    Env(env::EnvArgs),
+    /// Print what a shell needs to complete what is typed
+    Completions(shell::CompletionsArgs),
+    /// Print the manual page, or write one for each subcommand
+    Man(shell::ManArgs),
 }
 
 #[cfg(test)]

@@ -23,8 +23,16 @@ pub struct RunArgs {
     pub output: Option<PathBuf>,
 }
 
+/// The folder of a run: the one that was typed, or one called after the run file.
+pub(super) fn output(typed: Option<&Path>, file: &Path) -> anyhow::Result<PathBuf> {
+    match typed {
+        Some(output) => Ok(output.to_owned()),
+        None => Ok(Path::new("runs").join(file.file_stem().context("the run file has no name to call the folder after")?)),
+    }
+}
+
 /// What was typed is a key and a value.
-fn assignment(typed: &str) -> Result<Assignment, String> {
+pub(super) fn assignment(typed: &str) -> Result<Assignment, String> {
     Assignment::parse(typed).ok_or_else(|| "write key=value, such as seed=2".into())
 }
 
@@ -38,12 +46,9 @@ pub const STOPPED: u8 = 75;
 /// error is said from here.
 pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     results::listen();
-    let output = match &args.output {
-        Some(output) => output.clone(),
-        None => Path::new("runs").join(args.file.file_stem().context("the run file has no name to call the folder after")?),
-    };
+    let output = output(args.output.as_deref(), &args.file)?;
     let Some(world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
-        let spec = RunSpec::read(&args.file, &args.set)?;
+        let spec = RunSpec::read(&args.file, &args.set, registry)?;
         return match carry(&spec, registry, &Carrier::Threads, &output) {
             Err(RunError::Fault(fault)) => fault.end_process(),
             other => Ok(other?),
@@ -51,7 +56,7 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     };
     // Rank 0 reads for all: the others might see another state of a shared file system, or none.
     let is_root = world.rank() == 0;
-    let read = || RunSpec::read(&args.file, &args.set)?.to_toml().map_err(anyhow::Error::from);
+    let read = || RunSpec::read(&args.file, &args.set, registry)?.to_toml().map_err(anyhow::Error::from);
     let read = if is_root { read().map_err(|error| error.to_string()) } else { Ok(String::new()) };
     let outcome = world.agree(read).map_err(RunError::Agreed).and_then(|text| {
         let text = world.broadcast_bytes(is_root.then(|| text.into_bytes()));

@@ -13,6 +13,16 @@ pub(super) fn count(number: u64) -> String {
     text
 }
 
+/// A number of things: `1 agent`, `1,200 rows`, `2 classes`.
+pub(super) fn things(number: usize, thing: &str) -> String {
+    let ending = match (number, thing.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{} {thing}{ending}", count(number as u64))
+}
+
 /// Bytes in the largest binary unit that leaves at least one: `47.1 MiB`.
 pub(super) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];

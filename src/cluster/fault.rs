@@ -37,9 +37,14 @@ impl Fault {
     /// worker threads that are still in the middle of a matrix product.
     pub fn end_process(&self) -> ! {
         self.say();
-        // SAFETY: ends the process without running any handler.
-        unsafe { libc::_exit(EXIT_CODE) }
+        end_process(EXIT_CODE)
     }
+}
+
+/// Ends a process in which a run has failed and others were done since, for the reason of [`Fault::end_process`].
+pub fn end_process(code: i32) -> ! {
+    // SAFETY: ends the process without running any handler.
+    unsafe { libc::_exit(code) }
 }
 
 /// What a thread is doing for a method; `Copy`, because the exit handler reads it when destructors have run.

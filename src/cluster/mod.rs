@@ -30,7 +30,7 @@ pub use body::Body;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use codec::{Raw, Words};
 pub use context::Context;
-pub use fault::{EXIT_CODE, Fault};
+pub use fault::{EXIT_CODE, Fault, end_process};
 pub use layout::{Layout, Rank};
 pub use method::{
     Agent, AgentId, AgentState, Answer, BoxError, Dealing, Method, Order, Progress, Reported, Result, Server, ServerState,

@@ -1,10 +1,18 @@
 //! What was typed (TOML and overrides) becomes a validated run.
 
+mod check;
+pub mod keys;
 pub mod predictions;
-mod registry;
+pub mod registry;
 mod setup;
 mod spec;
+pub mod sweep;
+mod template;
+mod typed;
 
+pub use check::{DataReport, Report, check};
 pub use registry::Registry;
 pub use setup::{Carrier, Launch, RunError, launch};
 pub use spec::{Assignment, ClusterSpec, ConfigError, DataSpec, EvaluateSpec, Precision, RunSpec};
+pub use template::template;
+pub use typed::{Problem, Typed};

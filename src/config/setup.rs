@@ -1,5 +1,6 @@
 //! From a run file to a running job: data are opened, model and method made, a driver chosen.
 
+use super::keys::Wrong;
 use super::predictions::{predictive_draws, preprocessing, test_predictions};
 use super::registry::{BuildModel, LaunchMethod, MethodEntry, ModelEntry, Registry, own_rows};
 use super::spec::{ClusterSpec, ConfigError, DataSpec, EvaluateSpec, Precision, RunSpec};
@@ -80,7 +81,7 @@ impl Carrier<'_> {
     }
 
     /// What rank 0 has; every rank calls this.
-    fn of_root(&self, mine: &[u8]) -> Vec<u8> {
+    pub fn of_root(&self, mine: &[u8]) -> Vec<u8> {
         match self {
             Self::Threads => mine.to_vec(),
             Self::Mpi(world) => world.broadcast_bytes(self.is_root().then(|| mine.to_vec())),
@@ -191,7 +192,9 @@ impl Opened {
         let spec = resolve(spec, registry)?;
         let config = spec.to_toml().map_err(no_toml)?;
         let dataset = spec.data.as_ref().map(|data| Dataset::open(&data.file)).transpose()?.map(Arc::new);
-        Ok(Self { config, dataset, model: registry.model(&spec.model)?, method: registry.method(&spec.method)?, spec })
+        let model = registry.model(&spec.model).map_err(|wrong| ConfigError::of("model", &[wrong]))?;
+        let method = registry.method(&spec.method).map_err(|wrong| ConfigError::of("method", &[wrong]))?;
+        Ok(Self { config, dataset, model, method, spec })
     }
 
     /// The digest of the data; empty if there are none.
@@ -232,8 +235,12 @@ impl Opened {
 /// Where a name or a setting is wrong.
 fn resolve(spec: &RunSpec, registry: &Registry) -> Result<RunSpec, ConfigError> {
     let mut spec = spec.clone();
-    spec.model = (registry.model(&spec.model)?.resolve)(&spec.model)?;
-    spec.method = (registry.method(&spec.method)?.resolve)(&spec.method)?;
+    let model = |wrongs: &[Wrong]| ConfigError::of("model", wrongs);
+    let method = |wrongs: &[Wrong]| ConfigError::of("method", wrongs);
+    let entry = registry.model(&spec.model).map_err(|wrong| model(&[wrong]))?;
+    spec.model = (entry.resolve)(&spec.model).map_err(|wrongs| model(&wrongs))?;
+    let entry = registry.method(&spec.method).map_err(|wrong| method(&[wrong]))?;
+    spec.method = (entry.resolve)(&spec.method).map_err(|wrongs| method(&wrongs))?;
     Ok(spec)
 }
 
@@ -298,21 +305,10 @@ fn carry<F: Real>(
     let seed = Seed(spec.seed);
     let mut sizes = String::new();
     let mut prepare = || {
-        let facts = dataset.as_ref().map(|dataset| DataFacts {
-            features: dataset.features(),
-            output: match dataset.task() {
-                Task::Classification => Output::Classes(dataset.classes().len()),
-                Task::Regression => Output::Number,
-            },
-        });
-        let built = build(&spec.model, facts)?;
+        let built = build(&spec.model, dataset.as_deref().map(facts))?;
         let (shard, tests) = match dataset {
             None if built.own_rows == 0 => {
-                return Err(ConfigError::Contradiction(format!(
-                    "the model {} needs data: add [data] with file = \"...\" (made by mpibayes import)",
-                    model.name()
-                ))
-                .into());
+                return Err(ConfigError::Contradiction(needs_data(model.name())).into());
             }
             None => (own_rows(built.own_rows, spec.agents), None),
             Some(dataset) => {
@@ -364,6 +360,22 @@ fn carry<F: Real>(
         predicts: spec.evaluate.predictions,
     };
     start(&spec.method, problem, launch)
+}
+
+/// What to say where there are no data.
+pub(super) fn needs_data(model: &str) -> String {
+    format!("the model {model} needs data: add [data] with file = \"...\" (made by mpibayes import)")
+}
+
+/// What a model has to fit to.
+pub(super) fn facts(dataset: &Dataset) -> DataFacts {
+    DataFacts {
+        features: dataset.features(),
+        output: match dataset.task() {
+            Task::Classification => Output::Classes(dataset.classes().len()),
+            Task::Regression => Output::Number,
+        },
+    }
 }
 
 /// A number of things: `1 agent`, `4 agents`.

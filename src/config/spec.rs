@@ -1,5 +1,8 @@
 //! The run file: TOML with every key in its place, overrides on top, unknown keys refused.
 
+use super::keys::{Docs, What, Wrong};
+use super::registry::Registry;
+use super::typed::{Problem, Typed};
 use crate::cluster::Collectives;
 use crate::data::Partition;
 use serde::{Deserialize, Serialize};
@@ -47,6 +50,18 @@ pub struct DataSpec {
     pub partition: Partition,
 }
 
+impl DataSpec {
+    /// What each key means.
+    pub const DOCS: Docs = &[
+        ("file", "a dataset made by `mpibayes import`"),
+        (
+            "partition",
+            "which agent gets which training rows: \"equal\" random shares, \"by_label\", { sizes = [...] }, { labels = [[...], ...] }, \
+             { label_share = 0.8 } or { dirichlet = 0.5 }",
+        ),
+    ];
+}
+
 /// What is measured on the way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -69,6 +84,17 @@ impl Default for EvaluateSpec {
     }
 }
 
+impl EvaluateSpec {
+    /// What each key means.
+    pub const DOCS: Docs = &[
+        ("every", "rounds between evaluations, on the test rows where there are any, outside the trace's clock; 0 for none"),
+        ("single", "whether each particle's own predictions are judged beside their average"),
+        ("ksd", "whether the kernelised Stein discrepancy from the posterior is measured; takes the gradient of all rows"),
+        ("history", "whether the particles of all evaluated rounds are kept, and not the last alone"),
+        ("predictions", "whether the predictions of the test rows are kept"),
+    ];
+}
+
 /// How the run uses the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -87,6 +113,20 @@ impl Default for ClusterSpec {
     fn default() -> Self {
         Self { threads: 0, dedicated: false, checkpoint_every: 300.0, collectives: Collectives::default() }
     }
+}
+
+impl ClusterSpec {
+    /// What each key means.
+    pub const DOCS: Docs = &[
+        ("threads", "threads on each rank; 0: one under a launcher, all cores without"),
+        ("dedicated", "whether rank 0 keeps free of agents"),
+        ("checkpoint_every", "seconds between checkpoints"),
+        (
+            "collectives",
+            "what goes by MPI's collectives: asks = \"broadcast\", sums = \"allreduce\"; with float_sums = \"allreduce\" bits depend \
+             on the number of ranks",
+        ),
+    ];
 }
 
 /// What a model computes in.
@@ -112,6 +152,14 @@ fn one_agent() -> u32 {
     1
 }
 
+/// Says where all mistakes are listed.
+fn more(problems: usize) -> String {
+    match problems {
+        0 | 1 => String::new(),
+        problems => format!(" (the first of {problems} mistakes: mpibayes check lists all)"),
+    }
+}
+
 /// What is wrong with a run file or an override.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -123,14 +171,22 @@ pub enum ConfigError {
         /// What the system said.
         cause: std::io::Error,
     },
-    /// The file is no valid run file.
-    #[error("{}: {cause}", path.display())]
-    Parse {
+    /// The file is not TOML.
+    #[error("{}, line {line}: {what}", path.display())]
+    Syntax {
         /// The file.
         path: PathBuf,
-        /// Where and what.
-        cause: toml::de::Error,
+        /// From 1.
+        line: usize,
+        /// What the reader of TOML says.
+        what: String,
     },
+    /// What rank 0 sent is no run.
+    #[error("the run file of rank 0: {0}")]
+    Sent(toml::de::Error),
+    /// The file is TOML, but no run: the first mistake, and how many there are.
+    #[error("{}{}", .0.first().map(ToString::to_string).unwrap_or_default(), more(.0.len()))]
+    Problems(Vec<Problem>),
     /// The key of an override leads nowhere.
     #[error("--set {key}: {what}; write it like --set method.rounds=20")]
     Override {
@@ -147,19 +203,17 @@ pub enum ConfigError {
         /// What is wrong.
         cause: String,
     },
-    /// A name that nothing is registered under.
-    #[error("[{table}] name = \"{name}\" is unknown; there are: {known}")]
-    Unknown {
-        /// `model` or `method`.
-        table: &'static str,
-        /// What was typed.
-        name: String,
-        /// What there is.
-        known: String,
-    },
     /// Settings that do not go together.
     #[error("{0}")]
     Contradiction(String),
+}
+
+impl ConfigError {
+    /// Mistakes in a table that is not known as it was typed, such as that of a run's folder.
+    pub(super) fn of(table: &'static str, wrongs: &[Wrong]) -> Self {
+        let sentences: Vec<String> = wrongs.iter().map(ToString::to_string).collect();
+        Self::Table { table, cause: sentences.join("; ") }
+    }
 }
 
 /// An override: a key with dots, and a value.
@@ -177,8 +231,13 @@ impl Assignment {
         (!key.is_empty()).then(|| Self { key: key.into(), value: value.into() })
     }
 
+    /// The parts of the key.
+    pub(super) fn keys(&self) -> Vec<String> {
+        self.key.split('.').map(str::to_owned).collect()
+    }
+
     /// Lays it on a table.
-    fn apply(&self, table: &mut toml::Table) -> Result<(), ConfigError> {
+    pub(super) fn apply(&self, table: &mut toml::Table) -> Result<(), ConfigError> {
         let wrong = |what: String| ConfigError::Override { key: self.key.clone(), what };
         // What is not TOML is a plain string, so that names need no quotes.
         let value = format!("value = {}", self.value)
@@ -186,50 +245,74 @@ impl Assignment {
             .ok()
             .and_then(|mut parsed| parsed.remove("value"))
             .unwrap_or_else(|| toml::Value::String(self.value.clone()));
-        let mut at = table;
-        let mut parts = self.key.split('.').peekable();
-        while let Some(part) = parts.next() {
-            if part.is_empty() {
-                return Err(wrong("its key has an empty part".into()));
-            }
-            if parts.peek().is_none() {
-                at.insert(part.into(), value);
-                return Ok(());
-            }
-            let next = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-            at = next.as_table_mut().ok_or_else(|| wrong(format!("'{part}' is a value, not a table")))?;
+        let keys = self.keys();
+        if keys.iter().any(String::is_empty) {
+            return Err(wrong("its key has an empty part".into()));
         }
-        Ok(())
+        lay(table, &keys, value).map_err(|part| wrong(format!("'{part}' is a value, not a table")))
     }
 }
 
+impl std::fmt::Display for Assignment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}={}", self.key, self.value)
+    }
+}
+
+/// Puts a value under a key of several parts, making the tables on the way.
+///
+/// # Errors
+/// The part that is a value and no table.
+pub(super) fn lay(table: &mut toml::Table, keys: &[String], value: toml::Value) -> Result<(), String> {
+    let Some((last, before)) = keys.split_last() else { return Ok(()) };
+    let mut at = table;
+    for part in before {
+        let next = at.entry(part.as_str()).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        at = next.as_table_mut().ok_or_else(|| part.clone())?;
+    }
+    at.insert(last.clone(), value);
+    Ok(())
+}
+
 impl RunSpec {
-    /// Reads a run file and lays overrides on top.
+    /// What each key at the top of a run file means; tables have docs of their own.
+    pub const DOCS: Docs = &[
+        ("seed", "the root of all random numbers: the same seed gives the same bits"),
+        ("precision", "\"f32\" or \"f64\"; networks want \"f32\""),
+        ("agents", "K, how many agents share the data; says nothing about ranks"),
+        ("temperature", "α in p(θ) ∝ p0(θ) exp(−loss/α): above 1 the data count less"),
+        ("data", "the data; models that bring their own need none"),
+        ("model", "the model: its name and its settings"),
+        ("method", "the method: its name and its settings"),
+        ("evaluate", "what is measured on the way"),
+        ("cluster", "how the run uses the machine; changes no result, but for float_sums"),
+    ];
+
+    /// Reads a run file, lays overrides on top and fills in every default.
     ///
     /// # Errors
-    /// Where the file cannot be read, is not TOML, has unknown keys, or an override does not fit.
-    pub fn read(path: &Path, overrides: &[Assignment]) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|cause| ConfigError::Read { path: path.to_owned(), cause })?;
-        let parse = |cause| ConfigError::Parse { path: path.to_owned(), cause };
-        let mut table: toml::Table = text.parse().map_err(parse)?;
-        for assignment in overrides {
-            assignment.apply(&mut table)?;
+    /// Where the file cannot be read, is not TOML, or has unknown keys or values out of their range, or an override does not fit.
+    pub fn read(path: &Path, overrides: &[Assignment], registry: &Registry) -> Result<Self, ConfigError> {
+        Typed::read(path, overrides)?.resolve(registry).map_err(ConfigError::Problems)
+    }
+
+    /// The values that no run can have.
+    pub(super) fn out_of_range(&self) -> Vec<Wrong> {
+        let mut wrongs = Vec::new();
+        let mut wrong = |at: &[&str], what: String| {
+            wrongs.push(Wrong { at: at.iter().map(|&key| key.to_owned()).collect(), what: What::Other(what) });
+        };
+        if self.agents == 0 {
+            wrong(&["agents"], "must be at least 1, not 0: a run needs at least one agent".into());
         }
-        // Through text once more, so that errors point at a line where there are no overrides.
-        let spec: Self = if overrides.is_empty() { toml::from_str(&text) } else { table.try_into() }.map_err(parse)?;
-        if spec.agents == 0 {
-            return Err(ConfigError::Contradiction("agents = 0: a run needs at least one agent".into()));
+        if !(self.temperature.is_finite() && self.temperature > 0.0) {
+            wrong(&["temperature"], format!("must be a positive number, not {}", self.temperature));
         }
-        if !(spec.temperature.is_finite() && spec.temperature > 0.0) {
-            return Err(ConfigError::Contradiction(format!("temperature = {}: must be a positive number", spec.temperature)));
-        }
-        let every = spec.cluster.checkpoint_every;
+        let every = self.cluster.checkpoint_every;
         if !(every.is_finite() && every > 0.0) {
-            return Err(ConfigError::Contradiction(format!(
-                "[cluster] checkpoint_every = {every}: must be a positive number of seconds"
-            )));
+            wrong(&["cluster", "checkpoint_every"], format!("must be a positive number of seconds, not {every}"));
         }
-        Ok(spec)
+        wrongs
     }
 
     /// A run back from [`RunSpec::to_toml`], such as rank 0's on another rank.
@@ -237,7 +320,7 @@ impl RunSpec {
     /// # Errors
     /// Where the text is not that of a run.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
-        toml::from_str(text).map_err(|cause| ConfigError::Parse { path: "the run file of rank 0".into(), cause })
+        toml::from_str(text).map_err(ConfigError::Sent)
     }
 
     /// The run as TOML text, every default written out.
@@ -270,12 +353,13 @@ mod tests {
     fn overrides_reach_any_depth_and_keep_their_type() {
         let overrides =
             typed(&["seed=7", "method.rounds=20", "method.kde.floor=1e-3", "model.hidden=[10, 5]", "method.prior=pure"]);
-        let spec = RunSpec::read(file(SMALL).path(), &overrides).unwrap();
-        assert_eq!(spec.seed, 7);
-        assert_eq!(spec.method["rounds"].as_integer(), Some(20));
-        assert_eq!(spec.method["kde"]["floor"].as_float(), Some(1e-3));
-        assert_eq!(spec.model["hidden"].as_array().unwrap().len(), 2);
-        assert_eq!(spec.method["prior"].as_str(), Some("pure"));
+        let typed = Typed::read(file(SMALL).path(), &overrides).unwrap();
+        let table = typed.table();
+        assert_eq!(table["seed"].as_integer(), Some(7));
+        assert_eq!(table["method"]["rounds"].as_integer(), Some(20));
+        assert_eq!(table["method"]["kde"]["floor"].as_float(), Some(1e-3));
+        assert_eq!(table["model"]["hidden"].as_array().unwrap().len(), 2);
+        assert_eq!(table["method"]["prior"].as_str(), Some("pure"));
     }
 
     #[test]
@@ -288,14 +372,15 @@ mod tests {
             ("agents = -1\n[model]\n[method]\n", vec![], "agents"),
             (SMALL, vec!["cluster.checkpoint_every=-1"], "checkpoint_every"),
         ] {
-            let error = RunSpec::read(file(text).path(), &typed(&overrides)).unwrap_err().to_string();
+            let error = RunSpec::read(file(text).path(), &typed(&overrides), &Registry::default()).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }
 
     #[test]
     fn what_was_resolved_reads_back_the_same() {
-        let spec = RunSpec::read(file(SMALL).path(), &[]).unwrap();
-        assert_eq!(RunSpec::read(file(&spec.to_toml().unwrap()).path(), &[]).unwrap(), spec);
+        let spec = RunSpec::read(file(SMALL).path(), &[], &Registry::default()).unwrap();
+        let text = file(&spec.to_toml().unwrap());
+        assert_eq!(RunSpec::read(text.path(), &[], &Registry::default()).unwrap(), spec);
     }
 }

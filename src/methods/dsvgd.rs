@@ -18,7 +18,7 @@
 //! convention. It would spare a first visit the estimate's noise and smoothing; but it is not what the authors' code does, the closed
 //! form for one particle (`tests/dsvgd_theory.rs`) holds without it only, and the initial particles of a network are no draws from p0.
 
-use super::kind::{Launcher, MethodKind, at_least_one};
+use super::kind::{Launcher, MethodKind, Needs, at_least_one};
 use super::monitored::Posterior;
 use super::particles::{Particles, raw};
 use super::problem::{LocalLoss, Problem};
@@ -105,6 +105,43 @@ impl DsvgdSettings {
 
 impl MethodKind for DsvgdSettings {
     const NAME: &'static str = "dsvgd";
+
+    const DOCS: &'static [(&'static str, &'static str)] = &[
+        ("particles", "N, how many particles stand for the posterior"),
+        ("rounds", "rounds: one agent is visited in each, in turn"),
+        ("local_steps", "L, steps of the agent's global loop in its round"),
+        ("distillation_steps", "L', steps of its distillation loop behind the report"),
+        ("batch", "rows in a minibatch of the agent"),
+        ("prior", "who carries the prior: \"absorbed\" (every agent's factor) or \"pure\" (none; for comparison only)"),
+        (
+            "bandwidth",
+            "h of the kernel: \"repository\" (the median of all squared distances over log(N + 1)), \"paper\" (Liu & Wang 2016) or { fixed = 1.0 }",
+        ),
+        (
+            "optimizer",
+            "{ adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }; networks want step = 1e-3, fudge = 1e-6",
+        ),
+        (
+            "kde",
+            "the density estimate behind the cavity: { lse = { floor = 1e-9 } }, \"authors_compat\" (as the authors' code) or \"none\"",
+        ),
+        ("kde_bandwidth", "λ, the bandwidth of that estimate"),
+    ];
+
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+        let particles = self.particles as u64;
+        let set = particles.saturating_mul(parameters as u64);
+        Needs {
+            particles: Some(particles),
+            rounds: Some(self.rounds),
+            minibatch: Some(self.batch as u64),
+            // Global particles before and after, local ones, score, direction, the optimiser's mean square, and two scores of
+            // frozen densities; distances between particles.
+            numbers_of_agent: Some(set.saturating_mul(8).saturating_add(particles.saturating_mul(particles))),
+            // The particles to an agent and back; a single agent lives with the server.
+            numbers_per_round: Some(if agents > 1 { set.saturating_mul(2) } else { 0 }),
+        }
+    }
 
     fn check(&self) -> Result<(), String> {
         let Self { particles, rounds, local_steps, batch, .. } = *self;

@@ -14,6 +14,14 @@ pub trait MethodKind: Serialize + DeserializeOwned + 'static {
     /// Its `name` in the table.
     const NAME: &'static str;
 
+    /// What each key means, in the order in which people should read them: what `mpibayes init` writes beside them.
+    const DOCS: &'static [(&'static str, &'static str)] = &[];
+
+    /// What a run takes, as far as it can be told beforehand: what `mpibayes check` says, for so many agents and parameters.
+    fn needs(&self, _agents: u32, _parameters: usize) -> Needs {
+        Needs::default()
+    }
+
     /// Whether the settings can be run.
     ///
     /// # Errors
@@ -22,6 +30,21 @@ pub trait MethodKind: Serialize + DeserializeOwned + 'static {
 
     /// Makes the method for a problem and hands it to the launcher.
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome;
+}
+
+/// What a run takes, as far as it can be told beforehand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Particles or chains.
+    pub particles: Option<u64>,
+    /// Rounds.
+    pub rounds: Option<u64>,
+    /// Rows that an agent's minibatch asks for.
+    pub minibatch: Option<u64>,
+    /// Numbers that an agent keeps and works on, beside its rows.
+    pub numbers_of_agent: Option<u64>,
+    /// Numbers that travel in a round where every agent has a rank of its own.
+    pub numbers_per_round: Option<u64>,
 }
 
 /// What starts a method once it is made.

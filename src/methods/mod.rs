@@ -8,7 +8,7 @@ pub mod predict;
 pub mod problem;
 pub mod svgd;
 
-pub use kind::{Launcher, MethodKind};
+pub use kind::{Launcher, MethodKind, Needs};
 pub use monitored::{Evaluation, HISTORY, Monitored, MonitoredTask, Posterior};
 pub use particles::Particles;
 pub use problem::{LocalLoss, Problem};

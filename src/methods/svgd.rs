@@ -5,7 +5,7 @@
 //! agent order, straight to all agents, and each takes the same step. With one agent the sum never leaves it, and a round of steps is
 //! a single task.
 
-use super::kind::{Launcher, MethodKind, at_least_one};
+use super::kind::{Launcher, MethodKind, Needs, at_least_one};
 use super::monitored::Posterior;
 use super::particles::{Particles, raw};
 use super::problem::{LocalLoss, Problem};
@@ -68,6 +68,35 @@ impl SvgdSettings {
 
 impl MethodKind for SvgdSettings {
     const NAME: &'static str = "svgd";
+
+    const DOCS: &'static [(&'static str, &'static str)] = &[
+        ("particles", "N, how many particles stand for the posterior"),
+        ("rounds", "rounds of steps; the particles can be evaluated after each"),
+        ("steps", "steps in a round; the optimiser starts afresh with each round"),
+        ("batch", "rows in a minibatch, over all agents"),
+        (
+            "bandwidth",
+            "h of the kernel: \"repository\" (the median of all squared distances over log(N + 1)), \"paper\" (Liu & Wang 2016) or { fixed = 1.0 }",
+        ),
+        (
+            "optimizer",
+            "{ adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }; networks want step = 1e-3, fudge = 1e-6",
+        ),
+    ];
+
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+        let (particles, others) = (self.particles as u64, u64::from(agents.saturating_sub(1)));
+        let set = particles.saturating_mul(parameters as u64);
+        Needs {
+            particles: Some(particles),
+            rounds: Some(self.rounds),
+            minibatch: Some((self.batch as u64).div_ceil(u64::from(agents.max(1)))),
+            // Particles, score, direction, and the optimiser's mean square; distances between particles.
+            numbers_of_agent: Some(set.saturating_mul(4).saturating_add(particles.saturating_mul(particles))),
+            // Slices of the sum to the ranks that add them, and back from there to all.
+            numbers_per_round: Some(set.saturating_mul(2 * others).saturating_mul(self.steps)),
+        }
+    }
 
     fn check(&self) -> Result<(), String> {
         let Self { particles, rounds, steps, batch, .. } = *self;

@@ -20,6 +20,9 @@ pub trait ModelKind: Serialize + DeserializeOwned + 'static {
     /// Its `name` in the table.
     const NAME: &'static str;
 
+    /// What each key means, in the order in which people should read them: what `mpibayes init` writes beside them.
+    const DOCS: &'static [(&'static str, &'static str)] = &[];
+
     /// The model for these data; `facts` is `None` where the run file names none.
     ///
     /// # Errors

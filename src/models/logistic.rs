@@ -81,6 +81,13 @@ impl LogisticSettings {
 impl ModelKind for LogisticSettings {
     const NAME: &'static str = "logistic";
 
+    const DOCS: &'static [(&'static str, &'static str)] = &[
+        ("gamma_shape", "shape of the Gamma prior of the weights' precision"),
+        ("gamma_rate", "rate (not scale) of that prior"),
+        ("intercept", "whether a column of ones is added to the features"),
+        ("predictive_bandwidth", "bandwidth of the density estimate that predictions average over; 0: the plain average"),
+    ];
+
     fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String> {
         let facts = needs_data(facts)?;
         let model = self.build(facts.features, facts.output).map_err(|error| error.to_string())?;

@@ -30,6 +30,9 @@ pub struct ToySettings {
 impl ModelKind for ToySettings {
     const NAME: &'static str = "toy";
 
+    const DOCS: &'static [(&'static str, &'static str)] =
+        &[("target", "\"mixture1d\", \"mixture1d_uniform\" or \"mixture2d\"; brings its own factors, and so needs no data")];
+
     fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String> {
         if facts.is_some() {
             return Err("a toy brings its own factors: take [data] out".into());

@@ -40,6 +40,15 @@ pub fn config_file(folder: &Path) -> PathBuf {
     folder.join("config.toml")
 }
 
+/// Whether the run in a folder is over: its result file says so.
+///
+/// # Errors
+/// Where there is a result file, and it cannot be read.
+pub fn is_finished(folder: &Path) -> Result<bool> {
+    let file = result_file(folder);
+    Ok(file.exists() && RunFile::open(&file)?.info().state.finished)
+}
+
 /// A run's folder, looked after by rank 0.
 pub struct RunFolder {
     path: PathBuf,
@@ -139,7 +148,7 @@ impl RunFolder {
         digest.read_to_string(&mut data_digest).map_err(ResultsError::io(&path, "read"))?;
         self.digest = Some(digest);
         let result = result_file(&self.path);
-        let finished = result.exists() && RunFile::open(&result)?.info().state.finished;
+        let finished = is_finished(&self.path)?;
         let config = config_file(&self.path);
         match fs::read_to_string(&config) {
             Ok(config) => Ok(Some(Kept { config, data_digest: data_digest.trim_end().into(), finished })),

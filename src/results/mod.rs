@@ -39,11 +39,11 @@ mod table;
 mod write;
 
 pub use error::{Result, ResultsError};
-pub use folder::{Kept, RunFolder, checkpoint_file, config_file, result_file};
+pub use folder::{Kept, RunFolder, checkpoint_file, config_file, is_finished, result_file};
 pub use grid::Grid;
 pub use read::RunFile;
 pub use samples::{SampleGroup, SampleKind, Samples, Values};
-pub use stop::listen;
+pub use stop::{asked as asked_to_stop, listen};
 pub use table::Table;
 pub use write::{RunWriter, write_run};
 
@@ -111,6 +111,12 @@ impl RunInfo {
             state: RunState::over(),
         }
     }
+}
+
+/// The version of the HDF5 library in use.
+pub fn hdf5_version() -> String {
+    let (major, minor, patch) = hdf5::library_version();
+    format!("{major}.{minor}.{patch}")
 }
 
 /// The time now: ISO 8601, UTC, to the second.

@@ -22,6 +22,6 @@ extern "C" fn ask(_signal: libc::c_int) {
 }
 
 /// Whether one of them came.
-pub(super) fn asked() -> bool {
+pub fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }

@@ -74,12 +74,27 @@ impl World {
         let comm = universe.world();
         match launched() {
             Some((meant, _, variable)) if meant > 1 && comm.size() == 1 => {
-                let library = mpi::environment::library_version().unwrap_or_default();
-                let library = library.split(',').next().unwrap_or_default().trim().to_owned();
-                Err(WorldError::Singletons { meant, variable, library })
+                Err(WorldError::Singletons { meant, variable, library: Self::library() })
             }
             _ => Ok(Self { comm, _universe: universe }),
         }
+    }
+
+    /// The MPI library in use, whether started or not.
+    pub fn library() -> String {
+        let library = mpi::environment::library_version().unwrap_or_default();
+        library.split(',').next().unwrap_or_default().trim().to_owned()
+    }
+
+    /// The version of the standard that it follows.
+    pub fn standard() -> String {
+        let (major, minor) = mpi::environment::version();
+        format!("{major}.{minor}")
+    }
+
+    /// What threads may do while MPI runs: `Funneled` or more.
+    pub fn thread_level(&self) -> String {
+        format!("{:?}", mpi::environment::threading_support())
     }
 
     /// This rank's number.
@@ -106,6 +121,12 @@ impl World {
     /// takes next to no CPU.
     pub fn broadcast_bytes(&self, bytes: Option<Vec<u8>>) -> Vec<u8> {
         self.broadcast_from(0, bytes.unwrap_or_default())
+    }
+
+    /// Every rank's bytes on every rank, by rank; for small things. Every rank calls this.
+    pub fn gather_bytes(&self, mine: &[u8]) -> Vec<Vec<u8>> {
+        let of = |root| self.broadcast_from(root, if root == self.comm.rank() { mine.to_vec() } else { Vec::new() });
+        (0..self.comm.size()).map(of).collect()
     }
 
     fn broadcast_from(&self, root: c_int, mut bytes: Vec<u8>) -> Vec<u8> {

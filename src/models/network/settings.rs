@@ -97,6 +97,17 @@ impl NetworkSettings {
 impl ModelKind for NetworkSettings {
     const NAME: &'static str = "network";
 
+    const DOCS: &'static [(&'static str, &'static str)] = &[
+        ("hidden", "widths of the hidden layers; [] for a linear model"),
+        ("prior_precision", "λ in the prior N(0, 1/λ) of each weight and bias"),
+        (
+            "loss",
+            "\"cross_entropy\", \"gaussian\" or { huber = 1.0 } (δ in standard deviations of the targets); without it, what suits the targets",
+        ),
+        ("gamma_shape", "shape of the Gamma prior of the noise's precision (gaussian loss only)"),
+        ("gamma_rate", "rate (not scale) of that prior"),
+    ];
+
     fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String> {
         let facts = needs_data(facts)?;
         let model = self.build(facts.features, facts.output).map_err(|error| error.to_string())?;

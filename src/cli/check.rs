@@ -1,0 +1,143 @@
+//! `mpibayes check`: says what a run file asks for and what is wrong with it, data included, without starting anything.
+
+use super::entry::print;
+use super::run::assignment;
+use super::text;
+use crate::config::{Assignment, Problem, Registry, Report, Typed, check, sweep};
+use crate::data::Task;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What can be typed after `mpibayes check`.
+#[derive(clap::Args, Debug)]
+pub struct CheckArgs {
+    /// The run file, or the file of a sweep
+    #[arg(value_name = "FILE.toml")]
+    pub file: PathBuf,
+    /// Replace a value of the run file, as in --set method.rounds=20; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
+    pub set: Vec<Assignment>,
+    /// The folder that the run would write to; runs/NAME for NAME.toml without this
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+}
+
+/// Checks, and prints what was found.
+///
+/// # Errors
+/// Where the file is not TOML, or there is something wrong with the run.
+pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
+    let typed = Typed::read(&args.file, &args.set)?;
+    let output = super::run::output(args.output.as_deref(), &args.file)?;
+    let found =
+        if sweep::is_sweep(&typed) { sweep_report(&typed, registry, &output) } else { run_report(&typed, registry, &output) };
+    match found {
+        Ok(text) => {
+            print(&text)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(problems) => {
+            let lines: String = problems.iter().map(|problem| format!("mpibayes: {problem}\n")).collect();
+            let count = text::things(problems.len(), "mistake");
+            // At one stroke: a launcher's own lines would come between.
+            drop(std::io::Write::write_all(&mut std::io::stderr(), format!("{lines}mpibayes: {count}\n").as_bytes()));
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn run_report(typed: &Typed, registry: &Registry, output: &Path) -> Result<String, Vec<Problem>> {
+    let report = check(typed, registry)?;
+    Ok(format!("{} can be run\n{}", typed.path().display(), describe(&report, output)))
+}
+
+/// All points of a sweep; a mistake that several have in common is told once.
+fn sweep_report(typed: &Typed, registry: &Registry, output: &Path) -> Result<String, Vec<Problem>> {
+    let grid = sweep::grid(typed)?;
+    let mut problems: Vec<Problem> = Vec::new();
+    let mut reports = Vec::new();
+    for point in &grid.points {
+        match check(&point.typed, registry) {
+            Ok(report) => reports.push(report),
+            Err(found) => {
+                for mut problem in found {
+                    let same = |other: &Problem| {
+                        (&other.place, &other.key) == (&problem.place, &problem.key) && other.what.starts_with(&problem.what)
+                    };
+                    if !problems.iter().any(same) {
+                        problem.what = format!("{} (in the run {})", problem.what, point.name);
+                        problems.push(problem);
+                    }
+                }
+            }
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let mut text =
+        format!("{} can be run: {} over {}\n", typed.path().display(), text::things(reports.len(), "run"), grid.keys.join(", "));
+    if let (Some(first), Some(point)) = (reports.first(), grid.points.first()) {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "the first of them, {}:", point.name);
+        text.push_str(&describe(first, &output.join(&point.name)));
+    }
+    Ok(text)
+}
+
+/// A run in lines for people.
+fn describe(report: &Report, output: &Path) -> String {
+    let Report { spec, needs, .. } = report;
+    let number = |number: usize| text::count(number as u64);
+    let mut lines = vec![("method", report.method.to_owned())];
+    if let Some(particles) = needs.particles {
+        lines.push(("particles", text::count(particles)));
+    }
+    if let Some(rounds) = needs.rounds {
+        lines.push(("rounds", text::count(rounds)));
+    }
+    lines.push(("model", format!("{}, {}", report.model, text::things(report.parameters, "parameter"))));
+    match &report.data {
+        Some(data) => {
+            let targets = match data.task {
+                Task::Classification => text::things(data.classes, "class"),
+                Task::Regression => "numbers as targets".into(),
+            };
+            let digest: String = data.digest.chars().take(super::DIGEST_SHOWN).collect();
+            lines.push(("data", format!("{} (digest {digest})", data.path.display())));
+            lines.push(("rows", format!("{} to learn from, {} to test on", number(data.train), number(data.test))));
+            lines.push(("columns", format!("{}, {targets}", text::things(data.features, "feature"))));
+        }
+        None => lines.push(("data", "none: the model brings its own".into())),
+    }
+    let rows = match report.rows_per_agent {
+        (fewest, most) if fewest == most => number(most),
+        (fewest, most) => format!("{} to {}", number(fewest), number(most)),
+    };
+    lines.push(("agents", format!("{}, {rows} rows each", text::count(spec.agents.into()))));
+    lines.push(("numbers", format!("{} bytes each, seed {}, temperature {}", report.width, spec.seed, spec.temperature)));
+    if let Some(bytes) = report.bytes_of_agent() {
+        let all = text::bytes(bytes.saturating_mul(spec.agents.into()));
+        lines.push((
+            "memory",
+            format!("about {} for an agent, {all} for all; a rank has the agents that it hosts", text::bytes(bytes)),
+        ));
+    }
+    if let Some(bytes) = report.bytes_per_round() {
+        lines.push(("traffic", format!("about {} a round with a rank for each agent; none on one rank", text::bytes(bytes))));
+    }
+    let evaluated = report.is_evaluated();
+    lines.push(match spec.evaluate.every {
+        0 => ("evaluate", "never".to_owned()),
+        1 if evaluated => ("evaluate", "after every round".into()),
+        every if evaluated => ("evaluate", format!("every {} rounds, and after the last", text::count(every))),
+        _ => ("evaluate", "never, for want of test rows".into()),
+    });
+    lines.push(("writes", format!("{}: config.toml, data.digest, result.h5; checkpoint.bin on the way", output.display())));
+    let mut text = text::pairs(&lines);
+    for note in &report.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    text
+}

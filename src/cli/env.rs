@@ -1,0 +1,276 @@
+//! `mpibayes env`: says with which libraries, on which cores and under which launcher it runs, and what of that will be slow or wrong.
+
+use super::blas;
+use super::entry::{print, say};
+use super::text;
+use crate::cluster::mpi::World;
+use crate::results::hdf5_version;
+use anyhow::anyhow;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::ExitCode;
+
+/// What can be typed after `mpibayes env`.
+#[derive(clap::Args, Debug)]
+pub struct EnvArgs {
+    /// The threads that each rank shall have, as `threads` in `[cluster]` has it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub threads: usize,
+    /// For programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Variables of launchers, schedulers and libraries that matter.
+const VARIABLES: [&str; 18] = [
+    "OMPI_COMM_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "PMI_SIZE",
+    "PMIX_NAMESPACE",
+    "SLURM_JOB_ID",
+    "SLURM_JOB_NODELIST",
+    "SLURM_JOB_NUM_NODES",
+    "SLURM_NTASKS",
+    "SLURM_STEP_NUM_TASKS",
+    "SLURM_CPUS_PER_TASK",
+    "SLURM_ARRAY_TASK_ID",
+    "SLURM_ARRAY_TASK_COUNT",
+    "PBS_JOBID",
+    "LSB_JOBID",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "OPENBLAS_CORETYPE",
+    "MPIBAYES_DATA",
+];
+
+/// Where a rank is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    rank: u32,
+    host: String,
+    /// The processors that it may use, by their numbers on the host.
+    cores: Vec<usize>,
+}
+
+/// All there is to say.
+#[derive(Debug, Serialize)]
+struct Environment {
+    version: &'static str,
+    mpi: String,
+    mpi_standard: String,
+    /// Known under a launcher only.
+    thread_level: Option<String>,
+    hdf5: String,
+    blas: String,
+    blas_threads: i32,
+    processor: String,
+    variables: BTreeMap<&'static str, String>,
+    placement: Vec<Place>,
+    warnings: Vec<String>,
+}
+
+/// Looks around, on all ranks, and prints what there is.
+///
+/// # Errors
+/// Where standard output cannot be written.
+pub fn run(args: &EnvArgs) -> anyhow::Result<ExitCode> {
+    let mut warnings = Vec::new();
+    let world = if World::is_launched() {
+        // Another MPI than the launcher's is what this command is there to tell.
+        World::start().map_err(|error| warnings.push(error.to_string())).ok()
+    } else {
+        None
+    };
+    let mine = Place { rank: world.as_ref().map_or(0, World::rank), host: host(), cores: cores() };
+    let placement = match &world {
+        None => vec![mine],
+        Some(world) => {
+            let texts = world.gather_bytes(&serde_json::to_vec(&mine)?);
+            texts.iter().map(|text| serde_json::from_slice(text)).collect::<Result<_, _>>()?
+        }
+    };
+    if World::speaks() {
+        let variables: BTreeMap<_, _> = VARIABLES.iter().filter_map(|&name| Some((name, std::env::var(name).ok()?))).collect();
+        warnings.extend(crowded(&placement, args.threads));
+        warnings.extend(busy_libraries(&variables));
+        let environment = Environment {
+            version: env!("CARGO_PKG_VERSION"),
+            mpi: World::library(),
+            mpi_standard: World::standard(),
+            thread_level: world.as_ref().map(World::thread_level),
+            hdf5: hdf5_version(),
+            blas: blas::configuration(),
+            blas_threads: blas::threads(),
+            processor: processor(),
+            variables,
+            placement,
+            warnings,
+        };
+        let shown =
+            if args.json { format!("{}\n", serde_json::to_string_pretty(&environment)?) } else { environment.to_string() };
+        // Not with `?`: the other ranks wait below.
+        if let Err(cause) = print(&shown) {
+            say(&anyhow!("cannot print: {cause}"));
+        }
+    }
+    if let Some(world) = &world {
+        drop(world.agree(Ok(())));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Hosts with more threads than cores, and ranks that are held to fewer cores than they have threads.
+fn crowded(placement: &[Place], threads: usize) -> Vec<String> {
+    let threads = threads.max(1);
+    let mut hosts: BTreeMap<&str, (usize, BTreeSet<usize>)> = BTreeMap::new();
+    for place in placement {
+        let (ranks, cores) = hosts.entry(&place.host).or_default();
+        *ranks += 1;
+        cores.extend(&place.cores);
+    }
+    let mut warnings: Vec<String> = hosts
+        .iter()
+        .filter(|(_, (ranks, cores))| ranks.saturating_mul(threads) > cores.len())
+        .map(|(host, (ranks, cores))| {
+            let (ranks, threads) = (text::things(*ranks, "rank"), text::things(threads, "thread"));
+            let cores = text::things(cores.len(), "core");
+            format!("{host}: {ranks} × {threads} on {cores}: ask for fewer, or for more cores")
+        })
+        .collect();
+    let held = placement.iter().find(|place| place.cores.len() < threads);
+    if let (Some(place), true) = (held, warnings.is_empty()) {
+        let (threads, cores) = (text::things(threads, "thread"), text::things(place.cores.len(), "core"));
+        let rank = place.rank;
+        warnings
+            .push(format!("rank {rank} is held to {cores} and is to have {threads}: mpirun --bind-to none, or --cpus-per-task"));
+    }
+    warnings
+}
+
+/// Variables that give each rank more threads of a library than one.
+fn busy_libraries(variables: &BTreeMap<&'static str, String>) -> Vec<String> {
+    let many = |name: &&str| variables.get(name).and_then(|value| value.parse::<usize>().ok()).is_some_and(|threads| threads > 1);
+    ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"]
+        .iter()
+        .filter(|name| many(name))
+        .map(|name| {
+            let what =
+                "mpibayes keeps the cores busy with agents, and matrix products on threads of their own would be in their way";
+            format!("{name}={}: {what}; set it to 1", variables[*name])
+        })
+        .collect()
+}
+
+impl std::fmt::Display for Environment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut lines = vec![
+            ("mpibayes".to_owned(), self.version.to_owned()),
+            ("MPI".into(), format!("{} (standard {})", self.mpi, self.mpi_standard)),
+        ];
+        lines
+            .push(("thread level".into(), self.thread_level.clone().unwrap_or_else(|| "asked for under a launcher only".into())));
+        lines.push(("HDF5".into(), self.hdf5.clone()));
+        lines.push((
+            "BLAS".into(),
+            format!("{}, {}", self.blas, text::things(usize::try_from(self.blas_threads).unwrap_or(0), "thread")),
+        ));
+        lines.push(("processor".into(), self.processor.clone()));
+        lines.extend(self.variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        f.write_str(&text::pairs(&lines))?;
+        let launcher = if self.thread_level.is_some() { "" } else { ", no launcher" };
+        writeln!(f, "\n{}{launcher}", text::things(self.placement.len(), "rank"))?;
+        let columns = [
+            ("rank".into(), self.placement.iter().map(|place| place.rank.to_string()).collect()),
+            ("host".into(), self.placement.iter().map(|place| place.host.clone()).collect()),
+            ("cores".into(), self.placement.iter().map(|place| place.cores.len().to_string()).collect()),
+            ("numbers".into(), self.placement.iter().map(|place| ranges(&place.cores)).collect()),
+        ];
+        f.write_str(&text::table(&columns))?;
+        for warning in &self.warnings {
+            writeln!(f, "warning: {warning}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Ascending numbers with their gaps: `0-3,8`.
+fn ranges(numbers: &[usize]) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    let shown = runs.iter().map(|&(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
+    shown.collect::<Vec<_>>().join(",")
+}
+
+fn host() -> String {
+    let mut name = [0_u8; 256];
+    // SAFETY: the buffer is as long as is said, and stays ended by a zero.
+    let failed = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) } != 0;
+    let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+    if failed { "unknown".into() } else { String::from_utf8_lossy(&name[..end]).into_owned() }
+}
+
+/// The processors that this process may use.
+fn cores() -> Vec<usize> {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: all zeros are an empty set, and the call writes at most its size.
+        let (set, failed) = unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            let failed = libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) != 0;
+            (set, failed)
+        };
+        if !failed {
+            let most = 8 * size_of::<libc::cpu_set_t>();
+            // SAFETY: the numbers are those of the set's bits.
+            return (0..most).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect();
+        }
+    }
+    (0..std::thread::available_parallelism().map_or(1, std::num::NonZero::get)).collect()
+}
+
+/// The processor's name, where the system tells.
+fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ").map(|(_, name)| name.to_owned()));
+    name.unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(rank: u32, host: &str, cores: &[usize]) -> Place {
+        Place { rank, host: host.into(), cores: cores.to_vec() }
+    }
+
+    #[test]
+    fn too_many_threads_are_warned_of() {
+        let two = [place(0, "a", &[0, 1]), place(1, "a", &[0, 1]), place(2, "b", &[0, 1])];
+        assert!(crowded(&two, 1).is_empty());
+        let warnings = crowded(&two, 2);
+        assert!(warnings.len() == 1 && warnings[0].starts_with("a: 2 ranks × 2 threads on 2 cores"), "{warnings:?}");
+        // Enough in all, but this rank may not use them.
+        let held = [place(0, "a", &[0]), place(1, "a", &[1, 2, 3])];
+        assert!(crowded(&held, 1).is_empty());
+        let warnings = crowded(&held, 2);
+        assert!(warnings.len() == 1 && warnings[0].starts_with("rank 0 is held to 1 core"), "{warnings:?}");
+    }
+
+    #[test]
+    fn threads_of_libraries_are_warned_of() {
+        let with = |value: &str| busy_libraries(&BTreeMap::from([("OMP_NUM_THREADS", value.to_owned())]));
+        assert!(with("1").is_empty() && with("x").is_empty() && with("4")[0].starts_with("OMP_NUM_THREADS=4"));
+    }
+
+    #[test]
+    fn numbers_are_shown_as_ranges() {
+        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(ranges(&[]), "");
+        assert!(!cores().is_empty() && !host().is_empty());
+    }
+}

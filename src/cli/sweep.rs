@@ -1,0 +1,549 @@
+//! `mpibayes sweep`: runs a grid of runs, alone or on all ranks of a job, and gathers what came out in one table.
+
+use super::entry::{print, say};
+use super::run::{STOPPED, assignment};
+use super::text;
+use crate::cluster::mpi::World;
+use crate::config::sweep::{self, Sweep};
+use crate::config::{Assignment, Carrier, Registry, RunError, RunSpec, Typed, launch};
+use crate::partial::PartialFile;
+use crate::results::{self, RunFile, RunFolder, Table, config_file, result_file};
+use anyhow::{Context, anyhow, bail, ensure};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXAMPLE: &str = "\
+A sweep file is a run file with a table more. Each key is one as for --set, each value a list:
+
+  [sweep]
+  method = [{ name = \"svgd\" }, { name = \"dsvgd\", local_steps = 100 }]
+  seed = [1, 2, 3]
+
+These are 6 runs, each in a folder of its own, such as runs/FILE/method=svgd,seed=1. The same command goes on where it was stopped. \
+As a Slurm job array the tasks share the runs, and --collect gathers the table in the end.";
+
+/// What can be typed after `mpibayes sweep`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLE)]
+pub struct SweepArgs {
+    /// The run file with a [sweep]
+    #[arg(value_name = "FILE.toml")]
+    pub file: PathBuf,
+    /// Replace a value that does not vary, as in --set method.rounds=20; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
+    pub set: Vec<Assignment>,
+    /// The folder for the folders of the runs; runs/NAME for NAME.toml without this
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Only list the runs, and how far each is
+    #[arg(long, conflicts_with_all = ["task", "collect", "csv"])]
+    pub list: bool,
+    /// Do every M-th run only, from the N-th on; in a Slurm job array, its own share without this
+    #[arg(long, value_name = "N/M", value_parser = share, conflicts_with_all = ["collect", "csv"])]
+    pub task: Option<Share>,
+    /// Run nothing, only write the table of the finished runs, and say what is missing
+    #[arg(long)]
+    pub collect: bool,
+    /// The table; DIR/sweep.csv without this
+    #[arg(long, value_name = "FILE.csv")]
+    pub csv: Option<PathBuf>,
+}
+
+/// Which runs of a sweep one job does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// From 1.
+    task: usize,
+    tasks: usize,
+}
+
+impl Share {
+    fn has(self, number: usize) -> bool {
+        number % self.tasks == self.task - 1
+    }
+}
+
+fn share(typed: &str) -> Result<Share, String> {
+    let parts = typed.split_once('/').and_then(|(task, tasks)| Some((task.parse().ok()?, tasks.parse().ok()?)));
+    match parts {
+        Some((task, tasks)) if (1..=tasks).contains(&task) => Ok(Share { task, tasks }),
+        _ => Err("write N/M with N from 1 to M, such as 2/8".into()),
+    }
+}
+
+/// The share of this task of a Slurm job array; nothing where there is no array.
+fn share_of_array(variable: impl Fn(&str) -> Option<usize>) -> anyhow::Result<Option<Share>> {
+    let Some(id) = variable("SLURM_ARRAY_TASK_ID") else { return Ok(None) };
+    let first = variable("SLURM_ARRAY_TASK_MIN").unwrap_or(id);
+    let last = variable("SLURM_ARRAY_TASK_MAX").unwrap_or(id);
+    let tasks = variable("SLURM_ARRAY_TASK_COUNT").unwrap_or(1);
+    let step = variable("SLURM_ARRAY_TASK_STEP").unwrap_or(1).max(1);
+    let even =
+        tasks > 0 && (first..=last).contains(&id) && (last - first) / step + 1 == tasks && (id - first).is_multiple_of(step);
+    ensure!(
+        even,
+        "the tasks of this job array are not evenly numbered, so mpibayes cannot tell which runs are this one's: submit it with \
+         --array=1-M, or give --task N/M"
+    );
+    Ok(Some(Share { task: (id - first) / step + 1, tasks }))
+}
+
+/// A run of a sweep as all ranks know it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Planned {
+    /// From 0.
+    number: usize,
+    name: String,
+    spec: String,
+}
+
+/// How a run of a sweep ended.
+enum Ended {
+    Finished,
+    Stopped,
+    Failed(String),
+}
+
+/// Runs the sweep, lists it, or gathers its table.
+///
+/// # Errors
+/// What is wrong with the file, or keeps the table from being written. A run that fails is told, and the others go on.
+pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
+    let looks_only = args.list || args.collect;
+    if looks_only && !World::speaks() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    results::listen();
+    let world = if !looks_only && World::is_launched() { Some(World::start()?) } else { None };
+    let Some(world) = &world else { return alone(args, registry) };
+    let is_root = world.rank() == 0;
+    // Rank 0 reads for all, and looks for all which runs are done: a shared file system may show others an older state.
+    let read = || -> anyhow::Result<_> {
+        let desk = Desk::open(args)?;
+        let plan = desk.plan(registry)?;
+        let text = serde_json::to_vec(&plan)?;
+        Ok((desk, text))
+    };
+    let mut desk = None;
+    let mine = if is_root {
+        read().map_err(|error| format!("{error:#}")).map(|(opened, text)| {
+            desk = Some(opened);
+            text
+        })
+    } else {
+        Ok(Vec::new())
+    };
+    let code = match world.agree(mine) {
+        Err(error) => {
+            if is_root {
+                say(&anyhow!(error));
+            }
+            ExitCode::FAILURE
+        }
+        Ok(text) => {
+            let text = world.broadcast_bytes(is_root.then_some(text));
+            let done = serde_json::from_slice(&text).map_err(anyhow::Error::from);
+            let done =
+                done.and_then(|plan: Vec<Planned>| carry(&plan, desk.as_mut(), registry, &Carrier::Mpi(world), &args.folder()?));
+            done.unwrap_or_else(|error| {
+                // One rank that leaves alone would keep the others waiting.
+                say(&anyhow!("rank {}: {error:#}", world.rank()));
+                world.abort(1)
+            })
+        }
+    };
+    drop(world.agree(Ok(())));
+    Ok(if is_root { code } else { ExitCode::SUCCESS })
+}
+
+fn alone(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
+    let mut desk = Desk::open(args)?;
+    if args.list {
+        print(&desk.list())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.collect {
+        return desk.collect();
+    }
+    let plan = desk.plan(registry)?;
+    let code = carry(&plan, Some(&mut desk), registry, &Carrier::Threads, &args.folder()?)?;
+    if code == ExitCode::FAILURE {
+        // A run that failed may have left threads that are still at work.
+        crate::cluster::end_process(1);
+    }
+    Ok(code)
+}
+
+impl SweepArgs {
+    fn folder(&self) -> anyhow::Result<PathBuf> {
+        super::run::output(self.output.as_deref(), &self.file)
+    }
+}
+
+/// Does the runs, one after another, on all ranks together; rank 0 has the desk.
+fn carry(
+    plan: &[Planned],
+    mut desk: Option<&mut Desk>,
+    registry: &Registry,
+    carrier: &Carrier,
+    folder: &Path,
+) -> anyhow::Result<ExitCode> {
+    let mut failed = Vec::new();
+    for run in plan {
+        // All ranks stop before the same run.
+        if carrier.of_root(&[u8::from(results::asked_to_stop())]) == [1] {
+            return desk.as_ref().map_or(Ok(ExitCode::from(STOPPED)), |desk| desk.stopped(run));
+        }
+        if let Some(desk) = &mut desk {
+            desk.begin(run)?;
+        }
+        let ended = one(run, registry, carrier, folder)?;
+        if let Some(desk) = &mut desk {
+            desk.end(run, &ended)?;
+        }
+        match ended {
+            Ended::Finished => {}
+            Ended::Stopped => return Ok(ExitCode::from(STOPPED)),
+            Ended::Failed(_) => failed.push(run.name.as_str()),
+        }
+    }
+    let Some(desk) = desk else { return Ok(ExitCode::SUCCESS) };
+    desk.over(plan.len(), &failed)?;
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// One run. An error that all ranks know of is the run's; one that this rank has alone ends the job.
+fn one(run: &Planned, registry: &Registry, carrier: &Carrier, folder: &Path) -> anyhow::Result<Ended> {
+    let spec = RunSpec::from_toml(&run.spec)?;
+    let every = Duration::try_from_secs_f64(spec.cluster.checkpoint_every).unwrap_or(Duration::MAX);
+    // The lines of each run would drown those of the sweep; a bar does not.
+    let shows = World::speaks() && std::io::stderr().is_terminal();
+    let mut folder = RunFolder::new(&folder.join(&run.name), every, shows);
+    let outcome = launch(&spec, registry, carrier, &mut folder);
+    let stopped = carrier.of_root(&[u8::from(folder.stopped())]) == [1];
+    match (outcome, carrier) {
+        (Ok(()), _) if stopped => Ok(Ended::Stopped),
+        (Ok(()), _) => Ok(Ended::Finished),
+        (Err(error @ RunError::Agreed(_)), _) | (Err(error), Carrier::Threads) => Ok(Ended::Failed(error.to_string())),
+        (Err(error), Carrier::Mpi(_)) => Err(error.into()),
+    }
+}
+
+/// What rank 0 looks after: the state of the runs, the lines for people, the table.
+struct Desk {
+    sweep: Sweep,
+    folder: PathBuf,
+    share: Option<Share>,
+    csv: PathBuf,
+    /// The rows of finished runs, by the number of the run.
+    rows: BTreeMap<usize, Vec<Row>>,
+    /// Names of columns, in the order in which they came.
+    columns: Vec<String>,
+}
+
+/// A line of the table.
+struct Row {
+    step: u64,
+    last: bool,
+    values: Vec<(String, f64)>,
+}
+
+/// How far a run is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    Finished,
+    Begun,
+    Failed(String),
+    Missing,
+}
+
+impl Desk {
+    fn open(args: &SweepArgs) -> anyhow::Result<Self> {
+        let typed = Typed::read(&args.file, &args.set)?;
+        let sweep = sweep::grid(&typed).map_err(crate::config::ConfigError::Problems)?;
+        let folder = args.folder()?;
+        let share = match (args.task, args.list || args.collect) {
+            (Some(task), _) => Some(task),
+            (None, true) => None,
+            (None, false) => share_of_array(|name| std::env::var(name).ok()?.parse().ok())?,
+        };
+        let csv = args.csv.clone().unwrap_or_else(|| folder.join("sweep.csv"));
+        Ok(Self { sweep, folder, share, csv, rows: BTreeMap::new(), columns: Vec::new() })
+    }
+
+    /// Where it is written that a run was begun, and how it failed: there until it is saved or finished.
+    fn mark(&self, name: &str) -> PathBuf {
+        self.folder.join("failed").join(format!("{name}.txt"))
+    }
+
+    fn state(&self, name: &str) -> State {
+        let folder = self.folder.join(name);
+        // A file that cannot be read is told of when the run is tried.
+        if results::is_finished(&folder).unwrap_or(false) {
+            return State::Finished;
+        }
+        match std::fs::read_to_string(self.mark(name)) {
+            Ok(why) => State::Failed(why.trim_end().to_owned()),
+            Err(_) if config_file(&folder).exists() => State::Begun,
+            Err(_) => State::Missing,
+        }
+    }
+
+    /// The runs of this job that are not finished, those that failed before last. All of them are checked before any begins.
+    fn plan(&self, registry: &Registry) -> anyhow::Result<Vec<Planned>> {
+        let mut problems = Vec::new();
+        let mut plan = Vec::new();
+        let mut again = Vec::new();
+        for (number, point) in self.sweep.points.iter().enumerate() {
+            let spec = match point.typed.resolve(registry) {
+                Ok(spec) => spec.to_toml().map_err(|cause| anyhow!("{}: {cause}", point.name))?,
+                Err(mut found) => {
+                    problems.append(&mut found);
+                    continue;
+                }
+            };
+            if self.share.is_some_and(|share| !share.has(number)) {
+                continue;
+            }
+            let planned = Planned { number, name: point.name.clone(), spec };
+            match self.state(&point.name) {
+                State::Failed(_) => again.push(planned),
+                // A finished run is looked at too: it must be the one that is asked for.
+                State::Finished | State::Begun | State::Missing => plan.push(planned),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(crate::config::ConfigError::Problems(problems).into());
+        }
+        plan.append(&mut again);
+        let whose = self
+            .share
+            .map_or_else(String::new, |share| format!(", of which task {}/{} does {}", share.task, share.tasks, plan.len()));
+        let all = text::things(self.sweep.points.len(), "run");
+        eprintln!("mpibayes: a sweep of {all} over {}{whose}, in {}", self.sweep.keys.join(", "), self.folder.display());
+        Ok(plan)
+    }
+
+    /// `3/12 method=dsvgd seed=2`.
+    fn title(&self, run: &Planned) -> String {
+        format!("{}/{} {}", run.number + 1, self.sweep.points.len(), run.name.replace(',', " "))
+    }
+
+    /// Writes down that a run is begun, so that the next job knows it if this one does not survive it.
+    fn begin(&self, run: &Planned) -> anyhow::Result<()> {
+        if self.state(&run.name) == State::Finished {
+            return Ok(());
+        }
+        self.write_mark(&run.name, "the job ended while this run was on its way")
+    }
+
+    fn write_mark(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let mark = self.mark(name);
+        let folder = mark.parent().unwrap_or(&self.folder);
+        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make this folder", folder.display()))?;
+        std::fs::write(&mark, format!("{text}\n")).with_context(|| format!("{}: cannot write", mark.display()))
+    }
+
+    fn end(&mut self, run: &Planned, ended: &Ended) -> anyhow::Result<()> {
+        let title = self.title(run);
+        if let Ended::Failed(why) = ended {
+            self.write_mark(&run.name, why)?;
+            eprintln!("mpibayes: {title}: failed: {why}");
+            return Ok(());
+        }
+        let mark = self.mark(&run.name);
+        match std::fs::remove_file(&mark) {
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+                return Err(cause).with_context(|| format!("{}: cannot take away", mark.display()));
+            }
+            _ => {}
+        }
+        // Goes if nothing else is in it.
+        drop(mark.parent().map(std::fs::remove_dir));
+        if matches!(ended, Ended::Stopped) {
+            return self.stopped(run).map(drop);
+        }
+        self.gather(run.number)?;
+        eprintln!("mpibayes: {title}: finished{}", self.headline(run.number));
+        // The tasks of an array would write over each other.
+        if self.share.is_none() { self.write_csv() } else { Ok(()) }
+    }
+
+    fn stopped(&self, run: &Planned) -> anyhow::Result<ExitCode> {
+        eprintln!("mpibayes: {}: stopped; the same command goes on with it", self.title(run));
+        Ok(ExitCode::from(STOPPED))
+    }
+
+    fn over(&self, runs: usize, failed: &[&str]) -> anyhow::Result<()> {
+        let table = match self.share {
+            Some(_) => "mpibayes sweep FILE.toml --collect gathers the table".into(),
+            None => self.csv.display().to_string(),
+        };
+        eprintln!("mpibayes: {} finished, {} failed; {table}", runs - failed.len(), failed.len());
+        for name in failed {
+            eprintln!("mpibayes: failed: {name}");
+        }
+        if self.share.is_none() { self.write_csv() } else { Ok(()) }
+    }
+
+    /// The last accuracy, or what stands in its place.
+    fn headline(&self, number: usize) -> String {
+        let last = self.rows.get(&number).and_then(|rows| rows.last());
+        let of = |name: &str| last.and_then(|row| row.values.iter().find(|value| value.0 == name)).map(|value| value.1);
+        let mut text = of("seconds").map_or_else(String::new, |seconds| format!(" after {}", text::seconds(seconds)));
+        if let Some((name, value)) = ["accuracy", "rmse"].into_iter().find_map(|name| Some((name, of(name)?))) {
+            text.push_str(&format!(", {name} {}", text::value(value)));
+        }
+        text
+    }
+
+    /// Reads what came out of a run.
+    fn gather(&mut self, number: usize) -> anyhow::Result<()> {
+        let Some(point) = self.sweep.points.get(number) else { bail!("there is no run {number}") };
+        let file = RunFile::open(&result_file(&self.folder.join(&point.name)))?;
+        let tables = file.tables()?;
+        let table = |name: &str| tables.iter().any(|table| table == name).then(|| file.table(name)).transpose();
+        let mut rows = table("metrics")?.map_or_else(Vec::new, |metrics| rows_of(&metrics));
+        if rows.is_empty() {
+            // Without test rows, the end of the trace.
+            rows.extend(table("trace")?.and_then(|trace| rows_of(&trace).pop()));
+        }
+        if let Some(last) = rows.last_mut() {
+            last.last = true;
+            if let Some(traffic) = table("traffic")? {
+                for kind in ["messages", "bytes"] {
+                    let of_kind = traffic.columns.iter().filter(|(name, _)| name.ends_with(&format!("_{kind}")));
+                    last.values.push((kind.to_owned(), of_kind.flat_map(|(_, values)| values).sum()));
+                }
+            }
+        }
+        for (name, _) in rows.iter().flat_map(|row| &row.values) {
+            if !self.columns.contains(name) {
+                self.columns.push(name.clone());
+            }
+        }
+        self.rows.insert(number, rows);
+        Ok(())
+    }
+
+    fn write_csv(&self) -> anyhow::Result<()> {
+        let place = || format!("{}: cannot write", self.csv.display());
+        if let Some(folder) = self.csv.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).with_context(place)?;
+        }
+        let partial = PartialFile::new(&self.csv);
+        let mut csv = csv::Writer::from_path(partial.path()).with_context(place)?;
+        let fixed = ["step".to_owned(), "final".to_owned()];
+        let first = ["run".to_owned()];
+        csv.write_record(first.iter().chain(&self.sweep.keys).chain(&fixed).chain(&self.columns)).with_context(place)?;
+        for (&number, rows) in &self.rows {
+            let point = &self.sweep.points[number];
+            for row in rows {
+                let mut cells = vec![point.name.clone()];
+                cells.extend(point.labels.iter().cloned());
+                cells.extend([row.step.to_string(), u8::from(row.last).to_string()]);
+                cells.extend(self.columns.iter().map(|name| {
+                    let value = row.values.iter().find(|value| value.0 == *name).map(|value| value.1);
+                    value.filter(|value| !value.is_nan()).map_or_else(String::new, |value| value.to_string())
+                }));
+                csv.write_record(&cells).with_context(place)?;
+            }
+        }
+        csv.flush().with_context(place)?;
+        drop(csv);
+        partial.commit().with_context(place)
+    }
+
+    /// Gathers the table of what is finished, and says what is not.
+    fn collect(&mut self) -> anyhow::Result<ExitCode> {
+        let mut missing = Vec::new();
+        for number in 0..self.sweep.points.len() {
+            let name = self.sweep.points[number].name.clone();
+            match self.state(&name) {
+                State::Finished => self.gather(number)?,
+                state => missing.push((name, state.to_string())),
+            }
+        }
+        self.write_csv()?;
+        let all = text::things(self.sweep.points.len(), "run");
+        let mut said = format!("wrote {}: {} of {all}\n", self.csv.display(), text::count(self.rows.len() as u64));
+        if !missing.is_empty() {
+            said.push_str("missing:\n");
+            said.push_str(&text::pairs(&missing));
+        }
+        print(&said)?;
+        Ok(if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn list(&self) -> String {
+        let names = self.sweep.points.iter().map(|point| (point.name.as_str(), self.state(&point.name).to_string()));
+        let all = text::things(self.sweep.points.len(), "run");
+        format!(
+            "{all} over {}, in {}\n{}",
+            self.sweep.keys.join(", "),
+            self.folder.display(),
+            text::pairs(&names.collect::<Vec<_>>())
+        )
+    }
+}
+
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Finished => f.write_str("finished"),
+            Self::Begun => f.write_str("begun"),
+            Self::Failed(why) => write!(f, "failed: {why}"),
+            Self::Missing => f.write_str("not begun"),
+        }
+    }
+}
+
+/// The rows of a table that are no single agent's.
+fn rows_of(table: &Table) -> Vec<Row> {
+    let all = (0..table.rows()).filter(|&row| table.agent[row].is_none());
+    let values = |row: usize| table.columns.iter().map(|(name, values)| (name.clone(), values[row])).collect();
+    all.map(|row| Row { step: table.step[row], last: false, values: values(row) }).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_share_all_runs() {
+        for tasks in 1..5 {
+            let shares: Vec<Share> = (1..=tasks).map(|task| share(&format!("{task}/{tasks}")).unwrap()).collect();
+            for number in 0..10 {
+                assert_eq!(shares.iter().filter(|share| share.has(number)).count(), 1);
+            }
+        }
+        assert!(share("2/3").unwrap().has(1) && share("2/3").unwrap().has(4));
+        for wrong in ["0/3", "4/3", "1", "1/0", "a/b", "-1/2"] {
+            assert!(share(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_slurm_array_tells_the_share() {
+        let of = |id: usize, min: usize, max: usize, step: usize, count: usize| {
+            share_of_array(|name| match name.strip_prefix("SLURM_ARRAY_TASK_").unwrap() {
+                "ID" => Some(id),
+                "MIN" => Some(min),
+                "MAX" => Some(max),
+                "STEP" => Some(step),
+                "COUNT" => Some(count),
+                other => panic!("{other}"),
+            })
+        };
+        assert_eq!(of(3, 1, 4, 1, 4).unwrap(), Some(Share { task: 3, tasks: 4 }));
+        assert_eq!(of(0, 0, 7, 1, 8).unwrap(), Some(Share { task: 1, tasks: 8 }));
+        assert_eq!(of(6, 2, 8, 2, 4).unwrap(), Some(Share { task: 3, tasks: 4 }));
+        assert!(of(5, 1, 9, 1, 3).unwrap_err().to_string().contains("--array=1-M"));
+        assert_eq!(share_of_array(|_| None).unwrap(), None);
+    }
+}

@@ -1,0 +1,256 @@
+//! The `[sweep]` of a run file: keys with lists of values, and the grid of runs that they span.
+
+use super::typed::{Problem, Typed};
+
+/// The table's name.
+pub const TABLE: &str = "sweep";
+
+/// More runs than this are a mistake.
+const MOST_POINTS: usize = 100_000;
+/// A folder's name may be 255 bytes long; beside it there is room for `.partial` and the like.
+const LONGEST_NAME: usize = 120;
+/// Digits of a digest in a name.
+const DIGITS: usize = 6;
+
+/// A grid of runs.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// The keys that vary, dotted, in the order of writing.
+    pub keys: Vec<String>,
+    /// The runs; the last key varies fastest.
+    pub points: Vec<Point>,
+}
+
+/// One run of a grid.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// What varies, as the name of a folder: `method=dsvgd,seed=2`.
+    pub name: String,
+    /// The value of each key for people.
+    pub labels: Vec<String>,
+    /// The run file with these values.
+    pub typed: Typed,
+}
+
+/// A key with its values.
+struct Varied {
+    at: Vec<String>,
+    place: String,
+    values: Vec<(toml::Value, String)>,
+}
+
+/// Whether a run file describes a sweep.
+pub fn is_sweep(typed: &Typed) -> bool {
+    typed.table().contains_key(TABLE)
+}
+
+/// The grid that a run file describes.
+///
+/// # Errors
+/// What is wrong with its `[sweep]`; its runs are not looked at.
+pub fn grid(typed: &Typed) -> Result<Sweep, Vec<Problem>> {
+    let wrong = |at: &[String], what: String| typed.problem_at(at, what);
+    let root = [TABLE.to_owned()];
+    let Some(table) = typed.table().get(TABLE) else {
+        let example = "seed = [1, 2, 3]";
+        return Err(vec![wrong(
+            &[],
+            format!("there is no [sweep]: add one with a list for each key that varies, such as {example}"),
+        )]);
+    };
+    let mut found = Vec::new();
+    leaves(table, &mut root.to_vec(), &mut found);
+    let order: Vec<&[String]> = typed.keys_below(&root).collect();
+    found.sort_by_key(|(at, _)| order.iter().position(|key| key == at).unwrap_or(usize::MAX));
+    let mut problems = Vec::new();
+    let mut varied: Vec<Varied> = Vec::new();
+    for (at, value) in found {
+        let key: Vec<String> = at[1..].iter().flat_map(|part| part.split('.')).map(str::to_owned).collect();
+        let dotted = key.join(".");
+        if key.iter().any(String::is_empty) {
+            problems.push(wrong(&at, "its key has an empty part".into()));
+        } else if let Some(set) = typed.laid_on(&key) {
+            problems.push(wrong(&at, format!("the sweep varies {dotted}, and {set} sets it: leave one out")));
+        } else if varied.iter().any(|other| other.at == key) {
+            problems.push(wrong(&at, format!("{dotted} is there twice")));
+        } else {
+            match value.as_array().map(Vec::as_slice) {
+                None => problems.push(wrong(&at, "must be a list of values, such as [1, 2]".into())),
+                Some([]) => problems.push(wrong(&at, "the list is empty: give at least one value".into())),
+                Some(values) => {
+                    let labels = labels(values);
+                    let twice = (1..values.len()).find(|&later| labels[..later].contains(&labels[later]));
+                    if let Some(twice) = twice {
+                        problems.push(wrong(&at, format!("{} is in the list twice", labels[twice])));
+                    }
+                    let place = wrong(&at, String::new()).place;
+                    varied.push(Varied { at: key, place, values: values.iter().cloned().zip(labels).collect() });
+                }
+            }
+        }
+    }
+    if varied.is_empty() && problems.is_empty() {
+        problems.push(wrong(&root, "it names no key: give a list for each key that varies, such as seed = [1, 2, 3]".into()));
+    }
+    let total = varied.iter().try_fold(1_usize, |total, key| total.checked_mul(key.values.len())).filter(|&n| n <= MOST_POINTS);
+    match total {
+        Some(total) if problems.is_empty() => points(typed, &varied, total),
+        None => Err(vec![wrong(&root, format!("these lists span more than {MOST_POINTS} runs"))]),
+        Some(_) => Err(problems),
+    }
+}
+
+fn points(typed: &Typed, varied: &[Varied], total: usize) -> Result<Sweep, Vec<Problem>> {
+    let base = typed.without_sweep();
+    let names = short_names(varied);
+    // A table replaces the one that is there, and must do so before one of its keys is set.
+    let mut laying: Vec<usize> = (0..varied.len()).collect();
+    laying.sort_by_key(|&key| varied[key].at.len());
+    let mut points = Vec::with_capacity(total);
+    for number in 0..total {
+        let mut rest = number;
+        let mut chosen = vec![0; varied.len()];
+        for (choice, key) in chosen.iter_mut().zip(varied).rev() {
+            *choice = rest % key.values.len();
+            rest /= key.values.len();
+        }
+        let mut point = base.clone();
+        for &key in &laying {
+            let Varied { at, place, values } = &varied[key];
+            let laid = point.with(at, values[chosen[key]].0.clone(), place.clone());
+            point = laid.map_err(|part| {
+                let root = [TABLE.to_owned(), at.join(".")];
+                vec![typed.problem_at(&root, format!("{part} is a value, not a table"))]
+            })?;
+        }
+        let labels: Vec<String> = varied.iter().zip(&chosen).map(|(key, &choice)| key.values[choice].1.clone()).collect();
+        let name: Vec<String> = names.iter().zip(&labels).map(|(name, label)| format!("{name}={label}")).collect();
+        points.push(Point { name: shortened(name.join(",")), labels, typed: point });
+    }
+    Ok(Sweep { keys: varied.iter().map(|key| key.at.join(".")).collect(), points })
+}
+
+/// The values below a table that are no tables.
+fn leaves(value: &toml::Value, at: &mut Vec<String>, found: &mut Vec<(Vec<String>, toml::Value)>) {
+    match value {
+        toml::Value::Table(table) => {
+            for (key, value) in table {
+                at.push(key.clone());
+                leaves(value, at, found);
+                at.pop();
+            }
+        }
+        value => found.push((at.clone(), value.clone())),
+    }
+}
+
+/// The last part of each key, or all of it where that says too little.
+fn short_names(varied: &[Varied]) -> Vec<String> {
+    let last = |key: &Varied| key.at.last().cloned().unwrap_or_default();
+    let alone = |key: &Varied| varied.iter().filter(|other| last(other) == last(key)).count() == 1;
+    varied.iter().map(|key| if alone(key) { last(key) } else { key.at.join(".") }).collect()
+}
+
+/// Each value in letters that suit the name of a folder, and that say the same of no other.
+fn labels(values: &[toml::Value]) -> Vec<String> {
+    let name = |value: &toml::Value| value.get("name").and_then(toml::Value::as_str).map(str::to_owned);
+    let label = |value: &toml::Value| {
+        let text = match value {
+            toml::Value::String(text) => text.clone(),
+            toml::Value::Table(_) => name(value).unwrap_or_else(|| "table".into()),
+            value => value.to_string(),
+        };
+        let plain: String = text.chars().map(|c| if c.is_ascii_alphanumeric() || "._-+".contains(c) { c } else { '-' }).collect();
+        // A dot in front would hide the folder's name, or lead out of it.
+        let plain = plain.trim_start_matches('.').to_owned();
+        let shared = value.is_table() && values.iter().filter(|other| name(other) == name(value)).count() > 1;
+        if plain == text && !plain.is_empty() && !shared { plain } else { format!("{plain}-{}", digest(&value.to_string())) }
+    };
+    values.iter().map(label).collect()
+}
+
+fn digest(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().chars().take(DIGITS).collect()
+}
+
+fn shortened(name: String) -> String {
+    if name.len() <= LONGEST_NAME {
+        return name;
+    }
+    let kept: String = name.chars().take(LONGEST_NAME - DIGITS - 1).collect();
+    format!("{kept}-{}", digest(&name))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = "seed = 9\n[model]\nname = \"toy\"\n[method]\nname = \"svgd\"\nparticles = 5\n";
+
+    fn read(sweep: &str) -> Result<Sweep, Vec<String>> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), format!("{BASE}{sweep}")).unwrap();
+        let typed = Typed::read(file.path(), &[]).unwrap();
+        grid(&typed).map_err(|problems| problems.iter().map(ToString::to_string).collect())
+    }
+
+    fn names(sweep: &str) -> Vec<String> {
+        read(sweep).unwrap().points.into_iter().map(|point| point.name).collect()
+    }
+
+    #[test]
+    fn the_grid_is_the_product_in_the_order_of_writing() {
+        let sweep = read("[sweep]\nseed = [1, 2]\n\"method.steps\" = [10, 20]\n").unwrap();
+        assert_eq!(sweep.keys, ["seed", "method.steps"]);
+        let names: Vec<&str> = sweep.points.iter().map(|point| point.name.as_str()).collect();
+        assert_eq!(names, ["seed=1,steps=10", "seed=1,steps=20", "seed=2,steps=10", "seed=2,steps=20"]);
+        let table = sweep.points[2].typed.table();
+        assert_eq!((&table["seed"], &table["method"]["steps"]), (&2.into(), &10.into()));
+        assert_eq!(table["method"]["particles"], 5.into());
+        assert!(!table.contains_key(TABLE));
+        // Dotted without quotes, and the other way round.
+        assert_eq!(self::names("[sweep]\nmethod.steps = [10, 20]\nseed = [1]\n"), ["steps=10,seed=1", "steps=20,seed=1"]);
+    }
+
+    #[test]
+    fn a_table_replaces_the_one_of_the_file_whatever_is_written_first() {
+        let text = "[sweep]\n\"method.rounds\" = [3]\nmethod = [{ name = \"svgd\" }, { name = \"dsvgd\", local_steps = 7 }]\n";
+        let sweep = read(text).unwrap();
+        assert_eq!(sweep.points[1].name, "rounds=3,method=dsvgd");
+        let method = &sweep.points[1].typed.table()["method"];
+        assert_eq!((&method["local_steps"], &method["rounds"], method.get("particles")), (&7.into(), &3.into(), None));
+    }
+
+    #[test]
+    fn names_are_those_of_folders_and_tell_values_apart() {
+        let found = names("[sweep]\ndata.file = [\"a/b.h5\", \"a-b.h5\", \"../x\"]\n");
+        assert!(found[0].starts_with("file=a-b.h5-") && found[1] == "file=a-b.h5" && !found[2].contains("=."), "{found:?}");
+        let found = names("[sweep]\nmethod = [{ name = \"svgd\" }, { name = \"svgd\", steps = 1 }]\n");
+        assert!(found[0] != found[1] && found.iter().all(|name| name.starts_with("method=svgd-")), "{found:?}");
+        let found = names("[sweep]\nmodel.x = [1]\nmethod.x = [2.5]\nmodel.hidden = [[50], [10, 5]]\n");
+        assert!(found[0].starts_with("model.x=1,method.x=2.5,hidden=-50-"), "{found:?}");
+        let long = names(&format!("[sweep]\nmodel.x = [\"{}\", \"{}\"]\n", "a".repeat(300), "a".repeat(301)));
+        assert!(long.iter().all(|name| name.len() <= LONGEST_NAME) && long[0] != long[1]);
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_line() {
+        for (text, says) in [
+            ("", "there is no [sweep]"),
+            ("[sweep]\n", "names no key"),
+            ("[sweep]\nseed = 1\n", "line 8: [sweep] seed: must be a list"),
+            ("[sweep]\nseed = []\n", "the list is empty"),
+            ("[sweep]\nseed = [1, 2, 1]\n", "1 is in the list twice"),
+            ("[sweep]\nmethod.x = [1]\n\"method.x\" = [2]\n", "twice"),
+            ("[sweep]\nseed.x = [1]\n", "seed is a value, not a table"),
+            ("[sweep]\n\"method..x\" = [1]\n", "empty part"),
+        ] {
+            let found = read(text).unwrap_err();
+            assert!(found.len() == 1 && found[0].contains(says), "{says:?} in {found:?}");
+        }
+        let list: Vec<String> = (0..400).map(|number| number.to_string()).collect();
+        let many = format!("[sweep]\nseed = [{0}]\nagents = [{0}]\n", list.join(", "));
+        assert!(read(&many).unwrap_err()[0].contains("more than 100000 runs"));
+    }
+}

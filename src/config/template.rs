@@ -1,0 +1,139 @@
+//! A starting run file: every key with its default, and above it what it means.
+
+use super::check::size_of_model;
+use super::keys::{Doc, Wrong};
+use super::registry::{MethodEntry, ModelEntry, Registry};
+use super::setup::facts;
+use super::spec::{ClusterSpec, ConfigError, DataSpec, EvaluateSpec, RunSpec};
+use crate::data::Dataset;
+use std::path::Path;
+
+/// Where the data are where nothing is said about them.
+const SOME_DATA: &str = "datasets/my.h5";
+/// Comments are wrapped here.
+const WIDTH: usize = 100;
+
+/// A run file for a method; without a model, for the first one that suits the data, or the first one of all.
+///
+/// # Errors
+/// Where there is no such method or model, the data cannot be opened, or no model suits them.
+pub fn template(
+    registry: &Registry,
+    method: &str,
+    model: Option<&str>,
+    data: Option<&Path>,
+) -> Result<String, super::setup::RunError> {
+    let named = |name: &str| toml::Table::from_iter([("name".to_owned(), toml::Value::from(name))]);
+    let unknown = |kind: &str, wrong: Wrong| ConfigError::Contradiction(format!("the {kind} {}", sentence(&wrong)));
+    let method = registry.method(&named(method)).map_err(|wrong| unknown("method", wrong))?;
+    let facts = data.map(|file| Dataset::open(file).map(|dataset| facts(&dataset))).transpose()?;
+    let (model, brings_rows) = match model {
+        Some(name) => {
+            let entry = registry.model(&named(name)).map_err(|wrong| unknown("model", wrong))?;
+            match size_of_model(&entry, &named(name), facts) {
+                Ok((_, own_rows)) => (entry, own_rows > 0),
+                // Without data it is not known yet whether they suit.
+                Err(_) if facts.is_none() => (entry, false),
+                Err(wrong) => {
+                    return Err(ConfigError::Contradiction(format!("the model {name}: {}", sentence(&wrong))).into());
+                }
+            }
+        }
+        None => {
+            let entries = registry.models().into_iter().filter_map(|name| Some((name, registry.model(&named(name)).ok()?)));
+            let suits = |(name, entry): &(&str, ModelEntry)| facts.is_none() || size_of_model(entry, &named(name), facts).is_ok();
+            let found = entries.into_iter().find(suits).map(|(_, entry)| (entry, false));
+            found.ok_or_else(|| ConfigError::Contradiction("no model suits these data".into()))?
+        }
+    };
+    Ok(write(&method, &model, if brings_rows { None } else { Some(data.unwrap_or(Path::new(SOME_DATA))) }))
+}
+
+fn sentence(wrong: &Wrong) -> String {
+    let text = wrong.to_string();
+    text.strip_prefix("name: ").map_or(text.clone(), str::to_owned)
+}
+
+fn write(method: &MethodEntry, model: &ModelEntry, data: Option<&Path>) -> String {
+    let mut text = format!(
+        "# A run of {} on the model {}: every key with its default, and above it what it means.\n\
+         # To see what it takes: mpibayes check FILE. To start it: mpibayes run FILE, or mpirun -n 4 mpibayes run FILE\n\n",
+        method.name(),
+        model.name()
+    );
+    // The tables of model and method are written from their own defaults.
+    let defaults = "[model]\n[method]\n".parse::<toml::Table>().ok().and_then(|table| table.try_into::<RunSpec>().ok());
+    let defaults = defaults.and_then(|spec| toml::Table::try_from(spec).ok()).unwrap_or_default();
+    let part = |name: &str| defaults.get(name).and_then(toml::Value::as_table).cloned().unwrap_or_default();
+    let tables = ["data", "model", "method", "evaluate", "cluster"];
+    let top: Vec<_> = RunSpec::DOCS.iter().copied().filter(|(key, _)| !tables.contains(key)).collect();
+    keys(&mut text, &top, &[], &defaults);
+    if let Some(file) = data {
+        text.push_str("\n[data]\n");
+        let file = toml::Value::from(file.display().to_string());
+        keys(
+            &mut text,
+            DataSpec::DOCS,
+            &[],
+            &toml::Table::from_iter([("file".to_owned(), file), ("partition".to_owned(), "equal".into())]),
+        );
+    }
+    text.push_str(&format!("\n[model]\nname = \"{}\"\n", model.name()));
+    keys(&mut text, model.docs, (model.fields)(), &(model.resolve)(&toml::Table::new()).unwrap_or_default());
+    text.push_str(&format!("\n[method]\nname = \"{}\"\n", method.name()));
+    keys(&mut text, method.docs, (method.fields)(), &(method.resolve)(&toml::Table::new()).unwrap_or_default());
+    for (name, docs) in [("evaluate", EvaluateSpec::DOCS), ("cluster", ClusterSpec::DOCS)] {
+        text.push_str(&format!("\n[{name}]\n"));
+        keys(&mut text, docs, &[], &part(name));
+    }
+    text
+}
+
+/// Keys with their meaning and default: those that are described, then those that serde knows of, then those that it writes.
+fn keys(text: &mut String, docs: &[Doc], fields: &[&str], defaults: &toml::Table) {
+    let mut done: Vec<&str> = Vec::new();
+    let described = docs.iter().map(|&(key, doc)| (key, Some(doc)));
+    let others = fields.iter().copied().chain(defaults.keys().map(String::as_str)).map(|key| (key, None));
+    let only_described = fields.is_empty() && !docs.is_empty();
+    for (key, doc) in described.chain(others.filter(|_| !only_described)) {
+        if done.contains(&key) {
+            continue;
+        }
+        done.push(key);
+        if let Some(doc) = doc {
+            comment(text, doc);
+        }
+        match defaults.get(key) {
+            Some(value) => text.push_str(&format!("{key} = {}\n", inline(value))),
+            None => text.push_str(&format!("# {key} =\n")),
+        }
+    }
+}
+
+fn comment(text: &mut String, doc: &str) {
+    let mut line = String::from("#");
+    for word in doc.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > WIDTH {
+            text.push_str(&line);
+            text.push('\n');
+            line = String::from("#");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    text.push_str(&line);
+    text.push('\n');
+}
+
+/// A value in one line, small numbers with an exponent.
+fn inline(value: &toml::Value) -> String {
+    match value {
+        toml::Value::Float(number) if *number != 0.0 && !(1e-3..1e15).contains(&number.abs()) => format!("{number:e}"),
+        toml::Value::Table(table) if table.is_empty() => "{}".into(),
+        toml::Value::Table(table) => {
+            let pairs: Vec<String> = table.iter().map(|(key, value)| format!("{key} = {}", inline(value))).collect();
+            format!("{{ {} }}", pairs.join(", "))
+        }
+        value => value.to_string(),
+    }
+}
