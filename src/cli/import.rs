@@ -2,7 +2,9 @@
 
 use super::entry::print;
 use super::text;
-use crate::data::{CsvImport, Dataset, Header, IdxPair, LabelColumn, Scaling, Split, Task, Test, import_csv, import_idx, is_idx};
+use crate::data::{
+    Column, Dataset, Header, IdxPair, Scaling, Split, TableImport, TableLayout, Task, Test, import_idx, import_table, is_idx,
+};
 use crate::random::Seed;
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -48,7 +50,7 @@ pub struct ImportArgs {
     pub seed: Option<u64>,
     /// The column of the label or target: `last`, its number from 1, or its name in the header [default: last]
     #[arg(long, value_name = "COLUMN", value_parser = label_column, conflicts_with = "images", help_heading = "CSV")]
-    pub label: Option<LabelColumn>,
+    pub label: Option<Column>,
     /// What that column holds [default: classification]
     #[arg(long, value_enum, conflicts_with = "images", help_heading = "CSV")]
     pub task: Option<TaskName>,
@@ -121,12 +123,12 @@ fn share(typed: &str) -> Result<f64, String> {
     }
 }
 
-fn label_column(typed: &str) -> Result<LabelColumn, String> {
+fn label_column(typed: &str) -> Result<Column, String> {
     match (typed, typed.parse::<usize>()) {
-        ("last", _) => Ok(LabelColumn::Last),
+        ("last", _) => Ok(Column::Last),
         (_, Ok(0)) => Err("columns are counted from 1".into()),
-        (_, Ok(number)) => Ok(LabelColumn::Number(number)),
-        (name, Err(_)) => Ok(LabelColumn::Name(name.to_owned())),
+        (_, Ok(number)) => Ok(Column::Number(number)),
+        (name, Err(_)) => Ok(Column::Name(name.to_owned())),
     }
 }
 
@@ -159,7 +161,7 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<String> {
             bail!("{}: this is an IDX file, not CSV: give images with --images and labels with --labels", train.display());
         }
         let scaling = scaling(Scaling::Standardize);
-        import_csv(&csv(args, train, scaling), &args.output)?;
+        import_table(&csv(args, train, scaling), &args.output)?;
         scaling
     } else {
         bail!("name a CSV file, or IDX files with --images and --labels");
@@ -167,8 +169,8 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<String> {
     describe(&args.output, scaling)
 }
 
-fn csv(args: &ImportArgs, train: &Path, scaling: Scaling) -> CsvImport {
-    CsvImport {
+fn csv(args: &ImportArgs, train: &Path, scaling: Scaling) -> TableImport {
+    TableImport {
         train: train.to_path_buf(),
         test: match (&args.test, args.test_fraction) {
             (Some(test), _) => Test::File(test.clone()),
@@ -179,11 +181,14 @@ fn csv(args: &ImportArgs, train: &Path, scaling: Scaling) -> CsvImport {
             None | Some(TaskName::Classification) => Task::Classification,
             Some(TaskName::Regression) => Task::Regression,
         },
-        label: args.label.clone().unwrap_or_default(),
-        header: match args.header {
-            None | Some(HeaderName::Auto) => Header::Detect,
-            Some(HeaderName::Yes) => Header::Yes,
-            Some(HeaderName::No) => Header::No,
+        layout: TableLayout {
+            label: args.label.clone().unwrap_or_default(),
+            header: match args.header {
+                None | Some(HeaderName::Auto) => Header::Detect,
+                Some(HeaderName::Yes) => Header::Yes,
+                Some(HeaderName::No) => Header::No,
+            },
+            ..TableLayout::default()
         },
         scaling,
     }

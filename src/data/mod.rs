@@ -27,24 +27,33 @@
 //! Text formats may come from anybody. HDF5 files are trusted input: its C library does not withstand hostile ones.
 
 mod classes;
-mod csv;
 mod dataset;
+mod decimal;
 mod error;
+mod fields;
 pub(crate) mod hdf;
+mod held_out;
 mod idx;
+mod import;
 mod partition;
 mod scaling;
 mod shard;
 mod source;
+mod table;
+mod targets;
 mod write;
 
-pub use self::csv::{CsvImport, Header, LabelColumn, Test, import_csv};
 pub use dataset::Dataset;
 pub use error::{DataError, Place, Result};
+pub use fields::Delimiter;
+pub use held_out::Test;
 pub use idx::{IdxPair, import_idx, is_idx};
+pub use import::{TableImport, import_table};
 pub use partition::{Deal, Partition};
 pub use scaling::Scaling;
 pub use shard::Shard;
+pub use source::Source;
+pub use table::{Column, Header, Row, Table, TableLayout};
 
 /// The root attribute `format` of a dataset.
 const FORMAT: &str = "mpibayes-dataset";

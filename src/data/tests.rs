@@ -46,13 +46,12 @@ fn gzip(content: impl AsRef<[u8]>) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn csv(train: &Path) -> CsvImport {
-    CsvImport {
+fn csv(train: &Path) -> TableImport {
+    TableImport {
         train: train.to_path_buf(),
         test: Test::None,
         task: Task::Classification,
-        label: LabelColumn::Last,
-        header: Header::Detect,
+        layout: TableLayout::default(),
         scaling: Scaling::None,
     }
 }
@@ -71,7 +70,7 @@ fn csv_with_header_and_text_labels() {
     for content in [text.as_bytes().to_vec(), gzip(text)] {
         // A name that says the opposite of the content: only the content counts.
         let train = place.file("x.csv.gz", content);
-        import_csv(&csv(&train), &place.output()).unwrap();
+        import_table(&csv(&train), &place.output()).unwrap();
         let data = Dataset::open(&place.output()).unwrap();
         assert_eq!((data.rows(Split::Train), data.rows(Split::Test), data.features()), (3, 0, 2));
         assert_eq!(data.classes(), ["a", "b"]);
@@ -88,9 +87,10 @@ fn csv_label_columns_and_regression() {
     let place = Place::new();
     let train = place.file("x.csv", "y,a,b\n0.125,1,2\n7,3,4\n");
     let test = place.file("t.csv", "y,a,b\n9,5,6\n");
-    for label in [LabelColumn::Name("y".into()), LabelColumn::Number(1)] {
-        let import = CsvImport { label, task: Task::Regression, test: Test::File(test.clone()), ..csv(&train) };
-        import_csv(&import, &place.output()).unwrap();
+    for label in [Column::Name("y".into()), Column::Number(1)] {
+        let layout = TableLayout { label, ..TableLayout::default() };
+        let import = TableImport { layout, task: Task::Regression, test: Test::File(test.clone()), ..csv(&train) };
+        import_table(&import, &place.output()).unwrap();
         let data = Dataset::open(&place.output()).unwrap();
         assert!(data.classes().is_empty());
         let shard = data.read_rows::<f32>(Split::Train, &[1, 0]).unwrap();
@@ -106,8 +106,8 @@ fn raw_values_stay_and_scaling_is_applied_on_reading() {
     let place = Place::new();
     let train = place.file("x.csv", "1,10,0\n3,10,1\n");
     let test = place.file("t.csv", "5,11,1\n");
-    let import = CsvImport { scaling: Scaling::Standardize, test: Test::File(test), ..csv(&train) };
-    import_csv(&import, &place.output()).unwrap();
+    let import = TableImport { scaling: Scaling::Standardize, test: Test::File(test), ..csv(&train) };
+    import_table(&import, &place.output()).unwrap();
     let data = Dataset::open(&place.output()).unwrap();
     assert_eq!(data.raw::<f64>("train/x"), [1.0, 10.0, 3.0, 10.0]);
     assert_eq!(data.read_rows::<f64>(Split::Train, &[0, 1]).unwrap().x(), array![[-1.0, 0.0], [1.0, 0.0]]);
@@ -120,8 +120,8 @@ fn regression_targets_are_standardised_by_the_training_rows() {
     let place = Place::new();
     let import = |train: &str| {
         let test = Test::File(place.file("t.csv", "5,110\n"));
-        let import = CsvImport { task: Task::Regression, test, ..csv(&place.file("x.csv", train)) };
-        import_csv(&import, &place.output())
+        let import = TableImport { task: Task::Regression, test, ..csv(&place.file("x.csv", train)) };
+        import_table(&import, &place.output())
     };
     import("1,90\n2,130\n").unwrap();
     let data = Dataset::open(&place.output()).unwrap();
@@ -135,7 +135,7 @@ fn regression_targets_are_standardised_by_the_training_rows() {
     let data = Dataset::open(&place.output()).unwrap();
     assert_eq!(data.target_scaling(), (1.0, -90.0));
     // Classes stay what they are.
-    import_csv(&csv(&place.file("x.csv", "1,90\n2,130\n")), &place.output()).unwrap();
+    import_table(&csv(&place.file("x.csv", "1,90\n2,130\n")), &place.output()).unwrap();
     let data = Dataset::open(&place.output()).unwrap();
     let shard = data.read_rows::<f64>(Split::Train, &[0, 1]).unwrap();
     assert_eq!((shard.y(), shard.target_unit()), (array![0.0, 1.0].view(), 1.0));
@@ -146,9 +146,9 @@ fn regression_targets_are_standardised_by_the_training_rows() {
 #[test]
 fn datasets_of_other_versions_are_read_or_refused() {
     let place = Place::new();
-    let import = CsvImport { task: Task::Regression, ..csv(&place.file("x.csv", "1,90\n2,130\n")) };
+    let import = TableImport { task: Task::Regression, ..csv(&place.file("x.csv", "1,90\n2,130\n")) };
     let changed = |change: &dyn Fn(&hdf5::File)| {
-        import_csv(&import, &place.output()).unwrap();
+        import_table(&import, &place.output()).unwrap();
         change(&hdf5::File::open_rw(place.output()).unwrap());
         Dataset::open(&place.output())
     };
@@ -172,7 +172,7 @@ fn datasets_of_other_versions_are_read_or_refused() {
 #[test]
 fn a_class_that_does_not_exist_is_found_by_who_reads_it() {
     let place = Place::new();
-    import_csv(&csv(&place.file("x.csv", "1,0\n2,1\n3,0\n")), &place.output()).unwrap();
+    import_table(&csv(&place.file("x.csv", "1,0\n2,1\n3,0\n")), &place.output()).unwrap();
     hdf5::File::open_rw(place.output()).unwrap().dataset("train/y").unwrap().write(&[0_u32, 7, 1]).unwrap();
     let data = Dataset::open(&place.output()).unwrap();
     assert_eq!(data.read_rows::<f64>(Split::Train, &[2, 0]).unwrap().y(), array![1.0, 0.0]);
@@ -216,8 +216,8 @@ fn any_rows_in_any_order_over_many_chunks() {
         (0..features).for_each(|j| text.push_str(&format!("{},", (i * 7 + j) % 1000)));
         text.push_str(&format!("{i}.5\n"));
     }
-    let import = CsvImport { task: Task::Regression, ..csv(&place.file("x.csv", gzip(text))) };
-    import_csv(&import, &place.output()).unwrap();
+    let import = TableImport { task: Task::Regression, ..csv(&place.file("x.csv", gzip(text))) };
+    import_table(&import, &place.output()).unwrap();
     let data = Dataset::open(&place.output()).unwrap();
     let picks: [Vec<usize>; 5] = [
         (0..rows).collect(),
@@ -246,7 +246,7 @@ fn a_random_test_split_is_exact_disjoint_and_by_seed() {
     let text: String = (0..101).map(|i| format!("{i},{}\n", i % 2)).collect();
     let train = place.file("x.csv", text);
     let split = |fraction, seed| {
-        import_csv(&CsvImport { test: Test::Fraction(fraction, Seed(seed)), ..csv(&train) }, &place.output()).unwrap();
+        import_table(&TableImport { test: Test::Fraction(fraction, Seed(seed)), ..csv(&train) }, &place.output()).unwrap();
         let data = Dataset::open(&place.output()).unwrap();
         (data.raw::<f64>("train/x"), data.raw::<f64>("test/x"), data.digest().to_owned())
     };
@@ -259,13 +259,13 @@ fn a_random_test_split_is_exact_disjoint_and_by_seed() {
     assert_ne!(split(0.2, 2).1, test);
     std::fs::remove_file(place.output()).unwrap();
     for fraction in [0.0, 1.0, -0.5, f64::NAN, 0.001, 0.999] {
-        let import = CsvImport { test: Test::Fraction(fraction, Seed(1)), ..csv(&train) };
-        place.refused(import_csv(&import, &place.output()), &["test fraction"]);
+        let import = TableImport { test: Test::Fraction(fraction, Seed(1)), ..csv(&train) };
+        place.refused(import_table(&import, &place.output()), &["test fraction"]);
     }
     // Class 9 occurs once, in line 2: whichever seed puts it into the test half must be refused.
     let rare = place.file("rare.csv", "0,0\n0,9\n0,0\n0,1\n0,1\n0,0\n0,0\n0,0\n0,0\n0,0\n");
     let refused = (0..20).filter_map(|seed| {
-        let result = import_csv(&CsvImport { test: Test::Fraction(0.5, Seed(seed)), ..csv(&rare) }, &place.output());
+        let result = import_table(&TableImport { test: Test::Fraction(0.5, Seed(seed)), ..csv(&rare) }, &place.output());
         result.err().map(|error| error.to_string()).filter(|message| message.contains("\"9\""))
     });
     let refused: Vec<_> = refused.collect();
@@ -275,14 +275,14 @@ fn a_random_test_split_is_exact_disjoint_and_by_seed() {
 #[test]
 fn the_digest_tells_contents_apart() {
     let place = Place::new();
-    let digest = |text: &str, change: &dyn Fn(&mut CsvImport)| {
+    let digest = |text: &str, change: &dyn Fn(&mut TableImport)| {
         let mut import = csv(&place.file("x.csv", text));
         change(&mut import);
-        import_csv(&import, &place.output()).unwrap();
+        import_table(&import, &place.output()).unwrap();
         Dataset::open(&place.output()).unwrap().digest().to_owned()
     };
     let plain = "1,2,0\n3,4,1\n";
-    let same = |_: &mut CsvImport| {};
+    let same = |_: &mut TableImport| {};
     let all = [
         digest(plain, &same),
         digest("1,2,0\n3,5,1\n", &same),
@@ -305,7 +305,7 @@ fn bad_csv_files_are_refused_with_file_and_line() {
         (b"".to_vec(), &["x.csv: the file is empty"]),
         (b"\n\n".to_vec(), &["x.csv: the file has no rows"]),
         (b"a,b,c\n".to_vec(), &["x.csv: the file has no rows"]),
-        (b"1;2;3\n".to_vec(), &["x.csv, line 1", "commas"]),
+        (b"1\n2\n".to_vec(), &["x.csv, line 1: only one column", "--delimiter"]),
         (b"1,2,0\n1,2,3,1\n".to_vec(), &["x.csv, line 2: 4 fields, but the first line has 3"]),
         (b"a,b,c\n1,2,0\n1,1\n".to_vec(), &["x.csv, line 3: 2 fields"]),
         (b"1,2,0\n1,x,1\n".to_vec(), &["x.csv, line 2: column 2: \"x\" is not a number"]),
@@ -321,26 +321,32 @@ fn bad_csv_files_are_refused_with_file_and_line() {
     ];
     for (content, says) in cases {
         let train = place.file("x.csv", content);
-        place.refused(import_csv(&csv(&train), &place.output()), says);
+        place.refused(import_table(&csv(&train), &place.output()), says);
     }
     let missing = place.folder.path().join("none.csv");
-    place.refused(import_csv(&csv(&missing), &place.output()), &["none.csv: cannot open"]);
+    place.refused(import_table(&csv(&missing), &place.output()), &["none.csv: cannot open"]);
     let train = place.file("x.csv", "a,b,c\n1,2,0\n3,4,1\n");
-    let nowhere = import_csv(&csv(&train), &place.folder.path().join("none/out.h5"));
+    let nowhere = import_table(&csv(&train), &place.folder.path().join("none/out.h5"));
     place.refused(nowhere, &["out.h5.partial: cannot create"]);
     for (label, header, says) in [
-        (LabelColumn::Number(4), Header::Detect, "x.csv, line 1: there is no column 4"),
-        (LabelColumn::Number(0), Header::Detect, "x.csv, line 1: there is no column 0"),
-        (LabelColumn::Name("d".into()), Header::Detect, "x.csv, line 1: no column is called \"d\""),
-        (LabelColumn::Name("c".into()), Header::No, "only if the file has a header"),
-        (LabelColumn::Last, Header::No, "x.csv, line 1: column 1: \"a\" is not a number"),
+        (Column::Number(4), Header::Detect, "x.csv, line 1: there is no column 4"),
+        (Column::Number(0), Header::Detect, "x.csv, line 1: there is no column 0"),
+        (Column::Name("d".into()), Header::Detect, "x.csv, line 1: no column is called \"d\""),
+        (Column::Name("c".into()), Header::No, "only if the file has a header"),
+        (Column::Last, Header::No, "x.csv, line 1: column 1: \"a\" is not a number"),
     ] {
-        place.refused(import_csv(&CsvImport { label, header, ..csv(&train) }, &place.output()), &[says]);
+        place.refused(
+            import_table(
+                &TableImport { layout: TableLayout { label, header, ..TableLayout::default() }, ..csv(&train) },
+                &place.output(),
+            ),
+            &[says],
+        );
     }
-    let regression = CsvImport { task: Task::Regression, ..csv(&place.file("x.csv", "1,2\n3,y\n")) };
-    place.refused(import_csv(&regression, &place.output()), &["x.csv, line 2: the target \"y\" is not a number"]);
-    let pixels = CsvImport { scaling: Scaling::Pixels, ..csv(&place.file("x.csv", "1,0\n256,1\n")) };
-    place.refused(import_csv(&pixels, &place.output()), &["x.csv: feature 1 runs from 1 to 256"]);
+    let regression = TableImport { task: Task::Regression, ..csv(&place.file("x.csv", "1,2\n3,y\n")) };
+    place.refused(import_table(&regression, &place.output()), &["x.csv, line 2: the target \"y\" is not a number"]);
+    let pixels = TableImport { scaling: Scaling::Pixels, ..csv(&place.file("x.csv", "1,0\n256,1\n")) };
+    place.refused(import_table(&pixels, &place.output()), &["x.csv: feature 1 runs from 1 to 256"]);
 }
 
 #[test]
@@ -355,7 +361,7 @@ fn bad_test_files_are_refused() {
         ("", &["t.csv: the file is empty"]),
     ] {
         let test = Test::File(place.file("t.csv", content));
-        place.refused(import_csv(&CsvImport { test, ..csv(&train) }, &place.output()), says);
+        place.refused(import_table(&TableImport { test, ..csv(&train) }, &place.output()), says);
     }
 }
 
@@ -406,12 +412,12 @@ fn bad_idx_files_are_refused() {
 #[test]
 fn a_failed_import_leaves_an_older_dataset_untouched() {
     let place = Place::new();
-    import_csv(&csv(&place.file("x.csv", "1,0\n2,1\n")), &place.output()).unwrap();
+    import_table(&csv(&place.file("x.csv", "1,0\n2,1\n")), &place.output()).unwrap();
     let before = std::fs::read(place.output()).unwrap();
-    import_csv(&csv(&place.file("x.csv", "1,0\nq,1\n")), &place.output()).unwrap_err();
+    import_table(&csv(&place.file("x.csv", "1,0\nq,1\n")), &place.output()).unwrap_err();
     assert_eq!(std::fs::read(place.output()).unwrap(), before);
     // And the same input makes the same file, to the byte.
-    import_csv(&csv(&place.file("x.csv", "1,0\n2,1\n")), &place.output()).unwrap();
+    import_table(&csv(&place.file("x.csv", "1,0\n2,1\n")), &place.output()).unwrap();
     assert_eq!(std::fs::read(place.output()).unwrap(), before);
 }
 
@@ -430,9 +436,9 @@ fn foreign_files_are_no_datasets() {
 fn an_open_dataset_may_be_opened_again_and_replaced() {
     let place = Place::new();
     let train = place.file("x.csv", "1,0\n2,1\n");
-    import_csv(&csv(&train), &place.output()).unwrap();
+    import_table(&csv(&train), &place.output()).unwrap();
     let (one, two) = (Dataset::open(&place.output()).unwrap(), Dataset::open(&place.output()).unwrap());
-    import_csv(&csv(&place.file("x.csv", "8,0\n9,1\n")), &place.output()).unwrap();
+    import_table(&csv(&place.file("x.csv", "8,0\n9,1\n")), &place.output()).unwrap();
     for data in [one, two] {
         assert_eq!(data.read_rows::<f64>(Split::Train, &[0]).unwrap().x(), array![[1.0]]);
     }
