@@ -66,7 +66,10 @@ impl ArrayPair {
             let default = |name: &str| find(name).unwrap_or_else(|| name.to_owned());
             return Ok((Self { features: named(features, default("x")), targets: named(targets, default("y")) }, None));
         }
-        match pair("x_train", "y_train").map(|train| (train, pair("x_test", "y_test"))).or(pair("x", "y").map(|pair| (pair, None))) {
+        match pair("x_train", "y_train")
+            .map(|train| (train, pair("x_test", "y_test")))
+            .or(pair("x", "y").map(|pair| (pair, None)))
+        {
             Some(found) => Ok(found),
             None => {
                 let what = format!(

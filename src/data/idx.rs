@@ -18,14 +18,6 @@ pub struct IdxPair {
     pub labels: PathBuf,
 }
 
-/// Whether a file, plain or gzip, begins as an IDX file of unsigned bytes does.
-///
-/// # Errors
-/// When the file cannot be read or is empty.
-pub fn is_idx(path: &Path) -> Result<bool> {
-    Ok(Source::head(path, 3)? == [0, 0, 8])
-}
-
 /// Imports images with labels into the dataset `output`. The digit labels become the classes; raw bytes are stored with their
 /// scaling.
 ///

@@ -26,15 +26,19 @@
 //!
 //! Text formats may come from anybody. HDF5 files are trusted input: its C library does not withstand hostile ones.
 
+mod arrays;
 mod classes;
 mod dataset;
 mod decimal;
 mod error;
 mod fields;
+mod format;
 pub(crate) mod hdf;
 mod held_out;
 mod idx;
 mod import;
+mod npy;
+mod npz;
 mod partition;
 mod scaling;
 mod shard;
@@ -43,12 +47,16 @@ mod table;
 mod targets;
 mod write;
 
+pub use arrays::{ArrayFile, ArrayImport, ArrayPair, import_arrays};
 pub use dataset::Dataset;
 pub use error::{DataError, Place, Result};
 pub use fields::Delimiter;
+pub use format::{Format, detect};
 pub use held_out::Test;
-pub use idx::{IdxPair, import_idx, is_idx};
+pub use idx::{Idx, IdxPair, import_idx};
 pub use import::{TableImport, import_table};
+pub use npy::Npy;
+pub use npz::Npz;
 pub use partition::{Deal, Partition};
 pub use scaling::Scaling;
 pub use shard::Shard;

@@ -160,8 +160,8 @@ impl<'a> Npy<'a> {
             None => return Err(wrong(format!("an array of shape {shape:?} is larger than any file"))),
         }
         let mut npy = Self { source, header, raw: Vec::new() };
-        // One row lies in memory as it does in any order, and so do single columns.
-        npy.header.by_columns &= npy.row_size() > 1 && npy.rows() > 1 || npy.header.shape.iter().filter(|&&size| size > 1).count() > 1;
+        // A single row or column lies the same way in any order.
+        npy.header.by_columns &= npy.header.shape.iter().filter(|&&size| size > 1).count() > 1;
         npy.read(1)?;
         Ok(npy)
     }
@@ -326,7 +326,11 @@ impl<'a> Literal<'a> {
     }
 
     fn expect(&mut self, byte: u8) -> Parsed<()> {
-        if self.accept(byte) { Ok(()) } else { Err(format!("has no {:?} where one belongs: the file is damaged", char::from(byte))) }
+        if self.accept(byte) {
+            Ok(())
+        } else {
+            Err(format!("has no {:?} where one belongs: the file is damaged", char::from(byte)))
+        }
     }
 
     fn string(&mut self) -> Parsed<&'a [u8]> {
@@ -367,7 +371,9 @@ impl<'a> Literal<'a> {
             Some((_, element)) => Ok((element, order == b'>')),
             None => {
                 let text = String::from_utf8_lossy(text);
-                Err(format!("says that the elements are {text:?}: only booleans, integers, float32 and float64 can be read; use astype"))
+                Err(format!(
+                    "says that the elements are {text:?}: only booleans, integers, float32 and float64 can be read; use astype"
+                ))
             }
         }
     }
@@ -429,7 +435,23 @@ mod tests {
             for (order, data) in [("<", little), (">", &big)] {
                 for version in 1..=3 {
                     let found = numbers(&file(version, &header(&format!("{order}{kind}"), false, "(2,)"), data)).unwrap();
-                    assert_eq!(found, (vec![], vec![vec![1.0], vec![if kind == "b1" { 0.0 } else if kind.starts_with('u') { 7.0 } else { -2.0 }]]), "{kind}");
+                    assert_eq!(
+                        found,
+                        (
+                            vec![],
+                            vec![
+                                vec![1.0],
+                                vec![if kind == "b1" {
+                                    0.0
+                                } else if kind.starts_with('u') {
+                                    7.0
+                                } else {
+                                    -2.0
+                                }]
+                            ]
+                        ),
+                        "{kind}"
+                    );
                 }
             }
         };

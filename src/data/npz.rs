@@ -29,7 +29,7 @@ impl<R: Read + Seek> Npz<R> {
 
     /// The names of the arrays.
     pub fn names(&self) -> Vec<String> {
-        self.archive.file_names().filter_map(|name| name.strip_suffix(".npy")).map(str::to_owned).collect()
+        self.archive.file_names().filter_map(|name| Some(name.ok()?.strip_suffix(".npy")?.to_owned())).collect()
     }
 
     /// Opens an array.
@@ -74,6 +74,8 @@ fn wrong(path: &Path, error: ZipError) -> DataError {
         ZipError::Io(error) if error.kind() != std::io::ErrorKind::UnexpectedEof && error.raw_os_error().is_some() => {
             DataError::io(path, "read")(error)
         }
-        error => DataError::content(path, Place::File, format!("this NPZ file is damaged or cut short ({error}): fetch it again")),
+        error => {
+            DataError::content(path, Place::File, format!("this NPZ file is damaged or cut short ({error}): fetch it again"))
+        }
     }
 }

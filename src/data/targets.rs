@@ -81,11 +81,6 @@ impl Collected {
         }
     }
 
-    /// How many rows a split has.
-    pub(super) fn rows(&self, split: Split) -> usize {
-        self.classes[split as usize].len() + self.numbers[split as usize].len()
-    }
-
     /// Makes sure that every class has training rows.
     pub(super) fn check(&self, held_out: &HeldOut, path: &Path) -> Result<()> {
         match (0..).zip(&self.in_train).find(|(_, in_train)| !**in_train) {
