@@ -41,12 +41,12 @@ static ALLOCATOR: Counting = Counting;
 
 /// Corruptions of each format.
 const ROUNDS: u64 = 1_000;
-/// What an import may take beside multiples of its input: the window of a text file and its buffers, the state of a decompressor,
-/// and blocks of rows on their way to the file (2 MiB and, of one row too long for a block, that row). What a compressed file holds
-/// counts as its input uncompressed.
-const CONSTANT: usize = 8 << 20;
-/// Numbers of eight bytes from digits of one, their statistics (four numbers a column) and copies of all that while buffers grow.
-const MULTIPLE: usize = 128;
+/// What an import may take of the Rust heap beside multiples of its input, most of all the window of a text file, the buffers and
+/// state of a decompressor, and blocks of rows on their way to the file.
+const CONSTANT: usize = 2 << 20;
+/// Numbers of eight bytes from digits of one, four statistics for each column, and copies of them while buffers grow. What a
+/// compressed file holds counts as input too.
+const MULTIPLE: usize = 64;
 /// An import of a few kilobytes takes milliseconds; on a crowded machine, more.
 const DEADLINE: Duration = Duration::from_secs(10);
 

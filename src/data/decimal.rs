@@ -1,5 +1,7 @@
 //! Short decimal numbers in text: most fields of most tables, read eight bytes at once without a branch for each digit.
 
+use std::hint::select_unpredictable;
+
 /// Eight times this byte.
 const fn repeat(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
@@ -8,26 +10,24 @@ const fn repeat(byte: u8) -> u64 {
 /// 10⁰ to 10⁷.
 const POWERS: [f64; 8] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
 
-/// The number that stands at `start..end`, if it is `[-]digits[.digits]` with at most eight bytes after the sign. To the bit what
-/// `str::parse` gives: digits and power of ten are exact, so that the only rounding is that of their quotient.
+/// The number at the start of `field` and how many bytes it takes, if it is `[-]digits[.digits]` of at most eight bytes after the
+/// sign, `delimiter` follows, and eight bytes can be read after the sign. To the bit what `str::parse` gives: digits and power of ten
+/// are exact, so that the only rounding is that of their quotient.
 #[inline(always)]
-pub(super) fn short(text: &[u8], start: usize, end: usize) -> Option<f64> {
-    let negative = *text.get(start)? == b'-';
-    let start = start + usize::from(negative);
-    let length = end.checked_sub(start).filter(|&length| length <= 8)?;
-    let word = match text.get(start..)?.first_chunk() {
-        Some(&word) => word,
-        None => {
-            let mut word = [0; 8];
-            word.get_mut(..length)?.copy_from_slice(text.get(start..end)?);
-            word
-        }
-    };
-    // The first character is the lowest byte; what stands behind the number does not matter.
-    let word = u64::from_le_bytes(word);
+pub(super) fn short(field: &[u8], delimiter: u8) -> Option<(f64, usize)> {
+    let negative = *field.first()? == b'-';
+    let sign = usize::from(negative);
+    // The first character is the lowest byte.
+    let word = u64::from_le_bytes(*field.get(sign..)?.first_chunk()?);
+    let length = bytes_before(first_match(word, delimiter));
+    if length == 8 && field.get(sign + 8) != Some(&delimiter) {
+        return None;
+    }
     let points = first_match(word, b'.');
-    let point = (points.trailing_zeros() / 8) as usize;
-    let count = length - usize::from(point < length);
+    let point = bytes_before(points);
+    // Points come as they like, and signs: no branches for them.
+    let has_point = point < length;
+    let count = select_unpredictable(has_point, length.wrapping_sub(1), length);
     if count == 0 {
         return None;
     }
@@ -40,9 +40,9 @@ pub(super) fn short(text: &[u8], start: usize, end: usize) -> Option<f64> {
     if (digits.wrapping_add(repeat(0x76)) | digits) & repeat(0x80) != 0 {
         return None;
     }
-    let value = f64::from(value(digits)) / POWERS[length.saturating_sub(point + 1) & 7];
-    // Signs come as they like: no branch for them.
-    Some(f64::from_bits(value.to_bits() | u64::from(negative) << 63))
+    let power = select_unpredictable(has_point, length.wrapping_sub(point + 1), 0);
+    let value = f64::from(value(digits)) / POWERS[power & 7];
+    Some((f64::from_bits(value.to_bits() | u64::from(negative) << 63), sign + length))
 }
 
 /// The highest bit of the first byte that equals `byte`, and of some bytes behind it; nothing if none does.
@@ -52,19 +52,10 @@ fn first_match(word: u64, byte: u8) -> u64 {
     zero_where_equal.wrapping_sub(repeat(1)) & !zero_where_equal & repeat(0x80)
 }
 
-/// A bit for each of 64 bytes that equals `byte`, the lowest for the first.
+/// How many bytes come before the first of these bits; 8 if there are none.
 #[inline(always)]
-pub(super) fn matches(block: &[u8; 64], byte: u8) -> u64 {
-    let (words, _) = block.as_chunks();
-    let mut bits = 0;
-    for &word in words.iter().rev() {
-        let zero_where_equal = u64::from_le_bytes(word) ^ repeat(byte);
-        let unequal = ((zero_where_equal & repeat(0x7f)) + repeat(0x7f)) | zero_where_equal;
-        let equal = (!unequal & repeat(0x80)) >> 7;
-        // Bit 8i goes to bit 56 + i.
-        bits = bits << 8 | equal.wrapping_mul(0x0102_0408_1020_4080) >> 56;
-    }
-    bits
+fn bytes_before(highest_bits: u64) -> usize {
+    (highest_bits.trailing_zeros() / 8) as usize
 }
 
 /// The number of these eight digits, the first of which is the lowest byte: pairs, then fours, then all, side by side.
@@ -96,12 +87,14 @@ mod tests {
                     if let Some(point) = point {
                         text.insert(sign.len() + point, '.');
                     }
-                    for behind in ["", ",", ",.2345678"] {
-                        let found = short(format!("1,{text}{behind}").as_bytes(), 2, 2 + text.len());
+                    for behind in [",12345678", ",.2345678", ",,,,,,,,"] {
+                        let found = short(format!("{text}{behind}").as_bytes(), b',');
                         if text.len() - sign.len() > 8 {
                             assert_eq!(found, None, "{text}");
                         } else {
-                            assert_eq!(found.unwrap().to_bits(), text.parse::<f64>().unwrap().to_bits(), "{text}");
+                            let (value, length) = found.unwrap();
+                            let expected = (text.parse::<f64>().unwrap().to_bits(), text.len());
+                            assert_eq!((value.to_bits(), length), expected, "{text}");
                             read += 1;
                         }
                     }
@@ -133,26 +126,18 @@ mod tests {
             "1..",
             "nan",
         ] {
-            assert_eq!(short(text.as_bytes(), 0, text.len()), None, "{text:?}");
-            assert_eq!(short(format!("{text},123456789").as_bytes(), 0, text.len()), None, "{text:?}");
+            assert_eq!(short(format!("{text},123456789").as_bytes(), b','), None, "{text:?}");
+        }
+        // No delimiter, or too near to the end to look at eight bytes.
+        for text in ["", "12345678", "1234567;9012", "1,2", "-1,345678"] {
+            assert_eq!(short(text.as_bytes(), b','), None, "{text:?}");
         }
         // Any byte beside the digits and the point, at any place.
-        for byte in (0..=255_u8).filter(|byte| !b"0123456789.".contains(byte)) {
+        for byte in (0..=255_u8).filter(|byte| !b"0123456789.,".contains(byte)) {
             for at in 0..4 {
-                let mut text = *b"1234,6789012";
+                let mut text = *b"1234,67890123";
                 text[at] = byte;
-                assert_eq!(short(&text, 0, 4).is_some(), at == 0 && byte == b'-', "{byte} at {at}");
-            }
-        }
-    }
-
-    #[test]
-    fn bytes_are_found_where_they_are() {
-        for shift in 0..=255_u8 {
-            let block: [u8; 64] = std::array::from_fn(|i| (i as u8).wrapping_mul(7).wrapping_add(shift) & 0x83);
-            for byte in [0, 1, 0x80, 0x81, shift] {
-                let expected = (0..64).filter(|&i| block[i] == byte).fold(0, |bits, i| bits | 1_u64 << i);
-                assert_eq!(matches(&block, byte), expected);
+                assert_eq!(short(&text, b',').is_some(), at == 0 && byte == b'-', "{byte} at {at}");
             }
         }
     }

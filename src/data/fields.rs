@@ -1,6 +1,5 @@
 //! Text tables cut into records and fields: streaming, quotes as in RFC 4180, any of the usual delimiters.
 
-use super::decimal::matches;
 use super::error::{DataError, Place, Result};
 use super::source::{Source, read_error};
 use memchr::memchr;
@@ -69,48 +68,6 @@ impl Delimiter {
             Self::Character(delimiter) => byte == delimiter,
             Self::Blanks => byte == b' ' || byte == b'\t',
         }
-    }
-}
-
-/// Cuts a record without quotes: appends where each field starts and ends.
-pub(super) fn spans(record: &[u8], delimiter: Delimiter, spans: &mut Vec<usize>) {
-    spans.clear();
-    if delimiter != Delimiter::Blanks {
-        spans.push(0);
-    }
-    let mut between = true;
-    let mut block = |block: &[u8; 64], start: usize, valid: u64, between: &mut bool| match delimiter {
-        Delimiter::Character(byte) => {
-            let mut ends = matches(block, byte) & valid;
-            while ends != 0 {
-                let end = start + ends.trailing_zeros() as usize;
-                spans.extend([end, end + 1]);
-                ends &= ends - 1;
-            }
-        }
-        Delimiter::Blanks => {
-            let blanks = matches(block, b' ') | matches(block, b'\t');
-            let mut changes = (blanks ^ (blanks << 1 | u64::from(*between))) & valid;
-            *between = blanks >> 63 == 1;
-            while changes != 0 {
-                spans.push(start + changes.trailing_zeros() as usize);
-                changes &= changes - 1;
-            }
-        }
-    };
-    let (blocks, rest) = record.as_chunks::<64>();
-    let mut start = 0;
-    for whole in blocks {
-        block(whole, start, u64::MAX, &mut between);
-        start += 64;
-    }
-    if !rest.is_empty() {
-        let mut last = [0; 64];
-        last[..rest.len()].copy_from_slice(rest);
-        block(&last, start, (1 << rest.len()) - 1, &mut between);
-    }
-    if delimiter != Delimiter::Blanks || spans.len() % 2 == 1 {
-        spans.push(record.len());
     }
 }
 
@@ -352,15 +309,6 @@ mod tests {
             let length = random.random_range(1..40);
             let text: Vec<u8> = (0..length).map(|_| b"ab1,,\"\"\n\n "[random.random_range(0..10)]).collect();
             let text = String::from_utf8(text).unwrap().replace('\n', if length % 2 == 0 { "\r\n" } else { "\n" });
-            for delimiter in [Delimiter::Character(b','), Delimiter::Blanks] {
-                let plain: Vec<u8> = text.bytes().filter(|byte| !b"\"\r\n".contains(byte)).cycle().take(length * 7).collect();
-                let (mut fields, mut found) = (Fields::default(), Vec::new());
-                fields.split(&plain, delimiter);
-                spans(&plain, delimiter, &mut found);
-                let (found, _) = found.as_chunks();
-                let found: Vec<_> = found.iter().map(|&[start, end]| plain[start..end].trim_ascii()).collect();
-                assert_eq!(found, fields.iter().collect::<Vec<_>>());
-            }
             let Ok(ours) = records(text.as_bytes(), Delimiter::Character(b',')) else {
                 // The crate closes what is open at the end of the file; to us it is a mistake.
                 continue;

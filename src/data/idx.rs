@@ -2,6 +2,7 @@
 
 use super::classes::{Labels, unknown};
 use super::error::{DataError, Place, Result};
+use super::npy::MOST_DIMENSIONS;
 use super::scaling::Scaling;
 use super::source::{Source, file_name, read_error};
 use super::write::{Description, Targets, Writer};
@@ -104,6 +105,9 @@ impl<'a> Idx<'a> {
         }
         if kind != 8 {
             return Err(wrong(format!("an IDX file of type {kind:#04x}: only unsigned bytes (0x08) are supported")));
+        }
+        if usize::from(dimensions) > MOST_DIMENSIONS {
+            return Err(wrong(format!("an IDX header of {dimensions} dimensions: the file is damaged")));
         }
         let mut shape = Vec::new();
         for _ in 0..dimensions {

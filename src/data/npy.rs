@@ -8,8 +8,8 @@ use std::io::{ErrorKind, Read};
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 /// NumPy itself refuses to trust headers longer than 10,000 characters.
 const LONGEST_HEADER: u32 = 1 << 16;
-/// NumPy knows no more dimensions.
-const MOST_DIMENSIONS: usize = 64;
+/// More dimensions than any data set has.
+pub(super) const MOST_DIMENSIONS: usize = 16;
 /// An array that lies in memory column by column is read as a whole, if it is not larger than this.
 const MOST_BY_COLUMNS: u64 = 1 << 30;
 
@@ -494,7 +494,7 @@ mod tests {
             (file(1, &f8("()"), &[0; 8]), "a single number"),
             (file(1, &f8("(99999999999999999999999,)"), &[0; 8]), "not made of sizes"),
             (file(1, &f8("(-1,)"), &[0; 8]), "not made of sizes"),
-            (file(1, &f8(&format!("({})", "1,".repeat(65))), &[0; 8]), "more than 64 dimensions"),
+            (file(1, &f8(&format!("({})", "1,".repeat(17))), &[0; 8]), "more than 16 dimensions"),
             (file(1, &header("<c16", false, "(1,)"), &[0; 16]), "\"<c16\": only"),
             (file(1, &header("|O", false, "(1,)"), &[0; 16]), "\"|O\": only"),
             (file(1, "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }", &[0; 8]), "structured"),

@@ -2,7 +2,7 @@
 
 use super::decimal::short;
 use super::error::{DataError, Place, Result};
-use super::fields::{Delimiter, Fields, Records, spans};
+use super::fields::{Delimiter, Fields, Records};
 use super::source::Source;
 use memchr::memchr;
 use std::path::PathBuf;
@@ -215,14 +215,15 @@ impl<'a> Table<'a> {
     pub fn rows(&mut self, mut each: impl FnMut(Row<'_>) -> Result<()>) -> Result<()> {
         let mut features = Vec::with_capacity(self.roles.len());
         let mut label = Vec::new();
-        let mut places = Vec::new();
         let mut fields = Fields::default();
         for index in 0.. {
             let record = self.records.record();
             features.clear();
             label.clear();
-            spans(record, self.delimiter, &mut places);
-            let read = plain(record, &places, &self.roles, &mut features, &mut label);
+            let read = match self.delimiter {
+                Delimiter::Character(delimiter) => delimited(record, delimiter, &self.roles, &mut features, &mut label),
+                Delimiter::Blanks => between_blanks(record, &self.roles, &mut features, &mut label),
+            };
             if read.is_none() {
                 features.clear();
                 label.clear();
@@ -258,32 +259,83 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Reads a record without quotes, whose fields lie there; none if it is another, or anything is wrong with it.
-fn plain(record: &[u8], spans: &[usize], roles: &[Role], features: &mut Vec<f64>, label: &mut Vec<u8>) -> Option<()> {
-    let (spans, _) = spans.as_chunks();
-    if spans.len() != roles.len() {
-        return None;
-    }
-    for (&[start, end], &role) in spans.iter().zip(roles) {
+/// Reads a record without quotes; none if it is another, or anything is wrong with it.
+fn delimited(record: &[u8], delimiter: u8, roles: &[Role], features: &mut Vec<f64>, label: &mut Vec<u8>) -> Option<()> {
+    let mut rest = Some(record);
+    for &role in roles {
+        let field = rest?;
         if role == Role::Feature
-            && let Some(number) = short(record, start, end)
+            && let Some((value, length)) = short(field, delimiter)
         {
-            features.push(number);
+            features.push(value);
+            rest = field.get(length + 1..);
             continue;
         }
-        let field = record.get(start..end)?;
-        if field.first() == Some(&b'"') {
+        if role == Role::Feature
+            && let Some((value, length)) = leading_number(field)
+        {
+            match field.get(length) {
+                Some(&byte) if byte == delimiter => {
+                    features.push(value);
+                    rest = field.get(length + 1..);
+                    continue;
+                }
+                None => {
+                    features.push(value);
+                    rest = None;
+                    continue;
+                }
+                Some(_) => {}
+            }
+        }
+        let length = memchr(delimiter, field).unwrap_or(field.len());
+        let content = field.get(..length)?;
+        if content.first() == Some(&b'"') {
             return None;
         }
-        let field = field.trim_ascii();
-        match role {
-            // To the bit what `str::parse` gives, for fewer texts: it does not know the sign +, for instance.
-            Role::Feature => features.push(fast_float2::parse(field).ok().filter(|number: &f64| number.is_finite())?),
-            Role::Label => label.extend_from_slice(field),
-            Role::Dropped => {}
+        one(content.trim_ascii(), role, features, label)?;
+        rest = field.get(length + 1..);
+    }
+    rest.is_none().then_some(())
+}
+
+/// The same between blanks.
+fn between_blanks(record: &[u8], roles: &[Role], features: &mut Vec<f64>, label: &mut Vec<u8>) -> Option<()> {
+    let mut rest = record.trim_ascii_end();
+    for &role in roles {
+        rest = rest.trim_ascii_start();
+        if role == Role::Feature
+            && let Some((value, length)) = short(rest, b' ').or_else(|| leading_number(rest))
+            && rest.get(length).is_none_or(|&byte| byte == b' ' || byte == b'\t')
+        {
+            features.push(value);
+            rest = rest.get(length..)?;
+            continue;
         }
+        let length = rest.iter().position(|&byte| byte == b' ' || byte == b'\t').unwrap_or(rest.len());
+        let (content, behind) = rest.split_at_checked(length)?;
+        if content.is_empty() || content.first() == Some(&b'"') {
+            return None;
+        }
+        one(content, role, features, label)?;
+        rest = behind;
+    }
+    rest.is_empty().then_some(())
+}
+
+fn one(content: &[u8], role: Role, features: &mut Vec<f64>, label: &mut Vec<u8>) -> Option<()> {
+    match role {
+        Role::Feature => features.push(number(text(content).ok()?).ok()?),
+        Role::Label => label.extend_from_slice(content),
+        Role::Dropped => {}
     }
     Some(())
+}
+
+/// The finite number that these bytes begin with, and how many of them it takes. To the bit what `str::parse` gives for these
+/// bytes, which would first have to know where they end.
+fn leading_number(bytes: &[u8]) -> Option<(f64, usize)> {
+    fast_float2::parse_partial::<f64, _>(bytes).ok().filter(|(value, _)| value.is_finite())
 }
 
 /// A field as a finite number, or what is wrong with it.
@@ -325,15 +377,11 @@ mod tests {
         let record = format!("{field}{between}0");
         let roles = [Role::Feature, Role::Label];
         let (mut features, mut label) = (Vec::new(), Vec::new());
-        let mut places = Vec::new();
-        spans(record.as_bytes(), delimiter, &mut places);
-        if plain(record.as_bytes(), &places, &roles, &mut features, &mut label).is_none() {
-            features.clear();
-            let mut fields = Fields::default();
-            fields.split(record.as_bytes(), delimiter);
-            features.push(fields.iter().next().and_then(|field| number(text(field).ok()?).ok())?);
-        }
-        Some(features[0].to_bits())
+        let read = match delimiter {
+            Delimiter::Character(byte) => delimited(record.as_bytes(), byte, &roles, &mut features, &mut label),
+            Delimiter::Blanks => between_blanks(record.as_bytes(), &roles, &mut features, &mut label),
+        };
+        read.map(|()| features[0].to_bits())
     }
 
     #[test]

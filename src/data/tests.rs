@@ -650,17 +650,12 @@ fn bad_arrays_are_refused() {
         let import = arrays(&place, x, y);
         place.refused(import_arrays(&import, &place.output()).map(drop), says);
     }
-    let other = |x: Vec<u8>, y: Vec<u8>| ArrayPair {
-        features: ArrayFile::npy(&place.file("tx.npy", x)),
-        targets: ArrayFile::npy(&place.file("ty.npy", y)),
-    };
-    for (pair, says) in [
-        (other(npy("|u1", "(1, 2)", &[1, 2]), npy("|u1", "(1,)", &[1])), "tx.npy: rows of shape [2], but those of"),
-        (
-            other(npy("|u1", "(1, 1)", &[1]), npy("|u1", "(1,)", &[5])),
-            "ty.npy, record 1: the test row's label \"5\" does not occur",
-        ),
+    for (tx, ty, says) in [
+        (npy("|u1", "(1, 2)", &[1, 2]), npy("|u1", "(1,)", &[1]), "tx.npy: rows of shape [2], but those of"),
+        (npy("|u1", "(1, 1)", &[1]), npy("|u1", "(1,)", &[5]), "ty.npy, record 1: the test row's label \"5\" does not occur"),
     ] {
+        let (features, targets) = (place.file("tx.npy", tx), place.file("ty.npy", ty));
+        let pair = ArrayPair { features: ArrayFile::npy(&features), targets: ArrayFile::npy(&targets) };
         let import = ArrayImport { test: Test::File(pair), ..arrays(&place, x(), y()) };
         place.refused(import_arrays(&import, &place.output()).map(drop), &[says]);
     }
