@@ -1,10 +1,10 @@
-//! `mpibayes import`: turns IDX or CSV files into the dataset that runs read, and says what it made.
+//! `mpibayes import`: turns tables, arrays and images into the dataset that runs read, and says what it made.
 
 use super::entry::print;
 use super::text;
 use crate::data::{
-    CsvImport, Dataset, Header, IdxPair, LabelColumn, LibsvmImport, Scaling, Split, Task, Test, import_csv, import_idx,
-    import_libsvm, is_idx, is_libsvm,
+    ArrayFile, ArrayImport, ArrayPair, Column, Dataset, Delimiter, Format, Header, IdxPair, LibsvmImport, Scaling, Split,
+    TableImport, TableLayout, Task, Test, detect, import_arrays, import_idx, import_libsvm, import_table, is_libsvm,
 };
 use crate::random::Seed;
 use anyhow::{Context, bail, ensure};
@@ -13,25 +13,33 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
-  Images with labels in IDX files, as MNIST and Fashion-MNIST come, plain or gzip:
-    mpibayes import --images train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz \\
-        --test-images t10k-images-idx3-ubyte.gz --test-labels t10k-labels-idx1-ubyte.gz -o fashion.h5
-
-  A CSV file with the class in the last column; a fifth of its rows become test rows:
+  A table with the class in the last column; a fifth of its rows become test rows:
     mpibayes import flowers.csv --test-fraction 0.2 -o flowers.h5
 
   A LIBSVM file, whose sparse rows stay sparse, and test rows of its own:
     mpibayes import rcv1.svm --test rcv1.t.svm --scaling max-abs -o rcv1.h5
 
-  A CSV file with a number to predict in the column `price`, and test rows of its own:
-    mpibayes import train.csv --test test.csv --task regression --label price -o houses.h5";
+  A number to predict in the column `price`, no feature from the column `id`, and test rows of its own:
+    mpibayes import train.csv --test test.csv --task regression --label price --drop id -o houses.h5
+
+  Columns between blanks, and the third of the splits whose test rows are listed, a line each, in a file:
+    mpibayes import data.txt --task regression --test-rows test_splits.txt --split 3 -o boston.h5
+
+  NumPy arrays: two NPY files, or an NPZ file with x and y, or x_train, y_train, x_test and y_test:
+    mpibayes import x.npy --targets y.npy --test-fraction 0.2 -o mine.h5
+    mpibayes import mnist.npz -o mnist.h5
+
+  Images with labels in IDX files, as MNIST and Fashion-MNIST come, plain or gzip:
+    mpibayes import --images train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz \\
+        --test-images t10k-images-idx3-ubyte.gz --test-labels t10k-labels-idx1-ubyte.gz -o fashion.h5";
 
 /// What can be typed after `mpibayes import`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ImportArgs {
-    /// The training rows as CSV, plain or gzip: numbers, one row an example, one column its label or target
-    #[arg(value_name = "TRAIN.csv", required_unless_present = "images", conflicts_with = "images")]
+    /// The training rows, plain or gzip: a table in text (CSV, TSV, columns between blanks) with one row an example, or NumPy
+    /// arrays (NPY, NPZ)
+    #[arg(value_name = "FILE", required_unless_present = "images", conflicts_with = "images")]
     pub train: Option<PathBuf>,
     /// Where to write the dataset
     #[arg(short, long, value_name = "DATA.h5")]
@@ -39,32 +47,65 @@ pub struct ImportArgs {
     /// Replace the dataset if it exists
     #[arg(short, long)]
     pub force: bool,
-    /// How feature values become what models see [default: pixels for IDX, standardize for CSV]
+    /// What the training rows are given as [default: found out from the content]
+    #[arg(long, value_enum, conflicts_with = "images")]
+    pub format: Option<FormatName>,
+    /// What the targets are [default: classification]
+    #[arg(long, value_enum, conflicts_with = "images")]
+    pub task: Option<TaskName>,
+    /// How feature values become what models see [default: pixels for images of bytes, else standardize]
     #[arg(long, value_enum)]
     pub scaling: Option<ScalingName>,
 
-    /// Test rows: another CSV file with the same columns
-    #[arg(long, value_name = "TEST.csv", conflicts_with_all = ["images", "test_fraction"], help_heading = "CSV")]
+    /// Another file of the same format and columns
+    #[arg(long, value_name = "FILE", conflicts_with = "images", help_heading = "Test rows")]
     pub test: Option<PathBuf>,
-    /// Test rows: this share of the rows, drawn at random
-    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "images", help_heading = "CSV")]
+    /// This share of the rows, drawn at random
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with_all = ["images", "test"], help_heading = "Test rows")]
     pub test_fraction: Option<f64>,
     /// The seed of that draw [default: 1]
-    #[arg(long, requires = "test_fraction", help_heading = "CSV")]
+    #[arg(long, requires = "test_fraction", help_heading = "Test rows")]
     pub seed: Option<u64>,
-    /// The column of the label or target: `last`, its number from 1, or its name in the header [default: last]
-    #[arg(long, value_name = "COLUMN", value_parser = label_column, conflicts_with = "images", help_heading = "CSV")]
-    pub label: Option<LabelColumn>,
-    /// What that column holds [default: classification]
-    #[arg(long, value_enum, conflicts_with = "images", help_heading = "CSV")]
-    pub task: Option<TaskName>,
-    /// Whether the first line names the columns [default: auto]
-    #[arg(long, value_enum, conflicts_with = "images", help_heading = "CSV")]
-    pub header: Option<HeaderName>,
+    /// The rows listed in a text file: their numbers from 0, blanks between them; each line is a split
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["images", "test", "test_fraction"], help_heading = "Test rows")]
+    pub test_rows: Option<PathBuf>,
+    /// Which line of that file, from 1 [default: 1]
+    #[arg(long, value_name = "LINE", requires = "test_rows", help_heading = "Test rows")]
+    pub split: Option<usize>,
 
-    /// What the training rows are written as [default: told by their content]
-    #[arg(long, value_enum, conflicts_with = "images")]
-    pub format: Option<FormatName>,
+    /// The column of the label or target: `first`, `last`, its number from 1, or its name in the header [default: last]
+    #[arg(long, value_name = "COLUMN", value_parser = column, conflicts_with = "images", help_heading = "Tables")]
+    pub label: Option<Column>,
+    /// Columns to leave out, named in the same way
+    #[arg(
+        long,
+        value_name = "COLUMN,...",
+        value_parser = column,
+        value_delimiter = ',',
+        conflicts_with = "images",
+        help_heading = "Tables"
+    )]
+    pub drop: Vec<Column>,
+    /// Whether the first line names the columns [default: auto]
+    #[arg(long, value_enum, conflicts_with = "images", help_heading = "Tables")]
+    pub header: Option<HeaderName>,
+    /// What stands between columns: `comma`, `semicolon`, `tab`, `blanks`, or a character [default: found out from the first line]
+    #[arg(long, value_name = "WHAT", value_parser = delimiter, conflicts_with = "images", help_heading = "Tables")]
+    pub delimiter: Option<Delimiter>,
+
+    /// The labels or targets of the rows of an NPY file: another one
+    #[arg(long, value_name = "FILE.npy", conflicts_with = "images", help_heading = "Arrays")]
+    pub targets: Option<PathBuf>,
+    /// Those of the rows of --test
+    #[arg(long, value_name = "FILE.npy", requires_all = ["test", "targets"], help_heading = "Arrays")]
+    pub test_targets: Option<PathBuf>,
+    /// The array of features in an NPZ file [default: x_train or x]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["images", "targets"], help_heading = "Arrays")]
+    pub features_name: Option<String>,
+    /// The array of labels or targets in an NPZ file [default: y_train or y]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["images", "targets"], help_heading = "Arrays")]
+    pub targets_name: Option<String>,
+
     /// How many features rows have [default: the largest index of the training file]
     #[arg(long, value_name = "D", conflicts_with = "images", help_heading = "LIBSVM")]
     pub features: Option<u32>,
@@ -83,6 +124,23 @@ pub struct ImportArgs {
     pub test_labels: Option<PathBuf>,
 }
 
+/// A format as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FormatName {
+    /// A table in text with commas, or what --delimiter says
+    Csv,
+    /// A table in text with tabs
+    Tsv,
+    /// A table in text with blanks
+    Blanks,
+    /// A NumPy array
+    Npy,
+    /// NumPy arrays in an archive
+    Npz,
+    /// Labels with index:value pairs; sparse rows stay sparse
+    Libsvm,
+}
+
 /// A scaling as it is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ScalingName {
@@ -96,15 +154,6 @@ pub enum ScalingName {
     UnitInterval,
     /// Divided by the largest absolute value over the training rows: zeros stay zeros
     MaxAbs,
-}
-
-/// A format as it is typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum FormatName {
-    /// Numbers and a label, separated by commas
-    Csv,
-    /// A label and index:value pairs; sparse rows stay sparse
-    Libsvm,
 }
 
 impl From<ScalingName> for Scaling {
@@ -146,12 +195,18 @@ fn share(typed: &str) -> Result<f64, String> {
     }
 }
 
-fn label_column(typed: &str) -> Result<LabelColumn, String> {
+fn delimiter(typed: &str) -> Result<Delimiter, String> {
+    Delimiter::named(typed).ok_or_else(|| "give comma, semicolon, tab, blanks, or one character such as '|'".into())
+}
+
+fn column(typed: &str) -> Result<Column, String> {
     match (typed, typed.parse::<usize>()) {
-        ("last", _) => Ok(LabelColumn::Last),
+        ("last", _) => Ok(Column::Last),
+        ("first", _) => Ok(Column::Number(1)),
+        ("", _) => Err("name a column".into()),
         (_, Ok(0)) => Err("columns are counted from 1".into()),
-        (_, Ok(number)) => Ok(LabelColumn::Number(number)),
-        (name, Err(_)) => Ok(LabelColumn::Name(name.to_owned())),
+        (_, Ok(number)) => Ok(Column::Number(number)),
+        (name, Err(_)) => Ok(Column::Name(name.to_owned())),
     }
 }
 
@@ -171,66 +226,95 @@ pub fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
 /// output or its folder, which is made, cannot be written. No half dataset stays, and an older one is then untouched.
 pub fn import(args: &ImportArgs) -> anyhow::Result<String> {
     check_output(args)?;
-    let scaling = |default| args.scaling.map_or(default, Scaling::from);
     let pair = |images: &Option<PathBuf>, labels: &Option<PathBuf>| {
         images.clone().zip(labels.clone()).map(|(images, labels)| IdxPair { images, labels })
     };
     let scaling = if let Some(train) = pair(&args.images, &args.labels) {
-        let scaling = scaling(Scaling::Pixels);
+        let scaling = args.scaling.map_or(Scaling::Pixels, Scaling::from);
         import_idx(&train, pair(&args.test_images, &args.test_labels).as_ref(), scaling, &args.output)?;
         scaling
     } else if let Some(train) = &args.train {
-        if is_idx(train)? {
-            bail!("{}: this is an IDX file, not CSV: give images with --images and labels with --labels", train.display());
-        }
-        let libsvm = match args.format {
-            Some(format) => format == FormatName::Libsvm,
-            None => is_libsvm(train)?,
+        let format = format(args, train)?;
+        let sparse = match args.format {
+            Some(typed) => typed == FormatName::Libsvm,
+            None => format == Format::Table && is_libsvm(train)?,
         };
-        if libsvm {
-            let scaling = scaling(Scaling::None);
-            import_libsvm(&libsvm_import(args, train, scaling)?, &args.output)?;
-            return describe(&args.output, scaling);
+        only_for(args, &[(args.features.is_some() && !sparse, "--features")], "LIBSVM files: others say how many they have")?;
+        match format {
+            _ if sparse => {
+                let scaling = args.scaling.map_or(Scaling::None, Scaling::from);
+                import_libsvm(&libsvm(args, train, scaling)?, &args.output)?;
+                scaling
+            }
+            Format::Npy => import_arrays(&arrays(args, npy(args, train)?, None)?, &args.output)?,
+            Format::Npz => {
+                only_for(args, &[(args.targets.is_some(), "--targets")], "an NPY file: NPZ files hold their targets")?;
+                let (pair, test) = ArrayPair::in_npz(train, args.features_name.as_deref(), args.targets_name.as_deref())?;
+                import_arrays(&arrays(args, pair, test)?, &args.output)?
+            }
+            _ => {
+                let arrays = [
+                    (args.targets.is_some(), "--targets"),
+                    (args.features_name.is_some(), "--features-name"),
+                    (args.targets_name.is_some(), "--targets-name"),
+                ];
+                only_for(args, &arrays, "arrays (NPY, NPZ): a table has its labels in the column --label")?;
+                let scaling = args.scaling.map_or(Scaling::Standardize, Scaling::from);
+                import_table(&table(args, train, scaling)?, &args.output)?;
+                scaling
+            }
         }
-        ensure!(args.features.is_none(), "--features is for LIBSVM files: a CSV file says how many it has");
-        let scaling = scaling(Scaling::Standardize);
-        import_csv(&csv(args, train, scaling), &args.output)?;
-        scaling
     } else {
-        bail!("name a CSV file, or IDX files with --images and --labels");
+        bail!("name a file with rows, or IDX files with --images and --labels");
     };
     describe(&args.output, scaling)
 }
 
-fn csv(args: &ImportArgs, train: &Path, scaling: Scaling) -> CsvImport {
-    CsvImport {
-        train: train.to_path_buf(),
-        test: test(args),
-        task: task(args),
-        label: args.label.clone().unwrap_or_default(),
-        header: match args.header {
-            None | Some(HeaderName::Auto) => Header::Detect,
-            Some(HeaderName::Yes) => Header::Yes,
-            Some(HeaderName::No) => Header::No,
-        },
-        scaling,
+/// The format of the training rows: what is typed, or else what the content shows. What the two agree on is left to the readers.
+fn format(args: &ImportArgs, path: &Path) -> anyhow::Result<Format> {
+    let found = detect(path)?;
+    let (typed, name) = match args.format {
+        Some(FormatName::Npy) => (Some(Format::Npy), "an NPY file"),
+        Some(FormatName::Npz) => (Some(Format::Npz), "an NPZ file"),
+        Some(FormatName::Csv | FormatName::Tsv | FormatName::Blanks) => (Some(Format::Table), "a table in text"),
+        Some(FormatName::Libsvm) => (Some(Format::Table), "a LIBSVM file"),
+        None => (None, ""),
+    };
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let is = match found {
+        Format::Table if typed.is_none() && matches!(extension.as_str(), "npy" | "npz" | "h5" | "hdf5") => {
+            bail!("{}: this is no {extension} file, whatever its name says: fetch or save it again", path.display())
+        }
+        Format::Npy => "an NPY file",
+        Format::Npz => "an NPZ or another ZIP file",
+        Format::Table => "a table in text, or nothing known",
+        Format::Idx => bail!("{}: this is an IDX file: give images with --images and labels with --labels", path.display()),
+        Format::Hdf5 => bail!("{}: this is an HDF5 file; a dataset of this program needs no import", path.display()),
+        Format::Other(what) => bail!("{}: this is {what}: save it as CSV", path.display()),
+    };
+    match typed {
+        Some(typed) if typed != found => bail!("{}: this is {is}, not {name} as --format says", path.display()),
+        _ => Ok(found),
     }
 }
 
-fn libsvm_import(args: &ImportArgs, train: &Path, scaling: Scaling) -> anyhow::Result<LibsvmImport> {
-    ensure!(
-        args.label.is_none() && args.header.is_none(),
-        "--label and --header are for CSV files: in a LIBSVM file the label comes first, and there is no header"
-    );
-    Ok(LibsvmImport { train: train.to_path_buf(), test: test(args), task: task(args), features: args.features, scaling })
+/// Refuses options that mean nothing for the format of the file.
+fn only_for(args: &ImportArgs, given: &[(bool, &str)], what: &str) -> anyhow::Result<()> {
+    let file = args.train.as_deref().unwrap_or(Path::new("")).display();
+    match given.iter().find(|(given, _)| *given) {
+        Some((_, option)) => bail!("{file}: {option} is for {what}"),
+        None => Ok(()),
+    }
 }
 
-fn test(args: &ImportArgs) -> Test {
-    match (&args.test, args.test_fraction) {
-        (Some(test), _) => Test::File(test.clone()),
-        (None, Some(fraction)) => Test::Fraction(fraction, Seed(args.seed.unwrap_or(1))),
-        (None, None) => Test::None,
-    }
+/// Where the test rows come from; `file` says what another file is.
+fn test<F>(args: &ImportArgs, file: impl FnOnce(&Path) -> anyhow::Result<F>) -> anyhow::Result<Test<F>> {
+    Ok(match (&args.test, args.test_fraction, &args.test_rows) {
+        (Some(path), _, _) => Test::File(file(path)?),
+        (None, Some(fraction), _) => Test::Fraction(fraction, Seed(args.seed.unwrap_or(1))),
+        (None, None, Some(path)) => Test::Rows { file: path.clone(), split: args.split },
+        (None, None, None) => Test::None,
+    })
 }
 
 fn task(args: &ImportArgs) -> Task {
@@ -238,6 +322,76 @@ fn task(args: &ImportArgs) -> Task {
         None | Some(TaskName::Classification) => Task::Classification,
         Some(TaskName::Regression) => Task::Regression,
     }
+}
+
+fn npy(args: &ImportArgs, train: &Path) -> anyhow::Result<ArrayPair> {
+    let named = [(args.features_name.is_some(), "--features-name"), (args.targets_name.is_some(), "--targets-name")];
+    only_for(args, &named, "NPZ files: the targets of an NPY file come with --targets FILE.npy")?;
+    let Some(targets) = &args.targets else {
+        bail!("{}: an NPY file holds features alone: give their labels or targets with --targets FILE.npy", train.display());
+    };
+    Ok(ArrayPair { features: ArrayFile::npy(train), targets: ArrayFile::npy(targets) })
+}
+
+/// An import of arrays; `own_test` are the test rows that the training rows brought along.
+fn arrays(args: &ImportArgs, train: ArrayPair, own_test: Option<ArrayPair>) -> anyhow::Result<ArrayImport> {
+    let tables = [
+        (args.label.is_some(), "--label"),
+        (!args.drop.is_empty(), "--drop"),
+        (args.header.is_some(), "--header"),
+        (args.delimiter.is_some(), "--delimiter"),
+    ];
+    only_for(args, &tables, "tables, not arrays")?;
+    let other = |path: &Path| match (detect(path)?, &args.test_targets) {
+        (Format::Npz, None) => Ok(ArrayPair::in_npz(path, args.features_name.as_deref(), args.targets_name.as_deref())?.0),
+        (Format::Npy, Some(targets)) => Ok(ArrayPair { features: ArrayFile::npy(path), targets: ArrayFile::npy(targets) }),
+        (Format::Npy, None) => bail!("{}: give the labels or targets of these rows with --test-targets FILE.npy", path.display()),
+        _ => bail!("{}: test rows come in the format of the training rows: NPY with --test-targets, or NPZ", path.display()),
+    };
+    let test = match (test(args, other)?, own_test) {
+        (Test::None, Some(own)) => Test::File(own),
+        (test, None) => test,
+        (_, Some(_)) => bail!(
+            "{}: this file has test rows of its own, x_test and y_test; to leave them out, name the others with --features-name \
+             x_train --targets-name y_train",
+            train.features.path.display()
+        ),
+    };
+    Ok(ArrayImport { train, test, task: task(args), scaling: args.scaling.map(Scaling::from) })
+}
+
+fn table(args: &ImportArgs, train: &Path, scaling: Scaling) -> anyhow::Result<TableImport> {
+    Ok(TableImport {
+        train: train.to_path_buf(),
+        test: test(args, |path| match detect(path)? {
+            Format::Table => Ok(path.to_path_buf()),
+            _ => bail!("{}: test rows come in the format of the training rows: this is no table in text", path.display()),
+        })?,
+        task: task(args),
+        layout: TableLayout {
+            label: args.label.clone().unwrap_or_default(),
+            drop: args.drop.clone(),
+            header: match args.header {
+                None | Some(HeaderName::Auto) => Header::Detect,
+                Some(HeaderName::Yes) => Header::Yes,
+                Some(HeaderName::No) => Header::No,
+            },
+            delimiter: args.delimiter.or(match args.format {
+                Some(FormatName::Csv) => Some(Delimiter::Character(b',')),
+                Some(FormatName::Tsv) => Some(Delimiter::Character(b'\t')),
+                Some(FormatName::Blanks) => Some(Delimiter::Blanks),
+                _ => None,
+            }),
+        },
+        scaling,
+    })
+}
+
+fn libsvm(args: &ImportArgs, train: &Path, scaling: Scaling) -> anyhow::Result<LibsvmImport> {
+    let tables = [(args.label.is_some(), "--label"), (args.header.is_some(), "--header"), (!args.drop.is_empty(), "--drop")];
+    only_for(args, &tables, "tables: in a LIBSVM file the label comes first, and there is no header")?;
+    let test = test(args, |path| Ok(path.to_path_buf()))?;
+    Ok(LibsvmImport { train: train.to_path_buf(), test, task: task(args), features: args.features, scaling })
 }
 
 /// Refuses to replace what the user may still want, and makes the folder of the output.
@@ -249,7 +403,17 @@ fn check_output(args: &ImportArgs) -> anyhow::Result<()> {
     }
     ensure!(!output.is_dir(), "{}: this is a folder; name the file to write", output.display());
     let canonical = output.canonicalize().with_context(|| output.display().to_string())?;
-    let inputs = [&args.train, &args.test, &args.images, &args.labels, &args.test_images, &args.test_labels];
+    let inputs = [
+        &args.train,
+        &args.test,
+        &args.test_rows,
+        &args.targets,
+        &args.test_targets,
+        &args.images,
+        &args.labels,
+        &args.test_images,
+        &args.test_labels,
+    ];
     if inputs.into_iter().flatten().any(|input| input.canonicalize().is_ok_and(|input| input == canonical)) {
         bail!("{}: this file is to be read, and would be replaced by the dataset", output.display());
     }
@@ -354,6 +518,60 @@ mod tests {
         }
         let refused = import(&args(folder.path(), "@images -o @j.h5")).unwrap_err().to_string();
         assert!(refused.contains("--images"), "{refused}");
+    }
+
+    #[test]
+    fn the_format_is_found_and_what_does_not_suit_it_is_refused() {
+        let folder = folder();
+        let file = |name: &str, content: &[u8]| std::fs::write(folder.path().join(name), content).unwrap();
+        let npy = |shape: &str, data: &[u8]| {
+            let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}}}");
+            [b"\x93NUMPY\x01\0", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), data].concat()
+        };
+        file("x.npy", &npy("(2, 1, 2)", &[1, 2, 3, 4]));
+        file("y.npy", &npy("(2,)", &[0, 1]));
+        file("t.txt", b"1 2 7\n3 4 8\n5 6 9\n");
+        file("rows.txt", b"0\n");
+        file("z.npz", b"PK\x03\x04 and no more");
+        file("book.csv", &[b"PK\x03\x04".as_slice(), &[0; 26], b"[Content_Types].xml"].concat());
+        file("n.npy", b"1,2\n3,4\n");
+        let said = import(&args(folder.path(), "@x.npy --targets @y.npy -o @x.h5")).unwrap();
+        assert!(said.contains("features  2 (1 × 2)") && said.contains("scaling   pixels"), "{said}");
+        let said =
+            import(&args(folder.path(), "@t.txt --task regression --label first --drop last --test-rows @rows.txt -o @t.h5"));
+        let said = said.unwrap();
+        assert!(said.contains("train     2 rows") && said.contains("features  1\n"), "{said}");
+        for (typed, says) in [
+            ("@x.npy -o @n.h5", "x.npy: an NPY file holds features alone: give their labels or targets with --targets"),
+            ("@x.npy --targets @y.npy --label 1 -o @n.h5", "x.npy: --label is for tables"),
+            ("@x.npy --targets @y.npy --features-name x -o @n.h5", "cannot be used"),
+            ("@x.npy --targets @y.npy --test @x.npy -o @n.h5", "--test-targets FILE.npy"),
+            ("@x.npy --targets @y.npy --test @a.csv -o @n.h5", "a.csv: test rows come in the format of the training rows"),
+            ("@a.csv --targets @y.npy -o @n.h5", "a.csv: --targets is for arrays"),
+            ("@a.csv --test @x.npy -o @n.h5", "x.npy: test rows come in the format of the training rows"),
+            (
+                "@a.csv --format npz -o @n.h5",
+                "a.csv: this is a table in text, or nothing known, not an NPZ file as --format says",
+            ),
+            ("@x.npy --format csv -o @n.h5", "x.npy: this is an NPY file, not a table in text as --format says"),
+            ("@z.npz -o @n.h5", "z.npz: this NPZ file is damaged"),
+            ("@z.npz --format csv -o @n.h5", "z.npz: this is an NPZ or another ZIP file, not a table"),
+            ("@book.csv -o @n.h5", "book.csv: this is a spreadsheet: save it as CSV"),
+            ("@n.npy -o @n.h5", "n.npy: this is no npy file, whatever its name says"),
+            ("@x.h5 -o @n.h5", "x.h5: this is an HDF5 file"),
+            ("@a.csv --delimiter 5 -o @n.h5", "give comma, semicolon, tab, blanks"),
+            ("@a.csv --split 2 -o @n.h5", "--test-rows"),
+        ] {
+            let typed = typed.replace('@', &format!("{}/", folder.path().display()));
+            let parsed = Cli::try_parse_from(["mpibayes", "import"].into_iter().chain(typed.split(' ')));
+            let message = match parsed.map(|cli| cli.command) {
+                Ok(Command::Import(args)) => import(&args).unwrap_err().to_string(),
+                Ok(other) => panic!("{other:?}"),
+                Err(error) => error.to_string(),
+            };
+            assert!(message.contains(says), "{typed}: {message:?} must say {says:?}");
+            assert!(!folder.path().join("n.h5").exists() && !folder.path().join("n.h5.partial").exists());
+        }
     }
 
     #[test]

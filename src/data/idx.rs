@@ -2,10 +2,11 @@
 
 use super::classes::{Labels, unknown};
 use super::error::{DataError, Place, Result};
+use super::npy::MOST_DIMENSIONS;
 use super::scaling::Scaling;
 use super::source::{Source, file_name, read_error};
 use super::write::{Description, Targets, Writer};
-use super::{Split, Task, source};
+use super::{Split, Task};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -18,19 +19,6 @@ pub struct IdxPair {
     pub labels: PathBuf,
 }
 
-/// Whether a file, plain or gzip, begins as an IDX file of unsigned bytes does.
-///
-/// # Errors
-/// When the file cannot be read or is empty.
-pub fn is_idx(path: &Path) -> Result<bool> {
-    let mut head = [0; 3];
-    match source::open(path)?.reader.read_exact(&mut head) {
-        Ok(()) => Ok(head == [0, 0, 8]),
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
-        Err(error) => Err(read_error(path, Place::File, error)),
-    }
-}
-
 /// Imports images with labels into the dataset `output`. The digit labels become the classes; raw bytes are stored with their
 /// scaling.
 ///
@@ -39,7 +27,7 @@ pub fn is_idx(path: &Path) -> Result<bool> {
 /// and when a test label does not occur in the training labels. Nothing half written stays.
 pub fn import_idx(train: &IdxPair, test: Option<&IdxPair>, scaling: Scaling, output: &Path) -> Result<()> {
     let mut labels = Labels::default();
-    let mut images = Idx::open(&train.images)?;
+    let mut images = Idx::open(Source::open(&train.images)?)?;
     let mut writer = Writer::new(output, images.row_size(), scaling)?;
     let train_labels = images.labels(&train.labels)?;
     for (&label, record) in train_labels.iter().zip(1..) {
@@ -63,7 +51,7 @@ pub fn import_idx(train: &IdxPair, test: Option<&IdxPair>, scaling: Scaling, out
     let mut sources = vec![file_name(&train.images), file_name(&train.labels)];
     let mut test_targets = None;
     if let Some(test) = test {
-        let mut held_out = Idx::open(&test.images)?;
+        let mut held_out = Idx::open(Source::open(&test.images)?)?;
         if held_out.shape[1..] != images.shape[1..] {
             let what = format!(
                 "images of shape {:?}, but those of {} have shape {:?}: the two sets do not belong together",
@@ -87,23 +75,28 @@ pub fn import_idx(train: &IdxPair, test: Option<&IdxPair>, scaling: Scaling, out
     writer.finish(&about, train_targets, test_targets, &train.images)
 }
 
-/// An IDX file of unsigned bytes, opened and its header checked against its size.
-struct Idx {
-    path: PathBuf,
-    source: Source,
+/// An IDX file of unsigned bytes, its header checked against its size.
+pub struct Idx<'a> {
+    source: Source<'a>,
     shape: Vec<usize>,
+    /// The record that was read last.
+    record: Vec<u8>,
 }
 
-impl Idx {
-    fn open(path: &Path) -> Result<Self> {
-        let wrong = |what: String| DataError::content(path, Place::File, what);
-        let mut source = source::open(path)?;
+impl<'a> Idx<'a> {
+    /// Reads the header, and the first record: nobody shall make room for records that are not there.
+    ///
+    /// # Errors
+    /// When the input is no IDX file of unsigned bytes, promises what it cannot hold, or holds nothing.
+    pub fn open(mut source: Source<'a>) -> Result<Self> {
+        let path = source.path.clone();
+        let wrong = |what: String| DataError::content(&path, Place::File, what);
         let mut read = |what: &str| -> Result<[u8; 4]> {
             let mut word = [0; 4];
             match source.reader.read_exact(&mut word) {
                 Ok(()) => Ok(word),
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(wrong(format!("the file ends inside {what}"))),
-                Err(error) => Err(read_error(path, Place::File, error)),
+                Err(error) => Err(read_error(&path, Place::File, error)),
             }
         };
         let [zero, zero_too, kind, dimensions] = read("the IDX header")?;
@@ -112,6 +105,9 @@ impl Idx {
         }
         if kind != 8 {
             return Err(wrong(format!("an IDX file of type {kind:#04x}: only unsigned bytes (0x08) are supported")));
+        }
+        if usize::from(dimensions) > MOST_DIMENSIONS {
+            return Err(wrong(format!("an IDX header of {dimensions} dimensions: the file is damaged")));
         }
         let mut shape = Vec::new();
         for _ in 0..dimensions {
@@ -128,11 +124,13 @@ impl Idx {
                 )));
             }
         }
-        Ok(Self { path: path.to_path_buf(), source, shape })
+        let mut idx = Self { source, shape, record: Vec::new() };
+        idx.read(1)?;
+        Ok(idx)
     }
 
     /// Bytes in a record.
-    fn row_size(&self) -> usize {
+    pub fn row_size(&self) -> usize {
         self.shape[1..].iter().product()
     }
 
@@ -140,17 +138,16 @@ impl Idx {
     fn labels(&self, path: &Path) -> Result<Vec<u8>> {
         if self.shape.len() < 2 {
             let what = "a list of single bytes, as labels are: images have at least two dimensions".to_owned();
-            return Err(DataError::content(&self.path, Place::File, what));
+            return Err(DataError::content(&self.source.path, Place::File, what));
         }
-        let mut labels = Self::open(path)?;
+        let mut labels = Idx::open(Source::open(path)?)?;
         if labels.shape.len() != 1 {
             let what = format!("labels have one dimension, this file has {}: is it a file of images?", labels.shape.len());
             return Err(DataError::content(path, Place::File, what));
         }
         if labels.shape[0] != self.shape[0] {
-            let (count, images) = (labels.shape[0], self.shape[0]);
-            let what =
-                format!("{count} labels for the {images} images of {}: these files do not belong together", self.path.display());
+            let (count, images, theirs) = (labels.shape[0], self.shape[0], self.source.path.display());
+            let what = format!("{count} labels for the {images} images of {theirs}: these files do not belong together");
             return Err(DataError::content(path, Place::File, what));
         }
         let mut all = Vec::new();
@@ -161,27 +158,29 @@ impl Idx {
         Ok(all)
     }
 
+    fn read(&mut self, record: u64) -> Result<()> {
+        let size = self.row_size();
+        let path = &self.source.path.clone();
+        let read = self.source.fill(&mut self.record, size as u64);
+        read.map_err(|error| read_error(path, Place::Record(record), error))?;
+        if self.record.len() < size {
+            let what = format!("the file ends here, its header promises {} records: fetch the file again", self.shape[0]);
+            return Err(DataError::content(path, Place::Record(record), what));
+        }
+        Ok(())
+    }
+
     /// Hands over every record, and makes sure that nothing comes after the last.
-    fn rows(&mut self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let mut row = vec![0; self.row_size()];
+    ///
+    /// # Errors
+    /// When the input ends before, goes on behind, or cannot be read; and those of `each`.
+    pub fn rows(&mut self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         for record in (1..).take(self.shape[0]) {
-            self.source.reader.read_exact(&mut row).map_err(|error| match error.kind() {
-                ErrorKind::UnexpectedEof => DataError::content(
-                    &self.path,
-                    Place::Record(record),
-                    format!("the file ends here, its header promises {} records: fetch the file again", self.shape[0]),
-                ),
-                _ => read_error(&self.path, Place::Record(record), error),
-            })?;
-            each(&row)?;
-        }
-        match self.source.reader.read(&mut [0]) {
-            Ok(0) => Ok(()),
-            Ok(_) => {
-                let what = format!("there is more after the {} records that the header promises", self.shape[0]);
-                Err(DataError::content(&self.path, Place::File, what))
+            if record > 1 {
+                self.read(record)?;
             }
-            Err(error) => Err(read_error(&self.path, Place::File, error)),
+            each(&self.record)?;
         }
+        self.source.must_end(self.shape[0])
     }
 }

@@ -3,18 +3,21 @@
 //! Indices count from 1 and ascend within a line; blank lines, and what follows a `#`, are passed over. The reader itself,
 //! [`read_libsvm`], knows neither files nor HDF5: its memory is one line.
 
-use super::collect::{Collector, hold_out};
 use super::error::{DataError, Place, Result};
+use super::held_out::HeldOut;
 use super::scaling::Scaling;
-use super::source::{self, file_name, read_error};
+use super::source::{Source, file_name, read_error};
 use super::sparse::SparseWriter;
+use super::targets::Collected;
 use super::write::Description;
 use super::{Split, Task, Test};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 /// The most features that a sparse dataset may have, 2^31: an index beyond is taken for damage.
 pub const MOST_FEATURES: u32 = 1 << 31;
+/// By so many bytes from its beginning a file is told to be LIBSVM.
+const HEAD: u64 = 1 << 16;
 
 /// A longer line is no row: a decompressed one could fill the memory.
 const LONGEST_LINE: u64 = 1 << 28;
@@ -69,12 +72,9 @@ impl IndexLimit<'_> {
 /// When a file cannot be read, has no rows or a damaged line, a test label or index does not occur in the training file, or the scaling
 /// would turn zeros into other numbers. Nothing half written stays.
 pub fn import_libsvm(import: &LibsvmImport, output: &Path) -> Result<()> {
-    let held = match import.test {
-        Test::Fraction(fraction, seed) => Some(hold_out(count_rows(&import.train)?, fraction, seed, &import.train)?),
-        Test::None | Test::File(_) => None,
-    };
+    let mut held_out = HeldOut::of(&import.test, &import.train, || count_rows(&import.train))?;
     let mut writer = SparseWriter::new(output, import.scaling)?;
-    let mut targets = Collector::new(import.task);
+    let mut targets = Collected::new(import.task);
     let limit = match import.features {
         Some(0) => return Err(DataError::Request("0 features: rows have at least one".into())),
         Some(most) if most > MOST_FEATURES => {
@@ -83,31 +83,31 @@ pub fn import_libsvm(import: &LibsvmImport, output: &Path) -> Result<()> {
         Some(most) => IndexLimit { most, is: "the number of features that was asked for" },
         None => IndexLimit::ANY,
     };
-    let (mut index, mut largest) = (0, 0);
-    read_libsvm(open(&import.train)?, &import.train, limit, |row| {
-        let split = if held.as_ref().and_then(|held| held.get(index)) == Some(&true) { Split::Test } else { Split::Train };
-        (index, largest) = (index + 1, row.largest.max(largest));
-        targets.add(split, row.label, &import.train, row.line)?;
+    let (mut rows, mut largest) = (0, 0);
+    read_libsvm(Source::open(&import.train)?.reader, &import.train, limit, |row| {
+        let split = held_out.split(rows);
+        (rows, largest) = (rows + 1, row.largest.max(largest));
+        targets.text(split, row.label, &import.train, Place::Line(row.line))?;
         writer.push(split, row.columns, row.values)
     })?;
+    held_out.finish(rows, &import.train)?;
+    targets.check(&held_out, &import.train)?;
     let features = import.features.unwrap_or(largest);
     if features == 0 {
         let what = "no row has a feature: a row is its label and then index:value pairs, such as 1 3:0.5";
         return Err(DataError::content(&import.train, Place::File, what));
     }
-    let mut source = file_name(&import.train);
-    match &import.test {
-        Test::None => {}
-        Test::Fraction(fraction, seed) => source.push_str(&format!(", test fraction {fraction} by seed {}", seed.0)),
-        Test::File(path) => {
-            let is = format!("the largest in {}: say with --features how many there are in both files", import.train.display());
-            let limit = if import.features.is_some() { limit } else { IndexLimit { most: features, is: &is } };
-            read_libsvm(open(path)?, path, limit, |row| {
-                targets.add_test(row.label, path, row.line)?;
-                writer.push(Split::Test, row.columns, row.values)
-            })?;
-            source.push_str(&format!(", {}", file_name(path)));
-        }
+    let mut source = format!("{}{}", file_name(&import.train), held_out.source);
+    if let Test::File(path) = &import.test {
+        let is = format!("the largest in {}: say with --features how many there are in both files", import.train.display());
+        let limit = if import.features.is_some() { limit } else { IndexLimit { most: features, is: &is } };
+        read_libsvm(Source::open(path)?.reader, path, limit, |row| {
+            let place = Place::Line(row.line);
+            targets.must_know(row.label, path, place)?;
+            targets.text(Split::Test, row.label, path, place)?;
+            writer.push(Split::Test, row.columns, row.values)
+        })?;
+        source.push_str(&format!(", {}", file_name(path)));
     }
     let (classes, train, test) = targets.finish(&import.train)?;
     let shape = vec![features as usize];
@@ -120,11 +120,9 @@ pub fn import_libsvm(import: &LibsvmImport, output: &Path) -> Result<()> {
 /// # Errors
 /// When the file cannot be read or is empty.
 pub fn is_libsvm(path: &Path) -> Result<bool> {
-    let mut head = Vec::new();
-    let place = |error| read_error(path, Place::File, error);
-    source::open(path)?.reader.take(1 << 16).read_to_end(&mut head).map_err(place)?;
+    let head = Source::head(path, HEAD)?;
     // The last token may be cut off, unless the file ends here; the first line of data with features decides.
-    let whole = head.len() < 1 << 16;
+    let whole = (head.len() as u64) < HEAD;
     for line in head.split(|&byte| byte == b'\n') {
         let mut tokens = without_comment(line).split(u8::is_ascii_whitespace).filter(|token| !token.is_empty());
         let (Some(label), Some(pair)) = (tokens.next(), tokens.next()) else { continue };
@@ -138,10 +136,6 @@ pub fn is_libsvm(path: &Path) -> Result<bool> {
         return Ok(!label.contains(&b':') && is_pair(pair));
     }
     Ok(false)
-}
-
-fn open(path: &Path) -> Result<BufReader<Box<dyn Read + Send>>> {
-    Ok(BufReader::with_capacity(1 << 18, source::open(path)?.reader))
 }
 
 /// Reads rows and hands them over one by one. `path` is named in errors only.
@@ -168,7 +162,7 @@ pub fn read_libsvm(
 /// Counts the rows, without a look at what is in them.
 fn count_rows(path: &Path) -> Result<usize> {
     let mut rows = 0;
-    lines(open(path)?, path, |_, _| {
+    lines(Source::open(path)?.reader, path, |_, _| {
         rows += 1;
         Ok(())
     })?;
@@ -381,7 +375,7 @@ fn value(text: &[u8]) -> std::result::Result<f64, String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
-    use super::super::{CsvImport, Dataset, Header, LabelColumn, import_csv};
+    use super::super::{Dataset, Header, TableImport, TableLayout, import_table};
     use super::*;
     use crate::models::Scratch;
     use crate::random::{Purpose, Seed, Who};
@@ -572,40 +566,6 @@ mod tests {
         refused(&LibsvmImport { features: Some(MOST_FEATURES + 1), ..import(&path) }, &["at most 2147483648"]);
     }
 
-    /// Bytes changed, cut out, doubled: rows or one message with a line, and no row that breaks its promises.
-    #[test]
-    fn a_thousand_corruptions_do_no_harm() {
-        let whole: Vec<u8> =
-            (1..200).flat_map(|i| format!("{} {i}:{}.5 {}:-3e{} # x\n", i % 3, i * i, 2 * i, i % 9).into_bytes()).collect();
-        let mut stream = Seed(3).stream(Who::Run, 0, Purpose::Synthetic);
-        let mut refused = 0;
-        for _ in 0..1000 {
-            let mut bytes = whole.clone();
-            for _ in 0..stream.random_range(1..4) {
-                let (at, length) = (stream.random_range(0..bytes.len() - 300), stream.random_range(1..300));
-                match stream.random_range(0..4) {
-                    0 => bytes[at] = stream.random(),
-                    1 => bytes[at] = b": #\n-+.e09:"[stream.random_range(0..11)],
-                    2 => drop(bytes.drain(at..at + length)),
-                    _ => bytes.extend_from_within(at..at + length),
-                }
-            }
-            let read = read_libsvm(&bytes[..], Path::new("a.svm"), IndexLimit::ANY, |row| {
-                let sound = row.columns.is_sorted() && row.columns.last().is_none_or(|last| *last < row.largest);
-                assert!(sound && row.values.iter().all(|value| value.is_finite() && *value != 0.0), "{row:?}");
-                assert!(row.columns.len() == row.values.len() && row.values.len() <= bytes.len() / 3);
-                Ok(())
-            });
-            if let Err(error) = read {
-                let message = error.to_string();
-                assert!(message.starts_with("a.svm, line ") && !message.contains('\n') && message.len() < 300, "{message}");
-                refused += 1;
-            }
-        }
-        // Most changes of digits go unseen; a missing blank or a second one does not.
-        assert!((100..1000).contains(&refused), "{refused}");
-    }
-
     #[test]
     fn test_rows_must_fit_the_training_rows() {
         let (folder, path) = file("1 1:1\n2 3:1\n");
@@ -662,9 +622,8 @@ mod tests {
                 let test = Test::Fraction(0.2, Seed(5));
                 let sparse = imported(&LibsvmImport { scaling, task, test: test.clone(), ..import(&path) });
                 let output = folder.path().join("dense.h5");
-                let import =
-                    CsvImport { train: train.clone(), test, task, label: LabelColumn::Last, header: Header::No, scaling };
-                import_csv(&import, &output).unwrap();
+                let layout = TableLayout { header: Header::No, ..TableLayout::default() };
+                import_table(&TableImport { train: train.clone(), test, task, layout, scaling }, &output).unwrap();
                 let dense = Dataset::open(&output).unwrap();
                 for split in [Split::Train, Split::Test] {
                     let rows: Vec<usize> = (0..dense.rows(split)).collect();

@@ -36,34 +36,50 @@
 //!
 //! Text formats may come from anybody. HDF5 files are trusted input: its C library does not withstand hostile ones.
 
+mod arrays;
 pub mod catalog;
 mod classes;
-mod collect;
-mod csv;
 mod dataset;
+mod decimal;
 mod error;
 pub mod fetch;
+mod fields;
+mod format;
 mod generate;
 pub(crate) mod hdf;
+mod held_out;
 mod idx;
+mod import;
 mod libsvm;
+mod npy;
+mod npz;
 mod partition;
 mod scaling;
 mod shard;
 mod source;
 mod sparse;
+mod table;
+mod targets;
 mod write;
 
-pub use self::csv::{CsvImport, Header, LabelColumn, Test, import_csv};
+pub use arrays::{ArrayFile, ArrayImport, ArrayPair, import_arrays};
 pub use dataset::Dataset;
 pub use error::{DataError, Place, Result};
+pub use fields::Delimiter;
+pub use format::{Format, detect};
 pub use generate::Generator;
-pub use idx::{IdxPair, import_idx, is_idx};
+pub use held_out::Test;
+pub use idx::{Idx, IdxPair, import_idx};
+pub use import::{TableImport, import_table};
 pub use libsvm::{IndexLimit, LibsvmImport, LibsvmRow, MOST_FEATURES, import_libsvm, is_libsvm, read_libsvm};
+pub use npy::Npy;
+pub use npz::Npz;
 pub use partition::{Deal, Label, Partition};
 pub use scaling::Scaling;
 pub use shard::Shard;
+pub use source::Source;
 pub use sparse::SparseRows;
+pub use table::{Column, Header, Row, Table, TableLayout};
 pub use write::Targets;
 
 /// The root attribute `format` of a dataset.

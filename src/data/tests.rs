@@ -46,13 +46,12 @@ fn gzip(content: impl AsRef<[u8]>) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn csv(train: &Path) -> CsvImport {
-    CsvImport {
+fn csv(train: &Path) -> TableImport {
+    TableImport {
         train: train.to_path_buf(),
         test: Test::None,
         task: Task::Classification,
-        label: LabelColumn::Last,
-        header: Header::Detect,
+        layout: TableLayout::default(),
         scaling: Scaling::None,
     }
 }
@@ -71,7 +70,7 @@ fn csv_with_header_and_text_labels() {
     for content in [text.as_bytes().to_vec(), gzip(text)] {
         // A name that says the opposite of the content: only the content counts.
         let train = place.file("x.csv.gz", content);
-        import_csv(&csv(&train), &place.output()).unwrap();
+        import_table(&csv(&train), &place.output()).unwrap();
         let data = Dataset::open(&place.output()).unwrap();
         assert_eq!((data.rows(Split::Train), data.rows(Split::Test), data.features()), (3, 0, 2));
         assert_eq!(data.classes(), ["a", "b"]);
@@ -88,9 +87,10 @@ fn csv_label_columns_and_regression() {
     let place = Place::new();
     let train = place.file("x.csv", "y,a,b\n0.125,1,2\n7,3,4\n");
     let test = place.file("t.csv", "y,a,b\n9,5,6\n");
-    for label in [LabelColumn::Name("y".into()), LabelColumn::Number(1)] {
-        let import = CsvImport { label, task: Task::Regression, test: Test::File(test.clone()), ..csv(&train) };
-        import_csv(&import, &place.output()).unwrap();
+    for label in [Column::Name("y".into()), Column::Number(1)] {
+        let layout = TableLayout { label, ..TableLayout::default() };
+        let import = TableImport { layout, task: Task::Regression, test: Test::File(test.clone()), ..csv(&train) };
+        import_table(&import, &place.output()).unwrap();
         let data = Dataset::open(&place.output()).unwrap();
         assert!(data.classes().is_empty());
         let shard = data.read_rows::<f32>(Split::Train, &[1, 0]).unwrap();
@@ -106,8 +106,8 @@ fn raw_values_stay_and_scaling_is_applied_on_reading() {
     let place = Place::new();
     let train = place.file("x.csv", "1,10,0\n3,10,1\n");
     let test = place.file("t.csv", "5,11,1\n");
-    let import = CsvImport { scaling: Scaling::Standardize, test: Test::File(test), ..csv(&train) };
-    import_csv(&import, &place.output()).unwrap();
+    let import = TableImport { scaling: Scaling::Standardize, test: Test::File(test), ..csv(&train) };
+    import_table(&import, &place.output()).unwrap();
     let data = Dataset::open(&place.output()).unwrap();
     assert_eq!(data.raw::<f64>("train/x"), [1.0, 10.0, 3.0, 10.0]);
     assert_eq!(data.read_rows::<f64>(Split::Train, &[0, 1]).unwrap().x(), array![[-1.0, 0.0], [1.0, 0.0]]);
@@ -120,8 +120,8 @@ fn regression_targets_are_standardised_by_the_training_rows() {
     let place = Place::new();
     let import = |train: &str| {
         let test = Test::File(place.file("t.csv", "5,110\n"));
-        let import = CsvImport { task: Task::Regression, test, ..csv(&place.file("x.csv", train)) };
-        import_csv(&import, &place.output())
+        let import = TableImport { task: Task::Regression, test, ..csv(&place.file("x.csv", train)) };
+        import_table(&import, &place.output())
     };
     import("1,90\n2,130\n").unwrap();
     let data = Dataset::open(&place.output()).unwrap();
@@ -135,7 +135,7 @@ fn regression_targets_are_standardised_by_the_training_rows() {
     let data = Dataset::open(&place.output()).unwrap();
     assert_eq!(data.target_scaling(), (1.0, -90.0));
     // Classes stay what they are.
-    import_csv(&csv(&place.file("x.csv", "1,90\n2,130\n")), &place.output()).unwrap();
+    import_table(&csv(&place.file("x.csv", "1,90\n2,130\n")), &place.output()).unwrap();
     let data = Dataset::open(&place.output()).unwrap();
     let shard = data.read_rows::<f64>(Split::Train, &[0, 1]).unwrap();
     assert_eq!((shard.y(), shard.target_unit()), (array![0.0, 1.0].view(), 1.0));
@@ -146,9 +146,9 @@ fn regression_targets_are_standardised_by_the_training_rows() {
 #[test]
 fn datasets_of_other_versions_are_read_or_refused() {
     let place = Place::new();
-    let import = CsvImport { task: Task::Regression, ..csv(&place.file("x.csv", "1,90\n2,130\n")) };
+    let import = TableImport { task: Task::Regression, ..csv(&place.file("x.csv", "1,90\n2,130\n")) };
     let changed = |change: &dyn Fn(&hdf5::File)| {
-        import_csv(&import, &place.output()).unwrap();
+        import_table(&import, &place.output()).unwrap();
         change(&hdf5::File::open_rw(place.output()).unwrap());
         Dataset::open(&place.output())
     };
@@ -172,7 +172,7 @@ fn datasets_of_other_versions_are_read_or_refused() {
 #[test]
 fn a_class_that_does_not_exist_is_found_by_who_reads_it() {
     let place = Place::new();
-    import_csv(&csv(&place.file("x.csv", "1,0\n2,1\n3,0\n")), &place.output()).unwrap();
+    import_table(&csv(&place.file("x.csv", "1,0\n2,1\n3,0\n")), &place.output()).unwrap();
     hdf5::File::open_rw(place.output()).unwrap().dataset("train/y").unwrap().write(&[0_u32, 7, 1]).unwrap();
     let data = Dataset::open(&place.output()).unwrap();
     assert_eq!(data.read_rows::<f64>(Split::Train, &[2, 0]).unwrap().y(), array![1.0, 0.0]);
@@ -189,9 +189,6 @@ fn idx_images_keep_their_bytes() {
         labels: place.file("l", idx(&[6], &[9, 0, 9, 200, 0, 9])),
     };
     let test = IdxPair { images: place.file("ti", idx(&[1, 4, 3], &[255; 12])), labels: place.file("tl", idx(&[1], &[200])) };
-    assert!(
-        is_idx(&train.images).unwrap() && !is_idx(&place.file("c", "1,2")).unwrap() && !is_idx(&place.file("d", "1")).unwrap()
-    );
     import_idx(&train, Some(&test), Scaling::Pixels, &place.output()).unwrap();
     let data = Dataset::open(&place.output()).unwrap();
     assert_eq!(data.classes(), ["0", "9", "200"]);
@@ -216,8 +213,8 @@ fn any_rows_in_any_order_over_many_chunks() {
         (0..features).for_each(|j| text.push_str(&format!("{},", (i * 7 + j) % 1000)));
         text.push_str(&format!("{i}.5\n"));
     }
-    let import = CsvImport { task: Task::Regression, ..csv(&place.file("x.csv", gzip(text))) };
-    import_csv(&import, &place.output()).unwrap();
+    let import = TableImport { task: Task::Regression, ..csv(&place.file("x.csv", gzip(text))) };
+    import_table(&import, &place.output()).unwrap();
     let data = Dataset::open(&place.output()).unwrap();
     let picks: [Vec<usize>; 5] = [
         (0..rows).collect(),
@@ -246,7 +243,7 @@ fn a_random_test_split_is_exact_disjoint_and_by_seed() {
     let text: String = (0..101).map(|i| format!("{i},{}\n", i % 2)).collect();
     let train = place.file("x.csv", text);
     let split = |fraction, seed| {
-        import_csv(&CsvImport { test: Test::Fraction(fraction, Seed(seed)), ..csv(&train) }, &place.output()).unwrap();
+        import_table(&TableImport { test: Test::Fraction(fraction, Seed(seed)), ..csv(&train) }, &place.output()).unwrap();
         let data = Dataset::open(&place.output()).unwrap();
         (data.raw::<f64>("train/x"), data.raw::<f64>("test/x"), data.digest().to_owned())
     };
@@ -259,13 +256,13 @@ fn a_random_test_split_is_exact_disjoint_and_by_seed() {
     assert_ne!(split(0.2, 2).1, test);
     std::fs::remove_file(place.output()).unwrap();
     for fraction in [0.0, 1.0, -0.5, f64::NAN, 0.001, 0.999] {
-        let import = CsvImport { test: Test::Fraction(fraction, Seed(1)), ..csv(&train) };
-        place.refused(import_csv(&import, &place.output()), &["test fraction"]);
+        let import = TableImport { test: Test::Fraction(fraction, Seed(1)), ..csv(&train) };
+        place.refused(import_table(&import, &place.output()), &["test fraction"]);
     }
     // Class 9 occurs once, in line 2: whichever seed puts it into the test half must be refused.
     let rare = place.file("rare.csv", "0,0\n0,9\n0,0\n0,1\n0,1\n0,0\n0,0\n0,0\n0,0\n0,0\n");
     let refused = (0..20).filter_map(|seed| {
-        let result = import_csv(&CsvImport { test: Test::Fraction(0.5, Seed(seed)), ..csv(&rare) }, &place.output());
+        let result = import_table(&TableImport { test: Test::Fraction(0.5, Seed(seed)), ..csv(&rare) }, &place.output());
         result.err().map(|error| error.to_string()).filter(|message| message.contains("\"9\""))
     });
     let refused: Vec<_> = refused.collect();
@@ -275,14 +272,14 @@ fn a_random_test_split_is_exact_disjoint_and_by_seed() {
 #[test]
 fn the_digest_tells_contents_apart() {
     let place = Place::new();
-    let digest = |text: &str, change: &dyn Fn(&mut CsvImport)| {
+    let digest = |text: &str, change: &dyn Fn(&mut TableImport)| {
         let mut import = csv(&place.file("x.csv", text));
         change(&mut import);
-        import_csv(&import, &place.output()).unwrap();
+        import_table(&import, &place.output()).unwrap();
         Dataset::open(&place.output()).unwrap().digest().to_owned()
     };
     let plain = "1,2,0\n3,4,1\n";
-    let same = |_: &mut CsvImport| {};
+    let same = |_: &mut TableImport| {};
     let all = [
         digest(plain, &same),
         digest("1,2,0\n3,5,1\n", &same),
@@ -305,7 +302,7 @@ fn bad_csv_files_are_refused_with_file_and_line() {
         (b"".to_vec(), &["x.csv: the file is empty"]),
         (b"\n\n".to_vec(), &["x.csv: the file has no rows"]),
         (b"a,b,c\n".to_vec(), &["x.csv: the file has no rows"]),
-        (b"1;2;3\n".to_vec(), &["x.csv, line 1", "commas"]),
+        (b"1\n2\n".to_vec(), &["x.csv, line 1: only one column", "--delimiter"]),
         (b"1,2,0\n1,2,3,1\n".to_vec(), &["x.csv, line 2: 4 fields, but the first line has 3"]),
         (b"a,b,c\n1,2,0\n1,1\n".to_vec(), &["x.csv, line 3: 2 fields"]),
         (b"1,2,0\n1,x,1\n".to_vec(), &["x.csv, line 2: column 2: \"x\" is not a number"]),
@@ -321,26 +318,32 @@ fn bad_csv_files_are_refused_with_file_and_line() {
     ];
     for (content, says) in cases {
         let train = place.file("x.csv", content);
-        place.refused(import_csv(&csv(&train), &place.output()), says);
+        place.refused(import_table(&csv(&train), &place.output()), says);
     }
     let missing = place.folder.path().join("none.csv");
-    place.refused(import_csv(&csv(&missing), &place.output()), &["none.csv: cannot open"]);
+    place.refused(import_table(&csv(&missing), &place.output()), &["none.csv: cannot open"]);
     let train = place.file("x.csv", "a,b,c\n1,2,0\n3,4,1\n");
-    let nowhere = import_csv(&csv(&train), &place.folder.path().join("none/out.h5"));
+    let nowhere = import_table(&csv(&train), &place.folder.path().join("none/out.h5"));
     place.refused(nowhere, &["out.h5.partial: cannot create"]);
     for (label, header, says) in [
-        (LabelColumn::Number(4), Header::Detect, "x.csv, line 1: there is no column 4"),
-        (LabelColumn::Number(0), Header::Detect, "x.csv, line 1: there is no column 0"),
-        (LabelColumn::Name("d".into()), Header::Detect, "x.csv, line 1: no column is called \"d\""),
-        (LabelColumn::Name("c".into()), Header::No, "only if the file has a header"),
-        (LabelColumn::Last, Header::No, "x.csv, line 1: column 1: \"a\" is not a number"),
+        (Column::Number(4), Header::Detect, "x.csv, line 1: there is no column 4"),
+        (Column::Number(0), Header::Detect, "x.csv, line 1: there is no column 0"),
+        (Column::Name("d".into()), Header::Detect, "x.csv, line 1: no column is called \"d\""),
+        (Column::Name("c".into()), Header::No, "only if the file has a header"),
+        (Column::Last, Header::No, "x.csv, line 1: column 1: \"a\" is not a number"),
     ] {
-        place.refused(import_csv(&CsvImport { label, header, ..csv(&train) }, &place.output()), &[says]);
+        place.refused(
+            import_table(
+                &TableImport { layout: TableLayout { label, header, ..TableLayout::default() }, ..csv(&train) },
+                &place.output(),
+            ),
+            &[says],
+        );
     }
-    let regression = CsvImport { task: Task::Regression, ..csv(&place.file("x.csv", "1,2\n3,y\n")) };
-    place.refused(import_csv(&regression, &place.output()), &["x.csv, line 2: the target \"y\" is not a number"]);
-    let pixels = CsvImport { scaling: Scaling::Pixels, ..csv(&place.file("x.csv", "1,0\n256,1\n")) };
-    place.refused(import_csv(&pixels, &place.output()), &["x.csv: feature 1 runs from 1 to 256"]);
+    let regression = TableImport { task: Task::Regression, ..csv(&place.file("x.csv", "1,2\n3,y\n")) };
+    place.refused(import_table(&regression, &place.output()), &["x.csv, line 2: the target \"y\" is not a number"]);
+    let pixels = TableImport { scaling: Scaling::Pixels, ..csv(&place.file("x.csv", "1,0\n256,1\n")) };
+    place.refused(import_table(&pixels, &place.output()), &["x.csv: feature 1 runs from 1 to 256"]);
 }
 
 #[test]
@@ -355,7 +358,7 @@ fn bad_test_files_are_refused() {
         ("", &["t.csv: the file is empty"]),
     ] {
         let test = Test::File(place.file("t.csv", content));
-        place.refused(import_csv(&CsvImport { test, ..csv(&train) }, &place.output()), says);
+        place.refused(import_table(&TableImport { test, ..csv(&train) }, &place.output()), says);
     }
 }
 
@@ -406,12 +409,12 @@ fn bad_idx_files_are_refused() {
 #[test]
 fn a_failed_import_leaves_an_older_dataset_untouched() {
     let place = Place::new();
-    import_csv(&csv(&place.file("x.csv", "1,0\n2,1\n")), &place.output()).unwrap();
+    import_table(&csv(&place.file("x.csv", "1,0\n2,1\n")), &place.output()).unwrap();
     let before = std::fs::read(place.output()).unwrap();
-    import_csv(&csv(&place.file("x.csv", "1,0\nq,1\n")), &place.output()).unwrap_err();
+    import_table(&csv(&place.file("x.csv", "1,0\nq,1\n")), &place.output()).unwrap_err();
     assert_eq!(std::fs::read(place.output()).unwrap(), before);
     // And the same input makes the same file, to the byte.
-    import_csv(&csv(&place.file("x.csv", "1,0\n2,1\n")), &place.output()).unwrap();
+    import_table(&csv(&place.file("x.csv", "1,0\n2,1\n")), &place.output()).unwrap();
     assert_eq!(std::fs::read(place.output()).unwrap(), before);
 }
 
@@ -430,11 +433,266 @@ fn foreign_files_are_no_datasets() {
 fn an_open_dataset_may_be_opened_again_and_replaced() {
     let place = Place::new();
     let train = place.file("x.csv", "1,0\n2,1\n");
-    import_csv(&csv(&train), &place.output()).unwrap();
+    import_table(&csv(&train), &place.output()).unwrap();
     let (one, two) = (Dataset::open(&place.output()).unwrap(), Dataset::open(&place.output()).unwrap());
-    import_csv(&csv(&place.file("x.csv", "8,0\n9,1\n")), &place.output()).unwrap();
+    import_table(&csv(&place.file("x.csv", "8,0\n9,1\n")), &place.output()).unwrap();
     for data in [one, two] {
         assert_eq!(data.read_rows::<f64>(Split::Train, &[0]).unwrap().x(), array![[1.0]]);
     }
     assert_eq!(Dataset::open(&place.output()).unwrap().read_rows::<f64>(Split::Train, &[0]).unwrap().x(), array![[8.0]]);
+}
+
+#[test]
+fn tables_of_every_kind_are_one_table() {
+    let place = Place::new();
+    let digest = |name: &str, text: &str, layout: TableLayout| {
+        let import = TableImport { layout, ..csv(&place.file(name, text)) };
+        import_table(&import, &place.output()).unwrap();
+        Dataset::open(&place.output()).unwrap().digest().to_owned()
+    };
+    let plain = || TableLayout::default();
+    let expected = digest("a", "1.5,2,x y\n-3,4,z\n", plain());
+    for text in [
+        "1.5;2;x y\n-3;4;z\n",
+        "1.5\t2\tx y\r\n-3\t4\tz\r\n",
+        "\u{feff}1.5, 2 ,\"x y\"\n\n \n-3,\"4\",z",
+        "  1.5  2  \"x y\"\n -3\t\t4 z  \n",
+    ] {
+        assert_eq!(digest("a", text, plain()), expected, "{text:?}");
+    }
+    let pipe = TableLayout { delimiter: Delimiter::named("|"), ..plain() };
+    assert_eq!(digest("a", "1.5|2|x y\n-3|4|z\n", pipe), expected);
+    let first = TableLayout { label: Column::Number(1), drop: vec![Column::Number(3)], header: Header::No, ..plain() };
+    assert_eq!(digest("a", "x y,1.5,some text,2\nz,-3,,4\n", first.clone()).len(), 64);
+    let data = Dataset::open(&place.output()).unwrap();
+    assert_eq!((data.raw::<f64>("train/x"), data.classes().len()), (vec![1.5, 2.0, -3.0, 4.0], 2));
+    assert_eq!(data.feature_names().unwrap().unwrap(), ["x2", "x4"]);
+    let named =
+        TableLayout { label: Column::Name("kind".into()), drop: vec![Column::Name("id".into()), Column::Last], ..plain() };
+    digest("a", "id,u,kind,v,second target\nr1,1.5,x,2,7\nr2,-3,y,4,\n", named);
+    let data = Dataset::open(&place.output()).unwrap();
+    assert_eq!(data.feature_names().unwrap().unwrap(), ["u", "v"]);
+    // A column that is left out may hold anything, others may not.
+    std::fs::remove_file(place.output()).unwrap();
+    let kept = TableLayout { drop: Vec::new(), ..first };
+    let import = TableImport { layout: kept, ..csv(&place.file("x.csv", "x y,1.5,some text,2\nz,-3,,4\n")) };
+    place.refused(import_table(&import, &place.output()), &["x.csv, line 1: column 3: \"some text\" is not a number"]);
+}
+
+#[test]
+fn test_rows_are_those_that_are_listed() {
+    let place = Place::new();
+    let train = place.file("x.csv", (0..10).map(|i| format!("{i},{}\n", if i % 3 == 2 { 2 } else { i % 2 })).collect::<String>());
+    let import = |list: &[u8], split| {
+        let test = Test::Rows { file: place.file("rows.txt", list), split };
+        import_table(&TableImport { test, ..csv(&train) }, &place.output())
+    };
+    let list = "7 1\t4\r\n\n2 9 \n";
+    for (list, split, test) in [
+        (list.as_bytes().to_vec(), None, vec![1.0, 4.0, 7.0]),
+        (gzip(list), Some(2), vec![2.0, 9.0]),
+        (b"3\n4\n".to_vec(), Some(2), vec![4.0]),
+        (b"0".to_vec(), None, vec![0.0]),
+    ] {
+        import(&list, split).unwrap();
+        let data = Dataset::open(&place.output()).unwrap();
+        assert_eq!(data.raw::<f64>("test/x"), test);
+        let train: Vec<f64> = (0..10).map(f64::from).filter(|row| !test.contains(row)).collect();
+        assert_eq!(data.raw::<f64>("train/x"), train);
+    }
+    std::fs::remove_file(place.output()).unwrap();
+    for (list, split, says) in [
+        ("1 2 10\n", None, "rows.txt, line 1: row 10 is past the end: "),
+        ("1 2 99999999999999999999\n", None, "rows.txt, line 1: \"99999999999999999999\" is not the number of a row"),
+        ("\n1 2 1\n", None, "rows.txt, line 2: row 1 is listed twice"),
+        ("1 -2\n", None, "\"-2\" is not the number of a row"),
+        ("1,2\n", None, "\"1,2\" is not the number of a row: list numbers from 0, blanks between them"),
+        ("1 2\n", Some(2), "rows.txt: there is no split 2: the file has splits 1 to 1"),
+        ("1 2\n", Some(0), "rows.txt: there is no split 0"),
+        ("1\n2\n", None, "write the rows of a split into one line"),
+        ("0 1 2 3 4 5 6 7 8 9\n", None, "all 10 rows"),
+        ("2 5 8\n", None, "x.csv, line 3: all rows with label \"2\" fell into the test split: choose other test rows"),
+        ("\n \n", None, "rows.txt: the file lists no rows"),
+        ("", None, "rows.txt: the file is empty"),
+    ] {
+        place.refused(import(list.as_bytes(), split), &[says]);
+    }
+    let cut = gzip("1 2 3\n");
+    place.refused(import(&cut[..cut.len() - 9], None), &["rows.txt, line ", "damaged or cut short"]);
+}
+
+/// The UCI regressions with their original splits, where they are at hand.
+#[test]
+fn the_uci_regressions_are_imported_with_their_splits() {
+    let Some(folder) = std::env::var_os("MPIBAYES_DATA").map(|data| Path::new(&data).join("uci_regression")) else { return };
+    if !folder.exists() {
+        return;
+    }
+    let place = Place::new();
+    let last_but_one = TableLayout { label: Column::Number(17), drop: vec![Column::Last], ..TableLayout::default() };
+    for (name, rows, features, test_rows, layout) in [
+        ("bostonHousing", 506, 13, 51, TableLayout::default()),
+        ("concrete", 1030, 8, 103, TableLayout::default()),
+        ("kin8nm", 8192, 8, 819, TableLayout::default()),
+        ("naval-propulsion-plant", 11934, 16, 1193, last_but_one),
+    ] {
+        let folder = folder.join(name);
+        let test = Test::Rows { file: folder.join("test_splits.txt.gz"), split: Some(20) };
+        let import = TableImport { test, task: Task::Regression, layout, ..csv(&folder.join("data.txt.gz")) };
+        import_table(&import, &place.output()).unwrap();
+        let data = Dataset::open(&place.output()).unwrap();
+        let found = (data.rows(Split::Train), data.rows(Split::Test), data.features());
+        assert_eq!(found, (rows - test_rows, test_rows, features), "{name}");
+    }
+}
+
+fn npy(kind: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+    [b"\x93NUMPY\x01\0", &length[..], header.as_bytes(), data].concat()
+}
+
+fn npz(arrays: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (i, (name, array)) in arrays.iter().enumerate() {
+        let method = if i % 2 == 0 { zip::CompressionMethod::Deflated } else { zip::CompressionMethod::Stored };
+        let options = zip::write::SimpleFileOptions::default().compression_method(method);
+        archive.start_file(format!("{name}.npy"), options).unwrap();
+        archive.write_all(array).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}
+
+fn f64s(numbers: &[f64]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+fn arrays(place: &Place, x: Vec<u8>, y: Vec<u8>) -> ArrayImport {
+    let train = ArrayPair { features: ArrayFile::npy(&place.file("x.npy", x)), targets: ArrayFile::npy(&place.file("y.npy", y)) };
+    ArrayImport { train, test: Test::None, task: Task::Classification, scaling: None }
+}
+
+#[test]
+fn arrays_become_datasets() {
+    let place = Place::new();
+    let x = npy("<f8", "(3, 2)", &f64s(&[0.5, 1.0, -2.0, 3.0, 4.0, 5.0]));
+    let import = arrays(&place, gzip(&x), npy("<i8", "(3,)", &[9_i64, 10, 9].map(i64::to_le_bytes).concat()));
+    assert_eq!(import_arrays(&import, &place.output()).unwrap(), Scaling::Standardize);
+    let data = Dataset::open(&place.output()).unwrap();
+    assert_eq!((data.classes(), data.shape(), data.source()), (&["9".to_owned(), "10".into()][..], &[2][..], "x.npy, y.npy"));
+    assert_eq!(data.raw::<f64>("train/x"), [0.5, 1.0, -2.0, 3.0, 4.0, 5.0]);
+    assert_eq!(data.read_rows::<f64>(Split::Train, &[0, 1, 2]).unwrap().y(), array![0.0, 1.0, 0.0]);
+    // Regression, with targets in a column, and listed test rows.
+    let import = arrays(&place, x, npy("<f4", "(3, 1)", &[1.5_f32, 2.5, 4.0].map(f32::to_le_bytes).concat()));
+    let test = Test::Rows { file: place.file("rows", "1"), split: None };
+    import_arrays(&ArrayImport { task: Task::Regression, test, ..import }, &place.output()).unwrap();
+    let data = Dataset::open(&place.output()).unwrap();
+    assert_eq!((data.raw::<f64>("train/y"), data.raw::<f64>("test/y")), (vec![1.5, 4.0], vec![2.5]));
+    assert_eq!(data.raw::<f64>("test/x"), [-2.0, 3.0]);
+}
+
+#[test]
+fn images_in_an_archive_keep_their_bytes_and_their_test_rows() {
+    let place = Place::new();
+    let images: Vec<u8> = (0..24).map(|i| i * 10).collect();
+    let path = place.file(
+        "mnist.npz",
+        npz(&[
+            ("x_test", npy("|u1", "(1, 2, 3)", &[7; 6])),
+            ("x_train", npy("|u1", "(4, 2, 3)", &images)),
+            ("y_train", npy("|u1", "(4,)", &[3, 1, 3, 1])),
+            ("y_test", npy("|u1", "(1,)", &[1])),
+        ]),
+    );
+    let (train, test) = ArrayPair::in_npz(&path, None, None).unwrap();
+    let import = ArrayImport { train, test: Test::File(test.unwrap()), task: Task::Classification, scaling: None };
+    assert_eq!(import_arrays(&import, &place.output()).unwrap(), Scaling::Pixels);
+    let data = Dataset::open(&place.output()).unwrap();
+    assert_eq!((data.shape(), data.source(), data.rows(Split::Test)), (&[2, 3][..], "mnist.npz", 1));
+    assert_eq!((data.raw::<u8>("train/x"), data.raw::<u8>("test/x")), (images, vec![7; 6]));
+    let other = place.file("a.npz", npz(&[("A", npy("|u1", "(2, 1)", &[1, 2])), ("b", npy("|u1", "(2,)", &[1, 2]))]));
+    let message = ArrayPair::in_npz(&other, None, None).unwrap_err().to_string();
+    assert!(message.contains("a.npz: neither the arrays x and y") && message.contains("it has A, b"), "{message}");
+    let (train, test) = ArrayPair::in_npz(&other, Some("A"), Some("b")).unwrap();
+    assert!(test.is_none());
+    import_arrays(&ArrayImport { train, test: Test::None, ..import.clone() }, &place.output()).unwrap();
+    let (train, _) = ArrayPair::in_npz(&other, Some("A"), Some("c")).unwrap();
+    std::fs::remove_file(place.output()).unwrap();
+    let refused = import_arrays(&ArrayImport { train, test: Test::None, ..import }, &place.output());
+    place.refused(refused.map(drop), &["a.npz: there is no array \"c\" here: it has A, b"]);
+}
+
+#[test]
+fn bad_arrays_are_refused() {
+    let place = Place::new();
+    let x = || npy("<f8", "(2, 1)", &f64s(&[1.0, 2.0]));
+    let y = || npy("|i1", "(2,)", &[0, 1]);
+    let cases: Vec<(Vec<u8>, Vec<u8>, &[&str])> = vec![
+        (vec![], y(), &["x.npy: the file is empty"]),
+        (
+            x()[..70].to_vec(),
+            y(),
+            &["x.npy: the header promises an array of shape [2, 1], which a file of this size cannot hold"],
+        ),
+        (gzip(&x()[..70]), y(), &["x.npy, record ", "the file ends here"]),
+        (gzip(x())[..60].to_vec(), y(), &["x.npy", " again"]),
+        (npy("<f8", "(2, 1)", &f64s(&[1.0, f64::INFINITY])), y(), &["x.npy, record 2: number 1 is inf"]),
+        (x(), npy("<f8", "(2,)", &f64s(&[1.0, f64::NAN])), &["y.npy, record 2: number 1 is NaN"]),
+        (x(), npy("<f8", "(2,)", &f64s(&[1.0, 0.5])), &["y.npy, record 2: the label 0.5 is not a whole number"]),
+        (x(), npy("|i1", "(3,)", &[0, 1, 0]), &["y.npy: 3 targets for the 2 rows of", "x.npy"]),
+        (x(), npy("|i1", "(2, 2)", &[0, 1, 1, 0]), &["y.npy: [2] numbers for each example", "one-hot"]),
+        (x(), npy("|i1", "(2,)", &[1, 1]), &["y.npy: every training row has the label \"1\""]),
+        (npy("|u1", "(1, 90000000000)", &[1]), y(), &["x.npy: the header promises"]),
+        (gzip(npy("|u1", "(2, 30000)", &[1])), y(), &["x.npy, record 1: the file ends here, its header promises 2 rows"]),
+        (b"1,2\n3,4\n".to_vec(), y(), &["x.npy: this is no NPY file"]),
+    ];
+    for (x, y, says) in cases {
+        let import = arrays(&place, x, y);
+        place.refused(import_arrays(&import, &place.output()).map(drop), says);
+    }
+    for (tx, ty, says) in [
+        (npy("|u1", "(1, 2)", &[1, 2]), npy("|u1", "(1,)", &[1]), "tx.npy: rows of shape [2], but those of"),
+        (npy("|u1", "(1, 1)", &[1]), npy("|u1", "(1,)", &[5]), "ty.npy, record 1: the test row's label \"5\" does not occur"),
+    ] {
+        let (features, targets) = (place.file("tx.npy", tx), place.file("ty.npy", ty));
+        let pair = ArrayPair { features: ArrayFile::npy(&features), targets: ArrayFile::npy(&targets) };
+        let import = ArrayImport { test: Test::File(pair), ..arrays(&place, x(), y()) };
+        place.refused(import_arrays(&import, &place.output()).map(drop), &[says]);
+    }
+    let whole = npz(&[("x", x()), ("y", y())]);
+    for cut in [20, whole.len() / 2, whole.len() - 5] {
+        let message = ArrayPair::in_npz(&place.file("x.npz", &whole[..cut]), None, None).unwrap_err().to_string();
+        assert!(message.contains("x.npz: this NPZ file is damaged or cut short"), "{message}");
+    }
+    let mut flipped = whole.clone();
+    // Within the stored numbers of y: only their checksum can tell.
+    let at = flipped.windows(4).position(|bytes| bytes == [b'\n', 0, 1, b'P']).unwrap();
+    flipped[at + 1] = 2;
+    let (train, _) = ArrayPair::in_npz(&place.file("x.npz", flipped), None, None).unwrap();
+    let import = ArrayImport { train, test: Test::None, task: Task::Classification, scaling: None };
+    place.refused(import_arrays(&import, &place.output()).map(drop), &["x.npz[y]", "checksum"]);
+}
+
+#[test]
+fn what_is_no_table_is_refused() {
+    let place = Place::new();
+    for (content, says) in [
+        (b"\x00\x01\x02,3\n".to_vec(), "this is no text"),
+        ("1,2\n".encode_utf16().flat_map(u16::to_le_bytes).collect(), "this is no text"),
+        ("\u{feff}1,2\n".encode_utf16().flat_map(u16::to_le_bytes).collect(), "UTF-16: save it as UTF-8"),
+        (b"1,2\r3,4\r".to_vec(), "carriage return"),
+        (b"1,2\n3,\"4\n".to_vec(), "line 2: a quote that opens in this record is never closed"),
+    ] {
+        place.refused(import_table(&csv(&place.file("x.csv", content)), &place.output()), &["x.csv", says]);
+    }
+    let train = place.file("x.csv", "id,a,b\n1,2,0\n3,4,1\n");
+    for (label, drop, says) in [
+        (Column::Last, vec![Column::Number(3)], "column 3 is to be both"),
+        (Column::Last, vec![Column::Number(1), Column::Number(2)], "no feature remains"),
+        (Column::Last, vec![Column::Name("ide".into())], "no column is called \"ide\""),
+        (Column::Last, vec![Column::Number(9)], "there is no column 9"),
+    ] {
+        let layout = TableLayout { label, drop, ..TableLayout::default() };
+        place.refused(import_table(&TableImport { layout, ..csv(&train) }, &place.output()), &[says]);
+    }
 }

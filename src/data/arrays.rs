@@ -1,0 +1,194 @@
+//! Imports of NumPy arrays: one of features, one of targets, as NPY files or in NPZ archives.
+
+use super::error::{DataError, Place, Result};
+use super::held_out::{HeldOut, Test};
+use super::npy::Npy;
+use super::npz::{Npz, listed};
+use super::scaling::Scaling;
+use super::source::{Source, file_name};
+use super::targets::Collected;
+use super::write::{Description, Writer};
+use super::{Split, Task};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+/// An array in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrayFile {
+    /// An NPY file, plain or gzip, or an NPZ file.
+    pub path: PathBuf,
+    /// The name of the array in an NPZ file.
+    pub member: Option<String>,
+}
+
+impl ArrayFile {
+    /// An NPY file.
+    pub fn npy(path: &Path) -> Self {
+        Self { path: path.to_path_buf(), member: None }
+    }
+
+    fn open<T>(&self, read: impl FnOnce(&mut Npy<'_>) -> Result<T>) -> Result<T> {
+        match &self.member {
+            None => read(&mut Npy::open(Source::open(&self.path)?)?),
+            Some(name) => read(&mut archive(&self.path)?.array(name)?),
+        }
+    }
+}
+
+fn archive(path: &Path) -> Result<Npz<BufReader<File>>> {
+    let file = File::open(path).map_err(DataError::io(path, "open"))?;
+    Npz::open(path, BufReader::new(file))
+}
+
+/// An array of features with a row for each example, and an array of their targets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrayPair {
+    /// The features: two or more dimensions, examples first.
+    pub features: ArrayFile,
+    /// The labels or targets: as many numbers.
+    pub targets: ArrayFile,
+}
+
+impl ArrayPair {
+    /// The arrays of an NPZ file: those that are named, or `x` and `y`, or `x_train` and `y_train` with `x_test` and `y_test` as test
+    /// rows, in capitals or not.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or does not have them.
+    pub fn in_npz(path: &Path, features: Option<&str>, targets: Option<&str>) -> Result<(Self, Option<Self>)> {
+        let names = archive(path)?.names();
+        let find = |name: &str| names.iter().find(|other| other.eq_ignore_ascii_case(name)).cloned();
+        let file = |name: String| ArrayFile { path: path.to_path_buf(), member: Some(name) };
+        let pair = |x: &str, y: &str| Some(Self { features: file(find(x)?), targets: file(find(y)?) });
+        if features.is_some() || targets.is_some() {
+            let named = |name: Option<&str>, default| file(name.map_or_else(|| default, str::to_owned));
+            let default = |name: &str| find(name).unwrap_or_else(|| name.to_owned());
+            return Ok((Self { features: named(features, default("x")), targets: named(targets, default("y")) }, None));
+        }
+        match pair("x_train", "y_train")
+            .map(|train| (train, pair("x_test", "y_test")))
+            .or(pair("x", "y").map(|pair| (pair, None)))
+        {
+            Some(found) => Ok(found),
+            None => {
+                let what = format!(
+                    "neither the arrays x and y nor x_train and y_train are here: it has {}; name them with --features-name and \
+                     --targets-name",
+                    listed(&names)
+                );
+                Err(DataError::content(path, Place::File, what))
+            }
+        }
+    }
+
+    /// What the description of a dataset says of them.
+    fn name(&self) -> String {
+        let features = file_name(&self.features.path);
+        if self.features.path == self.targets.path { features } else { format!("{features}, {}", file_name(&self.targets.path)) }
+    }
+}
+
+/// What to import from arrays, and how.
+#[derive(Clone, Debug)]
+pub struct ArrayImport {
+    /// The arrays.
+    pub train: ArrayPair,
+    /// The test rows.
+    pub test: Test<ArrayPair>,
+    /// What the targets are.
+    pub task: Task,
+    /// How feature values become what models see; if it is not given, bytes in two or more dimensions are pixels and all else is
+    /// standardised.
+    pub scaling: Option<Scaling>,
+}
+
+/// Imports arrays into the dataset `output`, and says how features are scaled. Bytes stay bytes, all other numbers are stored in
+/// double precision.
+///
+/// # Errors
+/// When an array cannot be read, is none of numbers, does not hold what its header promises or holds a number that is not finite;
+/// when features and targets do not match; and those of the split into training and test rows. Nothing half written stays.
+pub fn import_arrays(import: &ArrayImport, output: &Path) -> Result<Scaling> {
+    let path = &import.train.features.path;
+    let (bytes, shape) = import.train.features.open(|x| Ok((x.is_bytes(), x.row_shape().to_vec())))?;
+    let default = if bytes && shape.len() > 1 { Scaling::Pixels } else { Scaling::Standardize };
+    let scaling = import.scaling.unwrap_or(default);
+    let mut all = Collected::new(import.task);
+    let mut held_out = HeldOut::of(&import.test, path, || import.train.features.open(|x| Ok(x.rows())))?;
+    // Targets first: there are few of them, and an archive is read one array at a time.
+    let mut splits = Vec::new();
+    let rows = import.train.features.open(|x| {
+        let rows = x.rows();
+        import.train.targets(rows, |target, place| {
+            let split = held_out.split(splits.len() as u64);
+            splits.push(split);
+            all.number(split, target, &import.train.targets.path, place)
+        })?;
+        Ok(rows)
+    })?;
+    held_out.finish(rows as u64, path)?;
+    all.check(&held_out, &import.train.targets.path)?;
+    let mut source = format!("{}{}", import.train.name(), held_out.source);
+    let mut test = None;
+    if let Test::File(pair) = &import.test {
+        let (rows, other) = pair.features.open(|x| Ok((x.rows(), x.row_shape().to_vec())))?;
+        if other != shape {
+            let what = format!(
+                "rows of shape {other:?}, but those of {} have shape {shape:?}: the two do not belong together",
+                path.display()
+            );
+            return Err(DataError::content(&pair.features.path, Place::File, what));
+        }
+        pair.targets(rows, |target, place| {
+            all.must_know(&target.to_string(), &pair.targets.path, place)?;
+            all.number(Split::Test, target, &pair.targets.path, place)
+        })?;
+        if pair.name() != import.train.name() {
+            source.push_str(&format!(", {}", pair.name()));
+        }
+        test = Some(&pair.features);
+    }
+    let (classes, train_targets, test_targets) = all.finish(&import.train.targets.path)?;
+    let features = shape.iter().product();
+    let about = Description { task: import.task, source, features: None, shape, classes };
+    let inputs = [Some(&import.train.features), test];
+    // The split of a row of the first input, by its number from 1; all rows of the second are test rows.
+    let split = |input: usize, record: u64| {
+        let row = usize::try_from(record).ok().and_then(|record| splits.get(record.checked_sub(1)?)).copied();
+        if input == 0 { row.unwrap_or(Split::Train) } else { Split::Test }
+    };
+    let inputs = || inputs.into_iter().flatten().enumerate();
+    if bytes && test.is_none_or(|test| test.open(|x| Ok(x.is_bytes())).unwrap_or(false)) {
+        let mut writer = Writer::<u8>::new(output, features, scaling)?;
+        for (input, array) in inputs() {
+            array.open(|x| x.for_bytes(|row, record| writer.push(split(input, record), row)))?;
+        }
+        writer.finish(&about, train_targets, test_targets, path)?;
+    } else {
+        let mut writer = Writer::<f64>::new(output, features, scaling)?;
+        for (input, array) in inputs() {
+            array.open(|x| x.for_numbers(|row, record| writer.push(split(input, record), row)))?;
+        }
+        writer.finish(&about, train_targets, test_targets, path)?;
+    }
+    Ok(scaling)
+}
+
+impl ArrayPair {
+    /// Hands over the targets of `rows` examples, each with its place.
+    fn targets(&self, rows: usize, mut each: impl FnMut(f64, Place) -> Result<()>) -> Result<()> {
+        self.targets.open(|y| {
+            let wrong = |what: String| Err(DataError::content(&y.path(), Place::File, what));
+            if y.row_size() != 1 {
+                let shape = y.row_shape();
+                return wrong(format!("{shape:?} numbers for each example: targets are one number each, labels not one-hot"));
+            }
+            if y.rows() != rows {
+                let (count, theirs) = (y.rows(), self.features.path.display());
+                return wrong(format!("{count} targets for the {rows} rows of {theirs}: these arrays do not belong together"));
+            }
+            y.for_numbers(|target, record| each(target.first().copied().unwrap_or(f64::NAN), Place::Record(record)))
+        })
+    }
+}

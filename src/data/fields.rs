@@ -1,0 +1,368 @@
+//! Text tables cut into records and fields: streaming, quotes as in RFC 4180, any of the usual delimiters.
+
+use super::error::{DataError, Place, Result};
+use super::source::{Source, read_error};
+use memchr::memchr;
+use std::io::{ErrorKind, Read};
+
+/// The size of the window that a file is read through.
+const WINDOW: usize = 1 << 18;
+/// A record longer than this is no record: a stray quote or another kind of file.
+pub(super) const LONGEST_RECORD: usize = 1 << 26;
+
+/// What stands between the fields of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delimiter {
+    /// This character, once; blanks around a field do not count.
+    Character(u8),
+    /// Any number of blanks and tabs.
+    Blanks,
+}
+
+impl Delimiter {
+    /// The delimiter that a user may name, by a word or itself; none if it could be part of a number or text.
+    pub fn named(typed: &str) -> Option<Self> {
+        match typed {
+            "comma" => Some(Self::Character(b',')),
+            "semicolon" => Some(Self::Character(b';')),
+            "tab" | "\\t" => Some(Self::Character(b'\t')),
+            "blanks" | " " => Some(Self::Blanks),
+            _ => match *typed.as_bytes() {
+                [byte] if b"\t,;:|!#$%&*/<=>?@^_~".contains(&byte) => Some(Self::Character(byte)),
+                _ => None,
+            },
+        }
+    }
+
+    /// What it is called in messages.
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Blanks => "blanks".into(),
+            Self::Character(b'\t') => "tabs".into(),
+            Self::Character(b',') => "commas".into(),
+            Self::Character(b';') => "semicolons".into(),
+            Self::Character(byte) => format!("{:?}", char::from(byte)),
+        }
+    }
+
+    /// The delimiter of a table that begins with this line. The order matters: decimal commas occur between semicolons, commas in
+    /// texts between tabs, and blanks everywhere.
+    pub(super) fn detect(line: &[u8]) -> Self {
+        let mut quoted = false;
+        let mut seen = [false; 256];
+        for &byte in line {
+            quoted ^= byte == b'"';
+            seen[usize::from(byte)] |= !quoted;
+        }
+        let full = || line.split(|&byte| byte == b'\t').all(|field| !field.trim_ascii().is_empty());
+        match [b';', b'\t', b','].into_iter().find(|&byte| seen[usize::from(byte)]) {
+            // Tabs that line columns up, or end lines, are blanks like others.
+            Some(b'\t') if !full() => Self::Blanks,
+            Some(byte) => Self::Character(byte),
+            None => Self::Blanks,
+        }
+    }
+
+    fn ends_field(self, byte: u8) -> bool {
+        match self {
+            Self::Character(delimiter) => byte == delimiter,
+            Self::Blanks => byte == b' ' || byte == b'\t',
+        }
+    }
+}
+
+/// Where in a field a scan is. A quote counts only at the start of a field; two of them within quotes mean one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Start,
+    Plain,
+    Quoted,
+    /// Behind a quote within quotes: the end of the field, or the first of two.
+    Quote,
+}
+
+impl State {
+    /// The state behind `byte`, and whether the byte belongs to the field.
+    fn step(self, byte: u8, delimiter: Delimiter) -> (Self, bool) {
+        match (self, byte) {
+            (Self::Quoted, b'"') => (Self::Quote, false),
+            (Self::Quoted, _) => (Self::Quoted, true),
+            (Self::Quote, b'"') => (Self::Quoted, true),
+            _ if delimiter.ends_field(byte) => (Self::Start, false),
+            (Self::Start, b'"') => (Self::Quoted, false),
+            _ => (Self::Plain, true),
+        }
+    }
+}
+
+/// The fields of a record, unquoted.
+#[derive(Default)]
+pub(super) struct Fields {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Fields {
+    pub(super) fn split(&mut self, record: &[u8], delimiter: Delimiter) {
+        self.bytes.clear();
+        self.ends.clear();
+        let mut state = State::Start;
+        for &byte in record {
+            let (next, belongs) = state.step(byte, delimiter);
+            if belongs {
+                self.bytes.push(byte);
+            } else if next == State::Start && !(delimiter == Delimiter::Blanks && state == State::Start) {
+                self.ends.push(self.bytes.len());
+            }
+            state = next;
+        }
+        if !(delimiter == Delimiter::Blanks && state == State::Start) {
+            self.ends.push(self.bytes.len());
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The fields without the blanks around them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| self.bytes.get(start..end).unwrap_or_default().trim_ascii())
+    }
+}
+
+/// The records of a text file, one at a time through a window.
+pub(super) struct Records<'a> {
+    source: Source<'a>,
+    window: Vec<u8>,
+    /// Where the current record begins and ends in the window, where the next begins, and where what was read ends.
+    start: usize,
+    end: usize,
+    next: usize,
+    filled: usize,
+    over: bool,
+    line: u64,
+    next_line: u64,
+}
+
+impl<'a> Records<'a> {
+    /// Begins before the first record, behind a byte order mark.
+    pub(super) fn new(source: Source<'a>) -> Result<Self> {
+        let window = vec![0; WINDOW];
+        let mut records = Self { source, window, start: 0, end: 0, next: 0, filled: 0, over: false, line: 1, next_line: 1 };
+        while records.filled < 3 && !records.over {
+            records.fill()?;
+        }
+        let head = &records.window[..records.filled];
+        if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
+            return Err(records.wrong("the text is UTF-16: save it as UTF-8"));
+        }
+        if head.starts_with(&[0xef, 0xbb, 0xbf]) {
+            records.start = 3;
+            records.next = 3;
+        }
+        Ok(records)
+    }
+
+    /// The line without its end that the next record begins with; empty at the end of the file.
+    pub(super) fn peek(&mut self) -> Result<&[u8]> {
+        loop {
+            self.start = self.next;
+            let (length, found) = match self.line_end(0)? {
+                Some(length) => (length, true),
+                None => (self.filled - self.start, false),
+            };
+            let blank = self.window[self.start..self.start + length].trim_ascii().is_empty();
+            if !(blank && found) {
+                return Ok(self.window[self.start..self.start + length].trim_ascii_end());
+            }
+            self.next = self.start + length + 1;
+            self.next_line += 1;
+        }
+    }
+
+    /// Goes to the next record, over empty lines; false at the end of the file.
+    pub(super) fn advance(&mut self, delimiter: Delimiter) -> Result<bool> {
+        loop {
+            self.start = self.next;
+            self.line = self.next_line;
+            let mut state = State::Start;
+            let mut scanned = 0;
+            let length = loop {
+                let (length, last) = match self.line_end(scanned)? {
+                    Some(length) => (length, false),
+                    None => (self.filled - self.start, true),
+                };
+                let line = &self.window[self.start + scanned..self.start + length];
+                self.next_line += 1;
+                if state == State::Quoted || memchr(b'"', line).is_some() {
+                    state = line.iter().fold(state, |state, &byte| state.step(byte, delimiter).0);
+                }
+                if state != State::Quoted {
+                    self.next = self.start + length + usize::from(!last);
+                    break length;
+                }
+                if last {
+                    return Err(self.wrong("a quote that opens in this record is never closed: close it, or remove it"));
+                }
+                scanned = length + 1;
+            };
+            let record = &self.window[self.start..self.start + length];
+            let record = record.strip_suffix(b"\r").unwrap_or(record);
+            self.end = self.start + record.len();
+            if !record.trim_ascii().is_empty() {
+                return Ok(true);
+            }
+            if self.over && self.next >= self.filled {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The current record, without the end of its line.
+    pub(super) fn record(&self) -> &[u8] {
+        &self.window[self.start..self.end]
+    }
+
+    /// The line that it begins on.
+    pub(super) fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// What the file is called in errors.
+    pub(super) fn path(&self) -> &std::path::Path {
+        &self.source.path
+    }
+
+    /// What is wrong with the current record.
+    pub(super) fn wrong(&self, what: impl Into<String>) -> DataError {
+        DataError::content(&self.source.path, Place::Line(self.line), what)
+    }
+
+    /// The distance from the start of the record to the first end of a line behind `scanned` bytes; none if the file ends before.
+    fn line_end(&mut self, mut scanned: usize) -> Result<Option<usize>> {
+        loop {
+            if let Some(at) = memchr(b'\n', &self.window[self.start + scanned..self.filled]) {
+                return Ok(Some(scanned + at));
+            }
+            scanned = self.filled - self.start;
+            if self.over {
+                return Ok(None);
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Reads on, keeping the current record.
+    fn fill(&mut self) -> Result<()> {
+        if self.start > 0 {
+            self.window.copy_within(self.start..self.filled, 0);
+            self.filled -= self.start;
+            self.start = 0;
+        }
+        if self.filled == self.window.len() {
+            if self.filled >= LONGEST_RECORD {
+                let what = "a record of more than 64 MiB: this is no text table, or a quote is not closed";
+                return Err(DataError::content(&self.source.path, Place::Line(self.next_line), what));
+            }
+            self.window.resize(2 * self.filled, 0);
+        }
+        loop {
+            match self.source.reader.read(&mut self.window[self.filled..]) {
+                Ok(read) => {
+                    self.filled += read;
+                    self.over = read == 0;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(read_error(&self.source.path, Place::Line(self.next_line), error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::random::{Purpose, Seed, Who};
+    use rand::RngExt;
+    use std::path::Path;
+
+    fn records(text: &[u8], delimiter: Delimiter) -> Result<Vec<Vec<Vec<u8>>>> {
+        let mut records = Records::new(Source::of_bytes(Path::new("x.csv"), text)?)?;
+        let (mut all, mut fields) = (Vec::new(), Fields::default());
+        while records.advance(delimiter)? {
+            fields.split(records.record(), delimiter);
+            all.push(fields.iter().map(<[u8]>::to_vec).collect());
+        }
+        Ok(all)
+    }
+
+    /// Random texts of the bytes that matter, against the `csv` crate, which ends records at lone carriage returns too.
+    #[test]
+    fn records_and_fields_are_those_of_the_csv_crate() {
+        let mut random = Seed(5).stream(Who::Run, 0, Purpose::Partition);
+        let (mut same, mut quoted) = (0, 0);
+        for _ in 0..20_000 {
+            let length = random.random_range(1..40);
+            let text: Vec<u8> = (0..length).map(|_| b"ab1,,\"\"\n\n "[random.random_range(0..10)]).collect();
+            let text = String::from_utf8(text).unwrap().replace('\n', if length % 2 == 0 { "\r\n" } else { "\n" });
+            let Ok(ours) = records(text.as_bytes(), Delimiter::Character(b',')) else {
+                // The crate closes what is open at the end of the file; to us it is a mistake.
+                continue;
+            };
+            let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
+            let theirs: Vec<Vec<Vec<u8>>> = reader
+                .byte_records()
+                .map(|record| record.unwrap().iter().map(|field| field.trim_ascii().to_vec()).collect())
+                // We skip lines of blanks too.
+                .filter(|record: &Vec<Vec<u8>>| record.len() > 1 || !record[0].is_empty())
+                .collect();
+            let ours: Vec<_> = ours.into_iter().filter(|record| record.len() > 1 || !record[0].is_empty()).collect();
+            assert_eq!(ours, theirs, "{text:?}");
+            same += 1;
+            quoted += usize::from(text.contains(",\"") && !ours.is_empty());
+        }
+        assert!(same > 10_000 && quoted > 1_000, "{same} {quoted}");
+    }
+
+    #[test]
+    fn records_longer_than_the_window_and_lines_of_any_place_are_whole() {
+        let long = "7".repeat(3 * WINDOW);
+        let mut text = format!("{long},1\n");
+        (0..WINDOW).for_each(|i| text.push_str(&format!("{i},{}\n", i % 3)));
+        let all = records(text.as_bytes(), Delimiter::Character(b',')).unwrap();
+        assert_eq!((all.len(), all[0][0].len()), (WINDOW + 1, long.len()));
+        assert!(all[1..].iter().enumerate().all(|(i, record)| record[0] == i.to_string().as_bytes()));
+    }
+
+    #[test]
+    fn delimiters_are_detected() {
+        for (line, delimiter) in [
+            ("1,2,3", Delimiter::Character(b',')),
+            ("1, 2, 3", Delimiter::Character(b',')),
+            ("1,5;2,5", Delimiter::Character(b';')),
+            ("\"a;b\",c", Delimiter::Character(b',')),
+            ("a b\tc, d", Delimiter::Character(b'\t')),
+            ("1.0 \t2.0 \t3", Delimiter::Character(b'\t')),
+            ("1.0\t\t2.0", Delimiter::Blanks),
+            ("  1 2  3 ", Delimiter::Blanks),
+            ("alone", Delimiter::Blanks),
+        ] {
+            assert_eq!(Delimiter::detect(line.as_bytes()), delimiter, "{line:?}");
+        }
+        assert_eq!(Delimiter::named("|"), Some(Delimiter::Character(b'|')));
+        assert!(["", "e", "1", ".", "-", "\"", "::"].iter().all(|typed| Delimiter::named(typed).is_none()));
+    }
+
+    #[test]
+    fn a_quote_may_hold_lines_and_must_close() {
+        let text = b"\"a\r\nb\"\"c\" , x\n\n2,3";
+        assert_eq!(records(text, Delimiter::Character(b',')).unwrap(), [[&b"a\r\nb\"c"[..], b"x"], [b"2", b"3"]]);
+        assert_eq!(records(b" \"a b\"  c\t\n", Delimiter::Blanks).unwrap(), [[b"a b".to_vec(), b"c".to_vec()]]);
+        let message = records(b"1,2\n3,\"4\n5,6\n", Delimiter::Character(b',')).unwrap_err().to_string();
+        assert!(message.contains("x.csv, line 2: a quote"), "{message}");
+    }
+}

@@ -1,0 +1,75 @@
+//! Which format a file has, by its first bytes.
+
+use super::error::Result;
+use super::source::Source;
+use super::{npy, npz};
+use std::path::Path;
+
+/// A format of files that hold features with their targets, or one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A table of numbers in text.
+    Table,
+    /// One NumPy array.
+    Npy,
+    /// NumPy arrays in an archive.
+    Npz,
+    /// Images, or their labels.
+    Idx,
+    /// HDF5, as datasets and results of this program.
+    Hdf5,
+    /// A ZIP archive of something else, a spreadsheet for instance, or a Parquet file: nothing that can be read here.
+    Other(&'static str),
+}
+
+/// The format of a file, plain or gzip, by its content; what is nothing else is taken for text.
+///
+/// # Errors
+/// When the file cannot be read or is empty.
+pub fn detect(path: &Path) -> Result<Format> {
+    let head = Source::head(path, 256)?;
+    Ok(match head.as_slice() {
+        [b'P', b'K', 5, 6, ..] => Format::Npz,
+        head if head.starts_with(npy::MAGIC) => Format::Npy,
+        head if head.starts_with(npz::MAGIC) => {
+            // The name of the first member comes 30 bytes in.
+            let office = ["[Content_Types].xml", "_rels/", "mimetype"];
+            let name = head.get(30..).unwrap_or_default();
+            if office.iter().any(|known| name.starts_with(known.as_bytes())) {
+                Format::Other("a spreadsheet")
+            } else {
+                Format::Npz
+            }
+        }
+        [0, 0, 8..=14, ..] => Format::Idx,
+        head if head.starts_with(b"\x89HDF\r\n\x1a\n") => Format::Hdf5,
+        head if head.starts_with(b"PAR1") => Format::Other("a Parquet file"),
+        _ => Format::Table,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn formats_are_told_apart_by_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let office = [b"PK\x03\x04".as_slice(), &[0; 26], b"[Content_Types].xml"].concat();
+        for (content, format) in [
+            (b"\x93NUMPY\x01\0".as_slice(), Format::Npy),
+            (b"PK\x03\x04xxxx", Format::Npz),
+            (&office, Format::Other("a spreadsheet")),
+            (b"PAR1", Format::Other("a Parquet file")),
+            (&[0, 0, 8, 3], Format::Idx),
+            (b"\x89HDF\r\n\x1a\n", Format::Hdf5),
+            (b"1,2", Format::Table),
+            (b"1", Format::Table),
+        ] {
+            std::fs::write(&path, content).unwrap();
+            assert_eq!(detect(&path).unwrap(), format);
+        }
+    }
+}

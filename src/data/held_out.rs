@@ -1,0 +1,162 @@
+//! Which rows of the input are put aside for testing.
+
+use super::Split;
+use super::error::{DataError, Place, Result};
+use super::partition::Draw;
+use super::source::{Source, file_name, read_error};
+use crate::random::Seed;
+use std::io::{BufRead, Read};
+use std::path::{Path, PathBuf};
+
+/// Where the test rows come from; `F` names input of the kind that the training rows come from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Test<F = PathBuf> {
+    /// There are none.
+    #[default]
+    None,
+    /// Another input with the same columns.
+    File(F),
+    /// This share of the rows, rounded to whole rows, drawn at random.
+    Fraction(f64, Seed),
+    /// The rows that a text file lists, plain or gzip: their numbers from 0, a split a line.
+    Rows {
+        /// The file.
+        file: PathBuf,
+        /// Which of its lines that hold anything, from 1.
+        split: Option<usize>,
+    },
+}
+
+/// The test rows among all rows, asked about in ascending order.
+pub(super) struct HeldOut {
+    /// Ascending.
+    rows: Vec<u64>,
+    next: usize,
+    /// Where they are listed, if a user listed them.
+    listed: Option<(PathBuf, Place)>,
+    /// For the description of the dataset.
+    pub source: String,
+}
+
+impl HeldOut {
+    /// The rows that are held out of input with `count` rows, which is only asked when it matters.
+    pub(super) fn of<F>(test: &Test<F>, from: &Path, count: impl FnOnce() -> Result<usize>) -> Result<Self> {
+        match test {
+            Test::None | Test::File(_) => Ok(Self { rows: Vec::new(), next: 0, listed: None, source: String::new() }),
+            Test::Fraction(fraction, seed) => Self::draw(*fraction, *seed, from, count()?),
+            Test::Rows { file, split } => Self::list(file, *split),
+        }
+    }
+
+    /// Exactly the rounded share of the rows.
+    fn draw(fraction: f64, seed: Seed, from: &Path, rows: usize) -> Result<Self> {
+        if !(fraction > 0.0 && fraction < 1.0) {
+            return Err(DataError::Request(format!("a test fraction of {fraction} is not between 0 and 1")));
+        }
+        // The number of rows is exact in double precision and the product is at most it.
+        let test = (rows as f64 * fraction).round() as usize;
+        if test == 0 || test == rows {
+            let left = rows - test;
+            let what = format!("a test fraction of {fraction} of {rows} rows leaves {test} test rows and {left} to train on");
+            return Err(DataError::content(from, Place::File, what));
+        }
+        let order = Draw::Hold.stream(seed).permutation(rows);
+        let mut rows: Vec<u64> = order.into_iter().take(test).map(|row| row as u64).collect();
+        rows.sort_unstable();
+        let source = format!(", test fraction {fraction} by seed {}", seed.0);
+        Ok(Self { rows, next: 0, listed: None, source })
+    }
+
+    fn list(path: &Path, split: Option<usize>) -> Result<Self> {
+        let wrong = |place, what: String| DataError::content(path, place, what);
+        let wanted = split.unwrap_or(1);
+        let mut reader = Source::open(path)?.reader;
+        // Of all splits only their number is kept, and whether they look like one that was written downwards.
+        let (mut splits, mut longest, mut rows, mut place) = (0, 0, Vec::new(), Place::File);
+        let (mut line, mut number) = (Vec::new(), 0_u64);
+        loop {
+            line.clear();
+            number += 1;
+            let most = super::fields::LONGEST_RECORD as u64;
+            let read = reader.by_ref().take(most).read_until(b'\n', &mut line);
+            let read = read.map_err(|error| read_error(path, Place::Line(number), error))?;
+            if read == 0 {
+                break;
+            }
+            if read as u64 == most {
+                return Err(wrong(Place::Line(number), "a line of more than 64 MiB: this is no list of rows".into()));
+            }
+            let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line).trim_ascii();
+            if line.is_empty() {
+                continue;
+            }
+            splits += 1;
+            let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+            if splits != wanted {
+                longest = longest.max(words.take(2).count());
+                continue;
+            }
+            place = Place::Line(number);
+            for word in words {
+                let row = std::str::from_utf8(word).ok().and_then(|word| word.parse::<u64>().ok()).ok_or_else(|| {
+                    let word: String = String::from_utf8_lossy(word).chars().take(40).collect();
+                    wrong(place, format!("{word:?} is not the number of a row: list numbers from 0, blanks between them"))
+                })?;
+                rows.push(row);
+            }
+            longest = longest.max(rows.len());
+        }
+        match splits {
+            0 => return Err(wrong(Place::File, "the file lists no rows".into())),
+            _ if wanted == 0 || wanted > splits => {
+                return Err(wrong(
+                    Place::File,
+                    format!("there is no split {wanted}: the file has splits 1 to {splits}, one a line"),
+                ));
+            }
+            2.. if longest == 1 && split.is_none() => {
+                let what = format!(
+                    "{splits} lines with one number each would be {splits} splits: write the rows of a split into one line, or \
+                     choose one with --split"
+                );
+                return Err(wrong(Place::File, what));
+            }
+            _ => {}
+        }
+        rows.sort_unstable();
+        if let Some(pair) = rows.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(wrong(place, format!("row {} is listed twice: list it once", pair[0])));
+        }
+        let source = format!(", test rows by {} split {wanted}", file_name(path));
+        Ok(Self { rows, next: 0, listed: Some((path.to_path_buf(), place)), source })
+    }
+
+    /// The split of the next row; rows are asked about one after the other, from 0.
+    pub(super) fn split(&mut self, row: u64) -> Split {
+        if self.rows.get(self.next) == Some(&row) {
+            self.next += 1;
+            Split::Test
+        } else {
+            Split::Train
+        }
+    }
+
+    /// What to do about a class that only test rows have.
+    pub(super) fn advice(&self) -> &'static str {
+        if self.listed.is_some() { "choose other test rows" } else { "choose another seed or fraction" }
+    }
+
+    /// Refuses rows that the input did not have, and a split that leaves nothing to learn from.
+    pub(super) fn finish(&self, rows: u64, from: &Path) -> Result<()> {
+        let Some((path, place)) = &self.listed else { return Ok(()) };
+        if let Some(row) = self.rows.get(self.next) {
+            let what = format!("row {row} is past the end: {} has rows 0 to {}", from.display(), rows.saturating_sub(1));
+            return Err(DataError::content(path, *place, what));
+        }
+        if self.rows.len() as u64 == rows {
+            let what = format!("all {rows} rows of {} are test rows: leave some to train on", from.display());
+            return Err(DataError::content(path, *place, what));
+        }
+        Ok(())
+    }
+}

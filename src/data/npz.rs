@@ -1,0 +1,81 @@
+//! NumPy's NPZ files: NPY arrays in a ZIP archive.
+
+use super::error::{DataError, Place, Result};
+use super::npy::Npy;
+use super::source::{MOST_PER_DEFLATED_BYTE, Source};
+use std::io::{BufRead, BufReader, Read, Seek};
+use std::path::{Path, PathBuf};
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+/// What an NPZ file begins with, unless it is empty.
+pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
+
+/// An archive of arrays.
+pub struct Npz<R> {
+    path: PathBuf,
+    archive: ZipArchive<R>,
+}
+
+impl<R: Read + Seek> Npz<R> {
+    /// Reads the table of contents.
+    ///
+    /// # Errors
+    /// When it is no ZIP archive.
+    pub fn open(path: &Path, reader: R) -> Result<Self> {
+        let archive = ZipArchive::new(reader).map_err(|error| wrong(path, error))?;
+        Ok(Self { path: path.to_path_buf(), archive })
+    }
+
+    /// The names of the arrays.
+    pub fn names(&self) -> Vec<String> {
+        self.archive.file_names().filter_map(|name| Some(name.ok()?.strip_suffix(".npy")?.to_owned())).collect()
+    }
+
+    /// Opens an array.
+    ///
+    /// # Errors
+    /// When there is none of this name, or it is damaged; see [`Npy::open`].
+    pub fn array(&mut self, name: &str) -> Result<Npy<'_>> {
+        let names = self.names();
+        let path = &self.path;
+        let member = self.archive.by_name(&format!("{name}.npy")).map_err(|error| match error {
+            ZipError::FileNotFound => {
+                let what = format!("there is no array {name:?} here: it has {}", listed(&names));
+                DataError::content(path, Place::File, what)
+            }
+            error => wrong(path, error),
+        })?;
+        let most_bytes = member.compressed_size().saturating_mul(MOST_PER_DEFLATED_BYTE);
+        let path = PathBuf::from(format!("{}[{name}]", path.display()));
+        let mut reader = BufReader::with_capacity(1 << 16, member);
+        let head = reader.fill_buf().map_err(|error| super::source::read_error(&path, Place::File, error))?;
+        if head.is_empty() {
+            return Err(DataError::content(&path, Place::File, "the array is empty: save the file again"));
+        }
+        Npy::open(Source { path, reader: Box::new(reader), most_bytes })
+    }
+}
+
+/// Names for a message.
+pub(super) fn listed(names: &[String]) -> String {
+    const LISTED: usize = 12;
+    let mut text = names.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => text.push_str("no arrays"),
+        1..=LISTED => {}
+        _ => text.push_str(", ..."),
+    }
+    text
+}
+
+fn wrong(path: &Path, error: ZipError) -> DataError {
+    match error {
+        ZipError::Io(error) if error.kind() != std::io::ErrorKind::UnexpectedEof && error.raw_os_error().is_some() => {
+            DataError::io(path, "read")(error)
+        }
+        error => {
+            DataError::content(path, Place::File, format!("this NPZ file is damaged or cut short ({error}): fetch it again"))
+        }
+    }
+}

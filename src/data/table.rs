@@ -1,0 +1,464 @@
+//! Tables of numbers in text, one row an example, one column its label or target: CSV, TSV, columns between blanks.
+
+use super::decimal::short;
+use super::error::{DataError, Place, Result};
+use super::fields::{Delimiter, Fields, Records};
+use super::source::Source;
+use memchr::memchr;
+use std::path::PathBuf;
+
+/// A column of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Column {
+    /// The last one.
+    #[default]
+    Last,
+    /// This one, counting from 1.
+    Number(usize),
+    /// The one that the header calls so.
+    Name(String),
+}
+
+/// Whether the first line names the columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Header {
+    /// It does if none of its features is a number.
+    #[default]
+    Detect,
+    /// It does.
+    Yes,
+    /// It is a row of data.
+    No,
+}
+
+/// How a table is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableLayout {
+    /// What stands between fields; detected in the first line if it is not given.
+    pub delimiter: Option<Delimiter>,
+    /// The first line.
+    pub header: Header,
+    /// The column of the label or target.
+    pub label: Column,
+    /// Columns that are left out.
+    pub drop: Vec<Column>,
+}
+
+/// A row of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// Its number, from 0.
+    pub index: u64,
+    /// The line that it begins on, from 1.
+    pub line: u64,
+    /// Finite numbers.
+    pub features: &'a [f64],
+    /// The label or target as it stands there.
+    pub label: &'a str,
+}
+
+/// What is done with a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Feature,
+    Label,
+    Dropped,
+}
+
+/// A table whose columns are known.
+pub struct Table<'a> {
+    records: Records<'a>,
+    delimiter: Delimiter,
+    roles: Vec<Role>,
+    /// Names of all columns, if the file has a header.
+    names: Option<Vec<String>>,
+}
+
+impl<'a> Table<'a> {
+    /// Reads what the first line says about the columns.
+    ///
+    /// # Errors
+    /// When the input has no rows, is no text, or does not have the columns that the layout names.
+    pub fn open(source: Source<'a>, layout: &TableLayout) -> Result<Self> {
+        let path = source.path.clone();
+        let mut records = Records::new(source)?;
+        let line = records.peek()?;
+        if line.contains(&0) {
+            let what = "this is no text: give a table of numbers in text, or say what it is with --format";
+            return Err(DataError::content(&path, Place::File, what));
+        }
+        if memchr(b'\r', line).is_some() {
+            let what = "lines end in a carriage return alone, as on old Macs: save the file with other line ends";
+            return Err(DataError::content(&path, Place::File, what));
+        }
+        let delimiter = layout.delimiter.unwrap_or_else(|| Delimiter::detect(line));
+        let empty = || DataError::content(&path, Place::File, "the file has no rows");
+        if !records.advance(delimiter)? {
+            return Err(empty());
+        }
+        let mut fields = Fields::default();
+        fields.split(records.record(), delimiter);
+        let width = fields.len();
+        if width < 2 {
+            let between = delimiter.name();
+            let what = format!("only one column between {between}: a label and at least one feature are needed; see --delimiter");
+            return Err(records.wrong(what));
+        }
+        let column = |column: &Column| match *column {
+            Column::Last => Ok(width - 1),
+            Column::Number(number) if (1..=width).contains(&number) => Ok(number - 1),
+            Column::Number(number) => {
+                Err(records.wrong(format!("there is no column {number}: the file has columns 1 to {width}")))
+            }
+            Column::Name(_) if layout.header == Header::No => {
+                let what = "a column can be named only if the file has a header: give its number";
+                Err(DataError::Request(what.into()))
+            }
+            Column::Name(ref name) => fields.iter().position(|field| field == name.as_bytes()).ok_or_else(|| {
+                records.wrong(format!("no column is called {name:?} here: name one of this line, or give its number"))
+            }),
+        };
+        let label = column(&layout.label)?;
+        let mut roles = vec![Role::Feature; width];
+        for dropped in &layout.drop {
+            roles[column(dropped)?] = Role::Dropped;
+        }
+        if roles[label] == Role::Dropped {
+            let what = format!("column {} is to be both the label and left out: choose", label + 1);
+            return Err(DataError::Request(what));
+        }
+        roles[label] = Role::Label;
+        let features = roles.iter().filter(|&&role| role == Role::Feature).count();
+        if features == 0 {
+            return Err(DataError::Request("all columns but the label are left out: no feature remains".into()));
+        }
+        let named = layout.drop.iter().chain([&layout.label]).any(|column| matches!(column, Column::Name(_)));
+        let has_header = match layout.header {
+            Header::Yes => true,
+            Header::No => false,
+            Header::Detect if named => true,
+            Header::Detect => {
+                let is_number = |field: &[u8]| text(field).is_ok_and(|field| field.parse::<f64>().is_ok());
+                let numbers =
+                    fields.iter().zip(&roles).filter(|&(field, &role)| role == Role::Feature && is_number(field)).count();
+                if numbers > 0 && numbers < features {
+                    let what = format!(
+                        "{numbers} of {features} features are numbers: neither a header nor a row of data; say which it is \
+                         with --header, or leave columns out with --drop"
+                    );
+                    return Err(records.wrong(what));
+                }
+                numbers == 0
+            }
+        };
+        let mut names = None;
+        if has_header {
+            let name = |(field, column)| {
+                let name = text(field).map(str::to_owned);
+                name.map_err(|what| records.wrong(format!("the name of column {column} {what}")))
+            };
+            names = Some(fields.iter().zip(1..).map(name).collect::<Result<Vec<String>>>()?);
+            if !records.advance(delimiter)? {
+                return Err(empty());
+            }
+        }
+        Ok(Self { records, delimiter, roles, names })
+    }
+
+    /// How many features a row has.
+    pub fn features(&self) -> usize {
+        self.roles.iter().filter(|&&role| role == Role::Feature).count()
+    }
+
+    /// The names of the features: the header's, or `x1`, `x2`, ... by column.
+    pub fn feature_names(&self) -> Vec<String> {
+        let name = |column: usize| match &self.names {
+            Some(names) => names[column].clone(),
+            None => format!("x{}", column + 1),
+        };
+        (0..self.roles.len()).filter(|&column| self.roles[column] == Role::Feature).map(name).collect()
+    }
+
+    /// What errors call the file.
+    pub fn path(&self) -> PathBuf {
+        self.records.path().to_path_buf()
+    }
+
+    /// Refuses a test table whose columns are not those of the training table.
+    pub(super) fn must_match(&self, train: &Self) -> Result<()> {
+        let (width, training, theirs) = (self.roles.len(), train.roles.len(), train.records.path().display());
+        let what = if width != training {
+            format!("{width} columns, but {theirs} has {training}")
+        } else if self.roles != train.roles || (self.names.is_some() && train.names.is_some() && self.names != train.names) {
+            format!("the columns have other names than, or another order than, those of {theirs}")
+        } else {
+            return Ok(());
+        };
+        let what = format!("{what}: the two files do not belong together");
+        Err(DataError::content(self.records.path(), Place::Line(1), what))
+    }
+
+    /// Counts the rows.
+    pub(super) fn count(mut self) -> Result<usize> {
+        let mut rows = 1;
+        while self.records.advance(self.delimiter)? {
+            rows += 1;
+        }
+        Ok(rows)
+    }
+
+    /// Hands over every row that is left.
+    ///
+    /// # Errors
+    /// When a record does not have the fields of the first line, a feature is no finite number, or the input cannot be read; and
+    /// those of `each`.
+    pub fn rows(&mut self, mut each: impl FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+        let mut features = Vec::with_capacity(self.roles.len());
+        let mut label = Vec::new();
+        let mut fields = Fields::default();
+        for index in 0.. {
+            let record = self.records.record();
+            features.clear();
+            label.clear();
+            let read = match self.delimiter {
+                Delimiter::Character(delimiter) => delimited(record, delimiter, &self.roles, &mut features, &mut label),
+                Delimiter::Blanks => between_blanks(record, &self.roles, &mut features, &mut label),
+            };
+            if read.is_none() {
+                features.clear();
+                label.clear();
+                fields.split(record, self.delimiter);
+                self.any(&fields, &mut features, &mut label).map_err(|what| self.records.wrong(what))?;
+            }
+            let label = text(&label).map_err(|what| self.records.wrong(format!("the label {what}")))?;
+            each(Row { index, line: self.records.line(), features: &features, label })?;
+            if !self.records.advance(self.delimiter)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a record of any kind, or says what is wrong with it.
+    fn any(&self, fields: &Fields, features: &mut Vec<f64>, label: &mut Vec<u8>) -> std::result::Result<(), String> {
+        if fields.len() != self.roles.len() {
+            let (count, width) = (fields.len(), self.roles.len());
+            return Err(format!("{count} fields, but the first line has {width}: make all lines alike"));
+        }
+        for ((field, &role), column) in fields.iter().zip(&self.roles).zip(1..) {
+            match role {
+                Role::Feature => {
+                    let in_column = |what| format!("column {column}: {what}");
+                    features.push(text(field).map_err(in_column).and_then(|field| number(field).map_err(in_column))?);
+                }
+                Role::Label => label.extend_from_slice(field),
+                Role::Dropped => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a record without quotes; none if it is another, or anything is wrong with it.
+fn delimited(record: &[u8], delimiter: u8, roles: &[Role], features: &mut Vec<f64>, label: &mut Vec<u8>) -> Option<()> {
+    let mut rest = Some(record);
+    for &role in roles {
+        let field = rest?;
+        if role == Role::Feature
+            && let Some((value, length)) = short(field, delimiter)
+        {
+            features.push(value);
+            rest = field.get(length + 1..);
+            continue;
+        }
+        if role == Role::Feature
+            && let Some((value, length)) = leading_number(field)
+        {
+            match field.get(length) {
+                Some(&byte) if byte == delimiter => {
+                    features.push(value);
+                    rest = field.get(length + 1..);
+                    continue;
+                }
+                None => {
+                    features.push(value);
+                    rest = None;
+                    continue;
+                }
+                Some(_) => {}
+            }
+        }
+        let length = memchr(delimiter, field).unwrap_or(field.len());
+        let content = field.get(..length)?;
+        if content.first() == Some(&b'"') {
+            return None;
+        }
+        one(content.trim_ascii(), role, features, label)?;
+        rest = field.get(length + 1..);
+    }
+    rest.is_none().then_some(())
+}
+
+/// The same between blanks.
+fn between_blanks(record: &[u8], roles: &[Role], features: &mut Vec<f64>, label: &mut Vec<u8>) -> Option<()> {
+    let mut rest = record.trim_ascii_end();
+    for &role in roles {
+        rest = rest.trim_ascii_start();
+        if role == Role::Feature
+            && let Some((value, length)) = short(rest, b' ').or_else(|| leading_number(rest))
+            && rest.get(length).is_none_or(|&byte| byte == b' ' || byte == b'\t')
+        {
+            features.push(value);
+            rest = rest.get(length..)?;
+            continue;
+        }
+        let length = rest.iter().position(|&byte| byte == b' ' || byte == b'\t').unwrap_or(rest.len());
+        let (content, behind) = rest.split_at_checked(length)?;
+        if content.is_empty() || content.first() == Some(&b'"') {
+            return None;
+        }
+        one(content, role, features, label)?;
+        rest = behind;
+    }
+    rest.is_empty().then_some(())
+}
+
+fn one(content: &[u8], role: Role, features: &mut Vec<f64>, label: &mut Vec<u8>) -> Option<()> {
+    match role {
+        Role::Feature => features.push(number(text(content).ok()?).ok()?),
+        Role::Label => label.extend_from_slice(content),
+        Role::Dropped => {}
+    }
+    Some(())
+}
+
+/// The finite number that these bytes begin with, and how many of them it takes. To the bit what `str::parse` gives for these
+/// bytes, which would first have to know where they end.
+fn leading_number(bytes: &[u8]) -> Option<(f64, usize)> {
+    fast_float2::parse_partial::<f64, _>(bytes).ok().filter(|(value, _)| value.is_finite())
+}
+
+/// A field as a finite number, or what is wrong with it.
+pub(super) fn number(field: &str) -> std::result::Result<f64, String> {
+    match field.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        Ok(_) => Err(format!("{field:?} is not a finite number: remove the row or fill in a value")),
+        Err(_) if field.is_empty() => Err("is missing: remove the row or fill in a value".to_owned()),
+        Err(_) if field.replacen(',', ".", 1).parse::<f64>().is_ok() => {
+            Err(format!("{field:?} is not a number: write decimals with a point"))
+        }
+        Err(_) => Err(format!("{:?} is not a number: code texts as numbers, or remove the column", shown(field))),
+    }
+}
+
+/// Enough of a text for a message.
+fn shown(field: &str) -> String {
+    const SHOWN: usize = 40;
+    match field.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &field[..end]),
+        None => field.to_owned(),
+    }
+}
+
+/// A field as text.
+fn text(field: &[u8]) -> std::result::Result<&str, String> {
+    std::str::from_utf8(field).map_err(|_| "is not text (UTF-8)".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::random::{Purpose, Seed, Who};
+    use rand::RngExt;
+
+    /// What is read of `field` before another one, by the short way or the long one.
+    fn read(field: &str, delimiter: Delimiter, between: &str) -> Option<u64> {
+        let record = format!("{field}{between}0");
+        let roles = [Role::Feature, Role::Label];
+        let (mut features, mut label) = (Vec::new(), Vec::new());
+        let read = match delimiter {
+            Delimiter::Character(byte) => delimited(record.as_bytes(), byte, &roles, &mut features, &mut label),
+            Delimiter::Blanks => between_blanks(record.as_bytes(), &roles, &mut features, &mut label),
+        };
+        read.map(|()| features[0].to_bits())
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_standard_library_to_the_bit() {
+        let mut random = Seed(1).stream(Who::Run, 0, Purpose::Synthetic);
+        let mut digits = |most: usize| -> String {
+            let count = random.random_range(0..=most);
+            (0..count).map(|_| char::from(b'0' + random.random_range(0..10_u8))).collect()
+        };
+        let mut fields: Vec<String> = [
+            "-0",
+            "+1",
+            "1.",
+            ".5",
+            "1e5",
+            "1E-5",
+            "5e-324",
+            "2.4703282292062327e-324",
+            "1.7976931348623157e308",
+            "9007199254740993",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        for round in 0..40_000 {
+            let sign = ["", "-", "+"][round % 3];
+            let exponent = match round % 4 {
+                0 => format!("e{}", digits(3)),
+                1 => format!("E-{}", digits(3)),
+                _ => String::new(),
+            };
+            fields.push(format!("{sign}{}.{}{exponent}", digits(21), digits(21)));
+            fields.push(format!("{sign}{}", digits(25)));
+            fields.push(f64::from_bits(digits(20).parse().unwrap_or(1)).to_string());
+        }
+        let mut numbers = 0;
+        for field in fields.iter().filter(|field| !field.is_empty()) {
+            let expected = field.parse::<f64>().ok().filter(|value| value.is_finite()).map(f64::to_bits);
+            let comma = Delimiter::Character(b',');
+            for (delimiter, between) in [(comma, ","), (comma, " , "), (Delimiter::Blanks, " "), (Delimiter::Blanks, "\t ")] {
+                assert_eq!(read(field, delimiter, between), expected, "{field:?} {between:?}");
+            }
+            numbers += usize::from(expected.is_some());
+        }
+        assert!(numbers > 80_000, "{numbers}");
+    }
+
+    /// The short way and the long one read the same, and refuse the same.
+    #[test]
+    fn quoted_fields_read_as_others() {
+        let read = |text: &str| {
+            let mut rows = Vec::new();
+            let mut table = Table::open(Source::of_bytes("x".as_ref(), text.as_bytes())?, &TableLayout::default())?;
+            table.rows(|row| {
+                rows.push((row.index, row.line, row.features.to_vec(), row.label.to_owned()));
+                Ok(())
+            })?;
+            Ok::<_, DataError>(rows)
+        };
+        let plain = read("1,2.5,a\n-3,4,b\n").unwrap();
+        assert_eq!(plain, [(0, 1, vec![1.0, 2.5], "a".into()), (1, 2, vec![-3.0, 4.0], "b".into())]);
+        for same in [
+            "\"1\",\"2.5\",\"a\"\n\"-3\",4,\"b\"\n",
+            "1, 2.5 ,a\r\n -3\t,4,b\r\n",
+            "1;2.5;a\n-3;4;b",
+            "1\t2.5\ta\n-3\t4\tb",
+            "1  2.5 a \n -3\t4 b",
+        ] {
+            assert_eq!(read(same).unwrap(), plain, "{same:?}");
+        }
+        for (text, says) in [
+            ("1,2,a\n1,\"x\",b\n", "line 2: column 2: \"x\" is not a number"),
+            ("1,2,a\n\"1\",\"\",b\n", "line 2: column 2: is missing"),
+            ("1;2;a\n1;2,5;b\n", "line 2: column 2: \"2,5\" is not a number: write decimals with a point"),
+            ("1 2 a\n1 2\n", "line 2: 2 fields, but the first line has 3"),
+        ] {
+            let message = read(text).unwrap_err().to_string();
+            assert!(message.contains(says), "{message}");
+        }
+    }
+}

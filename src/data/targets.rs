@@ -1,0 +1,114 @@
+//! The targets of an import: labels or numbers on their way to the classes and targets of a dataset.
+
+use super::classes::Labels;
+use super::error::{DataError, Place, Result};
+use super::held_out::HeldOut;
+use super::write::Targets;
+use super::{Split, Task};
+use std::path::Path;
+
+/// The targets so far: a few bytes a row, kept in memory because class indices are known only at the end.
+pub(super) struct Collected {
+    task: Task,
+    labels: Labels,
+    /// In which split each class was seen, and where first: held-out rows may leave a class without training rows.
+    in_train: Vec<bool>,
+    first: Vec<Place>,
+    classes: [Vec<u32>; 2],
+    numbers: [Vec<f64>; 2],
+}
+
+impl Collected {
+    pub(super) fn new(task: Task) -> Self {
+        Self {
+            task,
+            labels: Labels::default(),
+            in_train: Vec::new(),
+            first: Vec::new(),
+            classes: Default::default(),
+            numbers: Default::default(),
+        }
+    }
+
+    /// Takes the label or target of a row in text.
+    pub(super) fn text(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
+        match self.task {
+            Task::Classification => self.label(split, label, path, place),
+            Task::Regression => {
+                let target = super::table::number(label);
+                let target = target.map_err(|what| DataError::content(path, place, format!("the target {what}")))?;
+                self.numbers[split as usize].push(target);
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes the label or target of a row as a number; classes are whole numbers.
+    pub(super) fn number(&mut self, split: Split, target: f64, path: &Path, place: Place) -> Result<()> {
+        let wrong = |what: String| Err(DataError::content(path, place, what));
+        match self.task {
+            _ if !target.is_finite() => {
+                wrong(format!("the target {target} is not a finite number: remove the row or fill in a value"))
+            }
+            Task::Classification if target.fract() == 0.0 => self.label(split, &target.to_string(), path, place),
+            Task::Classification => {
+                wrong(format!("the label {target} is not a whole number: is this a regression (--task regression)?"))
+            }
+            Task::Regression => {
+                self.numbers[split as usize].push(target);
+                Ok(())
+            }
+        }
+    }
+
+    fn label(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
+        let class = self.labels.index(label, path, place)?;
+        let index = class as usize;
+        if index == self.first.len() {
+            self.first.push(place);
+            self.in_train.push(false);
+        }
+        self.in_train[index] |= split == Split::Train;
+        self.classes[split as usize].push(class);
+        Ok(())
+    }
+
+    /// Takes the label or target of a test row from another input than the training rows', which are complete.
+    pub(super) fn must_know(&mut self, label: &str, path: &Path, place: Place) -> Result<()> {
+        match self.task {
+            Task::Classification => self.labels.known(label, path, place).map(drop),
+            Task::Regression => Ok(()),
+        }
+    }
+
+    /// Makes sure that every class has training rows.
+    pub(super) fn check(&self, held_out: &HeldOut, path: &Path) -> Result<()> {
+        match (0..).zip(&self.in_train).find(|(_, in_train)| !**in_train) {
+            None => Ok(()),
+            Some((class, _)) => {
+                let (label, advice) = (self.labels.name(class), held_out.advice());
+                let what = format!("all rows with label {label:?} fell into the test split: {advice}");
+                Err(DataError::content(path, self.first[class as usize], what))
+            }
+        }
+    }
+
+    /// Class names, training targets, test targets.
+    pub(super) fn finish(self, path: &Path) -> Result<(Vec<String>, Targets, Option<Targets>)> {
+        let some = |targets: Targets, empty: bool| if empty { None } else { Some(targets) };
+        match self.task {
+            Task::Classification => {
+                let (names, finals) = self.labels.sort(path)?;
+                let [train, test] =
+                    self.classes.map(|classes| classes.into_iter().map(|class| finals[class as usize]).collect::<Vec<_>>());
+                let empty = test.is_empty();
+                Ok((names, Targets::Classes(train), some(Targets::Classes(test), empty)))
+            }
+            Task::Regression => {
+                let [train, test] = self.numbers;
+                let empty = test.is_empty();
+                Ok((Vec::new(), Targets::Numbers(train), some(Targets::Numbers(test), empty)))
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Damaged input of every format: import succeeds or says what is wrong, without a panic, in time, in bounded memory, and leaves
+//! nothing behind.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use mpibayes::data::{
+    ArrayFile, ArrayImport, ArrayPair, Dataset, IdxPair, LibsvmImport, Result, Scaling, TableImport, TableLayout, Task, Test,
+    import_arrays, import_idx, import_libsvm, import_table,
+};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Counts the bytes that are allocated, and the most that ever were.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: all requests go to the system's allocator as they are.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        MOST.fetch_max(NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Corruptions of each format.
+const ROUNDS: u64 = 1_000;
+/// What an import may take of the Rust heap beside multiples of its input, most of all the window of a text file, the buffers and
+/// state of a decompressor, and blocks of rows on their way to the file.
+const CONSTANT: usize = 2 << 20;
+/// Numbers of eight bytes from digits of one, four statistics for each column, and copies of them while buffers grow. What a
+/// compressed file holds counts as input too.
+const MULTIPLE: usize = 64;
+/// An import of a few kilobytes takes milliseconds; on a crowded machine, more.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// A format: its name, its files, which of them are damaged in turn, and how they are imported from a folder.
+struct Format {
+    name: &'static str,
+    files: Vec<(&'static str, Vec<u8>)>,
+    import: fn(&Path, &Path) -> Result<()>,
+}
+
+/// A format is a line here.
+fn formats() -> Vec<Format> {
+    let csv = table(",", "\"a \"\"b\"\"\",x2,x3,kind\n");
+    let format = |name, files, import| Format { name, files, import };
+    vec![
+        format("csv", vec![("x", csv.clone())], import_text),
+        format("tsv", vec![("x", table("\t", "x1\tx2\tx3\tkind\n"))], import_text),
+        format("blanks", vec![("x", table("  ", ""))], import_text),
+        format("csv.gz", vec![("x", gzip(&csv))], import_text),
+        format("test rows", vec![("rows", b"1 4 7\n2 5 8\n".to_vec()), ("x", csv)], import_text_with_rows),
+        format("npy", vec![("x", npy_features()), ("y", npy("<i4", "(40,)", &integers(40)))], import_npy),
+        format("npy.gz", vec![("x", gzip(&npy_features())), ("y", npy("<i4", "(40,)", &integers(40)))], import_npy),
+        format("npz", vec![("x", npz())], import_npz),
+        format("libsvm", vec![("x", libsvm())], import_sparse),
+        format("libsvm.gz", vec![("x", gzip(&libsvm()))], import_sparse),
+        format("idx", vec![("x", idx(&[40, 3, 4], 480)), ("y", idx(&[40], 40))], import_images),
+    ]
+}
+
+fn table(delimiter: &str, header: &str) -> Vec<u8> {
+    let row = |i: usize| {
+        let fields = [
+            (i * i).to_string(),
+            format!("{}.{:03}", i % 7, i * 37 % 1000),
+            format!("-{i}e-2"),
+            ["a", "b b"][i % 2].replace(' ', if delimiter == "  " { "" } else { " " }),
+        ];
+        fields.join(delimiter) + "\n"
+    };
+    (header.to_owned() + &(0..60).map(row).collect::<String>()).into_bytes()
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn npy(kind: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+    [b"\x93NUMPY\x01\0", &length[..], header.as_bytes(), data].concat()
+}
+
+fn npy_features() -> Vec<u8> {
+    npy("<f8", "(40, 3)", &(0..120).flat_map(|i| (f64::from(i) / 8.0).to_le_bytes()).collect::<Vec<_>>())
+}
+
+fn integers(count: i32) -> Vec<u8> {
+    (0..count).flat_map(|i| (i % 3).to_le_bytes()).collect()
+}
+
+fn npz() -> Vec<u8> {
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, array, method) in [
+        ("x", npy_features(), zip::CompressionMethod::Deflated),
+        ("y", npy("<i4", "(40,)", &integers(40)), zip::CompressionMethod::Stored),
+    ] {
+        let options = zip::write::SimpleFileOptions::default().compression_method(method);
+        archive.start_file(format!("{name}.npy"), options).unwrap();
+        archive.write_all(&array).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}
+
+fn idx(shape: &[u32], count: u32) -> Vec<u8> {
+    let mut file = vec![0, 0, 8, u8::try_from(shape.len()).unwrap()];
+    shape.iter().for_each(|size| file.extend(size.to_be_bytes()));
+    file.extend((0..count).map(|i| (i % 5) as u8));
+    file
+}
+
+fn import_text(folder: &Path, output: &Path) -> Result<()> {
+    import_text_with(Test::None, folder, output)
+}
+
+fn import_text_with_rows(folder: &Path, output: &Path) -> Result<()> {
+    import_text_with(Test::Rows { file: folder.join("rows"), split: None }, folder, output)
+}
+
+fn import_text_with(test: Test, folder: &Path, output: &Path) -> Result<()> {
+    let (train, task, layout) = (folder.join("x"), Task::Classification, TableLayout::default());
+    import_table(&TableImport { train, test, task, layout, scaling: Scaling::Standardize }, output)
+}
+
+fn import_npy(folder: &Path, output: &Path) -> Result<()> {
+    let train = ArrayPair { features: ArrayFile::npy(&folder.join("x")), targets: ArrayFile::npy(&folder.join("y")) };
+    import_arrays(&ArrayImport { train, test: Test::None, task: Task::Classification, scaling: None }, output).map(drop)
+}
+
+fn import_npz(folder: &Path, output: &Path) -> Result<()> {
+    let (train, test) = ArrayPair::in_npz(&folder.join("x"), None, None)?;
+    let test = test.map_or(Test::None, Test::File);
+    import_arrays(&ArrayImport { train, test, task: Task::Classification, scaling: None }, output).map(drop)
+}
+
+/// Forty rows of three classes.
+fn libsvm() -> Vec<u8> {
+    let row = |row: usize| format!("{} {}:{}.5 {}:-1e{} # row {row}\n", row % 3, row % 7 + 1, row, row % 5 + 9, row % 4);
+    (0..40).map(row).collect::<String>().into_bytes()
+}
+
+fn import_sparse(folder: &Path, output: &Path) -> Result<()> {
+    let (test, task) = (Test::Fraction(0.2, mpibayes::random::Seed(3)), Task::Classification);
+    import_libsvm(&LibsvmImport { train: folder.join("x"), test, task, features: None, scaling: Scaling::MaxAbs }, output)
+}
+
+fn import_images(folder: &Path, output: &Path) -> Result<()> {
+    let pair = IdxPair { images: folder.join("x"), labels: folder.join("y") };
+    import_idx(&pair, None, Scaling::Pixels, output)
+}
+
+/// Damages a file in one way or in a few.
+fn damage(file: &mut Vec<u8>, random: &mut SmallRng) {
+    const BYTES: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t ,;\"'-+.eE0919()[]{}:|\x1f\x8b";
+    const INSERTS: [&[u8]; 10] = [
+        b"1e999",
+        b"99999999999999999999999999999999",
+        b"nan",
+        b"\"",
+        b"\n\n\n",
+        b",,,,",
+        b"\xff\xff\xff\xff\xff\xff\xff\xff",
+        b"\x7f\xff\xff\xff",
+        b"4294967295, ",
+        b"\x1f\x8b\x08\0",
+    ];
+    for _ in 0..random.random_range(1..4) {
+        if file.is_empty() {
+            return;
+        }
+        let at = random.random_range(0..file.len());
+        let span = at..(at + random.random_range(1..64)).min(file.len());
+        match random.random_range(0..8) {
+            0 => file[at] ^= 1 << random.random_range(0..8),
+            1 => file[at] = BYTES[random.random_range(0..BYTES.len())],
+            2 => file.truncate(at),
+            3 => drop(file.drain(span)),
+            4 => {
+                let copy = file[span].to_vec();
+                let to = random.random_range(0..=file.len());
+                file.splice(to..to, copy);
+            }
+            5 => drop(file.splice(at..at, INSERTS[random.random_range(0..INSERTS.len())].iter().copied())),
+            6 => {
+                // Headers stand at the start.
+                let at = at % 100.min(file.len());
+                file[at] = random.random();
+            }
+            _ => {
+                let other = random.random_range(0..file.len());
+                let end = other.max(at);
+                drop(file.splice(at.min(other)..end, BYTES.iter().copied()));
+            }
+        }
+    }
+}
+
+/// The size of what is read when these bytes are.
+fn uncompressed(file: &[u8]) -> usize {
+    let mut content = Vec::new();
+    // What comes before the damage counts.
+    let _ = std::io::Read::read_to_end(&mut flate2::bufread::MultiGzDecoder::new(file), &mut content);
+    file.len() + content.len()
+}
+
+#[test]
+fn damaged_files_are_imported_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out.h5");
+    for format in formats() {
+        let write = |files: &[(&str, Vec<u8>)]| {
+            files.iter().for_each(|(name, content)| std::fs::write(folder.path().join(name), content).unwrap());
+        };
+        write(&format.files);
+        (format.import)(folder.path(), &output).unwrap_or_else(|error| panic!("{}, undamaged: {error}", format.name));
+        assert!(Dataset::open(&output).is_ok());
+        std::fs::remove_file(&output).unwrap();
+        let (mut refused, mut most) = (0, 0);
+        for round in 0..ROUNDS {
+            let mut random = SmallRng::seed_from_u64(round);
+            let mut files = format.files.clone();
+            let which = random.random_range(0..files.len());
+            damage(&mut files[which].1, &mut random);
+            write(&files);
+            let size: usize = files.iter().map(|(_, content)| uncompressed(content)).sum();
+            let before = NOW.load(Ordering::Relaxed);
+            MOST.store(before, Ordering::Relaxed);
+            let start = Instant::now();
+            let result = (format.import)(folder.path(), &output);
+            let (took, used) = (start.elapsed(), MOST.load(Ordering::Relaxed) - before);
+            let what = format!("{} round {round}: {result:?}", format.name);
+            assert!(took < DEADLINE, "{took:?} for {what}");
+            assert!(used < CONSTANT + MULTIPLE * size, "{used} bytes for {size} bytes of {what}");
+            most = most.max(used);
+            match result {
+                Ok(()) => {
+                    Dataset::open(&output).unwrap();
+                    std::fs::remove_file(&output).unwrap();
+                }
+                Err(error) => {
+                    refused += 1;
+                    let message = error.to_string();
+                    assert!(!message.contains('\n') && message.len() < 500, "{what}");
+                    // Which file it is, unless the request as a whole is at fault.
+                    assert!(message.starts_with(&folder.path().display().to_string()), "{what}");
+                }
+            }
+            let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            assert!(left.iter().all(|name| !name.to_string_lossy().starts_with("out")), "{left:?} stayed after {what}");
+        }
+        println!("{}: {refused} of {ROUNDS} refused, at most {most} bytes", format.name);
+        // The damage is neither harmless nor always fatal, or the test would show nothing.
+        assert!((ROUNDS / 5..ROUNDS).contains(&refused), "{}: {refused} refused", format.name);
+    }
+}
