@@ -188,6 +188,16 @@ pub enum HeaderName {
     No,
 }
 
+impl From<HeaderName> for Header {
+    fn from(name: HeaderName) -> Self {
+        match name {
+            HeaderName::Auto => Self::Detect,
+            HeaderName::Yes => Self::Yes,
+            HeaderName::No => Self::No,
+        }
+    }
+}
+
 fn share(typed: &str) -> Result<f64, String> {
     match typed.parse::<f64>() {
         Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
@@ -195,11 +205,11 @@ fn share(typed: &str) -> Result<f64, String> {
     }
 }
 
-fn delimiter(typed: &str) -> Result<Delimiter, String> {
+pub(super) fn delimiter(typed: &str) -> Result<Delimiter, String> {
     Delimiter::named(typed).ok_or_else(|| "give comma, semicolon, tab, blanks, or one character such as '|'".into())
 }
 
-fn column(typed: &str) -> Result<Column, String> {
+pub(super) fn column(typed: &str) -> Result<Column, String> {
     match (typed, typed.parse::<usize>()) {
         ("last", _) => Ok(Column::Last),
         ("first", _) => Ok(Column::Number(1)),
@@ -371,11 +381,7 @@ fn table(args: &ImportArgs, train: &Path, scaling: Scaling) -> anyhow::Result<Ta
         layout: TableLayout {
             label: args.label.clone().unwrap_or_default(),
             drop: args.drop.clone(),
-            header: match args.header {
-                None | Some(HeaderName::Auto) => Header::Detect,
-                Some(HeaderName::Yes) => Header::Yes,
-                Some(HeaderName::No) => Header::No,
-            },
+            header: args.header.unwrap_or(HeaderName::Auto).into(),
             delimiter: args.delimiter.or(match args.format {
                 Some(FormatName::Csv) => Some(Delimiter::Character(b',')),
                 Some(FormatName::Tsv) => Some(Delimiter::Character(b'\t')),

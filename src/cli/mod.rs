@@ -11,6 +11,7 @@ pub mod init;
 mod picture;
 pub mod plot;
 pub mod posterior;
+pub mod predict;
 pub mod run;
 pub mod shell;
 pub mod summary;
@@ -61,6 +62,8 @@ pub enum Command {
     Sweep(sweep::SweepArgs),
     /// Show what came out of a run
     Summary(summary::SummaryArgs),
+    /// Predict rows with a finished run, as CSV
+    Predict(predict::PredictArgs),
     /// Draw what came out of a run, as SVG and PNG
     Plot(plot::PlotArgs),
     /// Put several runs side by side, in a table and in a picture

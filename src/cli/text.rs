@@ -23,6 +23,13 @@ pub(super) fn things(number: usize, thing: &str) -> String {
     format!("{} {thing}{ending}", count(number as u64))
 }
 
+/// Names in a row, of which a dozen are shown.
+pub(super) fn names(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN { format!("{shown}, ...") } else { shown }
+}
+
 /// Bytes in the largest binary unit that leaves at least one: `47.1 MiB`.
 pub(super) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];

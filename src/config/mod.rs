@@ -3,6 +3,7 @@
 mod check;
 pub mod keys;
 pub mod predictions;
+pub mod predictor;
 pub mod registry;
 mod setup;
 mod spec;

@@ -39,12 +39,13 @@ pub fn preprocessing(dataset: &Dataset) -> Result<Grid, DataError> {
         grid.variables.push(("offset".into(), vec![0], offset.to_vec()));
         grid.names.push(("features".into(), dataset.feature_names()?.unwrap_or_default()));
     }
+    let axis = grid.dimensions.len();
+    grid.dimensions.push(("one".into(), 1));
+    grid.variables.push(("features_count".into(), vec![axis], vec![dataset.features() as f64]));
     match dataset.task() {
         Task::Classification => grid.names.push(("classes".into(), dataset.classes().to_vec())),
         Task::Regression => {
             let (scale, offset) = dataset.target_scaling();
-            let axis = grid.dimensions.len();
-            grid.dimensions.push(("target".into(), 1));
             grid.variables.push(("target_scale".into(), vec![axis], vec![scale]));
             grid.variables.push(("target_offset".into(), vec![axis], vec![offset]));
         }

@@ -17,6 +17,8 @@ pub enum Column {
     Number(usize),
     /// The one that the header calls so.
     Name(String),
+    /// There is no such column: rows to predict have no label.
+    None,
 }
 
 /// Whether the first line names the columns.
@@ -99,12 +101,13 @@ impl<'a> Table<'a> {
         let mut fields = Fields::default();
         fields.split(records.record(), delimiter);
         let width = fields.len();
-        if width < 2 {
+        if width < 2 && layout.label != Column::None {
             let between = delimiter.name();
             let what = format!("only one column between {between}: a label and at least one feature are needed; see --delimiter");
             return Err(records.wrong(what));
         }
         let column = |column: &Column| match *column {
+            Column::None => Err(DataError::Request("no column cannot be left out".into())),
             Column::Last => Ok(width - 1),
             Column::Number(number) if (1..=width).contains(&number) => Ok(number - 1),
             Column::Number(number) => {
@@ -118,16 +121,18 @@ impl<'a> Table<'a> {
                 records.wrong(format!("no column is called {name:?} here: name one of this line, or give its number"))
             }),
         };
-        let label = column(&layout.label)?;
+        let label = if layout.label == Column::None { None } else { Some(column(&layout.label)?) };
         let mut roles = vec![Role::Feature; width];
         for dropped in &layout.drop {
             roles[column(dropped)?] = Role::Dropped;
         }
-        if roles[label] == Role::Dropped {
-            let what = format!("column {} is to be both the label and left out: choose", label + 1);
-            return Err(DataError::Request(what));
+        if let Some(label) = label {
+            if roles[label] == Role::Dropped {
+                let what = format!("column {} is to be both the label and left out: choose", label + 1);
+                return Err(DataError::Request(what));
+            }
+            roles[label] = Role::Label;
         }
-        roles[label] = Role::Label;
         let features = roles.iter().filter(|&&role| role == Role::Feature).count();
         if features == 0 {
             return Err(DataError::Request("all columns but the label are left out: no feature remains".into()));
@@ -163,6 +168,11 @@ impl<'a> Table<'a> {
             }
         }
         Ok(Self { records, delimiter, roles, names })
+    }
+
+    /// The names of all columns, if the first line has them.
+    pub fn names(&self) -> Option<&[String]> {
+        self.names.as_deref()
     }
 
     /// How many features a row has.

@@ -1,0 +1,300 @@
+//! `mpibayes predict`: what a finished run predicts for new rows, as CSV.
+
+use super::import::{HeaderName, column, delimiter};
+use super::summary::find;
+use super::text;
+use crate::config::Registry;
+use crate::config::predictor::Predictor;
+use crate::data::{Column, DataError, Dataset, Delimiter, Format, Place, Source, Split, Table, TableLayout, detect};
+use crate::metrics::Tally;
+use crate::partial::PartialFile;
+use crate::results::RunFile;
+use anyhow::{Context, bail, ensure};
+use ndarray::{Array2, ArrayView1};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Rows are predicted in blocks of this many, so that memory does not grow with the file.
+const BLOCK: usize = 4096;
+
+const EXAMPLES: &str = "\
+Examples:
+  New rows, whose columns are found by the names in the header; other columns are left out:
+    mpibayes predict runs/first new.csv -o predicted.csv
+
+  Rows whose classes are known, in the column `kind`: says how good the predictions are
+    mpibayes predict runs/first held-out.csv --label kind -o predicted.csv
+
+  The test rows of a dataset:
+    mpibayes predict runs/first data.h5 | head";
+
+/// What can be typed after `mpibayes predict`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PredictArgs {
+    /// The folder of a finished run, or its result file
+    pub run: PathBuf,
+    /// The rows: a table in text (CSV, TSV, blanks), plain or gzip, in raw units; or a dataset
+    pub data: PathBuf,
+    /// Where to write the predictions; without it they go to standard output
+    #[arg(short, long, value_name = "FILE.csv")]
+    pub output: Option<PathBuf>,
+    /// The column with the labels or targets, if the table has one: `first`, `last`, its number from 1, or its name
+    #[arg(long, value_name = "COLUMN", value_parser = column)]
+    pub label: Option<Column>,
+    /// Whether the first line names the columns [default: auto]
+    #[arg(long, value_enum)]
+    pub header: Option<HeaderName>,
+    /// What stands between columns [default: found out from the first line]
+    #[arg(long, value_name = "WHAT", value_parser = delimiter)]
+    pub delimiter: Option<Delimiter>,
+    /// Which rows of a dataset [default: test, if it has any]
+    #[arg(long, value_enum)]
+    pub split: Option<SplitName>,
+}
+
+/// A part of a dataset as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum SplitName {
+    /// The rows that agents learn from
+    Train,
+    /// The rows that predictions are judged on
+    Test,
+}
+
+/// Predicts, and says how good that was where the answers are known.
+///
+/// # Errors
+/// When there is no such run, it is not over, or the rows are not those that it can predict.
+pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
+    let path = find(&args.run)?;
+    let mut predictor = Predictor::new(&RunFile::open(&path)?, registry).with_context(|| format!("{}", path.display()))?;
+    let partial = args.output.as_deref().map(PartialFile::new);
+    let place = || args.output.as_deref().map_or("standard output".into(), |output| output.display().to_string());
+    let to: Box<dyn Write> = match &partial {
+        Some(partial) => Box::new(File::create(partial.path()).with_context(|| format!("{}: cannot write", place()))?),
+        None => Box::new(std::io::stdout().lock()),
+    };
+    let mut written = Written::new(&predictor, to);
+    let outcome = match detect(&args.data)? {
+        Format::Hdf5 => of_dataset(args, &mut predictor, &mut written),
+        Format::Table => of_table(args, &mut predictor, &mut written),
+        _ => bail!("{}: give rows as a table in text, or as a dataset made by mpibayes import", args.data.display()),
+    };
+    let rows = written.rows;
+    let told = match outcome.and_then(|()| written.finish()) {
+        Err(error) if is_closed(&error) => return Ok(ExitCode::SUCCESS),
+        told => told?,
+    };
+    if let Some(partial) = partial {
+        partial.commit().with_context(|| format!("{}: cannot write", place()))?;
+        eprintln!("mpibayes: {} predicted in {}", text::things(rows, "row"), place());
+    }
+    if let Some(metrics) = told {
+        eprintln!("mpibayes: {metrics}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a reader such as `head` has seen enough.
+fn is_closed(error: &anyhow::Error) -> bool {
+    let closed = |error: &std::io::Error| error.kind() == ErrorKind::BrokenPipe;
+    let in_csv = |error: &csv::Error| matches!(error.kind(), csv::ErrorKind::Io(error) if closed(error));
+    error.downcast_ref().is_some_and(in_csv) || error.downcast_ref().is_some_and(closed)
+}
+
+/// Predictions as they are written, and what is told of them.
+struct Written {
+    csv: csv::Writer<Box<dyn Write>>,
+    classes: Vec<String>,
+    labelled: bool,
+    tally: Tally,
+    rows: usize,
+}
+
+impl Written {
+    fn new(predictor: &Predictor, to: Box<dyn Write>) -> Self {
+        let classes = predictor.classes.clone();
+        let tally = if classes.is_empty() { Tally::number() } else { Tally::classes(classes.len()) };
+        Self { csv: csv::Writer::from_writer(to), classes, labelled: false, tally, rows: 0 }
+    }
+
+    fn head(&mut self, labelled: bool) -> anyhow::Result<()> {
+        self.labelled = labelled;
+        let mut head = vec!["row".to_owned(), "predicted".to_owned()];
+        head.extend(labelled.then(|| "label".to_owned()));
+        head.extend(self.classes.iter().map(|class| format!("p({class})")));
+        Ok(self.csv.write_record(head)?)
+    }
+
+    /// Takes predictions of the next rows, and their labels where these are known.
+    fn add(&mut self, means: &Array2<f64>, labels: &[String], targets: &[f64]) -> anyhow::Result<()> {
+        for (at, mean) in means.rows().into_iter().enumerate() {
+            let mut record = vec![(self.rows + at).to_string()];
+            record.push(match self.classes.is_empty() {
+                true => mean[0].to_string(),
+                false => self.classes[most_probable(mean)].clone(),
+            });
+            record.extend(labels.get(at).cloned());
+            if !self.classes.is_empty() {
+                record.extend(mean.iter().map(f64::to_string));
+            }
+            self.csv.write_record(record)?;
+        }
+        self.rows += means.nrows();
+        if self.labelled {
+            let density: Vec<f64> = means
+                .rows()
+                .into_iter()
+                .zip(targets)
+                // Of numbers there is none without the model's noise.
+                .map(|(mean, &target)| if self.classes.is_empty() { f64::NAN } else { mean[target as usize] })
+                .collect();
+            self.tally.add(means.view(), &density, ArrayView1::from(targets));
+        }
+        Ok(())
+    }
+
+    /// What there is to tell, where the answers were known.
+    fn finish(mut self) -> anyhow::Result<Option<String>> {
+        self.csv.flush()?;
+        Ok(self.labelled.then(|| {
+            let values = self.tally.finish().values();
+            let known = values.into_iter().filter(|(_, value)| !value.is_nan());
+            known.map(|(name, value)| format!("{name} {}", text::value(value))).collect::<Vec<_>>().join(", ")
+        }))
+    }
+}
+
+/// The first of the largest probabilities.
+fn most_probable(row: ArrayView1<f64>) -> usize {
+    let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    row.iter().position(|&p| p == largest).unwrap_or(0)
+}
+
+fn of_dataset(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written) -> anyhow::Result<()> {
+    ensure!(args.label.is_none() && args.header.is_none(), "--label and --header are for tables: a dataset knows its labels");
+    let data = Dataset::open(&args.data)?;
+    let split = match args.split {
+        Some(SplitName::Train) => Split::Train,
+        Some(SplitName::Test) => Split::Test,
+        None if data.rows(Split::Test) > 0 => Split::Test,
+        None => Split::Train,
+    };
+    ensure!(
+        data.features() == predictor.width && data.classes() == predictor.classes,
+        "{}: {} features and {} classes, the run has {} and {}",
+        args.data.display(),
+        data.features(),
+        data.classes().len(),
+        predictor.width,
+        predictor.classes.len()
+    );
+    written.head(true)?;
+    let (scale, offset) = data.target_scaling();
+    for first in (0..data.rows(split)).step_by(BLOCK) {
+        let rows: Vec<usize> = (first..(first + BLOCK).min(data.rows(split))).collect();
+        let means = predictor.dataset(&data, split, &rows)?;
+        let seen = data.read_rows::<f64>(split, &rows)?;
+        let is_class = !predictor.classes.is_empty();
+        let targets: Vec<f64> = seen.y().iter().map(|&y| if is_class { y } else { (y - offset) / scale }).collect();
+        let label = |target: &f64| if is_class { predictor.classes[*target as usize].clone() } else { target.to_string() };
+        written.add(&means, &targets.iter().map(label).collect::<Vec<_>>(), &targets)?;
+    }
+    Ok(())
+}
+
+fn of_table(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written) -> anyhow::Result<()> {
+    ensure!(args.split.is_none(), "--split is for datasets: a table has no splits");
+    let path = &args.data;
+    let mut layout = TableLayout {
+        label: args.label.clone().unwrap_or(Column::None),
+        header: args.header.unwrap_or(HeaderName::Auto).into(),
+        delimiter: args.delimiter,
+        drop: Vec::new(),
+    };
+    let order = columns(path, predictor, &mut layout)?;
+    let labelled = layout.label != Column::None;
+    written.head(labelled)?;
+    let mut table = Table::open(Source::open(path)?, &layout)?;
+    let width = order.len();
+    let (mut raw, mut labels, mut targets) = (Vec::with_capacity(BLOCK * width), Vec::new(), Vec::new());
+    let mut failed = None;
+    let classes = predictor.classes.clone();
+    let mut flush = |raw: &mut Vec<f64>, labels: &mut Vec<String>, targets: &mut Vec<f64>| -> anyhow::Result<()> {
+        let rows = Array2::from_shape_vec((raw.len() / width, width), std::mem::take(raw))?;
+        written.add(&predictor.rows(rows)?, labels, targets)?;
+        labels.clear();
+        targets.clear();
+        Ok(())
+    };
+    let read = table.rows(|row| {
+        raw.extend(order.iter().map(|&at| row.features[at]));
+        if labelled {
+            let wrong = |what: String| DataError::content(path, Place::Line(row.line), what);
+            targets.push(match classes.is_empty() {
+                true => row.label.parse().map_err(|_| wrong(format!("the target {:?} is not a number", row.label)))?,
+                false => classes.iter().position(|class| class == row.label).map(|class| class as f64).ok_or_else(|| {
+                    wrong(format!("the run knows no class {:?}; it knows {}", row.label, text::names(&classes)))
+                })?,
+            });
+            labels.push(row.label.to_owned());
+        }
+        if raw.len() == BLOCK * width
+            && let Err(cause) = flush(&mut raw, &mut labels, &mut targets)
+        {
+            failed = Some(cause);
+            return Err(DataError::Request("stopped".into()));
+        }
+        Ok(())
+    });
+    if let Some(cause) = failed {
+        return Err(cause);
+    }
+    read?;
+    if raw.is_empty() { Ok(()) } else { flush(&mut raw, &mut labels, &mut targets) }
+}
+
+/// For each feature of the run its place among the features of the table, whose other columns are left out. By name where the table
+/// has a header and the run knows names, else as they come.
+fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyhow::Result<Vec<usize>> {
+    ensure!(predictor.width > 0, "the run is on sparse data: give a dataset made by mpibayes import");
+    let names = Table::open(Source::open(path)?, layout)?.names().map(<[String]>::to_vec);
+    let Some(names) = names.filter(|_| !predictor.features.is_empty()) else {
+        let table = Table::open(Source::open(path)?, layout)?;
+        ensure!(
+            table.features() == predictor.width,
+            "{}: {} columns of features, the run has {}: name the column of the labels with --label, or give a header with the names of \
+             the features",
+            path.display(),
+            table.features(),
+            predictor.width
+        );
+        return Ok((0..predictor.width).collect());
+    };
+    let missing: Vec<String> = predictor.features.iter().filter(|name| !names.contains(name)).cloned().collect();
+    ensure!(missing.is_empty(), "{}: its header lacks {}; it has {}", path.display(), text::names(&missing), text::names(&names));
+    let is_label = |place: usize, name: &String| match &layout.label {
+        Column::Name(label) => label == name,
+        Column::Number(number) => place + 1 == *number,
+        Column::Last => place + 1 == names.len(),
+        Column::None => false,
+    };
+    let kept: Vec<&String> = names
+        .iter()
+        .enumerate()
+        .filter(|(place, name)| predictor.features.contains(name) && !is_label(*place, name))
+        .map(|(_, name)| name)
+        .collect();
+    let others = names.iter().enumerate().filter(|(place, name)| !predictor.features.contains(name) && !is_label(*place, name));
+    layout.drop = others.map(|(place, _)| Column::Number(place + 1)).collect();
+    layout.header = crate::data::Header::Yes;
+    let place = |name: &String| kept.iter().position(|kept| *kept == name);
+    predictor
+        .features
+        .iter()
+        .map(|name| place(name).with_context(|| format!("{}: {name:?} is the label", path.display())))
+        .collect()
+}

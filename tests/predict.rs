@@ -1,0 +1,140 @@
+//! `mpibayes predict`: the run's own predictions of its test rows, whatever way the rows are given; and what it refuses.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use mpibayes::results::RunFile;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn mpibayes(folder: &Path, arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
+    for (name, _) in std::env::vars() {
+        if ["OMPI_", "PMIX_", "PMI_", "SLURM_"].iter().any(|prefix| name.starts_with(prefix)) {
+            command.env_remove(name);
+        }
+    }
+    command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
+}
+
+fn went_well(folder: &Path, arguments: &str) -> Output {
+    let output = mpibayes(folder, arguments);
+    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn refused(folder: &Path, arguments: &str, says: &[&str]) {
+    let output = mpibayes(folder, arguments);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{arguments}: {error}");
+    assert!(says.iter().all(|says| error.contains(says)) && error.lines().count() == 1, "{error} must say {says:?}");
+}
+
+/// The fields of a CSV file, by row and column.
+fn fields(text: &str) -> Vec<Vec<String>> {
+    text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
+}
+
+/// Rows of three features and a class, or a target; those of odd number are the test rows of the run.
+fn rows(number: usize) -> ([f64; 3], &'static str, f64) {
+    let x = [(number * 7 % 11) as f64, (number * 5 % 13) as f64 * 100.0, -((number % 3) as f64)];
+    (x, if x[0] + 0.01 * x[1] > 9.0 { "yes" } else { "no" }, 50.0 + 3.0 * x[0] - x[2])
+}
+
+fn write(path: &Path, header: &str, line: impl Fn(usize) -> String, numbers: impl Iterator<Item = usize>) {
+    let lines: String = numbers.map(|number| line(number) + "\n").collect();
+    std::fs::write(path, format!("{header}\n{lines}")).unwrap();
+}
+
+/// A finished run, the table of its test rows, and the same with columns in another order and one more.
+fn prepared(folder: &Path, task: &str, model: &str) {
+    let answer = |number: usize| if task == "classification" { rows(number).1.to_owned() } else { rows(number).2.to_string() };
+    let line = |number: usize| format!("{},{},{},{}", rows(number).0[0], rows(number).0[1], rows(number).0[2], answer(number));
+    write(&folder.join("train.csv"), "a,b,c,answer", line, (0..60).step_by(2));
+    write(&folder.join("test.csv"), "a,b,c,answer", line, (1..60).step_by(2));
+    let turned = |number: usize| {
+        let [a, b, c] = rows(number).0;
+        format!("{c},remark,{},{a},{b}", answer(number))
+    };
+    write(&folder.join("turned.csv"), "c,note,answer,a,b", turned, (1..60).step_by(2));
+    went_well(folder, &format!("import train.csv --test test.csv --task {task} -o data.h5"));
+    let run = format!(
+        "[data]\nfile = \"data.h5\"\n[model]\n{model}\n[method]\nname = \"svgd\"\nparticles = 5\nrounds = 2\nsteps = 30\n"
+    );
+    std::fs::write(folder.join("run.toml"), run).unwrap();
+    went_well(folder, "run run.toml --output run");
+}
+
+#[test]
+fn classes_are_predicted_alike_from_a_table_and_from_the_dataset() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    prepared(folder, "classification", "name = \"logistic\"\nintercept = true");
+    let kept = RunFile::open(&folder.join("run/result.h5")).unwrap().grid("test_predictions").unwrap().unwrap();
+    assert_eq!(kept.list("classes"), ["no", "yes"]);
+    let probability = kept.array("probability").unwrap();
+    let density = kept.array("density").unwrap();
+    for command in ["predict run turned.csv", "predict run turned.csv --label answer", "predict run/result.h5 data.h5"] {
+        let output = went_well(folder, command);
+        let table = fields(std::str::from_utf8(&output.stdout).unwrap());
+        let labelled = table[0].len() == 5;
+        assert_eq!(table[0].last().unwrap(), "p(yes)");
+        assert_eq!((labelled, table.len()), (command != "predict run turned.csv", 31));
+        for (row, record) in table[1..].iter().enumerate() {
+            let yes: f64 = record.last().unwrap().parse().unwrap();
+            assert_eq!(yes, probability[[row, 1]], "{command}: row {row}");
+            assert_eq!(record[1], if yes > 0.5 { "yes" } else { "no" });
+            let own = if rows(2 * row + 1).1 == "yes" { 1 } else { 0 };
+            assert_eq!(density[[row]], probability[[row, own]]);
+        }
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(told.contains("accuracy"), labelled, "{told}");
+    }
+    // The control: without their scaling rows give other predictions, and by place the columns of the turned table are others.
+    let wrong = fields(std::str::from_utf8(&went_well(folder, "predict run test.csv --label answer").stdout).unwrap());
+    std::fs::write(
+        folder.join("bare.csv"),
+        (1..60).step_by(2).map(|n| format!("{},{},{}\n", rows(n).0[2], rows(n).0[0], rows(n).0[1])).collect::<String>(),
+    )
+    .unwrap();
+    let bare = fields(std::str::from_utf8(&went_well(folder, "predict run bare.csv").stdout).unwrap());
+    assert!(bare.iter().zip(&wrong).skip(1).any(|(bare, right)| bare.last() != right.last()));
+}
+
+#[test]
+fn numbers_are_predicted_in_the_units_of_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    prepared(folder, "regression", "name = \"network\"\nhidden = []");
+    let kept = RunFile::open(&folder.join("run/result.h5")).unwrap().grid("test_predictions").unwrap().unwrap();
+    let mean = kept.array("mean").unwrap();
+    went_well(folder, "predict run turned.csv --label answer -o predicted.csv");
+    let table = fields(&std::fs::read_to_string(folder.join("predicted.csv")).unwrap());
+    assert_eq!(table[0], ["row", "predicted", "label"]);
+    for (row, record) in table[1..].iter().enumerate() {
+        let [predicted, target] = [1, 2].map(|column| record[column].parse::<f64>().unwrap());
+        assert!((predicted - mean[[row]]).abs() < 1e-12 * mean[[row]].abs(), "row {row}");
+        assert!((kept.array("target").unwrap()[[row]] - target).abs() < 1e-12 * target);
+        // Targets run from 50 to 82: a mean in other units would be near 0.
+        assert!((40.0..95.0).contains(&predicted), "row {row}: {predicted}");
+    }
+}
+
+#[test]
+fn rows_that_are_none_for_the_run_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    prepared(folder, "classification", "name = \"logistic\"");
+    std::fs::write(folder.join("lacks.csv"), "a,c,answer\n1,2,yes\n").unwrap();
+    refused(folder, "predict run lacks.csv", &["lacks.csv", "lacks b", "it has a, c, answer"]);
+    std::fs::write(folder.join("wide.csv"), "1,2,3,4\n").unwrap();
+    refused(folder, "predict run wide.csv", &["wide.csv: 4 columns of features, the run has 3", "--label"]);
+    std::fs::write(folder.join("word.csv"), "a,b,c\n1,2,3\n1,x,3\n").unwrap();
+    refused(folder, "predict run word.csv", &["word.csv, line 3"]);
+    std::fs::write(folder.join("class.csv"), "a,b,c,answer\n1,2,3,perhaps\n").unwrap();
+    refused(folder, "predict run class.csv --label answer", &["class.csv, line 2", "no class \"perhaps\"", "no, yes"]);
+    refused(folder, "predict run none.csv", &["none.csv", "cannot open"]);
+    refused(folder, "predict none test.csv", &["none: there is no such folder"]);
+    went_well(folder, "import test.csv -o other.h5");
+    refused(folder, "predict run other.h5", &["other.h5", "scaled otherwise"]);
+    refused(folder, "predict run test.csv --label answer -o no/such/p.csv", &["no/such/p.csv", "cannot write"]);
+}
