@@ -67,7 +67,10 @@ fn repository() -> Vec<Source> {
             let path = folder.join(entry.file_name());
             let name = path.to_str().unwrap().to_owned();
             let kind = entry.file_type().unwrap();
-            if kind.is_dir() && !["target", ".git", "runs", "datasets", "fuzz/target", "fuzz/corpus", "fuzz/artifacts", "fuzz/seeds"].contains(&name.as_str()) {
+            if kind.is_dir()
+                && !["target", ".git", "runs", "datasets", "fuzz/target", "fuzz/corpus", "fuzz/artifacts", "fuzz/seeds"]
+                    .contains(&name.as_str())
+            {
                 folders.push(path);
             } else if kind.is_file()
                 && ![".git", "Cargo.lock", "fuzz/Cargo.lock"].contains(&name.as_str())
