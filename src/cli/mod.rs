@@ -36,7 +36,7 @@ pub struct Cli {
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Turn IDX or CSV files into one HDF5 dataset that runs read
-    Import(import::ImportArgs),
+    Import(Box<import::ImportArgs>),
     /// Run what a TOML file describes; go on with it where it was stopped
     Run(run::RunArgs),
     /// Show what came out of a run
