@@ -474,7 +474,7 @@ mod tests {
         let place = |word: &str| word.replace("@", &format!("{}/", folder.display()));
         let typed = ["mpibayes", "import"].map(str::to_owned).into_iter().chain(rest.split(' ').map(place));
         match Cli::try_parse_from(typed).unwrap().command {
-            Command::Import(args) => args,
+            Command::Import(args) => *args,
             other => panic!("{other:?}"),
         }
     }

@@ -48,8 +48,8 @@ pub struct Cli {
 /// A subcommand and its arguments.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Turn IDX, CSV or LIBSVM files into one HDF5 dataset that runs read
-    Import(import::ImportArgs),
+    /// Turn tables, LIBSVM files, NumPy arrays or IDX images into one HDF5 dataset that runs read
+    Import(Box<import::ImportArgs>),
     /// List, fetch or make data sets
     Data(data::DataArgs),
     /// Write a starting run file: every key, its default, its meaning

@@ -1,7 +1,5 @@
 //! Short decimal numbers in text: most fields of most tables, read eight bytes at once without a branch for each digit.
 
-use std::hint::select_unpredictable;
-
 /// Eight times this byte.
 const fn repeat(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
@@ -10,52 +8,39 @@ const fn repeat(byte: u8) -> u64 {
 /// 10⁰ to 10⁷.
 const POWERS: [f64; 8] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
 
-/// The number at the start of `field` and how many bytes it takes, if it is `[-]digits[.digits]` of at most eight bytes after the
-/// sign, `delimiter` follows, and eight bytes can be read after the sign. To the bit what `str::parse` gives: digits and power of ten
-/// are exact, so that the only rounding is that of their quotient.
+/// The number that starts at `start` and where it ends, if it is `[-]digits[.digits]` of at most eight bytes after the sign,
+/// `delimiter` follows, and eight bytes can be read after the sign. To the bit what `str::parse` gives: digits and power of ten are
+/// exact, so that the only rounding is that of their quotient.
 #[inline(always)]
-pub(super) fn short(field: &[u8], delimiter: u8) -> Option<(f64, usize)> {
-    let negative = *field.first()? == b'-';
-    let sign = usize::from(negative);
+pub(super) fn short(text: &[u8], start: usize, delimiter: u8) -> Option<(f64, usize)> {
+    let negative = *text.get(start)? == b'-';
+    let start = start + usize::from(negative);
     // The first character is the lowest byte.
-    let word = u64::from_le_bytes(*field.get(sign..)?.first_chunk()?);
-    let length = bytes_before(first_match(word, delimiter));
-    if length == 8 && field.get(sign + 8) != Some(&delimiter) {
+    let word = u64::from_le_bytes(*text.get(start..)?.first_chunk()?) ^ repeat(b'0');
+    // A byte that is no digit, 10 or more now, gets its highest bit from the sum, or has it already. What a sum carries can only
+    // reach bytes behind one that is neither digit nor point nor delimiter.
+    let others = (word.wrapping_add(repeat(0x76)) | word) & repeat(0x80);
+    let first = (others.trailing_zeros() / 8) as usize;
+    let other = *text.get(start + first)?;
+    let (digits, count, power, length) = if other == delimiter {
+        (word, first, 1.0, first)
+    } else if other == b'.' && first < 8 {
+        let second = ((others & (others - 1)).trailing_zeros() / 8) as usize;
+        if text.get(start + second) != Some(&delimiter) {
+            return None;
+        }
+        let before = ((others & others.wrapping_neg()) >> 7) - 1;
+        ((word & before) | ((word >> 8) & !before), second - 1, POWERS[second - 1 - first], second)
+    } else {
         return None;
-    }
-    let points = first_match(word, b'.');
-    let point = bytes_before(points);
-    // Points come as they like, and signs: no branches for them.
-    let has_point = point < length;
-    let count = select_unpredictable(has_point, length.wrapping_sub(1), length);
+    };
     if count == 0 {
         return None;
     }
-    // All bits below the byte of the point; all there are if there is none. A point behind the number moves nothing within it.
-    let before = ((points & points.wrapping_neg()) >> 7).wrapping_sub(1);
-    let without_point = (word & before) | ((word >> 8) & !before);
     // The last digit becomes the highest byte, and zeros come before the first.
-    let digits = (without_point ^ repeat(b'0')) << (64 - 8 * count);
-    // A byte of 10 or more gets its highest bit from the sum, or has it already.
-    if (digits.wrapping_add(repeat(0x76)) | digits) & repeat(0x80) != 0 {
-        return None;
-    }
-    let power = select_unpredictable(has_point, length.wrapping_sub(point + 1), 0);
-    let value = f64::from(value(digits)) / POWERS[power & 7];
-    Some((f64::from_bits(value.to_bits() | u64::from(negative) << 63), sign + length))
-}
-
-/// The highest bit of the first byte that equals `byte`, and of some bytes behind it; nothing if none does.
-#[inline(always)]
-fn first_match(word: u64, byte: u8) -> u64 {
-    let zero_where_equal = word ^ repeat(byte);
-    zero_where_equal.wrapping_sub(repeat(1)) & !zero_where_equal & repeat(0x80)
-}
-
-/// How many bytes come before the first of these bits; 8 if there are none.
-#[inline(always)]
-fn bytes_before(highest_bits: u64) -> usize {
-    (highest_bits.trailing_zeros() / 8) as usize
+    let value = f64::from(value(digits << (64 - 8 * count))) / power;
+    // Signs come as they like: no branch for them.
+    Some((f64::from_bits(value.to_bits() | u64::from(negative) << 63), start + length))
 }
 
 /// The number of these eight digits, the first of which is the lowest byte: pairs, then fours, then all, side by side.
@@ -88,7 +73,7 @@ mod tests {
                         text.insert(sign.len() + point, '.');
                     }
                     for behind in [",12345678", ",.2345678", ",,,,,,,,"] {
-                        let found = short(format!("{text}{behind}").as_bytes(), b',');
+                        let found = short(format!("{text}{behind}").as_bytes(), 0, b',');
                         if text.len() - sign.len() > 8 {
                             assert_eq!(found, None, "{text}");
                         } else {
@@ -126,18 +111,18 @@ mod tests {
             "1..",
             "nan",
         ] {
-            assert_eq!(short(format!("{text},123456789").as_bytes(), b','), None, "{text:?}");
+            assert_eq!(short(format!("{text},123456789").as_bytes(), 0, b','), None, "{text:?}");
         }
         // No delimiter, or too near to the end to look at eight bytes.
-        for text in ["", "12345678", "1234567;9012", "1,2", "-1,345678"] {
-            assert_eq!(short(text.as_bytes(), b','), None, "{text:?}");
+        for text in ["", "12345678", "1234567;9012", "1,2", "-1,34567"] {
+            assert_eq!(short(text.as_bytes(), 0, b','), None, "{text:?}");
         }
         // Any byte beside the digits and the point, at any place.
         for byte in (0..=255_u8).filter(|byte| !b"0123456789.,".contains(byte)) {
             for at in 0..4 {
                 let mut text = *b"1234,67890123";
                 text[at] = byte;
-                assert_eq!(short(&text, b',').is_some(), at == 0 && byte == b'-', "{byte} at {at}");
+                assert_eq!(short(&text, 0, b',').is_some(), at == 0 && byte == b'-', "{byte} at {at}");
             }
         }
     }

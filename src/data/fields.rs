@@ -259,6 +259,8 @@ impl<'a> Records<'a> {
         if self.start > 0 {
             self.window.copy_within(self.start..self.filled, 0);
             self.filled -= self.start;
+            // At or behind the start.
+            self.next -= self.start;
             self.start = 0;
         }
         if self.filled == self.window.len() {
@@ -336,6 +338,20 @@ mod tests {
         let all = records(text.as_bytes(), Delimiter::Character(b',')).unwrap();
         assert_eq!((all.len(), all[0][0].len()), (WINDOW + 1, long.len()));
         assert!(all[1..].iter().enumerate().all(|(i, record)| record[0] == i.to_string().as_bytes()));
+    }
+
+    /// Found by fuzzing: what was looked at before the window moved is looked at again after it.
+    #[test]
+    fn empty_lines_may_come_first() {
+        for before in 0..5 {
+            for text in ["1,2", "1,2\n3,4\n"] {
+                let text = "\n".repeat(before) + text;
+                let mut records = Records::new(Source::of_bytes(Path::new("x.csv"), text.as_bytes()).unwrap()).unwrap();
+                assert_eq!(records.peek().unwrap(), b"1,2");
+                assert!(records.advance(Delimiter::Character(b',')).unwrap());
+                assert_eq!((records.record(), records.line()), (&b"1,2"[..], before as u64 + 1));
+            }
+        }
     }
 
     #[test]

@@ -223,19 +223,17 @@ impl<'a> Table<'a> {
     /// When a record does not have the fields of the first line, a feature is no finite number, or the input cannot be read; and
     /// those of `each`.
     pub fn rows(&mut self, mut each: impl FnMut(Row<'_>) -> Result<()>) -> Result<()> {
-        let mut features = Vec::with_capacity(self.roles.len());
+        let mut features = vec![0.0; self.features()];
         let mut label = Vec::new();
         let mut fields = Fields::default();
         for index in 0.. {
             let record = self.records.record();
-            features.clear();
             label.clear();
             let read = match self.delimiter {
                 Delimiter::Character(delimiter) => delimited(record, delimiter, &self.roles, &mut features, &mut label),
                 Delimiter::Blanks => between_blanks(record, &self.roles, &mut features, &mut label),
             };
             if read.is_none() {
-                features.clear();
                 label.clear();
                 fields.split(record, self.delimiter);
                 self.any(&fields, &mut features, &mut label).map_err(|what| self.records.wrong(what))?;
@@ -250,16 +248,19 @@ impl<'a> Table<'a> {
     }
 
     /// Reads a record of any kind, or says what is wrong with it.
-    fn any(&self, fields: &Fields, features: &mut Vec<f64>, label: &mut Vec<u8>) -> std::result::Result<(), String> {
+    fn any(&self, fields: &Fields, features: &mut [f64], label: &mut Vec<u8>) -> std::result::Result<(), String> {
         if fields.len() != self.roles.len() {
             let (count, width) = (fields.len(), self.roles.len());
             return Err(format!("{count} fields, but the first line has {width}: make all lines alike"));
         }
+        let mut features = features.iter_mut();
         for ((field, &role), column) in fields.iter().zip(&self.roles).zip(1..) {
             match role {
                 Role::Feature => {
-                    let in_column = |what| format!("column {column}: {what}");
-                    features.push(text(field).map_err(in_column).and_then(|field| number(field).map_err(in_column))?);
+                    let value = text(field).and_then(number).map_err(|what| format!("column {column}: {what}"))?;
+                    if let Some(feature) = features.next() {
+                        *feature = value;
+                    }
                 }
                 Role::Label => label.extend_from_slice(field),
                 Role::Dropped => {}
@@ -270,55 +271,50 @@ impl<'a> Table<'a> {
 }
 
 /// Reads a record without quotes; none if it is another, or anything is wrong with it.
-fn delimited(record: &[u8], delimiter: u8, roles: &[Role], features: &mut Vec<f64>, label: &mut Vec<u8>) -> Option<()> {
-    let mut rest = Some(record);
+fn delimited(record: &[u8], delimiter: u8, roles: &[Role], features: &mut [f64], label: &mut Vec<u8>) -> Option<()> {
+    let mut features = features.iter_mut();
+    let mut at = 0;
     for &role in roles {
-        let field = rest?;
         if role == Role::Feature
-            && let Some((value, length)) = short(field, delimiter)
+            && let Some((value, end)) = short(record, at, delimiter)
         {
-            features.push(value);
-            rest = field.get(length + 1..);
+            *features.next()? = value;
+            at = end + 1;
             continue;
         }
-        if role == Role::Feature
-            && let Some((value, length)) = leading_number(field)
-        {
-            match field.get(length) {
-                Some(&byte) if byte == delimiter => {
-                    features.push(value);
-                    rest = field.get(length + 1..);
-                    continue;
-                }
-                None => {
-                    features.push(value);
-                    rest = None;
-                    continue;
-                }
-                Some(_) => {}
+        let field = record.get(at..)?;
+        let number = if role == Role::Feature { leading_number(field) } else { None };
+        let length = match number {
+            Some((value, length)) if field.get(length).is_none_or(|&byte| byte == delimiter) => {
+                *features.next()? = value;
+                length
             }
-        }
-        let length = memchr(delimiter, field).unwrap_or(field.len());
-        let content = field.get(..length)?;
-        if content.first() == Some(&b'"') {
-            return None;
-        }
-        one(content.trim_ascii(), role, features, label)?;
-        rest = field.get(length + 1..);
+            _ => {
+                let length = memchr(delimiter, field).unwrap_or(field.len());
+                let content = field.get(..length)?;
+                if content.first() == Some(&b'"') {
+                    return None;
+                }
+                one(content.trim_ascii(), role, &mut features, label)?;
+                length
+            }
+        };
+        at += length + 1;
     }
-    rest.is_none().then_some(())
+    (at == record.len() + 1).then_some(())
 }
 
 /// The same between blanks.
-fn between_blanks(record: &[u8], roles: &[Role], features: &mut Vec<f64>, label: &mut Vec<u8>) -> Option<()> {
+fn between_blanks(record: &[u8], roles: &[Role], features: &mut [f64], label: &mut Vec<u8>) -> Option<()> {
+    let mut features = features.iter_mut();
     let mut rest = record.trim_ascii_end();
     for &role in roles {
         rest = rest.trim_ascii_start();
         if role == Role::Feature
-            && let Some((value, length)) = short(rest, b' ').or_else(|| leading_number(rest))
+            && let Some((value, length)) = short(rest, 0, b' ').or_else(|| leading_number(rest))
             && rest.get(length).is_none_or(|&byte| byte == b' ' || byte == b'\t')
         {
-            features.push(value);
+            *features.next()? = value;
             rest = rest.get(length..)?;
             continue;
         }
@@ -327,15 +323,15 @@ fn between_blanks(record: &[u8], roles: &[Role], features: &mut Vec<f64>, label:
         if content.is_empty() || content.first() == Some(&b'"') {
             return None;
         }
-        one(content, role, features, label)?;
+        one(content, role, &mut features, label)?;
         rest = behind;
     }
     rest.is_empty().then_some(())
 }
 
-fn one(content: &[u8], role: Role, features: &mut Vec<f64>, label: &mut Vec<u8>) -> Option<()> {
+fn one(content: &[u8], role: Role, features: &mut std::slice::IterMut<'_, f64>, label: &mut Vec<u8>) -> Option<()> {
     match role {
-        Role::Feature => features.push(number(text(content).ok()?).ok()?),
+        Role::Feature => *features.next()? = number(text(content).ok()?).ok()?,
         Role::Label => label.extend_from_slice(content),
         Role::Dropped => {}
     }
@@ -386,7 +382,7 @@ mod tests {
     fn read(field: &str, delimiter: Delimiter, between: &str) -> Option<u64> {
         let record = format!("{field}{between}0");
         let roles = [Role::Feature, Role::Label];
-        let (mut features, mut label) = (Vec::new(), Vec::new());
+        let (mut features, mut label) = (vec![0.0], Vec::new());
         let read = match delimiter {
             Delimiter::Character(byte) => delimited(record.as_bytes(), byte, &roles, &mut features, &mut label),
             Delimiter::Blanks => between_blanks(record.as_bytes(), &roles, &mut features, &mut label),

@@ -6,14 +6,18 @@ use super::{DENSE_VERSION, FORMAT, Split, Task, hdf};
 use crate::partial::PartialFile;
 use ndarray::ArrayView2;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::thread::JoinHandle;
 
 /// Chunks of about this size: large enough for fast sequential reading, small enough that one row does not drag a megabyte along.
 pub(super) const CHUNK_BYTES: usize = 1 << 18;
 /// Rows are handed to HDF5 in blocks of this many chunks.
 const BLOCK_CHUNKS: usize = 8;
+/// So many blocks may wait for being written.
+const BLOCKS_WAITING: usize = 2;
 
 /// A raw feature value as the file stores it.
-pub(super) trait Stored: hdf5::H5Type + bytemuck::Pod + Into<f64> {
+pub(super) trait Stored: hdf5::H5Type + bytemuck::Pod + Into<f64> + Send {
     const NAME: &'static str;
 }
 
@@ -203,7 +207,7 @@ impl<T: Stored> Writer<T> {
             let mut digest = Canonical::begin(about, T::NAME, lists, target);
             for (split, rows, targets) in [(Split::Train, self.train, Some(train)), (Split::Test, self.test, test)] {
                 let (Some(rows), Some(targets)) = (rows, targets) else { continue };
-                debug_assert_eq!(rows.written + rows.buffer.len() / rows.features, targets.len());
+                debug_assert_eq!(rows.rows, targets.len());
                 targets.write(&self.file.group(split.name())?)?;
                 digest.split(split, &rows.finish()?, &targets);
             }
@@ -218,14 +222,18 @@ impl<T: Stored> Writer<T> {
     }
 }
 
-/// The feature rows of one split on their way into the file.
+/// The feature rows of one split on their way into the file: collected here in blocks, which a thread of their own hashes and writes
+/// while the next is read.
 struct Rows<T> {
-    data: hdf5::Dataset,
     features: usize,
     block: usize,
     buffer: Vec<T>,
-    written: usize,
-    digest: blake3::Hasher,
+    rows: usize,
+    /// None once all blocks are sent.
+    full: Option<SyncSender<Vec<T>>>,
+    empty: Receiver<Vec<T>>,
+    /// None once it is waited for. Gives the digest of all values.
+    thread: Option<JoinHandle<hdf5::Result<blake3::Hash>>>,
 }
 
 impl<T: Stored> Rows<T> {
@@ -239,32 +247,74 @@ impl<T: Stored> Rows<T> {
             .obj_track_times(false)
             .shape((0.., features))
             .create("x")?;
+        let (full, blocks) = mpsc::sync_channel(BLOCKS_WAITING);
+        let (used, empty) = mpsc::channel();
+        let thread = std::thread::spawn(move || write_blocks(&data, features, &blocks, &used));
         let block = chunk * BLOCK_CHUNKS;
-        Ok(Self { data, features, block, buffer: Vec::new(), written: 0, digest: blake3::Hasher::new() })
+        Ok(Self { features, block, buffer: Vec::new(), rows: 0, full: Some(full), empty, thread: Some(thread) })
     }
 
     fn push(&mut self, row: &[T]) -> hdf5::Result<()> {
         self.buffer.extend_from_slice(row);
-        if self.buffer.len() >= self.block * self.features { self.flush() } else { Ok(()) }
+        self.rows += 1;
+        if self.buffer.len() >= self.block * self.features { self.send() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> hdf5::Result<()> {
-        let rows = self.buffer.len() / self.features;
-        let block = ArrayView2::from_shape((rows, self.features), &self.buffer)
-            .map_err(|error| hdf5::Error::Internal(error.to_string()))?;
-        self.data.resize((self.written + rows, self.features))?;
-        self.data.write_slice(block, (self.written..self.written + rows, ..))?;
-        self.digest.update(bytemuck::cast_slice(&self.buffer));
-        self.written += rows;
-        self.buffer.clear();
-        Ok(())
+    fn send(&mut self) -> hdf5::Result<()> {
+        let next = self.empty.try_recv().unwrap_or_default();
+        let block = std::mem::replace(&mut self.buffer, next);
+        match self.full.as_ref().map(|full| full.send(block)) {
+            Some(Ok(())) => Ok(()),
+            // It has met an error, and waits no more.
+            Some(Err(_)) | None => self.wait().map(drop),
+        }
     }
 
     /// Writes what is left; gives the digest of all values.
     fn finish(mut self) -> hdf5::Result<blake3::Hash> {
         if !self.buffer.is_empty() {
-            self.flush()?;
+            self.send()?;
         }
-        Ok(self.digest.finalize())
+        self.wait()
     }
+}
+
+impl<T> Rows<T> {
+    /// Waits for the thread to have written all blocks.
+    fn wait(&mut self) -> hdf5::Result<blake3::Hash> {
+        self.full = None;
+        let ended = self.thread.take().map(JoinHandle::join);
+        ended.and_then(std::result::Result::ok).unwrap_or_else(|| Err("the thread that writes rows has ended early".into()))
+    }
+}
+
+impl<T> Drop for Rows<T> {
+    fn drop(&mut self) {
+        // After an error, which is known already: nobody shall write to the file any more.
+        let _ = self.wait();
+    }
+}
+
+/// Writes and hashes blocks of whole rows until there are no more, and gives them back empty.
+fn write_blocks<T: Stored>(
+    data: &hdf5::Dataset,
+    features: usize,
+    blocks: &Receiver<Vec<T>>,
+    used: &Sender<Vec<T>>,
+) -> hdf5::Result<blake3::Hash> {
+    let mut digest = blake3::Hasher::new();
+    let mut written = 0;
+    for mut block in blocks {
+        let rows = block.len() / features;
+        let values =
+            ArrayView2::from_shape((rows, features), &block).map_err(|error| hdf5::Error::Internal(error.to_string()))?;
+        data.resize((written + rows, features))?;
+        data.write_slice(values, (written..written + rows, ..))?;
+        digest.update(bytemuck::cast_slice(&block));
+        written += rows;
+        block.clear();
+        // Nobody may want it any more.
+        let _ = used.send(block);
+    }
+    Ok(digest.finalize())
 }
