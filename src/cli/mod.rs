@@ -35,7 +35,7 @@ pub struct Cli {
 /// A subcommand and its arguments.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Turn IDX or CSV files into one HDF5 dataset that runs read
+    /// Turn tables, arrays or images into one HDF5 dataset that runs read
     Import(Box<import::ImportArgs>),
     /// Run what a TOML file describes; go on with it where it was stopped
     Run(run::RunArgs),
