@@ -19,19 +19,20 @@ Examples:
   A LIBSVM file, whose sparse rows stay sparse, and test rows of its own:
     mpibayes import rcv1.svm --test rcv1.t.svm --scaling max-abs -o rcv1.h5
 
-  A number to predict in the column `price`, no feature from the column `id`, and test rows of its own:
+  The column `price` is to be predicted, without the column `id`; test rows of its own:
     mpibayes import train.csv --test test.csv --task regression --label price --drop id -o houses.h5
 
-  Columns between blanks, and the third of the splits whose test rows are listed, a line each, in a file:
+  Columns between blanks; the test rows are those in line 3 of another file:
     mpibayes import data.txt --task regression --test-rows test_splits.txt --split 3 -o boston.h5
 
-  NumPy arrays: two NPY files, or an NPZ file with x and y, or x_train, y_train, x_test and y_test:
+  NumPy arrays, as two NPY files, or in an NPZ file (x and y, or x_train, ...):
     mpibayes import x.npy --targets y.npy --test-fraction 0.2 -o mine.h5
     mpibayes import mnist.npz -o mnist.h5
 
   Images with labels in IDX files, as MNIST and Fashion-MNIST come, plain or gzip:
     mpibayes import --images train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz \\
-        --test-images t10k-images-idx3-ubyte.gz --test-labels t10k-labels-idx1-ubyte.gz -o fashion.h5";
+        --test-images t10k-images-idx3-ubyte.gz --test-labels t10k-labels-idx1-ubyte.gz \\
+        -o fashion.h5";
 
 /// What can be typed after `mpibayes import`.
 #[derive(Debug, clap::Args)]

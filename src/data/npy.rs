@@ -290,10 +290,10 @@ impl<'a> Literal<'a> {
     /// `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`, its keys in any order.
     fn header(mut self) -> Parsed<Header> {
         let (mut element, mut by_columns, mut shape) = (None, None, None);
-        self.expect(b'{')?;
+        self.require(b'{')?;
         while !self.accept(b'}') {
             let key = self.string()?;
-            self.expect(b':')?;
+            self.require(b':')?;
             match key {
                 b"descr" => element = Some(self.element()?),
                 b"fortran_order" => by_columns = Some(self.boolean()?),
@@ -301,7 +301,7 @@ impl<'a> Literal<'a> {
                 _ => return Err(format!("has the unknown key {:?}", String::from_utf8_lossy(key))),
             }
             if !self.accept(b',') {
-                self.expect(b'}')?;
+                self.require(b'}')?;
                 break;
             }
         }
@@ -325,7 +325,7 @@ impl<'a> Literal<'a> {
         }
     }
 
-    fn expect(&mut self, byte: u8) -> Parsed<()> {
+    fn require(&mut self, byte: u8) -> Parsed<()> {
         if self.accept(byte) {
             Ok(())
         } else {
@@ -337,7 +337,7 @@ impl<'a> Literal<'a> {
         let quote = if self.accept(b'"') {
             b'"'
         } else {
-            self.expect(b'\'')?;
+            self.require(b'\'')?;
             b'\''
         };
         let end = self.rest.iter().position(|&byte| byte == quote).ok_or("has a text without an end: the file is damaged")?;
@@ -380,7 +380,7 @@ impl<'a> Literal<'a> {
 
     fn shape(&mut self) -> Parsed<Vec<usize>> {
         let mut shape = Vec::new();
-        self.expect(b'(')?;
+        self.require(b'(')?;
         while !self.accept(b')') {
             self.rest = self.rest.trim_ascii_start();
             let digits = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -393,7 +393,7 @@ impl<'a> Literal<'a> {
             // As Python 2 wrote them.
             self.rest = rest.strip_prefix(b"L").unwrap_or(rest);
             if !self.accept(b',') {
-                self.expect(b')')?;
+                self.require(b')')?;
                 break;
             }
         }

@@ -270,7 +270,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Reads a record without quotes; none if it is another, or anything is wrong with it.
+/// Reads a record without quotes within quotes; none if it is another, or anything is wrong with it.
 fn delimited(record: &[u8], delimiter: u8, roles: &[Role], features: &mut [f64], label: &mut Vec<u8>) -> Option<()> {
     let mut features = features.iter_mut();
     let mut at = 0;
@@ -290,11 +290,20 @@ fn delimited(record: &[u8], delimiter: u8, roles: &[Role], features: &mut [f64],
                 length
             }
             _ => {
-                let length = memchr(delimiter, field).unwrap_or(field.len());
-                let content = field.get(..length)?;
-                if content.first() == Some(&b'"') {
-                    return None;
-                }
+                let (content, length) = match field.split_first() {
+                    // Quoted as a whole, with no quote in it.
+                    Some((b'"', rest)) => {
+                        let length = memchr(b'"', rest)?;
+                        if rest.get(length + 1).is_some_and(|&byte| byte != delimiter) {
+                            return None;
+                        }
+                        (rest.get(..length)?, length + 2)
+                    }
+                    _ => {
+                        let length = memchr(delimiter, field).unwrap_or(field.len());
+                        (field.get(..length)?, length)
+                    }
+                };
                 one(content.trim_ascii(), role, &mut features, label)?;
                 length
             }
@@ -461,6 +470,8 @@ mod tests {
             ("1,2,a\n1,\"x\",b\n", "line 2: column 2: \"x\" is not a number"),
             ("1,2,a\n\"1\",\"\",b\n", "line 2: column 2: is missing"),
             ("1;2;a\n1;2,5;b\n", "line 2: column 2: \"2,5\" is not a number: write decimals with a point"),
+            ("1,2,\"a\"\n1,2,\"b\",\n", "line 2: 4 fields, but the first line has 3"),
+            ("1,2,\"a\"\n1,\"2\"3,b\n1,\"2\"\"\",b\n", "line 3: column 2: \"2\\\"\" is not a number"),
             ("1 2 a\n1 2\n", "line 2: 2 fields, but the first line has 3"),
         ] {
             let message = read(text).unwrap_err().to_string();
