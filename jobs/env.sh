@@ -4,7 +4,7 @@
 #
 #   MPIBAYES_NATIVE=1   build for this machine's processor (target-cpu=native). Somewhat faster; the program may then not start on
 #                       an older processor, and its numbers may differ in the last bits from those of a portable build.
-#   MPIBAYES_DATA       a folder with data sets (read only); without it, `datasets` in the checkout.
+#   MPIBAYES_DATA       a folder with data sets, into which `mpibayes data get` fetches; without it, `datasets`.
 
 # Matrix products run on one thread each: mpibayes keeps the cores busy with agents.
 export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-1}"

@@ -4,7 +4,7 @@
 
 use mpibayes::cluster::record::Row;
 use mpibayes::models::Part;
-use mpibayes::results::{RunInfo, Samples, Values, write_run};
+use mpibayes::results::{RunInfo, RunState, SampleKind, Samples, Values, write_run};
 use ndarray::Array3;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -101,7 +101,7 @@ fn draws(chains: usize, draws: usize) -> Samples {
         let before = if draw == 0 { 0.0 } else { values[[chain, draw - 1, index]] };
         values[[chain, draw, index]] = 0.6 * before + noise;
     }
-    Samples { group: "posterior".into(), kind: mpibayes::results::SampleKind::Chains, parts, values: Values::F64(values) }
+    Samples { group: "posterior".into(), kind: SampleKind::Chains, parts, values: Values::F64(values) }
 }
 
 /// A run of four chains with everything.
@@ -112,7 +112,8 @@ fn chains(folder: &Path) {
 
 /// A run of particles without a reliability table.
 fn particles(folder: &Path) {
-    write(folder, "particles", &config("svgd", 1, "particles = 30"), &[draws(1, 30)], &rows(6, 1, false));
+    let samples = Samples { kind: SampleKind::Particles, ..draws(1, 30) };
+    write(folder, "particles", &config("svgd", 1, "particles = 30"), &[samples], &rows(6, 1, false));
 }
 
 /// Width and height of a PNG, and how many pixels are not white.
@@ -219,7 +220,9 @@ fn an_unfinished_run_shows_what_there_is_and_says_so() {
     particles(folder.path());
     let quiet = mpibayes(folder.path(), "plot particles trace --format svg");
     assert!(quiet.status.success() && quiet.stderr.is_empty());
-    std::fs::write(folder.path().join("particles/checkpoint.bin"), "state").unwrap();
+    let info = RunInfo::new("svgd", "network", 1, "0123456789abcdef", &config("svgd", 1, "particles = 30"));
+    let info = RunInfo { state: RunState { finished: false, ..RunState::over() }, ..info };
+    write_run(&folder.path().join("particles/result.h5"), &info, &[], &rows(6, 1, false)).unwrap();
     let output = mpibayes(folder.path(), "plot particles trace --format svg");
     assert!(output.status.success() && text(&output.stderr).contains("not finished"));
     let svg = std::fs::read_to_string(folder.path().join("particles/plots/trace.svg")).unwrap();

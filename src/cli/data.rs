@@ -236,13 +236,14 @@ fn make(args: &MakeArgs) -> anyhow::Result<String> {
     let synthetic = if generator == Generator::Year { ", synthetic: of YearPredictionMSD it has the size alone" } else { "" };
     let task = if generator == Generator::Year { " --task regression" } else { "" };
     Ok(format!(
-        "wrote {} ({}): {} rows, {} features{synthetic}\nthen: mpibayes import {}{task} --test-fraction 0.2 -o datasets/{}.h5\n",
+        "wrote {} ({}): {} rows, {} features{synthetic}\nthen: mpibayes import {}{task} --test-fraction 0.2 -o datasets/{}{}.h5\n",
         output.display(),
         text::bytes(size),
         text::count(rows),
         generator.features(),
         output.display(),
-        generator.name()
+        generator.name(),
+        if generator == Generator::Year { "-synthetic" } else { "" }
     ))
 }
 

@@ -395,8 +395,20 @@ fn table(args: &ImportArgs, train: &Path, scaling: Scaling) -> anyhow::Result<Ta
 }
 
 fn libsvm(args: &ImportArgs, train: &Path, scaling: Scaling) -> anyhow::Result<LibsvmImport> {
-    let tables = [(args.label.is_some(), "--label"), (args.header.is_some(), "--header"), (!args.drop.is_empty(), "--drop")];
+    let tables = [
+        (args.label.is_some(), "--label"),
+        (args.header.is_some(), "--header"),
+        (!args.drop.is_empty(), "--drop"),
+        (args.delimiter.is_some(), "--delimiter"),
+    ];
     only_for(args, &tables, "tables: in a LIBSVM file the label comes first, and there is no header")?;
+    let arrays = [
+        (args.targets.is_some(), "--targets"),
+        (args.test_targets.is_some(), "--test-targets"),
+        (args.features_name.is_some(), "--features-name"),
+        (args.targets_name.is_some(), "--targets-name"),
+    ];
+    only_for(args, &arrays, "arrays (NPY, NPZ): in a LIBSVM file the label comes first")?;
     let test = test(args, |path| Ok(path.to_path_buf()))?;
     Ok(LibsvmImport { train: train.to_path_buf(), test, task: task(args), features: args.features, scaling })
 }

@@ -41,6 +41,9 @@ pub struct PredictArgs {
     /// Where to write the predictions; without it they go to standard output
     #[arg(short, long, value_name = "FILE.csv")]
     pub output: Option<PathBuf>,
+    /// Replace that file if it exists
+    #[arg(short, long, requires = "output")]
+    pub force: bool,
     /// The column with the labels or targets, if the table has one: `first`, `last`, its number from 1, or its name
     #[arg(long, value_name = "COLUMN", value_parser = column)]
     pub label: Option<Column>,
@@ -71,6 +74,11 @@ pub enum SplitName {
 pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let path = find(&args.run)?;
     let mut predictor = Predictor::new(&RunFile::open(&path)?, registry).with_context(|| format!("{}", path.display()))?;
+    if let Some(output) = args.output.as_deref().filter(|output| output.exists()) {
+        let same = output.canonicalize().ok() == args.data.canonicalize().ok();
+        ensure!(!same, "{}: these rows are to be read, and would be replaced by the predictions", output.display());
+        ensure!(args.force, "{}: this file exists; choose another name, or replace it with --force", output.display());
+    }
     let partial = args.output.as_deref().map(PartialFile::new);
     let place = || args.output.as_deref().map_or("standard output".into(), |output| output.display().to_string());
     let to: Box<dyn Write> = match &partial {
@@ -135,7 +143,7 @@ impl Written {
             let mut record = vec![(self.rows + at).to_string()];
             record.push(match self.classes.is_empty() {
                 true => mean[0].to_string(),
-                false => self.classes[most_probable(mean)].clone(),
+                false => most_probable(mean).map_or_else(String::new, |class| self.classes[class].clone()),
             });
             record.extend(labels.get(at).cloned());
             if !self.classes.is_empty() {
@@ -168,10 +176,10 @@ impl Written {
     }
 }
 
-/// The first of the largest probabilities.
-fn most_probable(row: ArrayView1<f64>) -> usize {
+/// The first of the largest probabilities; none where one is NaN, as those of draws that have diverged.
+fn most_probable(row: ArrayView1<f64>) -> Option<usize> {
     let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    row.iter().position(|&p| p == largest).unwrap_or(0)
+    if row.iter().any(|p| p.is_nan()) { None } else { row.iter().position(|&p| p == largest) }
 }
 
 fn of_dataset(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written) -> anyhow::Result<()> {
@@ -235,7 +243,10 @@ fn of_table(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written
         if labelled {
             let wrong = |what: String| DataError::content(path, Place::Line(row.line), what);
             targets.push(match classes.is_empty() {
-                true => row.label.parse().map_err(|_| wrong(format!("the target {:?} is not a number", row.label)))?,
+                true => match row.label.parse::<f64>() {
+                    Ok(target) if target.is_finite() => target,
+                    _ => return Err(wrong(format!("the target {:?} is not a finite number", row.label))),
+                },
                 false => classes.iter().position(|class| class == row.label).map(|class| class as f64).ok_or_else(|| {
                     wrong(format!("the run knows no class {:?}; it knows {}", row.label, text::names(&classes)))
                 })?,

@@ -236,9 +236,10 @@ fn class_names(data: Option<&str>, digest: &str) -> Vec<String> {
     dataset.filter(|dataset| dataset.digest() == digest).map(|dataset| dataset.classes().to_vec()).unwrap_or_default()
 }
 
-/// Seconds by phase, from the last row of the table.
+/// Seconds by phase: of the server, and of all agents together.
 fn phases(table: &Table) -> Vec<(String, f64)> {
-    table.rows().checked_sub(1).map(|row| values_at(table, row)).unwrap_or_default()
+    let total = |values: &[f64]| values.iter().filter(|value| !value.is_nan()).sum();
+    table.columns.iter().map(|(name, values)| (name.clone(), total(values))).collect()
 }
 
 /// The rows of a table that no agent wrote.

@@ -282,12 +282,11 @@ impl Desk {
 
     fn state(&self, name: &str) -> State {
         let folder = self.folder.join(name);
-        // A file that cannot be read is told of when the run is tried.
-        if results::is_finished(&folder).unwrap_or(false) {
-            return State::Finished;
-        }
         match std::fs::read_to_string(self.mark(name)) {
+            // First: a folder may hold a finished run of other settings, which this one was refused for.
             Ok(why) => State::Failed(why.trim_end().to_owned()),
+            // A file that cannot be read is told of when the run is tried.
+            Err(_) if results::is_finished(&folder).unwrap_or(false) => State::Finished,
             Err(_) if config_file(&folder).exists() => State::Begun,
             Err(_) => State::Missing,
         }

@@ -19,10 +19,14 @@ const MOST_DRAWS: usize = 1000;
 const BLOCK_ROWS: usize = 4096;
 
 /// The draws that predictions are averaged over, as rows.
-pub fn predictive_draws<F: Real>(samples: &Samples) -> Array2<F> {
+///
+/// `lengths` says how many draws each chain has: what a shorter one lacks is no draw. Draws that have diverged stay, and show in what
+/// is predicted.
+pub fn predictive_draws<F: Real>(samples: &Samples, lengths: &[usize]) -> Array2<F> {
     let all = samples.values.matrix();
-    // Those that a shorter chain lacks are NaN.
-    let whole: Vec<usize> = (0..all.nrows()).filter(|&row| all.row(row).iter().all(|value| !value.is_nan())).collect();
+    let (_, longest, _) = samples.values.dim();
+    let of_chain = |(chain, &length): (usize, &usize)| chain * longest..chain * longest + length.min(longest);
+    let whole: Vec<usize> = lengths.iter().enumerate().flat_map(of_chain).collect();
     let count = whole.len().min(MOST_DRAWS);
     Array2::from_shape_fn((count, all.ncols()), |(row, column)| F::of(all[(whole[row * whole.len() / count], column)]))
 }
@@ -37,13 +41,17 @@ pub fn preprocessing(dataset: &Dataset) -> Result<Grid, DataError> {
         grid.dimensions.push(("feature".into(), scale.len()));
         grid.variables.push(("scale".into(), vec![0], scale.to_vec()));
         grid.variables.push(("offset".into(), vec![0], offset.to_vec()));
-        grid.names.push(("features".into(), dataset.feature_names()?.unwrap_or_default()));
+        grid.names.extend(dataset.feature_names()?.map(|names| ("features".into(), 0, names)));
     }
     let axis = grid.dimensions.len();
     grid.dimensions.push(("one".into(), 1));
     grid.variables.push(("features_count".into(), vec![axis], vec![dataset.features() as f64]));
     match dataset.task() {
-        Task::Classification => grid.names.push(("classes".into(), dataset.classes().to_vec())),
+        Task::Classification => {
+            let axis = grid.dimensions.len();
+            grid.dimensions.push(("class".into(), dataset.classes().len()));
+            grid.names.push(("classes".into(), axis, dataset.classes().to_vec()));
+        }
         Task::Regression => {
             let (scale, offset) = dataset.target_scaling();
             grid.variables.push(("target_scale".into(), vec![axis], vec![scale]));
@@ -86,7 +94,7 @@ pub fn test_predictions<F: Real>(model: &dyn Model<F>, theta: &Array2<F>, datase
     if is_class {
         grid.dimensions.push(("class".into(), dataset.classes().len()));
         grid.variables.push(("probability".into(), vec![0, 1], mean));
-        grid.names.push(("classes".into(), dataset.classes().to_vec()));
+        grid.names.push(("classes".into(), 1, dataset.classes().to_vec()));
     } else {
         grid.variables.push(("mean".into(), vec![0], mean));
     }

@@ -77,12 +77,10 @@ impl Predictor {
     pub fn new(file: &RunFile, registry: &Registry) -> Result<Self, RunError> {
         let cannot = |what: &str| RunError::Prediction(what.to_owned());
         let spec = RunSpec::from_toml(&file.info().config)?;
-        let Some(grid) = file.grid(PREPROCESSING)? else {
-            return Err(match file.info().state.finished {
-                true => cannot("the run is on no data"),
-                false => cannot("the run is not over: what it predicts is known at its end"),
-            });
-        };
+        if !file.info().state.finished {
+            return Err(cannot("the run is not over: what it predicts is known at its end"));
+        }
+        let grid = file.grid(PREPROCESSING)?.ok_or_else(|| cannot("the run is on no data"))?;
         if !file.sample_groups()?.iter().any(|group| group == POSTERIOR) {
             return Err(cannot("the run has no draws"));
         }
@@ -157,7 +155,7 @@ impl Predictor {
 fn drawn<F: Real>(file: &RunFile, spec: &RunSpec, facts: DataFacts, build: BuildModel<F>) -> Result<Drawn<F>, RunError> {
     let model = build(&spec.model, Some(facts))?.model;
     let samples = file.samples(POSTERIOR)?;
-    let theta: Array2<F> = predictive_draws(&samples);
+    let theta: Array2<F> = predictive_draws(&samples, &file.lengths(POSTERIOR)?);
     if theta.ncols() != model.dim() || theta.nrows() == 0 {
         let what = format!("{} draws of {} numbers do not fit a model of {}", theta.nrows(), theta.ncols(), model.dim());
         return Err(ResultsError::Shape(what).into());

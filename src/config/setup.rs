@@ -133,15 +133,22 @@ impl<F: Real> Launch<'_, F> {
     /// Runs a method to its end, or goes on with the run in the folder.
     fn run<M: Method<Number = F>>(self, method: M, model: &dyn Model<F>, kind: SampleKind) -> Result<(), RunError> {
         let method = Arc::new(method);
-        let saved = if self.carrier.is_root() { Checkpoint::<M>::read(&self.folder.checkpoint())? } else { None };
-        if self.carrier.is_root() {
+        let root = self.carrier.is_root();
+        let mut begin = || -> Result<_, RunError> {
+            if !root {
+                return Ok(None);
+            }
+            let saved = Checkpoint::<M>::read(&self.folder.checkpoint())?;
             let posterior = SampleGroup { name: "posterior".into(), parts: model.parts(), kind };
             let mut groups = vec![posterior];
             if self.evaluation.as_ref().is_some_and(|evaluation| evaluation.history) {
                 groups.push(SampleGroup { name: HISTORY.into(), parts: model.parts(), kind: SampleKind::Paths });
             }
-            self.folder.begin(&self.what, saved.as_ref(), self.info, groups)?;
-        }
+            self.folder.begin(&self.what, saved.as_ref(), self.info.clone(), groups)?;
+            Ok(saved)
+        };
+        // What rank 0 alone finds wrong, all must know before any goes on.
+        let saved = self.carrier.agree(begin())?;
         let outcome: Option<Outcome> = match self.carrier {
             Carrier::Threads => Some(cluster::threads::run(method, self.plan, saved, self.folder)?),
             Carrier::Mpi(world) => cluster::mpi::run(world, method, self.plan, saved, self.folder),
@@ -152,8 +159,8 @@ impl<F: Real> Launch<'_, F> {
         {
             self.folder.keep_grid(preprocessing(dataset)?);
             let wanted = self.predicts && dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing;
-            if wanted && let Some(posterior) = self.folder.posterior(&outcome)? {
-                let theta = predictive_draws(&posterior);
+            if wanted && let Some((posterior, lengths)) = self.folder.posterior(&outcome)? {
+                let theta = predictive_draws(&posterior, &lengths);
                 self.folder.keep_grid(test_predictions(model, &theta, dataset)?);
             }
         }

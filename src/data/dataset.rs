@@ -225,7 +225,7 @@ impl Dataset {
         self.target
     }
 
-    /// BLAKE3 digest of the content in hexadecimal: equal exactly if all that a model can see is equal.
+    /// BLAKE3 digest of the content in hexadecimal: equal digests mean equal data (names and number types included).
     pub fn digest(&self) -> &str {
         &self.digest
     }

@@ -282,12 +282,11 @@ impl Part {
 
     fn attempt(&mut self, agent: &Agent, url: &str, progress: &mut impl FnMut(u64, Option<u64>)) -> Attempt {
         let mut request = agent.get(url);
-        if self.have > 0 {
-            request = request.header(header::RANGE, format!("bytes={}-", self.have));
-            // Without a name of the version, the length alone can tell that the file has changed in between.
-            if let Ok(etag) = fs::read_to_string(&self.etag) {
-                request = request.header(header::IF_RANGE, etag);
-            }
+        // Without a name of the version nothing tells whether the file has changed in between: it comes anew.
+        if self.have > 0
+            && let Ok(etag) = fs::read_to_string(&self.etag)
+        {
+            request = request.header(header::RANGE, format!("bytes={}-", self.have)).header(header::IF_RANGE, etag);
         }
         let response = match request.call() {
             Ok(response) => response,

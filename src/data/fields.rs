@@ -100,15 +100,22 @@ impl State {
 pub(super) struct Fields {
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// Whether something stands behind a closing quote: a quote is missing somewhere, and lines may have run together.
+    text_behind_quote: bool,
 }
 
 impl Fields {
     pub(super) fn split(&mut self, record: &[u8], delimiter: Delimiter) {
         self.bytes.clear();
         self.ends.clear();
+        self.text_behind_quote = false;
         let mut state = State::Start;
+        let mut closed = false;
         for &byte in record {
             let (next, belongs) = state.step(byte, delimiter);
+            // Blanks may stand there.
+            closed = (closed || state == State::Quote) && next == State::Plain;
+            self.text_behind_quote |= closed && !byte.is_ascii_whitespace();
             if belongs {
                 self.bytes.push(byte);
             } else if next == State::Start && !(delimiter == Delimiter::Blanks && state == State::Start) {
@@ -123,6 +130,11 @@ impl Fields {
 
     pub(super) fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// Whether something stands behind a closing quote.
+    pub(super) fn has_text_behind_quote(&self) -> bool {
+        self.text_behind_quote
     }
 
     /// The fields without the blanks around them.

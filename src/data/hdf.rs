@@ -44,7 +44,8 @@ pub(crate) fn read_text(at: &Location, name: &str) -> hdf5::Result<String> {
     Ok(at.attr(name)?.read_scalar::<VarLenUnicode>()?.as_str().to_owned())
 }
 
-fn texts(values: &[String]) -> hdf5::Result<Vec<VarLenUnicode>> {
+/// Texts as the library takes them.
+pub(crate) fn texts(values: &[String]) -> hdf5::Result<Vec<VarLenUnicode>> {
     values.iter().map(|value| text(value)).collect()
 }
 

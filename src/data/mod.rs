@@ -10,7 +10,7 @@
 //! | attribute `version` | u32 | 2, or 3 for sparse rows; a reader refuses versions that it does not know. Version 1 had no `targets` |
 //! | attribute `task` | text | `classification` or `regression` |
 //! | attribute `source` | text | names of the imported files, for people |
-//! | attribute `digest` | text | BLAKE3 of the canonical content: equal exactly if all that a model can see is equal |
+//! | attribute `digest` | text | BLAKE3 of the canonical content: equal digests mean equal data (names and number types included) |
 //! | `train/x`, `test/x` | u8 or f64, rows × features | **raw** feature values, in chunks of whole rows of about 256 KiB |
 //! | `train/y`, `test/y` | u32 or f64, rows | class indices from 0, or **raw** regression targets |
 //! | `features` attribute `shape` | u64 | the shape of a row: 28 × 28 for images, the number of features otherwise |

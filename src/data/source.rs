@@ -33,9 +33,11 @@ impl<'a> Source<'a> {
         if about.is_dir() {
             return Err(DataError::content(path, Place::File, "this is a folder: name a file"));
         }
-        // A pipe has no size.
-        let size = if about.is_file() { about.len() } else { u64::MAX };
-        Self::new(path, BufReader::with_capacity(BUFFER, file), size)
+        if !about.is_file() {
+            let what = "this is a pipe or a device, and input is read more than once: write it into a file first";
+            return Err(DataError::content(path, Place::File, what));
+        }
+        Self::new(path, BufReader::with_capacity(BUFFER, file), about.len())
     }
 
     /// Takes bytes for the content of a file that errors call `name`, decompressing if they begin as gzip does.

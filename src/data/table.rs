@@ -67,6 +67,9 @@ enum Role {
     Dropped,
 }
 
+/// What stands for a value that is missing.
+const MISSING: [&str; 6] = ["", "na", "n/a", "nan", "null", "?"];
+
 /// A table whose columns are known.
 pub struct Table<'a> {
     records: Records<'a>,
@@ -146,6 +149,25 @@ impl<'a> Table<'a> {
                 let is_number = |field: &[u8]| text(field).is_ok_and(|field| field.parse::<f64>().is_ok());
                 let numbers =
                     fields.iter().zip(&roles).filter(|&(field, &role)| role == Role::Feature && is_number(field)).count();
+                let missing = |field: &[u8]| MISSING.iter().any(|missing| field.eq_ignore_ascii_case(missing.as_bytes()));
+                let of_features =
+                    || fields.iter().zip(&roles).filter(|&(_, &role)| role == Role::Feature).map(|(field, _)| field);
+                if let Some(field) = of_features().find(|field| missing(field)) {
+                    let field = String::from_utf8_lossy(field);
+                    let what = format!(
+                        "{field:?} in the first line is neither a name nor a number: fill in a value or remove the row, or say with \
+                         --header that it is a name"
+                    );
+                    return Err(records.wrong(what));
+                }
+                // 0, 1, 2, ... is what pandas calls columns that have no names.
+                let counted =
+                    |from: usize| of_features().zip(from..).all(|(field, number)| field == number.to_string().as_bytes());
+                if features > 1 && (counted(0) || counted(1)) {
+                    let what = "the first line counts the columns: say with --header yes that these are names, or with --header no \
+                                that it is a row of data";
+                    return Err(records.wrong(what));
+                }
                 if numbers > 0 && numbers < features {
                     let what = format!(
                         "{numbers} of {features} features are numbers: neither a header nor a row of data; say which it is \
@@ -162,7 +184,16 @@ impl<'a> Table<'a> {
                 let name = text(field).map(str::to_owned);
                 name.map_err(|what| records.wrong(format!("the name of column {column} {what}")))
             };
-            names = Some(fields.iter().zip(1..).map(name).collect::<Result<Vec<String>>>()?);
+            let all = fields.iter().zip(1..).map(name).collect::<Result<Vec<String>>>()?;
+            let used = |&(place, _): &(usize, &String)| roles[place] != Role::Dropped;
+            for (place, name) in all.iter().enumerate().filter(used) {
+                if all.iter().enumerate().filter(used).any(|(other, same)| other < place && same == name) {
+                    return Err(
+                        records.wrong(format!("two columns are called {name:?}: rename one, or leave it out with --drop NUMBER"))
+                    );
+                }
+            }
+            names = Some(all);
             if !records.advance(delimiter)? {
                 return Err(empty());
             }
@@ -249,6 +280,9 @@ impl<'a> Table<'a> {
 
     /// Reads a record of any kind, or says what is wrong with it.
     fn any(&self, fields: &Fields, features: &mut [f64], label: &mut Vec<u8>) -> std::result::Result<(), String> {
+        if fields.has_text_behind_quote() {
+            return Err("text stands behind a closing quote: a quote is missing here or in a line before".into());
+        }
         if fields.len() != self.roles.len() {
             let (count, width) = (fields.len(), self.roles.len());
             return Err(format!("{count} fields, but the first line has {width}: make all lines alike"));

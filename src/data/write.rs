@@ -158,22 +158,29 @@ pub(super) fn create(path: &Path) -> Result<(hdf5::File, PartialFile)> {
     Ok((file, partial))
 }
 
+/// The most features that dense rows may have: what is kept for each of them must fit into memory.
+const MOST_FEATURES: usize = 1 << 24;
+
 /// A dataset under construction.
 pub(super) struct Writer<T> {
-    // Before `partial`: fields are dropped in order, and the file is closed before it is removed.
+    // Before `partial`: fields are dropped in order, and the file is written no more and closed before it is removed.
+    train: Option<Rows<T>>,
+    test: Option<Rows<T>>,
     file: hdf5::File,
     partial: PartialFile,
     path: PathBuf,
     features: usize,
     scaling: Scaling,
     columns: Columns,
-    train: Option<Rows<T>>,
-    test: Option<Rows<T>>,
 }
 
 impl<T: Stored> Writer<T> {
     /// Begins the dataset that shall become `path`, with rows of `features` numbers.
     pub(super) fn new(path: &Path, features: usize, scaling: Scaling) -> Result<Self> {
+        if features > MOST_FEATURES {
+            let what = format!("rows of {features} features: dense rows may have at most {MOST_FEATURES}; is the file damaged?");
+            return Err(DataError::Request(what));
+        }
         let (file, partial) = create(path)?;
         let columns = Columns::new(scaling, features);
         Ok(Self { file, partial, path: path.to_path_buf(), features, scaling, columns, train: None, test: None })

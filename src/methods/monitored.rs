@@ -2,7 +2,8 @@
 //! the posterior itself, beside the run and outside of its clock.
 //!
 //! The kernelised Stein discrepancy needs ∇log p at the particles: every agent gives the score of its shard's loss, on all of its
-//! rows, and the sums meet at the server.
+//! rows, and the sums meet at the server. The first agent gives the particles back behind its score: the server keeps nothing of an
+//! evaluation, so that a run can be saved in the middle of one.
 
 use super::predict::{Predicted, predict};
 use super::problem::{LocalLoss, OpenShard, Problem};
@@ -18,7 +19,6 @@ use crate::models::{Model, Output, Scratch};
 use crate::number::Real;
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A server that can show its posterior at any time.
@@ -124,7 +124,6 @@ where
             model: self.model.clone(),
             evaluation: Evaluation { every: self.evaluation.every.max(1), ..self.evaluation.clone() },
             evaluated,
-            discrepancies: VecDeque::new(),
         })
     }
 
@@ -139,6 +138,7 @@ where
             model: self.model.clone(),
             slice,
             single: *single,
+            is_first: id == 0,
             loss: discrepancy.as_ref().map(|problem| problem.open(id, usize::MAX)).transpose()?,
             scratch,
         })
@@ -155,8 +155,6 @@ pub struct MonitoredServer<M: Method> {
     evaluation: Evaluation<M::Number>,
     /// The round of the last evaluation.
     evaluated: u64,
-    /// The particles of the evaluations that are under way, oldest first, where their discrepancy is wanted.
-    discrepancies: VecDeque<(u64, Vec<M::Number>)>,
 }
 
 impl<M: Method> MonitoredServer<M>
@@ -185,7 +183,6 @@ where
                 let ask = out.ask(0..self.agents, MonitoredTask::Evaluate(round, cx.seconds())).with(theta.to_vec()).aside();
                 if discrepancy.is_some() {
                     ask.sum();
-                    self.discrepancies.push_back((round, theta.to_vec()));
                 }
             }
             self.evaluated = round;
@@ -193,7 +190,8 @@ where
         inner.into_asks().into_iter().for_each(|ask| out.post(ask.map_task(MonitoredTask::Inner)));
     }
 
-    /// Writes down an evaluation, of which all agents have told; `score` is the sum of their shards' scores at the particles.
+    /// Writes down an evaluation, of which all agents have told; `score` is the sum of their shards' scores at the
+    /// particles, and then these.
     fn note(&mut self, round: u64, since: f64, judged: &Judged, score: Body<M::Number>, cx: &mut Context) -> Result<()> {
         let mut values = vec![("seconds".to_owned(), since)];
         if let Some(tally) = &judged.averaged {
@@ -222,16 +220,15 @@ where
             values.push(("particle_log_likelihood".into(), metrics.log_likelihood));
         }
         if self.evaluation.discrepancy.is_some() {
-            let theta = self.discrepancies.iter().position(|(of, _)| *of == round).and_then(|at| self.discrepancies.remove(at));
-            let (_, theta) = theta.ok_or("the particles of an evaluation are gone")?;
+            let (score, theta) = score.split_at(score.len() / 2);
             let shape = (theta.len() / self.model.dim(), self.model.dim());
-            let theta = Array2::from_shape_vec(shape, theta)?;
+            let theta = ArrayView2::from_shape(shape, theta)?;
             let mut full = Array2::zeros(shape);
-            self.model.prior_score(theta.view(), full.view_mut());
-            full += &ArrayView2::from_shape(shape, &score)?;
-            let h = Bandwidth::Paper.of(theta.view());
-            // Rounding may take it below 0.
-            values.push(("ksd".into(), ksd(theta.view(), full.view(), h).max(0.0).sqrt()));
+            self.model.prior_score(theta, full.view_mut());
+            full += &ArrayView2::from_shape(shape, score)?;
+            let squared = ksd(theta, full.view(), Bandwidth::Paper.of(theta));
+            // Rounding may take it below 0; `max` would turn the NaN of particles that have diverged into a perfect score.
+            values.push(("ksd".into(), if squared < 0.0 { 0.0 } else { squared.sqrt() }));
         }
         cx.info("metrics", round, values);
         Ok(())
@@ -294,6 +291,7 @@ pub struct MonitoredAgent<M: Method> {
     model: Arc<dyn Model<M::Number>>,
     slice: Option<Shard<M::Number>>,
     single: bool,
+    is_first: bool,
     loss: Option<LocalLoss<M::Number>>,
     scratch: Scratch<M::Number>,
 }
@@ -339,7 +337,12 @@ where
                 if let Some(loss) = &mut self.loss {
                     let mut sum = Array2::zeros(theta.dim());
                     loss.add_score(theta, *round, sum.view_mut(), cx);
-                    score = sum.into_raw_vec_and_offset().0.into();
+                    let mut both = sum.into_raw_vec_and_offset().0;
+                    match self.is_first {
+                        true => both.extend_from_slice(&body),
+                        false => both.resize(2 * body.len(), num_traits::Zero::zero()),
+                    }
+                    score = both.into();
                 }
                 Ok((Report::Evaluated(*round, *since, judged), score))
             }

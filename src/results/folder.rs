@@ -232,14 +232,15 @@ impl RunFolder {
         }
     }
 
-    /// The posterior of a run that is over, if it has drawn any.
+    /// The posterior of a run that is over, with the draws of each chain, if it has drawn any.
     ///
     /// # Errors
     /// Where the result file cannot be written or read.
-    pub fn posterior(&mut self, outcome: &Outcome) -> Result<Option<Samples>> {
+    pub fn posterior(&mut self, outcome: &Outcome) -> Result<Option<(Samples, Vec<usize>)>> {
         self.flush_all(false, outcome.seconds)?;
         let file = RunFile::open(&result_file(&self.path))?;
-        if file.sample_groups()?.iter().any(|group| group == POSTERIOR) { file.samples(POSTERIOR).map(Some) } else { Ok(None) }
+        let there = file.sample_groups()?.iter().any(|group| group == POSTERIOR);
+        if there { Ok(Some((file.samples(POSTERIOR)?, file.lengths(POSTERIOR)?))) } else { Ok(None) }
     }
 
     /// Completes the result file of a run that is over, and takes the checkpoint away; says where things are.

@@ -14,8 +14,8 @@ pub struct Grid {
     pub dimensions: Vec<(String, usize)>,
     /// The arrays by name, each over some of these dimensions, by number.
     pub variables: Vec<(String, Vec<usize>, Vec<f64>)>,
-    /// Lists of names that belong to it, such as those of the classes.
-    pub names: Vec<(String, Vec<String>)>,
+    /// Names along some of these dimensions, such as those of the classes: what they are called, the dimension's number, the names.
+    pub names: Vec<(String, usize, Vec<String>)>,
 }
 
 impl Grid {
@@ -28,7 +28,7 @@ impl Grid {
 
     /// A list of names by its own; empty if there is none.
     pub fn list(&self, name: &str) -> &[String] {
-        self.names.iter().find(|list| list.0 == name).map_or(&[], |list| &list.1)
+        self.names.iter().find(|list| list.0 == name).map_or(&[], |list| &list.2)
     }
 
     pub(super) fn write(&self, group: &Group) -> hdf5::Result<()> {
@@ -46,7 +46,11 @@ impl Grid {
             netcdf::variable(group, name, &over, array.view())?;
             hdf::write_names_attribute(group, &format!("{name}_over"), &over)?;
         }
-        self.names.iter().try_for_each(|(name, list)| hdf::write_names_attribute(group, name, list))
+        self.names.iter().try_for_each(|(name, axis, list)| {
+            let over: Vec<String> = self.dimensions.get(*axis).map(|of| of.0.clone()).into_iter().collect();
+            netcdf::variable(group, name, &over, ndarray::aview1(&hdf::texts(list)?).into_dyn())?;
+            hdf::write_names_attribute(group, &format!("{name}_over"), &over)
+        })
     }
 
     pub(super) fn read(group: &Group, name: &str) -> hdf5::Result<Self> {
@@ -54,16 +58,21 @@ impl Grid {
         let dimensions =
             hdf::read_names_attribute(group, "dimensions")?.into_iter().map(lengths).collect::<hdf5::Result<Vec<_>>>()?;
         let mut variables = Vec::new();
-        for name in hdf::read_names_attribute(group, "variables")? {
+        let axes = |name: &str| -> hdf5::Result<Vec<usize>> {
             let over = hdf::read_names_attribute(group, &format!("{name}_over"))?;
             let axis = |over: &String| dimensions.iter().position(|of| of.0 == *over);
-            let axes = over.iter().map(|over| axis(over).ok_or_else(|| hdf5::Error::Internal(format!("no dimension {over:?}"))));
-            let axes = axes.collect::<hdf5::Result<_>>()?;
+            over.iter().map(|over| axis(over).ok_or_else(|| hdf5::Error::Internal(format!("no dimension {over:?}")))).collect()
+        };
+        for name in hdf::read_names_attribute(group, "variables")? {
+            let axes = axes(&name)?;
             let values = group.dataset(&name)?.read_raw()?;
             variables.push((name, axes, values));
         }
-        let list = |name: String| hdf::read_names_attribute(group, &name).map(|list| (name, list));
-        let names = hdf::read_names_attribute(group, "lists")?.into_iter().map(list).collect::<hdf5::Result<_>>()?;
+        let mut names = Vec::new();
+        for name in hdf::read_names_attribute(group, "lists")? {
+            let axis = axes(&name)?.first().copied().unwrap_or(0);
+            names.push((name.clone(), axis, hdf::read_names(group, &name)?));
+        }
         Ok(Self { group: name.to_owned(), dimensions, variables, names })
     }
 }
