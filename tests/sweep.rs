@@ -194,12 +194,12 @@ fn a_run_that_fails_is_told_and_tried_again_last() {
 
 #[test]
 fn a_sweep_that_is_stopped_or_killed_goes_on() {
-    let long = SWEEP.replace("rounds = 3", "rounds = 1000").replace("seed = 3\n", "seed = 3\nevaluate.every = 0\n");
+    let long = SWEEP.replace("rounds = 3", "rounds = 20000").replace("seed = 3\n", "seed = 3\nevaluate.every = 0\n");
     let long = long.replace("{ name = \"svgd\", particles = 4, rounds = 2, steps = 5 },\n", "");
     let folder = folder(&long);
     for (command, output) in [(mpibayes as fn(&Path, &str) -> Command, "alone"), (on_two_ranks, "ranks")] {
         let run = format!("sweep sweep.toml --output {output}");
-        let often = format!("{run} --set cluster.checkpoint_every=0.2");
+        let often = format!("{run} --set cluster.checkpoint_every=0.05");
         for (signal, code) in [("-USR1", Some(75)), ("-KILL", None)] {
             let mut child = command(folder.path(), &often).spawn().unwrap();
             let mut lines = BufReader::new(child.stderr.take().unwrap());
@@ -229,7 +229,7 @@ fn a_sweep_that_is_stopped_or_killed_goes_on() {
         assert!(went.find("2/2 ").unwrap() < went.find("1/2 ").unwrap(), "{went}");
         assert!(!folder.path().join(output).join("failed").exists());
         let table = table(&folder.path().join(output).join("sweep.csv"));
-        assert!(table.len() == 3 && table[1][3] == "1000", "without evaluations the end of the trace: {table:?}");
+        assert!(table.len() == 3 && table[1][3] == "20000", "without evaluations the end of the trace: {table:?}");
     }
     assert_eq!(
         samples(&folder.path().join("alone"), "method=dsvgd,seed=1"),
