@@ -184,7 +184,7 @@ fn what_was_cut_off_goes_on() {
         "{second}"
     );
 
-    // So does what another process has left, in whole or in part.
+    // What lies there without a word on its version may be a part of another: the file comes anew.
     for left in [1, 70_000, 200_000] {
         let (folder, server) = (self::folder(), Server::new(Manner::Good));
         let place = folder.path().join("datasets/covertype");
@@ -192,7 +192,7 @@ fn what_was_cut_off_goes_on() {
         std::fs::write(place.join(format!("{FILE}.part")), &content()[..left]).unwrap();
         said(&get(folder.path(), &server));
         arrived(folder.path(), &content());
-        assert!(server.requests()[0].to_ascii_lowercase().contains(&format!("range: bytes={left}-\r\n")));
+        assert!(!server.requests()[0].to_ascii_lowercase().contains("range:"));
     }
     // What is longer than the file is no part of it.
     let (folder, server) = (self::folder(), Server::new(Manner::Good));

@@ -161,9 +161,8 @@ impl<'a> Table<'a> {
                     return Err(records.wrong(what));
                 }
                 // 0, 1, 2, ... is what pandas calls columns that have no names.
-                let counted =
-                    |from: usize| of_features().zip(from..).all(|(field, number)| field == number.to_string().as_bytes());
-                if features > 1 && (counted(0) || counted(1)) {
+                let counted = of_features().zip(0..).all(|(field, number)| field == number.to_string().as_bytes());
+                if features > 2 && counted {
                     let what = "the first line counts the columns: say with --header yes that these are names, or with --header no \
                                 that it is a row of data";
                     return Err(records.wrong(what));
@@ -505,7 +504,12 @@ mod tests {
             ("1,2,a\n\"1\",\"\",b\n", "line 2: column 2: is missing"),
             ("1;2;a\n1;2,5;b\n", "line 2: column 2: \"2,5\" is not a number: write decimals with a point"),
             ("1,2,\"a\"\n1,2,\"b\",\n", "line 2: 4 fields, but the first line has 3"),
-            ("1,2,\"a\"\n1,\"2\"3,b\n1,\"2\"\"\",b\n", "line 3: column 2: \"2\\\"\" is not a number"),
+            ("1,2,\"a\"\n1,\"2\"3,b\n", "line 2: text stands behind a closing quote"),
+            ("1,2,\"a\"\n1,\"2\"\"\",b\n", "line 2: column 2: \"2\\\"\" is not a number"),
+            ("1,2,\"a\n2,3,\"b\"\n", "line 1: text stands behind a closing quote"),
+            ("0,1,2,kind\n5,6,7,a\n", "line 1: the first line counts the columns: say with --header"),
+            ("NA,a\n2,b\n", "line 1: \"NA\" in the first line is neither a name nor a number"),
+            ("x,x,y\n2,3,b\n", "line 1: two columns are called \"x\""),
             ("1 2 a\n1 2\n", "line 2: 2 fields, but the first line has 3"),
         ] {
             let message = read(text).unwrap_err().to_string();
