@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod launcher;
+
+use launcher::unlaunched;
 use mpibayes::config::keys::fields_of;
 use mpibayes::config::{ClusterSpec, DataSpec, EvaluateSpec, Registry, RunSpec, Typed, check, template};
 use mpibayes::methods::MethodKind;
@@ -12,7 +15,7 @@ use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::models::toy::ToySettings;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use tempfile::TempDir;
 
 /// A folder with a dataset of 32 training rows in two classes, one of numbers to predict, and one without test rows.
@@ -34,11 +37,7 @@ fn folder() -> TempDir {
 }
 
 fn mpibayes(folder: &Path, arguments: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
-    for name in ["OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_SIZE", "PMI_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"] {
-        command.env_remove(name);
-    }
-    command.current_dir(folder).args(arguments.split(' ')).output().unwrap()
+    unlaunched(env!("CARGO_BIN_EXE_mpibayes")).current_dir(folder).args(arguments.split(' ')).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -2,19 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod launcher;
+
+use launcher::unlaunched;
 use mpibayes::cluster::record::Row;
 use mpibayes::results::{RunInfo, write_run};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 /// Runs the program in a folder, as the given process of a job of several if there is a job.
 fn mpibayes_as(rank: Option<u32>, folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
-    for launcher in ["OMPI_COMM_WORLD", "PMI", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"] {
-        for name in [launcher.to_owned(), format!("{launcher}_SIZE"), format!("{launcher}_RANK")] {
-            command.env_remove(name);
-        }
-    }
+    let mut command = unlaunched(env!("CARGO_BIN_EXE_mpibayes"));
     if let Some(rank) = rank {
         command.env("OMPI_COMM_WORLD_SIZE", "3").env("OMPI_COMM_WORLD_RANK", rank.to_string());
     }
@@ -126,7 +124,7 @@ fn summary_shows_a_run_in_three_ways() {
 fn a_reader_that_has_seen_enough_is_no_error() {
     let folder = tempfile::tempdir().unwrap();
     finished_run(folder.path());
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
+    let mut command = unlaunched(env!("CARGO_BIN_EXE_mpibayes"));
     command.current_dir(folder.path()).args(["summary", "run"]).stdout(std::process::Stdio::piped());
     let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());

@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod launcher;
+
+use launcher::unlaunched;
 use sha2::{Digest, Sha256};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
@@ -102,10 +105,9 @@ fn answer(mut stream: TcpStream, manner: Manner, number: usize, log: &Mutex<Vec<
 }
 
 fn mpibayes(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
+    let mut command = unlaunched(env!("CARGO_BIN_EXE_mpibayes"));
     for (name, _) in std::env::vars() {
-        let launcher = ["OMPI_", "PMIX_", "PMI_", "SLURM_"].iter().any(|prefix| name.starts_with(prefix));
-        if launcher || name.to_ascii_lowercase().ends_with("_proxy") || name == "MPIBAYES_DATA" {
+        if name.to_ascii_lowercase().ends_with("_proxy") || name == "MPIBAYES_DATA" {
             command.env_remove(name);
         }
     }

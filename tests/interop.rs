@@ -6,7 +6,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod draws;
+mod launcher;
 
+use launcher::unlaunched;
 use mpibayes::cluster::record::Row;
 use mpibayes::models::Part;
 use mpibayes::results::{RunFile, RunInfo, SampleKind, Samples, Values, write_run};
@@ -23,14 +25,7 @@ fn said(output: &Output) -> String {
 
 /// Runs the program alone, in a folder, and returns what it printed.
 fn mpibayes(folder: &Path, arguments: &str) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
-    // A suite that itself runs under a launcher must not hand the launcher's word on.
-    for (name, _) in std::env::vars() {
-        if ["OMPI_", "PMIX_", "PMI_", "SLURM_"].iter().any(|prefix| name.starts_with(prefix)) {
-            command.env_remove(name);
-        }
-    }
-    let output = command.current_dir(folder).args(arguments.split(' ')).output().unwrap();
+    let output = unlaunched(env!("CARGO_BIN_EXE_mpibayes")).current_dir(folder).args(arguments.split(' ')).output().unwrap();
     assert!(output.status.success(), "mpibayes {arguments}: {}", said(&output));
     String::from_utf8(output.stdout).unwrap()
 }

@@ -2,22 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod launcher;
+
+use launcher::unlaunched;
 use mpibayes::cluster::record::Row;
 use mpibayes::models::Part;
 use mpibayes::results::{RunInfo, RunState, SampleKind, Samples, Values, write_run};
 use ndarray::Array3;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn mpibayes(folder: &Path, arguments: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
-    // A suite that itself runs under a launcher must not hand the launcher's word on.
-    for (name, _) in std::env::vars() {
-        if ["OMPI_", "PMIX_", "PMI_", "SLURM_"].iter().any(|prefix| name.starts_with(prefix)) {
-            command.env_remove(name);
-        }
-    }
-    command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
+    unlaunched(env!("CARGO_BIN_EXE_mpibayes")).current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -2,18 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod launcher;
+
+use launcher::unlaunched;
 use mpibayes::results::RunFile;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn mpibayes(folder: &Path, arguments: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
-    for (name, _) in std::env::vars() {
-        if ["OMPI_", "PMIX_", "PMI_", "SLURM_"].iter().any(|prefix| name.starts_with(prefix)) {
-            command.env_remove(name);
-        }
-    }
-    command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
+    unlaunched(env!("CARGO_BIN_EXE_mpibayes")).current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
 }
 
 fn went_well(folder: &Path, arguments: &str) -> Output {
@@ -100,6 +97,80 @@ fn classes_are_predicted_alike_from_a_table_and_from_the_dataset() {
     assert!(bare.iter().zip(&wrong).skip(1).any(|(bare, right)| bare.last() != right.last()));
 }
 
+/// Rows as an NPY file of these dimensions behind the first.
+fn npy<const N: usize>(row: &[usize], rows: &[[f64; N]]) -> Vec<u8> {
+    let shape: String = [rows.len()].iter().chain(row).map(|size| format!("{size}, ")).collect();
+    let mut header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({shape})}}");
+    header += &" ".repeat(63 - (10 + header.len()) % 64);
+    header.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
+    bytes.extend(header.bytes());
+    bytes.extend(rows.iter().flatten().flat_map(|number| number.to_le_bytes()));
+    bytes
+}
+
+/// The column of predictions of class `yes`.
+fn probabilities(folder: &Path, command: &str) -> Vec<String> {
+    let output = went_well(folder, command);
+    fields(std::str::from_utf8(&output.stdout).unwrap())[1..].iter().map(|record| record.last().unwrap().clone()).collect()
+}
+
+/// The same rows as a table, an array, pairs of indices and values, and a dataset that was scaled by itself.
+#[test]
+fn rows_in_every_format_are_predicted_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    prepared(folder, "classification", "name = \"logistic\"\nintercept = true");
+    let table = probabilities(folder, "predict run test.csv --label answer");
+    let numbers: Vec<[f64; 3]> = (1..60).step_by(2).map(|number| rows(number).0).collect();
+    std::fs::write(folder.join("test.npy"), npy(&[3], &numbers)).unwrap();
+    assert_eq!(probabilities(folder, "predict run test.npy"), table);
+    let pairs = |number: usize| {
+        let (x, class, _) = rows(number);
+        let entries = (1..).zip(x).filter(|(_, value)| *value != 0.0).map(|(index, value)| format!(" {index}:{value}"));
+        format!("{class}{}\n", entries.collect::<String>())
+    };
+    std::fs::write(folder.join("test.svm"), (1..60).step_by(2).map(pairs).collect::<String>()).unwrap();
+    assert_eq!(probabilities(folder, "predict run test.svm --label first"), table);
+    let told = String::from_utf8(went_well(folder, "predict run test.svm --label first").stderr).unwrap();
+    assert!(told.contains("accuracy"), "{told}");
+    went_well(folder, "import test.csv -o other.h5");
+    assert_eq!(probabilities(folder, "predict run other.h5"), table);
+    // The control: scaled by itself, that dataset is another one than the run's.
+    went_well(folder, "run run.toml --set data.file=other.h5 --output other");
+    assert_ne!(probabilities(folder, "predict other other.h5"), table);
+}
+
+#[test]
+fn images_are_predicted_as_those_of_the_dataset() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let images = |numbers: &[u8]| {
+        let pixels = numbers.iter().flat_map(|&number| [number.wrapping_mul(37), number, 255 - number, number.wrapping_mul(101)]);
+        [&[0, 0, 8, 3, 0, 0, 0, numbers.len() as u8, 0, 0, 0, 2, 0, 0, 0, 2][..], &pixels.collect::<Vec<u8>>()].concat()
+    };
+    let labels = |numbers: &[u8]| {
+        let labels: Vec<u8> = numbers.iter().map(|number| number % 2).collect();
+        [&[0, 0, 8, 1, 0, 0, 0, numbers.len() as u8][..], &labels].concat()
+    };
+    for (name, numbers) in [("train", (0..40).collect::<Vec<u8>>()), ("test", (40..60).collect())] {
+        std::fs::write(folder.join(format!("{name}.images")), images(&numbers)).unwrap();
+        std::fs::write(folder.join(format!("{name}.labels")), labels(&numbers)).unwrap();
+    }
+    went_well(
+        folder,
+        "import --images train.images --labels train.labels --test-images test.images --test-labels test.labels -o data.h5",
+    );
+    let run = "[data]\nfile = \"data.h5\"\n[model]\nname = \"logistic\"\n[method]\nname = \"svgd\"\nparticles = 4\nrounds = 1\nsteps = 20\n";
+    std::fs::write(folder.join("run.toml"), run).unwrap();
+    went_well(folder, "run run.toml --output run");
+    let of_dataset = probabilities(folder, "predict run data.h5");
+    assert_eq!(probabilities(folder, "predict run test.images"), of_dataset);
+    assert_ne!(probabilities(folder, "predict run train.images")[..20], of_dataset);
+    refused(folder, "predict run test.labels", &["test.labels: images of 1 pixels, the run has 4 features"]);
+}
+
 #[test]
 fn numbers_are_predicted_in_the_units_of_the_table() {
     let folder = tempfile::tempdir().unwrap();
@@ -134,7 +205,20 @@ fn rows_that_are_none_for_the_run_are_refused() {
     refused(folder, "predict run class.csv --label answer", &["class.csv, line 2", "no class \"perhaps\"", "no, yes"]);
     refused(folder, "predict run none.csv", &["none.csv", "cannot open"]);
     refused(folder, "predict none test.csv", &["none: there is no such folder"]);
-    went_well(folder, "import test.csv -o other.h5");
-    refused(folder, "predict run other.h5", &["other.h5", "scaled otherwise"]);
+    for (content, says) in [
+        ("a,b,d,answer\n1,2,3,yes\n4,5,6,no\n", "\"d\" where the run has \"c\""),
+        ("a,b,answer\n1,2,yes\n4,5,no\n", "rows of 2 features, those that were learned from have 3"),
+        ("a,b,c,answer\n1,2,3,yes\n4,5,6,perhaps\n", "no class \"perhaps\""),
+    ] {
+        std::fs::write(folder.join("other.csv"), content).unwrap();
+        went_well(folder, "import other.csv --force -o other.h5");
+        refused(folder, "predict run other.h5", &["other.h5", says]);
+    }
+    std::fs::write(folder.join("four.npy"), npy(&[4], &[[1.0, 2.0, 3.0, 4.0]])).unwrap();
+    refused(folder, "predict run four.npy", &["four.npy: rows of 4 numbers where there should be 3"]);
+    std::fs::write(folder.join("far.svm"), "1 1:2 9:3\n").unwrap();
+    refused(folder, "predict run far.svm", &["far.svm, line 1", "9", "the features of the run"]);
+    refused(folder, "predict run far.svm --label last", &["the labels of a LIBSVM file come first"]);
+    refused(folder, "predict run four.npy --label last", &["four.npy", "import both"]);
     refused(folder, "predict run test.csv --label answer -o no/such/p.csv", &["no/such/p.csv", "cannot write"]);
 }

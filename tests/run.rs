@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod launcher;
+
+use launcher::unlaunched;
 use mpibayes::results::{RunFile, Samples};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -49,12 +52,6 @@ fn import(folder: &Path, shift: usize) {
 }
 
 fn prepared(mut command: Command, folder: &Path) -> Command {
-    // A suite that itself runs under a launcher must not hand the launcher's word on.
-    for (name, _) in std::env::vars() {
-        if ["OMPI_", "PMIX_", "PMI_", "SLURM_"].iter().any(|prefix| name.starts_with(prefix)) {
-            command.env_remove(name);
-        }
-    }
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -62,14 +59,14 @@ fn prepared(mut command: Command, folder: &Path) -> Command {
 
 /// The program in one process.
 fn mpibayes(folder: &Path, arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
+    let mut command = unlaunched(env!("CARGO_BIN_EXE_mpibayes"));
     command.args(arguments.split(' '));
     prepared(command, folder)
 }
 
 /// The program on two ranks, the second of them in another folder if one is named.
 fn on_two_ranks(folder: &Path, second: Option<&Path>, arguments: &str) -> Command {
-    let mut command = Command::new("mpirun");
+    let mut command = unlaunched("mpirun");
     command.arg("--oversubscribe");
     for (rank, place) in [Some(folder), second.or(Some(folder))].into_iter().flatten().enumerate() {
         if rank > 0 {

@@ -2,23 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod launcher;
+
+use launcher::unlaunched;
+use mpibayes::data::{Dataset, Split};
 use mpibayes::random::{Purpose, Seed, Who};
 use mpibayes::results::{RunFile, Samples};
 use rand::RngExt;
 use std::fmt::Write;
 use std::path::Path;
-use std::process::Command;
 
 /// Runs the program in a folder; what it printed.
 fn mpibayes(folder: &Path, arguments: &str) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mpibayes"));
-    // A suite that itself runs under a launcher must not hand the launcher's word on.
-    for (name, _) in std::env::vars() {
-        if ["OMPI_", "PMIX_", "PMI_", "SLURM_"].iter().any(|prefix| name.starts_with(prefix)) {
-            command.env_remove(name);
-        }
-    }
-    let output = command.current_dir(folder).args(arguments.split(' ')).output().unwrap();
+    let output = unlaunched(env!("CARGO_BIN_EXE_mpibayes")).current_dir(folder).args(arguments.split(' ')).output().unwrap();
     assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -79,6 +75,24 @@ fn a_run_on_sparse_rows_has_the_bits_of_one_on_dense_rows() {
             assert_eq!(of("a.svm"), of("a.csv"), "{scaling} {method} {batch}");
             assert_eq!(accuracies[0], accuracies[1]);
         }
+    }
+    // New rows are scaled as the run's own were, which is what its test rows show.
+    for run in ["a.svm-none-svgd-30", "a.svm-max-abs-svgd-30"] {
+        let [of_dataset, of_file] = ["a.h5", "test.svm"].map(|rows| format!("predict {run} {rows}"));
+        let scaling = if run.contains("none") { "none" } else { "max-abs" };
+        mpibayes(folder.path(), &format!("import a.svm --test-fraction 0.25 --scaling {scaling} --force -o a.h5"));
+        let table = mpibayes(folder.path(), &of_dataset);
+        let (_, sparse) = tables(240, 12);
+        let lines: Vec<&str> = sparse.lines().collect();
+        let dataset = Dataset::open(&folder.path().join("a.h5")).unwrap();
+        assert_eq!(dataset.rows(Split::Test), 60);
+        std::fs::write(folder.path().join("test.svm"), lines.join("\n")).unwrap();
+        let all = mpibayes(folder.path(), &of_file);
+        // Of all rows a quarter are those of the test, in their order.
+        let predictions = |table: &str| table.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().to_owned()).collect();
+        let (test, all): (Vec<String>, Vec<String>) = (predictions(&table), predictions(&all));
+        let mut rest = all.iter();
+        assert!(all.len() == 240 && test.iter().all(|one| rest.any(|other| other == one)), "{run}");
     }
     // The control: other numbers make other bits.
     assert_ne!(posterior(folder.path(), "a.svm-none-svgd-30"), posterior(folder.path(), "a.svm-max-abs-svgd-30"));

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod launcher;
+
+use launcher::unlaunched;
 use mpibayes::results::RunFile;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -42,22 +45,17 @@ fn folder(sweep: &str) -> TempDir {
 }
 
 fn prepared(mut command: Command, folder: &Path, arguments: &str) -> Command {
-    for (name, _) in std::env::vars() {
-        if ["OMPI_", "PMIX_", "PMI_", "SLURM_"].iter().any(|prefix| name.starts_with(prefix)) {
-            command.env_remove(name);
-        }
-    }
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").args(arguments.split(' '));
     command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
 fn mpibayes(folder: &Path, arguments: &str) -> Command {
-    prepared(Command::new(env!("CARGO_BIN_EXE_mpibayes")), folder, arguments)
+    prepared(unlaunched(env!("CARGO_BIN_EXE_mpibayes")), folder, arguments)
 }
 
 fn on_two_ranks(folder: &Path, arguments: &str) -> Command {
-    let mut command = Command::new("mpirun");
+    let mut command = unlaunched("mpirun");
     command.args(["--oversubscribe", "-n", "2", env!("CARGO_BIN_EXE_mpibayes")]);
     prepared(command, folder, arguments)
 }

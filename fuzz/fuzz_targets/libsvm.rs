@@ -3,11 +3,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mpibayes::data::{IndexLimit, read_libsvm};
+use mpibayes::data::{IndexLimit, Source, read_libsvm};
 use std::path::Path;
 
 fuzz_target!(|data: &[u8]| {
-    let _ = read_libsvm(data, Path::new("x"), IndexLimit::ANY, |row| {
+    let Ok(source) = Source::of_bytes(Path::new("x"), data) else { return };
+    let _ = read_libsvm(source, IndexLimit::ANY, |row| {
         assert!(row.columns.is_sorted_by(|a, b| a < b) && row.columns.iter().all(|&column| column < row.largest));
         assert!(row.columns.len() == row.values.len() && row.values.iter().all(|value| value.is_finite() && *value != 0.0));
         Ok(())

@@ -4,8 +4,11 @@ use super::import::{HeaderName, column, delimiter};
 use super::summary::find;
 use super::text;
 use crate::config::Registry;
-use crate::config::predictor::Predictor;
-use crate::data::{Column, DataError, Dataset, Delimiter, Format, Place, Source, Split, Table, TableLayout, detect};
+use crate::config::predictor::{Predictor, RawRows};
+use crate::data::{
+    ArrayFile, Column, DataError, Dataset, Delimiter, Format, Idx, IndexLimit, Place, Source, Split, Table, TableLayout, Targets,
+    detect, is_libsvm, read_libsvm,
+};
 use crate::metrics::Tally;
 use crate::partial::PartialFile;
 use crate::results::RunFile;
@@ -27,7 +30,12 @@ Examples:
   Rows whose classes are known, in the column `kind`: says how good the predictions are
     mpibayes predict runs/first held-out.csv --label kind -o predicted.csv
 
-  The test rows of a dataset:
+  A NumPy array, images in an IDX file, rows of a LIBSVM file and their labels:
+    mpibayes predict runs/first new.npy -o predicted.csv
+    mpibayes predict runs/first t10k-images-idx3-ubyte.gz -o predicted.csv
+    mpibayes predict runs/first new.svm --label first -o predicted.csv
+
+  The test rows of a dataset, which knows its labels:
     mpibayes predict runs/first data.h5 | head";
 
 /// What can be typed after `mpibayes predict`.
@@ -36,7 +44,8 @@ Examples:
 pub struct PredictArgs {
     /// The folder of a finished run, or its result file
     pub run: PathBuf,
-    /// The rows: a table in text (CSV, TSV, blanks), plain or gzip, in raw units; or a dataset
+    /// The rows, in the units that were imported: a table in text (CSV, TSV, blanks), LIBSVM, NPY, NPZ or IDX, plain or gzip; or a
+    /// dataset
     pub data: PathBuf,
     /// Where to write the predictions; without it they go to standard output
     #[arg(short, long, value_name = "FILE.csv")]
@@ -44,7 +53,8 @@ pub struct PredictArgs {
     /// Replace that file if it exists
     #[arg(short, long, requires = "output")]
     pub force: bool,
-    /// The column with the labels or targets, if the table has one: `first`, `last`, its number from 1, or its name
+    /// The column with the labels or targets, if the table has one: `first`, `last`, its number from 1, or its name. Of a LIBSVM file
+    /// they are the first
     #[arg(long, value_name = "COLUMN", value_parser = column)]
     pub label: Option<Column>,
     /// Whether the first line names the columns [default: auto]
@@ -53,6 +63,9 @@ pub struct PredictArgs {
     /// What stands between columns [default: found out from the first line]
     #[arg(long, value_name = "WHAT", value_parser = delimiter)]
     pub delimiter: Option<Delimiter>,
+    /// The array in an NPZ file [default: the only one, x or x_test]
+    #[arg(long, value_name = "NAME")]
+    pub features_name: Option<String>,
     /// Which rows of a dataset [default: test, if it has any]
     #[arg(long, value_enum)]
     pub split: Option<SplitName>,
@@ -88,8 +101,11 @@ pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> 
     let mut written = Written::new(&predictor, to);
     let outcome = match detect(&args.data)? {
         Format::Hdf5 => of_dataset(args, &mut predictor, &mut written),
+        Format::Table if is_libsvm(&args.data)? => of_libsvm(args, &mut predictor, &mut written),
         Format::Table => of_table(args, &mut predictor, &mut written),
-        _ => bail!("{}: give rows as a table in text, or as a dataset made by mpibayes import", args.data.display()),
+        Format::Npy | Format::Npz => of_array(args, &mut predictor, &mut written),
+        Format::Idx => of_images(args, &mut predictor, &mut written),
+        Format::Other(what) => bail!("{}: this is {what}: save it as CSV", args.data.display()),
     };
     let rows = written.rows;
     let told = match outcome.and_then(|()| written.finish()) {
@@ -182,40 +198,171 @@ fn most_probable(row: ArrayView1<f64>) -> Option<usize> {
     if row.iter().any(|p| p.is_nan()) { None } else { row.iter().position(|&p| p == largest) }
 }
 
+/// Rows on their way to predictions, block by block.
+struct Rows<'a, 'b> {
+    predictor: &'a mut Predictor,
+    written: &'b mut Written,
+    path: &'a Path,
+    raw: RawRows,
+    labels: Vec<String>,
+    targets: Vec<f64>,
+    failed: Option<anyhow::Error>,
+}
+
+impl<'a, 'b> Rows<'a, 'b> {
+    fn new(path: &'a Path, predictor: &'a mut Predictor, written: &'b mut Written) -> Self {
+        Self { predictor, written, path, raw: RawRows::default(), labels: Vec::new(), targets: Vec::new(), failed: None }
+    }
+
+    /// Takes a row, and its label where it is known.
+    fn push(&mut self, row: impl IntoIterator<Item = (u32, f64)>, label: Option<&str>, place: Place) -> Result<(), DataError> {
+        if let Some(label) = label {
+            let target = target(label, &self.predictor.classes);
+            self.targets.push(target.map_err(|what| DataError::content(self.path, place, what))?);
+            self.labels.push(label.to_owned());
+        }
+        self.raw.push(row);
+        if self.raw.len() == BLOCK
+            && let Err(cause) = self.flush()
+        {
+            self.failed = Some(cause);
+            return Err(DataError::Request("stopped".into()));
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        self.written.add(&self.predictor.rows(std::mem::take(&mut self.raw))?, &self.labels, &self.targets)?;
+        self.labels.clear();
+        self.targets.clear();
+        Ok(())
+    }
+
+    /// Predicts what is left, if all has been read.
+    fn finish(mut self, read: Result<(), DataError>) -> anyhow::Result<()> {
+        match self.failed.take() {
+            Some(cause) => Err(cause),
+            None => {
+                read?;
+                if self.raw.is_empty() { Ok(()) } else { self.flush() }
+            }
+        }
+    }
+}
+
+/// The index of a class, or a number, from a label.
+fn target(label: &str, classes: &[String]) -> Result<f64, String> {
+    if classes.is_empty() {
+        let number = label.parse::<f64>().ok().filter(|number| number.is_finite());
+        return number.ok_or_else(|| format!("the target {label:?} is not a finite number"));
+    }
+    let place = classes.iter().position(|class| class == label);
+    let unknown = || format!("the run knows no class {label:?}; it knows {}", text::names(classes));
+    place.map(|class| class as f64).ok_or_else(unknown)
+}
+
 fn of_dataset(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written) -> anyhow::Result<()> {
     ensure!(args.label.is_none() && args.header.is_none(), "--label and --header are for tables: a dataset knows its labels");
-    let data = Dataset::open(&args.data)?;
+    let data = predictor.adopt(Dataset::open(&args.data)?)?;
     let split = match args.split {
         Some(SplitName::Train) => Split::Train,
         Some(SplitName::Test) => Split::Test,
         None if data.rows(Split::Test) > 0 => Split::Test,
         None => Split::Train,
     };
-    ensure!(
-        data.features() == predictor.width && data.classes() == predictor.classes,
-        "{}: {} features and {} classes, the run has {} and {}",
-        args.data.display(),
-        data.features(),
-        data.classes().len(),
-        predictor.width,
-        predictor.classes.len()
-    );
+    let labels: Vec<String> = match data.targets(split)? {
+        Targets::Classes(indices) => indices.into_iter().map(|class| data.classes()[class as usize].clone()).collect(),
+        Targets::Numbers(numbers) => numbers.iter().map(f64::to_string).collect(),
+    };
+    let targets: Result<Vec<f64>, String> = labels.iter().map(|label| target(label, &predictor.classes)).collect();
+    let targets = targets.map_err(|what| DataError::content(&args.data, Place::File, what))?;
     written.head(true)?;
-    let (scale, offset) = data.target_scaling();
     for first in (0..data.rows(split)).step_by(BLOCK) {
-        let rows: Vec<usize> = (first..(first + BLOCK).min(data.rows(split))).collect();
-        let means = predictor.dataset(&data, split, &rows)?;
-        let seen = data.read_rows::<f64>(split, &rows)?;
-        let is_class = !predictor.classes.is_empty();
-        let targets: Vec<f64> = seen.y().iter().map(|&y| if is_class { y } else { (y - offset) / scale }).collect();
-        let label = |target: &f64| if is_class { predictor.classes[*target as usize].clone() } else { target.to_string() };
-        written.add(&means, &targets.iter().map(label).collect::<Vec<_>>(), &targets)?;
+        let block = first..(first + BLOCK).min(data.rows(split));
+        let rows: Vec<usize> = block.clone().collect();
+        written.add(&predictor.dataset(&data, split, &rows)?, &labels[block.clone()], &targets[block])?;
     }
     Ok(())
 }
 
+/// Refuses what is for tables alone.
+fn check_no_table(args: &PredictArgs, is: &str) -> anyhow::Result<()> {
+    let options = args.header.is_some() || args.delimiter.is_some() || args.split.is_some();
+    ensure!(!options, "{}: --header and --delimiter are for tables, --split for datasets: this is {is}", args.data.display());
+    Ok(())
+}
+
+fn of_libsvm(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written) -> anyhow::Result<()> {
+    check_no_table(args, "a LIBSVM file")?;
+    ensure!(
+        matches!(args.label, None | Some(Column::Number(1))),
+        "{}: the labels of a LIBSVM file come first: --label first, or none",
+        args.data.display()
+    );
+    let labelled = args.label.is_some();
+    written.head(labelled)?;
+    let most = u32::try_from(predictor.width)?;
+    let dense = !predictor.is_sparse();
+    let path = &args.data;
+    let mut rows = Rows::new(path, predictor, written);
+    let mut whole = Vec::new();
+    let read = read_libsvm(Source::open(path)?, IndexLimit { most, is: "the features of the run" }, |row| {
+        let (label, place) = (labelled.then_some(row.label), Place::Line(row.line));
+        let entries = row.columns.iter().copied().zip(row.values.iter().copied());
+        if !dense {
+            return rows.push(entries, label, place);
+        }
+        whole.clear();
+        whole.resize(most as usize, 0.0);
+        entries.for_each(|(column, value)| whole[column as usize] = value);
+        rows.push((0..).zip(whole.iter().copied()), label, place)
+    });
+    rows.finish(read)
+}
+
+/// Refuses whole rows for a run on sparse ones, whose features nobody would write down one by one.
+fn check_dense(args: &PredictArgs, predictor: &Predictor) -> anyhow::Result<()> {
+    ensure!(!predictor.is_sparse(), "{}: the run is on sparse data: give a LIBSVM file, or a dataset", args.data.display());
+    Ok(())
+}
+
+fn of_array(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written) -> anyhow::Result<()> {
+    check_no_table(args, "an array")?;
+    check_dense(args, predictor)?;
+    ensure!(
+        args.label.is_none(),
+        "{}: the labels of arrays are arrays of their own: import both, and give the dataset",
+        args.data.display()
+    );
+    written.head(false)?;
+    let (path, width) = (&args.data, predictor.width);
+    let array = ArrayFile::of_features(path, args.features_name.as_deref())?;
+    let mut rows = Rows::new(path, predictor, written);
+    let read = array.rows(width, |row, record| rows.push((0..).zip(row.iter().copied()), None, Place::Record(record)));
+    rows.finish(read)
+}
+
+fn of_images(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written) -> anyhow::Result<()> {
+    check_no_table(args, "a file of images")?;
+    check_dense(args, predictor)?;
+    ensure!(
+        args.label.is_none(),
+        "{}: the labels of images are a file of their own: import both, and give the dataset",
+        args.data.display()
+    );
+    written.head(false)?;
+    let path = &args.data;
+    let mut images = Idx::open(Source::open(path)?)?;
+    let (size, width) = (images.row_size(), predictor.width);
+    ensure!(size == width, "{}: images of {size} pixels, the run has {width} features", path.display());
+    let mut rows = Rows::new(path, predictor, written);
+    let read = images.rows(|row| rows.push((0..).zip(row.iter().copied().map(f64::from)), None, Place::File));
+    rows.finish(read)
+}
+
 fn of_table(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written) -> anyhow::Result<()> {
     ensure!(args.split.is_none(), "--split is for datasets: a table has no splits");
+    check_dense(args, predictor)?;
     let path = &args.data;
     let mut layout = TableLayout {
         label: args.label.clone().unwrap_or(Column::None),
@@ -227,51 +374,17 @@ fn of_table(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written
     let labelled = layout.label != Column::None;
     written.head(labelled)?;
     let mut table = Table::open(Source::open(path)?, &layout)?;
-    let width = order.len();
-    let (mut raw, mut labels, mut targets) = (Vec::with_capacity(BLOCK * width), Vec::new(), Vec::new());
-    let mut failed = None;
-    let classes = predictor.classes.clone();
-    let mut flush = |raw: &mut Vec<f64>, labels: &mut Vec<String>, targets: &mut Vec<f64>| -> anyhow::Result<()> {
-        let rows = Array2::from_shape_vec((raw.len() / width, width), std::mem::take(raw))?;
-        written.add(&predictor.rows(rows)?, labels, targets)?;
-        labels.clear();
-        targets.clear();
-        Ok(())
-    };
+    let mut rows = Rows::new(path, predictor, written);
     let read = table.rows(|row| {
-        raw.extend(order.iter().map(|&at| row.features[at]));
-        if labelled {
-            let wrong = |what: String| DataError::content(path, Place::Line(row.line), what);
-            targets.push(match classes.is_empty() {
-                true => match row.label.parse::<f64>() {
-                    Ok(target) if target.is_finite() => target,
-                    _ => return Err(wrong(format!("the target {:?} is not a finite number", row.label))),
-                },
-                false => classes.iter().position(|class| class == row.label).map(|class| class as f64).ok_or_else(|| {
-                    wrong(format!("the run knows no class {:?}; it knows {}", row.label, text::names(&classes)))
-                })?,
-            });
-            labels.push(row.label.to_owned());
-        }
-        if raw.len() == BLOCK * width
-            && let Err(cause) = flush(&mut raw, &mut labels, &mut targets)
-        {
-            failed = Some(cause);
-            return Err(DataError::Request("stopped".into()));
-        }
-        Ok(())
+        let features = (0..).zip(order.iter().map(|&at| row.features[at]));
+        rows.push(features, labelled.then_some(row.label), Place::Line(row.line))
     });
-    if let Some(cause) = failed {
-        return Err(cause);
-    }
-    read?;
-    if raw.is_empty() { Ok(()) } else { flush(&mut raw, &mut labels, &mut targets) }
+    rows.finish(read)
 }
 
 /// For each feature of the run its place among the features of the table, whose other columns are left out. By name where the table
 /// has a header and the run knows names, else as they come.
 fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyhow::Result<Vec<usize>> {
-    ensure!(predictor.width > 0, "the run is on sparse data: give a dataset made by mpibayes import");
     let names = Table::open(Source::open(path)?, layout)?.names().map(<[String]>::to_vec);
     let Some(names) = names.filter(|_| !predictor.features.is_empty()) else {
         let table = Table::open(Source::open(path)?, layout)?;

@@ -4,6 +4,7 @@ use super::entry::print;
 use super::posterior::Draws;
 use super::text;
 use crate::data::Dataset;
+use crate::methods::SPREAD;
 use crate::results::{RunFile, RunState, SampleKind, Table, checkpoint_file, config_file, result_file};
 use anyhow::{Context, anyhow, bail};
 use serde::{Serialize, Serializer};
@@ -81,6 +82,8 @@ pub struct Summary {
     pub metrics: Vec<(String, f64)>,
     /// The evaluations: each row's round and metrics.
     pub evaluations: Vec<Round>,
+    /// The lowest and highest accuracy or RMSE of the agents' slices of the test rows, of each evaluation.
+    pub spread: Vec<Round>,
     /// What the method itself traced: each row's round and values.
     pub trace: Vec<Round>,
     /// Accuracy by confidence: each evaluated round's bins.
@@ -179,6 +182,7 @@ impl Summary {
             created_at: info.created_at,
             metrics: last.map(|row| values_at(&metrics, row)).unwrap_or_default(),
             evaluations: rounds(&metrics),
+            spread: rounds(&table(SPREAD)?.unwrap_or_default()),
             trace: rounds(&trace),
             draws,
             traffic: flows(&table(TRAFFIC)?.unwrap_or_default()),
@@ -321,8 +325,13 @@ impl Summary {
         if !self.metrics.is_empty() {
             let steps = self.evaluations.last().map_or(String::new(), |last| format!(" (step {})", last.step));
             shown += &format!("\n{} metrics{steps}\n", if self.finished { "final" } else { "latest" });
-            let lines: Vec<(&str, String)> =
+            let mut lines: Vec<(&str, String)> =
                 self.metrics.iter().map(|(name, value)| (name.as_str(), quantity(name, *value))).collect();
+            if let Some([(name, lowest), (_, highest)]) = self.spread.last().map(|last| last.values.as_slice()) {
+                let name = name.trim_end_matches("_lowest");
+                let range = format!("{name} {} to {}", quantity(name, *lowest), quantity(name, *highest));
+                lines.push(("by agent", range));
+            }
             shown += &text::pairs(&lines);
         }
         shown += &self.shown_reliability();

@@ -33,6 +33,8 @@ pub(super) struct Hub<M: Method> {
     gathered: Gathered<M>,
     /// Seconds that asides have taken from the run, as far as reports have told.
     aside: f64,
+    /// Seconds that the server has taken for the answers to asides.
+    servers_aside: f64,
     pub progress: Progress,
     pub answers: u64,
     /// Written down since the driver last took it.
@@ -97,6 +99,7 @@ impl<M: Method> Hub<M> {
             phase: Phase::Running,
             gathered: Gathered::default(),
             aside: 0.0,
+            servers_aside: 0.0,
             progress: Progress::default(),
             answers: 0,
             records: Vec::new(),
@@ -249,15 +252,25 @@ impl<M: Method> Hub<M> {
         self.server = Some(server);
     }
 
+    /// A call of the server has taken this long.
+    pub fn served(&mut self, seconds: f64, aside: bool) {
+        if aside {
+            self.spent.servers_asides += seconds;
+            self.servers_aside += seconds;
+        } else {
+            self.spent.server += seconds;
+        }
+    }
+
     /// What is to be done now: a call of the server, or the next step on the way to rest.
     pub fn turn(&mut self) -> Result<(Option<Job<M>>, Sent<M>), Fault> {
         let Some(server) = self.server.take() else { return Ok((None, Vec::new())) };
         if std::mem::take(&mut self.fresh) {
-            return Ok((Some(Job::Serve { server, answer: None, aside: self.aside }), Vec::new()));
+            return Ok((Some(self.serve(server, None, false)), Vec::new()));
         }
-        if let Some(answer) = self.next_answer() {
+        if let Some((answer, aside)) = self.next_answer() {
             self.answers += 1;
-            return Ok((Some(Job::Serve { server, answer: Some(answer), aside: self.aside }), Vec::new()));
+            return Ok((Some(self.serve(server, Some(answer), aside)), Vec::new()));
         }
         self.server = Some(server);
         let mut out = self.release()?;
@@ -277,14 +290,20 @@ impl<M: Method> Hub<M> {
         Ok((None, out))
     }
 
-    fn next_answer(&mut self) -> Option<Answer<M>> {
+    fn serve(&self, server: Box<M::Server>, answer: Option<Answer<M>>, aside: bool) -> Job<M> {
+        Job::Serve { server, answer, aside, left_out: self.aside + self.servers_aside }
+    }
+
+    /// The next answer for the server, and whether it is that to an aside.
+    fn next_answer(&mut self) -> Option<(Answer<M>, bool)> {
         let in_turn = match M::ORDER {
             Order::Posted => self.open.iter().find(|(_, open)| !open.aside).filter(|(_, open)| open.is_complete()),
             Order::Arrival => None,
         };
         let ask = in_turn.map(|(&ask, _)| ask).or_else(|| self.complete.pop_front())?;
         let open = self.open.remove(&ask)?;
-        Some(Answer { reports: open.reports.into_values().collect(), sum: open.sum.unwrap_or_else(Body::empty) })
+        let answer = Answer { reports: open.reports.into_values().collect(), sum: open.sum.unwrap_or_else(Body::empty) };
+        Some((answer, open.aside))
     }
 
     /// A rank has come to rest.

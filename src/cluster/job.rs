@@ -21,11 +21,14 @@ pub(super) enum Job<M: Method> {
         id: AgentId,
         saved: Option<Raw<u8>>,
     },
-    /// The first call of a fresh run where there is no answer. `aside` is what the run's clock leaves out from now on.
+    /// The first call of a fresh run where there is no answer.
     Serve {
         server: Box<M::Server>,
         answer: Option<Answer<M>>,
-        aside: f64,
+        /// Whether it is the answer to an aside.
+        aside: bool,
+        /// Seconds that the run's clock leaves out from now on.
+        left_out: f64,
     },
     Perform {
         id: AgentId,
@@ -39,7 +42,7 @@ pub(super) enum Done<M: Method> {
     ServerMade { server: Box<M::Server>, progress: Progress },
     AgentMade { id: AgentId, agent: Box<M::Agent> },
     Served { outbox: Outbox<M>, progress: Progress, records: Vec<Record> },
-    ServerSettled { server: Box<M::Server>, progress: Progress, seconds: f64, records: Vec<Record> },
+    ServerSettled { server: Box<M::Server>, progress: Progress, seconds: f64, aside: bool, records: Vec<Record> },
     Performed { id: AgentId, ask: Arc<Posted<M>>, seconds: f64, report: M::Report, body: Body<M::Number>, records: Vec<Record> },
     AgentSettled { id: AgentId, agent: Box<M::Agent>, seconds: f64, records: Vec<Record> },
     Failed(Fault),
@@ -92,8 +95,8 @@ impl<M: Method> Job<M> {
                 })?;
                 emit(Done::AgentMade { id, agent: Box::new(agent) });
             }
-            Self::Serve { mut server, answer, aside } => {
-                bench.clock.leave_out(aside);
+            Self::Serve { mut server, answer, aside, left_out } => {
+                bench.clock.leave_out(left_out);
                 let since = Instant::now();
                 let what = if answer.is_some() { What::Receiving } else { What::Starting };
                 let mut outbox = Outbox::default();
@@ -112,7 +115,7 @@ impl<M: Method> Job<M> {
                     Ok(server.progress())
                 })?;
                 let seconds = since.elapsed().as_secs_f64();
-                emit(Done::ServerSettled { server, progress, seconds, records: cx.into_records() });
+                emit(Done::ServerSettled { server, progress, seconds, aside, records: cx.into_records() });
             }
             Self::Perform { id, mut agent, ask, body } => {
                 let mut cx = context(Some(id));

@@ -332,9 +332,9 @@ impl<M: Method> Node<M> {
                 self.send_all(out);
                 Ok(())
             }
-            Done::ServerSettled { server, progress, seconds, records } => {
+            Done::ServerSettled { server, progress, seconds, aside, records } => {
                 if let Some(hub) = &mut self.hub {
-                    hub.spent.server += seconds;
+                    hub.served(seconds, aside);
                     hub.records.extend(records);
                     hub.settled(server, progress);
                 }
@@ -525,6 +525,7 @@ mod tests {
             server: Box::new(Plain),
             progress: Progress::default(),
             seconds: 0.0,
+            aside: false,
             records: Vec::new(),
         })?;
         Ok(node)

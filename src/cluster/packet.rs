@@ -133,6 +133,8 @@ impl Spent {
 pub struct SpentByAll {
     /// The server.
     pub server: f64,
+    /// The server with asides.
+    pub servers_asides: f64,
     /// Each agent.
     pub agents: std::collections::BTreeMap<AgentId, Spent>,
 }

@@ -199,6 +199,9 @@ fn settle_down<M: Method>(
                 *seconds = declared.unwrap_or(*seconds);
                 end += *seconds;
             }
+            if let Done::ServerSettled { seconds, .. } = &mut done {
+                *seconds = 0.0;
+            }
             if let Done::AgentSettled { seconds, .. } = &mut done {
                 *seconds = settles;
                 end += settles;

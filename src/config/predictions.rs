@@ -2,7 +2,7 @@
 
 use super::setup::RunError;
 use crate::cluster::BoxError;
-use crate::data::{DataError, Dataset, Shard, Split, Task};
+use crate::data::{DataError, Dataset, FeatureScaling, Shard, Split, Task};
 use crate::methods::predict::predict;
 use crate::models::{Model, Scratch};
 use crate::number::Real;
@@ -31,17 +31,25 @@ pub fn predictive_draws<F: Real>(samples: &Samples, lengths: &[usize]) -> Array2
     Array2::from_shape_fn((count, all.ncols()), |(row, column)| F::of(all[(whole[row * whole.len() / count], column)]))
 }
 
-/// Scales, offsets and names of features, targets and classes; those of features not where they are sparse.
+/// Scales, offsets and names of features, targets and classes; of sparse features the scales, where they have any.
 ///
 /// # Errors
 /// When the dataset cannot be read.
 pub fn preprocessing(dataset: &Dataset) -> Result<Grid, DataError> {
     let mut grid = Grid { group: PREPROCESSING.into(), dimensions: Vec::new(), variables: Vec::new(), names: Vec::new() };
-    if let Some((scale, offset)) = dataset.feature_scaling() {
-        grid.dimensions.push(("feature".into(), scale.len()));
-        grid.variables.push(("scale".into(), vec![0], scale.to_vec()));
-        grid.variables.push(("offset".into(), vec![0], offset.to_vec()));
-        grid.names.extend(dataset.feature_names()?.map(|names| ("features".into(), 0, names)));
+    match dataset.scaling() {
+        FeatureScaling::Dense { scale, offset } => {
+            grid.dimensions.push(("feature".into(), scale.len()));
+            grid.variables.push(("scale".into(), vec![0], scale.clone()));
+            grid.variables.push(("offset".into(), vec![0], offset.clone()));
+            grid.names.extend(dataset.feature_names()?.map(|names| ("features".into(), 0, names)));
+        }
+        FeatureScaling::Sparse { column, .. } if column.is_empty() => {}
+        FeatureScaling::Sparse { column, scale } => {
+            grid.dimensions.push(("scaled".into(), scale.len()));
+            grid.variables.push(("scaled_column".into(), vec![0], column.iter().copied().map(f64::from).collect()));
+            grid.variables.push(("scale".into(), vec![0], scale.clone()));
+        }
     }
     let axis = grid.dimensions.len();
     grid.dimensions.push(("one".into(), 1));
@@ -59,6 +67,24 @@ pub fn preprocessing(dataset: &Dataset) -> Result<Grid, DataError> {
         }
     }
     Ok(grid)
+}
+
+/// How features were scaled, and how many there were, by what [`preprocessing`] has kept.
+pub(super) fn kept_scaling(grid: &Grid) -> Option<(usize, FeatureScaling)> {
+    let numbers = |name: &str| grid.array(name).map(|array| array.iter().copied().collect::<Vec<f64>>());
+    let features = numbers("features_count")?.first().copied()? as usize;
+    let scaling = match (numbers("scale"), numbers("offset"), numbers("scaled_column")) {
+        (Some(scale), Some(offset), None) => FeatureScaling::Dense { scale, offset },
+        (Some(scale), None, Some(column)) => {
+            FeatureScaling::Sparse { column: column.into_iter().map(|column| column as u32).collect(), scale }
+        }
+        _ => FeatureScaling::Sparse { column: Vec::new(), scale: Vec::new() },
+    };
+    let fits = match &scaling {
+        FeatureScaling::Dense { scale, offset } => scale.len() == features && offset.len() == features,
+        FeatureScaling::Sparse { .. } => true,
+    };
+    fits.then_some((features, scaling))
 }
 
 /// What these draws (N × d) predict for all test rows; numbers are in the dataset's units.

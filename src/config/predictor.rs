@@ -1,11 +1,11 @@
 //! A finished run as something that predicts: its model and draws from its result file, for rows in the units of the raw data.
 
-use super::predictions::{PREPROCESSING, predictive_draws};
+use super::predictions::{PREPROCESSING, kept_scaling, predictive_draws};
 use super::registry::{BuildModel, Registry};
 use super::setup::RunError;
 use super::spec::{ConfigError, Precision, RunSpec};
 use crate::cluster::BoxError;
-use crate::data::{Dataset, Shard, Split};
+use crate::data::{DataError, Dataset, FeatureScaling, Shard, SparseRows, Split};
 use crate::methods::predict::predict;
 use crate::models::{DataFacts, Model, Output, Scratch};
 use crate::number::Real;
@@ -22,16 +22,44 @@ pub struct Predictor {
     pub width: usize,
     /// Names of the classes; none for regression.
     pub classes: Vec<String>,
-    /// Scale and offset of each feature; none of sparse data.
-    scaling: Option<(Vec<f64>, Vec<f64>)>,
+    scaling: FeatureScaling,
     target: (f64, f64),
-    digest: String,
+}
+
+/// Rows of data in their own units.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RawRows {
+    /// Row i has the values `starts[i]..starts[i + 1]`, and the last all that follow.
+    starts: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl RawRows {
+    /// Appends a row: its values in these columns, ascending from 0; all others are zero.
+    pub fn push(&mut self, row: impl IntoIterator<Item = (u32, f64)>) {
+        self.starts.push(self.values.len());
+        for (column, value) in row {
+            self.columns.push(column);
+            self.values.push(value);
+        }
+    }
+
+    /// How many rows.
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
 }
 
 /// A model in one precision with its draws.
 trait Engine {
-    /// Probabilities or standardised means (rows × outputs), each block handed over, of rows that are scaled already.
-    fn dense(&mut self, x: &Array2<f64>) -> Result<Array2<f64>, BoxError>;
+    /// Probabilities or standardised means (rows × outputs).
+    fn rows(&mut self, rows: RawRows, width: usize, scaling: &FeatureScaling) -> Result<Array2<f64>, BoxError>;
     /// The same of rows of a dataset.
     fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize]) -> Result<Array2<f64>, RunError>;
 }
@@ -56,8 +84,17 @@ impl<F: Real> Drawn<F> {
 }
 
 impl<F: Real> Engine for Drawn<F> {
-    fn dense(&mut self, x: &Array2<f64>) -> Result<Array2<f64>, BoxError> {
-        let shard = Shard::new(x.mapv(F::of), Array1::zeros(x.nrows()));
+    fn rows(&mut self, rows: RawRows, width: usize, scaling: &FeatureScaling) -> Result<Array2<f64>, BoxError> {
+        let RawRows { mut starts, columns, values } = rows;
+        let targets = Array1::zeros(starts.len());
+        let scaled = columns.iter().zip(values).map(|(&column, raw)| F::of(scaling.apply(column, raw)));
+        let shard = match scaling {
+            FeatureScaling::Dense { .. } => Shard::new(Array2::from_shape_vec((starts.len(), width), scaled.collect())?, targets),
+            FeatureScaling::Sparse { .. } => {
+                starts.push(columns.len());
+                Shard::sparse(SparseRows::new(width, starts, columns.clone(), scaled.collect()), targets)
+            }
+        };
         shard.check(self.model.as_ref(), &mut self.scratch)?;
         self.means(&shard)
     }
@@ -85,13 +122,9 @@ impl Predictor {
             return Err(cannot("the run has no draws"));
         }
         let numbers = |name: &str| grid.array(name).map(|array| array.iter().copied().collect::<Vec<f64>>());
-        let scaling = numbers("scale").zip(numbers("offset"));
+        let (width, scaling) = kept_scaling(&grid).ok_or_else(|| cannot("its description of the data is damaged"))?;
         let classes = grid.list("classes").to_vec();
         let first = |name: &str| numbers(name).and_then(|all| all.first().copied());
-        let width = match &scaling {
-            Some((scale, _)) => scale.len(),
-            None => first("features_count").map_or(0, |count| count as usize),
-        };
         let output = if classes.is_empty() { Output::Number } else { Output::Classes(classes.len()) };
         let facts = DataFacts { features: width, output };
         let entry = registry.model(&spec.model).map_err(|wrong| ConfigError::of("model", &[wrong]))?;
@@ -106,41 +139,47 @@ impl Predictor {
             classes,
             scaling,
             target: (first("target_scale").unwrap_or(1.0), first("target_offset").unwrap_or(0.0)),
-            digest: file.info().data_digest.clone(),
         })
     }
 
-    /// Class probabilities (rows × classes), or predictive means in the units of the targets (rows × 1), of raw rows (rows × features).
-    ///
-    /// # Errors
-    /// When the run was on sparse data, or the model refuses the rows.
-    pub fn rows(&mut self, mut raw: Array2<f64>) -> Result<Array2<f64>, RunError> {
-        let Some((scale, offset)) = &self.scaling else {
-            return Err(RunError::Prediction("the run is on sparse data: give a dataset made by mpibayes import".into()));
-        };
-        for mut row in raw.rows_mut() {
-            for (value, (scale, offset)) in row.iter_mut().zip(scale.iter().zip(offset)) {
-                *value = *value * scale + offset;
-            }
-        }
-        let means = self.engine.dense(&raw).map_err(|cause| RunError::Prediction(cause.to_string()))?;
-        Ok(self.in_units(means))
+    /// Whether rows are sparse: those of tables and arrays are not.
+    pub fn is_sparse(&self) -> bool {
+        matches!(self.scaling, FeatureScaling::Sparse { .. })
     }
 
-    /// The same of rows of a dataset.
+    /// Class probabilities (rows × classes), or predictive means in the units of the targets (rows × 1). Rows have a value for each
+    /// feature, unless the run is on sparse data.
     ///
     /// # Errors
-    /// When the dataset's features are not those of the run, or cannot be read.
-    pub fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize]) -> Result<Array2<f64>, RunError> {
-        if dataset.digest() != self.digest {
-            let own = self.scaling.as_ref().map(|(scale, offset)| (scale.as_slice(), offset.as_slice()));
-            if own.is_none() || dataset.feature_scaling() != own {
-                return Err(RunError::Prediction(format!(
-                    "{}: its features are scaled otherwise than those of the run: give the table itself, or the dataset of the run",
-                    dataset.path().display()
-                )));
-            }
+    /// When rows lack values, or the model refuses them.
+    ///
+    /// # Panics
+    /// When a row has a column that the run does not know.
+    pub fn rows(&mut self, rows: RawRows) -> Result<Array2<f64>, RunError> {
+        let means = self.engine.rows(rows, self.width, &self.scaling);
+        Ok(self.in_units(means.map_err(|cause| RunError::Prediction(cause.to_string()))?))
+    }
+
+    /// A dataset whose rows the run shall predict, from now on scaled as the run's own were.
+    ///
+    /// # Errors
+    /// When its features are not those of the run.
+    pub fn adopt(&self, dataset: Dataset) -> Result<Dataset, DataError> {
+        let dataset = dataset.scaled_as(self.width, self.scaling.clone())?;
+        if let Some(names) = dataset.feature_names()?.filter(|names| !self.features.is_empty() && *names != self.features) {
+            let differ = names.iter().zip(&self.features).find(|(one, other)| one != other);
+            let what = differ.map_or_else(String::new, |(one, other)| format!(": {one:?} where the run has {other:?}"));
+            let what = format!("its features have other names, or another order{what}: give the table itself");
+            return Err(DataError::Request(format!("{}: {what}", dataset.path().display())));
         }
+        Ok(dataset)
+    }
+
+    /// Predicts rows of a dataset that this has adopted, as [`Predictor::rows`] does.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize]) -> Result<Array2<f64>, RunError> {
         let means = self.engine.dataset(dataset, split, rows)?;
         Ok(self.in_units(means))
     }

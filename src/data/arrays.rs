@@ -1,6 +1,7 @@
 //! Imports of NumPy arrays: one of features, one of targets, as NPY files or in NPZ archives.
 
 use super::error::{DataError, Place, Result};
+use super::format::{Format, detect};
 use super::held_out::{HeldOut, Test};
 use super::npy::Npy;
 use super::npz::{Npz, listed};
@@ -26,6 +27,43 @@ impl ArrayFile {
     /// An NPY file.
     pub fn npy(path: &Path) -> Self {
         Self { path: path.to_path_buf(), member: None }
+    }
+
+    /// An array of features without targets: that of an NPY file, or of an NPZ file the array that is named, or else the only one, or
+    /// `x`, or `x_test`.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or does not have it.
+    pub fn of_features(path: &Path, name: Option<&str>) -> Result<Self> {
+        if detect(path)? != Format::Npz {
+            return Ok(Self::npy(path));
+        }
+        let names = archive(path)?.names();
+        let find = |name: &str| names.iter().find(|other| other.eq_ignore_ascii_case(name));
+        let found = match (name, &names[..]) {
+            (Some(name), _) => find(name),
+            (None, [only]) => Some(only),
+            (None, _) => find("x").or_else(|| find("x_test")),
+        };
+        let found = found.ok_or_else(|| {
+            let what = format!("it has the arrays {}: name the features with --features-name", listed(&names));
+            DataError::content(path, Place::File, what)
+        })?;
+        Ok(Self { path: path.to_path_buf(), member: Some(found.clone()) })
+    }
+
+    /// Hands over every row, of finite numbers and of this length, with its number from 1.
+    ///
+    /// # Errors
+    /// When the array cannot be read, or its rows are none such; and those of `each`.
+    pub fn rows(&self, width: usize, each: impl FnMut(&[f64], u64) -> Result<()>) -> Result<()> {
+        self.open(|x| {
+            if x.row_size() != width {
+                let what = format!("rows of {} numbers where there should be {width}", x.row_size());
+                return Err(DataError::content(&x.path(), Place::File, what));
+            }
+            x.for_numbers(each)
+        })
     }
 
     fn open<T>(&self, read: impl FnOnce(&mut Npy<'_>) -> Result<T>) -> Result<T> {

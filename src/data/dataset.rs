@@ -1,6 +1,7 @@
 //! Reading a dataset: its description at once, its rows by their numbers.
 
 use super::error::{DataError, Place, Result};
+use super::scaling::FeatureScaling;
 use super::sparse::SparseRows;
 use super::{FORMAT, SPARSE_VERSION, Shard, Split, Targets, Task, hdf};
 use crate::number::Real;
@@ -26,15 +27,6 @@ pub struct Dataset {
     scaling: FeatureScaling,
     /// Scale and offset of the targets: 1 and 0 for classes.
     target: (f64, f64),
-}
-
-/// How raw features become what models see.
-#[derive(Debug)]
-enum FeatureScaling {
-    /// x·scale + offset, for each column.
-    Dense { scale: Vec<f64>, offset: Vec<f64> },
-    /// Sparse rows: x·scale in these columns, ascending, and x in all others.
-    Sparse { column: Vec<u32>, scale: Vec<f64> },
 }
 
 /// The rows of a split as the file says that they are.
@@ -212,12 +204,28 @@ impl Dataset {
         &self.classes
     }
 
-    /// Scale and offset of each feature: models see x·scale + offset. None of sparse rows, which have too many features.
-    pub fn feature_scaling(&self) -> Option<(&[f64], &[f64])> {
-        match &self.scaling {
-            FeatureScaling::Dense { scale, offset } => Some((scale, offset)),
-            FeatureScaling::Sparse { .. } => None,
+    /// How raw features become what models see.
+    pub fn scaling(&self) -> &FeatureScaling {
+        &self.scaling
+    }
+
+    /// The same rows as a model sees them that has learned from others. Sparse rows take the width of those.
+    ///
+    /// # Errors
+    /// When the rows do not have as many features (sparse ones: have more), or are sparse where the others are not.
+    pub fn scaled_as(self, features: usize, scaling: FeatureScaling) -> Result<Self> {
+        let sparse = matches!(scaling, FeatureScaling::Sparse { .. });
+        if sparse != self.is_sparse() {
+            let [own, other] = if sparse { ["dense", "sparse"] } else { ["sparse", "dense"] };
+            let what = format!("its rows are {own}, those that were learned from are {other}");
+            return Err(DataError::content(&self.path, Place::File, what));
         }
+        if if sparse { self.features() > features } else { self.features() != features } {
+            let what = format!("rows of {} features, those that were learned from have {features}", self.features());
+            return Err(DataError::content(&self.path, Place::File, what));
+        }
+        let shape = if sparse { vec![features] } else { self.shape };
+        Ok(Self { scaling, shape, ..self })
     }
 
     /// Scale and offset of the targets: models see y·scale + offset. 1 and 0 for classes.
@@ -254,9 +262,7 @@ impl Dataset {
                 };
                 Shard::new(x, self.read_targets(split, rows)?)
             }
-            FeatureScaling::Sparse { column, scale } => {
-                Shard::sparse(self.read_sparse(split, rows, column, scale)?, self.read_targets(split, rows)?)
-            }
+            FeatureScaling::Sparse { .. } => Shard::sparse(self.read_sparse(split, rows)?, self.read_targets(split, rows)?),
         };
         Ok(shard.with_target_unit(1.0 / self.target.0))
     }
@@ -318,7 +324,7 @@ impl Dataset {
         .map_err(failed())
     }
 
-    fn read_sparse<F: Real>(&self, split: Split, rows: &[usize], column: &[u32], scale: &[f64]) -> Result<SparseRows<F>> {
+    fn read_sparse<F: Real>(&self, split: Split, rows: &[usize]) -> Result<SparseRows<F>> {
         let failed = || DataError::hdf5(&self.path, "read rows");
         let damaged = || {
             let what = format!("the {} rows do not fit together: the file is damaged, import the data again", split.name());
@@ -369,9 +375,8 @@ impl Dataset {
                     if index as usize >= features {
                         return Err(damaged());
                     }
-                    let scale = column.binary_search(&index).map_or(1.0, |place| scale[place]);
                     columns.push(index);
-                    scaled.push(F::of(raw * scale));
+                    scaled.push(F::of(self.scaling.apply(index, raw)));
                 }
             }
         }

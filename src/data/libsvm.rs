@@ -1,7 +1,7 @@
 //! LIBSVM files: a row a line, its label and then the features that are not zero as `index:value`; sparse rows stay sparse.
 //!
 //! Indices count from 1 and ascend within a line; blank lines, and what follows a `#`, are passed over. The reader itself,
-//! [`read_libsvm`], knows neither files nor HDF5: its memory is one line.
+//! [`read_libsvm`], knows nothing of HDF5: its memory is one line.
 
 use super::error::{DataError, Place, Result};
 use super::held_out::HeldOut;
@@ -84,7 +84,7 @@ pub fn import_libsvm(import: &LibsvmImport, output: &Path) -> Result<()> {
         None => IndexLimit::ANY,
     };
     let (mut rows, mut largest) = (0, 0);
-    read_libsvm(Source::open(&import.train)?.reader, &import.train, limit, |row| {
+    read_libsvm(Source::open(&import.train)?, limit, |row| {
         let split = held_out.split(rows);
         (rows, largest) = (rows + 1, row.largest.max(largest));
         targets.text(split, row.label, &import.train, Place::Line(row.line))?;
@@ -101,7 +101,7 @@ pub fn import_libsvm(import: &LibsvmImport, output: &Path) -> Result<()> {
     if let Test::File(path) = &import.test {
         let is = format!("the largest in {}: say with --features how many there are in both files", import.train.display());
         let limit = if import.features.is_some() { limit } else { IndexLimit { most: features, is: &is } };
-        read_libsvm(Source::open(path)?.reader, path, limit, |row| {
+        read_libsvm(Source::open(path)?, limit, |row| {
             let place = Place::Line(row.line);
             targets.must_know(row.label, path, place)?;
             targets.text(Split::Test, row.label, path, place)?;
@@ -138,18 +138,15 @@ pub fn is_libsvm(path: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// Reads rows and hands them over one by one. `path` is named in errors only.
+/// Reads rows and hands them over one by one.
 ///
 /// # Errors
 /// When the text cannot be read, has no rows, or a line is no row: each with its line; and what `each` returns.
-pub fn read_libsvm(
-    reader: impl BufRead,
-    path: &Path,
-    limit: IndexLimit,
-    mut each: impl FnMut(LibsvmRow) -> Result<()>,
-) -> Result<()> {
+pub fn read_libsvm(source: Source<'_>, limit: IndexLimit, mut each: impl FnMut(LibsvmRow) -> Result<()>) -> Result<()> {
     let (mut columns, mut values) = (Vec::new(), Vec::new());
     let mut rows = 0_u64;
+    let Source { path, reader, .. } = source;
+    let path = &path;
     lines(reader, path, |line, bytes| {
         let wrong = |what: String| DataError::content(path, Place::Line(line), what);
         let (label, largest) = parse(bytes, limit, &mut columns, &mut values).map_err(wrong)?;

@@ -75,7 +75,7 @@ pub use libsvm::{IndexLimit, LibsvmImport, LibsvmRow, MOST_FEATURES, import_libs
 pub use npy::Npy;
 pub use npz::Npz;
 pub use partition::{Deal, Label, Partition};
-pub use scaling::Scaling;
+pub use scaling::{FeatureScaling, Scaling};
 pub use shard::Shard;
 pub use source::Source;
 pub use sparse::SparseRows;

@@ -38,6 +38,35 @@ impl Scaling {
     }
 }
 
+/// How the raw features of a dataset become what models see.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FeatureScaling {
+    /// x·scale + offset, for each column.
+    Dense {
+        /// One for each column.
+        scale: Vec<f64>,
+        /// One for each column.
+        offset: Vec<f64>,
+    },
+    /// Sparse rows: x·scale in these columns, and x in all others.
+    Sparse {
+        /// Columns from 0, ascending.
+        column: Vec<u32>,
+        /// One for each of them.
+        scale: Vec<f64>,
+    },
+}
+
+impl FeatureScaling {
+    /// What a model sees of a raw value in this column.
+    pub fn apply(&self, column: u32, raw: f64) -> f64 {
+        match self {
+            Self::Dense { scale, offset } => raw * scale[column as usize] + offset[column as usize],
+            Self::Sparse { column: columns, scale } => raw * columns.binary_search(&column).map_or(1.0, |place| scale[place]),
+        }
+    }
+}
+
 /// Running statistics of the training columns: what a [`Scaling`] is made from.
 pub(super) struct Columns {
     scaling: Scaling,

@@ -9,6 +9,6 @@ pub mod problem;
 pub mod svgd;
 
 pub use kind::{Launcher, MethodKind, Needs};
-pub use monitored::{Evaluation, HISTORY, Monitored, MonitoredTask, Posterior};
+pub use monitored::{Evaluation, HISTORY, Monitored, MonitoredTask, Posterior, SPREAD};
 pub use particles::Particles;
 pub use problem::{LocalLoss, Problem};

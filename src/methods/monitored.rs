@@ -44,6 +44,8 @@ pub struct Evaluation<F> {
 
 /// The group of draws that holds the paths of the particles over the evaluated rounds.
 pub const HISTORY: &str = "particles";
+/// The table of the lowest and highest accuracy or RMSE among the agents' slices of the test data, a row for each evaluation.
+pub const SPREAD: &str = "spread";
 
 /// A method whose particles are judged every so many rounds, and after the last.
 pub struct Monitored<M: Method> {
@@ -90,6 +92,32 @@ impl Judged {
             }
         }
         Ok(())
+    }
+}
+
+/// The lowest and the highest accuracy or RMSE of the agents' slices of the test data.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spread {
+    agents: u32,
+    range: Option<(f64, f64)>,
+}
+
+impl Spread {
+    /// Takes an agent into account; one without test rows tells nothing.
+    fn add(&mut self, quality: &Quality) {
+        self.agents += 1;
+        let (_, value) = quality.main();
+        if !value.is_nan() {
+            let (lowest, highest) = self.range.unwrap_or((value, value));
+            self.range = Some((lowest.min(value), highest.max(value)));
+        }
+    }
+
+    /// Both by name, where there are several agents.
+    fn values(self, all: &Quality) -> Option<[(String, f64); 2]> {
+        let (name, _) = all.main();
+        let (lowest, highest) = self.range.filter(|_| self.agents > 1)?;
+        Some([(format!("{name}_lowest"), lowest), (format!("{name}_highest"), highest)])
     }
 }
 
@@ -192,11 +220,22 @@ where
 
     /// Writes down an evaluation, of which all agents have told; `score` is the sum of their shards' scores at the
     /// particles, and then these.
-    fn note(&mut self, round: u64, since: f64, judged: &Judged, score: Body<M::Number>, cx: &mut Context) -> Result<()> {
+    fn note(
+        &mut self,
+        round: u64,
+        since: f64,
+        judged: &Judged,
+        spread: Spread,
+        score: Body<M::Number>,
+        cx: &mut Context,
+    ) -> Result<()> {
         let mut values = vec![("seconds".to_owned(), since)];
         if let Some(tally) = &judged.averaged {
             let metrics = tally.finish();
             values.extend(metrics.values());
+            if let Some(range) = spread.values(&metrics.quality) {
+                cx.info(SPREAD, round, range);
+            }
             if let Quality::Classes(quality) = &metrics.quality {
                 for bin in &quality.reliability {
                     let edges = [("lower", bin.lower), ("upper", bin.upper), ("rows", bin.rows as f64)];
@@ -213,10 +252,8 @@ where
         }
         if let Some(tally) = &judged.single {
             let metrics = tally.finish();
-            match &metrics.quality {
-                Quality::Classes(quality) => values.push(("particle_accuracy".into(), quality.accuracy)),
-                Quality::Number { rmse } => values.push(("particle_rmse".into(), *rmse)),
-            }
+            let (name, value) = metrics.quality.main();
+            values.push((format!("particle_{name}"), value));
             values.push(("particle_log_likelihood".into(), metrics.log_likelihood));
         }
         if self.evaluation.discrepancy.is_some() {
@@ -256,17 +293,21 @@ where
     fn receive(&mut self, answer: Answer<Monitored<M>>, out: &mut Outbox<Monitored<M>>, cx: &mut Context) -> Result<()> {
         let mut reports = Vec::with_capacity(answer.reports.len());
         let mut evaluated: Option<(u64, f64, Judged)> = None;
+        let mut spread = Spread::default();
         for Reported { from, seconds, report, body } in answer.reports {
             match report {
                 Report::Inner(report) => reports.push(Reported { from, seconds, report, body }),
-                Report::Evaluated(round, since, judged) => match &mut evaluated {
-                    Some((.., sum)) => sum.merge(&judged)?,
-                    None => evaluated = Some((round, since, judged)),
-                },
+                Report::Evaluated(round, since, judged) => {
+                    judged.averaged.iter().for_each(|tally| spread.add(&tally.finish().quality));
+                    match &mut evaluated {
+                        Some((.., sum)) => sum.merge(&judged)?,
+                        None => evaluated = Some((round, since, judged)),
+                    }
+                }
             }
         }
         if let Some((round, since, judged)) = evaluated {
-            return self.note(round, since, &judged, answer.sum, cx);
+            return self.note(round, since, &judged, spread, answer.sum, cx);
         }
         let mut inner = Outbox::default();
         self.inner.receive(Answer { reports, sum: answer.sum }, &mut inner, cx)?;

@@ -196,6 +196,16 @@ pub enum Quality {
     },
 }
 
+impl Quality {
+    /// The number that people look at first, and its name.
+    pub fn main(&self) -> (&'static str, f64) {
+        match self {
+            Self::Classes(classes) => ("accuracy", classes.accuracy),
+            Self::Number { rmse } => ("rmse", *rmse),
+        }
+    }
+}
+
 /// Accuracy and calibration of predicted classes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Classification {

@@ -6,7 +6,7 @@
 use super::error::{Result, ResultsError};
 use super::{Grid, POSTERIOR, RunFile, RunInfo, RunState, RunWriter, SampleGroup, Samples, stop};
 use crate::cluster::record::{Record, Row};
-use crate::cluster::{self, Checkpoint, Keeper, Method, Outcome, Progress, Spent, Status, Then};
+use crate::cluster::{self, Checkpoint, Keeper, Method, Outcome, Progress, Spent, SpentByAll, Status, Then};
 use crate::partial::PartialFile;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::{self, File, TryLockError};
@@ -202,6 +202,7 @@ impl RunFolder {
     ) -> Result<()> {
         let drawn = saved.map(|saved| saved.drawn.clone()).unwrap_or_default();
         self.progress = saved.map(|saved| saved.progress).unwrap_or_default();
+        self.saving = saved.map_or(0.0, |saved| seconds_of_saving(&saved.records));
         self.writer = Some(RunWriter::new(&result_file(&self.path), info, groups, drawn)?);
         let since = saved.map(|saved| format!(", going on after {:.0} s of it", saved.seconds)).unwrap_or_default();
         self.say(&format!("{what}, in {}{since}", self.path.display()));
@@ -280,7 +281,8 @@ impl RunFolder {
             let values = values.iter().map(|&(name, seconds)| (name.to_owned(), seconds)).collect();
             self.rows.push(Row { table: PHASES.into(), step: 0, agent, values });
         };
-        phases(None, &[("server", checkpoint.spent.server), ("saving", self.saving)]);
+        let SpentByAll { server, servers_asides, .. } = checkpoint.spent;
+        phases(None, &[("server", server), ("evaluation", servers_asides), ("saving", self.saving)]);
         for (&agent, spent) in &checkpoint.spent.agents {
             let Spent { tasks, settling, asides } = *spent;
             phases(Some(agent), &[("tasks", tasks), ("settling", settling), ("evaluation", asides)]);
@@ -354,4 +356,13 @@ impl<M: Method> Keeper<M> for RunFolder {
         self.saved_at = Instant::now();
         Ok(if stop::asked() { Then::Stop } else { Then::GoOn })
     }
+}
+
+/// What the jobs before a checkpoint have taken for saving.
+fn seconds_of_saving(records: &[Record]) -> f64 {
+    let row = |record: &Record| match record {
+        Record::Row(row) if row.table == PHASES => row.values.iter().find(|value| value.0 == "saving").map(|value| value.1),
+        Record::Row(_) | Record::Draws(_) => None,
+    };
+    records.iter().find_map(row).unwrap_or(0.0)
 }

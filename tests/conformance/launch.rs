@@ -1,5 +1,6 @@
 //! This program again as a worker, under mpirun or alone, watched: a worker that hangs is killed and reported.
 
+use crate::launcher::unlaunched;
 use crate::worker::Script;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -47,19 +48,13 @@ pub fn work(launcher: Launcher, script: &Script, folder: &Path) -> Result<Ended,
 pub fn command(launcher: Launcher, arguments: &[&str]) -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let mut command = match launcher {
-        Launcher::Alone => Command::new(program),
+        Launcher::Alone => unlaunched(program),
         Launcher::Mpirun(ranks) => {
-            let mut command = Command::new("mpirun");
+            let mut command = unlaunched("mpirun");
             command.args(["--oversubscribe", "-n", &ranks.to_string()]).arg(program);
             command
         }
     };
-    // A suite that itself runs under a launcher must not hand the launcher's word on.
-    for (name, _) in std::env::vars() {
-        if ["OMPI_", "PMIX_", "PMI_", "SLURM_"].iter().any(|prefix| name.starts_with(prefix)) {
-            command.env_remove(name);
-        }
-    }
     command.env("OPENBLAS_NUM_THREADS", "1");
     if launcher != Launcher::Alone {
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");

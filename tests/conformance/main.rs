@@ -11,6 +11,8 @@ mod evaluation;
 mod faults;
 mod faulty;
 mod launch;
+#[path = "../launcher/mod.rs"]
+mod launcher;
 mod methods;
 mod misuse;
 mod resume;
