@@ -242,7 +242,7 @@ fn class_names(data: Option<&str>, digest: &str) -> Vec<String> {
 
 /// Seconds by phase: of the server, and of all agents together.
 fn phases(table: &Table) -> Vec<(String, f64)> {
-    let total = |values: &[f64]| values.iter().filter(|value| !value.is_nan()).sum();
+    let total = |values: &[f64]| 0.0 + values.iter().filter(|value| !value.is_nan()).sum::<f64>();
     table.columns.iter().map(|(name, values)| (name.clone(), total(values))).collect()
 }
 

@@ -416,7 +416,8 @@ impl Desk {
             if let Some(traffic) = table("traffic")? {
                 for kind in ["messages", "bytes"] {
                     let of_kind = traffic.columns.iter().filter(|(name, _)| name.ends_with(&format!("_{kind}")));
-                    last.values.push((kind.to_owned(), of_kind.flat_map(|(_, values)| values).sum()));
+                    // The sum of nothing is -0.
+                    last.values.push((kind.to_owned(), 0.0 + of_kind.flat_map(|(_, values)| values).sum::<f64>()));
                 }
             }
         }

@@ -124,7 +124,7 @@ pub(super) fn clock(file: &RunFile, rows: &Table, against: Against) -> Result<Op
     }
     let at: BTreeMap<u64, f64> = (0..trace.rows())
         .filter(|&row| trace.agent[row].is_none())
-        .map(|row| (trace.step[row], counted.iter().map(|column| column[row]).sum()))
+        .map(|row| (trace.step[row], 0.0 + counted.iter().map(|column| column[row]).sum::<f64>()))
         .collect();
     // A round without a row of its own has seen what the one before it had.
     let before = |step: u64| at.range(..=step).next_back().map_or(0.0, |(_, value)| *value);
