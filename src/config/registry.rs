@@ -3,6 +3,7 @@
 use super::keys::{Docs, What, Wrong, fields_of, read_all};
 use super::setup::{Launch, RunError};
 use super::spec::ConfigError;
+use crate::methods::dsgld::DsgldSettings;
 use crate::methods::dsvgd::DsvgdSettings;
 use crate::methods::problem::OpenShard;
 use crate::methods::svgd::SvgdSettings;
@@ -71,6 +72,7 @@ impl Default for Registry {
             .with_model::<ToySettings>()
             .with_method::<SvgdSettings>()
             .with_method::<DsvgdSettings>()
+            .with_method::<DsgldSettings>()
     }
 }
 

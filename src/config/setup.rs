@@ -119,17 +119,35 @@ impl<F: Real> Launcher<F> for Launch<'_, F> {
     where
         M::Server: Posterior<F>,
     {
-        match &self.evaluation {
-            Some(evaluation) => {
-                let method = Monitored { inner, model: model.clone(), evaluation: evaluation.clone() };
-                self.run(method, model.as_ref(), SampleKind::Particles)
-            }
-            None => self.run(inner, model.as_ref(), SampleKind::Particles),
+        self.monitored(inner, &model, SampleKind::Particles)
+    }
+
+    fn chains<M: Method<Number = F>>(mut self, inner: M, model: Arc<dyn Model<F>>) -> Self::Outcome
+    where
+        M::Server: Posterior<F>,
+    {
+        // Chains have a history without it: their draws.
+        if let Some(evaluation) = &mut self.evaluation {
+            evaluation.history = false;
         }
+        self.monitored(inner, &model, SampleKind::Chains)
     }
 }
 
 impl<F: Real> Launch<'_, F> {
+    fn monitored<M: Method<Number = F>>(self, inner: M, model: &Arc<dyn Model<F>>, kind: SampleKind) -> Result<(), RunError>
+    where
+        M::Server: Posterior<F>,
+    {
+        match &self.evaluation {
+            Some(evaluation) => {
+                let method = Monitored { inner, model: model.clone(), evaluation: evaluation.clone() };
+                self.run(method, model.as_ref(), kind)
+            }
+            None => self.run(inner, model.as_ref(), kind),
+        }
+    }
+
     /// Runs a method to its end, or goes on with the run in the folder.
     fn run<M: Method<Number = F>>(self, method: M, model: &dyn Model<F>, kind: SampleKind) -> Result<(), RunError> {
         let method = Arc::new(method);

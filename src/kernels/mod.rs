@@ -3,6 +3,7 @@
 pub mod adagrad;
 pub mod kde;
 pub mod ksd;
+pub mod langevin;
 pub mod rbf;
 mod select;
 pub mod svgd;

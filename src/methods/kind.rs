@@ -56,6 +56,11 @@ pub trait Launcher<F: Real> {
     fn particles<M: Method<Number = F>>(self, method: M, model: Arc<dyn Model<F>>) -> Self::Outcome
     where
         M::Server: Posterior<F>;
+
+    /// The same of a method whose draws are those of chains.
+    fn chains<M: Method<Number = F>>(self, method: M, model: Arc<dyn Model<F>>) -> Self::Outcome
+    where
+        M::Server: Posterior<F>;
 }
 
 /// The first of these counts that is 0.

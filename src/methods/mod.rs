@@ -1,5 +1,6 @@
 //! The distributed methods: a file each, and one line each in [`crate::config::registry`].
 
+pub mod dsgld;
 pub mod dsvgd;
 mod kind;
 pub mod monitored;

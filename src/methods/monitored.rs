@@ -23,6 +23,10 @@ use std::sync::Arc;
 
 /// A server that can show its posterior at any time.
 pub trait Posterior<F> {
+    /// Says that it will be asked after every so many rounds, and after the last, before anything else: for servers that have to
+    /// send for it.
+    fn watch(&mut self, _every: u64) {}
+
     /// The round, and the particles after it (N × d, row-major).
     fn posterior(&self) -> (u64, &[F]);
 }
@@ -143,14 +147,16 @@ where
     }
 
     fn server(&self, saved: Option<ServerState<M>>) -> Result<MonitoredServer<M>> {
-        let inner = self.inner.server(saved)?;
+        let mut inner = self.inner.server(saved)?;
+        let every = self.evaluation.every.max(1);
+        inner.watch(every);
         let evaluated = inner.posterior().0;
         Ok(MonitoredServer {
             agents: self.agents(),
             inner,
             unsettled: false,
             model: self.model.clone(),
-            evaluation: Evaluation { every: self.evaluation.every.max(1), ..self.evaluation.clone() },
+            evaluation: Evaluation { every, ..self.evaluation.clone() },
             evaluated,
         })
     }

@@ -75,12 +75,25 @@ impl<F: Real> LocalLoss<F> {
     }
 
     /// Subtracts ∇L̂_k/α at the particles (N × d) from `score`; the minibatch, the same for all particles, belongs to (agent, step).
-    pub fn add_score(&mut self, theta: ArrayView2<F>, step: u64, mut score: ArrayViewMut2<F>, cx: &Context) {
-        let rows = self.minibatch.draw(&mut cx.stream(Who::Agent(self.agent), step, Purpose::Minibatch));
+    pub fn add_score(&mut self, theta: ArrayView2<F>, step: u64, score: ArrayViewMut2<F>, cx: &Context) {
+        self.add_score_for(Who::Agent(self.agent), theta, step, 1.0, score, cx);
+    }
+
+    /// Subtracts `scale` · ∇L̂_k/α; the minibatch belongs to (`who`, step).
+    pub fn add_score_for(
+        &mut self,
+        who: Who,
+        theta: ArrayView2<F>,
+        step: u64,
+        scale: f64,
+        mut score: ArrayViewMut2<F>,
+        cx: &Context,
+    ) {
+        let rows = self.minibatch.draw(&mut cx.stream(who, step, Purpose::Minibatch));
         if rows.is_empty() {
             return;
         }
-        let weight = F::of(self.shard.rows() as f64 / (rows.len() as f64 * self.temperature));
+        let weight = F::of(scale * self.shard.rows() as f64 / (rows.len() as f64 * self.temperature));
         let all = rows.len() == self.shard.rows();
         let (model, scratch) = (&self.model, &mut self.scratch);
         if let Some(batch) = self.shard.dense() {

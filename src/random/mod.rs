@@ -41,6 +41,10 @@ pub enum Purpose {
     Schedule = 5,
     /// Data made up for examples and tests.
     Synthetic = 6,
+    /// Noise that chains share which were averaged.
+    Coupling = 7,
+    /// Whether something is planned anew.
+    Planning = 8,
 }
 
 impl Seed {

@@ -1,0 +1,293 @@
+//! Distributed stochastic gradient Langevin dynamics: chains travel from shard to shard, past the server.
+//!
+//! θ ← θ + (ε/2) {∇log p0(θ) + (N_s/q_s) ḡ_s(θ)} + N(0, ε I) at agent s, with ḡ_s the mean score of a minibatch of its N_s rows and q_s
+//! the share of all updates that are made there (Ahn, Shahbaba & Welling 2014, "Distributed Stochastic Gradient MCMC", Prop. 3.1). A
+//! visit is some updates; then the chain goes on to its next agent. Coupled chains leave their mean there instead. With one agent
+//! this is SGLD (Welling & Teh 2011).
+
+mod agent;
+mod coupling;
+mod plan;
+mod schedule;
+mod server;
+
+pub use coupling::{Coupled, groups};
+pub use plan::{Balance, Trajectories, balanced};
+pub use schedule::{Schedule, agent_of, slots};
+
+use super::kind::{Launcher, MethodKind, Needs, at_least_one};
+use super::problem::Problem;
+use crate::cluster::{AgentId, Method, Result};
+use crate::kernels::langevin::StepSize;
+use crate::number::Real;
+use agent::{DsgldAgent, Estimator};
+use serde::{Deserialize, Serialize};
+use server::{DsgldServer, ServerState};
+
+/// D-SGLD of a problem.
+#[derive(Clone)]
+pub struct Dsgld<F> {
+    /// What is inferred.
+    pub problem: Problem<F>,
+    /// How.
+    pub settings: DsgldSettings,
+}
+
+/// How many updates a visit makes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Trajectory {
+    /// As many at every agent.
+    Same(f64),
+    /// One number for each agent.
+    Each(Vec<f64>),
+}
+
+/// The settings of `dsgld`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DsgldSettings {
+    /// C.
+    pub chains: u32,
+    /// Visits that each chain makes.
+    pub rounds: u64,
+    /// τ, updates in a visit.
+    pub trajectory: Trajectory,
+    /// Rows in a minibatch.
+    pub batch: usize,
+    /// ε_t, with t the chain's own count of updates.
+    pub step: StepSize,
+    /// How minibatches become scores.
+    pub gradient: Estimator,
+    /// Whether scores are scaled to the frequencies q_s; without, chains are drawn to small shards.
+    pub correction: bool,
+    /// How chains travel.
+    pub schedule: Schedule,
+    /// Updates before the first draw of each chain that is kept.
+    pub burn_in: u64,
+    /// Of the updates after those every so-many-th is kept.
+    pub thin: u64,
+    /// Rounds that are under way at a time.
+    pub ahead: u64,
+    /// When trajectories are planned anew.
+    pub balance: Option<Balance>,
+    /// Which chains are averaged, one phase after the other.
+    pub coupling: Vec<Coupled>,
+    /// Whether averaged chains get back, with noise that they share, the variance that averaging took.
+    pub noise_correction: bool,
+    /// Whether chains travel through the server, as in Algorithm 1 of the paper.
+    pub through_server: bool,
+    /// How many of the latest states, at the ends of evaluated rounds, predictions are averaged over.
+    pub judged: usize,
+    /// Milliseconds that agents sleep for each update: slow machines for experiments.
+    pub sleep_ms: Vec<f64>,
+}
+
+impl Default for DsgldSettings {
+    fn default() -> Self {
+        Self {
+            chains: 4,
+            rounds: 1000,
+            trajectory: Trajectory::Same(10.0),
+            batch: 100,
+            step: StepSize::default(),
+            gradient: Estimator::default(),
+            correction: true,
+            schedule: Schedule::default(),
+            burn_in: 1000,
+            thin: 10,
+            ahead: 2,
+            balance: None,
+            coupling: Vec::new(),
+            noise_correction: false,
+            through_server: false,
+            judged: 100,
+            sleep_ms: Vec::new(),
+        }
+    }
+}
+
+impl DsgldSettings {
+    /// τ_s of each agent.
+    fn trajectories(&self, agents: u32) -> Result<Trajectories, String> {
+        let wrong = |count: usize, name: &str| format!("{name} lists {count} numbers for {agents} agents: one for each");
+        let mean = match &self.trajectory {
+            Trajectory::Same(updates) => vec![*updates; agents as usize],
+            Trajectory::Each(updates) if updates.len() == agents as usize => updates.clone(),
+            Trajectory::Each(updates) => return Err(wrong(updates.len(), "trajectory")),
+        };
+        if !self.sleep_ms.is_empty() && self.sleep_ms.len() != agents as usize {
+            return Err(wrong(self.sleep_ms.len(), "sleep_ms"));
+        }
+        if !self.coupling.is_empty() && self.chains > agents {
+            return Err(format!("coupling wants every chain at an agent of its own: {} chains, {agents} agents", self.chains));
+        }
+        Ok(Trajectories::new(mean))
+    }
+}
+
+impl MethodKind for DsgldSettings {
+    const NAME: &'static str = "dsgld";
+
+    const DOCS: &'static [(&'static str, &'static str)] = &[
+        ("chains", "C, how many chains; more than agents are fine"),
+        ("rounds", "visits that each chain makes"),
+        ("trajectory", "updates in a visit: a number, or a list with one for each agent"),
+        ("batch", "rows in a minibatch, fresh for every update"),
+        (
+            "step",
+            "{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }, a (b + t)^-c after t updates of the chain, or { constant = 1e-5 }: variance of the noise of an update, whose drift is half of it times the score",
+        ),
+        (
+            "gradient",
+            "\"plain\", or { control_variate = 100 }: from that round on the score of minibatches is corrected by that at a fixed point",
+        ),
+        ("correction", "whether scores are scaled to how often a shard is used; false shows the bias"),
+        ("schedule", "\"permutation\", \"cyclic\", \"derangement\", or \"categorical\" for one chain"),
+        ("burn_in", "updates of each chain before the first draw that is kept"),
+        ("thin", "of the updates after those every so-many-th is kept"),
+        ("ahead", "rounds that are under way at a time: 1 waits for the slowest agent after each"),
+        (
+            "balance",
+            "{ threshold = 0.2, decay = 0.99, until = 100 } plans trajectories by measured speeds up to that round; not by default",
+        ),
+        ("coupling", "[{ groups = 1, rounds = 100 }, ...]: for so many rounds chains are averaged within so many groups"),
+        ("noise_correction", "whether averaged chains get the variance back that averaging took; wants trajectory = 1"),
+        ("through_server", "whether chains travel through the server; twice the traffic"),
+        ("judged", "how many of the latest states predictions are averaged over when a round is evaluated"),
+        ("sleep_ms", "milliseconds that each agent sleeps for an update: slow machines for experiments"),
+    ];
+
+    fn needs(&self, _agents: u32, parameters: usize) -> Needs {
+        let chains = u64::from(self.chains);
+        let (draws, parameters) = (self.judged as u64, parameters as u64);
+        Needs {
+            particles: Some(chains),
+            rounds: Some(self.rounds),
+            minibatch: Some(self.batch as u64),
+            // A chain, its score, the draws of a visit.
+            numbers_of_agent: Some(parameters.saturating_mul(4).saturating_add(parameters.saturating_mul(draws))),
+            numbers_per_round: Some(chains.saturating_mul(parameters).saturating_mul(if self.through_server { 2 } else { 1 })),
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        at_least_one(&[
+            ("chains", u64::from(self.chains)),
+            ("rounds", self.rounds),
+            ("batch", self.batch as u64),
+            ("thin", self.thin),
+            ("ahead", self.ahead),
+            ("judged", self.judged as u64),
+        ])?;
+        self.step.check().map_err(|error| error.to_string())?;
+        let trajectories = match &self.trajectory {
+            Trajectory::Same(updates) => std::slice::from_ref(updates),
+            Trajectory::Each(updates) => updates,
+        };
+        if let Some(wrong) = trajectories.iter().find(|updates| !(**updates >= 1.0 && updates.is_finite())) {
+            return Err(format!("trajectory = {wrong}: a visit makes at least 1 update"));
+        }
+        if let Some(wrong) = self.sleep_ms.iter().find(|sleep| !(**sleep >= 0.0 && sleep.is_finite())) {
+            return Err(format!("sleep_ms = {wrong}: must be a number from 0 on"));
+        }
+        if self.schedule == Schedule::Categorical && self.chains != 1 {
+            return Err(format!("schedule = \"categorical\" is for one chain: there are {}, which would meet", self.chains));
+        }
+        if self.coupling.iter().any(|phase| phase.groups == 0) {
+            return Err("coupling: groups = 0: must be at least 1".into());
+        }
+        if self.noise_correction && (trajectories.iter().any(|updates| *updates != 1.0) || self.balance.is_some()) {
+            return Err(
+                "noise_correction wants chains that are averaged after every update: trajectory = 1, without balance".into()
+            );
+        }
+        if let Some(Balance { threshold, decay, .. }) = self.balance
+            && !(threshold > 0.0 && (0.0..=1.0).contains(&decay))
+        {
+            return Err(format!("balance: threshold = {threshold} must be above 0, and decay = {decay} lie between 0 and 1"));
+        }
+        Ok(())
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+        let model = problem.model.clone();
+        launcher.chains(Dsgld { problem, settings: self.clone() }, model)
+    }
+}
+
+/// What an agent is asked to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Task {
+    /// Say how many rows it has.
+    Rows,
+    /// Move the chains that are there.
+    Visit(Visit),
+}
+
+/// A visit of the chains of a group, each at an agent of its own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Visit {
+    round: u64,
+    stops: Vec<Stop>,
+    /// How many chains' states the handed body is the sum of; 0 where nothing is handed.
+    shared: u32,
+    /// Whether nobody waits for the states.
+    is_last: bool,
+    /// Whether the server wants to see the states.
+    shown: bool,
+}
+
+/// What an agent does in a visit.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Stop {
+    agent: AgentId,
+    chain: u32,
+    /// The chain's count of updates.
+    first: u64,
+    updates: u64,
+    /// What the score of the shard is multiplied by: 1/q_s.
+    scale: f64,
+}
+
+/// What an agent tells.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub enum Report<F: Real> {
+    /// Its rows.
+    Rows(u64),
+    /// Of a visit.
+    Visited(Visited<F>),
+}
+
+/// What is told of a visit.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Visited<F: Real> {
+    chain: u32,
+    updates: u64,
+    step: f64,
+    /// The state, if it was asked for.
+    state: crate::cluster::Raw<F>,
+}
+
+impl<F: Real> Method for Dsgld<F> {
+    const NAME: &'static str = "dsgld";
+    type Number = F;
+    type Task = Task;
+    type Report = Report<F>;
+    type Server = DsgldServer<F>;
+    type Agent = DsgldAgent<F>;
+
+    fn agents(&self) -> u32 {
+        self.problem.agents
+    }
+
+    fn server(&self, saved: Option<ServerState<F>>) -> Result<DsgldServer<F>> {
+        DsgldServer::new(self, saved)
+    }
+
+    fn agent(&self, id: AgentId, saved: Option<agent::AgentState<F>>) -> Result<DsgldAgent<F>> {
+        DsgldAgent::new(self, id, saved)
+    }
+}

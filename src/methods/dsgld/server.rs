@@ -1,0 +1,282 @@
+//! The server half: posts the visits of a few rounds ahead, plans trajectories, and sees no chain pass unless it asks to.
+
+use super::coupling::groups;
+use super::plan::Trajectories;
+use super::schedule::{Schedule, agent_of};
+use super::{Dsgld, DsgldSettings, Report, Stop, Task, Visit, Visited};
+use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Server};
+use crate::methods::monitored::Posterior;
+use crate::number::Real;
+use crate::random::{Purpose, Who};
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Posts visits.
+pub struct DsgldServer<F: Real> {
+    agents: u32,
+    dim: usize,
+    settings: DsgldSettings,
+    /// Rounds between those whose states are asked for; 0 for none.
+    watched: u64,
+    state: ServerState<F>,
+}
+
+/// Where the run is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct ServerState<F: Real> {
+    /// N_s; empty before the agents have told.
+    rows: Vec<u64>,
+    /// Rounds whose visits are posted, and whose visits are all made.
+    posted: u64,
+    done: u64,
+    /// How many answers the rounds under way still want, the oldest first.
+    left: VecDeque<usize>,
+    /// Updates of each chain, as far as they are posted.
+    updates: Vec<u64>,
+    /// The slot of each chain in the next round.
+    slots: Vec<u32>,
+    plan: Trajectories,
+    /// Since the last round was over: seconds that each agent was busy, and the updates that it made.
+    busy: Vec<f64>,
+    made: Vec<u64>,
+    /// The second at which the last round was over.
+    since: f64,
+    step: f64,
+    /// States of the evaluated rounds, the latest last, N × d; of the round under way behind them.
+    seen: Raw<F>,
+    coming: Raw<F>,
+    /// Of each group, at the place of its first chain, what it left; where chains travel through the server.
+    carried: Vec<Raw<F>>,
+    /// Of each agent over the whole run: seconds busy, seconds blocked, updates.
+    totals: Vec<(f64, f64, u64)>,
+}
+
+impl<F: Real> DsgldServer<F> {
+    pub(super) fn new(method: &Dsgld<F>, saved: Option<ServerState<F>>) -> Result<Self> {
+        let (agents, settings) = (method.problem.agents, method.settings.clone());
+        let plan = settings.trajectories(agents)?;
+        let fresh = || ServerState {
+            rows: Vec::new(),
+            posted: 0,
+            done: 0,
+            left: VecDeque::new(),
+            updates: vec![0; settings.chains as usize],
+            slots: Vec::new(),
+            plan,
+            busy: vec![0.0; agents as usize],
+            made: vec![0; agents as usize],
+            since: 0.0,
+            step: f64::NAN,
+            seen: Raw(Vec::new()),
+            coming: Raw(Vec::new()),
+            carried: vec![Raw(Vec::new()); settings.chains as usize],
+            totals: vec![(0.0, 0.0, 0); agents as usize],
+        };
+        let state = saved.unwrap_or_else(fresh);
+        Ok(Self { agents, dim: method.problem.model.dim(), settings, watched: 0, state })
+    }
+
+    /// How often each agent is visited, up to a factor.
+    fn visits(&self) -> Vec<f64> {
+        match self.settings.schedule {
+            Schedule::Categorical => self.state.rows.iter().map(|&rows| rows as f64).collect(),
+            Schedule::Permutation | Schedule::Cyclic | Schedule::Derangement => vec![1.0; self.agents as usize],
+        }
+    }
+
+    /// What the score of an agent's shard is multiplied by.
+    fn scale(&self, agent: usize, visits: &[f64]) -> f64 {
+        if self.settings.correction {
+            return 1.0 / self.state.plan.share(agent, visits);
+        }
+        self.state.rows.iter().sum::<u64>() as f64 / self.state.rows[agent].max(1) as f64
+    }
+
+    /// Posts the visits of the next round, if there is one.
+    fn post(&mut self, out: &mut Outbox<Dsgld<F>>, cx: &Context) {
+        let DsgldSettings { chains, rounds, schedule, through_server, .. } = self.settings;
+        let round = self.state.posted;
+        if round == rounds {
+            return;
+        }
+        let next = schedule.next(&self.state.slots, round + 1, self.agents, &self.state.rows, cx);
+        let here = std::mem::replace(&mut self.state.slots, next);
+        let agents = self.agents;
+        let at = |slots: &[u32], chain: u32| agent_of(slots[chain as usize], agents);
+        let visits = self.visits();
+        let is_last = round + 1 == rounds;
+        let shown = self.watched > 0 && (is_last || (round + 1).is_multiple_of(self.watched));
+        let before = round.checked_sub(1).map(|before| groups(&self.settings.coupling, before, chains));
+        let parts = groups(&self.settings.coupling, round, chains);
+        self.state.left.push_back(parts.len());
+        for part in parts {
+            let stops: Vec<Stop> = part
+                .clone()
+                .map(|chain| {
+                    let agent = at(&here, chain) as usize;
+                    let updates = self.state.plan.next(agent);
+                    let first = self.state.updates[chain as usize];
+                    self.state.updates[chain as usize] += updates;
+                    Stop { agent: at(&here, chain), chain, first, updates, scale: self.scale(agent, &visits) }
+                })
+                .collect();
+            let holders: Vec<AgentId> = stops.iter().map(|stop| stop.agent).collect();
+            // Phases only ever split groups: all chains of this one were averaged together, or each was alone.
+            let handed = before.as_ref().map_or(0, |before| {
+                let of_first = before.iter().find(|group| group.contains(&part.start));
+                of_first.map_or(1, ExactSizeIterator::len) as u32
+            });
+            let is_group = holders.len() > 1;
+            let ask = out.ask(holders, Task::Visit(Visit { round, stops, shared: handed, is_last, shown }));
+            match (through_server, &before) {
+                (_, None) => {}
+                (false, Some(_)) => drop(ask.handed()),
+                (true, Some(before)) => {
+                    let of = before.iter().find(|group| group.contains(&part.start)).map_or(part.start, |group| group.start);
+                    ask.with(self.state.carried[of as usize].0.clone());
+                }
+            }
+            match through_server {
+                _ if is_last => {}
+                false => drop(ask.sum_to(part.map(|chain| at(&self.state.slots, chain)))),
+                true if is_group => drop(ask.sum()),
+                true => {}
+            }
+        }
+        self.state.posted += 1;
+    }
+
+    /// Takes the report of a visit.
+    fn visited(&mut self, from: AgentId, seconds: f64, visited: Visited<F>) {
+        let agent = from as usize;
+        self.state.busy[agent] += seconds;
+        self.state.made[agent] += visited.updates;
+        self.state.step = visited.step;
+        self.state.plan.measured(agent, seconds, visited.updates);
+        self.state.coming.0.extend(visited.state.0);
+    }
+
+    /// A round is over: its trace, its states, the plan for those that come.
+    fn finish(&mut self, cx: &mut Context) {
+        let state = &mut self.state;
+        state.done += 1;
+        let round = state.done;
+        let now = cx.seconds();
+        let period = now - state.since;
+        state.since = now;
+        let mut blocked = 0.0;
+        for ((total, busy), made) in state.totals.iter_mut().zip(&mut state.busy).zip(&mut state.made) {
+            let waited = (period - *busy).max(0.0);
+            blocked += waited;
+            *total = (total.0 + *busy, total.1 + waited, total.2 + *made);
+            (*busy, *made) = (0.0, 0);
+        }
+        let share = if period > 0.0 { blocked / (period * f64::from(self.agents)) } else { 0.0 };
+        let longest = state.plan.mean().iter().copied().fold(0.0, f64::max);
+        let shortest = state.plan.mean().iter().copied().fold(f64::INFINITY, f64::min);
+        let updates: u64 = state.totals.iter().map(|total| total.2).sum();
+        let columns = [
+            ("seconds", now),
+            ("updates", updates as f64),
+            ("step_size", state.step),
+            ("blocked_share", share),
+            ("shortest_visit", shortest),
+            ("longest_visit", longest),
+        ];
+        cx.info("trace", round, columns);
+        if !state.coming.0.is_empty() {
+            state.seen.0.append(&mut state.coming.0);
+            let most = self.settings.judged.saturating_mul(self.dim);
+            let old = state.seen.0.len().saturating_sub(most);
+            state.seen.0.drain(..old);
+        }
+        if let Some(balance) = self.settings.balance
+            && round < balance.until
+            && cx.stream(Who::Server, round, Purpose::Planning).random::<f64>() < balance.decay.powf(round as f64)
+        {
+            state.plan.adapt(balance.threshold);
+        }
+        if round == self.settings.rounds {
+            for (agent, (busy, blocked, updates)) in (0..).zip(&state.totals) {
+                let columns = [
+                    ("agent_number", f64::from(agent)),
+                    ("rows", state.rows[agent as usize] as f64),
+                    ("trajectory", state.plan.mean()[agent as usize]),
+                    ("updates", *updates as f64),
+                    ("busy_seconds", *busy),
+                    ("blocked_seconds", *blocked),
+                ];
+                cx.info("load", round, columns);
+            }
+        }
+    }
+}
+
+impl<F: Real> Server<Dsgld<F>> for DsgldServer<F> {
+    type State = ServerState<F>;
+
+    fn state(&self) -> &ServerState<F> {
+        &self.state
+    }
+
+    fn start(&mut self, out: &mut Outbox<Dsgld<F>>, _cx: &mut Context) -> Result<()> {
+        out.ask(0..self.agents, Task::Rows);
+        Ok(())
+    }
+
+    fn receive(&mut self, answer: Answer<Dsgld<F>>, out: &mut Outbox<Dsgld<F>>, cx: &mut Context) -> Result<()> {
+        if self.state.rows.is_empty() {
+            let rows = answer.reports.into_iter().map(|reported| match reported.report {
+                Report::Rows(rows) => Ok(rows),
+                Report::Visited(_) => Err("a visit before the rows are known"),
+            });
+            self.state.rows = rows.collect::<Result<_, _>>()?;
+            let DsgldSettings { schedule, chains, ahead, through_server, .. } = self.settings;
+            self.state.slots = schedule.first(chains, self.agents, &self.state.rows, cx);
+            self.state.since = cx.seconds();
+            // What passes through the server has to be there first.
+            let ahead = if through_server { 1 } else { ahead };
+            (0..ahead).for_each(|_| self.post(out, cx));
+            return Ok(());
+        }
+        let mut carried = answer.sum.into_vec();
+        let mut first = u32::MAX;
+        for reported in answer.reports {
+            let Report::Visited(visited) = reported.report else { return Err("rows are told once".into()) };
+            first = first.min(visited.chain);
+            if !reported.body.is_empty() {
+                carried = reported.body.into_vec();
+            }
+            self.visited(reported.from, reported.seconds, visited);
+        }
+        if self.settings.through_server
+            && let Some(place) = self.state.carried.get_mut(first as usize)
+        {
+            *place = Raw(carried);
+        }
+        let left = self.state.left.front_mut().ok_or("an answer that no round waits for")?;
+        *left -= 1;
+        if *left == 0 {
+            self.state.left.pop_front();
+            self.finish(cx);
+            self.post(out, cx);
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { done: self.state.done, total: self.settings.rounds }
+    }
+}
+
+impl<F: Real> Posterior<F> for DsgldServer<F> {
+    fn watch(&mut self, every: u64) {
+        self.watched = every;
+    }
+
+    fn posterior(&self) -> (u64, &[F]) {
+        (self.state.done, &self.state.seen.0)
+    }
+}
