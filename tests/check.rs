@@ -113,14 +113,14 @@ fn wrong_configurations_get_helpful_messages() {
         (
             with("\"dsvgd\"", "\"dsvdg\""),
             "",
-            "line 8: [method] name: \"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd",
+            "line 8: [method] name: \"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, dsgld",
         ),
         (
             with("\"logistic\"", "\"logistics\""),
             "",
             "line 6: [model] name: \"logistics\" is unknown; did you mean \"logistic\"? there are: network, logistic, toy",
         ),
-        (with("name = \"dsvgd\"\n", ""), "", "line 7: [method]: `name` is missing; there are: svgd, dsvgd"),
+        (with("name = \"dsvgd\"\n", ""), "", "line 7: [method]: `name` is missing; there are: svgd, dsvgd, dsgld"),
         ("seed = 1\n".into(), "", "there is no [method]: add [method] with name"),
         (
             with("particles = 4", "particles = \"four\""),
@@ -250,12 +250,18 @@ fn what_init_writes_passes_check() {
             let checked = mpibayes(folder.path(), "check my.toml");
             let file = std::fs::read_to_string(folder.path().join("my.toml")).unwrap();
             assert!(checked.status.success(), "{file}\n{}", text(&checked.stderr));
-            // It says no more than the defaults.
+            // It says no more than the defaults, but for two agents and what networks want.
+            let is_network = model == "network";
             let defaults = format!(
-                "{}[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n",
+                "agents = 2\n{}{}[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n{}",
+                if is_network { "precision = \"f32\"\n" } else { "" },
                 match model {
                     "toy" => "",
                     _ => "[data]\nfile = \"a.h5\"\n",
+                },
+                match method {
+                    "svgd" | "dsvgd" if is_network => "optimizer = { adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }\n",
+                    _ => "",
                 }
             );
             let resolved = |text: &str| {
@@ -271,7 +277,7 @@ fn what_init_writes_passes_check() {
         let said = text(&output.stderr);
         assert!(output.status.code() == Some(1) && said.contains(says) && said.lines().count() == 1, "{said}");
     };
-    refused("init dsvdg", "\"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd");
+    refused("init dsvdg", "\"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, dsgld");
     refused("init svgd --model logstic", "did you mean \"logistic\"?");
     refused("init svgd --model logistic --data r.h5", "two classes");
     refused("init svgd --data none.h5", "none.h5");

@@ -305,6 +305,11 @@ fn what_cannot_be_compared_is_said() {
     particles(folder.path());
     refused(folder.path(), "compare runs/a-1 runs/none", &["runs/none: there is no such folder"]);
     refused(folder.path(), "compare runs/a-1 runs/c --metric f1", &["\"f1\"", "accuracy, bandwidth, ece"]);
+    // `runs/*` names what lies there, runs or not.
+    std::fs::create_dir(folder.path().join("runs/pictures")).unwrap();
+    let output = mpibayes(folder.path(), "compare runs/a-1 runs/pictures runs/a-2");
+    assert!(output.status.success() && text(&output.stderr).contains("left out: runs/pictures: this is no folder of a run"));
+    refused(folder.path(), "plot runs/a-1 trace -o trace.pdf", &["trace.pdf: pictures are written as .svg or .png"]);
     // Without bytes in its trace a run is left out; without any there is no picture, but the table.
     let output = mpibayes(folder.path(), "compare runs/a-1 particles --against bytes --output d.svg");
     assert!(

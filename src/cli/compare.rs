@@ -5,7 +5,7 @@ use super::picture::{Over, PictureArgs};
 use super::plot::{Subject, data_name};
 use super::{summary, text};
 use crate::plots::{self, Against, Curve};
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -104,8 +104,21 @@ pub struct Entry {
 /// When there is no such run, none has the metric, or a file cannot be written.
 pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     args.picture.check(args.output.as_deref())?;
-    let subjects = args.runs.iter().map(|run| Subject::open(run)).collect::<anyhow::Result<Vec<_>>>()?;
-    let comparison = Comparison::of(&args.runs, &subjects)?;
+    let mut named = Vec::new();
+    let mut subjects = Vec::new();
+    for run in &args.runs {
+        match Subject::open(run) {
+            Ok(subject) => {
+                named.push(run.clone());
+                subjects.push(subject);
+            }
+            // `runs/*` names whatever lies there.
+            Err(error) if args.runs.len() > 1 && run.exists() => eprintln!("mpibayes: left out: {error:#}"),
+            Err(error) => return Err(error),
+        }
+    }
+    ensure!(!named.is_empty(), "none of these is a run: name folders of runs, such as runs/first");
+    let comparison = Comparison::of(&named, &subjects)?;
     for entry in comparison.runs.iter().filter(|entry| !entry.finished) {
         eprintln!("mpibayes: {}: this run is not finished: what is there so far is compared", entry.run);
     }

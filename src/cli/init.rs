@@ -9,7 +9,7 @@ use std::process::ExitCode;
 /// What can be typed after `mpibayes init`.
 #[derive(clap::Args, Debug)]
 pub struct InitArgs {
-    /// The method: dsvgd, svgd
+    /// The method: dsvgd, svgd, dsgld
     #[arg(value_name = "METHOD")]
     pub method: String,
     /// The model; without this, one that suits the data
@@ -38,6 +38,9 @@ pub fn run(args: &InitArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     };
     let shown = output.display();
     ensure!(args.force || !output.exists(), "{shown}: this file exists; choose another name, or replace it with --force");
+    if let Some(folder) = output.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make the folder", folder.display()))?;
+    }
     std::fs::write(output, text).with_context(|| format!("{shown}: cannot write"))?;
     print(&format!("wrote {shown}; mpibayes check {shown} says what it asks for\n"))?;
     Ok(ExitCode::SUCCESS)

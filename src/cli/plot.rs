@@ -179,6 +179,9 @@ impl Source<'_> {
     }
 }
 
+/// Formats that people may ask for, and that are not written.
+const OTHER_PICTURES: [&str; 8] = ["pdf", "eps", "ps", "jpg", "jpeg", "gif", "tif", "tiff"];
+
 /// Draws what was asked for.
 ///
 /// # Errors
@@ -186,6 +189,13 @@ impl Source<'_> {
 pub fn run(args: &PlotArgs) -> anyhow::Result<ExitCode> {
     let into_file = args.output.as_deref().filter(|path| Format::of(path).is_some());
     args.picture.check(into_file)?;
+    let is_other = |path: &&Path| {
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_ascii_lowercase();
+        OTHER_PICTURES.contains(&extension.as_str())
+    };
+    if let Some(other) = args.output.as_deref().filter(is_other) {
+        bail!("--output {}: pictures are written as .svg or .png", other.display());
+    }
     let subject = Subject::open(&args.run)?;
     let pictures = pictures(args, &Source { subject: &subject, samples: OnceCell::new() })?;
     if let (Some(file), [_, _, ..]) = (into_file, pictures.as_slice()) {

@@ -115,7 +115,7 @@ impl Predictor {
         let cannot = |what: &str| RunError::Prediction(what.to_owned());
         let spec = RunSpec::from_toml(&file.info().config)?;
         if !file.info().state.finished {
-            return Err(cannot("the run is not over: what it predicts is known at its end"));
+            return Err(cannot("the run is not over: the same `mpibayes run` goes on with it, and at its end it can predict"));
         }
         let grid = file.grid(PREPROCESSING)?.ok_or_else(|| cannot("the run is on no data"))?;
         if !file.sample_groups()?.iter().any(|group| group == POSTERIOR) {

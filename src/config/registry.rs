@@ -27,6 +27,7 @@ type Resolve = fn(&toml::Table) -> Result<toml::Table, Vec<Wrong>>;
 pub(super) struct ModelEntry {
     name: &'static str,
     pub docs: Docs,
+    pub advice: &'static [(&'static str, &'static str)],
     pub fields: fn() -> &'static [&'static str],
     pub resolve: Resolve,
     pub f32: BuildModel<f32>,
@@ -84,6 +85,7 @@ impl Registry {
         self.models.push(ModelEntry {
             name: K::NAME,
             docs: K::DOCS,
+            advice: K::ADVICE,
             fields: fields_of::<K>,
             resolve: |table| Ok(read::<K>(table)?.1),
             f32: build::<K, f32>,

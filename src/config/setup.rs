@@ -45,8 +45,8 @@ pub enum RunError {
     /// The checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// The predictions of the test rows.
-    #[error("cannot predict the test rows: {0}")]
+    /// Predictions of rows.
+    #[error("cannot predict: {0}")]
     Prediction(String),
     /// The run itself.
     #[error(transparent)]
@@ -238,7 +238,8 @@ impl Opened {
 
     /// Takes the folder for this run, on rank 0; whether the run is over.
     fn enter(&self, registry: &Registry, folder: &mut RunFolder) -> Result<bool, RunError> {
-        let Some(kept) = folder.claim()? else {
+        // Nothing is lost with a run that ended before its first checkpoint, often by what is mended now.
+        let Some(kept) = folder.claim()?.filter(|_| folder.holds_results()) else {
             folder.keep(&self.config, self.digest())?;
             return Ok(false);
         };
@@ -373,12 +374,13 @@ fn carry<F: Real>(
         folder,
         info: RunInfo::new(method.name(), model.name(), spec.seed, opened.digest(), config),
         what: format!(
-            "{} on the model {}: {}{sizes}, {} × {}",
+            "{} on the model {}: {}{sizes}, {} × {}{}",
             method.name(),
             model.name(),
             count(spec.agents as usize, "agent"),
             count(carrier.ranks() as usize, "rank"),
-            count(threads, "thread")
+            count(threads, "thread"),
+            idle(carrier.ranks(), spec)
         ),
         evaluation,
         dataset: dataset.clone(),
@@ -423,6 +425,15 @@ fn dealt<F: Real>(dataset: &Arc<Dataset>, split: Split, deal: Deal) -> OpenShard
         opened.insert(agent, shard.clone());
         Ok(shard)
     })
+}
+
+/// What to say of ranks that have nothing to do, for people.
+fn idle(ranks: u32, spec: &RunSpec) -> String {
+    let hosts = ranks.saturating_sub(u32::from(spec.cluster.dedicated && ranks > 1));
+    match hosts.checked_sub(spec.agents) {
+        None | Some(0) => String::new(),
+        Some(idle) => format!(" ({} without an agent: agents = {hosts} would use all)", count(idle as usize, "rank")),
+    }
 }
 
 /// How many rows agents have, for people: ` of 30 to 31 rows`.

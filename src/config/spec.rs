@@ -203,6 +203,14 @@ pub enum ConfigError {
         /// What is wrong.
         cause: String,
     },
+    /// What was named is none.
+    #[error("{}: this is {is}", path.display())]
+    NoRunFile {
+        /// What was named.
+        path: PathBuf,
+        /// What it is, and what to do.
+        is: &'static str,
+    },
     /// Settings that do not go together.
     #[error("{0}")]
     Contradiction(String),

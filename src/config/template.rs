@@ -56,7 +56,7 @@ fn sentence(wrong: &Wrong) -> String {
 
 fn write(method: &MethodEntry, model: &ModelEntry, data: Option<&Path>) -> String {
     let mut text = format!(
-        "# A run of {} on the model {}: every key with its default, and above it what it means.\n\
+        "# A run of {} on the model {}: every key with its default, or what suits the model, and above it what it means.\n\
          # To see what it takes: mpibayes check FILE. To start it: mpibayes run FILE, or mpirun -n 4 mpibayes run FILE\n\n",
         method.name(),
         model.name()
@@ -64,10 +64,23 @@ fn write(method: &MethodEntry, model: &ModelEntry, data: Option<&Path>) -> Strin
     // The tables of model and method are written from their own defaults.
     let defaults = "[model]\n[method]\n".parse::<toml::Table>().ok().and_then(|table| table.try_into::<RunSpec>().ok());
     let defaults = defaults.and_then(|spec| toml::Table::try_from(spec).ok()).unwrap_or_default();
+    // Values that replace defaults: of the top level, or of a table.
+    let advised = |table: Option<&str>, values: &mut toml::Table| {
+        let agents = [("agents", "2")];
+        for (key, value) in agents.iter().chain(model.advice) {
+            let (of, key) = key.split_once('.').map_or((None, *key), |(of, key)| (Some(of), key));
+            let parsed = format!("value = {value}").parse::<toml::Table>().ok().and_then(|mut parsed| parsed.remove("value"));
+            if let (true, true, Some(value)) = (of == table, values.contains_key(key), parsed) {
+                values.insert(key.to_owned(), value);
+            }
+        }
+    };
     let part = |name: &str| defaults.get(name).and_then(toml::Value::as_table).cloned().unwrap_or_default();
     let tables = ["data", "model", "method", "evaluate", "cluster"];
     let top: Vec<_> = RunSpec::DOCS.iter().copied().filter(|(key, _)| !tables.contains(key)).collect();
-    keys(&mut text, &top, &[], &defaults);
+    let mut values = defaults.clone();
+    advised(None, &mut values);
+    keys(&mut text, &top, &[], &values);
     if let Some(file) = data {
         text.push_str("\n[data]\n");
         let file = toml::Value::from(file.display().to_string());
@@ -81,7 +94,9 @@ fn write(method: &MethodEntry, model: &ModelEntry, data: Option<&Path>) -> Strin
     text.push_str(&format!("\n[model]\nname = \"{}\"\n", model.name()));
     keys(&mut text, model.docs, (model.fields)(), &(model.resolve)(&toml::Table::new()).unwrap_or_default());
     text.push_str(&format!("\n[method]\nname = \"{}\"\n", method.name()));
-    keys(&mut text, method.docs, (method.fields)(), &(method.resolve)(&toml::Table::new()).unwrap_or_default());
+    let mut values = (method.resolve)(&toml::Table::new()).unwrap_or_default();
+    advised(Some("method"), &mut values);
+    keys(&mut text, method.docs, (method.fields)(), &values);
     for (name, docs) in [("evaluate", EvaluateSpec::DOCS), ("cluster", ClusterSpec::DOCS)] {
         text.push_str(&format!("\n[{name}]\n"));
         keys(&mut text, docs, &[], &part(name));

@@ -4,6 +4,7 @@ use super::keys::{What, Wrong, fields_of, nearest, read_all, word_sentence};
 use super::registry::{MethodEntry, ModelEntry, Registry};
 use super::spec::{Assignment, ClusterSpec, ConfigError, DataSpec, EvaluateSpec, RunSpec};
 use crate::cluster::Collectives;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// One thing that is wrong with a run: where, and what to do.
@@ -49,7 +50,16 @@ impl Typed {
     /// # Errors
     /// Where the file cannot be read or is not TOML, or an override leads nowhere.
     pub fn read(path: &Path, overrides: &[Assignment]) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|cause| ConfigError::Read { path: path.to_owned(), cause })?;
+        let text = std::fs::read_to_string(path).map_err(|cause| match cause.kind() {
+            ErrorKind::IsADirectory => ConfigError::NoRunFile {
+                path: path.to_owned(),
+                is: "a folder: name a run file, such as the config.toml of a run's folder",
+            },
+            ErrorKind::InvalidData => {
+                ConfigError::NoRunFile { path: path.to_owned(), is: "no text: name a run file; mpibayes init METHOD writes one" }
+            }
+            _ => ConfigError::Read { path: path.to_owned(), cause },
+        })?;
         let syntax = |cause: toml::de::Error| {
             let line = cause.span().map_or(1, |span| line_of(&text, span.start));
             let typed = text.lines().nth(line - 1).unwrap_or_default().trim();

@@ -67,6 +67,8 @@ enum Role {
     Dropped,
 }
 
+/// Messages list so many names at most.
+const SHOWN_NAMES: usize = 20;
 /// What stands for a value that is missing.
 const MISSING: [&str; 6] = ["", "na", "n/a", "nan", "null", "?"];
 
@@ -121,7 +123,10 @@ impl<'a> Table<'a> {
                 Err(DataError::Request(what.into()))
             }
             Column::Name(ref name) => fields.iter().position(|field| field == name.as_bytes()).ok_or_else(|| {
-                records.wrong(format!("no column is called {name:?} here: name one of this line, or give its number"))
+                let names: Vec<_> = fields.iter().take(SHOWN_NAMES).map(String::from_utf8_lossy).collect();
+                let more = if width > SHOWN_NAMES { ", ..." } else { "" };
+                let names = names.join(", ");
+                records.wrong(format!("no column is called {name:?} here; there are {names}{more}; or give its number"))
             }),
         };
         let label = if layout.label == Column::None { None } else { Some(column(&layout.label)?) };

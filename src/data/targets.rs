@@ -7,6 +7,9 @@ use super::write::Targets;
 use super::{Split, Task};
 use std::path::Path;
 
+/// More classes than this, and more than one for every two rows, are numbers that somebody wants to predict.
+const MANY_CLASSES: usize = 50;
+
 /// The targets so far: a few bytes a row, kept in memory because class indices are known only at the end.
 pub(super) struct Collected {
     task: Task,
@@ -83,6 +86,12 @@ impl Collected {
 
     /// Makes sure that every class has training rows.
     pub(super) fn check(&self, held_out: &HeldOut, path: &Path) -> Result<()> {
+        let rows: usize = self.classes.iter().map(Vec::len).sum();
+        let classes = self.in_train.len();
+        if classes > MANY_CLASSES && classes > rows / 2 {
+            let what = format!("{rows} rows have {classes} different labels: are they numbers to predict (--task regression)?");
+            return Err(DataError::content(path, Place::File, what));
+        }
         match (0..).zip(&self.in_train).find(|(_, in_train)| !**in_train) {
             None => Ok(()),
             Some((class, _)) => {

@@ -96,11 +96,11 @@ mod tests {
     #[test]
     fn a_step_is_half_of_the_score_and_noise_of_its_variance() {
         let stream = || Seed(1).stream(Who::Chain(0), 5, Purpose::Noise);
-        let mut theta = [1.0, -2.0, 0.5];
+        let mut theta: [f64; 3] = [1.0, -2.0, 0.5];
         langevin_step(&mut theta, &[2.0, 4.0, -6.0], 0.25, &mut stream());
         let mut noise = [0.0; 3];
         stream().normals(&mut noise);
-        let exact = [1.25 + 0.5 * noise[0], -1.5 + 0.5 * noise[1], -0.25 + 0.5 * noise[2]];
+        let exact: [f64; 3] = [1.25 + 0.5 * noise[0], -1.5 + 0.5 * noise[1], -0.25 + 0.5 * noise[2]];
         assert!(theta.iter().zip(exact).all(|(theta, exact)| (theta - exact).abs() < 1e-15), "{theta:?} {exact:?}");
     }
 }

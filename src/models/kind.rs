@@ -23,6 +23,10 @@ pub trait ModelKind: Serialize + DeserializeOwned + 'static {
     /// What each key means, in the order in which people should read them: what `mpibayes init` writes beside them.
     const DOCS: &'static [(&'static str, &'static str)] = &[];
 
+    /// Values of a run file that suit the model better than their defaults, as `--set` takes them: what `mpibayes init` writes, as
+    /// far as the method has such keys.
+    const ADVICE: &'static [(&'static str, &'static str)] = &[];
+
     /// The model for these data; `facts` is `None` where the run file names none.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use super::{Grid, POSTERIOR, RunFile, RunInfo, RunState, RunWriter, SampleGroup,
 use crate::cluster::record::{Record, Row};
 use crate::cluster::{self, Checkpoint, Keeper, Method, Outcome, Progress, Spent, SpentByAll, Status, Then};
 use crate::partial::PartialFile;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, IsTerminal, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 
 /// Lines of progress, where there is no terminal, come no more often than this.
 const LINE_EVERY: Duration = Duration::from_secs(20);
+
+/// The first checkpoint of a job comes no later than this: people look at what they have just started.
+const FIRST_AFTER: Duration = Duration::from_secs(10);
 
 /// The table of messages and bytes between ranks.
 const TRAFFIC: &str = "traffic";
@@ -54,6 +57,8 @@ pub struct RunFolder {
     path: PathBuf,
     checkpoint_every: Duration,
     saved_at: Instant,
+    /// Whether this job has saved the run yet.
+    has_saved: bool,
     /// The result file, once the run has begun.
     writer: Option<RunWriter>,
     rows: Vec<Row>,
@@ -87,16 +92,27 @@ enum Display {
     Nothing,
 }
 
+/// How a bar looks that knows its length; what is left is known after the first round.
+fn style() -> ProgressStyle {
+    let left = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+        if state.pos() > 0 {
+            // A failure to write it would be that of the terminal.
+            let _ = write!(text, ", {} left", HumanDuration(state.eta()));
+        }
+    };
+    let template = ProgressStyle::with_template("{bar:40} round {pos}/{len}  {elapsed} elapsed{left}");
+    template.unwrap_or_else(|_| ProgressStyle::default_bar()).with_key("left", left)
+}
+
 impl RunFolder {
     /// The folder at `path`; `shows` says whether this process is the one that speaks.
     pub fn new(path: &Path, checkpoint_every: Duration, shows: bool) -> Self {
         let display = match (shows, std::io::stderr().is_terminal()) {
             (false, _) => Display::Nothing,
             (true, true) => {
+                // Nothing is shown before the number of rounds is known.
                 let bar = ProgressBar::no_length();
-                if let Ok(style) = ProgressStyle::with_template("{bar:40} round {pos}/{len}  {elapsed} elapsed, {eta} left") {
-                    bar.set_style(style);
-                }
+                bar.set_style(ProgressStyle::with_template("").unwrap_or_else(|_| ProgressStyle::default_bar()));
                 Display::Bar(bar)
             }
             (true, false) => Display::Lines { last: Instant::now(), done: 0 },
@@ -105,6 +121,7 @@ impl RunFolder {
             path: path.to_owned(),
             checkpoint_every,
             saved_at: Instant::now(),
+            has_saved: false,
             writer: None,
             rows: Vec::new(),
             progress: Progress::default(),
@@ -127,6 +144,11 @@ impl RunFolder {
         checkpoint_file(&self.path)
     }
 
+    /// Whether a run in the folder has got so far that something would be lost with it.
+    pub fn holds_results(&self) -> bool {
+        result_file(&self.path).exists() || self.checkpoint().exists()
+    }
+
     /// Makes the folder if there is none, keeps other jobs out of it while this value lives, and tells of the run in it.
     ///
     /// # Errors
@@ -147,13 +169,12 @@ impl RunFolder {
         let mut data_digest = String::new();
         digest.read_to_string(&mut data_digest).map_err(ResultsError::io(&path, "read"))?;
         self.digest = Some(digest);
-        let result = result_file(&self.path);
         let finished = is_finished(&self.path)?;
         let config = config_file(&self.path);
         match fs::read_to_string(&config) {
             Ok(config) => Ok(Some(Kept { config, data_digest: data_digest.trim_end().into(), finished })),
             Err(cause) if cause.kind() != ErrorKind::NotFound => Err(ResultsError::io(&config, "read")(cause)),
-            Err(_) if result.exists() || self.checkpoint().exists() => Err(ResultsError::Content {
+            Err(_) if self.holds_results() => Err(ResultsError::Content {
                 path: self.path.clone(),
                 what: "the folder holds a run, but not the config.toml that says which; choose another --output, or delete it"
                     .into(),
@@ -301,7 +322,10 @@ impl RunFolder {
         let progress = status.progress;
         match &mut self.display {
             Display::Bar(bar) => {
-                bar.set_length(progress.total);
+                if bar.length() != Some(progress.total) {
+                    bar.set_length(progress.total);
+                    bar.set_style(style());
+                }
                 bar.set_position(progress.done);
             }
             Display::Lines { last, done } if progress.done > *done && last.elapsed() >= LINE_EVERY => {
@@ -339,7 +363,8 @@ impl<M: Method> Keeper<M> for RunFolder {
             self.stopping = true;
             self.say("saving, then stopping: open tasks are done first");
         }
-        self.stopping || self.saved_at.elapsed() >= self.checkpoint_every
+        let every = if self.has_saved { self.checkpoint_every } else { self.checkpoint_every.min(FIRST_AFTER) };
+        self.stopping || self.saved_at.elapsed() >= every
     }
 
     fn rested(&mut self, mut checkpoint: Checkpoint<M>) -> cluster::Result<Then> {
@@ -353,7 +378,7 @@ impl<M: Method> Keeper<M> for RunFolder {
             checkpoint.drawn = self.writer.as_ref().map(|writer| writer.extents().clone()).unwrap_or_default();
             checkpoint.write(&self.checkpoint())?;
         }
-        self.saved_at = Instant::now();
+        (self.saved_at, self.has_saved) = (Instant::now(), true);
         Ok(if stop::asked() { Then::Stop } else { Then::GoOn })
     }
 }

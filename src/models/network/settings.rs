@@ -108,6 +108,9 @@ impl ModelKind for NetworkSettings {
         ("gamma_rate", "rate (not scale) of that prior"),
     ];
 
+    const ADVICE: &'static [(&'static str, &'static str)] =
+        &[("precision", "\"f32\""), ("method.optimizer", "{ adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }")];
+
     fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String> {
         let facts = needs_data(facts)?;
         let model = self.build(facts.features, facts.output).map_err(|error| error.to_string())?;
