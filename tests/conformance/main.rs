@@ -22,6 +22,7 @@ mod waiting;
 mod worker;
 
 use methods::{Average, Chains, Counts, Eager, Elastic, Groups, Relay, Spread, Subset, stein};
+use mpibayes::methods::dsgld::{Coupled, Estimator, Schedule, Trajectory};
 use mpibayes::methods::dsvgd::PriorConvention;
 use subject::{Subject, conforms};
 use tally::Tally;
@@ -45,6 +46,26 @@ fn roster() -> Vec<Box<dyn Subject>> {
         conforms("svgd spread", || stein::svgd::<f32>(4)),
         conforms("dsvgd", || stein::judged(stein::dsvgd::<f32>(5, PriorConvention::Absorbed), 2)),
         conforms("dsvgd, pure prior", || stein::dsvgd::<f64>(5, PriorConvention::Pure)),
+        conforms("dsgld", || stein::judged(stein::dsgld::<f64>(|_| {}), 4)),
+        conforms("dsgld, more chains than agents, control variate", || {
+            stein::dsgld::<f32>(|settings| {
+                (settings.chains, settings.gradient) = (7, Estimator::ControlVariate(3));
+                (settings.schedule, settings.ahead) = (Schedule::Derangement, 3);
+            })
+        }),
+        conforms("dsgld, coupled", || {
+            stein::dsgld::<f64>(|settings| {
+                settings.chains = 5;
+                settings.coupling = vec![Coupled { groups: 1, rounds: 3 }, Coupled { groups: 2, rounds: 4 }];
+            })
+        }),
+        conforms("dsgld, through the server", || {
+            stein::dsgld::<f64>(|settings| {
+                (settings.chains, settings.through_server) = (5, true);
+                (settings.trajectory, settings.noise_correction) = (Trajectory::Same(1.0), true);
+                settings.coupling = vec![Coupled { groups: 2, rounds: 8 }];
+            })
+        }),
         conforms("elastic, judged", || stein::judged(Elastic, 3)),
         conforms("eager, judged", || stein::judged(Eager::<2>, 5)),
     ]

@@ -144,6 +144,10 @@ impl<F: Real> DsgldAgent<F> {
         if !kept.is_empty() {
             cx.record("posterior", stop.chain, draws(stop.first, burn_in, thin), theta.len(), &kept);
         }
+        if self.settings.log_visits {
+            let columns = [("chain", f64::from(stop.chain)), ("first", stop.first as f64), ("updates", stop.updates as f64)];
+            cx.info("visits", visit.round, columns);
+        }
         if let Some(&sleep) = self.settings.sleep_ms.get(self.id as usize) {
             std::thread::sleep(Duration::from_secs_f64(1e-3 * sleep * stop.updates as f64));
         }

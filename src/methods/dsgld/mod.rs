@@ -11,6 +11,7 @@ mod plan;
 mod schedule;
 mod server;
 
+pub use agent::Estimator;
 pub use coupling::{Coupled, groups};
 pub use plan::{Balance, Trajectories, balanced};
 pub use schedule::{Schedule, agent_of, slots};
@@ -20,7 +21,7 @@ use super::problem::Problem;
 use crate::cluster::{AgentId, Method, Result};
 use crate::kernels::langevin::StepSize;
 use crate::number::Real;
-use agent::{DsgldAgent, Estimator};
+use agent::DsgldAgent;
 use serde::{Deserialize, Serialize};
 use server::{DsgldServer, ServerState};
 
@@ -79,6 +80,8 @@ pub struct DsgldSettings {
     pub through_server: bool,
     /// How many of the latest states, at the ends of evaluated rounds, predictions are averaged over.
     pub judged: usize,
+    /// Whether every visit is written down: table `visits`.
+    pub log_visits: bool,
     /// Milliseconds that agents sleep for each update: slow machines for experiments.
     pub sleep_ms: Vec<f64>,
 }
@@ -102,6 +105,7 @@ impl Default for DsgldSettings {
             noise_correction: false,
             through_server: false,
             judged: 100,
+            log_visits: false,
             sleep_ms: Vec::new(),
         }
     }
@@ -155,6 +159,10 @@ impl MethodKind for DsgldSettings {
         ("noise_correction", "whether averaged chains get the variance back that averaging took; wants trajectory = 1"),
         ("through_server", "whether chains travel through the server; twice the traffic"),
         ("judged", "how many of the latest states predictions are averaged over when a round is evaluated"),
+        (
+            "log_visits",
+            "whether every visit is written down, in the table visits: round, agent, chain, updates before it and in it",
+        ),
         ("sleep_ms", "milliseconds that each agent sleeps for an update: slow machines for experiments"),
     ];
 
@@ -223,6 +231,14 @@ pub enum Task {
     Rows,
     /// Move the chains that are there.
     Visit(Visit),
+}
+
+impl Task {
+    /// How many updates an agent is asked for: what a simulated cluster needs to know.
+    pub fn updates(&self, agent: AgentId) -> u64 {
+        let Self::Visit(visit) = self else { return 0 };
+        visit.stops.iter().find(|stop| stop.agent == agent).map_or(0, |stop| stop.updates)
+    }
 }
 
 /// A visit of the chains of a group, each at an agent of its own.

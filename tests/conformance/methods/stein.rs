@@ -3,6 +3,7 @@
 use mpibayes::cluster::Method;
 use mpibayes::data::Shard;
 use mpibayes::kernels::svgd::Settings;
+use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::dsvgd::{Dsvgd, PriorConvention};
 use mpibayes::methods::svgd::Svgd;
 use mpibayes::methods::{Evaluation, Monitored, Posterior, Problem};
@@ -33,6 +34,21 @@ fn problem<F: Real>(agents: u32) -> Problem<F> {
 /// SVGD over these agents.
 pub fn svgd<F: Real>(agents: u32) -> Svgd<F> {
     Svgd { problem: problem(agents), particles: 4, rounds: 4, steps: 5, batch: 12, stein: Settings::default() }
+}
+
+/// D-SGLD on five agents, with visits of different lengths.
+pub fn dsgld<F: Real>(change: impl Fn(&mut DsgldSettings)) -> Dsgld<F> {
+    let mut settings = DsgldSettings {
+        chains: 3,
+        rounds: 12,
+        trajectory: Trajectory::Each(vec![3.0, 1.0, 2.5, 4.0, 1.5]),
+        batch: 6,
+        burn_in: 2,
+        thin: 3,
+        ..DsgldSettings::default()
+    };
+    change(&mut settings);
+    Dsgld { problem: problem(5), settings }
 }
 
 /// DSVGD over these agents, each visited more than once.

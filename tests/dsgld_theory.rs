@@ -1,0 +1,608 @@
+//! Distributed SGLD against exact theory: linear updates of Gaussian targets have known stationary moments.
+//!
+//! Every statistical test compares a mean with its exact value in units of its standard error from 40 batches of rounds, each far
+//! longer than the chain remembers. |z| < 4.5 fails by chance in about 6 cases of 100,000 (Student's t with 39 degrees of freedom).
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use mpibayes::cluster::record::{Record, Row};
+use mpibayes::cluster::simulate::{self, Cluster};
+use mpibayes::cluster::{Checkpoint, Collectives, Keeper, Method, Plan, Result, Status, Then, threads};
+use mpibayes::data::Shard;
+use mpibayes::kernels::langevin::StepSize;
+use mpibayes::methods::dsgld::{Balance, Coupled, Dsgld, DsgldSettings, Estimator, Schedule, Task, Trajectory};
+use mpibayes::methods::{MethodKind, Problem};
+use mpibayes::models::gaussian_mean::GaussianMeanSettings;
+use mpibayes::random::{Minibatch, Purpose, Seed, Who};
+use ndarray::{Array1, Array2, Axis};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How far from its exact value a mean may lie, in standard errors.
+const Z: f64 = 4.5;
+const BATCHES: usize = 40;
+
+/// What a run writes down: rows, and the draws of each chain with the index of the first of each block.
+#[derive(Default)]
+struct Seen {
+    rows: Vec<Row>,
+    blocks: BTreeMap<u32, Vec<(u64, Array2<f64>)>>,
+}
+
+impl<M: Method> Keeper<M> for Seen {
+    fn write(&mut self, records: Vec<Record>) -> Result<()> {
+        for record in records {
+            match record {
+                Record::Row(row) => self.rows.push(row),
+                Record::Draws(draws) => {
+                    let values: Vec<f64> =
+                        draws.bytes.chunks_exact(8).map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap())).collect();
+                    let dim = usize::try_from(draws.dim).unwrap();
+                    let block = Array2::from_shape_vec((values.len() / dim, dim), values).unwrap();
+                    self.blocks.entry(draws.chain).or_default().push((draws.first, block));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wants_rest(&mut self, _: Status) -> bool {
+        false
+    }
+
+    fn rested(&mut self, _: Checkpoint<M>) -> Result<Then> {
+        Ok(Then::GoOn)
+    }
+}
+
+/// A visit: its round, agent, chain, and the updates of the chain before and in it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Stay {
+    round: u64,
+    agent: u32,
+    chain: u32,
+    first: u64,
+    updates: u64,
+}
+
+impl Seen {
+    fn table(&self, name: &str) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.table == name)
+    }
+
+    fn stays(&self) -> Vec<Stay> {
+        let stay = |row: &Row| {
+            let value = |name: &str| value(row, name);
+            let (round, agent) = (row.step, row.agent.unwrap());
+            Stay { round, agent, chain: value("chain") as u32, first: value("first") as u64, updates: value("updates") as u64 }
+        };
+        let mut stays: Vec<Stay> = self.table("visits").map(stay).collect();
+        stays.sort_by_key(|stay| (stay.round, stay.chain));
+        stays
+    }
+
+    /// All draws of a chain in order.
+    fn chain(&self, chain: u32) -> Array2<f64> {
+        let mut blocks = self.blocks[&chain].clone();
+        blocks.sort_by_key(|block| block.0);
+        let views: Vec<_> = blocks.iter().map(|block| block.1.view()).collect();
+        ndarray::concatenate(Axis(0), &views).unwrap()
+    }
+}
+
+fn value(row: &Row, name: &str) -> f64 {
+    row.values.iter().find(|value| value.0 == name).unwrap().1
+}
+
+/// Rows of standard normal numbers around a mean of their own for each agent.
+fn rows(agent: u32, count: usize, dim: usize, apart: f64) -> Array2<f64> {
+    let mut x = vec![0.0; count * dim];
+    Seed(77).stream(Who::Agent(agent), 0, Purpose::Synthetic).normals(&mut x);
+    let mut x = Array2::from_shape_vec((count, dim), x).unwrap();
+    x += apart * (f64::from(agent) - 1.0);
+    x
+}
+
+/// The mean of Gaussians with variance 1 and a flat prior, of these shards.
+fn problem(shards: Vec<Array2<f64>>) -> Problem<f64> {
+    let model = GaussianMeanSettings::default().build(shards[0].ncols()).unwrap();
+    let agents = u32::try_from(shards.len()).unwrap();
+    let shard = move |agent: u32| {
+        let x = shards[agent as usize].clone();
+        let y = Array1::zeros(x.nrows());
+        Ok(Shard::new(x, y))
+    };
+    Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(shard) }
+}
+
+fn run(problem: Problem<f64>, settings: DsgldSettings, seed: u64) -> Seen {
+    settings.check().unwrap();
+    let mut seen = Seen::default();
+    let plan = Plan { seed: Seed(seed), threads: 2, dedicated: false, collectives: Collectives::default() };
+    threads::run(Arc::new(Dsgld { problem, settings }), plan, None, &mut seen).unwrap();
+    seen
+}
+
+fn settings() -> DsgldSettings {
+    DsgldSettings { chains: 1, burn_in: 0, thin: 1, log_visits: true, ..DsgldSettings::default() }
+}
+
+/// How many standard errors of batch means the mean of a series is off.
+fn z(series: &[f64], exact: f64) -> f64 {
+    let length = series.len() / BATCHES;
+    let means: Vec<f64> = series.chunks_exact(length).map(|batch| batch.iter().sum::<f64>() / length as f64).collect();
+    let count = means.len() as f64;
+    let mean = means.iter().sum::<f64>() / count;
+    let variance = means.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    (mean - exact) / (variance / count).sqrt()
+}
+
+/// One coordinate of updates at a shard: θ ← m + (1 − a)(θ − m) + N(0, v).
+#[derive(Clone, Copy)]
+struct Affine {
+    a: f64,
+    m: f64,
+    v: f64,
+}
+
+impl Affine {
+    /// Of a shard whose score is scaled by this factor: x̄ and N_s are all that the drift knows, the variance of the rows is the
+    /// minibatch's noise (drawn without replacement).
+    fn new(x: ndarray::ArrayView1<f64>, scale: f64, step: f64, batch: usize) -> Self {
+        let count = x.len() as f64;
+        let mean = x.mean().unwrap();
+        let spread = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        let of_mean = spread / batch as f64 * (1.0 - batch as f64 / count);
+        let strength = 0.5 * step * scale * count;
+        Self { a: strength, m: mean, v: step + strength.powi(2) * of_mean }
+    }
+
+    fn r(self) -> f64 {
+        1.0 - self.a
+    }
+
+    /// Stationary variance of these updates alone.
+    fn variance(self) -> f64 {
+        self.v / (1.0 - self.r().powi(2))
+    }
+
+    /// What of a deviation is left after some updates.
+    fn rho(self, updates: f64) -> f64 {
+        self.r().powf(updates)
+    }
+}
+
+/// Stationary mean and variance of one coordinate at the ends of visits, which come to the shards with equal probability; and the
+/// mean and second moment about that mean of all states.
+struct Moments {
+    mean: f64,
+    variance: f64,
+    pooled_mean: f64,
+    pooled_second: f64,
+}
+
+fn moments(shards: &[Affine], updates: &[f64]) -> Moments {
+    let both = || shards.iter().zip(updates);
+    let count = shards.len() as f64;
+    let weight: f64 = both().map(|(s, &tau)| 1.0 - s.rho(tau)).sum();
+    let mean = both().map(|(s, &tau)| (1.0 - s.rho(tau)) * s.m).sum::<f64>() / weight;
+    let pushed = both().map(|(s, &tau)| ((1.0 - s.rho(tau)) * (s.m - mean)).powi(2)).sum::<f64>() / count;
+    let noise = both().map(|(s, &tau)| s.variance() * (1.0 - s.rho(tau).powi(2))).sum::<f64>() / count;
+    let kept = both().map(|(s, &tau)| s.rho(tau).powi(2)).sum::<f64>() / count;
+    let variance = (pushed + noise) / (1.0 - kept);
+    let total: f64 = updates.iter().sum();
+    let (mut first, mut second) = (0.0, 0.0);
+    for (s, &tau) in both() {
+        for t in 0..tau as u32 {
+            let rho = s.rho(f64::from(t));
+            first += (1.0 - rho) * (s.m - mean);
+            second += rho.powi(2) * variance + s.variance() * (1.0 - rho.powi(2)) + ((1.0 - rho) * (s.m - mean)).powi(2);
+        }
+    }
+    Moments { mean, variance, pooled_mean: mean + first / total, pooled_second: second / total }
+}
+
+/// Test 13: constant steps inflate the variance as the formula says, by discretisation and by minibatches.
+#[test]
+fn sgld_has_its_stationary_variance() {
+    let (count, dim, step) = (200, 20, 4e-4);
+    let x = rows(0, count, dim, 0.0);
+    for batch in [count, 20] {
+        let settings = DsgldSettings {
+            rounds: 8000,
+            trajectory: Trajectory::Same(10.0),
+            batch,
+            step: StepSize::Constant(step),
+            burn_in: 400,
+            ..settings()
+        };
+        let draws = run(problem(vec![x.clone()]), settings, 5).chain(0);
+        let theory: Vec<Affine> = x.columns().into_iter().map(|x| Affine::new(x, 1.0, step, batch)).collect();
+        let squares: Vec<f64> = draws
+            .rows()
+            .into_iter()
+            .map(|row| row.iter().zip(&theory).map(|(x, s)| (x - s.m).powi(2) / s.variance()).sum::<f64>() / dim as f64)
+            .collect();
+        assert!(z(&squares, 1.0).abs() < Z, "batch {batch}: {}", z(&squares, 1.0));
+        for (coordinate, s) in theory.iter().enumerate() {
+            let means = z(&draws.column(coordinate).to_vec(), s.m);
+            assert!(means.abs() < Z, "coordinate {coordinate}: {means}");
+        }
+        // The controls: the posterior's own variance, and that of the other step convention.
+        let posterior = theory[0].variance() * count as f64;
+        assert!(z(&squares, 1.0 / posterior).abs() > 3.0 * Z);
+        let full = Affine::new(x.column(0), 2.0, step, batch).variance() / theory[0].variance();
+        assert!(z(&squares, full).abs() > 3.0 * Z);
+    }
+}
+
+/// Shards of 100, 300 and 600 rows around different means, which are used differently often.
+fn uneven() -> (Vec<Array2<f64>>, Vec<f64>) {
+    let shards = vec![rows(0, 100, 12, 0.2), rows(1, 300, 12, 0.2), rows(2, 600, 12, 0.2)];
+    (shards, vec![12.0, 6.0, 3.0])
+}
+
+/// Test 21: ends of visits and all states have the moments of section 4.6, with correction and without.
+#[test]
+fn travelling_chains_have_their_stationary_moments() {
+    let (shards, updates) = uneven();
+    let (step, batch, dim) = (1e-4, 50, 12);
+    let total: f64 = updates.iter().sum();
+    let all: f64 = shards.iter().map(|x| x.nrows() as f64).sum();
+    for correction in [true, false] {
+        let settings = DsgldSettings {
+            rounds: 24_000,
+            trajectory: Trajectory::Each(updates.clone()),
+            batch,
+            step: StepSize::Constant(step),
+            correction,
+            ..settings()
+        };
+        let seen = run(problem(shards.clone()), settings, 6);
+        let draws = seen.chain(0);
+        let theory = |corrected: bool| -> Vec<Moments> {
+            let scale = |s: usize| if corrected { total / updates[s] } else { all / shards[s].nrows() as f64 };
+            let affine = |s: usize, j: usize| Affine::new(shards[s].column(j), scale(s), step, batch);
+            (0..dim).map(|j| moments(&(0..3).map(|s| affine(s, j)).collect::<Vec<_>>(), &updates)).collect()
+        };
+        let (own, other) = (theory(correction), theory(!correction));
+        let stays: Vec<Stay> = seen.stays().into_iter().skip(200).collect();
+        let end = |stay: &Stay| draws.row((stay.first + stay.updates - 1) as usize);
+        let off = |theory: &[Moments]| {
+            let squares: Vec<f64> = stays
+                .iter()
+                .map(|stay| {
+                    end(stay).iter().zip(theory).map(|(x, m)| (x - m.mean).powi(2) / m.variance).sum::<f64>() / dim as f64
+                })
+                .collect();
+            let means = (0..dim).map(|j| z(&stays.iter().map(|stay| end(stay)[j]).collect::<Vec<_>>(), theory[j].mean).abs());
+            (z(&squares, 1.0).abs(), means.fold(0.0, f64::max))
+        };
+        let (variance, mean) = off(&own);
+        assert!(variance < Z && mean < Z, "correction {correction}: ends {variance} {mean}");
+        let (_, mean) = off(&other);
+        assert!(mean > 3.0 * Z, "the control: the other theory does not hold ({mean})");
+        // A state counts once: as the first of a visit or as the last of the one before.
+        let behind = stays[0].first as usize;
+        let squares: Vec<f64> = draws
+            .rows()
+            .into_iter()
+            .skip(behind)
+            .map(|row| row.iter().zip(&own).map(|(x, m)| (x - m.mean).powi(2) / m.pooled_second).sum::<f64>() / dim as f64)
+            .collect();
+        assert!(z(&squares, 1.0).abs() < Z, "correction {correction}: pooled {}", z(&squares, 1.0));
+        for (j, moments) in own.iter().enumerate() {
+            let mean = z(&draws.column(j).to_vec()[behind..], moments.pooled_mean);
+            assert!(mean.abs() < Z, "pooled mean of {j}: {mean}");
+        }
+        // Pooled states are not ends.
+        let ratio = own[0].pooled_second / own[0].variance;
+        assert!((ratio - 1.0).abs() > 0.01, "{ratio}");
+    }
+}
+
+/// Test 21, cyclic: the ends at each shard have the moments of the product of the affine maps.
+#[test]
+fn cyclic_chains_have_their_stationary_moments() {
+    let (shards, updates) = uneven();
+    let (step, batch, dim) = (1e-4, 50, 12);
+    let total: f64 = updates.iter().sum();
+    let settings = DsgldSettings {
+        rounds: 24_000,
+        trajectory: Trajectory::Each(updates.clone()),
+        batch,
+        step: StepSize::Constant(step),
+        schedule: Schedule::Cyclic,
+        ..settings()
+    };
+    let seen = run(problem(shards.clone()), settings, 7);
+    let draws = seen.chain(0);
+    let stays: Vec<Stay> = seen.stays().into_iter().skip(200).collect();
+    assert!(stays.windows(2).all(|pair| pair[1].agent == (pair[0].agent + 1) % 3));
+    for shard in 0..3 {
+        let ends: Vec<_> = stays
+            .iter()
+            .filter(|stay| stay.agent as usize == shard)
+            .map(|stay| draws.row((stay.first + stay.updates - 1) as usize))
+            .collect();
+        let mut squares = vec![0.0; ends.len()];
+        for j in 0..dim {
+            // Once around, up to this shard.
+            let (mut factor, mut mean, mut noise) = (1.0, 0.0, 0.0);
+            for s in (shard + 1..=shard + 3).map(|s| s % 3) {
+                let affine = Affine::new(shards[s].column(j), total / updates[s], step, batch);
+                let rho = affine.rho(updates[s]);
+                factor *= rho;
+                mean = affine.m + rho * (mean - affine.m);
+                noise = rho.powi(2) * noise + affine.variance() * (1.0 - rho.powi(2));
+            }
+            let (mean, variance) = (mean / (1.0 - factor), noise / (1.0 - factor.powi(2)));
+            let off = z(&ends.iter().map(|end| end[j]).collect::<Vec<_>>(), mean);
+            assert!(off.abs() < Z, "shard {shard}, coordinate {j}: {off}");
+            squares.iter_mut().zip(&ends).for_each(|(sum, end)| *sum += (end[j] - mean).powi(2) / variance / dim as f64);
+        }
+        assert!(z(&squares, 1.0).abs() < Z, "shard {shard}: {}", z(&squares, 1.0));
+    }
+}
+
+/// The control variate at a fixed point takes the minibatch's noise away from a Gaussian altogether: its score is linear.
+#[test]
+fn the_control_variate_leaves_the_noise_of_the_step_alone() {
+    let (count, dim, step, batch) = (400, 20, 5e-4, 10);
+    let x = rows(0, count, dim, 0.0);
+    let series = |gradient| {
+        let settings = DsgldSettings {
+            rounds: 4000,
+            trajectory: Trajectory::Same(10.0),
+            batch,
+            step: StepSize::Constant(step),
+            gradient,
+            burn_in: 2000,
+            ..settings()
+        };
+        let draws = run(problem(vec![x.clone()]), settings, 8).chain(0);
+        let exact = Affine::new(x.column(0), 1.0, step, count).variance();
+        let squares = |row: ndarray::ArrayView1<f64>| {
+            row.iter().zip(x.columns()).map(|(theta, x)| (theta - x.mean().unwrap()).powi(2) / exact).sum::<f64>() / dim as f64
+        };
+        draws.rows().into_iter().map(squares).collect::<Vec<f64>>()
+    };
+    let corrected = z(&series(Estimator::ControlVariate(100)), 1.0);
+    assert!(corrected.abs() < Z, "{corrected}");
+    assert!(z(&series(Estimator::Plain), 1.0) > 3.0 * Z, "the control: minibatches of 10 rows inflate the variance");
+}
+
+/// Test 22: averaging R chains after every visit, without noise for it, leaves σ²[1 − (1 − 1/R)(1 − a)^{2t}] after t updates; with
+/// it and after every update the chains are SGLD with minibatches R times as large.
+#[test]
+fn coupled_chains_have_their_variances() {
+    let (count, dim, step, batch, members) = (200, 20, 2e-4, 20, 4_u32);
+    let x = rows(0, count, dim, 0.0);
+    // The same rows at every agent, so that each of them alone has the law of all; scores are scaled by 4.
+    let shards = || vec![x.clone(); members as usize];
+    let affine: Vec<Affine> = x.columns().into_iter().map(|x| Affine::new(x, f64::from(members), step, batch)).collect();
+    let series = |seen: &Seen, place: u64, from: u64, variance: &dyn Fn(Affine) -> f64| -> Vec<f64> {
+        let draws = seen.chain(2);
+        let stays = seen.stays().into_iter().filter(|stay| stay.chain == 2 && stay.round >= from);
+        let square = |stay: Stay| {
+            let row = draws.row((stay.first + place) as usize);
+            row.iter().zip(&affine).map(|(theta, s)| (theta - s.m).powi(2) / variance(*s)).sum::<f64>() / dim as f64
+        };
+        stays.map(square).collect()
+    };
+    let visit = 6;
+    let coupled = DsgldSettings {
+        chains: members,
+        rounds: 6000,
+        trajectory: Trajectory::Same(visit as f64),
+        batch,
+        step: StepSize::Constant(step),
+        coupling: vec![Coupled { groups: 1, rounds: u64::MAX }],
+        ..settings()
+    };
+    let seen = run(problem(shards()), coupled.clone(), 9);
+    for t in [1, visit] {
+        let exact = |s: Affine| s.variance() * (1.0 - (1.0 - 1.0 / f64::from(members)) * s.r().powf(2.0 * t as f64));
+        let off = z(&series(&seen, t - 1, 100, &exact), 1.0);
+        assert!(off.abs() < Z, "{t} updates after averaging: {off}");
+    }
+    let alone = z(&series(&seen, visit - 1, 100, &|s| s.variance()), 1.0);
+    assert!(alone < -3.0 * Z, "the control: chains that are averaged are not spread as chains alone ({alone})");
+
+    let settings = DsgldSettings { rounds: 24_000, trajectory: Trajectory::Same(1.0), noise_correction: true, ..coupled };
+    let exact = |s: Affine| {
+        let averaged = step + (s.v - step) / f64::from(members);
+        s.r().powi(2) * averaged / (1.0 - s.r().powi(2)) + s.v
+    };
+    let corrected = run(problem(shards()), settings.clone(), 10);
+    let off = z(&series(&corrected, 0, 400, &exact), 1.0);
+    assert!(off.abs() < Z, "{off}");
+    let uncorrected = run(problem(shards()), DsgldSettings { noise_correction: false, ..settings }, 10);
+    assert!(z(&series(&uncorrected, 0, 400, &exact), 1.0) < -3.0 * Z, "the control: without the shared noise variance is lost");
+}
+
+/// Test 20: each schedule deals every chain to an agent of its own, each agent equally often; test 23: every state is kept once.
+#[test]
+fn schedules_are_permutations_and_every_state_is_kept_once() {
+    let agents = 5_u32;
+    let shards: Vec<_> = (0..agents).map(|agent| rows(agent, 3 + agent as usize, 2, 0.0)).collect();
+    for (schedule, chains) in [
+        (Schedule::Permutation, 5),
+        (Schedule::Cyclic, 5),
+        (Schedule::Derangement, 5),
+        (Schedule::Permutation, 3),
+        (Schedule::Derangement, 12),
+    ] {
+        let settings = DsgldSettings {
+            chains,
+            rounds: 3000,
+            trajectory: Trajectory::Each(vec![1.0, 2.0, 1.5, 3.0, 1.0]),
+            step: StepSize::Constant(1e-3),
+            schedule,
+            ..settings()
+        };
+        let seen = run(problem(shards.clone()), settings, 11);
+        let stays = seen.stays();
+        assert_eq!(stays.len(), 3000 * chains as usize);
+        let most = chains.div_ceil(agents) as usize;
+        for round in stays.chunks(chains as usize) {
+            let mut load = [0; 5];
+            round.iter().for_each(|stay| load[stay.agent as usize] += 1);
+            assert!(load.iter().all(|&load| load <= most), "{schedule:?}: {round:?}");
+        }
+        for chain in 0..chains {
+            let of_chain: Vec<&Stay> = stays.iter().filter(|stay| stay.chain == chain).collect();
+            let moved = of_chain.windows(2).filter(|pair| pair[0].agent != pair[1].agent).count();
+            match schedule {
+                Schedule::Cyclic => assert!(of_chain.windows(2).all(|pair| pair[1].agent == (pair[0].agent + 1) % agents)),
+                Schedule::Derangement if chains == 5 => assert_eq!(moved, 2999),
+                // Of a fresh permutation a fifth stays: 600, with standard deviation 22.
+                Schedule::Permutation => assert!((2999 - moved).abs_diff(600) < 100, "{moved}"),
+                _ => {}
+            }
+            // Chi-square with 4 degrees of freedom; a Markov chain of derangements is a little steadier than independent draws.
+            let chi: f64 = (0..agents)
+                .map(|agent| {
+                    let visits = of_chain.iter().filter(|stay| stay.agent == agent).count() as f64;
+                    (visits - 600.0).powi(2) / 600.0
+                })
+                .sum();
+            assert!(chi < 30.0, "{schedule:?}, chain {chain}: {chi}");
+            // States: one for every update, in blocks that follow on one another.
+            let mut blocks = seen.blocks[&chain].clone();
+            blocks.sort_by_key(|block| block.0);
+            let mut next = 0;
+            for ((first, states), stay) in blocks.iter().zip(&of_chain) {
+                assert_eq!((*first, states.nrows() as u64), (next, stay.updates));
+                assert_eq!(stay.first, next);
+                next += stay.updates;
+            }
+            assert_eq!(blocks.len(), of_chain.len());
+        }
+    }
+}
+
+/// Test 19: expected scores are those of all data, whatever the frequencies.
+#[test]
+fn scaled_scores_are_unbiased() {
+    // Over many visits each agent makes its share of updates: averaged with it, scaled scores of whole shards are the full score.
+    let (shards, updates) = uneven();
+    let total: f64 = updates.iter().sum();
+    let theta = 0.37;
+    let full: f64 = shards.iter().map(|x| x.column(0).iter().map(|x| x - theta).sum::<f64>()).sum();
+    let averaged: f64 = shards
+        .iter()
+        .zip(&updates)
+        .map(|(x, tau)| {
+            let share = tau / total;
+            let plan = mpibayes::methods::dsgld::Trajectories::new(updates.clone());
+            let agent = updates.iter().position(|other| other == tau).unwrap();
+            assert!((plan.share(agent, &[1.0; 3]) - share).abs() < 1e-15);
+            share * x.column(0).iter().map(|x| (x - theta) / plan.share(agent, &[1.0; 3])).sum::<f64>()
+        })
+        .sum();
+    assert!((averaged / full - 1.0).abs() < 1e-12, "{averaged} {full}");
+}
+
+/// Figure 1 of the paper on a simulated cluster: who waits how long; and a plan that finds the right lengths by itself.
+#[test]
+fn balanced_plans_leave_nobody_waiting() {
+    let delays = [3.0, 1.0, 2.0, 4.0];
+    let shards: Vec<_> = (0..4).map(|agent| rows(agent, 20, 1, 0.0)).collect();
+    let blocked = |trajectory: Trajectory, balance: Option<Balance>, rounds: u64| -> (Vec<f64>, Vec<f64>) {
+        let settings =
+            DsgldSettings { chains: 4, rounds, trajectory, step: StepSize::Constant(1e-3), ahead: 1, balance, ..settings() };
+        let cluster = Cluster {
+            ranks: 4,
+            task: Some(Box::new(move |agent, task: &Task| delays[agent as usize] * task.updates(agent) as f64)),
+            settle: None,
+            latency: 0.0,
+            bandwidth: f64::INFINITY,
+        };
+        let mut seen = Seen::default();
+        let plan = Plan { seed: Seed(1), threads: 1, dedicated: false, collectives: Collectives::default() };
+        let method = Arc::new(Dsgld { problem: problem(shards.clone()), settings });
+        simulate::run(method, plan, &cluster, None, &mut seen).unwrap();
+        let column = |name: &str| seen.table("load").map(|row| value(row, name)).collect();
+        (column("blocked_seconds"), column("trajectory"))
+    };
+    let rounds = 50;
+    let per_round = |blocked: Vec<f64>| -> Vec<f64> { blocked.into_iter().map(|blocked| blocked / rounds as f64).collect() };
+    // (a) Everybody waits for the slowest.
+    assert_eq!(per_round(blocked(Trajectory::Same(3.0), None, rounds).0), [3.0, 9.0, 6.0, 0.0]);
+    // (b) Nobody waits.
+    assert_eq!(blocked(Trajectory::Each(vec![4.0, 12.0, 6.0, 3.0]), None, rounds).0, [0.0; 4]);
+    // (c) Whole updates of 4.5 and 2.25 on average: what rounding leaves is made up for later.
+    let waits = per_round(blocked(Trajectory::Each(vec![3.0, 9.0, 4.5, 2.25]), None, rounds).0);
+    assert!(waits.iter().all(|wait| *wait <= 4.0), "{waits:?}");
+    // By itself, from τ = 25/4.
+    let balance = Some(Balance { decay: 1.0, ..Balance::default() });
+    let (waited, plan) = blocked(Trajectory::Same(6.25), balance, rounds);
+    assert!(plan.iter().zip([4.0, 12.0, 6.0, 3.0]).all(|(plan, exact)| (plan - exact).abs() < 1e-9), "{plan:?}");
+    // Two rounds at most of the first plan, of which the slowest takes 7 updates.
+    assert!(waited.iter().all(|wait| *wait <= 2.0 * 28.0), "{waited:?}");
+}
+
+/// Test 27: simulation-based calibration. A parameter drawn from the prior ranks uniformly among draws from its posterior.
+#[test]
+fn ranks_of_the_truth_are_uniform() {
+    let (dim, replicates, draws) = (20, 40, 19);
+    let mut counts = [0_u32; 20];
+    let mut wrong = [0_u32; 20];
+    for replicate in 0..replicates {
+        let mut stream = Seed(500 + replicate).stream(Who::Run, 0, Purpose::Synthetic);
+        let mut truth = vec![0.0; dim];
+        stream.normals(&mut truth);
+        let mut noise = vec![0.0; 2 * 10 * dim];
+        stream.normals(&mut noise);
+        let noise = Array2::from_shape_vec((20, dim), noise).unwrap();
+        let x = &noise + &Array1::from(truth.clone());
+        let model = GaussianMeanSettings { prior_precision: 1.0, ..GaussianMeanSettings::default() }.build(dim).unwrap();
+        let shard = move |agent: u32| {
+            let mine = x.slice(ndarray::s![agent as usize * 10..(agent as usize + 1) * 10, ..]).to_owned();
+            Ok(Shard::new(mine, Array1::zeros(10)))
+        };
+        let problem = Problem { model: Arc::new(model), agents: 2, temperature: 1.0, shard: Arc::new(shard) };
+        // a = 21 ε/2: two hundred updates apart, draws remember e^-4 of each other.
+        let settings = DsgldSettings {
+            rounds: 2 * (draws as u64 + 1) * 20,
+            trajectory: Trajectory::Same(5.0),
+            batch: 10,
+            step: StepSize::Constant(2e-3),
+            burn_in: 200,
+            thin: 200,
+            ..settings()
+        };
+        let chain = run(problem, settings, replicate).chain(0);
+        assert_eq!(chain.nrows(), draws as usize);
+        for j in 0..dim {
+            let below = |shift: f64| chain.column(j).iter().filter(|draw| **draw + shift < truth[j]).count();
+            counts[below(0.0)] += 1;
+            // Half a standard deviation off.
+            wrong[below(0.11)] += 1;
+        }
+    }
+    let expected = f64::from(u32::try_from(replicates).unwrap() * 20) / 20.0;
+    let chi = |counts: &[u32]| counts.iter().map(|&count| (f64::from(count) - expected).powi(2) / expected).sum::<f64>();
+    // Chi-square with 19 degrees of freedom is above 61 in 3 cases of a million.
+    assert!(chi(&counts) < 61.0, "{counts:?}");
+    assert!(chi(&wrong) > 61.0, "the control: {wrong:?}");
+}
+
+/// The minibatch is what the formulas above suppose: drawn without replacement.
+#[test]
+fn minibatches_have_the_variance_of_sampling_without_replacement() {
+    let x: Vec<f64> = (0..20).map(f64::from).collect();
+    let mean = 9.5;
+    let spread = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 19.0;
+    let exact = spread / 8.0 * (1.0 - 8.0 / 20.0);
+    let mut minibatch = Minibatch::new(20, 8);
+    let series: Vec<f64> = (0..8000)
+        .map(|step| {
+            let rows = minibatch.draw(&mut Seed(3).stream(Who::Chain(0), step, Purpose::Minibatch));
+            (rows.iter().map(|&row| x[row]).sum::<f64>() / 8.0 - mean).powi(2)
+        })
+        .collect();
+    assert!(z(&series, exact).abs() < Z);
+    assert!(z(&series, spread / 8.0).abs() > 3.0 * Z, "the control: with replacement");
+}
