@@ -11,6 +11,8 @@ use mpibayes::methods::MethodKind;
 use mpibayes::methods::dsvgd::DsvgdSettings;
 use mpibayes::methods::svgd::SvgdSettings;
 use mpibayes::models::ModelKind;
+use mpibayes::models::gaussian_mean::GaussianMeanSettings;
+use mpibayes::models::linear::LinearSettings;
 use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::models::toy::ToySettings;
@@ -118,7 +120,7 @@ fn wrong_configurations_get_helpful_messages() {
         (
             with("\"logistic\"", "\"logistics\""),
             "",
-            "line 6: [model] name: \"logistics\" is unknown; did you mean \"logistic\"? there are: network, logistic, toy",
+            "line 6: [model] name: \"logistics\" is unknown; did you mean \"logistic\"? there are: network, logistic, linear, gaussian_mean, toy",
         ),
         (with("name = \"dsvgd\"\n", ""), "", "line 7: [method]: `name` is missing; there are: svgd, dsvgd"),
         ("seed = 1\n".into(), "", "there is no [method]: add [method] with name"),
@@ -304,6 +306,8 @@ fn every_key_is_described_and_no_other() {
     described("cluster", ClusterSpec::DOCS, fields_of::<ClusterSpec>(), &readme);
     described("network", NetworkSettings::DOCS, fields_of::<NetworkSettings>(), &readme);
     described("logistic", LogisticSettings::DOCS, fields_of::<LogisticSettings>(), &readme);
+    described("linear", LinearSettings::DOCS, fields_of::<LinearSettings>(), &readme);
+    described("gaussian_mean", GaussianMeanSettings::DOCS, fields_of::<GaussianMeanSettings>(), &readme);
     described("toy", ToySettings::DOCS, fields_of::<ToySettings>(), &readme);
     described("svgd", SvgdSettings::DOCS, fields_of::<SvgdSettings>(), &readme);
     described("dsvgd", DsvgdSettings::DOCS, fields_of::<DsvgdSettings>(), &readme);
