@@ -246,20 +246,20 @@ fn what_init_writes_passes_check() {
     let registry = Registry::default();
     for method in registry.methods() {
         for model in registry.models() {
-            let data = if model == "toy" { "" } else { " --data a.h5" };
+            let file = match model {
+                "toy" => None,
+                "linear" => Some("r.h5"),
+                _ => Some("a.h5"),
+            };
+            let data = file.map_or_else(String::new, |file| format!(" --data {file}"));
+            let data_table = file.map_or_else(String::new, |file| format!("[data]\nfile = \"{file}\"\n"));
             let written = mpibayes(folder.path(), &format!("init {method} --model {model}{data} -o my.toml --force"));
             assert!(written.status.success(), "{}", text(&written.stderr));
             let checked = mpibayes(folder.path(), "check my.toml");
             let file = std::fs::read_to_string(folder.path().join("my.toml")).unwrap();
             assert!(checked.status.success(), "{file}\n{}", text(&checked.stderr));
             // It says no more than the defaults.
-            let defaults = format!(
-                "{}[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n",
-                match model {
-                    "toy" => "",
-                    _ => "[data]\nfile = \"a.h5\"\n",
-                }
-            );
+            let defaults = format!("{data_table}[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n");
             let resolved = |text: &str| {
                 std::fs::write(folder.path().join("x.toml"), text).unwrap();
                 RunSpec::read(&folder.path().join("x.toml"), &[], &registry).unwrap()
