@@ -240,6 +240,19 @@ fn every_point_of_a_sweep_is_checked() {
     assert!(run.contains("mpibayes sweep sweep.toml"), "{run}");
 }
 
+/// Test rows are of no use to it, and no hindrance.
+#[test]
+fn a_model_that_predicts_nothing_runs_on_data_with_test_rows() {
+    let folder = folder();
+    let run = "[data]\nfile = \"r.h5\"\n[model]\nname = \"gaussian_mean\"\n[method]\nname = \"svgd\"\nrounds = 1\nsteps = 1\n";
+    std::fs::write(folder.path().join("mean.toml"), run).unwrap();
+    let checked = mpibayes(folder.path(), "check mean.toml");
+    let said = text(&checked.stdout);
+    assert!(checked.status.success() && said.contains("  evaluate   no predictions: the model makes none"), "{said}");
+    let ran = mpibayes(folder.path(), "run mean.toml --output mean");
+    assert!(ran.status.success() && folder.path().join("mean/result.h5").is_file(), "{}", text(&ran.stderr));
+}
+
 #[test]
 fn what_init_writes_passes_check() {
     let folder = folder();
