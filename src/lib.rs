@@ -39,6 +39,3 @@ pub mod results;
 pub mod vector;
 
 pub use cli::main_with;
-
-// Without a use of it the linker drops the BLAS library.
-use ndarray_linalg as _;

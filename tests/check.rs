@@ -11,6 +11,8 @@ use mpibayes::methods::MethodKind;
 use mpibayes::methods::dsvgd::DsvgdSettings;
 use mpibayes::methods::svgd::SvgdSettings;
 use mpibayes::models::ModelKind;
+use mpibayes::models::gaussian_mean::GaussianMeanSettings;
+use mpibayes::models::linear::LinearSettings;
 use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::models::toy::ToySettings;
@@ -118,7 +120,7 @@ fn wrong_configurations_get_helpful_messages() {
         (
             with("\"logistic\"", "\"logistics\""),
             "",
-            "line 6: [model] name: \"logistics\" is unknown; did you mean \"logistic\"? there are: network, logistic, toy",
+            "line 6: [model] name: \"logistics\" is unknown; did you mean \"logistic\"? there are: network, logistic, linear, gaussian_mean, toy",
         ),
         (with("name = \"dsvgd\"\n", ""), "", "line 7: [method]: `name` is missing; there are: svgd, dsvgd, dsgld"),
         ("seed = 1\n".into(), "", "there is no [method]: add [method] with name"),
@@ -238,13 +240,32 @@ fn every_point_of_a_sweep_is_checked() {
     assert!(run.contains("mpibayes sweep sweep.toml"), "{run}");
 }
 
+/// Test rows are of no use to it, and no hindrance.
+#[test]
+fn a_model_that_predicts_nothing_runs_on_data_with_test_rows() {
+    let folder = folder();
+    let run = "[data]\nfile = \"r.h5\"\n[model]\nname = \"gaussian_mean\"\n[method]\nname = \"svgd\"\nrounds = 1\nsteps = 1\n";
+    std::fs::write(folder.path().join("mean.toml"), run).unwrap();
+    let checked = mpibayes(folder.path(), "check mean.toml");
+    let said = text(&checked.stdout);
+    assert!(checked.status.success() && said.contains("  evaluate   no predictions: the model makes none"), "{said}");
+    let ran = mpibayes(folder.path(), "run mean.toml --output mean");
+    assert!(ran.status.success() && folder.path().join("mean/result.h5").is_file(), "{}", text(&ran.stderr));
+}
+
 #[test]
 fn what_init_writes_passes_check() {
     let folder = folder();
     let registry = Registry::default();
     for method in registry.methods() {
         for model in registry.models() {
-            let data = if model == "toy" { "" } else { " --data a.h5" };
+            let file = match model {
+                "toy" => None,
+                "linear" => Some("r.h5"),
+                _ => Some("a.h5"),
+            };
+            let data = file.map_or_else(String::new, |file| format!(" --data {file}"));
+            let data_table = file.map_or_else(String::new, |file| format!("[data]\nfile = \"{file}\"\n"));
             let written = mpibayes(folder.path(), &format!("init {method} --model {model}{data} -o my.toml --force"));
             assert!(written.status.success(), "{}", text(&written.stderr));
             let checked = mpibayes(folder.path(), "check my.toml");
@@ -253,12 +274,8 @@ fn what_init_writes_passes_check() {
             // It says no more than the defaults, but for two agents and what networks want.
             let is_network = model == "network";
             let defaults = format!(
-                "agents = 2\n{}{}[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n{}",
+                "agents = 2\n{}{data_table}[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n{}",
                 if is_network { "precision = \"f32\"\n" } else { "" },
-                match model {
-                    "toy" => "",
-                    _ => "[data]\nfile = \"a.h5\"\n",
-                },
                 match method {
                     "svgd" | "dsvgd" if is_network => "optimizer = { adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }\n",
                     _ => "",
@@ -310,6 +327,8 @@ fn every_key_is_described_and_no_other() {
     described("cluster", ClusterSpec::DOCS, fields_of::<ClusterSpec>(), &readme);
     described("network", NetworkSettings::DOCS, fields_of::<NetworkSettings>(), &readme);
     described("logistic", LogisticSettings::DOCS, fields_of::<LogisticSettings>(), &readme);
+    described("linear", LinearSettings::DOCS, fields_of::<LinearSettings>(), &readme);
+    described("gaussian_mean", GaussianMeanSettings::DOCS, fields_of::<GaussianMeanSettings>(), &readme);
     described("toy", ToySettings::DOCS, fields_of::<ToySettings>(), &readme);
     described("svgd", SvgdSettings::DOCS, fields_of::<SvgdSettings>(), &readme);
     described("dsvgd", DsvgdSettings::DOCS, fields_of::<DsvgdSettings>(), &readme);

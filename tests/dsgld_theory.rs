@@ -575,8 +575,8 @@ fn ranks_of_the_truth_are_uniform() {
         };
         let chain = run(problem, settings, replicate).chain(0);
         assert_eq!(chain.nrows(), draws as usize);
-        for j in 0..dim {
-            let below = |shift: f64| chain.column(j).iter().filter(|draw| **draw + shift < truth[j]).count();
+        for (draws, truth) in chain.columns().into_iter().zip(&truth) {
+            let below = |shift: f64| draws.iter().filter(|draw| **draw + shift < *truth).count();
             counts[below(0.0)] += 1;
             // Half a standard deviation off.
             wrong[below(0.11)] += 1;

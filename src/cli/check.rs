@@ -132,7 +132,8 @@ fn describe(report: &Report, output: &Path) -> String {
         0 => ("evaluate", "never".to_owned()),
         1 if evaluated => ("evaluate", "after every round".into()),
         every if evaluated => ("evaluate", format!("every {} rounds, and after the last", text::count(every))),
-        _ => ("evaluate", "never, for want of test rows".into()),
+        _ if report.predicts => ("evaluate", "never, for want of test rows".into()),
+        _ => ("evaluate", "no predictions: the model makes none".into()),
     });
     lines.push(("writes", format!("{}: config.toml, data.digest, result.h5; checkpoint.bin on the way", output.display())));
     let mut text = text::pairs(&lines);

@@ -7,7 +7,7 @@ use super::spec::{ConfigError, Precision, RunSpec};
 use super::typed::{Problem, Typed};
 use crate::data::{DataError, Dataset, Split, Task};
 use crate::methods::Needs;
-use crate::models::DataFacts;
+use crate::models::{Built, DataFacts, Output};
 use crate::random::Seed;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +41,8 @@ pub struct Report {
     pub model: &'static str,
     /// d.
     pub parameters: usize,
+    /// Whether the model predicts something that could be judged.
+    pub predicts: bool,
     /// The data; none for a model that brings its own.
     pub data: Option<DataReport>,
     /// Training rows of the agents with the fewest and the most.
@@ -72,7 +74,7 @@ impl Report {
 
     /// Whether predictions are judged on the way.
     pub fn is_evaluated(&self) -> bool {
-        self.spec.evaluate.every > 0 && self.data.as_ref().is_some_and(|data| data.test > 0)
+        self.predicts && self.spec.evaluate.every > 0 && self.data.as_ref().is_some_and(|data| data.test > 0)
     }
 }
 
@@ -118,11 +120,9 @@ fn look(typed: &Typed, registry: &Registry) -> Result<Report, Vec<Problem>> {
         }
     }
     let sized = registry.model(&spec.model);
-    let sized = sized.and_then(|entry| size_of_model(&entry, &spec.model, dataset.as_ref().map(facts)));
+    let sized = sized.and_then(|entry| built_model(&entry, &spec.model, dataset.as_ref().map(facts)));
     match sized {
-        Ok((parameters, own_rows)) if problems.is_empty() => {
-            Ok(report(spec, registry, dataset.as_ref(), parameters, own_rows, rows_per_agent))
-        }
+        Ok(built) if problems.is_empty() => Ok(report(spec, registry, dataset.as_ref(), &built, rows_per_agent)),
         Ok(_) => Err(problems),
         Err(mut wrong) => {
             wrong.at.insert(0, "model".into());
@@ -149,13 +149,9 @@ fn open(file: &Path) -> Result<Dataset, String> {
     Ok(dataset)
 }
 
-/// The number of parameters of a model for these data, and of the rows that it brings along.
-pub(super) fn size_of_model(
-    entry: &ModelEntry,
-    settings: &toml::Table,
-    facts: Option<DataFacts>,
-) -> Result<(usize, usize), Wrong> {
-    // The size is the same in either precision.
+/// The model for these data.
+pub(super) fn built_model(entry: &ModelEntry, settings: &toml::Table, facts: Option<DataFacts>) -> Result<Built<f64>, Wrong> {
+    // All that is asked of it is the same in either precision.
     let built = (entry.f64)(settings, facts).map_err(|error| {
         let sentence = match error {
             ConfigError::Table { cause, .. } => cause,
@@ -166,15 +162,14 @@ pub(super) fn size_of_model(
     if facts.is_none() && built.own_rows == 0 {
         return Err(about_a_key(&[], needs_data(entry.name())));
     }
-    Ok((built.model.dim(), built.own_rows))
+    Ok(built)
 }
 
 fn report(
     spec: RunSpec,
     registry: &Registry,
     dataset: Option<&Dataset>,
-    parameters: usize,
-    own_rows: usize,
+    built: &Built<f64>,
     rows_per_agent: Option<(usize, usize)>,
 ) -> Report {
     let data = dataset.map(|dataset| DataReport {
@@ -186,13 +181,15 @@ fn report(
         classes: dataset.classes().len(),
         digest: dataset.digest().to_owned(),
     });
+    let (parameters, own_rows) = (built.model.dim(), built.own_rows);
+    let predicts = built.model.output() != Output::Nothing;
     let agents = usize::try_from(spec.agents).unwrap_or(usize::MAX).max(1);
     let rows_per_agent = rows_per_agent.unwrap_or((own_rows / agents, own_rows.div_ceil(agents)));
     let method = registry.method(&spec.method).ok();
     let needs = method.as_ref().map_or_else(Needs::default, |entry| (entry.needs)(&spec.method, spec.agents, parameters));
     let mut notes = Vec::new();
     if let Some(data) = &data {
-        if spec.evaluate.every > 0 && data.test == 0 {
+        if spec.evaluate.every > 0 && predicts && data.test == 0 {
             notes.push(
                 "the data have no test rows, so no predictions are judged: import them with --test or --test-fraction".into(),
             );
@@ -213,6 +210,7 @@ fn report(
         },
         spec,
         parameters,
+        predicts,
         data,
         rows_per_agent,
         needs,

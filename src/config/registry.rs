@@ -8,6 +8,8 @@ use crate::methods::dsvgd::DsvgdSettings;
 use crate::methods::problem::OpenShard;
 use crate::methods::svgd::SvgdSettings;
 use crate::methods::{MethodKind, Needs, Problem};
+use crate::models::gaussian_mean::GaussianMeanSettings;
+use crate::models::linear::LinearSettings;
 use crate::models::logistic::LogisticSettings;
 use crate::models::network::NetworkSettings;
 use crate::models::toy::ToySettings;
@@ -70,6 +72,8 @@ impl Default for Registry {
         Self { models: Vec::new(), methods: Vec::new() }
             .with_model::<NetworkSettings>()
             .with_model::<LogisticSettings>()
+            .with_model::<LinearSettings>()
+            .with_model::<GaussianMeanSettings>()
             .with_model::<ToySettings>()
             .with_method::<SvgdSettings>()
             .with_method::<DsvgdSettings>()

@@ -342,7 +342,8 @@ fn carry<F: Real>(
                 let partition = spec.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
                 let deal = partition.deal(dataset, agents, seed)?;
                 sizes = shard_sizes(&deal);
-                let test = dataset.rows(Split::Test);
+                // A model that predicts nothing has no use for test rows.
+                let test = if built.model.output() == Output::Nothing { 0 } else { dataset.rows(Split::Test) };
                 let slice = (test > 0).then(|| Deal::equal(Split::Test, test, agents, seed)).transpose()?;
                 (dealt(dataset, Split::Train, deal), slice.map(|deal| dealt(dataset, Split::Test, deal)))
             }

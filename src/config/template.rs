@@ -1,6 +1,6 @@
 //! A starting run file: every key with its default, and above it what it means.
 
-use super::check::size_of_model;
+use super::check::built_model;
 use super::keys::{Doc, Wrong};
 use super::registry::{MethodEntry, ModelEntry, Registry};
 use super::setup::facts;
@@ -30,8 +30,8 @@ pub fn template(
     let (model, brings_rows) = match model {
         Some(name) => {
             let entry = registry.model(&named(name)).map_err(|wrong| unknown("model", wrong))?;
-            match size_of_model(&entry, &named(name), facts) {
-                Ok((_, own_rows)) => (entry, own_rows > 0),
+            match built_model(&entry, &named(name), facts) {
+                Ok(built) => (entry, built.own_rows > 0),
                 // Without data it is not known yet whether they suit.
                 Err(_) if facts.is_none() => (entry, false),
                 Err(wrong) => {
@@ -41,7 +41,7 @@ pub fn template(
         }
         None => {
             let entries = registry.models().into_iter().filter_map(|name| Some((name, registry.model(&named(name)).ok()?)));
-            let suits = |(name, entry): &(&str, ModelEntry)| facts.is_none() || size_of_model(entry, &named(name), facts).is_ok();
+            let suits = |(name, entry): &(&str, ModelEntry)| facts.is_none() || built_model(entry, &named(name), facts).is_ok();
             let found = entries.into_iter().find(suits).map(|(_, entry)| (entry, false));
             found.ok_or_else(|| ConfigError::Contradiction("no model suits these data".into()))?
         }

@@ -19,6 +19,14 @@ pub enum ModelError {
         /// What was given.
         value: f64,
     },
+    /// A setting that has to be a number is infinite or none.
+    #[error("`{setting}` must be a number, not {value}")]
+    NotFinite {
+        /// Its name in the configuration.
+        setting: &'static str,
+        /// What was given.
+        value: f64,
+    },
     /// The data have no feature columns.
     #[error("the model needs at least one feature column, but the data have none")]
     NoFeatures,
@@ -82,4 +90,14 @@ pub enum ModelError {
 /// `value` if it is positive and finite.
 pub(super) fn positive(setting: &'static str, value: f64) -> Result<f64, ModelError> {
     if value > 0.0 && value.is_finite() { Ok(value) } else { Err(ModelError::NotPositive { setting, value }) }
+}
+
+/// `value` if it is 0 or above, and finite.
+pub(super) fn not_negative(setting: &'static str, value: f64) -> Result<f64, ModelError> {
+    if value >= 0.0 && value.is_finite() { Ok(value) } else { Err(ModelError::Negative { setting, value }) }
+}
+
+/// `value` if it is finite.
+pub(super) fn finite(setting: &'static str, value: f64) -> Result<f64, ModelError> {
+    if value.is_finite() { Ok(value) } else { Err(ModelError::NotFinite { setting, value }) }
 }

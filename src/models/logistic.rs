@@ -3,29 +3,18 @@
 //! θ = (w, v), v = log ξ: p(y = 1|x, w) = σ(wᵀx), w|ξ ~ N(0, I/ξ), ξ ~ Gamma(shape a, rate b); with the Jacobian of v,
 //! log p0(w, v) = (m/2 + a) v − e^v (‖w‖²/2 + b), m the length of w (Liu & Wang 2016, section 5; Kassab & Simeone, arXiv 2009.06419).
 
-use super::error::positive;
-use super::layout::{flat, flat_mut, index, matrix, matrix_mut, particle_mut};
+use super::error::{not_negative, positive};
+use super::layout::{flat, flat_mut, index, particle_mut};
+use super::linear_predictor::LinearPredictor;
+use super::rows::Rows;
 use super::{
     Batch, Built, DataFacts, LARGEST_LOG_PRECISION, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data, precision,
 };
 use crate::number::Real;
 use crate::random::Stream;
-use crate::vector::{self, Kernel, Unit, multiply_add, vectorised};
-use ndarray::linalg::general_mat_mul;
-use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
+use crate::vector::{self, vectorised};
+use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
 use rand_distr::{Distribution, Gamma};
-
-/// Bytes of features that go through the products at a time: they stay in the first-level cache while all particles pass over them.
-const BLOCK_BYTES: usize = 24 << 10;
-
-/// Rows of the largest block.
-const MOST_BLOCK_ROWS: usize = 128;
-
-/// Particles from which on two products by BLAS are faster than the kernels here.
-const BLAS_FROM: usize = 17;
-
-/// Rows that BLAS takes at a time, so that memory does not grow with the batch.
-const BLAS_ROWS: usize = 512;
 
 /// What may be set in a configuration.
 #[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq)]
@@ -68,13 +57,11 @@ impl LogisticSettings {
         }
         let shape = positive("gamma_shape", self.gamma_shape)?;
         let rate = positive("gamma_rate", self.gamma_rate)?;
-        let bandwidth = self.predictive_bandwidth;
-        if !(bandwidth >= 0.0 && bandwidth.is_finite()) {
-            return Err(ModelError::Negative { setting: "predictive_bandwidth", value: bandwidth });
-        }
+        let bandwidth = not_negative("predictive_bandwidth", self.predictive_bandwidth)?;
         let precision =
             Gamma::new(shape, 1.0 / rate).map_err(|_| ModelError::NotPositive { setting: "gamma_rate", value: rate })?;
-        Ok(Logistic { features, intercept: self.intercept, shape, rate, bandwidth, precision })
+        let predictor = LinearPredictor { features, intercept: self.intercept, others: 1 };
+        Ok(Logistic { predictor, shape, rate, bandwidth, precision })
     }
 }
 
@@ -98,222 +85,20 @@ impl ModelKind for LogisticSettings {
 /// Bayesian logistic regression; targets are the class indices 0 and 1.
 #[derive(Clone, Debug)]
 pub struct Logistic {
-    features: usize,
-    intercept: bool,
+    predictor: LinearPredictor,
     shape: f64,
     rate: f64,
     bandwidth: f64,
     precision: Gamma<f64>,
 }
 
-impl Logistic {
-    /// Length of w: features, and the intercept if there is one.
-    fn weights(&self) -> usize {
-        self.features + usize::from(self.intercept)
-    }
-
-    /// Rows of a block, a multiple of the rows that the kernels take at once.
-    fn block_rows<F>(&self) -> usize {
-        (BLOCK_BYTES / (self.features * size_of::<F>()) / 8 * 8).clamp(8, MOST_BLOCK_ROWS)
-    }
-
-    fn shape_of<F: Real>(&self, theta: &ArrayView2<F>) -> Shape {
-        assert_eq!(theta.ncols(), self.weights() + 1, "logistic regression: wrong number of parameters");
-        Shape { particles: theta.nrows(), features: self.features, intercept: self.intercept }
-    }
-
-    /// Calls `visit` with each block of rows (all, or these), each block of particles and their wᵀx.
-    fn blocks<F: Real, const L: usize>(
-        &self,
-        theta: ArrayView2<F>,
-        x: ArrayView2<F>,
-        rows: Option<&[usize]>,
-        scratch: &mut Scratch<F>,
-        mut visit: impl FnMut(Block<F, L>),
-    ) {
-        let shape = self.shape_of(&theta);
-        assert_eq!(x.ncols(), self.features, "logistic regression: wrong number of features");
-        let count = rows.map_or(x.nrows(), <[usize]>::len);
-        let (x, features) = (flat(x), self.features);
-        let block_rows = self.block_rows::<F>();
-        let lane_blocks = shape.particles.div_ceil(L);
-        let mut buffers = Buffers::take(scratch, shape.padded() * lane_blocks * L, block_rows * L);
-        let (weights, logits) = buffers.split::<L>();
-        shape.transpose(flat(theta), weights);
-        let mut own = [0; MOST_BLOCK_ROWS];
-        for first in (0..count).step_by(block_rows) {
-            let last = count.min(first + block_rows);
-            let rows = rows.map_or_else(
-                || {
-                    own.iter_mut().zip(first..last).for_each(|(row, number)| *row = number);
-                    &own[..last - first]
-                },
-                |rows| &rows[first..last],
-            );
-            for (group, weights) in weights.chunks_exact(shape.padded()).enumerate() {
-                let logits = &mut logits[..rows.len()];
-                vector::run(Dots { x, rows, features, weights, logits });
-                let particles = group * L..shape.particles.min((group + 1) * L);
-                visit(Block { first, x, rows, particles, logits });
-            }
-        }
-        buffers.put(scratch);
-    }
-
-    /// The score over all rows of the batch, or over these. Few particles do so little with a row that copying it would cost as much:
-    /// they read it where it is.
-    fn add_score_over<F: Real>(
-        &self,
-        rows: Option<&[usize]>,
-        theta: ArrayView2<F>,
-        batch: Batch<F>,
-        weight: F,
-        score: ArrayViewMut2<F>,
-        scratch: &mut Scratch<F>,
-    ) {
-        match rows {
-            Some(rows) if theta.nrows() >= BLAS_FROM => {
-                scratch.gather(batch, rows, |rows, scratch| self.add_score_by_blas(theta, rows, weight, score, scratch));
-            }
-            None if theta.nrows() >= BLAS_FROM => self.add_score_by_blas(theta, batch, weight, score, scratch),
-            _ if size_of::<F>() == 4 => self.add_score_in_lanes::<F, 16>(theta, batch, rows, weight, score, scratch),
-            _ => self.add_score_in_lanes::<F, 8>(theta, batch, rows, weight, score, scratch),
-        }
-    }
-
-    fn add_score_in_lanes<F: Real, const L: usize>(
-        &self,
-        theta: ArrayView2<F>,
-        batch: Batch<F>,
-        rows: Option<&[usize]>,
-        weight: F,
-        score: ArrayViewMut2<F>,
-        scratch: &mut Scratch<F>,
-    ) {
-        let shape = self.shape_of(&theta);
-        let lane_blocks = shape.particles.div_ceil(L);
-        let mut buffers = Buffers::take(scratch, shape.padded() * lane_blocks * L, 0);
-        let (gradients, _) = buffers.split::<L>();
-        gradients.fill([F::zero(); L]);
-        self.blocks::<F, L>(theta, batch.x, rows, scratch, |block| {
-            vector::sigmoid(block.logits.as_flattened_mut());
-            for (&row, residuals) in block.rows.iter().zip(block.logits.iter_mut()) {
-                let y = batch.y[row];
-                for residual in residuals {
-                    *residual = y - *residual;
-                }
-            }
-            let group = block.particles.start / L;
-            let gradient = &mut gradients[group * shape.padded()..][..shape.padded()];
-            vector::run(Outer { x: block.x, rows: block.rows, features: self.features, residuals: block.logits, gradient });
-        });
-        shape.add_transposed(gradients, weight, flat_mut(score));
-        buffers.put(scratch);
-    }
-
-    fn add_score_by_blas<F: Real>(
-        &self,
-        theta: ArrayView2<F>,
-        batch: Batch<F>,
-        weight: F,
-        mut score: ArrayViewMut2<F>,
-        scratch: &mut Scratch<F>,
-    ) {
-        self.shape_of(&theta);
-        let (n, d) = (theta.nrows(), self.features);
-        let mut memory = scratch.take(n * batch.x.nrows().min(BLAS_ROWS));
-        for (x, y) in batch.x.axis_chunks_iter(Axis(0), BLAS_ROWS).zip(batch.y.axis_chunks_iter(Axis(0), BLAS_ROWS)) {
-            let residuals = &mut memory[..n * x.nrows()];
-            let mut product = matrix_mut(residuals, n, x.nrows());
-            general_mat_mul(F::one(), &theta.slice(s![.., ..d]), &x.t(), F::zero(), &mut product);
-            if self.intercept {
-                product += &theta.slice(s![.., d..=d]);
-            }
-            vector::sigmoid(residuals);
-            for residuals in residuals.chunks_exact_mut(x.nrows()) {
-                for (residual, &y) in residuals.iter_mut().zip(y) {
-                    *residual = y - *residual;
-                }
-            }
-            let residuals = matrix(residuals, n, x.nrows());
-            general_mat_mul(weight, &residuals, &x, F::one(), &mut score.slice_mut(s![.., ..d]));
-            if self.intercept {
-                for (score, residuals) in score.column_mut(d).iter_mut().zip(residuals.rows()) {
-                    *score += weight * residuals.sum();
-                }
-            }
-        }
-        scratch.put(memory);
-    }
-
-    fn loss_in_lanes<F: Real, const L: usize>(
-        &self,
-        theta: ArrayView2<F>,
-        batch: Batch<F>,
-        out: &mut [f64],
-        scratch: &mut Scratch<F>,
-    ) {
-        out.fill(0.0);
-        let mut softplus = scratch.take(self.block_rows::<F>() * L);
-        self.blocks::<F, L>(theta, batch.x, None, scratch, |block| {
-            let softplus = &mut softplus[..block.logits.len() * L];
-            softplus.copy_from_slice(block.logits.as_flattened());
-            vector::softplus(softplus);
-            for ((softplus, logits), &row) in softplus.chunks_exact(L).zip(block.logits.iter()).zip(block.rows) {
-                let y = batch.y[row];
-                for (out, (s, z)) in out[block.particles.clone()].iter_mut().zip(softplus.iter().zip(logits)) {
-                    *out += (*s - y * *z).f64();
-                }
-            }
-        });
-        scratch.put(softplus);
-    }
-
-    fn predict_in_lanes<F: Real, const L: usize>(
-        &self,
-        theta: ArrayView2<F>,
-        batch: Batch<F>,
-        mut mean: ArrayViewMut2<f64>,
-        scratch: &mut Scratch<F>,
-    ) {
-        mean.fill(0.0);
-        let share = 1.0 / theta.nrows() as f64;
-        let mut opposite = scratch.take(self.block_rows::<F>() * L);
-        self.blocks::<F, L>(theta, batch.x, None, scratch, |block| {
-            if self.bandwidth > 0.0 {
-                for (&row, logits) in block.rows.iter().zip(block.logits.iter_mut()) {
-                    let x = &block.x[row * self.features..][..self.features];
-                    let ones = if self.intercept { 1.0 } else { 0.0 };
-                    let length: f64 = ones + x.iter().map(|x| x.f64().powi(2)).sum::<f64>();
-                    let shrink = F::of((1.0 + std::f64::consts::PI * self.bandwidth.powi(2) * length / 8.0).powf(-0.5));
-                    logits.iter_mut().for_each(|z| *z *= shrink);
-                }
-            }
-            // Not 1 − σ(z): that is 0 from z = 17 on in single precision, where σ(−z) goes on as exp(−z).
-            let logits = block.logits.as_flattened_mut();
-            let opposite = &mut opposite[..logits.len()];
-            opposite.iter_mut().zip(logits.iter()).for_each(|(opposite, z)| *opposite = -*z);
-            for (class, probabilities) in [opposite, logits].into_iter().enumerate() {
-                vector::sigmoid(probabilities);
-                for (i, row) in probabilities.chunks_exact(L).enumerate() {
-                    mean[[block.first + i, class]] += share * row[..block.particles.len()].iter().map(|p| p.f64()).sum::<f64>();
-                }
-            }
-        });
-        scratch.put(opposite);
-    }
-}
-
 impl<F: Real> Model<F> for Logistic {
     fn dim(&self) -> usize {
-        self.weights() + 1
+        self.predictor.dim()
     }
 
     fn parts(&self) -> Vec<Part> {
-        let mut parts = vec![Part::new("weights", &[self.features])];
-        if self.intercept {
-            parts.push(Part::new("intercept", &[]));
-        }
+        let mut parts = self.predictor.parts();
         parts.push(Part::new("log_precision", &[]));
         parts
     }
@@ -327,41 +112,52 @@ impl<F: Real> Model<F> for Logistic {
         let v = self.precision.sample(stream).ln().clamp(-LARGEST_LOG_PRECISION, LARGEST_LOG_PRECISION);
         let deviation = (-0.5 * v).exp();
         let theta = particle_mut(theta);
-        let mut normals = vec![0.0; self.weights()];
+        let mut normals = vec![0.0; self.predictor.weights()];
         stream.normals(&mut normals);
         theta.iter_mut().zip(normals).for_each(|(weight, normal)| *weight = F::of(deviation * normal));
-        theta[self.weights()] = F::of(v);
+        theta[self.predictor.weights()] = F::of(v);
     }
 
     fn log_prior(&self, theta: ArrayView2<F>, out: &mut [f64]) {
-        for (theta, out) in flat(theta).chunks_exact(self.weights() + 1).zip(out) {
-            let (weights, v) = (&theta[..self.weights()], theta[self.weights()].f64());
+        for (theta, out) in flat(theta).chunks_exact(self.predictor.dim()).zip(out) {
+            let (weights, v) = (&theta[..self.predictor.weights()], theta[self.predictor.weights()].f64());
             let square: f64 = weights.iter().map(|w| w.f64().powi(2)).sum();
-            *out = (0.5 * self.weights() as f64 + self.shape) * v - precision(v) * (0.5 * square + self.rate);
+            *out = (0.5 * self.predictor.weights() as f64 + self.shape) * v - precision(v) * (0.5 * square + self.rate);
         }
     }
 
     fn prior_score(&self, theta: ArrayView2<F>, score: ArrayViewMut2<F>) {
-        let d = self.weights() + 1;
+        let d = self.predictor.dim();
         for (theta, score) in flat(theta).chunks_exact(d).zip(flat_mut(score).chunks_exact_mut(d)) {
             let v = theta[d - 1].f64();
             let precision = precision(v);
             let square = shrink(&theta[..d - 1], &mut score[..d - 1], -F::of(precision)).f64();
-            let pull = 0.5 * self.weights() as f64 + self.shape;
+            let pull = 0.5 * self.predictor.weights() as f64 + self.shape;
             score[d - 1] = F::of(pull - precision * (0.5 * square + self.rate));
         }
     }
 
     fn loss(&self, theta: ArrayView2<F>, batch: Batch<F>, out: &mut [f64], scratch: &mut Scratch<F>) {
-        if size_of::<F>() == 4 {
-            self.loss_in_lanes::<F, 16>(theta, batch, out, scratch);
-        } else {
-            self.loss_in_lanes::<F, 8>(theta, batch, out, scratch);
-        }
+        out.fill(0.0);
+        let mut softplus = scratch.take(self.predictor.block_len::<F>());
+        self.predictor.predict(theta, batch, scratch, |block| {
+            let softplus = &mut softplus[..block.values.len()];
+            softplus.copy_from_slice(block.values);
+            vector::softplus(softplus);
+            let rows = softplus.chunks_exact(block.lanes).zip(block.values.chunks_exact(block.lanes));
+            for ((softplus, logits), &row) in rows.zip(block.rows) {
+                let y = batch.y[row];
+                for (out, (s, z)) in out[block.particles.clone()].iter_mut().zip(softplus.iter().zip(logits)) {
+                    *out += (*s - y * *z).f64();
+                }
+            }
+        });
+        scratch.put(softplus);
     }
 
     fn add_score(&self, theta: ArrayView2<F>, batch: Batch<F>, weight: F, score: ArrayViewMut2<F>, scratch: &mut Scratch<F>) {
-        self.add_score_over(None, theta, batch, weight, score, scratch);
+        let rows = Rows { batch, chosen: None };
+        self.predictor.add_score(theta, rows, weight, score, scratch, vector::sigmoid);
     }
 
     fn add_score_of(
@@ -373,7 +169,8 @@ impl<F: Real> Model<F> for Logistic {
         score: ArrayViewMut2<F>,
         scratch: &mut Scratch<F>,
     ) {
-        self.add_score_over(Some(rows), theta, batch, weight, score, scratch);
+        let rows = Rows { batch, chosen: Some(rows) };
+        self.predictor.add_score(theta, rows, weight, score, scratch, vector::sigmoid);
     }
 
     fn predict(
@@ -384,11 +181,32 @@ impl<F: Real> Model<F> for Logistic {
         density: &mut [f64],
         scratch: &mut Scratch<F>,
     ) {
-        if size_of::<F>() == 4 {
-            self.predict_in_lanes::<F, 16>(theta, batch, mean.view_mut(), scratch);
-        } else {
-            self.predict_in_lanes::<F, 8>(theta, batch, mean.view_mut(), scratch);
-        }
+        mean.fill(0.0);
+        let share = 1.0 / theta.nrows() as f64;
+        let features = self.predictor.features;
+        let mut opposite = scratch.take(self.predictor.block_len::<F>());
+        self.predictor.predict(theta, batch, scratch, |block| {
+            let (logits, lanes) = (block.values, block.lanes);
+            if self.bandwidth > 0.0 {
+                for (&row, logits) in block.rows.iter().zip(logits.chunks_exact_mut(lanes)) {
+                    let x = &block.x[row * features..][..features];
+                    let ones = if self.predictor.intercept { 1.0 } else { 0.0 };
+                    let length: f64 = ones + x.iter().map(|x| x.f64().powi(2)).sum::<f64>();
+                    let shrink = F::of((1.0 + std::f64::consts::PI * self.bandwidth.powi(2) * length / 8.0).powf(-0.5));
+                    logits.iter_mut().for_each(|z| *z *= shrink);
+                }
+            }
+            // Not 1 − σ(z): that is 0 from z = 17 on in single precision, where σ(−z) goes on as exp(−z).
+            let opposite = &mut opposite[..logits.len()];
+            opposite.iter_mut().zip(logits.iter()).for_each(|(opposite, z)| *opposite = -*z);
+            for (class, probabilities) in [opposite, logits].into_iter().enumerate() {
+                vector::sigmoid(probabilities);
+                for (i, row) in probabilities.chunks_exact(lanes).enumerate() {
+                    mean[[block.first + i, class]] += share * row[..block.particles.len()].iter().map(|p| p.f64()).sum::<f64>();
+                }
+            }
+        });
+        scratch.put(opposite);
         for ((density, mean), &y) in density.iter_mut().zip(mean.rows()).zip(batch.y) {
             *density = mean[index(y, 2)];
         }
@@ -411,211 +229,6 @@ vectorised! {
     }
 }
 
-/// A block of rows and a block of up to L particles, one to a vector lane: surplus lanes hold particles of zeros.
-struct Block<'a, F, const L: usize> {
-    /// How many rows earlier blocks had.
-    first: usize,
-    /// Features of all rows, row-major.
-    x: &'a [F],
-    /// The numbers of this block's rows.
-    rows: &'a [usize],
-    particles: std::ops::Range<usize>,
-    /// wᵀx, rows × lanes.
-    logits: &'a mut [[F; L]],
-}
-
-/// Two buffers of one piece of scratch memory, the first at the start of a cache line: vectors that straddle lines cost double.
-struct Buffers<F> {
-    memory: Vec<F>,
-    start: usize,
-    first: usize,
-    second: usize,
-}
-
-impl<F: Real> Buffers<F> {
-    fn take(scratch: &mut Scratch<F>, first: usize, second: usize) -> Self {
-        let line = 64 / size_of::<F>();
-        let memory = scratch.take(first + second + line);
-        // An address that cannot be aligned is only slower.
-        let start = memory.as_ptr().align_offset(64).min(line);
-        Self { memory, start, first, second }
-    }
-
-    fn split<const L: usize>(&mut self) -> (&mut [[F; L]], &mut [[F; L]]) {
-        let (first, second) = self.memory[self.start..][..self.first + self.second].split_at_mut(self.first);
-        (first.as_chunks_mut::<L>().0, second.as_chunks_mut::<L>().0)
-    }
-
-    fn put(self, scratch: &mut Scratch<F>) {
-        scratch.put(self.memory);
-    }
-}
-
-/// How particles lie in memory.
-#[derive(Clone, Copy)]
-struct Shape {
-    particles: usize,
-    features: usize,
-    intercept: bool,
-}
-
-impl Shape {
-    /// Vectors for each block of particles: one for each feature and one for the intercept, which is zero if there is none.
-    fn padded(self) -> usize {
-        self.features + 1
-    }
-
-    fn weights(self) -> usize {
-        self.features + usize::from(self.intercept)
-    }
-
-    /// Particles (rows) into lanes.
-    fn transpose<F: Real, const L: usize>(self, theta: &[F], lanes: &mut [[F; L]]) {
-        lanes.fill([F::zero(); L]);
-        for (n, theta) in theta.chunks_exact(self.weights() + 1).enumerate() {
-            let group = &mut lanes[n / L * self.padded()..][..self.padded()];
-            for (lanes, &weight) in group.iter_mut().zip(&theta[..self.weights()]) {
-                lanes[n % L] = weight;
-            }
-        }
-    }
-
-    /// Adds `weight` times lanes to particles (rows).
-    fn add_transposed<F: Real, const L: usize>(self, lanes: &[[F; L]], weight: F, score: &mut [F]) {
-        for (n, score) in score.chunks_exact_mut(self.weights() + 1).enumerate() {
-            let group = &lanes[n / L * self.padded()..][..self.padded()];
-            for (score, lanes) in score[..self.weights()].iter_mut().zip(group) {
-                *score += weight * lanes[n % L];
-            }
-        }
-    }
-}
-
-/// logits[i] = Σ_j x_ij weights[j] + weights[features], i over these rows.
-struct Dots<'a, F, const L: usize> {
-    x: &'a [F],
-    rows: &'a [usize],
-    features: usize,
-    weights: &'a [[F; L]],
-    logits: &'a mut [[F; L]],
-}
-
-impl<F: Real, const L: usize> Kernel for Dots<'_, F, L> {
-    type Output = ();
-
-    #[inline(always)]
-    fn compute<U: Unit>(self) {
-        // As many sums as the registers hold.
-        if U::WIDE { self.rows_at_once::<U, 8>() } else { self.rows_at_once::<U, 4>() }
-    }
-}
-
-impl<F: Real, const L: usize> Dots<'_, F, L> {
-    #[inline(always)]
-    fn rows_at_once<U: Unit, const R: usize>(self) {
-        let d = self.features;
-        let (weights, intercept) = (&self.weights[..d], self.weights[d]);
-        let (groups, rest) = self.rows.as_chunks::<R>();
-        let (logits, last_logits) = self.logits.split_at_mut(groups.len() * R);
-        // Random rows miss the cache: one group is asked for while another is worked on.
-        groups.iter().take(1).flatten().for_each(|row| vector::prefetch(self.x, row * d, d));
-        for (i, (group, logits)) in groups.iter().zip(logits.chunks_exact_mut(R)).enumerate() {
-            self.rows.iter().skip((i + 1) * R).take(R).for_each(|row| vector::prefetch(self.x, row * d, d));
-            dots::<F, L, R, U>(group.map(|row| &self.x[row * d..][..d]), weights, intercept, logits);
-        }
-        for (row, logits) in rest.iter().zip(last_logits.chunks_exact_mut(1)) {
-            dots::<F, L, 1, U>([&self.x[row * d..][..d]], weights, intercept, logits);
-        }
-    }
-}
-
-/// R rows against a block of particles, sums in registers.
-#[inline(always)]
-fn dots<F: Real, const L: usize, const R: usize, U: Unit>(
-    rows: [&[F]; R],
-    weights: &[[F; L]],
-    intercept: [F; L],
-    logits: &mut [[F; L]],
-) {
-    assert!(rows.iter().all(|row| row.len() >= weights.len()));
-    let mut sums = [intercept; R];
-    for (j, weights) in weights.iter().enumerate() {
-        for (row, sums) in rows.iter().zip(&mut sums) {
-            // SAFETY: j is below the number of weights, and no row is shorter. A checked index costs as much here as the arithmetic.
-            let x = unsafe { *row.get_unchecked(j) };
-            for l in 0..L {
-                sums[l] = multiply_add::<F, U>(x, weights[l], sums[l]);
-            }
-        }
-    }
-    logits.copy_from_slice(&sums);
-}
-
-/// gradient[j] += Σ_i x_ij residuals[i], gradient[features] += Σ_i residuals[i], i over these rows.
-struct Outer<'a, F, const L: usize> {
-    x: &'a [F],
-    rows: &'a [usize],
-    features: usize,
-    residuals: &'a [[F; L]],
-    gradient: &'a mut [[F; L]],
-}
-
-impl<F: Real, const L: usize> Kernel for Outer<'_, F, L> {
-    type Output = ();
-
-    #[inline(always)]
-    fn compute<U: Unit>(self) {
-        // As many sums as the registers hold.
-        if U::WIDE { self.columns_at_once::<U, 8>() } else { self.columns_at_once::<U, 4>() }
-    }
-}
-
-impl<F: Real, const L: usize> Outer<'_, F, L> {
-    #[inline(always)]
-    fn columns_at_once<U: Unit, const R: usize>(self) {
-        let d = self.features;
-        let (gradient, intercept) = self.gradient.split_at_mut(d);
-        let (whole, pairs) = (d / R * R, d / 2 * 2);
-        for j in (0..whole).step_by(R) {
-            outer::<F, L, R, U>(self.x, self.rows, d, j, self.residuals, &mut gradient[j..j + R]);
-        }
-        for j in (whole..pairs).step_by(2) {
-            outer::<F, L, 2, U>(self.x, self.rows, d, j, self.residuals, &mut gradient[j..j + 2]);
-        }
-        for j in pairs..d {
-            outer::<F, L, 1, U>(self.x, self.rows, d, j, self.residuals, &mut gradient[j..j + 1]);
-        }
-        for residuals in self.residuals {
-            for l in 0..L {
-                intercept[0][l] += residuals[l];
-            }
-        }
-    }
-}
-
-/// R columns from `j` on against a block of particles, sums in registers.
-#[inline(always)]
-fn outer<F: Real, const L: usize, const R: usize, U: Unit>(
-    x: &[F],
-    rows: &[usize],
-    d: usize,
-    j: usize,
-    residuals: &[[F; L]],
-    gradient: &mut [[F; L]],
-) {
-    let mut sums = [[F::zero(); L]; R];
-    sums.copy_from_slice(gradient);
-    for (row, residuals) in rows.iter().zip(residuals) {
-        let x = &x[row * d + j..][..R];
-        for r in 0..R {
-            for l in 0..L {
-                sums[r][l] = multiply_add::<F, U>(x[r], residuals[l], sums[r][l]);
-            }
-        }
-    }
-    gradient.copy_from_slice(&sums);
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -623,7 +236,7 @@ mod tests {
     use super::*;
     use crate::models::tests as check;
     use crate::models::tests::stream;
-    use ndarray::{Array1, Array2, array};
+    use ndarray::{Array1, Array2, Axis, array};
     use rand::RngExt;
 
     fn labels(rows: usize, seed: u64) -> Array1<f64> {
@@ -689,7 +302,7 @@ mod tests {
             let model = LogisticSettings { intercept, ..LogisticSettings::default() }.build(54, Output::Classes(2)).unwrap();
             let x = check::normals(&mut stream(31), 400, 54);
             let y = labels(400, 32);
-            let theta = check::normals(&mut stream(33), n, model.weights() + 1);
+            let theta = check::normals(&mut stream(33), n, model.predictor.dim());
             let chosen: Vec<usize> = (0..rows).map(|i| i * 7 % 400).collect();
             let (mut in_place, mut copied) = (Array2::zeros(theta.dim()), Array2::zeros(theta.dim()));
             let (mut scratch, all) = (Scratch::new(), Batch { x: x.view(), y: y.view() });
@@ -733,7 +346,7 @@ mod tests {
             let model = settings.build(6, Output::Classes(2)).unwrap();
             let x = check::normals(&mut stream(21), rows, 6);
             let y = labels(rows, 22);
-            let theta = check::normals(&mut stream(23), n, model.weights() + 1) * 5.0;
+            let theta = check::normals(&mut stream(23), n, model.predictor.dim()) * 5.0;
             let (mean, density) = check::predict(&model, &theta, Batch { x: x.view(), y: y.view() }, 2);
             let swapped = y.mapv(|y| 1.0 - y);
             let (mirrored, same) = check::predict(&model, &-&theta, Batch { x: x.view(), y: swapped.view() }, 2);

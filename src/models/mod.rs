@@ -2,10 +2,14 @@
 
 mod error;
 pub mod gaussian;
+pub mod gaussian_mean;
 mod kind;
 mod layout;
+pub mod linear;
+mod linear_predictor;
 pub mod logistic;
 pub mod network;
+mod rows;
 mod scratch;
 #[cfg(test)]
 mod tests;
