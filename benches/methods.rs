@@ -1,4 +1,4 @@
-//! Whole methods in one process: SVGD steps for logistic regression, and the two loops of DSVGD beside the plain products of matrices
+//! Whole methods in one process: SVGD and SGLD steps for logistic regression, and the two loops of DSVGD beside the plain products of matrices
 //! that they cannot do without.
 //!
 //! Run with `OPENBLAS_NUM_THREADS=1 cargo bench --bench methods`; each loop's entry and that of its products come from one run, so
@@ -11,7 +11,9 @@ use mpibayes::cluster::mpi::tune_allocator;
 use mpibayes::cluster::{Collectives, Method, Plan, threads};
 use mpibayes::data::Shard;
 use mpibayes::kernels::adagrad::Optimizer;
+use mpibayes::kernels::langevin::StepSize;
 use mpibayes::kernels::svgd::Settings;
+use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::dsvgd::{Dsvgd, PriorConvention};
 use mpibayes::methods::problem::Problem;
 use mpibayes::methods::svgd::Svgd;
@@ -65,6 +67,34 @@ fn svgd_logistic(c: &mut Criterion) {
             b.iter(|| {
                 let problem = problem.clone();
                 run(Svgd { problem, particles, rounds: 1, steps, batch: 100, stein: Settings::default() });
+            });
+        });
+    }
+    group.finish();
+}
+
+/// Steps of SGLD for logistic regression, d = 54, a fresh minibatch of 100 rows in each, of a shard in the cache and of one beyond it.
+fn sgld_logistic(c: &mut Criterion) {
+    let model = Arc::new(LogisticSettings::default().build(54, Output::Classes(2)).expect("valid"));
+    let mut group = c.benchmark_group("sgld_logistic_d54_batch100");
+    group.sample_size(10).measurement_time(Duration::from_secs(4));
+    for rows in [20_000, 581_012] {
+        let problem = problem::<f64>(model.clone(), rows, 54, 2);
+        let shard = (problem.shard)(0).expect("rows");
+        let problem = Problem { shard: Arc::new(move |_| Ok(shard.clone())), ..problem };
+        let visit = 10_000;
+        group.throughput(Throughput::Elements(10 * visit));
+        group.bench_function(BenchmarkId::from_parameter(rows), |b| {
+            b.iter(|| {
+                let settings = DsgldSettings {
+                    chains: 1,
+                    rounds: 10,
+                    trajectory: Trajectory::Same(visit as f64),
+                    step: StepSize::Constant(1e-6),
+                    thin: 100,
+                    ..DsgldSettings::default()
+                };
+                run(Dsgld { problem: problem.clone(), settings });
             });
         });
     }
@@ -173,5 +203,5 @@ fn dsvgd_loops(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, svgd_logistic, dsvgd_loops);
+criterion_group!(benches, svgd_logistic, sgld_logistic, dsvgd_loops);
 criterion_main!(benches);

@@ -205,7 +205,7 @@ fn moments(shards: &[Affine], updates: &[f64]) -> Moments {
 /// Test 13: constant steps inflate the variance as the formula says, by discretisation and by minibatches.
 #[test]
 fn sgld_has_its_stationary_variance() {
-    let (count, dim, step) = (200, 20, 4e-4);
+    let (count, dim, step) = (200, 20, 2e-3);
     let x = rows(0, count, dim, 0.0);
     for batch in [count, 20] {
         let settings = DsgldSettings {

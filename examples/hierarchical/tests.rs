@@ -6,7 +6,7 @@ use super::*;
 use clap::Parser;
 use mpibayes::cli::summary::Summary;
 use mpibayes::cli::{Cli, Command, import};
-use mpibayes::config::{Carrier, Registry, RunSpec, launch};
+use mpibayes::config::{Assignment, Carrier, Registry, RunSpec, Typed, check, launch};
 use mpibayes::random::{Purpose, Seed, Who};
 use mpibayes::results::{RunFile, RunFolder, result_file};
 use ndarray::{Array1, Array2};
@@ -199,6 +199,12 @@ fn every_method_takes_it_from_the_csv_to_a_summary() {
 fn groups_that_are_none_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let data = imported(folder.path(), &["--scaling", "none"]);
+    let file = folder.path().join("checked.toml");
+    let text = format!("[data]\nfile = {data:?}\n[model]\nname = \"varying-intercepts\"\n[method]\nname = \"svgd\"\n");
+    std::fs::write(&file, text).unwrap();
+    let set = Assignment::parse("model.groups=7").unwrap();
+    let problems = check(&Typed::read(&file, &[set]).unwrap(), &registry()).unwrap_err();
+    assert!(problems.len() == 1 && problems[0].to_string().contains("7 in the first column is no group"), "{problems:?}");
     let message = run(&folder.path().join("few"), &data, &["model.groups=7"]).unwrap_err();
     assert!(message.contains("7 in the first column is no group") && message.contains("agent"), "{message}");
     let other = tempfile::tempdir().unwrap();

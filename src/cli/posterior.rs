@@ -7,6 +7,8 @@ use crate::results::{RunFile, SampleKind, Values};
 use ndarray::{Array3, ArrayView3, s};
 use serde::Serialize;
 
+/// Fewer particles than this for each parameter say less of its spread than they seem to.
+const ENOUGH_FOR_EACH: usize = 100;
 /// How many parameters people are shown.
 const SHOWN: usize = 15;
 /// Chains with more numbers than these are judged by an even spread of parameters: about five seconds of one core.
@@ -106,10 +108,15 @@ impl Draws {
         rows
     }
 
-    /// Whether the draws can be trusted, in one line.
+    /// Whether the draws can be trusted, in a line or two.
     pub fn verdict(&self) -> String {
         if self.kind == SampleKind::Particles {
-            return "particles have no order: R-hat, ESS and MCSE of them would mean nothing".into();
+            let mut verdict = "particles have no order: R-hat, ESS and MCSE of them would mean nothing".to_owned();
+            // Seen on Gaussians: with 7 particles for each parameter a standard deviation is 0.7 of what it should be.
+            if self.draws < ENOUGH_FOR_EACH * self.parameters {
+                verdict += "\n  so few particles for so many parameters spread less than the posterior: their sd is too small";
+            }
+            return verdict;
         }
         if self.draws < LEAST_DRAWS {
             return format!("fewer than {LEAST_DRAWS} draws of each chain: too few to judge whether they have converged");
@@ -324,7 +331,8 @@ mod tests {
         );
         assert!(
             !table.contains("MCSE  ")
-                && table.ends_with("particles have no order: R-hat, ESS and MCSE of them would mean nothing\n")
+                && table.contains("particles have no order: R-hat, ESS and MCSE of them would mean nothing\n")
+                && table.ends_with("their sd is too small\n")
         );
         let json = serde_json::to_value(&draws).unwrap();
         assert!(json["estimates"][0]["mean"].is_f64() && json["estimates"][0].get("r_hat").is_none());

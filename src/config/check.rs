@@ -7,9 +7,13 @@ use super::spec::{ConfigError, Precision, RunSpec};
 use super::typed::{Problem, Typed};
 use crate::data::{DataError, Dataset, Split, Task};
 use crate::methods::Needs;
-use crate::models::{Built, DataFacts, Output};
+use crate::models::{Built, DataFacts, Output, Scratch};
 use crate::random::Seed;
 use std::path::{Path, PathBuf};
+
+/// Numbers of a split that the model is asked about, a quarter of a second's reading, and how many are read at once.
+const CHECKED_NUMBERS: usize = 1 << 24;
+const BLOCK_NUMBERS: usize = 1 << 20;
 
 /// What a dataset says about itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,7 +82,7 @@ impl Report {
     }
 }
 
-/// Checks a run: its keys, its values, its data, and whether they go together. Reads a few rows of the data at most.
+/// Checks a run: its keys, its values, its data, and whether they go together. Of large data it reads the first rows only.
 ///
 /// # Errors
 /// All that is wrong, as far as it can be told at once.
@@ -120,9 +124,16 @@ fn look(typed: &Typed, registry: &Registry) -> Result<Report, Vec<Problem>> {
         }
     }
     let sized = registry.model(&spec.model);
+    let model_name = sized.as_ref().map_or("", |entry| entry.name());
     let sized = sized.and_then(|entry| built_model(&entry, &spec.model, dataset.as_ref().map(facts)));
     match sized {
-        Ok(built) if problems.is_empty() => Ok(report(spec, registry, dataset.as_ref(), &built, rows_per_agent)),
+        Ok(built) if problems.is_empty() => {
+            let unfit = dataset.as_ref().and_then(|dataset| unfit_rows(dataset, &built).err());
+            match unfit {
+                Some(what) => Err(vec![typed.problem(&["data", "file"], format!("not for the model {}: {what}", model_name))]),
+                None => Ok(report(spec, registry, dataset.as_ref(), &built, rows_per_agent)),
+            }
+        }
         Ok(_) => Err(problems),
         Err(mut wrong) => {
             wrong.at.insert(0, "model".into());
@@ -147,6 +158,21 @@ fn open(file: &Path) -> Result<Dataset, String> {
         dataset.read_rows::<f64>(split, &ends).map_err(|error| error.to_string())?;
     }
     Ok(dataset)
+}
+
+/// Asks the model about the rows: all of them, or the first of data that take long to read.
+fn unfit_rows(dataset: &Dataset, built: &Built<f64>) -> Result<(), String> {
+    let at_once = (BLOCK_NUMBERS / dataset.features()).max(1);
+    let mut scratch = Scratch::new();
+    for split in [Split::Train, Split::Test] {
+        let most = dataset.rows(split).min((CHECKED_NUMBERS / dataset.features()).max(1));
+        for first in (0..most).step_by(at_once) {
+            let rows: Vec<usize> = (first..(first + at_once).min(most)).collect();
+            let shard = dataset.read_rows::<f64>(split, &rows).map_err(|error| error.to_string())?;
+            shard.check(built.model.as_ref(), &mut scratch).map_err(|what| format!("{} rows: {what}", split.name()))?;
+        }
+    }
+    Ok(())
 }
 
 /// The model for these data.
