@@ -20,12 +20,12 @@ check() { # check "name" command...
 
 scripts() {
     local script
-    for script in jobs/*.sh jobs/*.sbatch .ci/run; do
+    for script in jobs/*.sh jobs/papers/*.sh jobs/*.sbatch .ci/run; do
         bash -n "$script" || return 1
     done
     # Not everybody has it.
     if command -v shellcheck >/dev/null 2>&1; then
-        shellcheck --severity=warning --exclude=SC1091 jobs/*.sh jobs/*.sbatch .ci/run || return 1
+        shellcheck --severity=warning --exclude=SC1091 jobs/*.sh jobs/papers/*.sh jobs/*.sbatch .ci/run || return 1
     fi
 }
 

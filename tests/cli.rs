@@ -121,6 +121,15 @@ fn summary_shows_a_run_in_three_ways() {
 }
 
 #[test]
+fn what_is_no_run_file_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("runs")).unwrap();
+    std::fs::write(folder.path().join("data.h5"), b"\x89HDF\xff\xfe").unwrap();
+    refused(&mpibayes(folder.path(), &["run", "runs", "--output", "x"]), &["runs: this is a folder", "config.toml"]);
+    refused(&mpibayes(folder.path(), &["run", "data.h5", "--output", "x"]), &["data.h5: this is no text", "mpibayes init"]);
+}
+
+#[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let folder = tempfile::tempdir().unwrap();
     finished_run(folder.path());

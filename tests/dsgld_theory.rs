@@ -5,202 +5,19 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use mpibayes::cluster::record::{Record, Row};
+mod travels;
+
 use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::cluster::{Checkpoint, Collectives, Keeper, Method, Plan, Result, Status, Then, threads};
+use mpibayes::cluster::{Collectives, Plan};
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
-use mpibayes::methods::dsgld::{Balance, Coupled, Dsgld, DsgldSettings, Estimator, Schedule, Task, Trajectory};
-use mpibayes::methods::{MethodKind, Problem};
+use mpibayes::methods::Problem;
+use mpibayes::methods::dsgld::{Balance, Coupled, Dsgld, DsgldSettings, Estimator, Schedule, Task, Trajectory, groups};
 use mpibayes::models::gaussian_mean::GaussianMeanSettings;
 use mpibayes::random::{Minibatch, Purpose, Seed, Who};
-use ndarray::{Array1, Array2, Axis};
-use std::collections::BTreeMap;
+use ndarray::{Array1, Array2};
 use std::sync::Arc;
-
-/// How far from its exact value a mean may lie, in standard errors.
-const Z: f64 = 4.5;
-const BATCHES: usize = 40;
-
-/// What a run writes down: rows, and the draws of each chain with the index of the first of each block.
-#[derive(Default)]
-struct Seen {
-    rows: Vec<Row>,
-    blocks: BTreeMap<u32, Vec<(u64, Array2<f64>)>>,
-}
-
-impl<M: Method> Keeper<M> for Seen {
-    fn write(&mut self, records: Vec<Record>) -> Result<()> {
-        for record in records {
-            match record {
-                Record::Row(row) => self.rows.push(row),
-                Record::Draws(draws) => {
-                    let values: Vec<f64> =
-                        draws.bytes.chunks_exact(8).map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap())).collect();
-                    let dim = usize::try_from(draws.dim).unwrap();
-                    let block = Array2::from_shape_vec((values.len() / dim, dim), values).unwrap();
-                    self.blocks.entry(draws.chain).or_default().push((draws.first, block));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn wants_rest(&mut self, _: Status) -> bool {
-        false
-    }
-
-    fn rested(&mut self, _: Checkpoint<M>) -> Result<Then> {
-        Ok(Then::GoOn)
-    }
-}
-
-/// A visit: its round, agent, chain, and the updates of the chain before and in it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Stay {
-    round: u64,
-    agent: u32,
-    chain: u32,
-    first: u64,
-    updates: u64,
-}
-
-impl Seen {
-    fn table(&self, name: &str) -> impl Iterator<Item = &Row> {
-        self.rows.iter().filter(move |row| row.table == name)
-    }
-
-    fn stays(&self) -> Vec<Stay> {
-        let stay = |row: &Row| {
-            let value = |name: &str| value(row, name);
-            let (round, agent) = (row.step, row.agent.unwrap());
-            Stay { round, agent, chain: value("chain") as u32, first: value("first") as u64, updates: value("updates") as u64 }
-        };
-        let mut stays: Vec<Stay> = self.table("visits").map(stay).collect();
-        stays.sort_by_key(|stay| (stay.round, stay.chain));
-        stays
-    }
-
-    /// All draws of a chain in order.
-    fn chain(&self, chain: u32) -> Array2<f64> {
-        let mut blocks = self.blocks[&chain].clone();
-        blocks.sort_by_key(|block| block.0);
-        let views: Vec<_> = blocks.iter().map(|block| block.1.view()).collect();
-        ndarray::concatenate(Axis(0), &views).unwrap()
-    }
-}
-
-fn value(row: &Row, name: &str) -> f64 {
-    row.values.iter().find(|value| value.0 == name).unwrap().1
-}
-
-/// Rows of standard normal numbers around a mean of their own for each agent.
-fn rows(agent: u32, count: usize, dim: usize, apart: f64) -> Array2<f64> {
-    let mut x = vec![0.0; count * dim];
-    Seed(77).stream(Who::Agent(agent), 0, Purpose::Synthetic).normals(&mut x);
-    let mut x = Array2::from_shape_vec((count, dim), x).unwrap();
-    x += apart * (f64::from(agent) - 1.0);
-    x
-}
-
-/// The mean of Gaussians with variance 1 and a flat prior, of these shards.
-fn problem(shards: Vec<Array2<f64>>) -> Problem<f64> {
-    let model = GaussianMeanSettings::default().build(shards[0].ncols()).unwrap();
-    let agents = u32::try_from(shards.len()).unwrap();
-    let shard = move |agent: u32| {
-        let x = shards[agent as usize].clone();
-        let y = Array1::zeros(x.nrows());
-        Ok(Shard::new(x, y))
-    };
-    Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(shard) }
-}
-
-fn run(problem: Problem<f64>, settings: DsgldSettings, seed: u64) -> Seen {
-    settings.check().unwrap();
-    let mut seen = Seen::default();
-    let plan = Plan { seed: Seed(seed), threads: 2, dedicated: false, collectives: Collectives::default() };
-    threads::run(Arc::new(Dsgld { problem, settings }), plan, None, &mut seen).unwrap();
-    seen
-}
-
-fn settings() -> DsgldSettings {
-    DsgldSettings { chains: 1, burn_in: 0, thin: 1, log_visits: true, ..DsgldSettings::default() }
-}
-
-/// How many standard errors of batch means the mean of a series is off.
-fn z(series: &[f64], exact: f64) -> f64 {
-    let length = series.len() / BATCHES;
-    let means: Vec<f64> = series.chunks_exact(length).map(|batch| batch.iter().sum::<f64>() / length as f64).collect();
-    let count = means.len() as f64;
-    let mean = means.iter().sum::<f64>() / count;
-    let variance = means.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    (mean - exact) / (variance / count).sqrt()
-}
-
-/// One coordinate of updates at a shard: θ ← m + (1 − a)(θ − m) + N(0, v).
-#[derive(Clone, Copy)]
-struct Affine {
-    a: f64,
-    m: f64,
-    v: f64,
-}
-
-impl Affine {
-    /// Of a shard whose score is scaled by this factor: x̄ and N_s are all that the drift knows, the variance of the rows is the
-    /// minibatch's noise (drawn without replacement).
-    fn new(x: ndarray::ArrayView1<f64>, scale: f64, step: f64, batch: usize) -> Self {
-        let count = x.len() as f64;
-        let mean = x.mean().unwrap();
-        let spread = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        let of_mean = spread / batch as f64 * (1.0 - batch as f64 / count);
-        let strength = 0.5 * step * scale * count;
-        Self { a: strength, m: mean, v: step + strength.powi(2) * of_mean }
-    }
-
-    fn r(self) -> f64 {
-        1.0 - self.a
-    }
-
-    /// Stationary variance of these updates alone.
-    fn variance(self) -> f64 {
-        self.v / (1.0 - self.r().powi(2))
-    }
-
-    /// What of a deviation is left after some updates.
-    fn rho(self, updates: f64) -> f64 {
-        self.r().powf(updates)
-    }
-}
-
-/// Stationary mean and variance of one coordinate at the ends of visits, which come to the shards with equal probability; and the
-/// mean and second moment about that mean of all states.
-struct Moments {
-    mean: f64,
-    variance: f64,
-    pooled_mean: f64,
-    pooled_second: f64,
-}
-
-fn moments(shards: &[Affine], updates: &[f64]) -> Moments {
-    let both = || shards.iter().zip(updates);
-    let count = shards.len() as f64;
-    let weight: f64 = both().map(|(s, &tau)| 1.0 - s.rho(tau)).sum();
-    let mean = both().map(|(s, &tau)| (1.0 - s.rho(tau)) * s.m).sum::<f64>() / weight;
-    let pushed = both().map(|(s, &tau)| ((1.0 - s.rho(tau)) * (s.m - mean)).powi(2)).sum::<f64>() / count;
-    let noise = both().map(|(s, &tau)| s.variance() * (1.0 - s.rho(tau).powi(2))).sum::<f64>() / count;
-    let kept = both().map(|(s, &tau)| s.rho(tau).powi(2)).sum::<f64>() / count;
-    let variance = (pushed + noise) / (1.0 - kept);
-    let total: f64 = updates.iter().sum();
-    let (mut first, mut second) = (0.0, 0.0);
-    for (s, &tau) in both() {
-        for t in 0..tau as u32 {
-            let rho = s.rho(f64::from(t));
-            first += (1.0 - rho) * (s.m - mean);
-            second += rho.powi(2) * variance + s.variance() * (1.0 - rho.powi(2)) + ((1.0 - rho) * (s.m - mean)).powi(2);
-        }
-    }
-    Moments { mean, variance, pooled_mean: mean + first / total, pooled_second: second / total }
-}
+use travels::{Affine, Moments, Seen, Stay, Z, moments, problem, rows, run, settings, value, z};
 
 /// Test 13: constant steps inflate the variance as the formula says, by discretisation and by minibatches.
 #[test]
@@ -348,28 +165,33 @@ fn cyclic_chains_have_their_stationary_moments() {
 /// The control variate at a fixed point takes the minibatch's noise away from a Gaussian altogether: its score is linear.
 #[test]
 fn the_control_variate_leaves_the_noise_of_the_step_alone() {
-    let (count, dim, step, batch) = (400, 20, 5e-4, 10);
-    let x = rows(0, count, dim, 0.0);
-    let series = |gradient| {
+    let (shards, updates) = uneven();
+    let (step, batch, dim) = (1e-4, 5, 12);
+    let total: f64 = updates.iter().sum();
+    let off = |gradient| {
         let settings = DsgldSettings {
-            rounds: 4000,
-            trajectory: Trajectory::Same(10.0),
+            rounds: 12_000,
+            trajectory: Trajectory::Each(updates.clone()),
             batch,
             step: StepSize::Constant(step),
             gradient,
-            burn_in: 2000,
             ..settings()
         };
-        let draws = run(problem(vec![x.clone()]), settings, 8).chain(0);
-        let exact = Affine::new(x.column(0), 1.0, step, count).variance();
-        let squares = |row: ndarray::ArrayView1<f64>| {
-            row.iter().zip(x.columns()).map(|(theta, x)| (theta - x.mean().unwrap()).powi(2) / exact).sum::<f64>() / dim as f64
+        let seen = run(problem(shards.clone()), settings, 8);
+        // With all rows in the batch none of the noise is the minibatch's.
+        let affine = |s: usize, j: usize| Affine::new(shards[s].column(j), total / updates[s], step, shards[s].nrows());
+        let theory: Vec<Moments> =
+            (0..dim).map(|j| moments(&(0..3).map(|s| affine(s, j)).collect::<Vec<_>>(), &updates)).collect();
+        let ends: Vec<_> = seen.visits().into_iter().skip(400).map(|(_, states)| states.row(states.nrows() - 1)).collect();
+        let squares = |end: &ndarray::ArrayView1<f64>| {
+            end.iter().zip(&theory).map(|(x, m)| (x - m.mean).powi(2) / m.variance).sum::<f64>() / dim as f64
         };
-        draws.rows().into_iter().map(squares).collect::<Vec<f64>>()
+        let means = (0..dim).map(|j| z(&ends.iter().map(|end| end[j]).collect::<Vec<_>>(), theory[j].mean).abs());
+        (z(&ends.iter().map(squares).collect::<Vec<_>>(), 1.0), means.fold(0.0, f64::max))
     };
-    let corrected = z(&series(Estimator::ControlVariate(100)), 1.0);
-    assert!(corrected.abs() < Z, "{corrected}");
-    assert!(z(&series(Estimator::Plain), 1.0) > 3.0 * Z, "the control: minibatches of 10 rows inflate the variance");
+    let (variance, mean) = off(Estimator::ControlVariate(100));
+    assert!(variance.abs() < Z && mean < Z, "{variance} {mean}");
+    assert!(off(Estimator::Plain).0 > 3.0 * Z, "the control: minibatches of 5 rows inflate the variance");
 }
 
 /// Test 22: averaging R chains after every visit, without noise for it, leaves σ²[1 − (1 − 1/R)(1 − a)^{2t}] after t updates; with
@@ -482,26 +304,91 @@ fn schedules_are_permutations_and_every_state_is_kept_once() {
     }
 }
 
-/// Test 19: expected scores are those of all data, whatever the frequencies.
+/// Test 19: over the visits of every single chain the score of every shard has weight 1, whatever the trajectories; so has that of
+/// every shard where chains are drawn to large shards more often.
 #[test]
 fn scaled_scores_are_unbiased() {
-    // Over many visits each agent makes its share of updates: averaged with it, scaled scores of whole shards are the full score.
+    let shards: Vec<_> = [20, 30, 50, 100].into_iter().zip(0..).map(|(count, agent)| rows(agent, count, 1, 0.0)).collect();
+    for (schedule, chains, trajectory) in [
+        (Schedule::Permutation, 8, vec![1.5, 2.0, 4.5, 2.25]),
+        (Schedule::Cyclic, 4, vec![3.0, 9.0, 4.5, 2.25]),
+        (Schedule::Categorical, 1, vec![1.5, 2.0, 4.5, 2.25]),
+    ] {
+        let settings = DsgldSettings {
+            chains,
+            rounds: 20_000,
+            trajectory: Trajectory::Each(trajectory),
+            batch: 1,
+            step: StepSize::Constant(1e-6),
+            thin: 1000,
+            schedule,
+            ..settings()
+        };
+        let seen = run(problem(shards.clone()), settings, 12);
+        let mut weight = vec![[0.0; 4]; chains as usize];
+        let mut total = vec![0.0; chains as usize];
+        for stay in seen.stays() {
+            weight[stay.chain as usize][stay.agent as usize] += stay.scale * stay.updates as f64;
+            total[stay.chain as usize] += stay.updates as f64;
+        }
+        for (weight, total) in weight.iter().zip(&total) {
+            for (agent, weight) in weight.iter().enumerate() {
+                // 2,000 visits or more at each agent, drawn with a relative standard deviation of at most 1/√2000.
+                let most = Z * 1.5 / 2000_f64.sqrt();
+                assert!((weight / total - 1.0).abs() < most, "{schedule:?}, agent {agent}: {}", weight / total);
+            }
+        }
+    }
+}
+
+/// The server in the middle changes the way that chains take, and nothing else.
+#[test]
+fn chains_that_travel_through_the_server_are_the_same() {
     let (shards, updates) = uneven();
-    let total: f64 = updates.iter().sum();
-    let theta = 0.37;
-    let full: f64 = shards.iter().map(|x| x.column(0).iter().map(|x| x - theta).sum::<f64>()).sum();
-    let averaged: f64 = shards
-        .iter()
-        .zip(&updates)
-        .map(|(x, tau)| {
-            let share = tau / total;
-            let plan = mpibayes::methods::dsgld::Trajectories::new(updates.clone());
-            let agent = updates.iter().position(|other| other == tau).unwrap();
-            assert!((plan.share(agent, &[1.0; 3]) - share).abs() < 1e-15);
-            share * x.column(0).iter().map(|x| (x - theta) / plan.share(agent, &[1.0; 3])).sum::<f64>()
-        })
-        .sum();
-    assert!((averaged / full - 1.0).abs() < 1e-12, "{averaged} {full}");
+    let draws = |through_server: bool, groups: u32| {
+        let coupling = vec![Coupled { groups, rounds: 10 }];
+        let step = StepSize::Constant(1e-4);
+        let (chains, rounds, trajectory) = (3, 30, Trajectory::Each(updates.clone()));
+        let seen = run(
+            problem(shards.clone()),
+            DsgldSettings { chains, rounds, trajectory, step, coupling, through_server, ..settings() },
+            13,
+        );
+        (0..3).map(|chain| seen.chain(chain)).collect::<Vec<_>>()
+    };
+    for groups in [1, 3] {
+        assert_eq!(draws(true, groups), draws(false, groups));
+    }
+    assert_ne!(draws(true, 1), draws(true, 3));
+}
+
+/// Groups that are no parts of those before: every chain arrives with the mean of its own old group.
+#[test]
+fn chains_arrive_with_the_mean_of_the_group_that_they_left() {
+    let chains = 7_u32;
+    let shards = vec![rows(0, 2, 1, 0.0); chains as usize];
+    let phases = vec![Coupled { groups: 2, rounds: 1 }, Coupled { groups: 3, rounds: 1 }, Coupled { groups: 1, rounds: 1 }];
+    let settings = DsgldSettings {
+        chains,
+        rounds: 4,
+        trajectory: Trajectory::Same(1.0),
+        // Neither drift nor noise to speak of.
+        step: StepSize::Constant(1e-20),
+        coupling: phases.clone(),
+        ..settings()
+    };
+    let seen = run(problem(shards), settings, 14);
+    let states: Vec<Array2<f64>> = (0..chains).map(|chain| seen.chain(chain)).collect();
+    for round in 0..3 {
+        for group in groups(&phases, round, chains) {
+            let at = |chain: u32, round: u64| states[chain as usize][[round as usize, 0]];
+            let mean = group.clone().map(|chain| at(chain, round)).sum::<f64>() / group.len() as f64;
+            for chain in group.clone() {
+                assert!((at(chain, round + 1) - mean).abs() < 1e-8, "round {round}, chain {chain} of {group:?}");
+            }
+        }
+    }
+    assert!((states[0][[0, 0]] - states[6][[0, 0]]).abs() > 1e-3, "the control: chains begin apart");
 }
 
 /// Figure 1 of the paper on a simulated cluster: who waits how long; and a plan that finds the right lengths by itself.

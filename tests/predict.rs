@@ -205,6 +205,16 @@ fn rows_that_are_none_for_the_run_are_refused() {
     refused(folder, "predict run class.csv --label answer", &["class.csv, line 2", "no class \"perhaps\"", "no, yes"]);
     refused(folder, "predict run none.csv", &["none.csv", "cannot open"]);
     refused(folder, "predict none test.csv", &["none: there is no such folder"]);
+    // Classes and numbers of which a model knows nothing, in a dataset that is otherwise the run's.
+    let (train, test) = ("a,b,c,answer\n1,2,3,maybe\n4,5,6,no\n2,5,6,yes\n", "a,b,c,answer\n1,2,3,yes\n4,5,6,no\n");
+    std::fs::write(folder.join("three.csv"), train).unwrap();
+    std::fs::write(folder.join("two.csv"), test).unwrap();
+    went_well(folder, "import three.csv --test two.csv -o three.h5");
+    went_well(folder, "predict run three.h5");
+    refused(folder, "predict run three.h5 --split train", &["three.h5", "no class \"maybe\""]);
+    std::fs::write(folder.join("number.csv"), "a,b,c,answer\n1,2,3,0\n4,5,6,1\n").unwrap();
+    went_well(folder, "import number.csv --task regression -o number.h5");
+    refused(folder, "predict run number.h5", &["number.h5: this is for regression, the run is a classification"]);
     for (content, says) in [
         ("a,b,d,answer\n1,2,3,yes\n4,5,6,no\n", "\"d\" where the run has \"c\""),
         ("a,b,answer\n1,2,yes\n4,5,no\n", "rows of 2 features, those that were learned from have 3"),

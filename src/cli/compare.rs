@@ -5,6 +5,7 @@ use super::picture::{Over, PictureArgs};
 use super::plot::{Subject, data_name};
 use super::{summary, text};
 use crate::plots::{self, Against, Curve};
+use crate::results::result_file;
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,8 +113,10 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
                 named.push(run.clone());
                 subjects.push(subject);
             }
-            // `runs/*` names whatever lies there.
-            Err(error) if args.runs.len() > 1 && run.exists() => eprintln!("mpibayes: left out: {error:#}"),
+            // `runs/*` names whatever lies there: sweeps, pictures, runs that have just begun.
+            Err(error) if args.runs.len() > 1 && run.is_dir() && !result_file(run).exists() => {
+                eprintln!("mpibayes: left out: {error:#}")
+            }
             Err(error) => return Err(error),
         }
     }

@@ -327,9 +327,15 @@ impl Summary {
             shown += &format!("\n{} metrics{steps}\n", if self.finished { "final" } else { "latest" });
             let mut lines: Vec<(&str, String)> =
                 self.metrics.iter().map(|(name, value)| (name.as_str(), quantity(name, *value))).collect();
-            if let Some([(name, lowest), (_, highest)]) = self.spread.last().map(|last| last.values.as_slice()) {
-                let name = name.trim_end_matches("_lowest");
-                let range = format!("{name} {} to {}", quantity(name, *lowest), quantity(name, *highest));
+            let lowest = self.spread.last().and_then(|last| {
+                let ends = |value: &&(String, f64)| value.0.ends_with("_lowest");
+                Some((last, last.values.iter().find(ends)?))
+            });
+            if let Some((last, (name, lowest))) = lowest {
+                let name = name.strip_suffix("_lowest").unwrap_or(name);
+                let highest = last.value(&format!("{name}_highest"));
+                let range =
+                    format!("{name} {} to {} on the agents' own test rows", quantity(name, *lowest), quantity(name, highest));
                 lines.push(("by agent", range));
             }
             shown += &text::pairs(&lines);

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The first bytes of a checkpoint file, with the version of its layout.
-const MAGIC: &[u8; 16] = b"mpibayes-state-2";
+const MAGIC: &[u8; 16] = b"mpibayes-state-3";
 
 /// A run at rest.
 #[derive(Clone, Serialize, Deserialize)]

@@ -12,6 +12,7 @@ use super::packet::{AskId, Head, Member, Packet, Posted, SavedParcel, Spent, Spe
 use super::record::{Extents, Record};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The server and everything that waits for it.
 pub(super) struct Hub<M: Method> {
@@ -33,7 +34,7 @@ pub(super) struct Hub<M: Method> {
     gathered: Gathered<M>,
     /// Seconds that asides have taken from the run, as far as reports have told.
     aside: f64,
-    /// Seconds that the server has taken for the answers to asides.
+    /// Seconds that the run has waited for the server's part in asides.
     servers_aside: f64,
     pub progress: Progress,
     pub answers: u64,
@@ -61,6 +62,8 @@ struct Open<M: Method> {
     reports: BTreeMap<AgentId, Reported<M>>,
     wants_sum: bool,
     sum: Option<Body<M::Number>>,
+    /// Since when all is there.
+    complete: Option<Instant>,
 }
 
 impl<M: Method> Open<M> {
@@ -208,7 +211,10 @@ impl<M: Method> Hub<M> {
             }
         }
         let wants_sum = ask.route == Route::Sum;
-        self.open.insert(id, Open { members: ask.to.clone(), aside: ask.aside, reports: BTreeMap::new(), wants_sum, sum: None });
+        self.open.insert(
+            id,
+            Open { members: ask.to.clone(), aside: ask.aside, reports: BTreeMap::new(), wants_sum, sum: None, complete: None },
+        );
         let mut ranks = self.layout.ranks_of(&ask.to);
         let reduction = match &mut self.reducing {
             Some((hosting, sums)) if ask.route != Route::Back && *hosting == ranks => {
@@ -241,6 +247,9 @@ impl<M: Method> Hub<M> {
     fn came(&mut self, ask: AskId, take: impl FnOnce(&mut Open<M>)) {
         let Some(open) = self.open.get_mut(&ask) else { return };
         take(open);
+        if open.is_complete() {
+            open.complete = Some(Instant::now());
+        }
         if open.is_complete() && (open.aside || M::ORDER == Order::Arrival) {
             self.complete.push_back(ask);
         }
@@ -256,10 +265,29 @@ impl<M: Method> Hub<M> {
     pub fn served(&mut self, seconds: f64, aside: bool) {
         if aside {
             self.spent.servers_asides += seconds;
-            self.servers_aside += seconds;
+            self.servers_aside += self.waited(seconds);
         } else {
             self.spent.server += seconds;
         }
+    }
+
+    /// How long of a call that ends now, for an aside, the run has waited for it: as long as another answer was there, and all the
+    /// time where none is to come.
+    fn waited(&self, seconds: f64) -> f64 {
+        let mut others = self.open.values().filter(|open| !open.aside).peekable();
+        if others.peek().is_none() {
+            return seconds;
+        }
+        let ready = match M::ORDER {
+            Order::Posted => others.next().and_then(|open| open.complete),
+            Order::Arrival => others.filter_map(|open| open.complete).min(),
+        };
+        ready.map_or(0.0, |since| since.elapsed().as_secs_f64().min(seconds))
+    }
+
+    /// Seconds that the run's clock leaves out.
+    pub fn left_out(&self) -> f64 {
+        self.aside + self.servers_aside
     }
 
     /// What is to be done now: a call of the server, or the next step on the way to rest.
@@ -291,7 +319,7 @@ impl<M: Method> Hub<M> {
     }
 
     fn serve(&self, server: Box<M::Server>, answer: Option<Answer<M>>, aside: bool) -> Job<M> {
-        Job::Serve { server, answer, aside, left_out: self.aside + self.servers_aside }
+        Job::Serve { server, answer, aside, left_out: self.left_out() }
     }
 
     /// The next answer for the server, and whether it is that to an aside.

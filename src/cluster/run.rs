@@ -140,6 +140,7 @@ pub(super) fn look_after<M: Method>(
     let Some(hub) = node.hub() else { return Ok(None) };
     // A keeper is other people's code on the thread that carries messages: its panic must not unwind through MPI.
     let doing = Doing { method: M::NAME, rank: 0, agent: None, what: What::Keeping };
+    clock.leave_out(hub.left_out());
     if !hub.records.is_empty() {
         let records = std::mem::take(&mut hub.records);
         guard(doing, || keeper.write(records))?;

@@ -11,8 +11,8 @@ use crate::models::{Built, DataFacts, Output, Scratch};
 use crate::random::Seed;
 use std::path::{Path, PathBuf};
 
-/// Numbers of a split that the model is asked about, a quarter of a second's reading, and how many are read at once.
-const CHECKED_NUMBERS: usize = 1 << 24;
+/// Numbers of a split that the model is asked about, less than a tenth of a second's reading, and how many are read at once.
+const CHECKED_NUMBERS: usize = 1 << 22;
 const BLOCK_NUMBERS: usize = 1 << 20;
 
 /// What a dataset says about itself.
@@ -121,6 +121,14 @@ fn look(typed: &Typed, registry: &Registry) -> Result<Report, Vec<Problem>> {
                 rows_per_agent = sizes().min().zip(sizes().max());
             }
             Err(error) => problems.push(typed.problem(&["data", "partition"], error.to_string())),
+        }
+    }
+    if let Ok(method) = registry.method(&spec.method)
+        && let Err(mut wrong) = (method.check_for)(&spec.method, spec.agents)
+    {
+        wrong.at.insert(0, "method".into());
+        if let What::Other(sentence) = wrong.what {
+            problems.push(typed.problem_at(&wrong.at, sentence));
         }
     }
     let sized = registry.model(&spec.model);

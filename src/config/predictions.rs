@@ -13,6 +13,8 @@ use ndarray::Array2;
 pub const TEST_PREDICTIONS: &str = "test_predictions";
 /// The group with what turns raw rows into those that the model has seen.
 pub const PREPROCESSING: &str = "preprocessing";
+/// Whether the features are sparse: 1 or 0.
+const SPARSE: &str = "features_sparse";
 /// Predictions are averaged over at most this many draws, evenly spread: more would hardly change them.
 const MOST_DRAWS: usize = 1000;
 /// Test rows are read in blocks of this many.
@@ -53,6 +55,7 @@ pub fn preprocessing(dataset: &Dataset) -> Result<Grid, DataError> {
     }
     let axis = grid.dimensions.len();
     grid.dimensions.push(("one".into(), 1));
+    grid.variables.push((SPARSE.into(), vec![axis], vec![f64::from(u8::from(dataset.is_sparse()))]));
     grid.variables.push(("features_count".into(), vec![axis], vec![dataset.features() as f64]));
     match dataset.task() {
         Task::Classification => {
@@ -69,20 +72,27 @@ pub fn preprocessing(dataset: &Dataset) -> Result<Grid, DataError> {
     Ok(grid)
 }
 
+/// A whole number that an array of a file holds.
+fn whole<T: num_traits::NumCast>(number: f64) -> Option<T> {
+    if number.fract() == 0.0 { num_traits::cast(number) } else { None }
+}
+
 /// How features were scaled, and how many there were, by what [`preprocessing`] has kept.
 pub(super) fn kept_scaling(grid: &Grid) -> Option<(usize, FeatureScaling)> {
     let numbers = |name: &str| grid.array(name).map(|array| array.iter().copied().collect::<Vec<f64>>());
-    let features = numbers("features_count")?.first().copied()? as usize;
-    let scaling = match (numbers("scale"), numbers("offset"), numbers("scaled_column")) {
-        (Some(scale), Some(offset), None) => FeatureScaling::Dense { scale, offset },
-        (Some(scale), None, Some(column)) => {
-            FeatureScaling::Sparse { column: column.into_iter().map(|column| column as u32).collect(), scale }
-        }
-        _ => FeatureScaling::Sparse { column: Vec::new(), scale: Vec::new() },
+    let features = whole(numbers("features_count")?.first().copied()?)?;
+    let is_sparse = numbers(SPARSE)?.first().copied()? == 1.0;
+    let scaling = match (is_sparse, numbers("scale"), numbers("offset"), numbers("scaled_column")) {
+        (false, Some(scale), Some(offset), _) => FeatureScaling::Dense { scale, offset },
+        (true, scale, _, column) => FeatureScaling::Sparse {
+            column: column.unwrap_or_default().into_iter().map(whole).collect::<Option<_>>()?,
+            scale: scale.unwrap_or_default(),
+        },
+        _ => return None,
     };
     let fits = match &scaling {
         FeatureScaling::Dense { scale, offset } => scale.len() == features && offset.len() == features,
-        FeatureScaling::Sparse { .. } => true,
+        FeatureScaling::Sparse { column, scale } => scale.len() == column.len() && column.is_sorted(),
     };
     fits.then_some((features, scaling))
 }

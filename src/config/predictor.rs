@@ -5,7 +5,7 @@ use super::registry::{BuildModel, Registry};
 use super::setup::RunError;
 use super::spec::{ConfigError, Precision, RunSpec};
 use crate::cluster::BoxError;
-use crate::data::{DataError, Dataset, FeatureScaling, Shard, SparseRows, Split};
+use crate::data::{DataError, Dataset, FeatureScaling, Shard, SparseRows, Split, Task};
 use crate::methods::predict::predict;
 use crate::models::{DataFacts, Model, Output, Scratch};
 use crate::number::Real;
@@ -50,7 +50,12 @@ impl RawRows {
         self.starts.len()
     }
 
-    /// Whether there are none.
+    /// How many values.
+    pub fn values(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
@@ -87,12 +92,12 @@ impl<F: Real> Engine for Drawn<F> {
     fn rows(&mut self, rows: RawRows, width: usize, scaling: &FeatureScaling) -> Result<Array2<f64>, BoxError> {
         let RawRows { mut starts, columns, values } = rows;
         let targets = Array1::zeros(starts.len());
-        let scaled = columns.iter().zip(values).map(|(&column, raw)| F::of(scaling.apply(column, raw)));
+        let scaled: Vec<F> = columns.iter().zip(values).map(|(&column, raw)| F::of(scaling.apply(column, raw))).collect();
         let shard = match scaling {
-            FeatureScaling::Dense { .. } => Shard::new(Array2::from_shape_vec((starts.len(), width), scaled.collect())?, targets),
+            FeatureScaling::Dense { .. } => Shard::new(Array2::from_shape_vec((starts.len(), width), scaled)?, targets),
             FeatureScaling::Sparse { .. } => {
                 starts.push(columns.len());
-                Shard::sparse(SparseRows::new(width, starts, columns.clone(), scaled.collect()), targets)
+                Shard::sparse(SparseRows::new(width, starts, columns, scaled), targets)
             }
         };
         shard.check(self.model.as_ref(), &mut self.scratch)?;
@@ -100,9 +105,10 @@ impl<F: Real> Engine for Drawn<F> {
     }
 
     fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize]) -> Result<Array2<f64>, RunError> {
-        // In the targets' standard deviations, as the rows of a table are.
-        let shard: Shard<F> = dataset.read_rows::<F>(split, rows)?.with_target_unit(1.0);
-        self.means(&shard).map_err(|cause| RunError::Prediction(cause.to_string()))
+        let shard: Shard<F> = dataset.read_rows::<F>(split, rows)?.without_targets();
+        let place = |what: String| RunError::Prediction(format!("{}: {what}", dataset.path().display()));
+        shard.check(self.model.as_ref(), &mut self.scratch).map_err(place)?;
+        self.means(&shard).map_err(|cause| place(cause.to_string()))
     }
 }
 
@@ -165,6 +171,11 @@ impl Predictor {
     /// # Errors
     /// When its features are not those of the run.
     pub fn adopt(&self, dataset: Dataset) -> Result<Dataset, DataError> {
+        let task = if self.classes.is_empty() { Task::Regression } else { Task::Classification };
+        if dataset.task() != task {
+            let what = format!("this is for {}, the run is a {}", dataset.task().name(), task.name());
+            return Err(DataError::Request(format!("{}: {what}", dataset.path().display())));
+        }
         let dataset = dataset.scaled_as(self.width, self.scaling.clone())?;
         if let Some(names) = dataset.feature_names()?.filter(|names| !self.features.is_empty() && *names != self.features) {
             let differ = names.iter().zip(&self.features).find(|(one, other)| one != other);

@@ -43,6 +43,7 @@ pub(super) struct MethodEntry {
     pub docs: Docs,
     pub fields: fn() -> &'static [&'static str],
     pub resolve: Resolve,
+    pub check_for: fn(&toml::Table, u32) -> Result<(), Wrong>,
     pub needs: fn(&toml::Table, u32, usize) -> Needs,
     pub f32: LaunchMethod<f32>,
     pub f64: LaunchMethod<f64>,
@@ -110,6 +111,10 @@ impl Registry {
                 let (settings, resolved) = read::<K>(table)?;
                 settings.check().map_err(|cause| vec![about_a_key(fields_of::<K>(), cause)])?;
                 Ok(resolved)
+            },
+            check_for: |table, agents| {
+                let Ok((settings, _)) = read::<K>(table) else { return Ok(()) };
+                settings.check_for(agents).map_err(|cause| about_a_key(fields_of::<K>(), cause))
             },
             needs: |table, agents, dim| read::<K>(table).map(|(settings, _)| settings.needs(agents, dim)).unwrap_or_default(),
             f32: start::<K, f32>,

@@ -127,6 +127,7 @@ impl<F: Real> Launcher<F> for Launch<'_, F> {
         M::Server: Posterior<F>,
     {
         // Chains have a history without it: their draws.
+        self.evaluation = self.evaluation.filter(|evaluation| evaluation.tests.is_some() || evaluation.discrepancy.is_some());
         if let Some(evaluation) = &mut self.evaluation {
             evaluation.history = false;
         }
@@ -219,6 +220,7 @@ impl Opened {
         let dataset = spec.data.as_ref().map(|data| Dataset::open(&data.file)).transpose()?.map(Arc::new);
         let model = registry.model(&spec.model).map_err(|wrong| ConfigError::of("model", &[wrong]))?;
         let method = registry.method(&spec.method).map_err(|wrong| ConfigError::of("method", &[wrong]))?;
+        (method.check_for)(&spec.method, spec.agents).map_err(|wrong| ConfigError::of("method", &[wrong]))?;
         Ok(Self { config, dataset, model, method, spec })
     }
 
@@ -238,10 +240,16 @@ impl Opened {
 
     /// Takes the folder for this run, on rank 0; whether the run is over.
     fn enter(&self, registry: &Registry, folder: &mut RunFolder) -> Result<bool, RunError> {
-        // Nothing is lost with a run that ended before its first checkpoint, often by what is mended now.
-        let Some(kept) = folder.claim()?.filter(|_| folder.holds_results()) else {
-            folder.keep(&self.config, self.digest())?;
-            return Ok(false);
+        let kept = match folder.claim()? {
+            Some(kept) if kept.holds_results => kept,
+            kept => {
+                // Nothing is lost with a run that ended before its first checkpoint, often by what is mended now.
+                if kept.is_some_and(|kept| kept.config != self.config || kept.data_digest != self.digest()) {
+                    folder.gives_way();
+                }
+                folder.keep(&self.config, self.digest())?;
+                return Ok(false);
+            }
         };
         if let Some(differs) = difference(&kept, folder, &self.spec, registry)? {
             return Err(ResultsError::OtherRun { folder: folder.path().to_owned(), differs }.into());
@@ -457,7 +465,7 @@ mod tests {
     /// The difference between a folder with this configuration and a run with that one.
     fn differs(there: &str, here: &str) -> Result<Option<String>, String> {
         let registry = Registry::default();
-        let kept = Kept { config: there.into(), data_digest: String::new(), finished: false };
+        let kept = Kept { config: there.into(), data_digest: String::new(), finished: false, holds_results: true };
         let folder = RunFolder::new("folder".as_ref(), std::time::Duration::MAX, false);
         let here = resolve(&toml::from_str(here).unwrap(), &registry).unwrap();
         difference(&kept, &folder, &here, &registry).map_err(|error| error.to_string())

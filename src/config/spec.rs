@@ -120,7 +120,7 @@ impl ClusterSpec {
     pub const DOCS: Docs = &[
         ("threads", "threads on each rank; 0: one under a launcher, all cores without"),
         ("dedicated", "whether rank 0 keeps free of agents"),
-        ("checkpoint_every", "seconds between checkpoints"),
+        ("checkpoint_every", "seconds between checkpoints; the first is asked for after ten at most"),
         (
             "collectives",
             "what goes by MPI's collectives: asks = \"broadcast\", sums = \"allreduce\"; with float_sums = \"allreduce\" bits depend \

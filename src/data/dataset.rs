@@ -216,8 +216,10 @@ impl Dataset {
     pub fn scaled_as(self, features: usize, scaling: FeatureScaling) -> Result<Self> {
         let sparse = matches!(scaling, FeatureScaling::Sparse { .. });
         if sparse != self.is_sparse() {
-            let [own, other] = if sparse { ["dense", "sparse"] } else { ["sparse", "dense"] };
-            let what = format!("its rows are {own}, those that were learned from are {other}");
+            let what = match sparse {
+                true => "its rows are dense, those that were learned from are sparse: give LIBSVM rows",
+                false => "its rows are sparse, those that were learned from are dense: give the LIBSVM file itself",
+            };
             return Err(DataError::content(&self.path, Place::File, what));
         }
         if if sparse { self.features() > features } else { self.features() != features } {

@@ -54,6 +54,13 @@ impl<F: Real> Shard<F> {
         Self { target_unit, ..self }
     }
 
+    /// The same rows with targets of 0 and unit 1: for those whose targets mean nothing to a model.
+    #[must_use]
+    pub fn without_targets(self) -> Self {
+        let y = Arc::new(Array1::zeros(self.rows()));
+        Self { y, target_unit: 1.0, ..self }
+    }
+
     /// How much 1 of the targets is in the dataset's own units: their standard deviation where they are standardised.
     pub fn target_unit(&self) -> f64 {
         self.target_unit

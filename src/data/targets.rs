@@ -7,7 +7,7 @@ use super::write::Targets;
 use super::{Split, Task};
 use std::path::Path;
 
-/// More classes than this, and more than one for every two rows, are numbers that somebody wants to predict.
+/// More classes than this, more than one for every two rows, and not all of them whole: numbers that somebody wants to predict.
 const MANY_CLASSES: usize = 50;
 
 /// The targets so far: a few bytes a row, kept in memory because class indices are known only at the end.
@@ -88,8 +88,11 @@ impl Collected {
     pub(super) fn check(&self, held_out: &HeldOut, path: &Path) -> Result<()> {
         let rows: usize = self.classes.iter().map(Vec::len).sum();
         let classes = self.in_train.len();
-        if classes > MANY_CLASSES && classes > rows / 2 {
-            let what = format!("{rows} rows have {classes} different labels: are they numbers to predict (--task regression)?");
+        let numbers = || (0..classes).map(|class| self.labels.name(u32::try_from(class).unwrap_or(0)).parse::<f64>());
+        let are_numbers = || numbers().all(|number| number.is_ok()) && numbers().flatten().any(|number| number.fract() != 0.0);
+        if classes > MANY_CLASSES && classes > rows / 2 && are_numbers() {
+            let what =
+                format!("{rows} rows have {classes} different numbers for labels: are they to be predicted (--task regression)?");
             return Err(DataError::content(path, Place::File, what));
         }
         match (0..).zip(&self.in_train).find(|(_, in_train)| !**in_train) {

@@ -242,18 +242,22 @@ fn any_rows_in_any_order_over_many_chunks() {
 #[test]
 fn numbers_that_are_taken_for_classes_are_noticed() {
     let place = Place::new();
-    let rows = |distinct: usize| -> String { (0..120).map(|i| format!("{i},{}\n", i % distinct)).collect() };
+    let rows = |distinct: usize| -> String { (0..120).map(|i| format!("{i},{}\n", (i % distinct) as f64 + 0.5)).collect() };
     let many = place.file("many.csv", rows(61));
     for test in [Test::None, Test::Fraction(0.2, Seed(1))] {
         let import = TableImport { test, ..csv(&many) };
         place.refused(
             import_table(&import, &place.output()),
-            &["many.csv: 120 rows have 61 different labels", "--task regression"],
+            &["many.csv: 120 rows have 61 different numbers", "--task regression"],
         );
     }
     let some = place.file("some.csv", rows(60));
     import_table(&csv(&some), &place.output()).unwrap();
     assert_eq!(Dataset::open(&place.output()).unwrap().classes().len(), 60);
+    // Whole numbers and texts may well be classes.
+    for text in [rows(61).replace(".5", ""), rows(61).replace(".5", "th")] {
+        import_table(&csv(&place.file("classes.csv", text)), &place.output()).unwrap();
+    }
 }
 
 #[test]

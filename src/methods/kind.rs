@@ -28,6 +28,14 @@ pub trait MethodKind: Serialize + DeserializeOwned + 'static {
     /// A message that says which setting is out of its range.
     fn check(&self) -> Result<(), String>;
 
+    /// Whether they can be run with so many agents.
+    ///
+    /// # Errors
+    /// A message that says which setting does not fit.
+    fn check_for(&self, _agents: u32) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Makes the method for a problem and hands it to the launcher.
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome;
 }

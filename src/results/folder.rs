@@ -83,6 +83,8 @@ pub struct Kept {
     pub data_digest: String,
     /// Whether it is over.
     pub finished: bool,
+    /// Whether it got so far that something would be lost with it.
+    pub holds_results: bool,
 }
 
 /// How progress is shown: a bar on a terminal, a line now and then elsewhere.
@@ -92,10 +94,10 @@ enum Display {
     Nothing,
 }
 
-/// How a bar looks that knows its length; what is left is known after the first round.
+/// How a bar looks that knows its length; what is left is known once a round is done.
 fn style() -> ProgressStyle {
     let left = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
-        if state.pos() > 0 {
+        if state.pos() > 0 && !state.eta().is_zero() {
             // A failure to write it would be that of the terminal.
             let _ = write!(text, ", {} left", HumanDuration(state.eta()));
         }
@@ -144,11 +146,6 @@ impl RunFolder {
         checkpoint_file(&self.path)
     }
 
-    /// Whether a run in the folder has got so far that something would be lost with it.
-    pub fn holds_results(&self) -> bool {
-        result_file(&self.path).exists() || self.checkpoint().exists()
-    }
-
     /// Makes the folder if there is none, keeps other jobs out of it while this value lives, and tells of the run in it.
     ///
     /// # Errors
@@ -171,10 +168,17 @@ impl RunFolder {
         self.digest = Some(digest);
         let finished = is_finished(&self.path)?;
         let config = config_file(&self.path);
+        let exists = |path: PathBuf| path.try_exists().map_err(ResultsError::io(&path, "look for"));
+        let holds_results = exists(result_file(&self.path))? || exists(self.checkpoint())?;
         match fs::read_to_string(&config) {
-            Ok(config) => Ok(Some(Kept { config, data_digest: data_digest.trim_end().into(), finished })),
+            // A run without data has a digest too: an empty line.
+            Ok(_) if data_digest.is_empty() => Err(ResultsError::Content {
+                path: config,
+                what: "this is not the configuration of a run that was begun here; choose another --output".into(),
+            }),
+            Ok(config) => Ok(Some(Kept { config, data_digest: data_digest.trim_end().into(), finished, holds_results })),
             Err(cause) if cause.kind() != ErrorKind::NotFound => Err(ResultsError::io(&config, "read")(cause)),
-            Err(_) if self.holds_results() => Err(ResultsError::Content {
+            Err(_) if holds_results => Err(ResultsError::Content {
                 path: self.path.clone(),
                 what: "the folder holds a run, but not the config.toml that says which; choose another --output, or delete it"
                     .into(),
@@ -202,6 +206,14 @@ impl RunFolder {
     /// Whether the run was saved and stopped before it was over.
     pub fn stopped(&self) -> bool {
         self.stopped
+    }
+
+    /// Says that another run was begun in the folder, of which nothing came.
+    pub fn gives_way(&self) {
+        self.say(&format!(
+            "{}: a run that was begun here ended before its first checkpoint; this one takes its place",
+            self.path.display()
+        ));
     }
 
     /// Says that there is nothing to do.
@@ -325,6 +337,9 @@ impl RunFolder {
                 if bar.length() != Some(progress.total) {
                     bar.set_length(progress.total);
                     bar.set_style(style());
+                    bar.set_position(progress.done);
+                    // What jobs before have done says nothing of the speed of this one.
+                    bar.reset_eta();
                 }
                 bar.set_position(progress.done);
             }

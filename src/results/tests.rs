@@ -103,8 +103,9 @@ fn a_folder_knows_its_run_and_takes_one_job_at_a_time() {
     assert_eq!(second.claim().unwrap(), None);
     second.keep("seed = 1\n", "abc").unwrap();
     drop(second);
-    let mut kept = Kept { config: "seed = 1\n".into(), data_digest: "abc".into(), finished: false };
+    let mut kept = Kept { config: "seed = 1\n".into(), data_digest: "abc".into(), finished: false, holds_results: false };
     assert_eq!(folder().claim().unwrap().as_ref(), Some(&kept));
+    kept.holds_results = true;
     let unfinished = RunInfo { state: RunState { finished: false, ..RunState::over() }, ..info() };
     write_run(&result_file(&path), &unfinished, &[], &[]).unwrap();
     assert_eq!(folder().claim().unwrap().as_ref(), Some(&kept));
@@ -119,6 +120,12 @@ fn a_folder_knows_its_run_and_takes_one_job_at_a_time() {
         let message = folder().claim().unwrap_err().to_string();
         assert!(message.contains("config.toml") && message.contains("--output"), "{message}");
     }
+    // Somebody's own file of that name is no run, and stays.
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(config_file(place.path()), "# mine\n").unwrap();
+    let message = RunFolder::new(place.path(), std::time::Duration::MAX, false).claim().unwrap_err().to_string();
+    assert!(message.contains("config.toml: this is not the configuration of a run") && message.contains("--output"), "{message}");
+    assert_eq!(std::fs::read_to_string(config_file(place.path())).unwrap(), "# mine\n");
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub struct RunWriter {
     is_mine: bool,
     /// Draws that are not in the file yet.
     pending: Vec<Draws>,
+    /// Bytes that these take.
+    pending_bytes: usize,
     /// Arrays, which do not change.
     grids: Vec<Grid>,
 }
@@ -43,11 +45,21 @@ impl RunWriter {
                 "this file held the draws before the checkpoint, and is gone: give it back, or delete the folder to begin anew";
             return Err(ResultsError::Content { path: path.to_path_buf(), what: what.into() });
         }
-        Ok(Self { path: path.to_path_buf(), info, groups, extents, is_mine: false, pending: Vec::new(), grids: Vec::new() })
+        Ok(Self {
+            path: path.to_path_buf(),
+            info,
+            groups,
+            extents,
+            is_mine: false,
+            pending: Vec::new(),
+            pending_bytes: 0,
+            grids: Vec::new(),
+        })
     }
 
     /// Takes draws that the next [`RunWriter::write`] shall put into the file.
     pub fn push(&mut self, draws: Draws) {
+        self.pending_bytes += bytes_of(&draws);
         self.pending.push(draws);
     }
 
@@ -56,9 +68,9 @@ impl RunWriter {
         self.grids.push(grid);
     }
 
-    /// Bytes of draws that are not in the file yet.
+    /// Bytes that draws take that are not in the file yet.
     pub fn pending(&self) -> usize {
-        self.pending.iter().map(|block| block.bytes.len()).sum()
+        self.pending_bytes
     }
 
     /// Draws in the file.
@@ -109,6 +121,7 @@ impl RunWriter {
         file.flush().and_then(|()| file.close()).map_err(ResultsError::hdf5(&self.path, "close"))?;
         partial.commit().map_err(ResultsError::io(&self.path, "finish"))?;
         self.pending = early.into_iter().cloned().collect();
+        self.pending_bytes = self.pending.iter().map(bytes_of).sum();
         (self.extents, self.is_mine) = (extents, true);
         Ok(())
     }
@@ -143,6 +156,11 @@ impl RunWriter {
         }
         Ok(file)
     }
+}
+
+/// Bytes that a block takes in memory, its names included.
+fn bytes_of(block: &Draws) -> usize {
+    size_of::<Draws>() + block.group.len() + block.kind.len() + block.bytes.len()
 }
 
 /// Writes the file of a run that is over, with all its draws.

@@ -58,9 +58,9 @@ impl<F: Real> DsgldAgent<F> {
     }
 
     /// The state in which a chain arrives.
-    fn arrival(&self, visit: &Visit, stop: &Stop, body: Body<F>, cx: &Context) -> Result<Vec<F>> {
+    fn arrival(&self, stop: &Stop, body: Body<F>, cx: &Context) -> Result<Vec<F>> {
         let dim = self.problem.model.dim();
-        if visit.shared == 0 {
+        if stop.shared == 0 {
             let mut theta = Array2::zeros((1, dim));
             let mut stream = cx.stream(Who::Run, u64::from(stop.chain), Purpose::Initial);
             self.problem.model.draw_initial(&mut stream, theta.row_mut(0));
@@ -70,31 +70,30 @@ impl<F: Real> DsgldAgent<F> {
         if theta.len() != dim {
             return Err(format!("chain {} arrived with {} numbers, the model has {dim}", stop.chain, theta.len()).into());
         }
-        if visit.shared > 1 {
-            let share = F::of(1.0 / f64::from(visit.shared));
+        if stop.shared > 1 {
+            let share = F::of(1.0 / f64::from(stop.shared));
             theta.iter_mut().for_each(|value| *value *= share);
             if self.settings.noise_correction {
                 // Averaging left the noise of the last update with variance ε/R.
-                let lost = self.settings.step.at(stop.first.saturating_sub(1)) * (1.0 - 1.0 / f64::from(visit.shared));
-                let group = visit.stops.iter().map(|stop| stop.chain).min().unwrap_or(stop.chain);
-                let mut stream = cx.stream(Who::Chain(group), stop.first, Purpose::Coupling);
+                let lost = self.settings.step.at(stop.first.saturating_sub(1)) * (1.0 - 1.0 / f64::from(stop.shared));
+                let mut stream = cx.stream(Who::Chain(stop.leader), stop.first, Purpose::Coupling);
                 stream.add_normals(F::of(lost.sqrt()), &mut theta);
             }
         }
         Ok(theta)
     }
 
-    /// Takes the fixed point of the control variate, if it is time and there is none.
-    fn fix(&mut self, round: u64, theta: &[F], cx: &Context) -> Result<()> {
-        let Estimator::ControlVariate(from) = self.settings.gradient else { return Ok(()) };
+    /// Takes the fixed point of the control variate, if it is time and there is none; whether it has.
+    fn fix(&mut self, round: u64, theta: &[F], cx: &Context) -> Result<bool> {
+        let Estimator::ControlVariate(from) = self.settings.gradient else { return Ok(false) };
         if round < from || !self.state.point.0.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let mut score = Array2::zeros((1, theta.len()));
         let point = ArrayView2::from_shape((1, theta.len()), theta)?;
         self.problem.open(self.id, usize::MAX)?.add_score(point, 0, score.view_mut(), cx);
         self.state = AgentState { point: Raw(theta.to_vec()), score: Raw(score.into_raw_vec_and_offset().0) };
-        Ok(())
+        Ok(true)
     }
 
     /// The score at the chain's state, into row 0 of `score`.
@@ -128,8 +127,8 @@ impl<F: Real> DsgldAgent<F> {
 
     fn visit(&mut self, visit: &Visit, body: Body<F>, cx: &mut Context) -> Result<(Visited<F>, Body<F>)> {
         let stop = *visit.stops.iter().find(|stop| stop.agent == self.id).ok_or("a visit without a chain")?;
-        let mut theta = self.arrival(visit, &stop, body, cx)?;
-        self.fix(visit.round, &theta, cx)?;
+        let mut theta = self.arrival(&stop, body, cx)?;
+        let fixed = self.fix(visit.round, &theta, cx)?;
         let DsgldSettings { step, burn_in, thin, .. } = self.settings;
         let mut kept = Vec::new();
         for update in stop.first..stop.first + stop.updates {
@@ -141,19 +140,28 @@ impl<F: Real> DsgldAgent<F> {
                 kept.extend_from_slice(&theta);
             }
         }
+        if !theta.iter().all(|value| value.is_finite()) {
+            let what = format!("chain {} has diverged by update {}: take a smaller step", stop.chain, stop.first + stop.updates);
+            return Err(what.into());
+        }
         if !kept.is_empty() {
             cx.record("posterior", stop.chain, draws(stop.first, burn_in, thin), theta.len(), &kept);
         }
         if self.settings.log_visits {
-            let columns = [("chain", f64::from(stop.chain)), ("first", stop.first as f64), ("updates", stop.updates as f64)];
-            cx.info("visits", visit.round, columns);
+            let columns = [
+                ("chain", f64::from(stop.chain)),
+                ("first", stop.first as f64),
+                ("updates", stop.updates as f64),
+                ("scale", stop.scale),
+            ];
+            cx.info("visits", visit.round + 1, columns);
         }
         if let Some(&sleep) = self.settings.sleep_ms.get(self.id as usize) {
             std::thread::sleep(Duration::from_secs_f64(1e-3 * sleep * stop.updates as f64));
         }
         let last = stop.first + stop.updates - 1;
         let state = Raw(if visit.shown { theta.clone() } else { Vec::new() });
-        let visited = Visited { chain: stop.chain, updates: stop.updates, step: step.at(last), state };
+        let visited = Visited { chain: stop.chain, updates: stop.updates, step: step.at(last), fixed, state };
         Ok((visited, if visit.is_last { Body::empty() } else { theta.into() }))
     }
 }

@@ -25,6 +25,13 @@ pub fn groups(phases: &[Coupled], round: u64, chains: u32) -> Vec<Range<u32>> {
     (0..groups).map(|group| edge(group)..edge(group + 1)).collect()
 }
 
+/// Whether every group of so many lies within one of as many as before.
+pub(super) fn splits(chains: u32, before: u32, after: u32) -> bool {
+    let phase = |groups: u32| self::groups(&[Coupled { groups, rounds: 1 }], 0, chains);
+    let before = phase(before);
+    phase(after).iter().all(|group| before.iter().any(|other| other.start <= group.start && group.end <= other.end))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,6 +42,7 @@ mod tests {
         assert_eq!(groups(&phases, 1, 7).first(), Some(&(0..7)));
         let sizes: Vec<usize> = groups(&phases, 2, 7).iter().map(ExactSizeIterator::len).collect();
         assert_eq!((sizes.iter().sum::<usize>(), sizes.iter().min(), sizes.iter().max()), (7, Some(&2), Some(&3)));
+        assert!(splits(8, 2, 4) && splits(7, 1, 3) && !splits(7, 2, 3) && !splits(8, 4, 2));
         assert_eq!(groups(&phases, 3, 3), [0..1, 1..2, 2..3]);
         assert_eq!(groups(&[], 0, 1).first(), Some(&(0..1)));
         assert_eq!(groups(&[Coupled { groups: 9, rounds: 1 }], 0, 2), [0..1, 1..2]);

@@ -12,6 +12,7 @@ mod schedule;
 mod server;
 
 pub use agent::Estimator;
+use coupling::splits;
 pub use coupling::{Coupled, groups};
 pub use plan::{Balance, Trajectories, balanced};
 pub use schedule::{Schedule, agent_of, slots};
@@ -24,6 +25,9 @@ use crate::number::Real;
 use agent::DsgldAgent;
 use serde::{Deserialize, Serialize};
 use server::{DsgldServer, ServerState};
+
+/// More rounds than this are not under way at a time: what is posted cannot be planned anew, nor be left out of a checkpoint.
+const MOST_AHEAD: u64 = 1000;
 
 /// D-SGLD of a problem.
 #[derive(Clone)]
@@ -98,7 +102,7 @@ impl Default for DsgldSettings {
             correction: true,
             schedule: Schedule::default(),
             burn_in: 1000,
-            thin: 10,
+            thin: 7,
             ahead: 2,
             balance: None,
             coupling: Vec::new(),
@@ -114,19 +118,19 @@ impl Default for DsgldSettings {
 impl DsgldSettings {
     /// τ_s of each agent.
     fn trajectories(&self, agents: u32) -> Result<Trajectories, String> {
-        let wrong = |count: usize, name: &str| format!("{name} lists {count} numbers for {agents} agents: one for each");
-        let mean = match &self.trajectory {
+        self.check_for(agents)?;
+        Ok(Trajectories::new(match &self.trajectory {
             Trajectory::Same(updates) => vec![*updates; agents as usize],
-            Trajectory::Each(updates) if updates.len() == agents as usize => updates.clone(),
-            Trajectory::Each(updates) => return Err(wrong(updates.len(), "trajectory")),
-        };
-        if !self.sleep_ms.is_empty() && self.sleep_ms.len() != agents as usize {
-            return Err(wrong(self.sleep_ms.len(), "sleep_ms"));
+            Trajectory::Each(updates) => updates.clone(),
+        }))
+    }
+
+    /// The trajectories as they are written.
+    fn listed(&self) -> &[f64] {
+        match &self.trajectory {
+            Trajectory::Same(updates) => std::slice::from_ref(updates),
+            Trajectory::Each(updates) => updates,
         }
-        if !self.coupling.is_empty() && self.chains > agents {
-            return Err(format!("coupling wants every chain at an agent of its own: {} chains, {agents} agents", self.chains));
-        }
-        Ok(Trajectories::new(mean))
     }
 }
 
@@ -147,16 +151,25 @@ impl MethodKind for DsgldSettings {
             "\"plain\", or { control_variate = 100 }: from that round on the score of minibatches is corrected by that at a fixed point",
         ),
         ("correction", "whether scores are scaled to how often a shard is used; false shows the bias"),
-        ("schedule", "\"permutation\", \"cyclic\", \"derangement\", or \"categorical\" for one chain"),
-        ("burn_in", "updates of each chain before the first draw that is kept"),
-        ("thin", "of the updates after those every so-many-th is kept"),
+        (
+            "schedule",
+            "\"permutation\", \"cyclic\", \"derangement\" (no chain stays in its place), or \"categorical\" for one chain",
+        ),
+        ("burn_in", "updates of each chain before those that draws are taken of"),
+        (
+            "thin",
+            "of the updates after those every so-many-th is kept; without a common factor with trajectory, or all draws are ends of visits. With annealed steps later draws count as much as earlier ones",
+        ),
         ("ahead", "rounds that are under way at a time: 1 waits for the slowest agent after each"),
         (
             "balance",
             "{ threshold = 0.2, decay = 0.99, until = 100 } plans trajectories by measured speeds up to that round; not by default",
         ),
         ("coupling", "[{ groups = 1, rounds = 100 }, ...]: for so many rounds chains are averaged within so many groups"),
-        ("noise_correction", "whether averaged chains get the variance back that averaging took; wants trajectory = 1"),
+        (
+            "noise_correction",
+            "whether averaged chains get the variance back that averaging took; wants trajectory = 1. Draws are states before averaging",
+        ),
         ("through_server", "whether chains travel through the server; twice the traffic"),
         ("judged", "how many of the latest states predictions are averaged over when a round is evaluated"),
         (
@@ -166,9 +179,36 @@ impl MethodKind for DsgldSettings {
         ("sleep_ms", "milliseconds that each agent sleeps for an update: slow machines for experiments"),
     ];
 
+    fn check_for(&self, agents: u32) -> Result<(), String> {
+        let wrong = |count: usize, name: &str| format!("{name} lists {count} numbers for {agents} agents: one for each");
+        if let Trajectory::Each(updates) = &self.trajectory
+            && updates.len() != agents as usize
+        {
+            return Err(wrong(updates.len(), "trajectory"));
+        }
+        if !self.sleep_ms.is_empty() && self.sleep_ms.len() != agents as usize {
+            return Err(wrong(self.sleep_ms.len(), "sleep_ms"));
+        }
+        if !self.coupling.is_empty() && self.chains > agents {
+            return Err(format!("coupling wants every chain at an agent of its own: {} chains, {agents} agents", self.chains));
+        }
+        if self.through_server
+            && let Some(pair) = self.coupling.windows(2).find(|pair| !splits(self.chains, pair[0].groups, pair[1].groups))
+        {
+            let [before, after] = [pair[0].groups, pair[1].groups];
+            return Err(format!(
+                "coupling: through the server groups can only be split, which {after} groups do not with {before}"
+            ));
+        }
+        Ok(())
+    }
+
     fn needs(&self, _agents: u32, parameters: usize) -> Needs {
         let chains = u64::from(self.chains);
-        let (draws, parameters) = (self.judged as u64, parameters as u64);
+        let parameters = parameters as u64;
+        let longest = self.listed().iter().copied().fold(1.0, f64::max).ceil();
+        // As a float it is below 1e9, as settings are checked.
+        let draws = (longest as u64).div_ceil(self.thin.max(1));
         Needs {
             particles: Some(chains),
             rounds: Some(self.rounds),
@@ -189,21 +229,25 @@ impl MethodKind for DsgldSettings {
             ("judged", self.judged as u64),
         ])?;
         self.step.check().map_err(|error| error.to_string())?;
-        let trajectories = match &self.trajectory {
-            Trajectory::Same(updates) => std::slice::from_ref(updates),
-            Trajectory::Each(updates) => updates,
-        };
-        if let Some(wrong) = trajectories.iter().find(|updates| !(**updates >= 1.0 && updates.is_finite())) {
-            return Err(format!("trajectory = {wrong}: a visit makes at least 1 update"));
+        let trajectories = self.listed();
+        if let Some(wrong) = trajectories.iter().find(|updates| !(1.0..=1e9).contains(*updates)) {
+            return Err(format!("trajectory = {wrong}: a visit makes from 1 to 1e9 updates"));
         }
-        if let Some(wrong) = self.sleep_ms.iter().find(|sleep| !(**sleep >= 0.0 && sleep.is_finite())) {
-            return Err(format!("sleep_ms = {wrong}: must be a number from 0 on"));
+        if let Some(wrong) = self.sleep_ms.iter().find(|sleep| !(0.0..=1e6).contains(*sleep)) {
+            return Err(format!("sleep_ms = {wrong}: must lie between 0 and 1e6"));
+        }
+        if self.ahead > MOST_AHEAD {
+            return Err(format!("ahead = {}: at most {MOST_AHEAD} rounds can be under way", self.ahead));
+        }
+        let updates = self.rounds as f64 * trajectories.iter().sum::<f64>() / trajectories.len() as f64;
+        if (self.burn_in.saturating_add(self.thin)) as f64 > updates {
+            return Err(format!("burn_in = {} leaves no draws: a chain makes some {updates:.0} updates in all", self.burn_in));
         }
         if self.schedule == Schedule::Categorical && self.chains != 1 {
             return Err(format!("schedule = \"categorical\" is for one chain: there are {}, which would meet", self.chains));
         }
-        if self.coupling.iter().any(|phase| phase.groups == 0) {
-            return Err("coupling: groups = 0: must be at least 1".into());
+        if self.coupling.iter().any(|phase| phase.groups == 0 || phase.rounds == 0) {
+            return Err("coupling: groups and rounds of a phase must be at least 1".into());
         }
         if self.noise_correction && (trajectories.iter().any(|updates| *updates != 1.0) || self.balance.is_some()) {
             return Err(
@@ -246,8 +290,6 @@ impl Task {
 pub struct Visit {
     round: u64,
     stops: Vec<Stop>,
-    /// How many chains' states the handed body is the sum of; 0 where nothing is handed.
-    shared: u32,
     /// Whether nobody waits for the states.
     is_last: bool,
     /// Whether the server wants to see the states.
@@ -264,6 +306,9 @@ struct Stop {
     updates: u64,
     /// What the score of the shard is multiplied by: 1/q_s.
     scale: f64,
+    /// How many chains' states the handed body is the sum of, and the first of these chains; 0 where nothing is handed.
+    shared: u32,
+    leader: u32,
 }
 
 /// What an agent tells.
@@ -283,6 +328,8 @@ pub struct Visited<F: Real> {
     chain: u32,
     updates: u64,
     step: f64,
+    /// Whether it took the fixed point of the control variate, which takes time.
+    fixed: bool,
     /// The state, if it was asked for.
     state: crate::cluster::Raw<F>,
 }

@@ -1,5 +1,8 @@
 //! How many updates a chain makes at each agent: fixed, or so that fast and slow agents take the same time.
 
+use crate::cluster::{Context, Raw};
+use crate::random::{Purpose, Who};
+use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 /// When trajectories are planned anew from measured delays (Ahn, Shahbaba & Welling 2014, section 3.2.2).
@@ -28,8 +31,11 @@ const NEW: f64 = 0.3;
 pub struct Trajectories {
     /// τ_s, updates in a visit on average; whole numbers of them are made in each.
     mean: Vec<f64>,
-    /// What was planned and not yet made.
-    rest: Vec<f64>,
+    /// Their mean as it was asked for.
+    asked: f64,
+    /// Chains × agents: what of an update each chain is owed at each agent, from 0 to below 1. For each of them apart, or chains that
+    /// come in turn would be rounded always alike.
+    owed: Raw<f64>,
     /// d_s, seconds per update.
     delays: Vec<Option<f64>>,
     /// Those that the plan was made from; none as long as it is the first one.
@@ -40,7 +46,8 @@ impl Trajectories {
     /// These numbers of updates, one for each agent; a visit makes at least one.
     pub fn new(mean: Vec<f64>) -> Self {
         let mean: Vec<f64> = mean.into_iter().map(|mean| mean.max(1.0)).collect();
-        Self { rest: vec![0.0; mean.len()], delays: vec![None; mean.len()], planned: None, mean }
+        let asked = mean.iter().sum::<f64>() / mean.len() as f64;
+        Self { owed: Raw(Vec::new()), delays: vec![None; mean.len()], planned: None, asked, mean }
     }
 
     /// τ_s.
@@ -48,18 +55,28 @@ impl Trajectories {
         &self.mean
     }
 
-    /// q_s: the share of all updates that agent s makes, where visits to the agents are as frequent as this.
-    pub fn share(&self, agent: usize, visits: &[f64]) -> f64 {
-        let updates = |agent: usize| self.mean[agent] * visits[agent];
-        updates(agent) / (0..self.mean.len()).map(updates).sum::<f64>()
+    /// q_s: the share of all updates that each agent makes, where visits to the agents are as frequent as this.
+    pub fn shares(&self, visits: &[f64]) -> Vec<f64> {
+        let updates: Vec<f64> = self.mean.iter().zip(visits).map(|(mean, visits)| mean * visits).collect();
+        let total: f64 = updates.iter().sum();
+        updates.into_iter().map(|updates| updates / total).collect()
     }
 
-    /// The whole number of updates of an agent's next visit, at least 1: what is left over by rounding comes in a later one.
-    pub fn next(&mut self, agent: usize) -> u64 {
-        let planned = self.rest[agent] + self.mean[agent];
-        // Planned with rounding, 5.999999999 would become 5; the cast saturates.
-        let whole = (planned + 1e-9).floor().max(1.0);
-        self.rest[agent] = planned - whole;
+    /// Starts so many chains, each with a random part of an update at each agent: visits then have τ_s updates in expectation.
+    pub fn begin(&mut self, chains: u32, cx: &Context) {
+        for chain in 0..chains {
+            let mut stream = cx.stream(Who::Chain(chain), 0, Purpose::Planning);
+            self.owed.0.extend(self.mean.iter().map(|_| stream.random::<f64>()));
+        }
+    }
+
+    /// The whole number of updates of a chain's next visit to an agent: what is left over by rounding comes in a later one.
+    pub fn next(&mut self, chain: u32, agent: usize) -> u64 {
+        let owed = &mut self.owed.0[chain as usize * self.mean.len() + agent];
+        let planned = *owed + self.mean[agent];
+        // Below 2^53, as settings are checked.
+        let whole = planned.floor();
+        *owed = planned - whole;
         whole as u64
     }
 
@@ -81,9 +98,7 @@ impl Trajectories {
         if !self.planned.as_ref().is_none_or(off) {
             return false;
         }
-        let mean = self.mean.iter().sum::<f64>() / self.mean.len() as f64;
-        self.mean = balanced(&delays, mean).into_iter().map(|mean| mean.max(1.0)).collect();
-        self.rest = vec![0.0; delays.len()];
+        self.mean = balanced(&delays, self.asked).into_iter().map(|mean| mean.max(1.0)).collect();
         self.planned = Some(delays);
         true
     }
@@ -111,13 +126,14 @@ mod tests {
 
     #[test]
     fn what_rounding_leaves_comes_later() {
-        let mut plan = Trajectories::new(vec![4.0, 2.25, 0.25, 6.0 - 1e-12]);
-        let made: Vec<Vec<u64>> = (0..4).map(|agent| (0..8).map(|_| plan.next(agent)).collect()).collect();
-        assert_eq!(made[0], [4; 8]);
-        assert_eq!(made[1], [2, 2, 2, 3, 2, 2, 2, 3]);
-        // A visit without an update would be none: more are made than planned.
-        assert_eq!(made[2], [1; 8]);
-        assert_eq!(made[3], [6; 8]);
+        let mut plan = Trajectories::new(vec![4.0, 2.25, 0.25]);
+        plan.owed = Raw(vec![0.9, 0.0, 0.5, 0.0, 0.5, 0.0]);
+        let mut made = |chain, agent| (0..8).map(|_| plan.next(chain, agent)).collect::<Vec<u64>>();
+        assert_eq!((made(0, 0), made(1, 0)), (vec![4; 8], vec![4; 8]));
+        assert_eq!(made(0, 1), [2, 2, 2, 3, 2, 2, 2, 3]);
+        assert_eq!(made(1, 1), [2, 3, 2, 2, 2, 3, 2, 2]);
+        // A visit without an update would be none: such plans are raised to 1.
+        assert_eq!(made(0, 2), [1; 8]);
     }
 
     #[test]
@@ -128,7 +144,7 @@ mod tests {
         assert!(!plan.adapt(0.2), "nothing is known of the other agent");
         plan.measured(1, 3.0, 10);
         assert!(plan.adapt(0.2));
-        assert!((plan.mean()[0] - 15.0).abs() < 1e-12 && (plan.share(1, &[1.0; 2]) - 0.25).abs() < 1e-12);
+        assert!((plan.mean()[0] - 15.0).abs() < 1e-12 && (plan.shares(&[1.0; 2])[1] - 0.25).abs() < 1e-12);
         assert!(!plan.adapt(0.2), "as planned");
         plan.measured(1, 6.0, 10);
         assert!(plan.adapt(0.2), "a third of the way from 0.3 to 0.6 is more than a fifth of 0.3");

@@ -12,6 +12,9 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
+/// At most about so many rows of the trace, however many rounds there are.
+const TRACE_ROWS: u64 = 2000;
+
 /// Posts visits.
 pub struct DsgldServer<F: Real> {
     agents: u32,
@@ -19,7 +22,18 @@ pub struct DsgldServer<F: Real> {
     settings: DsgldSettings,
     /// Rounds between those whose states are asked for; 0 for none.
     watched: u64,
+    clock: Clock,
     state: ServerState<F>,
+}
+
+/// Who worked how long: for information, and so no part of the state. A run that is resumed begins it anew.
+struct Clock {
+    /// The second of the last row of the trace, or at which this job began.
+    since: Option<f64>,
+    /// Seconds that each agent was busy since then.
+    busy: Vec<f64>,
+    /// Seconds that each agent was busy and blocked before.
+    totals: Vec<(f64, f64)>,
 }
 
 /// Where the run is.
@@ -38,19 +52,14 @@ pub struct ServerState<F: Real> {
     /// The slot of each chain in the next round.
     slots: Vec<u32>,
     plan: Trajectories,
-    /// Since the last round was over: seconds that each agent was busy, and the updates that it made.
-    busy: Vec<f64>,
+    /// Updates that each agent has made.
     made: Vec<u64>,
-    /// The second at which the last round was over.
-    since: f64,
     step: f64,
     /// States of the evaluated rounds, the latest last, N × d; of the round under way behind them.
     seen: Raw<F>,
     coming: Raw<F>,
     /// Of each group, at the place of its first chain, what it left; where chains travel through the server.
     carried: Vec<Raw<F>>,
-    /// Of each agent over the whole run: seconds busy, seconds blocked, updates.
-    totals: Vec<(f64, f64, u64)>,
 }
 
 impl<F: Real> DsgldServer<F> {
@@ -65,17 +74,15 @@ impl<F: Real> DsgldServer<F> {
             updates: vec![0; settings.chains as usize],
             slots: Vec::new(),
             plan,
-            busy: vec![0.0; agents as usize],
             made: vec![0; agents as usize],
-            since: 0.0,
             step: f64::NAN,
             seen: Raw(Vec::new()),
             coming: Raw(Vec::new()),
             carried: vec![Raw(Vec::new()); settings.chains as usize],
-            totals: vec![(0.0, 0.0, 0); agents as usize],
         };
         let state = saved.unwrap_or_else(fresh);
-        Ok(Self { agents, dim: method.problem.model.dim(), settings, watched: 0, state })
+        let clock = Clock { since: None, busy: vec![0.0; agents as usize], totals: vec![(0.0, 0.0); agents as usize] };
+        Ok(Self { agents, dim: method.problem.model.dim(), settings, watched: 0, clock, state })
     }
 
     /// How often each agent is visited, up to a factor.
@@ -86,12 +93,13 @@ impl<F: Real> DsgldServer<F> {
         }
     }
 
-    /// What the score of an agent's shard is multiplied by.
-    fn scale(&self, agent: usize, visits: &[f64]) -> f64 {
+    /// What the score of each agent's shard is multiplied by.
+    fn scales(&self) -> Vec<f64> {
         if self.settings.correction {
-            return 1.0 / self.state.plan.share(agent, visits);
+            return self.state.plan.shares(&self.visits()).into_iter().map(|share| 1.0 / share).collect();
         }
-        self.state.rows.iter().sum::<u64>() as f64 / self.state.rows[agent].max(1) as f64
+        let all = self.state.rows.iter().sum::<u64>() as f64;
+        self.state.rows.iter().map(|&rows| all / rows.max(1) as f64).collect()
     }
 
     /// Posts the visits of the next round, if there is one.
@@ -105,10 +113,14 @@ impl<F: Real> DsgldServer<F> {
         let here = std::mem::replace(&mut self.state.slots, next);
         let agents = self.agents;
         let at = |slots: &[u32], chain: u32| agent_of(slots[chain as usize], agents);
-        let visits = self.visits();
+        let scales = self.scales();
         let is_last = round + 1 == rounds;
         let shown = self.watched > 0 && (is_last || (round + 1).is_multiple_of(self.watched));
-        let before = round.checked_sub(1).map(|before| groups(&self.settings.coupling, before, chains));
+        // Of each chain the group of the round before, whose mean it brings along: how many it had, and the first.
+        let before = round.checked_sub(1).map(|before| groups(&self.settings.coupling, before, chains)).unwrap_or_default();
+        let brought: Vec<(u32, u32)> =
+            before.into_iter().flat_map(|group| group.clone().map(move |_| (group.end - group.start, group.start))).collect();
+        let brought = |chain: u32| brought.get(chain as usize).copied().unwrap_or((0, chain));
         let parts = groups(&self.settings.coupling, round, chains);
         self.state.left.push_back(parts.len());
         for part in parts {
@@ -116,27 +128,21 @@ impl<F: Real> DsgldServer<F> {
                 .clone()
                 .map(|chain| {
                     let agent = at(&here, chain) as usize;
-                    let updates = self.state.plan.next(agent);
+                    let updates = self.state.plan.next(chain, agent);
                     let first = self.state.updates[chain as usize];
                     self.state.updates[chain as usize] += updates;
-                    Stop { agent: at(&here, chain), chain, first, updates, scale: self.scale(agent, &visits) }
+                    let (shared, leader) = brought(chain);
+                    Stop { agent: at(&here, chain), chain, first, updates, scale: scales[agent], shared, leader }
                 })
                 .collect();
             let holders: Vec<AgentId> = stops.iter().map(|stop| stop.agent).collect();
-            // Phases only ever split groups: all chains of this one were averaged together, or each was alone.
-            let handed = before.as_ref().map_or(0, |before| {
-                let of_first = before.iter().find(|group| group.contains(&part.start));
-                of_first.map_or(1, ExactSizeIterator::len) as u32
-            });
             let is_group = holders.len() > 1;
-            let ask = out.ask(holders, Task::Visit(Visit { round, stops, shared: handed, is_last, shown }));
-            match (through_server, &before) {
-                (_, None) => {}
-                (false, Some(_)) => drop(ask.handed()),
-                (true, Some(before)) => {
-                    let of = before.iter().find(|group| group.contains(&part.start)).map_or(part.start, |group| group.start);
-                    ask.with(self.state.carried[of as usize].0.clone());
-                }
+            let ask = out.ask(holders, Task::Visit(Visit { round, stops, is_last, shown }));
+            match brought(part.start) {
+                (0, _) => {}
+                // Through the server groups are only split: all chains of this one bring the same.
+                (_, leader) if through_server => drop(ask.with(self.state.carried[leader as usize].0.clone())),
+                _ => drop(ask.handed()),
             }
             match through_server {
                 _ if is_last => {}
@@ -151,41 +157,21 @@ impl<F: Real> DsgldServer<F> {
     /// Takes the report of a visit.
     fn visited(&mut self, from: AgentId, seconds: f64, visited: Visited<F>) {
         let agent = from as usize;
-        self.state.busy[agent] += seconds;
+        self.clock.busy[agent] += seconds;
         self.state.made[agent] += visited.updates;
         self.state.step = visited.step;
-        self.state.plan.measured(agent, seconds, visited.updates);
+        // Only a run that plans by them is to depend on seconds.
+        if self.settings.balance.is_some() && !visited.fixed {
+            self.state.plan.measured(agent, seconds, visited.updates);
+        }
         self.state.coming.0.extend(visited.state.0);
     }
 
-    /// A round is over: its trace, its states, the plan for those that come.
+    /// A round is over: its states, its trace, the plan for those that come.
     fn finish(&mut self, cx: &mut Context) {
         let state = &mut self.state;
         state.done += 1;
         let round = state.done;
-        let now = cx.seconds();
-        let period = now - state.since;
-        state.since = now;
-        let mut blocked = 0.0;
-        for ((total, busy), made) in state.totals.iter_mut().zip(&mut state.busy).zip(&mut state.made) {
-            let waited = (period - *busy).max(0.0);
-            blocked += waited;
-            *total = (total.0 + *busy, total.1 + waited, total.2 + *made);
-            (*busy, *made) = (0.0, 0);
-        }
-        let share = if period > 0.0 { blocked / (period * f64::from(self.agents)) } else { 0.0 };
-        let longest = state.plan.mean().iter().copied().fold(0.0, f64::max);
-        let shortest = state.plan.mean().iter().copied().fold(f64::INFINITY, f64::min);
-        let updates: u64 = state.totals.iter().map(|total| total.2).sum();
-        let columns = [
-            ("seconds", now),
-            ("updates", updates as f64),
-            ("step_size", state.step),
-            ("blocked_share", share),
-            ("shortest_visit", shortest),
-            ("longest_visit", longest),
-        ];
-        cx.info("trace", round, columns);
         if !state.coming.0.is_empty() {
             state.seen.0.append(&mut state.coming.0);
             let most = self.settings.judged.saturating_mul(self.dim);
@@ -198,15 +184,48 @@ impl<F: Real> DsgldServer<F> {
         {
             state.plan.adapt(balance.threshold);
         }
+        if round.is_multiple_of(self.settings.rounds.div_ceil(TRACE_ROWS)) || round == self.settings.rounds {
+            self.trace(cx);
+        }
+    }
+
+    /// Who worked and who waited since the last row of the trace.
+    fn trace(&mut self, cx: &mut Context) {
+        let (state, clock) = (&mut self.state, &mut self.clock);
+        let round = state.done;
+        let now = cx.seconds();
+        let period = now - clock.since.replace(now).unwrap_or(now);
+        let mut blocked = 0.0;
+        for (total, busy) in clock.totals.iter_mut().zip(&mut clock.busy) {
+            // Below 0 where rounds overlap: over the run it evens out.
+            let waited = period - *busy;
+            blocked += waited;
+            *total = (total.0 + *busy, total.1 + waited);
+            *busy = 0.0;
+        }
+        let share = if period > 0.0 { (blocked / (period * f64::from(self.agents))).max(0.0) } else { 0.0 };
+        let longest = state.plan.mean().iter().copied().fold(0.0, f64::max);
+        let shortest = state.plan.mean().iter().copied().fold(f64::INFINITY, f64::min);
+        let updates: u64 = state.made.iter().sum();
+        let columns = [
+            ("seconds", now),
+            ("updates", updates as f64),
+            ("step_size", state.step),
+            ("blocked_share", share),
+            ("shortest_visit", shortest),
+            ("longest_visit", longest),
+        ];
+        cx.info("trace", round, columns);
         if round == self.settings.rounds {
-            for (agent, (busy, blocked, updates)) in (0..).zip(&state.totals) {
+            for (agent, (busy, blocked)) in (0..).zip(&clock.totals) {
+                let of = agent as usize;
                 let columns = [
                     ("agent_number", f64::from(agent)),
-                    ("rows", state.rows[agent as usize] as f64),
-                    ("trajectory", state.plan.mean()[agent as usize]),
-                    ("updates", *updates as f64),
+                    ("rows", state.rows[of] as f64),
+                    ("trajectory", state.plan.mean()[of]),
+                    ("updates", state.made[of] as f64),
                     ("busy_seconds", *busy),
-                    ("blocked_seconds", *blocked),
+                    ("blocked_seconds", blocked.max(0.0)),
                 ];
                 cx.info("load", round, columns);
             }
@@ -227,6 +246,7 @@ impl<F: Real> Server<Dsgld<F>> for DsgldServer<F> {
     }
 
     fn receive(&mut self, answer: Answer<Dsgld<F>>, out: &mut Outbox<Dsgld<F>>, cx: &mut Context) -> Result<()> {
+        self.clock.since.get_or_insert(cx.seconds());
         if self.state.rows.is_empty() {
             let rows = answer.reports.into_iter().map(|reported| match reported.report {
                 Report::Rows(rows) => Ok(rows),
@@ -235,9 +255,9 @@ impl<F: Real> Server<Dsgld<F>> for DsgldServer<F> {
             self.state.rows = rows.collect::<Result<_, _>>()?;
             let DsgldSettings { schedule, chains, ahead, through_server, .. } = self.settings;
             self.state.slots = schedule.first(chains, self.agents, &self.state.rows, cx);
-            self.state.since = cx.seconds();
             // What passes through the server has to be there first.
-            let ahead = if through_server { 1 } else { ahead };
+            let ahead = if through_server { 1 } else { ahead.min(self.settings.rounds) };
+            self.state.plan.begin(chains, cx);
             (0..ahead).for_each(|_| self.post(out, cx));
             return Ok(());
         }

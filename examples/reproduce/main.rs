@@ -1,0 +1,154 @@
+//! Figures of the papers, row by row: each row is a claim with a criterion, and ends with a verdict that the program gives.
+//!
+//! Rows that are done are kept in `jobs/papers/PAPER/results`; `jobs/papers/PAPER/RESULTS.md` is written anew from them. The rows of a
+//! paper are a committed list in its file here.
+
+mod dsgld;
+#[path = "../../tests/travels/mod.rs"]
+mod travels;
+
+use anyhow::{Context, bail, ensure};
+use clap::Parser;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Runs rows of a paper and writes what came out.
+#[derive(Parser)]
+struct Arguments {
+    /// The paper: dsgld
+    paper: String,
+    /// The rows; all without this
+    rows: Vec<String>,
+    /// Fewer seeds and rounds
+    #[arg(long)]
+    quick: bool,
+    /// Rows that are done, too
+    #[arg(long)]
+    again: bool,
+}
+
+/// What the measurements say about a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    /// It holds.
+    Reproduced,
+    /// A measurement shows that it does not.
+    Refuted,
+    /// The measurements do not tell.
+    Undecided,
+    /// Our own criterion is not met.
+    Failed,
+}
+
+/// A row of the list.
+struct Row {
+    id: &'static str,
+    /// What the paper says, and how it is judged.
+    claim: &'static str,
+    run: fn(Effort) -> Outcome,
+}
+
+/// How much is run.
+#[derive(Clone, Copy)]
+struct Effort {
+    seeds: u64,
+    /// Rounds are divided by this.
+    share: u64,
+}
+
+/// What came of a row.
+#[derive(Serialize, Deserialize)]
+struct Outcome {
+    verdict: Verdict,
+    /// Names and what was found, with what was expected.
+    numbers: Vec<(String, String, String)>,
+}
+
+/// An outcome as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    outcome: Outcome,
+    seconds: f64,
+    version: String,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let rows = match arguments.paper.as_str() {
+        "dsgld" => dsgld::ROWS,
+        other => bail!("there are no rows of {other:?}; there are those of dsgld"),
+    };
+    for row in &arguments.rows {
+        let known: Vec<&str> = rows.iter().map(|row| row.id).collect();
+        ensure!(known.contains(&row.as_str()), "there is no row {row:?}; there are {}", known.join(", "));
+    }
+    let folder = Path::new("jobs/papers").join(&arguments.paper);
+    ensure!(folder.is_dir(), "{}: there is no such folder here: run this in that of the repository", folder.display());
+    let results = folder.join(if arguments.quick { "results-quick" } else { "results" });
+    std::fs::create_dir_all(&results).with_context(|| results.display().to_string())?;
+    let place = |row: &Row| results.join(format!("{}.json", row.id));
+    let effort = if arguments.quick { Effort { seeds: 2, share: 5 } } else { Effort { seeds: 5, share: 1 } };
+    for row in rows {
+        let asked = arguments.rows.is_empty() || arguments.rows.iter().any(|asked| asked == row.id);
+        if !asked || (place(row).exists() && !arguments.again) {
+            continue;
+        }
+        eprintln!("reproduce: {} ...", row.id);
+        let since = Instant::now();
+        let outcome = (row.run)(effort);
+        let kept = Kept { outcome, seconds: since.elapsed().as_secs_f64(), version: env!("CARGO_PKG_VERSION").into() };
+        std::fs::write(place(row), serde_json::to_string_pretty(&kept)?).with_context(|| place(row).display().to_string())?;
+    }
+    let kept: Vec<(&Row, Option<Kept>)> = rows.iter().map(|row| Ok((row, read(&place(row))?))).collect::<anyhow::Result<_>>()?;
+    let file = folder.join(if arguments.quick { "RESULTS-quick.md" } else { "RESULTS.md" });
+    std::fs::write(&file, report(&arguments.paper, arguments.quick, &kept)?).with_context(|| file.display().to_string())?;
+    for (row, kept) in &kept {
+        let said =
+            kept.as_ref().map_or("not run".to_owned(), |kept| format!("{:?}, {:.0} s", kept.outcome.verdict, kept.seconds));
+        println!("{:<8}  {}", row.id, said.to_lowercase());
+    }
+    let count = |verdict| kept.iter().flat_map(|(_, kept)| kept).filter(|kept| kept.outcome.verdict == verdict).count();
+    println!("{}", file.display());
+    println!(
+        "reproduce: {} reproduced, {} refuted, {} undecided, {} failed of {}",
+        count(Verdict::Reproduced),
+        count(Verdict::Refuted),
+        count(Verdict::Undecided),
+        count(Verdict::Failed),
+        rows.len()
+    );
+    Ok(())
+}
+
+fn read(path: &PathBuf) -> anyhow::Result<Option<Kept>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let what = || format!("{}: delete this file, and run the row again", path.display());
+    Ok(Some(serde_json::from_str(&std::fs::read_to_string(path).with_context(what)?).with_context(what)?))
+}
+
+/// The rows that are done, as Markdown.
+fn report(paper: &str, quick: bool, kept: &[(&Row, Option<Kept>)]) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    let how = if quick { " (quick: fewer seeds and rounds)" } else { "" };
+    writeln!(text, "# {paper}: what came of its figures{how}\n")?;
+    writeln!(text, "Made by `bash jobs/papers/reproduce.sh {paper}{}`.\n", if quick { " --quick" } else { "" })?;
+    for (row, kept) in kept {
+        let Some(Kept { outcome, seconds, version }) = kept else {
+            writeln!(text, "## {}: not run\n\n{}\n", row.id, row.claim)?;
+            continue;
+        };
+        let verdict = format!("{:?}", outcome.verdict).to_lowercase();
+        writeln!(text, "## {}: {verdict}\n\n{}\n", row.id, row.claim)?;
+        writeln!(text, "| | found | expected |\n| --- | --- | --- |")?;
+        for (name, found, expected) in &outcome.numbers {
+            writeln!(text, "| {name} | {found} | {expected} |")?;
+        }
+        writeln!(text, "\n{seconds:.0} s, mpibayes {version}\n")?;
+    }
+    Ok(text)
+}

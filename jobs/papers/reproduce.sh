@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Runs rows of a paper's figures and writes what came out, with a verdict for each, to jobs/papers/PAPER/RESULTS.md.
+#
+#   bash jobs/papers/reproduce.sh dsgld                   # all rows that are not done yet
+#   bash jobs/papers/reproduce.sh dsgld fig2a fig2b       # these
+#   bash jobs/papers/reproduce.sh dsgld --quick           # fewer seeds and rounds, kept apart from the others
+#   bash jobs/papers/reproduce.sh dsgld --again           # those that are done, too
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+source jobs/env.sh
+cargo build --release --locked --quiet --example reproduce
+exec "${CARGO_TARGET_DIR:-target}/release/examples/reproduce" "$@"

@@ -1,0 +1,209 @@
+//! Runs of distributed SGLD on Gaussian shards, watched whole, beside their exact theory.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+#![allow(dead_code, reason = "each binary that includes this file uses a part of it")]
+
+use mpibayes::cluster::record::{Record, Row};
+use mpibayes::cluster::{Checkpoint, Collectives, Keeper, Method, Plan, Result, Status, Then, threads};
+use mpibayes::data::Shard;
+use mpibayes::methods::dsgld::{Dsgld, DsgldSettings};
+use mpibayes::methods::{MethodKind, Problem};
+use mpibayes::models::gaussian_mean::GaussianMeanSettings;
+use mpibayes::random::{Purpose, Seed, Who};
+use ndarray::{Array1, Array2, Axis};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How far from its exact value a mean may lie, in standard errors.
+pub const Z: f64 = 4.5;
+pub const BATCHES: usize = 40;
+
+/// What a run writes down: rows, and the draws of each chain with the index of the first of each block.
+#[derive(Default)]
+pub struct Seen {
+    pub rows: Vec<Row>,
+    pub blocks: BTreeMap<u32, Vec<(u64, Array2<f64>)>>,
+}
+
+impl<M: Method> Keeper<M> for Seen {
+    fn write(&mut self, records: Vec<Record>) -> Result<()> {
+        for record in records {
+            match record {
+                Record::Row(row) => self.rows.push(row),
+                Record::Draws(draws) => {
+                    let values: Vec<f64> =
+                        draws.bytes.chunks_exact(8).map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap())).collect();
+                    let dim = usize::try_from(draws.dim).unwrap();
+                    let block = Array2::from_shape_vec((values.len() / dim, dim), values).unwrap();
+                    self.blocks.entry(draws.chain).or_default().push((draws.first, block));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wants_rest(&mut self, _: Status) -> bool {
+        false
+    }
+
+    fn rested(&mut self, _: Checkpoint<M>) -> Result<Then> {
+        Ok(Then::GoOn)
+    }
+}
+
+/// A visit: its round (from 1), agent, chain, and the updates of the chain before and in it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stay {
+    pub round: u64,
+    pub agent: u32,
+    pub chain: u32,
+    pub first: u64,
+    pub updates: u64,
+    /// What the score was multiplied by.
+    pub scale: f64,
+}
+
+impl Seen {
+    pub fn table(&self, name: &str) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.table == name)
+    }
+
+    pub fn stays(&self) -> Vec<Stay> {
+        let stay = |row: &Row| {
+            let value = |name: &str| value(row, name);
+            let (round, agent) = (row.step, row.agent.unwrap());
+            let [chain, first, updates] = ["chain", "first", "updates"].map(value);
+            Stay { round, agent, chain: chain as u32, first: first as u64, updates: updates as u64, scale: value("scale") }
+        };
+        let mut stays: Vec<Stay> = self.table("visits").map(stay).collect();
+        stays.sort_by_key(|stay| (stay.round, stay.chain));
+        stays
+    }
+
+    /// The visits by round and chain, each with the states that it went through, where every state is kept.
+    pub fn visits(&self) -> Vec<(Stay, &Array2<f64>)> {
+        let places: BTreeMap<(u32, u64), &Array2<f64>> =
+            self.blocks.iter().flat_map(|(chain, blocks)| blocks.iter().map(|block| ((*chain, block.0), &block.1))).collect();
+        self.stays().into_iter().map(|stay| (stay, places[&(stay.chain, stay.first)])).collect()
+    }
+
+    /// All draws of a chain in order.
+    pub fn chain(&self, chain: u32) -> Array2<f64> {
+        let mut blocks = self.blocks[&chain].clone();
+        blocks.sort_by_key(|block| block.0);
+        let views: Vec<_> = blocks.iter().map(|block| block.1.view()).collect();
+        ndarray::concatenate(Axis(0), &views).unwrap()
+    }
+}
+
+pub fn value(row: &Row, name: &str) -> f64 {
+    row.values.iter().find(|value| value.0 == name).unwrap().1
+}
+
+/// Rows of standard normal numbers around a mean of their own for each agent.
+pub fn rows(agent: u32, count: usize, dim: usize, apart: f64) -> Array2<f64> {
+    let mut x = vec![0.0; count * dim];
+    Seed(77).stream(Who::Agent(agent), 0, Purpose::Synthetic).normals(&mut x);
+    let mut x = Array2::from_shape_vec((count, dim), x).unwrap();
+    x += apart * (f64::from(agent) - 1.0);
+    x
+}
+
+/// The mean of Gaussians with variance 1 and a flat prior, of these shards.
+pub fn problem(shards: Vec<Array2<f64>>) -> Problem<f64> {
+    let model = GaussianMeanSettings::default().build(shards[0].ncols()).unwrap();
+    let agents = u32::try_from(shards.len()).unwrap();
+    let shard = move |agent: u32| {
+        let x = shards[agent as usize].clone();
+        let y = Array1::zeros(x.nrows());
+        Ok(Shard::new(x, y))
+    };
+    Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(shard) }
+}
+
+pub fn run(problem: Problem<f64>, settings: DsgldSettings, seed: u64) -> Seen {
+    settings.check().unwrap();
+    let mut seen = Seen::default();
+    let plan = Plan { seed: Seed(seed), threads: 2, dedicated: false, collectives: Collectives::default() };
+    threads::run(Arc::new(Dsgld { problem, settings }), plan, None, &mut seen).unwrap();
+    seen
+}
+
+pub fn settings() -> DsgldSettings {
+    DsgldSettings { chains: 1, burn_in: 0, thin: 1, log_visits: true, ..DsgldSettings::default() }
+}
+
+/// How many standard errors of batch means the mean of a series is off.
+pub fn z(series: &[f64], exact: f64) -> f64 {
+    let length = series.len() / BATCHES;
+    let means: Vec<f64> = series.chunks_exact(length).map(|batch| batch.iter().sum::<f64>() / length as f64).collect();
+    let count = means.len() as f64;
+    let mean = means.iter().sum::<f64>() / count;
+    let variance = means.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    (mean - exact) / (variance / count).sqrt()
+}
+
+/// One coordinate of updates at a shard: θ ← m + (1 − a)(θ − m) + N(0, v).
+#[derive(Clone, Copy)]
+pub struct Affine {
+    pub a: f64,
+    pub m: f64,
+    pub v: f64,
+}
+
+impl Affine {
+    /// Of a shard whose score is scaled by this factor: x̄ and N_s are all that the drift knows, the variance of the rows is the
+    /// minibatch's noise (drawn without replacement).
+    pub fn new(x: ndarray::ArrayView1<f64>, scale: f64, step: f64, batch: usize) -> Self {
+        let count = x.len() as f64;
+        let mean = x.mean().unwrap();
+        let spread = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        let of_mean = spread / batch as f64 * (1.0 - batch as f64 / count);
+        let strength = 0.5 * step * scale * count;
+        Self { a: strength, m: mean, v: step + strength.powi(2) * of_mean }
+    }
+
+    pub fn r(self) -> f64 {
+        1.0 - self.a
+    }
+
+    /// Stationary variance of these updates alone.
+    pub fn variance(self) -> f64 {
+        self.v / (1.0 - self.r().powi(2))
+    }
+
+    /// What of a deviation is left after some updates.
+    pub fn rho(self, updates: f64) -> f64 {
+        self.r().powf(updates)
+    }
+}
+
+/// Stationary mean and variance of one coordinate at the ends of visits, which come to the shards with equal probability; and the
+/// mean and second moment about that mean of all states.
+pub struct Moments {
+    pub mean: f64,
+    pub variance: f64,
+    pub pooled_mean: f64,
+    pub pooled_second: f64,
+}
+
+pub fn moments(shards: &[Affine], updates: &[f64]) -> Moments {
+    let both = || shards.iter().zip(updates);
+    let count = shards.len() as f64;
+    let weight: f64 = both().map(|(s, &tau)| 1.0 - s.rho(tau)).sum();
+    let mean = both().map(|(s, &tau)| (1.0 - s.rho(tau)) * s.m).sum::<f64>() / weight;
+    let pushed = both().map(|(s, &tau)| ((1.0 - s.rho(tau)) * (s.m - mean)).powi(2)).sum::<f64>() / count;
+    let noise = both().map(|(s, &tau)| s.variance() * (1.0 - s.rho(tau).powi(2))).sum::<f64>() / count;
+    let kept = both().map(|(s, &tau)| s.rho(tau).powi(2)).sum::<f64>() / count;
+    let variance = (pushed + noise) / (1.0 - kept);
+    let total: f64 = updates.iter().sum();
+    let (mut first, mut second) = (0.0, 0.0);
+    for (s, &tau) in both() {
+        for t in 0..tau as u32 {
+            let rho = s.rho(f64::from(t));
+            first += (1.0 - rho) * (s.m - mean);
+            second += rho.powi(2) * variance + s.variance() * (1.0 - rho.powi(2)) + ((1.0 - rho) * (s.m - mean)).powi(2);
+        }
+    }
+    Moments { mean, variance, pooled_mean: mean + first / total, pooled_second: second / total }
+}
