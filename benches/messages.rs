@@ -158,7 +158,7 @@ fn trip(world: &World, kind: Move, numbers: usize, rounds: usize, collectives: C
     let dedicated = matches!(kind, Move::Echo | Move::Sleep);
     let agents = world.size() - u32::from(dedicated);
     let method = Trip { kind, agents, numbers, rounds, times: times.clone() };
-    let plan = Plan { seed: Seed(1), threads: 1, dedicated, collectives };
+    let plan = Plan { dedicated, collectives, ..Plan::new(Seed(1)) };
     run(world, Arc::new(method), plan, None, &mut ());
     let mut times = times.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     std::mem::take(&mut times)

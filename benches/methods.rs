@@ -8,7 +8,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mpibayes::cluster::mpi::tune_allocator;
-use mpibayes::cluster::{Collectives, Method, Plan, threads};
+use mpibayes::cluster::{Method, Plan, threads};
 use mpibayes::data::Shard;
 use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::langevin::StepSize;
@@ -16,6 +16,7 @@ use mpibayes::kernels::svgd::Settings;
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::dsvgd::{Dsvgd, PriorConvention};
 use mpibayes::methods::problem::Problem;
+use mpibayes::methods::sgld::Estimator;
 use mpibayes::methods::svgd::Svgd;
 use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::models::network::NetworkSettings;
@@ -38,7 +39,7 @@ fn on_one_core() {
 
 fn run<M: Method>(method: M) {
     on_one_core();
-    let plan = Plan { seed: Seed(1), threads: 1, dedicated: false, collectives: Collectives::default() };
+    let plan = Plan::new(Seed(1));
     threads::run(Arc::new(method), plan, None, &mut ()).expect("the run ends");
 }
 
@@ -84,19 +85,22 @@ fn sgld_logistic(c: &mut Criterion) {
         let problem = Problem { shard: Arc::new(move |_| Ok(shard.clone())), ..problem };
         let visit = 10_000;
         group.throughput(Throughput::Elements(10 * visit));
-        group.bench_function(BenchmarkId::from_parameter(rows), |b| {
-            b.iter(|| {
-                let settings = DsgldSettings {
-                    chains: 1,
-                    rounds: 10,
-                    trajectory: Trajectory::Same(visit as f64),
-                    step: StepSize::Constant(1e-6),
-                    thin: 100,
-                    ..DsgldSettings::default()
-                };
-                run(Dsgld { problem: problem.clone(), settings });
+        for (name, gradient) in [("plain", Estimator::Plain), ("control_variate", Estimator::ControlVariate(0))] {
+            group.bench_function(BenchmarkId::new(name, rows), |b| {
+                b.iter(|| {
+                    let settings = DsgldSettings {
+                        chains: 1,
+                        rounds: 10,
+                        trajectory: Trajectory::Same(visit as f64),
+                        step: StepSize::Constant(1e-6),
+                        gradient,
+                        thin: 100,
+                        ..DsgldSettings::default()
+                    };
+                    run(Dsgld::sgld(problem.clone(), settings));
+                });
             });
-        });
+        }
     }
     group.finish();
 }

@@ -7,15 +7,19 @@
 
 mod travels;
 
+use mpibayes::cluster::Plan;
 use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::cluster::{Collectives, Plan};
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::Problem;
-use mpibayes::methods::dsgld::{Balance, Coupled, Dsgld, DsgldSettings, Estimator, Schedule, Task, Trajectory, groups};
+use mpibayes::methods::dsgld::{Balance, Coupled, Dsgld, DsgldSettings, Planned, Schedule, Task, Trajectory, groups};
+use mpibayes::methods::sgld::Estimator;
+use mpibayes::models::Output;
 use mpibayes::models::gaussian_mean::GaussianMeanSettings;
+use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::random::{Minibatch, Purpose, Seed, Who};
 use ndarray::{Array1, Array2};
+use rand::RngExt;
 use std::sync::Arc;
 use travels::{Affine, Moments, Seen, Stay, Z, moments, problem, rows, run, settings, value, z};
 
@@ -391,6 +395,165 @@ fn chains_arrive_with_the_mean_of_the_group_that_they_left() {
     assert!((states[0][[0, 0]] - states[6][[0, 0]]).abs() > 1e-3, "the control: chains begin apart");
 }
 
+/// Expectations without draws are those of all updates after the burn-in, each weighted with its step size.
+#[test]
+fn expectations_are_weighted_means_of_all_states() {
+    let (shards, updates) = uneven();
+    let (step, burn_in) = (StepSize::Annealed { a: 1e-3, b: 5.0, c: 0.6 }, 37);
+    let settings = DsgldSettings {
+        chains: 3,
+        rounds: 40,
+        trajectory: Trajectory::Each(updates),
+        step,
+        burn_in,
+        expectations: true,
+        ..settings()
+    };
+    let seen = run(problem(shards.clone()), settings.clone(), 15);
+    let moments = |weight: &dyn Fn(u64) -> f64| -> (Array1<f64>, Array1<f64>) {
+        let chains: Vec<Array2<f64>> = (0..3).map(|chain| seen.chain(chain)).collect();
+        let each = || chains.iter().flat_map(|draws| draws.rows().into_iter().zip(burn_in..));
+        let total: f64 = each().map(|(_, update)| weight(update)).sum();
+        let mean = each().fold(Array1::zeros(12), |sum, (state, update)| sum + &(&state * (weight(update) / total)));
+        let square = |state: ndarray::ArrayView1<f64>| (&state - &mean).mapv(|off| off * off);
+        let variance = each().fold(Array1::zeros(12), |sum, (state, update)| sum + square(state) * (weight(update) / total));
+        (mean.clone(), variance.mapv(f64::sqrt))
+    };
+    let found = |name: &str| Array1::from(seen.vectors[name].clone());
+    let off = |(mean, sd): (Array1<f64>, Array1<f64>)| {
+        (&found("posterior_mean") - &mean)
+            .iter()
+            .chain((&found("posterior_sd") - &sd).iter())
+            .fold(0.0_f64, |a, b| a.max(b.abs()))
+    };
+    assert!(off(moments(&|update| step.at(update))) < 1e-12);
+    assert!(off(moments(&|_| 1.0)) > 1e-6, "the control: unweighted");
+    // The same without a draw.
+    let without = run(problem(shards), DsgldSettings { thin: 0, ..settings }, 15);
+    assert!(without.blocks.is_empty());
+    assert_eq!(without.vectors, seen.vectors);
+}
+
+/// A group of chains in turn moves, all at one agent, and comes to every agent once before it comes to one again.
+#[test]
+fn rotating_chains_move_in_groups() {
+    for (agents, chains, groups) in [(4_u32, 8_u32, 4_u32), (4, 3, 3), (3, 7, 3)] {
+        let shards: Vec<_> = (0..agents).map(|agent| rows(agent, 3, 2, 0.0)).collect();
+        let (rounds, schedule) = (u64::from(groups * agents * 6), Schedule::Rotating);
+        let settings = DsgldSettings {
+            chains,
+            rounds,
+            trajectory: Trajectory::Same(2.0),
+            step: StepSize::Constant(1e-3),
+            schedule,
+            ..settings()
+        };
+        let stays = run(problem(shards), settings, 16).stays();
+        let of_round = |round: u64| stays.iter().filter(move |stay| stay.round == round + 1);
+        for round in 0..rounds {
+            let here: Vec<u32> = of_round(round).map(|stay| stay.chain).collect();
+            assert!(!here.is_empty() && here.windows(2).all(|pair| pair[1] == pair[0] + 1), "{here:?}");
+            assert!(of_round(round).all(|stay| stay.agent == of_round(round).next().unwrap().agent));
+            let before: Vec<u32> = of_round(round % u64::from(groups)).map(|stay| stay.chain).collect();
+            assert_eq!(here, before);
+        }
+        for chain in 0..chains {
+            let visited: Vec<u32> = stays.iter().filter(|stay| stay.chain == chain).map(|stay| stay.agent).collect();
+            assert_eq!(visited.len() as u64, rounds / u64::from(groups));
+        }
+        // The groups of one turn are at agents of their own.
+        for turn in 0..rounds / u64::from(groups) {
+            let mut at: Vec<u32> =
+                (0..u64::from(groups)).map(|part| of_round(turn * u64::from(groups) + part).next().unwrap().agent).collect();
+            at.sort_unstable();
+            at.dedup();
+            assert_eq!(at.len(), groups as usize);
+        }
+    }
+}
+
+/// Falling steps, and a temperature: mean and variance after any number of updates are known, once the beginning is forgotten.
+#[test]
+fn annealed_chains_have_the_variance_of_their_steps() {
+    let (count, dim, batch, temperature, chains, updates) = (200, 10, 20, 2.0, 1000_u32, 600_u64);
+    let x = rows(0, count, dim, 0.0);
+    let step = StepSize::Annealed { a: 0.05, b: 3.0, c: 0.55 };
+    let mut problem = problem(vec![x.clone()]);
+    problem.temperature = temperature;
+    let settings = DsgldSettings {
+        chains,
+        rounds: updates / 20,
+        trajectory: Trajectory::Same(20.0),
+        batch,
+        step,
+        burn_in: updates - 1,
+        ..settings()
+    };
+    let seen = run(problem, settings, 17);
+    let variance = |column: usize, temperature: f64| {
+        let affine = |update: u64| Affine::new(x.column(column), 1.0 / temperature, step.at(update), batch);
+        (0..updates).fold((0.0, 1.0), |(variance, left), update| {
+            let s = affine(update);
+            (s.r().powi(2) * variance + s.v, s.r() * left)
+        })
+    };
+    let off = |temperature: f64| {
+        let exact: Vec<f64> = (0..dim).map(|column| variance(column, temperature).0).collect();
+        let squares: Vec<f64> = (0..chains)
+            .map(|chain| {
+                let state = seen.chain(chain);
+                assert_eq!(state.nrows(), 1);
+                (0..dim).map(|j| (state[[0, j]] - x.column(j).mean().unwrap()).powi(2) / exact[j]).sum::<f64>() / dim as f64
+            })
+            .collect();
+        z(&squares, 1.0)
+    };
+    assert!(variance(0, temperature).1.abs() < 1e-6, "the beginning is forgotten");
+    assert!(off(temperature).abs() < Z, "{}", off(temperature));
+    assert!(off(1.0).abs() > 3.0 * Z, "the control: without the temperature ({})", off(1.0));
+}
+
+/// What an agent's clock has planned can be followed again: then the same draws come out.
+#[test]
+fn plans_can_be_followed_again() {
+    let shards: Vec<_> = (0..4).map(|agent| rows(agent, 20, 1, 0.0)).collect();
+    let draws = |balance: Option<Balance>, plans: Vec<Planned>| {
+        let settings = DsgldSettings {
+            chains: 4,
+            rounds: 30,
+            trajectory: Trajectory::Same(6.25),
+            step: StepSize::Constant(1e-3),
+            balance,
+            plans,
+            ..settings()
+        };
+        let cluster = Cluster {
+            ranks: 4,
+            task: Some(Box::new(|agent, task: &Task| [3.0, 1.0, 2.0, 4.0][agent as usize] * task.updates(agent) as f64)),
+            settle: None,
+            latency: 0.0,
+            bandwidth: f64::INFINITY,
+        };
+        let mut seen = Seen::default();
+        let method = Arc::new(Dsgld::sgld(problem(shards.clone()), settings));
+        simulate::run(method, Plan::new(Seed(2)), &cluster, None, &mut seen).unwrap();
+        seen
+    };
+    let first = draws(Some(Balance { decay: 1.0, ..Balance::default() }), Vec::new());
+    let mut plans: Vec<Planned> = Vec::new();
+    for row in first.table("plans") {
+        if plans.last().is_none_or(|last| last.round != row.step) {
+            plans.push(Planned { round: row.step, updates: Vec::new() });
+        }
+        plans.last_mut().unwrap().updates.push(value(row, "updates"));
+    }
+    assert_eq!(plans.len(), 2, "{plans:?}");
+    let again = draws(None, plans);
+    assert_eq!(again.stays(), first.stays());
+    assert!((0..4).all(|chain| again.chain(chain) == first.chain(chain)));
+    assert_ne!(draws(None, Vec::new()).stays(), first.stays(), "the control: another plan");
+}
+
 /// Figure 1 of the paper on a simulated cluster: who waits how long; and a plan that finds the right lengths by itself.
 #[test]
 fn balanced_plans_leave_nobody_waiting() {
@@ -407,10 +570,10 @@ fn balanced_plans_leave_nobody_waiting() {
             bandwidth: f64::INFINITY,
         };
         let mut seen = Seen::default();
-        let plan = Plan { seed: Seed(1), threads: 1, dedicated: false, collectives: Collectives::default() };
-        let method = Arc::new(Dsgld { problem: problem(shards.clone()), settings });
+        let plan = Plan::new(Seed(1));
+        let method = Arc::new(Dsgld::sgld(problem(shards.clone()), settings));
         simulate::run(method, plan, &cluster, None, &mut seen).unwrap();
-        let column = |name: &str| seen.table("load").map(|row| value(row, name)).collect();
+        let column = |name: &str| seen.table("load").filter(|row| row.step == rounds).map(|row| value(row, name)).collect();
         (column("blocked_seconds"), column("trajectory"))
     };
     let rounds = 50;
@@ -474,6 +637,57 @@ fn ranks_of_the_truth_are_uniform() {
     // Chi-square with 19 degrees of freedom is above 61 in 3 cases of a million.
     assert!(chi(&counts) < 61.0, "{counts:?}");
     assert!(chi(&wrong) > 61.0, "the control: {wrong:?}");
+}
+
+/// Test 27 for logistic regression, whose posterior has no closed form.
+#[test]
+fn ranks_of_the_true_weights_are_uniform() {
+    let (replicates, draws, rows) = (800_u64, 19_u64, 20_usize);
+    let projections: [[f64; 2]; 3] = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]];
+    let (mut counts, mut wrong) = ([[0_u32; 20]; 3], [[0_u32; 20]; 3]);
+    for replicate in 0..replicates {
+        let mut stream = Seed(9000 + replicate).stream(Who::Run, 0, Purpose::Synthetic);
+        let mut normals = vec![0.0; 2 + rows];
+        stream.normals(&mut normals);
+        let truth: [f64; 2] = [normals[0], normals[1]];
+        let x = Array2::from_shape_vec((rows, 1), normals[2..].to_vec()).unwrap();
+        let y: Vec<f64> = x
+            .iter()
+            .map(|x| f64::from(u8::from(stream.random::<f64>() < 1.0 / (1.0 + (-truth[0] * x - truth[1]).exp()))))
+            .collect();
+        let model = LogisticSettings { prior_precision: Some(1.0), intercept: true, ..LogisticSettings::default() };
+        let model = model.build(1, Output::Classes(2)).unwrap();
+        let shard = move |_| Ok(Shard::new(x.clone(), Array1::from(y.clone())));
+        let problem = Problem { model: Arc::new(model), agents: 1, temperature: 1.0, shard: Arc::new(shard) };
+        // The weakest direction has a precision of 1 and more: a = ε/2 and more, so that 400 updates leave e^-4 of a state. In the
+        // strongest one steps and minibatches widen the posterior by some 3 % of its standard deviation: too little to be seen here.
+        let settings = DsgldSettings {
+            rounds: (draws + 1) * 10,
+            trajectory: Trajectory::Same(40.0),
+            batch: rows / 2,
+            step: StepSize::Constant(0.02),
+            burn_in: 400,
+            thin: 400,
+            log_visits: false,
+            ..settings()
+        };
+        let chain = run(problem, settings, replicate).chain(0);
+        assert_eq!(chain.nrows() as u64, draws);
+        for (which, along) in projections.iter().enumerate() {
+            let on = |state: &[f64]| state[0] * along[0] + state[1] * along[1];
+            let below =
+                |shift: f64| chain.rows().into_iter().filter(|row| on(row.as_slice().unwrap()) + shift < on(&truth)).count();
+            counts[which][below(0.0)] += 1;
+            wrong[which][below(0.3)] += 1;
+        }
+    }
+    let expected = replicates as f64 / 20.0;
+    let chi = |counts: &[u32]| counts.iter().map(|&count| (f64::from(count) - expected).powi(2) / expected).sum::<f64>();
+    for (counts, wrong) in counts.iter().zip(&wrong) {
+        // As above.
+        assert!(chi(counts) < 61.0, "{} {counts:?}", chi(counts));
+        assert!(chi(wrong) > 61.0, "the control: {wrong:?}");
+    }
 }
 
 /// The minibatch is what the formulas above suppose: drawn without replacement.

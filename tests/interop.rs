@@ -30,22 +30,24 @@ fn mpibayes(folder: &Path, arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The result files of small runs of both methods on made-up data.
+/// The result files of small runs of all methods on made-up data.
 fn runs(folder: &Path) -> Vec<PathBuf> {
     let rows = |i: usize| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, ["no", "yes", "perhaps"][i * 7 % 11 / 4]);
     std::fs::write(folder.join("a.csv"), (0..60).map(rows).collect::<String>()).unwrap();
     mpibayes(folder, "import a.csv --test-fraction 0.25 -o a.h5");
-    let file = |method: &str, precision: &str, model: &str| {
+    let file = |method: &str, precision: &str, model: &str, settings: &str| {
         let text = format!(
             "seed = 3\nprecision = \"{precision}\"\nagents = 2\n[data]\nfile = \"a.h5\"\n[model]\n{model}\n[method]\n\
-             name = \"{method}\"\nparticles = 5\nrounds = 3\nbatch = 8\n"
+             name = \"{method}\"\nbatch = 8\n{settings}\n"
         );
         std::fs::write(folder.join(format!("{method}.toml")), text).unwrap();
         mpibayes(folder, &format!("run {method}.toml --output {method}"));
         folder.join(method).join("result.h5")
     };
     let network = "name = \"network\"\nhidden = [4]";
-    vec![file("svgd", "f64", network), file("dsvgd", "f32", network)]
+    let few = "particles = 5\nrounds = 3";
+    let chains = "rounds = 60\ntrajectory = 3\nburn_in = 30\nthin = 2\nexpectations = true\nstep = { constant = 1e-3 }";
+    vec![file("svgd", "f64", network, few), file("dsvgd", "f32", network, few), file("dsgld", "f64", network, chains)]
 }
 
 /// A file with groups of all number types and shapes, and a group for each made-up set of chains.

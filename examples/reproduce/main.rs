@@ -3,12 +3,16 @@
 //! Rows that are done are kept in `jobs/papers/PAPER/results`; `jobs/papers/PAPER/RESULTS.md` is written anew from them. The rows of a
 //! paper are a committed list in its file here.
 
+#[path = "../../tests/covertype/mod.rs"]
+mod covertype;
 mod dsgld;
+mod pictures;
 #[path = "../../tests/travels/mod.rs"]
 mod travels;
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
+use mpibayes::plots::Figure;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -65,6 +69,9 @@ struct Outcome {
     verdict: Verdict,
     /// Names and what was found, with what was expected.
     numbers: Vec<(String, String, String)>,
+    /// Drawn into a file beside.
+    #[serde(skip)]
+    picture: Option<Figure>,
 }
 
 /// An outcome as it is kept.
@@ -99,12 +106,19 @@ fn main() -> anyhow::Result<()> {
         eprintln!("reproduce: {} ...", row.id);
         let since = Instant::now();
         let outcome = (row.run)(effort);
+        if let Some(picture) = &outcome.picture {
+            let drawing = picture.draw(None).with_context(|| format!("the picture of {}", row.id))?;
+            let file = picture_of(&results, row);
+            std::fs::write(&file, drawing.svg()).with_context(|| file.display().to_string())?;
+            std::fs::write(file.with_extension("png"), drawing.png(2.0)?).with_context(|| file.display().to_string())?;
+        }
         let kept = Kept { outcome, seconds: since.elapsed().as_secs_f64(), version: env!("CARGO_PKG_VERSION").into() };
         std::fs::write(place(row), serde_json::to_string_pretty(&kept)?).with_context(|| place(row).display().to_string())?;
     }
     let kept: Vec<(&Row, Option<Kept>)> = rows.iter().map(|row| Ok((row, read(&place(row))?))).collect::<anyhow::Result<_>>()?;
     let file = folder.join(if arguments.quick { "RESULTS-quick.md" } else { "RESULTS.md" });
-    std::fs::write(&file, report(&arguments.paper, arguments.quick, &kept)?).with_context(|| file.display().to_string())?;
+    std::fs::write(&file, report(&arguments.paper, arguments.quick, &results, &kept)?)
+        .with_context(|| file.display().to_string())?;
     for (row, kept) in &kept {
         let said =
             kept.as_ref().map_or("not run".to_owned(), |kept| format!("{:?}, {:.0} s", kept.outcome.verdict, kept.seconds));
@@ -123,6 +137,11 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The picture of a row, as SVG.
+fn picture_of(results: &Path, row: &Row) -> PathBuf {
+    results.join(format!("{}.svg", row.id))
+}
+
 fn read(path: &PathBuf) -> anyhow::Result<Option<Kept>> {
     if !path.exists() {
         return Ok(None);
@@ -132,7 +151,7 @@ fn read(path: &PathBuf) -> anyhow::Result<Option<Kept>> {
 }
 
 /// The rows that are done, as Markdown.
-fn report(paper: &str, quick: bool, kept: &[(&Row, Option<Kept>)]) -> Result<String, std::fmt::Error> {
+fn report(paper: &str, quick: bool, results: &Path, kept: &[(&Row, Option<Kept>)]) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let how = if quick { " (quick: fewer seeds and rounds)" } else { "" };
     writeln!(text, "# {paper}: what came of its figures{how}\n")?;
@@ -147,6 +166,10 @@ fn report(paper: &str, quick: bool, kept: &[(&Row, Option<Kept>)]) -> Result<Str
         writeln!(text, "| | found | expected |\n| --- | --- | --- |")?;
         for (name, found, expected) in &outcome.numbers {
             writeln!(text, "| {name} | {found} | {expected} |")?;
+        }
+        let picture = picture_of(results, row);
+        if let (true, Some(name), Some(folder)) = (picture.exists(), picture.file_name(), results.file_name()) {
+            writeln!(text, "\n![{}]({}/{})", row.id, folder.display(), Path::new(name).display())?;
         }
         writeln!(text, "\n{seconds:.0} s, mpibayes {version}\n")?;
     }

@@ -1,6 +1,6 @@
 //! From what was typed to a subcommand and an exit code, said once however many processes were launched.
 
-use super::{Cli, Command, blas, check, compare, data, env, import, init, plot, predict, run, shell, summary, sweep};
+use super::{Cli, Command, blas, check, compare, data, env, import, init, plan, plot, predict, run, shell, summary, sweep};
 use crate::cluster::mpi::World;
 use crate::config::Registry;
 use clap::Parser;
@@ -38,6 +38,7 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         Command::Predict(args) => predict::run(args, registry),
         Command::Plot(args) => plot::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Plan(args) => plan::run(args),
         Command::Completions(args) => shell::completions(args),
         Command::Man(args) => shell::man(args),
     };

@@ -9,6 +9,7 @@ pub mod env;
 pub mod import;
 pub mod init;
 mod picture;
+pub mod plan;
 pub mod plot;
 pub mod posterior;
 pub mod predict;
@@ -68,6 +69,8 @@ pub enum Command {
     Plot(plot::PlotArgs),
     /// Put several runs side by side, in a table and in a picture
     Compare(compare::CompareArgs),
+    /// Print how a run of dsgld has planned its trajectories, for another run to follow
+    Plan(plan::PlanArgs),
     /// Say with which MPI, HDF5 and BLAS, on which cores and under which launcher it runs
     Env(env::EnvArgs),
     /// Print what a shell needs to complete what is typed

@@ -1,6 +1,7 @@
 //! What the draws of a run say about each parameter, for `mpibayes summary`: estimates, and how far they can be trusted.
 
 use super::text;
+use crate::methods::dsgld::EXPECTATIONS;
 use crate::metrics::convergence::{Convergence, Estimate, LEAST_DRAWS, estimates, particle_estimates};
 use crate::models::Part;
 use crate::results::{RunFile, SampleKind, Values};
@@ -48,6 +49,50 @@ pub struct Parameter {
     /// What the draws say.
     #[serde(flatten)]
     pub estimate: Estimate,
+}
+
+/// A parameter's posterior mean and standard deviation, computed without draws.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Expected {
+    /// Its part, with its index where the part has a shape.
+    pub name: String,
+    /// E θ.
+    pub mean: f64,
+    /// The square root of E (θ − E θ)².
+    pub sd: f64,
+}
+
+/// What a run has computed of its posterior without draws; nothing where it has not.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn expectations(file: &RunFile) -> crate::results::Result<Vec<Expected>> {
+    let there = file.sample_groups()?;
+    if !EXPECTATIONS.iter().all(|name| there.iter().any(|other| other == name)) {
+        return Ok(Vec::new());
+    }
+    let [mean, sd] = [file.samples(EXPECTATIONS[0])?, file.samples(EXPECTATIONS[1])?];
+    let names = mean.parts.iter().flat_map(|part| (0..part.size()).map(|number| name(part, number)));
+    let numbers = |values: &Values| values.matrix().into_iter().collect::<Vec<f64>>();
+    let both = numbers(&mean.values).into_iter().zip(numbers(&sd.values));
+    Ok(names.zip(both).map(|(name, (mean, sd))| Expected { name, mean, sd }).collect())
+}
+
+/// The table of them for people: the first ones, or all.
+pub(super) fn expectations_table(expected: &[Expected], all: bool) -> String {
+    let rows = &expected[..if all { expected.len() } else { expected.len().min(SHOWN) }];
+    let cell = |of: fn(&Expected) -> f64| rows.iter().map(|row| text::value(of(row))).collect::<Vec<_>>();
+    let columns = [
+        ("parameter".to_owned(), rows.iter().map(|row| shortened(&row.name)).collect()),
+        ("mean".into(), cell(|row| row.mean)),
+        ("sd".into(), cell(|row| row.sd)),
+    ];
+    let mut shown = text::table(&columns);
+    if rows.len() < expected.len() {
+        let left = text::count((expected.len() - rows.len()) as u64);
+        shown.push_str(&format!("  {left} more are not shown: --all shows them, --json has them for programs\n"));
+    }
+    shown
 }
 
 impl Draws {

@@ -1,10 +1,11 @@
 //! `mpibayes summary`: what came out of a run, for people, as JSON, or one number of it.
 
 use super::entry::print;
-use super::posterior::Draws;
+use super::posterior::{self, Draws, Expected};
 use super::text;
 use crate::data::Dataset;
 use crate::methods::SPREAD;
+use crate::methods::dsgld::EXPECTATIONS;
 use crate::results::{RunFile, RunState, SampleKind, Table, checkpoint_file, config_file, result_file};
 use anyhow::{Context, anyhow, bail};
 use serde::{Serialize, Serializer};
@@ -94,6 +95,8 @@ pub struct Summary {
     pub class_names: Vec<String>,
     /// The groups of draws, and what they say about each parameter.
     pub draws: Vec<Draws>,
+    /// Posterior means and standard deviations that were computed without draws.
+    pub expectations: Vec<Expected>,
     /// Seconds by phase.
     #[serde(serialize_with = "as_object")]
     pub phases: Vec<(String, f64)>,
@@ -158,7 +161,9 @@ impl Summary {
         };
         let (metrics, trace) = (table(METRICS)?.unwrap_or_default(), table(TRACE)?.unwrap_or_default());
         let last = rows_of_the_server(&metrics).last();
-        let draws = file.sample_groups()?.into_iter().map(|group| Draws::read(&file, &group, all));
+        let mut groups = file.sample_groups()?;
+        groups.retain(|group| !EXPECTATIONS.contains(&group.as_str()));
+        let draws = groups.into_iter().map(|group| Draws::read(&file, &group, all));
         let draws = draws.collect::<crate::results::Result<_>>()?;
         let info = file.info().clone();
         let RunState { finished, done, total, .. } = info.state;
@@ -185,6 +190,7 @@ impl Summary {
             spread: rounds(&table(SPREAD)?.unwrap_or_default()),
             trace: rounds(&trace),
             draws,
+            expectations: posterior::expectations(&file)?,
             traffic: flows(&table(TRAFFIC)?.unwrap_or_default()),
         })
     }
@@ -347,6 +353,10 @@ impl Summary {
         for draws in &self.draws {
             shown += &shown_draws(draws, all);
         }
+        if !self.expectations.is_empty() {
+            shown += "\nexpectations over the posterior, of all updates after the burn-in\n";
+            shown += &posterior::expectations_table(&self.expectations, all);
+        }
         shown += &self.shown_phases();
         if !self.traffic.is_empty() {
             shown += "\ntraffic between ranks\n";
@@ -450,6 +460,8 @@ fn shown_draws(draws: &Draws, all: bool) -> String {
     let (unit, chains) = match draws.kind {
         SampleKind::Particles => ("particle", String::new()),
         SampleKind::Paths => ("evaluation", format!("{} × ", of(draws.chains, "particle"))),
+        // Shown in a table of its own.
+        SampleKind::Expectation => return String::new(),
         SampleKind::Chains => ("draw", format!("{} × ", of(draws.chains, "chain"))),
     };
     let size = format!("{chains}{} × {}", of(draws.draws, unit), of(draws.parameters, "parameter"));

@@ -8,7 +8,8 @@ use super::layout::Rank;
 use super::method::{Agent, AgentId, Answer, Method, Progress, Server};
 use super::outbox::Outbox;
 use super::packet::Posted;
-use super::record::Record;
+use super::record::{Draws, Record};
+use super::run::Store;
 use crate::random::Seed;
 use std::sync::Arc;
 use std::time::Instant;
@@ -54,11 +55,29 @@ pub(super) struct Bench<M: Method> {
     pub seed: Seed,
     pub rank: Rank,
     pub clock: Clock,
+    pub store: Option<Arc<dyn Store>>,
 }
 
 impl<M: Method> Clone for Bench<M> {
     fn clone(&self) -> Self {
-        Self { method: self.method.clone(), clock: self.clock.clone(), ..*self }
+        Self { method: self.method.clone(), clock: self.clock.clone(), store: self.store.clone(), ..*self }
+    }
+}
+
+impl<M: Method> Bench<M> {
+    /// What travels of these records, and what is stored here.
+    fn apart(&self, records: Vec<Record>) -> (Vec<Record>, Vec<Draws>) {
+        if self.store.is_none() {
+            return (records, Vec::new());
+        }
+        let (mut travels, mut stays) = (Vec::new(), Vec::new());
+        for record in records {
+            match record {
+                Record::Draws(draws) => stays.push(draws),
+                Record::Row(_) => travels.push(record),
+            }
+        }
+        (travels, stays)
     }
 }
 
@@ -123,12 +142,18 @@ impl<M: Method> Job<M> {
                 let (report, body) =
                     guard(doing(Some(id), What::Performing(ask.id)), || agent.perform(&ask.task, body, &mut cx))?;
                 let seconds = since.elapsed().as_secs_f64();
-                emit(Done::Performed { id, ask, seconds, report, body, records: cx.into_records() });
+                let (records, draws) = bench.apart(cx.into_records());
+                emit(Done::Performed { id, ask, seconds, report, body, records });
                 let mut cx = context(Some(id));
                 let since = Instant::now();
                 guard(doing(Some(id), What::Settling), || agent.settle(&mut cx))?;
                 let seconds = since.elapsed().as_secs_f64();
-                emit(Done::AgentSettled { id, agent, seconds, records: cx.into_records() });
+                let (records, more) = bench.apart(cx.into_records());
+                if let Some(store) = &bench.store {
+                    let draws: Vec<Draws> = draws.into_iter().chain(more).collect();
+                    guard(doing(Some(id), What::Keeping), || if draws.is_empty() { Ok(()) } else { store.put(id, draws) })?;
+                }
+                emit(Done::AgentSettled { id, agent, seconds, records });
             }
         }
         Ok(())

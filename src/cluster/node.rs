@@ -11,6 +11,7 @@ use super::method::{Agent, AgentId, Method, Reported};
 use super::outbox::Route;
 use super::packet::{AskId, Head, Member, Packet, Posted, Reduction, SavedParcel, Spent, Traffic, children};
 use super::record::Record;
+use super::run::Store;
 use super::sums::{Adder, Assembly, adders, bounds};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(super) struct Node<M: Method> {
     threads: usize,
     /// Seconds that asides have taken of all workers here.
     aside: f64,
+    /// Where the draws of the agents here are put.
+    pub store: Option<Arc<dyn Store>>,
     pub stopped: bool,
     pub out: VecDeque<(Rank, Packet<M>)>,
     pub jobs: VecDeque<Job<M>>,
@@ -82,6 +85,7 @@ impl<M: Method> Node<M> {
             spent: BTreeMap::new(),
             threads,
             aside: 0.0,
+            store: None,
             stopped: false,
             out: VecDeque::new(),
             jobs: VecDeque::new(),
@@ -113,7 +117,12 @@ impl<M: Method> Node<M> {
 
     fn send(&mut self, to: Rank, packet: Packet<M>) {
         if to != self.rank {
-            self.traffic.count(packet.head.purpose(), (packet.body.len() * size_of::<M::Number>()) as u64);
+            let draws = packet.head.draws();
+            if draws > 0 {
+                self.traffic.count("draws", draws);
+            }
+            let bytes = (packet.body.len() * size_of::<M::Number>()) as u64 + packet.head.states();
+            self.traffic.count(packet.head.purpose(), bytes);
         }
         self.out.push_back((to, packet));
     }
@@ -433,6 +442,9 @@ impl<M: Method> Node<M> {
         self.resting = None;
         let mut agents = Vec::with_capacity(self.agents.len());
         for (&id, hosted) in &self.agents {
+            if let Some(store) = &self.store {
+                guard(Doing { method: M::NAME, rank: self.rank, agent: Some(id), what: What::Keeping }, || store.rest(id))?;
+            }
             if let Some(agent) = &hosted.agent {
                 let doing = Doing { method: M::NAME, rank: self.rank, agent: Some(id), what: What::Saving };
                 agents.push((id, Raw(guard(doing, || Ok(encode("an agent's state", agent.state())?))?)));

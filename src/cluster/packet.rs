@@ -105,7 +105,7 @@ pub struct Traffic(pub std::collections::BTreeMap<String, Flow>);
 pub struct Flow {
     /// Messages between ranks.
     pub messages: u64,
-    /// Bytes of bodies; heads are some tens of bytes each and not counted.
+    /// Bytes of bodies, draws and saved states; the rest of a message, some tens of bytes, is not counted.
     pub bytes: u64,
 }
 
@@ -159,12 +159,40 @@ impl Traffic {
 }
 
 impl<M: Method> Head<M> {
+    /// Bytes of the draws that travel in it.
+    pub fn draws(&self) -> u64 {
+        let (Self::Report { records, .. } | Self::Rested { records, .. }) = self else { return 0 };
+        let bytes = |record: &Record| match record {
+            Record::Draws(draws) => draws.bytes.len() as u64,
+            Record::Row(_) => 0,
+        };
+        records.iter().map(bytes).sum()
+    }
+
+    /// Bytes of the saved states that travel in it.
+    pub fn states(&self) -> u64 {
+        match self {
+            Self::Start { saved } => saved.iter().map(|state| state.1.0.len() as u64).sum(),
+            Self::Rested { agents, parcels, .. } => {
+                let parcels = parcels.iter().map(|parcel| size_of_val(parcel.body.0.as_slice()) as u64);
+                agents.iter().map(|state| state.1.0.len() as u64).chain(parcels).sum()
+            }
+            _ => 0,
+        }
+    }
+
     pub fn purpose(&self) -> &'static str {
         match self {
             Self::Ask(_) => "tasks",
             Self::Report { .. } => "reports",
             Self::Slice { .. } => "slices of sums",
-            Self::Total { .. } => "sums and hand-overs",
+            Self::Total { to, .. } => {
+                if to.is_empty() {
+                    "sums"
+                } else {
+                    "hand-overs"
+                }
+            }
             Self::Start { .. } | Self::Rest { .. } | Self::Rested { .. } | Self::Stop | Self::Fail(_) => "control",
         }
     }

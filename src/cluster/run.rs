@@ -3,16 +3,17 @@
 use super::checkpoint::Checkpoint;
 use super::context::Clock;
 use super::fault::{Doing, Fault, What, guard};
-use super::method::{Method, Progress};
+use super::method::{AgentId, Method, Progress};
 use super::node::Node;
 use super::packet::Traffic;
-use super::record::Record;
+use super::record::{Draws, Record};
 use crate::random::Seed;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What every driver needs to know of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// The root of all random numbers.
     pub seed: Seed,
@@ -22,6 +23,30 @@ pub struct Plan {
     pub dedicated: bool,
     /// What goes by MPI's collectives; only the MPI driver looks at it.
     pub collectives: Collectives,
+    /// Where draws of agents are put on their own ranks; without it they travel to the keeper. A simulation has none.
+    pub store: Option<Arc<dyn Store>>,
+}
+
+impl Plan {
+    /// One thread on each rank, agents on all of them, collectives as by default.
+    pub fn new(seed: Seed) -> Self {
+        Self { seed, threads: 1, dedicated: false, collectives: Collectives::default(), store: None }
+    }
+}
+
+/// Takes the draws of agents on the ranks where they are made. Whoever keeps the run collects them whenever it is at rest.
+pub trait Store: std::fmt::Debug + Send + Sync {
+    /// Takes draws of an agent that lives here; called from its thread.
+    ///
+    /// # Errors
+    /// Anything that keeps them from being kept; ends the job.
+    fn put(&self, agent: AgentId, draws: Vec<Draws>) -> super::method::Result<()>;
+
+    /// The run comes to rest: what was put must be there for the keeper.
+    ///
+    /// # Errors
+    /// Anything that keeps it from being there; ends the job.
+    fn rest(&self, agent: AgentId) -> super::method::Result<()>;
 }
 
 /// What goes by MPI's collectives rather than point-to-point. Results are the same bits either way, but for `float_sums`. The

@@ -9,6 +9,7 @@ use super::method::{AgentId, Method};
 use super::node::Node;
 use super::packet::Packet;
 use super::run::{Keeper, Outcome, Plan, look_after};
+use crate::random::Seed;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
@@ -120,7 +121,8 @@ pub fn run<M: Method>(
     let mut touched = 0;
     loop {
         let clock = clock.moved_to(now);
-        if let Some(outcome) = settle_down(touched, now, &clock, &method, plan, cluster, &mut machines, &mut agenda, keeper)? {
+        if let Some(outcome) = settle_down(touched, now, &clock, &method, plan.seed, cluster, &mut machines, &mut agenda, keeper)?
+        {
             return Ok(outcome);
         }
         let Some((time, event)) = agenda.next() else {
@@ -152,7 +154,7 @@ fn settle_down<M: Method>(
     now: f64,
     clock: &Clock,
     method: &Arc<M>,
-    plan: Plan,
+    seed: Seed,
     cluster: &Cluster<M>,
     machines: &mut [Machine<M>],
     agenda: &mut Agenda<M>,
@@ -183,7 +185,7 @@ fn settle_down<M: Method>(
     }
     let machine = &mut machines[rank];
     machine.queue.extend(machine.node.jobs.drain(..));
-    let bench = Bench { method: method.clone(), seed: plan.seed, rank: rank as Rank, clock: clock.clone() };
+    let bench = Bench { method: method.clone(), seed, rank: rank as Rank, clock: clock.clone(), store: None };
     // The server and the making of agents cost nothing; tasks wait for a core.
     while let Some(place) = machine.queue.iter().position(|job| machine.free_cores > 0 || !matches!(job, Job::Perform { .. })) {
         let Some(job) = machine.queue.remove(place) else { break };

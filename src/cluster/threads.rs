@@ -26,8 +26,10 @@ pub fn run<M: Method>(
     let layout = Layout { ranks: 1, agents: method.agents(), dedicated: false, dealing: method.dealing() };
     let clock = Clock::wall(saved.as_ref().map_or(0.0, |saved| saved.seconds));
     let mut node = Node::new(0, layout, plan.threads);
+    node.store.clone_from(&plan.store);
     node.lead(saved)?;
-    let workers = Workers::start(Bench { method, seed: plan.seed, rank: 0, clock: clock.clone() }, plan.threads);
+    let bench = Bench { method, seed: plan.seed, rank: 0, clock: clock.clone(), store: plan.store };
+    let workers = Workers::start(bench, plan.threads);
     loop {
         while let Some((_, packet)) = node.out.pop_front() {
             node.handle(packet)?;

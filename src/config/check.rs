@@ -221,7 +221,7 @@ fn report(
     let rows_per_agent = rows_per_agent.unwrap_or((own_rows / agents, own_rows.div_ceil(agents)));
     let method = registry.method(&spec.method).ok();
     let needs = method.as_ref().map_or_else(Needs::default, |entry| (entry.needs)(&spec.method, spec.agents, parameters));
-    let mut notes = Vec::new();
+    let mut notes = method.as_ref().map_or_else(Vec::new, |entry| (entry.notes)(&spec.method, spec.agents));
     if let Some(data) = &data {
         if spec.evaluate.every > 0 && predicts && data.test == 0 {
             notes.push(

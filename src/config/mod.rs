@@ -14,6 +14,6 @@ mod typed;
 pub use check::{DataReport, Report, check};
 pub use registry::Registry;
 pub use setup::{Carrier, Launch, RunError, launch};
-pub use spec::{Assignment, ClusterSpec, ConfigError, DataSpec, EvaluateSpec, Precision, RunSpec};
+pub use spec::{Assignment, ClusterSpec, ConfigError, DataSpec, DrawsBy, EvaluateSpec, Precision, RunSpec};
 pub use template::template;
 pub use typed::{Problem, Typed};

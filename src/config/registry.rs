@@ -45,6 +45,7 @@ pub(super) struct MethodEntry {
     pub resolve: Resolve,
     pub check_for: fn(&toml::Table, u32) -> Result<(), Wrong>,
     pub needs: fn(&toml::Table, u32, usize) -> Needs,
+    pub notes: fn(&toml::Table, u32) -> Vec<String>,
     pub f32: LaunchMethod<f32>,
     pub f64: LaunchMethod<f64>,
 }
@@ -117,6 +118,7 @@ impl Registry {
                 settings.check_for(agents).map_err(|cause| about_a_key(fields_of::<K>(), cause))
             },
             needs: |table, agents, dim| read::<K>(table).map(|(settings, _)| settings.needs(agents, dim)).unwrap_or_default(),
+            notes: |table, agents| read::<K>(table).map(|(settings, _)| settings.notes(agents)).unwrap_or_default(),
             f32: start::<K, f32>,
             f64: start::<K, f64>,
         });

@@ -3,16 +3,17 @@
 use super::keys::Wrong;
 use super::predictions::{predictive_draws, preprocessing, test_predictions};
 use super::registry::{BuildModel, LaunchMethod, MethodEntry, ModelEntry, Registry, own_rows};
-use super::spec::{ClusterSpec, ConfigError, DataSpec, EvaluateSpec, Precision, RunSpec};
+use super::spec::{ClusterSpec, ConfigError, DataSpec, DrawsBy, EvaluateSpec, Precision, RunSpec};
 use crate::cluster::mpi::World;
-use crate::cluster::{self, AgentId, Checkpoint, CheckpointError, Collectives, Fault, Method, Outcome, Plan};
+use crate::cluster::{self, AgentId, Checkpoint, CheckpointError, Collectives, Fault, Method, Outcome, Plan, Store};
 use crate::data::{DataError, Dataset, Deal, Shard, Split, Task};
+use crate::methods::dsgld::EXPECTATIONS;
 use crate::methods::problem::OpenShard;
 use crate::methods::{Evaluation, HISTORY, Launcher, Monitored, Posterior, Problem};
 use crate::models::{DataFacts, Model, Output};
 use crate::number::Real;
 use crate::random::Seed;
-use crate::results::{Kept, ResultsError, RunFolder, RunInfo, SampleGroup, SampleKind, config_file};
+use crate::results::{Kept, POSTERIOR, ResultsError, RunFolder, RunInfo, SampleGroup, SampleKind, Spool, config_file};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -158,10 +159,13 @@ impl<F: Real> Launch<'_, F> {
                 return Ok(None);
             }
             let saved = Checkpoint::<M>::read(&self.folder.checkpoint())?;
-            let posterior = SampleGroup { name: "posterior".into(), parts: model.parts(), kind };
-            let mut groups = vec![posterior];
+            let group = |name: &str, kind| SampleGroup { name: name.into(), parts: model.parts(), kind };
+            let mut groups = vec![group(POSTERIOR, kind)];
+            if kind == SampleKind::Chains {
+                groups.extend(EXPECTATIONS.map(|name| group(name, SampleKind::Expectation)));
+            }
             if self.evaluation.as_ref().is_some_and(|evaluation| evaluation.history) {
-                groups.push(SampleGroup { name: HISTORY.into(), parts: model.parts(), kind: SampleKind::Paths });
+                groups.push(group(HISTORY, SampleKind::Paths));
             }
             self.folder.begin(&self.what, saved.as_ref(), self.info.clone(), groups)?;
             Ok(saved)
@@ -375,11 +379,21 @@ fn carry<F: Real>(
         (0, Carrier::Mpi(_)) => 1,
         (threads, _) => threads,
     };
+    let store: Option<Arc<dyn Store>> = match spec.cluster.draws {
+        DrawsBy::Messages => None,
+        DrawsBy::Files => Some(Arc::new(Spool::new(folder.path()))),
+    };
     // A second pool of the same size, where there is one already, would change nothing.
     drop(rayon::ThreadPoolBuilder::new().num_threads(threads).build_global());
     let launch = Launch {
         carrier,
-        plan: Plan { seed, threads, dedicated: spec.cluster.dedicated, collectives: spec.cluster.collectives },
+        plan: Plan {
+            threads,
+            dedicated: spec.cluster.dedicated,
+            collectives: spec.cluster.collectives,
+            store,
+            ..Plan::new(seed)
+        },
         folder,
         info: RunInfo::new(method.name(), model.name(), spec.seed, opened.digest(), config),
         what: format!(

@@ -107,12 +107,31 @@ pub struct ClusterSpec {
     pub checkpoint_every: f64,
     /// What goes by MPI's collectives rather than point-to-point.
     pub collectives: Collectives,
+    /// How the draws of agents reach the result file.
+    pub draws: DrawsBy,
 }
 
 impl Default for ClusterSpec {
     fn default() -> Self {
-        Self { threads: 0, dedicated: false, checkpoint_every: 300.0, collectives: Collectives::default() }
+        Self {
+            threads: 0,
+            dedicated: false,
+            checkpoint_every: 300.0,
+            collectives: Collectives::default(),
+            draws: DrawsBy::default(),
+        }
     }
+}
+
+/// How the draws of agents reach the result file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DrawsBy {
+    /// To rank 0, behind the reports of tasks.
+    #[default]
+    Messages,
+    /// Each rank writes those of its agents to files of its own, which rank 0 collects at each checkpoint.
+    Files,
 }
 
 impl ClusterSpec {
@@ -125,6 +144,11 @@ impl ClusterSpec {
             "collectives",
             "what goes by MPI's collectives: asks = \"broadcast\", sums = \"allreduce\"; with float_sums = \"allreduce\" bits depend \
              on the number of ranks",
+        ),
+        (
+            "draws",
+            "how draws reach the result file: \"messages\" to rank 0, or \"files\", which ranks write themselves and rank 0 collects at \
+             checkpoints: for many or large draws",
         ),
     ];
 }

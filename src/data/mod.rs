@@ -53,6 +53,7 @@ mod import;
 mod libsvm;
 mod npy;
 mod npz;
+mod pages;
 mod partition;
 mod scaling;
 mod shard;

@@ -1,5 +1,6 @@
 //! Rows in memory: what an agent computes on, dense or sparse.
 
+use super::pages::make_large;
 use super::sparse::SparseRows;
 use crate::models::{Batch, Model, Scratch};
 use crate::number::Real;
@@ -30,6 +31,9 @@ impl<F: Real> Shard<F> {
     /// When there are not as many targets as rows.
     pub fn new(x: Array2<F>, y: Array1<F>) -> Self {
         let x = if x.is_standard_layout() { x } else { x.as_standard_layout().into_owned() };
+        if let Some(numbers) = x.as_slice() {
+            make_large(numbers);
+        }
         Self::of(Features::Dense(x), y)
     }
 

@@ -22,6 +22,11 @@ pub trait MethodKind: Serialize + DeserializeOwned + 'static {
         Needs::default()
     }
 
+    /// What is allowed, but perhaps not meant, with so many agents: `mpibayes check` says it.
+    fn notes(&self, _agents: u32) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether the settings can be run.
     ///
     /// # Errors

@@ -7,9 +7,12 @@ pub mod monitored;
 mod particles;
 pub mod predict;
 pub mod problem;
+pub mod sgld;
 pub mod svgd;
+pub mod transition;
 
 pub use kind::{Launcher, MethodKind, Needs};
 pub use monitored::{Evaluation, HISTORY, Monitored, MonitoredTask, Posterior, SPREAD};
 pub use particles::Particles;
 pub use problem::{LocalLoss, Problem};
+pub use transition::{LocalTransition, Transition, Update};

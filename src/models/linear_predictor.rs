@@ -13,6 +13,8 @@ const BLOCK_BYTES: usize = 24 << 10;
 
 /// Particles from which on two products by BLAS are faster than the kernels here.
 const BLAS_FROM: usize = 17;
+/// Up to so many particles each is taken by itself, with lanes over features: with one of 8 lanes used, a block of lanes does more.
+const FEW: usize = 2;
 
 /// Rows that BLAS takes at a time, so that memory does not grow with the batch.
 pub const BLAS_ROWS: usize = 512;
@@ -103,12 +105,14 @@ impl LinearPredictor {
                 scratch.gather(batch, rows, |rows, scratch| self.add_score_by_blas(theta, rows, weight, score, scratch, mean));
             }
             (BLAS_FROM.., None) => self.add_score_by_blas(theta, batch, weight, score, scratch, mean),
-            (1, _) if self.features >= lanes::<F>() => {
-                let (theta, score) = (flat(theta), flat_mut(score));
-                if lanes::<F>() == 16 {
-                    self.add_score_of_one::<F, 16>(theta, rows, weight, score, scratch, mean);
-                } else {
-                    self.add_score_of_one::<F, 8>(theta, rows, weight, score, scratch, mean);
+            (1..=FEW, _) if self.features >= lanes::<F>() => {
+                let d = self.dim();
+                for (theta, score) in flat(theta).chunks_exact(d).zip(flat_mut(score).chunks_exact_mut(d)) {
+                    if lanes::<F>() == 16 {
+                        self.add_score_of_one::<F, 16>(theta, rows, weight, score, scratch, &mean);
+                    } else {
+                        self.add_score_of_one::<F, 8>(theta, rows, weight, score, scratch, &mean);
+                    }
                 }
             }
             _ if lanes::<F>() == 16 => self.add_score_in_lanes::<F, 16>(theta, rows, weight, score, scratch, mean),

@@ -1,7 +1,8 @@
-//! Bayesian logistic regression with a Gamma hyper-prior on the precision of its weights.
+//! Bayesian logistic regression, with a Gamma hyper-prior on the precision of its weights or with a fixed precision.
 //!
 //! θ = (w, v), v = log ξ: p(y = 1|x, w) = σ(wᵀx), w|ξ ~ N(0, I/ξ), ξ ~ Gamma(shape a, rate b); with the Jacobian of v,
 //! log p0(w, v) = (m/2 + a) v − e^v (‖w‖²/2 + b), m the length of w (Liu & Wang 2016, section 5; Kassab & Simeone, arXiv 2009.06419).
+//! With a fixed precision there is no v: θ = w ~ N(0, I/ξ).
 
 use super::error::{not_negative, positive};
 use super::layout::{flat, flat_mut, index, particle_mut};
@@ -24,6 +25,8 @@ pub struct LogisticSettings {
     pub gamma_shape: f64,
     /// Rate b (not scale) of that prior. Default 100, that of the DSVGD experiments; the original SVGD code's gradient has 0.01.
     pub gamma_rate: f64,
+    /// ξ, fixed: a parameter less, and no use for shape and rate. Default none: with the Gamma prior.
+    pub prior_precision: Option<f64>,
     /// Whether a column of ones is added to the features. Default false, as in the DSVGD experiments.
     pub intercept: bool,
     /// Bandwidth λ of the kernel density estimate around each particle that predictions average over, by
@@ -33,7 +36,7 @@ pub struct LogisticSettings {
 
 impl Default for LogisticSettings {
     fn default() -> Self {
-        Self { gamma_shape: 1.0, gamma_rate: 100.0, intercept: false, predictive_bandwidth: 0.0 }
+        Self { gamma_shape: 1.0, gamma_rate: 100.0, prior_precision: None, intercept: false, predictive_bandwidth: 0.0 }
     }
 }
 
@@ -60,8 +63,12 @@ impl LogisticSettings {
         let bandwidth = not_negative("predictive_bandwidth", self.predictive_bandwidth)?;
         let precision =
             Gamma::new(shape, 1.0 / rate).map_err(|_| ModelError::NotPositive { setting: "gamma_rate", value: rate })?;
-        let predictor = LinearPredictor { features, intercept: self.intercept, others: 1 };
-        Ok(Logistic { predictor, shape, rate, bandwidth, precision })
+        let prior = match self.prior_precision {
+            Some(precision) => Prior::Fixed(positive("prior_precision", precision)?),
+            None => Prior::Gamma { shape, rate, precision },
+        };
+        let others = usize::from(self.prior_precision.is_none());
+        Ok(Logistic { predictor: LinearPredictor { features, intercept: self.intercept, others }, prior, bandwidth })
     }
 }
 
@@ -71,6 +78,7 @@ impl ModelKind for LogisticSettings {
     const DOCS: &'static [(&'static str, &'static str)] = &[
         ("gamma_shape", "shape of the Gamma prior of the weights' precision"),
         ("gamma_rate", "rate (not scale) of that prior"),
+        ("prior_precision", "a fixed precision of the weights in place of one with that prior; not by default"),
         ("intercept", "whether a column of ones is added to the features"),
         ("predictive_bandwidth", "bandwidth of the density estimate that predictions average over; 0: the plain average"),
     ];
@@ -86,10 +94,15 @@ impl ModelKind for LogisticSettings {
 #[derive(Clone, Debug)]
 pub struct Logistic {
     predictor: LinearPredictor,
-    shape: f64,
-    rate: f64,
+    prior: Prior,
     bandwidth: f64,
-    precision: Gamma<f64>,
+}
+
+/// Of the weights' precision ξ.
+#[derive(Clone, Copy, Debug)]
+enum Prior {
+    Fixed(f64),
+    Gamma { shape: f64, rate: f64, precision: Gamma<f64> },
 }
 
 impl<F: Real> Model<F> for Logistic {
@@ -99,7 +112,9 @@ impl<F: Real> Model<F> for Logistic {
 
     fn parts(&self) -> Vec<Part> {
         let mut parts = self.predictor.parts();
-        parts.push(Part::new("log_precision", &[]));
+        if let Prior::Gamma { .. } = self.prior {
+            parts.push(Part::new("log_precision", &[]));
+        }
         parts
     }
 
@@ -109,31 +124,48 @@ impl<F: Real> Model<F> for Logistic {
 
     /// ξ from its Gamma prior and w ~ N(0, I/ξ).
     fn draw_initial(&self, stream: &mut Stream, theta: ArrayViewMut1<F>) {
-        let v = self.precision.sample(stream).ln().clamp(-LARGEST_LOG_PRECISION, LARGEST_LOG_PRECISION);
+        let v = match &self.prior {
+            Prior::Fixed(precision) => precision.ln(),
+            Prior::Gamma { precision, .. } => precision.sample(stream).ln().clamp(-LARGEST_LOG_PRECISION, LARGEST_LOG_PRECISION),
+        };
         let deviation = (-0.5 * v).exp();
         let theta = particle_mut(theta);
         let mut normals = vec![0.0; self.predictor.weights()];
         stream.normals(&mut normals);
         theta.iter_mut().zip(normals).for_each(|(weight, normal)| *weight = F::of(deviation * normal));
-        theta[self.predictor.weights()] = F::of(v);
+        if let Some(last) = theta.get_mut(self.predictor.weights()) {
+            *last = F::of(v);
+        }
     }
 
     fn log_prior(&self, theta: ArrayView2<F>, out: &mut [f64]) {
         for (theta, out) in flat(theta).chunks_exact(self.predictor.dim()).zip(out) {
-            let (weights, v) = (&theta[..self.predictor.weights()], theta[self.predictor.weights()].f64());
+            let (weights, others) = theta.split_at(self.predictor.weights());
             let square: f64 = weights.iter().map(|w| w.f64().powi(2)).sum();
-            *out = (0.5 * self.predictor.weights() as f64 + self.shape) * v - precision(v) * (0.5 * square + self.rate);
+            *out = match (self.prior, others) {
+                (Prior::Gamma { shape, rate, .. }, [v]) => {
+                    (0.5 * weights.len() as f64 + shape) * v.f64() - precision(v.f64()) * (0.5 * square + rate)
+                }
+                (Prior::Fixed(precision), _) => -0.5 * precision * square,
+                (Prior::Gamma { .. }, _) => f64::NAN,
+            };
         }
     }
 
     fn prior_score(&self, theta: ArrayView2<F>, score: ArrayViewMut2<F>) {
         let d = self.predictor.dim();
         for (theta, score) in flat(theta).chunks_exact(d).zip(flat_mut(score).chunks_exact_mut(d)) {
-            let v = theta[d - 1].f64();
-            let precision = precision(v);
-            let square = shrink(&theta[..d - 1], &mut score[..d - 1], -F::of(precision)).f64();
-            let pull = 0.5 * self.predictor.weights() as f64 + self.shape;
-            score[d - 1] = F::of(pull - precision * (0.5 * square + self.rate));
+            match self.prior {
+                Prior::Fixed(precision) => {
+                    shrink(theta, score, -F::of(precision));
+                }
+                Prior::Gamma { shape, rate, .. } => {
+                    let precision = precision(theta[d - 1].f64());
+                    let square = shrink(&theta[..d - 1], &mut score[..d - 1], -F::of(precision)).f64();
+                    let pull = 0.5 * self.predictor.weights() as f64 + shape;
+                    score[d - 1] = F::of(pull - precision * (0.5 * square + rate));
+                }
+            }
         }
     }
 
@@ -418,6 +450,37 @@ mod tests {
         let root = f64::from(draws).sqrt();
         assert!((precision - 1.7 / 2.5).abs() < 4.5 * (1.7_f64.sqrt() / 2.5) / root);
         assert!((square - 1.0).abs() < 4.5 * 2.0_f64.sqrt() / root);
+    }
+
+    /// With a fixed precision the score is −ξ w, and everything else as with a parameter for it.
+    #[test]
+    fn a_fixed_precision_is_no_parameter() {
+        let settings = LogisticSettings { prior_precision: Some(2.5), intercept: true, ..LogisticSettings::default() };
+        let model = settings.build(3, Output::Classes(2)).unwrap();
+        assert_eq!((Model::<f64>::dim(&model), Model::<f64>::parts(&model).len()), (4, 1 + 1));
+        let (x, y) = (check::normals(&mut stream(41), 30, 3), labels(30, 42));
+        let batch = Batch { x: x.view(), y: y.view() };
+        let theta = check::particles(&model, 5, 43);
+        let (prior, loss) = check::gradient_errors(&model, &theta, batch, 3.0);
+        assert!(prior < 1e-7 && loss < 1e-7, "{prior} {loss}");
+        let mut score = Array2::zeros(theta.dim());
+        model.prior_score(theta.view(), score.view_mut());
+        assert_eq!(score, -2.5 * &theta);
+        // The density of the prior is known up to a constant only.
+        let mut out = [0.0; 2];
+        model.log_prior(array![[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 2.0, 0.0]].view(), &mut out);
+        assert!((out[0] - out[1] - 3.75).abs() < 1e-12, "{out:?}");
+        let mut stream = stream(44);
+        let squares = (0..10_000).map(|_| {
+            let mut theta = Array1::<f64>::zeros(4);
+            model.draw_initial(&mut stream, theta.view_mut());
+            theta.mapv(|w| w * w).sum()
+        });
+        // E ‖w‖² = 4/2.5, with standard deviation √8/2.5 of a draw.
+        let mean = squares.sum::<f64>() / 1e4;
+        assert!((mean - 1.6).abs() < 4.5 * 8_f64.sqrt() / 2.5 / 100.0, "{mean}");
+        let bad = LogisticSettings { prior_precision: Some(0.0), ..settings };
+        assert!(matches!(bad.build(3, Output::Classes(2)), Err(ModelError::NotPositive { setting: "prior_precision", .. })));
     }
 
     #[test]

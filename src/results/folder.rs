@@ -4,8 +4,9 @@
 //! a job holds a lock on the second one for as long as it works in the folder.
 
 use super::error::{Result, ResultsError};
+use super::spool::{self, Collected};
 use super::{Grid, POSTERIOR, RunFile, RunInfo, RunState, RunWriter, SampleGroup, Samples, stop};
-use crate::cluster::record::{Record, Row};
+use crate::cluster::record::{Draws, Record, Row};
 use crate::cluster::{self, Checkpoint, Keeper, Method, Outcome, Progress, Spent, SpentByAll, Status, Then};
 use crate::partial::PartialFile;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
@@ -236,6 +237,7 @@ impl RunFolder {
         let drawn = saved.map(|saved| saved.drawn.clone()).unwrap_or_default();
         self.progress = saved.map(|saved| saved.progress).unwrap_or_default();
         self.saving = saved.map_or(0.0, |saved| seconds_of_saving(&saved.records));
+        spool::clear(&self.path)?;
         self.writer = Some(RunWriter::new(&result_file(&self.path), info, groups, drawn)?);
         let since = saved.map(|saved| format!(", going on after {:.0} s of it", saved.seconds)).unwrap_or_default();
         self.say(&format!("{what}, in {}{since}", self.path.display()));
@@ -243,19 +245,21 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Writes what has come so far into the result file.
-    fn flush(&mut self, finished: bool, seconds: f64) -> Result<()> {
+    /// Writes what has come so far into the result file, and then these draws.
+    fn flush(&mut self, finished: bool, seconds: f64, more: impl Iterator<Item = Result<Draws>>) -> Result<()> {
         let Progress { done, total } = self.progress;
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let since = Instant::now();
-        let written = writer.write(&self.rows, RunState { finished, done, total, seconds });
+        let written = writer.write(&self.rows, RunState { finished, done, total, seconds }, more);
         self.saving += since.elapsed().as_secs_f64();
         written
     }
 
-    /// The same with the run at rest, where nothing is under way any more.
+    /// The same with the run at rest, where nothing is under way any more and agents' own files of draws are closed.
     fn flush_all(&mut self, finished: bool, seconds: f64) -> Result<()> {
-        self.flush(finished, seconds)?;
+        let more = Collected::new(&self.path)?;
+        self.flush(finished, seconds, more)?;
+        spool::clear(&self.path)?;
         self.writer.as_ref().map_or(Ok(()), RunWriter::at_rest)
     }
 
@@ -365,7 +369,7 @@ impl<M: Method> Keeper<M> for RunFolder {
         if pending > PENDING_BYTES {
             let size = fs::metadata(result_file(&self.path)).map_or(0, |file| file.len());
             if pending as u64 > size / PENDING_SHARE {
-                self.flush(false, self.seconds)?;
+                self.flush(false, self.seconds, std::iter::empty())?;
             }
         }
         Ok(())

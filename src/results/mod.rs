@@ -8,7 +8,7 @@
 //!
 //! A group of draws, `posterior` for instance: a variable for each named part of the parameters, with dimensions `chain`, `draw`,
 //! then `NAME_dim_0`, ...; the attribute `parts` has their names in the order of the parameter vector, `draws_per_chain` the length of
-//! each chain (the rest of a shorter one is NaN), and `draws` says what they are: `chains`, `particles`, or `paths` of particles.
+//! each chain (the rest of a shorter one is NaN), and `draws` says what they are: `chains`, `particles`, `paths` of particles, or an `expectation`.
 //!
 //! A table, `trace` or `metrics` for instance: one-dimensional columns over `row`: `step`, `agent` (−1 for none), then the named
 //! values, NaN where a row lacks one; the attribute `columns` has their names in order.
@@ -34,6 +34,7 @@ mod netcdf;
 mod part;
 mod read;
 mod samples;
+mod spool;
 mod stop;
 mod table;
 mod write;
@@ -43,6 +44,7 @@ pub use folder::{Kept, RunFolder, checkpoint_file, config_file, is_finished, res
 pub use grid::Grid;
 pub use read::RunFile;
 pub use samples::{SampleGroup, SampleKind, Samples, Values};
+pub use spool::Spool;
 pub use stop::{asked as asked_to_stop, listen};
 pub use table::Table;
 pub use write::{RunWriter, write_run};

@@ -12,6 +12,8 @@ pub enum SampleKind {
     Chains,
     /// Particles, one draw each: their order means nothing, and so do convergence diagnostics of them.
     Particles,
+    /// One vector, an expectation over the posterior, such as its mean.
+    Expectation,
     /// Each chain is the path of a particle, with a draw for each evaluated round: again nothing for convergence diagnostics.
     Paths,
 }
@@ -23,11 +25,12 @@ impl SampleKind {
             Self::Chains => "chains",
             Self::Particles => "particles",
             Self::Paths => "paths",
+            Self::Expectation => "expectation",
         }
     }
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        [Self::Chains, Self::Particles, Self::Paths].into_iter().find(|kind| kind.name() == name)
+        [Self::Chains, Self::Particles, Self::Paths, Self::Expectation].into_iter().find(|kind| kind.name() == name)
     }
 }
 

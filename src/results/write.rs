@@ -79,12 +79,13 @@ impl RunWriter {
     }
 
     /// Writes all draws that follow on those in the file, and these rows in place of those in the file. Draws of a chain that travels
-    /// may come out of order: what lacks its predecessors waits for them.
+    /// may come out of order: what lacks its predecessors waits for them. Behind them come `more` draws, those of each chain in
+    /// order; of these only some are in memory at a time.
     ///
     /// # Errors
     /// When a block of draws is not what was announced, rows do not make a netCDF-4 file, or the file cannot be written; it is then as
     /// it was before, and the draws are still pending.
-    pub fn write(&mut self, rows: &[Row], state: RunState) -> Result<()> {
+    pub fn write(&mut self, rows: &[Row], state: RunState, mut more: impl Iterator<Item = Result<Draws>>) -> Result<()> {
         let tables = Table::collect(rows);
         check_tables(&self.groups, &tables)?;
         self.pending.sort_by(|a, b| (&a.group, a.chain, a.first).cmp(&(&b.group, b.chain, b.first)));
@@ -102,9 +103,27 @@ impl RunWriter {
         let file = self.copy(&partial)?;
         self.info.state = state;
         write_info(&file, &self.info).map_err(ResultsError::hdf5(&self.path, "write the description"))?;
-        for group in &self.groups {
-            let failed = ResultsError::hdf5(&self.path, format!("write the draws of {:?}", group.name));
-            draws::append(&file, group, &ready, &extents, |at| write_origin(at, &self.info)).map_err(failed)?;
+        let append = |ready: &[&Draws], extents: &Extents| {
+            self.groups.iter().try_for_each(|group| {
+                let failed = ResultsError::hdf5(&self.path, format!("write the draws of {:?}", group.name));
+                draws::append(&file, group, ready, extents, |at| write_origin(at, &self.info)).map_err(failed)
+            })
+        };
+        append(&ready, &extents)?;
+        loop {
+            let mut some = Vec::new();
+            let mut bytes = 0;
+            while bytes < SOME_BYTES
+                && let Some(block) = more.next().transpose()?
+            {
+                draws::count(&mut extents, &block, &self.groups)?;
+                bytes += bytes_of(&block);
+                some.push(block);
+            }
+            if some.is_empty() {
+                break;
+            }
+            append(&some.iter().collect::<Vec<_>>(), &extents)?;
         }
         for (name, table) in &tables {
             let failed = ResultsError::hdf5(&self.path, format!("write the table {name:?}"));
@@ -158,6 +177,9 @@ impl RunWriter {
     }
 }
 
+/// Draws that come from elsewhere are written when there are so many bytes of them.
+const SOME_BYTES: usize = 64 << 20;
+
 /// Bytes that a block takes in memory, its names included.
 fn bytes_of(block: &Draws) -> usize {
     size_of::<Draws>() + block.group.len() + block.kind.len() + block.bytes.len()
@@ -177,7 +199,7 @@ pub fn write_run(path: &Path, info: &RunInfo, samples: &[Samples], rows: &[Row])
             Values::I32(values) => push_chains(&mut writer, &samples.group, values.view()),
         }
     }
-    writer.write(rows, info.state)
+    writer.write(rows, info.state, std::iter::empty())
 }
 
 fn push_chains<T: Number>(writer: &mut RunWriter, group: &str, values: ArrayView3<T>) {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
 
 use mpibayes::cluster::record::{Record, Row};
-use mpibayes::cluster::{Checkpoint, Collectives, Keeper, Method, Plan, Result, Status, Then, threads};
+use mpibayes::cluster::{Checkpoint, Keeper, Method, Plan, Result, Status, Then, threads};
 use mpibayes::data::Shard;
 use mpibayes::methods::Problem;
 use mpibayes::models::{Batch, Model, Output, Part, Scratch};
@@ -46,7 +46,7 @@ impl<M: Method> Keeper<M> for Notes {
 /// Runs a method with threads to its end.
 pub fn run<M: Method<Number = f64>>(method: M, seed: u64) -> Notes {
     let mut notes = Notes::default();
-    let plan = Plan { seed: Seed(seed), threads: 1, dedicated: false, collectives: Collectives::default() };
+    let plan = Plan::new(Seed(seed));
     threads::run(Arc::new(method), plan, None, &mut notes).unwrap();
     notes
 }

@@ -211,9 +211,9 @@ fn carry<N: Whole>(
 ) -> (Vec<Vec<N>>, Traffic) {
     let sums = Arc::new(Mutex::new(Vec::new()));
     let method = |since| Arc::new(Rounds { numbers, trouble: Trouble::None, since, sums: sums.clone() });
-    let plan = Plan { seed: Seed(1), threads: 2, dedicated, collectives };
+    let plan = Plan { threads: 2, dedicated, collectives, ..Plan::new(Seed(1)) };
     let mut keeper = Stopper { at: stop, panics: false, saved: None };
-    let mut outcome = run(world, method(0.0), plan, None, &mut keeper);
+    let mut outcome = run(world, method(0.0), plan.clone(), None, &mut keeper);
     if stop.is_some() {
         assert!(outcome.is_none_or(|outcome| !outcome.finished), "the run was not stopped on its way");
         // On with the opposite switches: a checkpoint knows nothing of them.
@@ -300,7 +300,7 @@ pub fn rank(what: &str) {
     };
     let method = Rounds::<i32> { numbers: 1000, trouble, since: 0.0, sums: Arc::default() };
     let mut keeper = Stopper { at: None, panics: trouble == Trouble::Keeper, saved: None };
-    let plan = Plan { seed: Seed(1), threads: 1, dedicated: false, collectives: ON };
+    let plan = Plan { collectives: ON, ..Plan::new(Seed(1)) };
     run(&world, Arc::new(method), plan, None, &mut keeper);
     println!("went through");
 }

@@ -17,13 +17,15 @@ mod methods;
 mod misuse;
 mod resume;
 mod subject;
+#[path = "../tally/mod.rs"]
 mod tally;
 mod waiting;
 mod worker;
 
 use methods::{Average, Chains, Counts, Eager, Elastic, Groups, Relay, Spread, Subset, stein};
-use mpibayes::methods::dsgld::{Coupled, Estimator, Schedule, Trajectory};
+use mpibayes::methods::dsgld::{Coupled, Schedule, Trajectory};
 use mpibayes::methods::dsvgd::PriorConvention;
+use mpibayes::methods::sgld::Estimator;
 use subject::{Subject, conforms};
 use tally::Tally;
 
@@ -57,6 +59,12 @@ fn roster() -> Vec<Box<dyn Subject>> {
             stein::dsgld::<f64>(|settings| {
                 settings.chains = 5;
                 settings.coupling = vec![Coupled { groups: 1, rounds: 3 }, Coupled { groups: 2, rounds: 4 }];
+            })
+        }),
+        conforms("dsgld, groups in turn, expectations", || {
+            stein::dsgld::<f64>(|settings| {
+                (settings.chains, settings.schedule) = (7, Schedule::Rotating);
+                (settings.rounds, settings.expectations) = (4 * settings.rounds, true);
             })
         }),
         conforms("dsgld, through the server", || {

@@ -157,7 +157,8 @@ pub const SEED: Seed = Seed(20_240_817);
 pub fn plan(threads: usize, dedicated: bool, collectives: bool) -> Plan {
     let (asks, integer_sums) =
         if collectives { (Asks::Broadcast, Sums::Allreduce) } else { (Asks::PointToPoint, Sums::PointToPoint) };
-    Plan { seed: SEED, threads, dedicated, collectives: Collectives { asks, integer_sums, float_sums: Sums::PointToPoint } }
+    let collectives = Collectives { asks, integer_sums, float_sums: Sums::PointToPoint };
+    Plan { threads, dedicated, collectives, ..Plan::new(SEED) }
 }
 
 /// Carries any method.

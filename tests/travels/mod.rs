@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each binary that includes this file uses a part of it")]
 
 use mpibayes::cluster::record::{Record, Row};
-use mpibayes::cluster::{Checkpoint, Collectives, Keeper, Method, Plan, Result, Status, Then, threads};
+use mpibayes::cluster::{Checkpoint, Keeper, Method, Plan, Result, Status, Then, threads};
 use mpibayes::data::Shard;
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings};
 use mpibayes::methods::{MethodKind, Problem};
@@ -23,6 +23,8 @@ pub const BATCHES: usize = 40;
 pub struct Seen {
     pub rows: Vec<Row>,
     pub blocks: BTreeMap<u32, Vec<(u64, Array2<f64>)>>,
+    /// The vectors of other groups, such as the posterior's mean.
+    pub vectors: BTreeMap<String, Vec<f64>>,
 }
 
 impl<M: Method> Keeper<M> for Seen {
@@ -33,6 +35,10 @@ impl<M: Method> Keeper<M> for Seen {
                 Record::Draws(draws) => {
                     let values: Vec<f64> =
                         draws.bytes.chunks_exact(8).map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap())).collect();
+                    if draws.group != "posterior" {
+                        self.vectors.insert(draws.group, values);
+                        continue;
+                    }
                     let dim = usize::try_from(draws.dim).unwrap();
                     let block = Array2::from_shape_vec((values.len() / dim, dim), values).unwrap();
                     self.blocks.entry(draws.chain).or_default().push((draws.first, block));
@@ -124,8 +130,8 @@ pub fn problem(shards: Vec<Array2<f64>>) -> Problem<f64> {
 pub fn run(problem: Problem<f64>, settings: DsgldSettings, seed: u64) -> Seen {
     settings.check().unwrap();
     let mut seen = Seen::default();
-    let plan = Plan { seed: Seed(seed), threads: 2, dedicated: false, collectives: Collectives::default() };
-    threads::run(Arc::new(Dsgld { problem, settings }), plan, None, &mut seen).unwrap();
+    let plan = Plan { threads: 2, ..Plan::new(Seed(seed)) };
+    threads::run(Arc::new(Dsgld::sgld(problem, settings)), plan, None, &mut seen).unwrap();
     seen
 }
 

@@ -56,8 +56,9 @@ pub fn run<M: Method>(
     let rank = world.rank();
     let layout = Layout { ranks: world.size(), agents: method.agents(), dedicated: plan.dedicated, dealing: method.dealing() };
     world.meet();
-    let mut lines = Lines::new(world, plan, layout);
+    let mut lines = Lines::new(world, &plan, layout);
     let mut node = Node::new(rank, layout, plan.threads);
+    node.store.clone_from(&plan.store);
     // Agents read the clock as well as the server, wherever they are.
     let before = world.broadcast_bytes(saved.as_ref().map(|saved| saved.seconds.to_le_bytes().to_vec()));
     let clock = Clock::wall(before.try_into().map_or(0.0, f64::from_le_bytes));
@@ -66,7 +67,8 @@ pub fn run<M: Method>(
     if lines.reduces {
         node.reduce_together();
     }
-    let workers = Workers::start(Bench { method, seed: plan.seed, rank, clock: clock.clone() }, plan.threads);
+    let bench = Bench { method, seed: plan.seed, rank, clock: clock.clone(), store: plan.store };
+    let workers = Workers::start(bench, plan.threads);
     let report = workers.report.clone();
     // SAFETY: asks for the number of the calling thread. (The standard library's handle is gone when exit handlers run.)
     let main = unsafe { libc::pthread_self() };
@@ -100,7 +102,7 @@ struct Lines<M: Method> {
 }
 
 impl<M: Method> Lines<M> {
-    fn new(world: &World, plan: Plan, layout: Layout) -> Self {
+    fn new(world: &World, plan: &Plan, layout: Layout) -> Self {
         let hosting = layout.hosting();
         let sums = if M::Number::EXACT { plan.collectives.integer_sums } else { plan.collectives.float_sums };
         let reduces = sums == Sums::Allreduce && hosting.len() > 1 && collectives::datatype::<M::Number>().is_some();

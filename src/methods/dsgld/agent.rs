@@ -1,151 +1,98 @@
 //! The agent half: moves the chain that visits its shard, and keeps the draws.
 
+use super::expectations::Expectations;
 use super::{Dsgld, DsgldSettings, Report, Stop, Task, Visit, Visited};
 use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result};
-use crate::kernels::langevin::langevin_step;
-use crate::methods::problem::{LocalLoss, Problem};
+use crate::methods::transition::{LocalTransition, Transition, Update};
 use crate::number::Real;
 use crate::random::{Purpose, Who};
-use ndarray::{Array2, ArrayView2};
+use num_traits::{Float, Zero};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How a minibatch becomes an estimate of the shard's score.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Estimator {
-    /// Its mean, scaled to the shard.
-    #[default]
-    Plain,
-    /// From this round on: the shard's whole score at a fixed point, plus the minibatch's difference from that point. The point is
-    /// the state of the first chain that visits then (Baker et al. 2019, "Control variates for stochastic gradient MCMC").
-    ControlVariate(u64),
-}
-
 /// Moves chains on one shard.
-pub struct DsgldAgent<F: Real> {
+pub struct DsgldAgent<T: Transition> {
     id: AgentId,
-    problem: Problem<F>,
+    transition: T,
     settings: DsgldSettings,
-    local: LocalLoss<F>,
-    score: Array2<F>,
-    /// The chain, and the fixed point below it.
-    both: Array2<F>,
-    state: AgentState<F>,
+    local: T::Local,
+    state: StateOf<T>,
 }
 
-/// The fixed point of the control variate and the shard's score there; empty as long as there is none.
+/// What the transition needs, and what was expected so far.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(bound = "")]
-pub struct AgentState<F: Real> {
-    point: Raw<F>,
-    score: Raw<F>,
+pub struct AgentState<S> {
+    transition: S,
+    expectations: Expectations,
 }
 
-impl<F: Real> DsgldAgent<F> {
-    pub(super) fn new(method: &Dsgld<F>, id: AgentId, saved: Option<AgentState<F>>) -> Result<Self> {
-        let (problem, settings) = (method.problem.clone(), method.settings.clone());
-        let dim = problem.model.dim();
+/// That of a transition.
+pub(super) type StateOf<T> = AgentState<<<T as Transition>::Local as LocalTransition<<T as Transition>::Number>>::State>;
+
+/// What is told of a visit, and the chain that goes on.
+type Told<T> = (Visited<<T as Transition>::Number>, Body<<T as Transition>::Number>);
+
+impl<T: Transition> DsgldAgent<T> {
+    pub(super) fn new(method: &Dsgld<T>, id: AgentId, saved: Option<StateOf<T>>) -> Result<Self> {
+        let fresh = || AgentState { transition: Default::default(), expectations: Expectations::default() };
         Ok(Self {
             id,
-            local: problem.open(id, settings.batch)?,
-            score: Array2::zeros((2, dim)),
-            both: Array2::zeros((2, dim)),
-            problem,
-            settings,
-            state: saved.unwrap_or(AgentState { point: Raw(Vec::new()), score: Raw(Vec::new()) }),
+            local: method.transition.open(id)?,
+            transition: method.transition.clone(),
+            settings: method.settings.clone(),
+            state: saved.unwrap_or_else(fresh),
         })
     }
 
     /// The state in which a chain arrives.
-    fn arrival(&self, stop: &Stop, body: Body<F>, cx: &Context) -> Result<Vec<F>> {
-        let dim = self.problem.model.dim();
+    fn arrival(&self, stop: &Stop, body: Body<T::Number>, cx: &Context) -> Result<Vec<T::Number>> {
+        let numbers = self.transition.carried();
         if stop.shared == 0 {
-            let mut theta = Array2::zeros((1, dim));
+            let mut chain = vec![T::Number::zero(); numbers];
             let mut stream = cx.stream(Who::Run, u64::from(stop.chain), Purpose::Initial);
-            self.problem.model.draw_initial(&mut stream, theta.row_mut(0));
-            return Ok(theta.into_raw_vec_and_offset().0);
+            self.transition.draw_initial(&mut stream, &mut chain);
+            return Ok(chain);
         }
-        let mut theta = body.into_vec();
-        if theta.len() != dim {
-            return Err(format!("chain {} arrived with {} numbers, the model has {dim}", stop.chain, theta.len()).into());
+        let mut chain = body.into_vec();
+        if chain.len() != numbers {
+            return Err(format!("chain {} arrived with {} numbers, not {numbers}", stop.chain, chain.len()).into());
         }
         if stop.shared > 1 {
-            let share = F::of(1.0 / f64::from(stop.shared));
-            theta.iter_mut().for_each(|value| *value *= share);
+            let share = T::Number::of(1.0 / f64::from(stop.shared));
+            chain.iter_mut().for_each(|value| *value *= share);
             if self.settings.noise_correction {
                 // Averaging left the noise of the last update with variance ε/R.
-                let lost = self.settings.step.at(stop.first.saturating_sub(1)) * (1.0 - 1.0 / f64::from(stop.shared));
+                let lost = self.transition.step(stop.first.saturating_sub(1)) * (1.0 - 1.0 / f64::from(stop.shared));
                 let mut stream = cx.stream(Who::Chain(stop.leader), stop.first, Purpose::Coupling);
-                stream.add_normals(F::of(lost.sqrt()), &mut theta);
+                stream.add_normals(T::Number::of(lost.sqrt()), &mut chain);
             }
         }
-        Ok(theta)
+        Ok(chain)
     }
 
-    /// Takes the fixed point of the control variate, if it is time and there is none; whether it has.
-    fn fix(&mut self, round: u64, theta: &[F], cx: &Context) -> Result<bool> {
-        let Estimator::ControlVariate(from) = self.settings.gradient else { return Ok(false) };
-        if round < from || !self.state.point.0.is_empty() {
-            return Ok(false);
-        }
-        let mut score = Array2::zeros((1, theta.len()));
-        let point = ArrayView2::from_shape((1, theta.len()), theta)?;
-        self.problem.open(self.id, usize::MAX)?.add_score(point, 0, score.view_mut(), cx);
-        self.state = AgentState { point: Raw(theta.to_vec()), score: Raw(score.into_raw_vec_and_offset().0) };
-        Ok(true)
-    }
-
-    /// The score at the chain's state, into row 0 of `score`.
-    fn estimate(&mut self, theta: &[F], stop: &Stop, update: u64, cx: &Context) -> Result<()> {
-        let (who, dim) = (Who::Chain(stop.chain), theta.len());
-        let AgentState { point, score: whole } = &self.state;
-        if point.0.is_empty() {
-            let theta = ArrayView2::from_shape((1, dim), theta)?;
-            let mut score = self.score.slice_mut(ndarray::s![..1, ..]);
-            self.local.prior_score(theta, score.view_mut());
-            self.local.add_score_for(who, theta, update, stop.scale, score, cx);
-            return Ok(());
-        }
-        let scale = F::of(stop.scale);
-        if let Some(both) = self.both.as_slice_mut() {
-            both[..dim].copy_from_slice(theta);
-            both[dim..].copy_from_slice(&point.0);
-        }
-        self.score.fill(F::zero());
-        self.local.add_score_for(who, self.both.view(), update, stop.scale, self.score.view_mut(), cx);
-        let (mut here, there) = self.score.view_mut().split_at(ndarray::Axis(0), 1);
-        ndarray::Zip::from(here.row_mut(0)).and(there.row(0)).for_each(|here, &there| *here -= there);
-        for (here, &whole) in here.iter_mut().zip(&whole.0) {
-            *here += scale * whole;
-        }
-        let mut prior = there;
-        self.local.prior_score(ArrayView2::from_shape((1, dim), theta)?, prior.view_mut());
-        here += &prior;
-        Ok(())
-    }
-
-    fn visit(&mut self, visit: &Visit, body: Body<F>, cx: &mut Context) -> Result<(Visited<F>, Body<F>)> {
+    fn visit(&mut self, visit: &Visit, body: Body<T::Number>, cx: &mut Context) -> Result<Told<T>> {
         let stop = *visit.stops.iter().find(|stop| stop.agent == self.id).ok_or("a visit without a chain")?;
-        let mut theta = self.arrival(&stop, body, cx)?;
-        let fixed = self.fix(visit.round, &theta, cx)?;
-        let DsgldSettings { step, burn_in, thin, .. } = self.settings;
+        let mut chain = self.arrival(&stop, body, cx)?;
+        let fixed = self.local.arrive(&mut self.state.transition, visit.round, &chain, cx)?;
+        let DsgldSettings { burn_in, thin, expectations, .. } = self.settings;
+        let dim = self.transition.dim();
         let mut kept = Vec::new();
-        for update in stop.first..stop.first + stop.updates {
-            self.estimate(&theta, &stop, update, cx)?;
-            let score = self.score.as_slice().ok_or("a score that is not contiguous")?;
-            let mut noise = cx.stream(Who::Chain(stop.chain), update, Purpose::Noise);
-            langevin_step(&mut theta, &score[..self.problem.model.dim()], step.at(update), &mut noise);
-            if draws(update + 1, burn_in, thin) > draws(update, burn_in, thin) {
-                kept.extend_from_slice(&theta);
+        for number in stop.first..stop.first + stop.updates {
+            let update = Update { chain: stop.chain, number, scale: stop.scale };
+            self.local.update(&self.state.transition, &mut chain, update, cx)?;
+            if draws(number + 1, burn_in, thin) > draws(number, burn_in, thin) {
+                kept.extend_from_slice(&chain[..dim]);
+            }
+            if expectations && number >= burn_in {
+                self.state.expectations.add(&chain[..dim], self.transition.step(number));
             }
         }
-        if !theta.iter().all(|value| value.is_finite()) {
+        if !chain.iter().all(|value| value.is_finite()) {
             let what = format!("chain {} has diverged by update {}: take a smaller step", stop.chain, stop.first + stop.updates);
             return Err(what.into());
         }
         if !kept.is_empty() {
-            cx.record("posterior", stop.chain, draws(stop.first, burn_in, thin), theta.len(), &kept);
+            cx.record("posterior", stop.chain, draws(stop.first, burn_in, thin), dim, &kept);
         }
         if self.settings.log_visits {
             let columns = [
@@ -160,31 +107,34 @@ impl<F: Real> DsgldAgent<F> {
             std::thread::sleep(Duration::from_secs_f64(1e-3 * sleep * stop.updates as f64));
         }
         let last = stop.first + stop.updates - 1;
-        let state = Raw(if visit.shown { theta.clone() } else { Vec::new() });
-        let visited = Visited { chain: stop.chain, updates: stop.updates, step: step.at(last), fixed, state };
-        Ok((visited, if visit.is_last { Body::empty() } else { theta.into() }))
+        let state = Raw(if visit.shown { chain[..dim].to_vec() } else { Vec::new() });
+        let visited = Visited { chain: stop.chain, updates: stop.updates, step: self.transition.step(last), fixed, state };
+        Ok((visited, if visit.is_last { Body::empty() } else { chain.into() }))
     }
 }
 
 /// How many draws are kept of the first `updates` updates of a chain.
 fn draws(updates: u64, burn_in: u64, thin: u64) -> u64 {
-    updates.saturating_sub(burn_in) / thin
+    updates.saturating_sub(burn_in).checked_div(thin).unwrap_or(0)
 }
 
-impl<F: Real> Agent<Dsgld<F>> for DsgldAgent<F> {
-    type State = AgentState<F>;
+impl<T: Transition> Agent<Dsgld<T>> for DsgldAgent<T> {
+    type State = StateOf<T>;
 
-    fn state(&self) -> &AgentState<F> {
+    fn state(&self) -> &StateOf<T> {
         &self.state
     }
 
-    fn perform(&mut self, task: &Task, body: Body<F>, cx: &mut Context) -> Result<(Report<F>, Body<F>)> {
+    fn perform(&mut self, task: &Task, body: Body<T::Number>, cx: &mut Context) -> Result<(Report<T::Number>, Body<T::Number>)> {
+        let expectations = &self.state.expectations;
         match task {
             Task::Rows => Ok((Report::Rows(self.local.rows() as u64), Body::empty())),
             Task::Visit(visit) => {
                 let (visited, body) = self.visit(visit, body, cx)?;
                 Ok((Report::Visited(visited), body))
             }
+            Task::Sum => Ok((Report::Expected(expectations.weight()), expectations.sum(self.transition.dim()).into())),
+            Task::Squares => Ok((Report::Expected(expectations.weight()), expectations.squares_about(&body)?.into())),
         }
     }
 }
@@ -197,6 +147,6 @@ mod tests {
     fn every_so_many_th_update_after_the_burn_in_is_a_draw() {
         let kept: Vec<u64> = (0..20).filter(|&update| draws(update + 1, 5, 3) > draws(update, 5, 3)).collect();
         assert_eq!(kept, [7, 10, 13, 16, 19]);
-        assert_eq!(draws(20, 0, 1), 20);
+        assert_eq!((draws(20, 0, 1), draws(20, 0, 0)), (20, 0));
     }
 }

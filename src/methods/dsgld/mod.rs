@@ -7,18 +7,21 @@
 
 mod agent;
 mod coupling;
+mod expectations;
 mod plan;
 mod schedule;
 mod server;
 
-pub use agent::Estimator;
 use coupling::splits;
 pub use coupling::{Coupled, groups};
-pub use plan::{Balance, Trajectories, balanced};
+pub use expectations::EXPECTATIONS;
+pub use plan::{Balance, Planned, Trajectories, balanced};
 pub use schedule::{Schedule, agent_of, slots};
 
 use super::kind::{Launcher, MethodKind, Needs, at_least_one};
 use super::problem::Problem;
+use super::sgld::{Estimator, Sgld};
+use super::transition::Transition;
 use crate::cluster::{AgentId, Method, Result};
 use crate::kernels::langevin::StepSize;
 use crate::number::Real;
@@ -29,13 +32,23 @@ use server::{DsgldServer, ServerState};
 /// More rounds than this are not under way at a time: what is posted cannot be planned anew, nor be left out of a checkpoint.
 const MOST_AHEAD: u64 = 1000;
 
-/// D-SGLD of a problem.
+/// Chains that travel over agents.
 #[derive(Clone)]
-pub struct Dsgld<F> {
-    /// What is inferred.
-    pub problem: Problem<F>,
-    /// How.
+pub struct Dsgld<T> {
+    /// S, the number of agents.
+    pub agents: u32,
+    /// How chains are updated.
+    pub transition: T,
+    /// How they travel, and what is kept of them. What the transition is made of has been read.
     pub settings: DsgldSettings,
+}
+
+impl<F: Real> Dsgld<Sgld<F>> {
+    /// D-SGLD of a problem.
+    pub fn sgld(problem: Problem<F>, settings: DsgldSettings) -> Self {
+        let DsgldSettings { batch, step, gradient, .. } = settings;
+        Self { agents: problem.agents, transition: Sgld { problem, batch, step, gradient }, settings }
+    }
 }
 
 /// How many updates a visit makes.
@@ -70,12 +83,17 @@ pub struct DsgldSettings {
     pub schedule: Schedule,
     /// Updates before the first draw of each chain that is kept.
     pub burn_in: u64,
-    /// Of the updates after those every so-many-th is kept.
+    /// Of the updates after those every so-many-th is kept; 0 for none.
     pub thin: u64,
+    /// Whether posterior means and standard deviations are computed of all updates after the burn-in, weighted by step sizes, where
+    /// they are made.
+    pub expectations: bool,
     /// Rounds that are under way at a time.
     pub ahead: u64,
     /// When trajectories are planned anew.
     pub balance: Option<Balance>,
+    /// Trajectories from some rounds on, such as an earlier run has planned them.
+    pub plans: Vec<Planned>,
     /// Which chains are averaged, one phase after the other.
     pub coupling: Vec<Coupled>,
     /// Whether averaged chains get back, with noise that they share, the variance that averaging took.
@@ -103,8 +121,10 @@ impl Default for DsgldSettings {
             schedule: Schedule::default(),
             burn_in: 1000,
             thin: 7,
+            expectations: false,
             ahead: 2,
             balance: None,
+            plans: Vec::new(),
             coupling: Vec::new(),
             noise_correction: false,
             through_server: false,
@@ -123,6 +143,12 @@ impl DsgldSettings {
             Trajectory::Same(updates) => vec![*updates; agents as usize],
             Trajectory::Each(updates) => updates.clone(),
         }))
+    }
+
+    /// Their mean, over the agents.
+    fn mean_trajectory(&self) -> f64 {
+        let listed = self.listed();
+        listed.iter().sum::<f64>() / listed.len() as f64
     }
 
     /// The trajectories as they are written.
@@ -153,17 +179,26 @@ impl MethodKind for DsgldSettings {
         ("correction", "whether scores are scaled to how often a shard is used; false shows the bias"),
         (
             "schedule",
-            "\"permutation\", \"cyclic\", \"derangement\" (no chain stays in its place), or \"categorical\" for one chain",
+            "\"permutation\", \"cyclic\", \"derangement\" (no chain stays in its place), \"rotating\" (a group of chains moves in each \
+             round, at one agent, as DSVGD's paper has it), or \"categorical\" for one chain",
         ),
         ("burn_in", "updates of each chain before those that draws are taken of"),
         (
             "thin",
-            "of the updates after those every so-many-th is kept; without a common factor with trajectory, or all draws are ends of visits. With annealed steps later draws count as much as earlier ones",
+            "of the updates after those every so-many-th is kept, 0 for none; without a common factor with trajectory, or all draws are ends of visits. With annealed steps later draws count as much as earlier ones",
+        ),
+        (
+            "expectations",
+            "whether posterior means and standard deviations are computed of all updates after the burn-in, weighted by step sizes, without draws",
         ),
         ("ahead", "rounds that are under way at a time: 1 waits for the slowest agent after each"),
         (
             "balance",
             "{ threshold = 0.2, decay = 0.99, until = 100 } plans trajectories by measured speeds up to that round; not by default",
+        ),
+        (
+            "plans",
+            "[{ round = 0, updates = [4, 12, 6, 3] }, ...]: trajectories from some rounds on; `mpibayes plan RUN` prints those of a run",
         ),
         ("coupling", "[{ groups = 1, rounds = 100 }, ...]: for so many rounds chains are averaged within so many groups"),
         (
@@ -189,6 +224,13 @@ impl MethodKind for DsgldSettings {
         if !self.sleep_ms.is_empty() && self.sleep_ms.len() != agents as usize {
             return Err(wrong(self.sleep_ms.len(), "sleep_ms"));
         }
+        if let Some(planned) = self.plans.iter().find(|planned| planned.updates.len() != agents as usize) {
+            return Err(wrong(planned.updates.len(), &format!("plans: round {}", planned.round)));
+        }
+        let updates = self.rounds as f64 * self.mean_trajectory() / f64::from(self.schedule.every(self.chains, agents));
+        if (self.burn_in.saturating_add(self.thin)) as f64 > updates {
+            return Err(format!("burn_in = {} leaves no draws: a chain makes some {updates:.0} updates in all", self.burn_in));
+        }
         if !self.coupling.is_empty() && self.chains > agents {
             return Err(format!("coupling wants every chain at an agent of its own: {} chains, {agents} agents", self.chains));
         }
@@ -206,17 +248,47 @@ impl MethodKind for DsgldSettings {
     fn needs(&self, _agents: u32, parameters: usize) -> Needs {
         let chains = u64::from(self.chains);
         let parameters = parameters as u64;
-        let longest = self.listed().iter().copied().fold(1.0, f64::max).ceil();
+        let planned = self.plans.iter().flat_map(|planned| &planned.updates);
+        let longest = self.listed().iter().chain(planned).copied().fold(1.0, f64::max).ceil();
         // As a float it is below 1e9, as settings are checked.
-        let draws = (longest as u64).div_ceil(self.thin.max(1));
+        let draws = if self.thin == 0 { 0 } else { (longest as u64).div_ceil(self.thin) };
+        // The sums of expectations are in double precision.
+        let own = if self.expectations { 8 } else { 4 };
         Needs {
             particles: Some(chains),
             rounds: Some(self.rounds),
             minibatch: Some(self.batch as u64),
             // A chain, its score, the draws of a visit.
-            numbers_of_agent: Some(parameters.saturating_mul(4).saturating_add(parameters.saturating_mul(draws))),
+            numbers_of_agent: Some(parameters.saturating_mul(own).saturating_add(parameters.saturating_mul(draws))),
             numbers_per_round: Some(chains.saturating_mul(parameters).saturating_mul(if self.through_server { 2 } else { 1 })),
         }
+    }
+
+    fn notes(&self, agents: u32) -> Vec<String> {
+        let mut notes = Vec::new();
+        let in_visit = self.mean_trajectory() / f64::from(self.schedule.every(self.chains, agents));
+        // The first rounds with draws, and the last ones; as floats, for phases may be longer than any run.
+        let (from, rounds) = (self.burn_in as f64 / in_visit, self.rounds as f64);
+        if let Some(balance) = &self.balance
+            && (balance.until as f64).min(rounds) > from
+        {
+            let until = balance.until.min(self.rounds);
+            notes.push(format!(
+                "balance plans until round {until}, and draws begin in about round {from:.0}: those in between come from plans that \
+                 still change with measured speeds"
+            ));
+        }
+        let coupled: f64 = self.coupling.iter().map(|phase| phase.rounds as f64).sum();
+        if coupled.min(rounds) > from && !self.noise_correction {
+            notes.push(format!(
+                "chains are averaged until round {:.0}, and draws begin in about round {from:.0}: averaged chains are too little spread",
+                coupled.min(rounds)
+            ));
+        }
+        if !self.correction && agents > 1 {
+            notes.push("without correction chains are drawn to agents that make many updates on few rows".into());
+        }
+        notes
     }
 
     fn check(&self) -> Result<(), String> {
@@ -224,7 +296,6 @@ impl MethodKind for DsgldSettings {
             ("chains", u64::from(self.chains)),
             ("rounds", self.rounds),
             ("batch", self.batch as u64),
-            ("thin", self.thin),
             ("ahead", self.ahead),
             ("judged", self.judged as u64),
         ])?;
@@ -239,9 +310,24 @@ impl MethodKind for DsgldSettings {
         if self.ahead > MOST_AHEAD {
             return Err(format!("ahead = {}: at most {MOST_AHEAD} rounds can be under way", self.ahead));
         }
-        let updates = self.rounds as f64 * trajectories.iter().sum::<f64>() / trajectories.len() as f64;
-        if (self.burn_in.saturating_add(self.thin)) as f64 > updates {
-            return Err(format!("burn_in = {} leaves no draws: a chain makes some {updates:.0} updates in all", self.burn_in));
+        if self.thin == 0 && !self.expectations {
+            return Err("thin = 0 keeps no draws: then set expectations = true, or nothing comes out".into());
+        }
+        let planned = || self.plans.iter().flat_map(|planned| &planned.updates);
+        if let Some(wrong) = planned().find(|updates| !(1.0..=1e9).contains(*updates)) {
+            return Err(format!("plans: {wrong} updates: a visit makes from 1 to 1e9"));
+        }
+        if let Some(pair) = self.plans.windows(2).find(|pair| pair[0].round >= pair[1].round) {
+            return Err(format!(
+                "plans: round {} comes before round {}: in ascending order, each once",
+                pair[0].round, pair[1].round
+            ));
+        }
+        if !self.plans.is_empty() && self.balance.is_some() {
+            return Err("plans are given: then balance cannot plan".into());
+        }
+        if self.schedule == Schedule::Rotating && !self.coupling.is_empty() {
+            return Err("schedule = \"rotating\" moves a group of chains in each round: coupling wants all of them".into());
         }
         if self.schedule == Schedule::Categorical && self.chains != 1 {
             return Err(format!("schedule = \"categorical\" is for one chain: there are {}, which would meet", self.chains));
@@ -249,7 +335,9 @@ impl MethodKind for DsgldSettings {
         if self.coupling.iter().any(|phase| phase.groups == 0 || phase.rounds == 0) {
             return Err("coupling: groups and rounds of a phase must be at least 1".into());
         }
-        if self.noise_correction && (trajectories.iter().any(|updates| *updates != 1.0) || self.balance.is_some()) {
+        if self.noise_correction
+            && (trajectories.iter().chain(planned()).any(|updates| *updates != 1.0) || self.balance.is_some())
+        {
             return Err(
                 "noise_correction wants chains that are averaged after every update: trajectory = 1, without balance".into()
             );
@@ -264,7 +352,7 @@ impl MethodKind for DsgldSettings {
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
         let model = problem.model.clone();
-        launcher.chains(Dsgld { problem, settings: self.clone() }, model)
+        launcher.chains(Dsgld::sgld(problem, self.clone()), model)
     }
 }
 
@@ -275,6 +363,10 @@ pub enum Task {
     Rows,
     /// Move the chains that are there.
     Visit(Visit),
+    /// Give the weighted sum of the states that were there.
+    Sum,
+    /// Give their weighted squares about this mean.
+    Squares,
 }
 
 impl Task {
@@ -319,6 +411,8 @@ pub enum Report<F: Real> {
     Rows(u64),
     /// Of a visit.
     Visited(Visited<F>),
+    /// The weight of all states that were there.
+    Expected(f64),
 }
 
 /// What is told of a visit.
@@ -328,29 +422,29 @@ pub struct Visited<F: Real> {
     chain: u32,
     updates: u64,
     step: f64,
-    /// Whether it took the fixed point of the control variate, which takes time.
+    /// Whether something other than updates took time, such as the fixed point of a control variate.
     fixed: bool,
     /// The state, if it was asked for.
     state: crate::cluster::Raw<F>,
 }
 
-impl<F: Real> Method for Dsgld<F> {
+impl<T: Transition> Method for Dsgld<T> {
     const NAME: &'static str = "dsgld";
-    type Number = F;
+    type Number = T::Number;
     type Task = Task;
-    type Report = Report<F>;
-    type Server = DsgldServer<F>;
-    type Agent = DsgldAgent<F>;
+    type Report = Report<T::Number>;
+    type Server = DsgldServer<T>;
+    type Agent = DsgldAgent<T>;
 
     fn agents(&self) -> u32 {
-        self.problem.agents
+        self.agents
     }
 
-    fn server(&self, saved: Option<ServerState<F>>) -> Result<DsgldServer<F>> {
+    fn server(&self, saved: Option<ServerState<T::Number>>) -> Result<DsgldServer<T>> {
         DsgldServer::new(self, saved)
     }
 
-    fn agent(&self, id: AgentId, saved: Option<agent::AgentState<F>>) -> Result<DsgldAgent<F>> {
+    fn agent(&self, id: AgentId, saved: Option<agent::StateOf<T>>) -> Result<DsgldAgent<T>> {
         DsgldAgent::new(self, id, saved)
     }
 }

@@ -23,6 +23,16 @@ impl Default for Balance {
     }
 }
 
+/// Trajectories from some round on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Planned {
+    /// The round, from 0.
+    pub round: u64,
+    /// τ_s of each agent.
+    pub updates: Vec<f64>,
+}
+
 /// The weight of a new measurement in the moving average of an agent's seconds per update.
 const NEW: f64 = 0.3;
 
@@ -78,6 +88,11 @@ impl Trajectories {
         let whole = planned.floor();
         *owed = planned - whole;
         whole as u64
+    }
+
+    /// Goes on with these trajectories.
+    pub fn follow(&mut self, planned: &Planned) {
+        self.mean.clone_from(&planned.updates);
     }
 
     /// Takes a visit's seconds into account.

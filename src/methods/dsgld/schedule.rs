@@ -5,7 +5,7 @@ use crate::random::{Purpose, Who};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-/// How chains travel from round to round. Each of them brings every chain to every agent equally often.
+/// How chains travel from round to round. All but the last bring every chain to every agent equally often.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {
@@ -16,6 +16,9 @@ pub enum Schedule {
     Cyclic,
     /// A fresh random assignment that leaves no chain where it is.
     Derangement,
+    /// As many groups of chains as agents, if there are so many; in each round the next group moves, at one agent, and each group comes
+    /// to agents in the order of random permutations (as Kassab & Simeone use D-SGLD, arXiv 2009.06419, C.1).
+    Rotating,
     /// One chain only: to an agent drawn with the probabilities of the shares of rows.
     Categorical,
 }
@@ -36,15 +39,44 @@ impl Schedule {
         match self {
             Self::Categorical => vec![drawn(rows, 0, cx)],
             Self::Cyclic => (0..chains).collect(),
+            Self::Rotating => {
+                let order = dealt(agents, 0, cx);
+                (0..chains).map(|chain| order[self.group(chain, chains, agents) as usize]).collect()
+            }
             Self::Permutation | Self::Derangement => dealt(slots(chains, agents), 0, cx)[..chains as usize].to_vec(),
         }
     }
 
-    /// The slot of each chain in this round, from that in the round before.
+    /// In how many rounds each chain moves once.
+    pub fn every(self, chains: u32, agents: u32) -> u32 {
+        if self == Self::Rotating { agents.min(chains).max(1) } else { 1 }
+    }
+
+    /// The group of a chain, of those that move in turn.
+    fn group(self, chain: u32, chains: u32, agents: u32) -> u32 {
+        // Below the number of groups, and so of chains.
+        (u64::from(chain) * u64::from(self.every(chains, agents)) / u64::from(chains.max(1))) as u32
+    }
+
+    /// Whether a chain moves in this round.
+    pub fn moves(self, chain: u32, round: u64, chains: u32, agents: u32) -> bool {
+        round % u64::from(self.every(chains, agents)) == u64::from(self.group(chain, chains, agents))
+    }
+
+    /// The slot of each chain when it moves next, in this round or later, from that in the round before.
     pub fn next(self, before: &[u32], round: u64, agents: u32, rows: &[u64], cx: &Context) -> Vec<u32> {
         let chains = before.len();
-        let slots = slots(u32::try_from(chains).unwrap_or(u32::MAX), agents);
+        let count = u32::try_from(chains).unwrap_or(u32::MAX);
+        let slots = slots(count, agents);
         match self {
+            Self::Rotating => {
+                let last = round.saturating_sub(1);
+                let order = dealt(agents, last / u64::from(self.every(count, agents)) + 1, cx);
+                let next = |(chain, &slot)| {
+                    if self.moves(chain, last, count, agents) { order[self.group(chain, count, agents) as usize] } else { slot }
+                };
+                (0..).zip(before).map(next).collect()
+            }
             Self::Categorical => vec![drawn(rows, round, cx)],
             Self::Cyclic => before.iter().map(|slot| (slot + 1) % slots).collect(),
             Self::Permutation => dealt(slots, round, cx)[..chains].to_vec(),

@@ -1,11 +1,13 @@
 //! The server half: posts the visits of a few rounds ahead, plans trajectories, and sees no chain pass unless it asks to.
 
 use super::coupling::groups;
+use super::expectations::EXPECTATIONS;
 use super::plan::Trajectories;
 use super::schedule::{Schedule, agent_of};
 use super::{Dsgld, DsgldSettings, Report, Stop, Task, Visit, Visited};
 use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Server};
 use crate::methods::monitored::Posterior;
+use crate::methods::transition::Transition;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
 use rand::RngExt;
@@ -14,16 +16,18 @@ use std::collections::VecDeque;
 
 /// At most about so many rows of the trace, however many rounds there are.
 const TRACE_ROWS: u64 = 2000;
+/// The same of the table that tells the load of each agent.
+const LOAD_ROWS: u64 = 20_000;
 
 /// Posts visits.
-pub struct DsgldServer<F: Real> {
+pub struct DsgldServer<T: Transition> {
     agents: u32,
     dim: usize,
     settings: DsgldSettings,
     /// Rounds between those whose states are asked for; 0 for none.
     watched: u64,
     clock: Clock,
-    state: ServerState<F>,
+    state: ServerState<T::Number>,
 }
 
 /// Who worked how long: for information, and so no part of the state. A run that is resumed begins it anew.
@@ -58,13 +62,15 @@ pub struct ServerState<F: Real> {
     /// States of the evaluated rounds, the latest last, N × d; of the round under way behind them.
     seen: Raw<F>,
     coming: Raw<F>,
+    /// Whether the agents' sums of states are under way or still to come.
+    summing: bool,
     /// Of each group, at the place of its first chain, what it left; where chains travel through the server.
     carried: Vec<Raw<F>>,
 }
 
-impl<F: Real> DsgldServer<F> {
-    pub(super) fn new(method: &Dsgld<F>, saved: Option<ServerState<F>>) -> Result<Self> {
-        let (agents, settings) = (method.problem.agents, method.settings.clone());
+impl<T: Transition> DsgldServer<T> {
+    pub(super) fn new(method: &Dsgld<T>, saved: Option<ServerState<T::Number>>) -> Result<Self> {
+        let (agents, settings) = (method.agents, method.settings.clone());
         let plan = settings.trajectories(agents)?;
         let fresh = || ServerState {
             rows: Vec::new(),
@@ -78,18 +84,21 @@ impl<F: Real> DsgldServer<F> {
             step: f64::NAN,
             seen: Raw(Vec::new()),
             coming: Raw(Vec::new()),
+            summing: true,
             carried: vec![Raw(Vec::new()); settings.chains as usize],
         };
         let state = saved.unwrap_or_else(fresh);
         let clock = Clock { since: None, busy: vec![0.0; agents as usize], totals: vec![(0.0, 0.0); agents as usize] };
-        Ok(Self { agents, dim: method.problem.model.dim(), settings, watched: 0, clock, state })
+        Ok(Self { agents, dim: method.transition.dim(), settings, watched: 0, clock, state })
     }
 
     /// How often each agent is visited, up to a factor.
     fn visits(&self) -> Vec<f64> {
         match self.settings.schedule {
             Schedule::Categorical => self.state.rows.iter().map(|&rows| rows as f64).collect(),
-            Schedule::Permutation | Schedule::Cyclic | Schedule::Derangement => vec![1.0; self.agents as usize],
+            Schedule::Permutation | Schedule::Cyclic | Schedule::Derangement | Schedule::Rotating => {
+                vec![1.0; self.agents as usize]
+            }
         }
     }
 
@@ -103,25 +112,33 @@ impl<F: Real> DsgldServer<F> {
     }
 
     /// Posts the visits of the next round, if there is one.
-    fn post(&mut self, out: &mut Outbox<Dsgld<F>>, cx: &Context) {
+    fn post(&mut self, out: &mut Outbox<Dsgld<T>>, cx: &mut Context) {
         let DsgldSettings { chains, rounds, schedule, through_server, .. } = self.settings;
         let round = self.state.posted;
         if round == rounds {
             return;
+        }
+        if let Some(planned) = self.settings.plans.iter().find(|planned| planned.round == round) {
+            self.state.plan.follow(planned);
+            self.note_plan(cx);
+        } else if round == 0 {
+            self.note_plan(cx);
         }
         let next = schedule.next(&self.state.slots, round + 1, self.agents, &self.state.rows, cx);
         let here = std::mem::replace(&mut self.state.slots, next);
         let agents = self.agents;
         let at = |slots: &[u32], chain: u32| agent_of(slots[chain as usize], agents);
         let scales = self.scales();
-        let is_last = round + 1 == rounds;
-        let shown = self.watched > 0 && (is_last || (round + 1).is_multiple_of(self.watched));
-        // Of each chain the group of the round before, whose mean it brings along: how many it had, and the first.
-        let before = round.checked_sub(1).map(|before| groups(&self.settings.coupling, before, chains)).unwrap_or_default();
+        let shown = self.watched > 0 && self.is_due(round + 1, self.watched);
+        let is_last = round.saturating_add(u64::from(schedule.every(chains, agents))) >= rounds;
+        // Of each chain the group of its move before, whose mean it brings along: how many it had, and the first.
+        let before = round.checked_sub(u64::from(schedule.every(chains, agents)));
+        let before = before.map(|before| groups(&self.settings.coupling, before, chains)).unwrap_or_default();
         let brought: Vec<(u32, u32)> =
             before.into_iter().flat_map(|group| group.clone().map(move |_| (group.end - group.start, group.start))).collect();
         let brought = |chain: u32| brought.get(chain as usize).copied().unwrap_or((0, chain));
-        let parts = groups(&self.settings.coupling, round, chains);
+        let mut parts = groups(&self.settings.coupling, round, chains);
+        parts.retain(|part| schedule.moves(part.start, round, chains, agents));
         self.state.left.push_back(parts.len());
         for part in parts {
             let stops: Vec<Stop> = part
@@ -155,7 +172,7 @@ impl<F: Real> DsgldServer<F> {
     }
 
     /// Takes the report of a visit.
-    fn visited(&mut self, from: AgentId, seconds: f64, visited: Visited<F>) {
+    fn visited(&mut self, from: AgentId, seconds: f64, visited: Visited<T::Number>) {
         let agent = from as usize;
         self.clock.busy[agent] += seconds;
         self.state.made[agent] += visited.updates;
@@ -180,13 +197,47 @@ impl<F: Real> DsgldServer<F> {
         }
         if let Some(balance) = self.settings.balance
             && round < balance.until
+            && state.posted < self.settings.rounds
             && cx.stream(Who::Server, round, Purpose::Planning).random::<f64>() < balance.decay.powf(round as f64)
+            && state.plan.adapt(balance.threshold)
         {
-            state.plan.adapt(balance.threshold);
+            self.note_plan(cx);
         }
-        if round.is_multiple_of(self.settings.rounds.div_ceil(TRACE_ROWS)) || round == self.settings.rounds {
+        if self.is_due(round, self.settings.rounds.div_ceil(TRACE_ROWS)) {
             self.trace(cx);
         }
+    }
+
+    /// Whether something that is done every so many rounds, and in the end, is due after this one.
+    fn is_due(&self, round: u64, every: u64) -> bool {
+        round.is_multiple_of(every) || round == self.settings.rounds
+    }
+
+    /// Writes down the trajectories from the round on that is posted next.
+    fn note_plan(&self, cx: &mut Context) {
+        for (agent, updates) in self.state.plan.mean().iter().enumerate() {
+            cx.info("plans", self.state.posted, [("agent_number", agent as f64), ("updates", *updates)]);
+        }
+    }
+
+    /// Takes what agents have summed up: first their sums of states, then the squares about the mean.
+    fn expected(&mut self, answer: Answer<Dsgld<T>>, out: &mut Outbox<Dsgld<T>>, cx: &mut Context) -> Result<()> {
+        let weights = answer.reports.into_iter().map(|reported| match reported.report {
+            Report::Expected(weight) => Ok(weight),
+            Report::Rows(_) | Report::Visited(_) => Err("a visit after the last"),
+        });
+        let weight = weights.sum::<Result<f64, _>>()?;
+        let mut sum = answer.sum.into_vec();
+        sum.iter_mut().for_each(|sum| *sum = T::Number::of(sum.f64() / weight));
+        let [mean, sd] = EXPECTATIONS;
+        if std::mem::replace(&mut self.state.summing, false) {
+            cx.record(mean, 0, 0, self.dim, &sum);
+            out.ask(0..self.agents, Task::Squares).with(sum).sum();
+        } else {
+            sum.iter_mut().for_each(|variance| *variance = T::Number::of(variance.f64().sqrt()));
+            cx.record(sd, 0, 0, self.dim, &sum);
+        }
+        Ok(())
     }
 
     /// Who worked and who waited since the last row of the trace.
@@ -216,7 +267,10 @@ impl<F: Real> DsgldServer<F> {
             ("longest_visit", longest),
         ];
         cx.info("trace", round, columns);
-        if round == self.settings.rounds {
+        // With the rows of the trace, or with some of them.
+        let often = self.settings.rounds.div_ceil((LOAD_ROWS / u64::from(self.agents)).max(1));
+        if self.is_due(round, often.next_multiple_of(self.settings.rounds.div_ceil(TRACE_ROWS))) {
+            let (state, clock) = (&self.state, &self.clock);
             for (agent, (busy, blocked)) in (0..).zip(&clock.totals) {
                 let of = agent as usize;
                 let columns = [
@@ -233,24 +287,24 @@ impl<F: Real> DsgldServer<F> {
     }
 }
 
-impl<F: Real> Server<Dsgld<F>> for DsgldServer<F> {
-    type State = ServerState<F>;
+impl<T: Transition> Server<Dsgld<T>> for DsgldServer<T> {
+    type State = ServerState<T::Number>;
 
-    fn state(&self) -> &ServerState<F> {
+    fn state(&self) -> &ServerState<T::Number> {
         &self.state
     }
 
-    fn start(&mut self, out: &mut Outbox<Dsgld<F>>, _cx: &mut Context) -> Result<()> {
+    fn start(&mut self, out: &mut Outbox<Dsgld<T>>, _cx: &mut Context) -> Result<()> {
         out.ask(0..self.agents, Task::Rows);
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<Dsgld<F>>, out: &mut Outbox<Dsgld<F>>, cx: &mut Context) -> Result<()> {
+    fn receive(&mut self, answer: Answer<Dsgld<T>>, out: &mut Outbox<Dsgld<T>>, cx: &mut Context) -> Result<()> {
         self.clock.since.get_or_insert(cx.seconds());
         if self.state.rows.is_empty() {
             let rows = answer.reports.into_iter().map(|reported| match reported.report {
                 Report::Rows(rows) => Ok(rows),
-                Report::Visited(_) => Err("a visit before the rows are known"),
+                Report::Visited(_) | Report::Expected(_) => Err("a visit before the rows are known"),
             });
             self.state.rows = rows.collect::<Result<_, _>>()?;
             let DsgldSettings { schedule, chains, ahead, through_server, .. } = self.settings;
@@ -260,6 +314,9 @@ impl<F: Real> Server<Dsgld<F>> for DsgldServer<F> {
             self.state.plan.begin(chains, cx);
             (0..ahead).for_each(|_| self.post(out, cx));
             return Ok(());
+        }
+        if self.state.done == self.settings.rounds {
+            return self.expected(answer, out, cx);
         }
         let mut carried = answer.sum.into_vec();
         let mut first = u32::MAX;
@@ -282,6 +339,9 @@ impl<F: Real> Server<Dsgld<F>> for DsgldServer<F> {
             self.state.left.pop_front();
             self.finish(cx);
             self.post(out, cx);
+            if self.state.done == self.settings.rounds && self.settings.expectations {
+                out.ask(0..self.agents, Task::Sum).sum();
+            }
         }
         Ok(())
     }
@@ -291,12 +351,12 @@ impl<F: Real> Server<Dsgld<F>> for DsgldServer<F> {
     }
 }
 
-impl<F: Real> Posterior<F> for DsgldServer<F> {
+impl<T: Transition> Posterior<T::Number> for DsgldServer<T> {
     fn watch(&mut self, every: u64) {
         self.watched = every;
     }
 
-    fn posterior(&self) -> (u64, &[F]) {
+    fn posterior(&self) -> (u64, &[T::Number]) {
         (self.state.done, &self.state.seen.0)
     }
 }

@@ -5,6 +5,7 @@ use mpibayes::data::Shard;
 use mpibayes::kernels::svgd::Settings;
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::dsvgd::{Dsvgd, PriorConvention};
+use mpibayes::methods::sgld::Sgld;
 use mpibayes::methods::svgd::Svgd;
 use mpibayes::methods::{Evaluation, Monitored, Posterior, Problem};
 use mpibayes::models::Output;
@@ -37,7 +38,7 @@ pub fn svgd<F: Real>(agents: u32) -> Svgd<F> {
 }
 
 /// D-SGLD on five agents, with visits of different lengths.
-pub fn dsgld<F: Real>(change: impl Fn(&mut DsgldSettings)) -> Dsgld<F> {
+pub fn dsgld<F: Real>(change: impl Fn(&mut DsgldSettings)) -> Dsgld<Sgld<F>> {
     let mut settings = DsgldSettings {
         chains: 3,
         rounds: 12,
@@ -48,7 +49,7 @@ pub fn dsgld<F: Real>(change: impl Fn(&mut DsgldSettings)) -> Dsgld<F> {
         ..DsgldSettings::default()
     };
     change(&mut settings);
-    Dsgld { problem: problem(5), settings }
+    Dsgld::sgld(problem(5), settings)
 }
 
 /// DSVGD over these agents, each visited more than once.

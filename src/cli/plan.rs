@@ -1,0 +1,75 @@
+//! `mpibayes plan`: prints how a run has planned the trajectories of its chains, so that another run can follow the same plans.
+
+use super::entry::print;
+use super::summary;
+use crate::methods::dsgld::Planned;
+use crate::results::{RunFile, Table};
+use anyhow::{Context, ensure};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The table of trajectories: a row for each agent and each round from which they held.
+const PLANS: &str = "plans";
+
+/// What can be typed after `mpibayes plan`.
+#[derive(clap::Args, Debug)]
+pub struct PlanArgs {
+    /// The folder of a run of dsgld, or its result file
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+}
+
+/// Prints the plans as a value of `[method] plans`.
+///
+/// # Errors
+/// Where there is no such run, or it has planned nothing.
+pub fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
+    let path = summary::find(&args.run)?;
+    let file = RunFile::open(&path)?;
+    let planned = file.tables()?.iter().any(|table| table == PLANS);
+    ensure!(planned, "{}: this run has planned no trajectories; runs of dsgld do", path.display());
+    let plans = plans(&file.table(PLANS)?).with_context(|| format!("{}: the table {PLANS}", path.display()))?;
+    let each = plans.iter().map(|Planned { round, updates }| {
+        let updates: Vec<String> = updates.iter().map(|updates| format!("{updates:?}")).collect();
+        format!("{{ round = {round}, updates = [{}] }}", updates.join(", "))
+    });
+    print(&format!("[{}]\n", each.collect::<Vec<_>>().join(", ")))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The trajectories by the round from which they held.
+fn plans(table: &Table) -> anyhow::Result<Vec<Planned>> {
+    let column = |name: &str| table.column(name).with_context(|| format!("there is no column {name}"));
+    let (agents, updates) = (column("agent_number")?, column("updates")?);
+    let mut plans: Vec<Planned> = Vec::new();
+    for ((&round, agent), updates) in table.step.iter().zip(agents).zip(updates) {
+        let last = match plans.last_mut() {
+            Some(last) if last.round == round => last,
+            _ => {
+                plans.push(Planned { round, updates: Vec::new() });
+                plans.last_mut().context("no plan")?
+            }
+        };
+        ensure!(*agent == last.updates.len() as f64, "the trajectories of round {round} are not those of all agents");
+        last.updates.push(*updates);
+    }
+    Ok(plans)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn rows_become_plans() {
+        let table = |agents: Vec<f64>| Table {
+            step: vec![0, 0, 7, 7],
+            agent: vec![None; 4],
+            columns: vec![("agent_number".into(), agents), ("updates".into(), vec![4.0, 12.0, 6.5, 3.25])],
+        };
+        let planned = |round, updates: [f64; 2]| Planned { round, updates: updates.to_vec() };
+        assert_eq!(plans(&table(vec![0.0, 1.0, 0.0, 1.0])).unwrap(), [planned(0, [4.0, 12.0]), planned(7, [6.5, 3.25])]);
+        assert!(plans(&table(vec![0.0, 1.0, 1.0, 0.0])).unwrap_err().to_string().contains("round 7"));
+    }
+}

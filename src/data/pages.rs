@@ -1,0 +1,41 @@
+//! Large pages for large arrays: minibatches jump about in them, and with small pages every row would cost a walk through page tables.
+
+/// From this size on it pays: the tables' cache covers some megabytes with small pages.
+#[cfg(target_os = "linux")]
+const FROM_BYTES: usize = 4 << 20;
+
+/// Asks the system to keep an array that is already filled in large pages; where it cannot, nothing happens. Every number is then in
+/// another place in memory, so that a large array takes a fraction of a second.
+pub(super) fn make_large<T>(numbers: &[T]) {
+    #[cfg(target_os = "linux")]
+    {
+        const LARGE: usize = 2 << 20;
+        /// Since Linux 6.1: at once, and not some time later.
+        const MADV_COLLAPSE: libc::c_int = 25;
+        let range = numbers.as_ptr_range();
+        let (start, end) = ((range.start as usize).next_multiple_of(LARGE), range.end as usize / LARGE * LARGE);
+        if size_of_val(numbers) < FROM_BYTES || start >= end {
+            return;
+        }
+        for advice in [libc::MADV_HUGEPAGE, MADV_COLLAPSE] {
+            // SAFETY: advice about pages that lie within the array; what is in them stays as it is.
+            unsafe { libc::madvise(start as *mut libc::c_void, end - start, advice) };
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = numbers;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_stay() {
+        for length in [0, 1, 1000, 3 << 20] {
+            let numbers: Vec<u32> = (0..length).collect();
+            make_large(&numbers);
+            assert!(numbers.iter().copied().eq(0..length));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! One update of a chain on one agent's shard: what travelling and coupled chains are made of.
+
+use crate::cluster::{AgentId, Context, Result, Words};
+use crate::number::Real;
+use crate::random::Stream;
+
+/// How chains are updated; the value is a validated configuration.
+pub trait Transition: Clone + Send + Sync + 'static {
+    /// What chains are made of.
+    type Number: Real;
+    /// The transition on the shard of an agent.
+    type Local: LocalTransition<Self::Number>;
+
+    /// d, numbers in a draw.
+    fn dim(&self) -> usize;
+
+    /// Numbers that travel with a chain: its draw comes first, then what the transition carries beside it.
+    fn carried(&self) -> usize {
+        self.dim()
+    }
+
+    /// A chain's first state, into `carried` numbers.
+    fn draw_initial(&self, stream: &mut Stream, chain: &mut [Self::Number]);
+
+    /// ε_t, the step size of a chain's update t: what a draw counts in expectations, and the variance of the noise that averaging
+    /// chains takes away.
+    fn step(&self, update: u64) -> f64;
+
+    /// The transition on an agent's shard, on the rank that hosts the agent.
+    ///
+    /// # Errors
+    /// Where the shard cannot be read, or its rows are none for the model.
+    fn open(&self, agent: AgentId) -> Result<Self::Local>;
+}
+
+/// A transition that sees one shard.
+pub trait LocalTransition<N>: Send {
+    /// What a resumed run needs of it beside the chains.
+    type State: Words + Default;
+
+    /// N_s, rows of the shard.
+    fn rows(&self) -> usize;
+
+    /// A chain has come, in this round; whether that took time that is none of its updates.
+    ///
+    /// # Errors
+    /// Anything that ends the job.
+    fn arrive(&mut self, state: &mut Self::State, round: u64, chain: &[N], cx: &Context) -> Result<bool>;
+
+    /// Makes an update of a chain.
+    ///
+    /// # Errors
+    /// Anything that ends the job.
+    fn update(&mut self, state: &Self::State, chain: &mut [N], update: Update, cx: &Context) -> Result<()>;
+}
+
+/// Which update is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Update {
+    /// The chain.
+    pub chain: u32,
+    /// t, its count of updates.
+    pub number: u64,
+    /// What the score of the shard is multiplied by: 1/q_s.
+    pub scale: f64,
+}

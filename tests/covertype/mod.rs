@@ -1,0 +1,302 @@
+//! Logistic regression at Covertype's size, sampled in several ways beside a full-data Hamiltonian reference.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+#![allow(dead_code, reason = "each binary that includes this file uses a part of it")]
+
+use mpibayes::cluster::record::Record;
+use mpibayes::cluster::{Checkpoint, Keeper, Method, Plan, Result, Status, Then, threads};
+use mpibayes::data::Shard;
+use mpibayes::kernels::langevin::StepSize;
+use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
+use mpibayes::methods::sgld::Estimator;
+use mpibayes::methods::{MethodKind, Problem};
+use mpibayes::metrics::convergence::estimates;
+use mpibayes::models::Output;
+use mpibayes::models::logistic::LogisticSettings;
+use mpibayes::random::{Purpose, Seed, Stream, Who};
+use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, Axis, s};
+use ndarray_linalg::{Cholesky, Inverse, UPLO};
+use rand::RngExt;
+use rayon::prelude::*;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Rows of the UCI set.
+pub const ROWS: usize = 581_012;
+/// Numeric columns of it.
+const FEATURES: usize = 10;
+/// These and the intercept.
+pub const DIM: usize = FEATURES + 1;
+pub const AGENTS: u32 = 8;
+
+/// Rows with labels from a known weight vector.
+pub struct Rows {
+    /// Whitened features.
+    pub x: Array2<f64>,
+    pub y: Array1<f64>,
+    /// Where the features come from.
+    pub source: &'static str,
+}
+
+fn stream(step: u64) -> Stream {
+    Seed(581_012).stream(Who::Run, step, Purpose::Synthetic)
+}
+
+/// The ten numeric columns of the sample, where `MPIBAYES_DATA` has it; else made-up ones, skewed and of two kinds.
+fn sample() -> (Array2<f64>, &'static str) {
+    let file = std::env::var_os("MPIBAYES_DATA").map(|data| Path::new(&data).join("covertype/covtype_20k.csv.gz"));
+    if let Some(file) = file.and_then(|file| std::fs::File::open(file).ok()) {
+        let lines = BufReader::new(flate2::read::MultiGzDecoder::new(file)).lines();
+        let numbers: Vec<f64> = lines
+            .flat_map(|line| line.unwrap().split(',').take(FEATURES).map(|x| x.parse().unwrap()).collect::<Vec<f64>>())
+            .collect();
+        return (Array2::from_shape_vec((numbers.len() / FEATURES, FEATURES), numbers).unwrap(), "covtype_20k");
+    }
+    let mut stream = stream(0);
+    let mut x = vec![0.0; 20_000 * FEATURES];
+    stream.normals(&mut x);
+    let x = Array2::from_shape_vec((20_000, FEATURES), x).unwrap();
+    let skewed = |(row, column): (usize, usize)| f64::exp(0.5 * x[[row, column]]) + f64::from(u8::from(row % 3 == 0));
+    (Array2::from_shape_fn(x.dim(), skewed), "made up")
+}
+
+/// The sample resampled with noise, whitened; labels from weights that are drawn once.
+pub fn rows(count: usize) -> Rows {
+    let (sample, source) = sample();
+    let deviations = sample.std_axis(Axis(0), 0.0);
+    let mut stream = stream(1);
+    let mut noise = vec![0.0; count * FEATURES];
+    stream.normals(&mut noise);
+    let mut x = Array2::from_shape_vec((count, FEATURES), noise).unwrap();
+    for mut row in x.rows_mut() {
+        let from = sample.row(stream.random_range(0..sample.nrows()));
+        ndarray::Zip::from(&mut row).and(from).and(&deviations).for_each(|x, from, deviation| *x = from + 0.1 * deviation * *x);
+    }
+    x -= &x.mean_axis(Axis(0)).unwrap();
+    let covariance = x.t().dot(&x) / count as f64;
+    let x = x.dot(&covariance.cholesky(UPLO::Lower).unwrap().inv().unwrap().t()).as_standard_layout().to_owned();
+    let mut weights = [0.0; DIM];
+    stream.normals(&mut weights);
+    let logit = |row: ArrayView1<f64>| 0.7 * (row.iter().zip(&weights).map(|(x, w)| x * w).sum::<f64>() + weights[FEATURES]);
+    let y = x.rows().into_iter().map(|row| f64::from(u8::from(stream.random::<f64>() < sigmoid(logit(row))))).collect();
+    Rows { x, y, source }
+}
+
+fn sigmoid(z: f64) -> f64 {
+    1.0 / (1.0 + (-z).exp())
+}
+
+/// Posterior means and standard deviations with their Monte Carlo errors.
+pub struct Reference {
+    pub mean: Vec<f64>,
+    pub sd: Vec<f64>,
+    /// The largest error of a mean, in standard deviations.
+    pub error: f64,
+}
+
+/// −log p(θ|x, y) with prior N(0, I), and its gradient: formulas of its own, not the library's.
+fn energy(rows: &Rows, theta: ArrayView1<f64>) -> (f64, Array1<f64>) {
+    let (weights, intercept) = (theta.slice(s![..FEATURES]), theta[FEATURES]);
+    let blocks = (0..rows.x.nrows()).step_by(8192).collect::<Vec<_>>();
+    let parts: Vec<(f64, Array1<f64>)> = blocks
+        .into_par_iter()
+        .map(|start| {
+            let block = s![start..(start + 8192).min(rows.x.nrows()), ..];
+            let (x, y) = (rows.x.slice(block), rows.y.slice(s![start..(start + 8192).min(rows.x.nrows())]));
+            let mut z = x.dot(&weights) + intercept;
+            let mut energy = 0.0;
+            z.zip_mut_with(&y, |z, y| {
+                let small = (-z.abs()).exp();
+                energy += z.max(0.0) + small.ln_1p() - y * *z;
+                *z = if *z >= 0.0 { 1.0 / (1.0 + small) } else { small / (1.0 + small) } - y;
+            });
+            let mut gradient = Array1::zeros(DIM);
+            gradient.slice_mut(s![..FEATURES]).assign(&x.t().dot(&z));
+            gradient[FEATURES] = z.sum();
+            (energy, gradient)
+        })
+        .collect();
+    // In the order of the blocks: the same bits whoever was faster.
+    let start = (0.5 * theta.dot(&theta), theta.to_owned());
+    parts.into_iter().fold(start, |(energy, gradient), (more, slope)| (energy + more, gradient + slope))
+}
+
+/// Hamiltonian Monte Carlo on all rows, in coordinates in which the posterior is nearly N(0, I): Newton's mode and curvature. Two
+/// leaps of 0.75 turn such a Gaussian by about a quarter, so that draws are nearly independent.
+pub fn reference(rows: &Rows, draws: usize) -> Reference {
+    let mut mode = Array1::<f64>::zeros(DIM);
+    let mut covariance = Array2::<f64>::eye(DIM);
+    let ones = |x: ArrayView2<f64>| ndarray::concatenate(Axis(1), &[x, Array2::ones((x.nrows(), 1)).view()]).unwrap();
+    for _ in 0..8 {
+        let (_, gradient) = energy(rows, mode.view());
+        let mut curvature = Array2::<f64>::eye(DIM);
+        for x in rows.x.axis_chunks_iter(Axis(0), 8192) {
+            let x = ones(x);
+            let weights = x.dot(&mode).mapv(|z| sigmoid(z) * (1.0 - sigmoid(z)));
+            let weighted = &x * &weights.insert_axis(Axis(1));
+            curvature += &x.t().dot(&weighted);
+        }
+        covariance = curvature.inv().unwrap();
+        mode -= &covariance.dot(&gradient);
+    }
+    let root = covariance.cholesky(UPLO::Lower).unwrap();
+    let at = |z: &Array1<f64>| {
+        let (energy, gradient) = energy(rows, (&mode + &root.dot(z)).view());
+        (energy, root.t().dot(&gradient))
+    };
+    let (leap, chains) = (0.75, 2);
+    let mut kept = Array3::zeros((chains, draws / chains, DIM));
+    for chain in 0..chains {
+        let mut stream = stream(10 + chain as u64);
+        let mut z = Array1::zeros(DIM);
+        stream.normals(z.as_slice_mut().unwrap());
+        let (mut potential, mut slope) = at(&z);
+        for draw in 0..draws / chains {
+            let mut momentum = Array1::zeros(DIM);
+            stream.normals(momentum.as_slice_mut().unwrap());
+            let before = potential + 0.5 * momentum.dot(&momentum);
+            let (mut to, mut there) = (z.clone(), (potential, slope.clone()));
+            for _ in 0..2 {
+                momentum.scaled_add(-0.5 * leap, &there.1);
+                to.scaled_add(leap, &momentum);
+                there = at(&to);
+                momentum.scaled_add(-0.5 * leap, &there.1);
+            }
+            if stream.random::<f64>().ln() < before - there.0 - 0.5 * momentum.dot(&momentum) {
+                (z, (potential, slope)) = (to, there);
+            }
+            kept.slice_mut(s![chain, draw, ..]).assign(&(&mode + &root.dot(&z)));
+        }
+    }
+    let estimates = estimates(kept.view());
+    let error = |one: &mpibayes::metrics::convergence::Estimate| one.convergence.unwrap().mcse_mean / one.sd;
+    assert!(estimates.iter().all(|one| one.convergence.unwrap().r_hat < 1.02), "the reference has not converged");
+    Reference {
+        mean: estimates.iter().map(|one| one.mean).collect(),
+        sd: estimates.iter().map(|one| one.sd).collect(),
+        error: estimates.iter().map(error).fold(0.0, f64::max),
+    }
+}
+
+/// How a sampler is set up.
+#[derive(Clone, Copy)]
+pub struct Sampler {
+    pub agents: u32,
+    pub chains: u32,
+    pub batch: usize,
+    pub gradient: Estimator,
+    pub step: f64,
+    pub trajectory: u64,
+    pub rounds: u64,
+    pub thin: u64,
+}
+
+/// What a sampler has drawn, beside the reference.
+pub struct Sampled {
+    pub r_hat: f64,
+    pub ess: f64,
+    pub seconds: f64,
+    /// The largest distance of a mean from the reference's, in its standard deviations.
+    pub off: f64,
+    /// The smallest and largest ratio of a standard deviation to the reference's, and to what steps and visits make of it.
+    pub ratio: (f64, f64),
+    pub of_theory: (f64, f64),
+}
+
+impl Sampler {
+    /// By how much the variance of a coordinate is larger than the posterior's, for small steps: minibatches add εN/(4n) (the score's
+    /// variance per row is the posterior's precision per row), and visits to random shards a τ (S − 1)/2 of the posterior's own, with
+    /// a = ε/2 of its precision.
+    pub fn variance(&self, sd: f64, rows: usize) -> f64 {
+        let a = 0.5 * self.step / sd.powi(2);
+        let minibatch = match self.gradient {
+            Estimator::Plain => 0.25 * self.step * rows as f64 / self.batch as f64,
+            Estimator::ControlVariate(_) => 0.0,
+        };
+        sd.powi(2) * (1.0 + 0.5 * a + 0.5 * a * self.trajectory as f64 * f64::from(self.agents - 1)) + minibatch
+    }
+
+    /// Runs it; chains begin at the prior, and a tenth of the run is left out.
+    pub fn run(self, rows: &Rows, reference: &Reference) -> Sampled {
+        let model = LogisticSettings { prior_precision: Some(1.0), intercept: true, ..LogisticSettings::default() };
+        let model = model.build(FEATURES, Output::Classes(2)).unwrap();
+        let agents = self.agents as usize;
+        let shards: Vec<Shard<f64>> = (0..agents)
+            .map(|agent| {
+                // Rows are exchangeable as they are.
+                let mine = agent * rows.x.nrows() / agents..(agent + 1) * rows.x.nrows() / agents;
+                Shard::new(rows.x.slice(s![mine.clone(), ..]).to_owned(), rows.y.slice(s![mine]).to_owned())
+            })
+            .collect();
+        let shard = Arc::new(move |agent: u32| Ok(shards[agent as usize].clone()));
+        let problem = Problem { model: Arc::new(model), agents: self.agents, temperature: 1.0, shard };
+        let settings = DsgldSettings {
+            chains: self.chains,
+            rounds: self.rounds,
+            trajectory: Trajectory::Same(self.trajectory as f64),
+            batch: self.batch,
+            step: StepSize::Constant(self.step),
+            gradient: self.gradient,
+            burn_in: self.rounds * self.trajectory / 10,
+            thin: self.thin,
+            ..DsgldSettings::default()
+        };
+        settings.check().unwrap();
+        let mut draws = Draws::default();
+        let since = Instant::now();
+        let plan = Plan { threads: 2, ..Plan::new(Seed(4)) };
+        threads::run(Arc::new(Dsgld::sgld(problem, settings)), plan, None, &mut draws).unwrap();
+        let seconds = since.elapsed().as_secs_f64();
+        let draws = draws.chains(self.chains);
+        let estimates = estimates(draws.view());
+        let each = || estimates.iter().zip(reference.mean.iter().zip(&reference.sd));
+        let range = |of: &dyn Fn(f64, f64) -> f64| {
+            let ratios: Vec<f64> = each().map(|(one, (_, sd))| of(one.sd, *sd)).collect();
+            (ratios.iter().copied().fold(f64::INFINITY, f64::min), ratios.iter().copied().fold(0.0, f64::max))
+        };
+        let convergence = || estimates.iter().map(|one| one.convergence.unwrap());
+        Sampled {
+            r_hat: convergence().map(|one| one.r_hat).fold(0.0, f64::max),
+            ess: convergence().map(|one| one.ess_bulk).fold(f64::INFINITY, f64::min),
+            seconds,
+            off: each().map(|(one, (mean, sd))| (one.mean - mean).abs() / sd).fold(0.0, f64::max),
+            ratio: range(&|found, sd| found / sd),
+            of_theory: range(&|found, sd| found / self.variance(sd, rows.x.nrows()).sqrt()),
+        }
+    }
+}
+
+/// Draws of each chain.
+#[derive(Default)]
+struct Draws(std::collections::BTreeMap<(u32, u64), Vec<f64>>);
+
+impl Draws {
+    fn chains(self, chains: u32) -> Array3<f64> {
+        let mut each = vec![Vec::new(); chains as usize];
+        self.0.into_iter().for_each(|((chain, _), values)| each[chain as usize].extend(values));
+        let draws = each.iter().map(|values| values.len() / DIM).min().unwrap();
+        let flat: Vec<f64> = each.iter().flat_map(|values| values[..draws * DIM].iter().copied()).collect();
+        Array3::from_shape_vec((chains as usize, draws, DIM), flat).unwrap()
+    }
+}
+
+impl<M: Method> Keeper<M> for Draws {
+    fn write(&mut self, records: Vec<Record>) -> Result<()> {
+        for record in records {
+            if let Record::Draws(draws) = record {
+                self.0.insert((draws.chain, draws.first), bytemuck::pod_collect_to_vec(&draws.bytes));
+            }
+        }
+        Ok(())
+    }
+
+    fn wants_rest(&mut self, _: Status) -> bool {
+        false
+    }
+
+    fn rested(&mut self, _: Checkpoint<M>) -> Result<Then> {
+        Ok(Then::GoOn)
+    }
+}

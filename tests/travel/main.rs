@@ -1,0 +1,285 @@
+//! Chains that travel between ranks, with the whole program: what goes over the wire, who waits for whom, where draws are kept.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../launcher/mod.rs"]
+mod launcher;
+#[path = "../tally/mod.rs"]
+mod tally;
+mod wide;
+
+use launcher::{Launcher, command, watched};
+use mpibayes::config::Registry;
+use mpibayes::results::{RunFile, Samples, Table, Values};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use tally::{Group, Tally, same};
+use wide::Wide;
+
+const RUN: &str = "\
+seed = 5
+agents = 8
+[model]
+name = \"wide\"
+dim = 3
+[method]
+name = \"dsgld\"
+chains = 8
+rounds = 200
+trajectory = 2
+batch = 1
+step = { constant = 0.2 }
+burn_in = 0
+thin = 1
+log_visits = true
+";
+
+fn main() {
+    let word = std::env::args().nth(1).unwrap_or_default();
+    if ["run", "plan"].contains(&word.as_str()) {
+        // This program with the model, as its own tests start it.
+        let code = mpibayes::main_with(&Registry::default().with_model::<Wide>());
+        std::process::exit(if code == std::process::ExitCode::SUCCESS { 0 } else { 1 });
+    }
+    let mut tally = Tally::new(word.trim_start_matches('-'));
+    tally.group("bytes", bytes);
+    tally.group("files of draws", files);
+    tally.group("plans", plans);
+    tally.group("waiting", waiting);
+    std::process::exit(tally.close());
+}
+
+/// Runs this program; what it prints.
+fn program(launcher: Launcher, folder: &Path, arguments: &[&str]) -> Result<String, String> {
+    let mut command = command(launcher, arguments)?;
+    command.current_dir(folder);
+    let ended = watched(command)?;
+    if ended.code == 0 { Ok(ended.stdout) } else { Err(format!("exit code {}: {}", ended.code, ended.stderr)) }
+}
+
+/// Runs `run.toml` with these settings into a folder; its result file.
+fn run(launcher: Launcher, folder: &Path, output: &str, settings: &[&str]) -> Result<RunFile, String> {
+    std::fs::write(folder.join("run.toml"), RUN).map_err(|error| error.to_string())?;
+    let mut arguments = vec!["run", "run.toml", "--output", output];
+    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    program(launcher, folder, &arguments)?;
+    RunFile::open(&folder.join(output).join("result.h5")).map_err(|error| error.to_string())
+}
+
+fn table(file: &RunFile, name: &str) -> Result<Table, String> {
+    file.table(name).map_err(|error| error.to_string())
+}
+
+fn column<'a>(table: &'a Table, name: &str) -> Result<&'a [f64], String> {
+    table.column(name).ok_or_else(|| format!("no column {name}"))
+}
+
+fn samples(file: &RunFile, group: &str) -> Result<Samples, String> {
+    file.samples(group).map_err(|error| error.to_string())
+}
+
+/// A chain of 32 MB among 8 agents on 4 ranks.
+const NUMBERS: u64 = 4_000_000;
+
+/// A chain's bytes go from the rank where it was to the rank where it will be, and nowhere else.
+fn bytes(group: &mut Group) {
+    let folder = group.folder.to_owned();
+    let settings = [
+        &format!("model.dim={NUMBERS}"),
+        "method.chains=1",
+        "method.rounds=40",
+        "method.trajectory=1",
+        "method.burn_in=39",
+        "cluster.draws=files",
+    ];
+    let bytes_of = |through_server: bool| -> Result<(f64, f64, f64), String> {
+        let setting = format!("method.through_server={through_server}");
+        let all: Vec<&str> = settings.iter().copied().chain([setting.as_str()]).collect();
+        let file = run(Launcher::Mpirun(4), &folder, &format!("bytes-{through_server}"), &all)?;
+        let visits = table(&file, "visits")?;
+        // The rows of a table are sorted by their step, the round; agents lie in blocks of two on the ranks.
+        let ranks: Vec<u32> = visits.agent.iter().map(|agent| agent.unwrap_or(0) / 2).collect();
+        let moves = ranks.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        let traffic = table(&file, "traffic")?;
+        let (mut straight, mut server) = (0.0, 0.0);
+        for (name, values) in &traffic.columns {
+            match name.as_str() {
+                "hand-overs_bytes" => straight += values[0],
+                // What a checkpoint took, if there was one.
+                "control_bytes" | "control_messages" => {}
+                name if name.ends_with("_bytes") => server += values[0],
+                // Heads: some tens of bytes, and for certain no more than this.
+                _ => server += 1024.0 * values[0],
+            }
+        }
+        Ok((straight, server, moves as f64 * 8.0 * NUMBERS as f64))
+    };
+    match bytes_of(false) {
+        Ok((straight, server, exact)) => {
+            group.check("every move between ranks is sent once", same("bytes", &straight, &exact));
+            let share = server / (straight + server);
+            group.figure(format!("{:.0} MB from rank to rank, {:.4} % beside that", 1e-6 * straight, 100.0 * share));
+            let little = if share < 0.01 { Ok(()) } else { Err(format!("{share} of all bytes")) };
+            group.check("the server and third ranks carry less than 1 % of all bytes", little);
+        }
+        Err(cause) => group.check("the run", Err(cause)),
+    }
+    // The control: where chains go through the server it carries them all.
+    let through = bytes_of(true).and_then(|(straight, server, _)| {
+        if server > 0.9 * (straight + server) { Ok(()) } else { Err(format!("{server} of {} bytes", straight + server)) }
+    });
+    group.check("through the server", through);
+}
+
+/// Draws that ranks write themselves are those that travel, also when the run is stopped and goes on elsewhere.
+fn files(group: &mut Group) {
+    let folder = group.folder.to_owned();
+    let expected = run(Launcher::Alone, &folder, "messages", &[]).and_then(|file| samples(&file, "posterior"));
+    let Ok(expected) = expected else {
+        return group.check("the run", expected.map(drop));
+    };
+    let by_files = ["cluster.draws=files", "method.expectations=true"];
+    for ranks in [1, 2, 3] {
+        let output = format!("files-{ranks}");
+        let file = run(Launcher::Mpirun(ranks), &folder, &output, &by_files);
+        let alike = file.and_then(|file| {
+            let traffic = table(&file, "traffic")?;
+            if traffic.column("draws_bytes").is_some_and(|bytes| bytes[0] > 8.0 * 3.0 * 2.0) {
+                return Err("draws have travelled".into());
+            }
+            if folder.join(&output).join("draws").exists() {
+                return Err("the files of draws are still there".into());
+            }
+            match_moments(&file)?;
+            if samples(&file, "posterior")? == expected { Ok(()) } else { Err("other draws".into()) }
+        });
+        group.check(format!("{ranks} ranks"), alike);
+    }
+    // Long enough to be stopped.
+    let long = ["method.rounds=20000", "method.thin=10", "cluster.checkpoint_every=0.2"];
+    let files: Vec<&str> = long.into_iter().chain(by_files).collect();
+    let whole = run(Launcher::Alone, &folder, "long", &long).and_then(|file| samples(&file, "posterior"));
+    group.check("stopped and gone on with", stopped(&folder, &files));
+    let resumed = run(Launcher::Mpirun(3), &folder, "stopped", &files).and_then(|file| samples(&file, "posterior"));
+    group.check("the same draws after that", if whole.is_ok() && whole == resumed { Ok(()) } else { Err("other draws".into()) });
+}
+
+/// Starts the run on two ranks, and kills it without a word after some checkpoints.
+fn stopped(folder: &Path, settings: &[&str]) -> Result<(), String> {
+    let mut arguments = vec!["run", "run.toml", "--output", "stopped"];
+    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    let mut command: Command = command(Launcher::Mpirun(2), &arguments)?;
+    let mut child = command.current_dir(folder).stderr(std::process::Stdio::null()).spawn().map_err(|error| error.to_string())?;
+    let checkpoint = folder.join("stopped/checkpoint.bin");
+    for _ in 0..600 {
+        std::thread::sleep(Duration::from_millis(50));
+        if checkpoint.exists() {
+            std::thread::sleep(Duration::from_millis(300));
+            child.kill().and_then(|()| child.wait()).map_err(|error| error.to_string())?;
+            // mpirun's ranks end when it is gone.
+            std::thread::sleep(Duration::from_secs(2));
+            return if checkpoint.exists() { Ok(()) } else { Err("the run was over before it was stopped".into()) };
+        }
+    }
+    Err("there is no checkpoint".into())
+}
+
+/// The means and standard deviations that agents have computed are those of all draws.
+fn match_moments(file: &RunFile) -> Result<(), String> {
+    let draws = samples(file, "posterior")?.values.matrix();
+    for (name, exact) in [
+        ("posterior_mean", draws.mean_axis(ndarray::Axis(0)).ok_or("no draws")?),
+        ("posterior_sd", draws.std_axis(ndarray::Axis(0), 0.0)),
+    ] {
+        let Values::F64(found) = samples(file, name)?.values else { return Err("not in f64".into()) };
+        let off = found.iter().zip(&exact).map(|(found, exact)| (found - exact).abs()).fold(0.0, f64::max);
+        if found.len() != exact.len() || off.is_nan() || off > 1e-12 {
+            return Err(format!("{name}: {found}, and {exact} of the draws"));
+        }
+    }
+    Ok(())
+}
+
+/// A plan that was made by the clock can be followed again, and then the same draws come out.
+fn plans(group: &mut Group) {
+    let folder = group.folder.to_owned();
+    let sleeps = "method.sleep_ms=[1.0, 0.2, 0.2, 0.2, 0.5, 0.2, 0.2, 0.2]";
+    let balanced =
+        ["method.trajectory=4", "method.balance={ threshold = 0.2, decay = 1.0, until = 50 }", sleeps, "method.rounds=80"];
+    let replayed = || -> Result<(), String> {
+        let first = run(Launcher::Mpirun(2), &folder, "balanced", &balanced)?;
+        let plans = program(Launcher::Alone, &folder, &["plan", "balanced"])?;
+        if plans.matches("round = ").count() < 2 {
+            return Err(format!("nothing was planned: {plans}"));
+        }
+        let follow = format!("method.plans={}", plans.trim());
+        let again = run(Launcher::Alone, &folder, "replayed", &["method.trajectory=4", "method.rounds=80", &follow])?;
+        let other = run(Launcher::Alone, &folder, "unplanned", &["method.trajectory=4", "method.rounds=80"])?;
+        // Chains of unequal lengths end in NaN, which equals nothing.
+        let bits = |file: &RunFile| -> Result<Vec<u64>, String> {
+            Ok(samples(file, "posterior")?.values.matrix().iter().map(|value| value.to_bits()).collect())
+        };
+        let [first, again, other] = [bits(&first)?, bits(&again)?, bits(&other)?];
+        match (first == again, first == other) {
+            (true, false) => Ok(()),
+            same => Err(format!("(the same with the plans, without) is {same:?}: {plans}")),
+        }
+    };
+    group.check("replayed", replayed());
+}
+
+/// One of four agents is D times slower than the others: without balancing these wait for (D − 1)/D of the time, with it nobody
+/// waits for a tenth of it.
+fn waiting(group: &mut Group) {
+    let folder = group.folder.to_owned();
+    let mut figures = Vec::new();
+    for slower in [5.0, 10.0] {
+        let sleeps = format!("method.sleep_ms=[2.0, 2.0, {:?}, 2.0]", 2.0 * slower);
+        let shared = ["agents=4", "method.chains=4", sleeps.as_str(), "method.log_visits=false"];
+        let share = |output: &str, settings: &[&str]| -> Result<[f64; 4], String> {
+            let settings: Vec<&str> = shared.into_iter().chain(settings.iter().copied()).collect();
+            let file = run(Launcher::Mpirun(4), &folder, &format!("{output}-{slower}"), &settings)?;
+            let load = table(&file, "load")?;
+            let (busy, blocked, agents) =
+                (column(&load, "busy_seconds")?, column(&load, "blocked_seconds")?, column(&load, "agent_number")?);
+            // Between a round when the plan stands and the last one.
+            let (from, to) = (8, load.step.last().copied().unwrap_or(0));
+            let at = |step: u64, agent: usize| {
+                let row = (0..agents.len()).find(|&row| load.step[row] == step && agents[row] == agent as f64);
+                row.map(|row| (busy[row], blocked[row])).ok_or("a row of the load is missing")
+            };
+            let mut shares = [0.0; 4];
+            for (agent, share) in shares.iter_mut().enumerate() {
+                let ((busy, blocked), (busy_then, blocked_then)) = (at(to, agent)?, at(from, agent)?);
+                *share = (blocked - blocked_then) / (busy - busy_then + blocked - blocked_then);
+            }
+            Ok(shares)
+        };
+        let fast = |shares: [f64; 4]| (shares[0] + shares[1] + shares[3]) / 3.0;
+        let expected = (slower - 1.0) / slower;
+        let plain = share("plain", &["method.trajectory=10", "method.rounds=30"]);
+        group.check(
+            format!("1 : {slower}, without balancing"),
+            plain.and_then(|shares| {
+                figures.push(format!("1 : {slower} {:.0} %", 100.0 * fast(shares)));
+                if (fast(shares) - expected).abs() < 0.05 && shares[2] < 0.1 {
+                    Ok(())
+                } else {
+                    Err(format!("{shares:?}, expected {expected} of the fast ones"))
+                }
+            }),
+        );
+        let balance = "method.balance={ threshold = 0.2, decay = 1.0, until = 6 }";
+        let balanced = share("balanced", &["method.trajectory=60", "method.rounds=40", balance]);
+        group.check(
+            format!("1 : {slower}, balanced"),
+            balanced.and_then(|shares| {
+                let mean = shares.iter().sum::<f64>() / 4.0;
+                figures.push(format!("balanced {:.1} %", 100.0 * mean));
+                if mean < 0.1 { Ok(()) } else { Err(format!("{shares:?}")) }
+            }),
+        );
+    }
+    group.figure(format!("time that the fast ones wait: {}", figures.join(", ")));
+}
