@@ -8,7 +8,7 @@
 //! | --- | --- | --- |
 //! | [`cli`] | a file for each subcommand | everything |
 //! | [`config`] | what was typed becomes a validated run | everything but `cli` |
-//! | [`methods`] | the distributed methods: server half, agent half | `cluster`, `kernels`, `models`, `data`, `metrics`, `random`, `number` |
+//! | [`methods`] | the distributed methods: server half, agent half; transitions of chains on a shard | `cluster`, `kernels`, `models`, `data`, `metrics`, `random`, `number` |
 //! | [`cluster`] | who computes what, and how it travels; knows no statistics | `partial`, `random`, `number` |
 //! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `number` |
 //! | [`models`] | log-densities with gradients, batched over particles | `vector`, `random`, `number` |

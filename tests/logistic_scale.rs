@@ -7,13 +7,16 @@ mod covertype;
 use covertype::{AGENTS, ROWS, Sampler, reference, rows};
 use mpibayes::methods::sgld::Estimator;
 
-/// Eight chains over eight agents, with control variates: R-hat, effective sample size, means and standard deviations. The run is so
-/// long that a mean is off by a tenth of its standard deviation in one case of 10,000.
+/// Eight chains over eight agents, with control variates: R-hat, effective sample size, means and standard deviations.
+///
+/// With effective sample sizes of 2,000 a mean has an error of 0.022 standard deviations: of eleven one is off by 0.1 in 6 cases of
+/// 100,000. A standard deviation has one of 1.6 %, beside the theory's own of up to 2 %.
 #[test]
 fn half_a_million_rows_on_eight_agents() {
     let rows = rows(ROWS);
-    let reference = reference(&rows, 1200);
-    assert!(reference.error < 0.04, "{}", reference.error);
+    let reference = reference(&rows, 400);
+    let (error, error_of_sd) = (reference.error, reference.error_of_sd);
+    assert!(error < 0.01 && error_of_sd < 0.01, "the reference is off by {error} and {error_of_sd}");
     // a = 0.004 in the narrowest direction.
     let narrowest = reference.sd.iter().copied().fold(f64::INFINITY, f64::min);
     let sampler = Sampler {
@@ -28,10 +31,14 @@ fn half_a_million_rows_on_eight_agents() {
     };
     let sampled = sampler.run(&rows, &reference);
     println!(
-        "R-hat {:.4}, ESS {:.0}, {:.1} s, off {:.3}, sd ratio {:?}, of theory {:?}; {}, error of the reference {:.3}",
-        sampled.r_hat, sampled.ess, sampled.seconds, sampled.off, sampled.ratio, sampled.of_theory, rows.source, reference.error
+        "R-hat {:.4}, ESS {:.0}, {:.1} s, off {:.3}, sd ratio {:?}, of theory {:?}; {}, errors of the reference {error:.4} {error_of_sd:.4}",
+        sampled.r_hat, sampled.ess, sampled.seconds, sampled.off, sampled.ratio, sampled.of_theory, rows.source
     );
-    assert!(sampled.r_hat < 1.01 && sampled.ess > 400.0, "R-hat {}, ESS {}", sampled.r_hat, sampled.ess);
+    assert!(sampled.r_hat < 1.01 && sampled.ess > 1500.0, "R-hat {}, ESS {}", sampled.r_hat, sampled.ess);
     assert!(sampled.off < 0.1, "{}", sampled.off);
     assert!(sampled.of_theory.0 > 0.9 && sampled.of_theory.1 < 1.1, "{:?}", sampled.of_theory);
+
+    // The control: minibatches as small, without the control variates, are seen.
+    let plain = Sampler { gradient: Estimator::Plain, rounds: 5000, ..sampler }.run(&rows, &reference);
+    assert!(plain.ratio.0 > 1.5, "{:?}", plain.ratio);
 }

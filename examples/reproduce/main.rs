@@ -122,16 +122,18 @@ fn main() -> anyhow::Result<()> {
     for (row, kept) in &kept {
         let said =
             kept.as_ref().map_or("not run".to_owned(), |kept| format!("{:?}, {:.0} s", kept.outcome.verdict, kept.seconds));
-        println!("{:<8}  {}", row.id, said.to_lowercase());
+        println!("{:<13}  {}", row.id, said.to_lowercase());
     }
     let count = |verdict| kept.iter().flat_map(|(_, kept)| kept).filter(|kept| kept.outcome.verdict == verdict).count();
+    let not_run = kept.iter().filter(|(_, kept)| kept.is_none()).count();
     println!("{}", file.display());
     println!(
-        "reproduce: {} reproduced, {} refuted, {} undecided, {} failed of {}",
+        "reproduce: {} reproduced, {} refuted, {} undecided, {} failed{} of {}",
         count(Verdict::Reproduced),
         count(Verdict::Refuted),
         count(Verdict::Undecided),
         count(Verdict::Failed),
+        if not_run == 0 { String::new() } else { format!(", {not_run} not run") },
         rows.len()
     );
     Ok(())
@@ -165,6 +167,8 @@ fn report(paper: &str, quick: bool, results: &Path, kept: &[(&Row, Option<Kept>)
         writeln!(text, "## {}: {verdict}\n\n{}\n", row.id, row.claim)?;
         writeln!(text, "| | found | expected |\n| --- | --- | --- |")?;
         for (name, found, expected) in &outcome.numbers {
+            // A bar would begin a column.
+            let [name, found, expected] = [name, found, expected].map(|cell| cell.replace('|', "\\|"));
             writeln!(text, "| {name} | {found} | {expected} |")?;
         }
         let picture = picture_of(results, row);

@@ -5,6 +5,7 @@ use super::method::{AgentId, Method, Progress};
 use super::outbox::{Ask, Route};
 use super::packet::{AskId, SavedParcel, SpentByAll, Traffic};
 use super::record::{Extents, Record};
+use super::run::Stored;
 use crate::partial::PartialFile;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -29,6 +30,9 @@ pub struct Checkpoint<M: Method> {
     pub records: Vec<Record>,
     /// How many draws the keeper has elsewhere: its to fill.
     pub drawn: Extents,
+    /// What ranks have put into their stores since the last rest; the keeper collects it, and no file holds it.
+    #[serde(skip)]
+    pub stored: Stored,
     /// How far the run is.
     pub progress: Progress,
     /// Messages and bytes between ranks so far.

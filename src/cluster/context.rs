@@ -65,6 +65,11 @@ impl Clock {
 }
 
 impl Context {
+    /// One outside of a run, for tests of agents and transitions: its clock shows 0.
+    pub fn outside(seed: Seed) -> Self {
+        Self::new(seed, None, Clock::simulated(0.0))
+    }
+
     pub(super) fn new(seed: Seed, agent: Option<AgentId>, clock: Clock) -> Self {
         Self { seed, agent, clock, records: Vec::new() }
     }

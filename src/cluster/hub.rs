@@ -10,6 +10,7 @@ use super::method::{AgentId, Answer, Method, Order, Progress, Reported, Server};
 use super::outbox::{Ask, Outbox, Route};
 use super::packet::{AskId, Head, Member, Packet, Posted, SavedParcel, Spent, SpentByAll, Traffic};
 use super::record::{Extents, Record};
+use super::run::Stored;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
@@ -40,6 +41,8 @@ pub(super) struct Hub<M: Method> {
     pub answers: u64,
     /// Written down since the driver last took it.
     pub records: Vec<Record>,
+    /// What ranks have told that they have stored since the last rest.
+    pub stored: Stored,
     pub traffic: Traffic,
     pub spent: SpentByAll,
     /// The ranks that add together, and how many sums they have been sent, where the driver does this.
@@ -106,6 +109,7 @@ impl<M: Method> Hub<M> {
             progress: Progress::default(),
             answers: 0,
             records: Vec::new(),
+            stored: Stored::new(),
             traffic: Traffic::default(),
             spent: SpentByAll::default(),
             reducing: None,
@@ -384,6 +388,7 @@ impl<M: Method> Hub<M> {
             seconds,
             records: Vec::new(),
             drawn: Extents::default(),
+            stored: std::mem::take(&mut self.stored),
             progress: self.progress,
             traffic: self.traffic.clone(),
             spent: self.spent.clone(),

@@ -151,7 +151,7 @@ impl<M: Method> Job<M> {
                 let (records, more) = bench.apart(cx.into_records());
                 if let Some(store) = &bench.store {
                     let draws: Vec<Draws> = draws.into_iter().chain(more).collect();
-                    guard(doing(Some(id), What::Keeping), || if draws.is_empty() { Ok(()) } else { store.put(id, draws) })?;
+                    guard(doing(Some(id), What::Keeping), || if draws.is_empty() { Ok(()) } else { store.put(draws) })?;
                 }
                 emit(Done::AgentSettled { id, agent, seconds, records });
             }

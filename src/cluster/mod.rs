@@ -37,4 +37,4 @@ pub use method::{
 };
 pub use outbox::{Ask, Outbox};
 pub use packet::{Flow, Spent, SpentByAll, Traffic};
-pub use run::{Asks, Collectives, Keeper, Outcome, Plan, Status, Store, Sums, Then};
+pub use run::{Asks, Collectives, Keeper, Outcome, Plan, Status, Store, Stored, Sums, Then};

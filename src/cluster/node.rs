@@ -168,9 +168,10 @@ impl<M: Method> Node<M> {
                 self.resting = Some(expected);
                 self.try_rest()?;
             }
-            Head::Rested { agents, parcels, records, traffic, spent } => {
+            Head::Rested { rank, agents, parcels, records, traffic, spent, stored } => {
                 if let Some(hub) = &mut self.hub {
                     hub.records.extend(records);
+                    hub.stored.insert(rank, stored);
                     hub.rested(agents, parcels, &traffic, spent);
                 }
             }
@@ -440,11 +441,10 @@ impl<M: Method> Node<M> {
             return Ok(());
         }
         self.resting = None;
+        let doing = Doing { method: M::NAME, rank: self.rank, agent: None, what: What::Keeping };
+        let stored = self.store.as_ref().map_or(Ok(0), |store| guard(doing, || store.rest()))?;
         let mut agents = Vec::with_capacity(self.agents.len());
         for (&id, hosted) in &self.agents {
-            if let Some(store) = &self.store {
-                guard(Doing { method: M::NAME, rank: self.rank, agent: Some(id), what: What::Keeping }, || store.rest(id))?;
-            }
             if let Some(agent) = &hosted.agent {
                 let doing = Doing { method: M::NAME, rank: self.rank, agent: Some(id), what: What::Saving };
                 agents.push((id, Raw(guard(doing, || Ok(encode("an agent's state", agent.state())?))?)));
@@ -458,7 +458,8 @@ impl<M: Method> Node<M> {
         let records = std::mem::take(&mut self.records);
         let traffic = std::mem::take(&mut self.traffic);
         let spent = std::mem::take(&mut self.spent).into_iter().collect();
-        self.send(0, Packet { head: Head::Rested { agents, parcels, records, traffic, spent }, body: Body::empty() });
+        let head = Head::Rested { rank: self.rank, agents, parcels, records, traffic, spent, stored };
+        self.send(0, Packet { head, body: Body::empty() });
         Ok(())
     }
 

@@ -35,11 +35,14 @@ pub(super) enum Head<M: Method> {
     Rest { expected: Vec<(AgentId, AskId)> },
     /// All agents here are at rest, in these states.
     Rested {
+        rank: Rank,
         agents: Vec<(AgentId, Raw<u8>)>,
         parcels: Vec<SavedParcel<M::Number>>,
         records: Vec<Record>,
         traffic: Traffic,
         spent: Vec<(AgentId, Spent)>,
+        /// What has been put into the rank's store since the last rest.
+        stored: u64,
     },
     /// The run is over.
     Stop,

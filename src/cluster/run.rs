@@ -3,7 +3,7 @@
 use super::checkpoint::Checkpoint;
 use super::context::Clock;
 use super::fault::{Doing, Fault, What, guard};
-use super::method::{AgentId, Method, Progress};
+use super::method::{Method, Progress};
 use super::node::Node;
 use super::packet::Traffic;
 use super::record::{Draws, Record};
@@ -34,20 +34,25 @@ impl Plan {
     }
 }
 
-/// Takes the draws of agents on the ranks where they are made. Whoever keeps the run collects them whenever it is at rest.
+/// Takes the draws of agents on the rank where they are made. Whoever keeps the run collects them whenever it is at rest. Draws of a
+/// server do not go there: a chain must be drawn by agents alone, or by the server alone.
 pub trait Store: std::fmt::Debug + Send + Sync {
     /// Takes draws of an agent that lives here; called from its thread.
     ///
     /// # Errors
     /// Anything that keeps them from being kept; ends the job.
-    fn put(&self, agent: AgentId, draws: Vec<Draws>) -> super::method::Result<()>;
+    fn put(&self, draws: Vec<Draws>) -> super::method::Result<()>;
 
-    /// The run comes to rest: what was put must be there for the keeper.
+    /// The run comes to rest: what was put since the last time must be there for the keeper. How much that is, in the store's own
+    /// measure, such as bytes: the keeper is told.
     ///
     /// # Errors
     /// Anything that keeps it from being there; ends the job.
-    fn rest(&self, agent: AgentId) -> super::method::Result<()>;
+    fn rest(&self) -> super::method::Result<u64>;
 }
+
+/// How much each rank has stored since the last rest.
+pub type Stored = std::collections::BTreeMap<super::layout::Rank, u64>;
 
 /// What goes by MPI's collectives rather than point-to-point. Results are the same bits either way, but for `float_sums`. The
 /// defaults are what was faster where bits allow it; see [`mpi`](super::mpi).

@@ -6,7 +6,7 @@ use crate::data::{DataError, Dataset, FeatureScaling, Shard, Split, Task};
 use crate::methods::predict::predict;
 use crate::models::{Model, Scratch};
 use crate::number::Real;
-use crate::results::{Grid, Samples};
+use crate::results::{Grid, POSTERIOR, ResultsError, RunFile};
 use ndarray::Array2;
 
 /// The group of predictions of the test rows.
@@ -20,17 +20,30 @@ const MOST_DRAWS: usize = 1000;
 /// Test rows are read in blocks of this many.
 const BLOCK_ROWS: usize = 4096;
 
-/// The draws that predictions are averaged over, as rows.
+/// The draws of the posterior that predictions are averaged over, as rows; none where it has none. Draws that have diverged stay, and
+/// show in what is predicted.
 ///
-/// `lengths` says how many draws each chain has: what a shorter one lacks is no draw. Draws that have diverged stay, and show in what
-/// is predicted.
-pub fn predictive_draws<F: Real>(samples: &Samples, lengths: &[usize]) -> Array2<F> {
-    let all = samples.values.matrix();
-    let (_, longest, _) = samples.values.dim();
-    let of_chain = |(chain, &length): (usize, &usize)| chain * longest..chain * longest + length.min(longest);
-    let whole: Vec<usize> = lengths.iter().enumerate().flat_map(of_chain).collect();
-    let count = whole.len().min(MOST_DRAWS);
-    Array2::from_shape_fn((count, all.ncols()), |(row, column)| F::of(all[(whole[row * whole.len() / count], column)]))
+/// # Errors
+/// When they cannot be read.
+pub fn predictive_draws<F: Real>(file: &RunFile) -> Result<Option<Array2<F>>, ResultsError> {
+    if !file.sample_groups()?.iter().any(|group| group == POSTERIOR) {
+        return Ok(None);
+    }
+    // What a shorter chain lacks is no draw.
+    let lengths = file.lengths(POSTERIOR)?;
+    let total: usize = lengths.iter().sum();
+    let count = total.min(MOST_DRAWS);
+    let place = |row: usize| {
+        let mut left = row * total / count;
+        for (chain, &length) in lengths.iter().enumerate() {
+            if left < length {
+                return (chain, left);
+            }
+            left -= length;
+        }
+        (0, 0)
+    };
+    file.draws(POSTERIOR, &(0..count).map(place).collect::<Vec<_>>()).map(Some)
 }
 
 /// Scales, offsets and names of features, targets and classes; of sparse features the scales, where they have any.

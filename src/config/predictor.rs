@@ -204,8 +204,9 @@ impl Predictor {
 
 fn drawn<F: Real>(file: &RunFile, spec: &RunSpec, facts: DataFacts, build: BuildModel<F>) -> Result<Drawn<F>, RunError> {
     let model = build(&spec.model, Some(facts))?.model;
-    let samples = file.samples(POSTERIOR)?;
-    let theta: Array2<F> = predictive_draws(&samples, &file.lengths(POSTERIOR)?);
+    let Some(theta) = predictive_draws::<F>(file)? else {
+        return Err(RunError::Prediction("the run has kept no draws".into()));
+    };
     if theta.ncols() != model.dim() || theta.nrows() == 0 {
         let what = format!("{} draws of {} numbers do not fit a model of {}", theta.nrows(), theta.ncols(), model.dim());
         return Err(ResultsError::Shape(what).into());

@@ -68,9 +68,13 @@ pub enum Carrier<'a> {
 impl Carrier<'_> {
     /// Whether this process is the one that keeps the run's folder.
     fn is_root(&self) -> bool {
+        self.rank() == 0
+    }
+
+    fn rank(&self) -> u32 {
         match self {
-            Self::Threads => true,
-            Self::Mpi(world) => world.rank() == 0,
+            Self::Threads => 0,
+            Self::Mpi(world) => world.rank(),
         }
     }
 
@@ -182,8 +186,7 @@ impl<F: Real> Launch<'_, F> {
         {
             self.folder.keep_grid(preprocessing(dataset)?);
             let wanted = self.predicts && dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing;
-            if wanted && let Some((posterior, lengths)) = self.folder.posterior(&outcome)? {
-                let theta = predictive_draws(&posterior, &lengths);
+            if wanted && let Some(theta) = predictive_draws(&self.folder.drawn(&outcome)?)? {
                 self.folder.keep_grid(test_predictions(model, &theta, dataset)?);
             }
         }
@@ -305,7 +308,10 @@ fn what_counts(spec: &RunSpec) -> RunSpec {
     let Collectives { float_sums, .. } = spec.cluster.collectives;
     let collectives = Collectives { float_sums, ..Collectives::default() };
     let partition = spec.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
+    // What is predicted in the end changes no draw.
+    let evaluate = EvaluateSpec { predictions: true, ..spec.evaluate.clone() };
     RunSpec {
+        evaluate,
         data: Some(DataSpec { file: PathBuf::new(), partition }),
         cluster: ClusterSpec { collectives, ..ClusterSpec::default() },
         ..spec.clone()
@@ -381,7 +387,7 @@ fn carry<F: Real>(
     };
     let store: Option<Arc<dyn Store>> = match spec.cluster.draws {
         DrawsBy::Messages => None,
-        DrawsBy::Files => Some(Arc::new(Spool::new(folder.path()))),
+        DrawsBy::Files => Some(Arc::new(Spool::new(folder.path(), carrier.rank()))),
     };
     // A second pool of the same size, where there is one already, would change nothing.
     drop(rayon::ThreadPoolBuilder::new().num_threads(threads).build_global());

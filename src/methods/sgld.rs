@@ -51,6 +51,10 @@ impl<F: Real> Transition for Sgld<F> {
         self.step.at(update)
     }
 
+    fn noise(&self, update: u64) -> Option<f64> {
+        Some(self.step.at(update))
+    }
+
     fn open(&self, agent: AgentId) -> Result<LocalSgld<F>> {
         let dim = self.dim();
         Ok(LocalSgld {
@@ -138,7 +142,7 @@ impl<F: Real> LocalTransition<F> for LocalSgld<F> {
         Ok(true)
     }
 
-    fn update(&mut self, control: &ControlPoint<F>, theta: &mut [F], update: Update, cx: &Context) -> Result<()> {
+    fn update(&mut self, control: &mut ControlPoint<F>, theta: &mut [F], update: Update, cx: &Context) -> Result<()> {
         self.estimate(control, theta, update, cx)?;
         let score = self.score.as_slice().ok_or("a score that is not contiguous")?;
         let mut noise = cx.stream(Who::Chain(update.chain), update.number, Purpose::Noise);

@@ -22,9 +22,14 @@ pub trait Transition: Clone + Send + Sync + 'static {
     /// A chain's first state, into `carried` numbers.
     fn draw_initial(&self, stream: &mut Stream, chain: &mut [Self::Number]);
 
-    /// ε_t, the step size of a chain's update t: what a draw counts in expectations, and the variance of the noise that averaging
-    /// chains takes away.
+    /// ε_t, the step size of a chain's update t: what a draw counts in expectations.
     fn step(&self, update: u64) -> f64;
+
+    /// The variance of the noise that update t adds to every number that travels, where it is the same for all of them and whatever the
+    /// state: what averaging chains takes away can then be given back.
+    fn noise(&self, _update: u64) -> Option<f64> {
+        None
+    }
 
     /// The transition on an agent's shard, on the rank that hosts the agent.
     ///
@@ -51,7 +56,7 @@ pub trait LocalTransition<N>: Send {
     ///
     /// # Errors
     /// Anything that ends the job.
-    fn update(&mut self, state: &Self::State, chain: &mut [N], update: Update, cx: &Context) -> Result<()>;
+    fn update(&mut self, state: &mut Self::State, chain: &mut [N], update: Update, cx: &Context) -> Result<()>;
 }
 
 /// Which update is made.

@@ -5,9 +5,9 @@
 
 use super::error::{Result, ResultsError};
 use super::spool::{self, Collected};
-use super::{Grid, POSTERIOR, RunFile, RunInfo, RunState, RunWriter, SampleGroup, Samples, stop};
-use crate::cluster::record::{Draws, Record, Row};
-use crate::cluster::{self, Checkpoint, Keeper, Method, Outcome, Progress, Spent, SpentByAll, Status, Then};
+use super::{Grid, RunFile, RunInfo, RunState, RunWriter, SampleGroup, stop};
+use crate::cluster::record::{Record, Row};
+use crate::cluster::{self, Checkpoint, Keeper, Method, Outcome, Progress, Spent, SpentByAll, Status, Stored, Then};
 use crate::partial::PartialFile;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use std::fs::{self, File, TryLockError};
@@ -25,6 +25,9 @@ const FIRST_AFTER: Duration = Duration::from_secs(10);
 const TRAFFIC: &str = "traffic";
 /// The table of seconds: of the server and for saving in the row of no agent, of each agent in its own.
 const PHASES: &str = "phases";
+/// So many times as long as saving took is it until the next checkpoint, at least.
+const MOST_SAVING: f64 = 20.0;
+
 /// Draws are written between checkpoints too where more bytes of them wait than these, and than this share of the file.
 const PENDING_BYTES: usize = 64 << 20;
 const PENDING_SHARE: u64 = 16;
@@ -65,8 +68,11 @@ pub struct RunFolder {
     rows: Vec<Row>,
     progress: Progress,
     seconds: f64,
-    /// Seconds that went into writing the result file, by this job.
+    /// Seconds that went into writing the result file, by this job; and the last time.
     saving: f64,
+    last_saving: f64,
+    /// What ranks have stored for this file since it was written last.
+    stored: Stored,
     display: Display,
     /// `data.digest`, locked; nothing before the folder is claimed.
     digest: Option<File>,
@@ -130,6 +136,8 @@ impl RunFolder {
             progress: Progress::default(),
             seconds: 0.0,
             saving: 0.0,
+            last_saving: 0.0,
+            stored: Stored::new(),
             display,
             digest: None,
             stopping: false,
@@ -245,22 +253,30 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Writes what has come so far into the result file, and then these draws.
-    fn flush(&mut self, finished: bool, seconds: f64, more: impl Iterator<Item = Result<Draws>>) -> Result<()> {
+    /// Writes what has come so far into the result file.
+    fn flush(&mut self, finished: bool, seconds: f64, at_rest: Option<Collected>) -> Result<()> {
         let Progress { done, total } = self.progress;
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let since = Instant::now();
-        let written = writer.write(&self.rows, RunState { finished, done, total, seconds }, more);
-        self.saving += since.elapsed().as_secs_f64();
+        let state = RunState { finished, done, total, seconds };
+        let written = match at_rest {
+            Some(more) => writer.write_at_rest(&self.rows, state, more),
+            None => writer.write(&self.rows, state),
+        };
+        self.last_saving = since.elapsed().as_secs_f64();
+        self.saving += self.last_saving;
         written
     }
 
-    /// The same with the run at rest, where nothing is under way any more and agents' own files of draws are closed.
+    /// The same with the run at rest, where nothing is under way any more and ranks' own files of draws are closed.
     fn flush_all(&mut self, finished: bool, seconds: f64) -> Result<()> {
-        let more = Collected::new(&self.path)?;
-        self.flush(finished, seconds, more)?;
-        spool::clear(&self.path)?;
-        self.writer.as_ref().map_or(Ok(()), RunWriter::at_rest)
+        let more = Collected::new(&self.path, &self.stored)?;
+        self.flush(finished, seconds, Some(more))?;
+        if !self.stored.is_empty() {
+            self.stored.clear();
+            spool::clear(&self.path)?;
+        }
+        Ok(())
     }
 
     /// Takes arrays for the result file; see [`RunWriter::push_grid`].
@@ -270,15 +286,13 @@ impl RunFolder {
         }
     }
 
-    /// The posterior of a run that is over, with the draws of each chain, if it has drawn any.
+    /// The result file of a run that is over, with all its draws.
     ///
     /// # Errors
-    /// Where the result file cannot be written or read.
-    pub fn posterior(&mut self, outcome: &Outcome) -> Result<Option<(Samples, Vec<usize>)>> {
+    /// Where it cannot be written or read.
+    pub fn drawn(&mut self, outcome: &Outcome) -> Result<RunFile> {
         self.flush_all(false, outcome.seconds)?;
-        let file = RunFile::open(&result_file(&self.path))?;
-        let there = file.sample_groups()?.iter().any(|group| group == POSTERIOR);
-        if there { Ok(Some((file.samples(POSTERIOR)?, file.lengths(POSTERIOR)?))) } else { Ok(None) }
+        RunFile::open(&result_file(&self.path))
     }
 
     /// Completes the result file of a run that is over, and takes the checkpoint away; says where things are.
@@ -369,7 +383,7 @@ impl<M: Method> Keeper<M> for RunFolder {
         if pending > PENDING_BYTES {
             let size = fs::metadata(result_file(&self.path)).map_or(0, |file| file.len());
             if pending as u64 > size / PENDING_SHARE {
-                self.flush(false, self.seconds, std::iter::empty())?;
+                self.flush(false, self.seconds, None)?;
             }
         }
         Ok(())
@@ -383,11 +397,15 @@ impl<M: Method> Keeper<M> for RunFolder {
             self.say("saving, then stopping: open tasks are done first");
         }
         let every = if self.has_saved { self.checkpoint_every } else { self.checkpoint_every.min(FIRST_AFTER) };
+        // A large file takes long to copy.
+        let every = every.max(Duration::from_secs_f64(MOST_SAVING * self.last_saving));
         self.stopping || self.saved_at.elapsed() >= every
     }
 
     fn rested(&mut self, mut checkpoint: Checkpoint<M>) -> cluster::Result<Then> {
         self.progress = checkpoint.progress;
+        self.stored = std::mem::take(&mut checkpoint.stored);
+        self.stored.retain(|_, stored| *stored > 0);
         self.account(&checkpoint);
         // A run that is over goes straight to its result file.
         if !checkpoint.finished {

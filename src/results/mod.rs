@@ -24,7 +24,9 @@
 //!
 //! The file is there from the first checkpoint on, and is replaced as a whole each time: it can be read at any moment, also after a
 //! kill, and a reader that has it open keeps what was there when it opened it. Replacing copies the file, so that a job writes no
-//! more than some times its size; draws beyond a sixteenth of the file (at least 64 MiB) are written between checkpoints too.
+//! more than some times its size; draws beyond a sixteenth of the file (at least 64 MiB) are written between checkpoints too, and
+//! checkpoints come the less often the longer copying takes. Where `draws = "files"`, the folder `draws.parts` beside it holds what ranks
+//! have drawn since then.
 
 mod draws;
 mod error;

@@ -5,6 +5,9 @@ use super::read::{RunFile, read_parts};
 use super::samples::{SampleKind, Values};
 use crate::data::hdf;
 use crate::models::Part;
+use crate::number::Real;
+use hdf5::{H5Type, Hyperslab, SliceOrIndex};
+use ndarray::{Array2, ArrayViewMut1, IxDyn};
 use std::slice::from_ref;
 
 impl RunFile {
@@ -54,4 +57,48 @@ impl RunFile {
         };
         read().map_err(ResultsError::hdf5(&self.path, format!("read {:?} of {group:?}", part.name)))
     }
+
+    /// Single draws of a group, each by its chain and its place there, as rows of all parts.
+    ///
+    /// # Errors
+    /// When there is no such group or draw, or it cannot be read.
+    pub fn draws<F: Real>(&self, group: &str, places: &[(usize, usize)]) -> Result<Array2<F>> {
+        let (_, _, parts) = self.shape(group)?;
+        let mut draws = Array2::zeros((places.len(), parts.iter().map(Part::size).sum()));
+        let mut start = 0;
+        let mut read = || -> hdf5::Result<()> {
+            let at = self.file.group(group)?;
+            for part in &parts {
+                let data = at.dataset(&part.name)?;
+                let kind = data.dtype()?;
+                for (&place, mut draw) in places.iter().zip(draws.rows_mut()) {
+                    let own = draw.slice_mut(ndarray::s![start..start + part.size()]);
+                    if kind.is::<f32>() {
+                        read_draw::<f32, F>(&data, place, &part.shape, own)?;
+                    } else if kind.is::<f64>() {
+                        read_draw::<f64, F>(&data, place, &part.shape, own)?;
+                    } else {
+                        read_draw::<i32, F>(&data, place, &part.shape, own)?;
+                    }
+                }
+                start += part.size();
+            }
+            Ok(())
+        };
+        read().map_err(ResultsError::hdf5(&self.path, format!("read draws of {group:?}")))?;
+        Ok(draws)
+    }
+}
+
+fn read_draw<T: H5Type + Copy + Into<f64>, F: Real>(
+    data: &hdf5::Dataset,
+    (chain, draw): (usize, usize),
+    shape: &[usize],
+    mut own: ArrayViewMut1<F>,
+) -> hdf5::Result<()> {
+    let slab = [chain..chain + 1, draw..draw + 1].into_iter().chain(shape.iter().map(|&side| 0..side));
+    let slab = Hyperslab::from(slab.map(SliceOrIndex::from).collect::<Vec<_>>());
+    let numbers = data.read_slice::<T, _, IxDyn>(slab)?;
+    own.iter_mut().zip(&numbers).for_each(|(own, &number)| *own = F::of(number.into()));
+    Ok(())
 }

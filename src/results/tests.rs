@@ -203,21 +203,20 @@ fn draws_and_rows_grow_and_the_file_is_whole_at_every_moment() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.nc");
     let mut writer = growing(&path, Extents::default());
-    writer.write(&[row("trace", 1, None, &[("a", 1.0)])], GOING_ON, std::iter::empty()).unwrap();
+    writer.write(&[row("trace", 1, None, &[("a", 1.0)])], GOING_ON).unwrap();
     assert!(RunFile::open(&path).unwrap().sample_groups().unwrap().is_empty());
     // Chain 1 has travelled: its second draw comes before its first.
     [block(0, 0, &[0.0, 0.1, 1.0, 1.1]), block(1, 1, &[11.0, 11.1])].into_iter().for_each(|block| writer.push(block));
-    writer
-        .write(&[row("trace", 1, None, &[("a", 1.0)]), row("trace", 2, None, &[("b", 2.0)])], GOING_ON, std::iter::empty())
-        .unwrap();
+    writer.write(&[row("trace", 1, None, &[("a", 1.0)]), row("trace", 2, None, &[("b", 2.0)])], GOING_ON).unwrap();
     assert_eq!(drawn(&path), ndarray::array![[[0.0, 0.1], [1.0, 1.1]]]);
-    assert!(writer.at_rest().unwrap_err().to_string().contains("chain 1 has a gap before draw 1"));
+    let gap = writer.write_at_rest(&[], GOING_ON, std::iter::empty()).unwrap_err().to_string();
+    assert!(gap.contains("chain 1 has a gap before draw 1"), "{gap}");
     // Whoever has the file open keeps what it was.
     let old = RunFile::open(&path).unwrap();
     writer.push(block(1, 0, &[10.0, 10.1]));
     writer.push(block(1, 2, &[12.0, 12.1]));
-    writer.write(&[row("trace", 2, None, &[("b", 2.0)])], RunState { done: 2, ..GOING_ON }, std::iter::empty()).unwrap();
-    writer.at_rest().unwrap();
+    let over = RunState { done: 2, ..GOING_ON };
+    writer.write_at_rest(&[row("trace", 2, None, &[("b", 2.0)])], over, std::iter::empty()).unwrap();
     assert_eq!(old.shape("posterior").unwrap(), (1, 2, vec![Part::new("theta", &[2])]));
     let values = drawn(&path);
     assert_eq!(values.dim(), (2, 3, 2));
@@ -245,20 +244,20 @@ fn a_run_that_goes_on_cuts_off_what_came_after_its_checkpoint() {
     let mut writer = growing(&path, Extents::default());
     writer.push(block(0, 0, &[0.0, 0.1, 1.0, 1.1]));
     writer.push(block(1, 0, &[10.0, 10.1]));
-    writer.write(&[], GOING_ON, std::iter::empty()).unwrap();
+    writer.write(&[], GOING_ON).unwrap();
     let checkpoint = writer.extents().clone();
     for late in [block(0, 2, &[-1.0, -1.0]), block(1, 1, &[-1.0, -1.0, -1.0, -1.0]), block(2, 0, &[-1.0, -1.0])] {
         writer.push(late);
     }
-    writer.write(&[], GOING_ON, std::iter::empty()).unwrap();
+    writer.write(&[], GOING_ON).unwrap();
     assert_eq!(drawn(&path).dim(), (3, 3, 2));
     let mut resumed = growing(&path, checkpoint.clone());
-    resumed.write(&[], GOING_ON, std::iter::empty()).unwrap();
+    resumed.write(&[], GOING_ON).unwrap();
     let values = drawn(&path);
     assert_eq!(values.dim(), (2, 2, 2));
     assert!(values.iter().all(|&number| number != -1.0) && values[(1, 1, 0)].is_nan(), "{values}");
     resumed.push(block(0, 2, &[2.0, 2.1]));
-    resumed.write(&[], GOING_ON, std::iter::empty()).unwrap();
+    resumed.write(&[], GOING_ON).unwrap();
     assert_eq!(drawn(&path).slice(ndarray::s![0, .., 0]), ndarray::array![0.0, 1.0, 2.0].view());
     std::fs::remove_file(&path).unwrap();
     let group = SampleGroup { name: "posterior".into(), parts: vec![Part::new("theta", &[2])], kind: SampleKind::Chains };
@@ -279,7 +278,7 @@ fn blocks_that_make_no_chain_are_refused_and_nothing_is_lost() {
     ] {
         let mut writer = growing(&path, Extents::default());
         blocks.into_iter().for_each(|block| writer.push(block));
-        let message = writer.write(&[], GOING_ON, std::iter::empty()).unwrap_err().to_string();
+        let message = writer.write(&[], GOING_ON).unwrap_err().to_string();
         assert!(message.contains(says), "{message}");
         assert!(!path.exists() && writer.pending() > 0);
     }

@@ -79,13 +79,25 @@ impl RunWriter {
     }
 
     /// Writes all draws that follow on those in the file, and these rows in place of those in the file. Draws of a chain that travels
-    /// may come out of order: what lacks its predecessors waits for them. Behind them come `more` draws, those of each chain in
-    /// order; of these only some are in memory at a time.
+    /// may come out of order: what lacks its predecessors waits for them.
     ///
     /// # Errors
     /// When a block of draws is not what was announced, rows do not make a netCDF-4 file, or the file cannot be written; it is then as
     /// it was before, and the draws are still pending.
-    pub fn write(&mut self, rows: &[Row], state: RunState, mut more: impl Iterator<Item = Result<Draws>>) -> Result<()> {
+    pub fn write(&mut self, rows: &[Row], state: RunState) -> Result<()> {
+        self.write_with(rows, state, None::<std::iter::Empty<_>>)
+    }
+
+    /// The same with the run at rest, where every draw must find its place, and behind them these draws, those of each chain in order,
+    /// of which only some are in memory at a time.
+    ///
+    /// # Errors
+    /// As those of [`RunWriter::write`]; and when a draw lacks its predecessors.
+    pub fn write_at_rest(&mut self, rows: &[Row], state: RunState, more: impl Iterator<Item = Result<Draws>>) -> Result<()> {
+        self.write_with(rows, state, Some(more))
+    }
+
+    fn write_with(&mut self, rows: &[Row], state: RunState, more: Option<impl Iterator<Item = Result<Draws>>>) -> Result<()> {
         let tables = Table::collect(rows);
         check_tables(&self.groups, &tables)?;
         self.pending.sort_by(|a, b| (&a.group, a.chain, a.first).cmp(&(&b.group, b.chain, b.first)));
@@ -99,6 +111,12 @@ impl RunWriter {
                 ready.push(block);
             }
         }
+        if let (Some(_), Some(block)) = (&more, early.first()) {
+            return Err(ResultsError::Shape(format!(
+                "the draws of {:?}: chain {} has a gap before draw {}",
+                block.group, block.chain, block.first
+            )));
+        }
         let partial = PartialFile::new(&self.path);
         let file = self.copy(&partial)?;
         self.info.state = state;
@@ -110,6 +128,7 @@ impl RunWriter {
             })
         };
         append(&ready, &extents)?;
+        let mut more = more.into_iter().flatten();
         loop {
             let mut some = Vec::new();
             let mut bytes = 0;
@@ -143,18 +162,6 @@ impl RunWriter {
         self.pending_bytes = self.pending.iter().map(bytes_of).sum();
         (self.extents, self.is_mine) = (extents, true);
         Ok(())
-    }
-
-    /// Says that the run is at rest, so that every draw must have found its place.
-    ///
-    /// # Errors
-    /// When one has not.
-    pub fn at_rest(&self) -> Result<()> {
-        let Some(block) = self.pending.first() else { return Ok(()) };
-        Err(ResultsError::Shape(format!(
-            "the draws of {:?}: chain {} has a gap before draw {}",
-            block.group, block.chain, block.first
-        )))
     }
 
     /// The file that shall take the place of the one that is there: a copy of what of it may stay, or a new one.
@@ -199,7 +206,7 @@ pub fn write_run(path: &Path, info: &RunInfo, samples: &[Samples], rows: &[Row])
             Values::I32(values) => push_chains(&mut writer, &samples.group, values.view()),
         }
     }
-    writer.write(rows, info.state, std::iter::empty())
+    writer.write_at_rest(rows, info.state, std::iter::empty())
 }
 
 fn push_chains<T: Number>(writer: &mut RunWriter, group: &str, values: ArrayView3<T>) {

@@ -92,8 +92,9 @@ fn sigmoid(z: f64) -> f64 {
 pub struct Reference {
     pub mean: Vec<f64>,
     pub sd: Vec<f64>,
-    /// The largest error of a mean, in standard deviations.
+    /// The largest error of a mean, in standard deviations; and of a standard deviation, as a share of it.
     pub error: f64,
+    pub error_of_sd: f64,
 }
 
 /// −log p(θ|x, y) with prior N(0, I), and its gradient: formulas of its own, not the library's.
@@ -123,8 +124,11 @@ fn energy(rows: &Rows, theta: ArrayView1<f64>) -> (f64, Array1<f64>) {
     parts.into_iter().fold(start, |(energy, gradient), (more, slope)| (energy + more, gradient + slope))
 }
 
-/// Hamiltonian Monte Carlo on all rows, in coordinates in which the posterior is nearly N(0, I): Newton's mode and curvature. Two
-/// leaps of 0.75 turn such a Gaussian by about a quarter, so that draws are nearly independent.
+/// Hamiltonian Monte Carlo on all rows, in coordinates z in which the posterior is nearly N(0, I): Newton's mode and curvature. Two
+/// leaps of 0.75 turn such a Gaussian by about a quarter.
+///
+/// With ∇ that of −log p in these coordinates, E ∇ = 0 and E z_j ∇_k = δ_jk: z − ∇ has the mean of z, and z_j (z_k − ∇_k) + δ_jk that of
+/// z_j z_k, without the noise that a Gaussian would have (Mira, Solgi & Imparato 2013, "Zero variance Markov chain Monte Carlo").
 pub fn reference(rows: &Rows, draws: usize) -> Reference {
     let mut mode = Array1::<f64>::zeros(DIM);
     let mut covariance = Array2::<f64>::eye(DIM);
@@ -147,7 +151,8 @@ pub fn reference(rows: &Rows, draws: usize) -> Reference {
         (energy, root.t().dot(&gradient))
     };
     let (leap, chains) = (0.75, 2);
-    let mut kept = Array3::zeros((chains, draws / chains, DIM));
+    // Means of the coordinates, and the matrix of their second moments.
+    let mut kept = Array3::zeros((chains, draws / chains, DIM + DIM * DIM));
     for chain in 0..chains {
         let mut stream = stream(10 + chain as u64);
         let mut z = Array1::zeros(DIM);
@@ -167,17 +172,36 @@ pub fn reference(rows: &Rows, draws: usize) -> Reference {
             if stream.random::<f64>().ln() < before - there.0 - 0.5 * momentum.dot(&momentum) {
                 (z, (potential, slope)) = (to, there);
             }
-            kept.slice_mut(s![chain, draw, ..]).assign(&(&mode + &root.dot(&z)));
+            let less = &z - &slope;
+            let second = Array2::from_shape_fn((DIM, DIM), |(j, k)| z[j] * less[k] + f64::from(u8::from(j == k)));
+            kept.slice_mut(s![chain, draw, ..DIM]).assign(&root.dot(&less));
+            let second = root.dot(&((&second + &second.t()) / 2.0)).dot(&root.t());
+            kept.slice_mut(s![chain, draw, DIM..]).assign(&second.flatten());
         }
     }
     let estimates = estimates(kept.view());
-    let error = |one: &mpibayes::metrics::convergence::Estimate| one.convergence.unwrap().mcse_mean / one.sd;
     assert!(estimates.iter().all(|one| one.convergence.unwrap().r_hat < 1.02), "the reference has not converged");
+    let second = |j: usize| &estimates[DIM + j * DIM + j];
+    let sd: Vec<f64> = (0..DIM).map(|j| (second(j).mean - estimates[j].mean.powi(2)).sqrt()).collect();
+    let error = |j: usize| estimates[j].convergence.unwrap().mcse_mean / sd[j];
+    // d sd / sd = d var / (2 var).
+    let error_of_sd = |j: usize| second(j).convergence.unwrap().mcse_mean / (2.0 * sd[j].powi(2));
     Reference {
-        mean: estimates.iter().map(|one| one.mean).collect(),
-        sd: estimates.iter().map(|one| one.sd).collect(),
-        error: estimates.iter().map(error).fold(0.0, f64::max),
+        mean: (0..DIM).map(|j| mode[j] + estimates[j].mean).collect(),
+        error: largest((0..DIM).map(error)),
+        error_of_sd: largest((0..DIM).map(error_of_sd)),
+        sd,
     }
+}
+
+/// The largest of these; infinite where one of them is no number, or there are none.
+fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().map(|value| if value.is_nan() { f64::INFINITY } else { value }).reduce(f64::max).unwrap_or(f64::INFINITY)
+}
+
+/// The smallest of these; −infinite likewise.
+fn smallest(values: impl IntoIterator<Item = f64>) -> f64 {
+    -largest(values.into_iter().map(|value| -value))
 }
 
 /// How a sampler is set up.
@@ -206,9 +230,9 @@ pub struct Sampled {
 }
 
 impl Sampler {
-    /// By how much the variance of a coordinate is larger than the posterior's, for small steps: minibatches add εN/(4n) (the score's
-    /// variance per row is the posterior's precision per row), and visits to random shards a τ (S − 1)/2 of the posterior's own, with
-    /// a = ε/2 of its precision.
+    /// The variance of a coordinate, for small steps: minibatches add εN/(4n) to the posterior's (the score's variance per row is the
+    /// posterior's precision per row), and visits to random shards a τ (S − 1)/2 of it, with a = ε/2 of its precision: on average over
+    /// data, of which the latter part is off by about half.
     pub fn variance(&self, sd: f64, rows: usize) -> f64 {
         let a = 0.5 * self.step / sd.powi(2);
         let minibatch = match self.gradient {
@@ -254,14 +278,14 @@ impl Sampler {
         let each = || estimates.iter().zip(reference.mean.iter().zip(&reference.sd));
         let range = |of: &dyn Fn(f64, f64) -> f64| {
             let ratios: Vec<f64> = each().map(|(one, (_, sd))| of(one.sd, *sd)).collect();
-            (ratios.iter().copied().fold(f64::INFINITY, f64::min), ratios.iter().copied().fold(0.0, f64::max))
+            (smallest(ratios.iter().copied()), largest(ratios))
         };
         let convergence = || estimates.iter().map(|one| one.convergence.unwrap());
         Sampled {
-            r_hat: convergence().map(|one| one.r_hat).fold(0.0, f64::max),
-            ess: convergence().map(|one| one.ess_bulk).fold(f64::INFINITY, f64::min),
+            r_hat: largest(convergence().map(|one| one.r_hat)),
+            ess: smallest(convergence().map(|one| one.ess_bulk)),
             seconds,
-            off: each().map(|(one, (mean, sd))| (one.mean - mean).abs() / sd).fold(0.0, f64::max),
+            off: largest(each().map(|(one, (mean, sd))| (one.mean - mean).abs() / sd)),
             ratio: range(&|found, sd| found / sd),
             of_theory: range(&|found, sd| found / self.variance(sd, rows.x.nrows()).sqrt()),
         }

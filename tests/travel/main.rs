@@ -148,7 +148,7 @@ fn files(group: &mut Group) {
             if traffic.column("draws_bytes").is_some_and(|bytes| bytes[0] > 8.0 * 3.0 * 2.0) {
                 return Err("draws have travelled".into());
             }
-            if folder.join(&output).join("draws").exists() {
+            if folder.join(&output).join("draws.parts").exists() {
                 return Err("the files of draws are still there".into());
             }
             match_moments(&file)?;
@@ -156,33 +156,72 @@ fn files(group: &mut Group) {
         });
         group.check(format!("{ranks} ranks"), alike);
     }
+    // Where the files of ranks cannot be, the run fails at once, on all ranks, and says where.
+    let refused = || -> Result<(), String> {
+        std::fs::create_dir_all(folder.join("blocked")).map_err(|error| error.to_string())?;
+        std::fs::write(folder.join("blocked/draws.parts"), "no folder").map_err(|error| error.to_string())?;
+        let mut arguments = vec!["run", "run.toml", "--output", "blocked"];
+        by_files.iter().for_each(|setting| arguments.extend(["--set", setting]));
+        let mut command = command(Launcher::Mpirun(2), &arguments)?;
+        command.current_dir(&folder);
+        let ended = watched(command)?;
+        let told = ended.stderr.lines().filter(|line| line.starts_with("mpibayes:") && line.contains("draws.parts")).count();
+        if ended.code != 0 && told == 1 { Ok(()) } else { Err(format!("exit code {}: {}", ended.code, ended.stderr)) }
+    };
+    group.check("no place for files", refused());
     // Long enough to be stopped.
     let long = ["method.rounds=20000", "method.thin=10", "cluster.checkpoint_every=0.2"];
     let files: Vec<&str> = long.into_iter().chain(by_files).collect();
     let whole = run(Launcher::Alone, &folder, "long", &long).and_then(|file| samples(&file, "posterior"));
-    group.check("stopped and gone on with", stopped(&folder, &files));
-    let resumed = run(Launcher::Mpirun(3), &folder, "stopped", &files).and_then(|file| samples(&file, "posterior"));
-    group.check("the same draws after that", if whole.is_ok() && whole == resumed { Ok(()) } else { Err("other draws".into()) });
+    let Ok(whole) = whole else { return group.check("the long run", whole.map(drop)) };
+    let whole = whole.values.matrix();
+    // Killed with files and gone on with by messages, and the other way round.
+    let messages: Vec<&str> = long.into_iter().chain(["method.expectations=true"]).collect();
+    for (output, first, then) in [("by-files", &files, &messages), ("by-messages", &messages, &files)] {
+        let kept = killed(&folder, output, first).and_then(|()| {
+            let file = RunFile::open(&folder.join(output).join("result.h5")).map_err(|error| error.to_string())?;
+            let lengths = file.lengths("posterior").map_err(|error| error.to_string())?;
+            let draws = samples(&file, "posterior")?.values.matrix();
+            let (of_chain, kept) = (whole.nrows() / 8, draws.nrows() / 8);
+            let same = |(chain, &length): (usize, &usize)| {
+                let rows = |matrix: &ndarray::Array2<f64>, of_chain: usize| {
+                    matrix.slice(ndarray::s![chain * of_chain..chain * of_chain + length, ..]).to_owned()
+                };
+                length > 0 && rows(&draws, kept) == rows(&whole, of_chain)
+            };
+            if lengths.iter().enumerate().all(same) { Ok(()) } else { Err(format!("{lengths:?} draws are no beginning")) }
+        });
+        group.check(format!("{output}: readable after a kill"), kept);
+        let resumed = run(Launcher::Mpirun(3), &folder, output, then).and_then(|file| samples(&file, "posterior"));
+        let same = resumed.and_then(|draws| if draws.values.matrix() == whole { Ok(()) } else { Err("other draws".into()) });
+        group.check(format!("{output}: gone on with"), same);
+    }
 }
 
 /// Starts the run on two ranks, and kills it without a word after some checkpoints.
-fn stopped(folder: &Path, settings: &[&str]) -> Result<(), String> {
-    let mut arguments = vec!["run", "run.toml", "--output", "stopped"];
+fn killed(folder: &Path, output: &str, settings: &[&str]) -> Result<(), String> {
+    let mut arguments = vec!["run", "run.toml", "--output", output];
     settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
     let mut command: Command = command(Launcher::Mpirun(2), &arguments)?;
     let mut child = command.current_dir(folder).stderr(std::process::Stdio::null()).spawn().map_err(|error| error.to_string())?;
-    let checkpoint = folder.join("stopped/checkpoint.bin");
-    for _ in 0..600 {
-        std::thread::sleep(Duration::from_millis(50));
-        if checkpoint.exists() {
-            std::thread::sleep(Duration::from_millis(300));
-            child.kill().and_then(|()| child.wait()).map_err(|error| error.to_string())?;
-            // mpirun's ranks end when it is gone.
-            std::thread::sleep(Duration::from_secs(2));
-            return if checkpoint.exists() { Ok(()) } else { Err("the run was over before it was stopped".into()) };
-        }
+    let checkpoint = folder.join(output).join("checkpoint.bin");
+    let some_time = || std::thread::sleep(Duration::from_millis(50));
+    let begun = (0..600).any(|_| {
+        some_time();
+        checkpoint.exists()
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    child.kill().and_then(|()| child.wait()).map_err(|error| error.to_string())?;
+    if !begun || !checkpoint.exists() {
+        return Err("the run was not stopped on its way".into());
     }
-    Err("there is no checkpoint".into())
+    // Ranks end some time after mpirun: the one that looks after the folder has it locked until then.
+    let lock = std::fs::File::open(folder.join(output).join("data.digest")).map_err(|error| error.to_string())?;
+    let free = (0..400).any(|_| {
+        some_time();
+        lock.try_lock().is_ok()
+    });
+    if free { Ok(()) } else { Err("the killed run goes on".into()) }
 }
 
 /// The means and standard deviations that agents have computed are those of all draws.
@@ -214,7 +253,8 @@ fn plans(group: &mut Group) {
             return Err(format!("nothing was planned: {plans}"));
         }
         let follow = format!("method.plans={}", plans.trim());
-        let again = run(Launcher::Alone, &folder, "replayed", &["method.trajectory=4", "method.rounds=80", &follow])?;
+        // In place of the balance that the run file asks for.
+        let again = run(Launcher::Alone, &folder, "replayed", &[balanced[0], balanced[1], balanced[3], &follow])?;
         let other = run(Launcher::Alone, &folder, "unplanned", &["method.trajectory=4", "method.rounds=80"])?;
         // Chains of unequal lengths end in NaN, which equals nothing.
         let bits = |file: &RunFile| -> Result<Vec<u64>, String> {

@@ -8,7 +8,7 @@ use mpibayes::cluster::{Checkpoint, Keeper, Method, Plan, Result, Status, Then, 
 use mpibayes::data::Shard;
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings};
 use mpibayes::methods::{MethodKind, Problem};
-use mpibayes::models::gaussian_mean::GaussianMeanSettings;
+use mpibayes::models::gaussian_mean::{GaussianMeanSettings, PerFeature};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array1, Array2, Axis};
 use std::collections::BTreeMap;
@@ -108,16 +108,40 @@ pub fn value(row: &Row, name: &str) -> f64 {
 
 /// Rows of standard normal numbers around a mean of their own for each agent.
 pub fn rows(agent: u32, count: usize, dim: usize, apart: f64) -> Array2<f64> {
-    let mut x = vec![0.0; count * dim];
-    Seed(77).stream(Who::Agent(agent), 0, Purpose::Synthetic).normals(&mut x);
-    let mut x = Array2::from_shape_vec((count, dim), x).unwrap();
-    x += apart * (f64::from(agent) - 1.0);
-    x
+    drawn_rows(77, agent, count, dim) + apart * (f64::from(agent) - 1.0)
 }
+
+/// Rows of standard normal numbers.
+pub fn drawn_rows(seed: u64, agent: u32, count: usize, dim: usize) -> Array2<f64> {
+    let mut x = vec![0.0; count * dim];
+    Seed(seed).stream(Who::Agent(agent), 0, Purpose::Synthetic).normals(&mut x);
+    Array2::from_shape_vec((count, dim), x).unwrap()
+}
+
+/// The largest of these; infinite where one of them is no number, or there are none.
+pub fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().map(|value| if value.is_nan() { f64::INFINITY } else { value }).reduce(f64::max).unwrap_or(f64::INFINITY)
+}
+
+/// A Gaussian prior, the same for each coordinate.
+#[derive(Clone, Copy)]
+pub struct Prior {
+    pub precision: f64,
+    pub mean: f64,
+}
+
+pub const FLAT: Prior = Prior { precision: 0.0, mean: 0.0 };
 
 /// The mean of Gaussians with variance 1 and a flat prior, of these shards.
 pub fn problem(shards: Vec<Array2<f64>>) -> Problem<f64> {
-    let model = GaussianMeanSettings::default().build(shards[0].ncols()).unwrap();
+    problem_with(shards, FLAT)
+}
+
+/// The same with a prior.
+pub fn problem_with(shards: Vec<Array2<f64>>, prior: Prior) -> Problem<f64> {
+    let (prior_mean, prior_precision) = (PerFeature::Same(prior.mean), prior.precision);
+    let model = GaussianMeanSettings { prior_mean, prior_precision, ..GaussianMeanSettings::default() };
+    let model = model.build(shards[0].ncols()).unwrap();
     let agents = u32::try_from(shards.len()).unwrap();
     let shard = move |agent: u32| {
         let x = shards[agent as usize].clone();
@@ -161,12 +185,19 @@ impl Affine {
     /// Of a shard whose score is scaled by this factor: x̄ and N_s are all that the drift knows, the variance of the rows is the
     /// minibatch's noise (drawn without replacement).
     pub fn new(x: ndarray::ArrayView1<f64>, scale: f64, step: f64, batch: usize) -> Self {
+        Self::with_prior(x, scale, step, batch, FLAT)
+    }
+
+    /// The same with a prior, which is not scaled.
+    pub fn with_prior(x: ndarray::ArrayView1<f64>, scale: f64, step: f64, batch: usize, prior: Prior) -> Self {
         let count = x.len() as f64;
         let mean = x.mean().unwrap();
         let spread = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (count - 1.0);
         let of_mean = spread / batch as f64 * (1.0 - batch as f64 / count);
         let strength = 0.5 * step * scale * count;
-        Self { a: strength, m: mean, v: step + strength.powi(2) * of_mean }
+        let a = strength + 0.5 * step * prior.precision;
+        let m = (scale * count * mean + prior.precision * prior.mean) / (scale * count + prior.precision);
+        Self { a, m, v: step + strength.powi(2) * of_mean }
     }
 
     pub fn r(self) -> f64 {

@@ -61,8 +61,10 @@ impl<T: Transition> DsgldAgent<T> {
             let share = T::Number::of(1.0 / f64::from(stop.shared));
             chain.iter_mut().for_each(|value| *value *= share);
             if self.settings.noise_correction {
-                // Averaging left the noise of the last update with variance ε/R.
-                let lost = self.transition.step(stop.first.saturating_sub(1)) * (1.0 - 1.0 / f64::from(stop.shared));
+                // Averaging left the noise of the last update with its variance over R.
+                let noise = self.transition.noise(stop.first.saturating_sub(1));
+                let noise = noise.ok_or("noise_correction is not for this sampler, whose noise depends on the state")?;
+                let lost = noise * (1.0 - 1.0 / f64::from(stop.shared));
                 let mut stream = cx.stream(Who::Chain(stop.leader), stop.first, Purpose::Coupling);
                 stream.add_normals(T::Number::of(lost.sqrt()), &mut chain);
             }
@@ -79,7 +81,7 @@ impl<T: Transition> DsgldAgent<T> {
         let mut kept = Vec::new();
         for number in stop.first..stop.first + stop.updates {
             let update = Update { chain: stop.chain, number, scale: stop.scale };
-            self.local.update(&self.state.transition, &mut chain, update, cx)?;
+            self.local.update(&mut self.state.transition, &mut chain, update, cx)?;
             if draws(number + 1, burn_in, thin) > draws(number, burn_in, thin) {
                 kept.extend_from_slice(&chain[..dim]);
             }

@@ -67,7 +67,7 @@ pub enum Trajectory {
 pub struct DsgldSettings {
     /// C.
     pub chains: u32,
-    /// Visits that each chain makes.
+    /// Visits that each chain makes; of groups of chains in turn, visits of all groups.
     pub rounds: u64,
     /// τ, updates in a visit.
     pub trajectory: Trajectory,
@@ -145,10 +145,20 @@ impl DsgldSettings {
         }))
     }
 
-    /// Their mean, over the agents.
-    fn mean_trajectory(&self) -> f64 {
-        let listed = self.listed();
-        listed.iter().sum::<f64>() / listed.len() as f64
+    /// Updates that a chain makes in all, on average over agents; of a chain that stays longer where more rows are, which are not known
+    /// here, as many as it makes at least.
+    fn updates(&self, agents: u32) -> f64 {
+        let in_visit = |updates: &[f64]| match self.schedule {
+            Schedule::Categorical => updates.iter().copied().fold(f64::INFINITY, f64::min),
+            _ => updates.iter().sum::<f64>() / updates.len() as f64,
+        };
+        // What holds from which round on, up to the last.
+        let first = std::iter::once((0, in_visit(self.listed())));
+        let planned = self.plans.iter().map(|planned| (planned.round, in_visit(&planned.updates)));
+        let plans: Vec<(u64, f64)> = first.chain(planned).collect();
+        let ends = plans.iter().skip(1).map(|plan| plan.0).chain([self.rounds]);
+        let all: f64 = plans.iter().zip(ends).map(|(&(from, updates), to)| updates * to.saturating_sub(from) as f64).sum();
+        all / f64::from(self.schedule.every(self.chains, agents))
     }
 
     /// The trajectories as they are written.
@@ -165,7 +175,7 @@ impl MethodKind for DsgldSettings {
 
     const DOCS: &'static [(&'static str, &'static str)] = &[
         ("chains", "C, how many chains; more than agents are fine"),
-        ("rounds", "visits that each chain makes"),
+        ("rounds", "visits that each chain makes; with the schedule rotating, of all groups in turn"),
         ("trajectory", "updates in a visit: a number, or a list with one for each agent"),
         ("batch", "rows in a minibatch, fresh for every update"),
         (
@@ -179,8 +189,8 @@ impl MethodKind for DsgldSettings {
         ("correction", "whether scores are scaled to how often a shard is used; false shows the bias"),
         (
             "schedule",
-            "\"permutation\", \"cyclic\", \"derangement\" (no chain stays in its place), \"rotating\" (a group of chains moves in each \
-             round, at one agent, as DSVGD's paper has it), or \"categorical\" for one chain",
+            "\"permutation\", \"cyclic\", \"derangement\" (no chain stays where it is, if there are no more chains than agents), \
+             \"rotating\" (a group of chains moves in each round, at one agent, as DSVGD's paper has it), or \"categorical\" for one chain",
         ),
         ("burn_in", "updates of each chain before those that draws are taken of"),
         (
@@ -198,7 +208,7 @@ impl MethodKind for DsgldSettings {
         ),
         (
             "plans",
-            "[{ round = 0, updates = [4, 12, 6, 3] }, ...]: trajectories from some rounds on; `mpibayes plan RUN` prints those of a run",
+            "[{ round = 0, updates = [4, 12, 6, 3] }, ...]: trajectories from some rounds on, in place of balance; `mpibayes plan RUN` prints those of a run",
         ),
         ("coupling", "[{ groups = 1, rounds = 100 }, ...]: for so many rounds chains are averaged within so many groups"),
         (
@@ -227,8 +237,8 @@ impl MethodKind for DsgldSettings {
         if let Some(planned) = self.plans.iter().find(|planned| planned.updates.len() != agents as usize) {
             return Err(wrong(planned.updates.len(), &format!("plans: round {}", planned.round)));
         }
-        let updates = self.rounds as f64 * self.mean_trajectory() / f64::from(self.schedule.every(self.chains, agents));
-        if (self.burn_in.saturating_add(self.thin)) as f64 > updates {
+        let updates = self.updates(agents);
+        if (self.burn_in.saturating_add(self.thin.max(1))) as f64 > updates {
             return Err(format!("burn_in = {} leaves no draws: a chain makes some {updates:.0} updates in all", self.burn_in));
         }
         if !self.coupling.is_empty() && self.chains > agents {
@@ -245,31 +255,33 @@ impl MethodKind for DsgldSettings {
         Ok(())
     }
 
-    fn needs(&self, _agents: u32, parameters: usize) -> Needs {
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
         let chains = u64::from(self.chains);
+        let moving = chains.div_ceil(u64::from(self.schedule.every(self.chains, agents)));
         let parameters = parameters as u64;
         let planned = self.plans.iter().flat_map(|planned| &planned.updates);
         let longest = self.listed().iter().chain(planned).copied().fold(1.0, f64::max).ceil();
         // As a float it is below 1e9, as settings are checked.
         let draws = if self.thin == 0 { 0 } else { (longest as u64).div_ceil(self.thin) };
-        // The sums of expectations are in double precision.
-        let own = if self.expectations { 8 } else { 4 };
+        // A chain and what its score is made in; the sums of expectations are in double precision, and their totals travel.
+        let own = 5 + if self.gradient == Estimator::Plain { 0 } else { 2 } + if self.expectations { 6 } else { 0 };
         Needs {
             particles: Some(chains),
             rounds: Some(self.rounds),
             minibatch: Some(self.batch as u64),
-            // A chain, its score, the draws of a visit.
             numbers_of_agent: Some(parameters.saturating_mul(own).saturating_add(parameters.saturating_mul(draws))),
-            numbers_per_round: Some(chains.saturating_mul(parameters).saturating_mul(if self.through_server { 2 } else { 1 })),
+            numbers_per_round: Some(moving.saturating_mul(parameters).saturating_mul(if self.through_server { 2 } else { 1 })),
         }
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {
         let mut notes = Vec::new();
-        let in_visit = self.mean_trajectory() / f64::from(self.schedule.every(self.chains, agents));
-        // The first rounds with draws, and the last ones; as floats, for phases may be longer than any run.
-        let (from, rounds) = (self.burn_in as f64 / in_visit, self.rounds as f64);
-        if let Some(balance) = &self.balance
+        // The first round with draws, and the last; as floats, for phases may be longer than any run.
+        let rounds = self.rounds as f64;
+        let from = self.burn_in as f64 / self.updates(agents) * rounds;
+        if self.balance.is_some() && !self.plans.is_empty() {
+            notes.push("plans are followed, and so balance plans nothing".into());
+        } else if let Some(balance) = &self.balance
             && (balance.until as f64).min(rounds) > from
         {
             let until = balance.until.min(self.rounds);
@@ -284,6 +296,10 @@ impl MethodKind for DsgldSettings {
                 "chains are averaged until round {:.0}, and draws begin in about round {from:.0}: averaged chains are too little spread",
                 coupled.min(rounds)
             ));
+        }
+        let turns = self.schedule.every(self.chains, agents);
+        if self.schedule == Schedule::Rotating && self.ahead < u64::from(turns) {
+            notes.push(format!("groups of chains take turns: with ahead = {turns} all agents could compute at the same time"));
         }
         if !self.correction && agents > 1 {
             notes.push("without correction chains are drawn to agents that make many updates on few rows".into());
@@ -323,8 +339,11 @@ impl MethodKind for DsgldSettings {
                 pair[0].round, pair[1].round
             ));
         }
-        if !self.plans.is_empty() && self.balance.is_some() {
-            return Err("plans are given: then balance cannot plan".into());
+        if let Some(late) = self.plans.iter().find(|planned| planned.round >= self.rounds) {
+            return Err(format!("plans: round {} is none of the {} rounds, which count from 0", late.round, self.rounds));
+        }
+        if self.noise_correction && self.coupling.is_empty() {
+            return Err("noise_correction is for chains that are averaged, and coupling averages none".into());
         }
         if self.schedule == Schedule::Rotating && !self.coupling.is_empty() {
             return Err("schedule = \"rotating\" moves a group of chains in each round: coupling wants all of them".into());

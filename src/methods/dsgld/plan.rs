@@ -13,7 +13,7 @@ pub struct Balance {
     pub threshold: f64,
     /// In round r the plan may change with probability decay^r.
     pub decay: f64,
-    /// From this round on the plan stays.
+    /// Rounds that are posted from this one on follow the plan that then stands.
     pub until: u64,
 }
 

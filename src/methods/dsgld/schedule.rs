@@ -14,7 +14,7 @@ pub enum Schedule {
     Permutation,
     /// From each agent to the next.
     Cyclic,
-    /// A fresh random assignment that leaves no chain where it is.
+    /// A fresh random assignment that leaves no chain in its slot: not where it is, if there are no more chains than agents.
     Derangement,
     /// As many groups of chains as agents, if there are so many; in each round the next group moves, at one agent, and each group comes
     /// to agents in the order of random permutations (as Kassab & Simeone use D-SGLD, arXiv 2009.06419, C.1).

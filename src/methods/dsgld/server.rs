@@ -30,7 +30,8 @@ pub struct DsgldServer<T: Transition> {
     state: ServerState<T::Number>,
 }
 
-/// Who worked how long: for information, and so no part of the state. A run that is resumed begins it anew.
+/// Who worked how long: for information, and so no part of the state. A run that is resumed begins it anew. Time at rest, for
+/// checkpoints, counts as waiting.
 struct Clock {
     /// The second of the last row of the trace, or at which this job began.
     since: Option<f64>,
@@ -129,8 +130,10 @@ impl<T: Transition> DsgldServer<T> {
         let agents = self.agents;
         let at = |slots: &[u32], chain: u32| agent_of(slots[chain as usize], agents);
         let scales = self.scales();
-        let shown = self.watched > 0 && self.is_due(round + 1, self.watched);
-        let is_last = round.saturating_add(u64::from(schedule.every(chains, agents))) >= rounds;
+        // Until a chain moves again, is its state asked for?
+        let again = round.saturating_add(u64::from(schedule.every(chains, agents)));
+        let is_last = again >= rounds;
+        let shown = self.watched > 0 && (is_last || again / self.watched > round / self.watched);
         // Of each chain the group of its move before, whose mean it brings along: how many it had, and the first.
         let before = round.checked_sub(u64::from(schedule.every(chains, agents)));
         let before = before.map(|before| groups(&self.settings.coupling, before, chains)).unwrap_or_default();
@@ -196,8 +199,8 @@ impl<T: Transition> DsgldServer<T> {
             state.seen.0.drain(..old);
         }
         if let Some(balance) = self.settings.balance
-            && round < balance.until
-            && state.posted < self.settings.rounds
+            && self.settings.plans.is_empty()
+            && state.posted < balance.until.min(self.settings.rounds)
             && cx.stream(Who::Server, round, Purpose::Planning).random::<f64>() < balance.decay.powf(round as f64)
             && state.plan.adapt(balance.threshold)
         {
@@ -227,6 +230,9 @@ impl<T: Transition> DsgldServer<T> {
             Report::Rows(_) | Report::Visited(_) => Err("a visit after the last"),
         });
         let weight = weights.sum::<Result<f64, _>>()?;
+        if weight <= 0.0 {
+            return Err("no update came after the burn-in: there is nothing to expect".into());
+        }
         let mut sum = answer.sum.into_vec();
         sum.iter_mut().for_each(|sum| *sum = T::Number::of(sum.f64() / weight));
         let [mean, sd] = EXPECTATIONS;
