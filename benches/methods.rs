@@ -14,10 +14,11 @@ use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::kernels::svgd::Settings;
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
-use mpibayes::methods::dsvgd::{Dsvgd, PriorConvention};
+use mpibayes::methods::dsvgd::{Dsvgd, Factors, PriorConvention};
 use mpibayes::methods::problem::Problem;
 use mpibayes::methods::sgld::Estimator;
 use mpibayes::methods::svgd::Svgd;
+use mpibayes::methods::visit_order::VisitOrder;
 use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::models::{Model, Output};
@@ -123,9 +124,9 @@ fn visit(distillation_steps: u64, local_steps: u64) {
         // The second agent's visit is the first with a cavity: the first one's sets are equal and drop out.
         rounds: 2,
         local_steps,
-        distillation_steps,
+        factors: Factors::Distilled { steps: distillation_steps, prior: PriorConvention::Absorbed },
         batch: BATCH,
-        prior: PriorConvention::Absorbed,
+        schedule: VisitOrder::RoundRobin,
         stein: Settings { optimizer, ..Settings::default() },
     });
 }

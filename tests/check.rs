@@ -115,14 +115,14 @@ fn wrong_configurations_get_helpful_messages() {
         (
             with("\"dsvgd\"", "\"dsvdg\""),
             "",
-            "line 8: [method] name: \"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, dsgld",
+            "line 8: [method] name: \"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, dsgld",
         ),
         (
             with("\"logistic\"", "\"logistics\""),
             "",
             "line 6: [model] name: \"logistics\" is unknown; did you mean \"logistic\"? there are: network, logistic, linear, gaussian_mean, toy",
         ),
-        (with("name = \"dsvgd\"\n", ""), "", "line 7: [method]: `name` is missing; there are: svgd, dsvgd, dsgld"),
+        (with("name = \"dsvgd\"\n", ""), "", "line 7: [method]: `name` is missing; there are: svgd, dsvgd, u-dsvgd, dsgld"),
         ("seed = 1\n".into(), "", "there is no [method]: add [method] with name"),
         (
             with("particles = 4", "particles = \"four\""),
@@ -294,7 +294,7 @@ fn what_init_writes_passes_check() {
         let said = text(&output.stderr);
         assert!(output.status.code() == Some(1) && said.contains(says) && said.lines().count() == 1, "{said}");
     };
-    refused("init dsvdg", "\"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, dsgld");
+    refused("init dsvdg", "\"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, dsgld");
     refused("init svgd --model logstic", "did you mean \"logistic\"?");
     refused("init svgd --model logistic --data r.h5", "two classes");
     refused("init svgd --data none.h5", "none.h5");

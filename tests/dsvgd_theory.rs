@@ -11,9 +11,10 @@ use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::kde::{Kde, KdeMode};
 use mpibayes::kernels::rbf::Bandwidth;
 use mpibayes::kernels::svgd::{Frozen, Kernel, Settings, Stein};
-use mpibayes::methods::dsvgd::{Dsvgd, PriorConvention};
+use mpibayes::methods::dsvgd::{Dsvgd, Factors, PriorConvention};
 use mpibayes::methods::problem::Problem;
 use mpibayes::methods::svgd::Svgd;
+use mpibayes::methods::visit_order::VisitOrder;
 use mpibayes::models::gaussian::FactorProductSettings;
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array2, Axis, concatenate};
@@ -35,6 +36,12 @@ fn own_number(agent: u32) -> Vec<f64> {
     vec![f64::from(agent)]
 }
 
+/// Visits of so many steps, one agent after the other, that are remembered.
+fn loops(problem: Problem<f64>, particles: usize, rounds: u64, local_steps: u64, stein: Settings) -> Dsvgd<f64> {
+    let (factors, schedule) = (Factors::Remembered, VisitOrder::RoundRobin);
+    Dsvgd { problem, particles, rounds, local_steps, factors, batch: 100, schedule, stein }
+}
+
 fn dsvgd(
     problem: Problem<f64>,
     particles: usize,
@@ -43,7 +50,7 @@ fn dsvgd(
     stein: Settings,
     prior: PriorConvention,
 ) -> Array2<f64> {
-    let method = Dsvgd { problem, particles, rounds, local_steps: steps, distillation_steps: steps, batch: 100, prior, stein };
+    let method = Dsvgd { factors: Factors::Distilled { steps, prior }, ..loops(problem, particles, rounds, steps, stein) };
     run(method, 1).particles
 }
 
@@ -125,7 +132,7 @@ fn minibatches_stand_for_the_shard_of_their_agent() {
     let moved = |rounds| {
         let problem = share(model(), 2, temperature, own);
         let (prior, stein) = (PriorConvention::Absorbed, settings(Optimizer::Plain { step }, KdeMode::None));
-        let method = Dsvgd { problem, particles: 1, rounds, local_steps: steps, distillation_steps: 0, batch, prior, stein };
+        let method = Dsvgd { batch, factors: Factors::Distilled { steps: 0, prior }, ..loops(problem, 1, rounds, steps, stein) };
         run(method, 1).particles[(0, 0)]
     };
     let shifts = [moved(1), moved(2) - moved(1)];
@@ -156,7 +163,7 @@ fn the_trace_tells_cavity_and_local_score_apart() {
     let stein = settings(Optimizer::default(), KdeMode::default());
     let method = |prior, rounds| {
         let problem = share(toy(), 2, 1.0, own_number);
-        Dsvgd { problem, particles: 1, rounds, local_steps: 3, distillation_steps: 3, batch: 100, prior, stein }
+        Dsvgd { factors: Factors::Distilled { steps: 3, prior }, ..loops(problem, 1, rounds, 3, stein) }
     };
     let mut start = [0.0_f64];
     Seed(1).stream(Who::Run, 0, Purpose::Initial).normals(&mut start);
@@ -178,8 +185,7 @@ fn a_factor_out_of_reach_shows_in_the_trace() {
     let weight = |optimizer| {
         let (prior, stein) = (PriorConvention::Absorbed, settings(optimizer, KdeMode::default()));
         let problem = share(Line { ..model }, 2, 1.0, own_number);
-        let method =
-            Dsvgd { problem, particles: 5, rounds: 2, local_steps: 10, distillation_steps: 10, batch: 100, prior, stein };
+        let method = Dsvgd { factors: Factors::Distilled { steps: 10, prior }, ..loops(problem, 5, 2, 10, stein) };
         trace(&run(method, 1), "kde_weight")[1]
     };
     // Some sixteen λ away.
@@ -208,6 +214,55 @@ fn one_particle_reaches_the_closed_form() {
     let posterior_mode = (P * MU + A.iter().zip(M).map(|(a, m)| a * m).sum::<f64>()) / (P + A.iter().sum::<f64>());
     assert!((theta - expected).abs() < 1e-6, "{theta} against {expected}");
     assert!((theta - posterior_mode).abs() > 0.01, "the control: this fixed point is not the mode {posterior_mode}");
+}
+
+/// Test 6: with one agent that remembers, the ratios of its visits telescope and the prior is left: SVGD to the bit, in every round.
+#[test]
+fn one_agent_that_remembers_is_svgd_bit_for_bit() {
+    let everything = |_| vec![0.0, 1.0];
+    let stein = settings(Optimizer::default(), KdeMode::default());
+    for rounds in 1..=4 {
+        let central = svgd(share(toy(), 1, 1.0, everything), 20, rounds, 50, stein);
+        let remembered = run(loops(share(toy(), 1, 1.0, everything), 20, rounds, 50, stein), 1).particles;
+        assert_eq!(central, remembered, "round {rounds}");
+        // The control: what distils is another method from the second round on.
+        let distilled = dsvgd(share(toy(), 1, 1.0, everything), 20, rounds, 50, stein, PriorConvention::Absorbed);
+        assert_eq!(central == distilled, rounds == 1, "round {rounds}");
+    }
+}
+
+/// Test 6: one particle whose agents remember goes round by round where the linear equations of its quadratic losses say, and ends at
+/// the mode of the posterior, whatever the prior: q^(0) is p0 exactly.
+#[test]
+fn one_particle_that_is_remembered_ends_at_the_mode() {
+    const A: [f64; 3] = [4.0, 6.0, 5.0];
+    const M: [f64; 3] = [-1.0, 2.0, 0.5];
+    const P: f64 = 2.0;
+    const MU: f64 = 0.3;
+    const START: f64 = 0.9;
+    let model = || Line { initial: |_| START, prior_score: |x| -P * (x - MU), gradient: |k, x| A[k] * (x - M[k]) };
+    let stein = settings(Optimizer::Plain { step: 0.1 }, KdeMode::Lse { floor: 0.0 });
+    let weight = 1.0 / (LAMBDA * LAMBDA);
+    // The score of a density is weight · (its particle − θ), or the prior's: stiffness and force of each.
+    let density = |round: u64, at: &[f64]| if round == 0 { (P, P * MU) } else { (weight, weight * at[round as usize]) };
+    let mut at = vec![START];
+    for round in 1..=60_u64 {
+        let agent = ((round - 1) % 3) as usize;
+        let (mut stiffness, mut force) = density(round - 1, &at);
+        for visit in (agent as u64 + 1..round).step_by(3) {
+            let ((s, f), (s_before, f_before)) = (density(visit, &at), density(visit - 1, &at));
+            stiffness += s_before - s;
+            force += f_before - f;
+        }
+        at.push((force + A[agent] * M[agent]) / (stiffness + A[agent]));
+    }
+    for rounds in [1, 2, 3, 4, 7, 60] {
+        let found = run(loops(share(model(), 3, 1.0, own_number), 1, rounds, 400, stein), 1).particles[(0, 0)];
+        assert!((found - at[rounds as usize]).abs() < 1e-9, "round {rounds}: {found} against {}", at[rounds as usize]);
+    }
+    let mode = (P * MU + A.iter().zip(M).map(|(a, m)| a * m).sum::<f64>()) / (P + A.iter().sum::<f64>());
+    assert!((at[60] - mode).abs() < 1e-6, "{} against the mode {mode}", at[60]);
+    assert!((at[3] - mode).abs() > 1e-3, "the control: it does not begin there");
 }
 
 /// The grid and everything on it: agent k's loss, the prior's logarithm.
@@ -264,7 +319,7 @@ fn dsvgd_follows_distributed_variational_inference_at_temperature_two() {
     let kde = Kde { mode: KdeMode::Lse { floor: 0.0 }, bandwidth: LAMBDA };
     let particles = |temperature, rounds, seed| {
         let (problem, particles, prior) = (share(toy(), 2, temperature, own_number), 200, PriorConvention::Absorbed);
-        let method = Dsvgd { problem, particles, rounds, local_steps: 200, distillation_steps: 200, batch: 100, prior, stein };
+        let method = Dsvgd { factors: Factors::Distilled { steps: 200, prior }, ..loops(problem, particles, rounds, 200, stein) };
         run(method, u64::from(seed)).particles
     };
     let mut oracles = [1.0, 2.0].map(dvi);
@@ -340,7 +395,7 @@ fn both_modes_of_the_plane_are_found() {
     let (far, minor) = pool(&|seed| run(svgd.clone(), seed).particles);
     assert!(far < 0.1 && (0.12..=0.28).contains(&minor), "SVGD: mean off by {far}, {minor} in the minor mode");
     let (problem, particles) = (plane(2), 200);
-    let dsvgd = Dsvgd { problem, particles, rounds: 5, local_steps: 200, distillation_steps: 200, batch, prior, stein };
+    let dsvgd = Dsvgd { batch, factors: Factors::Distilled { steps: 200, prior }, ..loops(problem, particles, 5, 200, stein) };
     let (far, minor) = pool(&|seed| run(dsvgd.clone(), seed).particles);
     assert!(far < 0.2 && (0.12..=0.28).contains(&minor), "DSVGD: mean off by {far}, {minor} in the minor mode");
     // The control: one visit knows the first agent's factor alone.

@@ -7,6 +7,7 @@ use crate::methods::dsgld::DsgldSettings;
 use crate::methods::dsvgd::DsvgdSettings;
 use crate::methods::problem::OpenShard;
 use crate::methods::svgd::SvgdSettings;
+use crate::methods::u_dsvgd::UDsvgdSettings;
 use crate::methods::{MethodKind, Needs, Problem};
 use crate::models::gaussian_mean::GaussianMeanSettings;
 use crate::models::linear::LinearSettings;
@@ -79,6 +80,7 @@ impl Default for Registry {
             .with_model::<ToySettings>()
             .with_method::<SvgdSettings>()
             .with_method::<DsvgdSettings>()
+            .with_method::<UDsvgdSettings>()
             .with_method::<DsgldSettings>()
     }
 }

@@ -7,7 +7,12 @@
 //!   Θ^(i−1) and q/t_k the cavity; the result Θ^(i) goes back at once;
 //! - distillation: L' Stein steps from Θ_k with ∇log q^(i) + ∇log t_k − ∇log q^(i−1), all three frozen; behind the report.
 //!
-//! Two conventions for the prior. *Absorbed* (the authors' code, the default): every factor contains the prior, t_k = p0 exp(−L_k/α)
+//! Two ways to know a factor. *Distilled* (the paper's Algorithm 1) as above, in constant memory. *Remembered* (its U-DSVGD, eqs 9-15):
+//! the agent keeps the particles before and after each of its visits, whose densities' ratios are its factor,
+//! t_k = Π_j q^(j)/q^(j−1) over its visits j, with q^(0) = p0 exactly; no local score has the prior, and nothing is distilled. A fixed
+//! point with one particle is then the mode of the posterior.
+//!
+//! Two conventions for the prior of distilled factors. *Absorbed* (the authors' code, the default): every factor contains the prior, t_k = p0 exp(−L_k/α)
 //! at the fixed point, a local posterior that particles can represent; Θ_k starts at Θ^(0). *Pure*: t_k = 1 before the first visit,
 //! q^(0) = p0 exactly, and the local score has no prior. Pure's factors are bare likelihoods, and what is distilled, q^(i) t_k/q^(i−1), need
 //! not have a finite integral: no particle set can follow it. On the one-dimensional example KL from the posterior is .06
@@ -22,6 +27,7 @@ use super::kind::{Launcher, MethodKind, Needs, at_least_one};
 use super::monitored::Posterior;
 use super::particles::{Particles, raw};
 use super::problem::{LocalLoss, Problem};
+use super::visit_order::VisitOrder;
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Server};
 use crate::kernels::adagrad::Optimizer;
 use crate::kernels::kde::{Kde, KdeMode, cavity_report, distillation_residual, frobenius};
@@ -38,16 +44,16 @@ pub struct Dsvgd<F> {
     pub problem: Problem<F>,
     /// N.
     pub particles: usize,
-    /// I, the number of rounds: one agent is visited in each, in turn.
+    /// I, the number of rounds: one agent is visited in each.
     pub rounds: u64,
     /// L, the steps of the global loop.
     pub local_steps: u64,
-    /// L', the steps of the distillation loop.
-    pub distillation_steps: u64,
+    /// How agents know their factors.
+    pub factors: Factors,
     /// Rows in a minibatch.
     pub batch: usize,
-    /// Who carries the prior.
-    pub prior: PriorConvention,
+    /// In which order agents are visited.
+    pub schedule: VisitOrder,
     /// Kernel, optimiser and density estimate.
     pub stein: Settings,
 }
@@ -66,6 +72,8 @@ pub struct DsvgdSettings {
     distillation_steps: u64,
     /// Rows in a minibatch.
     batch: usize,
+    /// In which order agents are visited.
+    schedule: VisitOrder,
     /// Who carries the prior.
     prior: PriorConvention,
     /// The bandwidth h of the kernel.
@@ -87,6 +95,7 @@ impl Default for DsvgdSettings {
             local_steps: 200,
             distillation_steps: 200,
             batch: 100,
+            schedule: VisitOrder::default(),
             prior: PriorConvention::default(),
             bandwidth: Bandwidth::default(),
             kde: mode,
@@ -108,10 +117,11 @@ impl MethodKind for DsvgdSettings {
 
     const DOCS: &'static [(&'static str, &'static str)] = &[
         ("particles", "N, how many particles stand for the posterior"),
-        ("rounds", "rounds: one agent is visited in each, in turn"),
+        ("rounds", "rounds: one agent is visited in each"),
         ("local_steps", "L, steps of the agent's global loop in its round"),
         ("distillation_steps", "L', steps of its distillation loop behind the report"),
         ("batch", "rows in a minibatch of the agent"),
+        ("schedule", VisitOrder::DOCS),
         ("prior", "who carries the prior: \"absorbed\" (every agent's factor) or \"pure\" (none; for comparison only)"),
         (
             "bandwidth",
@@ -161,10 +171,24 @@ impl MethodKind for DsvgdSettings {
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
         let model = problem.model.clone();
-        let Self { particles, rounds, local_steps, distillation_steps, batch, prior, .. } = *self;
-        let stein = self.stein();
-        launcher.particles(Dsvgd { problem, particles, rounds, local_steps, distillation_steps, batch, prior, stein }, model)
+        let Self { particles, rounds, local_steps, distillation_steps: steps, batch, prior, schedule, .. } = *self;
+        let (factors, stein) = (Factors::Distilled { steps, prior }, self.stein());
+        launcher.particles(Dsvgd { problem, particles, rounds, local_steps, factors, batch, schedule, stein }, model)
     }
+}
+
+/// How agents know what they have contributed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Factors {
+    /// By particles of their own, which L' = `steps` Stein steps behind each visit make.
+    Distilled {
+        /// L'.
+        steps: u64,
+        /// Who carries the prior.
+        prior: PriorConvention,
+    },
+    /// By the particles before and after all of their visits: memory grows with them.
+    Remembered,
 }
 
 /// Who carries the prior.
@@ -220,6 +244,7 @@ impl<F: Real> Method for Dsvgd<F> {
             problem: self.problem.clone(),
             particles: self.particles,
             rounds: self.rounds,
+            schedule: self.schedule,
             state: saved.unwrap_or_default(),
         })
     }
@@ -230,12 +255,11 @@ impl<F: Real> Method for Dsvgd<F> {
             local: self.problem.open(id, self.batch)?,
             problem: self.problem.clone(),
             local_steps: self.local_steps,
-            distillation_steps: self.distillation_steps,
-            prior: self.prior,
+            factors: self.factors,
             stein: self.stein,
             shape,
             visit: None,
-            state: saved.unwrap_or(AgentState { particles: Raw(Vec::new()), visited: false }),
+            state: saved.unwrap_or(AgentState { particles: Raw(Vec::new()), visits: Vec::new() }),
         })
     }
 }
@@ -245,15 +269,15 @@ pub struct DsvgdServer<F: Real> {
     problem: Problem<F>,
     particles: usize,
     rounds: u64,
+    schedule: VisitOrder,
     state: Particles<F>,
 }
 
 impl<F: Real> DsvgdServer<F> {
-    /// Round robin.
-    fn post(&self, out: &mut Outbox<Dsvgd<F>>) {
+    fn post(&self, out: &mut Outbox<Dsvgd<F>>, cx: &Context) {
         let round = self.state.round + 1;
         if round <= self.rounds {
-            let agent = (self.state.round % u64::from(self.problem.agents)) as AgentId;
+            let agent = self.schedule.agent(self.state.round, self.problem.agents, cx);
             out.ask([agent], Task { round }).with(self.state.theta.0.clone());
         }
     }
@@ -268,7 +292,7 @@ impl<F: Real> Server<Dsvgd<F>> for DsvgdServer<F> {
 
     fn start(&mut self, out: &mut Outbox<Dsvgd<F>>, cx: &mut Context) -> Result<()> {
         self.state = Particles::initial(self.problem.initial_particles(self.particles, cx));
-        self.post(out);
+        self.post(out, cx);
         Ok(())
     }
 
@@ -290,7 +314,7 @@ impl<F: Real> Server<Dsvgd<F>> for DsvgdServer<F> {
         if report.round == self.rounds {
             cx.record("posterior", 0, 0, self.problem.model.dim(), &self.state.theta.0);
         }
-        self.post(out);
+        self.post(out, cx);
         Ok(())
     }
 
@@ -310,8 +334,7 @@ pub struct DsvgdAgent<F: Real> {
     local: LocalLoss<F>,
     problem: Problem<F>,
     local_steps: u64,
-    distillation_steps: u64,
-    prior: PriorConvention,
+    factors: Factors,
     stein: Settings,
     /// N and d.
     shape: (usize, usize),
@@ -334,23 +357,62 @@ struct Workspace<F> {
     score: Array2<F>,
 }
 
-/// Θ_k (N × d), none before the first visit; and whether it holds this agent's factor yet.
+/// What an agent knows of its factor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct AgentState<F: Real> {
+    /// Of a distilled factor Θ_k (N × d), none before the first visit; of a remembered one the particles before and after each visit.
     particles: Raw<F>,
-    visited: bool,
+    /// The rounds of the visits that the particles know of; of a distilled factor the last alone.
+    visits: Vec<u64>,
 }
 
-impl<F: Real> DsvgdAgent<F> {
-    /// Whether the density estimate of the local particles is a factor of the target.
-    fn has_factor(&self) -> bool {
-        self.state.visited || self.prior == PriorConvention::Absorbed
+impl Factors {
+    /// Whether every agent's factor contains the prior.
+    fn absorb(self) -> bool {
+        matches!(self, Self::Distilled { prior: PriorConvention::Absorbed, .. })
     }
 
     /// Whether q^(i−1) is the prior itself, not the estimate of its particles.
-    fn is_exact_prior(&self, round: u64) -> bool {
-        self.prior == PriorConvention::Pure && round == 1
+    fn is_exact_prior(self, round: u64) -> bool {
+        round == 1 && !self.absorb()
+    }
+}
+
+impl<F: Real> AgentState<F> {
+    /// Whether the density estimate of the agent's own particles is a factor of the target.
+    fn has_factor(&self, factors: Factors) -> bool {
+        factors.absorb() || !self.visits.is_empty()
+    }
+
+    /// The frozen sets of the cavity q^(i−1)/t_k at the start of a round, the agent's own last; and whether p0 stands beside the local
+    /// loss.
+    fn cavity<'a>(
+        &'a self,
+        factors: Factors,
+        shape: (usize, usize),
+        round: u64,
+        before: ArrayView2<'a, F>,
+    ) -> Result<(Vec<Frozen<'a, F>>, bool)> {
+        let mut cavity = Vec::with_capacity(1 + self.particles.0.len() / (shape.0 * shape.1));
+        if !factors.is_exact_prior(round) {
+            cavity.push(Frozen::plus(before));
+        }
+        if factors != Factors::Remembered {
+            if self.has_factor(factors) {
+                cavity.push(Frozen::minus(ArrayView2::from_shape(shape, &self.particles.0)?));
+            }
+            return Ok((cavity, round == 1 || factors.absorb()));
+        }
+        let size = shape.0 * shape.1;
+        for (&visit, pair) in self.visits.iter().zip(self.particles.0.chunks_exact(2 * size)) {
+            if visit > 1 {
+                cavity.push(Frozen::plus(ArrayView2::from_shape(shape, &pair[..size])?));
+            }
+            cavity.push(Frozen::minus(ArrayView2::from_shape(shape, &pair[size..])?));
+        }
+        // q^(0) is p0: as what was sent in the first round, or in the factor of whoever was visited then.
+        Ok((cavity, round == 1 || self.visits.first() == Some(&1)))
     }
 }
 
@@ -363,20 +425,11 @@ impl<F: Real> Agent<Dsvgd<F>> for DsvgdAgent<F> {
 
     fn perform(&mut self, task: &Task, body: Body<F>, cx: &mut Context) -> Result<(Report, Body<F>)> {
         let round = task.round;
-        if self.state.particles.0.is_empty() {
+        if self.state.particles.0.is_empty() && self.factors != Factors::Remembered {
             self.state.particles = raw(self.problem.initial_particles(self.shape.0, cx));
         }
         let before = ArrayView2::from_shape(self.shape, &body)?;
-        let own = ArrayView2::from_shape(self.shape, &self.state.particles.0)?;
-        let exact_prior = self.is_exact_prior(round);
-        let has_prior = exact_prior || self.prior == PriorConvention::Absorbed;
-        let mut cavity = Vec::with_capacity(2);
-        if !exact_prior {
-            cavity.push(Frozen::plus(before));
-        }
-        if self.has_factor() {
-            cavity.push(Frozen::minus(own));
-        }
+        let (cavity, has_prior) = self.state.cavity(self.factors, self.shape, round, before)?;
         let mut stein = Stein::new(self.shape.0, self.shape.1, self.stein);
         let mut score = Array2::zeros(self.shape);
         stein.begin(before, &cavity);
@@ -389,17 +442,18 @@ impl<F: Real> Agent<Dsvgd<F>> for DsvgdAgent<F> {
             } else {
                 score.fill(F::zero());
             }
-            let prior = (report.is_none() && exact_prior).then(|| score.clone());
+            // Where p0 is the cavity, or of it, and not a part of the local score.
+            let prior = (report.is_none() && has_prior && !self.factors.absorb()).then(|| score.clone());
             self.local.add_score(theta.view(), step, score.view_mut(), cx);
             let report = report.get_or_insert_with(|| {
                 let mut unused = Array2::zeros(self.shape);
                 let told = cavity_report(self.stein.kde, &cavity, before, unused.view_mut());
                 let (cavity_norm, local_norm) = match prior {
-                    // Here p0 is the cavity, not a part of the local score.
-                    Some(prior) => (frobenius(prior.view()), frobenius((&score - &prior).view())),
+                    Some(prior) => (frobenius((&unused + &prior).view()), frobenius((&score - &prior).view())),
                     None => (told.norm, frobenius(score.view())),
                 };
-                let kde_weight = told.weights.last().copied().filter(|_| self.has_factor()).unwrap_or(f64::NAN);
+                let knows = self.state.has_factor(self.factors);
+                let kde_weight = told.weights.last().copied().filter(|_| knows).unwrap_or(f64::NAN);
                 Report { round, cavity_norm, local_norm, kde_weight, bandwidth: f64::NAN, mean_kernel: f64::NAN }
             });
             let told = stein.step(Some(score.view()), Some(theta.view_mut()));
@@ -407,6 +461,11 @@ impl<F: Real> Agent<Dsvgd<F>> for DsvgdAgent<F> {
         }
         let report = report.ok_or("a visit needs at least one local step")?;
         let after: Body<F> = theta.into_raw_vec_and_offset().0.into();
+        if self.factors == Factors::Remembered {
+            self.state.particles.0.extend(body.iter().chain(after.iter()));
+            self.state.visits.push(round);
+            return Ok((report, after));
+        }
         let workspace = Workspace { stein, score };
         self.visit = Some(Visit { round, before: body, after: after.clone(), workspace });
         Ok((report, after))
@@ -414,6 +473,7 @@ impl<F: Real> Agent<Dsvgd<F>> for DsvgdAgent<F> {
 
     /// The distillation loop.
     fn settle(&mut self, cx: &mut Context) -> Result<()> {
+        let Factors::Distilled { steps, .. } = self.factors else { return Ok(()) };
         let Some(visit) = self.visit.take() else { return Ok(()) };
         // Without density estimates there is no factor to distil, and the loop would only repel.
         if self.stein.kde.is_none() {
@@ -422,9 +482,9 @@ impl<F: Real> Agent<Dsvgd<F>> for DsvgdAgent<F> {
         let before = ArrayView2::from_shape(self.shape, &visit.before)?;
         let after = ArrayView2::from_shape(self.shape, &visit.after)?;
         let own = ArrayView2::from_shape(self.shape, &self.state.particles.0)?;
-        let exact_prior = self.is_exact_prior(visit.round);
+        let exact_prior = self.factors.is_exact_prior(visit.round);
         let mut factor = vec![Frozen::plus(after)];
-        if self.has_factor() {
+        if self.state.has_factor(self.factors) {
             factor.push(Frozen::plus(own));
         }
         if !exact_prior {
@@ -433,7 +493,7 @@ impl<F: Real> Agent<Dsvgd<F>> for DsvgdAgent<F> {
         let Workspace { mut stein, mut score } = visit.workspace;
         stein.begin(own, &factor);
         let mut theta = own.to_owned();
-        for _ in 0..self.distillation_steps {
+        for _ in 0..steps {
             if exact_prior {
                 self.local.prior_score(theta.view(), score.view_mut());
                 score.mapv_inplace(|x| -x);
@@ -445,7 +505,7 @@ impl<F: Real> Agent<Dsvgd<F>> for DsvgdAgent<F> {
         stein.read(theta.view_mut());
         let residual = distillation_residual([own, theta.view()], [before, after]);
         cx.info("distillation", visit.round, [("residual", residual)]);
-        self.state = AgentState { particles: raw(theta), visited: true };
+        self.state = AgentState { particles: raw(theta), visits: vec![visit.round] };
         Ok(())
     }
 }

@@ -10,6 +10,8 @@ pub mod problem;
 pub mod sgld;
 pub mod svgd;
 pub mod transition;
+pub mod u_dsvgd;
+pub mod visit_order;
 
 pub use kind::{Launcher, MethodKind, Needs};
 pub use monitored::{Evaluation, HISTORY, Monitored, MonitoredTask, Posterior, SPREAD};

@@ -24,8 +24,9 @@ mod worker;
 
 use methods::{Average, Chains, Counts, Eager, Elastic, Groups, Relay, Spread, Subset, stein};
 use mpibayes::methods::dsgld::{Coupled, Schedule, Trajectory};
-use mpibayes::methods::dsvgd::PriorConvention;
+use mpibayes::methods::dsvgd::{Dsvgd, Factors, PriorConvention};
 use mpibayes::methods::sgld::Estimator;
+use mpibayes::methods::visit_order::VisitOrder;
 use subject::{Subject, conforms};
 use tally::Tally;
 
@@ -48,6 +49,10 @@ fn roster() -> Vec<Box<dyn Subject>> {
         conforms("svgd spread", || stein::svgd::<f32>(4)),
         conforms("dsvgd", || stein::judged(stein::dsvgd::<f32>(5, PriorConvention::Absorbed), 2)),
         conforms("dsvgd, pure prior", || stein::dsvgd::<f64>(5, PriorConvention::Pure)),
+        conforms("dsvgd that remembers, random order", || {
+            let (factors, schedule) = (Factors::Remembered, VisitOrder::RandomPermutation);
+            Dsvgd { factors, schedule, ..stein::dsvgd::<f64>(4, PriorConvention::Pure) }
+        }),
         conforms("dsgld", || stein::judged(stein::dsgld::<f64>(|_| {}), 4)),
         conforms("dsgld, more chains than agents, control variate", || {
             stein::dsgld::<f32>(|settings| {

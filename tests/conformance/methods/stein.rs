@@ -4,9 +4,10 @@ use mpibayes::cluster::Method;
 use mpibayes::data::Shard;
 use mpibayes::kernels::svgd::Settings;
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
-use mpibayes::methods::dsvgd::{Dsvgd, PriorConvention};
+use mpibayes::methods::dsvgd::{Dsvgd, Factors, PriorConvention};
 use mpibayes::methods::sgld::Sgld;
 use mpibayes::methods::svgd::Svgd;
+use mpibayes::methods::visit_order::VisitOrder;
 use mpibayes::methods::{Evaluation, Monitored, Posterior, Problem};
 use mpibayes::models::Output;
 use mpibayes::models::network::NetworkSettings;
@@ -59,9 +60,9 @@ pub fn dsvgd<F: Real>(agents: u32, prior: PriorConvention) -> Dsvgd<F> {
         particles: 4,
         rounds: 12,
         local_steps: 5,
-        distillation_steps: 5,
+        factors: Factors::Distilled { steps: 5, prior },
         batch: 8,
-        prior,
+        schedule: VisitOrder::RoundRobin,
         stein: Settings::default(),
     }
 }
