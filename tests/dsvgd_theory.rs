@@ -6,6 +6,7 @@ mod common;
 mod oracle;
 
 use common::{Line, Notes, run, share};
+use mpibayes::cluster::Context;
 use mpibayes::data::Shard;
 use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::kde::{Kde, KdeMode};
@@ -16,6 +17,9 @@ use mpibayes::methods::problem::Problem;
 use mpibayes::methods::svgd::Svgd;
 use mpibayes::methods::visit_order::VisitOrder;
 use mpibayes::models::gaussian::FactorProductSettings;
+use mpibayes::models::gaussian_mean::GaussianMeanSettings;
+use mpibayes::models::linear::LinearSettings;
+use mpibayes::models::{Batch, Output};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array2, Axis, concatenate};
 use oracle::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
@@ -401,4 +405,100 @@ fn both_modes_of_the_plane_are_found() {
     // The control: one visit knows the first agent's factor alone.
     let (far, minor) = pool(&|seed| run(Dsvgd { rounds: 1, ..dsvgd.clone() }, seed).particles);
     assert!(far > 0.5 && minor > 0.28, "one visit: mean off by {far}, {minor} in the minor mode");
+}
+
+/// Shards of a linear regression on correlated columns, of 20, 30 and 50 rows.
+fn regression(agents: u32) -> (Problem<f64>, Array2<f64>) {
+    let (rows, features) = (100, 4);
+    let mut normals = vec![0.0; rows * (features + 1)];
+    Seed(31).stream(Who::Run, 0, Purpose::Synthetic).normals(&mut normals);
+    let mut x = Array2::from_shape_vec((rows, features), normals[rows..].to_vec()).unwrap();
+    for mut row in x.rows_mut() {
+        let common = row[0];
+        row.iter_mut().skip(1).for_each(|x| *x = 0.5 * *x + 0.5 * common);
+    }
+    let y = x.dot(&ndarray::array![0.5, -1.0, 0.25, 2.0]) + ndarray::ArrayView1::from(&normals[..rows]);
+    let model = LinearSettings { prior_precision: 1.0, ..LinearSettings::default() };
+    let model = model.build(features, Output::Number).unwrap();
+    let (mean, _) = model.posterior(Batch { x: x.view(), y: y.view() }, 1.0).unwrap();
+    let edges = [0, 20, 50, 100];
+    let shard = move |agent: u32| {
+        let mine = if agents == 1 { 0..100 } else { edges[agent as usize]..edges[agent as usize + 1] };
+        Ok(Shard::new(x.slice(ndarray::s![mine.clone(), ..]).to_owned(), y.slice(ndarray::s![mine]).to_owned()))
+    };
+    let problem = Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(shard) };
+    (problem, mean.insert_axis(Axis(0)))
+}
+
+fn sites(problem: Problem<f64>, particles: usize, rounds: u64, steps: u64, step: f64, caution: f64) -> Array2<f64> {
+    let stein = settings(Optimizer::Plain { step }, KdeMode::None);
+    run(Dsvgd { factors: Factors::Sites { caution }, ..loops(problem, particles, rounds, steps, stein) }, 1).particles
+}
+
+/// One agent's cavity is the prior alone: SVGD, but for the rounding of its own site that is added and taken away.
+#[test]
+fn one_agent_with_sites_is_svgd() {
+    let stein = settings(Optimizer::Plain { step: 2e-3 }, KdeMode::None);
+    let central = svgd(regression(1).0, 10, 5, 60, stein);
+    let with_sites = sites(regression(1).0, 10, 5, 60, 2e-3, 1.0);
+    let off = (&central - &with_sites).iter().fold(0.0_f64, |worst, off| worst.max(off.abs()));
+    assert!(off < 1e-9, "{off}");
+}
+
+/// One particle, independent coordinates, c = 1: sites are the losses themselves, and after each agent's first visit the particle is at
+/// the mode of the posterior. Without them it is where the last agent wants it.
+#[test]
+fn one_particle_with_exact_sites_is_at_the_mode_after_a_sweep() {
+    let mut x = vec![0.0; 60 * 3];
+    Seed(8).stream(Who::Run, 0, Purpose::Synthetic).normals(&mut x);
+    let mut x = Array2::from_shape_vec((60, 3), x).unwrap();
+    // Agents see different things.
+    for (row, mut values) in x.rows_mut().into_iter().enumerate() {
+        values += (row / 20) as f64;
+    }
+    let prior = GaussianMeanSettings { prior_precision: 5.0, ..GaussianMeanSettings::default() };
+    let model = prior.build(3).unwrap();
+    let mode = x.sum_axis(Axis(0)) / 65.0;
+    let shard = move |agent: u32| {
+        let mine = x.slice(ndarray::s![agent as usize * 20..(agent as usize + 1) * 20, ..]).to_owned();
+        Ok(Shard::new(mine, ndarray::Array1::zeros(20)))
+    };
+    let problem = Problem { model: Arc::new(model), agents: 3, temperature: 1.0, shard: Arc::new(shard) };
+    let off = |rounds, caution| {
+        let found = sites(problem.clone(), 1, rounds, 2000, 0.01, caution);
+        (&found.row(0) - &mode).iter().fold(0.0_f64, |worst, off| worst.max(off.abs()))
+    };
+    for rounds in 3..7 {
+        assert!(off(rounds, 1.0) < 1e-9, "round {rounds}: {}", off(rounds, 1.0));
+    }
+    assert!(off(2, 1.0) > 0.1, "the control: before the third agent has been visited");
+    // Another curvature has the same fixed point, and takes longer.
+    assert!(off(6, 3.0) > 1e-3 && off(90, 3.0) < 1e-9, "{} {}", off(6, 3.0), off(90, 3.0));
+}
+
+/// Where visits leave the particles, central SVGD leaves them too, on correlated losses whose curvature is not diagonal.
+#[test]
+fn fixed_points_of_sites_are_those_of_central_svgd() {
+    let (problem, _) = regression(3);
+    let particles = sites(problem, 6, 240, 300, 2e-3, 2.0);
+    let field = |theta: &Array2<f64>| {
+        let (problem, _) = regression(1);
+        let mut score = Array2::zeros(theta.raw_dim());
+        problem.model.prior_score(theta.view(), score.view_mut());
+        problem.open(0, usize::MAX).unwrap().add_score(theta.view(), 0, score.view_mut(), &Context::outside(Seed(1)));
+        let mut stein = Stein::new(theta.nrows(), theta.ncols(), settings(Optimizer::Plain { step: 1.0 }, KdeMode::None));
+        stein.begin(theta.view(), &[]);
+        let mut moved = theta.clone();
+        stein.step(Some(score.view()), Some(moved.view_mut()));
+        (&moved - theta).iter().fold(0.0_f64, |worst, off| worst.max(off.abs()))
+    };
+    let (left, without) = (
+        field(&particles),
+        field(&{
+            let stein = settings(Optimizer::Plain { step: 2e-3 }, KdeMode::None);
+            dsvgd(regression(3).0, 6, 240, 300, stein, PriorConvention::Absorbed)
+        }),
+    );
+    assert!(left < 1e-2, "{left}");
+    assert!(without > 1.0, "the control: without a cavity particles are where the last agent wants them ({without})");
 }

@@ -12,6 +12,12 @@
 //! t_k = Π_j q^(j)/q^(j−1) over its visits j, with q^(0) = p0 exactly; no local score has the prior, and nothing is distilled. A fixed
 //! point with one particle is then the mode of the posterior.
 //!
+//! A third way for more than a few dimensions, where the ratio of two density estimates is without weight: *sites*. An agent leaves
+//! behind a quadratic model of its loss at each particle n, log t_k(θ) = η_{k,n}·θ − θᵀΛ_{k,n}θ/2 with a diagonal Λ = c·D, D that of the
+//! Gauss-Newton matrix of L_k/α at θ_n over all of its rows, and η = −∇L_k(θ_n)/α + Λ θ_n. The server sums them up, sends the sums with the
+//! particles, and the cavity of an agent is the prior, the sums and its own sites taken away. There is no distillation. Where a round of
+//! visits leaves the particles where they are, every score is that of the whole posterior: fixed points are those of central SVGD.
+//!
 //! Two conventions for the prior of distilled factors. *Absorbed* (the authors' code, the default): every factor contains the prior, t_k = p0 exp(−L_k/α)
 //! at the fixed point, a local posterior that particles can represent; Θ_k starts at Θ^(0). *Pure*: t_k = 1 before the first visit,
 //! q^(0) = p0 exactly, and the local score has no prior. Pure's factors are bare likelihoods, and what is distilled, q^(i) t_k/q^(i−1), need
@@ -27,6 +33,7 @@ use super::kind::{Launcher, MethodKind, Needs, at_least_one};
 use super::monitored::Posterior;
 use super::particles::{Particles, raw};
 use super::problem::{LocalLoss, Problem};
+use super::sites::Sites;
 use super::visit_order::VisitOrder;
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Server};
 use crate::kernels::adagrad::Optimizer;
@@ -74,6 +81,8 @@ pub struct DsvgdSettings {
     batch: usize,
     /// In which order agents are visited.
     schedule: VisitOrder,
+    /// What keeps an agent from forgetting the others' data.
+    cavity: Cavity,
     /// Who carries the prior.
     prior: PriorConvention,
     /// The bandwidth h of the kernel.
@@ -96,6 +105,7 @@ impl Default for DsvgdSettings {
             distillation_steps: 200,
             batch: 100,
             schedule: VisitOrder::default(),
+            cavity: Cavity::default(),
             prior: PriorConvention::default(),
             bandwidth: Bandwidth::default(),
             kde: mode,
@@ -122,6 +132,11 @@ impl MethodKind for DsvgdSettings {
         ("distillation_steps", "L', steps of its distillation loop behind the report"),
         ("batch", "rows in a minibatch of the agent"),
         ("schedule", VisitOrder::DOCS),
+        (
+            "cavity",
+            "what keeps an agent from forgetting the others' data: \"kde\" (the paper's ratio of density estimates) or { sites = { caution = 1.0 } } \
+             (quadratic models of their losses; caution = 3 for networks, 10 to 30 on raw pixels)",
+        ),
         ("prior", "who carries the prior: \"absorbed\" (every agent's factor) or \"pure\" (none; for comparison only)"),
         (
             "bandwidth",
@@ -161,7 +176,11 @@ impl MethodKind for DsvgdSettings {
             ("local_steps", local_steps),
             ("batch", batch as u64),
         ])?;
-        if self.prior == PriorConvention::Pure && self.kde == KdeMode::None {
+        if let Cavity::Sites { caution } = self.cavity {
+            if !(caution.is_finite() && caution > 0.0) {
+                return Err(format!("cavity: caution = {caution} must be a number above 0"));
+            }
+        } else if self.prior == PriorConvention::Pure && self.kde == KdeMode::None {
             return Err("prior = \"pure\" with kde = \"none\": the prior travels in the density estimates alone, and would be lost after \
                         the first round; set prior = \"absorbed\""
                 .into());
@@ -172,13 +191,36 @@ impl MethodKind for DsvgdSettings {
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
         let model = problem.model.clone();
         let Self { particles, rounds, local_steps, distillation_steps: steps, batch, prior, schedule, .. } = *self;
-        let (factors, stein) = (Factors::Distilled { steps, prior }, self.stein());
+        let factors = match self.cavity {
+            Cavity::Kde => Factors::Distilled { steps, prior },
+            Cavity::Sites { caution } => Factors::Sites { caution },
+        };
+        let stein = self.stein();
         launcher.particles(Dsvgd { problem, particles, rounds, local_steps, factors, batch, schedule, stein }, model)
     }
 }
 
+/// What keeps an agent from forgetting the others' data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Cavity {
+    /// Ratios of density estimates, distilled into particles of the agents.
+    #[default]
+    Kde,
+    /// Quadratic models of agents' losses at each particle.
+    Sites {
+        /// What their curvature is multiplied by.
+        #[serde(default = "no_caution")]
+        caution: f64,
+    },
+}
+
+fn no_caution() -> f64 {
+    1.0
+}
+
 /// How agents know what they have contributed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Factors {
     /// By particles of their own, which L' = `steps` Stein steps behind each visit make.
     Distilled {
@@ -189,6 +231,11 @@ pub enum Factors {
     },
     /// By the particles before and after all of their visits: memory grows with them.
     Remembered,
+    /// By a quadratic model of their loss at each particle.
+    Sites {
+        /// c, what the curvature of the models is multiplied by: above 1 for models whose curvature is far from diagonal.
+        caution: f64,
+    },
 }
 
 /// Who carries the prior.
@@ -239,19 +286,26 @@ impl<F: Real> Method for Dsvgd<F> {
         Dealing::Cyclic
     }
 
-    fn server(&self, saved: Option<Particles<F>>) -> Result<DsvgdServer<F>> {
+    fn server(&self, saved: Option<ServerState<F>>) -> Result<DsvgdServer<F>> {
         Ok(DsvgdServer {
             problem: self.problem.clone(),
             particles: self.particles,
             rounds: self.rounds,
             schedule: self.schedule,
+            has_sites: matches!(self.factors, Factors::Sites { .. }),
             state: saved.unwrap_or_default(),
         })
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState<F>>) -> Result<DsvgdAgent<F>> {
         let shape = (self.particles, self.problem.model.dim());
+        if matches!(self.factors, Factors::Sites { .. }) && !self.problem.model.has_curvature() {
+            return Err(
+                "cavity = { sites = ... } wants a model that tells the curvature of its loss, which this one does not".into()
+            );
+        }
         Ok(DsvgdAgent {
+            id,
             local: self.problem.open(id, self.batch)?,
             problem: self.problem.clone(),
             local_steps: self.local_steps,
@@ -270,28 +324,49 @@ pub struct DsvgdServer<F: Real> {
     particles: usize,
     rounds: u64,
     schedule: VisitOrder,
-    state: Particles<F>,
+    has_sites: bool,
+    state: ServerState<F>,
+}
+
+/// The particles, and the sums of all agents' sites.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct ServerState<F: Real> {
+    particles: Particles<F>,
+    /// Σ η, then Σ Λ (N × d each), where there are sites. In double precision: changes of all rounds are added up.
+    sites: Raw<f64>,
+}
+
+impl<F: Real> Default for ServerState<F> {
+    fn default() -> Self {
+        Self { particles: Particles::default(), sites: Raw(Vec::new()) }
+    }
 }
 
 impl<F: Real> DsvgdServer<F> {
     fn post(&self, out: &mut Outbox<Dsvgd<F>>, cx: &Context) {
-        let round = self.state.round + 1;
+        let ServerState { particles, sites } = &self.state;
+        let round = particles.round + 1;
         if round <= self.rounds {
-            let agent = self.schedule.agent(self.state.round, self.problem.agents, cx);
-            out.ask([agent], Task { round }).with(self.state.theta.0.clone());
+            let agent = self.schedule.agent(particles.round, self.problem.agents, cx);
+            let mut body = particles.theta.0.clone();
+            body.extend(sites.0.iter().map(|&sum| F::of(sum)));
+            out.ask([agent], Task { round }).with(body);
         }
     }
 }
 
 impl<F: Real> Server<Dsvgd<F>> for DsvgdServer<F> {
-    type State = Particles<F>;
+    type State = ServerState<F>;
 
-    fn state(&self) -> &Particles<F> {
+    fn state(&self) -> &ServerState<F> {
         &self.state
     }
 
     fn start(&mut self, out: &mut Outbox<Dsvgd<F>>, cx: &mut Context) -> Result<()> {
-        self.state = Particles::initial(self.problem.initial_particles(self.particles, cx));
+        let particles = Particles::initial(self.problem.initial_particles(self.particles, cx));
+        let sums = if self.has_sites { 2 * particles.theta.0.len() } else { 0 };
+        self.state = ServerState { particles, sites: Raw(vec![0.0; sums]) };
         self.post(out, cx);
         Ok(())
     }
@@ -299,7 +374,14 @@ impl<F: Real> Server<Dsvgd<F>> for DsvgdServer<F> {
     fn receive(&mut self, answer: Answer<Dsvgd<F>>, out: &mut Outbox<Dsvgd<F>>, cx: &mut Context) -> Result<()> {
         let reported = answer.only()?;
         let report = reported.report;
-        self.state = Particles { round: report.round, theta: Raw(reported.body.into_vec()) };
+        let mut theta = reported.body.into_vec();
+        let size = self.particles * self.problem.model.dim();
+        if theta.len() != size + self.state.sites.0.len() {
+            return Err(format!("{} numbers from a visit, not {}", theta.len(), size + self.state.sites.0.len()).into());
+        }
+        self.state.sites.0.iter_mut().zip(&theta[size..]).for_each(|(sum, change)| *sum += change.f64());
+        theta.truncate(size);
+        self.state.particles = Particles { round: report.round, theta: Raw(theta) };
         let columns = [
             ("seconds", cx.seconds()),
             ("visited", f64::from(reported.from)),
@@ -312,25 +394,26 @@ impl<F: Real> Server<Dsvgd<F>> for DsvgdServer<F> {
         ];
         cx.info("trace", report.round, columns);
         if report.round == self.rounds {
-            cx.record("posterior", 0, 0, self.problem.model.dim(), &self.state.theta.0);
+            cx.record("posterior", 0, 0, self.problem.model.dim(), &self.state.particles.theta.0);
         }
         self.post(out, cx);
         Ok(())
     }
 
     fn progress(&self) -> Progress {
-        self.state.progress(self.rounds)
+        self.state.particles.progress(self.rounds)
     }
 }
 
 impl<F: Real> Posterior<F> for DsvgdServer<F> {
     fn posterior(&self) -> (u64, &[F]) {
-        self.state.posterior()
+        self.state.particles.posterior()
     }
 }
 
 /// Holds a shard and the particles of its factor.
 pub struct DsvgdAgent<F: Real> {
+    id: AgentId,
     local: LocalLoss<F>,
     problem: Problem<F>,
     local_steps: u64,
@@ -361,7 +444,8 @@ struct Workspace<F> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct AgentState<F: Real> {
-    /// Of a distilled factor Θ_k (N × d), none before the first visit; of a remembered one the particles before and after each visit.
+    /// Of a distilled factor Θ_k (N × d), none before the first visit; of a remembered one the particles before and after each visit; of
+    /// sites η and Λ (N × d each).
     particles: Raw<F>,
     /// The rounds of the visits that the particles know of; of a distilled factor the last alone.
     visits: Vec<u64>,
@@ -371,6 +455,11 @@ impl Factors {
     /// Whether every agent's factor contains the prior.
     fn absorb(self) -> bool {
         matches!(self, Self::Distilled { prior: PriorConvention::Absorbed, .. })
+    }
+
+    /// Whether they are particles' densities.
+    fn are_densities(self) -> bool {
+        !matches!(self, Self::Sites { .. })
     }
 
     /// Whether q^(i−1) is the prior itself, not the estimate of its particles.
@@ -394,6 +483,9 @@ impl<F: Real> AgentState<F> {
         round: u64,
         before: ArrayView2<'a, F>,
     ) -> Result<(Vec<Frozen<'a, F>>, bool)> {
+        if !factors.are_densities() {
+            return Ok((Vec::new(), true));
+        }
         let mut cavity = Vec::with_capacity(1 + self.particles.0.len() / (shape.0 * shape.1));
         if !factors.is_exact_prior(round) {
             cavity.push(Frozen::plus(before));
@@ -425,10 +517,23 @@ impl<F: Real> Agent<Dsvgd<F>> for DsvgdAgent<F> {
 
     fn perform(&mut self, task: &Task, body: Body<F>, cx: &mut Context) -> Result<(Report, Body<F>)> {
         let round = task.round;
-        if self.state.particles.0.is_empty() && self.factors != Factors::Remembered {
-            self.state.particles = raw(self.problem.initial_particles(self.shape.0, cx));
+        if self.state.particles.0.is_empty() {
+            match self.factors {
+                Factors::Distilled { .. } => self.state.particles = raw(self.problem.initial_particles(self.shape.0, cx)),
+                Factors::Sites { .. } => self.state.particles = Raw(Sites::none(self.shape.0 * self.shape.1).numbers().to_vec()),
+                Factors::Remembered => {}
+            }
         }
-        let before = ArrayView2::from_shape(self.shape, &body)?;
+        let size = self.shape.0 * self.shape.1;
+        if body.len() != if self.factors.are_densities() { size } else { 3 * size } {
+            return Err(format!("{} numbers for a visit of {} particles", body.len(), self.shape.0).into());
+        }
+        let before = ArrayView2::from_shape(self.shape, &body[..size])?;
+        let own = Sites::of(self.state.particles.0.clone());
+        let pull = match self.factors {
+            Factors::Sites { .. } => Some(Sites::of(body[size..].to_vec()).over(&own)?),
+            _ => None,
+        };
         let (cavity, has_prior) = self.state.cavity(self.factors, self.shape, round, before)?;
         let mut stein = Stein::new(self.shape.0, self.shape.1, self.stein);
         let mut score = Array2::zeros(self.shape);
@@ -442,6 +547,9 @@ impl<F: Real> Agent<Dsvgd<F>> for DsvgdAgent<F> {
             } else {
                 score.fill(F::zero());
             }
+            if let Some(pull) = &pull {
+                pull.add_score(theta.view(), score.view_mut())?;
+            }
             // Where p0 is the cavity, or of it, and not a part of the local score.
             let prior = (report.is_none() && has_prior && !self.factors.absorb()).then(|| score.clone());
             self.local.add_score(theta.view(), step, score.view_mut(), cx);
@@ -452,7 +560,7 @@ impl<F: Real> Agent<Dsvgd<F>> for DsvgdAgent<F> {
                     Some(prior) => (frobenius((&unused + &prior).view()), frobenius((&score - &prior).view())),
                     None => (told.norm, frobenius(score.view())),
                 };
-                let knows = self.state.has_factor(self.factors);
+                let knows = self.factors.are_densities() && self.state.has_factor(self.factors);
                 let kde_weight = told.weights.last().copied().filter(|_| knows).unwrap_or(f64::NAN);
                 Report { round, cavity_norm, local_norm, kde_weight, bandwidth: f64::NAN, mean_kernel: f64::NAN }
             });
@@ -460,6 +568,17 @@ impl<F: Real> Agent<Dsvgd<F>> for DsvgdAgent<F> {
             (report.bandwidth, report.mean_kernel) = (told.bandwidth, told.mean_kernel);
         }
         let report = report.ok_or("a visit needs at least one local step")?;
+        if let Factors::Sites { caution } = self.factors {
+            let mut all = self.problem.open(self.id, usize::MAX)?;
+            let (mut loss, mut curvature) = (Array2::zeros(self.shape), Array2::zeros(self.shape));
+            all.add_score(theta.view(), 0, loss.view_mut(), cx);
+            all.add_curvature(theta.view(), curvature.view_mut());
+            let sites = Sites::expanded(theta.view(), loss.view(), curvature.view(), caution);
+            let mut told = theta.into_raw_vec_and_offset().0;
+            told.extend_from_slice(sites.over(&own)?.numbers());
+            self.state = AgentState { particles: Raw(sites.numbers().to_vec()), visits: vec![round] };
+            return Ok((report, told.into()));
+        }
         let after: Body<F> = theta.into_raw_vec_and_offset().0.into();
         if self.factors == Factors::Remembered {
             self.state.particles.0.extend(body.iter().chain(after.iter()));

@@ -8,6 +8,7 @@ mod particles;
 pub mod predict;
 pub mod problem;
 pub mod sgld;
+pub mod sites;
 pub mod svgd;
 pub mod transition;
 pub mod u_dsvgd;

@@ -69,6 +69,15 @@ impl<F: Real> LocalLoss<F> {
         self.shard.rows()
     }
 
+    /// Adds the diagonal of the Gauss-Newton matrix of L_k/α at the particles (N × d), over all rows of the shard, to `curvature`.
+    pub fn add_curvature(&mut self, theta: ArrayView2<F>, mut curvature: ArrayViewMut2<F>) {
+        let weight = F::of(1.0 / self.temperature);
+        let (model, scratch) = (&self.model, &mut self.scratch);
+        self.shard.blocks(scratch, |_, batch, scratch| {
+            model.add_curvature(theta, batch, weight, curvature.view_mut(), scratch);
+        });
+    }
+
     /// ∇log p0 at the particles (N × d); overwrites `score`.
     pub fn prior_score(&self, theta: ArrayView2<F>, score: ArrayViewMut2<F>) {
         self.model.prior_score(theta, score);

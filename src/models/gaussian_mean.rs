@@ -250,6 +250,19 @@ impl<F: Real> Model<F> for GaussianMean {
         self.add_score_over(Rows { batch, chosen: Some(rows) }, theta, weight, score, scratch);
     }
 
+    fn has_curvature(&self) -> bool {
+        true
+    }
+
+    fn add_curvature(&self, _: ArrayView2<F>, batch: Batch<F>, weight: F, mut curvature: ArrayViewMut2<F>, _: &mut Scratch<F>) {
+        let rows = batch.x.nrows() as f64;
+        for mut curvature in curvature.rows_mut() {
+            for (curvature, variance) in curvature.iter_mut().zip(&self.variance) {
+                *curvature += weight * F::of(rows / variance);
+            }
+        }
+    }
+
     /// There is no mean to predict (`mean` has no columns); `density` is N(x; θ_n, Σ), averaged over the particles.
     fn predict(&self, theta: ArrayView2<F>, batch: Batch<F>, _: ArrayViewMut2<f64>, density: &mut [f64], _: &mut Scratch<F>) {
         let (d, share, log_normaliser) = (self.features(), 1.0 / theta.nrows() as f64, self.log_normaliser());

@@ -184,6 +184,22 @@ impl<F: Real> Model<F> for Linear {
         self.add_score_over(Rows { batch, chosen: Some(rows) }, theta, weight, score, scratch);
     }
 
+    fn has_curvature(&self) -> bool {
+        true
+    }
+
+    fn add_curvature(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        curvature: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        let precision = F::of(1.0 / self.noise_variance);
+        self.predictor.add_curvature(theta, batch, weight, curvature, scratch, |means| means.fill(precision));
+    }
+
     fn predict(
         &self,
         theta: ArrayView2<F>,

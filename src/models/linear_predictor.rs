@@ -120,6 +120,35 @@ impl LinearPredictor {
         }
     }
 
+    /// curvature_n += `weight` · Σ_i μ'(η_i) (x_i, 1)² over the rows, where `slope` turns predictors η into the slopes μ'(η) of their means
+    /// in place: the diagonal of the Fisher information.
+    pub fn add_curvature<F: Real>(
+        self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        curvature: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+        slope: impl Fn(&mut [F]),
+    ) {
+        let (d, features) = (self.dim(), self.features);
+        let curvature = flat_mut(curvature);
+        self.predict(theta, batch, scratch, |block| {
+            slope(block.values);
+            for (&row, slopes) in block.rows.iter().zip(block.values.chunks_exact(block.lanes)) {
+                let x = &block.x[row * features..][..features];
+                let own = &mut curvature[block.particles.start * d..block.particles.end * d];
+                for (curvature, &slope) in own.chunks_exact_mut(d).zip(slopes) {
+                    let slope = weight * slope;
+                    curvature.iter_mut().zip(x).for_each(|(curvature, &x)| *curvature += slope * x * x);
+                    if self.intercept {
+                        curvature[features] += slope;
+                    }
+                }
+            }
+        });
+    }
+
     /// Calls `visit` with each block of rows (all, or these), each block of particles and their predictors.
     fn in_lanes<F: Real, const L: usize>(
         self,

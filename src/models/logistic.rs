@@ -205,6 +205,24 @@ impl<F: Real> Model<F> for Logistic {
         self.predictor.add_score(theta, rows, weight, score, scratch, vector::sigmoid);
     }
 
+    fn has_curvature(&self) -> bool {
+        true
+    }
+
+    fn add_curvature(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        curvature: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        self.predictor.add_curvature(theta, batch, weight, curvature, scratch, |logits| {
+            vector::sigmoid(logits);
+            logits.iter_mut().for_each(|p| *p = *p * (F::one() - *p));
+        });
+    }
+
     fn predict(
         &self,
         theta: ArrayView2<F>,
@@ -300,6 +318,18 @@ mod tests {
                 check::assert_particles_are_independent(&model, &theta, batch);
                 check::assert_precisions_agree(&model, &model, &theta, batch, 1e-4);
             }
+        }
+    }
+
+    #[test]
+    fn curvature_is_the_diagonal_of_the_losses_hessian() {
+        for intercept in [false, true] {
+            let model = model(5, intercept);
+            let x = check::normals(&mut stream(51), 300, 5);
+            let y = labels(300, 52);
+            let theta = check::particles(&model, 11, 53);
+            let batch = Batch { x: x.view(), y: y.view() };
+            assert!(check::curvature_error(&model, &theta, batch, 2.5, theta.ncols()) < 1e-6);
         }
     }
 

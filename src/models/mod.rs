@@ -123,6 +123,24 @@ pub trait Model<F: Real>: Send + Sync {
         scratch.gather(batch, rows, |rows, scratch| self.add_score(theta, rows, weight, score, scratch));
     }
 
+    /// Whether it tells the curvature of its loss: [`Model::add_curvature`].
+    fn has_curvature(&self) -> bool {
+        false
+    }
+
+    /// curvature_n += weight · Σ_i diag G_i(θ_n) over the batch, for each particle (N × d), with G_i the generalised Gauss-Newton matrix
+    /// of ℓ_i, or its expectation: at least 0, and 0 for parameters that the loss does not contain. Only of models that
+    /// [have one](Model::has_curvature).
+    fn add_curvature(
+        &self,
+        _theta: ArrayView2<F>,
+        _batch: Batch<F>,
+        _weight: F,
+        _curvature: ArrayViewMut2<F>,
+        _scratch: &mut Scratch<F>,
+    ) {
+    }
+
     /// The posterior predictive, averaged over the N particles: overwrites `mean` (rows × outputs: class probabilities, or the mean)
     /// and `density` (length rows: the averaged probability or density of the row's target).
     fn predict(

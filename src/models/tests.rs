@@ -66,6 +66,35 @@ pub fn gradient_errors(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch
     (prior_error, loss_error)
 }
 
+/// The largest error of a model's curvature in the first so many parameters, relative to the largest of its particle, from central
+/// differences of its gradient: for parameters of which predictors are linear, so that the Gauss-Newton matrix has the Hessian's diagonal.
+/// Also checks that it is added with its weight.
+pub fn curvature_error(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch<f64>, weight: f64, parameters: usize) -> f64 {
+    let before = normals(&mut stream(98), theta.nrows(), theta.ncols());
+    let mut curvature = before.clone();
+    assert!(model.has_curvature());
+    model.add_curvature(theta.view(), batch, weight, curvature.view_mut(), &mut Scratch::new());
+    let curvature = (&curvature - &before) / weight;
+    let gradient = |theta: &Array2<f64>| {
+        let mut score = Array2::zeros(theta.raw_dim());
+        model.add_score(theta.view(), batch, -1.0, score.view_mut(), &mut Scratch::new());
+        score
+    };
+    let mut worst: f64 = 0.0;
+    for j in 0..parameters {
+        let (mut above, mut below) = (theta.clone(), theta.clone());
+        above.column_mut(j).mapv_inplace(|t| t + 1e-5);
+        below.column_mut(j).mapv_inplace(|t| t - 1e-5);
+        let numeric = (gradient(&above).column(j).to_owned() - gradient(&below).column(j)) / 2e-5;
+        for (n, numeric) in numeric.iter().enumerate() {
+            let scale = curvature.row(n).iter().fold(1e-3, |scale: f64, c| scale.max(c.abs()));
+            let error = (curvature[[n, j]] - numeric).abs() / scale;
+            worst = if error.is_nan() { f64::INFINITY } else { worst.max(error) };
+        }
+    }
+    worst
+}
+
 /// Particles from the model's own initialisation, jittered so that no coordinate sits at a special place.
 pub fn particles(model: &dyn Model<f64>, n: usize, seed: u64) -> Array2<f64> {
     let mut stream = stream(seed);

@@ -49,6 +49,9 @@ fn roster() -> Vec<Box<dyn Subject>> {
         conforms("svgd spread", || stein::svgd::<f32>(4)),
         conforms("dsvgd", || stein::judged(stein::dsvgd::<f32>(5, PriorConvention::Absorbed), 2)),
         conforms("dsvgd, pure prior", || stein::dsvgd::<f64>(5, PriorConvention::Pure)),
+        conforms("dsvgd with sites", || {
+            stein::judged(Dsvgd { factors: Factors::Sites { caution: 2.0 }, ..stein::dsvgd::<f32>(4, PriorConvention::Pure) }, 3)
+        }),
         conforms("dsvgd that remembers, random order", || {
             let (factors, schedule) = (Factors::Remembered, VisitOrder::RandomPermutation);
             Dsvgd { factors, schedule, ..stein::dsvgd::<f64>(4, PriorConvention::Pure) }

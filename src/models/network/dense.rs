@@ -2,8 +2,8 @@
 
 use super::super::layout::{matrix, matrix_mut};
 use crate::number::Real;
-use ndarray::ArrayView2;
 use ndarray::linalg::general_mat_mul;
+use ndarray::{ArrayView2, ArrayViewMut2};
 
 /// Where a layer's weights and biases lie in θ.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,6 +93,43 @@ impl<'a, F: Real> Pass<'a, F> {
         let outputs = self.layers.last().map_or(0, |layer| self.x.nrows() * layer.outputs);
         let start = self.values.len() - outputs;
         &mut self.values[start..]
+    }
+
+    /// Takes [`outputs`](Self::outputs) as the curvature h of the loss of each row in each output, and adds Σ (∂f/∂θ)² h to `curvature`.
+    /// `first` gives the curvature in the values of the last hidden layer from h and that layer's weights (rows × outputs, inputs ×
+    /// outputs, rows × inputs); layers below get only the diagonal of the layer above.
+    pub fn curvature(self, first: impl Fn(ArrayView2<F>, ArrayView2<F>, ArrayViewMut2<F>), curvature: &mut [F]) {
+        let rows = self.x.nrows();
+        let mut start = self.values.len();
+        for (l, layer) in self.layers.iter().enumerate().rev() {
+            start -= rows * layer.outputs;
+            let (before, rest) = self.values.split_at_mut(start);
+            let own = &rest[..rows * layer.outputs];
+            let (weights, biases) = curvature[layer.offset..][..layer.size()].split_at_mut(layer.inputs * layer.outputs);
+            for row in own.chunks_exact(layer.outputs) {
+                biases.iter_mut().zip(row).for_each(|(sum, &own)| *sum += own);
+            }
+            let own = matrix(own, rows, layer.outputs);
+            let mut weights = matrix_mut(weights, layer.inputs, layer.outputs);
+            if l == 0 {
+                general_mat_mul(F::one(), &self.x.mapv(|x| x * x).t(), &own, F::one(), &mut weights);
+                return;
+            }
+            let inputs = &mut before[start - rows * layer.inputs..];
+            let squares = matrix(inputs, rows, layer.inputs).mapv(|value| value * value);
+            general_mat_mul(F::one(), &squares.t(), &own, F::one(), &mut weights);
+            let errors = &mut self.errors[..rows * layer.inputs];
+            let mut below = matrix_mut(errors, rows, layer.inputs);
+            if l + 1 == self.layers.len() {
+                first(own, layer.weights(self.theta), below);
+            } else {
+                let squares = layer.weights(self.theta).mapv(|weight| weight * weight);
+                general_mat_mul(F::one(), &own, &squares.t(), F::zero(), &mut below);
+            }
+            for (value, &below) in inputs.iter_mut().zip(errors.iter()) {
+                *value = if *value > F::zero() { below } else { F::zero() };
+            }
+        }
     }
 
     /// Takes [`outputs`](Self::outputs) as derivatives with respect to them and adds those with respect to θ to `score`.

@@ -125,6 +125,39 @@ impl Likelihood {
         }
     }
 
+    /// Overwrites outputs, which are [probabilities](Self::probabilities) where there are classes, by weight · the diagonal of the loss's
+    /// Hessian in them, and adds the expected curvature in g to that of g.
+    pub fn outputs_to_curvature<F: Real>(
+        &self,
+        theta: &[F],
+        outputs: &mut [F],
+        y: ArrayView1<F>,
+        weight: F,
+        curvature: &mut [F],
+    ) {
+        match *self {
+            Self::CrossEntropy { .. } => outputs.iter_mut().for_each(|p| *p = weight * *p * (F::one() - *p)),
+            Self::Gaussian { .. } => {
+                let (_, precision) = log_precision(theta);
+                curvature[theta.len() - 1] += weight * F::of(0.5 * outputs.len() as f64);
+                outputs.fill(weight * F::of(precision));
+            }
+            Self::Huber { delta, .. } => {
+                let delta = F::of(delta);
+                for (output, &y) in outputs.iter_mut().zip(y) {
+                    *output = if (*output - y).abs() <= delta { weight } else { F::zero() };
+                }
+            }
+        }
+    }
+
+    /// Turns outputs into the probabilities of classes; others stay.
+    pub fn probabilities<F: Real>(&self, outputs: &mut [F]) {
+        if let Self::CrossEntropy { classes } = *self {
+            softmax(outputs, classes);
+        }
+    }
+
     /// Adds `share` of this particle's predictive mean (rows × outputs) and of its density at the targets; outputs are used up.
     pub fn add_prediction<F: Real>(
         &self,

@@ -10,12 +10,13 @@ mod settings;
 
 pub use settings::{Loss, NetworkSettings};
 
-use super::layout::{flat, flat_mut, particle_mut};
+use super::layout::{flat, flat_mut, matrix, particle_mut};
 use super::{Batch, Model, Output, Part, Scratch};
 use crate::number::Real;
 use crate::random::Stream;
 use dense::{Layer, Pass};
 use losses::Likelihood;
+use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2, s};
 use rayon::prelude::*;
 
@@ -72,6 +73,35 @@ impl Network {
         })
     }
 
+    /// Does something with each particle, its row of `sums` and memory for a backward pass, on threads where it is worth it.
+    fn over_particles<F: Real>(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        sums: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+        each: impl Fn(&[F], &mut [F], &mut [F]) + Sync,
+    ) {
+        self.check(&theta, &batch);
+        let (n, d, rows) = (theta.nrows(), self.dim(), batch.x.nrows());
+        let (theta, sums) = (flat(theta), flat_mut(sums));
+        let threads = self.threads(n, rows, n);
+        let (share, piece) = (n.div_ceil(threads).max(1), self.piece(rows, true));
+        let mut memory = scratch.take(threads * piece);
+        let work = |((theta, sums), memory): ((&[F], &mut [F]), &mut [F])| {
+            for (theta, sums) in theta.chunks_exact(d).zip(sums.chunks_exact_mut(d)) {
+                each(theta, sums, memory);
+            }
+        };
+        if threads == 1 {
+            work(((theta, sums), &mut memory));
+        } else {
+            let sums = sums.par_chunks_mut(share * d);
+            theta.par_chunks(share * d).zip(sums).zip(memory.par_chunks_mut(piece)).for_each(work);
+        }
+        scratch.put(memory);
+    }
+
     /// Σ ℓ of one particle.
     fn loss_of<F: Real>(&self, theta: &[F], batch: Batch<F>, memory: &mut [F]) -> f64 {
         let mut sum = 0.0;
@@ -88,6 +118,35 @@ impl Network {
             let mut pass = Pass::forward(&self.layers, theta, block.x, memory);
             self.likelihood.outputs_to_score(theta, pass.outputs(), block.y, weight, score);
             pass.backward(score);
+        }
+    }
+
+    /// curvature += weight · Σ diag G of one particle. With one hidden layer it is exact.
+    fn add_curvature_of<F: Real>(&self, theta: &[F], batch: Batch<F>, weight: F, curvature: &mut [F], memory: &mut [F]) {
+        for block in Self::blocks(batch) {
+            let mut pass = Pass::forward(&self.layers, theta, block.x, memory);
+            let outputs = pass.outputs();
+            self.likelihood.probabilities(outputs);
+            let probabilities = outputs.to_vec();
+            self.likelihood.outputs_to_curvature(theta, outputs, block.y, weight, curvature);
+            let classes = self.likelihood.output();
+            pass.curvature(
+                |own, weights, mut below| match classes {
+                    // Σ_c p_c w_c² − (Σ_c p_c w_c)²: outputs of one row are not independent.
+                    Output::Classes(classes) => {
+                        let p = matrix(&probabilities, block.x.nrows(), classes);
+                        let squares = weights.mapv(|weight| weight * weight);
+                        let mean = p.dot(&weights.t());
+                        general_mat_mul(weight, &p, &squares.t(), F::zero(), &mut below);
+                        below.zip_mut_with(&mean, |below, &mean| *below = (*below - weight * mean * mean).max(F::zero()));
+                    }
+                    Output::Number | Output::Nothing => {
+                        let squares = weights.mapv(|weight| weight * weight);
+                        general_mat_mul(F::one(), &own, &squares.t(), F::zero(), &mut below);
+                    }
+                },
+                curvature,
+            );
         }
     }
 
@@ -178,24 +237,26 @@ impl<F: Real> Model<F> for Network {
     }
 
     fn add_score(&self, theta: ArrayView2<F>, batch: Batch<F>, weight: F, score: ArrayViewMut2<F>, scratch: &mut Scratch<F>) {
-        self.check(&theta, &batch);
-        let (n, d, rows) = (theta.nrows(), self.dim(), batch.x.nrows());
-        let (theta, score) = (flat(theta), flat_mut(score));
-        let threads = self.threads(n, rows, n);
-        let (share, piece) = (n.div_ceil(threads).max(1), self.piece(rows, true));
-        let mut memory = scratch.take(threads * piece);
-        let work = |((theta, score), memory): ((&[F], &mut [F]), &mut [F])| {
-            for (theta, score) in theta.chunks_exact(d).zip(score.chunks_exact_mut(d)) {
-                self.add_score_of(theta, batch, weight, score, memory);
-            }
-        };
-        if threads == 1 {
-            work(((theta, score), &mut memory));
-        } else {
-            let scores = score.par_chunks_mut(share * d);
-            theta.par_chunks(share * d).zip(scores).zip(memory.par_chunks_mut(piece)).for_each(work);
-        }
-        scratch.put(memory);
+        self.over_particles(theta, batch, score, scratch, |theta, score, memory| {
+            self.add_score_of(theta, batch, weight, score, memory);
+        });
+    }
+
+    fn has_curvature(&self) -> bool {
+        true
+    }
+
+    fn add_curvature(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        curvature: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        self.over_particles(theta, batch, curvature, scratch, |theta, curvature, memory| {
+            self.add_curvature_of(theta, batch, weight, curvature, memory);
+        });
     }
 
     fn predict(

@@ -44,6 +44,33 @@ fn gradients_agree_with_central_differences() {
     }
 }
 
+/// An output is linear in every single weight: the diagonal of the Hessian is that of the Gauss-Newton matrix, where that is exact. The
+/// precision's own curvature is an expectation, 1/2 for each row.
+#[test]
+fn curvatures_agree_with_central_differences() {
+    for (output, loss) in LOSSES {
+        for (hidden, features, rows) in [(&[][..], 3, 40), (&[7], 4, ROW_BLOCK + 50)] {
+            let model = build(hidden, features, output, loss);
+            let (x, y) = data(rows, features, output, 15);
+            let theta = check::particles(&model, 3, 18);
+            let batch = Batch { x: x.view(), y: y.view() };
+            let error = check::curvature_error(&model, &theta, batch, 2.5, model.weights());
+            // Steps of the differences cross kinks of the activations and of Huber's loss now and then.
+            assert!(error < 1e-4, "{model:?}: {error}");
+            let mut curvature = Array2::zeros(theta.raw_dim());
+            model.add_curvature(theta.view(), batch, 2.0, curvature.view_mut(), &mut Scratch::new());
+            assert!(model.dim() == model.weights() || curvature[[1, model.weights()]] == rows as f64);
+        }
+        // With more hidden layers it is approximate, and at least 0.
+        let model = build(&[5, 4], 3, output, loss);
+        let (x, y) = data(60, 3, output, 16);
+        let theta = check::particles(&model, 2, 19);
+        let mut curvature = Array2::zeros(theta.raw_dim());
+        model.add_curvature(theta.view(), Batch { x: x.view(), y: y.view() }, 1.0, curvature.view_mut(), &mut Scratch::new());
+        assert!(curvature.iter().all(|c| *c >= 0.0) && curvature.iter().any(|c| *c > 0.0));
+    }
+}
+
 /// Batches longer than a block of rows are the sum of their blocks.
 #[test]
 fn long_batches_add_up() {
