@@ -277,7 +277,8 @@ fn what_init_writes_passes_check() {
                 "agents = 2\n{}{data_table}[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n{}",
                 if is_network { "precision = \"f32\"\n" } else { "" },
                 match method {
-                    "svgd" | "dsvgd" if is_network => "optimizer = { adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }\n",
+                    "svgd" | "dsvgd" | "u-dsvgd" if is_network =>
+                        "optimizer = { adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }\n",
                     _ => "",
                 }
             );

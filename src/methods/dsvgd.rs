@@ -156,15 +156,19 @@ impl MethodKind for DsvgdSettings {
     fn needs(&self, agents: u32, parameters: usize) -> Needs {
         let particles = self.particles as u64;
         let set = particles.saturating_mul(parameters as u64);
+        let has_sites = self.cavity != Cavity::Kde;
         Needs {
             particles: Some(particles),
             rounds: Some(self.rounds),
             minibatch: Some(self.batch as u64),
             // Global particles before and after, local ones, score, direction, the optimiser's mean square, and two scores of
             // frozen densities; distances between particles.
-            numbers_of_agent: Some(set.saturating_mul(8).saturating_add(particles.saturating_mul(particles))),
-            // The particles to an agent and back; a single agent lives with the server.
-            numbers_per_round: Some(if agents > 1 { set.saturating_mul(2) } else { 0 }),
+            // With sites: the sums that came, those without its own, its own old and new, and what changed.
+            numbers_of_agent: Some(
+                set.saturating_mul(if has_sites { 18 } else { 8 }).saturating_add(particles.saturating_mul(particles)),
+            ),
+            // The particles to an agent and back, and what goes with them; a single agent lives with the server.
+            numbers_per_round: Some(if agents > 1 { set.saturating_mul(if has_sites { 6 } else { 2 }) } else { 0 }),
         }
     }
 
