@@ -54,18 +54,18 @@ pub const ROWS: &[Row] = &[
         claim: "20 agents, ten shards of 500 rows used with 70 updates, ten of 1,500 with 10; step 1e-7, minibatches of 300, d = 2. \
                 Without correction chains are drawn to small shards: the pooled mean is that of section 3's theory, and off the \
                 posterior's by more than half a standard deviation.",
-        run: |effort| figure2ab(effort, 2, false, 12_000),
+        run: |effort| figure2ab(effort, 2, false, 6000),
     },
     Row {
         id: "fig2b",
         claim: "The same with correction: the pooled mean is within 0.1 posterior standard deviations of the posterior's. Its spread \
                 is that of the theory, which is wider than the posterior's.",
-        run: |effort| figure2ab(effort, 2, true, 12_000),
+        run: |effort| figure2ab(effort, 2, true, 6000),
     },
     Row {
         id: "fig2b-100",
         claim: "Fig. 2 (b) with d = 100.",
-        run: |_| figure2ab(Effort { seeds: 1, share: 1 }, 100, true, 1500),
+        run: |effort| figure2ab(Effort { share: 1, ..effort }, 100, true, 1500),
     },
     Row {
         id: "fig2c",
@@ -196,8 +196,8 @@ fn half_a_million(effort: Effort) -> Outcome {
         gradient: Estimator::Plain,
         step: 2e-3 * narrowest.powi(2),
         trajectory: 10,
-        rounds: 160_000,
-        thin: 399,
+        rounds: 80_000,
+        thin: 199,
     };
     let alone = Sampler { agents: 1, chains: 1, ..plain };
     let control = Sampler { gradient: Estimator::ControlVariate(2000), batch: 50, step: 4e-3 * narrowest.powi(2), ..plain };
@@ -336,7 +336,7 @@ impl Setting {
             .map(|j| moments(&(0..self.shards.len()).map(|agent| self.affine(agent, j)).collect::<Vec<_>>(), &self.updates))
             .collect();
         let count: f64 = self.shards.iter().map(|x| x.nrows() as f64).sum();
-        let posterior = |j: usize| self.shards.iter().map(|x| x.column(j).sum()).sum::<f64>() / count;
+        let posterior: Vec<f64> = (0..dim).map(|j| self.shards.iter().map(|x| x.column(j).sum()).sum::<f64>() / count).collect();
         let from = self.rounds / 10;
         let chains = self.shards.len() as f64;
         // Rounds × what is averaged over chains: squares of ends, squares of all states, and the mean of each coordinate.
@@ -358,18 +358,19 @@ impl Setting {
                 }
             }
         }
-        let scaled = |j: usize, value: f64| (value - posterior(j)) * count.sqrt();
+        let scaled = |j: usize, value: f64| (value - posterior[j]) * count.sqrt();
         let visits = seen.visits();
         let late = || visits.iter().filter(|(stay, _)| stay.round > from);
         let states = late().map(|(stay, _)| stay.updates as usize).sum::<usize>();
         let every = states.div_ceil(SHOWN_DRAWS).max(1);
         let points = late()
-            .flat_map(|(_, states)| states.rows().into_iter().map(|state| (scaled(0, state[0]), scaled(1, state[1]))))
+            .flat_map(|(_, states)| states.rows())
             .step_by(every)
+            .map(|state| (scaled(0, state[0]), scaled(1, state[1])))
             .collect();
         let mean = |series: &[f64]| series.iter().sum::<f64>() / series.len() as f64;
         let of_theory = |of: fn(&Moments) -> f64| (theory.iter().map(of).sum::<f64>() / dim as f64 * count).sqrt();
-        let bias = means.iter().enumerate().map(|(j, series)| (mean(series) - posterior(j)).powi(2)).sum::<f64>();
+        let bias = means.iter().enumerate().map(|(j, series)| (mean(series) - posterior[j]).powi(2)).sum::<f64>();
         let (ends_theory, pooled_theory) = (of_theory(|m| m.variance), of_theory(|m| m.pooled_second));
         Measured {
             mean_z: largest(means.iter().zip(&theory).map(|(series, exact)| z(series, exact.pooled_mean).abs())),
