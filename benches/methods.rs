@@ -15,10 +15,11 @@ use mpibayes::kernels::langevin::StepSize;
 use mpibayes::kernels::svgd::Settings;
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::dsvgd::{Dsvgd, Factors, PriorConvention};
+use mpibayes::methods::federated::Federated;
+use mpibayes::methods::participation::Participation;
 use mpibayes::methods::problem::Problem;
 use mpibayes::methods::sgld::Estimator;
 use mpibayes::methods::svgd::Svgd;
-use mpibayes::methods::visit_order::VisitOrder;
 use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::models::{Model, Output};
@@ -118,16 +119,20 @@ fn visit(distillation_steps: u64, local_steps: u64) {
     let model = NetworkSettings { hidden: vec![HIDDEN], ..NetworkSettings::default() };
     let model = Arc::new(model.build(FEATURES, Output::Classes(CLASSES)).expect("valid"));
     let optimizer = Optimizer::Adagrad { step: 1e-3, decay: 0.9, fudge: 1e-6 };
-    run(Dsvgd::<f32> {
-        problem: Problem { agents: 2, ..problem(model, 2_000, FEATURES, CLASSES) },
+    let strategy = Dsvgd {
         particles: PARTICLES,
-        // The second agent's visit is the first with a cavity: the first one's sets are equal and drop out.
-        rounds: 2,
         local_steps,
         factors: Factors::Distilled { steps: distillation_steps, prior: PriorConvention::Absorbed },
         batch: BATCH,
-        schedule: VisitOrder::RoundRobin,
         stein: Settings { optimizer, ..Settings::default() },
+        server_steps: None,
+    };
+    run(Federated::<f32> {
+        problem: Problem { agents: 2, ..problem(model, 2_000, FEATURES, CLASSES) },
+        // The second agent's visit is the first with a cavity: the first one's sets are equal and drop out.
+        rounds: 2,
+        schedule: Participation::RoundRobin,
+        strategy: Arc::new(strategy),
     });
 }
 

@@ -13,21 +13,52 @@ pub trait Number:
     const NAME: &'static str;
     /// Whether a sum is the same in any order.
     const EXACT: bool;
+
+    /// Says which type this is, of something that there is for each: what takes a [`Picked`] is compiled once, not by its callers.
+    fn pick<T: Family>(of: T::Of<Self>) -> Picked<T>;
+}
+
+/// Something that there is for each type of number.
+pub trait Family {
+    /// That for this type.
+    type Of<N: Number>;
+}
+
+/// One of a [`Family`].
+pub enum Picked<T: Family> {
+    /// That for `f32`.
+    F32(T::Of<f32>),
+    /// That for `f64`.
+    F64(T::Of<f64>),
+    /// That for `i32`.
+    I32(T::Of<i32>),
 }
 
 impl Number for f32 {
     const NAME: &'static str = "f32";
     const EXACT: bool = false;
+
+    fn pick<T: Family>(of: T::Of<Self>) -> Picked<T> {
+        Picked::F32(of)
+    }
 }
 
 impl Number for f64 {
     const NAME: &'static str = "f64";
     const EXACT: bool = false;
+
+    fn pick<T: Family>(of: T::Of<Self>) -> Picked<T> {
+        Picked::F64(of)
+    }
 }
 
 impl Number for i32 {
     const NAME: &'static str = "i32";
     const EXACT: bool = true;
+
+    fn pick<T: Family>(of: T::Of<Self>) -> Picked<T> {
+        Picked::I32(of)
+    }
 }
 
 /// A floating-point type that models and kernels compute in.

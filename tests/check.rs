@@ -8,7 +8,11 @@ use launcher::unlaunched;
 use mpibayes::config::keys::fields_of;
 use mpibayes::config::{ClusterSpec, DataSpec, EvaluateSpec, Registry, RunSpec, Typed, check, template};
 use mpibayes::methods::MethodKind;
-use mpibayes::methods::dsvgd::DsvgdSettings;
+use mpibayes::methods::dsvgd::{DsvgdSettings, PDsvgdSettings, UDsvgdSettings};
+use mpibayes::methods::fedavg::FedAvgSettings;
+use mpibayes::methods::npv::NpvSettings;
+use mpibayes::methods::pmd::PmdSettings;
+use mpibayes::methods::pvi::{GviSettings, PviSettings};
 use mpibayes::methods::svgd::SvgdSettings;
 use mpibayes::models::ModelKind;
 use mpibayes::models::gaussian_mean::GaussianMeanSettings;
@@ -59,6 +63,7 @@ name = \"dsvgd\"
 particles = 4
 rounds = 6
 batch = 6
+cavity = \"kde\"
 ";
 
 /// RIGHT with a line in place of another.
@@ -115,14 +120,18 @@ fn wrong_configurations_get_helpful_messages() {
         (
             with("\"dsvgd\"", "\"dsvdg\""),
             "",
-            "line 8: [method] name: \"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, dsgld",
+            "line 8: [method] name: \"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd",
         ),
         (
             with("\"logistic\"", "\"logistics\""),
             "",
             "line 6: [model] name: \"logistics\" is unknown; did you mean \"logistic\"? there are: network, logistic, linear, gaussian_mean, toy",
         ),
-        (with("name = \"dsvgd\"\n", ""), "", "line 7: [method]: `name` is missing; there are: svgd, dsvgd, u-dsvgd, dsgld"),
+        (
+            with("name = \"dsvgd\"\n", ""),
+            "",
+            "line 7: [method]: `name` is missing; there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd",
+        ),
         ("seed = 1\n".into(), "", "there is no [method]: add [method] with name"),
         (
             with("particles = 4", "particles = \"four\""),
@@ -234,7 +243,7 @@ fn every_point_of_a_sweep_is_checked() {
     assert!(text(&output.stdout).contains("4 runs over seed, method.local_steps"), "{}", text(&output.stderr));
     let found = mistakes(folder.path(), &sweep.replace("[5, 6]", "[5, 0]"), "");
     assert_eq!(found.len(), 2, "told once: {found:?}");
-    let says = "run.toml, line 14: [method] local_steps: local_steps = 0: must be at least 1 (in the run seed=1,local_steps=0)";
+    let says = "run.toml, line 15: [method] local_steps: local_steps = 0: must be at least 1 (in the run seed=1,local_steps=0)";
     assert!(found[0].contains(says), "{found:?}");
     let run = text(&mpibayes(folder.path(), "run sweep.toml").stderr);
     assert!(run.contains("mpibayes sweep sweep.toml"), "{run}");
@@ -271,13 +280,14 @@ fn what_init_writes_passes_check() {
             let checked = mpibayes(folder.path(), "check my.toml");
             let file = std::fs::read_to_string(folder.path().join("my.toml")).unwrap();
             assert!(checked.status.success(), "{file}\n{}", text(&checked.stderr));
-            // It says no more than the defaults, but for two agents and what networks want.
+            // It says no more than the defaults, but for two agents where the method has several, and what networks want.
             let is_network = model == "network";
+            let agents = if ["npv", "pmd"].contains(&method) { 1 } else { 2 };
             let defaults = format!(
-                "agents = 2\n{}{data_table}[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n{}",
+                "agents = {agents}\n{}{data_table}[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n{}",
                 if is_network { "precision = \"f32\"\n" } else { "" },
                 match method {
-                    "svgd" | "dsvgd" | "u-dsvgd" if is_network =>
+                    "svgd" | "dsvgd" | "u-dsvgd" | "p-dsvgd" | "fedavg" if is_network =>
                         "optimizer = { adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }\n",
                     _ => "",
                 }
@@ -295,7 +305,10 @@ fn what_init_writes_passes_check() {
         let said = text(&output.stderr);
         assert!(output.status.code() == Some(1) && said.contains(says) && said.lines().count() == 1, "{said}");
     };
-    refused("init dsvdg", "\"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, dsgld");
+    refused(
+        "init dsvdg",
+        "\"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd",
+    );
     refused("init svgd --model logstic", "did you mean \"logistic\"?");
     refused("init svgd --model logistic --data r.h5", "two classes");
     refused("init svgd --data none.h5", "none.h5");
@@ -333,6 +346,13 @@ fn every_key_is_described_and_no_other() {
     described("toy", ToySettings::DOCS, fields_of::<ToySettings>(), &readme);
     described("svgd", SvgdSettings::DOCS, fields_of::<SvgdSettings>(), &readme);
     described("dsvgd", DsvgdSettings::DOCS, fields_of::<DsvgdSettings>(), &readme);
+    described("u-dsvgd", UDsvgdSettings::DOCS, fields_of::<UDsvgdSettings>(), &readme);
+    described("p-dsvgd", PDsvgdSettings::DOCS, fields_of::<PDsvgdSettings>(), &readme);
+    described("pvi", PviSettings::DOCS, fields_of::<PviSettings>(), &readme);
+    described("gvi", GviSettings::DOCS, fields_of::<GviSettings>(), &readme);
+    described("fedavg", FedAvgSettings::DOCS, fields_of::<FedAvgSettings>(), &readme);
+    described("npv", NpvSettings::DOCS, fields_of::<NpvSettings>(), &readme);
+    described("pmd", PmdSettings::DOCS, fields_of::<PmdSettings>(), &readme);
 }
 
 /// Settings of a user's own that nobody has described.

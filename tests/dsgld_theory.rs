@@ -7,12 +7,11 @@
 
 mod travels;
 
-use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::cluster::{Context, Plan};
+use mpibayes::cluster::Context;
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::Problem;
-use mpibayes::methods::dsgld::{Balance, Coupled, Dsgld, DsgldSettings, Planned, Schedule, Task, Trajectory, groups};
+use mpibayes::methods::dsgld::{Balance, Coupled, DsgldSettings, Planned, Schedule, Trajectory, groups};
 use mpibayes::methods::sgld::Estimator;
 use mpibayes::models::Output;
 use mpibayes::models::gaussian_mean::GaussianMeanSettings;
@@ -22,7 +21,7 @@ use ndarray::{Array1, Array2};
 use rand::RngExt;
 use std::sync::Arc;
 use travels::{
-    Affine, FLAT, Moments, Prior, Seen, Stay, Z, largest, moments, problem, problem_with, rows, run, settings, value, z,
+    Affine, FLAT, Moments, Prior, Seen, Stay, Z, delayed, largest, moments, problem, problem_with, rows, run, settings, value, z,
 };
 
 /// Test 13: constant steps inflate the variance as the formula says, by discretisation and by minibatches.
@@ -582,28 +581,8 @@ fn annealed_chains_have_the_variance_of_their_steps() {
 /// What an agent's clock has planned can be followed again: then the same draws come out.
 #[test]
 fn plans_can_be_followed_again() {
-    let shards: Vec<_> = (0..4).map(|agent| rows(agent, 20, 1, 0.0)).collect();
     let draws = |balance: Option<Balance>, plans: Vec<Planned>| {
-        let settings = DsgldSettings {
-            chains: 4,
-            rounds: 30,
-            trajectory: Trajectory::Same(6.25),
-            step: StepSize::Constant(1e-3),
-            balance,
-            plans,
-            ..settings()
-        };
-        let cluster = Cluster {
-            ranks: 4,
-            task: Some(Box::new(|agent, task: &Task| [3.0, 1.0, 2.0, 4.0][agent as usize] * task.updates(agent) as f64)),
-            settle: None,
-            latency: 0.0,
-            bandwidth: f64::INFINITY,
-        };
-        let mut seen = Seen::default();
-        let method = Arc::new(Dsgld::sgld(problem(shards.clone()), settings));
-        simulate::run(method, Plan::new(Seed(2)), &cluster, None, &mut seen).unwrap();
-        seen
+        delayed(DsgldSettings { rounds: 30, trajectory: Trajectory::Same(6.25), balance, plans, ..settings() }, 2)
     };
     let first = draws(Some(Balance { decay: 1.0, ..Balance::default() }), Vec::new());
     let mut plans: Vec<Planned> = Vec::new();
@@ -623,22 +602,8 @@ fn plans_can_be_followed_again() {
 /// Figure 1 of the paper on a simulated cluster: who waits how long; and a plan that finds the right lengths by itself.
 #[test]
 fn balanced_plans_leave_nobody_waiting() {
-    let delays = [3.0, 1.0, 2.0, 4.0];
-    let shards: Vec<_> = (0..4).map(|agent| rows(agent, 20, 1, 0.0)).collect();
     let blocked = |trajectory: Trajectory, balance: Option<Balance>, rounds: u64| -> (Vec<f64>, Vec<f64>) {
-        let settings =
-            DsgldSettings { chains: 4, rounds, trajectory, step: StepSize::Constant(1e-3), ahead: 1, balance, ..settings() };
-        let cluster = Cluster {
-            ranks: 4,
-            task: Some(Box::new(move |agent, task: &Task| delays[agent as usize] * task.updates(agent) as f64)),
-            settle: None,
-            latency: 0.0,
-            bandwidth: f64::INFINITY,
-        };
-        let mut seen = Seen::default();
-        let plan = Plan::new(Seed(1));
-        let method = Arc::new(Dsgld::sgld(problem(shards.clone()), settings));
-        simulate::run(method, plan, &cluster, None, &mut seen).unwrap();
+        let seen = delayed(DsgldSettings { rounds, trajectory, ahead: 1, balance, ..settings() }, 1);
         let column = |name: &str| seen.table("load").filter(|row| row.step == rounds).map(|row| value(row, name)).collect();
         (column("blocked_seconds"), column("trajectory"))
     };

@@ -44,6 +44,11 @@ fn write(path: &Path, header: &str, line: impl Fn(usize) -> String, numbers: imp
 
 /// A finished run, the table of its test rows, and the same with columns in another order and one more.
 fn prepared(folder: &Path, task: &str, model: &str) {
+    prepared_in(folder, task, model, "standardize");
+}
+
+/// As [`prepared`], in another scaling.
+fn prepared_in(folder: &Path, task: &str, model: &str, scaling: &str) {
     let answer = |number: usize| if task == "classification" { rows(number).1.to_owned() } else { rows(number).2.to_string() };
     let line = |number: usize| format!("{},{},{},{}", rows(number).0[0], rows(number).0[1], rows(number).0[2], answer(number));
     write(&folder.join("train.csv"), "a,b,c,answer", line, (0..60).step_by(2));
@@ -53,7 +58,7 @@ fn prepared(folder: &Path, task: &str, model: &str) {
         format!("{c},remark,{},{a},{b}", answer(number))
     };
     write(&folder.join("turned.csv"), "c,note,answer,a,b", turned, (1..60).step_by(2));
-    went_well(folder, &format!("import train.csv --test test.csv --task {task} -o data.h5"));
+    went_well(folder, &format!("import train.csv --test test.csv --task {task} --scaling {scaling} -o data.h5"));
     let run = format!(
         "[data]\nfile = \"data.h5\"\n[model]\n{model}\n[method]\nname = \"svgd\"\nparticles = 5\nrounds = 2\nsteps = 30\n"
     );
@@ -114,6 +119,62 @@ fn npy<const N: usize>(row: &[usize], rows: &[[f64; N]]) -> Vec<u8> {
 fn probabilities(folder: &Path, command: &str) -> Vec<String> {
     let output = went_well(folder, command);
     fields(std::str::from_utf8(&output.stdout).unwrap())[1..].iter().map(|record| record.last().unwrap().clone()).collect()
+}
+
+/// The result file keeps the rotation: rows in their own units become what the run has seen, whatever rows they come with.
+#[test]
+fn rows_in_principal_axes_are_predicted_as_the_run_has_them() {
+    for (precision, task) in [("f32", "classification"), ("f64", "regression")] {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let model =
+            if task == "regression" { "name = \"network\"\nhidden = [3]" } else { "name = \"logistic\"\nintercept = true" };
+        prepared_in(folder, task, model, "principal");
+        std::fs::remove_dir_all(folder.join("run")).unwrap();
+        went_well(folder, &format!("run run.toml --set precision={precision} --output run"));
+        let result = RunFile::open(&folder.join("run/result.h5")).unwrap();
+        assert_eq!(result.grid("preprocessing").unwrap().unwrap().array("rotation").unwrap().shape(), [3, 3]);
+        let kept = result.grid("test_predictions").unwrap().unwrap();
+        let own: Vec<f64> = match kept.array("probability") {
+            Some(both) => both.iter().copied().skip(1).step_by(2).collect(),
+            None => kept.array("mean").unwrap().iter().copied().collect(),
+        };
+        let numbers: Vec<[f64; 3]> = (1..60).step_by(2).map(|number| rows(number).0).collect();
+        std::fs::write(folder.join("test.npy"), npy(&[3], &numbers)).unwrap();
+        // A dataset that is scaled by itself is taken back to raw rows.
+        went_well(folder, &format!("import test.csv --task {task} -o other.h5"));
+        let predictions = |input: &str| -> Vec<f64> {
+            let table = fields(std::str::from_utf8(&went_well(folder, &format!("predict run {input}")).stdout).unwrap());
+            let wanted = if task == "regression" { "predicted" } else { "p(yes)" };
+            let column = table[0].iter().position(|name| name == wanted).unwrap();
+            table[1..].iter().map(|record| record[column].parse().unwrap()).collect()
+        };
+        for input in ["turned.csv", "test.npy", "data.h5", "other.h5"] {
+            let predicted = predictions(input);
+            // Means get their units on one way before, on the other behind their average.
+            let same = |(one, other): (&f64, &f64)| (one - other).abs() <= 1e-12 * other.abs();
+            assert!(predicted.len() == 30 && predicted.iter().zip(&own).all(same), "{precision} {input}: {predicted:?} {own:?}");
+        }
+        // A row alone.
+        std::fs::write(folder.join("one.npy"), npy(&[3], &numbers[4..5])).unwrap();
+        let alone = predictions("one.npy")[0];
+        let tolerance = if precision == "f32" { 1e-5 } else { 1e-12 };
+        assert!((alone - own[4]).abs() <= tolerance * own[4].abs(), "{alone} {}", own[4]);
+        // The control: columns in the wrong order are other rows.
+        let wrong: Vec<[f64; 3]> = numbers.iter().map(|[a, b, c]| [*c, *a, *b]).collect();
+        std::fs::write(folder.join("wrong.npy"), npy(&[3], &wrong)).unwrap();
+        let wrong = predictions("wrong.npy")[4];
+        assert!((wrong - own[4]).abs() > 1e-3 * own[4].abs(), "{wrong} {}", own[4]);
+    }
+}
+
+#[test]
+fn sparse_rows_have_no_principal_axes() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("a.svm"), "1 1:1 3:2\n2 2:1\n").unwrap();
+    refused(folder, "import a.svm --scaling principal -o a.h5", &["the scaling principal", "zeros of sparse rows", "max-abs"]);
+    assert!(!folder.join("a.h5").exists());
 }
 
 /// The same rows as a table, an array, pairs of indices and values, and a dataset that was scaled by itself.

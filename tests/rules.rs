@@ -385,7 +385,7 @@ fn shows_the_listing(guide: &str, example: &str) -> bool {
 fn the_guide_shows_the_example_as_it_is_compiled() {
     let files = repository();
     let text = |path: &str| &files.iter().find(|file| file.path == path).expect(path).text;
-    let (guide, example) = (text("CONTRIBUTING.md"), text("examples/fedavg.rs"));
-    assert!(shows_the_listing(guide, example), "copy the listing of examples/fedavg.rs into CONTRIBUTING.md");
+    let (guide, example) = (text("CONTRIBUTING.md"), text("examples/fedprox.rs"));
+    assert!(shows_the_listing(guide, example), "copy the listing of examples/fedprox.rs into CONTRIBUTING.md");
     assert!(!shows_the_listing(&guide.replacen("weight /= rows", "weight *= rows", 1), example));
 }

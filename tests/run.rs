@@ -5,7 +5,7 @@
 mod launcher;
 
 use launcher::unlaunched;
-use mpibayes::results::{RunFile, Samples};
+use mpibayes::results::{RunFile, Samples, Values};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
@@ -176,6 +176,30 @@ fn the_bits_do_not_depend_on_ranks_and_a_finished_run_stays_as_it_is() {
     assert_eq!(content(&folder.path().join("one")), before);
 }
 
+/// A hundred agents of four rows each on four ranks, twenty of them drawn in each round.
+#[test]
+fn a_hundred_agents_share_four_ranks() {
+    let folder = folder();
+    let text: String =
+        (0..500).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, ["no", "yes"][(i * 7) % 11 / 6])).collect();
+    std::fs::write(folder.path().join("a.csv"), text).unwrap();
+    assert!(output(mpibayes(folder.path(), "import a.csv --test-fraction 0.2 --force -o a.h5")).status.success());
+    for cavity in ["\"kde\"", "{sites={}}"] {
+        let many = format!(
+            "run run.toml --set agents=100 --set method.name=\"p-dsvgd\" --set method.schedule={{subset=20}} --set method.cavity={cavity}"
+        );
+        let mut four = unlaunched("mpirun");
+        four.args(["--oversubscribe", "-n", "4"]).arg(env!("CARGO_BIN_EXE_mpibayes"));
+        four.args(many.split(' ').chain(["--output", "four"]));
+        went_well(prepared(four, folder.path()), &["100 agents of 4 rows, 4 ranks × 1 thread", "finished"]);
+        went_well(mpibayes(folder.path(), &format!("{many} --output one")), &["100 agents"]);
+        assert_eq!(posterior(folder.path(), "one"), posterior(folder.path(), "four"));
+        for run in ["one", "four"] {
+            std::fs::remove_dir_all(folder.path().join(run)).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_stopped_run_goes_on_to_the_bits_of_an_undisturbed_one_and_takes_no_other() {
     let folder = folder();
@@ -235,11 +259,16 @@ fn kill_one(child: &Child) {
     Command::new("kill").args(["-KILL", &victim]).stderr(Stdio::null()).status().unwrap();
 }
 
-/// The paths of the particles so far: draws (particles × evaluations × parameters) and steps of the trace.
-fn paths(folder: &Path, run: &str) -> (ndarray::Array3<f64>, Vec<u64>) {
+/// The paths of the particles so far: draws (particles × evaluations × parameters), none where a checkpoint came before the first
+/// evaluation; and steps of the trace.
+fn paths(folder: &Path, run: &str) -> (Option<ndarray::Array3<f64>>, Vec<u64>) {
     let file = RunFile::open(&folder.join(run).join("result.h5")).unwrap();
-    let mpibayes::results::Values::F64(values) = file.samples("particles").unwrap().values else { panic!("not in f64") };
-    (values, file.table("trace").unwrap().step)
+    let drawn = file.sample_groups().unwrap().contains(&"particles".to_owned()).then(|| {
+        let Values::F64(values) = file.samples("particles").unwrap().values else { panic!("not in f64") };
+        values
+    });
+    let traced = file.tables().unwrap().contains(&"trace".to_owned());
+    (drawn, if traced { file.table("trace").unwrap().step } else { Vec::new() })
 }
 
 /// Twenty kills at random moments: after each the file opens and holds a beginning of what the undisturbed run has drawn, and the
@@ -252,6 +281,7 @@ fn a_run_that_is_killed_again_and_again_loses_nothing_that_was_written() {
     let run = |output: &str| format!("run run.toml {long} --output {output}");
     went_well(mpibayes(folder.path(), &run("whole")), &[]);
     let (whole, steps) = paths(folder.path(), "whole");
+    let whole = whole.unwrap();
     assert_eq!((whole.dim().1, steps.len()), (100, 12000));
     let delays =
         mpibayes::random::Seed(11).stream(mpibayes::random::Who::Run, 0, mpibayes::random::Purpose::Synthetic).permutation(20);
@@ -271,8 +301,10 @@ fn a_run_that_is_killed_again_and_again_loses_nothing_that_was_written() {
         ended(child);
         if folder.path().join("killed/result.h5").exists() {
             let (draws, rows) = paths(folder.path(), "killed");
-            let drawn = draws.dim().1;
-            assert_eq!(draws, whole.slice(ndarray::s![.., ..drawn, ..]), "kill {kill}");
+            let drawn = draws.as_ref().map_or(0, |draws| draws.dim().1);
+            if let Some(draws) = draws {
+                assert_eq!(draws, whole.slice(ndarray::s![.., ..drawn, ..]), "kill {kill}");
+            }
             // The trace is written with the draws: an evaluation for every 120 rounds of it.
             assert_eq!(rows, steps[..rows.len()], "kill {kill}");
             assert!(drawn.abs_diff(rows.len() / 120) <= 1, "kill {kill}: {drawn} draws, {} rounds", rows.len());
@@ -282,7 +314,7 @@ fn a_run_that_is_killed_again_and_again_loses_nothing_that_was_written() {
     }
     assert!(opened > 15 && (1..100).contains(&grown), "{opened} files opened, {grown} draws");
     went_well(on_two_ranks(folder.path(), None, &run("killed")), &["going on after", "finished"]);
-    assert_eq!(paths(folder.path(), "killed"), (whole, steps));
+    assert_eq!(paths(folder.path(), "killed"), (Some(whole), steps));
     assert_eq!(posterior(folder.path(), "killed"), posterior(folder.path(), "whole"));
 }
 

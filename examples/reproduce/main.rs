@@ -6,12 +6,16 @@
 #[path = "../../tests/covertype/mod.rs"]
 mod covertype;
 mod dsgld;
+mod dsvgd;
+#[path = "../../tests/oracle/mod.rs"]
+mod oracle;
 mod pictures;
 #[path = "../../tests/travels/mod.rs"]
 mod travels;
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
+use mpibayes::cluster::BoxError;
 use mpibayes::plots::Figure;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -21,7 +25,7 @@ use std::time::Instant;
 /// Runs rows of a paper and writes what came out.
 #[derive(Parser)]
 struct Arguments {
-    /// The paper: dsgld
+    /// The paper: dsgld or dsvgd
     paper: String,
     /// The rows; all without this
     rows: Vec<String>,
@@ -52,7 +56,7 @@ struct Row {
     id: &'static str,
     /// What the paper says, and how it is judged.
     claim: &'static str,
-    run: fn(Effort) -> Outcome,
+    run: fn(Effort) -> Result<Outcome, BoxError>,
 }
 
 /// How much is run.
@@ -82,30 +86,50 @@ struct Kept {
     version: String,
 }
 
+impl Kept {
+    /// What came out and how long it took, for people.
+    fn said(&self) -> String {
+        format!("{:?}, {:.0} s", self.outcome.verdict, self.seconds).to_lowercase()
+    }
+}
+
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let rows = match arguments.paper.as_str() {
-        "dsgld" => dsgld::ROWS,
-        other => bail!("there are no rows of {other:?}; there are those of dsgld"),
+    let (rows, legend) = match arguments.paper.as_str() {
+        "dsgld" => (dsgld::ROWS, ""),
+        "dsvgd" => (dsvgd::ROWS, dsvgd::LEGEND),
+        other => bail!("there are no rows of {other:?}; there are those of dsgld and dsvgd"),
     };
     for row in &arguments.rows {
         let known: Vec<&str> = rows.iter().map(|row| row.id).collect();
         ensure!(known.contains(&row.as_str()), "there is no row {row:?}; there are {}", known.join(", "));
     }
     let folder = Path::new("jobs/papers").join(&arguments.paper);
-    ensure!(folder.is_dir(), "{}: there is no such folder here: run this in that of the repository", folder.display());
+    ensure!(Path::new("jobs/papers").is_dir(), "jobs/papers: there is no such folder here: run this in that of the repository");
     let results = folder.join(if arguments.quick { "results-quick" } else { "results" });
     std::fs::create_dir_all(&results).with_context(|| results.display().to_string())?;
     let place = |row: &Row| results.join(format!("{}.json", row.id));
     let effort = if arguments.quick { Effort { seeds: 2, share: 5 } } else { Effort { seeds: 5, share: 1 } };
+    let mut broken = Vec::new();
+    // Runs are side by side here, one thread each; rows of the other paper spread their references over cores.
+    if arguments.paper == "dsvgd" {
+        rayon::ThreadPoolBuilder::new().num_threads(1).build_global().context("the threads of runs")?;
+    }
     for row in rows {
         let asked = arguments.rows.is_empty() || arguments.rows.iter().any(|asked| asked == row.id);
         if !asked || (place(row).exists() && !arguments.again) {
             continue;
         }
-        eprintln!("reproduce: {} ...", row.id);
+        eprintln!("reproduce: {}", row.id);
         let since = Instant::now();
-        let outcome = (row.run)(effort);
+        let outcome = match (row.run)(effort) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                eprintln!("reproduce: {} is not run: {error}", row.id);
+                broken.push(row.id);
+                continue;
+            }
+        };
         if let Some(picture) = &outcome.picture {
             let drawing = picture.draw(None).with_context(|| format!("the picture of {}", row.id))?;
             let file = picture_of(&results, row);
@@ -114,15 +138,14 @@ fn main() -> anyhow::Result<()> {
         }
         let kept = Kept { outcome, seconds: since.elapsed().as_secs_f64(), version: env!("CARGO_PKG_VERSION").into() };
         std::fs::write(place(row), serde_json::to_string_pretty(&kept)?).with_context(|| place(row).display().to_string())?;
+        eprintln!("reproduce: {}: {}", row.id, kept.said());
     }
     let kept: Vec<(&Row, Option<Kept>)> = rows.iter().map(|row| Ok((row, read(&place(row))?))).collect::<anyhow::Result<_>>()?;
     let file = folder.join(if arguments.quick { "RESULTS-quick.md" } else { "RESULTS.md" });
-    std::fs::write(&file, report(&arguments.paper, arguments.quick, &results, &kept)?)
+    std::fs::write(&file, report(&arguments.paper, legend, arguments.quick, &results, &kept)?)
         .with_context(|| file.display().to_string())?;
     for (row, kept) in &kept {
-        let said =
-            kept.as_ref().map_or("not run".to_owned(), |kept| format!("{:?}, {:.0} s", kept.outcome.verdict, kept.seconds));
-        println!("{:<13}  {}", row.id, said.to_lowercase());
+        println!("{:<15} {}", row.id, kept.as_ref().map_or("not run".to_owned(), Kept::said));
     }
     let count = |verdict| kept.iter().flat_map(|(_, kept)| kept).filter(|kept| kept.outcome.verdict == verdict).count();
     let not_run = kept.iter().filter(|(_, kept)| kept.is_none()).count();
@@ -136,6 +159,7 @@ fn main() -> anyhow::Result<()> {
         if not_run == 0 { String::new() } else { format!(", {not_run} not run") },
         rows.len()
     );
+    ensure!(broken.is_empty(), "not run: {}; see above", broken.join(", "));
     Ok(())
 }
 
@@ -153,11 +177,20 @@ fn read(path: &PathBuf) -> anyhow::Result<Option<Kept>> {
 }
 
 /// The rows that are done, as Markdown.
-fn report(paper: &str, quick: bool, results: &Path, kept: &[(&Row, Option<Kept>)]) -> Result<String, std::fmt::Error> {
+fn report(
+    paper: &str,
+    legend: &str,
+    quick: bool,
+    results: &Path,
+    kept: &[(&Row, Option<Kept>)],
+) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let how = if quick { " (quick: fewer seeds and rounds)" } else { "" };
     writeln!(text, "# {paper}: what came of its figures{how}\n")?;
     writeln!(text, "Made by `bash jobs/papers/reproduce.sh {paper}{}`.\n", if quick { " --quick" } else { "" })?;
+    if !legend.is_empty() {
+        writeln!(text, "{legend}\n")?;
+    }
     for (row, kept) in kept {
         let Some(Kept { outcome, seconds, version }) = kept else {
             writeln!(text, "## {}: not run\n\n{}\n", row.id, row.claim)?;

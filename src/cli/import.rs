@@ -155,6 +155,8 @@ pub enum ScalingName {
     UnitInterval,
     /// Divided by the largest absolute value over the training rows: zeros stay zeros
     MaxAbs,
+    /// The principal axes of the training rows, all in one unit: columns are uncorrelated, and nothing is lost
+    Principal,
 }
 
 impl From<ScalingName> for Scaling {
@@ -165,6 +167,7 @@ impl From<ScalingName> for Scaling {
             ScalingName::Pixels => Self::Pixels,
             ScalingName::UnitInterval => Self::UnitInterval,
             ScalingName::MaxAbs => Self::MaxAbs,
+            ScalingName::Principal => Self::Principal,
         }
     }
 }

@@ -23,6 +23,22 @@ impl<N: Number> Body<N> {
         Self { data: self.data.clone(), range: start..self.range.start + range.end }
     }
 
+    /// The numbers as bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(self)
+    }
+
+    /// The numbers of these bytes.
+    ///
+    /// # Errors
+    /// Where they end within a number.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        if !bytes.len().is_multiple_of(size_of::<N>()) {
+            return Err(format!("{} bytes are no whole number of {}", bytes.len(), N::NAME));
+        }
+        Ok(bytemuck::allocation::pod_collect_to_vec::<u8, N>(bytes).into())
+    }
+
     /// The numbers as an owned array: free where this is the only holder of the whole array, a copy elsewhere.
     pub fn into_vec(self) -> Vec<N> {
         if self.range == (0..self.data.len()) {
@@ -68,6 +84,13 @@ mod tests {
         assert_ne!(copied.as_ptr(), address);
         let taken = other.into_vec();
         assert_eq!(taken.as_ptr(), address);
+    }
+
+    #[test]
+    fn a_body_comes_back_from_whole_bytes() {
+        let body: Body<f64> = vec![1.5, f64::MIN_POSITIVE].into();
+        assert_eq!(&*Body::<f64>::from_bytes(body.bytes()).expect("whole"), &*body);
+        assert!(Body::<f64>::from_bytes(&body.bytes()[..7]).is_err_and(|cause| cause.contains("7 bytes")));
     }
 
     #[test]

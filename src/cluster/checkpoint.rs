@@ -1,25 +1,29 @@
 //! A run at rest: all that is needed to go on, on any number of ranks.
 
+use super::body::Body;
 use super::codec::{CodecError, Raw, decode, encode};
-use super::method::{AgentId, Method, Progress};
-use super::outbox::{Ask, Route};
+use super::erased::EncodedAsk;
+use super::method::{AgentId, Progress};
+use super::outbox::Route;
 use super::packet::{AskId, SavedParcel, SpentByAll, Traffic};
 use super::record::{Extents, Record};
 use super::run::Stored;
+use crate::number::Number;
 use crate::partial::PartialFile;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The first bytes of a checkpoint file, with the version of its layout.
-const MAGIC: &[u8; 16] = b"mpibayes-state-3";
+const MAGIC: &[u8; 16] = b"mpibayes-state-4";
 
 /// A run at rest.
 #[derive(Clone, Serialize, Deserialize)]
-#[serde(bound = "")]
-pub struct Checkpoint<M: Method> {
+pub struct Checkpoint {
     /// The method's name.
     pub method: String,
+    /// What its bodies are made of.
+    pub(super) number: String,
     /// Whether the run is over.
     pub finished: bool,
     /// Answers that the server has received.
@@ -42,33 +46,36 @@ pub struct Checkpoint<M: Method> {
     pub(super) next_ask: AskId,
     pub(super) server: Raw<u8>,
     pub(super) agents: Vec<(AgentId, Raw<u8>)>,
-    pub(super) parcels: Vec<SavedParcel<M::Number>>,
+    pub(super) parcels: Vec<SavedParcel>,
     pub(super) promises: Vec<Vec<AskId>>,
-    pub(super) held: Vec<HeldAsk<M>>,
+    pub(super) held: Vec<HeldAsk>,
 }
 
 /// An ask that was posted while the run came to rest.
 #[derive(Clone, Serialize, Deserialize)]
-#[serde(bound = "")]
-pub(super) struct HeldAsk<M: Method> {
+pub(super) struct HeldAsk {
     to: Vec<AgentId>,
-    task: M::Task,
-    body: Raw<M::Number>,
+    task: Raw<u8>,
+    /// The bytes of its numbers.
+    body: Raw<u8>,
     handed: bool,
     route: Route,
     aside: bool,
 }
 
-impl<M: Method> From<&Ask<M>> for HeldAsk<M> {
-    fn from(ask: &Ask<M>) -> Self {
-        let body = Raw(ask.body.to_vec());
-        Self { to: ask.to.clone(), task: ask.task.clone(), body, handed: ask.handed, route: ask.route.clone(), aside: ask.aside }
+impl HeldAsk {
+    pub(super) fn new<N: Number>(ask: &EncodedAsk<N>) -> Self {
+        let EncodedAsk { to, task, body, handed, route, aside } = ask.clone();
+        Self { to, task, body: Raw(body.bytes().to_vec()), handed, route, aside }
     }
-}
 
-impl<M: Method> From<HeldAsk<M>> for Ask<M> {
-    fn from(held: HeldAsk<M>) -> Self {
-        Self { to: held.to, task: held.task, body: held.body.0.into(), handed: held.handed, route: held.route, aside: held.aside }
+    /// The ask of a run whose bodies are made of these numbers.
+    ///
+    /// # Errors
+    /// Where its body ends within a number.
+    pub(super) fn into_ask<N: Number>(self) -> Result<EncodedAsk<N>, String> {
+        let Self { to, task, body, handed, route, aside } = self;
+        Ok(EncodedAsk { to, task, body: Body::from_bytes(&body.0)?, handed, route, aside })
     }
 }
 
@@ -98,7 +105,7 @@ pub enum CheckpointError {
     Codec(#[from] CodecError),
 }
 
-impl<M: Method> Checkpoint<M> {
+impl Checkpoint {
     /// The checkpoint as bytes with a checksum.
     ///
     /// # Errors
@@ -115,18 +122,25 @@ impl<M: Method> Checkpoint<M> {
     /// Reads a checkpoint back; the error says what does not fit.
     ///
     /// # Errors
-    /// Where the bytes are cut off, damaged, of another version or of another method.
+    /// Where the bytes are cut off, damaged or of another version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin as a checkpoint of this version")?;
         let (sum, body) = rest.split_at_checked(blake3::OUT_LEN).ok_or("it is cut off")?;
         if blake3::hash(body).as_bytes() != sum {
             return Err("its checksum is wrong".into());
         }
-        let checkpoint: Self = decode("a checkpoint", body).map_err(|error| error.to_string())?;
-        if checkpoint.method != M::NAME {
-            return Err(format!("it holds a run of {}, not of {}", checkpoint.method, M::NAME));
+        decode("a checkpoint", body).map_err(|error| error.to_string())
+    }
+
+    /// Whether it is of this method, with bodies of these numbers; the error says of what it is.
+    ///
+    /// # Errors
+    /// Where it is of others.
+    pub fn check(&self, method: &str, number: &str) -> Result<(), String> {
+        if self.method == method && self.number == number {
+            return Ok(());
         }
-        Ok(checkpoint)
+        Err(format!("the checkpoint holds a run of {} in {}, not of {method} in {number}", self.method, self.number))
     }
 
     /// Writes the checkpoint so that `path` always holds a whole one.

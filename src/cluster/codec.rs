@@ -3,7 +3,8 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// What a head or a saved state is made of: any owned serde type.
+/// What a head or a saved state is made of: any owned serde type that postcard gives back as it was. It goes through bytes under every
+/// driver: skipped fields are not there then, and types that describe themselves, `untagged` or `flatten`, cannot be read.
 pub trait Words: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static> Words for T {}

@@ -1,28 +1,31 @@
 //! Rank 0's half of the engine: open asks, their answers, promised parcels, and bringing the run to rest.
 
 use super::body::Body;
-use super::checkpoint::Checkpoint;
-use super::codec::{Raw, encode};
+use super::checkpoint::{Checkpoint, HeldAsk};
+use super::codec::Raw;
+use super::erased::{EncodedAnswer, EncodedAsk, EncodedReported, Erased, ErasedServer};
 use super::fault::{Doing, Fault, What, guard};
 use super::job::Job;
 use super::layout::{Layout, Rank};
-use super::method::{AgentId, Answer, Method, Order, Progress, Reported, Server};
-use super::outbox::{Ask, Outbox, Route};
+use super::method::{AgentId, AnswerOf, Order, Progress};
+use super::outbox::Route;
 use super::packet::{AskId, Head, Member, Packet, Posted, SavedParcel, Spent, SpentByAll, Traffic};
 use super::record::{Extents, Record};
 use super::run::Stored;
+use crate::number::Number;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
 /// The server and everything that waits for it.
-pub(super) struct Hub<M: Method> {
+pub(super) struct Hub<N: Number> {
+    method: Erased<N>,
     layout: Layout,
     /// Away while a worker serves with it.
-    server: Option<Box<M::Server>>,
+    server: Option<Box<dyn ErasedServer<N>>>,
     /// Whether the first call of a fresh run is still to be made.
     fresh: bool,
-    open: BTreeMap<AskId, Open<M>>,
+    open: BTreeMap<AskId, Open<N>>,
     /// Those that are answered in the order in which they became complete.
     complete: VecDeque<AskId>,
     next_ask: AskId,
@@ -30,9 +33,9 @@ pub(super) struct Hub<M: Method> {
     places: Vec<u64>,
     /// For each agent, the parcels that were promised to it and not yet handed.
     promises: Vec<VecDeque<AskId>>,
-    held: VecDeque<Ask<M>>,
+    held: VecDeque<EncodedAsk<N>>,
     phase: Phase,
-    gathered: Gathered<M>,
+    gathered: Gathered,
     /// Seconds that asides have taken from the run, as far as reports have told.
     aside: f64,
     /// Seconds that the run has waited for the server's part in asides.
@@ -59,40 +62,36 @@ enum Phase {
     AtRest,
 }
 
-struct Open<M: Method> {
+struct Open<N: Number> {
     members: Vec<AgentId>,
     aside: bool,
-    reports: BTreeMap<AgentId, Reported<M>>,
+    reports: BTreeMap<AgentId, EncodedReported<N>>,
     wants_sum: bool,
-    sum: Option<Body<M::Number>>,
+    sum: Option<Body<N>>,
     /// Since when all is there.
     complete: Option<Instant>,
 }
 
-impl<M: Method> Open<M> {
+impl<N: Number> Open<N> {
     fn is_complete(&self) -> bool {
         self.reports.len() == self.members.len() && (!self.wants_sum || self.sum.is_some())
     }
 }
 
-struct Gathered<M: Method> {
+#[derive(Default)]
+struct Gathered {
     agents: BTreeMap<AgentId, Raw<u8>>,
-    parcels: BTreeMap<AskId, SavedParcel<M::Number>>,
+    parcels: BTreeMap<AskId, SavedParcel>,
 }
 
-impl<M: Method> Default for Gathered<M> {
-    fn default() -> Self {
-        Self { agents: BTreeMap::new(), parcels: BTreeMap::new() }
-    }
-}
+type Sent<N> = Vec<(Rank, Packet<N>)>;
 
-type Sent<M> = Vec<(Rank, Packet<M>)>;
-
-impl<M: Method> Hub<M> {
+impl<N: Number> Hub<N> {
     /// The hub of a fresh run or of a resumed one, with the first packets and the server's first job.
-    pub fn new(layout: Layout, saved: Option<Checkpoint<M>>) -> Result<(Self, Sent<M>, Job<M>), Fault> {
+    pub fn new(method: Erased<N>, layout: Layout, saved: Option<Checkpoint>) -> Result<(Self, Sent<N>, Job<N>), Fault> {
         let agents = layout.agents as usize;
         let mut hub = Self {
+            method,
             layout,
             server: None,
             fresh: saved.is_none(),
@@ -114,13 +113,16 @@ impl<M: Method> Hub<M> {
             spent: SpentByAll::default(),
             reducing: None,
         };
+        let making = hub.doing(What::Making);
         let mut states = BTreeMap::new();
         let (mut server, mut parcels) = (None, Vec::new());
         if let Some(saved) = saved {
+            saved.check(hub.method.name(), N::NAME).map_err(|cause| making.fault(cause))?;
             hub.check_states(What::Making, &saved.agents)?;
             hub.next_ask = saved.next_ask;
             hub.promises = saved.promises.into_iter().map(VecDeque::from).collect();
-            hub.held = saved.held.into_iter().map(Ask::from).collect();
+            let held: Result<_, _> = saved.held.into_iter().map(HeldAsk::into_ask).collect();
+            hub.held = held.map_err(|cause| making.fault(cause))?;
             hub.progress = saved.progress;
             hub.answers = saved.answers;
             hub.records = saved.records;
@@ -130,13 +132,13 @@ impl<M: Method> Hub<M> {
             server = Some(saved.server);
             parcels = saved.parcels;
         }
-        let mut out: Sent<M> = Vec::new();
+        let mut out: Sent<N> = Vec::new();
         for rank in 0..layout.ranks {
             let saved = layout.hosted(rank).filter_map(|agent| Some((agent, states.remove(&agent)?))).collect();
             out.push((rank, Packet { head: Head::Start { saved }, body: Body::empty() }));
         }
         for parcel in parcels {
-            let body: Body<M::Number> = parcel.body.0.into();
+            let body = Body::from_bytes(&parcel.body.0).map_err(|cause| making.fault(cause))?;
             out.extend(totals(&layout, parcel.ask, 0, 1, &parcel.to, body));
         }
         Ok((hub, out, Job::MakeServer { saved: server }))
@@ -148,22 +150,25 @@ impl<M: Method> Hub<M> {
             return Ok(());
         }
         let (states, agents) = (states.len(), self.layout.agents);
-        let doing = Doing { method: M::NAME, rank: 0, agent: None, what };
-        Err(doing.fault(format!("the checkpoint holds the states of {states} agents, and the run has {agents}")))
+        Err(self.doing(what).fault(format!("the checkpoint holds the states of {states} agents, and the run has {agents}")))
+    }
+
+    fn doing(&self, what: What) -> Doing {
+        Doing { method: self.method.name(), rank: 0, agent: None, what }
     }
 
     fn fault(&self, cause: impl Into<String>) -> Fault {
-        Doing { method: M::NAME, rank: 0, agent: None, what: What::Posting }.fault(cause)
+        self.doing(What::Posting).fault(cause)
     }
 
     /// Takes what the server posted.
-    pub fn take(&mut self, outbox: Outbox<M>) -> Result<Sent<M>, Fault> {
-        self.held.extend(outbox.asks);
+    pub fn take(&mut self, asks: Vec<EncodedAsk<N>>) -> Result<Sent<N>, Fault> {
+        self.held.extend(asks);
         self.release()
     }
 
     /// Sends held asks, unless the run is coming to rest.
-    fn release(&mut self) -> Result<Sent<M>, Fault> {
+    fn release(&mut self) -> Result<Sent<N>, Fault> {
         let mut out = Vec::new();
         if self.phase == Phase::Running {
             while let Some(ask) = self.held.pop_front() {
@@ -189,7 +194,7 @@ impl<M: Method> Hub<M> {
         }
     }
 
-    fn post(&mut self, ask: Ask<M>, out: &mut Sent<M>) -> Result<(), Fault> {
+    fn post(&mut self, ask: EncodedAsk<N>, out: &mut Sent<N>) -> Result<(), Fault> {
         let id = self.next_ask;
         self.next_ask += 1;
         self.check("members", &ask.to)?;
@@ -236,7 +241,7 @@ impl<M: Method> Hub<M> {
     }
 
     /// A member has reported; its rank has spent this much on asides so far.
-    pub fn report(&mut self, ask: AskId, reported: Reported<M>, aside: f64) {
+    pub fn report(&mut self, ask: AskId, reported: EncodedReported<N>, aside: f64) {
         // Every rank does an aside between the same asks as the others, so that all that follows comes later by the time of one
         // rank, not by the sum over ranks.
         self.aside = self.aside.max(aside);
@@ -244,23 +249,23 @@ impl<M: Method> Hub<M> {
     }
 
     /// A sum for the server is there.
-    pub fn sum(&mut self, ask: AskId, sum: Body<M::Number>) {
+    pub fn sum(&mut self, ask: AskId, sum: Body<N>) {
         self.came(ask, |open| open.sum = Some(sum));
     }
 
-    fn came(&mut self, ask: AskId, take: impl FnOnce(&mut Open<M>)) {
+    fn came(&mut self, ask: AskId, take: impl FnOnce(&mut Open<N>)) {
         let Some(open) = self.open.get_mut(&ask) else { return };
         take(open);
         if open.is_complete() {
             open.complete = Some(Instant::now());
         }
-        if open.is_complete() && (open.aside || M::ORDER == Order::Arrival) {
+        if open.is_complete() && (open.aside || self.method.order() == Order::Arrival) {
             self.complete.push_back(ask);
         }
     }
 
     /// The server is made or has settled.
-    pub fn settled(&mut self, server: Box<M::Server>, progress: Progress) {
+    pub fn settled(&mut self, server: Box<dyn ErasedServer<N>>, progress: Progress) {
         self.progress = progress;
         self.server = Some(server);
     }
@@ -282,7 +287,7 @@ impl<M: Method> Hub<M> {
         if others.peek().is_none() {
             return seconds;
         }
-        let ready = match M::ORDER {
+        let ready = match self.method.order() {
             Order::Posted => others.next().and_then(|open| open.complete),
             Order::Arrival => others.filter_map(|open| open.complete).min(),
         };
@@ -295,7 +300,7 @@ impl<M: Method> Hub<M> {
     }
 
     /// What is to be done now: a call of the server, or the next step on the way to rest.
-    pub fn turn(&mut self) -> Result<(Option<Job<M>>, Sent<M>), Fault> {
+    pub fn turn(&mut self) -> Result<(Option<Job<N>>, Sent<N>), Fault> {
         let Some(server) = self.server.take() else { return Ok((None, Vec::new())) };
         if std::mem::take(&mut self.fresh) {
             return Ok((Some(self.serve(server, None, false)), Vec::new()));
@@ -322,19 +327,19 @@ impl<M: Method> Hub<M> {
         Ok((None, out))
     }
 
-    fn serve(&self, server: Box<M::Server>, answer: Option<Answer<M>>, aside: bool) -> Job<M> {
+    fn serve(&self, server: Box<dyn ErasedServer<N>>, answer: Option<EncodedAnswer<N>>, aside: bool) -> Job<N> {
         Job::Serve { server, answer, aside, left_out: self.left_out() }
     }
 
     /// The next answer for the server, and whether it is that to an aside.
-    fn next_answer(&mut self) -> Option<(Answer<M>, bool)> {
-        let in_turn = match M::ORDER {
+    fn next_answer(&mut self) -> Option<(EncodedAnswer<N>, bool)> {
+        let in_turn = match self.method.order() {
             Order::Posted => self.open.iter().find(|(_, open)| !open.aside).filter(|(_, open)| open.is_complete()),
             Order::Arrival => None,
         };
         let ask = in_turn.map(|(&ask, _)| ask).or_else(|| self.complete.pop_front())?;
         let open = self.open.remove(&ask)?;
-        let answer = Answer { reports: open.reports.into_values().collect(), sum: open.sum.unwrap_or_else(Body::empty) };
+        let answer = AnswerOf { reports: open.reports.into_values().collect(), sum: open.sum.unwrap_or_else(Body::empty) };
         Some((answer, open.aside))
     }
 
@@ -342,7 +347,7 @@ impl<M: Method> Hub<M> {
     pub fn rested(
         &mut self,
         agents: Vec<(AgentId, Raw<u8>)>,
-        parcels: Vec<SavedParcel<M::Number>>,
+        parcels: Vec<SavedParcel>,
         traffic: &Traffic,
         spent: Vec<(AgentId, Spent)>,
     ) {
@@ -374,15 +379,15 @@ impl<M: Method> Hub<M> {
     }
 
     /// The run at rest, once it is.
-    pub fn at_rest(&mut self, seconds: f64) -> Result<Option<Checkpoint<M>>, Fault> {
+    pub fn at_rest(&mut self, seconds: f64) -> Result<Option<Checkpoint>, Fault> {
         let (Phase::AtRest, Some(server)) = (self.phase, &self.server) else { return Ok(None) };
-        let doing = Doing { method: M::NAME, rank: 0, agent: None, what: What::Saving };
-        let server = guard(doing, || Ok(encode("the server's state", server.state())?))?;
+        let server = guard(self.doing(What::Saving), || server.state())?;
         let gathered = std::mem::take(&mut self.gathered);
         let agents: Vec<_> = gathered.agents.into_iter().collect();
         self.check_states(What::Saving, &agents)?;
         Ok(Some(Checkpoint {
-            method: M::NAME.into(),
+            method: self.method.name().into(),
+            number: N::NAME.into(),
             finished: self.held.is_empty(),
             answers: self.answers,
             seconds,
@@ -393,30 +398,23 @@ impl<M: Method> Hub<M> {
             traffic: self.traffic.clone(),
             spent: self.spent.clone(),
             next_ask: self.next_ask,
-            server: Raw(server),
+            server,
             agents,
             parcels: gathered.parcels.into_values().collect(),
             promises: self.promises.iter().map(|queue| queue.iter().copied().collect()).collect(),
-            held: self.held.iter().map(Into::into).collect(),
+            held: self.held.iter().map(HeldAsk::new).collect(),
         }))
     }
 
     /// Goes on after a rest.
-    pub fn go_on(&mut self) -> Result<Sent<M>, Fault> {
+    pub fn go_on(&mut self) -> Result<Sent<N>, Fault> {
         self.phase = Phase::Running;
         self.release()
     }
 }
 
 /// The packets that carry one slice of a total to the ranks of its receivers, or to the server where there are none.
-pub(super) fn totals<M: Method>(
-    layout: &Layout,
-    ask: AskId,
-    part: u32,
-    parts: u32,
-    to: &[AgentId],
-    body: Body<M::Number>,
-) -> Sent<M> {
+pub(super) fn totals<N: Number>(layout: &Layout, ask: AskId, part: u32, parts: u32, to: &[AgentId], body: Body<N>) -> Sent<N> {
     if to.is_empty() {
         return vec![(0, Packet { head: Head::Total { ask, part, parts, to: Vec::new() }, body })];
     }

@@ -1,20 +1,21 @@
 //! A piece of a method's work: what a worker thread runs, and what comes of it.
 
 use super::body::Body;
-use super::codec::{Raw, decode};
+use super::codec::Raw;
 use super::context::{Clock, Context};
+use super::erased::{EncodedAnswer, EncodedAsk, Erased, ErasedAgent, ErasedServer};
 use super::fault::{Doing, Fault, What, guard};
 use super::layout::Rank;
-use super::method::{Agent, AgentId, Answer, Method, Progress, Server};
-use super::outbox::Outbox;
+use super::method::{AgentId, Progress};
 use super::packet::Posted;
 use super::record::{Draws, Record};
 use super::run::Store;
+use crate::number::Number;
 use crate::random::Seed;
 use std::sync::Arc;
 use std::time::Instant;
 
-pub(super) enum Job<M: Method> {
+pub(super) enum Job<N: Number> {
     MakeServer {
         saved: Option<Raw<u8>>,
     },
@@ -24,8 +25,8 @@ pub(super) enum Job<M: Method> {
     },
     /// The first call of a fresh run where there is no answer.
     Serve {
-        server: Box<M::Server>,
-        answer: Option<Answer<M>>,
+        server: Box<dyn ErasedServer<N>>,
+        answer: Option<EncodedAnswer<N>>,
         /// Whether it is the answer to an aside.
         aside: bool,
         /// Seconds that the run's clock leaves out from now on.
@@ -33,38 +34,38 @@ pub(super) enum Job<M: Method> {
     },
     Perform {
         id: AgentId,
-        agent: Box<M::Agent>,
-        ask: Arc<Posted<M>>,
-        body: Body<M::Number>,
+        agent: Box<dyn ErasedAgent<N>>,
+        ask: Arc<Posted>,
+        body: Body<N>,
     },
 }
 
-pub(super) enum Done<M: Method> {
-    ServerMade { server: Box<M::Server>, progress: Progress },
-    AgentMade { id: AgentId, agent: Box<M::Agent> },
-    Served { outbox: Outbox<M>, progress: Progress, records: Vec<Record> },
-    ServerSettled { server: Box<M::Server>, progress: Progress, seconds: f64, aside: bool, records: Vec<Record> },
-    Performed { id: AgentId, ask: Arc<Posted<M>>, seconds: f64, report: M::Report, body: Body<M::Number>, records: Vec<Record> },
-    AgentSettled { id: AgentId, agent: Box<M::Agent>, seconds: f64, records: Vec<Record> },
+pub(super) enum Done<N: Number> {
+    ServerMade { server: Box<dyn ErasedServer<N>>, progress: Progress },
+    AgentMade { id: AgentId, agent: Box<dyn ErasedAgent<N>> },
+    Served { asks: Vec<EncodedAsk<N>>, progress: Progress, records: Vec<Record> },
+    ServerSettled { server: Box<dyn ErasedServer<N>>, progress: Progress, seconds: f64, aside: bool, records: Vec<Record> },
+    Performed { id: AgentId, ask: Arc<Posted>, seconds: f64, report: Raw<u8>, body: Body<N>, records: Vec<Record> },
+    AgentSettled { id: AgentId, agent: Box<dyn ErasedAgent<N>>, seconds: f64, records: Vec<Record> },
     Failed(Fault),
 }
 
 /// What every job of a rank needs.
-pub(super) struct Bench<M: Method> {
-    pub method: Arc<M>,
+pub(super) struct Bench<N: Number> {
+    pub method: Erased<N>,
     pub seed: Seed,
     pub rank: Rank,
     pub clock: Clock,
     pub store: Option<Arc<dyn Store>>,
 }
 
-impl<M: Method> Clone for Bench<M> {
+impl<N: Number> Clone for Bench<N> {
     fn clone(&self) -> Self {
         Self { method: self.method.clone(), clock: self.clock.clone(), store: self.store.clone(), ..*self }
     }
 }
 
-impl<M: Method> Bench<M> {
+impl<N: Number> Bench<N> {
     /// What travels of these records, and what is stored here.
     fn apart(&self, records: Vec<Record>) -> (Vec<Record>, Vec<Draws>) {
         if self.store.is_none() {
@@ -81,53 +82,50 @@ impl<M: Method> Bench<M> {
     }
 }
 
-impl<M: Method> Job<M> {
+impl<N: Number> Job<N> {
     /// Whether this is work of the server, which has a thread of its own.
     pub fn is_servers(&self) -> bool {
         matches!(self, Self::MakeServer { .. } | Self::Serve { .. })
     }
 
     /// Does the work; `emit` is called once or, where something settles, twice.
-    pub fn run(self, bench: &Bench<M>, mut emit: impl FnMut(Done<M>)) {
+    pub fn run(self, bench: &Bench<N>, mut emit: impl FnMut(Done<N>)) {
         if let Err(fault) = self.steps(bench, &mut emit) {
             emit(Done::Failed(fault));
         }
     }
 
-    fn steps(self, bench: &Bench<M>, emit: &mut impl FnMut(Done<M>)) -> Result<(), Fault> {
-        let doing = |agent, what| Doing { method: M::NAME, rank: bench.rank, agent, what };
+    fn steps(self, bench: &Bench<N>, emit: &mut impl FnMut(Done<N>)) -> Result<(), Fault> {
+        let doing = |agent, what| Doing { method: bench.method.name(), rank: bench.rank, agent, what };
         let context = |agent| Context::new(bench.seed, agent, bench.clock.clone());
         match self {
             Self::MakeServer { saved } => {
                 let (server, progress) = guard(doing(None, What::Making), || {
-                    let saved = saved.map(|bytes| decode("the server's saved state", &bytes.0)).transpose()?;
-                    let server = bench.method.server(saved)?;
+                    let server = bench.method.server(saved.as_ref().map(|bytes| bytes.0.as_slice()))?;
                     let progress = server.progress();
-                    Ok((Box::new(server), progress))
+                    Ok((server, progress))
                 })?;
                 emit(Done::ServerMade { server, progress });
             }
             Self::MakeAgent { id, saved } => {
                 let agent = guard(doing(Some(id), What::Making), || {
-                    let saved = saved.map(|bytes| decode("an agent's saved state", &bytes.0)).transpose()?;
-                    bench.method.agent(id, saved)
+                    bench.method.agent(id, saved.as_ref().map(|bytes| bytes.0.as_slice()))
                 })?;
-                emit(Done::AgentMade { id, agent: Box::new(agent) });
+                emit(Done::AgentMade { id, agent });
             }
             Self::Serve { mut server, answer, aside, left_out } => {
                 bench.clock.leave_out(left_out);
                 let since = Instant::now();
                 let what = if answer.is_some() { What::Receiving } else { What::Starting };
-                let mut outbox = Outbox::default();
                 let mut cx = context(None);
-                let progress = guard(doing(None, what), || {
-                    match answer {
-                        Some(answer) => server.receive(answer, &mut outbox, &mut cx)?,
-                        None => server.start(&mut outbox, &mut cx)?,
-                    }
-                    Ok(server.progress())
+                let (asks, progress) = guard(doing(None, what), || {
+                    let asks = match answer {
+                        Some(answer) => server.receive(answer, &mut cx)?,
+                        None => server.start(&mut cx)?,
+                    };
+                    Ok((asks, server.progress()))
                 })?;
-                emit(Done::Served { outbox, progress, records: cx.into_records() });
+                emit(Done::Served { asks, progress, records: cx.into_records() });
                 let mut cx = context(None);
                 let progress = guard(doing(None, What::Settling), || {
                     server.settle(&mut cx)?;
@@ -140,7 +138,7 @@ impl<M: Method> Job<M> {
                 let mut cx = context(Some(id));
                 let since = Instant::now();
                 let (report, body) =
-                    guard(doing(Some(id), What::Performing(ask.id)), || agent.perform(&ask.task, body, &mut cx))?;
+                    guard(doing(Some(id), What::Performing(ask.id)), || agent.perform(&ask.task.0, body, &mut cx))?;
                 let seconds = since.elapsed().as_secs_f64();
                 let (records, draws) = bench.apart(cx.into_records());
                 emit(Done::Performed { id, ask, seconds, report, body, records });

@@ -121,33 +121,47 @@ pub struct Progress {
 }
 
 /// One ask, performed by all of its members.
+pub type Answer<M> = AnswerOf<<M as Method>::Report, <M as Method>::Number>;
+
+/// An [`Answer`] by what its reports and bodies are made of.
 #[derive(Debug)]
-pub struct Answer<M: Method> {
+pub struct AnswerOf<R, N> {
     /// A report from each member, in agent order.
-    pub reports: Vec<Reported<M>>,
+    pub reports: Vec<ReportedOf<R, N>>,
     /// The sum of the bodies, folded in agent order, where the ask said `sum()`; empty elsewhere.
-    pub sum: Body<M::Number>,
+    pub sum: Body<N>,
 }
 
-impl<M: Method> Answer<M> {
+impl<R, N> AnswerOf<R, N> {
     /// The report of an ask that had one member; an error that says so for any other.
-    pub fn only(mut self) -> Result<Reported<M>> {
+    pub fn only(mut self) -> Result<ReportedOf<R, N>> {
         match (self.reports.pop(), self.reports.len()) {
             (Some(report), 0) => Ok(report),
-            (_, rest) => Err(format!("{} expected one report and got {}", M::NAME, rest + 1).into()),
+            (None, _) => Err("expected one report and got none".into()),
+            (Some(_), rest) => Err(format!("expected one report and got {}", rest + 1).into()),
         }
     }
 }
 
 /// The report of one agent.
+pub type Reported<M> = ReportedOf<<M as Method>::Report, <M as Method>::Number>;
+
+/// A [`Reported`] by what its report and its body are made of.
 #[derive(Debug)]
-pub struct Reported<M: Method> {
+pub struct ReportedOf<R, N> {
     /// Who reports.
     pub from: AgentId,
     /// How long the task took: wall seconds, or virtual ones in a simulation.
     pub seconds: f64,
     /// The head of the report.
-    pub report: M::Report,
+    pub report: R,
     /// The body, where the ask wanted bodies back; empty elsewhere.
-    pub body: Body<M::Number>,
+    pub body: Body<N>,
+}
+
+impl<R, N> ReportedOf<R, N> {
+    pub(super) fn try_map<O, E>(self, read: impl FnOnce(R) -> Result<O, E>) -> Result<ReportedOf<O, N>, E> {
+        let Self { from, seconds, report, body } = self;
+        Ok(ReportedOf { from, seconds, report: read(report)?, body })
+    }
 }

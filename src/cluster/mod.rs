@@ -2,12 +2,14 @@
 //!
 //! A distributed method is plain types with no communication in them: a [`Server`] asks a set of [`Agent`]s to perform a
 //! task, and says where the bodies of their reports go ([`Outbox`]). One engine (a state machine for each rank) turns this
-//! into packets, and three drivers carry the packets: [`mpi`], [`threads`], [`simulate`].
+//! into packets, and three drivers carry the packets: [`mpi`], [`threads`], [`simulate`]. To the engine tasks, reports and states are
+//! bytes, and it is compiled for each type of number once, whatever methods there are.
 
 mod body;
 mod checkpoint;
 pub mod codec;
 mod context;
+mod erased;
 mod fault;
 mod hub;
 mod job;
@@ -33,8 +35,9 @@ pub use context::Context;
 pub use fault::{EXIT_CODE, Fault, end_process};
 pub use layout::{Layout, Rank};
 pub use method::{
-    Agent, AgentId, AgentState, Answer, BoxError, Dealing, Method, Order, Progress, Reported, Result, Server, ServerState,
+    Agent, AgentId, AgentState, Answer, AnswerOf, BoxError, Dealing, Method, Order, Progress, Reported, ReportedOf, Result,
+    Server, ServerState,
 };
-pub use outbox::{Ask, Outbox};
+pub use outbox::{Ask, AskOf, Outbox};
 pub use packet::{Flow, Spent, SpentByAll, Traffic};
 pub use run::{Asks, Collectives, Keeper, Outcome, Plan, Status, Store, Stored, Sums, Then};

@@ -2,30 +2,33 @@
 
 use super::body::Body;
 use super::checkpoint::Checkpoint;
-use super::codec::{Raw, encode};
+use super::codec::Raw;
+use super::erased::{EncodedReported, Erased, ErasedAgent};
 use super::fault::{Doing, Fault, What, guard};
 use super::hub::{Hub, totals};
 use super::job::{Done, Job};
 use super::layout::{Layout, Rank};
-use super::method::{Agent, AgentId, Method, Reported};
+use super::method::AgentId;
 use super::outbox::Route;
 use super::packet::{AskId, Head, Member, Packet, Posted, Reduction, SavedParcel, Spent, Traffic, children};
 use super::record::Record;
 use super::run::Store;
 use super::sums::{Adder, Assembly, adders, bounds};
+use crate::number::Number;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-pub(super) struct Node<M: Method> {
+pub(super) struct Node<N: Number> {
+    method: Erased<N>,
     rank: Rank,
     layout: Layout,
-    hub: Option<Hub<M>>,
-    agents: BTreeMap<AgentId, Hosted<M>>,
+    hub: Option<Hub<N>>,
+    agents: BTreeMap<AgentId, Hosted<N>>,
     /// Whether the start packet has come: large ones are overtaken by others.
     started: bool,
-    adders: BTreeMap<AskId, Adder<M>>,
-    assemblies: BTreeMap<AskId, Assembly<M::Number>>,
-    parcels: BTreeMap<AskId, Parcel<M::Number>>,
+    adders: BTreeMap<AskId, Adder<N>>,
+    assemblies: BTreeMap<AskId, Assembly<N>>,
+    parcels: BTreeMap<AskId, Parcel<N>>,
     /// The parcels to wait for before this rank is at rest, once it was asked to come to rest.
     resting: Option<Vec<(AgentId, AskId)>>,
     records: Vec<Record>,
@@ -39,25 +42,25 @@ pub(super) struct Node<M: Method> {
     /// Where the draws of the agents here are put.
     pub store: Option<Arc<dyn Store>>,
     pub stopped: bool,
-    pub out: VecDeque<(Rank, Packet<M>)>,
-    pub jobs: VecDeque<Job<M>>,
+    pub out: VecDeque<(Rank, Packet<N>)>,
+    pub jobs: VecDeque<Job<N>>,
     /// On rank 0 asks for all ranks, where the driver broadcasts them; elsewhere empty.
-    pub broadcasts: Option<VecDeque<Packet<M>>>,
+    pub broadcasts: Option<VecDeque<Packet<N>>>,
     /// Shares of sums that the driver adds over all hosting ranks.
-    pub reductions: Vec<Reduction<M>>,
+    pub reductions: Vec<Reduction<N>>,
 }
 
 /// An agent that lives here.
-struct Hosted<M: Method> {
+struct Hosted<N: Number> {
     /// Away while a worker makes it, performs or settles with it.
-    agent: Option<Box<M::Agent>>,
+    agent: Option<Box<dyn ErasedAgent<N>>>,
     next_place: u64,
-    agenda: BTreeMap<u64, Entry<M>>,
+    agenda: BTreeMap<u64, Entry<N>>,
 }
 
-struct Entry<M: Method> {
-    ask: Arc<Posted<M>>,
-    body: Body<M::Number>,
+struct Entry<N: Number> {
+    ask: Arc<Posted>,
+    body: Body<N>,
     parcel: Option<AskId>,
 }
 
@@ -67,10 +70,11 @@ struct Parcel<N> {
     to: Vec<AgentId>,
 }
 
-impl<M: Method> Node<M> {
+impl<N: Number> Node<N> {
     /// A rank that waits for its start packet.
-    pub fn new(rank: Rank, layout: Layout, threads: usize) -> Self {
+    pub fn new(method: Erased<N>, rank: Rank, layout: Layout, threads: usize) -> Self {
         Self {
+            method,
             rank,
             layout,
             hub: None,
@@ -98,43 +102,52 @@ impl<M: Method> Node<M> {
     ///
     /// # Errors
     /// Where the checkpoint is not of this number of agents.
-    pub fn lead(&mut self, saved: Option<Checkpoint<M>>) -> Result<(), Fault> {
-        let (hub, out, job) = Hub::new(self.layout, saved)?;
+    pub fn lead(&mut self, saved: Option<Checkpoint>) -> Result<(), Fault> {
+        let (hub, out, job) = Hub::new(self.method.clone(), self.layout, saved)?;
         self.hub = Some(hub);
         self.out.extend(out);
         self.jobs.push_back(job);
         Ok(())
     }
 
+    /// The method's name.
+    pub fn method(&self) -> &'static str {
+        self.method.name()
+    }
+
     /// The server's half; only on rank 0.
-    pub fn hub(&mut self) -> Option<&mut Hub<M>> {
+    pub fn hub(&mut self) -> Option<&mut Hub<N>> {
         self.hub.as_mut()
     }
 
     fn fault(&self, agent: Option<AgentId>, cause: impl Into<String>) -> Fault {
-        Doing { method: M::NAME, rank: self.rank, agent, what: What::Talking }.fault(cause)
+        self.doing(agent, What::Talking).fault(cause)
     }
 
-    fn send(&mut self, to: Rank, packet: Packet<M>) {
+    fn doing(&self, agent: Option<AgentId>, what: What) -> Doing {
+        Doing { method: self.method.name(), rank: self.rank, agent, what }
+    }
+
+    fn send(&mut self, to: Rank, packet: Packet<N>) {
         if to != self.rank {
             let draws = packet.head.draws();
             if draws > 0 {
                 self.traffic.count("draws", draws);
             }
-            let bytes = (packet.body.len() * size_of::<M::Number>()) as u64 + packet.head.states();
+            let bytes = (packet.body.len() * size_of::<N>()) as u64 + packet.head.states();
             self.traffic.count(packet.head.purpose(), bytes);
         }
         self.out.push_back((to, packet));
     }
 
-    fn send_all(&mut self, packets: impl IntoIterator<Item = (Rank, Packet<M>)>) {
+    fn send_all(&mut self, packets: impl IntoIterator<Item = (Rank, Packet<N>)>) {
         for (to, packet) in packets {
             self.send(to, packet);
         }
     }
 
     /// A packet has come.
-    pub fn handle(&mut self, packet: Packet<M>) -> Result<(), Fault> {
+    pub fn handle(&mut self, packet: Packet<N>) -> Result<(), Fault> {
         let Packet { head, body } = packet;
         match head {
             Head::Start { saved } => {
@@ -152,7 +165,7 @@ impl<M: Method> Node<M> {
             Head::Report { ask, from, seconds, aside, report, records } => {
                 if let Some(hub) = &mut self.hub {
                     hub.records.extend(records);
-                    hub.report(ask, Reported { from, seconds, report, body }, aside);
+                    hub.report(ask, EncodedReported { from, seconds, report, body }, aside);
                 }
                 self.turn()?;
             }
@@ -189,7 +202,7 @@ impl<M: Method> Node<M> {
     }
 
     /// A sum that was added over all hosting ranks.
-    pub fn reduced(&mut self, ask: &Posted<M>, sum: Body<M::Number>) -> Result<(), Fault> {
+    pub fn reduced(&mut self, ask: &Posted, sum: Body<N>) -> Result<(), Fault> {
         if let Route::SumTo(to) = &ask.route {
             let here: Vec<AgentId> = to.iter().copied().filter(|&agent| self.layout.rank_of(agent) == self.rank).collect();
             return if here.is_empty() { Ok(()) } else { self.arrived(ask.id, here, sum) };
@@ -201,10 +214,10 @@ impl<M: Method> Node<M> {
     }
 
     /// Sends an ask on to the ranks that have it from this one.
-    fn pass_on(&mut self, ask: &Arc<Posted<M>>, body: &Body<M::Number>) {
+    fn pass_on(&mut self, ask: &Arc<Posted>, body: &Body<N>) {
         if let (Some(broadcasts), true) = (&mut self.broadcasts, ask.ranks.len() == self.layout.ranks as usize) {
             if self.rank == 0 {
-                self.traffic.count("tasks to all", (body.len() * size_of::<M::Number>()) as u64);
+                self.traffic.count("tasks to all", (body.len() * size_of::<N>()) as u64);
                 broadcasts.push_back(Packet { head: Head::Ask(ask.clone()), body: body.clone() });
             }
             return;
@@ -216,7 +229,7 @@ impl<M: Method> Node<M> {
         }
     }
 
-    fn asked(&mut self, ask: Arc<Posted<M>>, body: Body<M::Number>) -> Result<(), Fault> {
+    fn asked(&mut self, ask: Arc<Posted>, body: Body<N>) -> Result<(), Fault> {
         self.pass_on(&ask, &body);
         let mut local = 0;
         for member in &ask.members {
@@ -264,7 +277,7 @@ impl<M: Method> Node<M> {
         self.jobs.push_back(Job::Perform { id, agent, ask: entry.ask, body });
     }
 
-    fn take_parcel(&mut self, ask: AskId, id: AgentId) -> Body<M::Number> {
+    fn take_parcel(&mut self, ask: AskId, id: AgentId) -> Body<N> {
         let Some(mut parcel) = self.parcels.remove(&ask) else { return Body::empty() };
         parcel.to.retain(|&other| other != id);
         if parcel.to.is_empty() {
@@ -276,7 +289,7 @@ impl<M: Method> Node<M> {
     }
 
     /// A whole sum or parcel has come: for agents here, or for the server.
-    fn arrived(&mut self, ask: AskId, to: Vec<AgentId>, body: Body<M::Number>) -> Result<(), Fault> {
+    fn arrived(&mut self, ask: AskId, to: Vec<AgentId>, body: Body<N>) -> Result<(), Fault> {
         if to.is_empty() {
             if let Some(hub) = &mut self.hub {
                 hub.sum(ask, body);
@@ -291,7 +304,7 @@ impl<M: Method> Node<M> {
     }
 
     /// A member's share of the slice that this rank adds.
-    fn share(&mut self, ask: AskId, from: AgentId, len: u64, share: Body<M::Number>) -> Result<(), Fault> {
+    fn share(&mut self, ask: AskId, from: AgentId, len: u64, share: Body<N>) -> Result<(), Fault> {
         let added = self.adders.entry(ask).or_default().add(from, len, share);
         added.map_err(|cause| self.fault(Some(from), cause))?;
         self.fold(ask)
@@ -302,10 +315,10 @@ impl<M: Method> Node<M> {
         let Some(adder) = self.adders.get_mut(&id) else { return Ok(()) };
         let folded = (adder.fold(), adder.ask.clone(), adder.len);
         if let (Some(share), Some(ask), Some(number)) = (&folded.0, &folded.1, folded.1.as_ref().and_then(|ask| ask.reduction)) {
-            self.traffic.count("sums of all", (share.len() * size_of::<M::Number>()) as u64);
+            self.traffic.count("sums of all", (share.len() * size_of::<N>()) as u64);
             self.reductions.push(Reduction { number, ask: ask.clone(), share: share.clone() });
         } else if let (Some(total), Some(ask), Some((_, len))) = folded {
-            let ranks = adders::<M::Number>(&self.layout, &ask.member_ids(), len as usize);
+            let ranks = adders::<N>(&self.layout, &ask.member_ids(), len as usize);
             let part = ranks.iter().position(|&rank| rank == self.rank).unwrap_or(0);
             let to = match &ask.route {
                 Route::SumTo(to) => to.as_slice(),
@@ -320,7 +333,7 @@ impl<M: Method> Node<M> {
     }
 
     /// A job is done.
-    pub fn done(&mut self, done: Done<M>) -> Result<(), Fault> {
+    pub fn done(&mut self, done: Done<N>) -> Result<(), Fault> {
         match done {
             Done::ServerMade { server, progress } => {
                 if let Some(hub) = &mut self.hub {
@@ -332,12 +345,12 @@ impl<M: Method> Node<M> {
                 self.home(id, agent);
                 self.try_rest()
             }
-            Done::Served { outbox, progress, records } => {
+            Done::Served { asks, progress, records } => {
                 let mut out = Vec::new();
                 if let Some(hub) = &mut self.hub {
                     hub.progress = progress;
                     hub.records.extend(records);
-                    out = hub.take(outbox)?;
+                    out = hub.take(asks)?;
                 }
                 self.send_all(out);
                 Ok(())
@@ -364,19 +377,12 @@ impl<M: Method> Node<M> {
         }
     }
 
-    fn home(&mut self, id: AgentId, agent: Box<M::Agent>) {
+    fn home(&mut self, id: AgentId, agent: Box<dyn ErasedAgent<N>>) {
         self.agents.entry(id).or_insert_with(Hosted::absent).agent = Some(agent);
         self.advance(id);
     }
 
-    fn performed(
-        &mut self,
-        id: AgentId,
-        ask: &Posted<M>,
-        seconds: f64,
-        report: M::Report,
-        body: Body<M::Number>,
-    ) -> Result<(), Fault> {
+    fn performed(&mut self, id: AgentId, ask: &Posted, seconds: f64, report: Raw<u8>, body: Body<N>) -> Result<(), Fault> {
         let spent = self.spent.entry(id).or_default();
         if ask.aside {
             spent.asides += seconds;
@@ -398,7 +404,7 @@ impl<M: Method> Node<M> {
             }
             return self.share(ask.id, id, len as u64, body);
         }
-        let ranks = adders::<M::Number>(&self.layout, &ask.member_ids(), len);
+        let ranks = adders::<N>(&self.layout, &ask.member_ids(), len);
         let adds_here = ranks.contains(&self.rank);
         if let Some(adder) = self.adders.get_mut(&ask.id) {
             adder.local_left -= 1;
@@ -441,19 +447,18 @@ impl<M: Method> Node<M> {
             return Ok(());
         }
         self.resting = None;
-        let doing = Doing { method: M::NAME, rank: self.rank, agent: None, what: What::Keeping };
-        let stored = self.store.as_ref().map_or(Ok(0), |store| guard(doing, || store.rest()))?;
+        let keeping = self.doing(None, What::Keeping);
+        let stored = self.store.as_ref().map_or(Ok(0), |store| guard(keeping, || store.rest()))?;
         let mut agents = Vec::with_capacity(self.agents.len());
         for (&id, hosted) in &self.agents {
             if let Some(agent) = &hosted.agent {
-                let doing = Doing { method: M::NAME, rank: self.rank, agent: Some(id), what: What::Saving };
-                agents.push((id, Raw(guard(doing, || Ok(encode("an agent's state", agent.state())?))?)));
+                agents.push((id, guard(self.doing(Some(id), What::Saving), || agent.state())?));
             }
         }
         let parcels = self
             .parcels
             .iter()
-            .map(|(&ask, parcel)| SavedParcel { ask, to: parcel.to.clone(), body: Raw(parcel.body.to_vec()) })
+            .map(|(&ask, parcel)| SavedParcel { ask, to: parcel.to.clone(), body: Raw(parcel.body.bytes().to_vec()) })
             .collect();
         let records = std::mem::take(&mut self.records);
         let traffic = std::mem::take(&mut self.traffic);
@@ -478,7 +483,7 @@ impl<M: Method> Node<M> {
     }
 }
 
-impl<M: Method> Hosted<M> {
+impl<N: Number> Hosted<N> {
     fn absent() -> Self {
         Self { agent: None, next_place: 0, agenda: BTreeMap::new() }
     }
@@ -487,16 +492,36 @@ impl<M: Method> Hosted<M> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
+    use super::super::erased::{ErasedServer, erased};
     use super::super::method::{Dealing, Progress};
     use super::super::plain::Plain;
     use super::*;
+    use crate::number::Picked;
+
+    fn method() -> Erased<f64> {
+        let Picked::F64(method) = erased(Arc::new(Plain)) else { panic!("other numbers") };
+        method
+    }
+
+    /// The node of a rank, not yet started.
+    fn plain(rank: Rank, ranks: u32) -> Node<f64> {
+        Node::new(method(), rank, layout(ranks, 3), 1)
+    }
+
+    fn agent(id: AgentId) -> Box<dyn ErasedAgent<f64>> {
+        method().agent(id, None).unwrap()
+    }
+
+    fn server() -> Box<dyn ErasedServer<f64>> {
+        method().server(None).unwrap()
+    }
 
     fn layout(ranks: u32, agents: u32) -> Layout {
         Layout { ranks, agents, dedicated: false, dealing: Dealing::Blocks }
     }
 
     /// The agents whose states a rank has sent with the message that it rests, if it has sent one.
-    fn rested(node: &mut Node<Plain>) -> Option<Vec<AgentId>> {
+    fn rested(node: &mut Node<f64>) -> Option<Vec<AgentId>> {
         node.out.drain(..).find_map(|(_, packet)| match packet.head {
             Head::Rested { agents, .. } => Some(agents.into_iter().map(|(id, _)| id).collect()),
             _ => None,
@@ -507,7 +532,7 @@ mod tests {
     fn a_rest_that_overtakes_the_start_waits_for_the_agents() {
         // Three agents on four ranks: the last hosts none.
         for (rank, hosted) in [(1, vec![1]), (3, vec![])] {
-            let mut node = Node::<Plain>::new(rank, layout(4, 3), 1);
+            let mut node = plain(rank, 4);
             let packet = |head| Packet { head, body: Body::empty() };
             node.handle(packet(Head::Rest { expected: Vec::new() })).unwrap();
             assert_eq!(rested(&mut node), None, "rank {rank}");
@@ -515,27 +540,27 @@ mod tests {
             for job in std::mem::take(&mut node.jobs) {
                 assert_eq!(rested(&mut node), None, "rank {rank}");
                 let Job::MakeAgent { id, saved: None } = job else { panic!("another job") };
-                node.done(Done::AgentMade { id, agent: Box::new(Plain.agent(id, None).unwrap()) }).unwrap();
+                node.done(Done::AgentMade { id, agent: agent(id) }).unwrap();
             }
             assert_eq!(rested(&mut node), Some(hosted), "rank {rank}");
         }
     }
 
     /// The one rank of a run that comes to rest at once, asked for its states.
-    fn alone(saved: Option<Checkpoint<Plain>>) -> Result<Node<Plain>, Fault> {
-        let mut node = Node::<Plain>::new(0, layout(1, 3), 1);
+    fn alone(saved: Option<Checkpoint>) -> Result<Node<f64>, Fault> {
+        let mut node = plain(0, 1);
         node.lead(saved)?;
         while let Some((_, packet)) = node.out.pop_front() {
             node.handle(packet)?;
         }
         for id in 0..3 {
-            node.done(Done::AgentMade { id, agent: Box::new(Plain.agent(id, None).unwrap()) })?;
+            node.done(Done::AgentMade { id, agent: agent(id) })?;
         }
         node.hub().unwrap().rest();
-        node.done(Done::ServerMade { server: Box::new(Plain), progress: Progress::default() })?;
+        node.done(Done::ServerMade { server: server(), progress: Progress::default() })?;
         // A fresh server is called first, and posts nothing.
         node.done(Done::ServerSettled {
-            server: Box::new(Plain),
+            server: server(),
             progress: Progress::default(),
             seconds: 0.0,
             aside: false,
@@ -561,9 +586,16 @@ mod tests {
                 Some(_) => assert!(made.err().unwrap().cause.contains("2 agents, and the run has 3")),
             }
         }
-        let mut damaged = sound.unwrap();
-        damaged.agents.remove(1);
-        let refused = alone(Some(damaged)).err().unwrap();
-        assert!(refused.cause.contains("2 agents, and the run has 3"), "{refused}");
+        let sound = sound.unwrap();
+        let refused = |damage: &dyn Fn(&mut Checkpoint), says: &str| {
+            let mut damaged = sound.clone();
+            damage(&mut damaged);
+            let refused = alone(Some(damaged)).err().unwrap();
+            assert!(refused.cause.contains(says), "{refused}");
+        };
+        refused(&|damaged| drop(damaged.agents.remove(1)), "2 agents, and the run has 3");
+        refused(&|damaged| damaged.method = "other".into(), "a run of other in f64, not of plain in f64");
+        refused(&|damaged| damaged.number = "f32".into(), "a run of plain in f32, not of plain in f64");
+        assert!(alone(Some(sound)).is_ok(), "the control");
     }
 }

@@ -2,7 +2,9 @@
 
 use super::body::Body;
 use super::method::{AgentId, Method};
+use crate::number::Number;
 use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
 
 /// Collects the asks that a server posts while it handles one event.
 pub struct Outbox<M: Method> {
@@ -10,12 +12,15 @@ pub struct Outbox<M: Method> {
 }
 
 /// A task for a set of agents, and what becomes of their bodies.
+pub type Ask<M> = AskOf<<M as Method>::Task, <M as Method>::Number>;
+
+/// An [`Ask`] by what its task and its bodies are made of.
 #[derive(Clone)]
-pub struct Ask<M: Method> {
+pub struct AskOf<T, N> {
     /// The members, ascending.
     pub(super) to: Vec<AgentId>,
-    pub(super) task: M::Task,
-    pub(super) body: Body<M::Number>,
+    pub(super) task: T,
+    pub(super) body: Body<N>,
     pub(super) handed: bool,
     pub(super) route: Route,
     pub(super) aside: bool,
@@ -48,7 +53,7 @@ impl<M: Method> Outbox<M> {
         let mut to: Vec<AgentId> = to.into_iter().collect();
         to.sort_unstable();
         let place = self.asks.len();
-        self.asks.push(Ask { to, task, body: Body::empty(), handed: false, route: Route::Back, aside: false });
+        self.asks.push(AskOf { to, task, body: Body::empty(), handed: false, route: Route::Back, aside: false });
         &mut self.asks[place]
     }
 }
@@ -59,14 +64,20 @@ impl<M: Method> Default for Outbox<M> {
     }
 }
 
-impl<M: Method> Ask<M> {
+impl<T, N: Number> AskOf<T, N> {
     /// The same ask of a method that wraps this one.
-    pub fn map_task<O: Method<Number = M::Number>>(self, wrap: impl FnOnce(M::Task) -> O::Task) -> Ask<O> {
-        Ask { to: self.to, task: wrap(self.task), body: self.body, handed: self.handed, route: self.route, aside: self.aside }
+    pub fn map_task<O>(self, wrap: impl FnOnce(T) -> O) -> AskOf<O, N> {
+        let Ok(ask) = self.try_map_task(|task| Ok::<_, Infallible>(wrap(task)));
+        ask
+    }
+
+    pub(super) fn try_map_task<O, E>(self, wrap: impl FnOnce(T) -> Result<O, E>) -> Result<AskOf<O, N>, E> {
+        let Self { to, task, body, handed, route, aside } = self;
+        Ok(AskOf { to, task: wrap(task)?, body, handed, route, aside })
     }
 
     /// Sends the same body to every member, once per rank.
-    pub fn with(&mut self, body: impl Into<Body<M::Number>>) -> &mut Self {
+    pub fn with(&mut self, body: impl Into<Body<N>>) -> &mut Self {
         self.body = body.into();
         self
     }

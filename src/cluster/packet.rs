@@ -4,29 +4,29 @@ use super::body::Body;
 use super::codec::Raw;
 use super::fault::Fault;
 use super::layout::Rank;
-use super::method::{AgentId, Method};
+use super::method::AgentId;
 use super::outbox::Route;
 use super::record::Record;
+use crate::number::Number;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// The number of an ask; also of the parcel that it promises.
 pub(super) type AskId = u64;
 
-pub(super) struct Packet<M: Method> {
-    pub head: Head<M>,
-    pub body: Body<M::Number>,
+pub(super) struct Packet<N: Number> {
+    pub head: Head,
+    pub body: Body<N>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
-#[serde(bound = "")]
-pub(super) enum Head<M: Method> {
+pub(super) enum Head {
     /// Make your agents, from these saved states where there are any.
     Start { saved: Vec<(AgentId, Raw<u8>)> },
     /// A task; pass it on along the tree. The body belongs to every member.
-    Ask(Arc<Posted<M>>),
+    Ask(Arc<Posted>),
     /// A member has performed. `aside` is what its rank has spent on asides so far, in seconds of all its workers.
-    Report { ask: AskId, from: AgentId, seconds: f64, aside: f64, report: M::Report, records: Vec<Record> },
+    Report { ask: AskId, from: AgentId, seconds: f64, aside: f64, report: Raw<u8>, records: Vec<Record> },
     /// A member's share of one slice of a sum, for the rank that adds this slice. `len` is the length of the whole body.
     Slice { ask: AskId, from: AgentId, len: u64 },
     /// One added slice of a sum, for these agents on the receiving rank, or for the server where there are none.
@@ -37,7 +37,7 @@ pub(super) enum Head<M: Method> {
     Rested {
         rank: Rank,
         agents: Vec<(AgentId, Raw<u8>)>,
-        parcels: Vec<SavedParcel<M::Number>>,
+        parcels: Vec<SavedParcel>,
         records: Vec<Record>,
         traffic: Traffic,
         spent: Vec<(AgentId, Spent)>,
@@ -52,10 +52,9 @@ pub(super) enum Head<M: Method> {
 
 /// An ask as it travels.
 #[derive(Clone, Serialize, Deserialize)]
-#[serde(bound = "")]
-pub(super) struct Posted<M: Method> {
+pub(super) struct Posted {
     pub id: AskId,
-    pub task: M::Task,
+    pub task: Raw<u8>,
     pub members: Vec<Member>,
     pub route: Route,
     pub aside: bool,
@@ -66,15 +65,15 @@ pub(super) struct Posted<M: Method> {
 }
 
 /// A rank's share of a sum that all hosting ranks add together.
-pub(super) struct Reduction<M: Method> {
+pub(super) struct Reduction<N: Number> {
     /// All ranks add in the order of these numbers.
     pub number: u64,
     /// The ask, with the members on this rank only.
-    pub ask: Arc<Posted<M>>,
-    pub share: Body<M::Number>,
+    pub ask: Arc<Posted>,
+    pub share: Body<N>,
 }
 
-impl<M: Method> Posted<M> {
+impl Posted {
     pub fn member_ids(&self) -> Vec<AgentId> {
         self.members.iter().map(|member| member.agent).collect()
     }
@@ -92,11 +91,11 @@ pub(super) struct Member {
 
 /// A parcel in a checkpoint.
 #[derive(Clone, Serialize, Deserialize)]
-#[serde(bound = "")]
-pub(super) struct SavedParcel<N: crate::number::Number> {
+pub(super) struct SavedParcel {
     pub ask: AskId,
     pub to: Vec<AgentId>,
-    pub body: Raw<N>,
+    /// The bytes of its numbers.
+    pub body: Raw<u8>,
 }
 
 /// Messages and bytes between ranks, by purpose.
@@ -161,7 +160,7 @@ impl Traffic {
     }
 }
 
-impl<M: Method> Head<M> {
+impl Head {
     /// Bytes of the draws that travel in it.
     pub fn draws(&self) -> u64 {
         let (Self::Report { records, .. } | Self::Rested { records, .. }) = self else { return 0 };
@@ -177,7 +176,7 @@ impl<M: Method> Head<M> {
         match self {
             Self::Start { saved } => saved.iter().map(|state| state.1.0.len() as u64).sum(),
             Self::Rested { agents, parcels, .. } => {
-                let parcels = parcels.iter().map(|parcel| size_of_val(parcel.body.0.as_slice()) as u64);
+                let parcels = parcels.iter().map(|parcel| parcel.body.0.len() as u64);
                 agents.iter().map(|state| state.1.0.len() as u64).chain(parcels).sum()
             }
             _ => 0,

@@ -3,10 +3,11 @@
 use super::checkpoint::Checkpoint;
 use super::context::Clock;
 use super::fault::{Doing, Fault, What, guard};
-use super::method::{Method, Progress};
+use super::method::Progress;
 use super::node::Node;
 use super::packet::Traffic;
 use super::record::{Draws, Record};
+use crate::number::Number;
 use crate::random::Seed;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -94,36 +95,32 @@ pub enum Sums {
 }
 
 /// Who looks after a run on rank 0: keeps what is written down, saves checkpoints, shows progress.
-pub trait Keeper<M: Method> {
+pub trait Keeper {
     /// Takes what was written down since the last call.
     ///
     /// # Errors
     /// Anything that keeps it from being kept; ends the job.
     fn write(&mut self, records: Vec<Record>) -> super::method::Result<()>;
 
-    /// Whether the run shall come to rest now, to be saved.
-    fn wants_rest(&mut self, status: Status) -> bool;
-
-    /// The run is at rest; also called when it is over. `checkpoint.records` and
-    /// `checkpoint.drawn` are empty: they are the keeper's to fill.
-    ///
-    /// # Errors
-    /// Anything that keeps the run from being saved; ends the job.
-    fn rested(&mut self, checkpoint: Checkpoint<M>) -> super::method::Result<Then>;
-}
-
-/// Keeps nothing and never wants a rest.
-impl<M: Method> Keeper<M> for () {
-    fn write(&mut self, _records: Vec<Record>) -> super::method::Result<()> {
-        Ok(())
-    }
-
+    /// Whether the run shall come to rest now, to be saved; by default never.
     fn wants_rest(&mut self, _status: Status) -> bool {
         false
     }
 
-    fn rested(&mut self, _checkpoint: Checkpoint<M>) -> super::method::Result<Then> {
+    /// The run is at rest; also called when it is over. By default nothing is saved, and the run goes on. `checkpoint.records` and
+    /// `checkpoint.drawn` are empty: they are the keeper's to fill.
+    ///
+    /// # Errors
+    /// Anything that keeps the run from being saved; ends the job.
+    fn rested(&mut self, _checkpoint: Checkpoint) -> super::method::Result<Then> {
         Ok(Then::GoOn)
+    }
+}
+
+/// Keeps nothing.
+impl Keeper for () {
+    fn write(&mut self, _records: Vec<Record>) -> super::method::Result<()> {
+        Ok(())
     }
 }
 
@@ -162,14 +159,15 @@ pub struct Outcome {
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The part of every driver's loop on rank 0: hands over what was written, brings the run to rest, ends it.
-pub(super) fn look_after<M: Method>(
-    node: &mut Node<M>,
-    keeper: &mut dyn Keeper<M>,
+pub(super) fn look_after<N: Number>(
+    node: &mut Node<N>,
+    keeper: &mut dyn Keeper,
     clock: &Clock,
 ) -> Result<Option<Outcome>, Fault> {
+    let method = node.method();
     let Some(hub) = node.hub() else { return Ok(None) };
     // A keeper is other people's code on the thread that carries messages: its panic must not unwind through MPI.
-    let doing = Doing { method: M::NAME, rank: 0, agent: None, what: What::Keeping };
+    let doing = Doing { method, rank: 0, agent: None, what: What::Keeping };
     clock.leave_out(hub.left_out());
     if !hub.records.is_empty() {
         let records = std::mem::take(&mut hub.records);

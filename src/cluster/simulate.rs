@@ -1,7 +1,9 @@
 //! The driver on a virtual cluster: the real algorithm and the real packets on a discrete-event clock, deterministic.
 
 use super::checkpoint::Checkpoint;
+use super::codec::{CodecError, decode};
 use super::context::Clock;
+use super::erased::{AnyMethod, Erased, erased};
 use super::fault::{self, Doing, Fault, What};
 use super::job::{Bench, Done, Job};
 use super::layout::{Layout, Rank};
@@ -9,6 +11,7 @@ use super::method::{AgentId, Method};
 use super::node::Node;
 use super::packet::Packet;
 use super::run::{Keeper, Outcome, Plan, look_after};
+use crate::number::{Number, Picked};
 use crate::random::Seed;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -31,63 +34,75 @@ pub struct Cluster<M: Method> {
 /// The declared seconds of a task, or of the work behind it.
 pub type Cost<M> = Box<dyn Fn(AgentId, &<M as Method>::Task) -> f64>;
 
+/// A virtual cluster as the engine sees it.
+struct Costs<'a> {
+    ranks: u32,
+    latency: f64,
+    bandwidth: f64,
+    task: Option<ErasedCost<'a>>,
+    settle: Option<ErasedCost<'a>>,
+}
+
+/// A [`Cost`] that reads the bytes of the task.
+type ErasedCost<'a> = Box<dyn Fn(AgentId, &[u8]) -> Result<f64, CodecError> + 'a>;
+
 /// What happens at a time.
-enum Event<M: Method> {
-    Arrive(Rank, Packet<M>),
-    Done(Rank, Done<M>),
+enum Event<N: Number> {
+    Arrive(Rank, Packet<N>),
+    Done(Rank, Done<N>),
     /// A core of this rank is free again.
     Free(Rank),
 }
 
 /// Events by time; equal times in the order in which they were made.
-struct Agenda<M: Method> {
-    heap: BinaryHeap<Reverse<Scheduled<M>>>,
+struct Agenda<N: Number> {
+    heap: BinaryHeap<Reverse<Scheduled<N>>>,
     made: u64,
 }
 
 /// An event, ordered by its time and number.
-struct Scheduled<M: Method> {
+struct Scheduled<N: Number> {
     time: f64,
     number: u64,
-    event: Event<M>,
+    event: Event<N>,
 }
 
-impl<M: Method> Ord for Scheduled<M> {
+impl<N: Number> Ord for Scheduled<N> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.time.total_cmp(&other.time).then(self.number.cmp(&other.number))
     }
 }
 
-impl<M: Method> PartialOrd for Scheduled<M> {
+impl<N: Number> PartialOrd for Scheduled<N> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<M: Method> PartialEq for Scheduled<M> {
+impl<N: Number> PartialEq for Scheduled<N> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl<M: Method> Eq for Scheduled<M> {}
+impl<N: Number> Eq for Scheduled<N> {}
 
-impl<M: Method> Agenda<M> {
-    fn at(&mut self, time: f64, event: Event<M>) {
+impl<N: Number> Agenda<N> {
+    fn at(&mut self, time: f64, event: Event<N>) {
         self.made += 1;
         self.heap.push(Reverse(Scheduled { time, number: self.made, event }));
     }
 
-    fn next(&mut self) -> Option<(f64, Event<M>)> {
+    fn next(&mut self) -> Option<(f64, Event<N>)> {
         self.heap.pop().map(|Reverse(next)| (next.time, next.event))
     }
 }
 
 /// A virtual rank: its node, free cores, and when its links are free.
-struct Machine<M: Method> {
-    node: Node<M>,
+struct Machine<N: Number> {
+    node: Node<N>,
     free_cores: usize,
-    queue: VecDeque<Job<M>>,
+    queue: VecDeque<Job<N>>,
     sends_until: f64,
     receives_until: f64,
 }
@@ -100,15 +115,51 @@ pub fn run<M: Method>(
     method: Arc<M>,
     plan: Plan,
     cluster: &Cluster<M>,
-    saved: Option<Checkpoint<M>>,
-    keeper: &mut dyn Keeper<M>,
+    saved: Option<Checkpoint>,
+    keeper: &mut dyn Keeper,
+) -> Result<Outcome, Fault> {
+    let Cluster { ranks, latency, bandwidth, .. } = *cluster;
+    let costs = Costs {
+        ranks,
+        latency,
+        bandwidth,
+        task: cluster.task.as_ref().map(erased_cost::<M>),
+        settle: cluster.settle.as_ref().map(erased_cost::<M>),
+    };
+    carry_any(erased(method), plan, &costs, saved, keeper)
+}
+
+fn erased_cost<M: Method>(cost: &Cost<M>) -> ErasedCost<'_> {
+    Box::new(move |agent, task| Ok(cost(agent, &decode("a task", task)?)))
+}
+
+fn carry_any(
+    method: AnyMethod,
+    plan: Plan,
+    cluster: &Costs,
+    saved: Option<Checkpoint>,
+    keeper: &mut dyn Keeper,
+) -> Result<Outcome, Fault> {
+    match method {
+        Picked::F32(method) => carry(method, plan, cluster, saved, keeper),
+        Picked::F64(method) => carry(method, plan, cluster, saved, keeper),
+        Picked::I32(method) => carry(method, plan, cluster, saved, keeper),
+    }
+}
+
+fn carry<N: Number>(
+    method: Erased<N>,
+    plan: Plan,
+    cluster: &Costs,
+    saved: Option<Checkpoint>,
+    keeper: &mut dyn Keeper,
 ) -> Result<Outcome, Fault> {
     fault::install(Box::new(|fault| fault.say()));
     let layout = Layout { ranks: cluster.ranks, agents: method.agents(), dedicated: plan.dedicated, dealing: method.dealing() };
     let mut now = saved.as_ref().map_or(0.0, |saved| saved.seconds);
-    let mut machines: Vec<Machine<M>> = (0..layout.ranks)
+    let mut machines: Vec<Machine<N>> = (0..layout.ranks)
         .map(|rank| Machine {
-            node: Node::new(rank, layout, plan.threads),
+            node: Node::new(method.clone(), rank, layout, plan.threads),
             free_cores: plan.threads.max(1),
             queue: VecDeque::new(),
             sends_until: now,
@@ -126,7 +177,7 @@ pub fn run<M: Method>(
             return Ok(outcome);
         }
         let Some((time, event)) = agenda.next() else {
-            let doing = Doing { method: M::NAME, rank: 0, agent: None, what: What::Talking };
+            let doing = Doing { method: method.name(), rank: 0, agent: None, what: What::Talking };
             return Err(doing.fault("a deadlock: nothing is under way, and the run is not over"));
         };
         now = time;
@@ -149,16 +200,16 @@ pub fn run<M: Method>(
 
 /// Sends what a rank has to send and starts what it can start, at this time.
 #[expect(clippy::too_many_arguments, reason = "the whole state of the simulation, used in one place")]
-fn settle_down<M: Method>(
+fn settle_down<N: Number>(
     rank: usize,
     now: f64,
     clock: &Clock,
-    method: &Arc<M>,
+    method: &Erased<N>,
     seed: Seed,
-    cluster: &Cluster<M>,
-    machines: &mut [Machine<M>],
-    agenda: &mut Agenda<M>,
-    keeper: &mut dyn Keeper<M>,
+    cluster: &Costs,
+    machines: &mut [Machine<N>],
+    agenda: &mut Agenda<N>,
+    keeper: &mut dyn Keeper,
 ) -> Result<Option<Outcome>, Fault> {
     loop {
         while let Some((to, packet)) = machines[rank].node.out.pop_front() {
@@ -166,7 +217,7 @@ fn settle_down<M: Method>(
                 machines[rank].node.handle(packet)?;
                 continue;
             }
-            let transfer = (packet.body.len() * size_of::<M::Number>()) as f64 / cluster.bandwidth;
+            let transfer = (packet.body.len() * size_of::<N>()) as f64 / cluster.bandwidth;
             let leaves = machines[rank].sends_until.max(now);
             machines[rank].sends_until = leaves + transfer;
             let receiver = &mut machines[to as usize];
@@ -189,11 +240,14 @@ fn settle_down<M: Method>(
     // The server and the making of agents cost nothing; tasks wait for a core.
     while let Some(place) = machine.queue.iter().position(|job| machine.free_cores > 0 || !matches!(job, Job::Perform { .. })) {
         let Some(job) = machine.queue.remove(place) else { break };
-        let declared = |cost: &Option<Cost<M>>| match (&job, cost) {
-            (Job::Perform { id, ask, .. }, Some(cost)) => Some(cost(*id, &ask.task)),
-            _ => None,
+        let declared = |cost: &Option<ErasedCost>| match (&job, cost) {
+            (Job::Perform { id, ask, .. }, Some(cost)) => {
+                let doing = Doing { method: method.name(), rank: rank as Rank, agent: Some(*id), what: What::Talking };
+                cost(*id, &ask.task.0).map(Some).map_err(|cause| doing.fault(cause.to_string()))
+            }
+            _ => Ok(None),
         };
-        let (declared, settles) = (declared(&cluster.task), declared(&cluster.settle).unwrap_or(0.0));
+        let (declared, settles) = (declared(&cluster.task)?, declared(&cluster.settle)?.unwrap_or(0.0));
         let is_task = matches!(job, Job::Perform { .. });
         let mut end = now;
         job.run(&bench, |mut done| {

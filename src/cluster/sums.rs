@@ -2,7 +2,7 @@
 
 use super::body::Body;
 use super::layout::{Layout, Rank};
-use super::method::{AgentId, Method};
+use super::method::AgentId;
 use super::packet::Posted;
 use crate::number::Number;
 use std::collections::BTreeMap;
@@ -27,29 +27,29 @@ pub(super) fn bounds(part: usize, parts: usize, len: usize) -> Range<usize> {
 }
 
 /// One slice of a sum on the rank that adds it.
-pub(super) struct Adder<M: Method> {
+pub(super) struct Adder<N: Number> {
     /// Unknown while slices of other ranks come before the ask itself.
-    pub ask: Option<Arc<Posted<M>>>,
+    pub ask: Option<Arc<Posted>>,
     /// Members on this rank that have not contributed yet.
     pub local_left: usize,
     /// Whether this rank adds nothing of it, or has added all.
     pub finished: bool,
     /// The length of the whole body, and who said so.
     pub len: Option<(AgentId, u64)>,
-    waiting: BTreeMap<AgentId, Body<M::Number>>,
+    waiting: BTreeMap<AgentId, Body<N>>,
     folded: usize,
-    total: Option<Body<M::Number>>,
+    total: Option<Body<N>>,
 }
 
-impl<M: Method> Default for Adder<M> {
+impl<N: Number> Default for Adder<N> {
     fn default() -> Self {
         Self { ask: None, local_left: 0, finished: false, len: None, waiting: BTreeMap::new(), folded: 0, total: None }
     }
 }
 
-impl<M: Method> Adder<M> {
+impl<N: Number> Adder<N> {
     /// Takes a member's share of this rank's slice; the error names two members whose bodies differ in length.
-    pub fn add(&mut self, from: AgentId, len: u64, share: Body<M::Number>) -> Result<(), String> {
+    pub fn add(&mut self, from: AgentId, len: u64, share: Body<N>) -> Result<(), String> {
         match self.len {
             Some((other, known)) if known != len => {
                 return Err(format!(
@@ -63,7 +63,7 @@ impl<M: Method> Adder<M> {
     }
 
     /// Adds what has come, in agent order from the first contribution on; the total when all have.
-    pub fn fold(&mut self) -> Option<Body<M::Number>> {
+    pub fn fold(&mut self) -> Option<Body<N>> {
         let ask = self.ask.as_ref()?;
         while let Some(member) = ask.members.get(self.folded) {
             let share = self.waiting.remove(&member.agent)?;

@@ -7,7 +7,8 @@ use crate::methods::predict::predict;
 use crate::models::{Model, Scratch};
 use crate::number::Real;
 use crate::results::{Grid, POSTERIOR, ResultsError, RunFile};
-use ndarray::Array2;
+use ndarray::{Array2, Ix2};
+use std::sync::Arc;
 
 /// The group of predictions of the test rows.
 pub const TEST_PREDICTIONS: &str = "test_predictions";
@@ -15,6 +16,8 @@ pub const TEST_PREDICTIONS: &str = "test_predictions";
 pub const PREPROCESSING: &str = "preprocessing";
 /// Whether the features are sparse: 1 or 0.
 const SPARSE: &str = "features_sparse";
+/// What rows are multiplied by once they are scaled (features × features), if anything.
+const ROTATION: &str = "rotation";
 /// Predictions are averaged over at most this many draws, evenly spread: more would hardly change them.
 const MOST_DRAWS: usize = 1000;
 /// Test rows are read in blocks of this many.
@@ -46,17 +49,21 @@ pub fn predictive_draws<F: Real>(file: &RunFile) -> Result<Option<Array2<F>>, Re
     file.draws(POSTERIOR, &(0..count).map(place).collect::<Vec<_>>()).map(Some)
 }
 
-/// Scales, offsets and names of features, targets and classes; of sparse features the scales, where they have any.
+/// Scales, offsets, rotation and names of features, targets and classes; of sparse features the scales, where they have any.
 ///
 /// # Errors
 /// When the dataset cannot be read.
 pub fn preprocessing(dataset: &Dataset) -> Result<Grid, DataError> {
     let mut grid = Grid { group: PREPROCESSING.into(), dimensions: Vec::new(), variables: Vec::new(), names: Vec::new() };
     match dataset.scaling() {
-        FeatureScaling::Dense { scale, offset } => {
+        FeatureScaling::Dense { scale, offset, rotation } => {
             grid.dimensions.push(("feature".into(), scale.len()));
             grid.variables.push(("scale".into(), vec![0], scale.clone()));
             grid.variables.push(("offset".into(), vec![0], offset.clone()));
+            if let Some(rotation) = rotation {
+                grid.dimensions.push(("axis".into(), rotation.ncols()));
+                grid.variables.push((ROTATION.into(), vec![0, 1], rotation.iter().copied().collect()));
+            }
             grid.names.extend(dataset.feature_names()?.map(|names| ("features".into(), 0, names)));
         }
         FeatureScaling::Sparse { column, .. } if column.is_empty() => {}
@@ -96,7 +103,10 @@ pub(super) fn kept_scaling(grid: &Grid) -> Option<(usize, FeatureScaling)> {
     let features = whole(numbers("features_count")?.first().copied()?)?;
     let is_sparse = numbers(SPARSE)?.first().copied()? == 1.0;
     let scaling = match (is_sparse, numbers("scale"), numbers("offset"), numbers("scaled_column")) {
-        (false, Some(scale), Some(offset), _) => FeatureScaling::Dense { scale, offset },
+        (false, Some(scale), Some(offset), _) => {
+            let rotation = grid.array(ROTATION).map(|array| array.into_dimensionality::<Ix2>()).transpose().ok()?;
+            FeatureScaling::Dense { scale, offset, rotation: rotation.map(Arc::new) }
+        }
         (true, scale, _, column) => FeatureScaling::Sparse {
             column: column.unwrap_or_default().into_iter().map(whole).collect::<Option<_>>()?,
             scale: scale.unwrap_or_default(),
@@ -104,7 +114,10 @@ pub(super) fn kept_scaling(grid: &Grid) -> Option<(usize, FeatureScaling)> {
         _ => return None,
     };
     let fits = match &scaling {
-        FeatureScaling::Dense { scale, offset } => scale.len() == features && offset.len() == features,
+        FeatureScaling::Dense { scale, offset, rotation } => {
+            let square = rotation.as_ref().is_none_or(|rotation| rotation.dim() == (features, features));
+            scale.len() == features && offset.len() == features && square
+        }
         FeatureScaling::Sparse { column, scale } => scale.len() == column.len() && column.is_sorted(),
     };
     fits.then_some((features, scaling))

@@ -94,7 +94,11 @@ impl<F: Real> Engine for Drawn<F> {
         let targets = Array1::zeros(starts.len());
         let scaled: Vec<F> = columns.iter().zip(values).map(|(&column, raw)| F::of(scaling.apply(column, raw))).collect();
         let shard = match scaling {
-            FeatureScaling::Dense { .. } => Shard::new(Array2::from_shape_vec((starts.len(), width), scaled)?, targets),
+            FeatureScaling::Dense { .. } => {
+                let mut x = Array2::from_shape_vec((starts.len(), width), scaled)?;
+                scaling.rotate(&mut x);
+                Shard::new(x, targets)
+            }
             FeatureScaling::Sparse { .. } => {
                 starts.push(columns.len());
                 Shard::sparse(SparseRows::new(width, starts, columns, scaled), targets)

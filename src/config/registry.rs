@@ -4,10 +4,13 @@ use super::keys::{Docs, What, Wrong, fields_of, read_all};
 use super::setup::{Launch, RunError};
 use super::spec::ConfigError;
 use crate::methods::dsgld::DsgldSettings;
-use crate::methods::dsvgd::DsvgdSettings;
+use crate::methods::dsvgd::{DsvgdSettings, PDsvgdSettings, UDsvgdSettings};
+use crate::methods::fedavg::FedAvgSettings;
+use crate::methods::npv::NpvSettings;
+use crate::methods::pmd::PmdSettings;
 use crate::methods::problem::OpenShard;
+use crate::methods::pvi::{GviSettings, PviSettings};
 use crate::methods::svgd::SvgdSettings;
-use crate::methods::u_dsvgd::UDsvgdSettings;
 use crate::methods::{MethodKind, Needs, Problem};
 use crate::models::gaussian_mean::GaussianMeanSettings;
 use crate::models::linear::LinearSettings;
@@ -81,7 +84,13 @@ impl Default for Registry {
             .with_method::<SvgdSettings>()
             .with_method::<DsvgdSettings>()
             .with_method::<UDsvgdSettings>()
+            .with_method::<PDsvgdSettings>()
+            .with_method::<PviSettings>()
+            .with_method::<GviSettings>()
             .with_method::<DsgldSettings>()
+            .with_method::<FedAvgSettings>()
+            .with_method::<NpvSettings>()
+            .with_method::<PmdSettings>()
     }
 }
 

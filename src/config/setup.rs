@@ -162,7 +162,10 @@ impl<F: Real> Launch<'_, F> {
             if !root {
                 return Ok(None);
             }
-            let saved = Checkpoint::<M>::read(&self.folder.checkpoint())?;
+            let path = self.folder.checkpoint();
+            let saved = Checkpoint::read(&path)?;
+            let fits = saved.as_ref().map_or(Ok(()), |saved| saved.check(M::NAME, M::Number::NAME));
+            fits.map_err(|cause| CheckpointError::Damaged { path, cause })?;
             let group = |name: &str, kind| SampleGroup { name: name.into(), parts: model.parts(), kind };
             let mut groups = vec![group(POSTERIOR, kind)];
             if kind == SampleKind::Chains {

@@ -66,7 +66,8 @@ fn write(method: &MethodEntry, model: &ModelEntry, data: Option<&Path>) -> Strin
     let defaults = defaults.and_then(|spec| toml::Table::try_from(spec).ok()).unwrap_or_default();
     // Values that replace defaults: of the top level, or of a table.
     let advised = |table: Option<&str>, values: &mut toml::Table| {
-        let agents = [("agents", "2")];
+        // Two, unless that is too many for it.
+        let agents = [("agents", if (method.check_for)(&toml::Table::new(), 2).is_ok() { "2" } else { "1" })];
         for (key, value) in agents.iter().chain(model.advice) {
             let (of, key) = key.split_once('.').map_or((None, *key), |(of, key)| (Some(of), key));
             let parsed = format!("value = {value}").parse::<toml::Table>().ok().and_then(|mut parsed| parsed.remove("value"));

@@ -3,10 +3,11 @@
 use super::error::{DataError, Place, Result};
 use super::scaling::FeatureScaling;
 use super::sparse::SparseRows;
-use super::{FORMAT, SPARSE_VERSION, Shard, Split, Targets, Task, hdf};
+use super::{FORMAT, NEWEST_VERSION, Shard, Split, Targets, Task, hdf};
 use crate::number::Real;
 use ndarray::{Array1, Array2, Ix2};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Reading a gap of unwanted rows costs less than another call of the library up to about this many bytes.
 const GAP_BYTES: usize = 1 << 15;
@@ -53,9 +54,9 @@ impl Dataset {
             return Err(foreign(hdf5::Error::Internal(String::new())));
         }
         let version: u32 = file.attr("version").and_then(|at| at.read_scalar()).map_err(damaged("read the version"))?;
-        if !(1..=SPARSE_VERSION).contains(&version) {
+        if !(1..=NEWEST_VERSION).contains(&version) {
             let what =
-                format!("dataset version {version}, this program reads versions 1 to {SPARSE_VERSION}: import the data again");
+                format!("dataset version {version}, this program reads versions 1 to {NEWEST_VERSION}: import the data again");
             return Err(wrong(what));
         }
         let text = |name| hdf::read_text(&file, name).map_err(DataError::hdf5(path, "read the description"));
@@ -67,7 +68,12 @@ impl Dataset {
             let numbers = |name: &str| features.dataset(name)?.read_raw::<f64>();
             let sparse = file.group(Split::Train.name())?.link_exists("indptr");
             let scaling = match (sparse, features.link_exists("column")) {
-                (false, _) => FeatureScaling::Dense { scale: numbers("scale")?, offset: numbers("offset")? },
+                (false, _) => {
+                    let rotation =
+                        features.link_exists("rotation").then(|| features.dataset("rotation")?.read_2d()).transpose()?;
+                    let (scale, offset) = (numbers("scale")?, numbers("offset")?);
+                    FeatureScaling::Dense { scale, offset, rotation: rotation.map(Arc::new) }
+                }
                 (true, false) => FeatureScaling::Sparse { column: Vec::new(), scale: Vec::new() },
                 (true, true) => {
                     FeatureScaling::Sparse { column: features.dataset("column")?.read_raw()?, scale: numbers("scale")? }
@@ -104,9 +110,12 @@ impl Dataset {
         let features = shape.iter().try_fold(1_usize, |product, &size| product.checked_mul(size)).unwrap_or(0);
         match &scaling {
             _ if features == 0 => return Err(wrong(format!("rows of shape {shape:?} have no features, or too many"))),
-            FeatureScaling::Dense { scale, offset } if scale.len() != features || offset.len() != features => {
+            FeatureScaling::Dense { scale, offset, .. } if scale.len() != features || offset.len() != features => {
                 let what = format!("{} scales do not fit {} offsets and rows of shape {shape:?}", scale.len(), offset.len());
                 return Err(wrong(what));
+            }
+            FeatureScaling::Dense { rotation: Some(rotation), .. } if rotation.dim() != (features, features) => {
+                return Err(wrong(format!("a rotation of shape {:?} does not fit rows of shape {shape:?}", rotation.shape())));
             }
             FeatureScaling::Sparse { column, scale } if column.len() != scale.len() || !column.is_sorted() => {
                 return Err(wrong(format!("{} scales do not fit {} ascending columns", scale.len(), column.len())));
@@ -245,7 +254,8 @@ impl Dataset {
         &self.source
     }
 
-    /// Reads the given rows (ascending is fastest) of a split, scaled, in the given order. Memory: the shard and a few megabytes.
+    /// Reads the given rows (ascending is fastest) of a split, scaled, in the given order. Memory: the shard, a few megabytes,
+    /// and where rows are rotated the rotation in this precision.
     ///
     /// # Errors
     /// When a row does not exist, the file cannot be read, or a target is no class of the dataset.
@@ -256,12 +266,13 @@ impl Dataset {
             return Err(DataError::Request(what));
         }
         let shard = match &self.scaling {
-            FeatureScaling::Dense { scale, offset } => {
-                let x = if rows.is_empty() {
+            FeatureScaling::Dense { scale, offset, .. } => {
+                let mut x = if rows.is_empty() {
                     Array2::zeros((0, self.features()))
                 } else {
                     self.read_dense(split, rows, scale, offset)?
                 };
+                self.scaling.rotate(&mut x);
                 Shard::new(x, self.read_targets(split, rows)?)
             }
             FeatureScaling::Sparse { .. } => Shard::sparse(self.read_sparse(split, rows)?, self.read_targets(split, rows)?),

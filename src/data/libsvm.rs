@@ -556,7 +556,7 @@ mod tests {
         refused(&import(&path), &["a.svm, line ", "cut short"]);
         let (_folder, path) = file("a 1:1\n2 1:1\n");
         refused(&LibsvmImport { task: Task::Regression, ..import(&path) }, &["line 1", "the target \"a\" is not a number"]);
-        for scaling in [Scaling::Standardize, Scaling::Pixels, Scaling::UnitInterval] {
+        for scaling in [Scaling::Standardize, Scaling::Pixels, Scaling::UnitInterval, Scaling::Principal] {
             refused(&LibsvmImport { scaling, ..import(&path) }, &[scaling.name(), "max-abs"]);
         }
         refused(&LibsvmImport { features: Some(0), ..import(&path) }, &["at least one"]);

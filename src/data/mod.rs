@@ -7,15 +7,16 @@
 //! | object | type | content |
 //! | --- | --- | --- |
 //! | attribute `format` | text | `mpibayes-dataset` |
-//! | attribute `version` | u32 | 2, or 3 for sparse rows; a reader refuses versions that it does not know. Version 1 had no `targets` |
+//! | attribute `version` | u32 | 2, or 3 for sparse rows, or 4 with a rotation; a reader refuses versions that it does not know. Version 1 had no `targets` |
 //! | attribute `task` | text | `classification` or `regression` |
 //! | attribute `source` | text | names of the imported files, for people |
 //! | attribute `digest` | text | BLAKE3 of the canonical content: equal digests mean equal data (names and number types included) |
 //! | `train/x`, `test/x` | u8 or f64, rows × features | **raw** feature values, in chunks of whole rows of about 256 KiB |
 //! | `train/y`, `test/y` | u32 or f64, rows | class indices from 0, or **raw** regression targets |
 //! | `features` attribute `shape` | u64 | the shape of a row: 28 × 28 for images, the number of features otherwise |
-//! | `features` attribute `scaling` | text | the rule that gave scale and offset |
+//! | `features` attribute `scaling` | text | the rule that gave scale, offset and rotation |
 //! | `features/scale`, `features/offset` | f64, features | models see x·scale + offset, applied on reading |
+//! | `features/rotation` | f64, features × features | models see (x·scale + offset)·rotation, applied on reading: a row times this matrix. Only with the scaling `principal`; absent, x·scale + offset |
 //! | `targets/scale`, `targets/offset` | f64, 1 | models see y·scale + offset: mean 0 and standard deviation 1 over the training rows; metrics are in units of y. Regression only; absent, models see y |
 //! | `features/name` | text, features | names of the features; absent for pixels |
 //! | `classes/name` | text, classes | the labels by class index, as numbers sort if all are numbers; absent for regression |
@@ -55,6 +56,7 @@ mod npy;
 mod npz;
 mod pages;
 mod partition;
+mod principal;
 mod scaling;
 mod shard;
 mod source;
@@ -87,8 +89,12 @@ pub use write::Targets;
 const FORMAT: &str = "mpibayes-dataset";
 /// The version of the layout of dense rows.
 const DENSE_VERSION: u32 = 2;
-/// The version of the layout of sparse rows, and the newest that is read.
+/// The version of the layout of sparse rows.
 const SPARSE_VERSION: u32 = 3;
+/// The version of the layout of dense rows with a rotation: older programs would pass over it.
+const ROTATED_VERSION: u32 = 4;
+/// The newest that is read.
+const NEWEST_VERSION: u32 = ROTATED_VERSION;
 
 /// What the targets of a dataset are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -1,9 +1,17 @@
-//! How raw values become the numbers that models see: one scale and one offset per column.
+//! How raw values become the numbers that models see: one scale and one offset per column, and at most a rotation of rows.
 
 use super::error::{DataError, Place, Result};
+use super::principal::{Found, PrincipalAxes};
+use crate::number::Real;
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, Axis, s};
 use std::path::Path;
+use std::sync::Arc;
 
-/// A rule for the scale and offset of each column: a model sees x·scale + offset.
+/// Rows are rotated so many at a time.
+const ROTATED_AT_ONCE: usize = 192;
+
+/// A rule for the scale and offset of each column: a model sees x·scale + offset, and for [`Scaling::Principal`] a rotation of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scaling {
@@ -17,6 +25,9 @@ pub enum Scaling {
     UnitInterval,
     /// Divided by the largest absolute value over the training rows, so that zeros stay zeros; a column of zeros stays as it is.
     MaxAbs,
+    /// The principal axes of the training rows: (x − mean)·s in the orthonormal eigenvectors of their covariance, by falling
+    /// eigenvalue. The factor s is the same for all: 1/255 for bytes, else what makes the mean variance of the columns 1.
+    Principal,
 }
 
 impl Scaling {
@@ -28,6 +39,7 @@ impl Scaling {
             Self::Pixels => "pixels",
             Self::UnitInterval => "unit-interval",
             Self::MaxAbs => "max-abs",
+            Self::Principal => "principal",
         }
     }
 
@@ -41,12 +53,14 @@ impl Scaling {
 /// How the raw features of a dataset become what models see.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FeatureScaling {
-    /// x·scale + offset, for each column.
+    /// (x·scale + offset)·rotation: a scale and an offset for each column, and then the row as a whole.
     Dense {
         /// One for each column.
         scale: Vec<f64>,
         /// One for each column.
         offset: Vec<f64>,
+        /// What models see as columns (features × features), in units of the scaled features; none if they see those themselves.
+        rotation: Option<Arc<Array2<f64>>>,
     },
     /// Sparse rows: x·scale in these columns, and x in all others.
     Sparse {
@@ -58,13 +72,42 @@ pub enum FeatureScaling {
 }
 
 impl FeatureScaling {
-    /// What a model sees of a raw value in this column.
+    /// A raw value in this column in the scale of models, before rows are rotated.
     pub fn apply(&self, column: u32, raw: f64) -> f64 {
         match self {
-            Self::Dense { scale, offset } => raw * scale[column as usize] + offset[column as usize],
+            Self::Dense { scale, offset, .. } => raw * scale[column as usize] + offset[column as usize],
             Self::Sparse { column: columns, scale } => raw * columns.binary_search(&column).map_or(1.0, |place| scale[place]),
         }
     }
+
+    /// Rotates dense rows that are scaled already (rows × features) into what models see; where there is no rotation, they are that.
+    ///
+    /// # Panics
+    /// When rows do not have the features that the rotation has.
+    pub fn rotate<F: Real>(&self, rows: &mut Array2<F>) {
+        let Self::Dense { rotation: Some(rotation), .. } = self else { return };
+        let axes = rotation.mapv(F::of);
+        // Always the same product, filled up with zeros: what a row becomes shall not depend on the rows that it is read with.
+        let mut scaled = Array2::zeros((ROTATED_AT_ONCE, axes.nrows()));
+        let mut rotated = Array2::zeros((ROTATED_AT_ONCE, axes.ncols()));
+        for mut part in rows.axis_chunks_iter_mut(Axis(0), ROTATED_AT_ONCE) {
+            let count = part.nrows();
+            scaled.slice_mut(s![..count, ..]).assign(&part);
+            scaled.slice_mut(s![count.., ..]).fill(F::zero());
+            general_mat_mul(F::one(), &scaled, &axes, F::zero(), &mut rotated);
+            part.assign(&rotated.slice(s![..count, ..]));
+        }
+    }
+}
+
+/// What a [`Scaling`] makes of columns.
+pub(super) struct Scales {
+    /// One for each column.
+    pub scale: Vec<f64>,
+    /// One for each column.
+    pub offset: Vec<f64>,
+    /// As in [`FeatureScaling::Dense`].
+    pub rotation: Option<Array2<f64>>,
 }
 
 /// Running statistics of the training columns: what a [`Scaling`] is made from.
@@ -75,6 +118,8 @@ pub(super) struct Columns {
     squares: Vec<f64>,
     least: Vec<f64>,
     most: Vec<f64>,
+    /// For [`Scaling::Principal`].
+    axes: Option<PrincipalAxes>,
 }
 
 impl Columns {
@@ -86,6 +131,7 @@ impl Columns {
             squares: vec![0.0; features],
             least: vec![f64::INFINITY; features],
             most: vec![f64::NEG_INFINITY; features],
+            axes: (scaling == Scaling::Principal).then(|| PrincipalAxes::new(features)),
         }
     }
 
@@ -109,11 +155,20 @@ impl Columns {
                     *most = most.max(value.into());
                 }
             }
+            Scaling::Principal => self.axes.iter_mut().for_each(|axes| axes.add(row)),
         }
     }
 
-    /// Scale and offset of each column; `name` tells people which column is meant.
-    pub(super) fn finish(self, path: &Path, name: impl Fn(usize) -> String) -> Result<Vec<(f64, f64)>> {
+    /// Scale and offset of each column, and the rotation; `unit` is the scale that values of their type have where all columns share
+    /// one, `name` tells people which column is meant.
+    pub(super) fn finish(mut self, path: &Path, unit: Option<f64>, name: impl Fn(usize) -> String) -> Result<Scales> {
+        let (mut shared, mut rotation) = (unit.unwrap_or(1.0), None);
+        if let Some(axes) = self.axes.take() {
+            let Found { mean, variance, axes } = axes.finish(path, &name)?;
+            shared = unit.unwrap_or(if variance > 0.0 { 1.0 / variance.sqrt() } else { 1.0 });
+            self.mean = mean.to_vec();
+            rotation = Some(axes);
+        }
         let column = |j: usize| -> Result<(f64, f64)> {
             match self.scaling {
                 Scaling::None => Ok((1.0, 0.0)),
@@ -141,17 +196,21 @@ impl Columns {
                     Ok((scale, -self.least[j] * scale))
                 }
                 Scaling::MaxAbs => Ok((Scaling::of_largest(self.least[j].abs().max(self.most[j].abs()), path, || name(j))?, 0.0)),
+                Scaling::Principal => Ok((shared, -self.mean[j] * shared)),
             }
         };
         let columns = (0..self.mean.len()).map(column).collect::<Result<Vec<_>>>()?;
         match columns.iter().position(|(scale, offset)| !scale.is_finite() || !offset.is_finite()) {
             Some(j) => Err(too_wide(path, &name(j))),
-            None => Ok(columns),
+            None => {
+                let (scale, offset) = columns.into_iter().unzip();
+                Ok(Scales { scale, offset, rotation })
+            }
         }
     }
 }
 
-fn too_wide(path: &Path, name: &str) -> DataError {
+pub(super) fn too_wide(path: &Path, name: &str) -> DataError {
     let what = format!("{name} spans more than double precision holds: scale it before importing");
     DataError::content(path, Place::File, what)
 }
@@ -164,7 +223,9 @@ mod tests {
     fn columns(scaling: Scaling, rows: &[[f64; 3]]) -> Result<Vec<(f64, f64)>> {
         let mut columns = Columns::new(scaling, 3);
         rows.iter().for_each(|row| columns.add(row));
-        columns.finish(Path::new("x.csv"), |j| format!("feature {}", j + 1))
+        let Scales { scale, offset, rotation } = columns.finish(Path::new("x.csv"), None, |j| format!("feature {}", j + 1))?;
+        assert!(rotation.is_none());
+        Ok(scale.into_iter().zip(offset).collect())
     }
 
     #[test]

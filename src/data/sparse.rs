@@ -235,7 +235,7 @@ impl SparseWriter {
         let [train_rows, test_rows] = self.rows;
         let write = || -> hdf5::Result<()> {
             let mut digest =
-                Canonical::begin(about, "csr", [bytemuck::cast_slice(&columns), bytemuck::cast_slice(&scales)], target);
+                Canonical::begin(about, "csr", &[bytemuck::cast_slice(&columns), bytemuck::cast_slice(&scales)], target);
             for (split, rows, targets) in [(Split::Train, train_rows, Some(train)), (Split::Test, test_rows, test)] {
                 let (Some(rows), Some(targets)) = (rows, targets) else { continue };
                 targets.write(&rows.group)?;

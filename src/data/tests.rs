@@ -6,7 +6,7 @@ use super::*;
 use crate::random::Seed;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use ndarray::array;
+use ndarray::{Array1, Array2, array};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -115,6 +115,165 @@ fn raw_values_stay_and_scaling_is_applied_on_reading() {
     assert_eq!(data.read_rows::<f64>(Split::Test, &[0]).unwrap().x(), array![[3.0, 1.0]]);
 }
 
+/// Six columns that three hidden numbers mix, of very different size and far from zero; over many blocks of rotated rows.
+fn correlated(rows: std::ops::Range<usize>) -> Vec<[f64; 6]> {
+    let hidden = |row: usize, by: usize| (row * by % 1009) as f64 / 1009.0 - 0.5;
+    let row = |row: usize| {
+        let [a, b, c] = [hidden(row, 7), hidden(row, 331), hidden(row, 577)];
+        let noise = |by| 0.01 * hidden(row, by);
+        [
+            100.0 + a + noise(11),
+            3.0 * a - b + noise(13),
+            b + noise(17),
+            -50.0 + 20.0 * c + a,
+            c - b + noise(19),
+            2.0 * a + b - c + noise(23),
+        ]
+    };
+    rows.map(row).collect()
+}
+
+fn lines(rows: &[[f64; 6]]) -> String {
+    let line = |(number, row): (usize, &[f64; 6])| {
+        row.iter().map(|x| format!("{x},")).collect::<String>() + &format!("{}\n", number % 2)
+    };
+    rows.iter().enumerate().map(line).collect()
+}
+
+/// Means of the columns, and their covariance.
+fn moments(x: ndarray::ArrayView2<f64>) -> (Array1<f64>, Array2<f64>) {
+    let mean = x.mean_axis(ndarray::Axis(0)).unwrap();
+    let centred = &x - &mean;
+    let covariance = centred.t().dot(&centred) / x.nrows() as f64;
+    (mean, covariance)
+}
+
+/// The largest entry beside the diagonal.
+fn beside(matrix: &Array2<f64>) -> f64 {
+    matrix.indexed_iter().filter(|((i, j), _)| i != j).fold(0.0, |most, (_, entry)| most.max(entry.abs()))
+}
+
+#[test]
+fn rows_in_their_principal_axes_are_uncorrelated_and_lose_nothing() {
+    let place = Place::new();
+    let (rows, new) = (correlated(0..1000), correlated(5000..5300));
+    let test = Test::File(place.file("t.csv", lines(&new)));
+    let train = place.file("x.csv", lines(&rows));
+    import_table(&TableImport { scaling: Scaling::Principal, test, ..csv(&train) }, &place.output()).unwrap();
+    let data = Dataset::open(&place.output()).unwrap();
+    let all: Vec<usize> = (0..1000).collect();
+    let read = |data: &Dataset, split, rows: &[usize]| data.read_rows::<f64>(split, rows).unwrap().x().to_owned();
+    let seen = read(&data, Split::Train, &all);
+    let raw = Array2::from_shape_vec((1000, 6), data.raw::<f64>("train/x")).unwrap();
+    assert!(raw.iter().eq(rows.iter().flatten()), "the file keeps raw values");
+    let (mean, covariance) = moments(seen.view());
+    // The mean variance is 1: 6 in all. Offsets round to 1e-16 of a hundred over a deviation of two.
+    assert!(mean.iter().all(|mean| mean.abs() < 1e-12), "{mean}");
+    assert!(beside(&covariance) < 1e-9 && (covariance.diag().sum() - 6.0).abs() < 1e-9, "{covariance}");
+    assert!(covariance.diag().windows(2).into_iter().all(|pair| pair[0] > pair[1]), "{covariance}");
+    // One unit for all: distances are those of raw rows, times s; also from test rows, which are in the axes of the training rows.
+    let unit = (6.0 / moments(raw.view()).1.diag().sum()).sqrt();
+    let seen_test = read(&data, Split::Test, &(0..300).collect::<Vec<_>>());
+    for (number, row) in new.iter().enumerate() {
+        for other in [0, number, 999] {
+            let distance = |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+            let (z, other_z) = (seen_test.row(number).to_vec(), seen.row(other).to_vec());
+            assert!((distance(&z, &other_z) - unit * distance(row, &rows[other])).abs() < 1e-10);
+        }
+    }
+    // The controls: the same rows without their rotation, and test rows in axes of their own.
+    let FeatureScaling::Dense { scale, offset, rotation: Some(rotation) } = data.scaling().clone() else { panic!() };
+    assert!(rotation.t().dot(&*rotation).indexed_iter().all(|((i, j), entry)| (entry - f64::from(i == j)).abs() < 1e-13));
+    let bare = FeatureScaling::Dense { scale, offset, rotation: None };
+    let bare = Dataset::open(&place.output()).unwrap().scaled_as(6, bare).unwrap();
+    let (_, covariance) = moments(read(&bare, Split::Train, &all).view());
+    assert!(beside(&covariance) > 0.01 && (covariance.diag().sum() - 6.0).abs() < 1e-9, "{covariance}");
+    assert!(beside(&moments(seen_test.view()).1) > 1e-4);
+}
+
+/// Bytes that look random.
+fn noise() -> impl FnMut() -> u8 {
+    let mut noise = 1_u64;
+    move || {
+        noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        noise.to_be_bytes()[0]
+    }
+}
+
+/// Images that are large enough for the products of the library.
+#[test]
+fn a_rotated_row_is_the_same_whatever_rows_it_is_read_with() {
+    let place = Place::new();
+    let mut byte = noise();
+    let images: Vec<u8> = (0..500 * 300).map(|_| byte()).collect();
+    let labels: Vec<u8> = (0..500).map(|row| u8::from(row % 3 == 0)).collect();
+    let train = IdxPair { images: place.file("i", idx(&[500, 20, 15], &images)), labels: place.file("l", idx(&[500], &labels)) };
+    import_idx(&train, None, Scaling::Principal, &place.output()).unwrap();
+    let data = Dataset::open(&place.output()).unwrap();
+    let all = data.read_rows::<f32>(Split::Train, &(0..500).collect::<Vec<_>>()).unwrap();
+    let double = data.read_rows::<f64>(Split::Train, &(0..500).collect::<Vec<_>>()).unwrap();
+    for wanted in [vec![499], vec![7, 3, 300], (0..500).rev().collect(), (100..400).step_by(3).collect()] {
+        let shard = data.read_rows::<f32>(Split::Train, &wanted).unwrap();
+        for (row, &number) in wanted.iter().enumerate() {
+            assert_eq!(shard.x().row(row), all.x().row(number));
+            // 300 products of numbers below 1 with an axis of length 1: 300 roundings of at most 6e-8 of √300/2.
+            assert!(
+                shard
+                    .x()
+                    .row(row)
+                    .iter()
+                    .zip(double.x().row(number))
+                    .all(|(one, other)| (f64::from(*one) - other).abs() < 1.6e-4)
+            );
+        }
+    }
+    assert_eq!(data.read_rows::<f32>(Split::Train, &[]).unwrap().rows(), 0);
+}
+
+#[test]
+fn images_in_principal_axes_keep_their_bytes_and_one_unit() {
+    let place = Place::new();
+    let mut byte = noise();
+    // A border that is never inked, as in MNIST.
+    let images: Vec<u8> = (0..40 * 12).map(|at| if at % 12 < 3 { 0 } else { byte() }).collect();
+    let labels: Vec<u8> = (0..40).map(|row| row % 2).collect();
+    let train = IdxPair { images: place.file("i", idx(&[40, 4, 3], &images)), labels: place.file("l", idx(&[40], &labels)) };
+    let test = IdxPair { images: place.file("ti", idx(&[1, 4, 3], &[255; 12])), labels: place.file("tl", idx(&[1], &[1])) };
+    import_idx(&train, Some(&test), Scaling::Principal, &place.output()).unwrap();
+    let data = Dataset::open(&place.output()).unwrap();
+    assert_eq!((data.shape(), data.raw::<u8>("train/x")), (&[4, 3][..], images.clone()));
+    let x = data.read_rows::<f64>(Split::Train, &(0..40).collect::<Vec<_>>()).unwrap().x().to_owned();
+    let (mean, covariance) = moments(x.view());
+    let raw = Array2::from_shape_fn((40, 12), |(row, column)| f64::from(images[row * 12 + column]) / 255.0);
+    let total = moments(raw.view()).1.diag().sum();
+    assert!(mean.iter().all(|mean| mean.abs() < 1e-13) && beside(&covariance) < 1e-9 * total, "{mean} {covariance}");
+    assert!((covariance.diag().sum() - total).abs() < 1e-12 * 12.0 && covariance.diag().iter().skip(9).all(|v| *v < 1e-20));
+    // A test row that is inked where no training row is: what stands there is not lost.
+    let white = data.read_rows::<f64>(Split::Test, &[0]).unwrap();
+    let hidden: f64 = white.x().iter().skip(9).map(|z| z * z).sum();
+    assert!((hidden - 3.0).abs() < 1e-12, "{hidden}");
+}
+
+#[test]
+fn rotations_that_do_not_fit_and_rows_that_are_too_long_are_refused() {
+    let place = Place::new();
+    let train = place.file("x.csv", lines(&correlated(0..50)));
+    let import = TableImport { scaling: Scaling::Principal, ..csv(&train) };
+    import_table(&import, &place.output()).unwrap();
+    let file = hdf5::File::open_rw(place.output()).unwrap();
+    assert_eq!(file.attr("version").unwrap().read_scalar::<u32>().unwrap(), 4);
+    file.unlink("features/rotation").unwrap();
+    file.new_dataset_builder().with_data(&Array2::<f64>::eye(5)).create("features/rotation").unwrap();
+    file.close().unwrap();
+    let message = Dataset::open(&place.output()).unwrap_err().to_string();
+    assert!(message.contains("a rotation of shape [5, 5] does not fit rows of shape [6]"), "{message}");
+    std::fs::remove_file(place.output()).unwrap();
+    let long = format!("{}0\n{}1\n", "1,".repeat(4097), "2,".repeat(4097));
+    let layout = TableLayout { header: Header::No, ..TableLayout::default() };
+    let import = TableImport { layout, train: place.file("x.csv", long), ..import };
+    place.refused(import_table(&import, &place.output()), &["4097 features", "principal", "at most 4096"]);
+}
+
 #[test]
 fn regression_targets_are_standardised_by_the_training_rows() {
     let place = Place::new();
@@ -159,7 +318,7 @@ fn datasets_of_other_versions_are_read_or_refused() {
     });
     let shard = first.unwrap().read_rows::<f64>(Split::Train, &[0, 1]).unwrap();
     assert_eq!((shard.y(), shard.target_unit()), (array![90.0, 130.0].view(), 1.0));
-    for unknown in [0, 4] {
+    for unknown in [0, 5] {
         let message = changed(&|file| version(file, unknown)).unwrap_err().to_string();
         assert!(message.contains(&format!("version {unknown}")) && message.contains("import the data again"), "{message}");
     }
@@ -310,6 +469,7 @@ fn the_digest_tells_contents_apart() {
         digest("1,2,0\n3,4,7\n", &same),
         digest("a,b,c\n1,2,0\n3,4,1\n", &same),
         digest(plain, &|import| import.scaling = Scaling::Standardize),
+        digest(plain, &|import| import.scaling = Scaling::Principal),
         digest(plain, &|import| import.task = Task::Regression),
     ];
     assert_eq!(digest("1.0, 2 ,0\n3e0,4,1", &same), all[0], "another spelling of the same numbers");
@@ -391,13 +551,8 @@ fn bad_idx_files_are_refused() {
     let good = (idx(&[3, 2, 2], &[7; 12]), idx(&[3], &[0, 1, 0]));
     let mut floats = good.0.clone();
     floats[2] = 0x0d;
-    let mut noise = 1_u64;
-    let noise: Vec<u8> = (0..40_000)
-        .map(|_| {
-            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            noise.to_be_bytes()[0]
-        })
-        .collect();
+    let mut byte = noise();
+    let noise: Vec<u8> = (0..40_000).map(|_| byte()).collect();
     let big = gzip(idx(&[100, 20, 20], &noise));
     let cases: Vec<(Vec<u8>, Vec<u8>, &[&str])> = vec![
         (vec![], good.1.clone(), &["img: the file is empty"]),

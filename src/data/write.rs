@@ -1,8 +1,9 @@
 //! Writing a dataset: rows stream in, the file appears whole or not at all.
 
 use super::error::{DataError, Result};
-use super::scaling::{Columns, Scaling};
-use super::{DENSE_VERSION, FORMAT, Split, Task, hdf};
+use super::principal;
+use super::scaling::{Columns, Scales, Scaling};
+use super::{DENSE_VERSION, FORMAT, ROTATED_VERSION, Split, Task, hdf};
 use crate::partial::PartialFile;
 use ndarray::ArrayView2;
 use std::path::{Path, PathBuf};
@@ -19,14 +20,18 @@ const BLOCKS_WAITING: usize = 2;
 /// A raw feature value as the file stores it.
 pub(super) trait Stored: hdf5::H5Type + bytemuck::Pod + Into<f64> + Send {
     const NAME: &'static str;
+    /// The scale that values of this type have by themselves, if they have one.
+    const UNIT: Option<f64>;
 }
 
 impl Stored for u8 {
     const NAME: &'static str = "u8";
+    const UNIT: Option<f64> = Some(1.0 / 255.0);
 }
 
 impl Stored for f64 {
     const NAME: &'static str = "f64";
+    const UNIT: Option<f64> = None;
 }
 
 /// The targets of the rows of a split, as they are stored.
@@ -58,7 +63,8 @@ impl Targets {
         let Self::Numbers(numbers) = self else { return Ok(None) };
         let mut column = Columns::new(Scaling::Standardize, 1);
         numbers.iter().for_each(|&number| column.add(&[number]));
-        Ok(column.finish(from, |_| "the target".into())?.first().copied())
+        let Scales { scale, offset, .. } = column.finish(from, None, |_| "the target".into())?;
+        Ok(scale.first().copied().zip(offset.first().copied()))
     }
 
     pub(super) fn write(&self, group: &hdf5::Group) -> hdf5::Result<()> {
@@ -121,13 +127,13 @@ impl Description {
 pub(super) struct Canonical(blake3::Hasher);
 
 impl Canonical {
-    /// All but the rows: what is said of the dataset, how values are stored, and the two lists that scale them.
-    pub(super) fn begin(about: &Description, stored: &str, scaling: [&[u8]; 2], target: Option<(f64, f64)>) -> Self {
+    /// All but the rows: what is said of the dataset, how values are stored, and the two lists that scale them, perhaps with a rotation.
+    pub(super) fn begin(about: &Description, stored: &str, scaling: &[&[u8]], target: Option<(f64, f64)>) -> Self {
         let mut digest = Self(blake3::Hasher::new());
         digest.field(about.task.name().as_bytes());
         digest.field(stored.as_bytes());
         digest.field(bytemuck::cast_slice(&about.shape.iter().map(|&size| size as u64).collect::<Vec<_>>()));
-        scaling.into_iter().for_each(|list| digest.field(list));
+        scaling.iter().for_each(|list| digest.field(list));
         digest.field(about.features.as_deref().unwrap_or_default().join("\0").as_bytes());
         digest.field(about.classes.join("\0").as_bytes());
         if let Some((scale, offset)) = target {
@@ -181,6 +187,9 @@ impl<T: Stored> Writer<T> {
             let what = format!("rows of {features} features: dense rows may have at most {MOST_FEATURES}; is the file damaged?");
             return Err(DataError::Request(what));
         }
+        if scaling == Scaling::Principal {
+            principal::check_width(features)?;
+        }
         let (file, partial) = create(path)?;
         let columns = Columns::new(scaling, features);
         Ok(Self { file, partial, path: path.to_path_buf(), features, scaling, columns, train: None, test: None })
@@ -205,22 +214,25 @@ impl<T: Stored> Writer<T> {
 
     /// Completes the file; `from` is named if the scaling does not suit the data.
     pub(super) fn finish(self, about: &Description, train: Targets, test: Option<Targets>, from: &Path) -> Result<()> {
-        let columns = self.columns.finish(from, |j| format!("feature {}", j + 1))?;
+        let Scales { scale, offset, rotation } = self.columns.finish(from, T::UNIT, |j| format!("feature {}", j + 1))?;
         let target = train.scaling(from)?;
         let write = || -> hdf5::Result<()> {
-            let scales: Vec<f64> = columns.iter().map(|column| column.0).collect();
-            let offsets: Vec<f64> = columns.iter().map(|column| column.1).collect();
-            let lists = [bytemuck::cast_slice(&scales), bytemuck::cast_slice(&offsets)];
-            let mut digest = Canonical::begin(about, T::NAME, lists, target);
+            let mut lists = vec![bytemuck::cast_slice(&scale), bytemuck::cast_slice(&offset)];
+            lists.extend(rotation.as_ref().and_then(|rotation| rotation.as_slice()).map(bytemuck::cast_slice));
+            let mut digest = Canonical::begin(about, T::NAME, &lists, target);
             for (split, rows, targets) in [(Split::Train, self.train, Some(train)), (Split::Test, self.test, test)] {
                 let (Some(rows), Some(targets)) = (rows, targets) else { continue };
                 debug_assert_eq!(rows.rows, targets.len());
                 targets.write(&self.file.group(split.name())?)?;
                 digest.split(split, &rows.finish()?, &targets);
             }
-            let features = about.write(&self.file, DENSE_VERSION, self.scaling, target, digest)?;
-            features.new_dataset_builder().with_data(&scales).obj_track_times(false).create("scale")?;
-            features.new_dataset_builder().with_data(&offsets).obj_track_times(false).create("offset")?;
+            let version = if rotation.is_some() { ROTATED_VERSION } else { DENSE_VERSION };
+            let features = about.write(&self.file, version, self.scaling, target, digest)?;
+            features.new_dataset_builder().with_data(&scale).obj_track_times(false).create("scale")?;
+            features.new_dataset_builder().with_data(&offset).obj_track_times(false).create("offset")?;
+            if let Some(rotation) = &rotation {
+                features.new_dataset_builder().with_data(rotation.view()).obj_track_times(false).create("rotation")?;
+            }
             self.file.flush()
         };
         write().map_err(DataError::hdf5(&self.path, "write"))?;

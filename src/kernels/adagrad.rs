@@ -49,6 +49,10 @@ impl Default for Optimizer {
 }
 
 impl Optimizer {
+    /// What it means, for people.
+    pub const DOCS: &'static str = "{ adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }; networks want step = 1e-3, \
+         fudge = 1e-6";
+
     /// Whether every number is in its range.
     pub fn check(&self) -> Result<(), SettingsError> {
         let positive = |step: f64| ranged("step", step, step.is_finite() && step > 0.0, "a positive number");

@@ -8,6 +8,7 @@ pub mod rbf;
 mod select;
 pub mod svgd;
 mod symmetric;
+pub mod triangle;
 
 /// A setting of a kernel that no run can have.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -22,6 +22,10 @@ pub enum Bandwidth {
 }
 
 impl Bandwidth {
+    /// What it means, for people.
+    pub const DOCS: &'static str = "h of the kernel: \"repository\" (the median of all squared distances over log(N + 1)), \"paper\" (Liu & Wang 2016) \
+         or { fixed = 1.0 }";
+
     /// Whether the number is in its range.
     pub fn check(&self) -> Result<(), SettingsError> {
         match *self {

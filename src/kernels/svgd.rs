@@ -48,6 +48,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// With the RBF kernel of this bandwidth.
+    pub fn rbf(bandwidth: Bandwidth, optimizer: Optimizer, kde: Kde) -> Self {
+        Self { kernel: Kernel::Rbf(bandwidth), optimizer, kde }
+    }
+
     /// Whether every number is in its range.
     pub fn check(&self) -> Result<(), SettingsError> {
         if let Kernel::Rbf(bandwidth) = self.kernel {

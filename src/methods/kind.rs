@@ -86,3 +86,14 @@ pub fn at_least_one(counts: &[(&str, u64)]) -> Result<(), String> {
         None => Ok(()),
     }
 }
+
+/// Whether one agent has all data, as a centralised method wants it.
+///
+/// # Errors
+/// A message that says what to set.
+pub fn centralised(method: &str, agents: u32) -> Result<(), String> {
+    match agents {
+        1 => Ok(()),
+        _ => Err(format!("{method} is centralised: one agent has all data; set agents = 1, not {agents}")),
+    }
+}

@@ -2,17 +2,20 @@
 
 pub mod dsgld;
 pub mod dsvgd;
+pub mod fedavg;
+pub mod federated;
 mod kind;
 pub mod monitored;
+pub mod npv;
+pub mod participation;
 mod particles;
+pub mod pmd;
 pub mod predict;
 pub mod problem;
+pub mod pvi;
 pub mod sgld;
-pub mod sites;
 pub mod svgd;
 pub mod transition;
-pub mod u_dsvgd;
-pub mod visit_order;
 
 pub use kind::{Launcher, MethodKind, Needs};
 pub use monitored::{Evaluation, HISTORY, Monitored, MonitoredTask, Posterior, SPREAD};

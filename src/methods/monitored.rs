@@ -8,8 +8,8 @@
 use super::predict::{Predicted, predict};
 use super::problem::{LocalLoss, OpenShard, Problem};
 use crate::cluster::{
-    Agent, AgentId, AgentState, Answer, Body, BoxError, Context, Dealing, Method, Order, Outbox, Progress, Reported, Result,
-    Server, ServerState,
+    Agent, AgentId, AgentState, Answer, AnswerOf, Body, BoxError, Context, Dealing, Method, Order, Outbox, Progress, ReportedOf,
+    Result, Server, ServerState,
 };
 use crate::data::Shard;
 use crate::kernels::ksd::ksd;
@@ -300,9 +300,9 @@ where
         let mut reports = Vec::with_capacity(answer.reports.len());
         let mut evaluated: Option<(u64, f64, Judged)> = None;
         let mut spread = Spread::default();
-        for Reported { from, seconds, report, body } in answer.reports {
+        for ReportedOf { from, seconds, report, body } in answer.reports {
             match report {
-                Report::Inner(report) => reports.push(Reported { from, seconds, report, body }),
+                Report::Inner(report) => reports.push(ReportedOf { from, seconds, report, body }),
                 Report::Evaluated(round, since, judged) => {
                     judged.averaged.iter().for_each(|tally| spread.add(&tally.finish().quality));
                     match &mut evaluated {
@@ -316,7 +316,7 @@ where
             return self.note(round, since, &judged, spread, answer.sum, cx);
         }
         let mut inner = Outbox::default();
-        self.inner.receive(Answer { reports, sum: answer.sum }, &mut inner, cx)?;
+        self.inner.receive(AnswerOf { reports, sum: answer.sum }, &mut inner, cx)?;
         self.forward(inner, out, cx);
         Ok(())
     }

@@ -69,18 +69,61 @@ impl<F: Real> LocalLoss<F> {
         self.shard.rows()
     }
 
-    /// Adds the diagonal of the Gauss-Newton matrix of L_k/α at the particles (N × d), over all rows of the shard, to `curvature`.
-    pub fn add_curvature(&mut self, theta: ArrayView2<F>, mut curvature: ArrayViewMut2<F>) {
-        let weight = F::of(1.0 / self.temperature);
-        let (model, scratch) = (&self.model, &mut self.scratch);
-        self.shard.blocks(scratch, |_, batch, scratch| {
-            model.add_curvature(theta, batch, weight, curvature.view_mut(), scratch);
+    /// Minibatches are of this size from now on.
+    pub fn set_batch(&mut self, batch: usize) {
+        self.minibatch = Minibatch::new(self.shard.rows(), batch);
+    }
+
+    /// Adds the diagonal of the Gauss-Newton matrix of L̂_k/α at the particles (N × d) to `curvature`, on the minibatch of
+    /// [`Self::add_score`].
+    pub fn add_curvature(&mut self, theta: ArrayView2<F>, step: u64, mut curvature: ArrayViewMut2<F>, cx: &Context) {
+        self.on_minibatch(step, cx, |model, weight, batch, scratch| {
+            model.add_curvature(theta, batch, F::of(weight), curvature.view_mut(), scratch);
         });
+    }
+
+    /// Adds the whole Gauss-Newton matrices of L̂_k/α at all particles (N × d) to `curvature` (d × d), on the minibatch of
+    /// [`Self::add_score`].
+    pub fn add_full_curvature(&mut self, theta: ArrayView2<F>, step: u64, mut curvature: ArrayViewMut2<F>, cx: &Context) {
+        self.on_minibatch(step, cx, |model, weight, batch, scratch| {
+            model.add_full_curvature(theta, batch, F::of(weight), curvature.view_mut(), scratch);
+        });
+    }
+
+    /// Hands over the minibatch of (agent, step), block by block, with the weight N_k/(|B| α) of its rows.
+    fn on_minibatch(&mut self, step: u64, cx: &Context, mut each: impl FnMut(&dyn Model<F>, f64, Batch<F>, &mut Scratch<F>)) {
+        let rows = self.minibatch.draw(&mut cx.stream(Who::Agent(self.agent), step, Purpose::Minibatch));
+        if rows.is_empty() {
+            return;
+        }
+        let weight = self.shard.rows() as f64 / (rows.len() as f64 * self.temperature);
+        let model = self.model.as_ref();
+        let each = |_, batch: Batch<F>, scratch: &mut Scratch<F>| each(model, weight, batch, scratch);
+        if rows.len() == self.shard.rows() {
+            self.shard.blocks(&mut self.scratch, each);
+        } else {
+            self.shard.blocks_of(rows, &mut self.scratch, each);
+        }
     }
 
     /// ∇log p0 at the particles (N × d); overwrites `score`.
     pub fn prior_score(&self, theta: ArrayView2<F>, score: ArrayViewMut2<F>) {
         self.model.prior_score(theta, score);
+    }
+
+    /// L̂_k/α at the particles (N × d) into `out` (length N), on the minibatch of [`Self::add_score`].
+    pub fn loss(&mut self, theta: ArrayView2<F>, step: u64, out: &mut [f64], cx: &Context) {
+        out.fill(0.0);
+        let mut block = vec![0.0; out.len()];
+        self.on_minibatch(step, cx, |model, weight, batch, scratch| {
+            model.loss(theta, batch, &mut block, scratch);
+            out.iter_mut().zip(&block).for_each(|(out, loss)| *out += weight * loss);
+        });
+    }
+
+    /// log p0 at the particles (N × d), up to a constant, into `out` (length N).
+    pub fn log_prior(&self, theta: ArrayView2<F>, out: &mut [f64]) {
+        self.model.log_prior(theta, out);
     }
 
     /// Subtracts ∇L̂_k/α at the particles (N × d) from `score`; the minibatch, the same for all particles, belongs to (agent, step).

@@ -13,7 +13,7 @@ use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Prog
 use crate::kernels::adagrad::Optimizer;
 use crate::kernels::kde::Kde;
 use crate::kernels::rbf::Bandwidth;
-use crate::kernels::svgd::{Kernel, Settings, Stein};
+use crate::kernels::svgd::{Settings, Stein};
 use crate::number::Real;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ impl Default for SvgdSettings {
 
 impl SvgdSettings {
     fn stein(&self) -> Settings {
-        Settings { kernel: Kernel::Rbf(self.bandwidth), optimizer: self.optimizer, kde: Kde::default() }
+        Settings::rbf(self.bandwidth, self.optimizer, Kde::default())
     }
 }
 
@@ -74,14 +74,8 @@ impl MethodKind for SvgdSettings {
         ("rounds", "rounds of steps; the particles can be evaluated after each"),
         ("steps", "steps in a round; the optimiser starts afresh with each round"),
         ("batch", "rows in a minibatch, over all agents"),
-        (
-            "bandwidth",
-            "h of the kernel: \"repository\" (the median of all squared distances over log(N + 1)), \"paper\" (Liu & Wang 2016) or { fixed = 1.0 }",
-        ),
-        (
-            "optimizer",
-            "{ adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }; networks want step = 1e-3, fudge = 1e-6",
-        ),
+        ("bandwidth", Bandwidth::DOCS),
+        ("optimizer", Optimizer::DOCS),
     ];
 
     fn needs(&self, agents: u32, parameters: usize) -> Needs {

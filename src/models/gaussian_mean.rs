@@ -6,7 +6,7 @@
 use super::error::{finite, not_negative, positive};
 use super::layout::{flat, flat_mut, particle_mut};
 use super::rows::{MOST_BLOCK_ROWS, Rows};
-use super::{Batch, Built, DataFacts, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data};
+use super::{Batch, Built, Curvatures, DataFacts, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data};
 use crate::number::Real;
 use crate::random::Stream;
 use crate::vector::{self, vectorised};
@@ -250,8 +250,8 @@ impl<F: Real> Model<F> for GaussianMean {
         self.add_score_over(Rows { batch, chosen: Some(rows) }, theta, weight, score, scratch);
     }
 
-    fn has_curvature(&self) -> bool {
-        true
+    fn curvatures(&self) -> Curvatures {
+        Curvatures::Full
     }
 
     fn add_curvature(&self, _: ArrayView2<F>, batch: Batch<F>, weight: F, mut curvature: ArrayViewMut2<F>, _: &mut Scratch<F>) {
@@ -260,6 +260,20 @@ impl<F: Real> Model<F> for GaussianMean {
             for (curvature, variance) in curvature.iter_mut().zip(&self.variance) {
                 *curvature += weight * F::of(rows / variance);
             }
+        }
+    }
+
+    fn add_full_curvature(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        mut curvature: ArrayViewMut2<F>,
+        _: &mut Scratch<F>,
+    ) {
+        let rows = (batch.x.nrows() * theta.nrows()) as f64;
+        for (curvature, variance) in curvature.diag_mut().into_iter().zip(&self.variance) {
+            *curvature += weight * F::of(rows / variance);
         }
     }
 

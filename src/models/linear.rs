@@ -6,7 +6,7 @@ use super::error::positive;
 use super::layout::{flat, flat_mut, particle_mut};
 use super::linear_predictor::{LinearPredictor, blas_blocks};
 use super::rows::Rows;
-use super::{Batch, Built, DataFacts, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data};
+use super::{Batch, Built, Curvatures, DataFacts, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data};
 use crate::number::Real;
 use crate::random::Stream;
 use ndarray::linalg::{general_mat_mul, general_mat_vec_mul};
@@ -184,8 +184,8 @@ impl<F: Real> Model<F> for Linear {
         self.add_score_over(Rows { batch, chosen: Some(rows) }, theta, weight, score, scratch);
     }
 
-    fn has_curvature(&self) -> bool {
-        true
+    fn curvatures(&self) -> Curvatures {
+        Curvatures::Full
     }
 
     fn add_curvature(
@@ -198,6 +198,18 @@ impl<F: Real> Model<F> for Linear {
     ) {
         let precision = F::of(1.0 / self.noise_variance);
         self.predictor.add_curvature(theta, batch, weight, curvature, scratch, |means| means.fill(precision));
+    }
+
+    fn add_full_curvature(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        curvature: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        let precision = F::of(1.0 / self.noise_variance);
+        self.predictor.add_full_curvature(theta, batch, weight, curvature, scratch, |means| means.fill(precision));
     }
 
     fn predict(

@@ -6,7 +6,7 @@ use super::{Batch, Part, Scratch};
 use crate::number::Real;
 use crate::vector::{self, Kernel, Unit, multiply_add};
 use ndarray::linalg::general_mat_mul;
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, s};
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 /// Bytes of features that go through the products at a time: they stay in the first-level cache while all particles pass over them.
 const BLOCK_BYTES: usize = 24 << 10;
@@ -147,6 +147,40 @@ impl LinearPredictor {
                 }
             }
         });
+    }
+
+    /// curvature += `weight` · Σ_n Σ_i μ'(η_ni) (x_i, 1)(x_i, 1)ᵀ over the rows and all particles: the Fisher information of the weights, in
+    /// the first rows and columns.
+    pub fn add_full_curvature<F: Real>(
+        self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        mut curvature: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+        slope: impl Fn(&mut [F]),
+    ) {
+        // A row counts with its slopes at all particles together.
+        let mut total = vec![F::zero(); batch.x.nrows()];
+        self.predict(theta, batch, scratch, |block| {
+            slope(block.values);
+            for (&row, slopes) in block.rows.iter().zip(block.values.chunks_exact(block.lanes)) {
+                total[row] += slopes[..block.particles.len()].iter().copied().sum::<F>();
+            }
+        });
+        let mut scaled = Array2::ones((BLAS_ROWS.min(batch.x.nrows()), self.weights()));
+        for first in (0..batch.x.nrows()).step_by(BLAS_ROWS) {
+            let rows = first..batch.x.nrows().min(first + BLAS_ROWS);
+            let mut scaled = scaled.slice_mut(s![..rows.len(), ..]);
+            scaled.slice_mut(s![.., ..self.features]).assign(&batch.x.slice(s![rows.clone(), ..]));
+            scaled.slice_mut(s![.., self.features..]).fill(F::one());
+            for (mut scaled, &total) in scaled.rows_mut().into_iter().zip(&total[rows]) {
+                let root = (weight * total).sqrt();
+                scaled.mapv_inplace(|x| root * x);
+            }
+            let mut own = curvature.slice_mut(s![..self.weights(), ..self.weights()]);
+            general_mat_mul(F::one(), &scaled.t(), &scaled, F::one(), &mut own);
+        }
     }
 
     /// Calls `visit` with each block of rows (all, or these), each block of particles and their predictors.

@@ -9,7 +9,8 @@ use super::layout::{flat, flat_mut, index, particle_mut};
 use super::linear_predictor::LinearPredictor;
 use super::rows::Rows;
 use super::{
-    Batch, Built, DataFacts, LARGEST_LOG_PRECISION, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data, precision,
+    Batch, Built, Curvatures, DataFacts, LARGEST_LOG_PRECISION, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data,
+    precision,
 };
 use crate::number::Real;
 use crate::random::Stream;
@@ -205,8 +206,8 @@ impl<F: Real> Model<F> for Logistic {
         self.predictor.add_score(theta, rows, weight, score, scratch, vector::sigmoid);
     }
 
-    fn has_curvature(&self) -> bool {
-        true
+    fn curvatures(&self) -> Curvatures {
+        Curvatures::Full
     }
 
     fn add_curvature(
@@ -217,10 +218,18 @@ impl<F: Real> Model<F> for Logistic {
         curvature: ArrayViewMut2<F>,
         scratch: &mut Scratch<F>,
     ) {
-        self.predictor.add_curvature(theta, batch, weight, curvature, scratch, |logits| {
-            vector::sigmoid(logits);
-            logits.iter_mut().for_each(|p| *p = *p * (F::one() - *p));
-        });
+        self.predictor.add_curvature(theta, batch, weight, curvature, scratch, slope);
+    }
+
+    fn add_full_curvature(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        curvature: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        self.predictor.add_full_curvature(theta, batch, weight, curvature, scratch, slope);
     }
 
     fn predict(
@@ -261,6 +270,12 @@ impl<F: Real> Model<F> for Logistic {
             *density = mean[index(y, 2)];
         }
     }
+}
+
+/// σ'(z) of logits z, in place.
+fn slope<F: Real>(logits: &mut [F]) {
+    vector::sigmoid(logits);
+    logits.iter_mut().for_each(|p| *p = *p * (F::one() - *p));
 }
 
 vectorised! {
@@ -330,6 +345,7 @@ mod tests {
             let theta = check::particles(&model, 11, 53);
             let batch = Batch { x: x.view(), y: y.view() };
             assert!(check::curvature_error(&model, &theta, batch, 2.5, theta.ncols()) < 1e-6);
+            assert!(check::full_curvature_error(&model, &theta, batch, 2.5) < 1e-6);
         }
     }
 

@@ -72,6 +72,17 @@ pub enum Output {
     Nothing,
 }
 
+/// What a model tells of the curvature of its loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Curvatures {
+    /// Nothing.
+    None,
+    /// The diagonals of Gauss-Newton matrices: [`Model::add_curvature`].
+    Diagonal,
+    /// These, and the whole matrices: [`Model::add_full_curvature`].
+    Full,
+}
+
 /// A model: a prior density over θ ∈ R^d and a loss of rows of data, in generalized Bayes p(θ) ∝ p0(θ) exp(−Σ_i ℓ_i(θ)/α).
 ///
 /// Everything is batched over particles: `theta` is N × d, row n is particle n, row-major and contiguous.
@@ -123,15 +134,27 @@ pub trait Model<F: Real>: Send + Sync {
         scratch.gather(batch, rows, |rows, scratch| self.add_score(theta, rows, weight, score, scratch));
     }
 
-    /// Whether it tells the curvature of its loss: [`Model::add_curvature`].
-    fn has_curvature(&self) -> bool {
-        false
+    /// What it tells of the curvature of its loss.
+    fn curvatures(&self) -> Curvatures {
+        Curvatures::None
     }
 
     /// curvature_n += weight · Σ_i diag G_i(θ_n) over the batch, for each particle (N × d), with G_i the generalised Gauss-Newton matrix
     /// of ℓ_i, or its expectation: at least 0, and 0 for parameters that the loss does not contain. Only of models that
-    /// [have one](Model::has_curvature).
+    /// [tell it](Model::curvatures).
     fn add_curvature(
+        &self,
+        _theta: ArrayView2<F>,
+        _batch: Batch<F>,
+        _weight: F,
+        _curvature: ArrayViewMut2<F>,
+        _scratch: &mut Scratch<F>,
+    ) {
+    }
+
+    /// curvature += weight · Σ_n Σ_i G_i(θ_n) over the batch and all particles (d × d), the whole matrices. Only of models that
+    /// [tell it](Model::curvatures).
+    fn add_full_curvature(
         &self,
         _theta: ArrayView2<F>,
         _batch: Batch<F>,

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use super::{Batch, Model, Scratch};
+use super::{Batch, Curvatures, Model, Scratch};
 use crate::random::{Purpose, Seed, Stream, Who};
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 /// A stream for made-up data.
 pub fn stream(seed: u64) -> Stream {
@@ -72,7 +72,7 @@ pub fn gradient_errors(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch
 pub fn curvature_error(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch<f64>, weight: f64, parameters: usize) -> f64 {
     let before = normals(&mut stream(98), theta.nrows(), theta.ncols());
     let mut curvature = before.clone();
-    assert!(model.has_curvature());
+    assert_ne!(model.curvatures(), Curvatures::None);
     model.add_curvature(theta.view(), batch, weight, curvature.view_mut(), &mut Scratch::new());
     let curvature = (&curvature - &before) / weight;
     let gradient = |theta: &Array2<f64>| {
@@ -90,6 +90,37 @@ pub fn curvature_error(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch
             let scale = curvature.row(n).iter().fold(1e-3, |scale: f64, c| scale.max(c.abs()));
             let error = (curvature[[n, j]] - numeric).abs() / scale;
             worst = if error.is_nan() { f64::INFINITY } else { worst.max(error) };
+        }
+    }
+    worst
+}
+
+/// The largest error of a model's whole curvature, relative to its largest entry, from central differences of the gradient of all particles
+/// together. Also checks its diagonal, and that it is added with its weight.
+pub fn full_curvature_error(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch<f64>, weight: f64) -> f64 {
+    assert_eq!(model.curvatures(), Curvatures::Full);
+    let d = theta.ncols();
+    let before = normals(&mut stream(97), d, d);
+    let (mut curvature, mut diagonals) = (before.clone(), Array2::zeros(theta.raw_dim()));
+    model.add_full_curvature(theta.view(), batch, weight, curvature.view_mut(), &mut Scratch::new());
+    model.add_curvature(theta.view(), batch, weight, diagonals.view_mut(), &mut Scratch::new());
+    let curvature = (&curvature - &before) / weight;
+    let diagonal = diagonals.sum_axis(Axis(0)) / weight;
+    let gradient = |theta: &Array2<f64>| {
+        let mut score = Array2::zeros(theta.raw_dim());
+        model.add_score(theta.view(), batch, -1.0, score.view_mut(), &mut Scratch::new());
+        score.sum_axis(Axis(0))
+    };
+    let scale = curvature.iter().fold(1e-3, |scale: f64, c| scale.max(c.abs()));
+    let mut worst: f64 = 0.0;
+    for j in 0..d {
+        let (mut above, mut below) = (theta.clone(), theta.clone());
+        above.column_mut(j).mapv_inplace(|t| t + 1e-5);
+        below.column_mut(j).mapv_inplace(|t| t - 1e-5);
+        let numeric = (gradient(&above) - gradient(&below)) / 2e-5;
+        let errors = curvature.column(j).iter().zip(&numeric).map(|(c, numeric)| (c - numeric).abs()).collect::<Vec<_>>();
+        for error in errors.into_iter().chain([(curvature[[j, j]] - diagonal[j]).abs()]) {
+            worst = if error.is_nan() { f64::INFINITY } else { worst.max(error / scale) };
         }
     }
     worst

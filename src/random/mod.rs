@@ -45,6 +45,8 @@ pub enum Purpose {
     Coupling = 7,
     /// Whether something is planned anew.
     Planning = 8,
+    /// Where expectations are taken.
+    Nodes = 9,
 }
 
 impl Seed {

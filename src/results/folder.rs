@@ -7,7 +7,7 @@ use super::error::{Result, ResultsError};
 use super::spool::{self, Collected};
 use super::{Grid, RunFile, RunInfo, RunState, RunWriter, SampleGroup, stop};
 use crate::cluster::record::{Record, Row};
-use crate::cluster::{self, Checkpoint, Keeper, Method, Outcome, Progress, Spent, SpentByAll, Status, Stored, Then};
+use crate::cluster::{self, Checkpoint, Keeper, Outcome, Progress, Spent, SpentByAll, Status, Stored, Then};
 use crate::partial::PartialFile;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use std::fs::{self, File, TryLockError};
@@ -235,13 +235,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// Where the groups cannot be those of a result file, or the draws of the saved run are gone.
-    pub fn begin<M: Method>(
-        &mut self,
-        what: &str,
-        saved: Option<&Checkpoint<M>>,
-        info: RunInfo,
-        groups: Vec<SampleGroup>,
-    ) -> Result<()> {
+    pub fn begin(&mut self, what: &str, saved: Option<&Checkpoint>, info: RunInfo, groups: Vec<SampleGroup>) -> Result<()> {
         let drawn = saved.map(|saved| saved.drawn.clone()).unwrap_or_default();
         self.progress = saved.map(|saved| saved.progress).unwrap_or_default();
         self.saving = saved.map_or(0.0, |saved| seconds_of_saving(&saved.records));
@@ -321,7 +315,7 @@ impl RunFolder {
     }
 
     /// What travelled so far and where the time went, in place of what was noted down before.
-    fn account<M: Method>(&mut self, checkpoint: &Checkpoint<M>) {
+    fn account(&mut self, checkpoint: &Checkpoint) {
         self.rows.retain(|row| row.table != TRAFFIC && row.table != PHASES);
         let traffic = checkpoint.traffic.0.iter().flat_map(|(purpose, flow)| {
             let purpose = purpose.replace(' ', "_");
@@ -370,7 +364,7 @@ impl RunFolder {
     }
 }
 
-impl<M: Method> Keeper<M> for RunFolder {
+impl Keeper for RunFolder {
     fn write(&mut self, records: Vec<Record>) -> cluster::Result<()> {
         for record in records {
             match (record, &mut self.writer) {
@@ -402,7 +396,7 @@ impl<M: Method> Keeper<M> for RunFolder {
         self.stopping || self.saved_at.elapsed() >= every
     }
 
-    fn rested(&mut self, mut checkpoint: Checkpoint<M>) -> cluster::Result<Then> {
+    fn rested(&mut self, mut checkpoint: Checkpoint) -> cluster::Result<Then> {
         self.progress = checkpoint.progress;
         self.stored = std::mem::take(&mut checkpoint.stored);
         self.stored.retain(|_, stored| *stored > 0);

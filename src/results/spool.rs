@@ -9,7 +9,7 @@ use crate::cluster::codec::{decode, encode};
 use crate::cluster::record::Draws;
 use crate::cluster::{self, Rank, Store, Stored};
 use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -218,12 +218,8 @@ impl Part {
         let here = self.position()?;
         if here != at {
             // Within the buffer where that is possible: blocks are small, and most follow on one another.
-            let by = i128::from(at) - i128::from(here);
-            match i64::try_from(by) {
-                Ok(by) => self.reader.seek_relative(by),
-                Err(_) => self.reader.seek(SeekFrom::Start(at)).map(drop),
-            }
-            .map_err(ResultsError::io(&self.path, "read"))?;
+            let by = at.wrapping_sub(here).cast_signed();
+            self.reader.seek_relative(by).map_err(ResultsError::io(&self.path, "read"))?;
         }
         let length = self.number()?;
         if length > LONGEST_HEAD || at + 16 + length > self.length {

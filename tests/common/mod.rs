@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
 
 use mpibayes::cluster::record::{Record, Row};
-use mpibayes::cluster::{Checkpoint, Keeper, Method, Plan, Result, Status, Then, threads};
+use mpibayes::cluster::{Keeper, Method, Plan, Result, threads};
 use mpibayes::data::Shard;
 use mpibayes::methods::Problem;
 use mpibayes::models::{Batch, Model, Output, Part, Scratch};
@@ -18,28 +18,19 @@ pub struct Notes {
     pub particles: Array2<f64>,
 }
 
-impl<M: Method> Keeper<M> for Notes {
+impl Keeper for Notes {
     fn write(&mut self, records: Vec<Record>) -> Result<()> {
         for record in records {
             match record {
                 Record::Row(row) => self.rows.push(row),
                 Record::Draws(draws) => {
-                    let values: Vec<f64> =
-                        draws.bytes.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect();
+                    let values: Vec<f64> = bytemuck::pod_collect_to_vec(&draws.bytes);
                     let dim = usize::try_from(draws.dim).unwrap();
                     self.particles = Array2::from_shape_vec((values.len() / dim, dim), values).unwrap();
                 }
             }
         }
         Ok(())
-    }
-
-    fn wants_rest(&mut self, _: Status) -> bool {
-        false
-    }
-
-    fn rested(&mut self, _: Checkpoint<M>) -> Result<Then> {
-        Ok(Then::GoOn)
     }
 }
 

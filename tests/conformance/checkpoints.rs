@@ -36,12 +36,13 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
                 group.check(format!("{}: byte {place} damaged", subject.label()), refused(&damaged));
             }
             if let Some(other) = roster.iter().find(|other| other.name() != subject.name()) {
-                drop(std::fs::write(&path, &saved));
-                let result = match other.read(&path) {
-                    Err(_) => Ok(()),
-                    Ok(_) => Err("it was read".into()),
+                let says = format!("holds a run of {} in ", subject.name());
+                let result = match other.run(Carrier::Threads { threads: 1 }, Some(&saved), Until::End) {
+                    Err(fault) if fault.cause.contains(&says) => Ok(()),
+                    Err(fault) => Err(format!("it was refused for something else: {fault}")),
+                    Ok(_) => Err("it was resumed".into()),
                 };
-                group.check(format!("{}: read as a run of {}", subject.label(), other.name()), result);
+                group.check(format!("{}: resumed as a run of {}", subject.label(), other.name()), result);
             }
             drop(std::fs::remove_file(&path));
             drop(std::fs::create_dir(&path));

@@ -176,13 +176,13 @@ impl<N: Whole> Agent<Rounds<N>> for Member<N> {
 }
 
 /// Brings the run to rest after this many answers and keeps its checkpoint.
-struct Stopper<M: Method> {
+struct Stopper {
     at: Option<u64>,
     panics: bool,
-    saved: Option<Checkpoint<M>>,
+    saved: Option<Checkpoint>,
 }
 
-impl<M: Method> Keeper<M> for Stopper<M> {
+impl Keeper for Stopper {
     fn write(&mut self, _: Vec<Record>) -> mpibayes::cluster::Result<()> {
         Ok(())
     }
@@ -192,7 +192,7 @@ impl<M: Method> Keeper<M> for Stopper<M> {
         self.at.is_some_and(|at| status.answers >= at)
     }
 
-    fn rested(&mut self, checkpoint: Checkpoint<M>) -> Result<Then> {
+    fn rested(&mut self, checkpoint: Checkpoint) -> Result<Then> {
         self.saved = Some(checkpoint);
         Ok(Then::Stop)
     }

@@ -6,7 +6,6 @@ use crate::tally::{Tally, same};
 use mpibayes::cluster::Method;
 use mpibayes::cluster::record::{Record, Row};
 use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::methods::dsvgd::PriorConvention;
 use mpibayes::methods::{HISTORY, MonitoredTask, Posterior};
 use mpibayes::number::Real;
 use std::collections::BTreeMap;
@@ -20,7 +19,7 @@ pub fn groups(tally: &mut Tally) {
             Carrier::Simulate { ranks: 3, threads: 1, dedicated: false },
             Carrier::Simulate { ranks: 4, threads: 2, dedicated: true },
         ] {
-            group.check("dsvgd", looks_on(|| stein::dsvgd::<f32>(5, PriorConvention::Absorbed), carrier, true));
+            group.check("dsvgd", looks_on(|| stein::distilling::<f32>(5), carrier, true));
             group.check("svgd", looks_on(|| stein::svgd::<f64>(3), carrier, true));
             // What it leaves for later must be done once, behind its own tasks.
             group.check("elastic", looks_on(|| Elastic, carrier, true));
@@ -110,7 +109,7 @@ struct Times {
 
 /// DSVGD on five agents, on a network that takes no time, with declared costs.
 fn traced(ranks: u32, every: Option<u64>, [visit, distillation, share]: [f64; 3]) -> Times {
-    let dsvgd = stein::dsvgd::<f64>(5, PriorConvention::Absorbed);
+    let dsvgd = stein::distilling::<f32>(5);
     match every {
         None => timed(dsvgd, ranks, move |_| (visit, distillation)),
         Some(every) => timed(stein::judged(dsvgd, every), ranks, move |task| match task {

@@ -1,8 +1,7 @@
 //! Any method with a failure built in: who fails, where, and how.
 
 use mpibayes::cluster::{
-    Agent, AgentId, AgentState, Answer, Body, Context, Dealing, Method, Order, Outbox, Progress, Reported, Result, Server,
-    ServerState,
+    Agent, AgentId, AgentState, Answer, Body, Context, Dealing, Method, Order, Outbox, Progress, Result, Server, ServerState,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -175,9 +174,7 @@ impl<M: Method> FaultyServer<M> {
     ) -> Result<()> {
         let mut inner = Outbox::default();
         call(&mut self.inner, &mut inner)?;
-        for ask in inner.into_asks() {
-            out.post(ask.map_task(|task| task));
-        }
+        inner.into_asks().into_iter().for_each(|ask| out.post(ask));
         Ok(())
     }
 }
@@ -198,12 +195,6 @@ impl<M: Method> Server<Faulty<M>> for FaultyServer<M> {
 
     fn receive(&mut self, answer: Answer<Faulty<M>>, out: &mut Outbox<Faulty<M>>, cx: &mut Context) -> Result<()> {
         self.trap.work()?;
-        let reports = answer
-            .reports
-            .into_iter()
-            .map(|Reported { from, seconds, report, body }| Reported { from, seconds, report, body })
-            .collect();
-        let answer = Answer { reports, sum: answer.sum };
         self.forward(out, |server, out| server.receive(answer, out, cx))
     }
 

@@ -23,10 +23,15 @@ mod waiting;
 mod worker;
 
 use methods::{Average, Chains, Counts, Eager, Elastic, Groups, Relay, Spread, Subset, stein};
+use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::methods::dsgld::{Coupled, Schedule, Trajectory};
-use mpibayes::methods::dsvgd::{Dsvgd, Factors, PriorConvention};
+use mpibayes::methods::dsvgd::{Caution, Curvature, Factors, Found, PriorConvention, SiteSettings};
+use mpibayes::methods::fedavg::{FedAvg, Weighting};
+use mpibayes::methods::npv::Npv;
+use mpibayes::methods::participation::Participation;
+use mpibayes::methods::pmd::Pmd;
+use mpibayes::methods::pvi::{Covariance, Pvi};
 use mpibayes::methods::sgld::Estimator;
-use mpibayes::methods::visit_order::VisitOrder;
 use subject::{Subject, conforms};
 use tally::Tally;
 
@@ -47,14 +52,38 @@ fn roster() -> Vec<Box<dyn Subject>> {
         conforms("eager, two deep", || Eager::<2>),
         conforms("svgd on one agent", || stein::svgd::<f64>(1)),
         conforms("svgd spread", || stein::svgd::<f32>(4)),
-        conforms("dsvgd", || stein::judged(stein::dsvgd::<f32>(5, PriorConvention::Absorbed), 2)),
-        conforms("dsvgd, pure prior", || stein::dsvgd::<f64>(5, PriorConvention::Pure)),
+        conforms("dsvgd", || stein::judged(stein::distilling::<f32>(5), 2)),
+        conforms("dsvgd, pure prior", || {
+            stein::judged(stein::dsvgd::<f32>(5, Participation::RoundRobin, distilled(PriorConvention::Pure)), 5)
+        }),
         conforms("dsvgd with sites", || {
-            stein::judged(Dsvgd { factors: Factors::Sites { caution: 2.0 }, ..stein::dsvgd::<f32>(4, PriorConvention::Pure) }, 3)
+            let sites = SiteSettings { caution: Caution::Found(Found::Measured), curvature: Curvature::PerParticle, rows: 9 };
+            stein::judged(stein::dsvgd::<f32>(4, Participation::Random, Factors::Sites(sites)), 3)
         }),
         conforms("dsvgd that remembers, random order", || {
-            let (factors, schedule) = (Factors::Remembered, VisitOrder::RandomPermutation);
-            Dsvgd { factors, schedule, ..stein::dsvgd::<f64>(4, PriorConvention::Pure) }
+            stein::judged(stein::dsvgd::<f32>(4, Participation::RandomPermutation, Factors::Remembered), 6)
+        }),
+        conforms("p-dsvgd", || {
+            stein::judged(stein::dsvgd::<f32>(5, Participation::Subset(3), distilled(PriorConvention::Absorbed)), 3)
+        }),
+        conforms("p-dsvgd with shared sites", || {
+            let sites = SiteSettings { caution: Caution::Fixed(1.5), curvature: Curvature::Shared, rows: 100 };
+            stein::judged(stein::dsvgd::<f32>(4, Participation::All, Factors::Sites(sites)), 4)
+        }),
+        conforms("pvi", || stein::judged(stein::federated::<f32>(5, Participation::Subset(2), gaussian(3, 2)), 3)),
+        conforms("gvi", || stein::judged(stein::federated::<f32>(4, Participation::All, gaussian(1, 4)), 5)),
+        conforms("fedavg", || {
+            let weighting = Weighting::Total;
+            let strategy = FedAvg { local_steps: 5, batch: 8, optimizer: Optimizer::default(), weighting };
+            stein::judged(stein::federated::<f32>(5, Participation::Subset(3), strategy), 4)
+        }),
+        conforms("npv", || {
+            let strategy = Npv { components: 2, iterations: 2, particles: 3 };
+            stein::judged(stein::federated::<f32>(1, Participation::All, strategy), 6)
+        }),
+        conforms("pmd", || {
+            let strategy = Pmd { particles: 5, steps: 3, batch: 8, gain: 500.0, jitter: 0.002 };
+            stein::judged(stein::federated::<f32>(1, Participation::All, strategy), 4)
         }),
         conforms("dsgld", || stein::judged(stein::dsgld::<f64>(|_| {}), 4)),
         conforms("dsgld, more chains than agents, control variate", || {
@@ -85,6 +114,15 @@ fn roster() -> Vec<Box<dyn Subject>> {
         conforms("elastic, judged", || stein::judged(Elastic, 3)),
         conforms("eager, judged", || stein::judged(Eager::<2>, 5)),
     ]
+}
+
+fn distilled(prior: PriorConvention) -> Factors {
+    Factors::Distilled { steps: 5, prior }
+}
+
+fn gaussian(iterations: u64, together: u32) -> Pvi {
+    let (covariance, nodes, batch) = (Covariance::Diagonal, Some(6), Some(8));
+    Pvi { iterations, damping: 0.2, covariance, nodes, batch, particles: 4, together }
 }
 
 fn main() {

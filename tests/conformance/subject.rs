@@ -141,12 +141,12 @@ impl<M: Method, F: Fn() -> M + Sync> Subject for Conforms<F> {
     }
 
     fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
-        let read = Checkpoint::<Faulty<M>>::read(path).map_err(|error| error.to_string())?;
+        let read = Checkpoint::read(path).map_err(|error| error.to_string())?;
         read.map(|checkpoint| checkpoint.to_bytes().map_err(|error| error.to_string())).transpose()
     }
 
     fn write(&self, saved: &[u8], path: &Path) -> Result<(), String> {
-        Checkpoint::<Faulty<M>>::from_bytes(saved)?.write(path).map_err(|error| error.to_string())
+        Checkpoint::from_bytes(saved)?.write(path).map_err(|error| error.to_string())
     }
 }
 
@@ -165,8 +165,8 @@ pub fn plan(threads: usize, dedicated: bool, collectives: bool) -> Plan {
 pub fn carry<M: Method>(
     method: Arc<M>,
     carrier: Carrier,
-    saved: Option<Checkpoint<M>>,
-    keeper: &mut dyn Keeper<M>,
+    saved: Option<Checkpoint>,
+    keeper: &mut dyn Keeper,
 ) -> Result<Option<Outcome>, Fault> {
     match carrier {
         Carrier::Threads { threads } => threads::run(method, plan(threads, false, false), saved, keeper).map(Some),
@@ -228,7 +228,7 @@ impl Diary {
     }
 }
 
-impl<M: Method> Keeper<M> for Diary {
+impl Keeper for Diary {
     fn write(&mut self, records: Vec<Record>) -> mpibayes::cluster::Result<()> {
         self.records.extend(records);
         Ok(())
@@ -242,7 +242,7 @@ impl<M: Method> Keeper<M> for Diary {
         }
     }
 
-    fn rested(&mut self, mut checkpoint: Checkpoint<M>) -> mpibayes::cluster::Result<Then> {
+    fn rested(&mut self, mut checkpoint: Checkpoint) -> mpibayes::cluster::Result<Then> {
         self.trap.map_or(Ok(()), How::fail)?;
         self.rests += 1;
         self.rested_at = checkpoint.answers;

@@ -145,7 +145,7 @@ struct Watch {
     waited: Option<Became>,
 }
 
-impl Keeper<Burn> for Watch {
+impl Keeper for Watch {
     fn write(&mut self, _: Vec<Record>) -> mpibayes::cluster::Result<()> {
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Keeper<Burn> for Watch {
         false
     }
 
-    fn rested(&mut self, _: Checkpoint<Burn>) -> mpibayes::cluster::Result<Then> {
+    fn rested(&mut self, _: Checkpoint) -> mpibayes::cluster::Result<Then> {
         if let (Some((since, before)), Some(now)) = (self.begun, thread_seconds()) {
             let seconds = since.elapsed().as_secs_f64();
             self.waited = Some(Became::Waited { share: (now - before) / seconds, seconds });

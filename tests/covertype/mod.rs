@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each binary that includes this file uses a part of it")]
 
 use mpibayes::cluster::record::Record;
-use mpibayes::cluster::{Checkpoint, Keeper, Method, Plan, Result, Status, Then, threads};
+use mpibayes::cluster::{Keeper, Plan, Result, threads};
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
@@ -306,7 +306,7 @@ impl Draws {
     }
 }
 
-impl<M: Method> Keeper<M> for Draws {
+impl Keeper for Draws {
     fn write(&mut self, records: Vec<Record>) -> Result<()> {
         for record in records {
             if let Record::Draws(draws) = record {
@@ -314,13 +314,5 @@ impl<M: Method> Keeper<M> for Draws {
             }
         }
         Ok(())
-    }
-
-    fn wants_rest(&mut self, _: Status) -> bool {
-        false
-    }
-
-    fn rested(&mut self, _: Checkpoint<M>) -> Result<Then> {
-        Ok(Then::GoOn)
     }
 }

@@ -4,9 +4,11 @@
 #![allow(dead_code, reason = "each binary that includes this file uses a part of it")]
 
 use mpibayes::cluster::record::{Record, Row};
-use mpibayes::cluster::{Checkpoint, Keeper, Method, Plan, Result, Status, Then, threads};
+use mpibayes::cluster::simulate::{self, Cluster};
+use mpibayes::cluster::{Keeper, Plan, Result, threads};
 use mpibayes::data::Shard;
-use mpibayes::methods::dsgld::{Dsgld, DsgldSettings};
+use mpibayes::kernels::langevin::StepSize;
+use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Task};
 use mpibayes::methods::{MethodKind, Problem};
 use mpibayes::models::gaussian_mean::{GaussianMeanSettings, PerFeature};
 use mpibayes::random::{Purpose, Seed, Who};
@@ -27,14 +29,13 @@ pub struct Seen {
     pub vectors: BTreeMap<String, Vec<f64>>,
 }
 
-impl<M: Method> Keeper<M> for Seen {
+impl Keeper for Seen {
     fn write(&mut self, records: Vec<Record>) -> Result<()> {
         for record in records {
             match record {
                 Record::Row(row) => self.rows.push(row),
                 Record::Draws(draws) => {
-                    let values: Vec<f64> =
-                        draws.bytes.chunks_exact(8).map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap())).collect();
+                    let values: Vec<f64> = bytemuck::pod_collect_to_vec(&draws.bytes);
                     if draws.group != "posterior" {
                         self.vectors.insert(draws.group, values);
                         continue;
@@ -47,14 +48,26 @@ impl<M: Method> Keeper<M> for Seen {
         }
         Ok(())
     }
+}
 
-    fn wants_rest(&mut self, _: Status) -> bool {
-        false
-    }
+/// Seconds that an update takes each of the four agents of Fig. 1 of the D-SGLD paper.
+pub const DELAYS: [f64; 4] = [3.0, 1.0, 2.0, 4.0];
 
-    fn rested(&mut self, _: Checkpoint<M>) -> Result<Then> {
-        Ok(Then::GoOn)
-    }
+/// A run of those agents, four chains on shards of 20 rows, each agent on a rank of its own and without a network.
+pub fn delayed(settings: DsgldSettings, seed: u64) -> Seen {
+    let cluster = Cluster {
+        ranks: 4,
+        task: Some(Box::new(|agent, task: &Task| DELAYS[agent as usize] * task.updates(agent) as f64)),
+        settle: None,
+        latency: 0.0,
+        bandwidth: f64::INFINITY,
+    };
+    let shards = (0..4).map(|agent| rows(agent, 20, 1, 0.0)).collect();
+    let settings = DsgldSettings { chains: 4, step: StepSize::Constant(1e-3), ..settings };
+    let mut seen = Seen::default();
+    let method = Arc::new(Dsgld::sgld(problem(shards), settings));
+    simulate::run(method, Plan::new(Seed(seed)), &cluster, None, &mut seen).unwrap();
+    seen
 }
 
 /// A visit: its round (from 1), agent, chain, and the updates of the chain before and in it.

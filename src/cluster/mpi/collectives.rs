@@ -3,7 +3,6 @@
 use super::super::body::Body;
 use super::super::fault::{Doing, Fault, What};
 use super::super::layout::Rank;
-use super::super::method::Method;
 use super::super::packet::{Packet, Posted, Reduction};
 use super::frame::{Frame, Incoming, PIECE, test};
 use super::world::{Comm, World};
@@ -20,17 +19,17 @@ const BLOCK: usize = 4 * 1024;
 const NUMBERS: usize = 1 << 28;
 
 /// Broadcasts from rank 0, one of which is always posted on the other ranks.
-pub(super) struct Broadcasts<M: Method> {
+pub(super) struct Broadcasts<N: Number> {
     comm: Comm,
     is_root: bool,
-    sending: VecDeque<(Vec<ffi::MPI_Request>, Frame<M::Number>)>,
+    sending: VecDeque<(Vec<ffi::MPI_Request>, Frame<N>)>,
     posted: Option<(Vec<u8>, ffi::MPI_Request)>,
-    receiving: VecDeque<Incoming<M>>,
+    receiving: VecDeque<Incoming<N>>,
     /// Rank 0 has sent the empty message that ends the broadcasts, or another rank has it.
     ended: bool,
 }
 
-impl<M: Method> Broadcasts<M> {
+impl<N: Number> Broadcasts<N> {
     /// Every rank calls this.
     pub fn new(world: &World) -> Self {
         let mut new = Self {
@@ -59,14 +58,14 @@ impl<M: Method> Broadcasts<M> {
     }
 
     /// Sends a packet to all other ranks; only on rank 0.
-    pub fn send(&mut self, packet: Packet<M>) -> Result<(), String> {
+    pub fn send(&mut self, packet: Packet<N>) -> Result<(), String> {
         let mut frame = Frame::new(packet, BLOCK)?;
         frame.first.resize(BLOCK, 0);
         self.start(frame);
         Ok(())
     }
 
-    fn start(&mut self, frame: Frame<M::Number>) {
+    fn start(&mut self, frame: Frame<N>) {
         let mut requests = vec![broadcast(&self.comm, frame.first.as_ptr().cast_mut(), BLOCK as c_int)];
         // The root's buffer is only read, although MPI takes it as mutable.
         let pieces = frame.pieces(PIECE);
@@ -75,7 +74,7 @@ impl<M: Method> Broadcasts<M> {
     }
 
     /// The next packet that is here whole, if there is one.
-    pub fn receive(&mut self) -> Result<Option<Packet<M>>, String> {
+    pub fn receive(&mut self) -> Result<Option<Packet<N>>, String> {
         self.sending.retain_mut(|(requests, _)| {
             requests.retain_mut(|request| !test(request));
             !requests.is_empty()
@@ -133,32 +132,32 @@ pub(super) fn datatype<N: Number>() -> Option<ffi::MPI_Datatype> {
 }
 
 /// Sums over all ranks that host agents, one after another in the order of their numbers.
-pub(super) struct Reductions<M: Method> {
+pub(super) struct Reductions<N: Number> {
     comm: Comm,
     kind: ffi::MPI_Datatype,
     next: u64,
-    waiting: BTreeMap<u64, Reduction<M>>,
-    current: Option<Current<M>>,
+    waiting: BTreeMap<u64, Reduction<N>>,
+    current: Option<Current<N>>,
 }
 
 /// A finished sum, and the ask that it is of.
-type Reduced<M> = (Arc<Posted<M>>, Body<<M as Method>::Number>);
+type Reduced<N> = (Arc<Posted>, Body<N>);
 
 /// The sum under way.
-struct Current<M: Method> {
-    ask: Arc<Posted<M>>,
-    share: Body<M::Number>,
+struct Current<N: Number> {
+    ask: Arc<Posted>,
+    share: Body<N>,
     /// Not yet agreed on: (len, −len) here, and the largest of each. On the heap, for MPI holds on to them.
     lengths: Option<Box<[[i64; 2]; 2]>>,
-    sum: Vec<M::Number>,
+    sum: Vec<N>,
     requests: Vec<ffi::MPI_Request>,
 }
 
-impl<M: Method> Reductions<M> {
+impl<N: Number> Reductions<N> {
     /// Every rank calls this; those that host no agents get nothing.
     pub fn new(world: &World, hosts: bool) -> Option<Self> {
         let comm = Comm::among(world, hosts)?;
-        let kind = datatype::<M::Number>()?;
+        let kind = datatype::<N>()?;
         Some(Self { comm, kind, next: 0, waiting: BTreeMap::new(), current: None })
     }
 
@@ -168,7 +167,7 @@ impl<M: Method> Reductions<M> {
     }
 
     /// Takes this rank's share of a sum.
-    pub fn add(&mut self, share: Reduction<M>) {
+    pub fn add(&mut self, share: Reduction<N>) {
         self.waiting.insert(share.number, share);
     }
 
@@ -176,7 +175,7 @@ impl<M: Method> Reductions<M> {
     ///
     /// # Errors
     /// Where the shares of a sum differ in length.
-    pub fn finished(&mut self, rank: Rank, method: &'static str) -> Result<Option<Reduced<M>>, Fault> {
+    pub fn finished(&mut self, rank: Rank, method: &'static str) -> Result<Option<Reduced<N>>, Fault> {
         loop {
             let Some(current) = &mut self.current else {
                 let Some(share) = self.waiting.remove(&self.next) else { return Ok(None) };
@@ -218,7 +217,7 @@ impl<M: Method> Reductions<M> {
     }
 
     /// Asks all hosting ranks for the lengths of their shares.
-    fn begin(&self, share: Reduction<M>) -> Current<M> {
+    fn begin(&self, share: Reduction<N>) -> Current<N> {
         let len = share.share.len() as i64;
         let mut lengths = Box::new([[len, -len], [0, 0]]);
         let mut request = MaybeUninit::uninit();

@@ -2,8 +2,8 @@
 
 use super::super::body::Body;
 use super::super::codec::{decode, encode};
-use super::super::method::Method;
 use super::super::packet::Packet;
+use crate::number::Number;
 use mpi::ffi;
 use std::ffi::c_int;
 
@@ -23,9 +23,9 @@ pub(super) struct Frame<N> {
     body: Option<Body<N>>,
 }
 
-impl<N: crate::number::Number> Frame<N> {
+impl<N: Number> Frame<N> {
     /// Lays a packet out with a first message of at most `room` bytes.
-    pub fn new<M: Method<Number = N>>(packet: Packet<M>, room: usize) -> Result<Self, String> {
+    pub fn new(packet: Packet<N>, room: usize) -> Result<Self, String> {
         let head = encode("a packet", &packet.head).map_err(|error| error.to_string())?;
         let body: &[u8] = bytemuck::cast_slice(&packet.body);
         let head_inside = PREFIX + head.len() <= room;
@@ -57,15 +57,15 @@ impl<N: crate::number::Number> Frame<N> {
 }
 
 /// A packet on its way in: its arrays have room for what their pieces write, and no length before that.
-pub(super) struct Incoming<M: Method> {
+pub(super) struct Incoming<N: Number> {
     head: Vec<u8>,
     head_len: usize,
-    body: Vec<M::Number>,
+    body: Vec<N>,
     numbers: usize,
     requests: Vec<ffi::MPI_Request>,
 }
 
-impl<M: Method> Incoming<M> {
+impl<N: Number> Incoming<N> {
     /// Reads a first message and calls `receive` with the place and length of each piece that follows it. The places stay
     /// valid until the packet has come, or for ever where this is leaked.
     pub fn new(first: &[u8], piece: usize, mut receive: impl FnMut(*mut u8, c_int) -> ffi::MPI_Request) -> Result<Self, String> {
@@ -91,7 +91,7 @@ impl<M: Method> Incoming<M> {
             incoming.head.reserve_exact(head_len);
             post(incoming.head.as_mut_ptr(), head_len);
         }
-        let bytes = numbers.checked_mul(size_of::<M::Number>()).ok_or("a message names an impossible length")?;
+        let bytes = numbers.checked_mul(size_of::<N>()).ok_or("a message names an impossible length")?;
         if inside & BODY_INSIDE != 0 {
             let body = rest.get(..bytes).ok_or("a message is shorter than its body says")?;
             incoming.body = bytemuck::allocation::pod_collect_to_vec(body);
@@ -109,7 +109,7 @@ impl<M: Method> Incoming<M> {
     }
 
     /// The packet, once it is here.
-    pub fn into_packet(mut self) -> Result<Packet<M>, String> {
+    pub fn into_packet(mut self) -> Result<Packet<N>, String> {
         if !self.requests.is_empty() {
             return Err("a packet was opened before it had come".into());
         }
@@ -135,21 +135,20 @@ pub(super) fn test(request: &mut ffi::MPI_Request) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::super::packet::Head;
-    use super::super::super::plain::Plain;
     use super::*;
     use crate::cluster::codec::Raw;
 
     /// Takes a packet apart and puts it together again; how many pieces followed its first message.
     fn travel(head_bytes: usize, numbers: usize, room: usize, piece: usize) -> usize {
         let state: Vec<u8> = (0..head_bytes).map(|at| (at % 251) as u8).collect();
-        let head = Head::<Plain>::Start { saved: vec![(0, Raw(state.clone()))] };
+        let head = Head::Start { saved: vec![(0, Raw(state.clone()))] };
         let body: Vec<f64> = (0..numbers).map(|at| at as f64).collect();
         let frame = Frame::new(Packet { head, body: body.clone().into() }, room).unwrap();
         assert!(frame.first.len() <= room);
         let mut pieces = frame.pieces(piece);
         let mut count = 0;
         // A receive that completes at once: the null request.
-        let incoming = Incoming::<Plain>::new(&frame.first, piece, |place, len| {
+        let incoming = Incoming::<f64>::new(&frame.first, piece, |place, len| {
             let from = pieces.next().unwrap();
             assert_eq!(from.len(), len as usize);
             assert!(from.len() <= piece);
@@ -184,10 +183,10 @@ mod tests {
 
     #[test]
     fn a_message_that_is_cut_off_is_an_error() {
-        let packet = || Packet { head: Head::<Plain>::Stop, body: vec![1.0; 3].into() };
+        let packet = || Packet { head: Head::Stop, body: vec![1.0; 3].into() };
         let first = Frame::new(packet(), 100).unwrap().first;
         for len in 0..first.len() {
-            let cut = Incoming::<Plain>::new(&first[..len], PIECE, |_, _| panic!("a piece"));
+            let cut = Incoming::<f64>::new(&first[..len], PIECE, |_, _| panic!("a piece"));
             assert!(cut.is_err(), "{len} bytes");
         }
     }

@@ -21,6 +21,7 @@ pub use world::{World, WorldError};
 
 use super::checkpoint::Checkpoint;
 use super::context::Clock;
+use super::erased::{AnyMethod, Erased, erased};
 use super::fault::{self, Doing, EXIT_CODE, Fault, What, guard};
 use super::job::{Bench, Done};
 use super::layout::Layout;
@@ -30,7 +31,7 @@ use super::packet::{Head, Packet};
 use super::run::{Asks, Keeper, Outcome, Plan, Sums, look_after};
 use super::workers::Workers;
 use crate::cluster::body::Body;
-use crate::number::Number;
+use crate::number::{Number, Picked};
 use collectives::{Broadcasts, Reductions};
 use std::collections::VecDeque;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -50,14 +51,38 @@ pub fn run<M: Method>(
     world: &World,
     method: Arc<M>,
     plan: Plan,
-    saved: Option<Checkpoint<M>>,
-    keeper: &mut dyn Keeper<M>,
+    saved: Option<Checkpoint>,
+    keeper: &mut dyn Keeper,
+) -> Option<Outcome> {
+    carry_any(world, erased(method), plan, saved, keeper)
+}
+
+fn carry_any(
+    world: &World,
+    method: AnyMethod,
+    plan: Plan,
+    saved: Option<Checkpoint>,
+    keeper: &mut dyn Keeper,
+) -> Option<Outcome> {
+    match method {
+        Picked::F32(method) => carry(world, method, plan, saved, keeper),
+        Picked::F64(method) => carry(world, method, plan, saved, keeper),
+        Picked::I32(method) => carry(world, method, plan, saved, keeper),
+    }
+}
+
+fn carry<N: Number>(
+    world: &World,
+    method: Erased<N>,
+    plan: Plan,
+    saved: Option<Checkpoint>,
+    keeper: &mut dyn Keeper,
 ) -> Option<Outcome> {
     let rank = world.rank();
     let layout = Layout { ranks: world.size(), agents: method.agents(), dedicated: plan.dedicated, dealing: method.dealing() };
     world.meet();
     let mut lines = Lines::new(world, &plan, layout);
-    let mut node = Node::new(rank, layout, plan.threads);
+    let mut node = Node::new(method.clone(), rank, layout, plan.threads);
     node.store.clone_from(&plan.store);
     // Agents read the clock as well as the server, wherever they are.
     let before = world.broadcast_bytes(saved.as_ref().map(|saved| saved.seconds.to_le_bytes().to_vec()));
@@ -84,8 +109,8 @@ pub fn run<M: Method>(
         }
     }));
     // Should the engine itself panic: unwinding past here would finalise MPI, which waits for the other ranks for ever.
-    let doing = Doing { method: M::NAME, rank, agent: None, what: What::Talking };
-    let carried = guard(doing, || Ok(led.and_then(|()| carry(&mut node, &mut lines, &workers, &clock, keeper))));
+    let doing = Doing { method: node.method(), rank, agent: None, what: What::Talking };
+    let carried = guard(doing, || Ok(led.and_then(|()| go(&mut node, &mut lines, &workers, &clock, keeper))));
     match carried.map_err(|fault| Fault { who: "driver".into(), ..fault }).flatten() {
         Ok(outcome) => outcome,
         Err(fault) => fail(world, &mut lines.wire, fault),
@@ -93,19 +118,19 @@ pub fn run<M: Method>(
 }
 
 /// All ways between ranks.
-struct Lines<M: Method> {
-    wire: Wire<M>,
-    broadcasts: Option<Broadcasts<M>>,
+struct Lines<N: Number> {
+    wire: Wire<N>,
+    broadcasts: Option<Broadcasts<N>>,
     /// Whether sums go by all-reduce, on all ranks; this one takes part where it hosts agents.
     reduces: bool,
-    reductions: Option<Reductions<M>>,
+    reductions: Option<Reductions<N>>,
 }
 
-impl<M: Method> Lines<M> {
+impl<N: Number> Lines<N> {
     fn new(world: &World, plan: &Plan, layout: Layout) -> Self {
         let hosting = layout.hosting();
-        let sums = if M::Number::EXACT { plan.collectives.integer_sums } else { plan.collectives.float_sums };
-        let reduces = sums == Sums::Allreduce && hosting.len() > 1 && collectives::datatype::<M::Number>().is_some();
+        let sums = if N::EXACT { plan.collectives.integer_sums } else { plan.collectives.float_sums };
+        let reduces = sums == Sums::Allreduce && hosting.len() > 1 && collectives::datatype::<N>().is_some();
         let broadcasts = plan.collectives.asks == Asks::Broadcast && layout.ranks > 1;
         Self {
             wire: Wire::new(world),
@@ -130,15 +155,16 @@ impl<M: Method> Lines<M> {
 }
 
 /// Moves what goes by collectives; whether there was any.
-fn collect<M: Method>(node: &mut Node<M>, lines: &mut Lines<M>) -> Result<bool, Fault> {
-    let rank = lines.wire.rank();
+fn collect<N: Number>(node: &mut Node<N>, lines: &mut Lines<N>) -> Result<bool, Fault> {
+    let (rank, method) = (lines.wire.rank(), node.method());
+    let fault = |cause| wire_fault(method, rank, cause);
     let mut busy = false;
     if let Some(broadcasts) = &mut lines.broadcasts {
         for packet in node.broadcasts.iter_mut().flat_map(|waiting| waiting.drain(..)) {
             busy = true;
-            broadcasts.send(packet).map_err(|cause| wire_fault::<M>(rank, cause))?;
+            broadcasts.send(packet).map_err(fault)?;
         }
-        while let Some(packet) = broadcasts.receive().map_err(|cause| wire_fault::<M>(rank, cause))? {
+        while let Some(packet) = broadcasts.receive().map_err(fault)? {
             busy = true;
             node.handle(packet)?;
         }
@@ -148,7 +174,7 @@ fn collect<M: Method>(node: &mut Node<M>, lines: &mut Lines<M>) -> Result<bool, 
             busy = true;
             reductions.add(share);
         }
-        while let Some((ask, sum)) = reductions.finished(rank, M::NAME)? {
+        while let Some((ask, sum)) = reductions.finished(rank, method)? {
             busy = true;
             node.reduced(&ask, sum)?;
         }
@@ -168,16 +194,17 @@ pub fn tune_allocator() {
 }
 
 /// Moves packets and jobs until the run is over.
-fn carry<M: Method>(
-    node: &mut Node<M>,
-    lines: &mut Lines<M>,
-    workers: &Workers<M>,
+fn go<N: Number>(
+    node: &mut Node<N>,
+    lines: &mut Lines<N>,
+    workers: &Workers<N>,
     clock: &Clock,
-    keeper: &mut dyn Keeper<M>,
+    keeper: &mut dyn Keeper,
 ) -> Result<Option<Outcome>, Fault> {
     let mut patience = Patience::new();
     let mut outcome = None;
-    let rank = lines.wire.rank();
+    let (rank, method) = (lines.wire.rank(), node.method());
+    let fault = |cause| wire_fault(method, rank, cause);
     loop {
         let mut busy = false;
         while let Some((to, packet)) = node.out.pop_front() {
@@ -185,14 +212,14 @@ fn carry<M: Method>(
             if to == rank {
                 node.handle(packet)?;
             } else {
-                lines.wire.send(to, packet).map_err(|cause| wire_fault::<M>(rank, cause))?;
+                lines.wire.send(to, packet).map_err(fault)?;
             }
         }
         for job in node.jobs.drain(..) {
             workers.give(job);
         }
         busy |= collect(node, lines)?;
-        while let Some(packet) = lines.wire.receive().map_err(|cause| wire_fault::<M>(rank, cause))? {
+        while let Some(packet) = lines.wire.receive().map_err(fault)? {
             busy = true;
             node.handle(packet)?;
         }
@@ -204,7 +231,7 @@ fn carry<M: Method>(
             outcome = look_after(node, keeper, clock)?;
             busy |= outcome.is_some();
         }
-        if node.stopped && node.out.is_empty() && lines.is_over().map_err(|cause| wire_fault::<M>(rank, cause))? {
+        if node.stopped && node.out.is_empty() && lines.is_over().map_err(fault)? {
             return Ok(outcome);
         }
         // What the keeper has released must not wait for a nap to end.
@@ -217,12 +244,12 @@ fn carry<M: Method>(
     }
 }
 
-fn wire_fault<M: Method>(rank: u32, cause: String) -> Fault {
-    Fault { rank, who: "driver".into(), doing: format!("{} passing messages on", M::NAME), cause }
+fn wire_fault(method: &str, rank: u32, cause: String) -> Fault {
+    Fault { rank, who: "driver".into(), doing: format!("{method} passing messages on"), cause }
 }
 
 /// Ends the job: rank 0 prints the first fault and aborts; another rank tells rank 0 and waits for that a while.
-fn fail<M: Method>(world: &World, wire: &mut Wire<M>, fault: Fault) -> ! {
+fn fail<N: Number>(world: &World, wire: &mut Wire<N>, fault: Fault) -> ! {
     if world.rank() != 0 {
         let told = wire.send(0, Packet { head: Head::Fail(fault.clone()), body: Body::empty() });
         let since = Instant::now();

@@ -1,10 +1,10 @@
 //! Packets between two ranks: small ones in one message, large heads and bodies in messages of their own, straight from and into
 //! their arrays.
 
-use super::super::method::Method;
 use super::super::packet::Packet;
 use super::frame::{Frame, Incoming, PIECE, test};
 use super::world::{Comm, World};
+use crate::number::Number;
 use mpi::ffi;
 use std::collections::VecDeque;
 use std::ffi::c_int;
@@ -16,13 +16,13 @@ const TAG_FIRST: c_int = 1;
 const TAG_PIECE: c_int = 2;
 
 /// This rank's end of all connections of one run.
-pub(super) struct Wire<M: Method> {
+pub(super) struct Wire<N: Number> {
     // A communicator for each run: a rank that is ahead may send for the next run while this one still ends elsewhere.
     comm: Comm,
     rank: u32,
     size: usize,
-    sending: Vec<Sending<M::Number>>,
-    receiving: VecDeque<Incoming<M>>,
+    sending: Vec<Sending<N>>,
+    receiving: VecDeque<Incoming<N>>,
 }
 
 /// A packet on its way out; the buffers live until it has left.
@@ -31,7 +31,7 @@ struct Sending<N> {
     _frame: Frame<N>,
 }
 
-impl<M: Method> Wire<M> {
+impl<N: Number> Wire<N> {
     /// Every rank makes its end at the same time.
     pub fn new(world: &World) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl<M: Method> Wire<M> {
     }
 
     /// Starts to send a packet.
-    pub fn send(&mut self, to: u32, packet: Packet<M>) -> Result<(), String> {
+    pub fn send(&mut self, to: u32, packet: Packet<N>) -> Result<(), String> {
         if to as usize >= self.size {
             return Err(format!("there is no rank {to}"));
         }
@@ -90,7 +90,7 @@ impl<M: Method> Wire<M> {
     }
 
     /// The next packet that is here whole, if there is one.
-    pub fn receive(&mut self) -> Result<Option<Packet<M>>, String> {
+    pub fn receive(&mut self) -> Result<Option<Packet<N>>, String> {
         self.let_go();
         if let Some(packet) = self.finished()? {
             return Ok(Some(packet));
@@ -110,7 +110,7 @@ impl<M: Method> Wire<M> {
     }
 
     /// A packet that has come in whole.
-    fn finished(&mut self) -> Result<Option<Packet<M>>, String> {
+    fn finished(&mut self) -> Result<Option<Packet<N>>, String> {
         let place = self.receiving.iter_mut().position(Incoming::is_here);
         place.and_then(|place| self.receiving.remove(place)).map(Incoming::into_packet).transpose()
     }

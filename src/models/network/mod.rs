@@ -11,7 +11,7 @@ mod settings;
 pub use settings::{Loss, NetworkSettings};
 
 use super::layout::{flat, flat_mut, matrix, particle_mut};
-use super::{Batch, Model, Output, Part, Scratch};
+use super::{Batch, Curvatures, Model, Output, Part, Scratch};
 use crate::number::Real;
 use crate::random::Stream;
 use dense::{Layer, Pass};
@@ -242,8 +242,8 @@ impl<F: Real> Model<F> for Network {
         });
     }
 
-    fn has_curvature(&self) -> bool {
-        true
+    fn curvatures(&self) -> Curvatures {
+        Curvatures::Diagonal
     }
 
     fn add_curvature(

@@ -5,9 +5,10 @@ use mpibayes::data::Shard;
 use mpibayes::kernels::svgd::Settings;
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::dsvgd::{Dsvgd, Factors, PriorConvention};
+use mpibayes::methods::federated::{Federated, Strategy};
+use mpibayes::methods::participation::Participation;
 use mpibayes::methods::sgld::Sgld;
 use mpibayes::methods::svgd::Svgd;
-use mpibayes::methods::visit_order::VisitOrder;
 use mpibayes::methods::{Evaluation, Monitored, Posterior, Problem};
 use mpibayes::models::Output;
 use mpibayes::models::network::NetworkSettings;
@@ -54,17 +55,20 @@ pub fn dsgld<F: Real>(change: impl Fn(&mut DsgldSettings)) -> Dsgld<Sgld<F>> {
 }
 
 /// DSVGD over these agents, each visited more than once.
-pub fn dsvgd<F: Real>(agents: u32, prior: PriorConvention) -> Dsvgd<F> {
-    Dsvgd {
-        problem: problem(agents),
-        particles: 4,
-        rounds: 12,
-        local_steps: 5,
-        factors: Factors::Distilled { steps: 5, prior },
-        batch: 8,
-        schedule: VisitOrder::RoundRobin,
-        stein: Settings::default(),
-    }
+pub fn dsvgd<F: Real>(agents: u32, schedule: Participation, factors: Factors) -> Federated<F> {
+    let server_steps = schedule.check_one().is_err().then_some(6);
+    let strategy = Dsvgd { particles: 4, local_steps: 5, factors, batch: 8, stein: Settings::default(), server_steps };
+    federated(agents, schedule, strategy)
+}
+
+/// DSVGD over these agents, one after the other, that distil.
+pub fn distilling<F: Real>(agents: u32) -> Federated<F> {
+    dsvgd(agents, Participation::RoundRobin, Factors::Distilled { steps: 5, prior: PriorConvention::Absorbed })
+}
+
+/// Any strategy over these agents.
+pub fn federated<F: Real>(agents: u32, schedule: Participation, strategy: impl Strategy<F> + 'static) -> Federated<F> {
+    Federated { problem: problem(agents), rounds: 12, schedule, strategy: Arc::new(strategy) }
 }
 
 /// A method whose state, as particles of 20 numbers each, is judged after every so many rounds.

@@ -1,0 +1,90 @@
+//! SGLD and D-SGLD as the DSVGD authors' code has them, to see what that does to curves.
+
+use mpibayes::cluster::{AgentId, Context, Result};
+use mpibayes::kernels::langevin::{StepSize, langevin_step};
+use mpibayes::methods::transition::{LocalTransition, Transition, Update};
+use mpibayes::methods::{LocalLoss, Problem};
+use mpibayes::number::Real;
+use mpibayes::random::{Purpose, Stream, Who};
+use ndarray::{Array2, ArrayView2, ArrayViewMut1};
+
+/// Langevin steps with two departures. *Noise*: one number for all coordinates and chains, with standard deviation ε² where √ε is
+/// right, and divided by N; practically gradient ascent. *Scale*: losses count N_s/|B| rather than K N_s/|B|, which is the score of a
+/// local posterior.
+#[derive(Clone)]
+pub struct Authors<F> {
+    pub problem: Problem<F>,
+    pub batch: usize,
+    /// Already divided by N.
+    pub step: StepSize,
+    /// N.
+    pub particles: usize,
+    pub noise: bool,
+    pub scale: bool,
+}
+
+impl<F: Real> Transition for Authors<F> {
+    type Number = F;
+    type Local = LocalAuthors<F>;
+
+    fn dim(&self) -> usize {
+        self.problem.model.dim()
+    }
+
+    fn draw_initial(&self, stream: &mut Stream, chain: &mut [F]) {
+        self.problem.model.draw_initial(stream, ArrayViewMut1::from(chain));
+    }
+
+    fn step(&self, update: u64) -> f64 {
+        self.step.at(update)
+    }
+
+    fn open(&self, agent: AgentId) -> Result<LocalAuthors<F>> {
+        Ok(LocalAuthors {
+            local: self.problem.open(agent, self.batch)?,
+            score: Array2::zeros((1, self.dim())),
+            settings: self.clone(),
+        })
+    }
+}
+
+/// On one shard.
+pub struct LocalAuthors<F: Real> {
+    settings: Authors<F>,
+    local: LocalLoss<F>,
+    score: Array2<F>,
+}
+
+impl<F: Real> LocalTransition<F> for LocalAuthors<F> {
+    type State = ();
+
+    fn rows(&self) -> usize {
+        self.local.rows()
+    }
+
+    fn arrive(&mut self, _: &mut (), _: u64, _: &[F], _: &Context) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn update(&mut self, _: &mut (), theta: &mut [F], update: Update, cx: &Context) -> Result<()> {
+        let Authors { step, particles, noise, scale, .. } = self.settings;
+        let chain = Who::Chain(update.chain);
+        let at = ArrayView2::from_shape((1, theta.len()), &*theta)?;
+        self.local.prior_score(at, self.score.view_mut());
+        let times = if scale { 1.0 } else { update.scale };
+        self.local.add_score_for(chain, at, update.number, times, self.score.view_mut(), cx);
+        let score = self.score.as_slice().ok_or("a score that is not contiguous")?;
+        let rate = step.at(update.number);
+        if !noise {
+            langevin_step(theta, score, rate, &mut cx.stream(chain, update.number, Purpose::Noise));
+            return Ok(());
+        }
+        // ε before its division by N.
+        let epsilon = rate * particles as f64;
+        let mut z = [0.0_f64];
+        cx.stream(Who::Run, update.number, Purpose::Noise).normals(&mut z);
+        let (half, shift) = (F::of(0.5 * rate), F::of(epsilon * epsilon * z[0] / particles as f64));
+        theta.iter_mut().zip(score).for_each(|(theta, &score)| *theta += half * score + shift);
+        Ok(())
+    }
+}

@@ -1,0 +1,422 @@
+//! Methods that run in this process, one thread each, and what is seen of them after their rounds.
+
+use super::super::pictures::Curves;
+use super::authors::Authors;
+use mpibayes::cluster::record::{Record, Row};
+use mpibayes::cluster::{BoxError, Keeper, Method, Plan, threads};
+use mpibayes::data::Shard;
+use mpibayes::kernels::adagrad::Optimizer;
+use mpibayes::kernels::kde::{Kde, KdeMode};
+use mpibayes::kernels::langevin::StepSize;
+use mpibayes::kernels::rbf::Bandwidth;
+use mpibayes::kernels::svgd::Settings;
+use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Schedule, Trajectory};
+use mpibayes::methods::dsvgd::{Caution, Curvature, Dsvgd, Factors, Found, PriorConvention, SiteSettings};
+use mpibayes::methods::fedavg::{FedAvg, Weighting};
+use mpibayes::methods::federated::{Federated, Strategy};
+use mpibayes::methods::npv::Npv;
+use mpibayes::methods::participation::Participation;
+use mpibayes::methods::pmd::Pmd;
+use mpibayes::methods::problem::OpenShard;
+use mpibayes::methods::pvi::{Covariance, Pvi};
+use mpibayes::methods::svgd::Svgd;
+use mpibayes::methods::{Evaluation, HISTORY, Monitored, Posterior, Problem};
+use mpibayes::models::Model;
+use mpibayes::number::Real;
+use mpibayes::random::Seed;
+use ndarray::{Array1, Array2};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+pub type Result<T> = std::result::Result<T, BoxError>;
+
+/// What is seen of a run.
+#[derive(Default)]
+pub struct Course {
+    rows: Vec<Row>,
+    /// Of each evaluated round, the particles by number.
+    history: BTreeMap<u64, BTreeMap<u32, Vec<f64>>>,
+}
+
+impl Keeper for Course {
+    fn write(&mut self, records: Vec<Record>) -> Result<()> {
+        for record in records {
+            match record {
+                Record::Row(row) => self.rows.push(row),
+                Record::Draws(draws) if draws.group == HISTORY => {
+                    let values = bytemuck::pod_collect_to_vec(&draws.bytes);
+                    self.history.entry(draws.first).or_default().insert(draws.chain, values);
+                }
+                Record::Draws(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Course {
+    /// A metric after each evaluated round.
+    pub fn curve(&self, metric: &str) -> Vec<(f64, f64)> {
+        let rows = self.rows.iter().filter(|row| row.table == "metrics");
+        let value = |row: &Row| row.values.iter().find(|(name, _)| name == metric).map(|value| value.1);
+        rows.filter_map(|row| Some((row.step as f64, value(row)?))).collect()
+    }
+
+    /// A metric in the end.
+    pub fn last(&self, metric: &str) -> f64 {
+        self.curve(metric).last().map_or(f64::NAN, |point| point.1)
+    }
+
+    /// A metric after this round.
+    pub fn at(&self, metric: &str, round: u64) -> f64 {
+        self.curve(metric).iter().find(|point| point.0 == round as f64).map_or(f64::NAN, |point| point.1)
+    }
+
+    /// The particles (N × d) after each round, where every round is evaluated.
+    pub fn particles(&self) -> Result<Vec<Array2<f64>>> {
+        let of = |set: &BTreeMap<u32, Vec<f64>>| {
+            let dim = set.values().next().map_or(0, Vec::len);
+            Ok(Array2::from_shape_vec((set.len(), dim), set.values().flatten().copied().collect())?)
+        };
+        self.history.values().map(of).collect()
+    }
+
+    /// Confidence and accuracy of the bins of the last evaluation that have at least 20 rows.
+    pub fn reliability(&self) -> Vec<(f64, f64)> {
+        let bins = || self.rows.iter().filter(|row| row.table == "reliability");
+        let last = bins().map(|row| row.step).max();
+        let value = |row: &Row, name: &str| row.values.iter().find(|value| value.0 == name).map_or(f64::NAN, |value| value.1);
+        let solid = bins().filter(|row| Some(row.step) == last && value(row, "rows") >= 20.0);
+        solid.map(|row| (value(row, "confidence"), value(row, "accuracy"))).collect()
+    }
+}
+
+/// What agents infer together.
+#[derive(Clone)]
+pub struct Shared<F: Real> {
+    pub model: Arc<dyn Model<F>>,
+    /// Of each agent.
+    pub shards: Vec<Shard<F>>,
+    /// All of their rows.
+    pub pooled: Shard<F>,
+    /// Rows to judge predictions on; none for bare densities, of which the particles themselves are kept.
+    pub tests: Option<Shard<F>>,
+}
+
+impl<F: Real> Shared<F> {
+    fn problem(&self, pooled: bool) -> Problem<F> {
+        let shards = if pooled { vec![self.pooled.clone()] } else { self.shards.clone() };
+        let agents = shards.len() as u32;
+        let open = move |agent: u32| Ok(shards.get(agent as usize).ok_or("there is no such agent")?.clone());
+        Problem { model: self.model.clone(), agents, temperature: 1.0, shard: Arc::new(open) }
+    }
+
+    /// The first agent judges all rows: nobody waits for anybody here.
+    fn evaluation(&self, every: u64) -> Evaluation<F> {
+        let slice = |tests: &Shard<F>| -> OpenShard<F> {
+            let tests = tests.clone();
+            let none = Shard::new(Array2::zeros((0, tests.features())), Array1::zeros(0));
+            Arc::new(move |agent| Ok(if agent == 0 { tests.clone() } else { none.clone() }))
+        };
+        let tests = self.tests.as_ref().map(slice);
+        Evaluation { every, history: tests.is_none(), tests, single: false, discrepancy: None }
+    }
+}
+
+/// What all contenders of a comparison have in common.
+#[derive(Clone, Copy)]
+pub struct Setup {
+    /// N.
+    pub particles: usize,
+    /// I.
+    pub rounds: u64,
+    /// L.
+    pub steps: u64,
+    /// L'.
+    pub distillation: u64,
+    pub batch: usize,
+    pub optimizer: Optimizer,
+    pub schedule: Participation,
+    /// Rounds between evaluations.
+    pub every: u64,
+    /// a0 of Langevin steps a0 (0.5 + l)^(−0.55)/N.
+    pub langevin: f64,
+}
+
+/// The constants of the logistic regressions and of the toys.
+pub const LOGISTIC: Setup = Setup {
+    particles: 6,
+    rounds: 10,
+    steps: 200,
+    distillation: 200,
+    batch: 100,
+    optimizer: Optimizer::Adagrad { step: 0.05, decay: 0.9, fudge: 1e-9 },
+    schedule: Participation::RoundRobin,
+    every: 1,
+    langevin: 0.01,
+};
+
+/// Who is compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Contender {
+    Dsvgd(KdeMode),
+    /// U-DSVGD.
+    Remembered,
+    /// With quadratic sites (ours).
+    Sites(SiteSettings),
+    /// P-DSVGD with distilled factors.
+    Parallel,
+    /// The same without a floor.
+    ParallelExact,
+    /// P-DSVGD with sites.
+    ParallelSites,
+    /// On all data.
+    Svgd,
+    FedAvg(Weighting),
+    /// On all data.
+    Sgld,
+    Dsgld,
+    /// All chains in every round, each at an agent of its own.
+    DsgldAtOnce,
+    /// With 20,000 draws, whose moments are those of the Gaussian to a hundredth.
+    Pvi,
+    /// On all data.
+    Gvi,
+    /// On all data.
+    Npv,
+    /// On all data.
+    Pmd,
+    /// As the authors' code has them: with their noise, and with their scale of local losses.
+    Theirs {
+        central: bool,
+        noise: bool,
+        scale: bool,
+    },
+}
+
+/// Diagonals at each particle, whose caution agents measure.
+pub const SITES: Contender =
+    Contender::Sites(SiteSettings { caution: Caution::Found(Found::Measured), curvature: Curvature::PerParticle, rows: 2000 });
+/// Without a floor.
+pub const EXACT: Contender = Contender::Dsvgd(KdeMode::Lse { floor: 0.0 });
+pub const FLOOR: Contender = Contender::Dsvgd(KdeMode::Lse { floor: 1e-9 });
+pub const AUTHORS: Contender = Contender::Dsvgd(KdeMode::AuthorsCompat);
+pub const NO_CAVITY: Contender = Contender::Dsvgd(KdeMode::None);
+pub const PARTICIPANTS: Contender = Contender::FedAvg(Weighting::Participants);
+pub const TOTAL: Contender = Contender::FedAvg(Weighting::Total);
+
+impl Contender {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dsvgd(KdeMode::Lse { floor: 0.0 }) => "DSVGD, no floor",
+            Self::Dsvgd(KdeMode::Lse { .. }) => "DSVGD",
+            Self::Dsvgd(KdeMode::AuthorsCompat) => "DSVGD, authors' estimate",
+            Self::Dsvgd(KdeMode::None) => "DSVGD, no cavity",
+            Self::Remembered => "U-DSVGD",
+            Self::Sites(SiteSettings { curvature: Curvature::PerParticle, .. }) => "sites",
+            Self::Sites(SiteSettings { curvature: Curvature::Shared, .. }) => "sites, shared",
+            Self::Sites(SiteSettings { curvature: Curvature::Full, .. }) => "sites, whole matrices",
+            Self::Parallel => "P-DSVGD",
+            Self::ParallelExact => "P-DSVGD, no floor",
+            Self::ParallelSites => "P-DSVGD, sites (ours)",
+            Self::Svgd => "SVGD, all data",
+            Self::FedAvg(Weighting::Participants) => "FedAvg, participants",
+            Self::FedAvg(Weighting::Total) => "FedAvg, total",
+            Self::Sgld => "SGLD, all data",
+            Self::Dsgld | Self::DsgldAtOnce => "DSGLD",
+            Self::Pvi => "PVI",
+            Self::Gvi => "GVI, all data",
+            Self::Npv => "NPV, all data",
+            Self::Pmd => "PMD, all data",
+            Self::Theirs { central: true, .. } => "SGLD, authors' noise",
+            Self::Theirs { noise: true, .. } => "DSGLD, authors' noise and scale",
+            Self::Theirs { .. } => "DSGLD, authors' scale",
+        }
+    }
+
+    /// Runs it.
+    pub fn run<F: Real>(self, setup: Setup, shared: &Shared<F>, seed: u64) -> Result<Course> {
+        let Setup { particles, rounds, steps, distillation, batch, optimizer, schedule, every, .. } = setup;
+        let kde = |mode| Settings::rbf(Bandwidth::default(), optimizer, Kde { mode, ..Kde::default() });
+        let federated = |strategy: Arc<dyn Strategy<F>>| {
+            let method = Federated { problem: shared.problem(false), rounds, schedule, strategy };
+            watch(method, shared, every, seed)
+        };
+        let central = |strategy: Arc<dyn Strategy<F>>| {
+            let method = Federated { problem: shared.problem(true), rounds, schedule: Participation::All, strategy };
+            watch(method, shared, every, seed)
+        };
+        let gaussian = |iterations| Pvi {
+            iterations,
+            damping: 0.2,
+            covariance: Covariance::Full,
+            nodes: None,
+            batch: None,
+            particles: 20_000,
+            together: 1,
+        };
+        let distilled = Factors::Distilled { steps: distillation, prior: PriorConvention::Absorbed };
+        let dsvgd = |mode, factors, server_steps| {
+            let stein = kde(mode);
+            federated(Arc::new(Dsvgd { particles, local_steps: steps, factors, batch, stein, server_steps }))
+        };
+        match self {
+            // Without an estimate nothing is distilled.
+            Self::Dsvgd(KdeMode::None) => {
+                dsvgd(KdeMode::None, Factors::Distilled { steps: 0, prior: PriorConvention::Absorbed }, None)
+            }
+            Self::Dsvgd(mode) => dsvgd(mode, distilled, None),
+            Self::Sites(sites) => dsvgd(KdeMode::None, Factors::Sites(sites), None),
+            Self::Remembered => dsvgd(KdeMode::default(), Factors::Remembered, None),
+            Self::Parallel => dsvgd(KdeMode::default(), distilled, Some(steps)),
+            Self::ParallelExact => dsvgd(KdeMode::Lse { floor: 0.0 }, distilled, Some(steps)),
+            Self::ParallelSites => dsvgd(KdeMode::default(), Factors::Sites(SiteSettings::default()), Some(steps)),
+            Self::Svgd => {
+                let stein = kde(KdeMode::None);
+                watch(Svgd { problem: shared.problem(true), particles, rounds, steps, batch, stein }, shared, every, seed)
+            }
+            Self::FedAvg(weighting) => federated(Arc::new(FedAvg { local_steps: steps, batch, optimizer, weighting })),
+            Self::Sgld => {
+                let method = Dsgld::sgld(shared.problem(true), setup.chains(rounds, Schedule::Permutation)?);
+                watch(method, shared, every, seed)
+            }
+            Self::Dsgld | Self::DsgldAtOnce => {
+                let schedule = if self == Self::Dsgld { Schedule::Rotating } else { Schedule::Permutation };
+                let method = Dsgld::sgld(shared.problem(false), setup.chains(rounds, schedule)?);
+                watch(method, shared, every, seed)
+            }
+            Self::Pvi => federated(Arc::new(gaussian(steps))),
+            Self::Gvi => central(Arc::new(gaussian(steps))),
+            Self::Npv => central(Arc::new(Npv { components: particles, iterations: 20, particles: 100 })),
+            Self::Pmd => central(Arc::new(Pmd { particles, steps, batch, gain: 5000.0, jitter: 0.002 })),
+            Self::Theirs { central, noise, scale } => {
+                let problem = shared.problem(central);
+                let schedule = if central { Schedule::Permutation } else { Schedule::Rotating };
+                let settings = setup.chains(rounds, schedule)?;
+                let transition = Authors { problem: problem.clone(), batch, step: settings.step, particles, noise, scale };
+                watch(Dsgld { agents: problem.agents, transition, settings }, shared, every, seed)
+            }
+        }
+    }
+}
+
+impl Setup {
+    /// Chains in place of particles, whose latest states predict. The rate is divided by N, in drift and noise alike.
+    pub fn chains(self, rounds: u64, schedule: Schedule) -> Result<DsgldSettings> {
+        let step = StepSize::Annealed { a: self.langevin / self.particles as f64, b: 0.5, c: 0.55 };
+        Ok(DsgldSettings {
+            chains: u32::try_from(self.particles)?,
+            rounds,
+            trajectory: Trajectory::Same(self.steps as f64),
+            batch: self.batch,
+            step,
+            schedule,
+            burn_in: 0,
+            thin: 0,
+            judged: self.particles,
+            ..DsgldSettings::default()
+        })
+    }
+}
+
+/// Runs a method to its end, on one thread, with evaluations.
+pub fn watch<F: Real, M: Method<Number = F>>(method: M, shared: &Shared<F>, every: u64, seed: u64) -> Result<Course>
+where
+    M::Server: Posterior<F>,
+{
+    let mut course = Course::default();
+    let monitored = Monitored { inner: method, model: shared.model.clone(), evaluation: shared.evaluation(every) };
+    threads::run(Arc::new(monitored), Plan::new(Seed(seed)), None, &mut course)?;
+    Ok(course)
+}
+
+/// The courses of contenders, seed by seed.
+pub struct Race {
+    pub courses: Vec<(Contender, Vec<Course>)>,
+}
+
+impl Race {
+    /// Runs all contenders on the problem of each seed.
+    pub fn run<F: Real>(lineup: &[Contender], setup: Setup, problems: &[Shared<F>]) -> Result<Self> {
+        let jobs: Vec<(Contender, usize)> =
+            lineup.iter().flat_map(|&contender| (0..problems.len()).map(move |place| (contender, place))).collect();
+        let mut all =
+            side_by_side(&jobs, |&(contender, place)| contender.run(setup, &problems[place], place as u64 + 1))?.into_iter();
+        let courses = lineup.iter().map(|&contender| (contender, all.by_ref().take(problems.len()).collect())).collect();
+        Ok(Self { courses })
+    }
+
+    fn of(&self, contender: Contender) -> &[Course] {
+        self.courses.iter().find(|course| course.0 == contender).map_or(&[], |course| &course.1)
+    }
+
+    /// A metric in the end, seed by seed.
+    pub fn last(&self, contender: Contender, metric: &str) -> Vec<f64> {
+        self.of(contender).iter().map(|course| course.last(metric)).collect()
+    }
+
+    /// A metric after this round.
+    pub fn at(&self, contender: Contender, metric: &str, round: u64) -> Vec<f64> {
+        self.of(contender).iter().map(|course| course.at(metric, round)).collect()
+    }
+
+    /// The mean of a metric over the rounds from this one on: less noisy than the last.
+    pub fn late(&self, contender: Contender, metric: &str, from: u64) -> Vec<f64> {
+        let mean = |course: &Course| {
+            let late: Vec<f64> =
+                course.curve(metric).into_iter().filter(|point| point.0 >= from as f64).map(|point| point.1).collect();
+            late.iter().sum::<f64>() / late.len() as f64
+        };
+        self.of(contender).iter().map(mean).collect()
+    }
+
+    /// The curves of all contenders, for pictures.
+    pub fn lines(&self, metric: &str) -> Curves {
+        let of = |(contender, courses): &(Contender, Vec<Course>)| {
+            (contender.name().to_owned(), courses.iter().map(|course| course.curve(metric)).collect())
+        };
+        self.courses.iter().map(of).collect()
+    }
+}
+
+/// A row tells how far it is no more often than this.
+const TELL_EVERY: Duration = Duration::from_secs(20);
+
+/// Does something for each item, as many at a time as there are cores; in their order. Threads of their own, as what runs in one may wait
+/// for others of the shared pool.
+pub fn side_by_side<I: Sync, T: Send>(items: &[I], each: impl Fn(&I) -> Result<T> + Sync) -> Result<Vec<T>> {
+    let (next, begun) = (AtomicUsize::new(0), Instant::now());
+    let told = Mutex::new((0, begun));
+    let tell = || {
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.0 += 1;
+        if told.1.elapsed() >= TELL_EVERY {
+            told.1 = Instant::now();
+            eprintln!("reproduce:   {} of {} runs, {:.0} s", told.0, items.len(), begun.elapsed().as_secs_f64());
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((place, item)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?))) {
+            let result = each(item);
+            let failed = result.is_err();
+            tell();
+            done.push((place, result));
+            if failed {
+                next.store(items.len(), Ordering::Relaxed);
+            }
+        }
+        done
+    };
+    let mut all: Vec<(usize, Result<T>)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores.min(items.len())).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    });
+    all.sort_by_key(|(place, _)| *place);
+    let count = all.len();
+    let results: Vec<T> = all.into_iter().map(|(_, result)| result).collect::<Result<_>>()?;
+    if count < items.len() { Err("a run has panicked".into()) } else { Ok(results) }
+}

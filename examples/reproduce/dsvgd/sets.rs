@@ -1,0 +1,125 @@
+//! The data sets of the rows, read with the library's own import, and dealt to agents.
+
+use super::runs::{Result, Shared};
+use mpibayes::data::{
+    Dataset, Generator, Header, IdxPair, Partition, Scaling, Source, Split, Table, TableImport, TableLayout, Task, Test,
+    import_idx, import_table,
+};
+use mpibayes::models::Model;
+use mpibayes::number::Real;
+use mpibayes::random::Seed;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// A data set in a file that goes when it is dropped.
+pub struct Set {
+    pub dataset: Dataset,
+    _folder: TempDir,
+}
+
+/// A file below the folder of data sets.
+fn found(name: &str) -> Result<PathBuf> {
+    let folder = std::env::var("MPIBAYES_DATA").unwrap_or_else(|_| "datasets".into());
+    let file = Path::new(&folder).join(name);
+    if file.is_file() { Ok(file) } else { Err(format!("{}: there is no such file; set MPIBAYES_DATA", file.display()).into()) }
+}
+
+impl Set {
+    fn made(import: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<Self> {
+        let folder = TempDir::new()?;
+        let file = folder.path().join("set.h5");
+        import(folder.path(), &file)?;
+        Ok(Self { dataset: Dataset::open(&file)?, _folder: folder })
+    }
+
+    fn table(train: PathBuf, test: Test, task: Task, scaling: Scaling) -> Result<Self> {
+        let layout = TableLayout { header: Header::No, ..TableLayout::default() };
+        Self::made(|_, file| Ok(import_table(&TableImport { train, test, task, layout, scaling }, file)?))
+    }
+
+    /// Rows of a generator, of which the test rows are others.
+    pub fn generated(generator: Generator, train: u64, test: u64, seed: u64) -> Result<Self> {
+        let task = if generator == Generator::Year { Task::Regression } else { Task::Classification };
+        let scaling = if generator == Generator::Year { Scaling::Standardize } else { Scaling::None };
+        Self::made(|folder, file| {
+            let path = folder.join("rows.csv");
+            generator.write_csv(train + test, Seed(seed), &mut std::io::BufWriter::new(std::fs::File::create(&path)?))?;
+            let test = Test::Fraction(test as f64 / (train + test) as f64, Seed(seed));
+            Ok(import_table(&TableImport { train: path, test, task, layout: TableLayout::default(), scaling }, file)?)
+        })
+    }
+
+    /// The sample of Covertype, class 2 against the others, in [0, 1]; a fifth of the rows for testing, the same for all seeds.
+    pub fn covertype() -> Result<Self> {
+        let source = found("covertype/covtype_20k.csv.gz")?;
+        Self::made(|folder, file| {
+            let path = folder.join("rows.csv");
+            let mut out = std::io::BufWriter::new(std::fs::File::create(&path)?);
+            let layout = TableLayout { header: Header::No, ..TableLayout::default() };
+            let mut text = String::new();
+            Table::open(Source::open(&source)?, &layout)?.rows(|row| {
+                row.features.iter().for_each(|value| text.push_str(&format!("{value},")));
+                text.push_str(if row.label == "2" { "1\n" } else { "0\n" });
+                Ok(())
+            })?;
+            out.write_all(text.as_bytes())?;
+            out.flush()?;
+            drop(out);
+            let (test, task) = (Test::Fraction(0.2, Seed(1)), Task::Classification);
+            Ok(import_table(&TableImport { train: path, test, task, layout, scaling: Scaling::UnitInterval }, file)?)
+        })
+    }
+
+    /// One of the small binary sets, standardised; so many training rows, drawn by the seed, the others for testing.
+    pub fn binary(name: &str, train: usize, rows: usize, seed: u64) -> Result<Self> {
+        let test = Test::Fraction((rows - train) as f64 / rows as f64, Seed(seed));
+        Self::table(found(&format!("binary/{name}.csv.gz"))?, test, Task::Classification, Scaling::Standardize)
+    }
+
+    /// Kin8nm with one of its standard splits, from 1.
+    pub fn kin8nm(split: usize) -> Result<Self> {
+        let test = Test::Rows { file: found("uci_regression/kin8nm/test_splits.txt.gz")?, split: Some(split) };
+        Self::table(found("uci_regression/kin8nm/data.txt.gz")?, test, Task::Regression, Scaling::Standardize)
+    }
+
+    /// MNIST or Fashion-MNIST.
+    pub fn images(fashion: bool, scaling: Scaling) -> Result<Self> {
+        let file = |name: &str| {
+            // Where the package of the set puts it.
+            let installed = Path::new("/usr/share/datasets/fashion-mnist").join(name);
+            match fashion {
+                true if installed.is_file() => Ok(installed),
+                true => found(&format!("fashion-mnist/{name}")),
+                false => found(&format!("mnist/{name}")),
+            }
+        };
+        let pair = |part: &str| -> Result<IdxPair> {
+            Ok(IdxPair {
+                images: file(&format!("{part}-images-idx3-ubyte.gz"))?,
+                labels: file(&format!("{part}-labels-idx1-ubyte.gz"))?,
+            })
+        };
+        let (train, test) = (pair("train")?, pair("t10k")?);
+        Self::made(|_, file| Ok(import_idx(&train, Some(&test), scaling, file)?))
+    }
+
+    /// Deals the training rows to agents; of the test rows at most so many, the first ones.
+    pub fn dealt<F: Real>(
+        &self,
+        model: Arc<dyn Model<F>>,
+        agents: usize,
+        partition: &Partition,
+        seed: u64,
+        most_tests: usize,
+    ) -> Result<Shared<F>> {
+        let deal = partition.deal(&self.dataset, agents, Seed(seed))?;
+        let shards = (0..agents).map(|agent| self.dataset.read_rows(Split::Train, &deal.rows(agent)));
+        let shards = shards.collect::<std::result::Result<_, _>>()?;
+        let all: Vec<usize> = (0..self.dataset.rows(Split::Train)).collect();
+        let tests: Vec<usize> = (0..self.dataset.rows(Split::Test).min(most_tests)).collect();
+        let (pooled, tests) = (self.dataset.read_rows(Split::Train, &all)?, self.dataset.read_rows(Split::Test, &tests)?);
+        Ok(Shared { model, shards, pooled, tests: Some(tests) })
+    }
+}

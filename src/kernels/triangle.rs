@@ -1,0 +1,44 @@
+//! The lower triangle of a symmetric matrix with its diagonal, row by row, as it is kept and sent.
+
+use ndarray::{Array2, ArrayView2};
+
+/// How many numbers the triangle of a d × d matrix has.
+pub fn size(dim: usize) -> usize {
+    dim * (dim + 1) / 2
+}
+
+/// Where the entry (i, j), or (j, i), is.
+pub fn place(i: usize, j: usize) -> usize {
+    size(i.max(j)) + i.min(j)
+}
+
+/// The triangle of a matrix (d × d).
+///
+/// # Panics
+/// Where the matrix has fewer columns than rows.
+pub fn pack<F: Copy>(matrix: ArrayView2<F>) -> Vec<F> {
+    (0..matrix.nrows()).flat_map(|i| (0..=i).map(move |j| (i, j))).map(|at| matrix[at]).collect()
+}
+
+/// The matrix (d × d) of a triangle.
+///
+/// # Panics
+/// Where the triangle has fewer numbers.
+pub fn unpack<F: Copy>(triangle: &[F], dim: usize) -> Array2<F> {
+    Array2::from_shape_fn((dim, dim), |(i, j)| triangle[place(i, j)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn a_matrix_comes_back_from_its_triangle() {
+        let matrix = array![[2, 1, 5], [1, 3, 4], [5, 4, 6]];
+        let triangle = pack(matrix.view());
+        assert_eq!(triangle, [2, 1, 3, 5, 4, 6]);
+        assert_eq!((triangle.len(), triangle[place(0, 2)], triangle[place(1, 1)]), (size(3), 5, 3));
+        assert_eq!(unpack(&triangle, 3), matrix);
+    }
+}

@@ -1,0 +1,145 @@
+//! Federated averaging against exact theory: on quadratic losses every round has a closed form.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Line, run, share};
+use mpibayes::cluster::Context;
+use mpibayes::kernels::adagrad::{AdaGrad, Optimizer};
+use mpibayes::methods::fedavg::{FedAvg, Weighting};
+use mpibayes::methods::federated::Federated;
+use mpibayes::methods::participation::Participation;
+use mpibayes::random::Seed;
+use std::sync::Arc;
+
+const START: f64 = 0.3;
+const STEP: f64 = 0.004;
+/// A row of agent k costs a_k/2 · (θ − c_k)².
+const CURVATURES: [f64; 3] = [1.0, 0.5, 2.0];
+const CENTERS: [f64; 3] = [1.0, 5.0, -1.0];
+const ROWS: [usize; 3] = [10, 30, 60];
+const WEIGHTINGS: [Weighting; 2] = [Weighting::Participants, Weighting::Total];
+
+/// A prior that would show: it pulls hard, and no agent may listen to it.
+fn line() -> Line {
+    Line { initial: |_| START, prior_score: |x| -100.0 * (x + 7.0), gradient: |k, x| CURVATURES[k] * (x - CENTERS[k]) }
+}
+
+fn fedavg(local_steps: u64, step: f64, weighting: Weighting) -> FedAvg {
+    FedAvg { local_steps, batch: 1000, optimizer: Optimizer::Plain { step }, weighting }
+}
+
+/// θ after so many rounds at a temperature, with seed 1.
+fn after(rounds: u64, schedule: Participation, temperature: f64, method: FedAvg) -> f64 {
+    let own = |agent: u32| vec![f64::from(agent); ROWS[agent as usize]];
+    let problem = share(line(), 3, temperature, own);
+    run(Federated { problem, rounds, schedule, strategy: Arc::new(method) }, 1).particles[(0, 0)]
+}
+
+/// L steps ε on N_k a_k/2 · (θ − c_k)²/α shrink the distance to c_k by r_k = (1 − ε N_k a_k/α)^L; then the average.
+fn closed_form(rounds: u64, schedule: Participation, temperature: f64, local_steps: i32, weighting: Weighting) -> f64 {
+    let cx = Context::outside(Seed(1));
+    (0..rounds).fold(START, |theta, round| {
+        let result = |k: usize| {
+            let shrink = (1.0 - STEP * ROWS[k] as f64 * CURVATURES[k] / temperature).powi(local_steps);
+            CENTERS[k] + shrink * (theta - CENTERS[k])
+        };
+        let present: Vec<usize> = schedule.agents(round, 3, &cx).into_iter().map(|agent| agent as usize).collect();
+        let rows: f64 = present.iter().map(|&k| ROWS[k] as f64).sum();
+        let sum: f64 = present.iter().map(|&k| ROWS[k] as f64 * result(k)).sum();
+        match weighting {
+            Weighting::Participants => sum / rows,
+            Weighting::Total => (sum + (100.0 - rows) * theta) / 100.0,
+        }
+    })
+}
+
+/// Test 10: both weightings, whoever takes part. A dozen roundings a round of numbers below 600, and errors do not grow.
+#[test]
+fn every_round_is_the_closed_form() {
+    let schedules = [
+        Participation::All,
+        Participation::Subset(2),
+        Participation::Subset(1),
+        Participation::RoundRobin,
+        Participation::RandomPermutation,
+        Participation::Random,
+    ];
+    for schedule in schedules {
+        for weighting in WEIGHTINGS {
+            for (rounds, temperature) in [(1, 1.0), (2, 2.0), (3, 1.0), (7, 1.0), (40, 1.0)] {
+                let found = after(rounds, schedule, temperature, fedavg(5, STEP, weighting));
+                let exact = closed_form(rounds, schedule, temperature, 5, weighting);
+                assert!((found - exact).abs() < 1e-12, "{schedule:?} {weighting:?}, {rounds} rounds: {found} {exact}");
+                // The controls: the other weighting is told apart where somebody is absent, and is the same where nobody is; another
+                // temperature is told apart.
+                let other = if weighting == Weighting::Total { Weighting::Participants } else { Weighting::Total };
+                let off = (found - closed_form(rounds, schedule, temperature, 5, other)).abs();
+                assert_eq!(off < 1e-12, schedule == Participation::All, "{schedule:?}, {rounds} rounds: {off}");
+                let off = (found - closed_form(rounds, schedule, 1.5 * temperature, 5, weighting)).abs();
+                assert!(off > 1e-3, "{schedule:?}, {rounds} rounds: {off}");
+            }
+        }
+    }
+}
+
+/// With one agent a round is L steps of the local optimiser, which starts afresh with each; either weighting.
+#[test]
+fn one_agent_is_the_local_optimiser() {
+    let everything = |_| vec![0.0, 1.0, 1.0, 2.0];
+    let gradient = |x: f64| [0, 1, 1, 2].iter().map(|&k| CURVATURES[k] * (x - CENTERS[k])).sum::<f64>();
+    let (rounds, local_steps) = (4, 30);
+    let by_hand = |fresh: bool| {
+        let (mut theta, mut state) = ([START], AdaGrad::new(Optimizer::default(), 1));
+        for step in 0..rounds * local_steps {
+            if fresh && step % local_steps == 0 {
+                state.reset();
+            }
+            let direction = [-gradient(theta[0])];
+            state.step(&mut theta, &direction);
+        }
+        theta[0]
+    };
+    for weighting in WEIGHTINGS {
+        let strategy = Arc::new(FedAvg { local_steps, batch: 100, optimizer: Optimizer::default(), weighting });
+        let problem = share(line(), 1, 1.0, everything);
+        let method = Federated { problem, rounds, schedule: Participation::RoundRobin, strategy };
+        let found = run(method, 1).particles[(0, 0)];
+        // Gradients are summed in another order, and some thousand roundings of numbers near 1 do not grow.
+        assert!((found - by_hand(true)).abs() < 1e-12, "{weighting:?}: {found} {}", by_hand(true));
+        assert!((found - by_hand(false)).abs() > 1e-6, "the control: an optimiser that remembers gets elsewhere");
+    }
+}
+
+/// Agents that optimise to the end: with `participants` and one after the other, θ goes from minimiser to minimiser, for ever. With
+/// `total` it stays between them, though it never comes to rest either: the sweep θ ← c_k + (1 − N_k/N)(θ − c_k) has its own cycle.
+#[test]
+fn long_visits_cycle_through_local_minimisers() {
+    let visit = |rounds, weighting| after(rounds, Participation::RoundRobin, 1.0, fedavg(4000, STEP, weighting));
+    for round in [1, 2, 3, 4, 5, 6, 31] {
+        let center = CENTERS[(round as usize - 1) % 3];
+        let found = visit(round, Weighting::Participants);
+        assert!((found - center).abs() < 1e-12, "round {round}: {found}");
+        let between = visit(round, Weighting::Total);
+        let exact = (0..round as usize).fold(START, |theta, i| theta + ROWS[i % 3] as f64 / 100.0 * (CENTERS[i % 3] - theta));
+        assert!((between - exact).abs() < 1e-12, "round {round}: {between} {exact}");
+        assert!((between - center).abs() > 0.1, "the control, round {round}: {between}");
+    }
+}
+
+/// All agents to the end of their steps: θ is the mean of the minimisers by rows, which is not the minimiser of the sum of losses
+/// unless curvatures are equal; a single step from θ is one of gradient descent on that sum, whose fixed point it is.
+#[test]
+fn long_visits_do_not_end_at_the_minimiser_of_all() {
+    let mean = (0..3).map(|k| ROWS[k] as f64 / 100.0 * CENTERS[k]).sum::<f64>();
+    let stiffness = |k: usize| ROWS[k] as f64 * CURVATURES[k];
+    let minimiser = (0..3).map(|k| stiffness(k) * CENTERS[k]).sum::<f64>() / (0..3).map(stiffness).sum::<f64>();
+    let long = after(3, Participation::All, 1.0, fedavg(4000, STEP, Weighting::Participants));
+    assert!((long - mean).abs() < 1e-12 && (long - minimiser).abs() > 0.1, "{long} {mean} {minimiser}");
+    // One step of an agent weighs N_k² a_k: what moves θ no more is the minimiser of losses that weigh N_k more.
+    let weighed = |k: usize| ROWS[k] as f64 * stiffness(k);
+    let fixed = (0..3).map(|k| weighed(k) * CENTERS[k]).sum::<f64>() / (0..3).map(weighed).sum::<f64>();
+    let short = after(3000, Participation::All, 1.0, fedavg(1, STEP, Weighting::Participants));
+    assert!((short - fixed).abs() < 1e-12 && (short - minimiser).abs() > 0.01, "{short} {fixed} {minimiser}");
+}
