@@ -5,6 +5,7 @@
 #   bash jobs/papers/reproduce.sh dsgld fig2a fig2b       # these
 #   bash jobs/papers/reproduce.sh dsgld --quick           # fewer seeds and rounds, kept apart from the others
 #   bash jobs/papers/reproduce.sh dsgld --again           # those that are done, too
+#   bash jobs/papers/reproduce.sh dsvgd                   # the other paper; data sets in $MPIBAYES_DATA
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source jobs/env.sh
