@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# From a fresh checkout to a Bayesian neural network on Fashion-MNIST, on two ranks.
+# From a fresh checkout to a Bayesian neural network on Fashion-MNIST that four agents with different classes learn on two ranks; and
+# what other methods make of the same data and steps: SVGD with all data in one place, DSVGD without a cavity, FedAvg.
 #
 #   bash jobs/quickstart.sh
 #
@@ -35,26 +36,39 @@ heading "build (some minutes the first time)"
 cargo build --release --locked
 
 heading "import"
-data=datasets/fashion-mnist.h5
+# In principal axes: models see the same images rotated, so that columns are uncorrelated.
+data=datasets/fashion-mnist-principal.h5
 if [ -e "$data" ]; then
     echo "$data is there from before"
 else
     mpibayes import --images "$fashion/train-images-idx3-ubyte.gz" --labels "$fashion/train-labels-idx1-ubyte.gz" \
-        --test-images "$fashion/t10k-images-idx3-ubyte.gz" --test-labels "$fashion/t10k-labels-idx1-ubyte.gz" -o "$data"
+        --test-images "$fashion/t10k-images-idx3-ubyte.gz" --test-labels "$fashion/t10k-labels-idx1-ubyte.gz" \
+        --scaling principal -o "$data"
 fi
 
 heading "run"
 # A finished run of an earlier quickstart keeps its folder; one that was stopped is gone on with.
 results=runs/quickstart
 number=2
-while [ -e "$results/result.h5" ]; do
+while [ -e "$results/result.h5" ] && [ ! -e "$results/checkpoint.bin" ]; do
     results=runs/quickstart-$number
     number=$((number + 1))
 done
 mpirun -n 2 mpibayes run jobs/quickstart.toml --output "$results"
 
+heading "the same with other methods"
+# Each beside the first run, with as many steps; a finished one is kept.
+optimizer='optimizer = { adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }'
+beside() { # beside name method-table
+    mpirun -n 2 mpibayes run jobs/quickstart.toml --set "method={ $2, rounds = 24, batch = 100, $optimizer }" --output "$results-$1"
+}
+beside all-data-svgd 'name = "svgd", particles = 10, steps = 100'
+beside no-cavity 'name = "dsvgd", particles = 10, local_steps = 100, cavity = "kde", kde = "none"'
+beside fedavg 'name = "fedavg", local_steps = 100, schedule = "round_robin"'
+
 heading "results"
 mpibayes summary "$results"
+mpibayes compare "$results" "$results-all-data-svgd" "$results-no-cavity" "$results-fedavg"
 
 heading "what next"
 cat <<END
