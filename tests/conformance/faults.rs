@@ -6,9 +6,14 @@ use crate::subject::{Carrier, Subject};
 use crate::tally::{Group, Tally};
 use crate::worker::{Driver, Script, Step, Work};
 use mpibayes::cluster::{EXIT_CODE, Order};
+use rayon::prelude::*;
+use std::path::Path;
 
 /// A job that a fault ended may take this long, start-up included.
 const SOON: f64 = 10.0;
+
+/// So many jobs run side by side: most of a job's time is waiting for its launcher.
+const AT_ONCE: usize = 3;
 
 /// One failure in one job.
 struct Case<'a> {
@@ -22,6 +27,7 @@ struct Case<'a> {
 
 pub fn groups(roster: &[Box<dyn Subject>], tally: &mut Tally) {
     tally.group("faults under threads", |group| {
+        let mut cases = Vec::new();
         for subject in roster {
             let subject = subject.as_ref();
             let Some(workload) = workload(subject, group) else { continue };
@@ -29,25 +35,29 @@ pub fn groups(roster: &[Box<dyn Subject>], tally: &mut Tally) {
                 for (who, place) in everywhere(subject, &workload) {
                     let injection = Injection { who, place, how, others_sleep: 0.0 };
                     let (launcher, driver) = (Launcher::Alone, Driver::Threads);
-                    group.case(Case { subject, launcher, driver, threads: 2, dedicated: false, injection });
+                    cases.push(Case { subject, launcher, driver, threads: 2, dedicated: false, injection });
                 }
             }
         }
+        group.cases(&cases);
     });
     tally.group("faults under simulate", |group| {
+        let mut cases = Vec::new();
         for (subject, how) in roster.iter().zip(How::ALL.into_iter().cycle()) {
             let subject = subject.as_ref();
             let Some(workload) = workload(subject, group) else { continue };
             for (who, place) in everywhere(subject, &workload) {
                 let injection = Injection { who, place, how, others_sleep: 0.0 };
                 let (launcher, driver) = (Launcher::Alone, Driver::Simulate { ranks: 3 });
-                group.case(Case { subject, launcher, driver, threads: 1, dedicated: true, injection });
+                cases.push(Case { subject, launcher, driver, threads: 1, dedicated: true, injection });
             }
         }
+        group.cases(&cases);
     });
     tally.group("faults under mpi", |group| under_mpi(roster, group));
     tally.group("faults on threads that help with a task", |group| {
         let Some(subject) = roster.iter().find(|subject| subject.label() == "elastic").map(AsRef::as_ref) else { return };
+        let mut cases = Vec::new();
         for how in How::ON_HELPERS {
             for (who, place) in [
                 (Who::Agent(3), Place::Making),
@@ -66,18 +76,20 @@ pub fn groups(roster: &[Box<dyn Subject>], tally: &mut Tally) {
                     if how == How::HelperExit && who == Who::Server && !matches!(driver, Driver::Simulate { .. }) {
                         continue;
                     }
-                    group.case(Case { subject, launcher, driver, threads: 1, dedicated: false, injection });
+                    cases.push(Case { subject, launcher, driver, threads: 1, dedicated: false, injection });
                 }
             }
         }
+        group.cases(&cases);
     });
     tally.group("faults under mpi: other sizes, busy ranks, all at once", |group| {
         let Some(subject) = roster.iter().find(|subject| subject.label() == "elastic").map(AsRef::as_ref) else { return };
         let (driver, server) = (Driver::Mpi, Who::Server);
         let last = Who::Agent(subject.agents() - 1);
+        let mut cases = Vec::new();
         let mut case = |ranks, dedicated, who, place, how, others_sleep| {
             let injection = Injection { who, place, how, others_sleep };
-            group.case(Case { subject, launcher: Launcher::Mpirun(ranks), driver, threads: 2, dedicated, injection });
+            cases.push(Case { subject, launcher: Launcher::Mpirun(ranks), driver, threads: 2, dedicated, injection });
         };
         for (ranks, dedicated) in [(1, false), (2, true), (5, false)] {
             case(ranks, dedicated, last, Place::Working(3), How::Error, 0.0);
@@ -99,6 +111,7 @@ pub fn groups(roster: &[Box<dyn Subject>], tally: &mut Tally) {
         for how in How::ALL {
             case(3, false, server, Place::Keeping, how, 0.0);
         }
+        group.cases(&cases);
     });
 }
 
@@ -110,6 +123,7 @@ fn under_mpi(roster: &[Box<dyn Subject>], group: &mut Group) {
     if workloads.len() < synchronous.len() {
         return;
     }
+    let mut cases = Vec::new();
     for in_server in [false, true] {
         let (mut failures, mut left) = (Vec::new(), synchronous.len());
         while left > 0 || failures.len() < How::ALL.len() * PLACES {
@@ -132,9 +146,10 @@ fn under_mpi(roster: &[Box<dyn Subject>], group: &mut Group) {
                 return group.check("every method fails", Err(format!("{left} methods were not reached")));
             }
             let (launcher, driver) = (Launcher::Mpirun(3), Driver::Mpi);
-            group.case(Case { subject: synchronous[at], launcher, driver, threads: 1 + turn % 2, dedicated: false, injection });
+            cases.push(Case { subject: synchronous[at], launcher, driver, threads: 1 + turn % 2, dedicated: false, injection });
         }
     }
+    group.cases(&cases);
 }
 
 /// The agent of this rank that has most to do.
@@ -186,49 +201,56 @@ fn workload(subject: &dyn Subject, group: &mut Group) -> Option<Workload> {
 }
 
 impl Group<'_> {
-    fn case(&mut self, case: Case) {
-        let Case { subject, launcher, driver, threads, dedicated, injection } = case;
-        let name = format!("{} {launcher:?} {driver:?} {injection:?}", subject.label());
+    fn cases(&mut self, cases: &[Case]) {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(AT_ONCE).build().expect("threads");
+        let folder = self.folder;
+        let results: Vec<_> = pool.install(|| cases.par_iter().map(|case| case.outcome(folder)).collect());
+        for (case, result) in cases.iter().zip(results) {
+            self.check(format!("{} {:?} {:?} {:?}", case.subject.label(), case.launcher, case.driver, case.injection), result);
+        }
+    }
+}
 
+impl Case<'_> {
+    /// Runs the job; how it ended otherwise than it must.
+    fn outcome(&self, folder: &Path) -> Result<(), String> {
+        let &Self { subject, launcher, driver, threads, dedicated, injection } = self;
         let step =
             Step { method: subject.label().into(), threads, dedicated, collectives: threads == 2, work: Work::Fail(injection) };
-        let script = Script { driver, steps: vec![step], results: self.folder.join("none.jsonl") };
-        let ended = work(launcher, &script, self.folder);
-        let result = ended.and_then(|ended| {
-            let say = |cause: String| Err(format!("{cause}\n(code {}, {:.1} s)\n{}", ended.code, ended.seconds, ended.stderr));
-            if ended.code != EXIT_CODE {
-                return say(format!("the exit code is not {EXIT_CODE}"));
-            }
-            if ended.seconds > SOON {
-                return say(format!("it took longer than {SOON} s"));
-            }
-            let faults = ended.faults();
-            let [line] = faults.as_slice() else { return say(format!("{} messages", faults.len())) };
-            let ranks = match (launcher, driver) {
-                (Launcher::Mpirun(ranks), _) | (_, Driver::Simulate { ranks }) => ranks,
-                _ => 1,
-            };
-            let who = |agent| format!("rank {}, agent {agent}, ", subject.rank_of(agent, ranks, dedicated));
-            let named = match injection.who {
-                Who::Server => line.contains("rank 0, server, "),
-                Who::Agent(agent) => line.contains(&who(agent)),
-                Who::EveryAgent => (0..subject.agents()).any(|agent| line.contains(&who(agent))),
-            };
-            let (cause, place) = match injection.how {
-                // A state cannot fail in any other way than by a panic.
-                How::Error if injection.place != Place::Saving => (CAUSE, ""),
-                How::Error | How::Panic | How::HelperPanic => (CAUSE, "panicked at tests/conformance/"),
-                How::Exit | How::HelperExit => ("a call of exit", ""),
-            };
-            if ended.stderr.matches("panicked at").count() != usize::from(!place.is_empty()) || !line.contains(place) {
-                return say(format!("the place of a panic belongs into the message, and nowhere else: {line}"));
-            }
-            match (named, line.contains(cause) && line.contains(subject.name())) {
-                (true, true) => Ok(()),
-                (false, _) => say(format!("the message names somebody else: {line}")),
-                (true, false) => say(format!("the message names another cause: {line}")),
-            }
-        });
-        self.check(name, result);
+        let script = Script { driver, steps: vec![step], results: folder.join("none.jsonl") };
+        let ended = work(launcher, &script, folder)?;
+        let say = |cause: String| Err(format!("{cause}\n(code {}, {:.1} s)\n{}", ended.code, ended.seconds, ended.stderr));
+        if ended.code != EXIT_CODE {
+            return say(format!("the exit code is not {EXIT_CODE}"));
+        }
+        if ended.seconds > SOON {
+            return say(format!("it took longer than {SOON} s"));
+        }
+        let faults = ended.faults();
+        let [line] = faults.as_slice() else { return say(format!("{} messages", faults.len())) };
+        let ranks = match (launcher, driver) {
+            (Launcher::Mpirun(ranks), _) | (_, Driver::Simulate { ranks }) => ranks,
+            _ => 1,
+        };
+        let who = |agent| format!("rank {}, agent {agent}, ", subject.rank_of(agent, ranks, dedicated));
+        let named = match injection.who {
+            Who::Server => line.contains("rank 0, server, "),
+            Who::Agent(agent) => line.contains(&who(agent)),
+            Who::EveryAgent => (0..subject.agents()).any(|agent| line.contains(&who(agent))),
+        };
+        let (cause, place) = match injection.how {
+            // A state cannot fail in any other way than by a panic.
+            How::Error if injection.place != Place::Saving => (CAUSE, ""),
+            How::Error | How::Panic | How::HelperPanic => (CAUSE, "panicked at tests/conformance/"),
+            How::Exit | How::HelperExit => ("a call of exit", ""),
+        };
+        if ended.stderr.matches("panicked at").count() != usize::from(!place.is_empty()) || !line.contains(place) {
+            return say(format!("the place of a panic belongs into the message, and nowhere else: {line}"));
+        }
+        match (named, line.contains(cause) && line.contains(subject.name())) {
+            (true, true) => Ok(()),
+            (false, _) => say(format!("the message names somebody else: {line}")),
+            (true, false) => say(format!("the message names another cause: {line}")),
+        }
     }
 }
