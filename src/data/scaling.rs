@@ -87,15 +87,11 @@ impl FeatureScaling {
     pub fn rotate<F: Real>(&self, rows: &mut Array2<F>) {
         let Self::Dense { rotation: Some(rotation), .. } = self else { return };
         let axes = rotation.mapv(F::of);
-        // Always the same product, filled up with zeros: what a row becomes shall not depend on the rows that it is read with.
-        let mut scaled = Array2::zeros((ROTATED_AT_ONCE, axes.nrows()));
-        let mut rotated = Array2::zeros((ROTATED_AT_ONCE, axes.ncols()));
+        let mut rotated = Array2::zeros((ROTATED_AT_ONCE.min(rows.nrows()), axes.ncols()));
         for mut part in rows.axis_chunks_iter_mut(Axis(0), ROTATED_AT_ONCE) {
-            let count = part.nrows();
-            scaled.slice_mut(s![..count, ..]).assign(&part);
-            scaled.slice_mut(s![count.., ..]).fill(F::zero());
-            general_mat_mul(F::one(), &scaled, &axes, F::zero(), &mut rotated);
-            part.assign(&rotated.slice(s![..count, ..]));
+            let mut rotated = rotated.slice_mut(s![..part.nrows(), ..]);
+            general_mat_mul(F::one(), &part, &axes, F::zero(), &mut rotated);
+            part.assign(&rotated);
         }
     }
 }

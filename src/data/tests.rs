@@ -200,9 +200,9 @@ fn noise() -> impl FnMut() -> u8 {
     }
 }
 
-/// Images that are large enough for the products of the library.
+/// Images that are large enough for the products of the library, whose last bits depend on the rows that are read together.
 #[test]
-fn a_rotated_row_is_the_same_whatever_rows_it_is_read_with() {
+fn a_rotated_row_is_the_same_to_rounding_whatever_rows_it_is_read_with() {
     let place = Place::new();
     let mut byte = noise();
     let images: Vec<u8> = (0..500 * 300).map(|_| byte()).collect();
@@ -210,21 +210,15 @@ fn a_rotated_row_is_the_same_whatever_rows_it_is_read_with() {
     let train = IdxPair { images: place.file("i", idx(&[500, 20, 15], &images)), labels: place.file("l", idx(&[500], &labels)) };
     import_idx(&train, None, Scaling::Principal, &place.output()).unwrap();
     let data = Dataset::open(&place.output()).unwrap();
-    let all = data.read_rows::<f32>(Split::Train, &(0..500).collect::<Vec<_>>()).unwrap();
     let double = data.read_rows::<f64>(Split::Train, &(0..500).collect::<Vec<_>>()).unwrap();
     for wanted in [vec![499], vec![7, 3, 300], (0..500).rev().collect(), (100..400).step_by(3).collect()] {
-        let shard = data.read_rows::<f32>(Split::Train, &wanted).unwrap();
-        for (row, &number) in wanted.iter().enumerate() {
-            assert_eq!(shard.x().row(row), all.x().row(number));
+        let read = || data.read_rows::<f32>(Split::Train, &wanted).unwrap().x().to_owned();
+        let shard = read();
+        assert_eq!(shard, read(), "the same rows, the same bits");
+        for (row, &number) in shard.rows().into_iter().zip(&wanted) {
             // 300 products of numbers below 1 with an axis of length 1: 300 roundings of at most 6e-8 of √300/2.
-            assert!(
-                shard
-                    .x()
-                    .row(row)
-                    .iter()
-                    .zip(double.x().row(number))
-                    .all(|(one, other)| (f64::from(*one) - other).abs() < 1.6e-4)
-            );
+            let off = row.iter().zip(double.x().row(number)).map(|(one, other)| (f64::from(*one) - other).abs());
+            assert!(off.fold(0.0, f64::max) < 1.6e-4);
         }
     }
     assert_eq!(data.read_rows::<f32>(Split::Train, &[]).unwrap().rows(), 0);

@@ -1,9 +1,10 @@
-//! One agent with one long task of a fixed amount of arithmetic: what a rank that only waits costs meanwhile.
+//! One agent with one long task: what a rank that only waits costs meanwhile.
 
 use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Server};
+use std::time::{Duration, Instant};
 
-/// Some six seconds: each step waits for the one before it.
-const STEPS: u64 = 1_800_000_000;
+/// So long it is at work.
+const BUSY: Duration = Duration::from_secs(5);
 
 pub struct Burn;
 
@@ -61,7 +62,11 @@ impl Agent<Burn> for BurnAgent {
     }
 
     fn perform(&mut self, _task: &(), _body: Body<f64>, _cx: &mut Context) -> Result<(f64, Body<f64>)> {
-        let value = (0..STEPS).fold(0.3, |x: f64, _| 3.9 * x * (1.0 - x));
+        let since = Instant::now();
+        let mut value = 0.3;
+        while since.elapsed() < BUSY {
+            value = (0..100_000).fold(value, |x: f64, _| 3.9 * x * (1.0 - x));
+        }
         Ok((value, Body::empty()))
     }
 }
