@@ -102,7 +102,7 @@ pub fn covertype(effort: Effort) -> Result<Outcome> {
     let set = Set::covertype()?;
     let model = Arc::new(LogisticSettings::default().build(set.dataset.features(), Output::Classes(2))?);
     let classes: Vec<&[i64]> = (0..20).map(|agent| if agent < 10 { [0_i64].as_slice() } else { [1].as_slice() }).collect();
-    let rounds = if effort.share > 1 { 40 } else { 100 };
+    let rounds = 100;
     let setup = Setup { rounds, ..LOGISTIC };
     let seeds = 4 * effort.seeds;
     let problems: Vec<Shared<f64>> =
