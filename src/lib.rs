@@ -8,11 +8,12 @@
 //! | --- | --- | --- |
 //! | [`cli`] | a file for each subcommand | everything |
 //! | [`config`] | what was typed becomes a validated run | everything but `cli` |
-//! | [`methods`] | the distributed methods: server half, agent half; transitions of chains on a shard | `cluster`, `kernels`, `models`, `data`, `metrics`, `random`, `number` |
+//! | [`methods`] | the distributed methods: server half, agent half; transitions of chains on a shard | `cluster`, `kernels`, `models`, `lda`, `data`, `metrics`, `random`, `number` |
 //! | [`cluster`] | who computes what, and how it travels; knows no statistics | `partial`, `random`, `number` |
 //! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `number` |
 //! | [`models`] | log-densities with gradients, batched over particles | `vector`, `random`, `number` |
-//! | [`data`] | readers, the HDF5 dataset, shards | `models`, `partial`, `random`, `number` |
+//! | [`lda`] | topic models: documents, and what samplers do with them | `vector`, `random`, `number` |
+//! | [`data`] | readers, the HDF5 dataset, shards | `models`, `lda`, `partial`, `random`, `number` |
 //! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `metrics`, `models`, `partial`, `number` |
 //! | [`plots`] | pictures from result files | `results`, `metrics`, `number` |
 //! | [`guide`] | documentation: from an idea to a run | nothing |
@@ -28,6 +29,7 @@ pub mod config;
 pub mod data;
 pub mod guide;
 pub mod kernels;
+pub mod lda;
 pub mod methods;
 pub mod metrics;
 pub mod models;

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use mpibayes::data::corpus::{BagFormat, Corpus, CorpusImport, Part, import_corpus};
 use mpibayes::data::{
     ArrayFile, ArrayImport, ArrayPair, Dataset, IdxPair, LibsvmImport, Result, Scaling, TableImport, TableLayout, Task, Test,
     import_arrays, import_idx, import_libsvm, import_table,
@@ -72,6 +73,10 @@ fn formats() -> Vec<Format> {
         format("npz", vec![("x", npz())], import_npz),
         format("libsvm", vec![("x", libsvm())], import_sparse),
         format("libsvm.gz", vec![("x", gzip(&libsvm()))], import_sparse),
+        format("docword", vec![("x", docword("40\n30\n120\n")), ("v", vocabulary())], import_docword),
+        format("docword.gz", vec![("x", gzip(&docword("40\n30\n120\n"))), ("v", gzip(&vocabulary()))], import_docword),
+        format("lda-c", vec![("x", lda_c()), ("v", vocabulary())], import_lda_c),
+        format("matrix market", vec![("x", docword(MATRIX)), ("v", vocabulary())], import_matrix),
         format("idx", vec![("x", idx(&[40, 3, 4], 480)), ("y", idx(&[40], 40))], import_images),
     ]
 }
@@ -164,6 +169,46 @@ fn import_sparse(folder: &Path, output: &Path) -> Result<()> {
     import_libsvm(&LibsvmImport { train: folder.join("x"), test, task, features: None, scaling: Scaling::MaxAbs }, output)
 }
 
+const MATRIX: &str = "%%MatrixMarket matrix coordinate integer general\n% made up\n40 30 120\n";
+
+/// Forty documents of three words each, behind a header.
+fn docword(header: &str) -> Vec<u8> {
+    let line = |entry: usize| format!("{} {} {}\n", entry / 3 + 1, entry * 7 % 30 + 1, entry % 5 + 1);
+    (header.to_owned() + &(0..120).map(line).collect::<String>()).into_bytes()
+}
+
+fn lda_c() -> Vec<u8> {
+    let document = |row: usize| format!("3 {}:2 {}:{} {}:1\n", row % 10, row % 7 + 10, row % 4 + 1, row % 13 + 17);
+    (0..40).map(document).collect::<String>().into_bytes()
+}
+
+fn vocabulary() -> Vec<u8> {
+    (0..30).map(|word| format!("word{word}\n")).collect::<String>().into_bytes()
+}
+
+fn import_documents(folder: &Path, output: &Path, format: BagFormat) -> Result<()> {
+    let (documents, vocabulary) = (folder.join("x"), Some(folder.join("v")));
+    let (held_out, seed) = (Part::Share(0.2), mpibayes::random::Seed(3));
+    import_corpus(&CorpusImport { documents, format, vocabulary, held_out, scored: 0.1, seed }, output).map(drop)
+}
+
+fn import_docword(folder: &Path, output: &Path) -> Result<()> {
+    import_documents(folder, output, BagFormat::Docword)
+}
+
+fn import_lda_c(folder: &Path, output: &Path) -> Result<()> {
+    import_documents(folder, output, BagFormat::LdaC)
+}
+
+fn import_matrix(folder: &Path, output: &Path) -> Result<()> {
+    import_documents(folder, output, BagFormat::MatrixMarket)
+}
+
+/// Opens what an import has made.
+fn open(output: &Path) -> Result<()> {
+    if Corpus::is_one(output) { Corpus::open(output).map(drop) } else { Dataset::open(output).map(drop) }
+}
+
 fn import_images(folder: &Path, output: &Path) -> Result<()> {
     let pair = IdxPair { images: folder.join("x"), labels: folder.join("y") };
     import_idx(&pair, None, Scaling::Pixels, output)
@@ -235,7 +280,7 @@ fn damaged_files_are_imported_or_refused() {
         };
         write(&format.files);
         (format.import)(folder.path(), &output).unwrap_or_else(|error| panic!("{}, undamaged: {error}", format.name));
-        assert!(Dataset::open(&output).is_ok());
+        open(&output).unwrap();
         std::fs::remove_file(&output).unwrap();
         let (mut refused, mut most) = (0, 0);
         for round in 0..ROUNDS {
@@ -256,7 +301,7 @@ fn damaged_files_are_imported_or_refused() {
             most = most.max(used);
             match result {
                 Ok(()) => {
-                    Dataset::open(&output).unwrap();
+                    open(&output).unwrap();
                     std::fs::remove_file(&output).unwrap();
                 }
                 Err(error) => {

@@ -1,7 +1,9 @@
-//! `mpibayes import`: turns tables, arrays and images into the dataset that runs read, and says what it made.
+//! `mpibayes import`: turns tables, arrays, images and documents into what runs read, and says what it made.
 
+use super::documents::{self, DocumentArgs};
 use super::entry::print;
 use super::text;
+use crate::data::corpus::BagFormat;
 use crate::data::{
     ArrayFile, ArrayImport, ArrayPair, Column, Dataset, Delimiter, Format, Header, IdxPair, LibsvmImport, Scaling, Split,
     TableImport, TableLayout, Task, Test, detect, import_arrays, import_idx, import_libsvm, import_table, is_libsvm,
@@ -32,14 +34,17 @@ Examples:
   Images with labels in IDX files, as MNIST and Fashion-MNIST come, plain or gzip:
     mpibayes import --images train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz \\
         --test-images t10k-images-idx3-ubyte.gz --test-labels t10k-labels-idx1-ubyte.gz \\
-        -o fashion.h5";
+        -o fashion.h5
+
+  Counted words for topic models, as UCI's bags of words, lda-c or Matrix Market, with 300 documents held out:
+    mpibayes import docword.kos.txt.gz --vocabulary vocab.kos.txt --test-documents 300 -o kos.h5";
 
 /// What can be typed after `mpibayes import`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ImportArgs {
     /// The training rows, plain or gzip: a table in text (CSV, TSV, columns between blanks) with one row an example, or NumPy
-    /// arrays (NPY, NPZ)
+    /// arrays (NPY, NPZ); or documents, as counted words
     #[arg(value_name = "FILE", required_unless_present = "images", conflicts_with = "images")]
     pub train: Option<PathBuf>,
     /// Where to write the dataset
@@ -64,8 +69,8 @@ pub struct ImportArgs {
     /// This share of the rows, drawn at random
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with_all = ["images", "test"], help_heading = "Test rows")]
     pub test_fraction: Option<f64>,
-    /// The seed of that draw [default: 1]
-    #[arg(long, requires = "test_fraction", help_heading = "Test rows")]
+    /// The seed of that draw, and of the order of documents [default: 1]
+    #[arg(long, conflicts_with = "images", help_heading = "Test rows")]
     pub seed: Option<u64>,
     /// The rows listed in a text file: their numbers from 0, blanks between them; each line is a split
     #[arg(long, value_name = "FILE", conflicts_with_all = ["images", "test", "test_fraction"], help_heading = "Test rows")]
@@ -111,6 +116,10 @@ pub struct ImportArgs {
     #[arg(long, value_name = "D", conflicts_with = "images", help_heading = "LIBSVM")]
     pub features: Option<u32>,
 
+    /// Of documents.
+    #[command(flatten)]
+    pub documents: DocumentArgs,
+
     /// The training images
     #[arg(long, value_name = "FILE", requires = "labels", help_heading = "IDX")]
     pub images: Option<PathBuf>,
@@ -140,6 +149,24 @@ pub enum FormatName {
     Npz,
     /// Labels with index:value pairs; sparse rows stay sparse
     Libsvm,
+    /// Documents as UCI's bag of words: three sizes, then lines `document word count`
+    Docword,
+    /// Documents as Blei's lda-c: lines `n word:count ...`
+    LdaC,
+    /// Documents as the rows of a Matrix Market file of counts
+    MatrixMarket,
+}
+
+impl FormatName {
+    /// Of documents.
+    fn of_bags(self) -> Option<BagFormat> {
+        match self {
+            Self::Docword => Some(BagFormat::Docword),
+            Self::LdaC => Some(BagFormat::LdaC),
+            Self::MatrixMarket => Some(BagFormat::MatrixMarket),
+            _ => None,
+        }
+    }
 }
 
 /// A scaling as it is typed.
@@ -202,7 +229,7 @@ impl From<HeaderName> for Header {
     }
 }
 
-fn share(typed: &str) -> Result<f64, String> {
+pub(super) fn share(typed: &str) -> Result<f64, String> {
     match typed.parse::<f64>() {
         Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
         _ => Err("give a share between 0 and 1, such as 0.2".into()),
@@ -248,6 +275,19 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<String> {
         import_idx(&train, pair(&args.test_images, &args.test_labels).as_ref(), scaling, &args.output)?;
         scaling
     } else if let Some(train) = &args.train {
+        let of_bags = args.format.map(FormatName::of_bags);
+        if of_bags.is_none_or(|typed| typed.is_some())
+            && let Some(format) = documents::format(train, of_bags.flatten())?
+        {
+            only_for(args, &of_rows(args), "rows, not documents")?;
+            return documents::import(train, format, &args.documents, args.test_fraction, args.seed, &args.output);
+        }
+        only_for(args, &args.documents.given(), "counted documents: UCI's bag of words, lda-c or Matrix Market")?;
+        only_for(
+            args,
+            &[(args.seed.is_some() && args.test_fraction.is_none(), "--seed")],
+            "test rows that are drawn: --test-fraction",
+        )?;
         let format = format(args, train)?;
         let sparse = match args.format {
             Some(typed) => typed == FormatName::Libsvm,
@@ -292,6 +332,7 @@ fn format(args: &ImportArgs, path: &Path) -> anyhow::Result<Format> {
         Some(FormatName::Npz) => (Some(Format::Npz), "an NPZ file"),
         Some(FormatName::Csv | FormatName::Tsv | FormatName::Blanks) => (Some(Format::Table), "a table in text"),
         Some(FormatName::Libsvm) => (Some(Format::Table), "a LIBSVM file"),
+        Some(FormatName::Docword | FormatName::LdaC | FormatName::MatrixMarket) => (Some(Format::Table), "counted documents"),
         None => (None, ""),
     };
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default();
@@ -319,6 +360,24 @@ fn only_for(args: &ImportArgs, given: &[(bool, &str)], what: &str) -> anyhow::Re
         Some((_, option)) => bail!("{file}: {option} is for {what}"),
         None => Ok(()),
     }
+}
+
+/// The options that documents have no use for.
+fn of_rows(args: &ImportArgs) -> [(bool, &'static str); 12] {
+    [
+        (args.task.is_some(), "--task"),
+        (args.scaling.is_some(), "--scaling"),
+        (args.test.is_some(), "--test"),
+        (args.test_rows.is_some(), "--test-rows"),
+        (args.label.is_some(), "--label"),
+        (!args.drop.is_empty(), "--drop"),
+        (args.header.is_some(), "--header"),
+        (args.delimiter.is_some(), "--delimiter"),
+        (args.targets.is_some(), "--targets"),
+        (args.features_name.is_some(), "--features-name"),
+        (args.targets_name.is_some(), "--targets-name"),
+        (args.features.is_some(), "--features"),
+    ]
 }
 
 /// Where the test rows come from; `file` says what another file is.
@@ -435,6 +494,7 @@ fn check_output(args: &ImportArgs) -> anyhow::Result<()> {
         &args.labels,
         &args.test_images,
         &args.test_labels,
+        &args.documents.vocabulary,
     ];
     if inputs.into_iter().flatten().any(|input| input.canonicalize().is_ok_and(|input| input == canonical)) {
         bail!("{}: this file is to be read, and would be replaced by the dataset", output.display());
@@ -593,6 +653,43 @@ mod tests {
             };
             assert!(message.contains(says), "{typed}: {message:?} must say {says:?}");
             assert!(!folder.path().join("n.h5").exists() && !folder.path().join("n.h5.partial").exists());
+        }
+    }
+
+    #[test]
+    fn documents_become_a_corpus() {
+        let folder = folder();
+        let file = |name: &str, content: &str| std::fs::write(folder.path().join(name), content).unwrap();
+        file("docword.txt", "5\n3\n5\n1 1 2\n1 3 9\n2 2 11\n3 3 1\n5 1 7\n");
+        file("words.txt", "a\nb\nc\n");
+        file("c.ldac", "1 0:2\n2 0:1 4:3\n");
+        let said =
+            import(&args(folder.path(), "@docword.txt --vocabulary @words.txt --test-documents 1 --seed 4 -o @d.h5")).unwrap();
+        for line in [
+            "task      topics",
+            "train     3 documents, ",
+            "test      1 document, ",
+            "words     3\n",
+            "left out  1 document without",
+        ] {
+            assert!(said.contains(&format!("\n  {line}")), "{line:?} in\n{said}");
+        }
+        let said = import(&args(folder.path(), "@c.ldac -o @c.h5")).unwrap();
+        for line in ["test    none: runs cannot judge topics; hold some out", "words   5, which have numbers alone"] {
+            assert!(said.contains(&format!("\n  {line}")), "{line:?} in\n{said}");
+        }
+        for (typed, says) in [
+            ("@docword.txt --label 1 -o @n.h5", "docword.txt: --label is for rows, not documents"),
+            ("@docword.txt --task regression -o @n.h5", "--task is for rows"),
+            ("@docword.txt --format lda-c -o @n.h5", "looks like UCI's bag of words, not like lda-c"),
+            ("@docword.txt --test-documents 4 -o @n.h5", "leave some to learn from"),
+            ("@docword.txt --vocabulary @words.txt -o @words.txt --force", "is to be read"),
+            ("@a.csv --vocabulary @words.txt -o @n.h5", "a.csv: --vocabulary is for counted documents"),
+            ("@a.csv --seed 3 -o @n.h5", "a.csv: --seed is for test rows that are drawn"),
+        ] {
+            let refused = import(&args(folder.path(), typed)).unwrap_err().to_string();
+            assert!(refused.contains(says), "{typed}: {refused:?} must say {says:?}");
+            assert!(!folder.path().join("n.h5").exists());
         }
     }
 

@@ -4,6 +4,7 @@ mod blas;
 pub mod check;
 pub mod compare;
 pub mod data;
+mod documents;
 mod entry;
 pub mod env;
 pub mod import;

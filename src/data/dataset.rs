@@ -3,7 +3,7 @@
 use super::error::{DataError, Place, Result};
 use super::scaling::FeatureScaling;
 use super::sparse::SparseRows;
-use super::{FORMAT, NEWEST_VERSION, Shard, Split, Targets, Task, hdf};
+use super::{FORMAT, NEWEST_VERSION, Shard, Split, Targets, Task, corpus, hdf};
 use crate::number::Real;
 use ndarray::{Array1, Array2, Ix2};
 use std::path::{Path, PathBuf};
@@ -53,14 +53,17 @@ impl Dataset {
         if hdf::read_text(&file, "format").map_err(foreign)? != FORMAT {
             return Err(foreign(hdf5::Error::Internal(String::new())));
         }
+        let text = |name| hdf::read_text(&file, name).map_err(DataError::hdf5(path, "read the description"));
+        let task = text("task")?;
+        if task == corpus::TASK {
+            return Err(wrong("this is a corpus of documents, for topic models: rows with targets are needed here".into()));
+        }
         let version: u32 = file.attr("version").and_then(|at| at.read_scalar()).map_err(damaged("read the version"))?;
         if !(1..=NEWEST_VERSION).contains(&version) {
             let what =
                 format!("dataset version {version}, this program reads versions 1 to {NEWEST_VERSION}: import the data again");
             return Err(wrong(what));
         }
-        let text = |name| hdf::read_text(&file, name).map_err(DataError::hdf5(path, "read the description"));
-        let task = text("task")?;
         let task = Task::named(&task).ok_or_else(|| wrong(format!("the task {task:?} is unknown to this program")))?;
         let describe = || -> hdf5::Result<_> {
             let features = file.group("features")?;

@@ -5,22 +5,20 @@
 
 use super::error::{DataError, Place, Result};
 use super::held_out::HeldOut;
+use super::lines::{lines, shown};
 use super::scaling::Scaling;
-use super::source::{Source, file_name, read_error};
+use super::source::{Source, file_name};
 use super::sparse::SparseWriter;
 use super::targets::Collected;
 use super::write::Description;
 use super::{Split, Task, Test};
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 /// The most features that a sparse dataset may have, 2^31: an index beyond is taken for damage.
 pub const MOST_FEATURES: u32 = 1 << 31;
 /// By so many bytes from its beginning a file is told to be LIBSVM.
 const HEAD: u64 = 1 << 16;
-
-/// A longer line is no row: a decompressed one could fill the memory.
-const LONGEST_LINE: u64 = 1 << 28;
 
 /// What to import from a LIBSVM file, and how.
 #[derive(Clone, Debug)]
@@ -147,7 +145,7 @@ pub fn read_libsvm(source: Source<'_>, limit: IndexLimit, mut each: impl FnMut(L
     let mut rows = 0_u64;
     let Source { path, reader, .. } = source;
     let path = &path;
-    lines(reader, path, |line, bytes| {
+    each_row(reader, path, |line, bytes| {
         let wrong = |what: String| DataError::content(path, Place::Line(line), what);
         let (label, largest) = parse(bytes, limit, &mut columns, &mut values).map_err(wrong)?;
         rows += 1;
@@ -159,7 +157,7 @@ pub fn read_libsvm(source: Source<'_>, limit: IndexLimit, mut each: impl FnMut(L
 /// Counts the rows, without a look at what is in them.
 fn count_rows(path: &Path) -> Result<usize> {
     let mut rows = 0;
-    lines(Source::open(path)?.reader, path, |_, _| {
+    each_row(Source::open(path)?.reader, path, |_, _| {
         rows += 1;
         Ok(())
     })?;
@@ -173,33 +171,11 @@ fn without_comment(line: &[u8]) -> &[u8] {
 }
 
 /// Hands over every line that is neither blank nor a comment, with its number from 1.
-fn lines(mut reader: impl BufRead, path: &Path, mut each: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
-    let mut bytes = Vec::new();
-    for line in 1.. {
-        bytes.clear();
-        let read = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut bytes);
-        let read = read.map_err(|error| read_error(path, Place::Line(line), error))?;
-        if read == 0 {
-            break;
-        }
-        if read as u64 == LONGEST_LINE && !bytes.ends_with(b"\n") {
-            let what = format!("longer than {LONGEST_LINE} bytes: this is no text file of rows");
-            return Err(DataError::content(path, Place::Line(line), what));
-        }
-        let row = if line == 1 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes) } else { &bytes };
-        let row = without_comment(row);
-        if !row.is_empty() {
-            each(line, row)?;
-        }
-    }
-    Ok(())
-}
-
-/// A token as a message shows it.
-fn shown(token: &[u8]) -> String {
-    const MOST: usize = 40;
-    let text = String::from_utf8_lossy(&token[..token.len().min(MOST)]).into_owned();
-    if token.len() > MOST { format!("{text:?}...") } else { format!("{text:?}") }
+fn each_row(reader: impl BufRead, path: &Path, mut each: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+    lines(reader, path, |line, bytes| {
+        let row = without_comment(bytes);
+        if row.is_empty() { Ok(()) } else { each(line, row) }
+    })
 }
 
 /// Cuts the next token off, and the blanks in front of it.

@@ -7,7 +7,7 @@
 //! | object | type | content |
 //! | --- | --- | --- |
 //! | attribute `format` | text | `mpibayes-dataset` |
-//! | attribute `version` | u32 | 2, or 3 for sparse rows, or 4 with a rotation; a reader refuses versions that it does not know. Version 1 had no `targets` |
+//! | attribute `version` | u32 | 2, or 3 for sparse rows, or 4 with a rotation, or 5 for documents; a reader refuses versions that it does not know. Version 1 had no `targets` |
 //! | attribute `task` | text | `classification` or `regression` |
 //! | attribute `source` | text | names of the imported files, for people |
 //! | attribute `digest` | text | BLAKE3 of the canonical content: equal digests mean equal data (names and number types included) |
@@ -21,7 +21,7 @@
 //! | `features/name` | text, features | names of the features; absent for pixels |
 //! | `classes/name` | text, classes | the labels by class index, as numbers sort if all are numbers; absent for regression |
 //!
-//! `test` is absent if there are no test rows. Other layouts (text, more splits) become other groups beside these.
+//! `test` is absent if there are no test rows. Documents are another layout: [`corpus`].
 //!
 //! Sparse rows (compressed sparse rows, CSR) have these instead of `x`, scale and offset, each a list in chunks of 256 KiB:
 //!
@@ -40,6 +40,7 @@
 mod arrays;
 pub mod catalog;
 mod classes;
+pub mod corpus;
 mod dataset;
 mod decimal;
 mod error;
@@ -47,11 +48,13 @@ pub mod fetch;
 mod fields;
 mod format;
 mod generate;
+mod growing;
 pub(crate) mod hdf;
 mod held_out;
 mod idx;
 mod import;
 mod libsvm;
+mod lines;
 mod npy;
 mod npz;
 mod pages;

@@ -1,6 +1,7 @@
 //! Sparse rows (CSR): in memory, where agents turn a few of them at a time into dense ones, and on their way into a dataset.
 
 use super::error::{DataError, Result};
+use super::growing::Growing;
 use super::scaling::Scaling;
 use super::write::{CHUNK_BYTES, Canonical, Description, create};
 use super::{SPARSE_VERSION, Split, Targets};
@@ -67,40 +68,6 @@ impl<F: Real> SparseRows<F> {
     }
 }
 
-/// A list of numbers that grows in the file.
-struct Growing<T> {
-    data: hdf5::Dataset,
-    buffer: Vec<T>,
-    written: usize,
-}
-
-impl<T: hdf5::H5Type + Copy> Growing<T> {
-    fn new(group: &hdf5::Group, name: &str) -> hdf5::Result<Self> {
-        let data = group
-            .new_dataset::<T>()
-            .chunk(CHUNK_BYTES / size_of::<T>())
-            .fill_time(hdf5::dataset::FillTime::Never)
-            .obj_track_times(false)
-            .shape(0..)
-            .create(name)?;
-        Ok(Self { data, buffer: Vec::with_capacity(CHUNK_BYTES / size_of::<T>()), written: 0 })
-    }
-
-    fn push(&mut self, value: T) -> hdf5::Result<()> {
-        self.buffer.push(value);
-        if self.buffer.len() == self.buffer.capacity() { self.flush() } else { Ok(()) }
-    }
-
-    fn flush(&mut self) -> hdf5::Result<()> {
-        let end = self.written + self.buffer.len();
-        self.data.resize(end)?;
-        self.data.write_slice(self.buffer.as_slice(), self.written..end)?;
-        self.written = end;
-        self.buffer.clear();
-        Ok(())
-    }
-}
-
 /// The values of a split: in single precision as long as it holds each of them exactly.
 enum Values {
     Single(Growing<f32>),
@@ -133,9 +100,7 @@ impl Rows {
         self.digest.update(bytemuck::cast_slice(values));
         self.entries += entries;
         self.starts.push(self.entries)?;
-        for &column in columns {
-            self.columns.push(column)?;
-        }
+        self.columns.extend(columns)?;
         for &value in values {
             if let Values::Single(single) = &mut self.values {
                 let rounded = f32::of(value);

@@ -104,7 +104,7 @@ impl Description {
         file.new_attr::<u32>().create("version")?.write_scalar(&version)?;
         hdf::write_text(file, "task", self.task.name())?;
         hdf::write_text(file, "source", &self.source)?;
-        hdf::write_text(file, "digest", digest.0.finalize().to_hex().as_str())?;
+        hdf::write_text(file, "digest", &digest.finish())?;
         let features = file.create_group("features")?;
         hdf::write_text(&features, "scaling", scaling.name())?;
         features.new_attr_builder().with_data(&self.shape).create("shape")?;
@@ -124,12 +124,13 @@ impl Description {
 }
 
 /// The digest of the canonical content: a field after the other, each behind its length, so that no two datasets read the same.
+#[derive(Default)]
 pub(super) struct Canonical(blake3::Hasher);
 
 impl Canonical {
     /// All but the rows: what is said of the dataset, how values are stored, and the two lists that scale them, perhaps with a rotation.
     pub(super) fn begin(about: &Description, stored: &str, scaling: &[&[u8]], target: Option<(f64, f64)>) -> Self {
-        let mut digest = Self(blake3::Hasher::new());
+        let mut digest = Self::default();
         digest.field(about.task.name().as_bytes());
         digest.field(stored.as_bytes());
         digest.field(bytemuck::cast_slice(&about.shape.iter().map(|&size| size as u64).collect::<Vec<_>>()));
@@ -149,9 +150,15 @@ impl Canonical {
         self.field(targets.bytes());
     }
 
-    fn field(&mut self, bytes: &[u8]) {
+    /// The next field.
+    pub(super) fn field(&mut self, bytes: &[u8]) {
         self.0.update(&(bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
+    }
+
+    /// The digest as text.
+    pub(super) fn finish(&self) -> String {
+        self.0.finalize().to_hex().to_string()
     }
 }
 

@@ -5,6 +5,7 @@ pub mod dsvgd;
 pub mod fedavg;
 pub mod federated;
 mod kind;
+pub mod lda;
 pub mod monitored;
 pub mod npv;
 pub mod participation;

@@ -47,6 +47,12 @@ pub enum Purpose {
     Planning = 8,
     /// Where expectations are taken.
     Nodes = 9,
+    /// Which tokens of a document are to be predicted.
+    HeldOut = 10,
+    /// Topics of tokens.
+    Topics = 11,
+    /// Topics of tokens that may be seen of a document whose others are to be predicted.
+    Completion = 12,
 }
 
 impl Seed {

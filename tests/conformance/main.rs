@@ -22,7 +22,7 @@ mod tally;
 mod waiting;
 mod worker;
 
-use methods::{Average, Chains, Counts, Eager, Elastic, Groups, Relay, Spread, Subset, stein};
+use methods::{Average, Chains, Counts, Eager, Elastic, Groups, Relay, Spread, Subset, stein, topics};
 use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::methods::dsgld::{Coupled, Schedule, Trajectory};
 use mpibayes::methods::dsvgd::{Caution, Curvature, Factors, Found, PriorConvention, SiteSettings};
@@ -111,6 +111,9 @@ fn roster() -> Vec<Box<dyn Subject>> {
                 settings.coupling = vec![Coupled { groups: 2, rounds: 8 }];
             })
         }),
+        conforms("adlda", topics::adlda),
+        conforms("async lda", topics::async_lda),
+        conforms("dsgld on topics", topics::dsgld::<f32>),
         conforms("elastic, judged", || stein::judged(Elastic, 3)),
         conforms("eager, judged", || stein::judged(Eager::<2>, 5)),
     ]

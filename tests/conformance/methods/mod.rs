@@ -13,6 +13,7 @@ mod scripted;
 mod spread;
 pub mod stein;
 mod subset;
+pub mod topics;
 mod visits;
 
 pub use average::Average;

@@ -1,0 +1,284 @@
+//! Import of documents: counted, put in random order, a part of them held out, and written as a corpus.
+
+use super::super::error::{DataError, Place, Result};
+use super::super::growing::Growing;
+use super::super::lines::lines;
+use super::super::source::{Source, file_name};
+use super::super::write::{Canonical, create};
+use super::super::{FORMAT, Split, hdf};
+use super::bags::{BagFormat, Sizes};
+use super::shuffle::{Shuffle, Shuffled};
+use super::{TASK, VERSION};
+use crate::random::{Purpose, Seed, Who};
+use rand::RngExt;
+use rand_distr::Hypergeometric;
+use std::path::{Path, PathBuf};
+
+/// What documents to import, and how.
+#[derive(Clone, Debug)]
+pub struct CorpusImport {
+    /// The documents, plain or gzip.
+    pub documents: PathBuf,
+    /// How they are written.
+    pub format: BagFormat,
+    /// Their words, one a line, plain or gzip.
+    pub vocabulary: Option<PathBuf>,
+    /// Which part of the documents is held out.
+    pub held_out: Part,
+    /// The share of a held-out document's tokens that is to be predicted.
+    pub scored: f64,
+    /// Of the order of documents, of which the first are held out, and of the tokens that are to be predicted.
+    pub seed: Seed,
+}
+
+/// A part of the documents that have words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Part {
+    /// So many.
+    Number(u64),
+    /// This share of them, rounded.
+    Share(f64),
+}
+
+impl Part {
+    fn of(self, documents: u64) -> u64 {
+        match self {
+            Self::Number(number) => number,
+            Self::Share(share) => (share * documents as f64).round() as u64,
+        }
+    }
+}
+
+/// Imports documents into the corpus `output`; gives how many documents had no words and were left out.
+///
+/// # Errors
+/// When a file cannot be read or is not what it should be, there are too few documents, or the corpus cannot be written. Nothing half
+/// written stays.
+pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<u64> {
+    let CorpusImport { documents, format, vocabulary, held_out, scored, seed } = import;
+    let words = vocabulary.as_deref().map(read_vocabulary).transpose()?;
+    let most = words.as_ref().map(|words| words.len() as u32);
+    let folder = match output.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut shuffle = Shuffle::new(folder, *seed)?;
+    let mut sorted = Sorted::default();
+    let Sizes { documents: all, words: size } = format.read(Source::open(documents)?, most, &mut |number, entries| {
+        sorted.take(entries).map_err(|what| DataError::content(documents, Place::Record(number + 1), what))?;
+        shuffle.push(number, &sorted.words, &sorted.counts)
+    })?;
+    let filled = shuffle.documents();
+    let held_out = held_out.of(filled);
+    if held_out >= filled {
+        let what = match filled {
+            0 => "no document has a word".to_owned(),
+            _ => format!("{held_out} documents to hold out, of {filled} with words: leave some to learn from"),
+        };
+        return Err(DataError::content(documents, Place::File, what));
+    }
+    let mut writer = Writer::new(output)?;
+    let mut place = 0;
+    shuffle.finish(|document| {
+        place += 1;
+        if place > held_out {
+            return writer.push(Split::Train, &document, &[]);
+        }
+        let scored = draw_scored(&document, *scored, *seed);
+        writer.push(Split::Test, &document, &scored)
+    })?;
+    let files = [Some(documents), vocabulary.as_ref()].into_iter().flatten().map(|path| file_name(path)).collect::<Vec<_>>();
+    let source = match held_out {
+        0 => format!("{} in random order by seed {}", files.join(", "), seed.0),
+        _ => format!(
+            "{} in random order by seed {}, {scored} of the tokens of {held_out} documents scored",
+            files.join(", "),
+            seed.0
+        ),
+    };
+    writer.finish(size, words.as_deref(), &source)?;
+    Ok(all - filled)
+}
+
+/// The entries of a document in ascending order, each word once.
+#[derive(Default)]
+struct Sorted {
+    words: Vec<u32>,
+    counts: Vec<u32>,
+}
+
+impl Sorted {
+    fn take(&mut self, entries: &mut [(u32, u32)]) -> std::result::Result<(), String> {
+        entries.sort_unstable_by_key(|&(word, _)| word);
+        self.words.clear();
+        self.counts.clear();
+        for &(word, count) in entries.iter() {
+            match self.counts.last_mut() {
+                Some(sum) if self.words.last() == Some(&word) => {
+                    *sum = sum.checked_add(count).ok_or_else(|| format!("word {word} occurs too often"))?;
+                }
+                _ => {
+                    self.words.push(word);
+                    self.counts.push(count);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The words of a vocabulary, one a line; the last line may be empty.
+fn read_vocabulary(path: &Path) -> Result<Vec<String>> {
+    let mut words: Vec<String> = Vec::new();
+    lines(Source::open(path)?.reader, path, |line, row| {
+        let word =
+            std::str::from_utf8(row).map_err(|_| DataError::content(path, Place::Line(line), "this is not text (UTF-8)"))?;
+        if words.len() as u64 == u64::from(super::MOST_WORDS) {
+            return Err(DataError::content(path, Place::Line(line), format!("more than {} words", super::MOST_WORDS)));
+        }
+        // HDF5's texts end at a zero.
+        if word.contains('\0') {
+            return Err(DataError::content(path, Place::Line(line), "this word has a zero byte: is this a text file?"));
+        }
+        words.push(word.trim().to_owned());
+        Ok(())
+    })?;
+    while words.last().is_some_and(String::is_empty) {
+        words.pop();
+    }
+    match words.iter().position(String::is_empty) {
+        _ if words.is_empty() => Err(DataError::content(path, Place::File, "there are no words")),
+        Some(line) => {
+            let what = "this line is empty: a vocabulary has a word in each line, in the order of their numbers";
+            Err(DataError::content(path, Place::Line(line as u64 + 1), what))
+        }
+        None => Ok(words),
+    }
+}
+
+/// How many tokens of each entry are to be predicted: a share of all tokens, drawn without replacement; what is left of rounding to
+/// whole tokens is drawn too, and at least one token stays to be seen.
+fn draw_scored(document: &Shuffled, share: f64, seed: Seed) -> Vec<u32> {
+    let mut stream = seed.stream(Who::Run, document.number, Purpose::HeldOut);
+    let mut tokens: u64 = document.counts.iter().map(|&count| u64::from(count)).sum();
+    let wanted = share * tokens as f64 + stream.random::<f64>();
+    let mut wanted = (wanted as u64).min(tokens - 1);
+    let mut draw = |&count: &u32| {
+        // An entry's part of what is drawn of it and all behind it.
+        let part = match Hypergeometric::new(tokens, u64::from(count), wanted) {
+            Ok(distribution) => stream.sample(distribution),
+            Err(_) => 0,
+        };
+        (tokens, wanted) = (tokens - u64::from(count), wanted - part);
+        // No more than the count.
+        part as u32
+    };
+    document.counts.iter().map(&mut draw).collect()
+}
+
+/// A corpus under construction.
+struct Writer {
+    // Before `partial`: fields are dropped in order, and the file is closed before it is removed.
+    splits: [Option<Lists>; 2],
+    file: hdf5::File,
+    partial: crate::partial::PartialFile,
+    path: PathBuf,
+}
+
+/// The documents of a split on their way into the file.
+struct Lists {
+    group: hdf5::Group,
+    starts: Growing<u64>,
+    words: Growing<u32>,
+    counts: Growing<u32>,
+    scored: Option<Growing<u32>>,
+    numbers: Growing<u64>,
+    entries: u64,
+    tokens: u64,
+    digest: blake3::Hasher,
+}
+
+impl Lists {
+    fn new(file: &hdf5::File, split: Split) -> hdf5::Result<Self> {
+        let group = file.create_group(split.name())?;
+        let mut starts = Growing::new(&group, "indptr")?;
+        starts.push(0)?;
+        let (words, counts) = (Growing::new(&group, "indices")?, Growing::new(&group, "values")?);
+        let scored = (split == Split::Test).then(|| Growing::new(&group, "scored")).transpose()?;
+        let numbers = Growing::new(&group, "document")?;
+        Ok(Self { group, starts, words, counts, scored, numbers, entries: 0, tokens: 0, digest: blake3::Hasher::new() })
+    }
+
+    fn push(&mut self, document: &Shuffled, scored: &[u32]) -> hdf5::Result<()> {
+        let Shuffled { number, words, counts } = document;
+        let entries = words.len() as u64;
+        self.digest.update(&entries.to_le_bytes());
+        for list in [words, counts, scored] {
+            self.digest.update(bytemuck::cast_slice(list));
+        }
+        self.entries += entries;
+        self.tokens += counts.iter().map(|&count| u64::from(count)).sum::<u64>();
+        self.starts.push(self.entries)?;
+        self.words.extend(words)?;
+        self.counts.extend(counts)?;
+        self.numbers.push(*number)?;
+        self.scored.as_mut().map_or(Ok(()), |list| list.extend(scored))
+    }
+
+    fn finish(mut self) -> hdf5::Result<blake3::Hash> {
+        self.starts.flush()?;
+        self.words.flush()?;
+        self.counts.flush()?;
+        self.numbers.flush()?;
+        self.scored.as_mut().map_or(Ok(()), Growing::flush)?;
+        self.group.new_attr::<u64>().create("tokens")?.write_scalar(&self.tokens)?;
+        Ok(self.digest.finalize())
+    }
+}
+
+impl Writer {
+    fn new(path: &Path) -> Result<Self> {
+        let (file, partial) = create(path)?;
+        Ok(Self { splits: [None, None], file, partial, path: path.to_path_buf() })
+    }
+
+    fn push(&mut self, split: Split, document: &Shuffled, scored: &[u32]) -> Result<()> {
+        let failed = || DataError::hdf5(&self.path, "write");
+        let lists = &mut self.splits[split as usize];
+        let lists = match lists {
+            Some(lists) => lists,
+            None => lists.insert(Lists::new(&self.file, split).map_err(failed())?),
+        };
+        lists.push(document, scored).map_err(failed())
+    }
+
+    fn finish(self, size: u32, words: Option<&[String]>, source: &str) -> Result<()> {
+        let Self { splits: [train, test], file, partial, path } = self;
+        let write = || -> hdf5::Result<()> {
+            let mut digest = Canonical::default();
+            digest.field(TASK.as_bytes());
+            digest.field(&size.to_le_bytes());
+            digest.field(words.unwrap_or_default().join("\0").as_bytes());
+            for (split, lists) in [(Split::Train, train), (Split::Test, test)] {
+                if let Some(lists) = lists {
+                    digest.field(split.name().as_bytes());
+                    digest.field(lists.finish()?.as_bytes());
+                }
+            }
+            hdf::write_text(&file, "format", FORMAT)?;
+            hdf::write_scalar(&file, "version", &VERSION)?;
+            hdf::write_text(&file, "task", TASK)?;
+            hdf::write_text(&file, "source", source)?;
+            hdf::write_text(&file, "digest", &digest.finish())?;
+            let vocabulary = file.create_group("vocabulary")?;
+            hdf::write_scalar(&vocabulary, "words", &size)?;
+            if let Some(words) = words {
+                hdf::write_names(&vocabulary, "word", words)?;
+            }
+            file.flush()
+        };
+        write().map_err(DataError::hdf5(&path, "write"))?;
+        file.close().map_err(DataError::hdf5(&path, "close"))?;
+        partial.commit().map_err(DataError::io(&path, "finish"))
+    }
+}

@@ -1,0 +1,230 @@
+//! Corpora: documents as bags of words in HDF5, for topic models.
+//!
+//! | object | type | content |
+//! | --- | --- | --- |
+//! | attribute `format` | text | `mpibayes-dataset` |
+//! | attribute `version` | u32 | 5 |
+//! | attribute `task` | text | `topics` |
+//! | attribute `source`, `digest` | text | as in datasets of rows |
+//! | `vocabulary/word` | text, words | the words by their numbers; absent, words have numbers alone |
+//! | `train/indptr`, `test/indptr` | u64, documents + 1 | document i has the entries indptr\[i\] .. indptr\[i + 1\] of the next lists |
+//! | `train/indices`, `test/indices` | u32, entries | numbers of words from 0, ascending within a document |
+//! | `train/values`, `test/values` | u32, entries | how many tokens of the document are that word, at least 1 |
+//! | `test/scored` | u32, entries | how many of these are to be predicted; the others may be seen |
+//! | `train/document`, `test/document` | u64, documents | where the document stood in the input, from 0 |
+//! | attribute `words` of `vocabulary` | u32 | W |
+//! | attribute `tokens` of `train`, `test` | u64 | how many tokens there are in all |
+//!
+//! Documents are in random order: any stretch of them is a fair sample, so that an agent's shard is one stretch. With
+//! `scipy.sparse.csr_matrix((values, indices, indptr))` a group is a matrix.
+
+mod bags;
+mod import;
+mod shuffle;
+
+pub use bags::BagFormat;
+pub use import::{CorpusImport, Part, import_corpus};
+
+use super::error::{DataError, Place, Result};
+use super::{FORMAT, Split, hdf};
+use crate::lda::{Documents, HeldOut};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// The attribute `task` of a corpus.
+pub(super) const TASK: &str = "topics";
+/// The version of the layout.
+pub(super) const VERSION: u32 = 5;
+/// The most words that a vocabulary may have.
+pub const MOST_WORDS: u32 = 1 << 31;
+
+/// A corpus file, open for reading; any number of processes may have it open at once.
+#[derive(Debug)]
+pub struct Corpus {
+    path: PathBuf,
+    file: hdf5::File,
+    digest: String,
+    source: String,
+    words: u32,
+    /// Documents and tokens of the splits.
+    splits: [(usize, u64); 2],
+}
+
+impl Corpus {
+    /// Whether a file is one of ours that holds documents; other files are left to others to complain about.
+    pub fn is_one(path: &Path) -> bool {
+        let task = || hdf::read_text(&*hdf::open(path).ok()?, "task").ok();
+        std::fs::File::open(path).is_ok() && task().is_some_and(|task| task == TASK)
+    }
+
+    /// Opens a corpus and reads its description, but no documents.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, is no corpus of this program, is of another version, or contradicts itself.
+    pub fn open(path: &Path) -> Result<Self> {
+        // HDF5's own message for a missing file runs over many lines.
+        std::fs::File::open(path).map_err(DataError::io(path, "open"))?;
+        let wrong = |what: String| DataError::content(path, Place::File, what);
+        let foreign = |_| wrong("this is no corpus of this program: make one with `mpibayes import`".into());
+        let file = hdf::open(path).map_err(foreign)?;
+        if hdf::read_text(&file, "format").map_err(foreign)? != FORMAT {
+            return Err(foreign(hdf5::Error::Internal(String::new())));
+        }
+        let failed = || DataError::hdf5(path, "read the description");
+        let text = |name| hdf::read_text(&file, name).map_err(failed());
+        let task = text("task")?;
+        if task != TASK {
+            return Err(wrong(format!("this dataset has rows, for {task}: a topic model needs documents")));
+        }
+        let version: u32 = file.attr("version").and_then(|at| at.read_scalar()).map_err(failed())?;
+        if version != VERSION {
+            return Err(wrong(format!(
+                "corpus version {version}, this program reads version {VERSION}: import the documents again"
+            )));
+        }
+        let describe = || -> hdf5::Result<_> {
+            let words: u32 = file.group("vocabulary")?.attr("words")?.read_scalar()?;
+            let mut splits = [(0, 0); 2];
+            let mut sound = words > 0;
+            for split in [Split::Train, Split::Test] {
+                if !file.link_exists(split.name()) {
+                    continue;
+                }
+                let length = |name: &str| Ok::<_, hdf5::Error>(file.dataset(&split.list(name))?.size());
+                let documents = length("indptr")?.saturating_sub(1);
+                let entries = length("indices")?;
+                sound &= length("values")? == entries && length("document")? == documents;
+                sound &= split == Split::Train || length("scored")? == entries;
+                splits[split as usize] = (documents, file.group(split.name())?.attr("tokens")?.read_scalar()?);
+            }
+            Ok((words, splits, sound))
+        };
+        let (words, splits, sound) = describe().map_err(failed())?;
+        if !sound || splits[0].0 == 0 {
+            return Err(wrong("the lists of the documents do not fit together, or there are none: import them again".into()));
+        }
+        let (digest, source) = (text("digest")?, text("source")?);
+        Ok(Self { path: path.to_path_buf(), file, digest, source, words, splits })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// BLAKE3 of the content: equal digests mean equal documents.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Names of the imported files, for people.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// W, the size of the vocabulary.
+    pub fn words(&self) -> u32 {
+        self.words
+    }
+
+    /// How many documents a split has; 0 if the corpus does not have it.
+    pub fn documents(&self, split: Split) -> usize {
+        self.splits[split as usize].0
+    }
+
+    /// How many tokens a split has.
+    pub fn tokens(&self, split: Split) -> u64 {
+        self.splits[split as usize].1
+    }
+
+    /// The words by their numbers; none where the input had numbers alone.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn vocabulary(&self) -> Result<Option<Vec<String>>> {
+        let read = || -> hdf5::Result<_> {
+            let vocabulary = self.file.group("vocabulary")?;
+            vocabulary.link_exists("word").then(|| hdf::read_names(&vocabulary, "word")).transpose()
+        };
+        let words = read().map_err(DataError::hdf5(&self.path, "read the vocabulary"))?;
+        match words {
+            Some(words) if words.len() != self.words as usize => {
+                let what = format!("{} words in a vocabulary of {}: import the documents again", words.len(), self.words);
+                Err(DataError::content(&self.path, Place::File, what))
+            }
+            words => Ok(words),
+        }
+    }
+
+    /// Reads a stretch of the training documents.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn train(&self, documents: Range<usize>) -> Result<Documents> {
+        let mut read = Documents::new(self.words);
+        self.read(Split::Train, documents, |words, counts, _| read.push(words, counts))?;
+        Ok(read)
+    }
+
+    /// Reads a stretch of the documents that are held out.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn held_out(&self, documents: Range<usize>) -> Result<HeldOut> {
+        let [mut observed, mut scored] = [Documents::new(self.words), Documents::new(self.words)];
+        let mut rest = Vec::new();
+        self.read(Split::Test, documents, |words, counts, of_these| {
+            rest.clear();
+            rest.extend(counts.iter().zip(of_these).map(|(count, scored)| count - scored));
+            observed.push(words, &rest);
+            scored.push(words, of_these);
+        })?;
+        Ok(HeldOut { observed, scored })
+    }
+
+    /// Where documents of a split stood in the input, from 0.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn numbers(&self, split: Split, documents: Range<usize>) -> Result<Vec<u64>> {
+        let read = || Ok(self.file.dataset(&split.list("document"))?.read_slice_1d::<u64, _>(documents)?.to_vec());
+        read().map_err(DataError::hdf5(&self.path, "read the numbers of documents"))
+    }
+
+    /// Hands over each of the documents: words, counts, and of test documents how many are scored.
+    fn read(&self, split: Split, documents: Range<usize>, mut each: impl FnMut(&[u32], &[u32], &[u32])) -> Result<()> {
+        let failed = || DataError::hdf5(&self.path, "read documents");
+        let damaged = || {
+            let what = format!("the {} documents do not fit together: import them again", split.name());
+            DataError::content(&self.path, Place::File, what)
+        };
+        if documents.is_empty() {
+            return Ok(());
+        }
+        let list = |name: &str| self.file.dataset(&split.list(name)).map_err(failed());
+        let Range { start, end } = documents;
+        let starts = list("indptr")?.read_slice_1d::<u64, _>(start..end + 1).map_err(failed())?;
+        let starts: Option<Vec<usize>> = starts.iter().map(|&start| usize::try_from(start).ok()).collect();
+        let starts = starts.filter(|starts| starts.is_sorted()).ok_or_else(damaged)?;
+        let (first, last) = (starts[0], starts[starts.len() - 1]);
+        let numbers =
+            |name: &str| -> Result<Vec<u32>> { Ok(list(name)?.read_slice_1d::<u32, _>(first..last).map_err(failed())?.to_vec()) };
+        let (words, counts) = (numbers("indices")?, numbers("values")?);
+        let scored = if split == Split::Test { numbers("scored")? } else { Vec::new() };
+        if scored.iter().zip(&counts).any(|(scored, count)| scored > count) {
+            return Err(damaged());
+        }
+        for entries in starts.windows(2) {
+            let entries = entries[0] - first..entries[1] - first;
+            let bag = &words[entries.clone()];
+            if bag.windows(2).any(|pair| pair[0] >= pair[1]) || bag.last().is_some_and(|&word| word >= self.words) {
+                return Err(damaged());
+            }
+            each(bag, &counts[entries.clone()], scored.get(entries).unwrap_or_default());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

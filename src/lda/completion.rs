@@ -1,0 +1,100 @@
+//! Document completion: how well topics predict a part of a document's tokens from the others (Wallach et al. 2009).
+//!
+//! With the topics φ given, the observed tokens give θ̂_dk = (E\[n_dk\] + α)/(n_d + K α), and a token that is scored has the probability
+//! Σ_k θ̂_dk φ_kw. Probabilities, not their logarithms, are averaged over draws of φ.
+
+use super::documents::Documents;
+use super::gibbs::{DocumentGibbs, Sweeps};
+use super::table::WordTable;
+use crate::number::Real;
+use crate::random::Stream;
+use serde::{Deserialize, Serialize};
+
+/// Documents of which a part of the tokens is to be predicted from the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldOut {
+    /// What may be seen of each document.
+    pub observed: Documents,
+    /// What is to be predicted of it.
+    pub scored: Documents,
+}
+
+/// The predictions so far: what a run that goes on needs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Completion {
+    /// Of each entry of the scored documents, the sum of its probabilities under the draws.
+    sums: Vec<f64>,
+    draws: u64,
+}
+
+/// How well tokens were predicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Completed {
+    /// Σ log p over the scored tokens, in nats.
+    pub log_likelihood: f64,
+    /// How many these are.
+    pub tokens: u64,
+}
+
+impl Completed {
+    /// Adds what others have predicted.
+    pub fn merge(&mut self, other: Self) {
+        self.log_likelihood += other.log_likelihood;
+        self.tokens += other.tokens;
+    }
+
+    /// exp of the mean of −log p: W where nothing is known. Not a number without tokens.
+    pub fn perplexity(self) -> f64 {
+        (-self.log_likelihood / self.tokens as f64).exp()
+    }
+}
+
+impl Completion {
+    /// Takes a draw of the topics of which `phi` writes a word's K probabilities; document d is sampled with the stream `stream(d)`.
+    pub fn add<F: Real>(
+        &mut self,
+        held_out: &HeldOut,
+        gibbs: &mut DocumentGibbs<F>,
+        table: &mut WordTable<F>,
+        sweeps: Sweeps,
+        phi: impl FnMut(u32, &mut [F]),
+        mut stream: impl FnMut(u64) -> Stream,
+    ) {
+        let HeldOut { observed, scored } = held_out;
+        table.fill(observed.iter().chain(scored.iter()), phi);
+        self.sums.resize(scored.iter().map(|bag| bag.words.len()).sum(), 0.0);
+        let (topics, alpha) = (table.topics(), gibbs.alpha());
+        let kept = f64::from(sweeps.kept.max(1));
+        let mut sums = self.sums.iter_mut();
+        let mut weights = vec![0.0; topics];
+        for (document, (seen, bag)) in (0..).zip(observed.iter().zip(scored.iter())) {
+            weights.fill(0.0);
+            if !bag.words.is_empty() {
+                gibbs.sample(seen, table, sweeps, &mut stream(document), |_, topic| weights[topic] += 1.0);
+            }
+            let all = seen.tokens() as f64 + alpha * topics as f64;
+            weights.iter_mut().for_each(|weight| *weight = (*weight / kept + alpha) / all);
+            for (&word, sum) in bag.words.iter().zip(&mut sums) {
+                let phi = table.slot(word).map(|slot| table.phi(slot)).unwrap_or_default();
+                *sum += weights.iter().zip(phi).map(|(weight, phi)| weight * phi.f64()).sum::<f64>();
+            }
+        }
+        self.draws += 1;
+    }
+
+    /// How many draws were taken.
+    pub fn draws(&self) -> u64 {
+        self.draws
+    }
+
+    /// How well the draws predict; without any, nothing was predicted.
+    pub fn completed(&self, held_out: &HeldOut) -> Completed {
+        let mut completed = Completed::default();
+        let counts = held_out.scored.iter().flat_map(|bag| bag.counts.iter());
+        for (&count, &sum) in counts.zip(&self.sums) {
+            completed.log_likelihood += f64::from(count) * (sum / self.draws as f64).ln();
+            completed.tokens += u64::from(count);
+        }
+        completed
+    }
+}

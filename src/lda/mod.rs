@@ -1,0 +1,23 @@
+//! Topic models: documents as bags of words, and what samplers do with them.
+//!
+//! Latent Dirichlet allocation: topics φ_k ~ Dir(β) over W words; a document's topic weights θ_d ~ Dir(α) over K topics; for each of
+//! its tokens a topic z ~ θ_d, and a word w ~ φ_z (Blei, Ng & Jordan 2003).
+//!
+//! Where topics are an array they are W × K: the topics of a word lie together.
+
+mod collapsed;
+mod completion;
+mod documents;
+mod gibbs;
+mod sgrld;
+mod table;
+
+pub use collapsed::{Tokens, TopicCounts, dense_sweep};
+pub use completion::{Completed, Completion, HeldOut};
+pub use documents::{Bag, Documents};
+pub use gibbs::{DocumentGibbs, Sweeps};
+pub use sgrld::{Expected, Riemannian, sgrld_step};
+pub use table::WordTable;
+
+#[cfg(test)]
+mod tests;

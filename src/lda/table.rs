@@ -1,0 +1,87 @@
+//! The topics of the words of some documents, ready for being drawn from.
+
+use super::documents::Bag;
+use crate::number::Real;
+
+/// No word.
+const NONE: u32 = u32::MAX;
+
+/// For each of some words its probabilities φ_kw under all topics, and their running sums. Words have slots here, in the order in
+/// which they were first met.
+#[derive(Clone, Debug)]
+pub struct WordTable<F> {
+    topics: usize,
+    /// The slot of each word of the vocabulary.
+    slots: Vec<u32>,
+    words: Vec<u32>,
+    /// Slots × K.
+    phi: Vec<F>,
+    /// Slots × K.
+    running: Vec<F>,
+}
+
+impl<F: Real> WordTable<F> {
+    /// Empty, for a vocabulary of this size and K topics.
+    pub fn new(vocabulary: u32, topics: usize) -> Self {
+        Self { topics, slots: vec![NONE; vocabulary as usize], words: Vec::new(), phi: Vec::new(), running: Vec::new() }
+    }
+
+    /// K.
+    pub fn topics(&self) -> usize {
+        self.topics
+    }
+
+    /// The words that have slots, by slot.
+    pub fn words(&self) -> &[u32] {
+        &self.words
+    }
+
+    /// The slot of a word, if it has one.
+    pub fn slot(&self, word: u32) -> Option<usize> {
+        let slot = self.slots[word as usize];
+        (slot != NONE).then_some(slot as usize)
+    }
+
+    /// Gives slots to the words of these documents and to no others; `phi` writes a word's K probabilities, which need not add up to
+    /// anything.
+    pub fn fill<'a>(&mut self, bags: impl Iterator<Item = Bag<'a>>, mut phi: impl FnMut(u32, &mut [F])) {
+        for &word in &self.words {
+            self.slots[word as usize] = NONE;
+        }
+        self.words.clear();
+        for bag in bags {
+            for &word in bag.words {
+                let slot = &mut self.slots[word as usize];
+                if *slot == NONE {
+                    // Fewer than words, which are u32.
+                    *slot = self.words.len() as u32;
+                    self.words.push(word);
+                }
+            }
+        }
+        let numbers = self.words.len() * self.topics;
+        self.phi.resize(numbers, F::zero());
+        self.running.resize(numbers, F::zero());
+        let rows = self.phi.chunks_exact_mut(self.topics).zip(self.running.chunks_exact_mut(self.topics));
+        for (&word, (row, running)) in self.words.iter().zip(rows) {
+            phi(word, row);
+            let mut sum = F::zero();
+            for (running, &phi) in running.iter_mut().zip(&*row) {
+                sum += phi;
+                *running = sum;
+            }
+        }
+    }
+
+    /// φ_kw of the word in a slot, for all k.
+    #[inline]
+    pub(super) fn phi(&self, slot: usize) -> &[F] {
+        &self.phi[slot * self.topics..(slot + 1) * self.topics]
+    }
+
+    /// Σ_{j ≤ k} φ_jw of the word in a slot, for all k.
+    #[inline]
+    pub(super) fn running(&self, slot: usize) -> &[F] {
+        &self.running[slot * self.topics..(slot + 1) * self.topics]
+    }
+}

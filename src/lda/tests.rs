@@ -1,0 +1,363 @@
+//! Topic models against enumeration of all topics, and against what is known exactly.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::random::{Purpose, Seed, Stream, Who};
+
+fn stream(step: u64) -> Stream {
+    Seed(3).stream(Who::Agent(0), step, Purpose::Topics)
+}
+
+/// Documents given as their tokens.
+fn documents(vocabulary: u32, tokens: &[&[u32]]) -> Documents {
+    let mut documents = Documents::new(vocabulary);
+    for tokens in tokens {
+        let mut words = tokens.to_vec();
+        words.sort_unstable();
+        words.dedup();
+        let counts: Vec<u32> = words.iter().map(|word| tokens.iter().filter(|token| token == &word).count() as u32).collect();
+        documents.push(&words, &counts);
+    }
+    documents
+}
+
+/// Mean and standard error of independent numbers.
+fn mean_and_error(numbers: &[f64]) -> (f64, f64) {
+    let n = numbers.len() as f64;
+    let mean = numbers.iter().sum::<f64>() / n;
+    let variance = numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, (variance / n).sqrt())
+}
+
+/// The largest distance of means over independent runs from what they should be, in standard errors. Among a hundred numbers a
+/// sampler that is right exceeds 4.5 less than once in a thousand seeds.
+fn largest_z(runs: &[Vec<f64>], exact: &[f64]) -> f64 {
+    let z = |at: usize| {
+        let (mean, error) = mean_and_error(&runs.iter().map(|run| run[at]).collect::<Vec<_>>());
+        // What never happened in any run must be rare: the error of an event that was seen once.
+        (mean - exact[at]).abs() / error.max(1.0 / (runs.len() * 200) as f64)
+    };
+    (0..exact.len()).map(z).fold(0.0, f64::max)
+}
+
+/// Gamma(α + n)/Gamma(α).
+fn rising(alpha: f64, n: u32) -> f64 {
+    (0..n).map(|i| alpha + f64::from(i)).product()
+}
+
+/// Hands over all ways to give each of so many tokens one of K topics.
+fn each_assignment(tokens: usize, topics: usize, mut each: impl FnMut(&[usize])) {
+    let mut z = vec![0; tokens];
+    loop {
+        each(&z);
+        let Some(at) = z.iter().position(|&topic| topic + 1 < topics) else { return };
+        z[..at].fill(0);
+        z[at] += 1;
+    }
+}
+
+/// E[n_kw] (W × K) of a document with φ (K × W) given, by enumeration.
+fn enumerated(phi: &[Vec<f64>], alpha: f64, tokens: &[u32]) -> Vec<f64> {
+    let (topics, words) = (phi.len(), phi[0].len());
+    let (mut expected, mut all) = (vec![0.0; words * topics], 0.0);
+    each_assignment(tokens.len(), topics, |z| {
+        let mut counts = vec![0; topics];
+        z.iter().for_each(|&topic| counts[topic] += 1);
+        let mut p: f64 = counts.iter().map(|&count| rising(alpha, count)).product();
+        p *= z.iter().zip(tokens).map(|(&topic, &word)| phi[topic][word as usize]).product::<f64>();
+        all += p;
+        z.iter().zip(tokens).for_each(|(&topic, &word)| expected[word as usize * topics + topic] += p);
+    });
+    expected.iter().map(|expected| expected / all).collect()
+}
+
+/// The same by the sampler, once for each of some independent runs.
+fn sampled(phi: &[Vec<f64>], alpha: f64, tokens: &[u32], runs: u64) -> Vec<Vec<f64>> {
+    let (topics, words) = (phi.len(), phi[0].len());
+    let corpus = documents(words as u32, &[tokens]);
+    let mut table = WordTable::<f64>::new(words as u32, topics);
+    table.fill(corpus.iter(), |word, out| out.iter_mut().zip(phi).for_each(|(out, phi)| *out = phi[word as usize]));
+    let mut gibbs = DocumentGibbs::new(topics, alpha);
+    let run = |run: u64| {
+        let mut counts = vec![0.0; words * topics];
+        let slot_words = table.words().to_vec();
+        gibbs.sample(corpus.document(0), &table, Sweeps { burn_in: 50, kept: 200 }, &mut stream(run), |slot, topic| {
+            counts[slot_words[slot] as usize * topics + topic] += 1.0 / 200.0;
+        });
+        counts
+    };
+    (0..runs).map(run).collect()
+}
+
+#[test]
+fn topics_of_a_document_have_their_expectation() {
+    let phi = [vec![0.6, 0.3, 0.1], vec![0.2, 0.3, 0.5]];
+    let exact = enumerated(&phi, 0.5, &[0, 0, 1]);
+    let known = [1.666_666_67, 0.333_333_33, 0.722_222_22, 0.277_777_78, 0.0, 0.0];
+    assert!(exact.iter().zip(known).all(|(exact, known)| (exact - known).abs() < 1e-8), "{exact:?}");
+    let runs = sampled(&phi, 0.5, &[0, 0, 1], 1000);
+    assert!(largest_z(&runs, &exact) < 4.5, "{}", largest_z(&runs, &exact));
+    // The control: with a little more of the prior it is another expectation.
+    let z = largest_z(&runs, &enumerated(&phi, 0.6, &[0, 0, 1]));
+    assert!(z > 10.0, "{z}");
+}
+
+/// Most topics are none of the document's: those are reached by running sums alone.
+#[test]
+fn among_many_topics_too() {
+    let mut uniform = stream(u64::MAX);
+    let mut draw = || rand::RngExt::random::<f64>(&mut uniform).powi(3);
+    let mut phi: Vec<Vec<f64>> = (0..20).map(|_| (0..3).map(|_| draw()).collect()).collect();
+    // Words that some topics do not have.
+    phi[3] = vec![0.0, 0.4, 0.0];
+    phi[19] = vec![0.0; 3];
+    let tokens = [2, 0, 2, 1];
+    let exact = enumerated(&phi, 0.1, &tokens);
+    let runs = sampled(&phi, 0.1, &tokens, 1000);
+    assert!(largest_z(&runs, &exact) < 4.5, "{}", largest_z(&runs, &exact));
+    assert!(runs.iter().all(|run| run[19] == 0.0 && run[2 * 20 + 3] == 0.0), "a topic without the word was drawn");
+    let z = largest_z(&runs, &enumerated(&phi, 0.13, &tokens));
+    assert!(z > 10.0, "{z}");
+}
+
+/// Whether pairs of the six tokens of the tiny corpus have the same topic, on average over sweeps of independent runs.
+fn pairs(alpha: f64, beta: f64) -> Vec<Vec<f64>> {
+    const PAIRS: [(usize, usize); 5] = [(0, 1), (0, 2), (2, 3), (0, 3), (0, 4)];
+    let corpus = documents(3, &[&[0, 0, 1], &[1, 2, 2]]);
+    let run = |run: u64| {
+        let tokens = Tokens::of(&corpus);
+        let mut topics = tokens.draw_topics(2, |document| stream(1_000_000 * run + document));
+        let mut counts = TopicCounts::new(3, 2);
+        counts.count(tokens.words(), &topics);
+        let mut same = vec![0.0; PAIRS.len()];
+        for sweep in 0..250_u64 {
+            dense_sweep(&tokens, &mut topics, &mut counts, alpha, beta, |document| {
+                stream(1_000_000 * run + 10 * (sweep + 1) + document)
+            });
+            if sweep >= 50 {
+                for (same, (i, j)) in same.iter_mut().zip(PAIRS) {
+                    *same += f64::from(u8::from(topics[i] == topics[j])) / 200.0;
+                }
+            }
+        }
+        same
+    };
+    (0..1000).map(run).collect()
+}
+
+#[test]
+fn collapsed_sweeps_have_the_enumerated_posterior() {
+    let exact = [0.851_139, 0.710_562, 0.522_215, 0.381_638, 0.301_588];
+    let runs = pairs(0.5, 0.7);
+    assert!(largest_z(&runs, &exact) < 4.5, "{}", largest_z(&runs, &exact));
+    let z = largest_z(&pairs(0.5, 0.8), &exact);
+    assert!(z > 8.0, "{z}");
+}
+
+#[test]
+fn counts_are_those_of_the_assignments_after_every_sweep() {
+    let corpus = documents(4, &[&[0, 0, 1, 3], &[], &[1, 2, 2], &[3]]);
+    let tokens = Tokens::of(&corpus);
+    assert_eq!((tokens.documents(), tokens.words()), (4, &[0, 0, 1, 3, 1, 2, 2, 3][..]));
+    let mut topics = tokens.draw_topics(3, stream);
+    let mut counts = TopicCounts::new(4, 3);
+    counts.count(tokens.words(), &topics);
+    for sweep in 1..20 {
+        dense_sweep(&tokens, &mut topics, &mut counts, 0.1, 0.2, |document| stream(100 * sweep + document));
+        let mut again = TopicCounts::new(4, 3);
+        again.count(tokens.words(), &topics);
+        assert_eq!((&counts, counts.totals().iter().sum::<i32>()), (&again, 8));
+        let phi: f64 = counts.phi::<f64>(0.2).iter().sum();
+        assert!((phi - 3.0).abs() < 1e-12, "{phi}");
+    }
+}
+
+/// Geweke's joint test (2004): words drawn anew from the topics between sweeps keep topics and words at their joint prior.
+#[test]
+fn topics_and_words_drawn_in_turn_have_their_joint_prior() {
+    const LENGTHS: [usize; 2] = [4, 3];
+    const WORDS: u32 = 3;
+    const TOPICS: usize = 2;
+    let (alpha, beta) = (0.4, 0.6);
+    // Pairs of tokens with the same topic in a document, between documents, and with the same word and topic.
+    let statistics = |words: &[u32], topics: &[u32]| {
+        let mut sums = vec![0.0; 3];
+        for i in 0..words.len() {
+            for j in 0..i {
+                let same = f64::from(u8::from(topics[i] == topics[j]));
+                let here = usize::from((i < LENGTHS[0]) != (j < LENGTHS[0]));
+                sums[here] += same;
+                sums[2] += same * f64::from(u8::from(words[i] == words[j]));
+            }
+        }
+        sums
+    };
+    // Exactly: same topic within a document (α + 1)/(K α + 1), between documents 1/K, same word given the same topic (β + 1)/(W β + 1).
+    let within = (alpha + 1.0) / (2.0 * alpha + 1.0);
+    let (pairs_within, pairs_between) = (6.0 + 3.0, 12.0);
+    let same_word = (beta + 1.0) / (3.0 * beta + 1.0);
+    let exact = [pairs_within * within, pairs_between * 0.5, same_word * (pairs_within * within + pairs_between * 0.5)];
+    let run = |run: u64, alpha_of_sweeps: f64| {
+        let mut words: Vec<u32> = vec![0; 7];
+        let mut sums = vec![0.0; 3];
+        let mut topics: Vec<u32> = vec![0, 1, 0, 1, 1, 1, 0];
+        for sweep in 0..260_u64 {
+            let mut stream_of_words = stream(10_000_000 + 1000 * run + sweep);
+            // Words given topics, one after the other: p(w) ∝ (n_kw + β)/(n_k + W β).
+            for token in 0..7 {
+                let mut running = [0.0; WORDS as usize];
+                let mut sum = 0.0;
+                for (word, running) in (0..).zip(&mut running) {
+                    let with = (0..7).filter(|&other| other != token && topics[other] == topics[token] && words[other] == word);
+                    sum += with.count() as f64 + beta;
+                    *running = sum;
+                }
+                let point = sum * rand::RngExt::random::<f64>(&mut stream_of_words);
+                words[token] = running.partition_point(|&running| running <= point) as u32;
+            }
+            // Tokens of a document are ordered by their words.
+            sort_within(&mut words, &mut topics, &LENGTHS);
+            let tokens = Tokens::of(&documents(WORDS, &[&words[..4], &words[4..]]));
+            let mut counts = TopicCounts::new(WORDS, TOPICS);
+            counts.count(tokens.words(), &topics);
+            dense_sweep(&tokens, &mut topics, &mut counts, alpha_of_sweeps, beta, |document| {
+                stream(10_000 * run + 4 * sweep + document)
+            });
+            if sweep >= 60 {
+                sums.iter_mut().zip(statistics(&words, &topics)).for_each(|(sum, one)| *sum += one / 200.0);
+            }
+        }
+        sums
+    };
+    let runs: Vec<Vec<f64>> = (0..600).map(|number| run(number, alpha)).collect();
+    assert!(largest_z(&runs, &exact) < 4.5, "{}", largest_z(&runs, &exact));
+    let wrong: Vec<Vec<f64>> = (0..600).map(|number| run(number, 0.5)).collect();
+    assert!(largest_z(&wrong, &exact) > 8.0, "{}", largest_z(&wrong, &exact));
+}
+
+/// Sorts the tokens of documents of these lengths by their words, and their topics with them.
+fn sort_within(words: &mut [u32], topics: &mut [u32], lengths: &[usize]) {
+    let mut start = 0;
+    for length in lengths {
+        let here = start..start + length;
+        let mut pairs: Vec<_> = here.clone().map(|token| (words[token], topics[token])).collect();
+        pairs.sort_by_key(|pair| pair.0);
+        for (token, (word, topic)) in here.zip(pairs) {
+            (words[token], topics[token]) = (word, topic);
+        }
+        start += length;
+    }
+}
+
+/// With one topic the posterior is φ ~ Dir(β + n_w), and Σϑ ~ Gamma(W β, 1) whatever φ.
+#[test]
+fn with_one_topic_riemannian_langevin_finds_the_dirichlet_posterior() {
+    let corpus = documents(3, &[&[0, 0, 0, 1], &[0, 0, 1, 1, 2, 2]]);
+    let mut expected = Expected::<f64>::new(3, 1, 0.1, Sweeps { burn_in: 0, kept: 1 });
+    let update = Riemannian { beta: 1.0, step: 0.01, scale: 1.0 };
+    let run = |run: u64| {
+        let mut theta = [1.0, 1.0, 1.0];
+        let mut moments = vec![0.0; 7];
+        let mut noise = Seed(4).stream(Who::Chain(0), run, Purpose::Noise);
+        for step in 0..22_000 {
+            expected.sample(&theta, corpus.iter(), stream);
+            sgrld_step(&mut theta, &expected, update, &mut noise);
+            if step >= 2000 {
+                let total: f64 = theta.iter().sum();
+                for (word, theta) in theta.iter().enumerate() {
+                    moments[word] += theta / total / 20_000.0;
+                    moments[3 + word] += (theta / total).powi(2) / 20_000.0;
+                }
+                moments[6] += total / 20_000.0;
+            }
+        }
+        moments
+    };
+    let runs: Vec<Vec<f64>> = (0..40).map(run).collect();
+    let alphas = [6.0, 4.0, 3.0];
+    for (word, alpha) in alphas.into_iter().enumerate() {
+        let (mean, error) = mean_and_error(&runs.iter().map(|run| run[word]).collect::<Vec<_>>());
+        let exact = alpha / 13.0;
+        assert!((mean - exact).abs() < 4.5 * error + 1e-3 * exact, "{mean} ± {error}, {exact}");
+        let (square, _) = mean_and_error(&runs.iter().map(|run| run[3 + word]).collect::<Vec<_>>());
+        let ratio = (square - mean * mean) / (exact * (1.0 - exact) / 14.0);
+        // Steps of this size leave some 2 or 3 percent too much.
+        assert!((0.95..1.08).contains(&ratio), "{ratio}");
+    }
+    let (total, error) = mean_and_error(&runs.iter().map(|run| run[6]).collect::<Vec<_>>());
+    assert!((total - 3.0).abs() < 4.5 * error + 0.03, "{total} ± {error}");
+}
+
+/// With one topic nothing is sampled: minibatches must give the whole update on average.
+#[test]
+fn minibatches_are_right_on_average() {
+    let corpus = documents(4, &[&[0, 0, 1], &[1, 2, 2, 3], &[3], &[0, 1, 2, 3, 3, 3]]);
+    let theta = [30.0, 20.0, 40.0, 10.0];
+    let updated = |batch: &[usize], scale: f64| {
+        let mut expected = Expected::<f64>::new(4, 1, 0.1, Sweeps { burn_in: 0, kept: 2 });
+        expected.sample(&theta, batch.iter().map(|&document| corpus.document(document)), stream);
+        let mut after = theta;
+        sgrld_step(&mut after, &expected, Riemannian { beta: 0.5, step: 1e-3, scale }, &mut stream(1));
+        after
+    };
+    let whole = updated(&[0, 1, 2, 3], 1.0);
+    let batches = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]];
+    let mut mean = [0.0; 4];
+    for batch in batches {
+        mean.iter_mut().zip(updated(&batch, 2.0)).for_each(|(mean, after)| *mean += after / 6.0);
+    }
+    assert!(mean.iter().zip(whole).all(|(mean, whole)| (mean - whole).abs() < 1e-12), "{mean:?} {whole:?}");
+    assert!(updated(&[0, 1], 2.0).iter().zip(whole).any(|(one, whole)| (one - whole).abs() > 1e-4));
+}
+
+#[test]
+fn topics_never_become_zero() {
+    let corpus = documents(2, &[&[0]]);
+    let mut expected = Expected::<f32>::new(2, 3, 0.1, Sweeps { burn_in: 1, kept: 1 });
+    let mut theta = [1e-30_f32; 6];
+    for step in 0..500 {
+        expected.sample(&theta, corpus.iter(), |_| stream(step));
+        sgrld_step(&mut theta, &expected, Riemannian { beta: 1e-4, step: 0.1, scale: 10.0 }, &mut stream(10_000 + step));
+        assert!(theta.iter().all(|theta| theta.is_normal() && *theta > 0.0), "{theta:?}");
+    }
+}
+
+/// The perplexity of some draws of topics (each W × K).
+fn perplexity(held_out: &HeldOut, topics: usize, alpha: f64, draws: &[Vec<f64>]) -> f64 {
+    let mut table = WordTable::<f64>::new(held_out.observed.vocabulary(), topics);
+    let mut gibbs = DocumentGibbs::new(topics, alpha);
+    let mut completion = Completion::default();
+    for phi in draws {
+        let row = |word: u32, out: &mut [f64]| out.copy_from_slice(&phi[word as usize * topics..(word as usize + 1) * topics]);
+        completion.add(held_out, &mut gibbs, &mut table, Sweeps { burn_in: 20, kept: 20 }, row, stream);
+    }
+    assert_eq!(completion.draws(), draws.len() as u64);
+    completion.completed(held_out).perplexity()
+}
+
+#[test]
+fn what_knows_nothing_has_the_perplexity_of_the_vocabulary() {
+    let held_out =
+        HeldOut { observed: documents(5, &[&[0, 0, 3], &[1, 2], &[4]]), scored: documents(5, &[&[1], &[2, 2, 4], &[]]) };
+    let uniform = vec![0.2; 15];
+    assert!((perplexity(&held_out, 3, 0.3, std::slice::from_ref(&uniform)) - 5.0).abs() < 1e-12);
+    // One topic: the unigram model.
+    let unigram = vec![0.1, 0.3, 0.2, 0.15, 0.25];
+    let exact = f64::exp(-(0.3_f64.ln() + 2.0 * 0.2_f64.ln() + 0.25_f64.ln()) / 4.0);
+    assert!((perplexity(&held_out, 1, 0.3, std::slice::from_ref(&unigram)) - exact).abs() < 1e-12);
+    // Probabilities are averaged over draws, not their logarithms.
+    let mean = f64::exp(-(0.25_f64.ln() + 2.0 * 0.2_f64.ln() + 0.225_f64.ln()) / 4.0);
+    assert!((perplexity(&held_out, 1, 0.3, &[unigram, vec![0.2; 5]]) - mean).abs() < 1e-12);
+}
+
+/// Two topics without a word in common: a document that was seen in one of them will go on in it.
+#[test]
+fn what_was_seen_of_a_document_tells_its_topics() {
+    let phi = vec![0.5, 0.0, 0.5, 0.0, 0.0, 0.5, 0.0, 0.5];
+    let held_out = HeldOut { observed: documents(4, &[&[0, 0, 0]]), scored: documents(4, &[&[1, 2]]) };
+    let (alpha, n) = (0.5_f64, 3.0);
+    // θ̂ = (n + α, α)/(n + 2 α), whatever is drawn.
+    let [first, second] = [(n + alpha) / (n + 2.0 * alpha) * 0.5, alpha / (n + 2.0 * alpha) * 0.5];
+    let exact = f64::exp(-(first.ln() + second.ln()) / 2.0);
+    assert!((perplexity(&held_out, 2, alpha, &[phi]) - exact).abs() < 1e-12);
+}

@@ -1,0 +1,179 @@
+//! Asynchronous LDA: collapsed Gibbs sweeps by agents that wait for nobody, with the counts at the server.
+//!
+//! After a sweep agent s tells what it has changed of the counts that it knew, n^s − ñ^s; the server adds it, n ← n + (n^s − ñ^s), and
+//! gives n back, with which the agent goes on: n^s ← ñ^s ← n (Smola & Narayanamurthy 2010, as Ahn, Shahbaba & Welling 2014 have it). As
+//! adding and giving back are one step, an agent's own tokens are always counted in what it knows.
+
+use super::problem::TopicProblem;
+use super::shard::{Shard, conserved};
+use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Server};
+use crate::lda::TopicCounts;
+use serde::{Deserialize, Serialize};
+
+/// Async-LDA.
+#[derive(Clone)]
+pub struct AsyncLda {
+    /// What is inferred.
+    pub problem: TopicProblem,
+    /// Sweeps of each agent.
+    pub rounds: u64,
+    /// Sweeps of an average agent before the first draw.
+    pub burn_in: u64,
+    /// Of the sweeps after those every so-many-th gives a draw: φ (W × K), the mean of the topics given the server's counts.
+    pub thin: u64,
+}
+
+/// What an agent is asked to do.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum Task {
+    /// Draw topics for its tokens.
+    Draw,
+    /// Sweep for the time with this number, from 0.
+    Sweep(u64),
+}
+
+impl Method for AsyncLda {
+    const NAME: &'static str = "async_lda";
+    const ORDER: Order = Order::Arrival;
+    type Number = i32;
+    type Task = Task;
+    /// Its tokens.
+    type Report = u64;
+    type Server = AsyncLdaServer;
+    type Agent = AsyncLdaAgent;
+
+    fn agents(&self) -> u32 {
+        self.problem.agents
+    }
+
+    fn server(&self, saved: Option<ServerState>) -> Result<AsyncLdaServer> {
+        let agents = self.problem.agents as usize;
+        let fresh = || ServerState { counts: Raw(vec![0; self.problem.size()]), tokens: 0, drawn: 0, swept: vec![0; agents] };
+        Ok(AsyncLdaServer { settings: self.clone(), state: saved.unwrap_or_else(fresh) })
+    }
+
+    fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<AsyncLdaAgent> {
+        Ok(AsyncLdaAgent { shard: Shard::open(&self.problem, id)?, state: saved.unwrap_or_default() })
+    }
+}
+
+/// The server's state.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ServerState {
+    /// n (W × K).
+    counts: Raw<i32>,
+    /// Tokens of all agents, and how many of these have drawn topics.
+    tokens: u64,
+    drawn: u32,
+    /// Sweeps of each agent.
+    swept: Vec<u64>,
+}
+
+/// The half that counts.
+pub struct AsyncLdaServer {
+    settings: AsyncLda,
+    state: ServerState,
+}
+
+impl AsyncLdaServer {
+    /// Asks an agent for its next sweep.
+    fn ask(&self, agent: AgentId, out: &mut Outbox<AsyncLda>) {
+        let sweep = self.state.swept[agent as usize];
+        if sweep < self.settings.rounds {
+            out.ask([agent], Task::Sweep(sweep)).with(self.state.counts.0.clone());
+        }
+    }
+
+    /// Keeps a draw where one is due after so many sweeps of all agents together.
+    fn keep(&self, swept: u64, cx: &mut Context) {
+        let AsyncLda { problem, burn_in, thin, .. } = &self.settings;
+        let draws = |swept: u64| (swept / u64::from(problem.agents)).saturating_sub(*burn_in).checked_div(*thin).unwrap_or(0);
+        if draws(swept) > draws(swept - 1) {
+            let phi = TopicCounts::of(self.state.counts.0.clone(), problem.topics as usize).phi::<f32>(problem.beta);
+            cx.record("posterior", 0, draws(swept - 1), phi.len(), &phi);
+        }
+    }
+}
+
+impl Server<AsyncLda> for AsyncLdaServer {
+    type State = ServerState;
+
+    fn state(&self) -> &ServerState {
+        &self.state
+    }
+
+    fn start(&mut self, out: &mut Outbox<AsyncLda>, _: &mut Context) -> Result<()> {
+        for agent in 0..self.settings.problem.agents {
+            out.ask([agent], Task::Draw);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, answer: Answer<AsyncLda>, out: &mut Outbox<AsyncLda>, cx: &mut Context) -> Result<()> {
+        let reported = answer.only()?;
+        let agents = self.settings.problem.agents;
+        let state = &mut self.state;
+        if reported.body.len() != state.counts.0.len() {
+            return Err(format!("{} counts came, not {}", reported.body.len(), state.counts.0.len()).into());
+        }
+        state.counts.0.iter_mut().zip(&*reported.body).for_each(|(count, changed)| *count += changed);
+        if state.drawn < agents {
+            state.drawn += 1;
+            state.tokens += reported.report;
+            if i32::try_from(state.tokens).is_err() {
+                return Err(format!("{} tokens: counts hold at most {}", state.tokens, i32::MAX).into());
+            }
+            // Nobody sweeps before all are counted.
+            if state.drawn == agents {
+                (0..agents).for_each(|agent| self.ask(agent, out));
+            }
+            return Ok(());
+        }
+        conserved(&state.counts.0, state.tokens)?;
+        state.swept[reported.from as usize] += 1;
+        let swept: u64 = state.swept.iter().sum();
+        if swept.is_multiple_of(u64::from(agents)) {
+            cx.info("trace", swept / u64::from(agents), [("seconds", cx.seconds()), ("tokens", state.tokens as f64)]);
+        }
+        self.keep(swept, cx);
+        self.ask(reported.from, out);
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        let agents = u64::from(self.settings.problem.agents);
+        Progress { done: self.state.swept.iter().sum::<u64>() / agents, total: self.settings.rounds }
+    }
+}
+
+/// An agent's state: the topics of its tokens.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct AgentState {
+    topics: Raw<u32>,
+}
+
+/// The half that sweeps.
+pub struct AsyncLdaAgent {
+    shard: Shard,
+    state: AgentState,
+}
+
+impl Agent<AsyncLda> for AsyncLdaAgent {
+    type State = AgentState;
+
+    fn state(&self) -> &AgentState {
+        &self.state
+    }
+
+    fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(u64, Body<i32>)> {
+        let changed = match *task {
+            Task::Draw => {
+                let (topics, counts) = self.shard.draw(cx);
+                self.state.topics = Raw(topics);
+                counts
+            }
+            Task::Sweep(sweep) => self.shard.sweep(&mut self.state.topics.0, &body, sweep, cx),
+        };
+        Ok((self.shard.tokens(), changed.into()))
+    }
+}

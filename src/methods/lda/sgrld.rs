@@ -1,0 +1,94 @@
+//! Stochastic gradient Riemannian Langevin dynamics of topics as a transition: D-SGLD with it is the paper's distributed LDA.
+//!
+//! The update is that of [`crate::lda::sgrld_step`], with ρ = |D_s|/(n q_s) at agent s: |D_s| documents, n of them in a minibatch, a share
+//! q_s of all updates (Ahn, Shahbaba & Welling 2014, section 4.2; Patterson & Teh 2013). Its noise depends on the state.
+
+use super::problem::TopicProblem;
+use crate::cluster::{AgentId, Context, Result};
+use crate::kernels::langevin::StepSize;
+use crate::lda::{Documents, Expected, Riemannian, Sweeps, sgrld_step};
+use crate::methods::transition::{LocalTransition, Transition, Update};
+use crate::number::Real;
+use crate::random::{Minibatch, Purpose, Stream, Who};
+use rand_distr::{Distribution, Exp1};
+use std::marker::PhantomData;
+
+/// The settings of the transition; chains are ϑ (W × K) in numbers of type `F`.
+#[derive(Clone)]
+pub struct Sgrld<F> {
+    problem: TopicProblem,
+    batch: usize,
+    step: StepSize,
+    sweeps: Sweeps,
+    numbers: PhantomData<F>,
+}
+
+impl<F> Sgrld<F> {
+    /// Of a problem, with minibatches of `batch` documents, fresh for every update, each of which is sampled in `sweeps`.
+    pub fn new(problem: TopicProblem, batch: usize, step: StepSize, sweeps: Sweeps) -> Self {
+        Self { problem, batch, step, sweeps, numbers: PhantomData }
+    }
+}
+
+impl<F: Real> Transition for Sgrld<F> {
+    type Number = F;
+    type Local = LocalSgrld<F>;
+
+    fn dim(&self) -> usize {
+        self.problem.size()
+    }
+
+    /// ϑ_kw ~ Gamma(1, 1).
+    fn draw_initial(&self, stream: &mut Stream, chain: &mut [F]) {
+        chain.fill_with(|| F::of(Exp1.sample(stream)));
+    }
+
+    fn step(&self, update: u64) -> f64 {
+        self.step.at(update)
+    }
+
+    fn open(&self, agent: AgentId) -> Result<LocalSgrld<F>> {
+        let documents = self.problem.open(agent)?;
+        let TopicProblem { vocabulary, topics, alpha, .. } = self.problem;
+        Ok(LocalSgrld {
+            minibatch: Minibatch::new(documents.len(), self.batch),
+            documents,
+            expected: Expected::new(vocabulary, topics as usize, alpha, self.sweeps),
+            settings: self.clone(),
+        })
+    }
+}
+
+/// The transition on the documents of one agent.
+pub struct LocalSgrld<F> {
+    settings: Sgrld<F>,
+    documents: Documents,
+    minibatch: Minibatch,
+    expected: Expected<F>,
+}
+
+impl<F: Real> LocalTransition<F> for LocalSgrld<F> {
+    type State = ();
+
+    fn rows(&self) -> usize {
+        self.documents.len()
+    }
+
+    fn arrive(&mut self, _: &mut (), _: u64, _: &[F], _: &Context) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn update(&mut self, _: &mut (), theta: &mut [F], update: Update, cx: &Context) -> Result<()> {
+        let Sgrld { problem, batch, step, .. } = &self.settings;
+        let who = Who::Chain(update.chain);
+        let drawn = self.minibatch.draw(&mut cx.stream(who, update.number, Purpose::Minibatch));
+        let first = update.number * *batch as u64;
+        let bags = drawn.iter().map(|&document| self.documents.document(document));
+        self.expected.sample(theta, bags, |number| cx.stream(who, first + number, Purpose::Topics));
+        // Without documents there is nothing to scale.
+        let scale = update.scale * self.documents.len() as f64 / drawn.len().max(1) as f64;
+        let numbers = Riemannian { beta: problem.beta, step: step.at(update.number), scale };
+        sgrld_step(theta, &self.expected, numbers, &mut cx.stream(who, update.number, Purpose::Noise));
+        Ok(())
+    }
+}

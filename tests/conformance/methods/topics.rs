@@ -1,0 +1,52 @@
+//! Topic models on a few small documents of each agent.
+
+use mpibayes::kernels::langevin::StepSize;
+use mpibayes::lda::{Documents, Sweeps};
+use mpibayes::methods::dsgld::{Coupled, Dsgld, DsgldSettings, Trajectory};
+use mpibayes::methods::lda::adlda::AdLda;
+use mpibayes::methods::lda::async_lda::AsyncLda;
+use mpibayes::methods::lda::{Sgrld, TopicProblem};
+use mpibayes::number::Real;
+use mpibayes::random::{Purpose, Seed, Who};
+use rand::RngExt;
+use std::sync::Arc;
+
+const WORDS: u32 = 11;
+
+/// Seven documents of agent 0, six of agent 1, and so on.
+fn problem(agents: u32) -> TopicProblem {
+    let documents = |agent: u32| {
+        let mut random = Seed(8).stream(Who::Agent(agent), 0, Purpose::Synthetic);
+        let mut documents = Documents::new(WORDS);
+        let words: Vec<u32> = (0..WORDS).collect();
+        for _ in agent..7 {
+            let counts: Vec<u32> = words.iter().map(|_| random.random_range(0..4_u32).saturating_sub(1)).collect();
+            documents.push(&words, &counts);
+        }
+        Ok(documents)
+    };
+    TopicProblem { agents, vocabulary: WORDS, topics: 3, alpha: 0.3, beta: 0.2, documents: Arc::new(documents) }
+}
+
+pub fn adlda() -> AdLda {
+    AdLda { problem: problem(5), rounds: 7, burn_in: 1, thin: 2 }
+}
+
+pub fn async_lda() -> AsyncLda {
+    AsyncLda { problem: problem(4), rounds: 5, burn_in: 1, thin: 1 }
+}
+
+/// D-SGLD with averaging at the ends of some visits, as the paper has it.
+pub fn dsgld<F: Real>() -> Dsgld<Sgrld<F>> {
+    let settings = DsgldSettings {
+        chains: 3,
+        rounds: 8,
+        trajectory: Trajectory::Same(2.0),
+        burn_in: 2,
+        thin: 3,
+        coupling: vec![Coupled { groups: 1, rounds: 3 }],
+        ..DsgldSettings::default()
+    };
+    let sweeps = Sweeps { burn_in: 2, kept: 3 };
+    Dsgld { agents: 4, transition: Sgrld::new(problem(4), 3, StepSize::Constant(0.01), sweeps), settings }
+}

@@ -1,0 +1,210 @@
+//! Distributed topic models against exact theory and against the serial samplers that they are made of.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use mpibayes::cluster::record::{Record, Row};
+use mpibayes::cluster::simulate::{self, Cluster};
+use mpibayes::cluster::{Keeper, Method, Plan, Result, threads};
+use mpibayes::kernels::langevin::StepSize;
+use mpibayes::lda::{Documents, Sweeps, Tokens, TopicCounts, dense_sweep};
+use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
+use mpibayes::methods::lda::adlda::AdLda;
+use mpibayes::methods::lda::async_lda::AsyncLda;
+use mpibayes::methods::lda::{Sgrld, TopicProblem};
+use mpibayes::random::{Purpose, Seed, Who};
+use rand::RngExt;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a run writes down: rows, and the bytes of the draws of each chain in order.
+#[derive(Default)]
+struct Seen {
+    rows: Vec<Row>,
+    draws: BTreeMap<(u32, u64), Vec<u8>>,
+}
+
+impl Keeper for Seen {
+    fn write(&mut self, records: Vec<Record>) -> Result<()> {
+        for record in records {
+            match record {
+                Record::Row(row) => self.rows.push(row),
+                Record::Draws(draws) => drop(self.draws.insert((draws.chain, draws.first), draws.bytes)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Seen {
+    /// All draws of all chains, number after number.
+    fn numbers<N: bytemuck::AnyBitPattern + bytemuck::NoUninit>(&self) -> Vec<N> {
+        self.draws.values().flat_map(|bytes| bytemuck::pod_collect_to_vec::<u8, N>(bytes)).collect()
+    }
+}
+
+fn run<M: Method>(method: M, seed: u64) -> Seen {
+    let mut seen = Seen::default();
+    threads::run(Arc::new(method), Plan::new(Seed(seed)), None, &mut seen).unwrap();
+    seen
+}
+
+const WORDS: u32 = 9;
+
+/// Documents of a corpus of two topics, of which every agent has some.
+fn corpus() -> Vec<Vec<u32>> {
+    let mut random = Seed(5).stream(Who::Run, 0, Purpose::Synthetic);
+    let mut document = |number: u32| {
+        let mut counts = vec![0; WORDS as usize];
+        for _ in 0..20 {
+            // The first or the second half of the vocabulary, mostly.
+            let second = (number % 2 == 1) != (random.random::<f64>() < 0.1);
+            counts[random.random_range(0..4_usize) + if second { 5 } else { 0 }] += 1;
+        }
+        counts
+    };
+    (0..24).map(&mut document).collect()
+}
+
+/// The corpus on so many agents, document after document.
+fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
+    let documents = move |agent: u32| {
+        let words: Vec<u32> = (0..WORDS).collect();
+        let mut mine = Documents::new(WORDS);
+        for (_, counts) in (0..).zip(corpus()).filter(|(number, _)| number % agents == agent) {
+            mine.push(&words, &counts);
+        }
+        Ok(mine)
+    };
+    TopicProblem { agents, vocabulary: WORDS, topics, alpha, beta, documents: Arc::new(documents) }
+}
+
+#[test]
+fn adlda_of_one_agent_is_collapsed_gibbs_bit_for_bit() {
+    let problem = problem(1, 3, 0.2, 0.1);
+    let seen = run(AdLda { problem: problem.clone(), rounds: 6, burn_in: 0, thin: 1 }, 12);
+    let tokens = Tokens::of(&(problem.documents)(0).unwrap());
+    let stream = |step, purpose| Seed(12).stream(Who::Agent(0), step, purpose);
+    let mut topics = tokens.draw_topics(3, |document| stream(document, Purpose::Initial));
+    let mut counts = TopicCounts::new(WORDS, 3);
+    counts.count(tokens.words(), &topics);
+    let mut serial: Vec<f32> = Vec::new();
+    for sweep in 0..6 {
+        dense_sweep(&tokens, &mut topics, &mut counts, 0.2, 0.1, |document| stream(24 * sweep + document, Purpose::Topics));
+        serial.extend(counts.phi::<f32>(0.1));
+    }
+    assert_eq!(seen.numbers::<f32>(), serial);
+    // The control: two agents sweep with counts that are not of this moment.
+    let two = run(AdLda { problem: self::problem(2, 3, 0.2, 0.1), rounds: 6, burn_in: 0, thin: 1 }, 12);
+    assert_ne!(two.numbers::<f32>(), serial);
+}
+
+/// How well topics of two, as draws of φ (W × K), tell the halves of the vocabulary apart: 1 if each has its own.
+fn halves(phi: &[f32]) -> f64 {
+    let mass = |topic: usize, words: std::ops::Range<usize>| words.map(|word| f64::from(phi[word * 2 + topic])).sum::<f64>();
+    let (one, other) = (mass(0, 0..4), mass(1, 0..4));
+    (one - other).abs()
+}
+
+/// Documents come from one half of the vocabulary to nine tenths: topics that are found tell the halves apart.
+#[test]
+fn both_find_the_topics_of_a_corpus_however_many_agents_have_it() {
+    for agents in [1, 4] {
+        let problem = problem(agents, 2, 0.1, 0.1);
+        let found = run(AdLda { problem: problem.clone(), rounds: 60, burn_in: 40, thin: 1 }, 3).numbers::<f32>();
+        let size = 2 * WORDS as usize;
+        assert_eq!(found.len(), 20 * size);
+        assert!(found.chunks(size).all(|phi| halves(phi) > 0.7), "AD-LDA on {agents} agents");
+        let asynchronous = AsyncLda { problem: problem.clone(), rounds: 60, burn_in: 40, thin: 1 };
+        // Agents of very different speed, on a rank each.
+        let cluster = Cluster {
+            ranks: agents,
+            task: Some(Box::new(|agent, _| 0.01 * f64::from(1 + 3 * agent))),
+            settle: None,
+            latency: 1e-4,
+            bandwidth: 1e8,
+        };
+        let mut seen = Seen::default();
+        simulate::run(Arc::new(asynchronous), Plan::new(Seed(3)), &cluster, None, &mut seen).unwrap();
+        let found = seen.numbers::<f32>();
+        assert_eq!(found.len(), 20 * size);
+        assert!(found.chunks(size).all(|phi| halves(phi) > 0.7), "Async-LDA on {agents} agents");
+        // The control: before the first sweep nothing tells them apart.
+        let tokens = Tokens::of(&(problem.documents)(0).unwrap());
+        let topics = tokens.draw_topics(2, |document| Seed(1).stream(Who::Run, document, Purpose::Initial));
+        let mut counts = TopicCounts::new(WORDS, 2);
+        counts.count(tokens.words(), &topics);
+        assert!(halves(&counts.phi::<f32>(0.1)) < 0.4);
+    }
+}
+
+/// With one topic the posterior is φ ~ Dir(β + n_w), whatever the shards, if the scores of a shard count by how often it is visited.
+#[test]
+fn chains_on_shards_of_unequal_size_find_the_dirichlet_posterior() {
+    let counts: Vec<f64> = (0..WORDS as usize).map(|word| corpus().iter().map(|counts| f64::from(counts[word])).sum()).collect();
+    let tokens: f64 = counts.iter().sum();
+    let beta = 2.0;
+    let total = tokens + beta * f64::from(WORDS);
+    // The first agent has three documents, the second all the others.
+    let mut shared = problem(2, 1, 0.1, beta);
+    shared.documents = Arc::new(|agent| {
+        let words: Vec<u32> = (0..WORDS).collect();
+        let mut mine = Documents::new(WORDS);
+        for (_, counts) in (0..).zip(corpus()).filter(|&(number, _)| (number < 3) == (agent == 0)) {
+            mine.push(&words, &counts);
+        }
+        Ok(mine)
+    });
+    let means = |correction: bool| -> Vec<Vec<f64>> {
+        let settings = DsgldSettings {
+            chains: 2,
+            rounds: 6000,
+            trajectory: Trajectory::Same(2.0),
+            correction,
+            burn_in: 2000,
+            thin: 1,
+            ..DsgldSettings::default()
+        };
+        // All documents of a shard in every update, and no topics to be sampled.
+        let transition = Sgrld::<f64>::new(shared.clone(), 100, StepSize::Constant(2e-3), Sweeps { burn_in: 0, kept: 1 });
+        let run = |seed| {
+            let draws =
+                run(Dsgld { agents: 2, transition: transition.clone(), settings: settings.clone() }, seed).numbers::<f64>();
+            let mut mean = vec![0.0; WORDS as usize];
+            let all = draws.len() as f64 / f64::from(WORDS);
+            for theta in draws.chunks(WORDS as usize) {
+                let sum: f64 = theta.iter().sum();
+                mean.iter_mut().zip(theta).for_each(|(mean, theta)| *mean += theta / sum / all);
+            }
+            mean
+        };
+        (0..16).map(run).collect()
+    };
+    // Distances of the means over independent runs from the posterior's, in posterior standard deviations, with their errors.
+    let distances = |runs: &[Vec<f64>]| -> Vec<(f64, f64)> {
+        let of = |word: usize| {
+            let exact = (counts[word] + beta) / total;
+            let sd = (exact * (1.0 - exact) / (total + 1.0)).sqrt();
+            let each: Vec<f64> = runs.iter().map(|run| (run[word] - exact) / sd).collect();
+            let mean = each.iter().sum::<f64>() / 16.0;
+            let variance = each.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / 15.0;
+            (mean, (variance / 16.0).sqrt())
+        };
+        (0..WORDS as usize).map(of).collect()
+    };
+    // Of t with 15 degrees of freedom 5.5 is exceeded 6 times in 100,000; what steps of this size leave is below 0.05 sd.
+    let corrected = distances(&means(true));
+    assert!(corrected.iter().all(|(mean, error)| mean.abs() < 5.5 * error + 0.05), "{corrected:?}");
+    // The control: without it the three documents count as much as the others.
+    let uncorrected = distances(&means(false));
+    assert!(uncorrected.iter().any(|(mean, error)| mean.abs() > 10.0 * error + 0.5), "{uncorrected:?}");
+}
+
+/// Topics over one vocabulary do not go with documents over another.
+#[test]
+fn documents_of_another_vocabulary_are_refused() {
+    let wrong = TopicProblem { vocabulary: WORDS + 1, ..problem(2, 2, 0.1, 0.1) };
+    let mut seen = Seen::default();
+    let method = AdLda { problem: wrong, rounds: 1, burn_in: 0, thin: 1 };
+    let fault = threads::run(Arc::new(method), Plan::new(Seed(1)), None, &mut seen).unwrap_err().to_string();
+    assert!(fault.contains("documents over 9 words for topics over 10"), "{fault}");
+}
