@@ -8,6 +8,7 @@
 mod collapsed;
 mod completion;
 mod documents;
+mod generate;
 mod gibbs;
 mod sgrld;
 mod table;
@@ -15,6 +16,7 @@ mod table;
 pub use collapsed::{Tokens, TopicCounts, dense_sweep};
 pub use completion::{Completed, Completion, HeldOut};
 pub use documents::{Bag, Documents};
+pub use generate::{Truth, TruthSettings};
 pub use gibbs::{DocumentGibbs, Sweeps};
 pub use sgrld::{Expected, Riemannian, sgrld_step};
 pub use table::WordTable;

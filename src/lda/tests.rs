@@ -361,3 +361,64 @@ fn what_was_seen_of_a_document_tells_its_topics() {
     let exact = f64::exp(-(first.ln() + second.ln()) / 2.0);
     assert!((perplexity(&held_out, 2, alpha, &[phi]) - exact).abs() < 1e-12);
 }
+
+const SETTINGS: TruthSettings =
+    TruthSettings { vocabulary: 50, topics: 4, alpha: 0.3, concentration: 40.0, log_length: (3.0, 0.5) };
+
+#[test]
+fn made_up_documents_have_the_words_and_lengths_of_their_truth() {
+    let truth = Truth::new(SETTINGS, Seed(2)).unwrap();
+    let phi = truth.phi::<f64>();
+    let documents = truth.documents(0..20_000);
+    let (n, mean) = (20_000.0_f64, f64::exp(3.0 + 0.125));
+    // The variance of a log-normal number, to which rounding adds a twelfth.
+    let sd = (mean * mean * (f64::exp(0.25) - 1.0) + 1.0 / 12.0).sqrt();
+    assert!((documents.tokens() as f64 / n - mean).abs() < 4.5 * sd / n.sqrt(), "{}", documents.tokens());
+    // Topics are equally common: of each word, the share in a document is Σ_k θ_k φ_kw with a mean of θ of 1/4.
+    for word in 0..50 {
+        let exact: f64 = phi[word * 4..word * 4 + 4].iter().sum::<f64>() / 4.0;
+        let share = |bag: Bag| {
+            let count = bag.words.iter().position(|&other| other as usize == word).map_or(0, |at| bag.counts[at]);
+            f64::from(count) / bag.tokens() as f64
+        };
+        let (mean, error) = mean_and_error(&documents.iter().map(share).collect::<Vec<_>>());
+        assert!((mean - exact).abs() < 4.5 * error.max(1e-5), "word {word}: {mean} ± {error}, {exact}");
+    }
+    assert!((phi.iter().sum::<f64>() - 4.0).abs() < 1e-12);
+    // The same documents, whichever are asked for.
+    assert!(truth.documents(700..703).iter().eq(documents.iter().skip(700).take(3)));
+    assert_ne!(Truth::new(SETTINGS, Seed(3)).unwrap().documents(0..3), truth.documents(0..3));
+}
+
+#[test]
+fn a_truth_that_cannot_be_drawn_is_refused() {
+    for (settings, says) in [
+        (TruthSettings { alpha: 0.0, ..SETTINGS }, "alpha = 0"),
+        (TruthSettings { concentration: f64::NAN, ..SETTINGS }, "concentration = NaN"),
+        (TruthSettings { topics: 0, ..SETTINGS }, "0 topics"),
+        (TruthSettings { log_length: (3.0, -1.0), ..SETTINGS }, "log_length = 3, -1"),
+    ] {
+        let message = Truth::new(settings, Seed(1)).unwrap_err();
+        assert!(message.contains(says), "{message}");
+    }
+}
+
+/// Topics that are known predict better than topics of other documents; what knows nothing predicts worst.
+#[test]
+fn the_truth_completes_documents_best() {
+    let truth = Truth::new(SETTINGS, Seed(2)).unwrap();
+    let documents = truth.documents(0..300);
+    let mut held_out = HeldOut { observed: Documents::new(50), scored: Documents::new(50) };
+    for bag in documents.iter() {
+        // Every other word of a document is scored.
+        let part = |odd: usize| {
+            bag.counts.iter().enumerate().map(|(at, &count)| if at % 2 == odd { count } else { 0 }).collect::<Vec<_>>()
+        };
+        held_out.observed.push(bag.words, &part(0));
+        held_out.scored.push(bag.words, &part(1));
+    }
+    let of = |phi: Vec<f64>| perplexity(&held_out, 4, 0.3, &[phi]);
+    let known = of(truth.phi());
+    let other = of(Truth::new(SETTINGS, Seed(9)).unwrap().phi::<f64>().iter().map(|phi| 0.9 * phi + 0.1 / 50.0).collect());
+    assert!(known < 0.8 * other && other < 50.0, "{known} {other}");
+}

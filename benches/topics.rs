@@ -1,0 +1,102 @@
+//! Topic models on one core: an update of SGRLD and what it is made of, and collapsed sweeps.
+//!
+//! Run with `cargo bench --bench topics`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use mpibayes::lda::{
+    DocumentGibbs, Documents, Expected, Riemannian, Sweeps, Tokens, TopicCounts, Truth, TruthSettings, WordTable, dense_sweep,
+    sgrld_step,
+};
+use mpibayes::number::Real;
+use mpibayes::random::{Purpose, Seed, Stream, Who};
+use std::hint::black_box;
+
+/// The vocabulary of the D-SGLD paper's Wikipedia.
+const WORDS: u32 = 7702;
+/// Its minibatch, and its documents' mean length.
+const BATCH: u64 = 50;
+const SWEEPS: Sweeps = Sweeps { burn_in: 50, kept: 50 };
+
+fn stream(step: u64) -> Stream {
+    Seed(7).stream(Who::Run, step, Purpose::Topics)
+}
+
+/// Documents of some 176 tokens, and their true topics (W × K).
+fn corpus<F: Real>(documents: u64, topics: u32) -> (Documents, Vec<F>) {
+    // exp(5 + 0.6²/2) is 178.
+    let settings = TruthSettings { vocabulary: WORDS, topics, alpha: 0.01, concentration: 100.0, log_length: (5.0, 0.6) };
+    let truth = Truth::new(settings, Seed(3)).expect("sound settings");
+    (truth.documents(0..documents), truth.phi())
+}
+
+/// K = 100, 50 documents of 176 tokens, 100 sweeps, with chains at the topics that the documents have.
+fn sgrld<F: Real>(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("sgrld");
+    for topics in [100, 500] {
+        let (documents, phi) = corpus::<F>(BATCH, topics);
+        let least = F::of(1e-7);
+        let theta: Vec<F> = phi.iter().map(|&phi| F::of(5e3) * (phi + least)).collect();
+        let mut expected = Expected::<F>::new(WORDS, topics as usize, 0.01, SWEEPS);
+        let of = |what: &str| BenchmarkId::new(what, format!("{}, K = {topics}", F::NAME));
+        group.throughput(Throughput::Elements(documents.tokens() * 100));
+        group.bench_function(of("sampling"), |bencher| {
+            bencher.iter(|| expected.sample(black_box(&theta), documents.iter(), stream));
+        });
+        let update = Riemannian { beta: 1e-4, step: 1e-9, scale: 1e3 };
+        let mut moved = theta.clone();
+        group.throughput(Throughput::Elements(theta.len() as u64));
+        group.bench_function(of("parameters and noise"), |bencher| {
+            bencher.iter(|| sgrld_step(black_box(&mut moved), &expected, update, &mut stream(1)));
+        });
+        let mut noise = vec![F::zero(); theta.len()];
+        group.bench_function(of("noise alone"), |bencher| {
+            bencher.iter(|| stream(1).normals(black_box(&mut noise)));
+        });
+    }
+    group.finish();
+}
+
+/// Sweeps of one document after the other, with topics given.
+fn documents(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("documents");
+    for topics in [20, 100, 1000] {
+        let (documents, phi) = corpus::<f32>(BATCH, topics);
+        let mut table = WordTable::<f32>::new(WORDS, topics as usize);
+        let size = topics as usize;
+        table.fill(documents.iter(), |word, out| out.copy_from_slice(&phi[word as usize * size..(word as usize + 1) * size]));
+        let mut gibbs = DocumentGibbs::new(size, 0.01);
+        group.throughput(Throughput::Elements(documents.tokens() * 100));
+        group.bench_function(BenchmarkId::new("sweeps", topics), |bencher| {
+            bencher.iter(|| {
+                let mut seen = 0;
+                for (number, bag) in (0..).zip(documents.iter()) {
+                    gibbs.sample(bag, &table, SWEEPS, &mut stream(number), |slot, topic| seen += slot ^ topic);
+                }
+                seen
+            });
+        });
+    }
+    group.finish();
+}
+
+fn collapsed(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("collapsed");
+    for topics in [100, 1000] {
+        let (documents, _) = corpus::<f32>(1000, topics);
+        let tokens = Tokens::of(&documents);
+        let mut assigned = tokens.draw_topics(topics, stream);
+        let mut counts = TopicCounts::new(WORDS, topics as usize);
+        counts.count(tokens.words(), &assigned);
+        group.throughput(Throughput::Elements(tokens.len() as u64));
+        group.sample_size(10);
+        group.bench_function(BenchmarkId::new("dense sweep", topics), |bencher| {
+            bencher.iter(|| dense_sweep(&tokens, &mut assigned, &mut counts, 0.1, 0.01, stream));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, sgrld::<f32>, sgrld::<f64>, documents, collapsed);
+criterion_main!(benches);
