@@ -6,8 +6,8 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mpibayes::lda::{
-    DocumentGibbs, Documents, Expected, Riemannian, Sweeps, Tokens, TopicCounts, Truth, TruthSettings, WordTable, dense_sweep,
-    sgrld_step,
+    DocumentGibbs, Documents, Expected, SgrldUpdate, Sweeps, Tokens, TopicCounts, Truth, TruthSettings, WordSweep, WordTable,
+    dense_sweep, sgrld_step,
 };
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Stream, Who};
@@ -44,7 +44,7 @@ fn sgrld<F: Real>(criterion: &mut Criterion) {
         group.bench_function(of("sampling"), |bencher| {
             bencher.iter(|| expected.sample(black_box(&theta), documents.iter(), stream));
         });
-        let update = Riemannian { beta: 1e-4, step: 1e-9, scale: 1e3 };
+        let update = SgrldUpdate { beta: 1e-4, step: 1e-9, scale: 1e3 };
         let mut moved = theta.clone();
         group.throughput(Throughput::Elements(theta.len() as u64));
         group.bench_function(of("parameters and noise"), |bencher| {
@@ -84,7 +84,7 @@ fn documents(criterion: &mut Criterion) {
 fn collapsed(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("collapsed");
     for topics in [100, 1000] {
-        let (documents, _) = corpus::<f32>(1000, topics);
+        let (documents, _) = corpus::<f32>(3000, topics);
         let tokens = Tokens::of(&documents);
         let mut assigned = tokens.draw_topics(topics, stream);
         let mut counts = TopicCounts::new(WORDS, topics as usize);
@@ -93,6 +93,17 @@ fn collapsed(criterion: &mut Criterion) {
         group.sample_size(10);
         group.bench_function(BenchmarkId::new("dense sweep", topics), |bencher| {
             bencher.iter(|| dense_sweep(&tokens, &mut assigned, &mut counts, 0.1, 0.01, stream));
+        });
+        // As long as the topics are those of a run that has begun to find them.
+        let mut by_word = WordSweep::new(&tokens, topics as usize);
+        let mut sweep = 0;
+        let mut again = |assigned: &mut [u32], counts: &mut TopicCounts| {
+            sweep += 1;
+            by_word.sweep(assigned, counts, 0.1, 0.01, |word| stream(u64::from(word) + u64::from(WORDS) * sweep));
+        };
+        (0..50).for_each(|_| again(&mut assigned, &mut counts));
+        group.bench_function(BenchmarkId::new("sweep by word", topics), |bencher| {
+            bencher.iter(|| again(&mut assigned, &mut counts));
         });
     }
     group.finish();

@@ -98,6 +98,17 @@ fn adlda_of_one_agent_is_collapsed_gibbs_bit_for_bit() {
     assert_ne!(two.numbers::<f32>(), serial);
 }
 
+/// With one agent there is nobody to wait for, and nothing to be added.
+#[test]
+fn async_lda_of_one_agent_is_adlda() {
+    let problem = problem(1, 3, 0.2, 0.1);
+    let synchronous = run(AdLda { problem: problem.clone(), rounds: 6, burn_in: 1, thin: 2 }, 12);
+    let asynchronous = run(AsyncLda { problem, rounds: 6, burn_in: 1, thin: 2 }, 12);
+    assert_eq!(asynchronous.draws, synchronous.draws);
+    assert_eq!(asynchronous.draws.len(), 2);
+    assert_eq!(asynchronous.rows.len(), 6);
+}
+
 /// How well topics of two, as draws of φ (W × K), tell the halves of the vocabulary apart: 1 if each has its own.
 fn halves(phi: &[f32]) -> f64 {
     let mass = |topic: usize, words: std::ops::Range<usize>| words.map(|word| f64::from(phi[word * 2 + topic])).sum::<f64>();
@@ -164,8 +175,8 @@ fn chains_on_shards_of_unequal_size_find_the_dirichlet_posterior() {
             thin: 1,
             ..DsgldSettings::default()
         };
-        // All documents of a shard in every update, and no topics to be sampled.
-        let transition = Sgrld::<f64>::new(shared.clone(), 100, StepSize::Constant(2e-3), Sweeps { burn_in: 0, kept: 1 });
+        // Six documents in an update: all of the first agent, and two sevenths of the second.
+        let transition = Sgrld::<f64>::new(shared.clone(), 6, StepSize::Constant(2e-3), Sweeps { burn_in: 0, kept: 1 });
         let run = |seed| {
             let draws =
                 run(Dsgld { agents: 2, transition: transition.clone(), settings: settings.clone() }, seed).numbers::<f64>();
@@ -199,12 +210,14 @@ fn chains_on_shards_of_unequal_size_find_the_dirichlet_posterior() {
     assert!(uncorrected.iter().any(|(mean, error)| mean.abs() > 10.0 * error + 0.5), "{uncorrected:?}");
 }
 
-/// Topics over one vocabulary do not go with documents over another.
 #[test]
-fn documents_of_another_vocabulary_are_refused() {
+fn problems_that_are_none_are_refused() {
     let wrong = TopicProblem { vocabulary: WORDS + 1, ..problem(2, 2, 0.1, 0.1) };
     let mut seen = Seen::default();
     let method = AdLda { problem: wrong, rounds: 1, burn_in: 0, thin: 1 };
     let fault = threads::run(Arc::new(method), Plan::new(Seed(1)), None, &mut seen).unwrap_err().to_string();
     assert!(fault.contains("documents over 9 words for topics over 10"), "{fault}");
+    let method = AdLda { problem: problem(2, 2, 0.0, 0.1), rounds: 1, burn_in: 0, thin: 1 };
+    let fault = threads::run(Arc::new(method), Plan::new(Seed(1)), None, &mut Seen::default()).unwrap_err().to_string();
+    assert!(fault.contains("alpha = 0: must be a number above 0"), "{fault}");
 }

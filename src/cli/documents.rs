@@ -62,6 +62,9 @@ pub fn import(
     seed: Option<u64>,
     output: &Path,
 ) -> anyhow::Result<String> {
+    if args.scored.is_some() && args.test_documents.is_none() && test_fraction.is_none() {
+        bail!("--scored is for documents that are held out: say how many with --test-documents N");
+    }
     let import = CorpusImport {
         documents: documents.to_path_buf(),
         format,

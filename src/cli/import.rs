@@ -683,6 +683,7 @@ mod tests {
             ("@docword.txt --task regression -o @n.h5", "--task is for rows"),
             ("@docword.txt --format lda-c -o @n.h5", "looks like UCI's bag of words, not like lda-c"),
             ("@docword.txt --test-documents 4 -o @n.h5", "leave some to learn from"),
+            ("@docword.txt --scored 0.2 -o @n.h5", "--scored is for documents that are held out"),
             ("@docword.txt --vocabulary @words.txt -o @words.txt --force", "is to be read"),
             ("@a.csv --vocabulary @words.txt -o @n.h5", "a.csv: --vocabulary is for counted documents"),
             ("@a.csv --seed 3 -o @n.h5", "a.csv: --seed is for test rows that are drawn"),

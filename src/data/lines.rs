@@ -8,8 +8,7 @@ use std::path::Path;
 /// A longer line is none: a decompressed one could fill the memory.
 const LONGEST: u64 = 1 << 28;
 
-/// Hands over every line with its number from 1, without what ends it, nor a byte-order mark in front of the first; until `each`
-/// wants no more.
+/// Hands over every line with its number from 1, without what ends it, nor a byte-order mark in front of the first.
 pub(super) fn lines(mut reader: impl BufRead, path: &Path, mut each: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
     let mut bytes = Vec::new();
     for line in 1.. {

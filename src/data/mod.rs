@@ -8,7 +8,7 @@
 //! | --- | --- | --- |
 //! | attribute `format` | text | `mpibayes-dataset` |
 //! | attribute `version` | u32 | 2, or 3 for sparse rows, or 4 with a rotation, or 5 for documents; a reader refuses versions that it does not know. Version 1 had no `targets` |
-//! | attribute `task` | text | `classification` or `regression` |
+//! | attribute `task` | text | `classification` or `regression`; `topics` for documents |
 //! | attribute `source` | text | names of the imported files, for people |
 //! | attribute `digest` | text | BLAKE3 of the canonical content: equal digests mean equal data (names and number types included) |
 //! | `train/x`, `test/x` | u8 or f64, rows × features | **raw** feature values, in chunks of whole rows of about 256 KiB |

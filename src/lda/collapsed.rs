@@ -6,6 +6,7 @@ use super::documents::Documents;
 use crate::number::Real;
 use crate::random::Stream;
 use rand::RngExt;
+use std::ops::Range;
 
 /// How many tokens of each word have each topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,18 +47,26 @@ impl TopicCounts {
         &self.totals
     }
 
+    /// K.
+    pub fn topics(&self) -> usize {
+        self.topics
+    }
+
     /// W.
     pub fn vocabulary(&self) -> usize {
         self.of_words.len() / self.topics
     }
 
     /// n_kw of a word, for all k.
+    ///
+    /// # Panics
+    /// When the vocabulary does not have the word.
     pub fn of_word(&self, word: u32) -> &[i32] {
         &self.of_words[word as usize * self.topics..(word as usize + 1) * self.topics]
     }
 
-    /// The counts (W × K) alone.
-    pub fn into_words(self) -> Vec<i32> {
+    /// n_kw (W × K) alone.
+    pub fn into_counts(self) -> Vec<i32> {
         self.of_words
     }
 
@@ -70,8 +79,17 @@ impl TopicCounts {
     }
 
     /// Counts the topics of some tokens, too.
+    ///
+    /// # Panics
+    /// When a word is none of the vocabulary.
     pub fn count(&mut self, words: &[u32], topics: &[u32]) {
         words.iter().zip(topics).for_each(|(&word, &topic)| self.add(word, topic, 1));
+    }
+
+    /// n_kw of a word for all k, and n_k, to be changed together.
+    pub(super) fn row_and_totals(&mut self, word: u32) -> (&mut [i32], &mut [i32]) {
+        let row = word as usize * self.topics..(word as usize + 1) * self.topics;
+        (&mut self.of_words[row], &mut self.totals)
     }
 
     fn add(&mut self, word: u32, topic: u32, one: i32) {
@@ -92,7 +110,8 @@ pub struct Tokens {
 impl Tokens {
     /// Those of some documents; a document's are ordered by their words.
     pub fn of(documents: &Documents) -> Self {
-        let mut tokens = Self { words: Vec::new(), starts: vec![0] };
+        // At most what memory can hold.
+        let mut tokens = Self { words: Vec::with_capacity(documents.tokens() as usize), starts: vec![0] };
         for bag in documents.iter() {
             for (&word, &count) in bag.words.iter().zip(bag.counts) {
                 tokens.words.extend(std::iter::repeat_n(word, count as usize));
@@ -122,12 +141,17 @@ impl Tokens {
         &self.words
     }
 
+    /// Where the tokens of each document are.
+    pub(super) fn spans(&self) -> impl Iterator<Item = Range<usize>> {
+        self.starts.windows(2).map(|span| span[0]..span[1])
+    }
+
     /// A topic for each token, drawn uniformly; document d draws from `stream(d)`.
     pub fn draw_topics(&self, topics: u32, mut stream: impl FnMut(u64) -> Stream) -> Vec<u32> {
         let mut drawn = Vec::with_capacity(self.len());
-        for (document, tokens) in (0..).zip(self.starts.windows(2)) {
+        for (document, span) in (0..).zip(self.spans()) {
             let mut stream = stream(document);
-            drawn.extend((tokens[0]..tokens[1]).map(|_| stream.random_range(0..topics)));
+            drawn.extend(span.map(|_| stream.random_range(0..topics)));
         }
         drawn
     }
@@ -150,8 +174,7 @@ pub fn dense_sweep(
     let spread = beta * counts.vocabulary() as f64;
     let mut of_document = vec![0_i32; counts.topics];
     let mut running = vec![0.0; counts.topics];
-    for (document, span) in (0..).zip(tokens.starts.windows(2)) {
-        let span = span[0]..span[1];
+    for (document, span) in (0..).zip(tokens.spans()) {
         let (words, topics) = (&tokens.words[span.clone()], &mut topics[span]);
         of_document.fill(0);
         topics.iter().for_each(|&topic| of_document[topic as usize] += 1);

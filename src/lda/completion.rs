@@ -51,6 +51,10 @@ impl Completed {
 
 impl Completion {
     /// Takes a draw of the topics of which `phi` writes a word's K probabilities; document d is sampled with the stream `stream(d)`.
+    ///
+    /// # Panics
+    /// When the documents are not those of the draws before, the table is of another vocabulary or the sampler of other topics, or no
+    /// sweep counts.
     pub fn add<F: Real>(
         &mut self,
         held_out: &HeldOut,
@@ -62,9 +66,14 @@ impl Completion {
     ) {
         let HeldOut { observed, scored } = held_out;
         table.fill(observed.iter().chain(scored.iter()), phi);
-        self.sums.resize(scored.iter().map(|bag| bag.words.len()).sum(), 0.0);
+        let entries = scored.iter().map(|bag| bag.words.len()).sum();
+        if self.draws == 0 {
+            self.sums = vec![0.0; entries];
+        }
+        assert_eq!((self.sums.len(), observed.len()), (entries, scored.len()), "other documents than before");
+        assert!(sweeps.kept > 0, "sweeps of which none counts");
         let (topics, alpha) = (table.topics(), gibbs.alpha());
-        let kept = f64::from(sweeps.kept.max(1));
+        let kept = f64::from(sweeps.kept);
         let mut sums = self.sums.iter_mut();
         let mut weights = vec![0.0; topics];
         for (document, (seen, bag)) in (0..).zip(observed.iter().zip(scored.iter())) {

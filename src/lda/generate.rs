@@ -48,6 +48,9 @@ impl Truth {
         if vocabulary == 0 || topics == 0 {
             return Err(format!("{vocabulary} words and {topics} topics: at least one of each"));
         }
+        if !(mean.is_finite() && mean < 15.0 && sd.is_finite() && sd >= 0.0) {
+            return Err(format!("log_length = {mean}, {sd}: a mean below 15, and a standard deviation of 0 or more"));
+        }
         let length = LogNormal::new(mean, sd).map_err(|error| format!("log_length = {mean}, {sd}: {error}"))?;
         let zipf = |word: u32| 1.0 / (f64::from(word) + 3.0);
         let all: f64 = (0..vocabulary).map(zipf).sum();

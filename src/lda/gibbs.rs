@@ -33,8 +33,11 @@ pub struct DocumentGibbs<F> {
     running: Vec<F>,
 }
 
-/// 2^-32: what turns a random word into a number below 1.
-const UNIT: f64 = 1.0 / 4_294_967_296.0;
+/// A number below 1, of 32 bits.
+#[inline]
+fn uniform(stream: &mut Stream) -> f64 {
+    f64::from(stream.next_u32()) / 4_294_967_296.0
+}
 
 /// Where a topic is that the document does not have.
 const NOWHERE: u32 = u32::MAX;
@@ -72,14 +75,14 @@ impl<F: Real> DocumentGibbs<F> {
     ) {
         assert_eq!(table.topics(), self.place.len(), "a table of other topics");
         self.begin(bag, table, stream);
-        for sweep in 0..sweeps.burn_in + sweeps.kept {
+        for sweep in 0..u64::from(sweeps.burn_in) + u64::from(sweeps.kept) {
             for token in 0..self.tokens.len() {
                 let (topic, slot) = self.tokens[token];
                 self.remove(topic);
                 let topic = self.draw(table.phi(slot as usize), table.running(slot as usize), stream);
                 self.add(topic);
                 self.tokens[token].0 = topic;
-                if sweep >= sweeps.burn_in {
+                if sweep >= u64::from(sweeps.burn_in) {
                     visit(slot as usize, topic as usize);
                 }
             }
@@ -116,17 +119,15 @@ impl<F: Real> DocumentGibbs<F> {
             self.running.push(sum);
         }
         let last = running[running.len() - 1];
-        let uniform = F::of(f64::from(stream.next_u32()) * UNIT);
-        let point = uniform * (sum + self.alpha * last);
-        if point < sum {
+        let point = uniform(stream) * (sum.f64() + self.alpha.f64() * last.f64());
+        if point < sum.f64() {
             // Rounding cannot lead past the end: the last running sum is `sum`.
-            let at = self.running.iter().position(|&running| point < running).unwrap_or(0);
+            let at = self.running.iter().position(|running| point < running.f64()).unwrap_or(0);
             return self.active[at];
         }
-        let point = (point - sum) / self.alpha;
-        let topic = running.partition_point(|&running| running <= point);
-        // Where rounding leads past the end, the last topic that the word has at all.
-        let topic = if topic < running.len() { topic } else { running.partition_point(|&running| running < last) };
+        // Another number: what the first has left behind the sum is too coarse to tell rare topics apart.
+        let point = uniform(stream) * last.f64();
+        let topic = running.partition_point(|running| running.f64() <= point);
         topic.min(running.len() - 1) as u32
     }
 

@@ -5,6 +5,7 @@
 //!
 //! Where topics are an array they are W × K: the topics of a word lie together.
 
+mod by_word;
 mod collapsed;
 mod completion;
 mod documents;
@@ -13,12 +14,13 @@ mod gibbs;
 mod sgrld;
 mod table;
 
+pub use by_word::WordSweep;
 pub use collapsed::{Tokens, TopicCounts, dense_sweep};
 pub use completion::{Completed, Completion, HeldOut};
 pub use documents::{Bag, Documents};
 pub use generate::{Truth, TruthSettings};
 pub use gibbs::{DocumentGibbs, Sweeps};
-pub use sgrld::{Expected, Riemannian, sgrld_step};
+pub use sgrld::{Expected, SgrldUpdate, sgrld_step};
 pub use table::WordTable;
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ impl<F: Real> Expected<F> {
     /// Takes a minibatch: samples the topics of its documents, each with a stream of its own, with φ of ϑ (W × K).
     ///
     /// # Panics
-    /// When ϑ has another size.
+    /// When ϑ has another size, or no topics of documents were kept.
     pub fn sample<'a>(
         &mut self,
         theta: &[F],
@@ -48,6 +48,8 @@ impl<F: Real> Expected<F> {
         mut stream: impl FnMut(u64) -> Stream,
     ) {
         let topics = self.table.topics();
+        assert_eq!(theta.len(), self.table.vocabulary() * topics, "topics of another size");
+        assert!(self.sweeps.kept > 0, "sweeps of which none counts");
         column_sums(theta, &mut self.totals);
         let scales: Vec<F> = self.totals.iter().map(|&total| F::of(1.0 / total)).collect();
         self.table.fill(documents.clone(), |word, phi| {
@@ -73,7 +75,7 @@ impl<F: Real> Expected<F> {
 
 /// The numbers of an update.
 #[derive(Clone, Copy, Debug)]
-pub struct Riemannian {
+pub struct SgrldUpdate {
     /// β.
     pub beta: f64,
     /// ε.
@@ -86,32 +88,36 @@ pub struct Riemannian {
 ///
 /// # Panics
 /// When ϑ has another size than at [`Expected::sample`].
-pub fn sgrld_step<F: Real>(theta: &mut [F], expected: &Expected<F>, update: Riemannian, noise: &mut Stream) {
-    let Riemannian { beta, step, scale } = update;
+pub fn sgrld_step<F: Real>(theta: &mut [F], expected: &Expected<F>, update: SgrldUpdate, noise: &mut Stream) {
+    let SgrldUpdate { beta, step, scale } = update;
     let topics = expected.totals.len();
-    let kept = f64::from(expected.sweeps.kept.max(1));
+    assert_eq!(theta.len(), expected.table.vocabulary() * topics, "topics of another size");
+    let kept = f64::from(expected.sweeps.kept);
     let mut counts = vec![0.0; topics];
     for row in expected.seen.chunks_exact(topics) {
         row.iter().zip(&mut counts).for_each(|(&seen, count)| *count += f64::from(seen));
     }
-    // ϑ (1 − ε/2 (1 + ρ n_k/Σϑ_k)) + (ε/2)(β + ρ n_kw).
-    let decay = |(&count, &total): (&f64, &f64)| F::of(1.0 - 0.5 * step * (1.0 + scale * count / kept / total));
-    let decays: Vec<F> = counts.iter().zip(&expected.totals).map(decay).collect();
+    // ϑ + (ε/2)(β + ρ n_kw) − (ε/2)(1 + ρ n_k/Σϑ_k) ϑ.
+    let loss = |(&count, &total): (&f64, &f64)| F::of(0.5 * step * (1.0 + scale * count / kept / total));
+    let losses: Vec<F> = counts.iter().zip(&expected.totals).map(loss).collect();
     let (growth, variance) = (F::of(0.5 * step * beta), F::of(step));
     let each = F::of(0.5 * step * scale / kept);
     let least = floor::<F>();
+    // What is not a number stays none, and is told.
+    let reflected = |theta: F| if theta.abs() < least { least } else { theta.abs() };
     let mut normals = vec![F::zero(); topics];
     for (word, row) in (0..).zip(theta.chunks_exact_mut(topics)) {
         noise.normals(&mut normals);
         if let Some(seen) = expected.of(word) {
-            for (((theta, &decay), &z), &seen) in row.iter_mut().zip(&decays).zip(&normals).zip(seen) {
+            for (((theta, &loss), &z), &seen) in row.iter_mut().zip(&losses).zip(&normals).zip(seen) {
                 let spread = (variance * *theta).sqrt();
-                *theta = (*theta * decay + growth + each * F::of(f64::from(seen)) + spread * z).abs().max(least);
+                let drift = growth + each * F::of(f64::from(seen)) - loss * *theta;
+                *theta = reflected(*theta + (drift + spread * z));
             }
         } else {
-            for ((theta, &decay), &z) in row.iter_mut().zip(&decays).zip(&normals) {
+            for ((theta, &loss), &z) in row.iter_mut().zip(&losses).zip(&normals) {
                 let spread = (variance * *theta).sqrt();
-                *theta = (*theta * decay + growth + spread * z).abs().max(least);
+                *theta = reflected(*theta + (growth - loss * *theta + spread * z));
             }
         }
     }

@@ -31,12 +31,20 @@ impl<F: Real> WordTable<F> {
         self.topics
     }
 
+    /// W.
+    pub fn vocabulary(&self) -> usize {
+        self.slots.len()
+    }
+
     /// The words that have slots, by slot.
     pub fn words(&self) -> &[u32] {
         &self.words
     }
 
     /// The slot of a word, if it has one.
+    ///
+    /// # Panics
+    /// When the vocabulary does not have the word.
     pub fn slot(&self, word: u32) -> Option<usize> {
         let slot = self.slots[word as usize];
         (slot != NONE).then_some(slot as usize)
@@ -44,6 +52,9 @@ impl<F: Real> WordTable<F> {
 
     /// Gives slots to the words of these documents and to no others; `phi` writes a word's K probabilities, which need not add up to
     /// anything.
+    ///
+    /// # Panics
+    /// When the vocabulary does not have a word.
     pub fn fill<'a>(&mut self, bags: impl Iterator<Item = Bag<'a>>, mut phi: impl FnMut(u32, &mut [F])) {
         for &word in &self.words {
             self.slots[word as usize] = NONE;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::number::Real;
 use crate::random::{Purpose, Seed, Stream, Who};
 
 fn stream(step: u64) -> Stream {
@@ -72,12 +73,12 @@ fn enumerated(phi: &[Vec<f64>], alpha: f64, tokens: &[u32]) -> Vec<f64> {
 }
 
 /// The same by the sampler, once for each of some independent runs.
-fn sampled(phi: &[Vec<f64>], alpha: f64, tokens: &[u32], runs: u64) -> Vec<Vec<f64>> {
+fn sampled<F: Real>(phi: &[Vec<f64>], alpha: f64, tokens: &[u32], runs: u64) -> Vec<Vec<f64>> {
     let (topics, words) = (phi.len(), phi[0].len());
     let corpus = documents(words as u32, &[tokens]);
-    let mut table = WordTable::<f64>::new(words as u32, topics);
-    table.fill(corpus.iter(), |word, out| out.iter_mut().zip(phi).for_each(|(out, phi)| *out = phi[word as usize]));
-    let mut gibbs = DocumentGibbs::new(topics, alpha);
+    let mut table = WordTable::<F>::new(words as u32, topics);
+    table.fill(corpus.iter(), |word, out| out.iter_mut().zip(phi).for_each(|(out, phi)| *out = F::of(phi[word as usize])));
+    let mut gibbs = DocumentGibbs::<F>::new(topics, alpha);
     let run = |run: u64| {
         let mut counts = vec![0.0; words * topics];
         let slot_words = table.words().to_vec();
@@ -95,7 +96,7 @@ fn topics_of_a_document_have_their_expectation() {
     let exact = enumerated(&phi, 0.5, &[0, 0, 1]);
     let known = [1.666_666_67, 0.333_333_33, 0.722_222_22, 0.277_777_78, 0.0, 0.0];
     assert!(exact.iter().zip(known).all(|(exact, known)| (exact - known).abs() < 1e-8), "{exact:?}");
-    let runs = sampled(&phi, 0.5, &[0, 0, 1], 1000);
+    let runs = sampled::<f64>(&phi, 0.5, &[0, 0, 1], 1000);
     assert!(largest_z(&runs, &exact) < 4.5, "{}", largest_z(&runs, &exact));
     // The control: with a little more of the prior it is another expectation.
     let z = largest_z(&runs, &enumerated(&phi, 0.6, &[0, 0, 1]));
@@ -113,30 +114,43 @@ fn among_many_topics_too() {
     phi[19] = vec![0.0; 3];
     let tokens = [2, 0, 2, 1];
     let exact = enumerated(&phi, 0.1, &tokens);
-    let runs = sampled(&phi, 0.1, &tokens, 1000);
-    assert!(largest_z(&runs, &exact) < 4.5, "{}", largest_z(&runs, &exact));
-    assert!(runs.iter().all(|run| run[19] == 0.0 && run[2 * 20 + 3] == 0.0), "a topic without the word was drawn");
-    let z = largest_z(&runs, &enumerated(&phi, 0.13, &tokens));
-    assert!(z > 10.0, "{z}");
+    for runs in [sampled::<f64>(&phi, 0.1, &tokens, 1000), sampled::<f32>(&phi, 0.1, &tokens, 1000)] {
+        assert!(largest_z(&runs, &exact) < 4.5, "{}", largest_z(&runs, &exact));
+        assert!(runs.iter().all(|run| run[19] == 0.0 && run[2 * 20 + 3] == 0.0), "a topic without the word was drawn");
+        let z = largest_z(&runs, &enumerated(&phi, 0.13, &tokens));
+        assert!(z > 10.0, "{z}");
+    }
 }
 
+/// A sweep over all tokens, with random numbers from this step on.
+type Sweep = fn(&Tokens, &mut [u32], &mut TopicCounts, f64, f64, u64);
+
+const SWEEPS: [(&str, Sweep); 2] = [
+    ("dense", |tokens, topics, counts, alpha, beta, first| {
+        dense_sweep(tokens, topics, counts, alpha, beta, |document| stream(first + document));
+    }),
+    ("by word", |tokens, topics, counts, alpha, beta, first| {
+        let mut sweep = WordSweep::new(tokens, counts.topics());
+        sweep.sweep(topics, counts, alpha, beta, |word| stream(first + u64::from(word)));
+    }),
+];
+
+const PAIRS: [(usize, usize); 5] = [(0, 1), (0, 2), (2, 3), (0, 3), (0, 4)];
+const TINY: [&[u32]; 2] = [&[0, 0, 1], &[1, 2, 2]];
+
 /// Whether pairs of the six tokens of the tiny corpus have the same topic, on average over sweeps of independent runs.
-fn pairs(alpha: f64, beta: f64) -> Vec<Vec<f64>> {
-    const PAIRS: [(usize, usize); 5] = [(0, 1), (0, 2), (2, 3), (0, 3), (0, 4)];
-    let corpus = documents(3, &[&[0, 0, 1], &[1, 2, 2]]);
+fn pairs(sweep: Sweep, topics: u32, alpha: f64, beta: f64) -> Vec<Vec<f64>> {
+    let tokens = Tokens::of(&documents(3, &TINY));
     let run = |run: u64| {
-        let tokens = Tokens::of(&corpus);
-        let mut topics = tokens.draw_topics(2, |document| stream(1_000_000 * run + document));
-        let mut counts = TopicCounts::new(3, 2);
-        counts.count(tokens.words(), &topics);
+        let mut assigned = tokens.draw_topics(topics, |document| stream(1_000_000 * run + document));
+        let mut counts = TopicCounts::new(3, topics as usize);
+        counts.count(tokens.words(), &assigned);
         let mut same = vec![0.0; PAIRS.len()];
-        for sweep in 0..250_u64 {
-            dense_sweep(&tokens, &mut topics, &mut counts, alpha, beta, |document| {
-                stream(1_000_000 * run + 10 * (sweep + 1) + document)
-            });
-            if sweep >= 50 {
+        for number in 0..250_u64 {
+            sweep(&tokens, &mut assigned, &mut counts, alpha, beta, 1_000_000 * run + 10 * (number + 1));
+            if number >= 50 {
                 for (same, (i, j)) in same.iter_mut().zip(PAIRS) {
-                    *same += f64::from(u8::from(topics[i] == topics[j])) / 200.0;
+                    *same += f64::from(u8::from(assigned[i] == assigned[j])) / 200.0;
                 }
             }
         }
@@ -145,13 +159,41 @@ fn pairs(alpha: f64, beta: f64) -> Vec<Vec<f64>> {
     (0..1000).map(run).collect()
 }
 
+/// The same by enumeration of all topics of all tokens.
+fn enumerated_pairs(topics: usize, alpha: f64, beta: f64) -> Vec<f64> {
+    let words: Vec<u32> = TINY.concat();
+    let (mut same, mut all) = (vec![0.0; PAIRS.len()], 0.0);
+    each_assignment(6, topics, |z| {
+        let count = |tokens: std::ops::Range<usize>, topic: usize, word: Option<u32>| {
+            tokens.filter(|&token| z[token] == topic && word.is_none_or(|word| words[token] == word)).count() as u32
+        };
+        let mut p = 1.0;
+        for topic in 0..topics {
+            p *= rising(alpha, count(0..3, topic, None)) * rising(alpha, count(3..6, topic, None));
+            p *= (0..3).map(|word| rising(beta, count(0..6, topic, Some(word)))).product::<f64>();
+            p /= rising(3.0 * beta, count(0..6, topic, None));
+        }
+        all += p;
+        same.iter_mut().zip(PAIRS).for_each(|(same, (i, j))| *same += if z[i] == z[j] { p } else { 0.0 });
+    });
+    same.iter().map(|same| same / all).collect()
+}
+
 #[test]
 fn collapsed_sweeps_have_the_enumerated_posterior() {
-    let exact = [0.851_139, 0.710_562, 0.522_215, 0.381_638, 0.301_588];
-    let runs = pairs(0.5, 0.7);
-    assert!(largest_z(&runs, &exact) < 4.5, "{}", largest_z(&runs, &exact));
-    let z = largest_z(&pairs(0.5, 0.8), &exact);
-    assert!(z > 8.0, "{z}");
+    let known = [0.851_139, 0.710_562, 0.522_215, 0.381_638, 0.301_588];
+    let exact = enumerated_pairs(2, 0.5, 0.7);
+    assert!(exact.iter().zip(known).all(|(exact, known)| (exact - known).abs() < 1e-6), "{exact:?}");
+    for (name, sweep) in SWEEPS {
+        for topics in [2, 3] {
+            let runs = pairs(sweep, topics, 0.5, 0.7);
+            let z = largest_z(&runs, &enumerated_pairs(topics as usize, 0.5, 0.7));
+            assert!(z < 4.5, "{name}, {topics} topics: {z}");
+            // The control: a little more of the prior.
+            let z = largest_z(&runs, &enumerated_pairs(topics as usize, 0.5, 0.8));
+            assert!(z > 8.0, "{name}, {topics} topics: {z}");
+        }
+    }
 }
 
 #[test]
@@ -159,16 +201,28 @@ fn counts_are_those_of_the_assignments_after_every_sweep() {
     let corpus = documents(4, &[&[0, 0, 1, 3], &[], &[1, 2, 2], &[3]]);
     let tokens = Tokens::of(&corpus);
     assert_eq!((tokens.documents(), tokens.words()), (4, &[0, 0, 1, 3, 1, 2, 2, 3][..]));
-    let mut topics = tokens.draw_topics(3, stream);
-    let mut counts = TopicCounts::new(4, 3);
-    counts.count(tokens.words(), &topics);
-    for sweep in 1..20 {
-        dense_sweep(&tokens, &mut topics, &mut counts, 0.1, 0.2, |document| stream(100 * sweep + document));
-        let mut again = TopicCounts::new(4, 3);
-        again.count(tokens.words(), &topics);
-        assert_eq!((&counts, counts.totals().iter().sum::<i32>()), (&again, 8));
-        let phi: f64 = counts.phi::<f64>(0.2).iter().sum();
-        assert!((phi - 3.0).abs() < 1e-12, "{phi}");
+    for (_, sweep) in SWEEPS {
+        let mut topics = tokens.draw_topics(3, stream);
+        // The tokens of other agents count, too.
+        let mut counts = TopicCounts::new(4, 3);
+        counts.count(&[0, 2, 3], &[1, 1, 2]);
+        counts.count(tokens.words(), &topics);
+        for number in 1..20 {
+            let before = topics.clone();
+            sweep(&tokens, &mut topics, &mut counts, 0.1, 0.2, 100 * number);
+            let mut again = TopicCounts::new(4, 3);
+            again.count(&[0, 2, 3], &[1, 1, 2]);
+            again.count(tokens.words(), &topics);
+            assert_eq!((&counts, counts.totals().iter().sum::<i32>()), (&again, 11));
+            let phi: f64 = counts.phi::<f64>(0.2).iter().sum();
+            assert!((phi - 3.0).abs() < 1e-12, "{phi}");
+            // What a sweep does depends on topics and counts alone, and not on sweeps before.
+            let (mut other, mut counts_before) = (before.clone(), TopicCounts::new(4, 3));
+            counts_before.count(&[0, 2, 3], &[1, 1, 2]);
+            counts_before.count(tokens.words(), &before);
+            sweep(&tokens, &mut other, &mut counts_before, 0.1, 0.2, 100 * number);
+            assert_eq!(other, topics);
+        }
     }
 }
 
@@ -197,7 +251,7 @@ fn topics_and_words_drawn_in_turn_have_their_joint_prior() {
     let (pairs_within, pairs_between) = (6.0 + 3.0, 12.0);
     let same_word = (beta + 1.0) / (3.0 * beta + 1.0);
     let exact = [pairs_within * within, pairs_between * 0.5, same_word * (pairs_within * within + pairs_between * 0.5)];
-    let run = |run: u64, alpha_of_sweeps: f64| {
+    let run = |sweep_over: Sweep, run: u64, alpha_of_sweeps: f64| {
         let mut words: Vec<u32> = vec![0; 7];
         let mut sums = vec![0.0; 3];
         let mut topics: Vec<u32> = vec![0, 1, 0, 1, 1, 1, 0];
@@ -215,38 +269,37 @@ fn topics_and_words_drawn_in_turn_have_their_joint_prior() {
                 let point = sum * rand::RngExt::random::<f64>(&mut stream_of_words);
                 words[token] = running.partition_point(|&running| running <= point) as u32;
             }
-            // Tokens of a document are ordered by their words.
-            sort_within(&mut words, &mut topics, &LENGTHS);
+            // Sweeps have the tokens of a document in the order of their words, in which words must not be drawn anew.
+            let order = sorted_within(&words, &LENGTHS);
             let tokens = Tokens::of(&documents(WORDS, &[&words[..4], &words[4..]]));
+            let mut sorted: Vec<u32> = order.iter().map(|&token| topics[token]).collect();
             let mut counts = TopicCounts::new(WORDS, TOPICS);
-            counts.count(tokens.words(), &topics);
-            dense_sweep(&tokens, &mut topics, &mut counts, alpha_of_sweeps, beta, |document| {
-                stream(10_000 * run + 4 * sweep + document)
-            });
+            counts.count(tokens.words(), &sorted);
+            sweep_over(&tokens, &mut sorted, &mut counts, alpha_of_sweeps, beta, 10_000 * run + 4 * sweep);
+            order.iter().zip(sorted).for_each(|(&token, topic)| topics[token] = topic);
             if sweep >= 60 {
                 sums.iter_mut().zip(statistics(&words, &topics)).for_each(|(sum, one)| *sum += one / 200.0);
             }
         }
         sums
     };
-    let runs: Vec<Vec<f64>> = (0..600).map(|number| run(number, alpha)).collect();
-    assert!(largest_z(&runs, &exact) < 4.5, "{}", largest_z(&runs, &exact));
-    let wrong: Vec<Vec<f64>> = (0..600).map(|number| run(number, 0.5)).collect();
-    assert!(largest_z(&wrong, &exact) > 8.0, "{}", largest_z(&wrong, &exact));
+    for (name, sweep) in SWEEPS {
+        let runs: Vec<Vec<f64>> = (0..600).map(|number| run(sweep, number, alpha)).collect();
+        assert!(largest_z(&runs, &exact) < 4.5, "{name}: {}", largest_z(&runs, &exact));
+        let wrong: Vec<Vec<f64>> = (0..600).map(|number| run(sweep, number, 0.5)).collect();
+        assert!(largest_z(&wrong, &exact) > 8.0, "{name}: {}", largest_z(&wrong, &exact));
+    }
 }
 
-/// Sorts the tokens of documents of these lengths by their words, and their topics with them.
-fn sort_within(words: &mut [u32], topics: &mut [u32], lengths: &[usize]) {
+/// The tokens of documents of these lengths in the order of their words.
+fn sorted_within(words: &[u32], lengths: &[usize]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..words.len()).collect();
     let mut start = 0;
     for length in lengths {
-        let here = start..start + length;
-        let mut pairs: Vec<_> = here.clone().map(|token| (words[token], topics[token])).collect();
-        pairs.sort_by_key(|pair| pair.0);
-        for (token, (word, topic)) in here.zip(pairs) {
-            (words[token], topics[token]) = (word, topic);
-        }
+        order[start..start + length].sort_by_key(|&token| words[token]);
         start += length;
     }
+    order
 }
 
 /// With one topic the posterior is φ ~ Dir(β + n_w), and Σϑ ~ Gamma(W β, 1) whatever φ.
@@ -254,7 +307,7 @@ fn sort_within(words: &mut [u32], topics: &mut [u32], lengths: &[usize]) {
 fn with_one_topic_riemannian_langevin_finds_the_dirichlet_posterior() {
     let corpus = documents(3, &[&[0, 0, 0, 1], &[0, 0, 1, 1, 2, 2]]);
     let mut expected = Expected::<f64>::new(3, 1, 0.1, Sweeps { burn_in: 0, kept: 1 });
-    let update = Riemannian { beta: 1.0, step: 0.01, scale: 1.0 };
+    let update = SgrldUpdate { beta: 1.0, step: 0.01, scale: 1.0 };
     let run = |run: u64| {
         let mut theta = [1.0, 1.0, 1.0];
         let mut moments = vec![0.0; 7];
@@ -288,6 +341,45 @@ fn with_one_topic_riemannian_langevin_finds_the_dirichlet_posterior() {
     assert!((total - 3.0).abs() < 4.5 * error + 0.03, "{total} ± {error}");
 }
 
+/// An update of three topics, beside the formula written out with the same random numbers.
+#[test]
+fn an_update_is_the_formula() {
+    const TOPICS: usize = 3;
+    let corpus = documents(4, &[&[0, 0, 1, 2], &[1, 2, 2]]);
+    let sweeps = Sweeps { burn_in: 3, kept: 5 };
+    let theta: Vec<f64> = (0..4 * TOPICS).map(|at| 0.5 + (at * 5 % 7) as f64).collect();
+    let totals: Vec<f64> = (0..TOPICS).map(|k| (0..4).map(|word| theta[word * TOPICS + k]).sum()).collect();
+    let mut table = WordTable::new(4, TOPICS);
+    table.fill(corpus.iter(), |word, phi| {
+        phi.iter_mut().enumerate().for_each(|(k, phi)| *phi = theta[word as usize * TOPICS + k] * (1.0 / totals[k]));
+    });
+    let mut gibbs = DocumentGibbs::new(TOPICS, 0.3);
+    let mut of_words = [0.0; 4 * TOPICS];
+    for (number, bag) in (0..).zip(corpus.iter()) {
+        let words = table.words().to_vec();
+        gibbs.sample(bag, &table, sweeps, &mut stream(number), |slot, k| of_words[words[slot] as usize * TOPICS + k] += 0.2);
+    }
+    let (beta, step, scale) = (0.7, 0.02, 2.5);
+    let mut normals = [0.0; 4 * TOPICS];
+    stream(99).normals(&mut normals);
+    let exact: Vec<f64> = (0..4 * TOPICS)
+        .map(|at| {
+            let k = at % TOPICS;
+            let of_topic: f64 = (0..4).map(|word| of_words[word * TOPICS + k]).sum();
+            let score = beta - theta[at] + scale * (of_words[at] - theta[at] / totals[k] * of_topic);
+            (theta[at] + 0.5 * step * score + (step * theta[at]).sqrt() * normals[at]).abs()
+        })
+        .collect();
+    let mut expected = Expected::new(4, TOPICS, 0.3, sweeps);
+    let mut updated = theta.clone();
+    expected.sample(&theta, corpus.iter(), stream);
+    sgrld_step(&mut updated, &expected, SgrldUpdate { beta, step, scale }, &mut stream(99));
+    assert!(updated.iter().zip(&exact).all(|(one, other)| (one - other).abs() < 1e-12), "{updated:?} {exact:?}");
+    // A chain that has run away is told, not put back to the floor.
+    sgrld_step(&mut updated, &expected, SgrldUpdate { beta, step: f64::INFINITY, scale }, &mut stream(99));
+    assert!(updated.iter().all(|theta| !theta.is_finite()), "{updated:?}");
+}
+
 /// With one topic nothing is sampled: minibatches must give the whole update on average.
 #[test]
 fn minibatches_are_right_on_average() {
@@ -297,7 +389,7 @@ fn minibatches_are_right_on_average() {
         let mut expected = Expected::<f64>::new(4, 1, 0.1, Sweeps { burn_in: 0, kept: 2 });
         expected.sample(&theta, batch.iter().map(|&document| corpus.document(document)), stream);
         let mut after = theta;
-        sgrld_step(&mut after, &expected, Riemannian { beta: 0.5, step: 1e-3, scale }, &mut stream(1));
+        sgrld_step(&mut after, &expected, SgrldUpdate { beta: 0.5, step: 1e-3, scale }, &mut stream(1));
         after
     };
     let whole = updated(&[0, 1, 2, 3], 1.0);
@@ -317,7 +409,7 @@ fn topics_never_become_zero() {
     let mut theta = [1e-30_f32; 6];
     for step in 0..500 {
         expected.sample(&theta, corpus.iter(), |_| stream(step));
-        sgrld_step(&mut theta, &expected, Riemannian { beta: 1e-4, step: 0.1, scale: 10.0 }, &mut stream(10_000 + step));
+        sgrld_step(&mut theta, &expected, SgrldUpdate { beta: 1e-4, step: 0.1, scale: 10.0 }, &mut stream(10_000 + step));
         assert!(theta.iter().all(|theta| theta.is_normal() && *theta > 0.0), "{theta:?}");
     }
 }
@@ -403,7 +495,7 @@ fn a_truth_that_cannot_be_drawn_is_refused() {
     }
 }
 
-/// Topics that are known predict better than topics of other documents; what knows nothing predicts worst.
+/// Topics that are known predict better than topics of other documents, and than what knows nothing.
 #[test]
 fn the_truth_completes_documents_best() {
     let truth = Truth::new(SETTINGS, Seed(2)).unwrap();
@@ -420,5 +512,5 @@ fn the_truth_completes_documents_best() {
     let of = |phi: Vec<f64>| perplexity(&held_out, 4, 0.3, &[phi]);
     let known = of(truth.phi());
     let other = of(Truth::new(SETTINGS, Seed(9)).unwrap().phi::<f64>().iter().map(|phi| 0.9 * phi + 0.1 / 50.0).collect());
-    assert!(known < 0.8 * other && other < 50.0, "{known} {other}");
+    assert!(known < 0.8 * other && known < 0.8 * 50.0, "{known} {other}");
 }

@@ -18,6 +18,8 @@ pub enum BagFormat {
     MatrixMarket,
 }
 
+/// The most tokens of a document: what counts in single precision still tells apart.
+pub(super) const MOST_TOKENS: u64 = (1 << 24) - 1;
 /// By so many bytes from its beginning a file's format is told.
 const HEAD: u64 = 1 << 16;
 
@@ -37,6 +39,7 @@ impl BagFormat {
     /// When the file cannot be read or is empty.
     pub fn detect(path: &Path) -> Result<Option<Self>> {
         let head = Source::head(path, HEAD)?;
+        let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
         if head.starts_with(b"%%MatrixMarket") {
             return Ok(Some(Self::MatrixMarket));
         }
@@ -101,6 +104,12 @@ fn count_of(number: u64) -> std::result::Result<u32, String> {
     u32::try_from(number).map_err(|_| format!("a count of {number}: at most {} are possible", u32::MAX))
 }
 
+/// The tokens of a document with so many more.
+fn few(tokens: u64, count: u32) -> std::result::Result<u64, String> {
+    let sum = tokens + u64::from(count);
+    if sum > MOST_TOKENS { Err(format!("a document of more than {MOST_TOKENS} tokens: cut it into parts")) } else { Ok(sum) }
+}
+
 /// How many documents there are, also without words, and the size of the vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
@@ -134,6 +143,7 @@ struct Triples<'a, 'b> {
     /// The document that is being read, from 0, and its entries.
     document: u64,
     entries: Vec<(u32, u32)>,
+    tokens: u64,
     each: &'a mut Each<'b>,
 }
 
@@ -148,9 +158,9 @@ impl Triples<'_, '_> {
             }
         }
         let mut row = tokens(row);
-        let Some((sizes, _)) = self.sizes else {
+        let Some((sizes, promised)) = self.sizes else {
             // UCI's stand in a line each, Matrix Market's in one.
-            for token in row {
+            for token in row.take(4) {
                 self.header.push(number(token)?);
             }
             if self.header.len() >= 3 {
@@ -180,6 +190,10 @@ impl Triples<'_, '_> {
             self.document = document - 1;
         }
         self.seen += 1;
+        if self.seen > promised {
+            return Err(Wrong::Text(format!("more entries than the {promised} that the header promises: fetch the file again")));
+        }
+        self.tokens = few(self.tokens, count)?;
         if count > 0 {
             self.entries.push((word - 1, count));
         }
@@ -191,6 +205,7 @@ impl Triples<'_, '_> {
             (self.each)(self.document, &mut self.entries)?;
             self.entries.clear();
         }
+        self.tokens = 0;
         Ok(())
     }
 }
@@ -211,14 +226,15 @@ fn matrix(header: &[u8]) -> std::result::Result<(), String> {
     let words: Vec<String> = tokens(header).map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["%%matrixmarket", "matrix", "coordinate", "integer" | "real", "general"] => Ok(()),
+        ["%%matrixmarket", "matrix", "coordinate", "integer", "general"] => Ok(()),
         _ => Err("expected %%MatrixMarket matrix coordinate integer general: write the matrix of counts as such".into()),
     }
 }
 
 fn read_triples(format: BagFormat, source: Source<'_>, most: Option<u32>, each: &mut Each) -> Result<Sizes> {
     let Source { path, reader, .. } = source;
-    let mut triples = Triples { format, most, header: Vec::new(), sizes: None, seen: 0, document: 0, entries: Vec::new(), each };
+    let mut triples =
+        Triples { format, most, header: Vec::new(), sizes: None, seen: 0, document: 0, entries: Vec::new(), tokens: 0, each };
     lines(reader, &path, |line, row| {
         triples.line(line, row).map_err(|wrong| match wrong {
             Wrong::Text(what) => DataError::content(&path, Place::Line(line), what),
@@ -246,6 +262,7 @@ fn read_lda_c(source: Source<'_>, most: Option<u32>, each: &mut Each) -> Result<
         let Some(first) = row.next() else { return Ok(()) };
         let promised = number(first).map_err(wrong)?;
         entries.clear();
+        let mut tokens = 0;
         for token in row {
             let (word, count) = pair_of(token).map_err(wrong)?;
             let fits = u32::try_from(word).ok().filter(|&word| word < most.unwrap_or(MOST_WORDS));
@@ -253,7 +270,9 @@ fn read_lda_c(source: Source<'_>, most: Option<u32>, each: &mut Each) -> Result<
                 return Err(wrong(format!("word {word}: there are words 0 to {}", most.unwrap_or(MOST_WORDS) - 1)));
             };
             sizes.words = sizes.words.max(word + 1);
-            entries.push((word, count_of(count).map_err(wrong)?));
+            let count = count_of(count).map_err(wrong)?;
+            tokens = few(tokens, count).map_err(wrong)?;
+            entries.push((word, count));
         }
         if entries.len() as u64 != promised {
             return Err(wrong(format!("{promised} words are promised, and {} come", entries.len())));

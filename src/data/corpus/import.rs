@@ -8,10 +8,9 @@ use super::super::write::{Canonical, create};
 use super::super::{FORMAT, Split, hdf};
 use super::bags::{BagFormat, Sizes};
 use super::shuffle::{Shuffle, Shuffled};
-use super::{TASK, VERSION};
+use super::{MOST_WORDS, TASK, VERSION};
 use crate::random::{Purpose, Seed, Who};
 use rand::RngExt;
-use rand_distr::Hypergeometric;
 use std::path::{Path, PathBuf};
 
 /// What documents to import, and how.
@@ -55,7 +54,7 @@ impl Part {
 /// When a file cannot be read or is not what it should be, there are too few documents, or the corpus cannot be written. Nothing half
 /// written stays.
 pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<u64> {
-    let CorpusImport { documents, format, vocabulary, held_out, scored, seed } = import;
+    let CorpusImport { documents, format, vocabulary, held_out: part, scored, seed } = import;
     let words = vocabulary.as_deref().map(read_vocabulary).transpose()?;
     let most = words.as_ref().map(|words| words.len() as u32);
     let folder = match output.parent() {
@@ -65,11 +64,15 @@ pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<u64> {
     let mut shuffle = Shuffle::new(folder, *seed)?;
     let mut sorted = Sorted::default();
     let Sizes { documents: all, words: size } = format.read(Source::open(documents)?, most, &mut |number, entries| {
-        sorted.take(entries).map_err(|what| DataError::content(documents, Place::Record(number + 1), what))?;
+        sorted.take(entries);
         shuffle.push(number, &sorted.words, &sorted.counts)
     })?;
     let filled = shuffle.documents();
-    let held_out = held_out.of(filled);
+    let held_out = part.of(filled);
+    if held_out == 0 && *part != Part::Number(0) {
+        let what = format!("a share of {filled} documents that is none: hold out more of them");
+        return Err(DataError::content(documents, Place::File, what));
+    }
     if held_out >= filled {
         let what = match filled {
             0 => "no document has a word".to_owned(),
@@ -108,72 +111,64 @@ struct Sorted {
 }
 
 impl Sorted {
-    fn take(&mut self, entries: &mut [(u32, u32)]) -> std::result::Result<(), String> {
+    fn take(&mut self, entries: &mut [(u32, u32)]) {
         entries.sort_unstable_by_key(|&(word, _)| word);
         self.words.clear();
         self.counts.clear();
         for &(word, count) in entries.iter() {
             match self.counts.last_mut() {
-                Some(sum) if self.words.last() == Some(&word) => {
-                    *sum = sum.checked_add(count).ok_or_else(|| format!("word {word} occurs too often"))?;
-                }
+                // No more than the tokens of a document.
+                Some(sum) if self.words.last() == Some(&word) => *sum += count,
                 _ => {
                     self.words.push(word);
                     self.counts.push(count);
                 }
             }
         }
-        Ok(())
     }
 }
 
 /// The words of a vocabulary, one a line; the last line may be empty.
 fn read_vocabulary(path: &Path) -> Result<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
+    let mut empty = None;
     lines(Source::open(path)?.reader, path, |line, row| {
-        let word =
-            std::str::from_utf8(row).map_err(|_| DataError::content(path, Place::Line(line), "this is not text (UTF-8)"))?;
-        if words.len() as u64 == u64::from(super::MOST_WORDS) {
-            return Err(DataError::content(path, Place::Line(line), format!("more than {} words", super::MOST_WORDS)));
+        let wrong = |line, what: String| Err(DataError::content(path, Place::Line(line), what));
+        let Ok(word) = std::str::from_utf8(row).map(str::trim) else { return wrong(line, "this is not text (UTF-8)".into()) };
+        match empty {
+            _ if word.is_empty() => {
+                empty = empty.or(Some(line));
+                Ok(())
+            }
+            Some(empty) => {
+                wrong(empty, "this line is empty: a vocabulary has a word in each line, in the order of their numbers".into())
+            }
+            // HDF5's texts end at a zero.
+            None if word.contains('\0') => wrong(line, "this word has a zero byte: is this a text file?".into()),
+            None if words.len() as u64 == u64::from(MOST_WORDS) => wrong(line, format!("more than {MOST_WORDS} words")),
+            None => {
+                words.push(word.to_owned());
+                Ok(())
+            }
         }
-        // HDF5's texts end at a zero.
-        if word.contains('\0') {
-            return Err(DataError::content(path, Place::Line(line), "this word has a zero byte: is this a text file?"));
-        }
-        words.push(word.trim().to_owned());
-        Ok(())
     })?;
-    while words.last().is_some_and(String::is_empty) {
-        words.pop();
-    }
-    match words.iter().position(String::is_empty) {
-        _ if words.is_empty() => Err(DataError::content(path, Place::File, "there are no words")),
-        Some(line) => {
-            let what = "this line is empty: a vocabulary has a word in each line, in the order of their numbers";
-            Err(DataError::content(path, Place::Line(line as u64 + 1), what))
-        }
-        None => Ok(words),
-    }
+    if words.is_empty() { Err(DataError::content(path, Place::File, "there are no words")) } else { Ok(words) }
 }
 
 /// How many tokens of each entry are to be predicted: a share of all tokens, drawn without replacement; what is left of rounding to
 /// whole tokens is drawn too, and at least one token stays to be seen.
 fn draw_scored(document: &Shuffled, share: f64, seed: Seed) -> Vec<u32> {
     let mut stream = seed.stream(Who::Run, document.number, Purpose::HeldOut);
-    let mut tokens: u64 = document.counts.iter().map(|&count| u64::from(count)).sum();
-    let wanted = share * tokens as f64 + stream.random::<f64>();
-    let mut wanted = (wanted as u64).min(tokens - 1);
-    let mut draw = |&count: &u32| {
-        // An entry's part of what is drawn of it and all behind it.
-        let part = match Hypergeometric::new(tokens, u64::from(count), wanted) {
-            Ok(distribution) => stream.sample(distribution),
-            Err(_) => 0,
-        };
-        (tokens, wanted) = (tokens - u64::from(count), wanted - part);
-        // No more than the count.
-        part as u32
+    let mut left: u64 = document.counts.iter().map(|&count| u64::from(count)).sum();
+    let wanted = share * left as f64 + stream.random::<f64>();
+    let mut wanted = (wanted as u64).min(left - 1);
+    // Token after token, as likely as what is wanted still is among those that are left: Knuth's algorithm S.
+    let mut draw = |_: u32| {
+        let drawn = stream.random::<f64>() * (left as f64) < wanted as f64;
+        (left, wanted) = (left - 1, wanted - u64::from(drawn));
+        u32::from(drawn)
     };
-    document.counts.iter().map(&mut draw).collect()
+    document.counts.iter().map(|&count| (0..count).map(&mut draw).sum()).collect()
 }
 
 /// A corpus under construction.

@@ -85,7 +85,7 @@ impl Corpus {
         let describe = || -> hdf5::Result<_> {
             let words: u32 = file.group("vocabulary")?.attr("words")?.read_scalar()?;
             let mut splits = [(0, 0); 2];
-            let mut sound = words > 0;
+            let mut sound = (1..=MOST_WORDS).contains(&words);
             for split in [Split::Train, Split::Test] {
                 if !file.link_exists(split.name()) {
                     continue;
@@ -217,7 +217,11 @@ impl Corpus {
         for entries in starts.windows(2) {
             let entries = entries[0] - first..entries[1] - first;
             let bag = &words[entries.clone()];
-            if bag.windows(2).any(|pair| pair[0] >= pair[1]) || bag.last().is_some_and(|&word| word >= self.words) {
+            let tokens: u64 = counts[entries.clone()].iter().map(|&count| u64::from(count)).sum();
+            if tokens > bags::MOST_TOKENS
+                || bag.windows(2).any(|pair| pair[0] >= pair[1])
+                || bag.last().is_some_and(|&word| word >= self.words)
+            {
                 return Err(damaged());
             }
             each(bag, &counts[entries.clone()], scored.get(entries).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Documents in random order, whatever their number: spread over files by random keys, each of which fits into memory.
+//! Documents in random order, in the memory of a 64th of them: spread over files by random keys.
 
 use super::super::error::{DataError, Result};
 use crate::random::{Purpose, Seed, Who};

@@ -64,7 +64,7 @@ fn by_number(corpus: &Corpus, split: Split) -> BTreeMap<u64, (Vec<u32>, Vec<u32>
 fn three_formats_give_the_same_corpus() {
     let mut digests = Vec::new();
     for (format, text) in [(BagFormat::Docword, DOCWORD), (BagFormat::LdaC, LDA_C), (BagFormat::MatrixMarket, MATRIX)] {
-        for text in [text.to_owned(), text.replace('\n', "\r\n"), format!("{text}\n")] {
+        for text in [text.to_owned(), text.replace('\n', "\r\n"), format!("{text}\n"), format!("\u{feff}{text}")] {
             let place = Place::new();
             let import = place.import(&text, Some(WORDS), format);
             assert_eq!(BagFormat::detect(&import.documents).unwrap(), Some(format));
@@ -163,6 +163,19 @@ fn a_share_of_the_tokens_of_held_out_documents_is_scored() {
         let sd = (documents * 4.0 * p * (1.0 - p) * 36.0 / 39.0).sqrt();
         assert!((f64::from(count) - documents * 4.0 * p).abs() < 4.5 * sd, "{of_words:?}");
     }
+    // One long document, in which a word has more tokens than are scored.
+    let place = Place::new();
+    let mut import = place.import("2\n2\n3\n1 1 1904\n1 2 96\n2 1 1\n", None, BagFormat::Docword);
+    (import.held_out, import.scored) = (Part::Number(1), 0.5);
+    for seed in (1..).map(Seed) {
+        import_corpus(&CorpusImport { seed, ..import.clone() }, &place.output()).unwrap();
+        let scored = Corpus::open(&place.output()).unwrap().held_out(0..1).unwrap().scored;
+        if scored.tokens() > 0 {
+            // 48 of the second word, with a hypergeometric standard deviation of 4.8.
+            assert!((1000..=1001).contains(&scored.tokens()) && scored.document(0).counts[1].abs_diff(48) < 22, "{scored:?}");
+            break;
+        }
+    }
     // A part of them is what it is as a part of all.
     let part = corpus.held_out(100..103).unwrap();
     assert!(part.scored.iter().zip(scored.iter().skip(100)).all(|(part, all)| part == all));
@@ -177,12 +190,14 @@ fn bad_documents_have_their_message() {
         ("4\n3\n6\n0 1 2\n", ["line 4", "document 0"]),
         ("4\n3\n2\n2 1 2\n1 1 1\n", ["line 5", "sort the lines by document"]),
         ("4\n3\n6\n1 1 2\n", ["1 entries", "promises 6"]),
+        ("4\n3\n1\n1 1 2\n1 2 1\n", ["line 5", "more entries than the 1"]),
+        ("4 3 1 7 9\n1 1 2\n", ["line 1", "numbers of documents, words and entries"]),
         ("4\n3\n6\n1 1 x\n", ["line 4", "\"x\" is no whole number"]),
         ("4\n3\n6\n1 1 -2\n", ["line 4", "no whole number"]),
         ("4\n3\n6\n1 1\n", ["line 4", "three numbers"]),
         ("4\n3\n6\n1 1 2 9\n", ["line 4", "three numbers"]),
         ("4\n3\n1\n1 1 4294967296\n", ["line 4", "at most 4294967295"]),
-        ("4\n3\n2\n1 1 4294967295\n1 1 1\n", ["record 1", "too often"]),
+        ("4\n3\n2\n1 1 16777215\n1 1 1\n", ["line 5", "more than 16777215 tokens"]),
         ("4\n2\n1\n1 1 1\n", ["line 3", "2 words here, and 3 in the vocabulary"]),
         ("4\n3\n", ["x: ", "ends before"]),
         ("4\n3\n1\n1 1 0\n", ["x: ", "no document has a word"]),
@@ -195,12 +210,15 @@ fn bad_documents_have_their_message() {
         ("2 0:1\n", ["line 1", "2 words are promised, and 1 come"]),
         ("1 3:1\n", ["line 1", "words 0 to 2"]),
         ("1 0\n", ["line 1", "word:count"]),
+        ("2 0:9000000 1:9000000\n", ["line 1", "more than 16777215 tokens"]),
         ("x 0:1\n", ["line 1", "\"x\" is no whole number"]),
     ] {
         place.refused(&place.import(text, Some(WORDS), BagFormat::LdaC), &says);
     }
-    let real = MATRIX.replace("integer", "complex");
-    place.refused(&place.import(&real, Some(WORDS), BagFormat::MatrixMarket), &["line 1", "integer general"]);
+    for other in ["complex", "real"] {
+        let other = MATRIX.replace("integer", other);
+        place.refused(&place.import(&other, Some(WORDS), BagFormat::MatrixMarket), &["line 1", "integer general"]);
+    }
     for (words, says) in [
         ("", ["v: ", "empty"]),
         ("\n\n", ["v: ", "no words"]),
@@ -212,6 +230,8 @@ fn bad_documents_have_their_message() {
     let mut all = place.import(DOCWORD, Some(WORDS), BagFormat::Docword);
     all.held_out = Part::Number(3);
     place.refused(&all, &["x: ", "3 documents to hold out, of 3 with words"]);
+    all.held_out = Part::Share(0.1);
+    place.refused(&all, &["x: ", "a share of 3 documents that is none"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! sampling. Counts go from agent to agent; the server sees none.
 
 use super::problem::TopicProblem;
-use super::shard::{Shard, conserved};
+use super::shard::{Shard, conserved, countable};
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
 use crate::lda::TopicCounts;
 use serde::{Deserialize, Serialize};
@@ -106,9 +106,7 @@ impl Server<AdLda> for AdLdaServer {
         let state = &mut self.state;
         if !state.begun {
             (state.begun, state.tokens) = (true, answer.reports.iter().map(|reported| reported.report).sum());
-            if i32::try_from(state.tokens).is_err() {
-                return Err(format!("{} tokens: counts hold at most {}", state.tokens, i32::MAX).into());
-            }
+            countable(state.tokens)?;
             self.ask(out);
             return Ok(());
         }
@@ -182,7 +180,7 @@ impl Agent<AdLda> for AdLdaAgent {
                 if done == self.settings.rounds {
                     return Ok((self.shard.tokens(), Body::empty()));
                 }
-                self.shard.sweep(&mut self.state.topics.0, &self.state.counts.0, done, cx)
+                self.shard.sweep(&mut self.state.topics.0, &self.state.counts.0, done, cx)?
             }
         };
         Ok((self.shard.tokens(), changed.into()))

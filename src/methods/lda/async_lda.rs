@@ -5,7 +5,7 @@
 //! adding and giving back are one step, an agent's own tokens are always counted in what it knows.
 
 use super::problem::TopicProblem;
-use super::shard::{Shard, conserved};
+use super::shard::{Shard, conserved, countable};
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Server};
 use crate::lda::TopicCounts;
 use serde::{Deserialize, Serialize};
@@ -120,9 +120,7 @@ impl Server<AsyncLda> for AsyncLdaServer {
         if state.drawn < agents {
             state.drawn += 1;
             state.tokens += reported.report;
-            if i32::try_from(state.tokens).is_err() {
-                return Err(format!("{} tokens: counts hold at most {}", state.tokens, i32::MAX).into());
-            }
+            countable(state.tokens)?;
             // Nobody sweeps before all are counted.
             if state.drawn == agents {
                 (0..agents).for_each(|agent| self.ask(agent, out));
@@ -172,7 +170,7 @@ impl Agent<AsyncLda> for AsyncLdaAgent {
                 self.state.topics = Raw(topics);
                 counts
             }
-            Task::Sweep(sweep) => self.shard.sweep(&mut self.state.topics.0, &body, sweep, cx),
+            Task::Sweep(sweep) => self.shard.sweep(&mut self.state.topics.0, &body, sweep, cx)?,
         };
         Ok((self.shard.tokens(), changed.into()))
     }

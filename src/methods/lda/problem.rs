@@ -33,8 +33,17 @@ impl TopicProblem {
     /// The documents of an agent.
     ///
     /// # Errors
-    /// Where they cannot be read, or are of another vocabulary.
+    /// Where they cannot be read, or are of another vocabulary; or the problem itself is none.
     pub fn open(&self, agent: AgentId) -> Result<Documents, BoxError> {
+        let Self { vocabulary, topics, alpha, beta, .. } = *self;
+        if vocabulary == 0 || topics == 0 {
+            return Err(format!("{vocabulary} words and {topics} topics: at least one of each").into());
+        }
+        if let Some((name, value)) =
+            [("alpha", alpha), ("beta", beta)].into_iter().find(|(_, value)| !(value.is_finite() && *value > 0.0))
+        {
+            return Err(format!("{name} = {value}: must be a number above 0").into());
+        }
         let documents = (self.documents)(agent)?;
         match documents.vocabulary() {
             words if words == self.vocabulary => Ok(documents),

@@ -6,7 +6,7 @@
 use super::problem::TopicProblem;
 use crate::cluster::{AgentId, Context, Result};
 use crate::kernels::langevin::StepSize;
-use crate::lda::{Documents, Expected, Riemannian, Sweeps, sgrld_step};
+use crate::lda::{Documents, Expected, SgrldUpdate, Sweeps, sgrld_step};
 use crate::methods::transition::{LocalTransition, Transition, Update};
 use crate::number::Real;
 use crate::random::{Minibatch, Purpose, Stream, Who};
@@ -17,7 +17,7 @@ use std::marker::PhantomData;
 #[derive(Clone)]
 pub struct Sgrld<F> {
     problem: TopicProblem,
-    batch: usize,
+    batch: u32,
     step: StepSize,
     sweeps: Sweeps,
     numbers: PhantomData<F>,
@@ -25,7 +25,7 @@ pub struct Sgrld<F> {
 
 impl<F> Sgrld<F> {
     /// Of a problem, with minibatches of `batch` documents, fresh for every update, each of which is sampled in `sweeps`.
-    pub fn new(problem: TopicProblem, batch: usize, step: StepSize, sweeps: Sweeps) -> Self {
+    pub fn new(problem: TopicProblem, batch: u32, step: StepSize, sweeps: Sweeps) -> Self {
         Self { problem, batch, step, sweeps, numbers: PhantomData }
     }
 }
@@ -48,10 +48,17 @@ impl<F: Real> Transition for Sgrld<F> {
     }
 
     fn open(&self, agent: AgentId) -> Result<LocalSgrld<F>> {
+        if self.sweeps.kept == 0 || self.batch == 0 {
+            return Err(format!(
+                "{} documents in a minibatch, and {} sweeps that count: at least one",
+                self.batch, self.sweeps.kept
+            )
+            .into());
+        }
         let documents = self.problem.open(agent)?;
         let TopicProblem { vocabulary, topics, alpha, .. } = self.problem;
         Ok(LocalSgrld {
-            minibatch: Minibatch::new(documents.len(), self.batch),
+            minibatch: Minibatch::new(documents.len(), self.batch as usize),
             documents,
             expected: Expected::new(vocabulary, topics as usize, alpha, self.sweeps),
             settings: self.clone(),
@@ -79,15 +86,14 @@ impl<F: Real> LocalTransition<F> for LocalSgrld<F> {
     }
 
     fn update(&mut self, _: &mut (), theta: &mut [F], update: Update, cx: &Context) -> Result<()> {
-        let Sgrld { problem, batch, step, .. } = &self.settings;
+        let Sgrld { problem, step, .. } = &self.settings;
         let who = Who::Chain(update.chain);
         let drawn = self.minibatch.draw(&mut cx.stream(who, update.number, Purpose::Minibatch));
-        let first = update.number * *batch as u64;
         let bags = drawn.iter().map(|&document| self.documents.document(document));
-        self.expected.sample(theta, bags, |number| cx.stream(who, first + number, Purpose::Topics));
+        self.expected.sample(theta, bags, |number| cx.stream(who, update.number << 32 | number, Purpose::Topics));
         // Without documents there is nothing to scale.
         let scale = update.scale * self.documents.len() as f64 / drawn.len().max(1) as f64;
-        let numbers = Riemannian { beta: problem.beta, step: step.at(update.number), scale };
+        let numbers = SgrldUpdate { beta: problem.beta, step: step.at(update.number), scale };
         sgrld_step(theta, &self.expected, numbers, &mut cx.stream(who, update.number, Purpose::Noise));
         Ok(())
     }

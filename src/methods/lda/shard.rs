@@ -14,7 +14,9 @@ pub(super) struct Shard {
 
 impl Shard {
     pub fn open(problem: &TopicProblem, id: AgentId) -> Result<Self> {
-        Ok(Self { id, problem: problem.clone(), tokens: Tokens::of(&problem.open(id)?) })
+        let documents = problem.open(id)?;
+        countable(documents.tokens())?;
+        Ok(Self { id, problem: problem.clone(), tokens: Tokens::of(&documents) })
     }
 
     /// How many tokens there are.
@@ -28,19 +30,36 @@ impl Shard {
         let drawn = self.tokens.draw_topics(topics, |document| cx.stream(Who::Agent(self.id), document, Purpose::Initial));
         let mut counts = TopicCounts::new(vocabulary, topics as usize);
         counts.count(self.tokens.words(), &drawn);
-        (drawn, counts.into_words())
+        (drawn, counts.into_counts())
     }
 
     /// A sweep over all tokens, with the counts of all agents' tokens (W × K) as they were told; gives what it has changed of them.
-    pub fn sweep(&self, topics: &mut [u32], counts: &[i32], sweep: u64, cx: &Context) -> Vec<i32> {
+    pub fn sweep(&self, topics: &mut [u32], counts: &[i32], sweep: u64, cx: &Context) -> Result<Vec<i32>> {
         let TopicProblem { alpha, beta, .. } = self.problem;
+        if topics.len() != self.tokens.len() || topics.iter().any(|&topic| topic >= self.problem.topics) {
+            return Err(format!("the saved topics are not those of these {} tokens", self.tokens.len()).into());
+        }
+        if counts.len() != self.problem.size() {
+            return Err(format!("{} counts came, not {}", counts.len(), self.problem.size()).into());
+        }
         let first = sweep * self.tokens.documents() as u64;
         let mut here = TopicCounts::of(counts.to_vec(), self.problem.topics as usize);
         let stream = |document| cx.stream(Who::Agent(self.id), first + document, Purpose::Topics);
         dense_sweep(&self.tokens, topics, &mut here, alpha, beta, stream);
-        let mut changed = here.into_words();
+        let mut changed = here.into_counts();
         changed.iter_mut().zip(counts).for_each(|(changed, before)| *changed -= before);
-        changed
+        Ok(changed)
+    }
+}
+
+/// Whether so many tokens can be counted.
+///
+/// # Errors
+/// Says how many can.
+pub(super) fn countable(tokens: u64) -> Result<()> {
+    match i32::try_from(tokens) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!("{tokens} tokens: at most {} can be counted", i32::MAX).into()),
     }
 }
 
@@ -56,5 +75,20 @@ pub(super) fn conserved(counts: &[i32], tokens: u64) -> Result<()> {
             Err(format!("{all} tokens are counted of {tokens}{}", if below { ", and fewer than none of some" } else { "" })
                 .into())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn lost_counts_are_told() {
+        assert!(conserved(&[3, 0, 4], 7).is_ok() && countable(i32::MAX as u64).is_ok());
+        let message = |counts: &[i32], tokens| conserved(counts, tokens).unwrap_err().to_string();
+        assert_eq!(message(&[3, 0, 4], 8), "7 tokens are counted of 8");
+        assert_eq!(message(&[8, -1, 0], 7), "7 tokens are counted of 7, and fewer than none of some");
+        assert!(countable(1 << 31).unwrap_err().to_string().contains("at most 2147483647"));
     }
 }
