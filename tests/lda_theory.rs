@@ -6,11 +6,11 @@ use mpibayes::cluster::record::{Record, Row};
 use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{Keeper, Method, Plan, Result, threads};
 use mpibayes::kernels::langevin::StepSize;
-use mpibayes::lda::{Documents, Sweeps, Tokens, TopicCounts, dense_sweep};
+use mpibayes::lda::{Documents, Sweeps, Tokens, TopicCounts, WordSweep, dense_sweep};
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::lda::adlda::AdLda;
 use mpibayes::methods::lda::async_lda::AsyncLda;
-use mpibayes::methods::lda::{Sgrld, TopicProblem};
+use mpibayes::methods::lda::{Sgrld, SweepBy, TopicProblem};
 use mpibayes::random::{Purpose, Seed, Who};
 use rand::RngExt;
 use std::collections::BTreeMap;
@@ -80,30 +80,37 @@ fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
 
 #[test]
 fn adlda_of_one_agent_is_collapsed_gibbs_bit_for_bit() {
-    let problem = problem(1, 3, 0.2, 0.1);
-    let seen = run(AdLda { problem: problem.clone(), rounds: 6, burn_in: 0, thin: 1 }, 12);
-    let tokens = Tokens::of(&(problem.documents)(0).unwrap());
-    let stream = |step, purpose| Seed(12).stream(Who::Agent(0), step, purpose);
-    let mut topics = tokens.draw_topics(3, |document| stream(document, Purpose::Initial));
-    let mut counts = TopicCounts::new(WORDS, 3);
-    counts.count(tokens.words(), &topics);
-    let mut serial: Vec<f32> = Vec::new();
-    for sweep in 0..6 {
-        dense_sweep(&tokens, &mut topics, &mut counts, 0.2, 0.1, |document| stream(24 * sweep + document, Purpose::Topics));
-        serial.extend(counts.phi::<f32>(0.1));
+    for by in [SweepBy::Document, SweepBy::Word] {
+        let problem = problem(1, 3, 0.2, 0.1);
+        let seen = run(AdLda { problem: problem.clone(), rounds: 6, burn_in: 0, thin: 1, by }, 12);
+        let tokens = Tokens::of(&(problem.documents)(0).unwrap());
+        let stream = |step, purpose| Seed(12).stream(Who::Agent(0), step, purpose);
+        let mut topics = tokens.draw_topics(3, |document| stream(document, Purpose::Initial));
+        let mut counts = TopicCounts::new(WORDS, 3);
+        counts.count(tokens.words(), &topics);
+        let mut by_word = WordSweep::new(&tokens, 3);
+        let mut serial: Vec<f32> = Vec::new();
+        for sweep in 0..6 {
+            let at = |number: u64| stream(sweep << 32 | number, Purpose::Topics);
+            match by {
+                SweepBy::Document => dense_sweep(&tokens, &mut topics, &mut counts, 0.2, 0.1, at),
+                SweepBy::Word => by_word.sweep(&mut topics, &mut counts, 0.2, 0.1, |word| at(u64::from(word))),
+            }
+            serial.extend(counts.phi::<f32>(0.1));
+        }
+        assert_eq!(seen.numbers::<f32>(), serial);
+        // The control: two agents sweep with counts that are not of this moment.
+        let two = run(AdLda { problem: self::problem(2, 3, 0.2, 0.1), rounds: 6, burn_in: 0, thin: 1, by }, 12);
+        assert_ne!(two.numbers::<f32>(), serial);
     }
-    assert_eq!(seen.numbers::<f32>(), serial);
-    // The control: two agents sweep with counts that are not of this moment.
-    let two = run(AdLda { problem: self::problem(2, 3, 0.2, 0.1), rounds: 6, burn_in: 0, thin: 1 }, 12);
-    assert_ne!(two.numbers::<f32>(), serial);
 }
 
 /// With one agent there is nobody to wait for, and nothing to be added.
 #[test]
 fn async_lda_of_one_agent_is_adlda() {
     let problem = problem(1, 3, 0.2, 0.1);
-    let synchronous = run(AdLda { problem: problem.clone(), rounds: 6, burn_in: 1, thin: 2 }, 12);
-    let asynchronous = run(AsyncLda { problem, rounds: 6, burn_in: 1, thin: 2 }, 12);
+    let synchronous = run(AdLda { problem: problem.clone(), rounds: 6, burn_in: 1, thin: 2, by: SweepBy::Word }, 12);
+    let asynchronous = run(AsyncLda { problem, rounds: 6, burn_in: 1, thin: 2, by: SweepBy::Word }, 12);
     assert_eq!(asynchronous.draws, synchronous.draws);
     assert_eq!(asynchronous.draws.len(), 2);
     assert_eq!(asynchronous.rows.len(), 6);
@@ -121,11 +128,12 @@ fn halves(phi: &[f32]) -> f64 {
 fn both_find_the_topics_of_a_corpus_however_many_agents_have_it() {
     for agents in [1, 4] {
         let problem = problem(agents, 2, 0.1, 0.1);
-        let found = run(AdLda { problem: problem.clone(), rounds: 60, burn_in: 40, thin: 1 }, 3).numbers::<f32>();
+        let found =
+            run(AdLda { problem: problem.clone(), rounds: 60, burn_in: 40, thin: 1, by: SweepBy::Word }, 3).numbers::<f32>();
         let size = 2 * WORDS as usize;
         assert_eq!(found.len(), 20 * size);
         assert!(found.chunks(size).all(|phi| halves(phi) > 0.7), "AD-LDA on {agents} agents");
-        let asynchronous = AsyncLda { problem: problem.clone(), rounds: 60, burn_in: 40, thin: 1 };
+        let asynchronous = AsyncLda { problem: problem.clone(), rounds: 60, burn_in: 40, thin: 1, by: SweepBy::Word };
         // Agents of very different speed, on a rank each.
         let cluster = Cluster {
             ranks: agents,
@@ -214,10 +222,10 @@ fn chains_on_shards_of_unequal_size_find_the_dirichlet_posterior() {
 fn problems_that_are_none_are_refused() {
     let wrong = TopicProblem { vocabulary: WORDS + 1, ..problem(2, 2, 0.1, 0.1) };
     let mut seen = Seen::default();
-    let method = AdLda { problem: wrong, rounds: 1, burn_in: 0, thin: 1 };
+    let method = AdLda { problem: wrong, rounds: 1, burn_in: 0, thin: 1, by: SweepBy::Word };
     let fault = threads::run(Arc::new(method), Plan::new(Seed(1)), None, &mut seen).unwrap_err().to_string();
     assert!(fault.contains("documents over 9 words for topics over 10"), "{fault}");
-    let method = AdLda { problem: problem(2, 2, 0.0, 0.1), rounds: 1, burn_in: 0, thin: 1 };
+    let method = AdLda { problem: problem(2, 2, 0.0, 0.1), rounds: 1, burn_in: 0, thin: 1, by: SweepBy::Word };
     let fault = threads::run(Arc::new(method), Plan::new(Seed(1)), None, &mut Seen::default()).unwrap_err().to_string();
     assert!(fault.contains("alpha = 0: must be a number above 0"), "{fault}");
 }

@@ -5,7 +5,7 @@
 //! sampling. Counts go from agent to agent; the server sees none.
 
 use super::problem::TopicProblem;
-use super::shard::{Shard, conserved, countable};
+use super::shard::{Shard, SweepBy, conserved, countable};
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
 use crate::lda::TopicCounts;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,8 @@ pub struct AdLda {
     pub burn_in: u64,
     /// Of the sweeps after those every so-many-th gives a draw: φ (W × K), the mean of the topics given the counts.
     pub thin: u64,
+    /// In which order an agent sweeps over its tokens.
+    pub by: SweepBy,
 }
 
 /// What an agent is asked to do.
@@ -57,7 +59,7 @@ impl Method for AdLda {
     fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<AdLdaAgent> {
         let fresh = || AgentState { topics: Raw(Vec::new()), counts: Raw(vec![0; self.problem.size()]) };
         let state = saved.unwrap_or_else(fresh);
-        Ok(AdLdaAgent { id, settings: self.clone(), shard: Shard::open(&self.problem, id)?, state })
+        Ok(AdLdaAgent { id, settings: self.clone(), shard: Shard::open(&self.problem, id, self.by)?, state })
     }
 }
 

@@ -5,7 +5,7 @@
 //! adding and giving back are one step, an agent's own tokens are always counted in what it knows.
 
 use super::problem::TopicProblem;
-use super::shard::{Shard, conserved, countable};
+use super::shard::{Shard, SweepBy, conserved, countable};
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Server};
 use crate::lda::TopicCounts;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,8 @@ pub struct AsyncLda {
     pub burn_in: u64,
     /// Of the sweeps after those every so-many-th gives a draw: φ (W × K), the mean of the topics given the server's counts.
     pub thin: u64,
+    /// In which order an agent sweeps over its tokens.
+    pub by: SweepBy,
 }
 
 /// What an agent is asked to do.
@@ -53,7 +55,7 @@ impl Method for AsyncLda {
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<AsyncLdaAgent> {
-        Ok(AsyncLdaAgent { shard: Shard::open(&self.problem, id)?, state: saved.unwrap_or_default() })
+        Ok(AsyncLdaAgent { shard: Shard::open(&self.problem, id, self.by)?, state: saved.unwrap_or_default() })
     }
 }
 

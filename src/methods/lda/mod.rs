@@ -8,3 +8,4 @@ mod shard;
 
 pub use problem::{OpenDocuments, TopicProblem};
 pub use sgrld::{LocalSgrld, Sgrld};
+pub use shard::SweepBy;

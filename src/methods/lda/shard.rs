@@ -2,21 +2,37 @@
 
 use super::problem::TopicProblem;
 use crate::cluster::{AgentId, Context, Result};
-use crate::lda::{Tokens, TopicCounts, dense_sweep};
+use crate::lda::{Tokens, TopicCounts, WordSweep, dense_sweep};
 use crate::random::{Purpose, Who};
+use serde::{Deserialize, Serialize};
+
+/// In which order an agent's tokens are swept over; both have the same stationary distribution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SweepBy {
+    /// Word by word, at a cost that follows the topics of a token's document.
+    #[default]
+    Word,
+    /// Document by document, at a cost that follows all topics: the plain algorithm.
+    Document,
+}
 
 /// The tokens of an agent.
 pub(super) struct Shard {
     id: AgentId,
     problem: TopicProblem,
     tokens: Tokens,
+    /// What sweeps word by word need.
+    by_word: Option<WordSweep>,
 }
 
 impl Shard {
-    pub fn open(problem: &TopicProblem, id: AgentId) -> Result<Self> {
+    pub fn open(problem: &TopicProblem, id: AgentId, by: SweepBy) -> Result<Self> {
         let documents = problem.open(id)?;
         countable(documents.tokens())?;
-        Ok(Self { id, problem: problem.clone(), tokens: Tokens::of(&documents) })
+        let tokens = Tokens::of(&documents);
+        let by_word = (by == SweepBy::Word).then(|| WordSweep::new(&tokens, problem.topics as usize));
+        Ok(Self { id, problem: problem.clone(), tokens, by_word })
     }
 
     /// How many tokens there are.
@@ -34,7 +50,7 @@ impl Shard {
     }
 
     /// A sweep over all tokens, with the counts of all agents' tokens (W × K) as they were told; gives what it has changed of them.
-    pub fn sweep(&self, topics: &mut [u32], counts: &[i32], sweep: u64, cx: &Context) -> Result<Vec<i32>> {
+    pub fn sweep(&mut self, topics: &mut [u32], counts: &[i32], sweep: u64, cx: &Context) -> Result<Vec<i32>> {
         let TopicProblem { alpha, beta, .. } = self.problem;
         if topics.len() != self.tokens.len() || topics.iter().any(|&topic| topic >= self.problem.topics) {
             return Err(format!("the saved topics are not those of these {} tokens", self.tokens.len()).into());
@@ -42,10 +58,12 @@ impl Shard {
         if counts.len() != self.problem.size() {
             return Err(format!("{} counts came, not {}", counts.len(), self.problem.size()).into());
         }
-        let first = sweep * self.tokens.documents() as u64;
         let mut here = TopicCounts::of(counts.to_vec(), self.problem.topics as usize);
-        let stream = |document| cx.stream(Who::Agent(self.id), first + document, Purpose::Topics);
-        dense_sweep(&self.tokens, topics, &mut here, alpha, beta, stream);
+        let stream = |number: u64| cx.stream(Who::Agent(self.id), sweep << 32 | number, Purpose::Topics);
+        match &mut self.by_word {
+            Some(by_word) => by_word.sweep(topics, &mut here, alpha, beta, |word| stream(u64::from(word))),
+            None => dense_sweep(&self.tokens, topics, &mut here, alpha, beta, stream),
+        }
         let mut changed = here.into_counts();
         changed.iter_mut().zip(counts).for_each(|(changed, before)| *changed -= before);
         Ok(changed)

@@ -5,7 +5,7 @@ use mpibayes::lda::{Documents, Sweeps};
 use mpibayes::methods::dsgld::{Coupled, Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::lda::adlda::AdLda;
 use mpibayes::methods::lda::async_lda::AsyncLda;
-use mpibayes::methods::lda::{Sgrld, TopicProblem};
+use mpibayes::methods::lda::{Sgrld, SweepBy, TopicProblem};
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Who};
 use rand::RngExt;
@@ -29,11 +29,11 @@ fn problem(agents: u32) -> TopicProblem {
 }
 
 pub fn adlda() -> AdLda {
-    AdLda { problem: problem(5), rounds: 7, burn_in: 1, thin: 2 }
+    AdLda { problem: problem(5), rounds: 7, burn_in: 1, thin: 2, by: SweepBy::Word }
 }
 
 pub fn async_lda() -> AsyncLda {
-    AsyncLda { problem: problem(4), rounds: 5, burn_in: 1, thin: 1 }
+    AsyncLda { problem: problem(4), rounds: 5, burn_in: 1, thin: 1, by: SweepBy::Document }
 }
 
 /// D-SGLD with averaging at the ends of some visits, as the paper has it.
