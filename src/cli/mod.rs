@@ -108,7 +108,6 @@ mod tests {
             "mpibayes import a.csv --images a --labels b -o data.h5",
             "mpibayes import --images a --labels b --label last -o data.h5",
             "mpibayes import a.csv --test b.csv --test-fraction 0.2 -o data.h5",
-            "mpibayes import a.csv --seed 3 -o data.h5",
             "mpibayes import a.csv --label 0 -o data.h5",
             "mpibayes import a.csv --test-fraction 1 -o data.h5",
             "mpibayes import a.csv --test-fraction nan -o data.h5",

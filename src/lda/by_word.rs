@@ -1,8 +1,8 @@
 //! Collapsed Gibbs sweeps word by word, at a cost that follows the topics of a token's document and the logarithm of all topics.
 //!
 //! With q_k = (n_kw + β)/(n_k + W β), P(z = k | rest) ∝ n_dk q_k + α q_k: the first part is a sum over the topics that the document has, and
-//! the second is drawn from a tree over q, which changes in two leaves with each token of the word (Yu, Hsieh, Yun, Vishwanathan &
-//! Dhillon 2015, "A scalable asynchronous distributed algorithm for topic modeling").
+//! the second is drawn from a tree over q, which changes in two leaves with each token of the word that changes its topic (Yu, Hsieh,
+//! Yun, Vishwanathan & Dhillon 2015, "A scalable asynchronous distributed algorithm for topic modeling").
 
 use super::collapsed::{Tokens, TopicCounts};
 use crate::random::Stream;
@@ -90,31 +90,48 @@ impl WordSweep {
             for at in from..to {
                 let topic = &mut topics[self.places[at] as usize];
                 let mut document = Held::of(&mut self.held, &self.starts, &mut self.lengths, self.documents[at]);
-                let mut change = |topic: u32, one: i32, tree: &mut Tree| {
+                let old = *topic;
+                // q of its own topic without the token; the tree stays as it is until the topic changes.
+                let k = old as usize;
+                let without = (f64::from(row[k] - 1) + beta) / (f64::from(totals[k] - 1) + spread);
+                let (mut sum, mut own) = (0.0, 0);
+                running.clear();
+                for (place, &(topic, count)) in document.topics().iter().enumerate() {
+                    sum += if topic == old {
+                        own = place;
+                        f64::from(count - 1) * without
+                    } else {
+                        f64::from(count) * self.tree.leaf(topic as usize)
+                    };
+                    running.push(sum);
+                }
+                let all = self.tree.sum() - self.tree.leaf(k) + without;
+                let point = stream.random::<f64>() * (sum + alpha * all);
+                let new = if point < sum {
+                    // The last running sum is the sum itself.
+                    let place = running.iter().position(|&running| point < running).unwrap_or(0);
+                    document.topics()[place].0
+                } else {
+                    loop {
+                        let found = self.tree.find(stream.random::<f64>() * self.tree.sum());
+                        // The tree has too much of the token's own topic.
+                        if found != k || stream.random::<f64>() * self.tree.leaf(k) < without {
+                            break found as u32;
+                        }
+                    }
+                };
+                if new == old {
+                    continue;
+                }
+                document.exchange(own, new);
+                for (topic, one) in [(old, -1), (new, 1)] {
                     let k = topic as usize;
                     row[k] += one;
                     totals[k] += one;
                     scales[k] = 1.0 / (f64::from(totals[k]) + spread);
-                    tree.set(k, (f64::from(row[k]) + beta) * scales[k]);
-                };
-                change(*topic, -1, &mut self.tree);
-                document.remove(*topic);
-                let mut sum = 0.0;
-                running.clear();
-                for &(topic, count) in document.topics() {
-                    sum += f64::from(count) * self.tree.leaf(topic as usize);
-                    running.push(sum);
+                    self.tree.set(k, (f64::from(row[k]) + beta) * scales[k]);
                 }
-                let point = stream.random::<f64>() * (sum + alpha * self.tree.sum());
-                *topic = if point < sum {
-                    // The last running sum is the sum itself.
-                    let at = running.iter().position(|&running| point < running).unwrap_or(0);
-                    document.topics()[at].0
-                } else {
-                    self.tree.find((point - sum) / alpha) as u32
-                };
-                change(*topic, 1, &mut self.tree);
-                document.add(*topic);
+                *topic = new;
             }
             from = to;
         }
@@ -155,15 +172,15 @@ impl<'a> Held<'a> {
         }
     }
 
+    /// Moves a token from the topic in this place to another topic.
     #[inline]
-    fn remove(&mut self, topic: u32) {
-        if let Some(place) = self.place(topic) {
-            self.held[place].1 -= 1;
-            if self.held[place].1 == 0 {
-                *self.length -= 1;
-                self.held[place] = self.held[*self.length as usize];
-            }
+    fn exchange(&mut self, place: usize, topic: u32) {
+        self.held[place].1 -= 1;
+        if self.held[place].1 == 0 {
+            *self.length -= 1;
+            self.held[place] = self.held[*self.length as usize];
         }
+        self.add(topic);
     }
 }
 

@@ -19,7 +19,7 @@ pub enum BagFormat {
 }
 
 /// The most tokens of a document: what counts in single precision still tells apart.
-pub(super) const MOST_TOKENS: u64 = (1 << 24) - 1;
+pub const MOST_TOKENS: u64 = (1 << 24) - 1;
 /// By so many bytes from its beginning a file's format is told.
 const HEAD: u64 = 1 << 16;
 
@@ -71,7 +71,7 @@ impl BagFormat {
     ///
     /// # Errors
     /// When the text cannot be read or is not in this format: each with its line; and what `each` returns.
-    pub(super) fn read(self, source: Source<'_>, most: Option<u32>, each: &mut Each) -> Result<Sizes> {
+    pub fn read(self, source: Source<'_>, most: Option<u32>, each: &mut Each) -> Result<Sizes> {
         match self {
             Self::Docword | Self::MatrixMarket => read_triples(self, source, most, each),
             Self::LdaC => read_lda_c(source, most, each),
@@ -80,7 +80,7 @@ impl BagFormat {
 }
 
 /// Takes a document: its number from 0, and its entries (word from 0, count) in any order.
-pub(super) type Each<'a> = dyn FnMut(u64, &mut Vec<(u32, u32)>) -> Result<()> + 'a;
+pub type Each<'a> = dyn FnMut(u64, &mut Vec<(u32, u32)>) -> Result<()> + 'a;
 
 fn tokens(row: &[u8]) -> impl Iterator<Item = &[u8]> {
     row.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty())
@@ -112,8 +112,10 @@ fn few(tokens: u64, count: u32) -> std::result::Result<u64, String> {
 
 /// How many documents there are, also without words, and the size of the vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sizes {
+pub struct Sizes {
+    /// Documents.
     pub documents: u64,
+    /// W.
     pub words: u32,
 }
 

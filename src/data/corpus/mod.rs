@@ -22,7 +22,7 @@ mod bags;
 mod import;
 mod shuffle;
 
-pub use bags::BagFormat;
+pub use bags::{BagFormat, Each, MOST_TOKENS, Sizes};
 pub use import::{CorpusImport, Part, import_corpus};
 
 use super::error::{DataError, Place, Result};
@@ -218,7 +218,7 @@ impl Corpus {
             let entries = entries[0] - first..entries[1] - first;
             let bag = &words[entries.clone()];
             let tokens: u64 = counts[entries.clone()].iter().map(|&count| u64::from(count)).sum();
-            if tokens > bags::MOST_TOKENS
+            if tokens > MOST_TOKENS
                 || bag.windows(2).any(|pair| pair[0] >= pair[1])
                 || bag.last().is_some_and(|&word| word >= self.words)
             {
