@@ -100,12 +100,12 @@ impl<F: Real> DocumentGibbs<F> {
         // Topics are numbered in u32.
         let topics = self.place.len() as u32;
         for (&word, &count) in bag.words.iter().zip(bag.counts) {
-            #[allow(clippy::expect_used, reason = "a documented panic")]
-            let slot = table.slot(word).expect("a word without a slot") as u32;
+            let Some(slot) = table.slot(word) else { panic!("word {word} has no slot") };
             for _ in 0..count {
                 let topic = stream.random_range(0..topics);
                 self.add(topic);
-                self.tokens.push((topic, slot));
+                // Fewer than words, which are u32.
+                self.tokens.push((topic, slot as u32));
             }
         }
     }

@@ -61,7 +61,8 @@ fn judged<F: mpibayes::number::Real>(
     Ok(case.judged(Some(curves(title, vec![chart], caption))))
 }
 
-fn mnist(effort: Effort, title: &str, classes: &[&[i64]], sweeps: u64, least: f64, lineup: &[Contender]) -> Result<Outcome> {
+fn mnist(effort: Effort, title: &str, classes: &[&[i64]], sweeps: u64, least: f64) -> Result<Outcome> {
+    let lineup = [SITES, Contender::Svgd, NO_CAVITY, FLOOR, EXACT, AUTHORS, PARTICIPANTS, TOTAL];
     let set = Set::images(false, Scaling::Principal)?;
     let model = NetworkSettings { hidden: vec![100], ..NetworkSettings::default() }.build(784, Output::Classes(10))?;
     let model = Arc::new(model);
@@ -75,7 +76,7 @@ fn mnist(effort: Effort, title: &str, classes: &[&[i64]], sweeps: u64, least: f6
         "784-100-10 on all 784 pixels in principal axes, N = 10, {rounds} rounds of L = L' = 50 steps, judged on 5,000 test images; {}.",
         means_and_errors(effort.seeds)
     );
-    judged(title, &caption, lineup, setup, &problems, agents as u64, SITES, |case, race| {
+    judged(title, &caption, &lineup, setup, &problems, agents as u64, SITES, |case, race| {
         let (mean, error) = mean_and_error(&last_sweep(race, SITES, setup, agents as u64));
         let holds = mean >= least || share > 1;
         case.must("accuracy with sites, last sweep", format!("{mean:.4} ± {error:.4}"), format!("at least {least}"), holds);
@@ -85,16 +86,14 @@ fn mnist(effort: Effort, title: &str, classes: &[&[i64]], sweeps: u64, least: f6
 /// Four agents with two or three digits each.
 pub fn four(effort: Effort) -> Result<Outcome> {
     let classes: [&[i64]; 4] = [&[0, 1, 2], &[3, 4], &[5, 6, 7], &[8, 9]];
-    let lineup = [SITES, Contender::Svgd, NO_CAVITY, FLOOR, EXACT, AUTHORS, PARTICIPANTS, TOTAL];
-    mnist(effort, "Four agents, digits 012, 34, 567, 89", &classes, 10, 0.94, &lineup)
+    mnist(effort, "Four agents, digits 012, 34, 567, 89", &classes, 10, 0.94)
 }
 
 /// Ten agents with one digit each.
 pub fn ten(effort: Effort) -> Result<Outcome> {
     let classes: Vec<[i64; 1]> = (0..10).map(|digit| [digit]).collect();
     let classes: Vec<&[i64]> = classes.iter().map(|class| class.as_slice()).collect();
-    let lineup = [SITES, Contender::Svgd, NO_CAVITY, PARTICIPANTS, TOTAL];
-    mnist(effort, "Ten agents, one digit each", &classes, 10, 0.93, &lineup)
+    mnist(effort, "Ten agents, one digit each", &classes, 10, 0.93)
 }
 
 /// Twenty agents with one class of Covertype each, ten of one class first.
