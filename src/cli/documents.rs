@@ -81,17 +81,12 @@ pub fn import(
     describe(output, empty)
 }
 
-/// `1 document`, `2 documents`.
-fn counted(number: u64, thing: &str) -> String {
-    format!("{} {thing}{}", text::count(number), if number == 1 { "" } else { "s" })
-}
-
 fn describe(path: &Path, empty: u64) -> anyhow::Result<String> {
     let corpus = Corpus::open(path)?;
     let size = std::fs::metadata(path).with_context(|| path.display().to_string())?.len();
     let split = |split| {
         let (documents, tokens) = (corpus.documents(split) as u64, corpus.tokens(split));
-        format!("{}, {}", counted(documents, "document"), counted(tokens, "token"))
+        format!("{}, {}", text::counted(documents, "document"), text::counted(tokens, "token"))
     };
     let named = if corpus.vocabulary()?.is_some() { "" } else { ", which have numbers alone: give them with --vocabulary" };
     let mut lines = vec![("task", "topics".to_owned()), ("train", split(Split::Train))];
@@ -101,7 +96,7 @@ fn describe(path: &Path, empty: u64) -> anyhow::Result<String> {
     });
     lines.push(("words", format!("{}{named}", text::count(u64::from(corpus.words())))));
     if empty > 0 {
-        lines.push(("left out", format!("{} without a word", counted(empty, "document"))));
+        lines.push(("left out", format!("{} without a word", text::counted(empty, "document"))));
     }
     lines.push(("digest", corpus.digest().chars().take(super::DIGEST_SHOWN).collect()));
     Ok(format!("wrote {} ({})\n{}", path.display(), text::bytes(size), text::pairs(&lines)))

@@ -459,12 +459,13 @@ fn shown_draws(draws: &Draws, all: bool) -> String {
     let number = |number: usize| text::count(number as u64);
     let (unit, chains) = match draws.kind {
         SampleKind::Particles => ("particle", String::new()),
-        SampleKind::Paths => ("evaluation", format!("{} × ", of(draws.chains, "particle"))),
+        SampleKind::Paths => ("evaluation", format!("{} × ", text::counted(draws.chains as u64, "particle"))),
         // Shown in a table of its own.
         SampleKind::Expectation => return String::new(),
-        SampleKind::Chains => ("draw", format!("{} × ", of(draws.chains, "chain"))),
+        SampleKind::Chains => ("draw", format!("{} × ", text::counted(draws.chains as u64, "chain"))),
     };
-    let size = format!("{chains}{} × {}", of(draws.draws, unit), of(draws.parameters, "parameter"));
+    let size =
+        format!("{chains}{} × {}", text::counted(draws.draws as u64, unit), text::counted(draws.parameters as u64, "parameter"));
     let mut shown = format!("\n{}: {size}\n", draws.group);
     let parts: Vec<(String, Vec<String>)> = vec![
         ("part".into(), draws.parts.iter().map(|part| part.name.clone()).collect()),
@@ -519,11 +520,6 @@ fn quantity(name: &str, value: f64) -> String {
         _ if is_time(name) => text::seconds(value),
         _ => text::value(value),
     }
-}
-
-/// A number of things: `1 chain`, `20 draws`.
-fn of(number: usize, thing: &str) -> String {
-    format!("{} {thing}{}", text::count(number as u64), if number == 1 { "" } else { "s" })
 }
 
 fn shape(sides: &[usize]) -> String {

@@ -13,6 +13,11 @@ pub(super) fn count(number: u64) -> String {
     text
 }
 
+/// A number of things: `1 chain`, `20 draws`.
+pub(super) fn counted(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// A number of things: `1 agent`, `1,200 rows`, `2 classes`.
 pub(super) fn things(number: usize, thing: &str) -> String {
     let ending = match (number, thing.ends_with('s')) {

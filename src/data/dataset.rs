@@ -38,23 +38,32 @@ struct Extent {
     features: Vec<usize>,
 }
 
+/// Opens a file that `mpibayes import` has made, which its reader calls a `thing`; gives its task, too.
+pub(super) fn open_own(path: &Path, thing: &str) -> Result<(hdf5::File, String)> {
+    // HDF5's own message for a missing file runs over many lines.
+    std::fs::File::open(path).map_err(DataError::io(path, "open"))?;
+    let foreign = || {
+        let what = format!("this is no {thing} of this program: make one with `mpibayes import`");
+        DataError::content(path, Place::File, what)
+    };
+    let file = hdf::open(path).map_err(|_| foreign())?;
+    if hdf::read_text(&file, "format").map_err(|_| foreign())? != FORMAT {
+        return Err(foreign());
+    }
+    let task = hdf::read_text(&file, "task").map_err(DataError::hdf5(path, "read the description"))?;
+    Ok((file, task))
+}
+
 impl Dataset {
     /// Opens a dataset and reads its description, but no rows.
     ///
     /// # Errors
     /// When the file cannot be opened, is no dataset of this program, is of a newer version, or contradicts itself.
     pub fn open(path: &Path) -> Result<Self> {
-        // HDF5's own message for a missing file runs over many lines.
-        std::fs::File::open(path).map_err(DataError::io(path, "open"))?;
+        let (file, task) = open_own(path, "dataset")?;
         let wrong = |what: String| DataError::content(path, Place::File, what);
-        let foreign = |_| wrong("this is no dataset of this program: make one with `mpibayes import`".into());
         let damaged = |doing| DataError::hdf5(path, doing);
-        let file = hdf::open(path).map_err(foreign)?;
-        if hdf::read_text(&file, "format").map_err(foreign)? != FORMAT {
-            return Err(foreign(hdf5::Error::Internal(String::new())));
-        }
         let text = |name| hdf::read_text(&file, name).map_err(DataError::hdf5(path, "read the description"));
-        let task = text("task")?;
         if task == corpus::TASK {
             return Err(wrong("this is a corpus of documents, for topic models: rows with targets are needed here".into()));
         }

@@ -11,27 +11,27 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-struct Place {
+pub(super) struct Place {
     folder: TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.folder.path().join(name);
         std::fs::write(&path, content).unwrap();
         path
     }
 
-    fn output(&self) -> PathBuf {
+    pub fn output(&self) -> PathBuf {
         self.folder.path().join("out.h5")
     }
 
     /// Asserts that an import failed with a message that says all of this on one line, and left neither file nor half a file.
-    fn refused(&self, result: Result<()>, says: &[&str]) {
+    pub fn refused(&self, result: Result<()>, says: &[&str]) {
         let message = result.expect_err("must be refused").to_string();
         assert!(says.iter().all(|says| message.contains(says)) && !message.contains('\n'), "{message:?} must say {says:?}");
         for path in [self.output(), self.folder.path().join("out.h5.partial")] {

@@ -16,6 +16,7 @@ pub mod problem;
 pub mod pvi;
 pub mod sgld;
 pub mod svgd;
+mod thinning;
 pub mod transition;
 
 pub use kind::{Launcher, MethodKind, Needs};

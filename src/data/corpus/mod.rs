@@ -25,8 +25,9 @@ mod shuffle;
 pub use bags::{BagFormat, Each, MOST_TOKENS, Sizes};
 pub use import::{CorpusImport, Part, import_corpus};
 
+use super::dataset::open_own;
 use super::error::{DataError, Place, Result};
-use super::{FORMAT, Split, hdf};
+use super::{Split, hdf};
 use crate::lda::{Documents, HeldOut};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -62,17 +63,10 @@ impl Corpus {
     /// # Errors
     /// When the file cannot be opened, is no corpus of this program, is of another version, or contradicts itself.
     pub fn open(path: &Path) -> Result<Self> {
-        // HDF5's own message for a missing file runs over many lines.
-        std::fs::File::open(path).map_err(DataError::io(path, "open"))?;
+        let (file, task) = open_own(path, "corpus")?;
         let wrong = |what: String| DataError::content(path, Place::File, what);
-        let foreign = |_| wrong("this is no corpus of this program: make one with `mpibayes import`".into());
-        let file = hdf::open(path).map_err(foreign)?;
-        if hdf::read_text(&file, "format").map_err(foreign)? != FORMAT {
-            return Err(foreign(hdf5::Error::Internal(String::new())));
-        }
         let failed = || DataError::hdf5(path, "read the description");
         let text = |name| hdf::read_text(&file, name).map_err(failed());
-        let task = text("task")?;
         if task != TASK {
             return Err(wrong(format!("this dataset has rows, for {task}: a topic model needs documents")));
         }

@@ -2,48 +2,26 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use super::super::tests::Place;
 use super::*;
 use crate::lda::Bag;
 use crate::random::Seed;
 use std::collections::BTreeMap;
-use tempfile::TempDir;
 
-struct Place(TempDir);
-
-impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+fn import(place: &Place, documents: &str, vocabulary: Option<&str>, format: BagFormat) -> CorpusImport {
+    CorpusImport {
+        documents: place.file("x", documents),
+        format,
+        vocabulary: vocabulary.map(|words| place.file("v", words)),
+        held_out: Part::Number(0),
+        scored: 0.1,
+        seed: Seed(1),
     }
+}
 
-    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.0.path().join(name);
-        std::fs::write(&path, content).unwrap();
-        path
-    }
-
-    fn output(&self) -> PathBuf {
-        self.0.path().join("out.h5")
-    }
-
-    fn import(&self, documents: &str, vocabulary: Option<&str>, format: BagFormat) -> CorpusImport {
-        CorpusImport {
-            documents: self.file("x", documents),
-            format,
-            vocabulary: vocabulary.map(|words| self.file("v", words)),
-            held_out: Part::Number(0),
-            scored: 0.1,
-            seed: Seed(1),
-        }
-    }
-
-    /// Asserts that an import failed with a message that says all of this, and left neither file nor half a file.
-    fn refused(&self, import: &CorpusImport, says: &[&str]) {
-        let message = import_corpus(import, &self.output()).expect_err("must be refused").to_string();
-        assert!(says.iter().all(|says| message.contains(says)) && !message.contains('\n'), "{message:?} must say {says:?}");
-        for path in [self.output(), self.0.path().join("out.h5.partial")] {
-            assert!(!path.exists(), "{} stayed after: {message}", path.display());
-        }
-    }
+/// Asserts that an import failed with a message that says all of this, and left nothing.
+fn refused(place: &Place, import: &CorpusImport, says: &[&str]) {
+    place.refused(import_corpus(import, &place.output()).map(drop), says);
 }
 
 const DOCWORD: &str = "4\n3\n6\n1 1 2\n1 3 1\n2 2 5\n4 3 1\n4 1 1\n4 2 7\n";
@@ -66,7 +44,7 @@ fn three_formats_give_the_same_corpus() {
     for (format, text) in [(BagFormat::Docword, DOCWORD), (BagFormat::LdaC, LDA_C), (BagFormat::MatrixMarket, MATRIX)] {
         for text in [text.to_owned(), text.replace('\n', "\r\n"), format!("{text}\n"), format!("\u{feff}{text}")] {
             let place = Place::new();
-            let import = place.import(&text, Some(WORDS), format);
+            let import = self::import(&place, &text, Some(WORDS), format);
             assert_eq!(BagFormat::detect(&import.documents).unwrap(), Some(format));
             let empty = import_corpus(&import, &place.output()).unwrap();
             // Behind the last document of lda-c a blank line is nothing, and a document without words is left out.
@@ -85,10 +63,10 @@ fn three_formats_give_the_same_corpus() {
     assert!(digests.iter().all(|digest| *digest == digests[0]));
     // The control: other words, another corpus.
     let place = Place::new();
-    import_corpus(&place.import(DOCWORD, Some("apple\npear\nplums\n"), BagFormat::Docword), &place.output()).unwrap();
+    import_corpus(&import(&place, DOCWORD, Some("apple\npear\nplums\n"), BagFormat::Docword), &place.output()).unwrap();
     assert_ne!(Corpus::open(&place.output()).unwrap().digest(), digests[0]);
     // Without a vocabulary words have numbers alone.
-    import_corpus(&place.import(LDA_C, None, BagFormat::LdaC), &place.output()).unwrap();
+    import_corpus(&import(&place, LDA_C, None, BagFormat::LdaC), &place.output()).unwrap();
     let corpus = Corpus::open(&place.output()).unwrap();
     assert_eq!((corpus.words(), corpus.vocabulary().unwrap()), (3, None));
 }
@@ -115,7 +93,7 @@ fn numbered(documents: u32) -> String {
 #[test]
 fn documents_come_in_random_order_and_each_once() {
     let place = Place::new();
-    let mut import = place.import(&numbered(5000), None, BagFormat::Docword);
+    let mut import = self::import(&place, &numbered(5000), None, BagFormat::Docword);
     import.held_out = Part::Share(0.2);
     import_corpus(&import, &place.output()).unwrap();
     let corpus = Corpus::open(&place.output()).unwrap();
@@ -146,7 +124,7 @@ fn a_share_of_the_tokens_of_held_out_documents_is_scored() {
     // 400 documents of 40 tokens in 4 words, and one of a single token.
     let lines: String =
         (1..=400).map(|document| format!("{document} 1 4\n{document} 2 16\n{document} 3 12\n{document} 4 8\n")).collect();
-    let mut import = place.import(&format!("401\n4\n1601\n{lines}401 1 1\n"), None, BagFormat::Docword);
+    let mut import = self::import(&place, &format!("401\n4\n1601\n{lines}401 1 1\n"), None, BagFormat::Docword);
     import.held_out = Part::Number(400);
     import_corpus(&import, &place.output()).unwrap();
     let corpus = Corpus::open(&place.output()).unwrap();
@@ -165,7 +143,7 @@ fn a_share_of_the_tokens_of_held_out_documents_is_scored() {
     }
     // One long document, in which a word has more tokens than are scored.
     let place = Place::new();
-    let mut import = place.import("2\n2\n3\n1 1 1904\n1 2 96\n2 1 1\n", None, BagFormat::Docword);
+    let mut import = self::import(&place, "2\n2\n3\n1 1 1904\n1 2 96\n2 1 1\n", None, BagFormat::Docword);
     (import.held_out, import.scored) = (Part::Number(1), 0.5);
     for seed in (1..).map(Seed) {
         import_corpus(&CorpusImport { seed, ..import.clone() }, &place.output()).unwrap();
@@ -204,7 +182,7 @@ fn bad_documents_have_their_message() {
         ("99999999999999999999\n3\n0\n", ["line 1", "no whole number"]),
         ("18446744073709551615\n3\n0\n", ["x: ", "no document has a word"]),
     ] {
-        place.refused(&place.import(text, Some(WORDS), BagFormat::Docword), &says);
+        refused(&place, &import(&place, text, Some(WORDS), BagFormat::Docword), &says);
     }
     for (text, says) in [
         ("2 0:1\n", ["line 1", "2 words are promised, and 1 come"]),
@@ -213,11 +191,11 @@ fn bad_documents_have_their_message() {
         ("2 0:9000000 1:9000000\n", ["line 1", "more than 16777215 tokens"]),
         ("x 0:1\n", ["line 1", "\"x\" is no whole number"]),
     ] {
-        place.refused(&place.import(text, Some(WORDS), BagFormat::LdaC), &says);
+        refused(&place, &import(&place, text, Some(WORDS), BagFormat::LdaC), &says);
     }
     for other in ["complex", "real"] {
         let other = MATRIX.replace("integer", other);
-        place.refused(&place.import(&other, Some(WORDS), BagFormat::MatrixMarket), &["line 1", "integer general"]);
+        refused(&place, &import(&place, &other, Some(WORDS), BagFormat::MatrixMarket), &["line 1", "integer general"]);
     }
     for (words, says) in [
         ("", ["v: ", "empty"]),
@@ -225,23 +203,23 @@ fn bad_documents_have_their_message() {
         ("a\n\nb\n", ["v, line 2", "empty"]),
         ("a\nb\0\nc\n", ["v, line 2", "zero byte"]),
     ] {
-        place.refused(&place.import(DOCWORD, Some(words), BagFormat::Docword), &says);
+        refused(&place, &import(&place, DOCWORD, Some(words), BagFormat::Docword), &says);
     }
-    let mut all = place.import(DOCWORD, Some(WORDS), BagFormat::Docword);
+    let mut all = import(&place, DOCWORD, Some(WORDS), BagFormat::Docword);
     all.held_out = Part::Number(3);
-    place.refused(&all, &["x: ", "3 documents to hold out, of 3 with words"]);
+    refused(&place, &all, &["x: ", "3 documents to hold out, of 3 with words"]);
     all.held_out = Part::Share(0.1);
-    place.refused(&all, &["x: ", "a share of 3 documents that is none"]);
+    refused(&place, &all, &["x: ", "a share of 3 documents that is none"]);
 }
 
 #[test]
 fn rows_are_no_corpus_and_a_corpus_has_no_rows() {
     let place = Place::new();
-    import_corpus(&place.import(DOCWORD, Some(WORDS), BagFormat::Docword), &place.output()).unwrap();
+    import_corpus(&import(&place, DOCWORD, Some(WORDS), BagFormat::Docword), &place.output()).unwrap();
     let message = super::super::Dataset::open(&place.output()).unwrap_err().to_string();
     assert!(message.contains("corpus of documents"), "{message}");
     let text = place.file("no.h5", "no HDF5");
-    assert!(!Corpus::is_one(&text) && !Corpus::is_one(&place.0.path().join("missing")));
+    assert!(!Corpus::is_one(&text) && !Corpus::is_one(&place.output().with_file_name("missing")));
     let message = Corpus::open(&text).unwrap_err().to_string();
     assert!(message.contains("no corpus of this program"), "{message}");
 }

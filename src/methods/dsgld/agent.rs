@@ -3,6 +3,7 @@
 use super::expectations::Expectations;
 use super::{Dsgld, DsgldSettings, Report, Stop, Task, Visit, Visited};
 use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result};
+use crate::methods::thinning::draws;
 use crate::methods::transition::{LocalTransition, Transition, Update};
 use crate::number::Real;
 use crate::random::{Purpose, Who};
@@ -115,11 +116,6 @@ impl<T: Transition> DsgldAgent<T> {
     }
 }
 
-/// How many draws are kept of the first `updates` updates of a chain.
-fn draws(updates: u64, burn_in: u64, thin: u64) -> u64 {
-    updates.saturating_sub(burn_in).checked_div(thin).unwrap_or(0)
-}
-
 impl<T: Transition> Agent<Dsgld<T>> for DsgldAgent<T> {
     type State = StateOf<T>;
 
@@ -138,17 +134,5 @@ impl<T: Transition> Agent<Dsgld<T>> for DsgldAgent<T> {
             Task::Sum => Ok((Report::Expected(expectations.weight()), expectations.sum(self.transition.dim()).into())),
             Task::Squares => Ok((Report::Expected(expectations.weight()), expectations.squares_about(&body)?.into())),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_so_many_th_update_after_the_burn_in_is_a_draw() {
-        let kept: Vec<u64> = (0..20).filter(|&update| draws(update + 1, 5, 3) > draws(update, 5, 3)).collect();
-        assert_eq!(kept, [7, 10, 13, 16, 19]);
-        assert_eq!((draws(20, 0, 1), draws(20, 0, 0)), (20, 0));
     }
 }

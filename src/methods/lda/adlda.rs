@@ -5,9 +5,8 @@
 //! sampling. Counts go from agent to agent; the server sees none.
 
 use super::problem::TopicProblem;
-use super::shard::{Shard, SweepBy, conserved, countable};
+use super::shard::{Shard, SweepBy, conserved, countable, keep_draw};
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
-use crate::lda::TopicCounts;
 use serde::{Deserialize, Serialize};
 
 /// AD-LDA.
@@ -154,10 +153,8 @@ impl AdLdaAgent {
         }
         counts.iter_mut().zip(changed).for_each(|(count, changed)| *count += changed);
         conserved(counts, tokens)?;
-        let draws = |done: u64| done.saturating_sub(*burn_in).checked_div(*thin).unwrap_or(0);
-        if self.id == 0 && done > 0 && draws(done) > draws(done - 1) {
-            let phi = TopicCounts::of(counts.clone(), problem.topics as usize).phi::<f32>(problem.beta);
-            cx.record("posterior", 0, draws(done - 1), phi.len(), &phi);
+        if self.id == 0 {
+            keep_draw(problem, counts, done, *burn_in, *thin, cx);
         }
         Ok(())
     }

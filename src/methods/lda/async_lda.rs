@@ -5,9 +5,8 @@
 //! adding and giving back are one step, an agent's own tokens are always counted in what it knows.
 
 use super::problem::TopicProblem;
-use super::shard::{Shard, SweepBy, conserved, countable};
+use super::shard::{Shard, SweepBy, conserved, countable, keep_draw};
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Server};
-use crate::lda::TopicCounts;
 use serde::{Deserialize, Serialize};
 
 /// Async-LDA.
@@ -85,16 +84,6 @@ impl AsyncLdaServer {
             out.ask([agent], Task::Sweep(sweep)).with(self.state.counts.0.clone());
         }
     }
-
-    /// Keeps a draw where one is due after so many sweeps of all agents together.
-    fn keep(&self, swept: u64, cx: &mut Context) {
-        let AsyncLda { problem, burn_in, thin, .. } = &self.settings;
-        let draws = |swept: u64| (swept / u64::from(problem.agents)).saturating_sub(*burn_in).checked_div(*thin).unwrap_or(0);
-        if draws(swept) > draws(swept - 1) {
-            let phi = TopicCounts::of(self.state.counts.0.clone(), problem.topics as usize).phi::<f32>(problem.beta);
-            cx.record("posterior", 0, draws(swept - 1), phi.len(), &phi);
-        }
-    }
 }
 
 impl Server<AsyncLda> for AsyncLdaServer {
@@ -132,10 +121,12 @@ impl Server<AsyncLda> for AsyncLdaServer {
         conserved(&state.counts.0, state.tokens)?;
         state.swept[reported.from as usize] += 1;
         let swept: u64 = state.swept.iter().sum();
+        // A sweep of all agents together.
         if swept.is_multiple_of(u64::from(agents)) {
+            let AsyncLda { problem, burn_in, thin, .. } = &self.settings;
+            keep_draw(problem, &state.counts.0, swept / u64::from(agents), *burn_in, *thin, cx);
             cx.info("trace", swept / u64::from(agents), [("seconds", cx.seconds()), ("tokens", state.tokens as f64)]);
         }
-        self.keep(swept, cx);
         self.ask(reported.from, out);
         Ok(())
     }

@@ -3,6 +3,7 @@
 use super::problem::TopicProblem;
 use crate::cluster::{AgentId, Context, Result};
 use crate::lda::{Tokens, TopicCounts, WordSweep, dense_sweep};
+use crate::methods::thinning::draws;
 use crate::random::{Purpose, Who};
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +68,15 @@ impl Shard {
         let mut changed = here.into_counts();
         changed.iter_mut().zip(counts).for_each(|(changed, before)| *changed -= before);
         Ok(changed)
+    }
+}
+
+/// Keeps φ (W × K), the mean of the topics given the counts, where a draw is due after so many sweeps.
+pub(super) fn keep_draw(problem: &TopicProblem, counts: &[i32], swept: u64, burn_in: u64, thin: u64, cx: &mut Context) {
+    let before = draws(swept.saturating_sub(1), burn_in, thin);
+    if draws(swept, burn_in, thin) > before {
+        let phi = TopicCounts::of(counts.to_vec(), problem.topics as usize).phi::<f32>(problem.beta);
+        cx.record("posterior", 0, before, phi.len(), &phi);
     }
 }
 
