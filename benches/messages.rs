@@ -4,7 +4,7 @@ use mpi::collective::SystemOperation;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 use mpibayes::cluster::mpi::{World, run, tune_allocator};
 use mpibayes::cluster::{
-    Agent, AgentId, Answer, Asks, Body, Collectives, Context, Method, Outbox, Plan, Progress, Result, Server, Sums,
+    Agent, AgentId, Answer, Asks, Body, Collectives, Context, Method, Outbox, Plan, Progress, Result, Saves, Server, Sums,
 };
 use mpibayes::random::Seed;
 use std::process::Command;
@@ -82,7 +82,7 @@ impl Clerk {
 impl Server<Trip> for Clerk {
     type State = ();
 
-    fn state(&self) -> &() {
+    fn state(&self) -> impl Saves<()> {
         &()
     }
 
@@ -113,7 +113,7 @@ impl Server<Trip> for Clerk {
 impl Agent<Trip> for Echo {
     type State = ();
 
-    fn state(&self) -> &() {
+    fn state(&self) -> impl Saves<()> {
         &()
     }
 

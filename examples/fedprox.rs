@@ -5,7 +5,7 @@
 #![allow(missing_docs)]
 
 // listing: begin
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use mpibayes::methods::{Launcher, LocalLoss, MethodKind, Particles, Posterior, Problem};
 use mpibayes::number::Real;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
@@ -92,7 +92,7 @@ impl<F: Real> Average<F> {
 impl<F: Real> Server<FedProx<F>> for Average<F> {
     type State = Particles<F>;
 
-    fn state(&self) -> &Particles<F> {
+    fn state(&self) -> impl Saves<Particles<F>> {
         &self.state
     }
 
@@ -134,7 +134,7 @@ pub struct Learner<F: Real> {
 impl<F: Real> Agent<FedProx<F>> for Learner<F> {
     type State = ();
 
-    fn state(&self) -> &() {
+    fn state(&self) -> impl Saves<()> {
         &()
     }
 

@@ -14,6 +14,9 @@ pub trait Number:
     /// Whether a sum is the same in any order.
     const EXACT: bool;
 
+    /// The value in double precision.
+    fn f64(self) -> f64;
+
     /// Says which type this is, of something that there is for each: what takes a [`Picked`] is compiled once, not by its callers.
     fn pick<T: Family>(of: T::Of<Self>) -> Picked<T>;
 }
@@ -38,6 +41,10 @@ impl Number for f32 {
     const NAME: &'static str = "f32";
     const EXACT: bool = false;
 
+    fn f64(self) -> f64 {
+        f64::from(self)
+    }
+
     fn pick<T: Family>(of: T::Of<Self>) -> Picked<T> {
         Picked::F32(of)
     }
@@ -46,6 +53,10 @@ impl Number for f32 {
 impl Number for f64 {
     const NAME: &'static str = "f64";
     const EXACT: bool = false;
+
+    fn f64(self) -> f64 {
+        self
+    }
 
     fn pick<T: Family>(of: T::Of<Self>) -> Picked<T> {
         Picked::F64(of)
@@ -56,6 +67,10 @@ impl Number for i32 {
     const NAME: &'static str = "i32";
     const EXACT: bool = true;
 
+    fn f64(self) -> f64 {
+        f64::from(self)
+    }
+
     fn pick<T: Family>(of: T::Of<Self>) -> Picked<T> {
         Picked::I32(of)
     }
@@ -65,24 +80,16 @@ impl Number for i32 {
 pub trait Real: Number + ndarray::NdFloat + num_traits::FloatConst + std::iter::Sum {
     /// The nearest value of this type.
     fn of(value: f64) -> Self;
-    /// The value in double precision.
-    fn f64(self) -> f64;
 }
 
 impl Real for f32 {
     fn of(value: f64) -> Self {
         value as f32
     }
-    fn f64(self) -> f64 {
-        f64::from(self)
-    }
 }
 
 impl Real for f64 {
     fn of(value: f64) -> Self {
         value
-    }
-    fn f64(self) -> f64 {
-        self
     }
 }

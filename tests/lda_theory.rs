@@ -6,11 +6,13 @@ use mpibayes::cluster::record::{Record, Row};
 use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{Keeper, Method, Plan, Result, threads};
 use mpibayes::kernels::langevin::StepSize;
-use mpibayes::lda::{Documents, Sweeps, Tokens, TopicCounts, WordSweep, dense_sweep};
+use mpibayes::lda::{Documents, HeldOut, Sweeps, Tokens, TopicCounts, WordSweep, dense_sweep};
+use mpibayes::methods::Monitored;
+use mpibayes::methods::Shown;
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::lda::adlda::AdLda;
 use mpibayes::methods::lda::async_lda::AsyncLda;
-use mpibayes::methods::lda::{Sgrld, SweepBy, TopicProblem};
+use mpibayes::methods::lda::{EVALUATION_SWEEPS, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem};
 use mpibayes::random::{Purpose, Seed, Who};
 use rand::RngExt;
 use std::collections::BTreeMap;
@@ -82,7 +84,7 @@ fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
 fn adlda_of_one_agent_is_collapsed_gibbs_bit_for_bit() {
     for by in [SweepBy::Document, SweepBy::Word] {
         let problem = problem(1, 3, 0.2, 0.1);
-        let seen = run(AdLda { problem: problem.clone(), rounds: 6, burn_in: 0, thin: 1, by }, 12);
+        let seen = run(AdLda { problem: problem.clone(), settings: SweepSettings { rounds: 6, burn_in: 0, thin: 1, by } }, 12);
         let tokens = Tokens::of(&(problem.documents)(0).unwrap());
         let stream = |step, purpose| Seed(12).stream(Who::Agent(0), step, purpose);
         let mut topics = tokens.draw_topics(3, |document| stream(document, Purpose::Initial));
@@ -100,7 +102,10 @@ fn adlda_of_one_agent_is_collapsed_gibbs_bit_for_bit() {
         }
         assert_eq!(seen.numbers::<f32>(), serial);
         // The control: two agents sweep with counts that are not of this moment.
-        let two = run(AdLda { problem: self::problem(2, 3, 0.2, 0.1), rounds: 6, burn_in: 0, thin: 1, by }, 12);
+        let two = run(
+            AdLda { problem: self::problem(2, 3, 0.2, 0.1), settings: SweepSettings { rounds: 6, burn_in: 0, thin: 1, by } },
+            12,
+        );
         assert_ne!(two.numbers::<f32>(), serial);
     }
 }
@@ -109,8 +114,12 @@ fn adlda_of_one_agent_is_collapsed_gibbs_bit_for_bit() {
 #[test]
 fn async_lda_of_one_agent_is_adlda() {
     let problem = problem(1, 3, 0.2, 0.1);
-    let synchronous = run(AdLda { problem: problem.clone(), rounds: 6, burn_in: 1, thin: 2, by: SweepBy::Word }, 12);
-    let asynchronous = run(AsyncLda { problem, rounds: 6, burn_in: 1, thin: 2, by: SweepBy::Word }, 12);
+    let synchronous = run(
+        AdLda { problem: problem.clone(), settings: SweepSettings { rounds: 6, burn_in: 1, thin: 2, by: SweepBy::Word } },
+        12,
+    );
+    let asynchronous =
+        run(AsyncLda { problem, settings: SweepSettings { rounds: 6, burn_in: 1, thin: 2, by: SweepBy::Word } }, 12);
     assert_eq!(asynchronous.draws, synchronous.draws);
     assert_eq!(asynchronous.draws.len(), 2);
     assert_eq!(asynchronous.rows.len(), 6);
@@ -128,12 +137,18 @@ fn halves(phi: &[f32]) -> f64 {
 fn both_find_the_topics_of_a_corpus_however_many_agents_have_it() {
     for agents in [1, 4] {
         let problem = problem(agents, 2, 0.1, 0.1);
-        let found =
-            run(AdLda { problem: problem.clone(), rounds: 60, burn_in: 40, thin: 1, by: SweepBy::Word }, 3).numbers::<f32>();
+        let found = run(
+            AdLda { problem: problem.clone(), settings: SweepSettings { rounds: 60, burn_in: 40, thin: 1, by: SweepBy::Word } },
+            3,
+        )
+        .numbers::<f32>();
         let size = 2 * WORDS as usize;
         assert_eq!(found.len(), 20 * size);
         assert!(found.chunks(size).all(|phi| halves(phi) > 0.7), "AD-LDA on {agents} agents");
-        let asynchronous = AsyncLda { problem: problem.clone(), rounds: 60, burn_in: 40, thin: 1, by: SweepBy::Word };
+        let asynchronous = AsyncLda {
+            problem: problem.clone(),
+            settings: SweepSettings { rounds: 60, burn_in: 40, thin: 1, by: SweepBy::Word },
+        };
         // Agents of very different speed, on a rank each.
         let cluster = Cluster {
             ranks: agents,
@@ -186,13 +201,13 @@ fn chains_on_shards_of_unequal_size_find_the_dirichlet_posterior() {
         // Six documents in an update: all of the first agent, and two sevenths of the second.
         let transition = Sgrld::<f64>::new(shared.clone(), 6, StepSize::Constant(2e-3), Sweeps { burn_in: 0, kept: 1 });
         let run = |seed| {
+            // With one topic φ is the draw.
             let draws =
                 run(Dsgld { agents: 2, transition: transition.clone(), settings: settings.clone() }, seed).numbers::<f64>();
             let mut mean = vec![0.0; WORDS as usize];
             let all = draws.len() as f64 / f64::from(WORDS);
-            for theta in draws.chunks(WORDS as usize) {
-                let sum: f64 = theta.iter().sum();
-                mean.iter_mut().zip(theta).for_each(|(mean, theta)| *mean += theta / sum / all);
+            for phi in draws.chunks(WORDS as usize) {
+                mean.iter_mut().zip(phi).for_each(|(mean, phi)| *mean += phi / all);
             }
             mean
         };
@@ -218,14 +233,66 @@ fn chains_on_shards_of_unequal_size_find_the_dirichlet_posterior() {
     assert!(uncorrected.iter().any(|(mean, error)| mean.abs() > 10.0 * error + 0.5), "{uncorrected:?}");
 }
 
+/// With one topic what is predicted is the unigram model of the counts, smoothed by β, of each method and at each round; and what agents
+/// judge is spread over them.
+#[test]
+fn agents_judge_the_topics_of_the_round_that_they_are_asked_about() {
+    let mut counts = vec![0.0; WORDS as usize];
+    corpus().iter().for_each(|document| counts.iter_mut().zip(document).for_each(|(sum, count)| *sum += f64::from(*count)));
+    let total: f64 = counts.iter().sum::<f64>() + 0.1 * f64::from(WORDS);
+    // The second agent has one document, the first none.
+    let held_out = |agent: u32| {
+        let [mut observed, mut scored] = [Documents::new(WORDS), Documents::new(WORDS)];
+        if agent == 1 {
+            let words: Vec<u32> = (0..WORDS).collect();
+            observed.push(&words, &[1; WORDS as usize]);
+            scored.push(&words[..3], &[2, 1, 1]);
+        }
+        Ok(HeldOut { observed, scored })
+    };
+    let log: f64 = [2.0, 1.0, 1.0].iter().zip(&counts).map(|(tokens, count)| tokens * f64::ln((count + 0.1) / total)).sum();
+    let exact = f64::exp(-log / 4.0);
+    let problem = problem(2, 1, 0.2, 0.1);
+    let judge = TopicEvaluation {
+        every: 2,
+        problem: problem.clone(),
+        held_out: Arc::new(held_out),
+        sweeps: EVALUATION_SWEEPS,
+        shown: Shown { smoothing: 0.1, draws_from: 4 },
+    };
+    let settings = SweepSettings { rounds: 7, burn_in: 3, thin: 1, by: SweepBy::Word };
+    let synchronous = Monitored { inner: AdLda { problem: problem.clone(), settings }, judge: judge.clone() };
+    let asynchronous = Monitored { inner: AsyncLda { problem: problem.clone(), settings }, judge: judge.clone() };
+    for seen in [run(synchronous, 5), run(asynchronous, 5)] {
+        let metrics: Vec<&Row> = seen.rows.iter().filter(|row| row.table == "metrics").collect();
+        let column = |name: &str| -> Vec<f64> {
+            metrics.iter().map(|row| row.values.iter().find(|(other, _)| other == name).unwrap().1).collect()
+        };
+        assert_eq!(metrics.iter().map(|row| row.step).collect::<Vec<_>>(), [2, 4, 6, 7]);
+        // Averages begin with the draws.
+        assert_eq!(column("averaged_draws"), [1.0, 1.0, 2.0, 3.0]);
+        let all = [column("perplexity"), column("draw_perplexity")].concat();
+        // Probabilities are in single precision.
+        assert!(all.iter().all(|perplexity| (perplexity / exact - 1.0).abs() < 1e-6), "{all:?} {exact}");
+    }
+    // The control: of a posterior without its smoothing.
+    let wrong = Monitored {
+        inner: AdLda { problem, settings },
+        judge: TopicEvaluation { shown: Shown { smoothing: 50.0, draws_from: 4 }, ..judge },
+    };
+    let last = run(wrong, 5).rows.into_iter().rfind(|row| row.table == "metrics").unwrap().values[1].1;
+    assert!((last / exact - 1.0).abs() > 1e-3, "{last} {exact}");
+}
+
 #[test]
 fn problems_that_are_none_are_refused() {
     let wrong = TopicProblem { vocabulary: WORDS + 1, ..problem(2, 2, 0.1, 0.1) };
     let mut seen = Seen::default();
-    let method = AdLda { problem: wrong, rounds: 1, burn_in: 0, thin: 1, by: SweepBy::Word };
+    let method = AdLda { problem: wrong, settings: SweepSettings { rounds: 1, burn_in: 0, thin: 1, by: SweepBy::Word } };
     let fault = threads::run(Arc::new(method), Plan::new(Seed(1)), None, &mut seen).unwrap_err().to_string();
     assert!(fault.contains("documents over 9 words for topics over 10"), "{fault}");
-    let method = AdLda { problem: problem(2, 2, 0.0, 0.1), rounds: 1, burn_in: 0, thin: 1, by: SweepBy::Word };
+    let method =
+        AdLda { problem: problem(2, 2, 0.0, 0.1), settings: SweepSettings { rounds: 1, burn_in: 0, thin: 1, by: SweepBy::Word } };
     let fault = threads::run(Arc::new(method), Plan::new(Seed(1)), None, &mut Seen::default()).unwrap_err().to_string();
     assert!(fault.contains("alpha = 0: must be a number above 0"), "{fault}");
 }

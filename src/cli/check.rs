@@ -3,7 +3,7 @@
 use super::entry::print;
 use super::run::assignment;
 use super::text;
-use crate::config::{Assignment, Problem, Registry, Report, Typed, check, sweep};
+use crate::config::{Assignment, DataContent, Problem, Registry, Report, Typed, check, sweep};
 use crate::data::Task;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -98,24 +98,42 @@ fn describe(report: &Report, output: &Path) -> String {
         lines.push(("rounds", text::count(rounds)));
     }
     lines.push(("model", format!("{}, {}", report.model, text::things(report.parameters, "parameter"))));
-    match &report.data {
+    let thing = match &report.data {
         Some(data) => {
-            let targets = match data.task {
-                Task::Classification => text::things(data.classes, "class"),
-                Task::Regression => "numbers as targets".into(),
-            };
             let digest: String = data.digest.chars().take(super::DIGEST_SHOWN).collect();
             lines.push(("data", format!("{} (digest {digest})", data.path.display())));
-            lines.push(("rows", format!("{} to learn from, {} to test on", number(data.train), number(data.test))));
-            lines.push(("columns", format!("{}, {targets}", text::things(data.features, "feature"))));
+            let split = format!("{} to learn from, {} to test on", number(data.train), number(data.test));
+            match data.content {
+                DataContent::Rows { task, features, classes } => {
+                    let targets = match task {
+                        Task::Classification => text::things(classes, "class"),
+                        Task::Regression => "numbers as targets".into(),
+                    };
+                    lines.push(("rows", split));
+                    lines.push(("columns", format!("{}, {targets}", text::things(features, "feature"))));
+                    "rows"
+                }
+                DataContent::Documents { words, tokens } => {
+                    lines.push(("documents", split));
+                    let tokens = text::count(tokens);
+                    lines.push((
+                        "words",
+                        format!("{} in the vocabulary, {tokens} tokens to learn from", text::count(words.into())),
+                    ));
+                    "documents"
+                }
+            }
         }
-        None => lines.push(("data", "none: the model brings its own".into())),
-    }
+        None => {
+            lines.push(("data", "none: the model brings its own".into()));
+            "rows"
+        }
+    };
     let rows = match report.rows_per_agent {
         (fewest, most) if fewest == most => number(most),
         (fewest, most) => format!("{} to {}", number(fewest), number(most)),
     };
-    lines.push(("agents", format!("{}, {rows} rows each", text::count(spec.agents.into()))));
+    lines.push(("agents", format!("{}, {rows} {thing} each", text::count(spec.agents.into()))));
     lines.push(("numbers", format!("{} bytes each, seed {}, temperature {}", report.width, spec.seed, spec.temperature)));
     if let Some(bytes) = report.bytes_of_agent() {
         let all = text::bytes(bytes.saturating_mul(spec.agents.into()));
@@ -132,7 +150,7 @@ fn describe(report: &Report, output: &Path) -> String {
         0 => ("evaluate", "never".to_owned()),
         1 if evaluated => ("evaluate", "after every round".into()),
         every if evaluated => ("evaluate", format!("every {} rounds, and after the last", text::count(every))),
-        _ if report.predicts => ("evaluate", "never, for want of test rows".into()),
+        _ if report.predicts => ("evaluate", format!("never, for want of test {thing}")),
         _ => ("evaluate", "no predictions: the model makes none".into()),
     });
     lines.push(("writes", format!("{}: config.toml, data.digest, result.h5; checkpoint.bin on the way", output.display())));

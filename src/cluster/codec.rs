@@ -9,6 +9,13 @@ pub trait Words: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send +
 
 impl<T: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static> Words for T {}
 
+/// What is written as a saved state of type `S` is, without being one: a reference to it, or such things side by side.
+pub trait Saves<S>: Serialize {}
+
+impl<S: Words> Saves<S> for &S {}
+
+impl<A, B, X: Saves<A>, Y: Saves<B>> Saves<(A, B)> for (X, Y) {}
+
 /// An array that is written as raw little-endian bytes, not number by number: for the arrays inside saved states.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent, bound = "N: bytemuck::Pod")]

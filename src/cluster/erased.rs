@@ -104,7 +104,7 @@ fn encoded<M: Method>(outbox: Outbox<M>) -> Result<Vec<EncodedAsk<M::Number>>> {
 
 impl<M: Method> ErasedServer<M::Number> for ServerOf<M> {
     fn state(&self) -> Result<Raw<u8>> {
-        Ok(Raw(encode("the server's state", self.0.state())?))
+        Ok(Raw(encode("the server's state", &self.0.state())?))
     }
 
     fn start(&mut self, cx: &mut Context) -> Result<Vec<EncodedAsk<M::Number>>> {
@@ -133,7 +133,7 @@ impl<M: Method> ErasedServer<M::Number> for ServerOf<M> {
 
 impl<M: Method> ErasedAgent<M::Number> for AgentOf<M> {
     fn state(&self) -> Result<Raw<u8>> {
-        Ok(Raw(encode("an agent's state", self.0.state())?))
+        Ok(Raw(encode("an agent's state", &self.0.state())?))
     }
 
     fn perform(&mut self, task: &[u8], body: Body<M::Number>, cx: &mut Context) -> Result<(Raw<u8>, Body<M::Number>)> {

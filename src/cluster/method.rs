@@ -1,7 +1,7 @@
 //! What a distributed method is: a server half and an agent half that talk in tasks and reports, with no communication in them.
 
 use super::body::Body;
-use super::codec::Words;
+use super::codec::{Saves, Words};
 use super::context::Context;
 use super::outbox::Outbox;
 use crate::number::Number;
@@ -77,7 +77,7 @@ pub trait Server<M: Method>: Send {
     type State: Words;
 
     /// What a checkpoint keeps.
-    fn state(&self) -> &Self::State;
+    fn state(&self) -> impl Saves<Self::State>;
 
     /// Posts the first asks of a fresh run.
     fn start(&mut self, out: &mut Outbox<M>, cx: &mut Context) -> Result<()>;
@@ -100,7 +100,12 @@ pub trait Agent<M: Method>: Send {
     type State: Words;
 
     /// What a checkpoint keeps.
-    fn state(&self) -> &Self::State;
+    fn state(&self) -> impl Saves<Self::State>;
+
+    /// What evaluations judge, where it lies at agents, and the server has nothing to send.
+    fn posterior(&self) -> &[M::Number] {
+        &[]
+    }
 
     /// Performs a task. `body` is what the server sent with it, or the parcel that another agent (or a sum over agents) left here.
     fn perform(&mut self, task: &M::Task, body: Body<M::Number>, cx: &mut Context) -> Result<(M::Report, Body<M::Number>)>;

@@ -30,7 +30,7 @@ mod workers;
 
 pub use body::Body;
 pub use checkpoint::{Checkpoint, CheckpointError};
-pub use codec::{Raw, Words};
+pub use codec::{Raw, Saves, Words};
 pub use context::Context;
 pub use fault::{EXIT_CODE, Fault, end_process};
 pub use layout::{Layout, Rank};

@@ -1,6 +1,7 @@
 //! The least of all methods, for tests of the engine: agents give their bodies back.
 
 use super::body::Body;
+use super::codec::Saves;
 use super::method::{Agent, AgentId, Answer, Method, Progress, Result, Server};
 use super::{Context, Outbox};
 
@@ -33,7 +34,7 @@ impl Method for Plain {
 impl Server<Plain> for Plain {
     type State = ();
 
-    fn state(&self) -> &() {
+    fn state(&self) -> impl Saves<()> {
         &()
     }
 
@@ -53,7 +54,7 @@ impl Server<Plain> for Plain {
 impl Agent<Plain> for PlainAgent {
     type State = u32;
 
-    fn state(&self) -> &u32 {
+    fn state(&self) -> impl Saves<u32> {
         &self.0
     }
 

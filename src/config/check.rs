@@ -1,37 +1,56 @@
 //! Everything about a run that can be told without starting it: what is wrong, and what it would take.
 
 use super::keys::{What, Wrong};
-use super::registry::{ModelEntry, Registry, about_a_key};
-use super::setup::{facts, needs_data};
+use super::open_data::{OpenData, wrong_data};
+use super::registry::{Makes, ModelEntry, Over, Registry, about_a_key};
+use super::setup::{facts, needs_data, unfit_for_topics};
 use super::spec::{ConfigError, Precision, RunSpec};
 use super::typed::{Problem, Typed};
-use crate::data::{DataError, Dataset, Split, Task};
+use crate::data::{DataError, Dataset, Partition, Split, Task};
 use crate::methods::Needs;
 use crate::models::{Built, DataFacts, Output, Scratch};
 use crate::random::Seed;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Numbers of a split that the model is asked about, less than a tenth of a second's reading, and how many are read at once.
 const CHECKED_NUMBERS: usize = 1 << 22;
 const BLOCK_NUMBERS: usize = 1 << 20;
 
-/// What a dataset says about itself.
+/// What data say about themselves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataReport {
     /// The file.
     pub path: PathBuf,
-    /// Classes or numbers.
-    pub task: Task,
-    /// Training rows.
+    /// What they are made of.
+    pub content: DataContent,
+    /// Training rows or documents.
     pub train: usize,
-    /// Test rows.
+    /// Test rows, or documents that are held out.
     pub test: usize,
-    /// Numbers in a row.
-    pub features: usize,
-    /// How many classes; 0 for regression.
-    pub classes: usize,
-    /// The digest of its content.
+    /// The digest of their content.
     pub digest: String,
+}
+
+/// What data are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataContent {
+    /// Rows.
+    Rows {
+        /// Classes or numbers.
+        task: Task,
+        /// Numbers in a row.
+        features: usize,
+        /// How many classes; 0 for regression.
+        classes: usize,
+    },
+    /// Documents.
+    Documents {
+        /// W, the size of the vocabulary.
+        words: u32,
+        /// Tokens of the training documents.
+        tokens: u64,
+    },
 }
 
 /// A run that could be started.
@@ -49,7 +68,7 @@ pub struct Report {
     pub predicts: bool,
     /// The data; none for a model that brings its own.
     pub data: Option<DataReport>,
-    /// Training rows of the agents with the fewest and the most.
+    /// Training rows or documents of the agents with the fewest and the most.
     pub rows_per_agent: (usize, usize),
     /// What the method says it takes.
     pub needs: Needs,
@@ -62,9 +81,16 @@ pub struct Report {
 impl Report {
     /// Bytes that an agent takes, rows and working arrays, as far as the method tells.
     pub fn bytes_of_agent(&self) -> Option<u64> {
-        let features = self.data.as_ref().map_or(1, |data| data.features) as u64;
-        let rows = (self.rows_per_agent.1 as u64).saturating_mul(features + 1);
-        Some(rows.saturating_add(self.needs.numbers_of_agent?).saturating_mul(self.width))
+        let rows = self.rows_per_agent.1 as u64;
+        let own = match self.data.as_ref().map(|data| (data.content, data.train as u64)) {
+            None => rows.saturating_mul(2 * self.width),
+            Some((DataContent::Rows { features, .. }, _)) => rows.saturating_mul(features as u64 + 1).saturating_mul(self.width),
+            // A token takes its word, its topic and its place in two orders.
+            Some((DataContent::Documents { tokens, .. }, documents)) => {
+                (tokens / documents.max(1)).saturating_mul(rows).saturating_mul(16)
+            }
+        };
+        Some(own.saturating_add(self.needs.numbers_of_agent?.saturating_mul(self.width)))
     }
 
     /// Bytes that travel in a round, on average, where every agent has a rank of its own, as far as the method tells.
@@ -97,33 +123,36 @@ fn look(typed: &Typed, registry: &Registry) -> Result<Report, Vec<Problem>> {
     let mut problems = Vec::new();
     let spec = typed.resolve(registry).map_err(|mut found| problems.append(&mut found)).ok();
     let file = typed.table().get("data").and_then(|data| data.get("file")).and_then(toml::Value::as_str).map(Path::new);
-    let mut dataset = None;
+    let mut data = None;
     if let Some(file) = file {
         match open(file) {
-            Ok(opened) => dataset = Some(opened),
+            Ok(opened) => data = Some(opened),
             Err(error) => problems.push(typed.problem(&["data", "file"], error)),
         }
     }
-    if let (Some(dataset), Some(agents)) = (&dataset, typed.table().get("agents").and_then(toml::Value::as_integer)) {
-        let rows = dataset.rows(Split::Train);
+    if let (Some(data), Some(agents)) = (&data, typed.table().get("agents").and_then(toml::Value::as_integer)) {
+        let (rows, thing) = (data.len(Split::Train), data.thing());
         if usize::try_from(agents).is_ok_and(|agents| agents > rows) {
-            let what = format!("{agents} agents cannot share {rows} training rows: ask for 1 to {rows} agents");
+            let what = format!("{agents} agents cannot share {rows} training {thing}s: ask for 1 to {rows} agents");
             problems.push(typed.problem(&["agents"], what));
         }
     }
-    let (Some(spec), true) = (spec, dataset.is_some() == file.is_some()) else { return Err(problems) };
+    let (Some(spec), true) = (spec, data.is_some() == file.is_some()) else { return Err(problems) };
+    let Ok(model) = registry.model(&spec.model) else { return Err(problems) };
+    let over = model.makes.over();
+    if data.as_ref().is_some_and(|data| data.over() != over) {
+        problems.push(typed.problem(&["data", "file"], wrong_data(model.name(), over)));
+        return Err(problems);
+    }
     let mut rows_per_agent = None;
-    if let (Some(dataset), Some(data), true) = (&dataset, &spec.data, problems.is_empty()) {
+    if let (Some(opened), Some(data), true) = (&data, &spec.data, problems.is_empty()) {
         let agents = usize::try_from(spec.agents).unwrap_or(usize::MAX);
-        match data.partition.deal(dataset, agents, Seed(spec.seed)) {
-            Ok(deal) => {
-                let sizes = || (0..agents).map(|agent| deal.count(agent));
-                rows_per_agent = sizes().min().zip(sizes().max());
-            }
+        match sizes(opened, &data.partition, agents, Seed(spec.seed)) {
+            Ok(sizes) => rows_per_agent = sizes.iter().copied().min().zip(sizes.iter().copied().max()),
             Err(error) => problems.push(typed.problem(&["data", "partition"], error.to_string())),
         }
     }
-    if let Ok(method) = registry.method(&spec.method)
+    if let Ok(method) = registry.method(&spec.method, over)
         && let Err(mut wrong) = (method.check_for)(&spec.method, spec.agents)
     {
         wrong.at.insert(0, "method".into());
@@ -131,17 +160,16 @@ fn look(typed: &Typed, registry: &Registry) -> Result<Report, Vec<Problem>> {
             problems.push(typed.problem_at(&wrong.at, sentence));
         }
     }
-    let sized = registry.model(&spec.model);
-    let model_name = sized.as_ref().map_or("", |entry| entry.name());
-    let sized = sized.and_then(|entry| built_model(&entry, &spec.model, dataset.as_ref().map(facts)));
-    match sized {
-        Ok(built) if problems.is_empty() => {
-            let unfit = dataset.as_ref().and_then(|dataset| unfit_rows(dataset, &built).err());
-            match unfit {
-                Some(what) => Err(vec![typed.problem(&["data", "file"], format!("not for the model {}: {what}", model_name))]),
-                None => Ok(report(spec, registry, dataset.as_ref(), &built, rows_per_agent)),
-            }
-        }
+    if over == Over::Texts
+        && let Err(wrong) = unfit_for_topics(&spec)
+    {
+        problems.push(typed.problem(&[], wrong.to_string()));
+    }
+    match sized(&model, &spec.model, data.as_ref()) {
+        Ok(sized) if problems.is_empty() => match sized.unfit {
+            Some(what) => Err(vec![typed.problem(&["data", "file"], format!("not for the model {}: {what}", model.name()))]),
+            None => Ok(report(spec, registry, data.as_ref(), &sized, rows_per_agent)),
+        },
         Ok(_) => Err(problems),
         Err(mut wrong) => {
             wrong.at.insert(0, "model".into());
@@ -152,20 +180,74 @@ fn look(typed: &Typed, registry: &Registry) -> Result<Report, Vec<Problem>> {
     }
 }
 
-/// Opens a dataset and reads its first and last row.
-fn open(file: &Path) -> Result<Dataset, String> {
-    let dataset = Dataset::open(file).map_err(|error| match &error {
+/// What a model says of its size for the data at hand.
+struct Sized {
+    parameters: usize,
+    predicts: bool,
+    own_rows: usize,
+    /// What is wrong with the rows.
+    unfit: Option<String>,
+}
+
+fn sized(model: &ModelEntry, settings: &toml::Table, data: Option<&OpenData>) -> Result<Sized, Wrong> {
+    if let Makes::Topics(topics) = model.makes {
+        let Some(OpenData::Documents(corpus)) = data else { return Err(about_a_key(&[], needs_data(model.name()))) };
+        let topics = topics(settings).map_err(|error| about_a_key((model.fields)(), error.to_string()))?.topics;
+        let parameters = corpus.words() as usize * topics as usize;
+        return Ok(Sized { parameters, predicts: true, own_rows: 0, unfit: None });
+    }
+    let dataset = data.and_then(OpenData::rows);
+    let built = built_model(model, settings, dataset.map(|dataset| facts(dataset)))?;
+    Ok(Sized {
+        parameters: built.model.dim(),
+        predicts: built.model.output() != Output::Nothing,
+        own_rows: built.own_rows,
+        unfit: dataset.and_then(|dataset| unfit_rows(dataset, &built).err()),
+    })
+}
+
+/// How many rows or documents each agent gets.
+fn sizes(data: &OpenData, partition: &Partition, agents: usize, seed: Seed) -> Result<Vec<usize>, DataError> {
+    match data {
+        OpenData::Rows(dataset) => {
+            let deal = partition.deal(dataset, agents, seed)?;
+            Ok((0..agents).map(|agent| deal.count(agent)).collect())
+        }
+        OpenData::Documents(corpus) => {
+            Ok(partition.stretches(corpus.documents(Split::Train), agents)?.iter().map(Range::len).collect())
+        }
+    }
+}
+
+/// Opens data and reads the first and the last of each split.
+fn open(file: &Path) -> Result<OpenData, String> {
+    let data = OpenData::open(file).map_err(|error| match &error {
         DataError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => format!(
             "{}: there is no such file; mpibayes import makes one, and its place counts from the folder that mpibayes is started in",
             file.display()
         ),
         _ => error.to_string(),
     })?;
-    for split in [Split::Train, Split::Test] {
-        let ends: Vec<usize> = [0, dataset.rows(split).saturating_sub(1)].into_iter().take(dataset.rows(split)).collect();
-        dataset.read_rows::<f64>(split, &ends).map_err(|error| error.to_string())?;
-    }
-    Ok(dataset)
+    let read = || -> Result<(), DataError> {
+        for split in [Split::Train, Split::Test] {
+            let all = data.len(split);
+            let ends = [0, all.saturating_sub(1)].into_iter().take(all);
+            match &data {
+                OpenData::Rows(dataset) => drop(dataset.read_rows::<f64>(split, &ends.collect::<Vec<_>>())?),
+                OpenData::Documents(corpus) => {
+                    for end in ends {
+                        match split {
+                            Split::Train => drop(corpus.train(end..end + 1)?),
+                            Split::Test => drop(corpus.held_out(end..end + 1)?),
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    };
+    read().map_err(|error| error.to_string())?;
+    Ok(data)
 }
 
 /// Asks the model about the rows: all of them, or the first of data that take long to read.
@@ -186,7 +268,10 @@ fn unfit_rows(dataset: &Dataset, built: &Built<f64>) -> Result<(), String> {
 /// The model for these data.
 pub(super) fn built_model(entry: &ModelEntry, settings: &toml::Table, facts: Option<DataFacts>) -> Result<Built<f64>, Wrong> {
     // All that is asked of it is the same in either precision.
-    let built = (entry.f64)(settings, facts).map_err(|error| {
+    let Makes::Rows(_, build) = entry.makes else {
+        return Err(about_a_key(&[], wrong_data(entry.name(), entry.makes.over())));
+    };
+    let built = build(settings, facts).map_err(|error| {
         let sentence = match error {
             ConfigError::Table { cause, .. } => cause,
             other => other.to_string(),
@@ -202,36 +287,40 @@ pub(super) fn built_model(entry: &ModelEntry, settings: &toml::Table, facts: Opt
 fn report(
     spec: RunSpec,
     registry: &Registry,
-    dataset: Option<&Dataset>,
-    built: &Built<f64>,
+    data: Option<&OpenData>,
+    sized: &Sized,
     rows_per_agent: Option<(usize, usize)>,
 ) -> Report {
-    let data = dataset.map(|dataset| DataReport {
-        path: dataset.path().to_owned(),
-        task: dataset.task(),
-        train: dataset.rows(Split::Train),
-        test: dataset.rows(Split::Test),
-        features: dataset.features(),
-        classes: dataset.classes().len(),
-        digest: dataset.digest().to_owned(),
+    let thing = data.map_or("row", OpenData::thing);
+    let data = data.map(|data| DataReport {
+        path: data.path().to_owned(),
+        content: match data {
+            OpenData::Rows(dataset) => {
+                DataContent::Rows { task: dataset.task(), features: dataset.features(), classes: dataset.classes().len() }
+            }
+            OpenData::Documents(corpus) => DataContent::Documents { words: corpus.words(), tokens: corpus.tokens(Split::Train) },
+        },
+        train: data.len(Split::Train),
+        test: data.len(Split::Test),
+        digest: data.digest().to_owned(),
     });
-    let (parameters, own_rows) = (built.model.dim(), built.own_rows);
-    let predicts = built.model.output() != Output::Nothing;
+    let Sized { parameters, own_rows, predicts, .. } = *sized;
     let agents = usize::try_from(spec.agents).unwrap_or(usize::MAX).max(1);
     let rows_per_agent = rows_per_agent.unwrap_or((own_rows / agents, own_rows.div_ceil(agents)));
-    let method = registry.method(&spec.method).ok();
+    let method = registry.method(&spec.method, registry.over(&spec.model)).ok();
     let needs = method.as_ref().map_or_else(Needs::default, |entry| (entry.needs)(&spec.method, spec.agents, parameters));
     let mut notes = method.as_ref().map_or_else(Vec::new, |entry| (entry.notes)(&spec.method, spec.agents));
     if let Some(data) = &data {
         if spec.evaluate.every > 0 && predicts && data.test == 0 {
-            notes.push(
-                "the data have no test rows, so no predictions are judged: import them with --test or --test-fraction".into(),
-            );
+            notes.push(format!(
+                "the data have no test {thing}s, so no predictions are judged: import them with {}",
+                if thing == "row" { "--test or --test-fraction" } else { "--test-documents or --test-fraction" }
+            ));
         }
         if let Some(batch) = needs.minibatch.filter(|&batch| batch > rows_per_agent.0 as u64) {
             let rows = rows_per_agent.0;
             notes.push(format!(
-                "a minibatch is to have {batch} rows of an agent that has {rows}: its every step takes all of them"
+                "a minibatch is to have {batch} {thing}s of an agent that has {rows}: its every step takes all of them"
             ));
         }
     }

@@ -2,6 +2,7 @@
 
 mod check;
 pub mod keys;
+mod open_data;
 pub mod predictions;
 pub mod predictor;
 pub mod registry;
@@ -9,9 +10,10 @@ mod setup;
 mod spec;
 pub mod sweep;
 mod template;
+pub mod topics;
 mod typed;
 
-pub use check::{DataReport, Report, check};
+pub use check::{DataContent, DataReport, Report, check};
 pub use registry::Registry;
 pub use setup::{Carrier, Launch, RunError, launch};
 pub use spec::{Assignment, ClusterSpec, ConfigError, DataSpec, DrawsBy, EvaluateSpec, Precision, RunSpec};

@@ -1,7 +1,7 @@
 //! A finished run as something that predicts: its model and draws from its result file, for rows in the units of the raw data.
 
 use super::predictions::{PREPROCESSING, kept_scaling, predictive_draws};
-use super::registry::{BuildModel, Registry};
+use super::registry::{BuildModel, Makes, Registry};
 use super::setup::RunError;
 use super::spec::{ConfigError, Precision, RunSpec};
 use crate::cluster::BoxError;
@@ -138,9 +138,10 @@ impl Predictor {
         let output = if classes.is_empty() { Output::Number } else { Output::Classes(classes.len()) };
         let facts = DataFacts { features: width, output };
         let entry = registry.model(&spec.model).map_err(|wrong| ConfigError::of("model", &[wrong]))?;
-        let engine: Box<dyn Engine> = match spec.precision {
-            Precision::F32 => Box::new(drawn::<f32>(file, &spec, facts, entry.f32)?),
-            Precision::F64 => Box::new(drawn::<f64>(file, &spec, facts, entry.f64)?),
+        let engine: Box<dyn Engine> = match (entry.makes, spec.precision) {
+            (Makes::Rows(build, _), Precision::F32) => Box::new(drawn::<f32>(file, &spec, facts, build)?),
+            (Makes::Rows(_, build), Precision::F64) => Box::new(drawn::<f64>(file, &spec, facts, build)?),
+            (Makes::Topics(_), _) => return Err(cannot("the run is on documents, not on rows")),
         };
         Ok(Self {
             engine,

@@ -3,15 +3,17 @@
 use super::keys::{Docs, What, Wrong, fields_of, read_all};
 use super::setup::{Launch, RunError};
 use super::spec::ConfigError;
+use crate::lda::LdaSettings;
 use crate::methods::dsgld::DsgldSettings;
 use crate::methods::dsvgd::{DsvgdSettings, PDsvgdSettings, UDsvgdSettings};
 use crate::methods::fedavg::FedAvgSettings;
+use crate::methods::lda::{AdLdaSettings, AsyncLdaSettings, TopicDsgldSettings, TopicProblem};
 use crate::methods::npv::NpvSettings;
 use crate::methods::pmd::PmdSettings;
 use crate::methods::problem::OpenShard;
 use crate::methods::pvi::{GviSettings, PviSettings};
 use crate::methods::svgd::SvgdSettings;
-use crate::methods::{MethodKind, Needs, Problem};
+use crate::methods::{DataKind, MethodKind, Needs, Problem, Texts};
 use crate::models::gaussian_mean::GaussianMeanSettings;
 use crate::models::linear::LinearSettings;
 use crate::models::logistic::LogisticSettings;
@@ -24,7 +26,7 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 pub(super) type BuildModel<F> = fn(&toml::Table, Option<DataFacts>) -> Result<Built<F>, ConfigError>;
-pub(super) type LaunchMethod<F> = fn(&toml::Table, Problem<F>, Launch<F>) -> Result<(), RunError>;
+pub(super) type LaunchMethod<F, P = Problem<F>> = fn(&toml::Table, P, Launch<F>) -> Result<(), RunError>;
 /// Fills in the defaults of a table, or tells all that is wrong with it.
 type Resolve = fn(&toml::Table) -> Result<toml::Table, Vec<Wrong>>;
 
@@ -36,8 +38,54 @@ pub(super) struct ModelEntry {
     pub advice: &'static [(&'static str, &'static str)],
     pub fields: fn() -> &'static [&'static str],
     pub resolve: Resolve,
-    pub f32: BuildModel<f32>,
-    pub f64: BuildModel<f64>,
+    pub makes: Makes,
+}
+
+/// What a model is of, and how it is made.
+#[derive(Clone, Copy)]
+pub(super) enum Makes {
+    /// Rows.
+    Rows(BuildModel<f32>, BuildModel<f64>),
+    /// Documents.
+    Topics(fn(&toml::Table) -> Result<LdaSettings, ConfigError>),
+}
+
+impl Makes {
+    /// What data the model is for.
+    pub fn over(self) -> Over {
+        match self {
+            Self::Rows(..) => Over::Rows,
+            Self::Topics(_) => Over::Texts,
+        }
+    }
+}
+
+/// What data are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    /// Rows of features and targets.
+    Rows,
+    /// Documents.
+    Texts,
+}
+
+/// How a method is started, by what it is for.
+#[derive(Clone, Copy)]
+pub(super) enum Starts {
+    /// Rows.
+    Rows(LaunchMethod<f32>, LaunchMethod<f64>),
+    /// Documents.
+    Texts(LaunchMethod<f32, TopicProblem>, LaunchMethod<f64, TopicProblem>),
+}
+
+impl Starts {
+    /// What data the method is for.
+    pub fn over(self) -> Over {
+        match self {
+            Self::Rows(..) => Over::Rows,
+            Self::Texts(..) => Over::Texts,
+        }
+    }
 }
 
 /// A method under its name.
@@ -50,8 +98,7 @@ pub(super) struct MethodEntry {
     pub check_for: fn(&toml::Table, u32) -> Result<(), Wrong>,
     pub needs: fn(&toml::Table, u32, usize) -> Needs,
     pub notes: fn(&toml::Table, u32) -> Vec<String>,
-    pub f32: LaunchMethod<f32>,
-    pub f64: LaunchMethod<f64>,
+    pub starts: Starts,
 }
 
 impl ModelEntry {
@@ -81,6 +128,7 @@ impl Default for Registry {
             .with_model::<LinearSettings>()
             .with_model::<GaussianMeanSettings>()
             .with_model::<ToySettings>()
+            .with_topics()
             .with_method::<SvgdSettings>()
             .with_method::<DsvgdSettings>()
             .with_method::<UDsvgdSettings>()
@@ -91,6 +139,9 @@ impl Default for Registry {
             .with_method::<FedAvgSettings>()
             .with_method::<NpvSettings>()
             .with_method::<PmdSettings>()
+            .with_topic_method::<AdLdaSettings>()
+            .with_topic_method::<AsyncLdaSettings>()
+            .with_topic_method::<TopicDsgldSettings>()
     }
 }
 
@@ -105,33 +156,56 @@ impl Registry {
             advice: K::ADVICE,
             fields: fields_of::<K>,
             resolve: |table| Ok(read::<K>(table)?.1),
-            f32: build::<K, f32>,
-            f64: build::<K, f64>,
+            makes: Makes::Rows(build::<K, f32>, build::<K, f64>),
         });
         self
     }
 
-    /// Adds a method; one of the same name gives way to it.
+    /// Adds the topic model.
+    fn with_topics(mut self) -> Self {
+        self.models.push(ModelEntry {
+            name: LdaSettings::NAME,
+            docs: LdaSettings::DOCS,
+            advice: &[("precision", "\"f32\"")],
+            fields: fields_of::<LdaSettings>,
+            resolve: |table| Ok(topics(table)?.1),
+            makes: Makes::Topics(|table| Ok(topics(table).map_err(|wrongs| ConfigError::of("model", &wrongs))?.0)),
+        });
+        self
+    }
+
+    /// Adds a method for rows; one of the same name gives way to it.
     #[must_use]
-    pub fn with_method<K: MethodKind>(mut self) -> Self {
-        self.methods.retain(|entry| entry.name != K::NAME);
+    pub fn with_method<K: MethodKind>(self) -> Self {
+        self.with_entry::<K, _>(Starts::Rows(start::<K, _, f32>, start::<K, _, f64>))
+    }
+
+    /// Adds a method for documents; one of the same name gives way to it.
+    #[must_use]
+    pub fn with_topic_method<K: MethodKind<Texts>>(self) -> Self {
+        self.with_entry::<K, _>(Starts::Texts(start::<K, _, f32>, start::<K, _, f64>))
+    }
+
+    fn with_entry<K: MethodKind<D>, D: DataKind>(mut self, starts: Starts) -> Self {
+        self.methods.retain(|entry| (entry.name, entry.starts.over()) != (K::NAME, starts.over()));
         self.methods.push(MethodEntry {
             name: K::NAME,
             docs: K::DOCS,
             fields: fields_of::<K>,
             resolve: |table| {
-                let (settings, resolved) = read::<K>(table)?;
+                let (settings, resolved) = settings::<K, D>(table)?;
                 settings.check().map_err(|cause| vec![about_a_key(fields_of::<K>(), cause)])?;
                 Ok(resolved)
             },
             check_for: |table, agents| {
-                let Ok((settings, _)) = read::<K>(table) else { return Ok(()) };
+                let Ok((settings, _)) = settings::<K, D>(table) else { return Ok(()) };
                 settings.check_for(agents).map_err(|cause| about_a_key(fields_of::<K>(), cause))
             },
-            needs: |table, agents, dim| read::<K>(table).map(|(settings, _)| settings.needs(agents, dim)).unwrap_or_default(),
-            notes: |table, agents| read::<K>(table).map(|(settings, _)| settings.notes(agents)).unwrap_or_default(),
-            f32: start::<K, f32>,
-            f64: start::<K, f64>,
+            needs: |table, agents, dim| {
+                settings::<K, D>(table).map(|(settings, _)| settings.needs(agents, dim)).unwrap_or_default()
+            },
+            notes: |table, agents| settings::<K, D>(table).map(|(settings, _)| settings.notes(agents)).unwrap_or_default(),
+            starts,
         });
         self
     }
@@ -143,15 +217,43 @@ impl Registry {
 
     /// The names of the methods.
     pub fn methods(&self) -> Vec<&'static str> {
-        self.methods.iter().map(|entry| entry.name).collect()
+        let mut names: Vec<_> = self.methods.iter().map(|entry| entry.name).collect();
+        // What there is for rows and for documents is named once.
+        let mut seen = std::collections::HashSet::new();
+        names.retain(|name| seen.insert(*name));
+        names
     }
 
     pub(super) fn model(&self, table: &toml::Table) -> Result<ModelEntry, Wrong> {
         find(table, self.models.iter().map(|entry| (entry.name, *entry)))
     }
 
-    pub(super) fn method(&self, table: &toml::Table) -> Result<MethodEntry, Wrong> {
-        find(table, self.methods.iter().map(|entry| (entry.name, *entry)))
+    /// What data the model in this table is for: rows, where it is none.
+    pub(super) fn over(&self, model: &toml::Table) -> Over {
+        self.model(model).map_or(Over::Rows, |entry| entry.makes.over())
+    }
+
+    /// The method in this table, for such data.
+    pub(super) fn method(&self, table: &toml::Table, over: Over) -> Result<MethodEntry, Wrong> {
+        let fit = self.methods.iter().filter(|entry| entry.starts.over() == over);
+        let found = find(table, fit.clone().map(|entry| (entry.name, *entry)));
+        match table.get("name").and_then(toml::Value::as_str) {
+            Some(name) if found.is_err() && self.methods.iter().any(|entry| entry.name == name) => {
+                let (model, names) = (self.of_models(over), fit.map(|entry| entry.name).collect::<Vec<_>>());
+                let what = format!("\"{name}\" is not for the model{model}; for that there are: {}", names.join(", "));
+                Err(Wrong { at: vec!["name".into()], what: What::Other(what) })
+            }
+            _ => found,
+        }
+    }
+
+    /// The models for such data, as they go on in a sentence that has begun with "the model".
+    fn of_models(&self, over: Over) -> String {
+        let names = self.models.iter().filter(|entry| entry.makes.over() == over).map(|entry| entry.name).collect::<Vec<_>>();
+        match over {
+            Over::Texts => format!(" {}", names.join(", ")),
+            Over::Rows => "s of rows".into(),
+        }
     }
 
     /// A model or method that has this key: what it is, and its name.
@@ -203,8 +305,35 @@ fn build<K: ModelKind, F: Real>(table: &toml::Table, facts: Option<DataFacts>) -
     settings.make(facts).map_err(|cause| ConfigError::Table { table: "model", cause })
 }
 
-fn start<K: MethodKind, F: Real>(table: &toml::Table, problem: Problem<F>, launch: Launch<F>) -> Result<(), RunError> {
-    let (settings, _) = read::<K>(table).map_err(|wrongs| ConfigError::of("method", &wrongs))?;
+/// The settings of a method in a table, with the defaults that are its own.
+fn settings<K: MethodKind<D>, D: DataKind>(table: &toml::Table) -> Result<(K, toml::Table), Vec<Wrong>> {
+    let mut table = table.clone();
+    for (key, value) in K::DEFAULTS {
+        if let Some(value) = toml_value(value) {
+            table.entry(*key).or_insert(value);
+        }
+    }
+    read::<K>(&table)
+}
+
+/// A value as TOML has it.
+pub(super) fn toml_value(text: &str) -> Option<toml::Value> {
+    format!("value = {text}").parse::<toml::Table>().ok().and_then(|mut parsed| parsed.remove("value"))
+}
+
+/// The settings of the topic model in a table.
+fn topics(table: &toml::Table) -> Result<(LdaSettings, toml::Table), Vec<Wrong>> {
+    let (settings, resolved) = read::<LdaSettings>(table)?;
+    settings.check().map_err(|cause| vec![about_a_key(fields_of::<LdaSettings>(), cause)])?;
+    Ok((settings, resolved))
+}
+
+fn start<K: MethodKind<D>, D: DataKind, F: Real>(
+    table: &toml::Table,
+    problem: D::Problem<F>,
+    launch: Launch<F>,
+) -> Result<(), RunError> {
+    let (settings, _) = settings::<K, D>(table).map_err(|wrongs| ConfigError::of("method", &wrongs))?;
     settings.launch(problem, launch)
 }
 

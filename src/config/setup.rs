@@ -1,20 +1,26 @@
 //! From a run file to a running job: data are opened, model and method made, a driver chosen.
 
 use super::keys::Wrong;
+use super::open_data::{OpenData, wrong_data};
 use super::predictions::{predictive_draws, preprocessing, test_predictions};
-use super::registry::{BuildModel, LaunchMethod, MethodEntry, ModelEntry, Registry, own_rows};
+use super::registry::{BuildModel, LaunchMethod, Makes, MethodEntry, ModelEntry, Registry, Starts, own_rows};
 use super::spec::{ClusterSpec, ConfigError, DataSpec, DrawsBy, EvaluateSpec, Precision, RunSpec};
+use super::topics::{PHI, vocabulary};
 use crate::cluster::mpi::World;
 use crate::cluster::{self, AgentId, Checkpoint, CheckpointError, Collectives, Fault, Method, Outcome, Plan, Store};
+use crate::data::corpus::Corpus;
 use crate::data::{DataError, Dataset, Deal, Shard, Split, Task};
+use crate::lda::LdaSettings;
 use crate::methods::dsgld::EXPECTATIONS;
+use crate::methods::lda::{EVALUATION_SWEEPS, OpenHeldOut, TopicEvaluation, TopicProblem};
 use crate::methods::problem::OpenShard;
-use crate::methods::{Evaluation, HISTORY, Launcher, Monitored, Posterior, Problem};
-use crate::models::{DataFacts, Model, Output};
-use crate::number::Real;
+use crate::methods::{Evaluation, HISTORY, Launcher, Monitored, Posterior, Problem, Shown};
+use crate::models::{DataFacts, Model, Output, Part};
+use crate::number::{Number, Real};
 use crate::random::Seed;
-use crate::results::{Kept, POSTERIOR, ResultsError, RunFolder, RunInfo, SampleGroup, SampleKind, Spool, config_file};
+use crate::results::{Grid, Kept, POSTERIOR, ResultsError, RunFolder, RunInfo, SampleGroup, SampleKind, Spool, config_file};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -110,11 +116,24 @@ pub struct Launch<'a, F> {
     info: RunInfo,
     /// What begins, for people.
     what: String,
-    evaluation: Option<Evaluation<F>>,
-    /// What the run is on, if it is on data.
-    dataset: Option<Arc<Dataset>>,
-    /// Whether the predictions of the test rows are kept.
-    predicts: bool,
+    on: On<F>,
+}
+
+/// What a run is on, and what is measured on the way.
+enum On<F> {
+    Rows {
+        evaluation: Option<Evaluation<F>>,
+        dataset: Option<Arc<Dataset>>,
+        /// Whether the predictions of the test rows are kept.
+        predicts: bool,
+    },
+    Documents {
+        /// Rounds between evaluations.
+        every: u64,
+        problem: TopicProblem,
+        held_out: Option<OpenHeldOut>,
+        corpus: Arc<Corpus>,
+    },
 }
 
 impl<F: Real> Launcher<F> for Launch<'_, F> {
@@ -131,12 +150,33 @@ impl<F: Real> Launcher<F> for Launch<'_, F> {
     where
         M::Server: Posterior<F>,
     {
-        // Chains have a history without it: their draws.
-        self.evaluation = self.evaluation.filter(|evaluation| evaluation.tests.is_some() || evaluation.discrepancy.is_some());
-        if let Some(evaluation) = &mut self.evaluation {
-            evaluation.history = false;
+        if let On::Rows { evaluation, .. } = &mut self.on {
+            // Chains have a history without it: their draws.
+            *evaluation = evaluation.take().filter(|evaluation| evaluation.tests.is_some() || evaluation.discrepancy.is_some());
+            evaluation.iter_mut().for_each(|evaluation| evaluation.history = false);
         }
         self.monitored(inner, &model, SampleKind::Chains)
+    }
+
+    fn topics<M: Method>(self, inner: M, shown: Shown) -> Self::Outcome
+    where
+        M::Server: Posterior<M::Number>,
+    {
+        let On::Documents { every, problem, held_out, corpus } = &self.on else {
+            return Err(ConfigError::Contradiction("a method for documents was started on rows".into()).into());
+        };
+        let shape = [problem.vocabulary as usize, problem.topics as usize];
+        let groups = vec![SampleGroup { name: POSTERIOR.into(), parts: vec![Part::new(PHI, &shape)], kind: SampleKind::Chains }];
+        let corpus = corpus.clone();
+        let at_end = move |_: &mut RunFolder, _: &Outcome| Ok(vec![vocabulary(&corpus)?]);
+        match held_out {
+            Some(held_out) if *every > 0 => {
+                let (problem, held_out) = (problem.clone(), held_out.clone());
+                let judge = TopicEvaluation { every: *every, problem, held_out, sweeps: EVALUATION_SWEEPS, shown };
+                self.run(Monitored { inner, judge }, groups, at_end)
+            }
+            _ => self.run(inner, groups, at_end),
+        }
     }
 }
 
@@ -145,17 +185,40 @@ impl<F: Real> Launch<'_, F> {
     where
         M::Server: Posterior<F>,
     {
-        match &self.evaluation {
-            Some(evaluation) => {
-                let method = Monitored { inner, model: model.clone(), evaluation: evaluation.clone() };
-                self.run(method, model.as_ref(), kind)
+        let On::Rows { evaluation, dataset, predicts } = &self.on else {
+            return Err(ConfigError::Contradiction("a method for rows was started on documents".into()).into());
+        };
+        let group = |name: &str, kind| SampleGroup { name: name.into(), parts: model.parts(), kind };
+        let mut groups = vec![group(POSTERIOR, kind)];
+        if kind == SampleKind::Chains {
+            groups.extend(EXPECTATIONS.map(|name| group(name, SampleKind::Expectation)));
+        }
+        if evaluation.as_ref().is_some_and(|evaluation| evaluation.history) {
+            groups.push(group(HISTORY, SampleKind::Paths));
+        }
+        let (model, dataset, predicts) = (model.clone(), dataset.clone(), *predicts);
+        let at_end = move |folder: &mut RunFolder, outcome: &Outcome| {
+            let Some(dataset) = dataset else { return Ok(Vec::new()) };
+            let mut grids = vec![preprocessing(&dataset)?];
+            let wanted = predicts && dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing;
+            if wanted && let Some(theta) = predictive_draws(&folder.drawn(outcome)?)? {
+                grids.push(test_predictions(model.as_ref(), &theta, &dataset)?);
             }
-            None => self.run(inner, model.as_ref(), kind),
+            Ok(grids)
+        };
+        match evaluation.clone() {
+            Some(judge) => self.run(Monitored { inner, judge }, groups, at_end),
+            None => self.run(inner, groups, at_end),
         }
     }
 
-    /// Runs a method to its end, or goes on with the run in the folder.
-    fn run<M: Method<Number = F>>(self, method: M, model: &dyn Model<F>, kind: SampleKind) -> Result<(), RunError> {
+    /// Runs a method to its end, or goes on with the run in the folder; keeps what `at_end` gives when the run is over.
+    fn run<M: Method>(
+        self,
+        method: M,
+        groups: Vec<SampleGroup>,
+        at_end: impl FnOnce(&mut RunFolder, &Outcome) -> Result<Vec<Grid>, RunError>,
+    ) -> Result<(), RunError> {
         let method = Arc::new(method);
         let root = self.carrier.is_root();
         let mut begin = || -> Result<_, RunError> {
@@ -166,15 +229,7 @@ impl<F: Real> Launch<'_, F> {
             let saved = Checkpoint::read(&path)?;
             let fits = saved.as_ref().map_or(Ok(()), |saved| saved.check(M::NAME, M::Number::NAME));
             fits.map_err(|cause| CheckpointError::Damaged { path, cause })?;
-            let group = |name: &str, kind| SampleGroup { name: name.into(), parts: model.parts(), kind };
-            let mut groups = vec![group(POSTERIOR, kind)];
-            if kind == SampleKind::Chains {
-                groups.extend(EXPECTATIONS.map(|name| group(name, SampleKind::Expectation)));
-            }
-            if self.evaluation.as_ref().is_some_and(|evaluation| evaluation.history) {
-                groups.push(group(HISTORY, SampleKind::Paths));
-            }
-            self.folder.begin(&self.what, saved.as_ref(), self.info.clone(), groups)?;
+            self.folder.begin(&self.what, saved.as_ref(), self.info.clone(), groups.clone())?;
             Ok(saved)
         };
         // What rank 0 alone finds wrong, all must know before any goes on.
@@ -184,14 +239,9 @@ impl<F: Real> Launch<'_, F> {
             Carrier::Mpi(world) => cluster::mpi::run(world, method, self.plan, saved, self.folder),
         };
         let Some(outcome) = outcome else { return Ok(()) };
-        if outcome.finished
-            && let Some(dataset) = &self.dataset
-        {
-            self.folder.keep_grid(preprocessing(dataset)?);
-            let wanted = self.predicts && dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing;
-            if wanted && let Some(theta) = predictive_draws(&self.folder.drawn(&outcome)?)? {
-                self.folder.keep_grid(test_predictions(model, &theta, dataset)?);
-            }
+        if outcome.finished {
+            let grids = at_end(self.folder, &outcome)?;
+            grids.into_iter().for_each(|grid| self.folder.keep_grid(grid));
         }
         self.folder.end(&outcome)?;
         Ok(())
@@ -206,9 +256,15 @@ pub fn launch(spec: &RunSpec, registry: &Registry, carrier: &Carrier, folder: &m
     let opened = carrier.agree(Opened::new(spec, registry))?;
     let there = String::from_utf8_lossy(&carrier.of_root(opened.digest().as_bytes())).into_owned();
     carrier.agree(opened.is_that_of_root(there))?;
-    match spec.precision {
-        Precision::F32 => carry(&opened, registry, carrier, folder, opened.model.f32, opened.method.f32),
-        Precision::F64 => carry(&opened, registry, carrier, folder, opened.model.f64, opened.method.f64),
+    let job = Job { opened: &opened, registry, carrier, folder };
+    match (opened.model.makes, opened.method.starts, spec.precision) {
+        (Makes::Rows(build, _), Starts::Rows(start, _), Precision::F32) => job.carry(on_rows(&opened, build), start),
+        (Makes::Rows(_, build), Starts::Rows(_, start), Precision::F64) => job.carry(on_rows(&opened, build), start),
+        (Makes::Topics(settings), Starts::Texts(start, _), Precision::F32) => job.carry(on_documents(&opened, settings), start),
+        (Makes::Topics(settings), Starts::Texts(_, start), Precision::F64) => job.carry(on_documents(&opened, settings), start),
+        (Makes::Rows(..), Starts::Texts(..), _) | (Makes::Topics(_), Starts::Rows(..), _) => {
+            Err(ConfigError::Contradiction("method and model are for different data".into()).into())
+        }
     }
 }
 
@@ -218,7 +274,7 @@ struct Opened {
     spec: RunSpec,
     /// The same as TOML.
     config: String,
-    dataset: Option<Arc<Dataset>>,
+    data: Option<OpenData>,
     model: ModelEntry,
     method: MethodEntry,
 }
@@ -227,20 +283,24 @@ impl Opened {
     fn new(spec: &RunSpec, registry: &Registry) -> Result<Self, RunError> {
         let spec = resolve(spec, registry)?;
         let config = spec.to_toml().map_err(no_toml)?;
-        let dataset = spec.data.as_ref().map(|data| Dataset::open(&data.file)).transpose()?.map(Arc::new);
+        let data = OpenData::of(spec.data.as_ref())?;
         let model = registry.model(&spec.model).map_err(|wrong| ConfigError::of("model", &[wrong]))?;
-        let method = registry.method(&spec.method).map_err(|wrong| ConfigError::of("method", &[wrong]))?;
+        let over = model.makes.over();
+        if data.as_ref().is_some_and(|data| data.over() != over) {
+            return Err(ConfigError::Table { table: "data", cause: wrong_data(model.name(), over) }.into());
+        }
+        let method = registry.method(&spec.method, over).map_err(|wrong| ConfigError::of("method", &[wrong]))?;
         (method.check_for)(&spec.method, spec.agents).map_err(|wrong| ConfigError::of("method", &[wrong]))?;
-        Ok(Self { config, dataset, model, method, spec })
+        Ok(Self { config, data, model, method, spec })
     }
 
     /// The digest of the data; empty if there are none.
     fn digest(&self) -> &str {
-        self.dataset.as_ref().map_or("", |dataset| dataset.digest())
+        self.data.as_ref().map_or("", OpenData::digest)
     }
 
     fn is_that_of_root(&self, there: String) -> Result<(), RunError> {
-        match &self.dataset {
+        match &self.data {
             Some(data) if data.digest() != there => {
                 Err(RunError::Copies { file: data.path().to_owned(), here: data.digest().to_owned(), there })
             }
@@ -265,7 +325,7 @@ impl Opened {
             return Err(ResultsError::OtherRun { folder: folder.path().to_owned(), differs }.into());
         }
         if kept.data_digest != self.digest() {
-            let file = self.dataset.as_ref().map_or_else(String::new, |data| data.path().display().to_string());
+            let file = self.data.as_ref().map_or_else(String::new, |data| data.path().display().to_string());
             let here = self.digest().to_owned();
             return Err(ResultsError::OtherData { folder: folder.path().to_owned(), there: kept.data_digest, here, file }.into());
         }
@@ -283,7 +343,7 @@ fn resolve(spec: &RunSpec, registry: &Registry) -> Result<RunSpec, ConfigError> 
     let method = |wrongs: &[Wrong]| ConfigError::of("method", wrongs);
     let entry = registry.model(&spec.model).map_err(|wrong| model(&[wrong]))?;
     spec.model = (entry.resolve)(&spec.model).map_err(|wrongs| model(&wrongs))?;
-    let entry = registry.method(&spec.method).map_err(|wrong| method(&[wrong]))?;
+    let entry = registry.method(&spec.method, entry.makes.over()).map_err(|wrong| method(&[wrong]))?;
     spec.method = (entry.resolve)(&spec.method).map_err(|wrongs| method(&wrongs))?;
     Ok(spec)
 }
@@ -339,86 +399,148 @@ fn available() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// A run in one precision.
-fn carry<F: Real>(
-    opened: &Opened,
-    registry: &Registry,
-    carrier: &Carrier,
-    folder: &mut RunFolder,
-    build: BuildModel<F>,
-    start: LaunchMethod<F>,
-) -> Result<(), RunError> {
-    let Opened { spec, config, dataset, model, method } = opened;
+/// What a run is made of once its data are looked at.
+struct Prepared<F, P> {
+    problem: P,
+    on: On<F>,
+    /// How much agents have, for people.
+    sizes: String,
+}
+
+/// A model for rows, and the rows.
+fn on_rows<F: Real>(opened: &Opened, build: BuildModel<F>) -> Result<Prepared<F, Problem<F>>, RunError> {
+    let Opened { spec, model, .. } = opened;
+    let dataset = opened.data.as_ref().and_then(OpenData::rows);
     let seed = Seed(spec.seed);
     let mut sizes = String::new();
-    let mut prepare = || {
-        let built = build(&spec.model, dataset.as_deref().map(facts))?;
-        let (shard, tests) = match dataset {
-            None if built.own_rows == 0 => {
-                return Err(ConfigError::Contradiction(needs_data(model.name())).into());
-            }
-            None => (own_rows(built.own_rows, spec.agents), None),
-            Some(dataset) => {
-                let agents = spec.agents as usize;
-                let partition = spec.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
-                let deal = partition.deal(dataset, agents, seed)?;
-                sizes = shard_sizes(&deal);
-                // A model that predicts nothing has no use for test rows.
-                let test = if built.model.output() == Output::Nothing { 0 } else { dataset.rows(Split::Test) };
-                let slice = (test > 0).then(|| Deal::equal(Split::Test, test, agents, seed)).transpose()?;
-                (dealt(dataset, Split::Train, deal), slice.map(|deal| dealt(dataset, Split::Test, deal)))
-            }
-        };
-        let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
-        let EvaluateSpec { every, single, ksd, history, .. } = spec.evaluate;
-        let discrepancy = ksd.then(|| problem.clone());
-        let evaluation = Evaluation { every, tests, single, discrepancy, history };
-        let wanted = every > 0 && (evaluation.tests.is_some() || ksd || history);
-        Ok((problem, wanted.then_some(evaluation)))
+    let built = build(&spec.model, dataset.map(|dataset| facts(dataset)))?;
+    let (shard, tests) = match dataset {
+        None if built.own_rows == 0 => return Err(ConfigError::Contradiction(needs_data(model.name())).into()),
+        None => (own_rows(built.own_rows, spec.agents), None),
+        Some(dataset) => {
+            let agents = spec.agents as usize;
+            let partition = spec.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
+            let deal = partition.deal(dataset, agents, seed)?;
+            sizes = shard_sizes((0..agents).map(|agent| deal.count(agent)), "row");
+            // A model that predicts nothing has no use for test rows.
+            let test = if built.model.output() == Output::Nothing { 0 } else { dataset.rows(Split::Test) };
+            let slice = (test > 0).then(|| Deal::equal(Split::Test, test, agents, seed)).transpose()?;
+            (dealt(dataset, Split::Train, deal), slice.map(|deal| dealt(dataset, Split::Test, deal)))
+        }
     };
-    let (problem, evaluation) = carrier.agree(prepare())?;
-    // Rank 0's word counts: a shared file system may show the others an older state.
-    let finished = carrier.agree(if carrier.is_root() { opened.enter(registry, folder) } else { Ok(false) })?;
-    if carrier.of_root(&[u8::from(finished)]) == [1] {
-        folder.already_finished();
-        return Ok(());
+    let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
+    let EvaluateSpec { every, single, ksd, history, predictions } = spec.evaluate;
+    let discrepancy = ksd.then(|| problem.clone());
+    let evaluation = Evaluation { model: problem.model.clone(), every, tests, single, discrepancy, history };
+    let wanted = every > 0 && (evaluation.tests.is_some() || ksd || history);
+    let on = On::Rows { evaluation: wanted.then_some(evaluation), dataset: dataset.cloned(), predicts: predictions };
+    Ok(Prepared { problem, on, sizes })
+}
+
+/// The topic model, and its documents.
+fn on_documents<F>(
+    opened: &Opened,
+    settings: fn(&toml::Table) -> Result<LdaSettings, ConfigError>,
+) -> Result<Prepared<F, TopicProblem>, RunError> {
+    let Opened { spec, model, .. } = opened;
+    let Some(OpenData::Documents(corpus)) = &opened.data else {
+        return Err(ConfigError::Contradiction(needs_data(model.name())).into());
+    };
+    unfit_for_topics(spec)?;
+    let LdaSettings { topics, alpha, beta } = settings(&spec.model)?;
+    let agents = spec.agents as usize;
+    let partition = spec.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
+    let stretches = partition.stretches(corpus.documents(Split::Train), agents)?;
+    let sizes = shard_sizes(stretches.iter().map(Range::len), "document");
+    let train = corpus.clone();
+    let documents = move |agent: AgentId| Ok(train.train(stretches[agent as usize].clone())?);
+    let (held, test) = (corpus.documents(Split::Test), corpus.clone());
+    let slice = move |agent: AgentId| {
+        let agent = agent as usize;
+        Ok(test.held_out(agent * held / agents..(agent + 1) * held / agents)?)
+    };
+    let problem =
+        TopicProblem { agents: spec.agents, vocabulary: corpus.words(), topics, alpha, beta, documents: Arc::new(documents) };
+    let on = On::Documents {
+        every: spec.evaluate.every,
+        problem: problem.clone(),
+        held_out: (held > 0).then(|| Arc::new(slice) as OpenHeldOut),
+        corpus: corpus.clone(),
+    };
+    Ok(Prepared { problem, on, sizes })
+}
+
+/// What a run file may ask of particles, and not of topics.
+///
+/// # Errors
+/// Names it.
+pub(super) fn unfit_for_topics(spec: &RunSpec) -> Result<(), ConfigError> {
+    let EvaluateSpec { single, ksd, history, .. } = spec.evaluate;
+    let asked = [("single", single), ("ksd", ksd), ("history", history)].into_iter().find(|(_, asked)| *asked);
+    match asked {
+        Some((name, _)) => Err(ConfigError::Contradiction(format!("[evaluate] {name} is for particles, and topics are none"))),
+        None if spec.temperature != 1.0 => {
+            Err(ConfigError::Contradiction(format!("temperature = {}: topics are inferred at 1 alone", spec.temperature)))
+        }
+        None => Ok(()),
     }
-    let threads = match (spec.cluster.threads, carrier) {
-        (0, Carrier::Threads) => available(),
-        (0, Carrier::Mpi(_)) => 1,
-        (threads, _) => threads,
-    };
-    let store: Option<Arc<dyn Store>> = match spec.cluster.draws {
-        DrawsBy::Messages => None,
-        DrawsBy::Files => Some(Arc::new(Spool::new(folder.path(), carrier.rank()))),
-    };
-    // A second pool of the same size, where there is one already, would change nothing.
-    drop(rayon::ThreadPoolBuilder::new().num_threads(threads).build_global());
-    let launch = Launch {
-        carrier,
-        plan: Plan {
-            threads,
-            dedicated: spec.cluster.dedicated,
-            collectives: spec.cluster.collectives,
-            store,
-            ..Plan::new(seed)
-        },
-        folder,
-        info: RunInfo::new(method.name(), model.name(), spec.seed, opened.digest(), config),
-        what: format!(
-            "{} on the model {}: {}{sizes}, {} × {}{}",
-            method.name(),
-            model.name(),
-            count(spec.agents as usize, "agent"),
-            count(carrier.ranks() as usize, "rank"),
-            count(threads, "thread"),
-            idle(carrier.ranks(), spec)
-        ),
-        evaluation,
-        dataset: dataset.clone(),
-        predicts: spec.evaluate.predictions,
-    };
-    start(&spec.method, problem, launch)
+}
+
+/// Where a run is carried out.
+struct Job<'a> {
+    opened: &'a Opened,
+    registry: &'a Registry,
+    carrier: &'a Carrier<'a>,
+    folder: &'a mut RunFolder,
+}
+
+impl Job<'_> {
+    /// Carries it out.
+    fn carry<F: Real, P>(self, prepared: Result<Prepared<F, P>, RunError>, start: LaunchMethod<F, P>) -> Result<(), RunError> {
+        let Self { opened, registry, carrier, folder } = self;
+        let Opened { spec, config, model, method, .. } = opened;
+        let Prepared { problem, on, sizes } = carrier.agree(prepared)?;
+        // Rank 0's word counts: a shared file system may show the others an older state.
+        let finished = carrier.agree(if carrier.is_root() { opened.enter(registry, folder) } else { Ok(false) })?;
+        if carrier.of_root(&[u8::from(finished)]) == [1] {
+            folder.already_finished();
+            return Ok(());
+        }
+        let threads = match (spec.cluster.threads, carrier) {
+            (0, Carrier::Threads) => available(),
+            (0, Carrier::Mpi(_)) => 1,
+            (threads, _) => threads,
+        };
+        let store: Option<Arc<dyn Store>> = match spec.cluster.draws {
+            DrawsBy::Messages => None,
+            DrawsBy::Files => Some(Arc::new(Spool::new(folder.path(), carrier.rank()))),
+        };
+        // A second pool of the same size, where there is one already, would change nothing.
+        drop(rayon::ThreadPoolBuilder::new().num_threads(threads).build_global());
+        let launch = Launch {
+            carrier,
+            plan: Plan {
+                threads,
+                dedicated: spec.cluster.dedicated,
+                collectives: spec.cluster.collectives,
+                store,
+                ..Plan::new(Seed(spec.seed))
+            },
+            folder,
+            info: RunInfo::new(method.name(), model.name(), spec.seed, opened.digest(), config),
+            what: format!(
+                "{} on the model {}: {}{sizes}, {} × {}{}",
+                method.name(),
+                model.name(),
+                count(spec.agents as usize, "agent"),
+                count(carrier.ranks() as usize, "rank"),
+                count(threads, "thread"),
+                idle(carrier.ranks(), spec)
+            ),
+            on,
+        };
+        start(&spec.method, problem, launch)
+    }
 }
 
 /// What to say where there are no data.
@@ -468,12 +590,11 @@ fn idle(ranks: u32, spec: &RunSpec) -> String {
     }
 }
 
-/// How many rows agents have, for people: ` of 30 to 31 rows`.
-fn shard_sizes(deal: &Deal) -> String {
-    let sizes = || (0..deal.agents()).map(|agent| deal.count(agent));
-    match (sizes().min(), sizes().max()) {
-        (Some(least), Some(most)) if least == most => format!(" of {}", count(most, "row")),
-        (Some(least), Some(most)) => format!(" of {least} to {}", count(most, "row")),
+/// How much agents have, for people: ` of 30 to 31 rows`.
+fn shard_sizes(sizes: impl Iterator<Item = usize> + Clone, thing: &str) -> String {
+    match (sizes.clone().min(), sizes.max()) {
+        (Some(least), Some(most)) if least == most => format!(" of {}", count(most, thing)),
+        (Some(least), Some(most)) => format!(" of {least} to {}", count(most, thing)),
         _ => String::new(),
     }
 }

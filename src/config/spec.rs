@@ -1,7 +1,7 @@
 //! The run file: TOML with every key in its place, overrides on top, unknown keys refused.
 
 use super::keys::{Docs, What, Wrong};
-use super::registry::Registry;
+use super::registry::{Registry, toml_value};
 use super::typed::{Problem, Typed};
 use crate::cluster::Collectives;
 use crate::data::Partition;
@@ -272,11 +272,7 @@ impl Assignment {
     pub(super) fn apply(&self, table: &mut toml::Table) -> Result<(), ConfigError> {
         let wrong = |what: String| ConfigError::Override { key: self.key.clone(), what };
         // What is not TOML is a plain string, so that names need no quotes.
-        let value = format!("value = {}", self.value)
-            .parse::<toml::Table>()
-            .ok()
-            .and_then(|mut parsed| parsed.remove("value"))
-            .unwrap_or_else(|| toml::Value::String(self.value.clone()));
+        let value = toml_value(&self.value).unwrap_or_else(|| toml::Value::String(self.value.clone()));
         let keys = self.keys();
         if keys.iter().any(String::is_empty) {
             return Err(wrong("its key has an empty part".into()));

@@ -2,10 +2,10 @@
 
 use super::check::built_model;
 use super::keys::{Doc, Wrong};
-use super::registry::{MethodEntry, ModelEntry, Registry};
+use super::open_data::{OpenData, wrong_data};
+use super::registry::{Makes, MethodEntry, ModelEntry, Over, Registry, toml_value};
 use super::setup::facts;
 use super::spec::{ClusterSpec, ConfigError, DataSpec, EvaluateSpec, RunSpec};
-use crate::data::Dataset;
 use std::path::Path;
 
 /// Where the data are where nothing is said about them.
@@ -25,24 +25,43 @@ pub fn template(
 ) -> Result<String, super::setup::RunError> {
     let named = |name: &str| toml::Table::from_iter([("name".to_owned(), toml::Value::from(name))]);
     let unknown = |kind: &str, wrong: Wrong| ConfigError::Contradiction(format!("the {kind} {}", sentence(&wrong)));
-    let method = registry.method(&named(method)).map_err(|wrong| unknown("method", wrong))?;
-    let facts = data.map(|file| Dataset::open(file).map(|dataset| facts(&dataset))).transpose()?;
+    let data_open = data.map(OpenData::open).transpose()?;
+    let facts = data_open.as_ref().and_then(OpenData::rows).map(|dataset| facts(dataset));
+    let over = match (model, &data_open) {
+        (Some(name), _) => registry.model(&named(name)).map_err(|wrong| unknown("model", wrong))?.makes.over(),
+        (None, Some(data)) => data.over(),
+        // What it is for, and rows where it is for both.
+        (None, None) if registry.method(&named(method), Over::Rows).is_err() => Over::Texts,
+        (None, None) => Over::Rows,
+    };
+    let method = registry.method(&named(method), over).map_err(|wrong| unknown("method", wrong))?;
+    let suits = |entry: &ModelEntry| match (entry.makes, &data_open) {
+        (_, None) => true,
+        (Makes::Topics(_), Some(data)) => data.over() == Over::Texts,
+        (Makes::Rows(..), Some(_)) => built_model(entry, &named(entry.name()), facts).is_ok(),
+    };
     let (model, brings_rows) = match model {
         Some(name) => {
             let entry = registry.model(&named(name)).map_err(|wrong| unknown("model", wrong))?;
-            match built_model(&entry, &named(name), facts) {
-                Ok(built) => (entry, built.own_rows > 0),
-                // Without data it is not known yet whether they suit.
-                Err(_) if facts.is_none() => (entry, false),
-                Err(wrong) => {
-                    return Err(ConfigError::Contradiction(format!("the model {name}: {}", sentence(&wrong))).into());
-                }
+            if let Some(data) = data_open.as_ref().filter(|data| data.over() != over) {
+                let what = format!("{}: {}", data.path().display(), wrong_data(name, over));
+                return Err(ConfigError::Contradiction(what).into());
+            }
+            match entry.makes {
+                Makes::Topics(_) => (entry, false),
+                Makes::Rows(..) => match built_model(&entry, &named(name), facts) {
+                    Ok(built) => (entry, built.own_rows > 0),
+                    // Without data it is not known yet whether they suit.
+                    Err(_) if facts.is_none() => (entry, false),
+                    Err(wrong) => {
+                        return Err(ConfigError::Contradiction(format!("the model {name}: {}", sentence(&wrong))).into());
+                    }
+                },
             }
         }
         None => {
-            let entries = registry.models().into_iter().filter_map(|name| Some((name, registry.model(&named(name)).ok()?)));
-            let suits = |(name, entry): &(&str, ModelEntry)| facts.is_none() || built_model(entry, &named(name), facts).is_ok();
-            let found = entries.into_iter().find(suits).map(|(_, entry)| (entry, false));
+            let entries = registry.models().into_iter().filter_map(|name| registry.model(&named(name)).ok());
+            let found = entries.into_iter().find(|entry| entry.makes.over() == over && suits(entry)).map(|entry| (entry, false));
             found.ok_or_else(|| ConfigError::Contradiction("no model suits these data".into()))?
         }
     };
@@ -70,8 +89,7 @@ fn write(method: &MethodEntry, model: &ModelEntry, data: Option<&Path>) -> Strin
         let agents = [("agents", if (method.check_for)(&toml::Table::new(), 2).is_ok() { "2" } else { "1" })];
         for (key, value) in agents.iter().chain(model.advice) {
             let (of, key) = key.split_once('.').map_or((None, *key), |(of, key)| (Some(of), key));
-            let parsed = format!("value = {value}").parse::<toml::Table>().ok().and_then(|mut parsed| parsed.remove("value"));
-            if let (true, true, Some(value)) = (of == table, values.contains_key(key), parsed) {
+            if let (true, true, Some(value)) = (of == table, values.contains_key(key), toml_value(value)) {
                 values.insert(key.to_owned(), value);
             }
         }

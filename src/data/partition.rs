@@ -5,6 +5,7 @@ use super::{Dataset, Split, Targets};
 use crate::random::{Purpose, Seed, Stream, Who};
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
+use std::ops::Range;
 
 /// What is decided by random numbers for [`Purpose::Partition`]: each has its own, as two shuffles by the same ones are not
 /// independent. The discriminants are their step: part of the promise that a seed gives the same bits.
@@ -109,11 +110,32 @@ impl Partition {
         }
     }
 
+    /// Deals documents, which are in random order, as stretches.
+    ///
+    /// # Errors
+    /// When this is a partition by labels, which documents have not, or an agent would get none.
+    pub fn stretches(&self, documents: usize, agents: usize) -> Result<Vec<Range<usize>>> {
+        let counts = match self {
+            Self::Equal => counts(&vec![1.0; agents], documents, agents)?,
+            Self::Sizes(sizes) => counts(sizes, documents, agents)?,
+            _ => return Err(wrong("documents have no labels: choose \"equal\" or { sizes = [...] }".into())),
+        };
+        if counts.contains(&0) {
+            let what = format!("{documents} training documents cannot be dealt to {agents} agents: take fewer agents");
+            return Err(DataError::Request(what));
+        }
+        let mut from = 0;
+        let stretch = |count: &usize| {
+            from += count;
+            from - count..from
+        };
+        Ok(counts.iter().map(stretch).collect())
+    }
+
     fn deal_targets(&self, targets: &Targets, classes: &[String], agents: usize, seed: Seed) -> Result<Deal> {
         let rows = targets.len();
         // Also says when there are too few rows whatever the partition.
         let equal = Deal::equal(Split::Train, rows, agents, seed)?;
-        let wrong = |what: String| DataError::Request(format!("[data] partition: {what}"));
         let members = || match targets {
             Targets::Classes(labels) => {
                 let mut members = vec![Vec::new(); classes.len()];
@@ -126,16 +148,7 @@ impl Partition {
         };
         let deal = match self {
             Self::Equal => equal,
-            Self::Sizes(sizes) => {
-                if sizes.len() != agents {
-                    return Err(wrong(format!("{} sizes for {agents} agents: give one for each", sizes.len())));
-                }
-                if let Some(size) = sizes.iter().find(|size| !(size.is_finite() && **size > 0.0)) {
-                    return Err(wrong(format!("a size of {size}: sizes are positive numbers, such as 0.5")));
-                }
-                let counts = apportion(rows, sizes, &vec![0; agents]);
-                Deal::cut(equal.order, counts)
-            }
+            Self::Sizes(sizes) => Deal::cut(equal.order, counts(sizes, rows, agents)?),
             Self::ByLabel => {
                 let mut order: Vec<usize> = (0..rows).collect();
                 match targets {
@@ -194,6 +207,21 @@ impl Partition {
             None => Ok(deal),
         }
     }
+}
+
+fn wrong(what: String) -> DataError {
+    DataError::Request(format!("[data] partition: {what}"))
+}
+
+/// How many of `rows` each agent gets, by these relative sizes.
+fn counts(sizes: &[f64], rows: usize, agents: usize) -> Result<Vec<usize>> {
+    if sizes.len() != agents {
+        return Err(wrong(format!("{} sizes for {agents} agents: give one for each", sizes.len())));
+    }
+    if let Some(size) = sizes.iter().find(|size| !(size.is_finite() && **size > 0.0)) {
+        return Err(wrong(format!("a size of {size}: sizes are positive numbers, such as 0.5")));
+    }
+    Ok(apportion(rows, sizes, &vec![0; agents]))
 }
 
 /// Shares `total` out by these weights (none negative, not all 0), by largest remainders; among equal ones the agent with the fewest so far

@@ -37,6 +37,12 @@ pub struct Completed {
 }
 
 impl Completed {
+    /// Takes tokens of a word that has this probability.
+    fn take(&mut self, probability: f64, tokens: u32) {
+        self.log_likelihood += f64::from(tokens) * probability.ln();
+        self.tokens += u64::from(tokens);
+    }
+
     /// Adds what others have predicted.
     pub fn merge(&mut self, other: Self) {
         self.log_likelihood += other.log_likelihood;
@@ -51,6 +57,7 @@ impl Completed {
 
 impl Completion {
     /// Takes a draw of the topics of which `phi` writes a word's K probabilities; document d is sampled with the stream `stream(d)`.
+    /// Gives how well this draw predicts by itself.
     ///
     /// # Panics
     /// When the documents are not those of the draws before, the table is of another vocabulary or the sampler of other topics, or no
@@ -63,7 +70,7 @@ impl Completion {
         sweeps: Sweeps,
         phi: impl FnMut(u32, &mut [F]),
         mut stream: impl FnMut(u64) -> Stream,
-    ) {
+    ) -> Completed {
         let HeldOut { observed, scored } = held_out;
         table.fill(observed.iter().chain(scored.iter()), phi);
         let entries = scored.iter().map(|bag| bag.words.len()).sum();
@@ -76,6 +83,7 @@ impl Completion {
         let kept = f64::from(sweeps.kept);
         let mut sums = self.sums.iter_mut();
         let mut weights = vec![0.0; topics];
+        let mut completed = Completed::default();
         for (document, (seen, bag)) in (0..).zip(observed.iter().zip(scored.iter())) {
             weights.fill(0.0);
             if !bag.words.is_empty() {
@@ -83,12 +91,15 @@ impl Completion {
             }
             let all = seen.tokens() as f64 + alpha * topics as f64;
             weights.iter_mut().for_each(|weight| *weight = (*weight / kept + alpha) / all);
-            for (&word, sum) in bag.words.iter().zip(&mut sums) {
+            for ((&word, &count), sum) in bag.words.iter().zip(bag.counts).zip(&mut sums) {
                 let phi = table.slot(word).map(|slot| table.phi(slot)).unwrap_or_default();
-                *sum += weights.iter().zip(phi).map(|(weight, phi)| weight * phi.f64()).sum::<f64>();
+                let probability = weights.iter().zip(phi).map(|(weight, phi)| weight * phi.f64()).sum::<f64>();
+                *sum += probability;
+                completed.take(probability, count);
             }
         }
         self.draws += 1;
+        completed
     }
 
     /// How many draws were taken.
@@ -101,8 +112,7 @@ impl Completion {
         let mut completed = Completed::default();
         let counts = held_out.scored.iter().flat_map(|bag| bag.counts.iter());
         for (&count, &sum) in counts.zip(&self.sums) {
-            completed.log_likelihood += f64::from(count) * (sum / self.draws as f64).ln();
-            completed.tokens += u64::from(count);
+            completed.take(sum / self.draws as f64, count);
         }
         completed
     }

@@ -11,6 +11,7 @@ mod completion;
 mod documents;
 mod generate;
 mod gibbs;
+mod settings;
 mod sgrld;
 mod table;
 
@@ -20,6 +21,7 @@ pub use completion::{Completed, Completion, HeldOut};
 pub use documents::{Bag, Documents};
 pub use generate::{Truth, TruthSettings};
 pub use gibbs::{DocumentGibbs, Sweeps};
+pub use settings::LdaSettings;
 pub use sgrld::{Expected, SgrldUpdate, sgrld_step};
 pub use table::WordTable;
 

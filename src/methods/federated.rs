@@ -8,7 +8,7 @@ use super::kind::Launcher;
 use super::monitored::Posterior;
 use super::participation::Participation;
 use super::problem::Problem;
-use crate::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Server};
+use crate::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::number::Real;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -243,7 +243,7 @@ impl<F: Real> FederatedServer<F> {
 impl<F: Real> Server<Federated<F>> for FederatedServer<F> {
     type State = Global<F>;
 
-    fn state(&self) -> &Global<F> {
+    fn state(&self) -> impl Saves<Global<F>> {
         &self.global
     }
 
@@ -308,7 +308,7 @@ pub struct FederatedAgent<F>(Box<dyn Client<F>>);
 impl<F: Real> Agent<Federated<F>> for FederatedAgent<F> {
     type State = ClientState<F>;
 
-    fn state(&self) -> &ClientState<F> {
+    fn state(&self) -> impl Saves<ClientState<F>> {
         self.0.state()
     }
 

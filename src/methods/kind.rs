@@ -1,5 +1,6 @@
 //! A method as a run file names it: settings that make it for a problem, and what starts it then.
 
+use super::lda::TopicProblem;
 use super::monitored::Posterior;
 use super::problem::Problem;
 use crate::cluster::Method;
@@ -9,10 +10,33 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
+/// What data are made of, and so what is inferred of them.
+pub trait DataKind: 'static {
+    /// The problem that agents share.
+    type Problem<F: Real>;
+}
+
+/// Rows of features and targets: a [`Model`]'s parameters are inferred.
+pub enum Rows {}
+
+/// Documents: topics are inferred.
+pub enum Texts {}
+
+impl DataKind for Rows {
+    type Problem<F: Real> = Problem<F>;
+}
+
+impl DataKind for Texts {
+    type Problem<F: Real> = TopicProblem;
+}
+
 /// The settings of a method that a run file can name: the keys of its `[method]` table, each with a default.
-pub trait MethodKind: Serialize + DeserializeOwned + 'static {
-    /// Its `name` in the table.
+pub trait MethodKind<D: DataKind = Rows>: Serialize + DeserializeOwned + 'static {
+    /// Its `name` in the table; methods for other data may have the same one.
     const NAME: &'static str;
+
+    /// Values that replace defaults which it shares with a method for other data, as `--set` takes them.
+    const DEFAULTS: &'static [(&'static str, &'static str)] = &[];
 
     /// What each key means, in the order in which people should read them: what `mpibayes init` writes beside them.
     const DOCS: &'static [(&'static str, &'static str)] = &[];
@@ -42,7 +66,7 @@ pub trait MethodKind: Serialize + DeserializeOwned + 'static {
     }
 
     /// Makes the method for a problem and hands it to the launcher.
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome;
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: D::Problem<F>, launcher: L) -> L::Outcome;
 }
 
 /// What a run takes, as far as it can be told beforehand.
@@ -74,6 +98,20 @@ pub trait Launcher<F: Real> {
     fn chains<M: Method<Number = F>>(self, method: M, model: Arc<dyn Model<F>>) -> Self::Outcome
     where
         M::Server: Posterior<F>;
+
+    /// Runs a method whose draws are topics (W × K) to its end, with evaluation where there are documents that are held out.
+    fn topics<M: Method>(self, method: M, shown: Shown) -> Self::Outcome
+    where
+        M::Server: Posterior<M::Number>;
+}
+
+/// What the posterior of a method for topics is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shown {
+    /// s, with which an array x is the topics φ_kw = (x_kw + s)/Σ_w (x_kw + s).
+    pub smoothing: f64,
+    /// The round with the first draw.
+    pub draws_from: u64,
 }
 
 /// The first of these counts that is 0.

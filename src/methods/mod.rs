@@ -2,6 +2,7 @@
 
 pub mod dsgld;
 pub mod dsvgd;
+pub mod evaluation;
 pub mod fedavg;
 pub mod federated;
 mod kind;
@@ -19,8 +20,9 @@ pub mod svgd;
 mod thinning;
 pub mod transition;
 
-pub use kind::{Launcher, MethodKind, Needs};
-pub use monitored::{Evaluation, HISTORY, Monitored, MonitoredTask, Posterior, SPREAD};
+pub use evaluation::{Evaluation, HISTORY, SPREAD};
+pub use kind::{DataKind, Launcher, MethodKind, Needs, Rows, Shown, Texts};
+pub use monitored::{Judge, LocalJudge, Monitored, MonitoredTask, Posterior};
 pub use particles::Particles;
 pub use problem::{LocalLoss, Problem};
 pub use transition::{LocalTransition, Transition, Update};

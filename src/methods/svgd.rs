@@ -9,7 +9,7 @@ use super::kind::{Launcher, MethodKind, Needs, at_least_one};
 use super::monitored::Posterior;
 use super::particles::{Particles, raw};
 use super::problem::{LocalLoss, Problem};
-use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
+use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::kernels::adagrad::Optimizer;
 use crate::kernels::kde::Kde;
 use crate::kernels::rbf::Bandwidth;
@@ -203,7 +203,7 @@ impl<F: Real> SvgdServer<F> {
 impl<F: Real> Server<Svgd<F>> for SvgdServer<F> {
     type State = Particles<F>;
 
-    fn state(&self) -> &Particles<F> {
+    fn state(&self) -> impl Saves<Particles<F>> {
         &self.state
     }
 
@@ -291,7 +291,7 @@ impl<F: Real> SvgdAgent<F> {
 impl<F: Real> Agent<Svgd<F>> for SvgdAgent<F> {
     type State = AgentState<F>;
 
-    fn state(&self) -> &AgentState<F> {
+    fn state(&self) -> impl Saves<AgentState<F>> {
         &self.state
     }
 

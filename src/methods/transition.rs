@@ -19,6 +19,11 @@ pub trait Transition: Clone + Send + Sync + 'static {
         self.dim()
     }
 
+    /// Appends what a draw of a chain's state is: by default its first d numbers as they are.
+    fn keep(&self, chain: &[Self::Number], kept: &mut Vec<Self::Number>) {
+        kept.extend_from_slice(&chain[..self.dim()]);
+    }
+
     /// A chain's first state, into `carried` numbers.
     fn draw_initial(&self, stream: &mut Stream, chain: &mut [Self::Number]);
 

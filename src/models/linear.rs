@@ -92,7 +92,7 @@ impl Linear {
             let mut rows = Array2::<f64>::ones((x.nrows(), d));
             rows.slice_mut(s![.., ..features]).zip_mut_with(&x, |to, from| *to = from.f64());
             general_mat_mul(scale, &rows.t(), &rows, 1.0, &mut precision);
-            general_mat_vec_mul(scale, &rows.t(), &y.mapv(Real::f64), 1.0, &mut moment);
+            general_mat_vec_mul(scale, &rows.t(), &y.mapv(|y| y.f64()), 1.0, &mut moment);
         }
         let unfit = || ModelError::NotPositiveDefinite { what: "the precision of the posterior" };
         // The factor of an infinite matrix is infinite too, and no error.

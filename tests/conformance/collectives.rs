@@ -6,7 +6,7 @@ use mpibayes::cluster::mpi::{World, run};
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::{
     Agent, AgentId, Answer, Asks, Body, Checkpoint, Collectives, Context, EXIT_CODE, Keeper, Method, Outbox, Plan, Progress,
-    Result, Server, Status, Sums, Then, Traffic,
+    Result, Saves, Server, Status, Sums, Then, Traffic,
 };
 use mpibayes::number::Number;
 use mpibayes::random::Seed;
@@ -116,7 +116,7 @@ impl<N: Whole> Clerk<N> {
 impl<N: Whole> Server<Rounds<N>> for Clerk<N> {
     type State = (u64, u64);
 
-    fn state(&self) -> &(u64, u64) {
+    fn state(&self) -> impl Saves<(u64, u64)> {
         &self.state
     }
 
@@ -153,7 +153,7 @@ impl<N: Whole> Server<Rounds<N>> for Clerk<N> {
 impl<N: Whole> Agent<Rounds<N>> for Member<N> {
     type State = ();
 
-    fn state(&self) -> &() {
+    fn state(&self) -> impl Saves<()> {
         &()
     }
 

@@ -114,7 +114,7 @@ fn traced(ranks: u32, every: Option<u64>, [visit, distillation, share]: [f64; 3]
         None => timed(dsvgd, ranks, move |_| (visit, distillation)),
         Some(every) => timed(stein::judged(dsvgd, every), ranks, move |task| match task {
             MonitoredTask::Inner(_) => (visit, distillation),
-            MonitoredTask::Evaluate(..) => (share, 0.0),
+            MonitoredTask::Evaluate(_) => (share, 0.0),
         }),
     }
 }

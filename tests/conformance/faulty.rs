@@ -1,7 +1,8 @@
 //! Any method with a failure built in: who fails, where, and how.
 
 use mpibayes::cluster::{
-    Agent, AgentId, AgentState, Answer, Body, Context, Dealing, Method, Order, Outbox, Progress, Result, Server, ServerState,
+    Agent, AgentId, AgentState, Answer, Body, Context, Dealing, Method, Order, Outbox, Progress, Result, Saves, Server,
+    ServerState,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -182,7 +183,7 @@ impl<M: Method> FaultyServer<M> {
 impl<M: Method> Server<Faulty<M>> for FaultyServer<M> {
     type State = ServerState<M>;
 
-    fn state(&self) -> &ServerState<M> {
+    fn state(&self) -> impl Saves<ServerState<M>> {
         // A state cannot fail in any other way than by a panic.
         self.trap.at(Place::Saving).unwrap_or_else(|error| panic!("{error}"));
         self.inner.state()
@@ -211,7 +212,7 @@ impl<M: Method> Server<Faulty<M>> for FaultyServer<M> {
 impl<M: Method> Agent<Faulty<M>> for FaultyAgent<M> {
     type State = AgentState<M>;
 
-    fn state(&self) -> &AgentState<M> {
+    fn state(&self) -> impl Saves<AgentState<M>> {
         self.trap.at(Place::Saving).unwrap_or_else(|error| panic!("{error}"));
         self.inner.state()
     }

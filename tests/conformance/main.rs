@@ -114,6 +114,9 @@ fn roster() -> Vec<Box<dyn Subject>> {
         conforms("adlda", topics::adlda),
         conforms("async lda", topics::async_lda),
         conforms("dsgld on topics", topics::dsgld::<f32>),
+        conforms("adlda, judged", || topics::judged(topics::adlda(), 2)),
+        conforms("async lda, judged", || topics::judged(topics::async_lda(), 2)),
+        conforms("dsgld on topics, judged", || topics::judged(topics::dsgld::<f32>(), 3)),
         conforms("elastic, judged", || stein::judged(Elastic, 3)),
         conforms("eager, judged", || stein::judged(Eager::<2>, 5)),
     ]

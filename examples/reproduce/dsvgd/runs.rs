@@ -121,7 +121,7 @@ impl<F: Real> Shared<F> {
             Arc::new(move |agent| Ok(if agent == 0 { tests.clone() } else { none.clone() }))
         };
         let tests = self.tests.as_ref().map(slice);
-        Evaluation { every, history: tests.is_none(), tests, single: false, discrepancy: None }
+        Evaluation { model: self.model.clone(), every, history: tests.is_none(), tests, single: false, discrepancy: None }
     }
 }
 
@@ -327,7 +327,7 @@ where
     M::Server: Posterior<F>,
 {
     let mut course = Course::default();
-    let monitored = Monitored { inner: method, model: shared.model.clone(), evaluation: shared.evaluation(every) };
+    let monitored = Monitored { inner: method, judge: shared.evaluation(every) };
     threads::run(Arc::new(monitored), Plan::new(Seed(seed)), None, &mut course)?;
     Ok(course)
 }

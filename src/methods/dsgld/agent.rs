@@ -2,7 +2,7 @@
 
 use super::expectations::Expectations;
 use super::{Dsgld, DsgldSettings, Report, Stop, Task, Visit, Visited};
-use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result};
+use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, Saves};
 use crate::methods::thinning::draws;
 use crate::methods::transition::{LocalTransition, Transition, Update};
 use crate::number::Real;
@@ -84,7 +84,7 @@ impl<T: Transition> DsgldAgent<T> {
             let update = Update { chain: stop.chain, number, scale: stop.scale };
             self.local.update(&mut self.state.transition, &mut chain, update, cx)?;
             if draws(number + 1, burn_in, thin) > draws(number, burn_in, thin) {
-                kept.extend_from_slice(&chain[..dim]);
+                self.transition.keep(&chain, &mut kept);
             }
             if expectations && number >= burn_in {
                 self.state.expectations.add(&chain[..dim], self.transition.step(number));
@@ -119,7 +119,7 @@ impl<T: Transition> DsgldAgent<T> {
 impl<T: Transition> Agent<Dsgld<T>> for DsgldAgent<T> {
     type State = StateOf<T>;
 
-    fn state(&self) -> &StateOf<T> {
+    fn state(&self) -> impl Saves<StateOf<T>> {
         &self.state
     }
 

@@ -24,6 +24,7 @@ use super::sgld::{Estimator, Sgld};
 use super::transition::Transition;
 use crate::cluster::{AgentId, Method, Result};
 use crate::kernels::langevin::StepSize;
+use crate::lda::Sweeps;
 use crate::number::Real;
 use agent::DsgldAgent;
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,8 @@ pub struct DsgldSettings {
     pub step: StepSize,
     /// How minibatches become scores.
     pub gradient: Estimator,
+    /// Gibbs sweeps over each document of a minibatch, where topics are inferred.
+    pub sweeps: Option<Sweeps>,
     /// Whether scores are scaled to the frequencies q_s; without, chains are drawn to small shards.
     pub correction: bool,
     /// How chains travel.
@@ -117,6 +120,7 @@ impl Default for DsgldSettings {
             batch: 100,
             step: StepSize::default(),
             gradient: Estimator::default(),
+            sweeps: None,
             correction: true,
             schedule: Schedule::default(),
             burn_in: 1000,
@@ -161,6 +165,12 @@ impl DsgldSettings {
         all / f64::from(self.schedule.every(self.chains, agents))
     }
 
+    /// The round behind which chains have draws, on average over agents.
+    pub(super) fn first_round_with_draws(&self, agents: u32) -> u64 {
+        let share = (self.burn_in as f64 / self.updates(agents)).clamp(0.0, 1.0);
+        1 + (share * self.rounds as f64) as u64
+    }
+
     /// The trajectories as they are written.
     fn listed(&self) -> &[f64] {
         match &self.trajectory {
@@ -186,6 +196,7 @@ impl MethodKind for DsgldSettings {
             "gradient",
             "\"plain\", or { control_variate = 100 }: from that round on the score of minibatches is corrected by that at a fixed point",
         ),
+        ("sweeps", "{ burn_in = 20, kept = 80 }: Gibbs sweeps over each document of a minibatch; for topic models alone"),
         ("correction", "whether scores are scaled to how often a shard is used; false shows the bias"),
         (
             "schedule",
@@ -308,6 +319,21 @@ impl MethodKind for DsgldSettings {
     }
 
     fn check(&self) -> Result<(), String> {
+        if self.sweeps.is_some() {
+            return Err("sweeps are those of documents: this model has none".into());
+        }
+        self.check_travel()
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+        let model = problem.model.clone();
+        launcher.chains(Dsgld::sgld(problem, self.clone()), model)
+    }
+}
+
+impl DsgldSettings {
+    /// What chains can be run with, whatever their transition is.
+    pub(super) fn check_travel(&self) -> Result<(), String> {
         at_least_one(&[
             ("chains", u64::from(self.chains)),
             ("rounds", self.rounds),
@@ -367,11 +393,6 @@ impl MethodKind for DsgldSettings {
             return Err(format!("balance: threshold = {threshold} must be above 0, and decay = {decay} lie between 0 and 1"));
         }
         Ok(())
-    }
-
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let model = problem.model.clone();
-        launcher.chains(Dsgld::sgld(problem, self.clone()), model)
     }
 }
 

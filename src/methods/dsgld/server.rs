@@ -5,10 +5,10 @@ use super::expectations::EXPECTATIONS;
 use super::plan::Trajectories;
 use super::schedule::{Schedule, agent_of};
 use super::{Dsgld, DsgldSettings, Report, Stop, Task, Visit, Visited};
-use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Server};
+use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::methods::monitored::Posterior;
 use crate::methods::transition::Transition;
-use crate::number::Real;
+use crate::number::{Number, Real};
 use crate::random::{Purpose, Who};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -296,7 +296,7 @@ impl<T: Transition> DsgldServer<T> {
 impl<T: Transition> Server<Dsgld<T>> for DsgldServer<T> {
     type State = ServerState<T::Number>;
 
-    fn state(&self) -> &ServerState<T::Number> {
+    fn state(&self) -> impl Saves<ServerState<T::Number>> {
         &self.state
     }
 

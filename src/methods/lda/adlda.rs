@@ -5,8 +5,10 @@
 //! sampling. Counts go from agent to agent; the server sees none.
 
 use super::problem::TopicProblem;
-use super::shard::{Shard, SweepBy, conserved, countable, keep_draw};
-use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
+use super::settings::SweepSettings;
+use super::shard::{Shard, conserved, countable, keep_draw};
+use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
+use crate::methods::monitored::Posterior;
 use serde::{Deserialize, Serialize};
 
 /// AD-LDA.
@@ -14,14 +16,8 @@ use serde::{Deserialize, Serialize};
 pub struct AdLda {
     /// What is inferred.
     pub problem: TopicProblem,
-    /// Sweeps over all tokens.
-    pub rounds: u64,
-    /// Sweeps before the first draw.
-    pub burn_in: u64,
-    /// Of the sweeps after those every so-many-th gives a draw: φ (W × K), the mean of the topics given the counts.
-    pub thin: u64,
-    /// In which order an agent sweeps over its tokens.
-    pub by: SweepBy,
+    /// How often and in which order it is swept, and what is kept.
+    pub settings: SweepSettings,
 }
 
 /// What an agent is asked to do.
@@ -52,13 +48,13 @@ impl Method for AdLda {
     }
 
     fn server(&self, saved: Option<ServerState>) -> Result<AdLdaServer> {
-        Ok(AdLdaServer { agents: self.problem.agents, rounds: self.rounds, state: saved.unwrap_or_default() })
+        Ok(AdLdaServer { agents: self.problem.agents, rounds: self.settings.rounds, state: saved.unwrap_or_default() })
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<AdLdaAgent> {
         let fresh = || AgentState { topics: Raw(Vec::new()), counts: Raw(vec![0; self.problem.size()]) };
         let state = saved.unwrap_or_else(fresh);
-        Ok(AdLdaAgent { id, settings: self.clone(), shard: Shard::open(&self.problem, id, self.by)?, state })
+        Ok(AdLdaAgent { id, method: self.clone(), shard: Shard::open(&self.problem, id, self.settings.by)?, state })
     }
 }
 
@@ -94,7 +90,7 @@ impl AdLdaServer {
 impl Server<AdLda> for AdLdaServer {
     type State = ServerState;
 
-    fn state(&self) -> &ServerState {
+    fn state(&self) -> impl Saves<ServerState> {
         &self.state
     }
 
@@ -126,6 +122,14 @@ impl Server<AdLda> for AdLdaServer {
     }
 }
 
+impl Posterior<i32> for AdLdaServer {
+    const AT_AGENTS: bool = true;
+
+    fn posterior(&self) -> (u64, &[i32]) {
+        (self.state.done, &[])
+    }
+}
+
 /// An agent's state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AgentState {
@@ -138,7 +142,7 @@ pub struct AgentState {
 /// The half that sweeps.
 pub struct AdLdaAgent {
     id: AgentId,
-    settings: AdLda,
+    method: AdLda,
     shard: Shard,
     state: AgentState,
 }
@@ -146,7 +150,7 @@ pub struct AdLdaAgent {
 impl AdLdaAgent {
     /// Takes what all agents have changed, and keeps a draw where one is due.
     fn take(&mut self, changed: &[i32], done: u64, tokens: u64, cx: &mut Context) -> Result<()> {
-        let AdLda { problem, burn_in, thin, .. } = &self.settings;
+        let AdLda { problem, settings: SweepSettings { burn_in, thin, .. } } = &self.method;
         let counts = &mut self.state.counts.0;
         if changed.len() != counts.len() {
             return Err(format!("{} counts came, not {}", changed.len(), counts.len()).into());
@@ -163,8 +167,13 @@ impl AdLdaAgent {
 impl Agent<AdLda> for AdLdaAgent {
     type State = AgentState;
 
-    fn state(&self) -> &AgentState {
+    fn state(&self) -> impl Saves<AgentState> {
         &self.state
+    }
+
+    /// The counts of all agents' tokens.
+    fn posterior(&self) -> &[i32] {
+        &self.state.counts.0
     }
 
     fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(u64, Body<i32>)> {
@@ -176,7 +185,7 @@ impl Agent<AdLda> for AdLdaAgent {
             }
             Task::Sweep { done, tokens } => {
                 self.take(&body, done, tokens, cx)?;
-                if done == self.settings.rounds {
+                if done == self.method.settings.rounds {
                     return Ok((self.shard.tokens(), Body::empty()));
                 }
                 self.shard.sweep(&mut self.state.topics.0, &self.state.counts.0, done, cx)?

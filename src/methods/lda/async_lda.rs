@@ -5,8 +5,10 @@
 //! adding and giving back are one step, an agent's own tokens are always counted in what it knows.
 
 use super::problem::TopicProblem;
-use super::shard::{Shard, SweepBy, conserved, countable, keep_draw};
-use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Server};
+use super::settings::SweepSettings;
+use super::shard::{Shard, conserved, countable, keep_draw};
+use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Saves, Server};
+use crate::methods::monitored::Posterior;
 use serde::{Deserialize, Serialize};
 
 /// Async-LDA.
@@ -14,14 +16,8 @@ use serde::{Deserialize, Serialize};
 pub struct AsyncLda {
     /// What is inferred.
     pub problem: TopicProblem,
-    /// Sweeps of each agent.
-    pub rounds: u64,
-    /// Sweeps of an average agent before the first draw.
-    pub burn_in: u64,
-    /// Of the sweeps after those every so-many-th gives a draw: φ (W × K), the mean of the topics given the server's counts.
-    pub thin: u64,
-    /// In which order an agent sweeps over its tokens.
-    pub by: SweepBy,
+    /// How often and in which order it is swept, and what is kept.
+    pub settings: SweepSettings,
 }
 
 /// What an agent is asked to do.
@@ -50,11 +46,11 @@ impl Method for AsyncLda {
     fn server(&self, saved: Option<ServerState>) -> Result<AsyncLdaServer> {
         let agents = self.problem.agents as usize;
         let fresh = || ServerState { counts: Raw(vec![0; self.problem.size()]), tokens: 0, drawn: 0, swept: vec![0; agents] };
-        Ok(AsyncLdaServer { settings: self.clone(), state: saved.unwrap_or_else(fresh) })
+        Ok(AsyncLdaServer { method: self.clone(), state: saved.unwrap_or_else(fresh) })
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<AsyncLdaAgent> {
-        Ok(AsyncLdaAgent { shard: Shard::open(&self.problem, id, self.by)?, state: saved.unwrap_or_default() })
+        Ok(AsyncLdaAgent { shard: Shard::open(&self.problem, id, self.settings.by)?, state: saved.unwrap_or_default() })
     }
 }
 
@@ -72,7 +68,7 @@ pub struct ServerState {
 
 /// The half that counts.
 pub struct AsyncLdaServer {
-    settings: AsyncLda,
+    method: AsyncLda,
     state: ServerState,
 }
 
@@ -80,7 +76,7 @@ impl AsyncLdaServer {
     /// Asks an agent for its next sweep.
     fn ask(&self, agent: AgentId, out: &mut Outbox<AsyncLda>) {
         let sweep = self.state.swept[agent as usize];
-        if sweep < self.settings.rounds {
+        if sweep < self.method.settings.rounds {
             out.ask([agent], Task::Sweep(sweep)).with(self.state.counts.0.clone());
         }
     }
@@ -89,12 +85,12 @@ impl AsyncLdaServer {
 impl Server<AsyncLda> for AsyncLdaServer {
     type State = ServerState;
 
-    fn state(&self) -> &ServerState {
+    fn state(&self) -> impl Saves<ServerState> {
         &self.state
     }
 
     fn start(&mut self, out: &mut Outbox<AsyncLda>, _: &mut Context) -> Result<()> {
-        for agent in 0..self.settings.problem.agents {
+        for agent in 0..self.method.problem.agents {
             out.ask([agent], Task::Draw);
         }
         Ok(())
@@ -102,7 +98,7 @@ impl Server<AsyncLda> for AsyncLdaServer {
 
     fn receive(&mut self, answer: Answer<AsyncLda>, out: &mut Outbox<AsyncLda>, cx: &mut Context) -> Result<()> {
         let reported = answer.only()?;
-        let agents = self.settings.problem.agents;
+        let agents = self.method.problem.agents;
         let state = &mut self.state;
         if reported.body.len() != state.counts.0.len() {
             return Err(format!("{} counts came, not {}", reported.body.len(), state.counts.0.len()).into());
@@ -123,7 +119,7 @@ impl Server<AsyncLda> for AsyncLdaServer {
         let swept: u64 = state.swept.iter().sum();
         // A sweep of all agents together.
         if swept.is_multiple_of(u64::from(agents)) {
-            let AsyncLda { problem, burn_in, thin, .. } = &self.settings;
+            let AsyncLda { problem, settings: SweepSettings { burn_in, thin, .. } } = &self.method;
             keep_draw(problem, &state.counts.0, swept / u64::from(agents), *burn_in, *thin, cx);
             cx.info("trace", swept / u64::from(agents), [("seconds", cx.seconds()), ("tokens", state.tokens as f64)]);
         }
@@ -132,8 +128,14 @@ impl Server<AsyncLda> for AsyncLdaServer {
     }
 
     fn progress(&self) -> Progress {
-        let agents = u64::from(self.settings.problem.agents);
-        Progress { done: self.state.swept.iter().sum::<u64>() / agents, total: self.settings.rounds }
+        let agents = u64::from(self.method.problem.agents);
+        Progress { done: self.state.swept.iter().sum::<u64>() / agents, total: self.method.settings.rounds }
+    }
+}
+
+impl Posterior<i32> for AsyncLdaServer {
+    fn posterior(&self) -> (u64, &[i32]) {
+        (self.progress().done, &self.state.counts.0)
     }
 }
 
@@ -152,7 +154,7 @@ pub struct AsyncLdaAgent {
 impl Agent<AsyncLda> for AsyncLdaAgent {
     type State = AgentState;
 
-    fn state(&self) -> &AgentState {
+    fn state(&self) -> impl Saves<AgentState> {
         &self.state
     }
 

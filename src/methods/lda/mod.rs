@@ -2,10 +2,16 @@
 
 pub mod adlda;
 pub mod async_lda;
+mod evaluation;
 mod problem;
+mod settings;
 mod sgrld;
 mod shard;
 
+pub use adlda::AdLda;
+pub use async_lda::AsyncLda;
+pub use evaluation::{EVALUATION_SWEEPS, OpenHeldOut, TopicEvaluation};
 pub use problem::{OpenDocuments, TopicProblem};
+pub use settings::{AdLdaSettings, AsyncLdaSettings, SweepSettings, TopicDsgldSettings};
 pub use sgrld::{LocalSgrld, Sgrld};
 pub use shard::SweepBy;

@@ -38,6 +38,18 @@ impl<F: Real> Transition for Sgrld<F> {
         self.problem.size()
     }
 
+    /// φ.
+    fn keep(&self, chain: &[F], kept: &mut Vec<F>) {
+        let topics = self.problem.topics as usize;
+        let mut totals = vec![0.0; topics];
+        for word in chain.chunks_exact(topics) {
+            totals.iter_mut().zip(word).for_each(|(total, theta)| *total += theta.f64());
+        }
+        kept.extend(
+            chain.chunks_exact(topics).flat_map(|word| word.iter().zip(&totals).map(|(&theta, total)| theta / F::of(*total))),
+        );
+    }
+
     /// ϑ_kw ~ Gamma(1, 1).
     fn draw_initial(&self, stream: &mut Stream, chain: &mut [F]) {
         chain.fill_with(|| F::of(Exp1.sample(stream)));

@@ -1,7 +1,7 @@
 //! A random subset of agents whose bodies are summed for the server, weights with them: the shape of federated averaging.
 
 use super::{permutation, rough};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Server};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,7 @@ impl AverageServer {
 impl Server<Average> for AverageServer {
     type State = State;
 
-    fn state(&self) -> &State {
+    fn state(&self) -> impl Saves<State> {
         &self.state
     }
 
@@ -97,7 +97,7 @@ impl Server<Average> for AverageServer {
 impl Agent<Average> for AverageAgent {
     type State = ();
 
-    fn state(&self) -> &() {
+    fn state(&self) -> impl Saves<()> {
         &()
     }
 

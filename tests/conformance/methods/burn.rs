@@ -1,6 +1,6 @@
 //! One agent with one long task: what a rank that only waits costs meanwhile.
 
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Server};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Saves, Server};
 use std::time::{Duration, Instant};
 
 /// So long it is at work.
@@ -36,7 +36,7 @@ impl Method for Burn {
 impl Server<Burn> for BurnServer {
     type State = ();
 
-    fn state(&self) -> &() {
+    fn state(&self) -> impl Saves<()> {
         &()
     }
 
@@ -57,7 +57,7 @@ impl Server<Burn> for BurnServer {
 impl Agent<Burn> for BurnAgent {
     type State = ();
 
-    fn state(&self) -> &() {
+    fn state(&self) -> impl Saves<()> {
         &()
     }
 

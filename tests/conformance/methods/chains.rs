@@ -1,7 +1,7 @@
 //! Several chains that travel from agent to agent, one ask for each chain, two rounds posted ahead: the shape of distributed SGLD.
 
 use super::{permutation, rough, stir};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Server};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Saves, Server};
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +83,7 @@ impl ChainsServer {
 impl Server<Chains> for ChainsServer {
     type State = ServerState;
 
-    fn state(&self) -> &ServerState {
+    fn state(&self) -> impl Saves<ServerState> {
         &self.state
     }
 
@@ -115,7 +115,7 @@ impl Server<Chains> for ChainsServer {
 impl Agent<Chains> for ChainsAgent {
     type State = AgentState;
 
-    fn state(&self) -> &AgentState {
+    fn state(&self) -> impl Saves<AgentState> {
         &self.state
     }
 

@@ -1,6 +1,6 @@
 //! Integer sums straight to all agents, round by round, the server never seeing a number: the shape of AD-LDA.
 
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use mpibayes::random::{Purpose, Who};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ impl<const LEN: usize> Method for Counts<LEN> {
 impl<const LEN: usize> Server<Counts<LEN>> for CountsServer {
     type State = ServerState;
 
-    fn state(&self) -> &ServerState {
+    fn state(&self) -> impl Saves<ServerState> {
         &self.state
     }
 
@@ -89,7 +89,7 @@ impl<const LEN: usize> Server<Counts<LEN>> for CountsServer {
 impl<const LEN: usize> Agent<Counts<LEN>> for CountsAgent {
     type State = AgentState;
 
-    fn state(&self) -> &AgentState {
+    fn state(&self) -> impl Saves<AgentState> {
         &self.state
     }
 

@@ -1,7 +1,7 @@
 //! A method that breaks the rules in one way each: the controls that the suite must not pass.
 
 use super::rough;
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,7 +69,7 @@ impl Method for Crooked {
 impl Server<Crooked> for CrookedServer {
     type State = State;
 
-    fn state(&self) -> &State {
+    fn state(&self) -> impl Saves<State> {
         &self.state
     }
 
@@ -103,7 +103,7 @@ impl Server<Crooked> for CrookedServer {
 impl Agent<Crooked> for CrookedAgent {
     type State = ();
 
-    fn state(&self) -> &() {
+    fn state(&self) -> impl Saves<()> {
         &()
     }
 

@@ -1,7 +1,7 @@
 //! One ask for each agent, answered as it comes, `DEPTH` under way for each: the shape of asynchronous elastic coupling.
 
 use super::{rough, stir};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Server};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Saves, Server};
 use mpibayes::methods::Posterior;
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ impl EagerServer {
 impl<const DEPTH: u64> Server<Eager<DEPTH>> for EagerServer {
     type State = ServerState;
 
-    fn state(&self) -> &ServerState {
+    fn state(&self) -> impl Saves<ServerState> {
         &self.state
     }
 
@@ -120,7 +120,7 @@ impl Posterior<f64> for EagerServer {
 impl<const DEPTH: u64> Agent<Eager<DEPTH>> for EagerAgent {
     type State = AgentState;
 
-    fn state(&self) -> &AgentState {
+    fn state(&self) -> impl Saves<AgentState> {
         &self.state
     }
 

@@ -1,7 +1,7 @@
 //! All agents with the centre down and the sum of their positions up, chains that stay: the shape of synchronous elastic coupling.
 
 use super::{rough, stir};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use mpibayes::methods::Posterior;
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ impl ElasticServer {
 impl Server<Elastic> for ElasticServer {
     type State = ServerState;
 
-    fn state(&self) -> &ServerState {
+    fn state(&self) -> impl Saves<ServerState> {
         &self.state
     }
 
@@ -104,7 +104,7 @@ impl Posterior<f32> for ElasticServer {
 impl Agent<Elastic> for ElasticAgent {
     type State = AgentState;
 
-    fn state(&self) -> &AgentState {
+    fn state(&self) -> impl Saves<AgentState> {
         &self.state
     }
 

@@ -1,7 +1,7 @@
 //! Groups of agents that average their chains at the hop, the average straight to the next holders: the shape of coupled travelling chains.
 
 use super::{permutation, rough, stir};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Server};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Saves, Server};
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +81,7 @@ impl GroupsServer {
 impl Server<Groups> for GroupsServer {
     type State = ServerState;
 
-    fn state(&self) -> &ServerState {
+    fn state(&self) -> impl Saves<ServerState> {
         &self.state
     }
 
@@ -108,7 +108,7 @@ impl Server<Groups> for GroupsServer {
 impl Agent<Groups> for GroupsAgent {
     type State = ();
 
-    fn state(&self) -> &() {
+    fn state(&self) -> impl Saves<()> {
         &()
     }
 

@@ -1,7 +1,7 @@
 //! One agent after another, its body back, more work behind the report, a state that stays with the agent: the shape of DSVGD.
 
 use super::{rough, stir};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Server};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use mpibayes::random::{Purpose, Who};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,7 @@ impl RelayServer {
 impl Server<Relay> for RelayServer {
     type State = ServerState;
 
-    fn state(&self) -> &ServerState {
+    fn state(&self) -> impl Saves<ServerState> {
         &self.state
     }
 
@@ -109,7 +109,7 @@ impl Server<Relay> for RelayServer {
 impl Agent<Relay> for RelayAgent {
     type State = AgentState;
 
-    fn state(&self) -> &AgentState {
+    fn state(&self) -> impl Saves<AgentState> {
         &self.state
     }
 

@@ -1,6 +1,6 @@
 //! A server that posts what it is told, whether it makes sense or not: misuse of the protocol, and the simulator's clock.
 
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Server};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Saves, Server};
 
 /// Posts `posts` at the start; each agent reports a body of its own length.
 pub struct Scripted {
@@ -73,7 +73,7 @@ impl Method for Scripted {
 impl Server<Scripted> for ScriptedServer {
     type State = ();
 
-    fn state(&self) -> &() {
+    fn state(&self) -> impl Saves<()> {
         &()
     }
 
@@ -108,7 +108,7 @@ impl Server<Scripted> for ScriptedServer {
 impl Agent<Scripted> for ScriptedAgent {
     type State = ();
 
-    fn state(&self) -> &() {
+    fn state(&self) -> impl Saves<()> {
         &()
     }
 

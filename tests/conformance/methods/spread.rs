@@ -1,7 +1,7 @@
 //! Sums of all agents' bodies straight to all agents, several rounds posted ahead: the shape of SVGD spread over ranks.
 
 use super::{rough, stir};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,7 @@ impl<const LEN: usize, const AHEAD: u64> SpreadServer<LEN, AHEAD> {
 impl<const LEN: usize, const AHEAD: u64> Server<Spread<LEN, AHEAD>> for SpreadServer<LEN, AHEAD> {
     type State = ServerState;
 
-    fn state(&self) -> &ServerState {
+    fn state(&self) -> impl Saves<ServerState> {
         &self.state
     }
 
@@ -103,7 +103,7 @@ impl<const LEN: usize, const AHEAD: u64> Server<Spread<LEN, AHEAD>> for SpreadSe
 impl<const LEN: usize, const AHEAD: u64> Agent<Spread<LEN, AHEAD>> for SpreadAgent {
     type State = AgentState;
 
-    fn state(&self) -> &AgentState {
+    fn state(&self) -> impl Saves<AgentState> {
         &self.state
     }
 

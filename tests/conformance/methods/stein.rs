@@ -72,13 +72,13 @@ pub fn federated<F: Real>(agents: u32, schedule: Participation, strategy: impl S
 }
 
 /// A method whose state, as particles of 20 numbers each, is judged after every so many rounds.
-pub fn judged<M: Method>(inner: M, every: u64) -> Monitored<M>
+pub fn judged<M: Method>(inner: M, every: u64) -> Monitored<M, Evaluation<M::Number>>
 where
     M::Number: Real,
     M::Server: Posterior<M::Number>,
 {
     let problem = problem(inner.agents());
     let (model, tests) = (problem.model.clone(), Some(problem.shard.clone()));
-    let evaluation = Evaluation { every, tests, single: true, discrepancy: Some(problem), history: true };
-    Monitored { inner, model, evaluation }
+    let judge = Evaluation { model, every, tests, single: true, discrepancy: Some(problem), history: true };
+    Monitored { inner, judge }
 }

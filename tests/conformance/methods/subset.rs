@@ -1,7 +1,7 @@
 //! A random subset of agents, every body back to a server that keeps each agent's factor: the shape of parallel DSVGD.
 
 use super::{permutation, rough, stir};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Server};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use mpibayes::random::{Purpose, Who};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ impl SubsetServer {
 impl Server<Subset> for SubsetServer {
     type State = State;
 
-    fn state(&self) -> &State {
+    fn state(&self) -> impl Saves<State> {
         &self.state
     }
 
@@ -94,7 +94,7 @@ impl Server<Subset> for SubsetServer {
 impl Agent<Subset> for SubsetAgent {
     type State = ();
 
-    fn state(&self) -> &() {
+    fn state(&self) -> impl Saves<()> {
         &()
     }
 

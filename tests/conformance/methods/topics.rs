@@ -1,11 +1,13 @@
 //! Topic models on a few small documents of each agent.
 
+use mpibayes::cluster::Method;
 use mpibayes::kernels::langevin::StepSize;
-use mpibayes::lda::{Documents, Sweeps};
+use mpibayes::lda::{Documents, HeldOut, Sweeps};
 use mpibayes::methods::dsgld::{Coupled, Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::lda::adlda::AdLda;
 use mpibayes::methods::lda::async_lda::AsyncLda;
-use mpibayes::methods::lda::{Sgrld, SweepBy, TopicProblem};
+use mpibayes::methods::lda::{Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem};
+use mpibayes::methods::{Monitored, Posterior, Shown};
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Who};
 use rand::RngExt;
@@ -29,11 +31,11 @@ fn problem(agents: u32) -> TopicProblem {
 }
 
 pub fn adlda() -> AdLda {
-    AdLda { problem: problem(5), rounds: 7, burn_in: 1, thin: 2, by: SweepBy::Word }
+    AdLda { problem: problem(5), settings: SweepSettings { rounds: 7, burn_in: 1, thin: 2, by: SweepBy::Word } }
 }
 
 pub fn async_lda() -> AsyncLda {
-    AsyncLda { problem: problem(4), rounds: 5, burn_in: 1, thin: 1, by: SweepBy::Document }
+    AsyncLda { problem: problem(4), settings: SweepSettings { rounds: 5, burn_in: 1, thin: 1, by: SweepBy::Document } }
 }
 
 /// D-SGLD with averaging at the ends of some visits, as the paper has it.
@@ -49,4 +51,24 @@ pub fn dsgld<F: Real>() -> Dsgld<Sgrld<F>> {
     };
     let sweeps = Sweeps { burn_in: 2, kept: 3 };
     Dsgld { agents: 4, transition: Sgrld::new(problem(4), 3, StepSize::Constant(0.01), sweeps), settings }
+}
+
+/// A method whose topics are judged after every so many rounds, averaged from the second evaluation on.
+pub fn judged<M: Method>(inner: M, every: u64) -> Monitored<M, TopicEvaluation>
+where
+    M::Server: Posterior<M::Number>,
+{
+    let problem = problem(inner.agents());
+    let documents = problem.documents.clone();
+    let judge = TopicEvaluation {
+        every,
+        held_out: Arc::new(move |agent| {
+            let documents = documents(agent)?;
+            Ok(HeldOut { observed: documents.clone(), scored: documents })
+        }),
+        problem,
+        sweeps: Sweeps { burn_in: 1, kept: 2 },
+        shown: Shown { smoothing: 0.2, draws_from: 2 * every },
+    };
+    Monitored { inner, judge }
 }

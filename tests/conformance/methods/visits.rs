@@ -1,6 +1,6 @@
 //! One chain for each agent, all handed on around the circle after a planned number of steps: the waits of figure 1 of distributed SGLD.
 
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Server};
+use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Saves, Server};
 use serde::{Deserialize, Serialize};
 
 /// Chains go around all agents for `rounds` rounds, `ahead` of which are posted at a time.
@@ -65,7 +65,7 @@ impl VisitsServer {
 impl Server<Visits> for VisitsServer {
     type State = State;
 
-    fn state(&self) -> &State {
+    fn state(&self) -> impl Saves<State> {
         &self.state
     }
 
@@ -92,7 +92,7 @@ impl Server<Visits> for VisitsServer {
 impl Agent<Visits> for VisitsAgent {
     type State = ();
 
-    fn state(&self) -> &() {
+    fn state(&self) -> impl Saves<()> {
         &()
     }
 

@@ -1,0 +1,50 @@
+//! The settings of latent Dirichlet allocation that a run file can name.
+
+use serde::{Deserialize, Serialize};
+
+/// The keys of the `[model]` table `lda`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LdaSettings {
+    /// K.
+    pub topics: u32,
+    /// α, for each topic of a document.
+    pub alpha: f64,
+    /// β, for each word of a topic.
+    pub beta: f64,
+}
+
+impl Default for LdaSettings {
+    fn default() -> Self {
+        Self { topics: 100, alpha: 0.1, beta: 0.01 }
+    }
+}
+
+/// The most topics that a model may have.
+const MOST_TOPICS: u32 = 1 << 16;
+
+impl LdaSettings {
+    /// Its `name` in the table.
+    pub const NAME: &'static str = "lda";
+
+    /// What each key means, in the order in which people should read them.
+    pub const DOCS: &'static [(&'static str, &'static str)] = &[
+        ("topics", "K, how many topics"),
+        ("alpha", "α of the Dirichlet prior of a document's topics, for each of them: below 1 a document has few"),
+        ("beta", "β of the Dirichlet prior of a topic's words, for each of them: below 1 a topic has few"),
+    ];
+
+    /// Whether the settings can be run.
+    ///
+    /// # Errors
+    /// A message that says which setting is out of its range.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=MOST_TOPICS).contains(&self.topics) {
+            return Err(format!("topics = {}: from 1 to {MOST_TOPICS}", self.topics));
+        }
+        match [("alpha", self.alpha), ("beta", self.beta)].iter().find(|(_, value)| !(value.is_finite() && *value > 0.0)) {
+            Some((name, value)) => Err(format!("{name} = {value}: must be a number above 0")),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The settings of the methods for topics that a run file can name.
+
+use super::adlda::AdLda;
+use super::async_lda::AsyncLda;
+use super::problem::TopicProblem;
+use super::sgrld::Sgrld;
+use super::shard::SweepBy;
+use crate::lda::Sweeps;
+use crate::methods::dsgld::{Dsgld, DsgldSettings};
+use crate::methods::kind::{Launcher, MethodKind, Needs, Shown, Texts, at_least_one};
+use crate::methods::sgld::Estimator;
+use crate::number::Real;
+use serde::{Deserialize, Serialize};
+
+/// The settings of methods that sweep over the topics of all tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SweepSettings {
+    /// Sweeps over all tokens.
+    pub rounds: u64,
+    /// Sweeps before the first draw.
+    pub burn_in: u64,
+    /// Of the sweeps after those every so many-th gives a draw: φ (W × K), the mean of the topics given the counts.
+    pub thin: u64,
+    /// In which order an agent sweeps over its tokens.
+    pub by: SweepBy,
+}
+
+impl Default for SweepSettings {
+    fn default() -> Self {
+        Self { rounds: 200, burn_in: 100, thin: 20, by: SweepBy::default() }
+    }
+}
+
+impl SweepSettings {
+    const DOCS: &'static [(&'static str, &'static str)] = &[
+        ("rounds", "sweeps over all tokens"),
+        ("burn_in", "sweeps before those that draws are taken of; predictions are averaged from there on"),
+        ("thin", "of the sweeps after those every so many-th gives a draw of the topics: words × topics numbers"),
+        (
+            "by",
+            "\"word\", at a cost that follows the topics in a token's document, or \"document\", the plain algorithm, at a cost that follows all topics",
+        ),
+    ];
+
+    fn check(&self) -> Result<(), String> {
+        at_least_one(&[("rounds", self.rounds), ("thin", self.thin)])?;
+        if self.burn_in.saturating_add(self.thin) > self.rounds {
+            return Err(format!(
+                "burn_in = {} leaves no draws of {} sweeps with thin = {}",
+                self.burn_in, self.rounds, self.thin
+            ));
+        }
+        Ok(())
+    }
+
+    /// `copies` says how many arrays of counts travel to or from an agent in a round.
+    fn needs(&self, agents: u32, parameters: usize, copies: u64) -> Needs {
+        let parameters = parameters as u64;
+        Needs {
+            particles: None,
+            rounds: Some(self.rounds),
+            minibatch: None,
+            // The counts of all agents, its own copy, and what it has changed.
+            numbers_of_agent: Some(parameters.saturating_mul(3)),
+            numbers_per_round: Some(parameters.saturating_mul(copies).saturating_mul(u64::from(agents))),
+        }
+    }
+
+    /// From the counts of all tokens.
+    fn shown(&self, problem: &TopicProblem) -> Shown {
+        Shown { smoothing: problem.beta, draws_from: self.burn_in.saturating_add(1) }
+    }
+}
+
+/// The settings of `adlda`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AdLdaSettings(pub SweepSettings);
+
+impl MethodKind<Texts> for AdLdaSettings {
+    const NAME: &'static str = "adlda";
+    const DOCS: &'static [(&'static str, &'static str)] = SweepSettings::DOCS;
+
+    fn check(&self) -> Result<(), String> {
+        self.0.check()
+    }
+
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+        self.0.needs(agents, parameters, 2)
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: TopicProblem, launcher: L) -> L::Outcome {
+        let shown = self.0.shown(&problem);
+        launcher.topics(AdLda { problem, settings: self.0 }, shown)
+    }
+}
+
+/// The settings of `async_lda`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AsyncLdaSettings(pub SweepSettings);
+
+impl MethodKind<Texts> for AsyncLdaSettings {
+    const NAME: &'static str = "async_lda";
+    const DOCS: &'static [(&'static str, &'static str)] = SweepSettings::DOCS;
+
+    fn check(&self) -> Result<(), String> {
+        self.0.check()
+    }
+
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+        self.0.needs(agents, parameters, 2)
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: TopicProblem, launcher: L) -> L::Outcome {
+        let shown = self.0.shown(&problem);
+        launcher.topics(AsyncLda { problem, settings: self.0 }, shown)
+    }
+}
+
+/// The settings of `dsgld` for topics: those of chains that travel, with SGRLD for their updates.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TopicDsgldSettings(pub DsgldSettings);
+
+impl MethodKind<Texts> for TopicDsgldSettings {
+    const NAME: &'static str = <DsgldSettings as MethodKind>::NAME;
+    const DOCS: &'static [(&'static str, &'static str)] = <DsgldSettings as MethodKind>::DOCS;
+    /// The step size is that of Patterson & Teh 2013: 0.01 (1 + t/1000)^-0.6.
+    const DEFAULTS: &'static [(&'static str, &'static str)] = &[
+        ("rounds", "500"),
+        ("batch", "50"),
+        ("sweeps", "{ burn_in = 20, kept = 80 }"),
+        ("step", "{ annealed = { a = 0.631, b = 1000.0, c = 0.6 } }"),
+        ("burn_in", "2500"),
+        ("thin", "500"),
+    ];
+
+    fn check(&self) -> Result<(), String> {
+        let Self(settings) = self;
+        if settings.gradient != Estimator::Plain {
+            return Err("gradient: topics have plain minibatches alone".into());
+        }
+        if settings.expectations {
+            return Err("expectations: topics of several chains have no common order; keep draws with thin instead".into());
+        }
+        if settings.noise_correction {
+            return Err("noise_correction: the noise of topics depends on them, so that nothing is known to be given back".into());
+        }
+        if settings.sweeps.is_none_or(|sweeps| sweeps.kept == 0) {
+            return Err("sweeps: { burn_in = 20, kept = 80 }, of which one at least is kept".into());
+        }
+        settings.check_travel()
+    }
+
+    fn check_for(&self, agents: u32) -> Result<(), String> {
+        self.0.check_for(agents)
+    }
+
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+        self.0.needs(agents, parameters)
+    }
+
+    fn notes(&self, agents: u32) -> Vec<String> {
+        self.0.notes(agents)
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: TopicProblem, launcher: L) -> L::Outcome {
+        let Self(settings) = self;
+        let (agents, chains) = (problem.agents, settings.chains as usize);
+        let draws_from = settings.first_round_with_draws(agents);
+        // A batch is counted in documents, of which an agent has fewer than 2^32.
+        let batch = u32::try_from(settings.batch).unwrap_or(u32::MAX);
+        let sweeps = settings.sweeps.unwrap_or(Sweeps { burn_in: 0, kept: 0 });
+        let transition = Sgrld::<F>::new(problem, batch, settings.step, sweeps);
+        // Every state is judged once.
+        let settings = DsgldSettings { judged: chains, ..settings.clone() };
+        launcher.topics(Dsgld { agents, transition, settings }, Shown { smoothing: 0.0, draws_from })
+    }
+}
