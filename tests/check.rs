@@ -7,13 +7,15 @@ mod launcher;
 use launcher::unlaunched;
 use mpibayes::config::keys::fields_of;
 use mpibayes::config::{ClusterSpec, DataSpec, EvaluateSpec, Registry, RunSpec, Typed, check, template};
-use mpibayes::methods::MethodKind;
+use mpibayes::lda::LdaSettings;
 use mpibayes::methods::dsvgd::{DsvgdSettings, PDsvgdSettings, UDsvgdSettings};
 use mpibayes::methods::fedavg::FedAvgSettings;
+use mpibayes::methods::lda::{AdLdaSettings, AsyncLdaSettings, TopicDsgldSettings};
 use mpibayes::methods::npv::NpvSettings;
 use mpibayes::methods::pmd::PmdSettings;
 use mpibayes::methods::pvi::{GviSettings, PviSettings};
 use mpibayes::methods::svgd::SvgdSettings;
+use mpibayes::methods::{MethodKind, Texts};
 use mpibayes::models::ModelKind;
 use mpibayes::models::gaussian_mean::GaussianMeanSettings;
 use mpibayes::models::linear::LinearSettings;
@@ -24,17 +26,20 @@ use std::path::Path;
 use std::process::Output;
 use tempfile::TempDir;
 
-/// A folder with a dataset of 32 training rows in two classes, one of numbers to predict, and one without test rows.
+/// A folder with a dataset of 32 training rows in two classes, one of numbers to predict, one without test rows, and one of documents.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let rows: String = (0..40).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, ["no", "yes"][i % 2])).collect();
     std::fs::write(folder.path().join("a.csv"), rows).unwrap();
     let rows: String = (0..40).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, i % 5)).collect();
     std::fs::write(folder.path().join("r.csv"), rows).unwrap();
+    let documents: String = (0..40).map(|i| format!("3 {}:2 {}:1 {}:3\n", i % 4, 4 + i % 3, 7 + i % 5)).collect();
+    std::fs::write(folder.path().join("c.ldac"), documents).unwrap();
     for arguments in [
         "import a.csv --test-fraction 0.2 -o a.h5",
         "import r.csv --test-fraction 0.2 --task regression -o r.h5",
         "import a.csv -o untested.h5",
+        "import c.ldac --test-fraction 0.2 -o c.h5",
     ] {
         let output = mpibayes(folder.path(), arguments);
         assert!(output.status.success(), "{}", text(&output.stderr));
@@ -120,7 +125,8 @@ fn wrong_configurations_get_helpful_messages() {
         (
             with("\"dsvgd\"", "\"dsvdg\""),
             "",
-            "line 8: [method] name: \"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd",
+            "line 8: [method] name: \"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd, \
+         adlda, async_lda",
         ),
         (
             with("\"logistic\"", "\"logistics\""),
@@ -130,7 +136,8 @@ fn wrong_configurations_get_helpful_messages() {
         (
             with("name = \"dsvgd\"\n", ""),
             "",
-            "line 7: [method]: `name` is missing; there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd",
+            "line 7: [method]: `name` is missing; there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd, \
+         adlda, async_lda",
         ),
         ("seed = 1\n".into(), "", "there is no [method]: add [method] with name"),
         (
@@ -268,8 +275,21 @@ fn what_init_writes_passes_check() {
     let registry = Registry::default();
     for method in registry.methods() {
         for model in registry.models() {
+            let is_topics = model == "lda";
+            let fits = match method {
+                "dsgld" => true,
+                "adlda" | "async_lda" => is_topics,
+                _ => !is_topics,
+            };
+            if !fits {
+                let refused = mpibayes(folder.path(), &format!("init {method} --model {model}"));
+                let said = text(&refused.stderr);
+                assert!(said.contains(&format!("\"{method}\" is not for the model")) && said.contains("dsgld"), "{said}");
+                continue;
+            }
             let file = match model {
                 "toy" => None,
+                "lda" => Some("c.h5"),
                 "linear" => Some("r.h5"),
                 _ => Some("a.h5"),
             };
@@ -285,7 +305,7 @@ fn what_init_writes_passes_check() {
             let agents = if ["npv", "pmd"].contains(&method) { 1 } else { 2 };
             let defaults = format!(
                 "agents = {agents}\n{}{data_table}[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n{}",
-                if is_network { "precision = \"f32\"\n" } else { "" },
+                if is_network || is_topics { "precision = \"f32\"\n" } else { "" },
                 match method {
                     "svgd" | "dsvgd" | "u-dsvgd" | "p-dsvgd" | "fedavg" if is_network =>
                         "optimizer = { adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }\n",
@@ -307,7 +327,8 @@ fn what_init_writes_passes_check() {
     };
     refused(
         "init dsvdg",
-        "\"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd",
+        "\"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd, \
+         adlda, async_lda",
     );
     refused("init svgd --model logstic", "did you mean \"logistic\"?");
     refused("init svgd --model logistic --data r.h5", "two classes");
@@ -353,6 +374,10 @@ fn every_key_is_described_and_no_other() {
     described("fedavg", FedAvgSettings::DOCS, fields_of::<FedAvgSettings>(), &readme);
     described("npv", NpvSettings::DOCS, fields_of::<NpvSettings>(), &readme);
     described("pmd", PmdSettings::DOCS, fields_of::<PmdSettings>(), &readme);
+    described("lda", LdaSettings::DOCS, fields_of::<LdaSettings>(), &readme);
+    described("adlda", <AdLdaSettings as MethodKind<Texts>>::DOCS, fields_of::<AdLdaSettings>(), &readme);
+    described("async_lda", <AsyncLdaSettings as MethodKind<Texts>>::DOCS, fields_of::<AsyncLdaSettings>(), &readme);
+    described("dsgld", <TopicDsgldSettings as MethodKind<Texts>>::DOCS, fields_of::<TopicDsgldSettings>(), &readme);
 }
 
 /// Settings of a user's own that nobody has described.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The metrics whose curves are drawn unless another one is named: the first of these that a run has.
-const USUAL: [&str; 3] = ["accuracy", "rmse", "log_likelihood"];
+const USUAL: [&str; 4] = ["accuracy", "rmse", "perplexity", "log_likelihood"];
 /// The key of the seed in a configuration.
 const SEED: &str = "seed";
 /// The key of the dataset in a configuration.
@@ -34,7 +34,7 @@ pub struct CompareArgs {
     /// The folders of runs, or their result files
     #[arg(value_name = "RUN", required = true, num_args = 2..)]
     pub runs: Vec<PathBuf>,
-    /// The metric to draw; accuracy, rmse or log_likelihood by default
+    /// The metric to draw; accuracy, rmse, perplexity or log_likelihood by default
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
     /// What the horizontal axis of the picture shows

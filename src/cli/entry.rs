@@ -1,6 +1,8 @@
 //! From what was typed to a subcommand and an exit code, said once however many processes were launched.
 
-use super::{Cli, Command, blas, check, compare, data, env, import, init, plan, plot, predict, run, shell, summary, sweep};
+use super::{
+    Cli, Command, blas, check, compare, data, env, import, init, plan, plot, predict, run, shell, summary, sweep, topics,
+};
 use crate::cluster::mpi::World;
 use crate::config::Registry;
 use clap::Parser;
@@ -35,6 +37,7 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         Command::Import(args) => import::run(args),
         Command::Data(args) => data::run(args),
         Command::Summary(args) => summary::run(args),
+        Command::Topics(args) => topics::run(args),
         Command::Predict(args) => predict::run(args, registry),
         Command::Plot(args) => plot::run(args),
         Command::Compare(args) => compare::run(args),

@@ -19,6 +19,7 @@ pub mod shell;
 pub mod summary;
 pub mod sweep;
 mod text;
+pub mod topics;
 
 pub use entry::main_with;
 
@@ -50,7 +51,7 @@ pub struct Cli {
 /// A subcommand and its arguments.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Turn tables, LIBSVM files, NumPy arrays or IDX images into one HDF5 dataset that runs read
+    /// Turn tables, LIBSVM files, NumPy arrays, IDX images or documents into one HDF5 dataset that runs read
     Import(Box<import::ImportArgs>),
     /// List, fetch or make data sets
     Data(data::DataArgs),
@@ -64,8 +65,10 @@ pub enum Command {
     Sweep(sweep::SweepArgs),
     /// Show what came out of a run
     Summary(summary::SummaryArgs),
-    /// Predict rows with a finished run, as CSV
+    /// Predict rows with a finished run, or the topics of documents, as CSV
     Predict(predict::PredictArgs),
+    /// Show the topics of a run on documents: their foremost words, how coherent they are; arrays for pyLDAvis
+    Topics(topics::TopicsArgs),
     /// Draw what came out of a run, as SVG and PNG
     Plot(plot::PlotArgs),
     /// Put several runs side by side, in a table and in a picture

@@ -83,7 +83,7 @@ impl Kind {
         match self {
             Self::Trace => "it has neither metrics nor a trace",
             Self::Reliability => "it has no reliability table, which runs on data with classes and test rows have",
-            Self::Posterior => "it has no draws",
+            Self::Posterior => "it has no draws of parameters",
             Self::Chains => "it has no chains of draws in an order: particles have none",
         }
     }
@@ -144,6 +144,8 @@ impl Source<'_> {
         if self.samples.get().is_none() {
             let file = &self.subject.file;
             let there = file.sample_groups()?.iter().any(|group| group == POSTERIOR);
+            // Of topics a single number says nothing.
+            let there = there && file.kind(POSTERIOR)? != SampleKind::Topics;
             let samples = if there { Some(file.samples(POSTERIOR)?) } else { None };
             return Ok(self.samples.get_or_init(|| samples).as_ref());
         }

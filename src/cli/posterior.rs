@@ -115,7 +115,8 @@ impl Draws {
         let stride = numbers.div_ceil(most).max(1);
         let mut found = Vec::new();
         let mut before: usize = 0;
-        for part in parts.iter().filter(|_| kind != SampleKind::Paths && common > 1) {
+        let means_something = !matches!(kind, SampleKind::Paths | SampleKind::Topics) && common > 1;
+        for part in parts.iter().filter(|_| means_something) {
             let first = before.next_multiple_of(stride) - before;
             before += part.size();
             if first >= part.size() {

@@ -1,14 +1,16 @@
-//! `mpibayes predict`: what a finished run predicts for new rows, as CSV.
+//! `mpibayes predict`: what a finished run predicts for new rows, or the topics of new documents, as CSV.
 
 use super::import::{HeaderName, column, delimiter};
 use super::summary::find;
 use super::text;
 use crate::config::Registry;
 use crate::config::predictor::{Predictor, RawRows};
+use crate::config::topics::TopicModel;
 use crate::data::{
     ArrayFile, Column, DataError, Dataset, Delimiter, Format, Idx, IndexLimit, Place, Source, Split, Table, TableLayout, Targets,
     detect, is_libsvm, read_libsvm,
 };
+use crate::lda::LdaSettings;
 use crate::metrics::Tally;
 use crate::partial::PartialFile;
 use crate::results::RunFile;
@@ -36,7 +38,10 @@ Examples:
     mpibayes predict runs/first new.svm --label first -o predicted.csv
 
   The test rows of a dataset, which knows its labels:
-    mpibayes predict runs/first data.h5 | head";
+    mpibayes predict runs/first data.h5 | head
+
+  The topic weights of documents, imported from whatever vocabulary, for a run of topics:
+    mpibayes predict runs/topics corpus.h5 --split train -o weights.csv";
 
 /// What can be typed after `mpibayes predict`.
 #[derive(Debug, clap::Args)]
@@ -45,7 +50,7 @@ pub struct PredictArgs {
     /// The folder of a finished run, or its result file
     pub run: PathBuf,
     /// The rows, in the units that were imported: a table in text (CSV, TSV, blanks), LIBSVM, NPY, NPZ or IDX, plain or gzip; or a
-    /// dataset
+    /// dataset. For a run on documents, a corpus
     pub data: PathBuf,
     /// Where to write the predictions; without it they go to standard output
     #[arg(short, long, value_name = "FILE.csv")]
@@ -66,7 +71,7 @@ pub struct PredictArgs {
     /// The array in an NPZ file [default: the only one, x or x_test]
     #[arg(long, value_name = "NAME")]
     pub features_name: Option<String>,
-    /// Which rows of a dataset [default: test, if it has any]
+    /// Which rows of a dataset, or documents of a corpus [default: test, if it has any]
     #[arg(long, value_enum)]
     pub split: Option<SplitName>,
 }
@@ -86,7 +91,8 @@ pub enum SplitName {
 /// When there is no such run, it is not over, or the rows are not those that it can predict.
 pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let path = find(&args.run)?;
-    let mut predictor = Predictor::new(&RunFile::open(&path)?, registry).with_context(|| format!("{}", path.display()))?;
+    let file = RunFile::open(&path)?;
+    let mut subject = Subject::of(&file, registry).with_context(|| format!("{}", path.display()))?;
     if let Some(output) = args.output.as_deref().filter(|output| output.exists()) {
         let same = output.canonicalize().ok() == args.data.canonicalize().ok();
         ensure!(!same, "{}: these rows are to be read, and would be replaced by the predictions", output.display());
@@ -98,28 +104,86 @@ pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> 
         Some(partial) => Box::new(File::create(partial.path()).with_context(|| format!("{}: cannot write", place()))?),
         None => Box::new(std::io::stdout().lock()),
     };
-    let mut written = Written::new(&predictor, to);
-    let outcome = match detect(&args.data)? {
-        Format::Hdf5 => of_dataset(args, &mut predictor, &mut written),
-        Format::Table if is_libsvm(&args.data)? => of_libsvm(args, &mut predictor, &mut written),
-        Format::Table => of_table(args, &mut predictor, &mut written),
-        Format::Npy | Format::Npz => of_array(args, &mut predictor, &mut written),
-        Format::Idx => of_images(args, &mut predictor, &mut written),
-        Format::Other(what) => bail!("{}: this is {what}: save it as CSV", args.data.display()),
+    let outcome = match &mut subject {
+        Subject::Rows(predictor) => of_rows(args, predictor, to),
+        Subject::Topics(model) => of_documents(args, model, to),
     };
-    let rows = written.rows;
-    let told = match outcome.and_then(|()| written.finish()) {
+    let (done, told) = match outcome {
         Err(error) if is_closed(&error) => return Ok(ExitCode::SUCCESS),
-        told => told?,
+        outcome => outcome?,
     };
     if let Some(partial) = partial {
         partial.commit().with_context(|| format!("{}: cannot write", place()))?;
-        eprintln!("mpibayes: {} predicted in {}", text::things(rows, "row"), place());
+        eprintln!("mpibayes: {done} predicted in {}", place());
     }
     if let Some(metrics) = told {
         eprintln!("mpibayes: {metrics}");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What predicts.
+enum Subject {
+    Rows(Predictor),
+    Topics(TopicModel),
+}
+
+impl Subject {
+    fn of(file: &RunFile, registry: &Registry) -> anyhow::Result<Self> {
+        // Topics of several chains have no common order.
+        match file.info().model == LdaSettings::NAME {
+            true => Ok(Self::Topics(TopicModel::read(file, 0)?)),
+            false => Ok(Self::Rows(Predictor::new(file, registry)?)),
+        }
+    }
+}
+
+/// What was predicted, and how good that was where the answers are known.
+type Told = (String, Option<String>);
+
+fn of_rows(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write>) -> anyhow::Result<Told> {
+    let mut written = Written::new(predictor, to);
+    match detect(&args.data)? {
+        Format::Hdf5 => of_dataset(args, predictor, &mut written),
+        Format::Table if is_libsvm(&args.data)? => of_libsvm(args, predictor, &mut written),
+        Format::Table => of_table(args, predictor, &mut written),
+        Format::Npy | Format::Npz => of_array(args, predictor, &mut written),
+        Format::Idx => of_images(args, predictor, &mut written),
+        Format::Other(what) => bail!("{}: this is {what}: save it as CSV", args.data.display()),
+    }?;
+    Ok((text::things(written.rows, "row"), written.finish()?))
+}
+
+/// The topic weights of each document, by its place in what was imported.
+fn of_documents(args: &PredictArgs, model: &TopicModel, to: Box<dyn Write>) -> anyhow::Result<Told> {
+    let options = args.label.is_some() || args.header.is_some() || args.delimiter.is_some() || args.features_name.is_some();
+    ensure!(!options, "--label, --header, --delimiter and --features-name are for rows: the run is on documents");
+    ensure!(
+        detect(&args.data)? == Format::Hdf5,
+        "{}: the run is on documents: import these first, with `mpibayes import`, and give the corpus",
+        args.data.display()
+    );
+    let documents = model.adopt(&args.data)?;
+    let split = match args.split {
+        Some(SplitName::Train) => Split::Train,
+        Some(SplitName::Test) => Split::Test,
+        None if documents.documents(Split::Test) > 0 => Split::Test,
+        None => Split::Train,
+    };
+    let mut csv = csv::Writer::from_writer(to);
+    let head = ["document".to_owned(), "tokens".to_owned()];
+    csv.write_record(head.into_iter().chain((0..model.topics()).map(|topic| format!("topic_{topic}"))))?;
+    let all = documents.documents(split);
+    for first in (0..all).step_by(BLOCK) {
+        let block = first..(first + BLOCK).min(all);
+        let (bags, numbers) = (documents.read(split, block.clone())?, documents.numbers(split, block)?);
+        for ((bag, weights), number) in bags.iter().zip(model.weights(&bags, first as u64).rows()).zip(numbers) {
+            let row = [number.to_string(), bag.tokens().to_string()];
+            csv.write_record(row.into_iter().chain(weights.iter().map(f64::to_string)))?;
+        }
+    }
+    csv.flush()?;
+    Ok((text::things(all, "document"), None))
 }
 
 /// Whether a reader such as `head` has seen enough.

@@ -462,7 +462,7 @@ fn shown_draws(draws: &Draws, all: bool) -> String {
         SampleKind::Paths => ("evaluation", format!("{} × ", text::counted(draws.chains as u64, "particle"))),
         // Shown in a table of its own.
         SampleKind::Expectation => return String::new(),
-        SampleKind::Chains => ("draw", format!("{} × ", text::counted(draws.chains as u64, "chain"))),
+        SampleKind::Chains | SampleKind::Topics => ("draw", format!("{} × ", text::counted(draws.chains as u64, "chain"))),
     };
     let size =
         format!("{chains}{} × {}", text::counted(draws.draws as u64, unit), text::counted(draws.parameters as u64, "parameter"));
@@ -473,6 +473,9 @@ fn shown_draws(draws: &Draws, all: bool) -> String {
         ("numbers".into(), draws.parts.iter().map(|part| number(part.size())).collect()),
     ];
     shown += &text::table(&parts);
+    if draws.kind == SampleKind::Topics {
+        shown += "  mpibayes topics shows them by their words\n";
+    }
     let table = draws.table(all);
     if !table.is_empty() {
         shown += &format!("\nparameters of {}\n{table}", draws.group);

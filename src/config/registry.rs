@@ -322,7 +322,7 @@ pub(super) fn toml_value(text: &str) -> Option<toml::Value> {
 }
 
 /// The settings of the topic model in a table.
-fn topics(table: &toml::Table) -> Result<(LdaSettings, toml::Table), Vec<Wrong>> {
+pub(super) fn topics(table: &toml::Table) -> Result<(LdaSettings, toml::Table), Vec<Wrong>> {
     let (settings, resolved) = read::<LdaSettings>(table)?;
     settings.check().map_err(|cause| vec![about_a_key(fields_of::<LdaSettings>(), cause)])?;
     Ok((settings, resolved))

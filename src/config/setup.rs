@@ -166,7 +166,7 @@ impl<F: Real> Launcher<F> for Launch<'_, F> {
             return Err(ConfigError::Contradiction("a method for documents was started on rows".into()).into());
         };
         let shape = [problem.vocabulary as usize, problem.topics as usize];
-        let groups = vec![SampleGroup { name: POSTERIOR.into(), parts: vec![Part::new(PHI, &shape)], kind: SampleKind::Chains }];
+        let groups = vec![SampleGroup { name: POSTERIOR.into(), parts: vec![Part::new(PHI, &shape)], kind: SampleKind::Topics }];
         let corpus = corpus.clone();
         let at_end = move |_: &mut RunFolder, _: &Outcome| Ok(vec![vocabulary(&corpus)?]);
         match held_out {

@@ -1,24 +1,192 @@
-//! What a run's topics need beside their numbers: the vocabulary that its result file ends with.
+//! The topics of a run as its result file has them, and what they say of documents.
 
-use crate::data::DataError;
+use super::registry::topics;
+use super::setup::RunError;
+use super::spec::{ConfigError, RunSpec};
 use crate::data::corpus::Corpus;
-use crate::results::Grid;
+use crate::data::{DataError, Split};
+use crate::lda::{Bag, DocumentGibbs, Documents, LdaSettings, Sweeps, WordTable};
+use crate::random::{Purpose, Seed, Who};
+use crate::results::{Grid, POSTERIOR, RunFile};
+use ndarray::{Array2, Axis};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
 
 /// The name of the topics among a run's draws: φ (W × K).
 pub const PHI: &str = "phi";
 /// The group of the result file that has the words.
-pub const VOCABULARY: &str = "vocabulary";
+const VOCABULARY: &str = "vocabulary";
+/// How long a document is sampled whose topics are asked for.
+const SWEEPS: Sweeps = Sweeps { burn_in: 20, kept: 50 };
 
 /// The words of a corpus by their numbers; where it has numbers alone, these.
 ///
 /// # Errors
 /// When they cannot be read.
-pub fn vocabulary(corpus: &Corpus) -> Result<Grid, DataError> {
-    let words = corpus.vocabulary()?.unwrap_or_else(|| (0..corpus.words()).map(|word| format!("word_{word}")).collect());
+pub(super) fn words(corpus: &Corpus) -> Result<Vec<String>, DataError> {
+    Ok(corpus.vocabulary()?.unwrap_or_else(|| (0..corpus.words()).map(|word| format!("word_{word}")).collect()))
+}
+
+/// The words of a corpus as a result file ends with them.
+///
+/// # Errors
+/// When they cannot be read.
+pub(super) fn vocabulary(corpus: &Corpus) -> Result<Grid, DataError> {
+    let words = words(corpus)?;
     Ok(Grid {
         group: VOCABULARY.into(),
         dimensions: vec![("word".into(), words.len())],
         variables: Vec::new(),
         names: vec![("words".into(), 0, words)],
     })
+}
+
+/// Topics: the mean of the draws of a chain, for topics of different chains have no common order.
+#[derive(Clone, Debug)]
+pub struct TopicModel {
+    /// The words, by their numbers.
+    pub words: Vec<String>,
+    /// φ, W × K.
+    pub phi: Array2<f32>,
+    /// How many draws it is the mean of.
+    pub draws: usize,
+    alpha: f64,
+    seed: Seed,
+}
+
+impl TopicModel {
+    /// From the result file of a run, of one of its chains.
+    ///
+    /// # Errors
+    /// When the run is on no documents or not over, or there is no such chain.
+    pub fn read(file: &RunFile, chain: usize) -> Result<Self, RunError> {
+        let cannot = |what: String| RunError::Prediction(what);
+        let spec = RunSpec::from_toml(&file.info().config)?;
+        if file.info().model != LdaSettings::NAME {
+            let model = &file.info().model;
+            return Err(cannot(format!("the run is on the model {model}: topics are those of the model {}", LdaSettings::NAME)));
+        }
+        let Some(grid) = file.grid(VOCABULARY)? else {
+            return Err(cannot(
+                "the run is not over: the same `mpibayes run` goes on with it, and at its end it has topics".into(),
+            ));
+        };
+        let words = grid.list("words").to_vec();
+        let (settings, _) = topics(&spec.model).map_err(|wrongs| ConfigError::of("model", &wrongs))?;
+        let lengths = file.lengths(POSTERIOR)?;
+        let draws = match lengths.get(chain) {
+            Some(&draws) if draws > 0 => draws,
+            _ => return Err(cannot(format!("there is no chain {chain} with draws: the run has {}", lengths.len()))),
+        };
+        let mut phi = Array2::zeros((words.len(), settings.topics as usize));
+        for draw in 0..draws {
+            let one = file.draws::<f32>(POSTERIOR, &[(chain, draw)])?;
+            let one = one.into_shape_with_order(phi.dim()).map_err(|_| cannot("its topics do not fit its words".into()))?;
+            phi.scaled_add(1.0 / draws as f32, &one);
+        }
+        Ok(Self { words, phi, draws, alpha: settings.alpha, seed: Seed(spec.seed) })
+    }
+
+    /// K.
+    pub fn topics(&self) -> usize {
+        self.phi.ncols()
+    }
+
+    /// The foremost words of a topic by their numbers, the most probable first.
+    ///
+    /// # Panics
+    /// When there is no such topic.
+    pub fn foremost(&self, topic: usize, count: usize) -> Vec<u32> {
+        let phi = self.phi.column(topic);
+        // As many as words, which are u32.
+        let mut words: Vec<u32> = (0..self.words.len() as u32).collect();
+        let count = count.min(words.len());
+        let before = |a: &u32, b: &u32| phi[*b as usize].total_cmp(&phi[*a as usize]).then(a.cmp(b));
+        if count > 0 && count < words.len() {
+            words.select_nth_unstable_by(count - 1, before);
+        }
+        words.truncate(count);
+        words.sort_unstable_by(before);
+        words
+    }
+
+    /// The topic weights of documents, which have these numbers (D × K).
+    pub fn weights(&self, documents: &Documents, first: u64) -> Array2<f64> {
+        let topics = self.topics();
+        let mut weights = Array2::zeros((documents.len(), topics));
+        let mut table = WordTable::<f32>::new(documents.vocabulary(), topics);
+        table.fill(documents.iter(), |word, out| {
+            out.iter_mut().zip(self.phi.row(word as usize)).for_each(|(out, phi)| *out = *phi);
+        });
+        weights.axis_iter_mut(Axis(0)).into_par_iter().enumerate().for_each_init(
+            || (DocumentGibbs::new(topics, self.alpha), vec![0.0; topics]),
+            |(gibbs, weights), (document, mut row)| {
+                let mut stream = self.seed.stream(Who::Run, first + document as u64, Purpose::Completion);
+                gibbs.weights(documents.document(document), &table, SWEEPS, &mut stream, weights);
+                row.iter_mut().zip(weights).for_each(|(row, weight)| *row = *weight);
+            },
+        );
+        weights
+    }
+
+    /// The documents that a corpus holds, by the words of these topics.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has no word in common with the topics.
+    pub fn adopt(&self, path: &Path) -> Result<Adopted, RunError> {
+        let corpus = Corpus::open(path)?;
+        let there = words(&corpus)?;
+        let known: HashMap<&str, u32> = self.words.iter().map(String::as_str).zip(0..).collect();
+        let numbers: Vec<Option<u32>> = there.iter().map(|word| known.get(word.as_str()).copied()).collect();
+        if numbers.iter().all(Option::is_none) {
+            let what = format!("{}: it has no word in common with the topics", path.display());
+            return Err(RunError::Prediction(what));
+        }
+        Ok(Adopted { vocabulary: self.words.len() as u32, corpus, numbers })
+    }
+}
+
+/// Documents of another corpus, read with the words that topics have; other words are left out.
+pub struct Adopted {
+    corpus: Corpus,
+    vocabulary: u32,
+    numbers: Vec<Option<u32>>,
+}
+
+impl Adopted {
+    /// How many documents a split has.
+    pub fn documents(&self, split: Split) -> usize {
+        self.corpus.documents(split)
+    }
+
+    /// Where documents stood in the input, from 0.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn numbers(&self, split: Split, documents: Range<usize>) -> Result<Vec<u64>, DataError> {
+        self.corpus.numbers(split, documents)
+    }
+
+    /// Reads documents, those that are held out with all of their tokens.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn read(&self, split: Split, documents: Range<usize>) -> Result<Documents, DataError> {
+        let mut read = Documents::new(self.vocabulary);
+        let mut push = |bag: Bag<'_>| {
+            let known =
+                bag.words.iter().zip(bag.counts).filter_map(|(&word, &count)| Some((self.numbers[word as usize]?, count)));
+            let mut known: Vec<(u32, u32)> = known.collect();
+            known.sort_unstable();
+            let (words, counts): (Vec<u32>, Vec<u32>) = known.into_iter().unzip();
+            read.push(&words, &counts);
+        };
+        match split {
+            Split::Train => self.corpus.train(documents)?.iter().for_each(push),
+            Split::Test => self.corpus.whole_test(documents)?.iter().for_each(&mut push),
+        }
+        Ok(read)
+    }
 }

@@ -78,19 +78,14 @@ impl Completion {
             self.sums = vec![0.0; entries];
         }
         assert_eq!((self.sums.len(), observed.len()), (entries, scored.len()), "other documents than before");
-        assert!(sweeps.kept > 0, "sweeps of which none counts");
-        let (topics, alpha) = (table.topics(), gibbs.alpha());
-        let kept = f64::from(sweeps.kept);
         let mut sums = self.sums.iter_mut();
-        let mut weights = vec![0.0; topics];
+        let mut weights = vec![0.0; table.topics()];
         let mut completed = Completed::default();
         for (document, (seen, bag)) in (0..).zip(observed.iter().zip(scored.iter())) {
-            weights.fill(0.0);
-            if !bag.words.is_empty() {
-                gibbs.sample(seen, table, sweeps, &mut stream(document), |_, topic| weights[topic] += 1.0);
+            if bag.words.is_empty() {
+                continue;
             }
-            let all = seen.tokens() as f64 + alpha * topics as f64;
-            weights.iter_mut().for_each(|weight| *weight = (*weight / kept + alpha) / all);
+            gibbs.weights(seen, table, sweeps, &mut stream(document), &mut weights);
             for ((&word, &count), sum) in bag.words.iter().zip(bag.counts).zip(&mut sums) {
                 let phi = table.slot(word).map(|slot| table.phi(slot)).unwrap_or_default();
                 let probability = weights.iter().zip(phi).map(|(weight, phi)| weight * phi.f64()).sum::<f64>();

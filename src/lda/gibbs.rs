@@ -89,6 +89,20 @@ impl<F: Real> DocumentGibbs<F> {
         }
     }
 
+    /// The topic weights of a document whose words have slots in the table, θ̂_dk = (E\[n_dk\] + α)/(n_d + K α), into `weights`
+    /// (length K).
+    ///
+    /// # Panics
+    /// As [`Self::sample`]; and when no sweep counts.
+    pub fn weights(&mut self, bag: Bag<'_>, table: &WordTable<F>, sweeps: Sweeps, stream: &mut Stream, weights: &mut [f64]) {
+        assert!(sweeps.kept > 0, "sweeps of which none counts");
+        weights.fill(0.0);
+        self.sample(bag, table, sweeps, stream, |_, topic| weights[topic] += 1.0);
+        let (alpha, kept) = (self.alpha(), f64::from(sweeps.kept));
+        let all = bag.tokens() as f64 + alpha * weights.len() as f64;
+        weights.iter_mut().for_each(|weight| *weight = (*weight / kept + alpha) / all);
+    }
+
     /// Takes the tokens of a document, with topics drawn uniformly.
     fn begin(&mut self, bag: Bag<'_>, table: &WordTable<F>, stream: &mut Stream) {
         for &topic in &self.active {

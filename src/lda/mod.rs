@@ -6,6 +6,7 @@
 //! Where topics are an array they are W × K: the topics of a word lie together.
 
 mod by_word;
+mod coherence;
 mod collapsed;
 mod completion;
 mod documents;
@@ -16,6 +17,7 @@ mod sgrld;
 mod table;
 
 pub use by_word::WordSweep;
+pub use coherence::{Coherence, CoherenceCounts};
 pub use collapsed::{Tokens, TopicCounts, dense_sweep};
 pub use completion::{Completed, Completion, HeldOut};
 pub use documents::{Bag, Documents};

@@ -1,9 +1,11 @@
 //! Arrays of a run that are no draws, such as predictions: variables over named dimensions, written whole.
 
+use super::error::{Result, ResultsError};
 use super::netcdf;
 use crate::data::hdf;
 use hdf5::Group;
 use ndarray::{ArrayD, IxDyn};
+use std::path::Path;
 
 /// A group of arrays.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +21,18 @@ pub struct Grid {
 }
 
 impl Grid {
+    /// Writes the arrays into a file of their own, at its root.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_file(&self, path: &Path) -> Result<()> {
+        let write = || -> hdf5::Result<()> {
+            let file = hdf5::File::create(path)?;
+            self.write(&file)
+        };
+        write().map_err(ResultsError::hdf5(path, "write the arrays"))
+    }
+
     /// An array by its name, with its shape.
     pub fn array(&self, name: &str) -> Option<ArrayD<f64>> {
         let (_, axes, values) = self.variables.iter().find(|variable| variable.0 == name)?;

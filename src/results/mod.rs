@@ -8,7 +8,8 @@
 //!
 //! A group of draws, `posterior` for instance: a variable for each named part of the parameters, with dimensions `chain`, `draw`,
 //! then `NAME_dim_0`, ...; the attribute `parts` has their names in the order of the parameter vector, `draws_per_chain` the length of
-//! each chain (the rest of a shorter one is NaN), and `draws` says what they are: `chains`, `particles`, `paths` of particles, or an `expectation`.
+//! each chain (the rest of a shorter one is NaN), and `draws` says what they are: `chains`, `particles`, `paths` of particles, `topics`,
+//! or an `expectation`.
 //!
 //! A table, `trace` or `metrics` for instance: one-dimensional columns over `row`: `step`, `agent` (−1 for none), then the named
 //! values, NaN where a row lacks one; the attribute `columns` has their names in order.

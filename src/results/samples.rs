@@ -14,6 +14,8 @@ pub enum SampleKind {
     Particles,
     /// One vector, an expectation over the posterior, such as its mean.
     Expectation,
+    /// Topics: words × topics. The order of topics means nothing, and so does what becomes of a single number.
+    Topics,
     /// Each chain is the path of a particle, with a draw for each evaluated round: again nothing for convergence diagnostics.
     Paths,
 }
@@ -25,12 +27,13 @@ impl SampleKind {
             Self::Chains => "chains",
             Self::Particles => "particles",
             Self::Paths => "paths",
+            Self::Topics => "topics",
             Self::Expectation => "expectation",
         }
     }
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        [Self::Chains, Self::Particles, Self::Paths, Self::Expectation].into_iter().find(|kind| kind.name() == name)
+        [Self::Chains, Self::Particles, Self::Paths, Self::Expectation, Self::Topics].into_iter().find(|kind| kind.name() == name)
     }
 }
 

@@ -176,6 +176,16 @@ impl Corpus {
         Ok(HeldOut { observed, scored })
     }
 
+    /// Reads a stretch of the documents that are held out, with all of their tokens.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn whole_test(&self, documents: Range<usize>) -> Result<Documents> {
+        let mut read = Documents::new(self.words);
+        self.read(Split::Test, documents, |words, counts, _| read.push(words, counts))?;
+        Ok(read)
+    }
+
     /// Where documents of a split stood in the input, from 0.
     ///
     /// # Errors
