@@ -106,6 +106,36 @@ fn import_writes_once_and_says_what() {
     refused(&mpibayes(folder.path(), &["import", "b.csv", "-o", "b.h5"]), &["b.csv, line 2"]);
 }
 
+/// The report to its last line: the digest holds tokeniser, limits, order and layout to what they were.
+#[test]
+fn a_small_text_is_the_corpus_that_it_always_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let fables = "The cat sat on the mat, and the dog slept.\nDogs and cats!\n\n\u{c9}t\u{e9} : un chat, deux chats.\n\
+                A cat's paw; a dog\u{2019}s life.\nThe mat of the cat: 3.14 e-mails\n";
+    std::fs::write(folder.path().join("a.txt"), fables).unwrap();
+    let import = "import a.txt --format text --stop-words english --least-documents 1 --test-documents 1 --scored 0.5 -o a.h5";
+    let output = mpibayes(folder.path(), &import.split(' ').collect::<Vec<_>>());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    let expected = [
+        "task      topics",
+        "text      6 documents, a line each",
+        "seen      16 words, 25 tokens, of 3 letters or more",
+        "dropped   2 words, 7 tokens: stop words",
+        "kept      14 words, 18 tokens",
+        "train     4 documents, 13 tokens",
+        "test      1 document, 5 tokens",
+        "words     14",
+        "left out  1 document without a word",
+        "digest    d9e5a47decc1",
+    ];
+    assert_eq!(said.lines().skip(1).map(str::trim_start).collect::<Vec<_>>(), expected);
+    refused(
+        &mpibayes(folder.path(), &["import", "a.txt", "-o", "b.h5"]),
+        &["a.txt: hardly a field is a number", "--format text"],
+    );
+}
+
 #[test]
 fn summary_shows_a_run_in_three_ways() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use mpibayes::data::corpus::{BagFormat, Corpus, CorpusImport, Part, import_corpus};
+use mpibayes::data::corpus::{BagFormat, Choice, Corpus, CorpusImport, Input, Part, StopWords, Text, Vocabulary, import_corpus};
 use mpibayes::data::{
     ArrayFile, ArrayImport, ArrayPair, Dataset, IdxPair, LibsvmImport, Result, Scaling, TableImport, TableLayout, Task, Test,
     import_arrays, import_idx, import_libsvm, import_table,
@@ -12,7 +12,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -56,12 +56,14 @@ struct Format {
     name: &'static str,
     files: Vec<(&'static str, Vec<u8>)>,
     import: fn(&Path, &Path) -> Result<()>,
+    /// Whether nearly everything is what it should be.
+    patient: bool,
 }
 
 /// A format is a line here.
 fn formats() -> Vec<Format> {
     let csv = table(",", "\"a \"\"b\"\"\",x2,x3,kind\n");
-    let format = |name, files, import| Format { name, files, import };
+    let format = |name, files, import| Format { name, files, import, patient: name == "text" };
     vec![
         format("csv", vec![("x", csv.clone())], import_text),
         format("tsv", vec![("x", table("\t", "x1\tx2\tx3\tkind\n"))], import_text),
@@ -77,6 +79,9 @@ fn formats() -> Vec<Format> {
         format("docword.gz", vec![("x", gzip(&docword("40\n30\n120\n"))), ("v", gzip(&vocabulary()))], import_docword),
         format("lda-c", vec![("x", lda_c()), ("v", vocabulary())], import_lda_c),
         format("matrix market", vec![("x", docword(MATRIX)), ("v", vocabulary())], import_matrix),
+        format("text", vec![("x", text()), ("s", b"with\nnumber".to_vec())], import_words),
+        format("text.gz", vec![("x", gzip(&text())), ("s", gzip(b"with\nnumber"))], import_words),
+        format("text in a folder", vec![("f/1", gzip(&text())), ("f/2", text()), ("f/3", text())], import_folder),
         format("idx", vec![("x", idx(&[40, 3, 4], 480)), ("y", idx(&[40], 40))], import_images),
     ]
 }
@@ -187,9 +192,12 @@ fn vocabulary() -> Vec<u8> {
 }
 
 fn import_documents(folder: &Path, output: &Path, format: BagFormat) -> Result<()> {
-    let (documents, vocabulary) = (folder.join("x"), Some(folder.join("v")));
+    import_input(Input::Counted { documents: folder.join("x"), format, vocabulary: Some(folder.join("v")) }, output)
+}
+
+fn import_input(input: Input, output: &Path) -> Result<()> {
     let (held_out, seed) = (Part::Share(0.2), mpibayes::random::Seed(3));
-    import_corpus(&CorpusImport { documents, format, vocabulary, held_out, scored: 0.1, seed }, output).map(drop)
+    import_corpus(&CorpusImport { input, held_out, scored: 0.1, seed }, output).map(drop)
 }
 
 fn import_docword(folder: &Path, output: &Path) -> Result<()> {
@@ -198,6 +206,27 @@ fn import_docword(folder: &Path, output: &Path) -> Result<()> {
 
 fn import_lda_c(folder: &Path, output: &Path) -> Result<()> {
     import_documents(folder, output, BagFormat::LdaC)
+}
+
+/// Forty documents, some of whose letters are not ASCII.
+fn text() -> Vec<u8> {
+    let word = |number: usize| char::from_u32(0x61 + u32::try_from(number % 26).unwrap()).unwrap().to_string().repeat(3);
+    let line = |row: usize| format!("Document with na\u{ef}ve {} number {} {row}\n", word(row), word(row * 7));
+    (0..40).map(line).collect::<String>().into_bytes()
+}
+
+fn import_text_of(input: PathBuf, stop_words: StopWords, output: &Path) -> Result<()> {
+    let choice = Choice { stop_words, least_documents: 2, most_share: 1.0, most_words: 20 };
+    import_input(Input::Text(Text { inputs: vec![input], vocabulary: Vocabulary::Chosen { shortest: 3, choice } }), output)
+}
+
+fn import_words(folder: &Path, output: &Path) -> Result<()> {
+    import_text_of(folder.join("x"), StopWords::File(folder.join("s")), output)
+}
+
+/// Of three documents a fifth is one.
+fn import_folder(folder: &Path, output: &Path) -> Result<()> {
+    import_text_of(folder.join("f"), StopWords::None, output)
 }
 
 fn import_matrix(folder: &Path, output: &Path) -> Result<()> {
@@ -276,7 +305,11 @@ fn damaged_files_are_imported_or_refused() {
     let output = folder.path().join("out.h5");
     for format in formats() {
         let write = |files: &[(&str, Vec<u8>)]| {
-            files.iter().for_each(|(name, content)| std::fs::write(folder.path().join(name), content).unwrap());
+            for (name, content) in files {
+                let path = folder.path().join(name);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, content).unwrap();
+            }
         };
         write(&format.files);
         (format.import)(folder.path(), &output).unwrap_or_else(|error| panic!("{}, undamaged: {error}", format.name));
@@ -317,6 +350,7 @@ fn damaged_files_are_imported_or_refused() {
         }
         println!("{}: {refused} of {ROUNDS} refused, at most {most} bytes", format.name);
         // The damage is neither harmless nor always fatal, or the test would show nothing.
-        assert!((ROUNDS / 5..ROUNDS).contains(&refused), "{}: {refused} refused", format.name);
+        let least = if format.patient { 1 } else { ROUNDS / 5 };
+        assert!((least..ROUNDS).contains(&refused), "{}: {refused} refused", format.name);
     }
 }

@@ -1,6 +1,6 @@
 //! `mpibayes import`: turns tables, arrays, images and documents into what runs read, and says what it made.
 
-use super::documents::{self, DocumentArgs};
+use super::documents::{self, DocumentArgs, DocumentFormat};
 use super::entry::print;
 use super::text;
 use crate::data::corpus::BagFormat;
@@ -37,23 +37,28 @@ Examples:
         -o fashion.h5
 
   Counted words for topic models, as UCI's bags of words, lda-c or Matrix Market, with 300 documents held out:
-    mpibayes import docword.kos.txt.gz --vocabulary vocab.kos.txt --test-documents 300 -o kos.h5";
+    mpibayes import docword.kos.txt.gz --vocabulary vocab.kos.txt --test-documents 300 -o kos.h5
+
+  Text for topic models: a file with a document in each line, or a folder with one in each file:
+    mpibayes import articles.txt --format text --stop-words english --test-documents 300 -o articles.h5
+    mpibayes import 20news/ --format text --stop-words english --test-fraction 0.1 -o 20news.h5";
 
 /// What can be typed after `mpibayes import`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ImportArgs {
     /// The training rows, plain or gzip: a table in text (CSV, TSV, columns between blanks) with one row an example, or NumPy
-    /// arrays (NPY, NPZ); or documents, as counted words
+    /// arrays (NPY, NPZ); or documents, as counted words, or as text: files with one in each line, or a folder with one in each
+    /// file
     #[arg(value_name = "FILE", required_unless_present = "images", conflicts_with = "images")]
-    pub train: Option<PathBuf>,
+    pub files: Vec<PathBuf>,
     /// Where to write the dataset
     #[arg(short, long, value_name = "DATA.h5")]
     pub output: PathBuf,
     /// Replace the dataset if it exists
     #[arg(short, long)]
     pub force: bool,
-    /// What the training rows are given as [default: found out from the content]
+    /// What the training rows or documents are given as [default: found out from the content, but for text in files]
     #[arg(long, value_enum, conflicts_with = "images")]
     pub format: Option<FormatName>,
     /// What the targets are [default: classification]
@@ -155,15 +160,18 @@ pub enum FormatName {
     LdaC,
     /// Documents as the rows of a Matrix Market file of counts
     MatrixMarket,
+    /// Documents in text: one in each line of a file, or in each file of a folder
+    Text,
 }
 
 impl FormatName {
     /// Of documents.
-    fn of_bags(self) -> Option<BagFormat> {
+    fn of_documents(self) -> Option<DocumentFormat> {
         match self {
-            Self::Docword => Some(BagFormat::Docword),
-            Self::LdaC => Some(BagFormat::LdaC),
-            Self::MatrixMarket => Some(BagFormat::MatrixMarket),
+            Self::Docword => Some(DocumentFormat::Counted(BagFormat::Docword)),
+            Self::LdaC => Some(DocumentFormat::Counted(BagFormat::LdaC)),
+            Self::MatrixMarket => Some(DocumentFormat::Counted(BagFormat::MatrixMarket)),
+            Self::Text => Some(DocumentFormat::Text),
             _ => None,
         }
     }
@@ -274,15 +282,23 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<String> {
         let scaling = args.scaling.map_or(Scaling::Pixels, Scaling::from);
         import_idx(&train, pair(&args.test_images, &args.test_labels).as_ref(), scaling, &args.output)?;
         scaling
-    } else if let Some(train) = &args.train {
-        let of_bags = args.format.map(FormatName::of_bags);
-        if of_bags.is_none_or(|typed| typed.is_some())
-            && let Some(format) = documents::format(train, of_bags.flatten())?
+    } else if let Some(train) = args.files.first() {
+        let of_documents = args.format.map(FormatName::of_documents);
+        if of_documents.is_none_or(|typed| typed.is_some())
+            && let Some(format) = documents::format(&args.files, of_documents.flatten())?
         {
             only_for(args, &of_rows(args), "rows, not documents")?;
-            return documents::import(train, format, &args.documents, args.test_fraction, args.seed, &args.output);
+            if format != DocumentFormat::Text {
+                only_for(args, &args.documents.text.given(), "documents in text, not counted ones")?;
+            }
+            return documents::import(&args.files, format, &args.documents, args.test_fraction, args.seed, &args.output);
         }
-        only_for(args, &args.documents.given(), "counted documents: UCI's bag of words, lda-c or Matrix Market")?;
+        if let Some(second) = args.files.get(1) {
+            let what = "a second file: several can only be documents in text (--format text); test rows come with --test";
+            bail!("{}: {what}", second.display());
+        }
+        only_for(args, &args.documents.text.given(), "documents in text: say --format text")?;
+        only_for(args, &args.documents.given(), "documents: UCI's bag of words, lda-c, Matrix Market, or text (--format text)")?;
         only_for(
             args,
             &[(args.seed.is_some() && args.test_fraction.is_none(), "--seed")],
@@ -293,6 +309,9 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<String> {
             Some(typed) => typed == FormatName::Libsvm,
             None => format == Format::Table && is_libsvm(train)?,
         };
+        if args.format.is_none() && args.delimiter.is_none() && format == Format::Table && !sparse {
+            documents::must_have_numbers(train)?;
+        }
         only_for(args, &[(args.features.is_some() && !sparse, "--features")], "LIBSVM files: others say how many they have")?;
         match format {
             _ if sparse => {
@@ -333,6 +352,7 @@ fn format(args: &ImportArgs, path: &Path) -> anyhow::Result<Format> {
         Some(FormatName::Csv | FormatName::Tsv | FormatName::Blanks) => (Some(Format::Table), "a table in text"),
         Some(FormatName::Libsvm) => (Some(Format::Table), "a LIBSVM file"),
         Some(FormatName::Docword | FormatName::LdaC | FormatName::MatrixMarket) => (Some(Format::Table), "counted documents"),
+        Some(FormatName::Text) => (Some(Format::Table), "text"),
         None => (None, ""),
     };
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default();
@@ -355,7 +375,7 @@ fn format(args: &ImportArgs, path: &Path) -> anyhow::Result<Format> {
 
 /// Refuses options that mean nothing for the format of the file.
 fn only_for(args: &ImportArgs, given: &[(bool, &str)], what: &str) -> anyhow::Result<()> {
-    let file = args.train.as_deref().unwrap_or(Path::new("")).display();
+    let file = args.files.first().map_or(Path::new(""), PathBuf::as_path).display();
     match given.iter().find(|(given, _)| *given) {
         Some((_, option)) => bail!("{file}: {option} is for {what}"),
         None => Ok(()),
@@ -478,6 +498,18 @@ fn libsvm(args: &ImportArgs, train: &Path, scaling: Scaling) -> anyhow::Result<L
 /// Refuses to replace what the user may still want, and makes the folder of the output.
 fn check_output(args: &ImportArgs) -> anyhow::Result<()> {
     let output = &args.output;
+    for folder in args.files.iter().filter(|file| file.is_dir()) {
+        let canonical = folder.canonicalize().with_context(|| folder.display().to_string())?;
+        let absolute = std::path::absolute(output).with_context(|| output.display().to_string())?;
+        let inside = |place: &Path| place.canonicalize().is_ok_and(|place| place.starts_with(&canonical));
+        if absolute.ancestors().skip(1).any(inside) {
+            bail!(
+                "{}: this lies in {}, all of which is to be read: write the corpus elsewhere",
+                output.display(),
+                folder.display()
+            );
+        }
+    }
     if !output.exists() {
         let Some(folder) = output.parent() else { return Ok(()) };
         return std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make this folder", folder.display()));
@@ -485,7 +517,6 @@ fn check_output(args: &ImportArgs) -> anyhow::Result<()> {
     ensure!(!output.is_dir(), "{}: this is a folder; name the file to write", output.display());
     let canonical = output.canonicalize().with_context(|| output.display().to_string())?;
     let inputs = [
-        &args.train,
         &args.test,
         &args.test_rows,
         &args.targets,
@@ -495,8 +526,9 @@ fn check_output(args: &ImportArgs) -> anyhow::Result<()> {
         &args.test_images,
         &args.test_labels,
         &args.documents.vocabulary,
+        &args.documents.text.stop_words,
     ];
-    if inputs.into_iter().flatten().any(|input| input.canonicalize().is_ok_and(|input| input == canonical)) {
+    if inputs.into_iter().flatten().chain(&args.files).any(|input| input.canonicalize().is_ok_and(|input| input == canonical)) {
         bail!("{}: this file is to be read, and would be replaced by the dataset", output.display());
     }
     ensure!(args.force, "{}: this file exists; choose another name, or replace it with --force", output.display());
@@ -685,12 +717,80 @@ mod tests {
             ("@docword.txt --test-documents 4 -o @n.h5", "leave some to learn from"),
             ("@docword.txt --scored 0.2 -o @n.h5", "--scored is for documents that are held out"),
             ("@docword.txt --vocabulary @words.txt -o @words.txt --force", "is to be read"),
-            ("@a.csv --vocabulary @words.txt -o @n.h5", "a.csv: --vocabulary is for counted documents"),
+            ("@a.csv --vocabulary @words.txt -o @n.h5", "a.csv: --vocabulary is for documents: UCI"),
             ("@a.csv --seed 3 -o @n.h5", "a.csv: --seed is for test rows that are drawn"),
         ] {
             let refused = import(&args(folder.path(), typed)).unwrap_err().to_string();
             assert!(refused.contains(says), "{typed}: {refused:?} must say {says:?}");
             assert!(!folder.path().join("n.h5").exists());
+        }
+    }
+
+    #[test]
+    fn text_becomes_a_corpus_and_says_what_it_left_out() {
+        let folder = folder();
+        let file = |name: &str, content: &[u8]| std::fs::write(folder.path().join(name), content).unwrap();
+        let fables = "the fox and the grapes\nthe dog and 2 foxes\n\nno grapes, no fox: caf\u{e9}\n";
+        file("fables.txt", fables.as_bytes());
+        file("words.txt", b"fox\ngrapes\nwolf\n");
+        std::fs::create_dir(folder.path().join("news")).unwrap();
+        file("news/1", b"the fox and caf\xe9 grapes");
+        file("news/2", b"grapes of the dog");
+        file("news/3.png", b"\x89PNG\0");
+        let all = "--least-documents 1 --most-share 1";
+        let said =
+            import(&args(folder.path(), &format!("@fables.txt --format text {all} --stop-words english -o @t.h5"))).unwrap();
+        for line in [
+            "task      topics",
+            "text      4 documents, a line each",
+            "seen      7 words, 12 tokens, of 3 letters or more",
+            "dropped   2 words, 5 tokens: stop words",
+            "kept      5 words, 7 tokens",
+            "train     3 documents, 7 tokens",
+            "words     5\n",
+            "left out  1 document without",
+        ] {
+            assert!(said.contains(&format!("\n  {line}")), "{line:?} in\n{said}");
+        }
+        // A folder is text without a word, and --vocabulary leaves nothing to choose.
+        let said = import(&args(folder.path(), "@news --vocabulary @words.txt --test-documents 1 -o @f.h5")).unwrap();
+        for line in [
+            "text     2 documents, a file each",
+            "no text  1 file, left out; the first is ",
+            "Latin-1  1 document with bytes that are not UTF-8",
+            "seen     9 tokens",
+            "kept     2 words, 3 tokens of the vocabulary",
+            "words    3\n",
+        ] {
+            assert!(said.contains(&format!("\n  {line}")), "{line:?} in\n{said}");
+        }
+        let said = import(&args(folder.path(), &format!("@fables.txt @words.txt @news --format text {all} -o @s.h5"))).unwrap();
+        assert!(said.contains("text      7 documents, a line each; 2 documents, a file each\n"), "{said}");
+        for (typed, says) in [
+            ("@fables.txt -o @n.h5", "fables.txt: hardly a field is a number: if each line is a document, say --format text; if"),
+            ("@fables.txt --format text -o @n.h5", "none of the 7 words is kept: 0 are stop words, 7 are in fewer than 5"),
+            ("@fables.txt --stop-words english -o @n.h5", "fables.txt: --stop-words is for documents in text: say --format text"),
+            ("@fables.txt @words.txt -o @n.h5", "words.txt: a second file: several can only be documents in text"),
+            ("@fables.txt --format text --stop-words german -o @n.h5", "german: there is no such file of stop words"),
+            ("@fables.txt --format text --label 1 -o @n.h5", "--label is for rows, not documents"),
+            ("@news --vocabulary @words.txt --shortest 4 -o @n.h5", "--shortest is for words that are chosen from the text"),
+            ("@news --format csv -o @n.h5", "news: this is a folder"),
+            ("@news --format lda-c -o @n.h5", "news: this is a folder"),
+            ("@news -o @news/out.h5", "news/out.h5: this lies in"),
+            ("@news -o @news/new/out.h5", "all of which is to be read"),
+            ("@fables.txt --format text --stop-words @words.txt -o @words.txt --force", "is to be read"),
+            ("@docword.txt --stop-words english -o @n.h5", "docword.txt: cannot open"),
+            ("@fables.txt --format text --most-share 1.5 -o @n.h5", "give a share above 0 and up to 1"),
+        ] {
+            let typed = typed.replace('@', &format!("{}/", folder.path().display()));
+            let parsed = Cli::try_parse_from(["mpibayes", "import"].into_iter().chain(typed.split(' ')));
+            let refused = match parsed.map(|cli| cli.command) {
+                Ok(Command::Import(args)) => import(&args).unwrap_err().to_string(),
+                Ok(other) => panic!("{other:?}"),
+                Err(error) => error.to_string(),
+            };
+            assert!(refused.contains(says), "{typed}: {refused:?} must say {says:?}");
+            assert!(!folder.path().join("n.h5").exists() && !folder.path().join("news/new").exists());
         }
     }
 

@@ -27,8 +27,12 @@ pub enum Format {
 /// # Errors
 /// When the file cannot be read or is empty.
 pub fn detect(path: &Path) -> Result<Format> {
-    let head = Source::head(path, 256)?;
-    Ok(match head.as_slice() {
+    Ok(of_head(&Source::head(path, 256)?))
+}
+
+/// The format of what begins with these bytes.
+pub(super) fn of_head(head: &[u8]) -> Format {
+    match head {
         [b'P', b'K', 5, 6, ..] => Format::Npz,
         head if head.starts_with(npy::MAGIC) => Format::Npy,
         head if head.starts_with(npz::MAGIC) => {
@@ -45,7 +49,7 @@ pub fn detect(path: &Path) -> Result<Format> {
         head if head.starts_with(b"\x89HDF\r\n\x1a\n") => Format::Hdf5,
         head if head.starts_with(b"PAR1") => Format::Other("a Parquet file"),
         _ => Format::Table,
-    })
+    }
 }
 
 #[cfg(test)]

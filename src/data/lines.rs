@@ -6,7 +6,7 @@ use std::io::{BufRead, Read};
 use std::path::Path;
 
 /// A longer line is none: a decompressed one could fill the memory.
-const LONGEST: u64 = 1 << 28;
+pub(super) const LONGEST: u64 = 1 << 28;
 
 /// Hands over every line with its number from 1, without what ends it, nor a byte-order mark in front of the first.
 pub(super) fn lines(mut reader: impl BufRead, path: &Path, mut each: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
@@ -19,7 +19,7 @@ pub(super) fn lines(mut reader: impl BufRead, path: &Path, mut each: impl FnMut(
             break;
         }
         if read as u64 == LONGEST && !bytes.ends_with(b"\n") {
-            let what = format!("longer than {LONGEST} bytes: this is no text file of rows");
+            let what = format!("longer than {LONGEST} bytes: is this text, with a row or a document in each line?");
             return Err(DataError::content(path, Place::Line(line), what));
         }
         let row = bytes.strip_suffix(b"\n").unwrap_or(&bytes);

@@ -70,6 +70,20 @@ impl<'a> Source<'a> {
         Ok(head)
     }
 
+    /// The first lines of a file, uncompressed, as far as they stand in its first 64 KiB; the last may be cut off there.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is empty.
+    pub fn first_lines(path: &Path, lines: usize) -> Result<Vec<Vec<u8>>> {
+        let head = Source::head(path, 1 << 16)?;
+        Ok(head
+            .split(|&byte| byte == b'\n')
+            .filter(|line| !line.trim_ascii().is_empty())
+            .take(lines)
+            .map(<[u8]>::to_vec)
+            .collect())
+    }
+
     /// Replaces `record` by the next `bytes` bytes, or by fewer if the input ends. Memory is taken as data comes, not as a header
     /// promises it.
     pub(super) fn fill(&mut self, record: &mut Vec<u8>, bytes: u64) -> std::io::Result<()> {

@@ -26,6 +26,12 @@ impl Place {
         path
     }
 
+    pub fn folder(&self, name: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        path
+    }
+
     pub fn output(&self) -> PathBuf {
         self.folder.path().join("out.h5")
     }
@@ -40,7 +46,7 @@ impl Place {
     }
 }
 
-fn gzip(content: impl AsRef<[u8]>) -> Vec<u8> {
+pub(super) fn gzip(content: impl AsRef<[u8]>) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(content.as_ref()).unwrap();
     encoder.finish().unwrap()

@@ -105,8 +105,8 @@ fn count_of(number: u64) -> std::result::Result<u32, String> {
 }
 
 /// The tokens of a document with so many more.
-fn few(tokens: u64, count: u32) -> std::result::Result<u64, String> {
-    let sum = tokens + u64::from(count);
+pub(super) fn few(tokens: u64, more: u64) -> std::result::Result<u64, String> {
+    let sum = tokens + more;
     if sum > MOST_TOKENS { Err(format!("a document of more than {MOST_TOKENS} tokens: cut it into parts")) } else { Ok(sum) }
 }
 
@@ -195,7 +195,7 @@ impl Triples<'_, '_> {
         if self.seen > promised {
             return Err(Wrong::Text(format!("more entries than the {promised} that the header promises: fetch the file again")));
         }
-        self.tokens = few(self.tokens, count)?;
+        self.tokens = few(self.tokens, count.into())?;
         if count > 0 {
             self.entries.push((word - 1, count));
         }
@@ -273,7 +273,7 @@ fn read_lda_c(source: Source<'_>, most: Option<u32>, each: &mut Each) -> Result<
             };
             sizes.words = sizes.words.max(word + 1);
             let count = count_of(count).map_err(wrong)?;
-            tokens = few(tokens, count).map_err(wrong)?;
+            tokens = few(tokens, count.into()).map_err(wrong)?;
             entries.push((word, count));
         }
         if entries.len() as u64 != promised {

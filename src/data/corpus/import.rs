@@ -2,13 +2,14 @@
 
 use super::super::error::{DataError, Place, Result};
 use super::super::growing::Growing;
-use super::super::lines::lines;
 use super::super::source::{Source, file_name};
 use super::super::write::{Canonical, create};
 use super::super::{FORMAT, Split, hdf};
-use super::bags::{BagFormat, Sizes};
+use super::bags::{BagFormat, Each, Sizes};
 use super::shuffle::{Shuffle, Shuffled};
-use super::{MOST_WORDS, TASK, VERSION};
+use super::text::{Text, TextFound, Vocabulary};
+use super::vocabulary::read_vocabulary;
+use super::{TASK, VERSION};
 use crate::random::{Purpose, Seed, Who};
 use rand::RngExt;
 use std::path::{Path, PathBuf};
@@ -16,18 +17,87 @@ use std::path::{Path, PathBuf};
 /// What documents to import, and how.
 #[derive(Clone, Debug)]
 pub struct CorpusImport {
-    /// The documents, plain or gzip.
-    pub documents: PathBuf,
-    /// How they are written.
-    pub format: BagFormat,
-    /// Their words, one a line, plain or gzip.
-    pub vocabulary: Option<PathBuf>,
+    /// The documents.
+    pub input: Input,
     /// Which part of the documents is held out.
     pub held_out: Part,
     /// The share of a held-out document's tokens that is to be predicted.
     pub scored: f64,
     /// Of the order of documents, of which the first are held out, and of the tokens that are to be predicted.
     pub seed: Seed,
+}
+
+/// Where documents are, and how they are written.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Words that are counted already.
+    Counted {
+        /// The documents, plain or gzip.
+        documents: PathBuf,
+        /// How they are written.
+        format: BagFormat,
+        /// Their words, one a line, plain or gzip.
+        vocabulary: Option<PathBuf>,
+    },
+    /// Text.
+    Text(Text),
+}
+
+impl Input {
+    /// Hands over each document that has words; the words, and how many documents and words there are.
+    fn read(&self, each: &mut Each) -> Result<(Option<Vec<String>>, Sizes, Option<TextFound>)> {
+        match self {
+            Self::Counted { documents, format, vocabulary } => {
+                let words = vocabulary.as_deref().map(read_vocabulary).transpose()?;
+                let most = words.as_ref().map(|words| words.len() as u32);
+                let sizes = format.read(Source::open(documents)?, most, each)?;
+                Ok((words, sizes, None))
+            }
+            Self::Text(text) => {
+                let (words, found) = text.read(each)?;
+                let sizes = Sizes { documents: found.documents(), words: words.len() as u32 };
+                Ok((Some(words), sizes, Some(found)))
+            }
+        }
+    }
+
+    /// The file of documents, or the first of several.
+    fn first(&self) -> &Path {
+        match self {
+            Self::Counted { documents, .. } => documents,
+            Self::Text(text) => text.inputs.first().map_or(Path::new(""), PathBuf::as_path),
+        }
+    }
+
+    /// What is read, for people.
+    fn source(&self) -> String {
+        const SHOWN: usize = 3;
+        let (documents, vocabulary, rule) = match self {
+            Self::Counted { documents, vocabulary, .. } => (std::slice::from_ref(documents), vocabulary.as_ref(), String::new()),
+            Self::Text(text) => {
+                let vocabulary = match &text.vocabulary {
+                    Vocabulary::Given(path) => Some(path),
+                    Vocabulary::Chosen { .. } => None,
+                };
+                (text.inputs.as_slice(), vocabulary, format!(" {}", text.rule()))
+            }
+        };
+        let mut files: Vec<String> = documents.iter().take(SHOWN).map(|path| file_name(path)).collect();
+        if documents.len() > SHOWN {
+            files.push(format!("{} more", documents.len() - SHOWN));
+        }
+        files.extend(vocabulary.map(|path| file_name(path)));
+        format!("{}{rule}", files.join(", "))
+    }
+}
+
+/// What an import found, beside what is in the corpus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CorpusFound {
+    /// Documents that had no words and were left out.
+    pub empty: u64,
+    /// Of text.
+    pub text: Option<TextFound>,
 }
 
 /// A part of the documents that have words.
@@ -48,22 +118,20 @@ impl Part {
     }
 }
 
-/// Imports documents into the corpus `output`; gives how many documents had no words and were left out.
+/// Imports documents into the corpus `output`; gives what it left out.
 ///
 /// # Errors
 /// When a file cannot be read or is not what it should be, there are too few documents, or the corpus cannot be written. Nothing half
 /// written stays.
-pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<u64> {
-    let CorpusImport { documents, format, vocabulary, held_out: part, scored, seed } = import;
-    let words = vocabulary.as_deref().map(read_vocabulary).transpose()?;
-    let most = words.as_ref().map(|words| words.len() as u32);
+pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<CorpusFound> {
+    let CorpusImport { input, held_out: part, scored, seed } = import;
     let folder = match output.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     let mut shuffle = Shuffle::new(folder, *seed)?;
     let mut sorted = Sorted::default();
-    let Sizes { documents: all, words: size } = format.read(Source::open(documents)?, most, &mut |number, entries| {
+    let (words, Sizes { documents: all, words: size }, text) = input.read(&mut |number, entries| {
         sorted.take(entries);
         shuffle.push(number, &sorted.words, &sorted.counts)
     })?;
@@ -71,14 +139,14 @@ pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<u64> {
     let held_out = part.of(filled);
     if held_out == 0 && *part != Part::Number(0) {
         let what = format!("a share of {filled} documents that is none: hold out more of them");
-        return Err(DataError::content(documents, Place::File, what));
+        return Err(DataError::content(input.first(), Place::File, what));
     }
     if held_out >= filled {
         let what = match filled {
             0 => "no document has a word".to_owned(),
             _ => format!("{held_out} documents to hold out, of {filled} with words: leave some to learn from"),
         };
-        return Err(DataError::content(documents, Place::File, what));
+        return Err(DataError::content(input.first(), Place::File, what));
     }
     let mut writer = Writer::new(output)?;
     let mut place = 0;
@@ -90,17 +158,16 @@ pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<u64> {
         let scored = draw_scored(&document, *scored, *seed);
         writer.push(Split::Test, &document, &scored)
     })?;
-    let files = [Some(documents), vocabulary.as_ref()].into_iter().flatten().map(|path| file_name(path)).collect::<Vec<_>>();
     let source = match held_out {
-        0 => format!("{} in random order by seed {}", files.join(", "), seed.0),
+        0 => format!("{} in random order by seed {}", input.source(), seed.0),
         _ => format!(
             "{} in random order by seed {}, {scored} of the tokens of {held_out} documents scored",
-            files.join(", "),
+            input.source(),
             seed.0
         ),
     };
     writer.finish(size, words.as_deref(), &source)?;
-    Ok(all - filled)
+    Ok(CorpusFound { empty: all - filled, text })
 }
 
 /// The entries of a document in ascending order, each word once.
@@ -126,33 +193,6 @@ impl Sorted {
             }
         }
     }
-}
-
-/// The words of a vocabulary, one a line; the last line may be empty.
-fn read_vocabulary(path: &Path) -> Result<Vec<String>> {
-    let mut words: Vec<String> = Vec::new();
-    let mut empty = None;
-    lines(Source::open(path)?.reader, path, |line, row| {
-        let wrong = |line, what: String| Err(DataError::content(path, Place::Line(line), what));
-        let Ok(word) = std::str::from_utf8(row).map(str::trim) else { return wrong(line, "this is not text (UTF-8)".into()) };
-        match empty {
-            _ if word.is_empty() => {
-                empty = empty.or(Some(line));
-                Ok(())
-            }
-            Some(empty) => {
-                wrong(empty, "this line is empty: a vocabulary has a word in each line, in the order of their numbers".into())
-            }
-            // HDF5's texts end at a zero.
-            None if word.contains('\0') => wrong(line, "this word has a zero byte: is this a text file?".into()),
-            None if words.len() as u64 == u64::from(MOST_WORDS) => wrong(line, format!("more than {MOST_WORDS} words")),
-            None => {
-                words.push(word.to_owned());
-                Ok(())
-            }
-        }
-    })?;
-    if words.is_empty() { Err(DataError::content(path, Place::File, "there are no words")) } else { Ok(words) }
 }
 
 /// How many tokens of each entry are to be predicted: a share of all tokens, drawn without replacement; what is left of rounding to

@@ -21,9 +21,16 @@
 mod bags;
 mod import;
 mod shuffle;
+mod stop_words;
+mod text;
+mod vocabulary;
+mod words;
 
 pub use bags::{BagFormat, Each, MOST_TOKENS, Sizes};
-pub use import::{CorpusImport, Part, import_corpus};
+pub use import::{CorpusFound, CorpusImport, Input, Part, import_corpus};
+pub use text::{Text, TextFound, Vocabulary, WordsFound};
+pub use vocabulary::{Choice, Chosen, MOST_DISTINCT, StopWords, Sum};
+pub use words::{LONGEST_WORD, Words};
 
 use super::dataset::open_own;
 use super::error::{DataError, Place, Result};

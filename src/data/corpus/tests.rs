@@ -9,14 +9,12 @@ use crate::random::Seed;
 use std::collections::BTreeMap;
 
 fn import(place: &Place, documents: &str, vocabulary: Option<&str>, format: BagFormat) -> CorpusImport {
-    CorpusImport {
-        documents: place.file("x", documents),
-        format,
-        vocabulary: vocabulary.map(|words| place.file("v", words)),
-        held_out: Part::Number(0),
-        scored: 0.1,
-        seed: Seed(1),
-    }
+    let documents = place.file("x", documents);
+    import_of(Input::Counted { documents, format, vocabulary: vocabulary.map(|words| place.file("v", words)) })
+}
+
+fn import_of(input: Input) -> CorpusImport {
+    CorpusImport { input, held_out: Part::Number(0), scored: 0.1, seed: Seed(1) }
 }
 
 /// Asserts that an import failed with a message that says all of this, and left nothing.
@@ -45,10 +43,10 @@ fn three_formats_give_the_same_corpus() {
         for text in [text.to_owned(), text.replace('\n', "\r\n"), format!("{text}\n"), format!("\u{feff}{text}")] {
             let place = Place::new();
             let import = self::import(&place, &text, Some(WORDS), format);
-            assert_eq!(BagFormat::detect(&import.documents).unwrap(), Some(format));
-            let empty = import_corpus(&import, &place.output()).unwrap();
+            assert_eq!(BagFormat::detect(&place.file("x", &text)).unwrap(), Some(format));
+            let found = import_corpus(&import, &place.output()).unwrap();
             // Behind the last document of lda-c a blank line is nothing, and a document without words is left out.
-            assert_eq!(empty, 1, "{format:?} {text:?}");
+            assert_eq!(found, CorpusFound { empty: 1, text: None }, "{format:?} {text:?}");
             let corpus = Corpus::open(&place.output()).unwrap();
             assert!(Corpus::is_one(&place.output()));
             assert_eq!((corpus.words(), corpus.documents(Split::Train), corpus.documents(Split::Test)), (3, 3, 0));
@@ -222,4 +220,179 @@ fn rows_are_no_corpus_and_a_corpus_has_no_rows() {
     assert!(!Corpus::is_one(&text) && !Corpus::is_one(&place.output().with_file_name("missing")));
     let message = Corpus::open(&text).unwrap_err().to_string();
     assert!(message.contains("no corpus of this program"), "{message}");
+}
+
+/// Everything of a text that occurs.
+const ALL: Choice = Choice { stop_words: StopWords::None, least_documents: 1, most_share: 1.0, most_words: u32::MAX };
+
+fn text(inputs: &[&Path], choice: Choice) -> CorpusImport {
+    let inputs = inputs.iter().map(|path| path.to_path_buf()).collect();
+    import_of(Input::Text(Text { inputs, vocabulary: Vocabulary::Chosen { shortest: 3, choice } }))
+}
+
+/// Imports a text: the words, the documents by number, and what was found.
+type Read = (Vec<String>, BTreeMap<u64, (Vec<u32>, Vec<u32>)>, TextFound);
+
+fn read(place: &Place, import: &CorpusImport) -> Read {
+    let found = import_corpus(import, &place.output()).unwrap();
+    let corpus = Corpus::open(&place.output()).unwrap();
+    let (words, documents) = (corpus.vocabulary().unwrap().unwrap(), by_number(&corpus, Split::Train));
+    assert_eq!(words.len(), corpus.words() as usize);
+    let text = found.text.unwrap();
+    assert_eq!(text.documents() - found.empty, documents.len() as u64);
+    std::fs::remove_file(place.output()).unwrap();
+    (words, documents, text)
+}
+
+const FABLES: &str = "The fox and the grapes.\nThe dog; the FOX! A dog's dog\n\n12 34 a b\nGrapes na\u{ef}ve grapes\n";
+
+#[test]
+fn text_becomes_the_corpus_that_its_lines_say() {
+    let place = Place::new();
+    let (words, documents, found) = read(&place, &text(&[&place.file("x", FABLES)], ALL));
+    assert_eq!(words, ["and", "dog", "fox", "grapes", "na\u{ef}ve", "the"]);
+    let expected =
+        [(0, (vec![0, 2, 3, 5], vec![1, 1, 1, 2])), (1, (vec![1, 2, 5], vec![3, 1, 2])), (4, (vec![3, 4], vec![2, 1]))];
+    assert_eq!(documents, BTreeMap::from(expected.clone()));
+    let all = Sum { words: 6, tokens: 14 };
+    let chosen = Chosen { seen: all, kept: all, ..Chosen::default() };
+    assert_eq!(found, TextFound { lines: 5, words: WordsFound::Chosen(chosen), ..TextFound::default() });
+    // What does not change a text: how lines end, a mark in front, compression, and how it is cut into files.
+    let digest = |paths: &[&Path]| {
+        import_corpus(&text(paths, ALL), &place.output()).unwrap();
+        Corpus::open(&place.output()).unwrap().digest().to_owned()
+    };
+    let plain = digest(&[&place.file("x", FABLES)]);
+    for other in [FABLES.replace('\n', "\r\n"), format!("\u{feff}{FABLES}"), FABLES.trim_end().to_owned(), FABLES.to_uppercase()]
+    {
+        assert_eq!(digest(&[&place.file("y", &other)]), plain, "{other:?}");
+        assert_eq!(digest(&[&place.file("y.gz", super::super::tests::gzip(&other))]), plain);
+    }
+    let (first, second) = FABLES.split_at(FABLES.find("12").unwrap());
+    assert_eq!(digest(&[&place.file("1", first), &place.file("2", second)]), plain);
+    assert_ne!(digest(&[&place.file("2", second), &place.file("1", first)]), plain);
+    // The same in Latin-1, and two documents that say so.
+    let latin: Vec<u8> = FABLES.chars().map(|c| u32::from(c) as u8).collect();
+    let latin = place.file("x", latin);
+    assert_eq!(digest(&[&latin]), plain);
+    assert_eq!(read(&place, &text(&[&latin], ALL)).2.not_utf_8, 1);
+}
+
+#[test]
+fn a_folder_has_a_document_in_each_file() {
+    let place = Place::new();
+    let folder = place.folder("news");
+    for (name, content) in [
+        ("b/2", &b"second words\nof this"[..]),
+        ("b/10", b"first words"),
+        ("b.txt", b"words na\xefve"),
+        ("c/d/deep", b"words deep"),
+        ("c/.hidden", b"hidden"),
+        (".git/config", b"hidden"),
+        ("empty", b""),
+        ("picture.png", b"\x89PNG\0\0\0words"),
+        ("z.gz", &super::super::tests::gzip("words packed")),
+    ] {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+    let (words, documents, found) = read(&place, &text(&[&folder], ALL));
+    assert_eq!(words, ["deep", "first", "na\u{ef}ve", "packed", "second", "this", "words"]);
+    // By the bytes of paths: b.txt, b/10, b/2, c/d/deep, empty, picture.png, z.gz.
+    let order: Vec<(u64, Vec<u32>)> = documents.into_iter().map(|(number, (words, _))| (number, words)).collect();
+    let expected = [(0, vec![2, 6]), (1, vec![1, 6]), (2, vec![4, 5, 6]), (3, vec![0, 6]), (6, vec![3, 6])];
+    assert_eq!(order, expected);
+    let first_no_text = Some(folder.join("picture.png"));
+    assert_eq!((found.files, found.no_text, found.not_utf_8, found.first_no_text), (7, 1, 1, first_no_text));
+    refused(&place, &text(&[&place.folder("none")], ALL), &["none: there are no files in this folder"]);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(&folder, folder.join("loop")).unwrap();
+        refused(&place, &text(&[&folder], ALL), &["news/loop: ", "link"]);
+    }
+}
+
+#[test]
+fn words_are_left_out_by_the_first_limit_that_they_miss() {
+    let place = Place::new();
+    // Ten documents: `word` is in all, `half` in five, `rare` in one, `which` is a stop word, `twice` and `again` are in two.
+    let line = |number: usize| match number {
+        0 => "word half which rare rare twice\n",
+        1 => "word half which twice again again\n",
+        2 => "word half again\n",
+        3 | 4 => "word half half\n",
+        _ => "word Don't\n",
+    };
+    let path = place.file("x", (0..10).map(line).collect::<String>());
+    let choice = Choice { least_documents: 2, most_share: 0.5, stop_words: StopWords::English, most_words: 100 };
+    let chosen = |choice: &Choice| {
+        let (words, _, found) = read(&place, &text(&[&path], choice.clone()));
+        let WordsFound::Chosen(chosen) = found.words else { panic!("{found:?}") };
+        (words.join(" "), chosen)
+    };
+    let sum = |words, tokens| Sum { words, tokens };
+    let expected =
+        Chosen { seen: sum(7, 31), stopped: sum(3, 10), rare: sum(1, 2), common: sum(1, 10), beyond: sum(0, 0), kept: sum(2, 9) };
+    let (words, found) = chosen(&choice);
+    assert_eq!(found.stopped.words, 3);
+    assert_eq!((words.as_str(), found), ("half twice", expected));
+    let list = StopWords::File(place.file("stop", "Which\nagain,half\n"));
+    assert_eq!(chosen(&Choice { stop_words: list, ..choice.clone() }).0, "don twice");
+    // Of `again` (3), `don` (5), `half` (7), `twice` (2), `which` (2) those with the most tokens, the first of equals.
+    let all = Choice { stop_words: StopWords::None, ..choice.clone() };
+    assert_eq!(chosen(&all).0, "again don half twice which");
+    let (words, found) = chosen(&Choice { most_words: 4, ..all.clone() });
+    assert_eq!((words.as_str(), found.beyond), ("again don half twice", sum(1, 2)));
+    assert_eq!(chosen(&Choice { least_documents: 1, most_share: 1.0, ..all.clone() }).0, "again don half rare twice which word");
+    // Nothing is left, and what to do.
+    let none = Choice { least_documents: 6, ..choice };
+    let says = [
+        "x: none of the 7 words is kept",
+        "3 are stop words, 3 are in fewer than 6",
+        "1 in more than 0.5 of them, which are 10 in all",
+    ];
+    refused(&place, &text(&[&path], none), &says);
+}
+
+#[test]
+fn a_given_vocabulary_says_which_words_count() {
+    let place = Place::new();
+    let inputs = vec![place.file("x", FABLES)];
+    let given = |words: &str| {
+        let vocabulary = Vocabulary::Given(place.file("v", words));
+        import_of(Input::Text(Text { inputs: inputs.clone(), vocabulary }))
+    };
+    // In the order of the list, also short ones; a capital letter never occurs, nor does a word for the second time.
+    let (words, documents, found) = read(&place, &given("grapes\nfox\nFox\na\nfox\n"));
+    assert_eq!(words, ["grapes", "fox", "Fox", "a", "fox"]);
+    let expected = [(0, vec![0, 1]), (1, vec![1, 3]), (3, vec![3]), (4, vec![0])];
+    assert_eq!(documents.into_iter().map(|(number, (words, _))| (number, words)).collect::<Vec<_>>(), expected);
+    assert_eq!(found.words, WordsFound::Given { tokens: 18, found: Sum { words: 3, tokens: 7 } });
+    refused(&place, &given("Fox\nwolf\n"), &["v: none of the 2 words of the vocabulary occurs", "lower case"]);
+    refused(&place, &given("fox\n\nwolf\n"), &["v, line 2", "empty"]);
+}
+
+#[test]
+fn text_that_cannot_be_read_has_its_message() {
+    let place = Place::new();
+    for (content, says) in [
+        (&b""[..], "x: the file is empty"),
+        (b"12 34\n", "x: no document has a word of 3 to 64 letters"),
+        (b"\xff\xfet\0h\0e\0", "x: this is text in UTF-16: write it in UTF-8"),
+        (b"%PDF-1.4\nwords", "x: this is a PDF file"),
+        (b"PK\x03\x04words", "x: this is an NPZ or another ZIP file"),
+        (b"\x89HDF\r\n\x1a\nwords", "x: this is an HDF5 file"),
+        (b"\x93NUMPY words", "x: this is an NPY file"),
+        (b"words\0and\n", "x: this is no text: it has zero bytes"),
+        (&super::super::tests::gzip(FABLES)[..40], "the compressed data is damaged"),
+    ] {
+        refused(&place, &text(&[&place.file("x", content)], ALL), &[says]);
+    }
+    refused(&place, &text(&[&place.file("x", FABLES), Path::new("missing")], ALL), &["missing: cannot open"]);
+    let missing = Choice { stop_words: StopWords::File("missing".into()), ..ALL };
+    refused(&place, &text(&[&place.file("x", FABLES)], missing), &["missing: cannot open"]);
+    // One token too many, in the second line.
+    let long = format!("few words\n{}\n", "abc ".repeat(usize::try_from(MOST_TOKENS).unwrap() + 1));
+    refused(&place, &text(&[&place.file("x", long)], ALL), &["x, line 2: a document of more than 16777215 tokens: cut it"]);
 }
