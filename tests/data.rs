@@ -258,3 +258,38 @@ fn a_made_set_is_the_same_for_a_seed_and_can_be_imported() {
     assert!(said(&make("data make year --rows 5 -o y.csv")).contains("synthetic"));
     assert!(said(&make("import y.csv --task regression -o y.h5")).contains("targets"));
 }
+
+#[test]
+fn made_documents_come_with_their_topics_and_can_be_imported() {
+    let folder = folder();
+    let mpibayes = |arguments: &str| mpibayes(folder.path(), &arguments.split(' ').collect::<Vec<_>>());
+    let make = "data make topics --documents 1200 --words 300 --topics 4 --tokens 50 --alpha 0.2 --seed 3 -o";
+    let told = said(&mpibayes(&format!("{make} made/t.docword.txt.gz")));
+    assert!(told.starts_with("wrote made/t.docword.txt.gz (") && told.contains("1,200 documents, 300 words, "), "{told}");
+    assert!(told.contains("wrote made/t.phi.npy (9.5 KiB): their true topics, float64 4 × 300, a topic in each row"), "{told}");
+    // As it says, word for word; a mean of 50 tokens and a standard deviation of 50 √(e^0.36 − 1) = 33, within 4.5 errors.
+    let then = told.lines().last().unwrap().strip_prefix("then: mpibayes ").unwrap();
+    let told = said(&mpibayes(then));
+    assert!(told.contains("train   1,080 documents, ") && told.contains("test    120 documents, "), "{told}");
+    let tokens = |line: &str| -> u64 {
+        let line = told.lines().find(|found| found.trim_start().starts_with(line)).unwrap();
+        line.split(' ').rev().nth(1).unwrap().replace(',', "").parse().unwrap()
+    };
+    assert!((tokens("train") + tokens("test")).abs_diff(60_000) < 5_200, "{told}");
+    // The same seed makes the same files.
+    said(&mpibayes(&format!("{make} again.docword.txt.gz")));
+    let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    assert!(read("made/t.docword.txt.gz") == read("again.docword.txt.gz") && read("made/t.phi.npy") == read("again.phi.npy"));
+    said(&mpibayes("data make topics --documents 1200 --words 300 --topics 4 --tokens 50 --alpha 0.2 --seed 4 -o other.txt"));
+    assert_ne!(read("other.phi.npy"), read("again.phi.npy"));
+    for (arguments, says) in [
+        ("topics -o other.txt", ["other.txt", "--force"]),
+        ("topics -o other.docword.txt", ["other.phi.npy", "--force"]),
+        ("topics --rows 5 -o n.txt", ["--rows is for tables", "--documents"]),
+        ("twonorm --words 5 -o n.csv", ["--words is for documents", "--rows"]),
+        ("topics --words 4000000000 -o n.txt", ["20 topics of 4000000000 words", "268435456"]),
+        ("topics --alpha 0 -o n.txt", ["--alpha = 0", "above 0"]),
+    ] {
+        refused(&mpibayes(&format!("data make {arguments}")), &says);
+    }
+}

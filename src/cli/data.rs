@@ -1,19 +1,14 @@
 //! `mpibayes data`: lists the data sets of the papers, fetches them from their public homes, makes those that have a rule.
 
 use super::entry::print;
+use super::make::{self, MakeArgs};
 use super::text;
-use crate::data::Generator;
 use crate::data::catalog::{CATALOG, DataSet, RemoteFile, Way, data_set};
 use crate::data::fetch::{self, Had, Patience};
-use crate::partial::PartialFile;
-use crate::random::Seed;
-use anyhow::{Context, anyhow, bail, ensure};
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use anyhow::{Context, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -23,6 +18,7 @@ Examples:
   mpibayes data get mnist
   mpibayes data get mnist --from https://mirror.example.org/mnist
   mpibayes data make twonorm --rows 7400 --seed 1 -o twonorm.csv
+  mpibayes data make topics --documents 20000 --words 2000 --topics 20 --seed 1 -o topics.docword.txt.gz
 
 Files go into a folder of the set's name in $MPIBAYES_DATA, or in `datasets` where that is not set.";
 
@@ -42,7 +38,7 @@ pub enum DataAction {
     List,
     /// Fetch a data set, or go on with it where that was cut off; what is there already is taken
     Get(GetArgs),
-    /// Make a data set by its rule, as CSV with the label in the last column
+    /// Make a data set by its rule: rows as CSV with the label in the last column, or documents with known topics
     Make(MakeArgs),
 }
 
@@ -62,50 +58,6 @@ pub struct GetArgs {
     pub attempts: u32,
 }
 
-/// What can be typed after `mpibayes data make`.
-#[derive(Debug, clap::Args)]
-pub struct MakeArgs {
-    /// Which
-    #[arg(value_enum)]
-    pub name: GeneratorName,
-    /// How many rows [default: as many as the set of this name has]
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
-    pub rows: Option<u64>,
-    /// The seed that decides them: the same seed makes the same file
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// The file to write, compressed if its name ends in .gz
-    #[arg(short, long, value_name = "FILE.csv")]
-    pub output: PathBuf,
-    /// Replace the file if it exists
-    #[arg(short, long)]
-    pub force: bool,
-}
-
-/// A generator as it is typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum GeneratorName {
-    /// Two normal classes in 20 dimensions; the best rule errs in 2.3 %
-    Twonorm,
-    /// Two normal classes in 20 dimensions, one inside the other; the best rule errs in 1.3 %
-    Ringnorm,
-    /// Three classes of mixed waves in 21 dimensions
-    Waveform,
-    /// A number from 90 features, synthetic: of YearPredictionMSD it has the size alone
-    Year,
-}
-
-impl From<GeneratorName> for Generator {
-    fn from(name: GeneratorName) -> Self {
-        match name {
-            GeneratorName::Twonorm => Self::Twonorm,
-            GeneratorName::Ringnorm => Self::Ringnorm,
-            GeneratorName::Waveform => Self::Waveform,
-            GeneratorName::Year => Self::Year,
-        }
-    }
-}
-
 /// Does what was typed.
 ///
 /// # Errors
@@ -114,7 +66,7 @@ pub fn run(args: &DataArgs) -> anyhow::Result<ExitCode> {
     let said = match &args.action {
         DataAction::List => list(),
         DataAction::Get(args) => get(args)?,
-        DataAction::Make(args) => make(args)?,
+        DataAction::Make(args) => make::make(args)?,
     };
     print(&said).context("cannot print what was done")?;
     Ok(ExitCode::SUCCESS)
@@ -214,47 +166,4 @@ fn bar(name: &str) -> ProgressBar {
     }
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
-}
-
-fn make(args: &MakeArgs) -> anyhow::Result<String> {
-    let output = &args.output;
-    ensure!(!output.is_dir(), "{}: this is a folder; name the file to write", output.display());
-    ensure!(
-        args.force || !output.exists(),
-        "{}: this file exists; choose another name, or replace it with --force",
-        output.display()
-    );
-    if let Some(folder) = output.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make this folder", folder.display()))?;
-    }
-    let generator = Generator::from(args.name);
-    let rows = args.rows.unwrap_or_else(|| generator.rows());
-    let partial = PartialFile::new(output);
-    let written = write(generator, rows, Seed(args.seed), output, partial.path()).and_then(|()| partial.commit());
-    written.with_context(|| format!("{}: cannot write", output.display()))?;
-    let size = std::fs::metadata(output).with_context(|| output.display().to_string())?.len();
-    let synthetic = if generator == Generator::Year { ", synthetic: of YearPredictionMSD it has the size alone" } else { "" };
-    let task = if generator == Generator::Year { " --task regression" } else { "" };
-    Ok(format!(
-        "wrote {} ({}): {} rows, {} features{synthetic}\nthen: mpibayes import {}{task} --test-fraction 0.2 -o datasets/{}{}.h5\n",
-        output.display(),
-        text::bytes(size),
-        text::count(rows),
-        generator.features(),
-        output.display(),
-        generator.name(),
-        if generator == Generator::Year { "-synthetic" } else { "" }
-    ))
-}
-
-fn write(generator: Generator, rows: u64, seed: Seed, output: &Path, partial: &Path) -> std::io::Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 18, File::create(partial)?);
-    if output.extension().is_some_and(|extension| extension == "gz") {
-        let mut gzip = GzEncoder::new(&mut out, Compression::default());
-        generator.write_csv(rows, seed, &mut gzip)?;
-        gzip.finish()?;
-    } else {
-        generator.write_csv(rows, seed, &mut out)?;
-    }
-    out.flush()
 }

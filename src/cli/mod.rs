@@ -9,6 +9,7 @@ mod entry;
 pub mod env;
 pub mod import;
 pub mod init;
+mod make;
 mod picture;
 pub mod plan;
 pub mod plot;

@@ -2,7 +2,7 @@
 
 use super::error::{DataError, Place, Result};
 use super::source::{Source, read_error};
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 
 /// What every NPY file begins with.
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
@@ -94,6 +94,15 @@ pub struct Npy<'a> {
     header: Header,
     /// The row that was read last, as it stands in the file; of an array by columns, all of it.
     raw: Vec<u8>,
+}
+
+/// Writes the header of a matrix of float64, whose rows come next with each number in little-endian order.
+pub(super) fn write_header(out: &mut impl Write, rows: usize, columns: usize) -> std::io::Result<()> {
+    let literal = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
+    // With what stands before it 128 bytes, in which two numbers of 20 digits find room.
+    out.write_all(MAGIC)?;
+    out.write_all(&[1, 0, 118, 0])?;
+    writeln!(out, "{literal:<117}")
 }
 
 impl<'a> Npy<'a> {

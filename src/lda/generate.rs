@@ -69,20 +69,33 @@ impl Truth {
         Ok(Self { seed, vocabulary, alpha, length, running })
     }
 
-    fn topics(&self) -> usize {
+    /// W.
+    pub fn vocabulary(&self) -> u32 {
+        self.vocabulary
+    }
+
+    /// K.
+    pub fn topics(&self) -> usize {
         self.running.len() / self.vocabulary as usize
+    }
+
+    /// φ_k (W) of a topic.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    pub fn topic(&self, topic: usize) -> impl Iterator<Item = f64> {
+        let words = self.vocabulary as usize;
+        let running = &self.running[topic * words..(topic + 1) * words];
+        let mut before = 0.0;
+        running.iter().map(move |&part| part - std::mem::replace(&mut before, part))
     }
 
     /// φ (W × K).
     pub fn phi<F: Real>(&self) -> Vec<F> {
-        let (words, topics) = (self.vocabulary as usize, self.topics());
-        let mut phi = vec![F::zero(); words * topics];
-        for (topic, running) in self.running.chunks_exact(words).enumerate() {
-            let mut before = 0.0;
-            for (word, &part) in running.iter().enumerate() {
-                phi[word * topics + topic] = F::of(part - before);
-                before = part;
-            }
+        let topics = self.topics();
+        let mut phi = vec![F::zero(); self.running.len()];
+        for topic in 0..topics {
+            self.topic(topic).enumerate().for_each(|(word, part)| phi[word * topics + topic] = F::of(part));
         }
         phi
     }

@@ -19,6 +19,7 @@
 //! `scipy.sparse.csr_matrix((values, indices, indptr))` a group is a matrix.
 
 mod bags;
+mod generate;
 mod import;
 mod shuffle;
 mod stop_words;
@@ -27,6 +28,7 @@ mod vocabulary;
 mod words;
 
 pub use bags::{BagFormat, Each, MOST_TOKENS, Sizes};
+pub use generate::{Made, write_docword, write_topics};
 pub use import::{CorpusFound, CorpusImport, Input, Part, import_corpus};
 pub use text::{Text, TextFound, Vocabulary, WordsFound};
 pub use vocabulary::{Choice, Chosen, MOST_DISTINCT, StopWords, Sum};

@@ -1,0 +1,124 @@
+//! Made-up documents whose topics are known: written as UCI's bag of words, and their topics as a NumPy array.
+
+use super::super::npy;
+use crate::lda::Truth;
+use std::io::{self, Write};
+
+/// So many documents are in memory at once.
+const AT_ONCE: u64 = 1000;
+
+/// What documents have in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Made {
+    /// Different words of each document.
+    pub entries: u64,
+    /// Tokens.
+    pub tokens: u64,
+}
+
+/// Writes the first documents of a truth as UCI's bag of words: fewer are the first of more. They are drawn twice, because the number of
+/// entries stands in front.
+///
+/// # Errors
+/// Where `out` cannot be written.
+pub fn write_docword(truth: &Truth, documents: u64, out: &mut impl Write) -> io::Result<Made> {
+    let stretches = || (0..documents).step_by(AT_ONCE as usize).map(|first| first..documents.min(first + AT_ONCE));
+    let mut made = Made::default();
+    for stretch in stretches() {
+        let drawn = truth.documents(stretch);
+        made.tokens += drawn.tokens();
+        made.entries += drawn.iter().map(|bag| bag.words.len() as u64).sum::<u64>();
+    }
+    writeln!(out, "{documents}\n{}\n{}", truth.vocabulary(), made.entries)?;
+    for stretch in stretches() {
+        for (number, bag) in stretch.clone().zip(truth.documents(stretch).iter()) {
+            for (word, count) in bag.words.iter().zip(bag.counts) {
+                writeln!(out, "{} {} {count}", number + 1, word + 1)?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(made)
+}
+
+/// Writes the topics of a truth as an NPY file: float64, K × W, a topic in each row.
+///
+/// # Errors
+/// Where `out` cannot be written.
+pub fn write_topics(truth: &Truth, out: &mut impl Write) -> io::Result<()> {
+    npy::write_header(out, truth.topics(), truth.vocabulary() as usize)?;
+    for topic in 0..truth.topics() {
+        truth.topic(topic).try_for_each(|phi| out.write_all(&phi.to_le_bytes()))?;
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::super::{Npy, Source};
+    use super::super::{BagFormat, Sizes};
+    use super::*;
+    use crate::lda::TruthSettings;
+    use crate::random::Seed;
+    use std::path::Path;
+
+    const SETTINGS: TruthSettings =
+        TruthSettings { vocabulary: 40, topics: 3, alpha: 0.4, concentration: 30.0, log_length: (3.0, 0.4) };
+
+    fn docword(documents: u64, seed: u64) -> (Vec<u8>, Made) {
+        let mut out = Vec::new();
+        let made = write_docword(&Truth::new(SETTINGS, Seed(seed)).unwrap(), documents, &mut out).unwrap();
+        (out, made)
+    }
+
+    #[test]
+    fn words_are_as_frequent_as_the_topics_that_are_written_say() {
+        const DOCUMENTS: u64 = 12_500;
+        let (text, made) = docword(DOCUMENTS, 5);
+        let (mut shares, mut seen) = (vec![Vec::new(); 40], Made::default());
+        let sizes = BagFormat::Docword.read(Source::of_bytes(Path::new("x"), &text).unwrap(), None, &mut |number, entries| {
+            assert_eq!(number, shares[0].len() as u64);
+            let tokens: u32 = entries.iter().map(|&(_, count)| count).sum();
+            shares.iter_mut().for_each(|share| share.push(0.0));
+            for &mut (word, count) in entries.iter_mut() {
+                *shares[word as usize].last_mut().unwrap() = f64::from(count) / f64::from(tokens);
+            }
+            seen.entries += entries.len() as u64;
+            seen.tokens += u64::from(tokens);
+            Ok(())
+        });
+        assert_eq!((sizes.unwrap(), seen), (Sizes { documents: DOCUMENTS, words: 40 }, made));
+        let mut written = Vec::new();
+        write_topics(&Truth::new(SETTINGS, Seed(5)).unwrap(), &mut written).unwrap();
+        assert_eq!(written.len(), 128 + 3 * 40 * 8);
+        let mut npy = Npy::open(Source::of_bytes(Path::new("x"), &written).unwrap()).unwrap();
+        assert_eq!((npy.rows(), npy.row_shape()), (3, &[40][..]));
+        let mut mean = vec![0.0; 40];
+        npy.for_numbers(|topic, _| {
+            assert!((topic.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            mean.iter_mut().zip(topic).for_each(|(mean, phi)| *mean += phi / 3.0);
+            Ok(())
+        })
+        .unwrap();
+        // Topics are equally common, so that the share of a word in a document has this mean.
+        for (word, (shares, exact)) in shares.iter().zip(&mean).enumerate() {
+            let n = shares.len() as f64;
+            let found = shares.iter().sum::<f64>() / n;
+            let error = (shares.iter().map(|share| (share - found).powi(2)).sum::<f64>() / n / n).sqrt();
+            assert!((found - exact).abs() < 4.5 * error.max(1e-5), "word {word}: {found} ± {error}, not {exact}");
+        }
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_documents_and_fewer_are_the_first_of_more() {
+        let (text, made) = docword(1100, 1);
+        assert_eq!(
+            (docword(1100, 1).0, made.entries),
+            (text.clone(), text.iter().filter(|&&byte| byte == b'\n').count() as u64 - 3)
+        );
+        assert_ne!(docword(1100, 2).0, text);
+        let body = |text: &[u8]| String::from_utf8(text.to_vec()).unwrap().splitn(4, '\n').nth(3).unwrap().to_owned();
+        assert!(body(&text).starts_with(&body(&docword(1003, 1).0)));
+    }
+}
