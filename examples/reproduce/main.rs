@@ -7,11 +7,13 @@
 mod covertype;
 mod dsgld;
 mod dsvgd;
+mod judge;
 #[path = "../../tests/oracle/mod.rs"]
 mod oracle;
 mod pictures;
 #[path = "../../tests/travels/mod.rs"]
 mod travels;
+mod workers;
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
@@ -52,6 +54,7 @@ enum Verdict {
 }
 
 /// A row of the list.
+#[derive(Clone, Copy)]
 struct Row {
     id: &'static str,
     /// What the paper says, and how it is judged.
@@ -96,8 +99,8 @@ impl Kept {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let (rows, legend) = match arguments.paper.as_str() {
-        "dsgld" => (dsgld::ROWS, ""),
-        "dsvgd" => (dsvgd::ROWS, dsvgd::LEGEND),
+        "dsgld" => ([dsgld::ROWS, dsgld::topics::ROWS].concat(), ""),
+        "dsvgd" => (dsvgd::ROWS.to_vec(), dsvgd::LEGEND),
         other => bail!("there are no rows of {other:?}; there are those of dsgld and dsvgd"),
     };
     for row in &arguments.rows {
@@ -115,7 +118,7 @@ fn main() -> anyhow::Result<()> {
     if arguments.paper == "dsvgd" {
         rayon::ThreadPoolBuilder::new().num_threads(1).build_global().context("the threads of runs")?;
     }
-    for row in rows {
+    for row in &rows {
         let asked = arguments.rows.is_empty() || arguments.rows.iter().any(|asked| asked == row.id);
         if !asked || (place(row).exists() && !arguments.again) {
             continue;

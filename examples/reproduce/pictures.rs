@@ -1,6 +1,6 @@
 //! Pictures of rows: who was busy when, and draws beside the laws that they should have.
 
-use super::dsvgd::mean_and_error;
+use super::judge::mean_and_error;
 use mpibayes::plots::{Axis, Figure, Key, Mark, Panel, Sample, Stroke, series};
 use std::f64::consts::TAU;
 

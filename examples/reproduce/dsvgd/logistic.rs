@@ -1,12 +1,11 @@
 //! Bayesian logistic regression: Figs. 4, 5, 11, 12, 14, 15, 16, modes of density estimates, and what the baselines of the authors'
 //! code do.
 
+use super::super::judge::{Case, means_and_errors, minus};
 use super::super::pictures::{Chart, curves};
+use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
-use super::judge::{Case, means_and_errors, minus};
-use super::runs::{
-    AUTHORS, Contender, FLOOR, LOGISTIC, NO_CAVITY, PARTICIPANTS, Race, Result, Setup, Shared, TOTAL, side_by_side,
-};
+use super::runs::{AUTHORS, Contender, FLOOR, LOGISTIC, NO_CAVITY, PARTICIPANTS, Race, Result, Setup, Shared, TOTAL};
 use super::sets::Set;
 use mpibayes::data::{Generator, Partition};
 use mpibayes::methods::participation::Participation;

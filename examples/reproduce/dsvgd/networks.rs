@@ -1,11 +1,10 @@
 //! Bayesian neural networks: regression (Fig. 6), classification (Fig. 7) and calibration (Figs. 8, 19, 20).
 
+use super::super::judge::{Case, means_and_errors, minus};
 use super::super::pictures::{Chart, Curves, curves};
+use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
-use super::judge::{Case, means_and_errors, minus};
-use super::runs::{
-    AUTHORS, Contender, Course, FLOOR, LOGISTIC, NO_CAVITY, PARTICIPANTS, Race, Result, Setup, Shared, TOTAL, side_by_side,
-};
+use super::runs::{AUTHORS, Contender, Course, FLOOR, LOGISTIC, NO_CAVITY, PARTICIPANTS, Race, Result, Setup, Shared, TOTAL};
 use super::sets::Set;
 use mpibayes::data::{Generator, Partition, Scaling};
 use mpibayes::kernels::adagrad::Optimizer;

@@ -1,8 +1,8 @@
 //! Agents that hold different classes (ours): what keeps them from forgetting each other, in more than a few dimensions.
 
+use super::super::judge::{Case, mean_and_error, means_and_errors, minus};
 use super::super::pictures::{Chart, curves};
 use super::super::{Effort, Outcome};
-use super::judge::{Case, mean_and_error, means_and_errors, minus};
 use super::networks::NETWORK;
 use super::runs::{
     AUTHORS, Contender, EXACT, FLOOR, LOGISTIC, NO_CAVITY, PARTICIPANTS, Race, Result, SITES, Setup, Shared, TOTAL,

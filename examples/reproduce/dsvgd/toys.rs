@@ -1,10 +1,11 @@
 //! The examples in one and two dimensions, measured against densities on a grid.
 
+use super::super::judge::{Case, minus};
 use super::super::oracle::{Grid, GridDvi, log_normal, toy_loss};
 use super::super::pictures::{Chart, curves, densities, scatters};
+use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
-use super::judge::{Case, minus};
-use super::runs::{Contender, FLOOR, LOGISTIC, NO_CAVITY, Result, Setup, Shared, side_by_side};
+use super::runs::{Contender, FLOOR, LOGISTIC, NO_CAVITY, Result, Setup, Shared};
 use mpibayes::data::Shard;
 use mpibayes::kernels::kde::{Kde, KdeMode};
 use mpibayes::models::gaussian::FactorProductSettings;

@@ -5,7 +5,7 @@
 //! all of its claims hold, and refuted if one does not, so that either is wrong in less than one case of a hundred. Where one of ours does
 //! not hold, it has failed.
 
-use super::super::{Outcome, Verdict};
+use super::{Outcome, Verdict};
 use mpibayes::plots::Figure;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -134,28 +134,4 @@ impl Case {
 /// The differences of two lists, seed by seed.
 pub fn minus(one: &[f64], other: &[f64]) -> Vec<f64> {
     one.iter().zip(other).map(|(one, other)| one - other).collect()
-}
-
-/// Table 1: whether the program has all methods that the paper compares.
-pub fn methods() -> Outcome {
-    let registry = mpibayes::config::Registry::default();
-    let there = registry.methods();
-    let mut case = Case::default();
-    let wanted = [
-        ("SVGD: Bayesian, particles, on all data", "svgd"),
-        ("DSVGD: Bayesian, particles, distributed", "dsvgd"),
-        ("U-DSVGD: Bayesian, particles, distributed", "u-dsvgd"),
-        ("P-DSVGD: Bayesian, particles, distributed", "p-dsvgd"),
-        ("SGLD (one agent) and DSGLD: Bayesian, chains, distributed", "dsgld"),
-        ("FedAvg: not Bayesian, distributed", "fedavg"),
-        ("PVI: Bayesian, Gaussian, distributed", "pvi"),
-        ("GVI: Bayesian, Gaussian, on all data", "gvi"),
-        ("NPV: Bayesian, Gaussian mixture, on all data", "npv"),
-        ("PMD: Bayesian, weighted particles, on all data", "pmd"),
-    ];
-    for (name, key) in wanted {
-        let has = there.contains(&key);
-        case.must(name, if has { key.into() } else { "not there".into() }, key, has);
-    }
-    case.judged(None)
 }

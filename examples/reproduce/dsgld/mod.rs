@@ -1,6 +1,8 @@
-//! Ahn, Shahbaba & Welling 2014, "Distributed Stochastic Gradient MCMC": the figures that need no topic model.
+//! Ahn, Shahbaba & Welling 2014, "Distributed Stochastic Gradient MCMC": the figures that need no topic model; those that do are in `topics`.
 //!
 //! Statistical criteria compare means with exact values in units of standard errors from batches of rounds; |z| < 4.5 in every seed.
+
+pub mod topics;
 
 use super::covertype::{self, AGENTS, Sampled, Sampler};
 use super::pictures::{scatter, timeline};

@@ -1,0 +1,748 @@
+//! Ahn, Shahbaba & Welling 2014, section 5: topic models, on made-up documents with known topics and a simulated cluster.
+//!
+//! The paper's corpora have 4.6 and 8.2 million documents; here there are 5,000 to 80,000 of some 90 tokens over 2,000 words. All
+//! samplers run for real, packet by packet; time is that of a cluster with a rank for each agent, whose tasks take what they were measured
+//! to take on one core here, and whose network has 50 µs and 10 Gbit/s. Evaluation is no part of it.
+
+use super::super::judge::{Case, means_and_errors, minus};
+use super::super::pictures::{Chart, curves};
+use super::super::workers::side_by_side;
+use super::super::{Effort, Outcome, Row};
+use mpibayes::cluster::record::{Record, Row as Written};
+use mpibayes::cluster::simulate::{self, Cluster};
+use mpibayes::cluster::{AgentId, BoxError, Keeper, Method, Plan};
+use mpibayes::kernels::langevin::StepSize;
+use mpibayes::lda::{
+    Completion, DocumentGibbs, Documents, Expected, HeldOut, SgrldUpdate, Sweeps, Tokens, TopicCounts, Truth, TruthSettings,
+    WordSweep, WordTable, dense_sweep, sgrld_step,
+};
+use mpibayes::methods::dsgld::{Coupled, Dsgld, DsgldSettings, Trajectory};
+use mpibayes::methods::lda::{
+    AdLda, AsyncLda, EVALUATION_SWEEPS, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem, adlda, async_lda,
+};
+use mpibayes::methods::{Monitored, MonitoredTask, Posterior, Shown};
+use mpibayes::random::{Purpose, Seed, Who};
+use rand::RngExt;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+type Result<T, E = BoxError> = std::result::Result<T, E>;
+
+/// The rows that need topics.
+pub const ROWS: &[Row] = &[
+    Row {
+        id: "fig3",
+        claim: "20,000 documents, K = 20, 8 agents. All D-SGLD variants, eight chains coupled as one group (D-CC), as two (D-Hybrid) or \
+                not at all (D-CI), end far below AD-LDA and SGRLD in the same time; D-CC and D-Hybrid fall faster than D-CI; D-CC ends no \
+                lower than D-Hybrid. Logarithms of perplexities; AD-LDA by the dense sampler.",
+        run: |effort| figure3(effort),
+    },
+    Row {
+        id: "table1",
+        claim: "The time to AD-LDA's final perplexity: D-SGLD (two groups) before SGRLD before AD-LDA (dense sampler at its measured cost a \
+                token; the paper's corpora have 200 times as many documents). Logarithms of ratios of times.",
+        run: |effort| table1(effort),
+    },
+    Row {
+        id: "fig4-top",
+        claim: "One group of R = 1, 2, 4, 8 coupled chains: after a tenth of the updates, perplexity falls with R.",
+        run: |effort| figure4(effort, &[(1, 1), (2, 1), (4, 1), (8, 1)], 0.1),
+    },
+    Row {
+        id: "fig4-bottom",
+        claim: "G = 1, 2, 4 groups of two coupled chains: with more groups the final perplexity is lower, for predictions are averaged.",
+        run: |effort| figure4(effort, &[(2, 1), (4, 2), (8, 4)], 1.0),
+    },
+    Row {
+        id: "fig5",
+        claim: "5,000, 20,000 and 80,000 documents: D-SGLD's perplexity in the same time hardly depends on their number (within 5 %), \
+                AD-LDA's grows with it.",
+        run: |effort| figure5(effort),
+    },
+    Row {
+        id: "fig6",
+        claim: "4, 8 and 12 agents: AD-LDA's time for a sweep falls in proportion (to 10 %); D-SGLD, two groups over all agents, is level \
+                or better with more of them.",
+        run: |effort| figure6(effort),
+    },
+    Row {
+        id: "fig7",
+        claim: "Half of 8 agents are D = 5 and 10 times as slow, all with 10 updates a visit, or the fast ones with 10 D: the fast ones wait \
+                for about (D − 1)/D of the time, or for less than 10 %; balanced, perplexity falls faster than without, and than \
+                Async-LDA's.",
+        run: |effort| figure7(effort),
+    },
+    Row {
+        id: "fig8",
+        claim: "K = 10, 20, 50 topics: in the same time D-SGLD ends below SGRLD with each.",
+        run: |effort| figure8(effort),
+    },
+    Row {
+        id: "async",
+        claim: "With equal loads Async-LDA is always worse than AD-LDA: by perplexity in the end, after as many sweeps.",
+        run: |effort| asynchronous(effort),
+    },
+    Row {
+        id: "small",
+        claim: "On few documents (5,000 here, 100,000 in the paper), too, D-SGLD ends below a single SGRLD chain.",
+        run: |effort| small(effort),
+    },
+    Row {
+        id: "step",
+        claim: "Several step sizes a are tried in short runs side by side, and the best is kept: it is the best of long runs as well, or \
+                within 2 % of it.",
+        run: |effort| steps(effort),
+    },
+];
+
+const WORDS: u32 = 2000;
+const TOPICS: u32 = 20;
+const DOCUMENTS: u64 = 20_000;
+const HELD_OUT: u64 = 400;
+const AGENTS: u32 = 8;
+const ALPHA: f64 = 0.1;
+const BETA: f64 = 0.01;
+/// Documents in a minibatch, updates in a visit, and sweeps over each document (the paper: 100).
+const BATCH: u32 = 50;
+const UPDATES: f64 = 10.0;
+const SWEEPS: Sweeps = Sweeps { burn_in: 10, kept: 20 };
+const ROUNDS: u64 = 45;
+/// a of the step sizes a (1 + t/1000)^-0.6.
+const STEP: f64 = 0.01;
+/// Seconds to send a message, and bytes a second.
+const LATENCY: f64 = 50e-6;
+const BANDWIDTH: f64 = 1.25e9;
+
+/// How something is sampled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum How {
+    /// D-SGLD with so many chains in so many coupled groups; 0 groups: each by itself.
+    Chains { chains: u32, groups: u32, step: f64 },
+    /// AD-LDA, with the costs of the dense or of the fast sampler.
+    Together { dense: bool },
+    /// Async-LDA, with those of the dense one.
+    Apart,
+}
+
+/// A run but for its seed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Run {
+    documents: u64,
+    topics: u32,
+    agents: u32,
+    how: How,
+    rounds: u64,
+    /// How many times as slow the second half of the agents is.
+    slow: f64,
+    /// Whether fast agents make as many more updates.
+    balanced: bool,
+}
+
+const USUAL: Run = Run {
+    documents: DOCUMENTS,
+    topics: TOPICS,
+    agents: AGENTS,
+    how: How::Together { dense: true },
+    rounds: ROUNDS,
+    slow: 1.0,
+    balanced: false,
+};
+const INDEPENDENT: Run = Run { how: How::Chains { chains: AGENTS, groups: 0, step: STEP }, ..USUAL };
+const HYBRID: Run = Run { how: How::Chains { chains: AGENTS, groups: 2, step: STEP }, ..USUAL };
+const COUPLED: Run = Run { how: How::Chains { chains: AGENTS, groups: 1, step: STEP }, ..USUAL };
+const SGRLD: Run = Run { how: How::Chains { chains: 1, groups: 0, step: STEP }, agents: 1, ..USUAL };
+/// Sweeps that take a dense sampler about as long as the others' updates.
+const DENSE: Run = Run { rounds: 180, ..USUAL };
+const FAST: Run = Run { how: How::Together { dense: false }, ..DENSE };
+
+/// What came of a run.
+#[derive(Clone, Default)]
+struct Course {
+    /// Simulated seconds and log-perplexity of the evaluations.
+    points: Vec<(f64, f64)>,
+    /// Seconds for which each agent worked and waited, where that is told.
+    load: Vec<(f64, f64)>,
+}
+
+impl Course {
+    /// The log-perplexity in the end.
+    fn last(&self) -> f64 {
+        self.points.last().map_or(f64::NAN, |point| point.1)
+    }
+
+    /// When that was.
+    fn end(&self) -> f64 {
+        self.points.last().map_or(f64::NAN, |point| point.0)
+    }
+
+    /// The log-perplexity after so many seconds: of the last evaluation by then.
+    fn at(&self, seconds: f64) -> f64 {
+        let by_then = self.points.iter().rfind(|point| point.0 <= seconds * (1.0 + 1e-9));
+        by_then.or(self.points.first()).map_or(f64::NAN, |point| point.1)
+    }
+
+    /// When a log-perplexity was first reached; the end, where it never was.
+    fn reached(&self, log_perplexity: f64) -> f64 {
+        self.points.iter().find(|point| point.1 <= log_perplexity).map_or(self.end(), |point| point.0)
+    }
+}
+
+/// Documents with known topics.
+struct Corpus {
+    truth: Truth,
+    train: Documents,
+    held_out: HeldOut,
+}
+
+/// What is made once for each key.
+struct Memory<K, T>(OnceLock<Mutex<HashMap<K, Arc<T>>>>);
+
+impl<K: std::hash::Hash + Eq + Clone, T> Memory<K, T> {
+    const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    fn get(&self, key: K, make: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+        let all = self.0.get_or_init(Mutex::default);
+        if let Some(known) = all.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(known.clone());
+        }
+        let made = Arc::new(make()?);
+        all.lock().unwrap_or_else(PoisonError::into_inner).insert(key, made.clone());
+        Ok(made)
+    }
+}
+
+fn corpus(documents: u64, topics: u32, seed: u64) -> Result<Arc<Corpus>> {
+    static CORPORA: Memory<(u64, u32, u64), Corpus> = Memory::new();
+    CORPORA.get((documents, topics, seed), || {
+        let settings = TruthSettings { vocabulary: WORDS, topics, alpha: ALPHA, concentration: 200.0, log_length: (4.4, 0.5) };
+        let truth = Truth::new(settings, Seed(seed))?;
+        let held_out = parted(&truth.documents(documents..documents + HELD_OUT), seed);
+        Ok(Corpus { train: truth.documents(0..documents), held_out, truth })
+    })
+}
+
+/// A tenth of each document's tokens, at random, to be predicted from the others.
+fn parted(documents: &Documents, seed: u64) -> HeldOut {
+    let [mut observed, mut scored] = [Documents::new(WORDS), Documents::new(WORDS)];
+    for (number, bag) in (0..).zip(documents.iter()) {
+        let mut stream = Seed(seed).stream(Who::Server, number, Purpose::HeldOut);
+        let mut left = bag.tokens();
+        let mut wanted = left / 10;
+        let mut taken = vec![0; bag.words.len()];
+        for (taken, &count) in taken.iter_mut().zip(bag.counts) {
+            for _ in 0..count {
+                // Each of the tokens that are left is as likely as any other.
+                let hit = stream.random_range(0..left) < wanted;
+                *taken += u32::from(hit);
+                wanted -= u64::from(hit);
+                left -= 1;
+            }
+        }
+        let rest: Vec<u32> = bag.counts.iter().zip(&taken).map(|(count, taken)| count - taken).collect();
+        observed.push(bag.words, &rest);
+        scored.push(bag.words, &taken);
+    }
+    HeldOut { observed, scored }
+}
+
+impl Corpus {
+    fn problem(self: &Arc<Self>, run: &Run) -> TopicProblem {
+        let (corpus, agents) = (self.clone(), run.agents as usize);
+        let documents = move |agent: AgentId| {
+            let (all, agent) = (corpus.train.len(), agent as usize);
+            let mut mine = Documents::new(WORDS);
+            for number in agent * all / agents..(agent + 1) * all / agents {
+                let bag = corpus.train.document(number);
+                mine.push(bag.words, bag.counts);
+            }
+            Ok(mine)
+        };
+        TopicProblem {
+            agents: run.agents,
+            vocabulary: WORDS,
+            topics: run.topics,
+            alpha: ALPHA,
+            beta: BETA,
+            documents: Arc::new(documents),
+        }
+    }
+
+    /// The first agent judges all documents: its time does not count.
+    fn judge(self: &Arc<Self>, run: &Run, smoothing: f64) -> TopicEvaluation {
+        let corpus = self.clone();
+        let held_out = move |agent: AgentId| {
+            let none = || Documents::new(WORDS);
+            Ok(if agent == 0 { corpus.held_out.clone() } else { HeldOut { observed: none(), scored: none() } })
+        };
+        TopicEvaluation {
+            every: (run.rounds / 20).max(1),
+            problem: self.problem(run),
+            held_out: Arc::new(held_out),
+            sweeps: EVALUATION_SWEEPS,
+            shown: Shown { smoothing, draws_from: run.rounds / 2 },
+        }
+    }
+
+    /// The log-perplexity of the topics that the documents were made with.
+    fn truth(&self, topics: u32) -> f64 {
+        let (phi, size) = (self.truth.phi::<f64>(), topics as usize);
+        let mut completion = Completion::default();
+        let row = |word: u32, out: &mut [f64]| out.copy_from_slice(&phi[word as usize * size..(word as usize + 1) * size]);
+        let stream = |document| Seed(1).stream(Who::Server, document, Purpose::Completion);
+        let (mut gibbs, mut table) = (DocumentGibbs::new(size, ALPHA), WordTable::new(WORDS, size));
+        completion.add(&self.held_out, &mut gibbs, &mut table, EVALUATION_SWEEPS, row, stream);
+        completion.completed(&self.held_out).perplexity().ln()
+    }
+}
+
+/// Seconds on one core here.
+#[derive(Clone, Copy)]
+struct Costs {
+    /// An update of SGRLD.
+    update: f64,
+    /// A token in a dense sweep, and in a sweep by word.
+    dense: f64,
+    fast: f64,
+}
+
+/// The least of these: what others did on the machine meanwhile is left out.
+fn least(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(f64::INFINITY, f64::min)
+}
+
+fn costs(topics: u32) -> Result<Arc<Costs>> {
+    static COSTS: Memory<u32, Costs> = Memory::new();
+    COSTS.get(topics, || {
+        let corpus = corpus(5000, topics, 1)?;
+        let size = topics as usize;
+        let mut theta: Vec<f32> = corpus.truth.phi::<f32>().iter().map(|phi| 5e3 * (phi + 1e-7)).collect();
+        let mut expected = Expected::<f32>::new(WORDS, size, ALPHA, SWEEPS);
+        let stream = |number: u64| Seed(3).stream(Who::Server, number, Purpose::Topics);
+        let seconds = |mut job: Box<dyn FnMut(usize) + '_>| {
+            least((0..25).map(|time| {
+                let since = Instant::now();
+                job(time);
+                since.elapsed().as_secs_f64()
+            }))
+        };
+        let update = seconds(Box::new(|time| {
+            let first = time * BATCH as usize;
+            let bags = (first..first + BATCH as usize).map(|number| corpus.train.document(number));
+            expected.sample(&theta, bags, |number| stream((time as u64) << 32 | number));
+            sgrld_step(&mut theta, &expected, SgrldUpdate { beta: BETA, step: 1e-4, scale: 100.0 }, &mut stream(time as u64));
+        }));
+        let tokens = Tokens::of(&corpus.train);
+        let mut topics_of = tokens.draw_topics(topics, stream);
+        let mut counts = TopicCounts::new(WORDS, size);
+        counts.count(tokens.words(), &topics_of);
+        let mut by_word = WordSweep::new(&tokens, size);
+        let all = tokens.len() as f64;
+        let fast = seconds(Box::new(|time| {
+            by_word.sweep(&mut topics_of, &mut counts, ALPHA, BETA, |word| stream((time as u64) << 32 | u64::from(word)));
+        }));
+        let dense = seconds(Box::new(|time| {
+            dense_sweep(&tokens, &mut topics_of, &mut counts, ALPHA, BETA, |number| stream((time as u64) << 32 | number));
+        }));
+        Ok(Costs { update, dense: dense / all, fast: fast / all })
+    })
+}
+
+/// Keeps the tables.
+#[derive(Default)]
+struct Tables(Vec<Written>);
+
+impl Keeper for Tables {
+    fn write(&mut self, records: Vec<Record>) -> Result<()> {
+        self.0.extend(records.into_iter().filter_map(|record| match record {
+            Record::Row(row) => Some(row),
+            Record::Draws(_) => None,
+        }));
+        Ok(())
+    }
+}
+
+impl Run {
+    /// How many times as long as others an agent takes.
+    fn slowness(&self, agent: AgentId) -> f64 {
+        if agent >= self.agents.div_ceil(2) { self.slow } else { 1.0 }
+    }
+
+    /// The course with this seed, which decides documents and all else.
+    fn course(&self, seed: u64) -> Result<Arc<Course>> {
+        static COURSES: Memory<String, Course> = Memory::new();
+        COURSES.get(format!("{self:?} {seed}"), || {
+            let corpus = corpus(self.documents, self.topics, seed)?;
+            let (costs, problem) = (costs(self.topics)?, corpus.problem(self));
+            let sweeps = SweepSettings { rounds: self.rounds, burn_in: 0, thin: self.rounds, by: SweepBy::Word };
+            let tokens: Vec<f64> =
+                (0..self.agents).map(|agent| Ok((problem.documents)(agent)?.tokens() as f64)).collect::<Result<_>>()?;
+            let run = *self;
+            match self.how {
+                How::Chains { chains, groups, step } => {
+                    let stay = |agent| UPDATES * if run.balanced { run.slow / run.slowness(agent) } else { 1.0 };
+                    let coupling = (groups > 0).then_some(Coupled { groups, rounds: self.rounds });
+                    let settings = DsgldSettings {
+                        chains,
+                        rounds: self.rounds,
+                        trajectory: Trajectory::Each((0..self.agents).map(stay).collect()),
+                        batch: BATCH as usize,
+                        burn_in: 0,
+                        thin: self.rounds * 10,
+                        judged: chains as usize,
+                        coupling: coupling.into_iter().collect(),
+                        ahead: 1,
+                        ..DsgldSettings::default()
+                    };
+                    let annealed = StepSize::Annealed { a: step * 1000_f64.powf(0.6), b: 1000.0, c: 0.6 };
+                    let transition = Sgrld::<f32>::new(problem, BATCH, annealed, SWEEPS);
+                    let method = Dsgld { agents: self.agents, transition, settings };
+                    simulated(method, corpus.judge(self, 0.0), seed, move |agent, task| {
+                        task.updates(agent) as f64 * costs.update * run.slowness(agent)
+                    })
+                }
+                How::Together { dense } => {
+                    let each = if dense { costs.dense } else { costs.fast };
+                    let method = AdLda { problem, settings: sweeps };
+                    simulated(method, corpus.judge(self, BETA), seed, move |agent, task| match *task {
+                        adlda::Task::Sweep { done, .. } if done < run.rounds => {
+                            tokens[agent as usize] * each * run.slowness(agent)
+                        }
+                        adlda::Task::Sweep { .. } | adlda::Task::Draw => 0.0,
+                    })
+                }
+                How::Apart => {
+                    let method = AsyncLda { problem, settings: sweeps };
+                    simulated(method, corpus.judge(self, BETA), seed, move |agent, task| match task {
+                        async_lda::Task::Sweep(_) => tokens[agent as usize] * costs.dense * run.slowness(agent),
+                        async_lda::Task::Draw => 0.0,
+                    })
+                }
+            }
+        })
+    }
+}
+
+/// Runs a method on a simulated cluster with a rank for each agent.
+fn simulated<M: Method>(
+    inner: M,
+    judge: TopicEvaluation,
+    seed: u64,
+    cost: impl Fn(AgentId, &M::Task) -> f64 + 'static,
+) -> Result<Course>
+where
+    M::Server: Posterior<M::Number>,
+{
+    let ranks = inner.agents();
+    let cluster = Cluster {
+        ranks,
+        task: Some(Box::new(move |agent, task| match task {
+            MonitoredTask::Inner(task) => cost(agent, task),
+            MonitoredTask::Evaluate(_) => 0.0,
+        })),
+        settle: None,
+        latency: LATENCY,
+        bandwidth: BANDWIDTH,
+    };
+    let mut tables = Tables::default();
+    simulate::run(Arc::new(Monitored { inner, judge }), Plan::new(Seed(seed)), &cluster, None, &mut tables)?;
+    let value = |row: &Written, name: &str| row.values.iter().find(|value| value.0 == name).map_or(f64::NAN, |value| value.1);
+    let table = |name: &'static str| tables.0.iter().filter(move |row| row.table == name);
+    let points = table("metrics").map(|row| (value(row, "seconds"), value(row, "perplexity").ln())).collect();
+    let last = table("load").map(|row| row.step).max();
+    let of_last = table("load").filter(|row| Some(row.step) == last);
+    let load = of_last.map(|row| (value(row, "busy_seconds"), value(row, "blocked_seconds"))).collect();
+    Ok(Course { points, load })
+}
+
+/// The courses of runs, seed by seed.
+fn courses(runs: &[Run], seeds: u64) -> Result<Vec<Vec<Arc<Course>>>> {
+    let jobs: Vec<(Run, u64)> = runs.iter().flat_map(|&run| (1..=seeds).map(move |seed| (run, seed))).collect();
+    // Costs are measured while nothing else is computed.
+    jobs.iter().try_for_each(|(run, _)| costs(run.topics).map(drop))?;
+    let all = side_by_side(&jobs, |(run, seed)| run.course(*seed))?;
+    Ok(all.chunks(seeds as usize).map(<[_]>::to_vec).collect())
+}
+
+fn shortened(run: Run, effort: Effort) -> Run {
+    Run { rounds: (run.rounds / effort.share).max(10), ..run }
+}
+
+fn each(courses: &[Arc<Course>], of: impl Fn(&Course) -> f64) -> Vec<f64> {
+    courses.iter().map(|course| of(course)).collect()
+}
+
+/// What of one course less that of another, seed by seed.
+fn difference(one: &[Arc<Course>], other: &[Arc<Course>], of: impl Fn(&Course) -> f64) -> Vec<f64> {
+    minus(&each(one, &of), &each(other, &of))
+}
+
+/// Perplexity by the logarithm of time.
+fn chart(title: &str, lines: &[(&str, &[Arc<Course>])]) -> Chart {
+    let line = |(name, courses): &(&str, &[Arc<Course>])| {
+        let of = |course: &Arc<Course>| {
+            course.points.iter().filter(|point| point.0 > 0.0).map(|point| (point.0.log10(), point.1.exp())).collect()
+        };
+        ((*name).to_owned(), courses.iter().map(of).collect())
+    };
+    Chart::new(title, "log10 of simulated seconds", "perplexity of held-out documents", lines.iter().map(line).collect())
+}
+
+fn caption(seeds: u64, more: &str) -> String {
+    format!(
+        "Simulated cluster with a rank for each agent. Predictions are averaged over chains, and from half of the rounds on over time; \
+         {}. {more}",
+        means_and_errors(seeds)
+    )
+}
+
+/// Says what things cost, and how near the true topics are.
+fn tell(case: &mut Case, topics: u32, truths: &[f64]) -> Result<()> {
+    let Costs { update, dense, fast } = *costs(topics)?;
+    case.shows("log-perplexity of the true topics", truths, "what cannot be passed by far");
+    case.shows("an update of SGRLD, in ms on one core", &[1e3 * update, 1e3 * update], "");
+    case.shows("a token of the dense collapsed sampler, in ns", &[1e9 * dense, 1e9 * dense], "");
+    case.shows("a token of the sampler by word, in ns", &[1e9 * fast, 1e9 * fast], "");
+    Ok(())
+}
+
+fn truths(run: Run, seeds: u64) -> Result<Vec<f64>> {
+    (1..=seeds).map(|seed| Ok(corpus(run.documents, run.topics, seed)?.truth(run.topics))).collect()
+}
+
+fn figure3(effort: Effort) -> Result<Outcome> {
+    let seeds = effort.seeds;
+    let runs = [COUPLED, HYBRID, INDEPENDENT, SGRLD, DENSE, FAST].map(|run| shortened(run, effort));
+    let all = courses(&runs, seeds)?;
+    let [coupled, hybrid, independent, sgrld, dense, fast] = &all[..] else { return Err("six runs".into()) };
+    let mut case = Case::default();
+    let end = coupled[0].end();
+    for (name, variant) in [("D-CC", coupled), ("D-Hybrid", hybrid), ("D-CI", independent)] {
+        case.above(format!("SGRLD less {name}, in the end"), difference(sgrld, variant, |course| course.at(end)), 0.0);
+        case.above(format!("AD-LDA less {name}, at that time"), difference(dense, variant, |course| course.at(end)), 0.0);
+    }
+    let early = 0.1 * end;
+    case.above("D-CI less D-CC, after a tenth of the time", difference(independent, coupled, |course| course.at(early)), 0.0);
+    case.above("D-CI less D-Hybrid, after a tenth of the time", difference(independent, hybrid, |course| course.at(early)), 0.0);
+    case.above("D-CC less D-Hybrid, in the end", difference(coupled, hybrid, |course| course.last()), -0.002);
+    let exact = truths(runs[0], seeds)?;
+    let lines: [(&str, &[Arc<Course>]); 6] = [
+        ("D-CC", coupled),
+        ("D-Hybrid", hybrid),
+        ("D-CI", independent),
+        ("SGRLD", sgrld),
+        ("AD-LDA, dense", dense),
+        ("AD-LDA, by word", fast),
+    ];
+    for (name, variant) in lines {
+        case.shows(format!("{name}: gap to the true topics in the end"), &minus(&each(variant, Course::last), &exact), "");
+        case.shows(format!("{name}: simulated seconds"), &each(variant, Course::end), "");
+    }
+    tell(&mut case, TOPICS, &exact)?;
+    let more = "20,000 documents, 20 topics, 2,000 words, 8 agents; SGRLD is one chain on one rank.";
+    Ok(case.judged(Some(curves("Perplexity over time", vec![chart("", &lines)], &caption(seeds, more)))))
+}
+
+fn table1(effort: Effort) -> Result<Outcome> {
+    let seeds = effort.seeds;
+    let runs = [HYBRID, SGRLD, DENSE, FAST].map(|run| shortened(run, effort));
+    let all = courses(&runs, seeds)?;
+    let [hybrid, sgrld, dense, fast] = &all[..] else { return Err("four runs".into()) };
+    let mut case = Case::default();
+    let goals = each(dense, Course::last);
+    let times = |variant: &[Arc<Course>]| -> Vec<f64> {
+        variant.iter().zip(&goals).map(|(course, goal)| course.reached(*goal).ln()).collect()
+    };
+    case.above("SGRLD's log-time less D-SGLD's", minus(&times(sgrld), &times(hybrid)), 0.0);
+    case.above("AD-LDA's log-time less SGRLD's", minus(&times(dense), &times(sgrld)), 0.0);
+    for (name, variant) in [("D-SGLD", hybrid), ("SGRLD", sgrld), ("AD-LDA, dense", dense), ("AD-LDA, by word", fast)] {
+        let reached = variant.iter().zip(&goals).filter(|(course, goal)| course.last() <= **goal).count();
+        let seconds: Vec<f64> = times(variant).iter().map(|log| log.exp()).collect();
+        case.shows(format!("{name}: seconds, reached in {reached} of {seeds}; elsewhere those of the whole run"), &seconds, "");
+    }
+    tell(&mut case, TOPICS, &truths(runs[0], seeds)?)?;
+    Ok(case.judged(None))
+}
+
+/// Chains in groups, each of them with fewer than the next, after a share of the run.
+fn figure4(effort: Effort, of: &[(u32, u32)], share: f64) -> Result<Outcome> {
+    let seeds = effort.seeds;
+    let run =
+        |&(chains, groups): &(u32, u32)| shortened(Run { how: How::Chains { chains, groups, step: STEP }, ..USUAL }, effort);
+    let runs: Vec<Run> = of.iter().map(run).collect();
+    let all = courses(&runs, seeds)?;
+    let name = |&(chains, groups): &(u32, u32)| format!("{groups} × {}", chains / groups);
+    let at = share * all[0][0].end();
+    let mut case = Case::default();
+    for (pair, names) in all.windows(2).zip(of.windows(2)) {
+        let less = difference(&pair[0], &pair[1], |course| course.at(at));
+        case.above(format!("{} less {}", name(&names[0]), name(&names[1])), less, 0.0);
+    }
+    let names: Vec<String> = of.iter().map(name).collect();
+    let lines: Vec<(&str, &[Arc<Course>])> = names.iter().zip(&all).map(|(name, all)| (name.as_str(), all.as_slice())).collect();
+    for (name, all) in &lines {
+        case.shows(format!("{name}: log-perplexity there"), &each(all, |course| course.at(at)), "");
+    }
+    let more = "Groups × chains of a group.";
+    Ok(case.judged(Some(curves("Coupled chains", vec![chart("", &lines)], &caption(seeds, more)))))
+}
+
+fn figure5(effort: Effort) -> Result<Outcome> {
+    let seeds = effort.seeds.min(3);
+    let sizes = [5000, DOCUMENTS, 80_000];
+    // Steps as the paper scales them: smaller on more documents.
+    let steps = [1.0, 1.0, 0.25].map(|factor| STEP * factor);
+    let chains: Vec<Run> = sizes
+        .iter()
+        .zip(steps)
+        .map(|(&documents, step)| {
+            let how = How::Chains { chains: AGENTS, groups: 2, step };
+            shortened(Run { documents, how, ..USUAL }, effort)
+        })
+        .collect();
+    let sweeps = sizes.map(|documents| shortened(Run { documents, rounds: DENSE.rounds * 5000 / documents, ..DENSE }, effort));
+    let (chains, sweeps) = (courses(&chains, seeds)?, courses(&sweeps, seeds)?);
+    let mut case = Case::default();
+    let end = chains[1][0].end().min(sweeps[2][0].end());
+    for (place, documents) in sizes.iter().enumerate().filter(|(place, _)| *place != 1) {
+        let name = format!("D-SGLD with {documents} documents less with 20,000");
+        case.within(name, difference(&chains[place], &chains[1], |course| course.at(end)), 0.05);
+    }
+    let early = sweeps[2][0].points.get(2).map_or(end, |point| point.0);
+    for pair in [0, 1] {
+        let less = difference(&sweeps[pair + 1], &sweeps[pair], |course| course.at(early));
+        case.above(format!("AD-LDA with {} documents less with {}, early", sizes[pair + 1], sizes[pair]), less, 0.0);
+    }
+    let names: Vec<String> =
+        ["D-SGLD", "AD-LDA"].iter().flat_map(|method| sizes.map(|size| format!("{method}, {size} documents"))).collect();
+    let both: Vec<&[Arc<Course>]> = chains.iter().chain(&sweeps).map(Vec::as_slice).collect();
+    let lines: Vec<(&str, &[Arc<Course>])> = names.iter().map(String::as_str).zip(both).collect();
+    tell(&mut case, TOPICS, &truths(USUAL, seeds)?)?;
+    let more = "AD-LDA by the dense sampler.";
+    Ok(case.judged(Some(curves("How many documents", vec![chart("", &lines)], &caption(seeds, more)))))
+}
+
+fn figure6(effort: Effort) -> Result<Outcome> {
+    let seeds = effort.seeds.min(3);
+    let counts = [4, 8, 12];
+    let chains = counts
+        .map(|agents| shortened(Run { agents, how: How::Chains { chains: agents, groups: 2, step: STEP }, ..USUAL }, effort));
+    let sweeps = counts.map(|agents| shortened(Run { agents, rounds: 20, ..DENSE }, effort));
+    let (chains, sweeps) = (courses(&chains, seeds)?, courses(&sweeps, seeds)?);
+    let mut case = Case::default();
+    let sweep = |courses: &[Arc<Course>]| each(courses, Course::end);
+    for place in [1, 2] {
+        let ratio: Vec<f64> = sweep(&sweeps[0]).iter().zip(sweep(&sweeps[place])).map(|(four, more)| four / more).collect();
+        let ideal = f64::from(counts[place]) / 4.0;
+        let off: Vec<f64> = ratio.iter().map(|ratio| ratio / ideal - 1.0).collect();
+        case.within(format!("AD-LDA: speed-up from 4 to {} agents over the ideal {ideal}, less 1", counts[place]), off, 0.1);
+        let less = difference(&chains[0], &chains[place], |course| course.last());
+        case.above(format!("D-SGLD: log-perplexity with 4 agents less with {}", counts[place]), less, -0.01);
+    }
+    let names = counts.map(|count| format!("D-SGLD, {count} agents"));
+    let lines: Vec<(&str, &[Arc<Course>])> = names.iter().map(String::as_str).zip(chains.iter().map(Vec::as_slice)).collect();
+    Ok(case.judged(Some(curves("How many agents", vec![chart("", &lines)], &caption(seeds, "Two groups over all agents.")))))
+}
+
+fn figure7(effort: Effort) -> Result<Outcome> {
+    let seeds = effort.seeds.min(3);
+    let mut case = Case::default();
+    let mut charts = Vec::new();
+    for slow in [5.0, 10.0] {
+        let plain = shortened(Run { slow, rounds: 20, ..HYBRID }, effort);
+        let all = courses(
+            &[
+                plain,
+                Run { balanced: true, ..plain },
+                // As long as the others.
+                shortened(Run { how: How::Apart, slow, rounds: 80, ..USUAL }, effort),
+            ],
+            seeds,
+        )?;
+        let [plain, balanced, apart] = &all[..] else { return Err("three runs".into()) };
+        let waits = |courses: &[Arc<Course>]| {
+            each(courses, |course| {
+                let fast = &course.load[..course.load.len() / 2];
+                let (busy, blocked) = fast.iter().fold((0.0, 0.0), |sum, load| (sum.0 + load.0, sum.1 + load.1));
+                blocked / (busy + blocked)
+            })
+        };
+        let expected = (slow - 1.0) / slow;
+        let off: Vec<f64> = waits(plain).iter().map(|share| share - expected).collect();
+        case.within(format!("D = {slow}: share for which fast agents wait, less (D − 1)/D"), off, 0.05);
+        let below: Vec<f64> = waits(balanced).iter().map(|share| 0.1 - share).collect();
+        case.above(format!("D = {slow}, balanced: 10 % less the share for which they wait"), below, 0.0);
+        let middle = 0.5 * balanced[0].end();
+        let less = |other: &[Arc<Course>]| difference(other, balanced, |course| course.at(middle));
+        case.above(format!("D = {slow}, half-way: not balanced less balanced"), less(plain), 0.0);
+        case.above(format!("D = {slow}, half-way: Async-LDA less balanced"), less(apart), 0.0);
+        let lines: [(&str, &[Arc<Course>]); 3] = [("balanced", balanced), ("not balanced", plain), ("Async-LDA", apart)];
+        charts.push(chart(&format!("D = {slow}"), &lines));
+    }
+    Ok(case.judged(Some(curves("Half of the agents are slow", charts, &caption(seeds, "D-SGLD in two groups.")))))
+}
+
+fn figure8(effort: Effort) -> Result<Outcome> {
+    let seeds = effort.seeds.min(3);
+    let mut case = Case::default();
+    let mut charts = Vec::new();
+    for topics in [10, TOPICS, 50] {
+        let runs = [HYBRID, SGRLD].map(|run| shortened(Run { topics, ..run }, effort));
+        let all = courses(&runs, seeds)?;
+        case.above(format!("K = {topics}: SGRLD less D-SGLD in the end"), difference(&all[1], &all[0], Course::last), 0.0);
+        let exact = truths(runs[0], seeds)?;
+        case.shows(format!("K = {topics}: gap of D-SGLD to the true topics"), &minus(&each(&all[0], Course::last), &exact), "");
+        charts.push(chart(&format!("K = {topics}"), &[("D-SGLD", &all[0]), ("SGRLD", &all[1])]));
+    }
+    Ok(case.judged(Some(curves("How many topics", charts, &caption(seeds, "D-SGLD in two groups.")))))
+}
+
+fn asynchronous(effort: Effort) -> Result<Outcome> {
+    let seeds = effort.seeds;
+    let runs = [Run { how: How::Apart, ..DENSE }, DENSE].map(|run| shortened(run, effort));
+    let all = courses(&runs, seeds)?;
+    let mut case = Case::default();
+    case.above("Async-LDA less AD-LDA, in the end", difference(&all[0], &all[1], Course::last), 0.0);
+    let early = 0.2 * all[1][0].end();
+    case.above("the same after a fifth of the time", difference(&all[0], &all[1], |course| course.at(early)), 0.0);
+    let lines: [(&str, &[Arc<Course>]); 2] = [("Async-LDA", &all[0]), ("AD-LDA", &all[1])];
+    Ok(case.judged(Some(curves("Waiting for nobody", vec![chart("", &lines)], &caption(seeds, "Eight agents, equal loads.")))))
+}
+
+fn small(effort: Effort) -> Result<Outcome> {
+    let seeds = effort.seeds;
+    let runs = [HYBRID, SGRLD].map(|run| shortened(Run { documents: 5000, ..run }, effort));
+    let all = courses(&runs, seeds)?;
+    let mut case = Case::default();
+    case.above("SGRLD less D-SGLD in the end", difference(&all[1], &all[0], Course::last), 0.0);
+    let lines: [(&str, &[Arc<Course>]); 2] = [("D-SGLD", &all[0]), ("SGRLD", &all[1])];
+    Ok(case.judged(Some(curves("5,000 documents", vec![chart("", &lines)], &caption(seeds, "D-SGLD in two groups.")))))
+}
+
+fn steps(effort: Effort) -> Result<Outcome> {
+    let seeds = effort.seeds.min(3);
+    let tried = [0.1, STEP, 0.001];
+    let run =
+        |step: f64, rounds: u64| shortened(Run { how: How::Chains { chains: AGENTS, groups: 2, step }, rounds, ..USUAL }, effort);
+    let short = courses(&tried.map(|step| run(step, 15)), seeds)?;
+    let long = courses(&tried.map(|step| run(step, ROUNDS)), seeds)?;
+    let mut case = Case::default();
+    let best = |all: &[Vec<Arc<Course>>], seed: usize| -> usize {
+        let lasts = (0..tried.len()).map(|place| all[place][seed].last());
+        lasts.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(place, _)| place)
+    };
+    let lost: Vec<f64> =
+        (0..seeds as usize).map(|seed| long[best(&short, seed)][seed].last() - long[best(&long, seed)][seed].last()).collect();
+    let chosen: Vec<f64> = (0..seeds as usize).map(|seed| tried[best(&short, seed)]).collect();
+    case.within("log-perplexity lost by the choice", lost, 0.02);
+    case.shows("chosen a", &chosen, "");
+    for (place, step) in tried.iter().enumerate() {
+        case.shows(format!("a = {step}: log-perplexity after 15 rounds"), &each(&short[place], Course::last), "");
+        case.shows(format!("a = {step}: in the end"), &each(&long[place], Course::last), "");
+    }
+    let names = tried.map(|step| format!("a = {step}"));
+    let lines: Vec<(&str, &[Arc<Course>])> = names.iter().map(String::as_str).zip(long.iter().map(Vec::as_slice)).collect();
+    Ok(case.judged(Some(curves("Step sizes", vec![chart("", &lines)], &caption(seeds, "D-SGLD in two groups.")))))
+}
