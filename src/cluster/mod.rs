@@ -18,6 +18,7 @@ mod method;
 pub mod mpi;
 mod node;
 mod outbox;
+mod packed;
 mod packet;
 #[cfg(test)]
 mod plain;

@@ -10,6 +10,7 @@ use super::job::{Done, Job};
 use super::layout::{Layout, Rank};
 use super::method::AgentId;
 use super::outbox::Route;
+use super::packed::travelling;
 use super::packet::{AskId, Head, Member, Packet, Posted, Reduction, SavedParcel, Spent, Traffic, children};
 use super::record::Record;
 use super::run::Store;
@@ -134,7 +135,7 @@ impl<N: Number> Node<N> {
             if draws > 0 {
                 self.traffic.count("draws", draws);
             }
-            let bytes = (packet.body.len() * size_of::<N>()) as u64 + packet.head.states();
+            let bytes = travelling(&packet.body) as u64 + packet.head.states();
             self.traffic.count(packet.head.purpose(), bytes);
         }
         self.out.push_back((to, packet));

@@ -9,6 +9,7 @@ use super::job::{Bench, Done, Job};
 use super::layout::{Layout, Rank};
 use super::method::{AgentId, Method};
 use super::node::Node;
+use super::packed::travelling;
 use super::packet::Packet;
 use super::run::{Keeper, Outcome, Plan, look_after};
 use crate::number::{Number, Picked};
@@ -217,7 +218,7 @@ fn settle_down<N: Number>(
                 machines[rank].node.handle(packet)?;
                 continue;
             }
-            let transfer = (packet.body.len() * size_of::<N>()) as f64 / cluster.bandwidth;
+            let transfer = travelling(&packet.body) as f64 / cluster.bandwidth;
             let leaves = machines[rank].sends_until.max(now);
             machines[rank].sends_until = leaves + transfer;
             let receiver = &mut machines[to as usize];

@@ -2,6 +2,7 @@
 
 use super::super::body::Body;
 use super::super::codec::{decode, encode};
+use super::super::packed::{packed, unpacked};
 use super::super::packet::Packet;
 use crate::number::Number;
 use mpi::ffi;
@@ -10,49 +11,71 @@ use std::ffi::c_int;
 /// What does not fit into the first message is cut into pieces of at most this many bytes: MPI counts in C ints.
 pub(super) const PIECE: usize = 1 << 30;
 
-/// The start of a first message: bytes of the head, numbers of the body, what of them is inside.
-const PREFIX: usize = 17;
+/// The start of a first message: bytes of the head, numbers of the body, its bytes, what of them is inside.
+const PREFIX: usize = 25;
 const HEAD_INSIDE: u8 = 1;
 const BODY_INSIDE: u8 = 2;
+/// Whether the body is packed.
+const PACKED: u8 = 4;
 
 /// A packet on its way out. A head may be large too: a checkpoint's states travel in one.
 pub(super) struct Frame<N> {
     /// The first message.
     pub first: Vec<u8>,
     head: Vec<u8>,
-    body: Option<Body<N>>,
+    body: Content<N>,
+}
+
+/// A body on its way out.
+enum Content<N> {
+    Nothing,
+    Plain(Body<N>),
+    Packed(Vec<u8>),
+}
+
+impl<N: Number> Content<N> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Nothing => &[],
+            Self::Plain(body) => body.bytes(),
+            Self::Packed(bytes) => bytes,
+        }
+    }
 }
 
 impl<N: Number> Frame<N> {
     /// Lays a packet out with a first message of at most `room` bytes.
     pub fn new(packet: Packet<N>, room: usize) -> Result<Self, String> {
         let head = encode("a packet", &packet.head).map_err(|error| error.to_string())?;
-        let body: &[u8] = bytemuck::cast_slice(&packet.body);
+        let numbers = packet.body.len();
+        let content = packed(&packet.body).map_or(Content::Plain(packet.body), Content::Packed);
+        let is_packed = matches!(content, Content::Packed(_));
+        let body = content.bytes();
         let head_inside = PREFIX + head.len() <= room;
         let body_inside = head_inside && PREFIX + head.len() + body.len() <= room;
         let mut first = Vec::with_capacity(room.min(PREFIX + head.len() + body.len()));
         first.extend_from_slice(&(head.len() as u64).to_le_bytes());
-        first.extend_from_slice(&(packet.body.len() as u64).to_le_bytes());
-        first.push(u8::from(head_inside) * HEAD_INSIDE + u8::from(body_inside) * BODY_INSIDE);
+        first.extend_from_slice(&(numbers as u64).to_le_bytes());
+        first.extend_from_slice(&(body.len() as u64).to_le_bytes());
+        first.push(u8::from(head_inside) * HEAD_INSIDE + u8::from(body_inside) * BODY_INSIDE + u8::from(is_packed) * PACKED);
         if head_inside {
             first.extend_from_slice(&head);
         }
         if body_inside {
             first.extend_from_slice(body);
         }
-        let body = (!body_inside).then_some(packet.body);
+        let body = if body_inside { Content::Nothing } else { content };
         Ok(Self { first, head: if head_inside { Vec::new() } else { head }, body })
     }
 
     /// A first message of `room` zeros, which no packet has.
     pub fn blank(room: usize) -> Self {
-        Self { first: vec![0; room], head: Vec::new(), body: None }
+        Self { first: vec![0; room], head: Vec::new(), body: Content::Nothing }
     }
 
     /// What follows the first message, in pieces of at most `piece` bytes.
     pub fn pieces(&self, piece: usize) -> impl Iterator<Item = &[u8]> {
-        let body: &[u8] = self.body.as_ref().map_or(&[], |body| bytemuck::cast_slice(body));
-        self.head.chunks(piece).chain(body.chunks(piece))
+        self.head.chunks(piece).chain(self.body.bytes().chunks(piece))
     }
 }
 
@@ -62,6 +85,8 @@ pub(super) struct Incoming<N: Number> {
     head_len: usize,
     body: Vec<N>,
     numbers: usize,
+    /// The body as it came, and its length, if it is packed.
+    packed: Option<(Vec<u8>, usize)>,
     requests: Vec<ffi::MPI_Request>,
 }
 
@@ -73,10 +98,10 @@ impl<N: Number> Incoming<N> {
             let field = first.get(at..at + 8).and_then(|field| field.try_into().ok());
             field.map(u64::from_le_bytes).and_then(|n| usize::try_from(n).ok()).ok_or("a message is too short")
         };
-        let (head_len, numbers) = (number(0)?, number(8)?);
-        let inside = *first.get(16).ok_or("a message is too short")?;
+        let (head_len, numbers, bytes) = (number(0)?, number(8)?, number(16)?);
+        let inside = *first.get(PREFIX - 1).ok_or("a message is too short")?;
         let mut rest = first.get(PREFIX..).unwrap_or(&[]);
-        let mut incoming = Self { head: Vec::new(), head_len, body: Vec::new(), numbers, requests: Vec::new() };
+        let mut incoming = Self { head: Vec::new(), head_len, body: Vec::new(), numbers, packed: None, requests: Vec::new() };
         let mut post = |start: *mut u8, bytes: usize| {
             for at in (0..bytes).step_by(piece) {
                 // A piece fits a C int: see PIECE.
@@ -91,10 +116,22 @@ impl<N: Number> Incoming<N> {
             incoming.head.reserve_exact(head_len);
             post(incoming.head.as_mut_ptr(), head_len);
         }
-        let bytes = numbers.checked_mul(size_of::<N>()).ok_or("a message names an impossible length")?;
+        let plain = numbers.checked_mul(size_of::<N>()).filter(|&plain| bytes <= plain);
+        let plain = plain.ok_or("a message names an impossible length")?;
+        let is_packed = inside & PACKED != 0;
+        if !is_packed && bytes != plain {
+            return Err("a message contradicts itself".into());
+        }
         if inside & BODY_INSIDE != 0 {
             let body = rest.get(..bytes).ok_or("a message is shorter than its body says")?;
-            incoming.body = bytemuck::allocation::pod_collect_to_vec(body);
+            match is_packed {
+                true => incoming.packed = Some((body.to_vec(), bytes)),
+                false => incoming.body = bytemuck::allocation::pod_collect_to_vec(body),
+            }
+        } else if is_packed {
+            let mut packed = Vec::with_capacity(bytes);
+            post(packed.as_mut_ptr(), bytes);
+            incoming.packed = Some((packed, bytes));
         } else {
             incoming.body.reserve_exact(numbers);
             post(incoming.body.as_mut_ptr().cast(), bytes);
@@ -113,10 +150,16 @@ impl<N: Number> Incoming<N> {
         if !self.requests.is_empty() {
             return Err("a packet was opened before it had come".into());
         }
-        // SAFETY: both arrays have this much room, and the completed receives have written all of it.
-        unsafe {
-            self.head.set_len(self.head_len);
-            self.body.set_len(self.numbers);
+        // SAFETY: the array has this much room, and the completed receives have written all of it.
+        unsafe { self.head.set_len(self.head_len) };
+        match &mut self.packed {
+            Some((packed, bytes)) => {
+                // SAFETY: as above.
+                unsafe { packed.set_len(*bytes) };
+                self.body = unpacked(packed, self.numbers)?;
+            }
+            // SAFETY: as above.
+            None => unsafe { self.body.set_len(self.numbers) },
         }
         let head = decode("a packet", &self.head).map_err(|error| error.to_string())?;
         Ok(Packet { head, body: self.body.into() })
@@ -138,17 +181,20 @@ mod tests {
     use super::*;
     use crate::cluster::codec::Raw;
 
-    /// Takes a packet apart and puts it together again; how many pieces followed its first message.
     fn travel(head_bytes: usize, numbers: usize, room: usize, piece: usize) -> usize {
+        travel_with(head_bytes, (0..numbers).map(|at| at as f64).collect(), room, piece)
+    }
+
+    /// Takes a packet apart and puts it together again; how many pieces followed its first message.
+    fn travel_with<N: Number>(head_bytes: usize, body: Vec<N>, room: usize, piece: usize) -> usize {
         let state: Vec<u8> = (0..head_bytes).map(|at| (at % 251) as u8).collect();
         let head = Head::Start { saved: vec![(0, Raw(state.clone()))] };
-        let body: Vec<f64> = (0..numbers).map(|at| at as f64).collect();
         let frame = Frame::new(Packet { head, body: body.clone().into() }, room).unwrap();
         assert!(frame.first.len() <= room);
         let mut pieces = frame.pieces(piece);
         let mut count = 0;
         // A receive that completes at once: the null request.
-        let incoming = Incoming::<f64>::new(&frame.first, piece, |place, len| {
+        let incoming = Incoming::<N>::new(&frame.first, piece, |place, len| {
             let from = pieces.next().unwrap();
             assert_eq!(from.len(), len as usize);
             assert!(from.len() <= piece);
@@ -179,6 +225,16 @@ mod tests {
             // The head of 5000 bytes of state has 5005: a tag, a count, an agent, a length of two bytes.
             assert_eq!(travel(5000, 200, 1000, piece), 5005_usize.div_ceil(piece) + 1600_usize.div_ceil(piece));
         }
+    }
+
+    #[test]
+    fn integers_travel_packed() {
+        let numbers = |filled: i32| (0..5000).map(|at| if at % 10 < filled { at } else { 0 }).collect::<Vec<i32>>();
+        // Some three bytes for each of 500, where 20,000 would be; in one message, and in pieces.
+        assert_eq!(travel_with(10, numbers(1), 1600, 10_000), 0);
+        assert_eq!(travel_with(10, numbers(1), 1000, 10_000), 1);
+        // The control: full bodies as they are.
+        assert_eq!(travel_with(10, numbers(9), 1600, 10_000), 2);
     }
 
     #[test]

@@ -1,0 +1,123 @@
+//! Integers on their way between ranks: gaps and values, where most of them are 0.
+//!
+//! Of each number that is not 0: how many zeros come before it, then its value with the sign in the lowest bit, both in as many groups of
+//! seven bits as they need, the lowest first. Sums of integers are exact, and so nothing depends on how they travel.
+
+use crate::number::Number;
+
+/// Fewer numbers than these travel as they are.
+const LEAST: usize = 256;
+
+/// The numbers, where they are integers and at most half of them are not 0.
+fn integers<N: Number>(numbers: &[N]) -> Option<&[i32]> {
+    let integers: &[i32] = if N::EXACT { bytemuck::try_cast_slice(numbers).ok()? } else { return None };
+    let filled = integers.iter().map(|&number| usize::from(number != 0)).sum::<usize>();
+    (integers.len() >= LEAST && filled <= integers.len() / 2).then_some(integers)
+}
+
+/// Hands over gaps and signed values.
+fn each(integers: &[i32], mut take: impl FnMut(u32)) {
+    let mut gap = 0;
+    for &number in integers {
+        if number == 0 {
+            // A body of more zeros is none that fits into memory.
+            gap += 1;
+            continue;
+        }
+        take(std::mem::take(&mut gap));
+        take((number << 1 ^ number >> 31).cast_unsigned());
+    }
+}
+
+/// How many bytes a body has on its way.
+pub(super) fn travelling<N: Number>(numbers: &[N]) -> usize {
+    let plain = size_of_val(numbers);
+    let Some(integers) = integers(numbers) else { return plain };
+    let mut bytes = 0;
+    each(integers, |value| bytes += ((32 - (value | 1).leading_zeros()).div_ceil(7)) as usize);
+    bytes.min(plain)
+}
+
+/// The numbers packed, where that is shorter.
+pub(super) fn packed<N: Number>(numbers: &[N]) -> Option<Vec<u8>> {
+    let integers = integers(numbers)?;
+    let mut bytes = Vec::with_capacity(size_of_val(numbers) / 4);
+    each(integers, |mut value| {
+        while value >= 128 {
+            bytes.push((value & 127) as u8 | 128);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+    });
+    (bytes.len() < size_of_val(numbers)).then_some(bytes)
+}
+
+/// So many numbers from what [`packed`] made of them.
+///
+/// # Errors
+/// Where these are not its bytes.
+pub(super) fn unpacked<N: Number>(bytes: &[u8], numbers: usize) -> Result<Vec<N>, String> {
+    let mut integers = vec![0_i32; numbers];
+    let mut at = 0_usize;
+    let mut rest = bytes.iter();
+    let mut next = || -> Option<u32> {
+        let mut value = 0_u32;
+        for shift in (0..35).step_by(7) {
+            let byte = *rest.next()?;
+            value |= u32::from(byte & 127) << shift;
+            if byte < 128 {
+                return Some(value);
+            }
+        }
+        None
+    };
+    while let Some(gap) = next() {
+        let (Some(value), Some(place)) = (next(), at.checked_add(gap as usize)) else { return Err(damaged(numbers)) };
+        let Some(number) = integers.get_mut(place) else { return Err(damaged(numbers)) };
+        *number = (value >> 1).cast_signed() ^ -((value & 1).cast_signed());
+        at = place + 1;
+    }
+    match rest.next() {
+        Some(_) => Err(damaged(numbers)),
+        None => bytemuck::try_cast_vec(integers).map_err(|_| damaged(numbers)),
+    }
+}
+
+fn damaged(numbers: usize) -> String {
+    format!("a message is not that of {numbers} packed numbers")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_come_back_from_fewer_bytes() {
+        let extremes = [1, -1, 63, 64, -64, -65, 127, 128, i32::MAX, i32::MIN, 8191, 8192];
+        for spread in [2, 3, 130, 70_000] {
+            let mut numbers = vec![0; spread * extremes.len() + 300];
+            extremes.iter().enumerate().for_each(|(at, &number)| numbers[at * spread] = number);
+            let bytes = packed(&numbers).expect("mostly zeros");
+            assert_eq!(travelling(&numbers), bytes.len());
+            assert!(bytes.len() < 100);
+            assert_eq!(unpacked::<i32>(&bytes, numbers.len()), Ok(numbers));
+        }
+        assert_eq!(unpacked::<i32>(&packed(&[0; 1000]).expect("zeros"), 1000), Ok(vec![0; 1000]));
+    }
+
+    #[test]
+    fn what_is_full_or_no_integers_travels_as_it_is() {
+        assert_eq!((packed(&[7; 1000]), travelling(&[7; 1000])), (None, 4000));
+        assert_eq!((packed(&[0.0_f32; 1000]), travelling(&[0.0_f32; 1000])), (None, 4000));
+        assert_eq!((packed(&[0; 10]), travelling(&[0; 10])), (None, 40));
+    }
+
+    #[test]
+    fn damaged_bytes_are_told() {
+        let numbers: Vec<i32> = (0..1000).map(|at| if at % 50 == 0 { at * 1000 } else { 0 }).collect();
+        let bytes = packed(&numbers).expect("mostly zeros");
+        assert!(unpacked::<i32>(&bytes, 900).is_err());
+        assert!(unpacked::<i32>(&bytes[..bytes.len() - 1], 1000).is_err());
+        assert!(unpacked::<i32>(&[255; 12], 1000).is_err());
+    }
+}
