@@ -125,19 +125,17 @@ fn wrong_configurations_get_helpful_messages() {
         (
             with("\"dsvgd\"", "\"dsvdg\""),
             "",
-            "line 8: [method] name: \"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd, \
-         adlda, async_lda",
+            "line 8: [method] name: \"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd",
         ),
         (
             with("\"logistic\"", "\"logistics\""),
             "",
-            "line 6: [model] name: \"logistics\" is unknown; did you mean \"logistic\"? there are: network, logistic, linear, gaussian_mean, toy",
+            "line 6: [model] name: \"logistics\" is unknown; did you mean \"logistic\"? there are: network, logistic, linear, gaussian_mean, toy, lda",
         ),
         (
             with("name = \"dsvgd\"\n", ""),
             "",
-            "line 7: [method]: `name` is missing; there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd, \
-         adlda, async_lda",
+            "line 7: [method]: `name` is missing; there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd",
         ),
         ("seed = 1\n".into(), "", "there is no [method]: add [method] with name"),
         (
@@ -309,6 +307,7 @@ fn what_init_writes_passes_check() {
                 match method {
                     "svgd" | "dsvgd" | "u-dsvgd" | "p-dsvgd" | "fedavg" if is_network =>
                         "optimizer = { adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }\n",
+                    _ if is_topics => "[evaluate]\nevery = 10\n",
                     _ => "",
                 }
             );

@@ -21,8 +21,12 @@ const EXAMPLES: &str = "\
 Examples:
   mpibayes topics runs/first
   mpibayes topics runs/first --words 20 --json | jq '.topics[0].words'
-  mpibayes topics runs/first --arrays topics.h5     # the five arrays that pyLDAvis.prepare() takes, by its names of them
-  mpibayes predict runs/first corpus.h5 --split train -o weights.csv   # the topic weights of each document";
+
+  The five arrays that pyLDAvis.prepare() takes, by its names:
+    mpibayes topics runs/first --arrays topics.h5
+
+  The topic weights of each document:
+    mpibayes predict runs/first corpus.h5 --split train -o weights.csv";
 
 /// What can be typed after `mpibayes topics`.
 #[derive(Debug, clap::Args)]

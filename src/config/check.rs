@@ -160,10 +160,8 @@ fn look(typed: &Typed, registry: &Registry) -> Result<Report, Vec<Problem>> {
             problems.push(typed.problem_at(&wrong.at, sentence));
         }
     }
-    if over == Over::Texts
-        && let Err(wrong) = unfit_for_topics(&spec)
-    {
-        problems.push(typed.problem(&[], wrong.to_string()));
+    if over == Over::Texts {
+        problems.extend(unfit_for_topics(&spec).into_iter().map(|(at, what)| typed.problem(at, what)));
     }
     match sized(&model, &spec.model, data.as_ref()) {
         Ok(sized) if problems.is_empty() => match sized.unfit {

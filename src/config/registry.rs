@@ -166,7 +166,7 @@ impl Registry {
         self.models.push(ModelEntry {
             name: LdaSettings::NAME,
             docs: LdaSettings::DOCS,
-            advice: &[("precision", "\"f32\"")],
+            advice: &[("precision", "\"f32\""), ("evaluate.every", "10")],
             fields: fields_of::<LdaSettings>,
             resolve: |table| Ok(topics(table)?.1),
             makes: Makes::Topics(|table| Ok(topics(table).map_err(|wrongs| ConfigError::of("model", &wrongs))?.0)),
@@ -245,6 +245,17 @@ impl Registry {
             }
             _ => found,
         }
+    }
+
+    /// The method in this table, for whatever data.
+    pub(super) fn method_of_any(&self, table: &toml::Table) -> Result<MethodEntry, Wrong> {
+        // Of a name that there is for rows and for documents, rows were registered first.
+        find(table, self.methods.iter().map(|entry| (entry.name, *entry))).map_err(|mut wrong| {
+            if let What::Word { known, .. } = &mut wrong.what {
+                *known = self.methods().into_iter().map(str::to_owned).collect();
+            }
+            wrong
+        })
     }
 
     /// The models for such data, as they go on in a sentence that has begun with "the model".

@@ -55,6 +55,9 @@ pub enum RunError {
     /// Predictions of rows.
     #[error("cannot predict: {0}")]
     Prediction(String),
+    /// Topics of a run.
+    #[error("{0}")]
+    Topics(String),
     /// The run itself.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -446,7 +449,9 @@ fn on_documents<F>(
     let Some(OpenData::Documents(corpus)) = &opened.data else {
         return Err(ConfigError::Contradiction(needs_data(model.name())).into());
     };
-    unfit_for_topics(spec)?;
+    if let Some((_, what)) = unfit_for_topics(spec).into_iter().next() {
+        return Err(ConfigError::Contradiction(what).into());
+    }
     let LdaSettings { topics, alpha, beta } = settings(&spec.model)?;
     let agents = spec.agents as usize;
     let partition = spec.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
@@ -470,20 +475,24 @@ fn on_documents<F>(
     Ok(Prepared { problem, on, sizes })
 }
 
-/// What a run file may ask of particles, and not of topics.
-///
-/// # Errors
-/// Names it.
-pub(super) fn unfit_for_topics(spec: &RunSpec) -> Result<(), ConfigError> {
+/// What a run file asks for that topics have not: the key, and what to say.
+pub(super) fn unfit_for_topics(spec: &RunSpec) -> Vec<(&'static [&'static str], String)> {
     let EvaluateSpec { single, ksd, history, .. } = spec.evaluate;
-    let asked = [("single", single), ("ksd", ksd), ("history", history)].into_iter().find(|(_, asked)| *asked);
-    match asked {
-        Some((name, _)) => Err(ConfigError::Contradiction(format!("[evaluate] {name} is for particles, and topics are none"))),
-        None if spec.temperature != 1.0 => {
-            Err(ConfigError::Contradiction(format!("temperature = {}: topics are inferred at 1 alone", spec.temperature)))
-        }
-        None => Ok(()),
+    let of_particles = |name: &str| format!("[evaluate] {name} is for particles, and topics are none");
+    let mut found: Vec<(&'static [&'static str], String)> = Vec::new();
+    if spec.temperature != 1.0 {
+        found.push((&["temperature"], format!("temperature = {}: topics are inferred at 1 alone", spec.temperature)));
     }
+    if single {
+        found.push((&["evaluate", "single"], of_particles("single")));
+    }
+    if ksd {
+        found.push((&["evaluate", "ksd"], of_particles("ksd")));
+    }
+    if history {
+        found.push((&["evaluate", "history"], of_particles("history")));
+    }
+    found
 }
 
 /// Where a run is carried out.

@@ -10,6 +10,19 @@ use std::path::Path;
 
 /// Where the data are where nothing is said about them.
 const SOME_DATA: &str = "datasets/my.h5";
+/// Keys outside of model and method that are for rows alone.
+const OF_ROWS: &[&str] = &["temperature", "single", "ksd", "history", "predictions"];
+/// What others mean for documents.
+const OF_DOCUMENTS: &[Doc] = &[
+    ("precision", "\"f32\" or \"f64\"; topics want \"f32\""),
+    ("agents", "how many agents share the documents; says nothing about ranks"),
+    ("file", "a corpus made by `mpibayes import`"),
+    ("partition", "how many documents each agent gets: \"equal\", or in proportions, { sizes = [0.7, 0.3] }"),
+    (
+        "every",
+        "rounds between evaluations, on the documents that are held out, if there are any; 0 for none. One takes longer than a round",
+    ),
+];
 /// Comments are wrapped here.
 const WIDTH: usize = 100;
 
@@ -31,8 +44,7 @@ pub fn template(
         (Some(name), _) => registry.model(&named(name)).map_err(|wrong| unknown("model", wrong))?.makes.over(),
         (None, Some(data)) => data.over(),
         // What it is for, and rows where it is for both.
-        (None, None) if registry.method(&named(method), Over::Rows).is_err() => Over::Texts,
-        (None, None) => Over::Rows,
+        (None, None) => registry.method_of_any(&named(method)).map_err(|wrong| unknown("method", wrong))?.starts.over(),
     };
     let method = registry.method(&named(method), over).map_err(|wrong| unknown("method", wrong))?;
     let suits = |entry: &ModelEntry| match (entry.makes, &data_open) {
@@ -96,7 +108,8 @@ fn write(method: &MethodEntry, model: &ModelEntry, data: Option<&Path>) -> Strin
     };
     let part = |name: &str| defaults.get(name).and_then(toml::Value::as_table).cloned().unwrap_or_default();
     let tables = ["data", "model", "method", "evaluate", "cluster"];
-    let top: Vec<_> = RunSpec::DOCS.iter().copied().filter(|(key, _)| !tables.contains(key)).collect();
+    let over = model.makes.over();
+    let top: Vec<_> = said_of(over, RunSpec::DOCS).into_iter().filter(|(key, _)| !tables.contains(key)).collect();
     let mut values = defaults.clone();
     advised(None, &mut values);
     keys(&mut text, &top, &[], &values);
@@ -105,7 +118,7 @@ fn write(method: &MethodEntry, model: &ModelEntry, data: Option<&Path>) -> Strin
         let file = toml::Value::from(file.display().to_string());
         keys(
             &mut text,
-            DataSpec::DOCS,
+            &said_of(over, DataSpec::DOCS),
             &[],
             &toml::Table::from_iter([("file".to_owned(), file), ("partition".to_owned(), "equal".into())]),
         );
@@ -118,9 +131,23 @@ fn write(method: &MethodEntry, model: &ModelEntry, data: Option<&Path>) -> Strin
     keys(&mut text, method.docs, (method.fields)(), &values);
     for (name, docs) in [("evaluate", EvaluateSpec::DOCS), ("cluster", ClusterSpec::DOCS)] {
         text.push_str(&format!("\n[{name}]\n"));
-        keys(&mut text, docs, &[], &part(name));
+        let mut values = part(name);
+        advised(Some(name), &mut values);
+        keys(&mut text, &said_of(over, docs), &[], &values);
     }
     text
+}
+
+/// The keys that mean something for such data, and what they mean there.
+fn said_of(over: Over, docs: &[Doc]) -> Vec<Doc> {
+    let of_documents = |(key, doc): &Doc| {
+        let other = OF_DOCUMENTS.iter().find(|other| other.0 == *key);
+        (*key, other.map_or(*doc, |other| other.1))
+    };
+    match over {
+        Over::Rows => docs.to_vec(),
+        Over::Texts => docs.iter().filter(|(key, _)| !OF_ROWS.contains(key)).map(of_documents).collect(),
+    }
 }
 
 /// Keys with their meaning and default: those that are described, then those that serde knows of, then those that it writes.

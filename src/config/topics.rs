@@ -62,7 +62,7 @@ impl TopicModel {
     /// # Errors
     /// When the run is on no documents or not over, or there is no such chain.
     pub fn read(file: &RunFile, chain: usize) -> Result<Self, RunError> {
-        let cannot = |what: String| RunError::Prediction(what);
+        let cannot = |what: String| RunError::Topics(what);
         let spec = RunSpec::from_toml(&file.info().config)?;
         if file.info().model != LdaSettings::NAME {
             let model = &file.info().model;
@@ -142,7 +142,7 @@ impl TopicModel {
         let numbers: Vec<Option<u32>> = there.iter().map(|word| known.get(word.as_str()).copied()).collect();
         if numbers.iter().all(Option::is_none) {
             let what = format!("{}: it has no word in common with the topics", path.display());
-            return Err(RunError::Prediction(what));
+            return Err(RunError::Topics(what));
         }
         Ok(Adopted { vocabulary: self.words.len() as u32, corpus, numbers })
     }

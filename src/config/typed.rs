@@ -1,7 +1,7 @@
 //! A run file as it was typed: its keys with their lines, overrides on top, and everything that is wrong with them.
 
 use super::keys::{What, Wrong, fields_of, nearest, read_all, word_sentence};
-use super::registry::{MethodEntry, ModelEntry, Over, Registry};
+use super::registry::{MethodEntry, ModelEntry, Registry};
 use super::spec::{Assignment, ClusterSpec, ConfigError, DataSpec, EvaluateSpec, RunSpec};
 use crate::cluster::Collectives;
 use std::io::ErrorKind;
@@ -181,8 +181,12 @@ impl Typed {
             }
         };
         let model = part("model").map(|table| (registry.model(table), table));
-        let over = part("model").map_or(Over::Rows, |table| registry.over(table));
-        let method = part("method").map(|table| (registry.method(table, over), table));
+        let method_of = |table| match &model {
+            Some((Ok(entry), _)) => registry.method(table, entry.makes.over()),
+            // Whether they go together is not known yet.
+            _ => registry.method_of_any(table),
+        };
+        let method = part("method").map(|table| (method_of(table), table));
         let mut resolved = (None, None);
         match &model {
             Some((Ok(entry), table)) => match (entry.resolve)(table) {

@@ -13,6 +13,8 @@ pub const METRICS: &str = "metrics";
 pub const TRACE: &str = "trace";
 /// The column of seconds since the run began, in either.
 pub const SECONDS: &str = "seconds";
+/// How many draws a metric is of, which says nothing of how good they are: drawn where it is asked for.
+const DRAWS: &str = "averaged_draws";
 /// At most so many panels.
 const MOST_PANELS: usize = 18;
 /// Where only agents wrote rows, at most so many of them get a line.
@@ -144,7 +146,7 @@ pub fn trace(file: &RunFile, options: &TraceOptions) -> Result<Option<Figure>> {
         wanted.push((holder, name));
     }
     let all = |table: &'_ Table| -> Vec<String> {
-        table.columns.iter().map(|column| column.0.clone()).filter(|name| name != SECONDS).collect()
+        table.columns.iter().map(|column| column.0.clone()).filter(|name| name != SECONDS && name != DRAWS).collect()
     };
     let [metrics, own] = &tables;
     let (of_metrics, of_method) = (all(metrics), all(own));

@@ -187,7 +187,7 @@ impl MethodKind for DsgldSettings {
         ("chains", "C, how many chains; more than agents are fine"),
         ("rounds", "visits that each chain makes; with the schedule rotating, of all groups in turn"),
         ("trajectory", "updates in a visit: a number, or a list with one for each agent"),
-        ("batch", "rows in a minibatch, fresh for every update"),
+        ("batch", "rows, or documents, in a minibatch, fresh for every update"),
         (
             "step",
             "{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }, a (b + t)^-c after t updates of the chain, or { constant = 1e-5 }: variance of the noise of an update, whose drift is half of it times the score",
