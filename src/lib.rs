@@ -12,7 +12,7 @@
 //! | [`cluster`] | who computes what, and how it travels; knows no statistics | `partial`, `random`, `number` |
 //! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `number` |
 //! | [`models`] | log-densities with gradients, batched over particles | `vector`, `random`, `number` |
-//! | [`lda`] | topic models: documents, and what samplers do with them | `random`, `number` |
+//! | [`lda`] | topic models: documents, and what samplers do with them | `vector`, `random`, `number` |
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `lda`, `partial`, `random`, `number` |
 //! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `metrics`, `models`, `partial`, `number` |
 //! | [`plots`] | pictures from result files | `results`, `metrics`, `number` |

@@ -6,7 +6,7 @@ use mpibayes::cluster::record::{Record, Row};
 use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{Keeper, Method, Plan, Result, threads};
 use mpibayes::kernels::langevin::StepSize;
-use mpibayes::lda::{Documents, HeldOut, Sweeps, Tokens, TopicCounts, WordSweep, dense_sweep};
+use mpibayes::lda::{Documents, HeldOut, Sweeps, Tokens, TopicCounts, WordSweep, dense_sweep, draw_in_turn};
 use mpibayes::methods::Monitored;
 use mpibayes::methods::Shown;
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
@@ -88,6 +88,8 @@ fn adlda_of_one_agent_is_collapsed_gibbs_bit_for_bit() {
         let tokens = Tokens::of(&(problem.documents)(0).unwrap());
         let stream = |step, purpose| Seed(12).stream(Who::Agent(0), step, purpose);
         let mut topics = tokens.draw_topics(3, |document| stream(document, Purpose::Initial));
+        let again = |document| stream(1 << 63 | document, Purpose::Initial);
+        draw_in_turn(&tokens, 8, &mut topics, &mut TopicCounts::new(WORDS, 3), 0.2, 0.1, again);
         let mut counts = TopicCounts::new(WORDS, 3);
         counts.count(tokens.words(), &topics);
         let mut by_word = WordSweep::new(&tokens, 3);

@@ -1,62 +1,108 @@
-//! Collapsed Gibbs sweeps word by word, at a cost that follows the topics of a token's document and the logarithm of all topics.
+//! Collapsed Gibbs sweeps word by word, at a cost that follows the topics of a token's document and hardly all topics.
 //!
-//! With q_k = (n_kw + β)/(n_k + W β), P(z = k | rest) ∝ n_dk q_k + α q_k: the first part is a sum over the topics that the document has, and
-//! the second is drawn from a tree over q, which changes in two leaves with each token of the word that changes its topic (Yu, Hsieh,
-//! Yun, Vishwanathan & Dhillon 2015, "A scalable asynchronous distributed algorithm for topic modeling").
+//! With q_k = (n_kw + β)/(n_k + W β), P(z = k | rest) ∝ n_dk q_k + α q_k: the first part is a sum over the topics that the document has,
+//! and the second is drawn from sums of q over blocks of topics, of which a token changes two (after Yu, Hsieh, Yun, Vishwanathan &
+//! Dhillon 2015, "A scalable asynchronous distributed algorithm for topic modeling", who have a tree of them). All of q is of the word
+//! at hand and stays in the fastest cache; a document is one line of memory as long as it has few topics, and is fetched ahead.
 
 use super::collapsed::{Tokens, TopicCounts};
+use super::lanes::{LANES, below, draw, place_of, scan, smoothing, uniform};
 use crate::random::Stream;
-use rand::RngExt;
+use crate::vector::{self, Kernel, Unit, prefetch};
+
+/// How many tokens ahead documents are fetched.
+const AHEAD: usize = 8;
 
 /// What a sweep over some tokens needs beside topics and counts; topics and the sweep's bits do not depend on what was swept before.
 #[derive(Clone, Debug)]
 pub struct WordSweep {
-    /// The tokens in the order of their words, as places among all tokens, and the document of each.
+    /// The tokens in the order of their words: their places among all tokens, and where the topics of their documents begin.
     places: Vec<u32>,
     documents: Vec<u32>,
     /// The tokens of each word that occurs: the word, and where they end in that order.
     words: Vec<(u32, usize)>,
-    /// Where the topics of each document begin; there are as many places as it can have topics.
-    starts: Vec<usize>,
-    /// How many topics a document has.
-    lengths: Vec<u32>,
-    /// These topics, and how many tokens of the document each.
-    held: Vec<(u32, u32)>,
-    tree: Tree,
+    /// Where the tokens of each document end.
+    ends: Vec<usize>,
+    held: Held,
+    weights: Weights,
+}
+
+/// A line of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+struct Line([u32; LANES]);
+
+/// The topics that each document has, and how many tokens each.
+///
+/// An entry is a topic in its lower bits, and how many tokens above them. A document has lines of its own. The first entry has no topic
+/// (K), and tells how many entries follow; behind those are entries of no topic and no tokens.
+#[derive(Clone, Debug)]
+struct Held {
+    /// Bits of a topic.
+    bits: u32,
+    /// What is no topic: K.
+    none: u32,
+    lines: Vec<Line>,
 }
 
 impl WordSweep {
     /// For these tokens and K topics.
     ///
     /// # Panics
-    /// When there are 2^32 tokens or more.
+    /// When [`WordSweep::fits`] says that there are too many.
     pub fn new(tokens: &Tokens, topics: usize) -> Self {
-        assert!(u32::try_from(tokens.len()).is_ok(), "at most 2^32 tokens of an agent");
-        let mut places: Vec<u32> = (0..).take(tokens.len()).collect();
-        // Stable: the tokens of a word stay in the order of their documents.
-        places.sort_by_key(|&place| tokens.words()[place as usize]);
-        let mut of_place = Vec::with_capacity(tokens.len());
-        let mut starts = vec![0];
-        for (document, span) in (0..).zip(tokens.spans()) {
-            of_place.resize(span.end, document);
-            starts.push(starts[starts.len() - 1] + span.len().min(topics));
+        if let Err(what) = Self::fits(tokens, topics) {
+            panic!("{what}");
         }
+        let mut next = vec![0_u32; tokens.words().iter().max().map_or(0, |&last| last as usize + 1)];
+        tokens.words().iter().for_each(|&word| next[word as usize] += 1);
         let mut words: Vec<(u32, usize)> = Vec::new();
-        for (at, &place) in places.iter().enumerate() {
-            let word = tokens.words()[place as usize];
-            match words.last_mut() {
-                Some((last, end)) if *last == word => *end = at + 1,
-                _ => words.push((word, at + 1)),
+        let mut end = 0;
+        for (word, next) in (0..).zip(&mut next) {
+            let count = std::mem::replace(next, end);
+            end += count;
+            if count > 0 {
+                words.push((word, end as usize));
             }
         }
+        let mut places = vec![0; tokens.len()];
+        let mut documents = vec![0; tokens.len()];
+        let mut lines = 0;
+        for span in tokens.spans() {
+            for place in span.clone() {
+                let at = &mut next[tokens.words()[place] as usize];
+                places[*at as usize] = place as u32;
+                documents[*at as usize] = lines as u32;
+                *at += 1;
+            }
+            lines += capacity(span.len(), topics);
+        }
+        let none = topics as u32;
         Self {
-            documents: places.iter().map(|&place| of_place[place as usize]).collect(),
             places,
+            documents,
             words,
-            lengths: vec![0; tokens.documents()],
-            held: vec![(0, 0); starts[starts.len() - 1]],
-            starts,
-            tree: Tree::new(topics),
+            ends: tokens.spans().map(|span| span.end).collect(),
+            held: Held { bits: bits(none), none, lines: vec![Line([none; LANES]); lines] },
+            weights: Weights::new(topics),
+        }
+    }
+
+    /// Whether so many can be swept over: 2^32 tokens cannot, nor documents whose tokens and K are together more than 32 bits.
+    ///
+    /// # Errors
+    /// Says what is too much.
+    pub fn fits(tokens: &Tokens, topics: usize) -> Result<(), String> {
+        let lines: usize = tokens.spans().map(|span| capacity(span.len(), topics)).sum();
+        if u32::try_from(tokens.len()).is_err() || u32::try_from(lines).is_err() {
+            return Err(format!("{} tokens of one agent: at most 2^32 can be swept over by word", tokens.len()));
+        }
+        let longest = tokens.spans().map(|span| span.len()).max().unwrap_or(0);
+        match (u32::try_from(topics), u32::try_from(longest)) {
+            (Ok(topics), Ok(longest)) if bits(topics) + bits(longest) <= u32::BITS => Ok(()),
+            _ => {
+                Err(format!("{topics} topics and a document of {longest} tokens: too many for sweeps by word, sweep by document"))
+            }
         }
     }
 
@@ -64,210 +110,358 @@ impl WordSweep {
     /// and perhaps more.
     ///
     /// # Panics
-    /// When topics are not as many as tokens, or a word or topic is none of the counts.
+    /// When topics are not as many as tokens, a word or topic is none of the counts, or these are of another number of topics.
     pub fn sweep(
         &mut self,
         topics: &mut [u32],
         counts: &mut TopicCounts,
         alpha: f64,
         beta: f64,
-        mut stream: impl FnMut(u32) -> Stream,
+        stream: impl FnMut(u32) -> Stream,
     ) {
-        assert_eq!(self.places.len(), topics.len(), "a topic for each token");
-        self.lengths.fill(0);
-        for (at, &place) in self.places.iter().enumerate() {
-            let mut document = Held::of(&mut self.held, &self.starts, &mut self.lengths, self.documents[at]);
-            document.add(topics[place as usize]);
+        assert_eq!(self.documents.len(), topics.len(), "a topic for each token");
+        assert_eq!(self.held.none as usize, counts.topics(), "counts of other topics");
+        self.held.take(&self.ends, topics);
+        vector::run(Sweep { all: self, topics, counts, alpha, beta, stream });
+    }
+}
+
+impl Held {
+    /// Takes the topics of all tokens.
+    fn take(&mut self, ends: &[usize], topics: &[u32]) {
+        let Self { bits, none, lines } = self;
+        let one = 1 << *bits;
+        let mut places = vec![0_usize; *none as usize];
+        let (mut rest, mut begin) = (&mut lines[..], 0);
+        for &end in ends {
+            let (mine, others) = rest.split_at_mut(capacity(end - begin, *none as usize));
+            let mut length = 0;
+            mine.fill(Line([*none; LANES]));
+            for &topic in &topics[begin..end] {
+                let place = &mut places[topic as usize];
+                if *place == 0 {
+                    length += 1;
+                    *place = length;
+                    mine[length / LANES].0[length % LANES] = topic;
+                }
+                mine[*place / LANES].0[*place % LANES] += one;
+            }
+            mine[0].0[0] = *none + length as u32 * one;
+            for place in 1..=length {
+                places[(mine[place / LANES].0[place % LANES] & (one - 1)) as usize] = 0;
+            }
+            (rest, begin) = (others, end);
         }
-        let spread = beta * counts.vocabulary() as f64;
-        let mut scales: Vec<f64> = counts.totals().iter().map(|&total| 1.0 / (f64::from(total) + spread)).collect();
-        let mut running = Vec::new();
+    }
+}
+
+/// The bits of a number.
+fn bits(number: u32) -> u32 {
+    u32::BITS - number.leading_zeros()
+}
+
+/// The lines of a document.
+fn capacity(tokens: usize, topics: usize) -> usize {
+    // The first entry, and for a moment one topic more than tokens.
+    (1 + (tokens + 1).min(topics)).div_ceil(LANES)
+}
+
+struct Sweep<'a, S> {
+    all: &'a mut WordSweep,
+    topics: &'a mut [u32],
+    counts: &'a mut TopicCounts,
+    alpha: f64,
+    beta: f64,
+    stream: S,
+}
+
+impl<S: FnMut(u32) -> Stream> Kernel for Sweep<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute<U: Unit>(self) {
+        let Self { all, topics, counts, alpha, beta, mut stream } = self;
+        let WordSweep { places, documents, words, held, weights, .. } = all;
+        let (beta, spread) = smoothing(beta, counts.vocabulary());
+        // Counts are below 2^31, and numbers of single precision have a relative error of 2^-24: far less than any run can tell.
+        let mut scales: Vec<f32> = counts.totals().iter().map(|&total| 1.0 / (total as f32 + spread)).collect();
+        let (bits, none) = (held.bits, held.none);
+        let one = 1_u32 << bits;
+        let mask = one - 1;
+        let mut running: Vec<[f32; LANES]> = vec![[0.0; LANES]; 1];
         let mut from = 0;
-        for &(word, to) in &self.words {
+        for &(word, to) in &*words {
             let mut stream = stream(word);
             let (row, totals) = counts.row_and_totals(word);
-            self.tree.fill(row.iter().zip(&scales).map(|(&count, scale)| (f64::from(count) + beta) * scale));
+            weights.fill(row, &scales, beta);
             for at in from..to {
-                let topic = &mut topics[self.places[at] as usize];
-                let mut document = Held::of(&mut self.held, &self.starts, &mut self.lengths, self.documents[at]);
-                let old = *topic;
-                // q of its own topic without the token; the tree stays as it is until the topic changes.
-                let k = old as usize;
-                let without = (f64::from(row[k] - 1) + beta) / (f64::from(totals[k] - 1) + spread);
-                let (mut sum, mut own) = (0.0, 0);
-                running.clear();
-                for (place, &(topic, count)) in document.topics().iter().enumerate() {
-                    sum += if topic == old {
-                        own = place;
-                        f64::from(count - 1) * without
-                    } else {
-                        f64::from(count) * self.tree.leaf(topic as usize)
-                    };
-                    running.push(sum);
+                if let Some(&ahead) = documents.get(at + AHEAD) {
+                    prefetch(&held.lines, ahead as usize, 1);
+                    prefetch(topics, places[at + AHEAD] as usize, 1);
                 }
-                let all = self.tree.sum() - self.tree.leaf(k) + without;
-                let point = stream.random::<f64>() * (sum + alpha * all);
-                let new = if point < sum {
-                    // The last running sum is the sum itself.
-                    let place = running.iter().position(|&running| point < running).unwrap_or(0);
-                    document.topics()[place].0
+                let place_of_token = places[at] as usize;
+                let old = topics[place_of_token];
+                let k = old as usize;
+                // Of its own topic without the token.
+                let without = ((row[k] - 1) as f32 + beta) / ((totals[k] - 1) as f32 + spread);
+                let all = alpha * (weights.sum - f64::from(weights.leaves[k]) + f64::from(without));
+                let start = documents[at] as usize;
+                let head = held.lines[start].0;
+                let length = (head[0] >> bits) as usize;
+                let last = length / LANES;
+                let (weight, found) = weigh::<U>(&head, old, bits, mask, &weights.leaves, without);
+                let first = scan::<U>(&weight);
+                let mut sum = first[LANES - 1];
+                let mut own = (found.trailing_zeros() % 32) as usize;
+                if last > 0 {
+                    if running.len() < last {
+                        running.resize(last, [0.0; LANES]);
+                    }
+                    let lines = &held.lines[start + 1..=start + last];
+                    for ((number, line), running) in (1..).zip(lines).zip(&mut running) {
+                        let (weight, found) = weigh::<U>(&line.0, old, bits, mask, &weights.leaves, without);
+                        own += (found.count_ones() as usize * number * LANES) + (found.trailing_zeros() % 32) as usize;
+                        *running = scan::<U>(&weight).map(|of_line| of_line + sum);
+                        sum = running[LANES - 1];
+                    }
+                }
+                let point = (uniform(&mut stream) * (f64::from(sum) + all)) as f32;
+                let (new, place);
+                if point < sum {
+                    let mut below = below::<U>(&first, point);
+                    for running in &running[..last] {
+                        below += super::lanes::below::<U>(running, point);
+                    }
+                    place = place_of(below);
+                    new = held.lines[start + place / LANES].0[place % LANES] & mask;
                 } else {
-                    loop {
-                        let found = self.tree.find(stream.random::<f64>() * self.tree.sum());
-                        // The tree has too much of the token's own topic.
-                        if found != k || stream.random::<f64>() * self.tree.leaf(k) < without {
-                            break found as u32;
+                    let had = weights.set(k, without);
+                    new = weights.draw::<U>(&mut stream) as u32;
+                    weights.set(k, had);
+                    let mut at = length + 1;
+                    for (number, line) in held.lines[start..=start + last].iter().enumerate() {
+                        let seen = having(&line.0, new, mask);
+                        if seen != 0 {
+                            at = number * LANES + seen.trailing_zeros() as usize;
                         }
                     }
-                };
+                    place = at;
+                }
                 if new == old {
                     continue;
                 }
-                document.exchange(own, new);
-                for (topic, one) in [(old, -1), (new, 1)] {
-                    let k = topic as usize;
-                    row[k] += one;
-                    totals[k] += one;
-                    scales[k] = 1.0 / (f64::from(totals[k]) + spread);
-                    self.tree.set(k, (f64::from(row[k]) + beta) * scales[k]);
+                row[k] -= 1;
+                totals[k] -= 1;
+                scales[k] = 1.0 / (totals[k] as f32 + spread);
+                weights.set(k, without);
+                let mut length = length;
+                if place > length {
+                    held.lines[start + place / LANES].0[place % LANES] = new;
+                    length = place;
                 }
-                *topic = new;
+                held.lines[start + place / LANES].0[place % LANES] += one;
+                let left = held.lines[start + own / LANES].0[own % LANES] - one;
+                held.lines[start + own / LANES].0[own % LANES] = left;
+                if left < one {
+                    let moved = &mut held.lines[start + length / LANES].0[length % LANES];
+                    let entry = std::mem::replace(moved, none);
+                    if own != length {
+                        held.lines[start + own / LANES].0[own % LANES] = entry;
+                    }
+                    length -= 1;
+                }
+                held.lines[start].0[0] = none + length as u32 * one;
+                let k = new as usize;
+                row[k] += 1;
+                totals[k] += 1;
+                scales[k] = 1.0 / (totals[k] as f32 + spread);
+                weights.set(k, (row[k] as f32 + beta) * scales[k]);
+                topics[place_of_token] = new;
             }
             from = to;
         }
     }
 }
 
-/// The topics of one document.
-struct Held<'a> {
-    held: &'a mut [(u32, u32)],
-    length: &'a mut u32,
+/// Of each entry of a line n_dk q_k without a token of the topic `old`, whose q is `without` then; and which entry has that topic, as
+/// bits.
+#[inline(always)]
+fn weigh<U: Unit>(line: &[u32; LANES], old: u32, bits: u32, mask: u32, leaves: &[f32], without: f32) -> ([f32; LANES], u32) {
+    #[cfg(target_arch = "x86_64")]
+    if U::WIDE {
+        use std::arch::x86_64::*;
+        // SAFETY: the unit has AVX-512, and there is a leaf for each topic and for none.
+        return unsafe {
+            let entries = _mm512_loadu_si512(line.as_ptr().cast());
+            let topics = _mm512_and_si512(entries, _mm512_set1_epi32(mask as i32));
+            let counts = _mm512_srl_epi32(entries, _mm_cvtsi32_si128(bits as i32));
+            let found = _mm512_cmpeq_epi32_mask(topics, _mm512_set1_epi32(old as i32));
+            let counts = _mm512_mask_sub_epi32(counts, found, counts, _mm512_set1_epi32(1));
+            let q = _mm512_i32gather_ps::<4>(topics, leaves.as_ptr().cast());
+            let q = _mm512_mask_mov_ps(q, found, _mm512_set1_ps(without));
+            let weight = _mm512_mul_ps(_mm512_cvtepi32_ps(counts), q);
+            (std::mem::transmute::<__m512, [f32; LANES]>(weight), u32::from(found))
+        };
+    }
+    let mut weight = [0.0_f32; LANES];
+    let mut found = 0;
+    for lane in 0..LANES {
+        let topic = line[lane] & mask;
+        let same = u32::from(topic == old);
+        found |= same << lane;
+        weight[lane] = ((line[lane] >> bits) - same) as i32 as f32 * if topic == old { without } else { leaves[topic as usize] };
+    }
+    (weight, found)
 }
 
-impl<'a> Held<'a> {
-    #[inline]
-    fn of(held: &'a mut [(u32, u32)], starts: &[usize], lengths: &'a mut [u32], document: u32) -> Self {
-        let document = document as usize;
-        Self { held: &mut held[starts[document]..starts[document + 1]], length: &mut lengths[document] }
+/// Which entries of a line have a topic, as bits.
+#[inline(always)]
+fn having(line: &[u32; LANES], topic: u32, mask: u32) -> u32 {
+    let mut found = 0;
+    for (lane, entry) in line.iter().enumerate() {
+        found |= u32::from(entry & mask == topic) << lane;
     }
-
-    #[inline]
-    fn topics(&self) -> &[(u32, u32)] {
-        &self.held[..*self.length as usize]
-    }
-
-    #[inline]
-    fn place(&self, topic: u32) -> Option<usize> {
-        self.topics().iter().position(|&(other, _)| other == topic)
-    }
-
-    #[inline]
-    fn add(&mut self, topic: u32) {
-        match self.place(topic) {
-            Some(place) => self.held[place].1 += 1,
-            None => {
-                self.held[*self.length as usize] = (topic, 1);
-                *self.length += 1;
-            }
-        }
-    }
-
-    /// Moves a token from the topic in this place to another topic.
-    #[inline]
-    fn exchange(&mut self, place: usize, topic: u32) {
-        self.held[place].1 -= 1;
-        if self.held[place].1 == 0 {
-            *self.length -= 1;
-            self.held[place] = self.held[*self.length as usize];
-        }
-        self.add(topic);
-    }
+    found
 }
 
-/// A binary tree over numbers, each node the sum of the two below it: one changes, and one is drawn, in the logarithm of their count.
+/// q of the word at hand, and its sums.
 #[derive(Clone, Debug)]
-struct Tree {
-    numbers: usize,
-    /// The leaves begin here: a power of two.
-    first: usize,
-    nodes: Vec<f64>,
+struct Weights {
+    /// Of each topic, and 0 behind the last.
+    leaves: Vec<f32>,
+    /// Of each block of topics, and 0 behind the last.
+    blocks: Vec<f64>,
+    sum: f64,
 }
 
-impl Tree {
-    fn new(numbers: usize) -> Self {
-        let first = numbers.next_power_of_two();
-        Self { numbers, first, nodes: vec![0.0; 2 * first] }
+impl Weights {
+    fn new(topics: usize) -> Self {
+        let blocks = (topics + 1).div_ceil(LANES);
+        Self { leaves: vec![0.0; blocks * LANES], blocks: vec![0.0; blocks.next_multiple_of(LANES)], sum: 0.0 }
     }
 
-    fn fill(&mut self, numbers: impl Iterator<Item = f64>) {
-        self.nodes[self.first..].iter_mut().zip(numbers).for_each(|(node, number)| *node = number);
-        for node in (1..self.first).rev() {
-            self.nodes[node] = self.nodes[2 * node] + self.nodes[2 * node + 1];
+    #[inline(always)]
+    fn fill(&mut self, row: &[i32], scales: &[f32], beta: f32) {
+        for ((leaf, &count), scale) in self.leaves.iter_mut().zip(row).zip(scales) {
+            *leaf = (count as f32 + beta) * scale;
         }
-    }
-
-    #[inline]
-    fn leaf(&self, at: usize) -> f64 {
-        self.nodes[self.first + at]
-    }
-
-    #[inline]
-    fn sum(&self) -> f64 {
-        self.nodes[1]
-    }
-
-    #[inline]
-    fn set(&mut self, at: usize, number: f64) {
-        let mut node = self.first + at;
-        self.nodes[node] = number;
-        while node > 1 {
-            node /= 2;
-            self.nodes[node] = self.nodes[2 * node] + self.nodes[2 * node + 1];
-        }
-    }
-
-    /// The first number with which the running sum is above `point`.
-    #[inline]
-    fn find(&self, mut point: f64) -> usize {
-        let mut node = 1;
-        while node < self.first {
-            node *= 2;
-            let left = self.nodes[node];
-            if point >= left {
-                point -= left;
-                node += 1;
+        self.sum = 0.0;
+        for (block, leaves) in self.blocks.iter_mut().zip(self.leaves.as_chunks::<LANES>().0) {
+            let mut lanes = leaves.map(f64::from);
+            for step in [8, 4, 2, 1] {
+                for lane in 0..step {
+                    lanes[lane] += lanes[lane + step];
+                }
             }
+            *block = lanes[0];
+            self.sum += *block;
         }
-        // Rounding may lead past the end.
-        (node - self.first).min(self.numbers - 1)
+    }
+
+    /// Gives the number that was there.
+    #[inline(always)]
+    fn set(&mut self, at: usize, number: f32) -> f32 {
+        let before = self.leaves[at];
+        let more = f64::from(number) - f64::from(before);
+        self.leaves[at] = number;
+        self.blocks[at / LANES] += more;
+        self.sum += more;
+        before
+    }
+
+    /// Draws a topic.
+    #[inline(always)]
+    fn draw<U: Unit>(&self, stream: &mut Stream) -> usize {
+        let (leaves, blocks) = (self.leaves.as_chunks().0, self.blocks.as_chunks::<LANES>().0);
+        draw::<U>(leaves, blocks.len(), |group| blocks[group].map(|block| block as f32), self.sum, stream)
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::lda::Documents;
+    use crate::random::{Purpose, Seed, Who};
+
+    /// A unit without wide vectors.
+    struct Narrow;
+
+    impl Unit for Narrow {
+        const FMA: bool = false;
+        const WIDE: bool = false;
+    }
+
+    fn stream(step: u64) -> Stream {
+        Seed(3).stream(Who::Run, step, Purpose::Topics)
+    }
+
+    fn tokens(documents: u32, length: u32) -> Tokens {
+        let mut all = Documents::new(50);
+        for document in 0..documents {
+            let words: Vec<u32> = (0..50).collect();
+            let counts: Vec<u32> = words.iter().map(|word| (word * 7 + document) % 5 * length / 100).collect();
+            all.push(&words, &counts);
+        }
+        Tokens::of(&all)
+    }
 
     #[test]
-    fn a_tree_finds_what_running_sums_find() {
-        for numbers in [1, 2, 5, 8, 13] {
-            let mut tree = Tree::new(numbers);
-            let mut values: Vec<f64> = (0..numbers).map(|at| (at * 7 % 5) as f64).collect();
-            tree.fill(values.iter().copied());
-            for change in 0..20 {
-                values[change * 3 % numbers] = (change % 4) as f64;
-                tree.set(change * 3 % numbers, values[change * 3 % numbers]);
-                let sum: f64 = values.iter().sum();
-                assert_eq!(tree.sum(), sum);
-                for point in 0..(2.0 * sum) as usize {
-                    let point = point as f64 / 2.0;
-                    let mut running = 0.0;
-                    let exact = values.iter().position(|value| {
-                        running += value;
-                        point < running
-                    });
-                    assert_eq!(Some(tree.find(point)), exact, "{values:?} {point}");
-                }
+    fn sweeps_have_the_same_bits_on_every_unit_and_leave_documents_as_they_would_be_taken() {
+        for (topics, length) in [(3, 100), (40, 100), (700, 300)] {
+            let tokens = tokens(9, length);
+            let mut assigned = tokens.draw_topics(topics as u32, stream);
+            let mut counts = TopicCounts::new(50, topics);
+            counts.count(tokens.words(), &assigned);
+            let mut sweep = WordSweep::new(&tokens, topics);
+            for number in 1..6 {
+                let at = |word: u32| stream(100 * number + u64::from(word));
+                let (mut other, mut topics_of_other, mut counts_of_other) = (sweep.clone(), assigned.clone(), counts.clone());
+                sweep.sweep(&mut assigned, &mut counts, 0.3, 0.1, at);
+                other.held.take(&other.ends, &topics_of_other);
+                let (topics, counts_there) = (&mut topics_of_other, &mut counts_of_other);
+                Sweep { all: &mut other, topics, counts: counts_there, alpha: 0.3, beta: 0.1, stream: at }.compute::<Narrow>();
+                assert_eq!((&assigned, &counts), (&topics_of_other, &counts_of_other));
+                let sorted = |held: &Held| {
+                    let mut documents = Vec::new();
+                    let mut rest = &held.lines[..];
+                    for (begin, end) in std::iter::once(&0).chain(&sweep.ends).zip(&sweep.ends) {
+                        let (mine, others) = rest.split_at(capacity(end - begin, held.none as usize));
+                        let mut entries: Vec<u32> = mine.iter().flat_map(|line| line.0).collect();
+                        entries[1..].sort_unstable();
+                        documents.push(entries);
+                        rest = others;
+                    }
+                    documents
+                };
+                let mut again = sweep.held.clone();
+                again.take(&sweep.ends, &assigned);
+                assert_eq!(sorted(&sweep.held), sorted(&again));
             }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told() {
+        let tokens = tokens(1, 1000);
+        assert_eq!(tokens.len(), 1000);
+        assert!(WordSweep::fits(&tokens, (1 << 22) - 1).is_ok());
+        let message = WordSweep::fits(&tokens, 1 << 22).unwrap_err();
+        assert!(message.contains("4194304 topics and a document of 1000 tokens"), "{message}");
+    }
+
+    #[test]
+    fn priors_at_the_ends_of_what_numbers_can_be_are_swept_over() {
+        let tokens = tokens(2, 100);
+        for (alpha, beta) in [(1e-300, 1e-300), (1e300, 1e300), (1e-300, 1e300), (1e300, 1e-300)] {
+            let mut assigned = tokens.draw_topics(20, stream);
+            let mut counts = TopicCounts::new(50, 20);
+            counts.count(tokens.words(), &assigned);
+            let mut sweep = WordSweep::new(&tokens, 20);
+            (1..4).for_each(|number| {
+                sweep.sweep(&mut assigned, &mut counts, alpha, beta, |word| stream(100 * number + u64::from(word)))
+            });
+            assert!(counts.totals().iter().sum::<i32>() == tokens.len() as i32);
         }
     }
 }

@@ -104,7 +104,7 @@ mod tests {
         let documents: [&[u32]; 5] = [&[0, 1, 2], &[0, 1], &[0, 3], &[2], &[3]];
         let [one, other] = counted(&[vec![0, 1], vec![1, 3, 0]], &documents)[..] else { panic!("two topics") };
         assert!((one.umass - (3.0_f64 / 3.0).ln()).abs() < 1e-15, "{one:?}");
-        assert!((one.npmi - (2.0 * 5.0 / (3.0 * 2.0) as f64).ln() / (5.0_f64 / 2.0).ln()).abs() < 1e-15, "{one:?}");
+        assert!((one.npmi - (2.0 * 5.0 / (3.0_f64 * 2.0)).ln() / (5.0_f64 / 2.0).ln()).abs() < 1e-15, "{one:?}");
         // 1 and 3 never meet; 1 and 0 do in two documents, 3 and 0 in one.
         let umass = ((1.0_f64 / 2.0).ln() + (3.0_f64 / 2.0).ln() + (2.0_f64 / 2.0).ln()) / 3.0;
         let pair = |both: f64, v: f64, w: f64| (both * 5.0 / (v * w)).ln() / (5.0 / both).ln();

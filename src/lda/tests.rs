@@ -196,6 +196,54 @@ fn collapsed_sweeps_have_the_enumerated_posterior() {
     }
 }
 
+/// The probability of topics drawn one after the other is the product of what each had; pairs of the same topic tell it.
+#[test]
+fn topics_drawn_in_turn_have_the_probabilities_of_those_before() {
+    let (alpha, beta, words) = (0.5, 0.7, TINY.concat());
+    let tokens = Tokens::of(&documents(3, &TINY));
+    let exact = |beta: f64| {
+        let (mut same, mut all) = (vec![0.0; PAIRS.len()], 0.0);
+        each_assignment(6, 3, |z| {
+            let mut p = 1.0;
+            for token in 0..6 {
+                let of = |topic: usize| {
+                    let count =
+                        |is: &dyn Fn(usize) -> bool| (0..token).filter(|&other| z[other] == topic && is(other)).count() as f64;
+                    let (here, word) = (count(&|other| other / 3 == token / 3), count(&|other| words[other] == words[token]));
+                    (here + alpha) * (word + beta) / (count(&|_| true) + 3.0 * beta)
+                };
+                p *= of(z[token]) / (0..3).map(of).sum::<f64>();
+            }
+            all += p;
+            same.iter_mut().zip(PAIRS).for_each(|(same, (i, j))| *same += if z[i] == z[j] { p } else { 0.0 });
+        });
+        assert!((all - 1.0).abs() < 1e-12);
+        same
+    };
+    let run = |run: u64| {
+        let mut same = vec![0.0; PAIRS.len()];
+        for draw in 0..200 {
+            let (mut topics, mut counts) = (vec![2; 6], TopicCounts::new(3, 3));
+            draw_in_turn(&tokens, 2, &mut topics, &mut counts, alpha, beta, |document| stream(1000 * run + 2 * draw + document));
+            let mut again = TopicCounts::new(3, 3);
+            again.count(tokens.words(), &topics);
+            assert_eq!(counts, again);
+            for (same, (i, j)) in same.iter_mut().zip(PAIRS) {
+                *same += f64::from(u8::from(topics[i] == topics[j])) / 200.0;
+            }
+        }
+        same
+    };
+    let runs: Vec<Vec<f64>> = (0..500).map(run).collect();
+    assert!(largest_z(&runs, &exact(beta)) < 4.5, "{}", largest_z(&runs, &exact(beta)));
+    // The control: a little more of the prior.
+    assert!(largest_z(&runs, &exact(0.9)) > 8.0, "{}", largest_z(&runs, &exact(0.9)));
+    // Documents behind the first so many stay as they are.
+    let (mut topics, mut counts) = (vec![2; 6], TopicCounts::new(3, 3));
+    draw_in_turn(&tokens, 1, &mut topics, &mut counts, alpha, beta, stream);
+    assert_eq!((&topics[3..], counts.totals().iter().sum::<i32>()), (&[2, 2, 2][..], 3));
+}
+
 #[test]
 fn counts_are_those_of_the_assignments_after_every_sweep() {
     let corpus = documents(4, &[&[0, 0, 1, 3], &[], &[1, 2, 2], &[3]]);
@@ -227,19 +275,16 @@ fn counts_are_those_of_the_assignments_after_every_sweep() {
 }
 
 /// Geweke's joint test (2004): words drawn anew from the topics between sweeps keep topics and words at their joint prior.
-#[test]
-fn topics_and_words_drawn_in_turn_have_their_joint_prior() {
-    const LENGTHS: [usize; 2] = [4, 3];
+fn joint_prior(lengths: [usize; 2], topics_in_all: usize, (alpha, wrong): (f64, f64), beta: f64, times: u64) {
     const WORDS: u32 = 3;
-    const TOPICS: usize = 2;
-    let (alpha, beta) = (0.4, 0.6);
+    let all = lengths[0] + lengths[1];
     // Pairs of tokens with the same topic in a document, between documents, and with the same word and topic.
     let statistics = |words: &[u32], topics: &[u32]| {
         let mut sums = vec![0.0; 3];
         for i in 0..words.len() {
             for j in 0..i {
                 let same = f64::from(u8::from(topics[i] == topics[j]));
-                let here = usize::from((i < LENGTHS[0]) != (j < LENGTHS[0]));
+                let here = usize::from((i < lengths[0]) != (j < lengths[0]));
                 sums[here] += same;
                 sums[2] += same * f64::from(u8::from(words[i] == words[j]));
             }
@@ -247,22 +292,25 @@ fn topics_and_words_drawn_in_turn_have_their_joint_prior() {
         sums
     };
     // Exactly: same topic within a document (α + 1)/(K α + 1), between documents 1/K, same word given the same topic (β + 1)/(W β + 1).
-    let within = (alpha + 1.0) / (2.0 * alpha + 1.0);
-    let (pairs_within, pairs_between) = (6.0 + 3.0, 12.0);
+    let within = (alpha + 1.0) / (topics_in_all as f64 * alpha + 1.0);
+    let pairs = |tokens: usize| (tokens * (tokens - 1) / 2) as f64;
+    let pairs_within = pairs(lengths[0]) + pairs(lengths[1]);
+    let pairs_between = pairs(all) - pairs_within;
+    let between = 1.0 / topics_in_all as f64;
     let same_word = (beta + 1.0) / (3.0 * beta + 1.0);
-    let exact = [pairs_within * within, pairs_between * 0.5, same_word * (pairs_within * within + pairs_between * 0.5)];
+    let exact = [pairs_within * within, pairs_between * between, same_word * (pairs_within * within + pairs_between * between)];
     let run = |sweep_over: Sweep, run: u64, alpha_of_sweeps: f64| {
-        let mut words: Vec<u32> = vec![0; 7];
+        let mut words: Vec<u32> = vec![0; all];
         let mut sums = vec![0.0; 3];
-        let mut topics: Vec<u32> = vec![0, 1, 0, 1, 1, 1, 0];
+        let mut topics: Vec<u32> = (0..).take(all).map(|token: u32| token % topics_in_all as u32).collect();
         for sweep in 0..260_u64 {
             let mut stream_of_words = stream(10_000_000 + 1000 * run + sweep);
             // Words given topics, one after the other: p(w) ∝ (n_kw + β)/(n_k + W β).
-            for token in 0..7 {
+            for token in 0..all {
                 let mut running = [0.0; WORDS as usize];
                 let mut sum = 0.0;
                 for (word, running) in (0..).zip(&mut running) {
-                    let with = (0..7).filter(|&other| other != token && topics[other] == topics[token] && words[other] == word);
+                    let with = (0..all).filter(|&other| other != token && topics[other] == topics[token] && words[other] == word);
                     sum += with.count() as f64 + beta;
                     *running = sum;
                 }
@@ -270,10 +318,10 @@ fn topics_and_words_drawn_in_turn_have_their_joint_prior() {
                 words[token] = running.partition_point(|&running| running <= point) as u32;
             }
             // Sweeps have the tokens of a document in the order of their words, in which words must not be drawn anew.
-            let order = sorted_within(&words, &LENGTHS);
-            let tokens = Tokens::of(&documents(WORDS, &[&words[..4], &words[4..]]));
+            let order = sorted_within(&words, &lengths);
+            let tokens = Tokens::of(&documents(WORDS, &[&words[..lengths[0]], &words[lengths[0]..]]));
             let mut sorted: Vec<u32> = order.iter().map(|&token| topics[token]).collect();
-            let mut counts = TopicCounts::new(WORDS, TOPICS);
+            let mut counts = TopicCounts::new(WORDS, topics_in_all);
             counts.count(tokens.words(), &sorted);
             sweep_over(&tokens, &mut sorted, &mut counts, alpha_of_sweeps, beta, 10_000 * run + 4 * sweep);
             order.iter().zip(sorted).for_each(|(&token, topic)| topics[token] = topic);
@@ -284,11 +332,18 @@ fn topics_and_words_drawn_in_turn_have_their_joint_prior() {
         sums
     };
     for (name, sweep) in SWEEPS {
-        let runs: Vec<Vec<f64>> = (0..600).map(|number| run(sweep, number, alpha)).collect();
+        let runs: Vec<Vec<f64>> = (0..times).map(|number| run(sweep, number, alpha)).collect();
         assert!(largest_z(&runs, &exact) < 4.5, "{name}: {}", largest_z(&runs, &exact));
-        let wrong: Vec<Vec<f64>> = (0..600).map(|number| run(sweep, number, 0.5)).collect();
+        let wrong: Vec<Vec<f64>> = (0..times).map(|number| run(sweep, number, wrong)).collect();
         assert!(largest_z(&wrong, &exact) > 8.0, "{name}: {}", largest_z(&wrong, &exact));
     }
+}
+
+#[test]
+fn topics_and_words_drawn_in_turn_have_their_joint_prior() {
+    joint_prior([4, 3], 2, (0.4, 0.5), 0.6, 600);
+    // Documents of more topics than are looked at together, which draw topics from more than one group, too.
+    joint_prior([40, 6], 300, (0.2, 0.3), 0.6, 60);
 }
 
 /// The tokens of documents of these lengths in the order of their words.

@@ -2,7 +2,7 @@
 
 use super::problem::TopicProblem;
 use crate::cluster::{AgentId, Context, Result};
-use crate::lda::{Tokens, TopicCounts, WordSweep, dense_sweep};
+use crate::lda::{Tokens, TopicCounts, WordSweep, dense_sweep, draw_in_turn};
 use crate::methods::thinning::draws;
 use crate::random::{Purpose, Who};
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,14 @@ impl Shard {
         let documents = problem.open(id)?;
         countable(documents.tokens())?;
         let tokens = Tokens::of(&documents);
-        let by_word = (by == SweepBy::Word).then(|| WordSweep::new(&tokens, problem.topics as usize));
+        let topics = problem.topics as usize;
+        let by_word = match by {
+            SweepBy::Word => {
+                WordSweep::fits(&tokens, topics)?;
+                Some(WordSweep::new(&tokens, topics))
+            }
+            SweepBy::Document => None,
+        };
         Ok(Self { id, problem: problem.clone(), tokens, by_word })
     }
 
@@ -42,10 +49,20 @@ impl Shard {
     }
 
     /// Draws a topic for each token; gives them and their counts (W × K).
+    ///
+    /// The first agent draws those of a third of all documents one after the other, as far as it has so many, and the others follow these
+    /// in the first sweeps. Two agents that did so would each have topics of their own.
     pub fn draw(&self, cx: &Context) -> (Vec<u32>, Vec<i32>) {
-        let TopicProblem { vocabulary, topics, .. } = self.problem;
-        let drawn = self.tokens.draw_topics(topics, |document| cx.stream(Who::Agent(self.id), document, Purpose::Initial));
-        let mut counts = TopicCounts::new(vocabulary, topics as usize);
+        let TopicProblem { agents, vocabulary, topics, alpha, beta, .. } = self.problem;
+        let stream = |number: u64| cx.stream(Who::Agent(self.id), number, Purpose::Initial);
+        let mut drawn = self.tokens.draw_topics(topics, stream);
+        let none = || TopicCounts::new(vocabulary, topics as usize);
+        if self.id == 0 {
+            let documents = self.tokens.documents();
+            let first = (documents.saturating_mul(agents as usize) / 3).min(documents);
+            draw_in_turn(&self.tokens, first, &mut drawn, &mut none(), alpha, beta, |document| stream(1 << 63 | document));
+        }
+        let mut counts = none();
         counts.count(self.tokens.words(), &drawn);
         (drawn, counts.into_counts())
     }
