@@ -20,7 +20,7 @@ const OF_DOCUMENTS: &[Doc] = &[
     ("partition", "how many documents each agent gets: \"equal\", or in proportions, { sizes = [0.7, 0.3] }"),
     (
         "every",
-        "rounds between evaluations, on the documents that are held out, if there are any; 0 for none. One takes longer than a round",
+        "rounds between evaluations, on the documents that are held out, if there are any; 0 for none. One can take longer than a round",
     ),
 ];
 /// Comments are wrapped here.

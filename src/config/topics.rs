@@ -78,7 +78,10 @@ impl TopicModel {
         let lengths = file.lengths(POSTERIOR)?;
         let draws = match lengths.get(chain) {
             Some(&draws) if draws > 0 => draws,
-            _ => return Err(cannot(format!("there is no chain {chain} with draws: the run has {}", lengths.len()))),
+            _ => {
+                let there = lengths.len().saturating_sub(1);
+                return Err(cannot(format!("there is no chain {chain} with draws: chains have the numbers 0 to {there}")));
+            }
         };
         let mut phi = Array2::zeros((words.len(), settings.topics as usize));
         for draw in 0..draws {

@@ -33,6 +33,18 @@ impl Grid {
         write().map_err(ResultsError::hdf5(path, "write the arrays"))
     }
 
+    /// Reads the arrays of such a file.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_file(path: &Path) -> Result<Self> {
+        let read = || -> hdf5::Result<Self> {
+            let file = hdf5::File::open(path)?;
+            Self::read(&file, "")
+        };
+        read().map_err(ResultsError::hdf5(path, "read the arrays"))
+    }
+
     /// An array by its name, with its shape.
     pub fn array(&self, name: &str) -> Option<ArrayD<f64>> {
         let (_, axes, values) = self.variables.iter().find(|variable| variable.0 == name)?;
