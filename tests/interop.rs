@@ -47,7 +47,15 @@ fn runs(folder: &Path) -> Vec<PathBuf> {
     let network = "name = \"network\"\nhidden = [4]";
     let few = "particles = 5\nrounds = 3";
     let chains = "rounds = 60\ntrajectory = 3\nburn_in = 30\nthin = 2\nexpectations = true\nstep = { constant = 1e-3 }";
-    vec![file("svgd", "f64", network, few), file("dsvgd", "f32", network, few), file("dsgld", "f64", network, chains)]
+    let documents = |i: usize| format!("{} {} {}\n", ["alpha", "beta"][i % 2], ["gamma", "delta"][i % 3 / 2], "epsilon");
+    std::fs::write(folder.join("t.txt"), (0..40).map(documents).collect::<String>()).unwrap();
+    mpibayes(folder, "import t.txt --format text --most-share 1 --test-fraction 0.25 -o t.h5");
+    let text = "precision = \"f32\"\nagents = 2\n[data]\nfile = \"t.h5\"\n[model]\nname = \"lda\"\ntopics = 3\n[method]\n\
+                name = \"adlda\"\nrounds = 20\nburn_in = 10\nthin = 2\n";
+    std::fs::write(folder.join("adlda.toml"), text).unwrap();
+    mpibayes(folder, "run adlda.toml --output adlda");
+    let topics = folder.join("adlda").join("result.h5");
+    vec![file("svgd", "f64", network, few), file("dsvgd", "f32", network, few), file("dsgld", "f64", network, chains), topics]
 }
 
 /// A file with groups of all number types and shapes, and a group for each made-up set of chains.

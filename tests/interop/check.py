@@ -21,7 +21,7 @@ warnings.simplefilter("ignore")
 logging.disable(logging.CRITICAL)
 
 # What a run on data ends with.
-ARRAYS = {"preprocessing", "test_predictions"}
+ARRAYS = {"preprocessing", "test_predictions", "vocabulary"}
 ENGINES = ["h5netcdf", "netcdf4"]
 # Another order of summation moves the last digits of sixteen; a float32 that was widened is exact.
 TOLERANCE = 1e-6
