@@ -130,6 +130,8 @@ fn every_method_finds_planted_topics_and_one_sweep_does_not() {
         assert!(lines[4].starts_with("mean NPMI ") && lines[4].contains("mean UMass "), "{shown}");
     }
     assert_eq!(json(&folder, "topics dsgld --chain 1 --json")["chain"], 1);
+    // A word by itself has no coherence.
+    assert!(printed(&folder, "topics adlda --words 1").ends_with("\nmean NPMI -, mean UMass -\n"));
     let one = "--set method.rounds=1 --set method.burn_in=0 --set method.thin=1";
     printed(&folder, &format!("run run.toml {one} --output one"));
     assert!(!has_found_both(&words(&folder, "one")));

@@ -133,7 +133,8 @@ fn describe(report: &Report, output: &Path) -> String {
         (fewest, most) if fewest == most => number(most),
         (fewest, most) => format!("{} to {}", number(fewest), number(most)),
     };
-    lines.push(("agents", format!("{}, {rows} {thing} each", text::count(spec.agents.into()))));
+    let things = if report.rows_per_agent.1 == 1 { thing.trim_end_matches('s') } else { thing };
+    lines.push(("agents", format!("{}, {rows} {things} each", text::count(spec.agents.into()))));
     lines.push(("numbers", format!("{} bytes each, seed {}, temperature {}", report.width, spec.seed, spec.temperature)));
     if let Some(bytes) = report.bytes_of_agent() {
         let all = text::bytes(bytes.saturating_mul(spec.agents.into()));

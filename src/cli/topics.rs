@@ -144,6 +144,11 @@ fn report(args: &TopicsArgs, path: &Path, model: &TopicModel, documents: &Adopte
     Ok(Report { run, chain, draws, documents: judged, mean_umass, mean_npmi, topics })
 }
 
+/// A number with so many digits after the point; `-` for none, such as the coherence of one word.
+fn decimals(value: f64, digits: usize) -> String {
+    if value.is_nan() { "-".into() } else { format!("{value:.digits$}") }
+}
+
 /// The topics in lines for people, the largest first.
 fn describe(report: &Report) -> String {
     let of = |cell: &dyn Fn(&Topic) -> String| report.topics.iter().map(cell).collect::<Vec<_>>();
@@ -158,15 +163,15 @@ fn describe(report: &Report) -> String {
     let columns = [
         ("topic".to_owned(), of(&|topic| topic.topic.to_string())),
         ("share".into(), of(&|topic| format!("{:.2} %", 100.0 * topic.share))),
-        ("NPMI".into(), of(&|topic| format!("{:.3}", topic.npmi))),
-        ("UMass".into(), of(&|topic| format!("{:.2}", topic.umass))),
+        ("NPMI".into(), of(&|topic| decimals(topic.npmi, 3))),
+        ("UMass".into(), of(&|topic| decimals(topic.umass, 2))),
     ];
     let table = text::table(&columns);
     let words = std::iter::once("words".to_owned()).chain(report.topics.iter().map(|topic| topic.words.join(", ")));
     for (line, words) in table.lines().zip(words) {
         shown.push_str(&format!("{line}  {words}\n"));
     }
-    shown.push_str(&format!("mean NPMI {:.3}, mean UMass {:.2}\n", report.mean_npmi, report.mean_umass));
+    shown.push_str(&format!("mean NPMI {}, mean UMass {}\n", decimals(report.mean_npmi, 3), decimals(report.mean_umass, 2)));
     shown
 }
 

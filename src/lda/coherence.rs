@@ -6,8 +6,8 @@ use std::collections::HashMap;
 /// The coherence of a topic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coherence {
-    /// Mean over pairs of words, v before w in the topic, of log (D(v, w) + 1)/D(v), with D the documents that have them all: below
-    /// 0, and better the higher (Mimno et al. 2011).
+    /// Mean over pairs of words, v before w in the topic, of log (D(v, w) + 1)/D(v), with D the documents that have them all: as a
+    /// rule below 0, and better the higher (Mimno et al. 2011).
     pub umass: f64,
     /// Mean over pairs of log (p(v, w)/(p(v) p(w)))/−log p(v, w), with p the shares of the documents: from −1, never together, over 0,
     /// independent, to 1, always together (Bouma 2009; Aletras & Stevenson 2013).
