@@ -196,7 +196,7 @@ impl MethodKind for DsgldSettings {
             "gradient",
             "\"plain\", or { control_variate = 100 }: from that round on the score of minibatches is corrected by that at a fixed point",
         ),
-        ("sweeps", "{ burn_in = 20, kept = 80 }: Gibbs sweeps over each document of a minibatch; for topic models alone"),
+        ("sweeps", "{ burn_in = 10, kept = 20 }: Gibbs sweeps over each document of a minibatch; for topic models alone"),
         ("correction", "whether scores are scaled to how often a shard is used; false shows the bias"),
         (
             "schedule",

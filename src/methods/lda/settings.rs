@@ -131,9 +131,9 @@ impl MethodKind<Texts> for TopicDsgldSettings {
     const DEFAULTS: &'static [(&'static str, &'static str)] = &[
         ("rounds", "500"),
         ("batch", "50"),
-        ("sweeps", "{ burn_in = 20, kept = 80 }"),
+        ("sweeps", "{ burn_in = 10, kept = 20 }"),
         ("step", "{ annealed = { a = 0.631, b = 1000.0, c = 0.6 } }"),
-        ("burn_in", "2500"),
+        ("burn_in", "1000"),
         ("thin", "500"),
     ];
 
@@ -149,7 +149,7 @@ impl MethodKind<Texts> for TopicDsgldSettings {
             return Err("noise_correction: the noise of topics depends on them, so that nothing is known to be given back".into());
         }
         if settings.sweeps.is_none_or(|sweeps| sweeps.kept == 0) {
-            return Err("sweeps: { burn_in = 20, kept = 80 }, of which one at least is kept".into());
+            return Err("sweeps: { burn_in = 10, kept = 20 }, of which one at least is kept".into());
         }
         settings.check_travel()
     }
