@@ -84,7 +84,10 @@ beta = {options.beta}
 [method]
 name = "adlda"
 rounds = {max(options.sweeps)}
+burn_in = 0
 thin = {every}
+[evaluate]
+every = 0
 [cluster]
 threads = 2
 """
