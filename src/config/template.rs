@@ -47,10 +47,9 @@ pub fn template(
         (None, None) => registry.method_of_any(&named(method)).map_err(|wrong| unknown("method", wrong))?.starts.over(),
     };
     let method = registry.method(&named(method), over).map_err(|wrong| unknown("method", wrong))?;
-    let suits = |entry: &ModelEntry| match (entry.makes, &data_open) {
-        (_, None) => true,
-        (Makes::Topics(_), Some(data)) => data.over() == Over::Texts,
-        (Makes::Rows(..), Some(_)) => built_model(entry, &named(entry.name()), facts).is_ok(),
+    let suits = |entry: &ModelEntry| match entry.makes {
+        Makes::Topics(_) => true,
+        Makes::Rows(..) => facts.is_none() || built_model(entry, &named(entry.name()), facts).is_ok(),
     };
     let (model, brings_rows) = match model {
         Some(name) => {

@@ -5,7 +5,7 @@ use super::setup::RunError;
 use super::spec::{ConfigError, RunSpec};
 use crate::data::corpus::Corpus;
 use crate::data::{DataError, Split};
-use crate::lda::{Bag, DocumentGibbs, Documents, LdaSettings, Sweeps, WordTable};
+use crate::lda::{DocumentGibbs, Documents, LdaSettings, Sweeps, WordTable};
 use crate::random::{Purpose, Seed, Who};
 use crate::results::{Grid, POSTERIOR, RunFile};
 use ndarray::{Array2, Axis};
@@ -178,17 +178,13 @@ impl Adopted {
     /// When they cannot be read.
     pub fn read(&self, split: Split, documents: Range<usize>) -> Result<Documents, DataError> {
         let mut read = Documents::new(self.vocabulary);
-        let mut push = |bag: Bag<'_>| {
+        for bag in self.corpus.whole(split, documents)?.iter() {
             let known =
                 bag.words.iter().zip(bag.counts).filter_map(|(&word, &count)| Some((self.numbers[word as usize]?, count)));
             let mut known: Vec<(u32, u32)> = known.collect();
             known.sort_unstable();
             let (words, counts): (Vec<u32>, Vec<u32>) = known.into_iter().unzip();
             read.push(&words, &counts);
-        };
-        match split {
-            Split::Train => self.corpus.train(documents)?.iter().for_each(push),
-            Split::Test => self.corpus.whole_test(documents)?.iter().for_each(&mut push),
         }
         Ok(read)
     }

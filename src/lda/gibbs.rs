@@ -4,10 +4,11 @@
 //! that the document has, and of α φ_kw over all, which is drawn from running sums that all tokens of a word share.
 
 use super::documents::Bag;
+use super::lanes::uniform;
 use super::table::WordTable;
 use crate::number::Real;
 use crate::random::Stream;
-use rand::{Rng, RngExt};
+use rand::RngExt;
 
 /// How long a document is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -31,12 +32,6 @@ pub struct DocumentGibbs<F> {
     place: Vec<u32>,
     /// Running sums over them.
     running: Vec<F>,
-}
-
-/// A number below 1, of 32 bits.
-#[inline]
-fn uniform(stream: &mut Stream) -> f64 {
-    f64::from(stream.next_u32()) / 4_294_967_296.0
 }
 
 /// Where a topic is that the document does not have.

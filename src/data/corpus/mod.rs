@@ -164,8 +164,16 @@ impl Corpus {
     /// # Errors
     /// When the file cannot be read or is damaged.
     pub fn train(&self, documents: Range<usize>) -> Result<Documents> {
+        self.whole(Split::Train, documents)
+    }
+
+    /// Reads a stretch of the documents of a split, those that are held out with all of their tokens.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn whole(&self, split: Split, documents: Range<usize>) -> Result<Documents> {
         let mut read = Documents::new(self.words);
-        self.read(Split::Train, documents, |words, counts, _| read.push(words, counts))?;
+        self.read(split, documents, |words, counts, _| read.push(words, counts))?;
         Ok(read)
     }
 
@@ -183,16 +191,6 @@ impl Corpus {
             scored.push(words, of_these);
         })?;
         Ok(HeldOut { observed, scored })
-    }
-
-    /// Reads a stretch of the documents that are held out, with all of their tokens.
-    ///
-    /// # Errors
-    /// When the file cannot be read or is damaged.
-    pub fn whole_test(&self, documents: Range<usize>) -> Result<Documents> {
-        let mut read = Documents::new(self.words);
-        self.read(Split::Test, documents, |words, counts, _| read.push(words, counts))?;
-        Ok(read)
     }
 
     /// Where documents of a split stood in the input, from 0.

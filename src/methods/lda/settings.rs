@@ -54,8 +54,7 @@ impl SweepSettings {
         Ok(())
     }
 
-    /// `copies` says how many arrays of counts travel to or from an agent in a round.
-    fn needs(&self, agents: u32, parameters: usize, copies: u64) -> Needs {
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
         let parameters = parameters as u64;
         Needs {
             particles: None,
@@ -63,7 +62,8 @@ impl SweepSettings {
             minibatch: None,
             // The counts of all agents, its own copy, and what it has changed.
             numbers_of_agent: Some(parameters.saturating_mul(3)),
-            numbers_per_round: Some(parameters.saturating_mul(copies).saturating_mul(u64::from(agents))),
+            // An array of counts to each agent, and one from it.
+            numbers_per_round: Some(parameters.saturating_mul(2).saturating_mul(u64::from(agents))),
         }
     }
 
@@ -87,7 +87,7 @@ impl MethodKind<Texts> for AdLdaSettings {
     }
 
     fn needs(&self, agents: u32, parameters: usize) -> Needs {
-        self.0.needs(agents, parameters, 2)
+        self.0.needs(agents, parameters)
     }
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: TopicProblem, launcher: L) -> L::Outcome {
@@ -110,7 +110,7 @@ impl MethodKind<Texts> for AsyncLdaSettings {
     }
 
     fn needs(&self, agents: u32, parameters: usize) -> Needs {
-        self.0.needs(agents, parameters, 2)
+        self.0.needs(agents, parameters)
     }
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: TopicProblem, launcher: L) -> L::Outcome {
