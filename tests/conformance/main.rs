@@ -31,7 +31,7 @@ use mpibayes::methods::npv::Npv;
 use mpibayes::methods::participation::Participation;
 use mpibayes::methods::pmd::Pmd;
 use mpibayes::methods::pvi::{Covariance, Pvi};
-use mpibayes::methods::sgld::Estimator;
+use mpibayes::methods::scores::Estimator;
 use subject::{Subject, conforms};
 use tally::Tally;
 

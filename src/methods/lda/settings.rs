@@ -8,7 +8,7 @@ use super::shard::SweepBy;
 use crate::lda::Sweeps;
 use crate::methods::dsgld::{Dsgld, DsgldSettings};
 use crate::methods::kind::{Launcher, MethodKind, Needs, Shown, Texts, at_least_one};
-use crate::methods::sgld::Estimator;
+use crate::methods::scores::Estimator;
 use crate::number::Real;
 use serde::{Deserialize, Serialize};
 
