@@ -7,15 +7,17 @@
 #[path = "linear/mod.rs"]
 mod linear;
 
-use linear::{Joint, Scheme, stationary};
+use linear::{Joint, Scheme, noiseless, stationary};
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{Context, Keeper, Method, Plan as Run, threads};
 use mpibayes::kernels::hamiltonian::{Chain, Hamiltonian, Scheme as Steps};
 use mpibayes::kernels::langevin::StepSize;
+use mpibayes::methods::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
 use mpibayes::methods::elastic::{CenterDynamics, Coupled, Coupling, Course, Elastic, Plan, Strength};
 use mpibayes::methods::problem::Problem;
 use mpibayes::methods::scores::Estimator;
+use mpibayes::methods::sgd::Sgd;
 use mpibayes::methods::sghmc::Sghmc;
 use mpibayes::methods::sgld::Sgld;
 use mpibayes::methods::{LocalTransition, Transition, Update};
@@ -386,5 +388,166 @@ fn asynchronous_chains_in_turn_have_the_law_of_their_turns() {
         let total: f64 = ages.iter().map(|age| age.1).sum();
         let usual = ages.iter().find(|age| age.0 == 3).unwrap().1;
         assert!(usual / total > 0.99, "{ages:?}");
+    }
+}
+
+/// Gradients of one chain by agents of equal speed, in turn: each is as old as there are others. As SGLD: the friction forgets all.
+fn stale(delay: u32, rate: f64, lambda: f64, dim: usize, steps: u64, noise: bool) -> Result<Draws, String> {
+    let (agents, step) = (delay + 1, (rate / lambda).sqrt());
+    let settings = AsyncSghmcSettings {
+        steps,
+        step,
+        friction: 1.0 / step,
+        scheme: Steps::SemiImplicit,
+        noise,
+        burn_in: steps / 10,
+        thin: 1,
+        ..AsyncSghmcSettings::default()
+    };
+    let method = AsyncSghmc { problem: target(lambda, dim, agents), settings };
+    let task = |agent: u32, &made: &u64| 1.0 + if made == 0 { 0.1 * f64::from(agent) } else { 0.0 };
+    let cluster = Cluster { ranks: agents, task: Some(Box::new(task)), settle: None, latency: 0.0, bandwidth: f64::INFINITY };
+    let mut draws = Draws::default();
+    simulate::run(Arc::new(method), Run::new(Seed(u64::from(delay))), &cluster, None, &mut draws)
+        .map_err(|fault| fault.to_string())?;
+    Ok(draws)
+}
+
+/// Theory test 14: with gradients τ steps old a chain without noise comes to rest for ελ just below 2 sin(π/(2(2τ + 1))), and not above.
+#[test]
+fn old_gradients_make_steps_unstable_at_their_threshold() {
+    for delay in [0, 1, 2, 4, 8] {
+        let threshold = 2.0 * (std::f64::consts::PI / (2.0 * f64::from(2 * delay + 1))).sin();
+        let grown = |times: f64| match stale(delay, times * threshold, 2.0, 1, 4000, false) {
+            Ok(draws) => {
+                let path = draws.of(0);
+                let size = |part: &[f64]| part.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+                size(&path[path.len() - 100..]) / size(&path[..100])
+            }
+            Err(fault) => {
+                assert!(fault.contains("diverged"), "{fault}");
+                f64::INFINITY
+            }
+        };
+        let (below, above) = (grown(0.98), grown(1.02));
+        assert!(below < 0.01 && above > 100.0, "delay {delay}: {below}, {above}");
+    }
+}
+
+/// The variance of chains with old gradients, at ελ = 0.1. The control: what it is without delay.
+#[test]
+fn old_gradients_inflate_the_variance_as_the_theory_has_it() {
+    for (delay, exact) in [(0, 1.0526), (1, 1.1640), (2, 1.2892), (4, 1.5959), (8, 2.6583)] {
+        let lambda = 2.0;
+        let draws = stale(delay, 0.1, lambda, 60, 20_000, true).unwrap();
+        let z = draws.z(0, 0, exact / lambda);
+        assert!(z.abs() < Z, "delay {delay}: z {z}");
+        assert!(delay == 0 || draws.z(0, 0, 1.0526 / lambda) > 2.0 * Z, "delay {delay}: the control");
+        let old = draws.rows.iter().filter(|row| row.table == "staleness").map(|row| (row.step, row.values[1].1));
+        let (at, total) = old.fold((0.0, 0.0), |(at, total), (age, count)| {
+            (at + if age == u64::from(delay) { count } else { 0.0 }, total + count)
+        });
+        assert!(at / total > 0.999, "delay {delay}: {at} of {total}");
+    }
+}
+
+/// Theory test 18: elastic averaging SGD is its formulas, with and without momentum, all at once and in turn, which keep Σ θ_i + c where
+/// there is no force, and bring all to the minimum where there is one.
+#[test]
+fn elastic_averaging_is_its_formulas() {
+    let (chains, s, periods, rate) = (3_u32, 4_u64, 60_u64, 0.2);
+    for (lambda, momentum, nesterov, asynchronous) in [
+        (1.5, 0.0, false, false),
+        (1.5, 0.8, true, false),
+        (1.5, 0.8, false, false),
+        (1e-200, 0.0, false, false),
+        (1.5, 0.8, true, true),
+        (1e-200, 0.0, false, true),
+    ] {
+        let step = 0.05;
+        let problem = target(lambda, 1, chains);
+        let transition = Sgd { problem, batch: 1, gradient: Estimator::Plain, step, momentum, nesterov };
+        let mut plan = plan(s * periods, s, 1.0, Coupling::Average { rate });
+        plan.burn_in = 0;
+        let mut theta: Vec<f64> = (0..chains)
+            .map(|chain| {
+                let mut state = [0.0; 2];
+                transition.draw_initial(&mut Seed(7).stream(Who::Run, u64::from(chain), Purpose::Initial), &mut state);
+                state[0]
+            })
+            .collect();
+        let start: f64 = theta.iter().sum::<f64>() + theta.iter().sum::<f64>() / f64::from(chains);
+        let mut draws = Draws::default();
+        if asynchronous {
+            let task = |agent: u32, task: &mpibayes::methods::elastic::Task| task.updates() as f64 + 1e-3 * f64::from(agent);
+            let cluster =
+                Cluster { ranks: chains, task: Some(Box::new(task)), settle: None, latency: 0.0, bandwidth: f64::INFINITY };
+            let method = Elastic::<_, true> { agents: chains, transition, plan };
+            simulate::run(Arc::new(method), Run::new(Seed(7)), &cluster, None, &mut draws).unwrap();
+        } else {
+            draws = coupled(transition, chains, plan, 7);
+        }
+        let found = draws.of(0);
+        let mut center = theta.iter().sum::<f64>() / f64::from(chains);
+        let mut velocity = vec![0.0; chains as usize];
+        let mut centers = Vec::new();
+        for period in 0..periods {
+            let told = center;
+            if !asynchronous {
+                center += rate * theta.iter().map(|theta| theta - told).sum::<f64>();
+            }
+            for (turn, (theta, v)) in (1..).zip(theta.iter_mut().zip(&mut velocity)) {
+                let told = if asynchronous { center } else { told };
+                let apart = rate * (*theta - told);
+                if asynchronous {
+                    center += apart;
+                    // A period is over with its last chain, before which the others have met the center again.
+                    if turn + 1 == chains && period > 0 {
+                        centers.push(center);
+                    }
+                }
+                for step_number in 0..s {
+                    let at = *theta + if nesterov { momentum * *v } else { 0.0 };
+                    *v = momentum * *v - step * lambda * at;
+                    *theta += *v - if step_number == 0 { apart } else { 0.0 };
+                }
+            }
+            if !asynchronous || period + 1 == periods {
+                centers.push(center);
+            }
+            let all = theta.iter().sum::<f64>() + center;
+            assert!(lambda > 1e-100 || (all / start - 1.0).abs() < 1e-12, "what there is of all is not kept");
+        }
+        assert_eq!(found.len(), centers.len());
+        let off = found.iter().zip(&centers).map(|(found, exact)| (found - exact).abs()).fold(0.0, f64::max);
+        assert!(off < 1e-12 * centers[0].abs().max(1.0), "λ {lambda}, μ {momentum}, asynchronous {asynchronous}: {off}");
+        assert!(lambda < 1e-100 || centers[centers.len() - 1].abs() < 1e-3 * centers[0].abs(), "no minimum");
+    }
+}
+
+/// The same test for elastic coupling without noise: that of the linear theory, step by step, and it comes to rest at the minimum.
+#[test]
+fn without_noise_coupling_is_the_drift_of_the_theory() {
+    let joint = Joint { chains: 3, lambda: 1.0, kappa: 2.0, step: 0.1, friction: 0.8, mass: 3.0, center_friction: 2.0 };
+    let (s, periods) = (5, 60);
+    let mut transition = sghmc(target(joint.lambda, 1, 3), joint.step, joint.friction);
+    transition.dynamics.noise = false;
+    let dynamics = CenterDynamics::SecondOrder { mass: joint.mass, friction: joint.center_friction };
+    let mut plan = plan(s * periods, s, joint.kappa, Coupling::Elastic(dynamics));
+    plan.burn_in = 0;
+    let start: Vec<f64> = (0..3)
+        .map(|chain| {
+            let mut state = [0.0; 2];
+            transition.draw_initial(&mut Seed(8).stream(Who::Run, chain, Purpose::Initial), &mut state);
+            state[0]
+        })
+        .collect();
+    let draws = coupled(transition, 3, plan, 8);
+    let exact = noiseless(joint, Scheme::Alternate, s, &start, periods);
+    for chain in 0..3 {
+        let found = draws.of(chain);
+        let off = found.iter().zip(&exact[chain as usize]).map(|(found, exact)| (found - exact).abs()).fold(0.0, f64::max);
+        assert!(found.len() == exact[chain as usize].len() && off < 1e-7, "{off}");
+        assert!(found[found.len() - 1].abs() < 1e-3);
     }
 }

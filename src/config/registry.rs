@@ -4,9 +4,10 @@ use super::keys::{Docs, What, Wrong, fields_of, read_all};
 use super::setup::{Launch, RunError};
 use super::spec::ConfigError;
 use crate::lda::LdaSettings;
+use crate::methods::async_sghmc::AsyncSghmcSettings;
 use crate::methods::dsgld::DsgldSettings;
 use crate::methods::dsvgd::{DsvgdSettings, PDsvgdSettings, UDsvgdSettings};
-use crate::methods::elastic::{EcSghmcSettings, EcSgldSettings, SghmcSettings};
+use crate::methods::elastic::{EasgdSettings, EcSghmcSettings, EcSgldSettings, SghmcSettings};
 use crate::methods::fedavg::FedAvgSettings;
 use crate::methods::lda::{AdLdaSettings, AsyncLdaSettings, TopicDsgldSettings, TopicProblem};
 use crate::methods::npv::NpvSettings;
@@ -141,6 +142,8 @@ impl Default for Registry {
             .with_method::<SghmcSettings>()
             .with_method::<EcSghmcSettings>()
             .with_method::<EcSgldSettings>()
+            .with_method::<AsyncSghmcSettings>()
+            .with_method::<EasgdSettings>()
             .with_method::<FedAvgSettings>()
             .with_method::<NpvSettings>()
             .with_method::<PmdSettings>()

@@ -1,5 +1,6 @@
 //! The distributed methods: a file each, and one line each in [`crate::config::registry`].
 
+pub mod async_sghmc;
 pub mod dsgld;
 pub mod dsvgd;
 pub mod elastic;
@@ -17,6 +18,7 @@ pub mod predict;
 pub mod problem;
 pub mod pvi;
 pub mod scores;
+pub mod sgd;
 pub mod sghmc;
 pub mod sgld;
 pub mod svgd;

@@ -111,8 +111,37 @@ impl Map {
     }
 }
 
-/// The law of positions at the ends of steps, averaged over the steps of a period.
+/// The law of positions where they are looked at, over the steps of a period.
 pub fn stationary(joint: Joint, scheme: Scheme, s: u64) -> Law {
+    let (map, looks) = period(joint, scheme, s);
+    let sigma = map.stationary();
+    assert!(sigma.iter().all(|entry| entry.is_finite() && entry.abs() < 1e6), "no stationary law");
+    // Positions of all chains at their looks in the same step belong together.
+    let at = |one: &Look, other: &Look| {
+        let both = one.row.dot(&sigma).dot(&other.row.t())[[0, 0]];
+        both + one.noise.dot(&other.noise.t())[[0, 0]]
+    };
+    let of = |chain: usize| looks.iter().filter(move |look| look.chain == chain);
+    let mean = |one: usize, other: usize| of(one).zip(of(other)).map(|(a, b)| at(a, b)).sum::<f64>() / of(one).count() as f64;
+    Law { variance: mean(0, 0), covariance: mean(0, 1) }
+}
+
+/// The positions of all chains in every step without noise, from these at rest with the center at their mean.
+pub fn noiseless(joint: Joint, scheme: Scheme, s: u64, start: &[f64], periods: u64) -> Vec<Vec<f64>> {
+    let (map, looks) = period(joint, scheme, s);
+    let mut state = Array2::zeros((map.a.nrows(), 1));
+    start.iter().enumerate().for_each(|(chain, &theta)| state[[chain, 0]] = theta);
+    state[[2 * joint.chains, 0]] = start.iter().sum::<f64>() / start.len() as f64;
+    let mut paths = vec![Vec::new(); joint.chains];
+    for _ in 0..periods {
+        looks.iter().for_each(|look| paths[look.chain].push(look.row.dot(&state)[[0, 0]]));
+        state = map.a.dot(&state);
+    }
+    paths
+}
+
+/// What a period does, and where positions are looked at within it.
+fn period(joint: Joint, scheme: Scheme, s: u64) -> (Map, Vec<Look>) {
     let Joint { chains: k, lambda, kappa, step, friction, mass, center_friction } = joint;
     // θ_i, v_i, c, u, what each chain knows of c, what the center knows of each chain.
     let (v, c, u, known, told) = (k, 2 * k, 2 * k + 1, 2 * k + 2, 3 * k + 2);
@@ -256,18 +285,9 @@ pub fn stationary(joint: Joint, scheme: Scheme, s: u64) -> Law {
             }
         }
     }
-    let sigma = map.stationary();
-    assert!(sigma.iter().all(|entry| entry.is_finite() && entry.abs() < 1e6), "no stationary law");
     if matches!(scheme, Scheme::Stale | Scheme::StaleFirstOrder) {
         // As they were published: at the ends of periods.
         looks.drain(..looks.len() - k);
     }
-    // Positions of all chains at their looks in the same step belong together.
-    let at = |one: &Look, other: &Look| {
-        let both = one.row.dot(&sigma).dot(&other.row.t())[[0, 0]];
-        both + one.noise.dot(&other.noise.t())[[0, 0]]
-    };
-    let of = |chain: usize| looks.iter().filter(move |look| look.chain == chain);
-    let mean = |one: usize, other: usize| of(one).zip(of(other)).map(|(a, b)| at(a, b)).sum::<f64>() / of(one).count() as f64;
-    Law { variance: mean(0, 0), covariance: mean(0, 1) }
+    (map, looks)
 }

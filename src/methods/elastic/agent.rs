@@ -65,7 +65,7 @@ impl<T: Coupled> ElasticAgent<T> {
     /// What came of an exchange moves the chain's velocities, where that is how chains are coupled.
     fn kick(&mut self, period: u64, body: &[T::Number], cx: &Context) -> Result<()> {
         let own = match self.plan.coupling {
-            Coupling::Elastic(_) => return Ok(()),
+            Coupling::Elastic(_) | Coupling::Average { .. } => return Ok(()),
             Coupling::Mean { .. } => Vec::new(),
             Coupling::Friction => self.share(period, cx)?,
         };
@@ -95,18 +95,32 @@ impl<T: Coupled> ElasticAgent<T> {
         if acts {
             self.kick(period.number, &body, cx)?;
         }
+        let samples = !matches!(coupling, Coupling::Average { .. });
         let follows = acts && matches!(coupling, Coupling::Elastic(_));
-        let mut center = if extrapolate { body.into_vec().into() } else { body };
+        let mut exchanged = match coupling {
+            Coupling::Average { rate } if acts => {
+                let mut moves = body.to_vec();
+                let (rate, theta) = (T::Number::of(rate), &self.state.chain.0[..dim]);
+                moves.iter_mut().zip(theta).for_each(|(center, &theta)| *center = rate * (*center - theta));
+                Some(moves)
+            }
+            _ => None,
+        };
+        let mut center = body;
         self.local.arrive(&mut self.state.local, period.number, &self.state.chain.0, cx)?;
         let mut kept = Vec::new();
         for number in first..first + steps {
             let pull = follows.then(|| Pull { strength: T::Number::of(strength.at(number)), center: &center[..dim] });
             let update = Update { chain: self.id, number, scale: 1.0, pull };
             self.local.update(&mut self.state.local, &mut self.state.chain.0, update, cx)?;
+            // Along with the first step, from where the chain was before it.
+            if let Some(moves) = exchanged.take() {
+                self.state.chain.0.iter_mut().zip(moves).for_each(|(theta, by)| *theta += by);
+            }
             if follows && extrapolate {
                 center = extrapolated(center, dim, T::Number::of(self.transition.time()));
             }
-            if strength.draws(number + 1, burn_in, thin) > strength.draws(number, burn_in, thin) {
+            if samples && strength.draws(number + 1, burn_in, thin) > strength.draws(number, burn_in, thin) {
                 self.transition.keep(&self.state.chain.0, &mut kept);
             }
         }

@@ -17,9 +17,10 @@ mod settings;
 mod strength;
 
 pub use center::{CenterDynamics, Flow};
-pub use settings::{EcSghmcSettings, EcSgldSettings, SghmcSettings};
+pub use settings::{EasgdSettings, EcSghmcSettings, EcSgldSettings, SghmcSettings, Variant};
 pub use strength::{Course, Strength};
 
+use super::sgd::Sgd;
 use super::sghmc::Sghmc;
 use super::sgld::Sgld;
 use super::transition::{LocalTransition, Transition};
@@ -71,6 +72,20 @@ impl<F: Real> Coupled for Sgld<F> {
     }
 }
 
+impl<F: Real> Coupled for Sgd<F> {
+    fn time(&self) -> f64 {
+        self.step
+    }
+
+    fn noisy(&self) -> bool {
+        false
+    }
+
+    fn velocities(&self) -> Option<Range<usize>> {
+        None
+    }
+}
+
 /// How chains are coupled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Coupling {
@@ -87,6 +102,12 @@ pub enum Coupling {
     /// Velocities to their mean, by friction with its noise, which leaves the chains independent in law: at every exchange
     /// v_i − v̄ ← e^(−κT) (v_i − v̄) + (1 − e^(−2κT))^½ (ξ_i − ξ̄) with T the time of its steps. There is no center.
     Friction,
+    /// By exchanges alone, θ_i ← θ_i − a (θ_i − c) and c ← c + a Σ (θ_i − c), which keep Σ_i θ_i + c (Zhang, Choromanska & LeCun 2015, "Deep
+    /// learning with elastic averaging SGD"). It descends: the center is what comes out.
+    Average {
+        /// a.
+        rate: f64,
+    },
 }
 
 /// What chains do.

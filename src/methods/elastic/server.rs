@@ -7,6 +7,7 @@ use super::center::Center;
 use super::{CenterDynamics, Coupled, Coupling, Elastic, Period, Plan, Task};
 use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::methods::monitored::Posterior;
+use crate::methods::thinning::draws;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
 use num_traits::Zero;
@@ -145,6 +146,15 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
             Coupling::Friction => return mean,
             Coupling::Elastic(dynamics) => dynamics,
             Coupling::Mean { mass, friction } => CenterDynamics::SecondOrder { mass, friction },
+            Coupling::Average { rate } => {
+                let center = state.center.get_or_insert_with(|| Center::at(mean, CenterDynamics::FirstOrder));
+                let told = center.position.0.clone();
+                let (rate, members) = (T::Number::of(rate), T::Number::of(members));
+                let moves = center.position.0.iter_mut().zip(&state.shares[group].0);
+                moves.for_each(|(c, &share)| *c += rate * (share - members * *c));
+                center.moves += 1;
+                return told;
+            }
         };
         // Where all chains were free before, the center begins again among them.
         if first > 0 && !self.plan.strength.acts(first - 1, 1) && chains == members {
@@ -153,7 +163,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         let center = state.center.get_or_insert_with(|| Center::at(mean.clone(), dynamics));
         let mut noise = cx.stream(Who::Server, center.moves, Purpose::Noise);
         match self.plan.coupling {
-            Coupling::Elastic(_) | Coupling::Friction => {
+            Coupling::Elastic(_) | Coupling::Friction | Coupling::Average { .. } => {
                 let before = extrapolate.then(|| [center.position.0.as_slice(), &center.velocity.0].concat());
                 let flow = dynamics.flow(kappa * chains, time, noisy);
                 center.flow(&flow, &mean, &mut noise);
@@ -220,6 +230,22 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
             }
         }
         Ok(sum)
+    }
+
+    /// Whether the center is what comes out, not the chains.
+    fn shows_center(&self) -> bool {
+        matches!(self.plan.coupling, Coupling::Average { .. })
+    }
+
+    /// Keeps the center behind a period, if that is what comes out; burn-in and thinning then count periods' steps.
+    fn keep_center(&self, period: u64, cx: &mut Context) {
+        let Plan { burn_in, thin, .. } = self.plan;
+        let (first, steps) = self.plan.stretch(period);
+        let [before, after] =
+            [first, first + steps].map(|steps| draws(steps / self.plan.period, burn_in / self.plan.period, thin));
+        if let Some(center) = self.state.center.as_ref().filter(|_| self.shows_center() && after > before) {
+            cx.record("posterior", 0, before, self.dim, &center.position.0);
+        }
     }
 
     fn trace(&mut self, period: u64, cx: &mut Context) {
@@ -293,6 +319,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> Server<Elastic<T, ASYNCHRONOUS>> for 
         let before = self.progress().done;
         self.state.done[group] += 1;
         if self.progress().done > before {
+            self.keep_center(before, cx);
             self.trace(before, cx);
         }
         self.go_on(group, out, cx);
@@ -310,6 +337,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> Posterior<T::Number> for ElasticServe
     }
 
     fn posterior(&self) -> (u64, &[T::Number]) {
-        (self.progress().done, &self.state.seen.0)
+        let center = self.state.center.as_ref().filter(|_| self.shows_center());
+        (self.progress().done, center.map_or(&self.state.seen.0, |center| &center.position.0))
     }
 }
