@@ -118,11 +118,20 @@ pub trait Launcher<F: Real> {
         M::Server: Posterior<M::Number>;
 }
 
+/// What an array of topics holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopicArray {
+    /// φ up to a factor for each topic (W × K).
+    Phi,
+    /// The counts n_kw (W × K), and behind them the words of the priors, [`crate::lda::Priors`]: φ_kw = (n_kw + β)/(n_k + W β).
+    Counts,
+}
+
 /// What the posterior of a method for topics is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shown {
-    /// s, with which an array x is the topics φ_kw = (x_kw + s)/Σ_w (x_kw + s).
-    pub smoothing: f64,
+    /// What an array of topics holds.
+    pub array: TopicArray,
     /// The round with the first draw.
     pub draws_from: u64,
 }

@@ -24,6 +24,7 @@ mod worker;
 
 use methods::{Average, Chains, Counts, Eager, Elastic, Groups, Relay, Spread, Subset, stein, topics};
 use mpibayes::kernels::adagrad::Optimizer;
+use mpibayes::methods::TopicArray;
 use mpibayes::methods::dsgld::{Coupled, Schedule, Trajectory};
 use mpibayes::methods::dsvgd::{Caution, Curvature, Factors, Found, PriorConvention, SiteSettings};
 use mpibayes::methods::elastic::{Course, Variant};
@@ -134,9 +135,11 @@ fn roster() -> Vec<Box<dyn Subject>> {
         conforms("adlda", topics::adlda),
         conforms("async lda", topics::async_lda),
         conforms("dsgld on topics", topics::dsgld::<f32>),
-        conforms("adlda, judged", || topics::judged(topics::adlda(), 2)),
-        conforms("async lda, judged", || topics::judged(topics::async_lda(), 2)),
-        conforms("dsgld on topics, judged", || topics::judged(topics::dsgld::<f32>(), 3)),
+        conforms("adlda, judged", || topics::judged(topics::adlda(), TopicArray::Counts, 2)),
+        conforms("async lda, judged", || topics::judged(topics::async_lda(), TopicArray::Counts, 2)),
+        conforms("dsgld on topics, judged", || topics::judged(topics::dsgld::<f32>(), TopicArray::Phi, 3)),
+        conforms("adlda, priors optimised", || topics::judged(topics::adlda_with_priors(), TopicArray::Counts, 2)),
+        conforms("async lda, priors optimised", || topics::judged(topics::async_lda_with_priors(), TopicArray::Counts, 2)),
         conforms("elastic, judged", || stein::judged(Elastic, 3)),
         conforms("eager, judged", || stein::judged(Eager::<2>, 5)),
     ]
