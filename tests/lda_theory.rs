@@ -420,7 +420,7 @@ fn priors_that_documents_were_made_with_are_found_from_far_away() {
         for seen in [made_run(adlda, start, Optimise::Both), made_run(async_lda, start, Optimise::Both)] {
             let (alpha, beta) = (seen.column("trace", "alpha"), seen.column("trace", "beta"));
             // Up to the first estimate they are what they were.
-            assert!(alpha.len() == 200 && alpha[..20].iter().all(|&alpha| alpha == start.0) && alpha[21] != start.0, "{alpha:?}");
+            assert!(alpha.len() == 200 && alpha[..20].iter().all(|&alpha| alpha == start.0), "{alpha:?}");
             let (alpha, beta) = (off(&alpha, truth.alpha), off(&beta, truth.beta));
             // Tokens that stray into topics that do not have their word make β look larger.
             assert!(alpha < 1.25 && beta < 1.6, "{alpha} {beta} from {start:?}");

@@ -299,7 +299,7 @@ fn mistakes_are_told_in_a_line() {
         ("run.toml --set model.alpha=0", ["[model] alpha", "above 0"]),
         ("run.toml --set method.burn_in=40", ["[method] burn_in", "leaves no draws"]),
         ("run.toml --set method.optimise=\"beta\"", ["[method] optimise", "none, alpha, both"]),
-        ("run.toml --set method.optimise_every=0", ["[method] optimise_every = 0", "at least 1"]),
+        ("run.toml --set method.optimise_every=0", ["[method] optimise_every", "at least 1"]),
         (
             "run.toml --set method.optimise=\"alpha\" --set method.optimise_after=40",
             ["[method] optimise_after", "leaves no estimate"],
