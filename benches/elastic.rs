@@ -138,7 +138,7 @@ fn main() {
     for (period, whole) in [PERIOD, STEPS].into_iter().zip(&mut whole) {
         let mut settings = settings.clone();
         settings.period = period;
-        let method = Elastic::<_, false> { agents: 2, transition: settings.transition(problem.clone()), plan: settings.plan(2) };
+        let method = Elastic::<_, false> { agents: 2, transition: settings.transition(problem.clone()), plan: settings.plan() };
         let plan = Plan { collectives: Collectives::default(), ..Plan::new(Seed(1)) };
         let since = Instant::now();
         run(&world, Arc::new(method), plan, None, &mut ());

@@ -7,6 +7,7 @@
 mod covertype;
 mod dsgld;
 mod dsvgd;
+mod ec_sghmc;
 mod judge;
 #[path = "../../tests/oracle/mod.rs"]
 mod oracle;
@@ -27,7 +28,7 @@ use std::time::Instant;
 /// Runs rows of a paper and writes what came out.
 #[derive(Parser)]
 struct Arguments {
-    /// The paper: dsgld or dsvgd
+    /// The paper: dsgld, dsvgd or ec-sghmc
     paper: String,
     /// The rows; all without this
     rows: Vec<String>,
@@ -101,7 +102,8 @@ fn main() -> anyhow::Result<()> {
     let (rows, legend) = match arguments.paper.as_str() {
         "dsgld" => ([dsgld::ROWS, dsgld::topics::ROWS].concat(), ""),
         "dsvgd" => (dsvgd::ROWS.to_vec(), dsvgd::LEGEND),
-        other => bail!("there are no rows of {other:?}; there are those of dsgld and dsvgd"),
+        "ec-sghmc" => (ec_sghmc::ROWS.to_vec(), ""),
+        other => bail!("there are no rows of {other:?}; there are those of dsgld, dsvgd and ec-sghmc"),
     };
     for row in &arguments.rows {
         let known: Vec<&str> = rows.iter().map(|row| row.id).collect();
@@ -114,8 +116,8 @@ fn main() -> anyhow::Result<()> {
     let place = |row: &Row| results.join(format!("{}.json", row.id));
     let effort = if arguments.quick { Effort { seeds: 2, share: 5 } } else { Effort { seeds: 5, share: 1 } };
     let mut broken = Vec::new();
-    // Runs are side by side here, one thread each; rows of the other paper spread their references over cores.
-    if arguments.paper == "dsvgd" {
+    // Runs are side by side here, one thread each; rows of `dsgld` spread their references over cores.
+    if arguments.paper != "dsgld" {
         rayon::ThreadPoolBuilder::new().num_threads(1).build_global().context("the threads of runs")?;
     }
     for row in &rows {

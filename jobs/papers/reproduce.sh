@@ -5,7 +5,8 @@
 #   bash jobs/papers/reproduce.sh dsgld fig2a fig2b       # these
 #   bash jobs/papers/reproduce.sh dsgld --quick           # fewer seeds and rounds, kept apart from the others
 #   bash jobs/papers/reproduce.sh dsgld --again           # those that are done, too
-#   bash jobs/papers/reproduce.sh dsvgd                   # the other paper; data sets in $MPIBAYES_DATA
+#   bash jobs/papers/reproduce.sh dsvgd                   # another paper; data sets in $MPIBAYES_DATA
+#   bash jobs/papers/reproduce.sh ec-sghmc                # and the third
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source jobs/env.sh

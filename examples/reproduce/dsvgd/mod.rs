@@ -7,7 +7,7 @@ mod authors;
 mod logistic;
 mod networks;
 mod runs;
-mod sets;
+pub mod sets;
 mod skew;
 mod toys;
 

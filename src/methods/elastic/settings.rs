@@ -93,8 +93,8 @@ pub struct EcSghmcSettings {
     pub course: Option<Course>,
     /// How chains are coupled.
     pub variant: Variant,
-    /// M_c; as large as the number of chains where nothing is said.
-    pub center_mass: Option<f64>,
+    /// M_c: that of a chain's parameter is 1. Chains drag the center along, so that it should be light beside all of them.
+    pub center_mass: f64,
     /// C; V·M_c where nothing is said.
     pub center_friction: Option<f64>,
     /// Whether chains follow the center's velocity between exchanges.
@@ -145,7 +145,7 @@ impl Default for EcSghmcSettings {
             coupling: 1.0,
             course: None,
             variant: Variant::default(),
-            center_mass: None,
+            center_mass: 1.0,
             center_friction: None,
             extrapolate: false,
             asynchronous: false,
@@ -344,9 +344,9 @@ impl EcSghmcSettings {
         strength(self.coupling, self.course, self.burn_in)
     }
 
-    /// What so many chains do.
-    pub fn plan(&self, agents: u32) -> Plan {
-        let mass = self.center_mass.unwrap_or(f64::from(agents));
+    /// What chains do.
+    pub fn plan(&self) -> Plan {
+        let mass = self.center_mass;
         let friction = self.center_friction.unwrap_or(self.friction * mass);
         Plan {
             steps: self.steps,
@@ -389,7 +389,7 @@ impl MethodKind for EcSghmcSettings {
             "variant",
             "\"elastic\", or without its bias: \"mean\" (the center follows the mean of the chains) or \"friction\" (velocities only)",
         ),
-        ("center_mass", "of the center; the number of chains by default"),
+        ("center_mass", "of the center, where that of a chain is 1; chains drag it along: light beside all of them together"),
         ("center_friction", "of the center; friction * center_mass by default"),
         ("extrapolate", "whether chains follow the center's velocity between exchanges, from where it was"),
         ("asynchronous", ASYNCHRONOUS),
@@ -424,7 +424,7 @@ impl MethodKind for EcSghmcSettings {
         check_steps(steps, period, batch, self.strength(), burn_in, thin)?;
         self.preconditioner.map_or(Ok(()), |preconditioner| preconditioner.check())?;
         self.dynamics().check().map_err(|error| error.to_string())?;
-        for (name, number) in [("center_mass", self.center_mass), ("center_friction", self.center_friction)] {
+        for (name, number) in [("center_mass", Some(self.center_mass)), ("center_friction", self.center_friction)] {
             if number.is_some_and(|number| !(number.is_finite() && number > 0.0)) {
                 return Err(format!("{name} must be above 0"));
             }
@@ -455,7 +455,7 @@ impl MethodKind for EcSghmcSettings {
     }
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let (model, agents, plan) = (problem.model.clone(), problem.agents, self.plan(problem.agents));
+        let (model, agents, plan) = (problem.model.clone(), problem.agents, self.plan());
         let transition = self.transition(problem);
         if self.asynchronous {
             launcher.chains(Elastic::<_, true> { agents, transition, plan }, model)

@@ -81,7 +81,7 @@ pub fn ec_sghmc<F: Real, const ASYNCHRONOUS: bool>(change: impl Fn(&mut EcSghmcS
     };
     change(&mut settings);
     settings.check().unwrap();
-    Elastic { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan(4) }
+    Elastic { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan() }
 }
 
 /// Coupled Langevin chains on four agents.

@@ -1,0 +1,321 @@
+//! Gaussian targets: the paper's picture of coupled chains, their stationary law, and gradients that are old.
+
+use super::super::judge::{Case, minus};
+use super::super::pictures::{Chart, curves, scatters};
+use super::super::workers::side_by_side;
+use super::super::{Effort, Outcome};
+use mpibayes::cluster::record::Record;
+use mpibayes::cluster::simulate::{self, Cluster};
+use mpibayes::cluster::{AgentId, BoxError, Keeper, Method, Plan as Run, threads};
+use mpibayes::data::Shard;
+use mpibayes::kernels::hamiltonian::{Hamiltonian, Scheme};
+use mpibayes::methods::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
+use mpibayes::methods::elastic::{CenterDynamics, Coupled, Coupling, Course, Elastic, Plan, Strength};
+use mpibayes::methods::scores::Estimator;
+use mpibayes::methods::sghmc::{LocalSghmc, Sghmc};
+use mpibayes::methods::{Problem, Transition};
+use mpibayes::models::gaussian::{ComponentSettings, FactorProductSettings, PriorSettings};
+use mpibayes::random::{Seed, Stream};
+use ndarray::{Array1, Array2};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+type Result<T, E = BoxError> = std::result::Result<T, E>;
+
+/// N(0, covariance), which every agent knows.
+fn gaussian(covariance: Vec<Vec<f64>>, agents: u32) -> Result<Problem<f64>> {
+    let mean = vec![0.0; covariance.len()];
+    let component = ComponentSettings { weight: 1.0, mean, covariance };
+    let model = FactorProductSettings { prior: PriorSettings::Mixture(vec![component]), factors: Vec::new() }.build()?;
+    let shard = Shard::new(Array2::zeros((0, 1)), Array1::zeros(0));
+    Ok(Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(move |_| Ok(shard.clone())) })
+}
+
+/// Independent coordinates of precision 1: each is a run of its own.
+fn independent(dim: usize, agents: u32) -> Result<Problem<f64>> {
+    gaussian((0..dim).map(|i| (0..dim).map(|j| f64::from(u8::from(i == j))).collect()).collect(), agents)
+}
+
+fn sghmc(problem: Problem<f64>, step: f64, friction: f64) -> Sghmc<f64> {
+    let dynamics = Hamiltonian { scheme: Scheme::Middle, step, friction, gradient_noise: 0.0, noise: true };
+    Sghmc { problem, batch: 1, gradient: Estimator::Plain, dynamics, preconditioner: None }
+}
+
+/// Of each chain its draws by number.
+#[derive(Default)]
+struct Paths(BTreeMap<u32, BTreeMap<u64, Vec<f64>>>);
+
+impl Keeper for Paths {
+    fn write(&mut self, records: Vec<Record>) -> Result<()> {
+        for record in records {
+            if let Record::Draws(draws) = record {
+                self.0.entry(draws.chain).or_default().insert(draws.first, bytemuck::pod_collect_to_vec(&draws.bytes));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Paths {
+    fn of(&self, chain: u32) -> Vec<f64> {
+        self.0.get(&chain).map(|blocks| blocks.values().flatten().copied().collect()).unwrap_or_default()
+    }
+
+    /// The mean square of all chains.
+    fn variance(&self) -> f64 {
+        let all = || self.0.values().flat_map(BTreeMap::values).flatten();
+        all().map(|value| value * value).sum::<f64>() / all().count() as f64
+    }
+}
+
+fn paths<M: Method>(method: M, seed: u64) -> Result<Paths> {
+    let mut paths = Paths::default();
+    threads::run(Arc::new(method), Run::new(Seed(seed)), None, &mut paths)?;
+    Ok(paths)
+}
+
+/// A transition whose chains all begin here.
+#[derive(Clone)]
+struct From {
+    inner: Sghmc<f64>,
+    start: [f64; 2],
+}
+
+impl Transition for From {
+    type Number = f64;
+    type Local = LocalSghmc<f64>;
+
+    fn dim(&self) -> usize {
+        self.inner.dim()
+    }
+
+    fn carried(&self) -> usize {
+        self.inner.carried()
+    }
+
+    fn keep(&self, chain: &[f64], kept: &mut Vec<f64>) {
+        self.inner.keep(chain, kept);
+    }
+
+    fn draw_initial(&self, stream: &mut Stream, chain: &mut [f64]) {
+        self.inner.draw_initial(stream, chain);
+        chain[..2].copy_from_slice(&self.start);
+    }
+
+    fn step(&self, update: u64) -> f64 {
+        self.inner.step(update)
+    }
+
+    fn open(&self, agent: AgentId) -> Result<LocalSghmc<f64>> {
+        self.inner.open(agent)
+    }
+}
+
+impl Coupled for From {
+    fn time(&self) -> f64 {
+        self.inner.time()
+    }
+
+    fn noisy(&self) -> bool {
+        self.inner.noisy()
+    }
+
+    fn velocities(&self) -> Option<Range<usize>> {
+        self.inner.velocities()
+    }
+}
+
+const CHAINS: u32 = 4;
+const COVARIANCE: [[f64; 2]; 2] = [[1.0, 0.6], [0.6, 0.8]];
+const START: [f64; 2] = [3.6, -3.6];
+const SECOND: CenterDynamics = CenterDynamics::SecondOrder { mass: 1.0, friction: 1.0 };
+/// χ² of two degrees of freedom, 99 %.
+const ELLIPSE: f64 = 9.2103;
+
+/// The first 100 steps of four chains: their paths.
+fn first_steps(step: f64, coupling: f64, seed: u64) -> Result<Vec<Vec<[f64; 2]>>> {
+    let problem = gaussian(COVARIANCE.map(Vec::from).to_vec(), CHAINS)?;
+    let plan = Plan {
+        steps: 100,
+        period: 1,
+        burn_in: 0,
+        thin: 1,
+        same_start: true,
+        strength: Strength { full: coupling, course: Course::Constant },
+        coupling: Coupling::Elastic(SECOND),
+        extrapolate: false,
+        sleep_ms: Vec::new(),
+    };
+    let transition = From { inner: sghmc(problem, step, 1.0), start: START };
+    let paths = paths(Elastic::<_, false> { agents: CHAINS, transition, plan }, seed)?;
+    Ok((0..CHAINS).map(|chain| paths.of(chain).chunks_exact(2).map(|at| [at[0], at[1]]).collect()).collect())
+}
+
+/// The mean distance of two chains over the second half, and the share of chains outside the ellipse in the end.
+fn apart(chains: &[Vec<[f64; 2]>]) -> (f64, f64) {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for (place, one) in chains.iter().enumerate() {
+        for other in &chains[..place] {
+            for (a, b) in one.iter().zip(other).skip(50) {
+                sum += (a[0] - b[0]).hypot(a[1] - b[1]);
+                count += 1.0;
+            }
+        }
+    }
+    let [[a, b], [_, c]] = COVARIANCE;
+    let far = |[x, y]: [f64; 2]| (c * x * x - 2.0 * b * x * y + a * y * y) / (a * c - b * b) > ELLIPSE;
+    let outside = chains.iter().filter(|path| path.last().is_none_or(|&at| far(at))).count();
+    (sum / count, outside as f64 / chains.len() as f64)
+}
+
+/// Fig. 1.
+pub fn figure1(effort: Effort, step: f64) -> Result<Outcome> {
+    let repetitions: Vec<u64> = (1..=200 / effort.share).collect();
+    let of = |coupling: f64| -> Result<(Vec<f64>, Vec<f64>)> {
+        let found = side_by_side(&repetitions, |&seed| Ok(apart(&first_steps(step, coupling, seed)?)))?;
+        Ok(found.into_iter().unzip())
+    };
+    let (alone, coupled) = (of(0.0)?, of(1.0)?);
+    let mut case = Case::default();
+    case.above("distance of two chains alone less that of coupled ones", minus(&alone.0, &coupled.0), 0.0);
+    case.above("share of chains outside the ellipse alone, less that of coupled ones", minus(&alone.1, &coupled.1), -0.02);
+    for (name, (apart, outside)) in [("alone", &alone), ("coupled", &coupled)] {
+        case.shows(format!("{name}: distance of two chains"), apart, "");
+        case.shows(format!("{name}: share outside in the end"), outside, "");
+    }
+    let shown = |coupling: f64| -> Result<Vec<(f64, f64)>> {
+        Ok(first_steps(step, coupling, 1)?.into_iter().flatten().map(|[x, y]| (x, y)).collect())
+    };
+    let panels = [("four chains alone", shown(0.0)?), ("four coupled chains", shown(1.0)?)];
+    let laws = [("99 % of the posterior", [0.0, 0.0], COVARIANCE, ELLIPSE.sqrt())];
+    let caption =
+        format!("The first 100 steps of {step} from (3.6, -3.6), κ = V = C = 1; one of {} repetitions.", repetitions.len());
+    Ok(case.judged(Some(scatters("From far away", &panels, &laws, &caption))))
+}
+
+/// A coupling of K chains on independent coordinates: its variance, seed by seed.
+fn variances(
+    seeds: u64,
+    chains: u32,
+    kappa: f64,
+    period: u64,
+    coupling: Coupling,
+    course: Course,
+    share: u64,
+) -> Result<Vec<f64>> {
+    let seeds: Vec<u64> = (1..=seeds).collect();
+    side_by_side(&seeds, |&seed| {
+        let (dim, step) = (200, 0.05);
+        let plan = Plan {
+            steps: 40_000 / share,
+            period,
+            burn_in: 2000,
+            thin: 20,
+            same_start: false,
+            strength: Strength { full: kappa, course },
+            coupling,
+            extrapolate: false,
+            sleep_ms: Vec::new(),
+        };
+        let transition = sghmc(independent(dim, chains)?, step, 1.0);
+        Ok(paths(Elastic::<_, false> { agents: chains, transition, plan }, seed)?.variance())
+    })
+}
+
+/// The stationary law.
+pub fn stationary(effort: Effort) -> Result<Outcome> {
+    let Effort { seeds, share } = effort;
+    let mut case = Case::default();
+    let mut lines = Vec::new();
+    for chains in [2, 4, 8] {
+        let mut line = vec![Vec::new(); seeds as usize];
+        for kappa in [0.1, 1.0, 10.0] {
+            let exact = 1.0 - f64::from(chains - 1) / f64::from(chains) * kappa / (1.0 + kappa);
+            for period in [1, 4, 32] {
+                let found = variances(seeds, chains, kappa, period, Coupling::Elastic(SECOND), Course::Constant, share)?;
+                let off = found.iter().map(|found| found / exact - 1.0).collect();
+                case.within(format!("K = {chains}, κ = {kappa} λ, s = {period}: variance / ours - 1"), off, 0.03).is_ours();
+                if period == 4 {
+                    let less = found.iter().map(|found| 1.0 - found).collect();
+                    case.above(
+                        format!("K = {chains}, κ = {kappa} λ: 1 less the variance, in units of the posterior's"),
+                        less,
+                        0.02,
+                    )
+                    .is_ours();
+                    line.iter_mut().zip(&found).for_each(|(line, found)| line.push((f64::log10(kappa), *found)));
+                }
+            }
+        }
+        lines.push((format!("K = {chains}"), line));
+    }
+    let anneal = Course::Anneal { from: 500, over: 500 };
+    for (name, coupling, course) in
+        [("annealed", Coupling::Elastic(SECOND), anneal), ("coupled friction", Coupling::Friction, Course::Constant)]
+    {
+        let found = variances(seeds, 4, 1.0, 8, coupling, course, share)?;
+        let off = found.iter().map(|found| found - 1.0).collect();
+        case.within(format!("{name}, K = 4, κ = λ, s = 8: variance - 1"), off, 0.03).is_ours();
+    }
+    let chart = Chart::new("", "log10 of κ/λ", "variance of a chain / that of the posterior", lines).within(0.0, 1.05);
+    let caption =
+        format!("SGHMC with steps of 0.05, s = 4; means and standard errors of {seeds} seeds. At 1 chains sample the posterior.");
+    Ok(case.judged(Some(curves("What coupled chains sample", vec![chart], &caption))))
+}
+
+/// A chain whose gradients are this old: its draws.
+fn delayed(delay: u32, rate: f64, dim: usize, steps: u64, noise: bool, seed: u64) -> Result<Paths> {
+    let (agents, step) = (delay + 1, rate.sqrt());
+    // As SGLD: the friction forgets all.
+    let settings = AsyncSghmcSettings {
+        steps,
+        step,
+        friction: 1.0 / step,
+        scheme: Scheme::SemiImplicit,
+        noise,
+        burn_in: steps / 10,
+        thin: 10,
+        ..AsyncSghmcSettings::default()
+    };
+    // Of equal speed, in turn.
+    let task = |agent: AgentId, &made: &u64| 1.0 + if made == 0 { 0.1 * f64::from(agent) } else { 0.0 };
+    let cluster = Cluster { ranks: agents, task: Some(Box::new(task)), settle: None, latency: 0.0, bandwidth: f64::INFINITY };
+    let mut paths = Paths::default();
+    let method = AsyncSghmc { problem: independent(dim, agents)?, settings };
+    simulate::run(Arc::new(method), Run::new(Seed(seed)), &cluster, None, &mut paths)?;
+    Ok(paths)
+}
+
+/// Old gradients.
+pub fn staleness(effort: Effort) -> Result<Outcome> {
+    let seeds: Vec<u64> = (1..=effort.seeds).collect();
+    let mut case = Case::default();
+    let mut line = vec![Vec::new(); seeds.len()];
+    for (delay, exact) in [(0_u32, 1.0526), (1, 1.1640), (2, 1.2892), (4, 1.5959), (8, 2.6583)] {
+        let steps = 60_000 / effort.share;
+        let found = side_by_side(&seeds, |&seed| Ok(delayed(delay, 0.1, 100, steps, true, seed)?.variance()))?;
+        let off = found.iter().map(|found| found / exact - 1.0).collect();
+        case.within(format!("delay {delay}: variance at ελ = 0.1 / theory - 1"), off, 0.03).is_ours();
+        line.iter_mut().zip(&found).for_each(|(line, found)| line.push((f64::from(delay), *found)));
+        let threshold = 2.0 * (std::f64::consts::PI / (2.0 * f64::from(2 * delay + 1))).sin();
+        let grown = |times: f64| {
+            delayed(delay, times * threshold, 1, 4000, false, 1).map_or(f64::INFINITY, |paths| {
+                let path = paths.of(0);
+                let size = |part: &[f64]| part.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+                size(&path[path.len() - 20..]) / size(&path[..20])
+            })
+        };
+        let (below, above) = (grown(0.98), grown(1.02));
+        case.must(
+            format!("delay {delay}: growth without noise at 0.98 and 1.02 of ελ = {threshold:.3}"),
+            format!("{below:.1e}, {above:.1e}"),
+            "below 0.01, above 100",
+            below < 0.01 && above > 100.0,
+        );
+    }
+    let lines = vec![("gradients of that age".to_owned(), line)];
+    let chart = Chart::new("", "age of gradients, in steps", "variance / that of the posterior", lines).within(0.9, 2.8);
+    let caption = format!("SGLD with ελ = 0.1; means and standard errors of {} seeds.", seeds.len());
+    Ok(case.judged(Some(curves("What old gradients do", vec![chart], &caption))))
+}
