@@ -189,6 +189,47 @@ fn arrays_are_distributions_and_documents_of_other_words_are_given_topics() {
     assert_eq!(plots.lines().collect::<Vec<_>>(), ["run/plots/trace.svg", "run/plots/trace.png"]);
 }
 
+/// Gives the words of a corpus other names, as programs before this one let them have.
+fn rename(folder: &TempDir, corpus: &str, names: &[&str]) {
+    let names: Vec<hdf5::types::VarLenUnicode> = names.iter().map(|name| name.parse().unwrap()).collect();
+    let file = hdf5::File::open_rw(folder.path().join(corpus)).unwrap();
+    let vocabulary = file.group("vocabulary").unwrap();
+    vocabulary.unlink("word").unwrap();
+    vocabulary.new_dataset_builder().with_data(&names).create("word").unwrap();
+}
+
+#[test]
+fn a_name_that_words_share_takes_nothing_from_them() {
+    let folder = folder();
+    printed(&folder, "run run.toml --output distinct");
+    let distinct = printed(&folder, "predict distinct c.h5");
+    let arrays = |run: &str| {
+        printed(&folder, &format!("topics {run} --arrays {run}.arrays"));
+        Grid::read_file(&folder.path().join(format!("{run}.arrays"))).unwrap().array("term_frequency").unwrap()
+    };
+    let frequency = arrays("distinct");
+    // Words of both topics, which have been told apart by their numbers alone.
+    let mut names = [SEA, KITCHEN].concat();
+    names.sort_unstable();
+    let shared = |name: &str| if ["anchor", "basil", "rudder"].contains(&name) { "word".to_owned() } else { name.to_owned() };
+    let shared: Vec<String> = names.iter().map(|name| shared(name)).collect();
+    let shared: Vec<&str> = shared.iter().map(String::as_str).collect();
+    std::fs::copy(folder.path().join("c.h5"), folder.path().join("other.h5")).unwrap();
+    rename(&folder, "c.h5", &shared);
+    printed(&folder, "run run.toml --output shared");
+    assert_eq!(printed(&folder, "predict shared c.h5"), distinct);
+    assert_eq!(arrays("shared"), frequency);
+    // In a corpus of other words a name stands for the first that has it, however often it comes.
+    let mut more = shared.clone();
+    more[15] = "zeppelin";
+    rename(&folder, "other.h5", &more);
+    let tokens = |corpus: &str| -> f64 {
+        let rows = printed(&folder, &format!("predict shared {corpus} --split train"));
+        rows.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().parse::<f64>().unwrap()).sum()
+    };
+    assert_eq!((tokens("c.h5"), tokens("other.h5")), (1200.0, 1200.0 - frequency[15]));
+}
+
 /// The words of the topic that the run calls 0, whatever its share.
 fn words_of_topic_0(folder: &TempDir, run: &str) -> BTreeSet<String> {
     let found = json(folder, &format!("topics {run} --words 8 --json"));

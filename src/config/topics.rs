@@ -141,14 +141,26 @@ impl TopicModel {
     pub fn adopt(&self, path: &Path) -> Result<Adopted, RunError> {
         let corpus = Corpus::open(path)?;
         let there = words(&corpus)?;
-        let known: HashMap<&str, u32> = self.words.iter().map(String::as_str).zip(0..).collect();
-        let numbers: Vec<Option<u32>> = there.iter().map(|word| known.get(word.as_str()).copied()).collect();
+        let numbers = numbers_among(&self.words, &there);
         if numbers.iter().all(Option::is_none) {
             let what = format!("{}: it has no word in common with the topics", path.display());
             return Err(RunError::Topics(what));
         }
         Ok(Adopted { vocabulary: self.words.len() as u32, corpus, numbers })
     }
+}
+
+/// The numbers among `known` of the words that are `there`. Of a word that has several the first counts, unless the lists are the same.
+fn numbers_among(known: &[String], there: &[String]) -> Vec<Option<u32>> {
+    if known == there {
+        // As many as words, which are u32.
+        return (0..there.len() as u32).map(Some).collect();
+    }
+    let mut numbers: HashMap<&String, u32> = HashMap::with_capacity(known.len());
+    for (number, word) in (0..).zip(known) {
+        numbers.entry(word).or_insert(number);
+    }
+    there.iter().map(|word| numbers.get(word).copied()).collect()
 }
 
 /// Documents of another corpus, read with the words that topics have; other words are left out.
@@ -183,6 +195,12 @@ impl Adopted {
                 bag.words.iter().zip(bag.counts).filter_map(|(&word, &count)| Some((self.numbers[word as usize]?, count)));
             let mut known: Vec<(u32, u32)> = known.collect();
             known.sort_unstable();
+            // A corpus of an older program may have a word under several numbers.
+            known.dedup_by(|(word, count), (kept, sum)| {
+                let same = word == kept;
+                *sum += if same { *count } else { 0 };
+                same
+            });
             let (words, counts): (Vec<u32>, Vec<u32>) = known.into_iter().unzip();
             read.push(&words, &counts);
         }
