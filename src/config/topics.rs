@@ -5,7 +5,7 @@ use super::setup::RunError;
 use super::spec::{ConfigError, RunSpec};
 use crate::data::corpus::Corpus;
 use crate::data::{DataError, Split};
-use crate::lda::{DocumentGibbs, Documents, LdaSettings, Sweeps, WordTable};
+use crate::lda::{Bag, DocumentGibbs, Documents, LdaSettings, Sweeps, WordTable};
 use crate::random::{Purpose, Seed, Who};
 use crate::results::{Grid, POSTERIOR, RunFile};
 use ndarray::{Array2, Axis};
@@ -54,6 +54,8 @@ pub struct TopicModel {
     pub draws: usize,
     alpha: f64,
     seed: Seed,
+    /// φ ready for being drawn from.
+    table: WordTable<f32>,
 }
 
 impl TopicModel {
@@ -89,7 +91,13 @@ impl TopicModel {
             let one = one.into_shape_with_order(phi.dim()).map_err(|_| cannot("its topics do not fit its words".into()))?;
             phi.scaled_add(1.0 / draws as f32, &one);
         }
-        Ok(Self { words, phi, draws, alpha: settings.alpha, seed: Seed(spec.seed) })
+        // As many as words, which are u32.
+        let all: Vec<u32> = (0..words.len() as u32).collect();
+        let mut table = WordTable::new(words.len() as u32, phi.ncols());
+        table.fill(std::iter::once(Bag { words: &all, counts: &[] }), |word, out| {
+            out.iter_mut().zip(phi.row(word as usize)).for_each(|(out, phi)| *out = *phi);
+        });
+        Ok(Self { words, phi, draws, alpha: settings.alpha, seed: Seed(spec.seed), table })
     }
 
     /// K.
@@ -119,15 +127,11 @@ impl TopicModel {
     pub fn weights(&self, documents: &Documents, first: u64) -> Array2<f64> {
         let topics = self.topics();
         let mut weights = Array2::zeros((documents.len(), topics));
-        let mut table = WordTable::<f32>::new(documents.vocabulary(), topics);
-        table.fill(documents.iter(), |word, out| {
-            out.iter_mut().zip(self.phi.row(word as usize)).for_each(|(out, phi)| *out = *phi);
-        });
         weights.axis_iter_mut(Axis(0)).into_par_iter().enumerate().for_each_init(
             || (DocumentGibbs::new(topics, self.alpha), vec![0.0; topics]),
             |(gibbs, weights), (document, mut row)| {
                 let mut stream = self.seed.stream(Who::Run, first + document as u64, Purpose::Completion);
-                gibbs.weights(documents.document(document), &table, SWEEPS, &mut stream, weights);
+                gibbs.weights(documents.document(document), &self.table, SWEEPS, &mut stream, weights);
                 row.iter_mut().zip(weights).for_each(|(row, weight)| *row = *weight);
             },
         );
