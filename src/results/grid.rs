@@ -158,10 +158,13 @@ impl GridFile {
     /// Ends with the variables and names of the grid.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// When they cannot be written, or rows are missing.
     pub fn finish(self, grid: &Grid) -> Result<()> {
-        let Self { path, file, name, .. } = self;
+        let Self { path, file, name, rows, written } = self;
         let write = || -> hdf5::Result<()> {
+            if rows.shape().first() != Some(&written) {
+                return Err(hdf5::Error::Internal(format!("{written} rows of {name:?}, not {:?}", rows.shape())));
+            }
             grid.write_arrays(&file, &[name])?;
             file.flush()
         };

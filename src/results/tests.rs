@@ -304,6 +304,7 @@ fn an_array_that_is_written_row_by_row_is_the_array() {
     };
     grid.write_file(&whole).unwrap();
     grid.variables.remove(0);
+    assert!(GridFile::create(&rows, &grid, "weights", [1, 0]).unwrap().finish(&grid).is_err());
     let mut file = GridFile::create(&rows, &grid, "weights", [1, 0]).unwrap();
     for block in weights.chunks(6) {
         file.push(ndarray::ArrayView2::from_shape((block.len() / 3, 3), block).unwrap()).unwrap();
