@@ -467,4 +467,11 @@ fn problems_that_are_none_are_refused() {
         AdLda { problem: problem(2, 2, 0.0, 0.1), settings: SweepSettings { rounds: 1, burn_in: 0, thin: 1, by: SweepBy::Word } };
     let fault = threads::run(Arc::new(method), Plan::new(Seed(1)), None, &mut Seen::default()).unwrap_err().to_string();
     assert!(fault.contains("alpha = 0: must be a number above 0"), "{fault}");
+    // What is seen of a word in all sweeps must be countable.
+    let sweeps = Sweeps { burn_in: 0, kept: 1 << 30 };
+    let transition = Sgrld::<f64>::new(problem(2, 2, 0.1, 0.1), 6, StepSize::Constant(1e-3), sweeps);
+    let settings = DsgldSettings { rounds: 1, burn_in: 0, thin: 1, ..DsgldSettings::default() };
+    let fault = threads::run(Arc::new(Dsgld { agents: 2, transition, settings }), Plan::new(Seed(1)), None, &mut Seen::default());
+    let fault = fault.unwrap_err().to_string();
+    assert!(fault.contains("minibatches of 6 documents") && fault.contains("at most 4294967295"), "{fault}");
 }

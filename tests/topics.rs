@@ -116,6 +116,21 @@ fn every_method_finds_planted_topics_and_one_sweep_does_not() {
     for says in ["adlda", "lda, 32 parameters", "100 to learn from, 20 to test on", "16 in the vocabulary, 1,200 tokens"] {
         assert!(checked.contains(says), "{says} in {checked}");
     }
+    // 50 documents of an agent with 600 tokens, and three arrays of 32 counts, which are integers whatever is asked for.
+    let memory = |how: &str| {
+        let checked = printed(&folder, &format!("check run.toml {how}"));
+        let line = |name: &str| checked.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
+        (line("memory"), line("numbers"))
+    };
+    for (how, says) in [
+        // 50 × 80 + 600 × 20 + 384.
+        ("", "about 16.0 KiB for an agent"),
+        // 50 × 8 + 600 × 8 + 384.
+        ("--set method.by=\"document\" --set precision=\"f64\"", "about 5.5 KiB for an agent"),
+    ] {
+        let (memory, numbers) = memory(how);
+        assert!(memory.contains(says) && numbers.contains("4 bytes each"), "{says} in {memory}, {numbers}");
+    }
     for (run, how) in [("adlda", ""), ("async_lda", "--set method.name=\"async_lda\""), ("dsgld", DSGLD)] {
         printed(&folder, &format!("run run.toml {how} --output {run}"));
         let summary = json(&folder, &format!("summary {run} --json"));
@@ -130,6 +145,8 @@ fn every_method_finds_planted_topics_and_one_sweep_does_not() {
         assert!(lines[4].starts_with("mean NPMI ") && lines[4].contains("mean UMass "), "{shown}");
     }
     assert_eq!(json(&folder, "topics dsgld --chain 1 --json")["chain"], 1);
+    let of_chain = |chain: &str| printed(&folder, &format!("predict dsgld c.h5 {chain}"));
+    assert!(of_chain("") == of_chain("--chain 0") && of_chain("") != of_chain("--chain 1"));
     // A word by itself has no coherence.
     assert!(printed(&folder, "topics adlda --words 1").ends_with("\nmean NPMI -, mean UMass -\n"));
     let one = "--set method.rounds=1 --set method.burn_in=0 --set method.thin=1";
@@ -189,13 +206,16 @@ fn arrays_are_distributions_and_documents_of_other_words_are_given_topics() {
     assert_eq!(plots.lines().collect::<Vec<_>>(), ["run/plots/trace.svg", "run/plots/trace.png"]);
 }
 
-/// Gives the words of a corpus other names, as programs before this one let them have.
-fn rename(folder: &TempDir, corpus: &str, names: &[&str]) {
-    let names: Vec<hdf5::types::VarLenUnicode> = names.iter().map(|name| name.parse().unwrap()).collect();
-    let file = hdf5::File::open_rw(folder.path().join(corpus)).unwrap();
-    let vocabulary = file.group("vocabulary").unwrap();
-    vocabulary.unlink("word").unwrap();
-    vocabulary.new_dataset_builder().with_data(&names).create("word").unwrap();
+/// Gives words of a corpus other names of as many letters, as programs before this one let them have.
+fn rename(folder: &TempDir, corpus: &str, names: &[(&str, &str)]) {
+    let path = folder.path().join(corpus);
+    let mut bytes = std::fs::read(&path).unwrap();
+    for (name, other) in names {
+        let places: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(name.as_bytes())).collect();
+        assert!(places.len() == 1 && name.len() == other.len(), "{name} in {places:?}");
+        bytes[places[0]..places[0] + name.len()].copy_from_slice(other.as_bytes());
+    }
+    std::fs::write(path, bytes).unwrap();
 }
 
 #[test]
@@ -208,26 +228,21 @@ fn a_name_that_words_share_takes_nothing_from_them() {
         Grid::read_file(&folder.path().join(format!("{run}.arrays"))).unwrap().array("term_frequency").unwrap()
     };
     let frequency = arrays("distinct");
-    // Words of both topics, which have been told apart by their numbers alone.
-    let mut names = [SEA, KITCHEN].concat();
-    names.sort_unstable();
-    let shared = |name: &str| if ["anchor", "basil", "rudder"].contains(&name) { "word".to_owned() } else { name.to_owned() };
-    let shared: Vec<String> = names.iter().map(|name| shared(name)).collect();
-    let shared: Vec<&str> = shared.iter().map(String::as_str).collect();
+    // Words of both topics, which are told apart by their numbers alone.
     std::fs::copy(folder.path().join("c.h5"), folder.path().join("other.h5")).unwrap();
+    let shared = [("butter", "anchor"), ("rudder", "anchor")];
     rename(&folder, "c.h5", &shared);
     printed(&folder, "run run.toml --output shared");
     assert_eq!(printed(&folder, "predict shared c.h5"), distinct);
     assert_eq!(arrays("shared"), frequency);
     // In a corpus of other words a name stands for the first that has it, however often it comes.
-    let mut more = shared.clone();
-    more[15] = "zeppelin";
-    rename(&folder, "other.h5", &more);
+    rename(&folder, "other.h5", &shared);
+    rename(&folder, "other.h5", &[("sugar", "wheat")]);
     let tokens = |corpus: &str| -> f64 {
         let rows = printed(&folder, &format!("predict shared {corpus} --split train"));
         rows.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().parse::<f64>().unwrap()).sum()
     };
-    assert_eq!((tokens("c.h5"), tokens("other.h5")), (1200.0, 1200.0 - frequency[15]));
+    assert_eq!((tokens("c.h5"), tokens("other.h5")), (1200.0, 1200.0 - frequency[15]), "sugar is the last word");
 }
 
 /// The words of the topic that the run calls 0, whatever its share.
@@ -308,6 +323,9 @@ fn mistakes_are_told_in_a_line() {
         ("run.toml --set agents=101", ["100", "101 agents"]),
         ("run.toml --set model.topics=0", ["[model] topics", "from 1 to"]),
         ("run.toml --set model.alpha=0", ["[model] alpha", "above 0"]),
+        ("run.toml --set model.beta=1e-18", ["[model] beta", "beta = 1e-18: at least 1e-12"]),
+        ("run.toml --set method={name=\"dsgld\",judged=7}", ["[method] judged", "every state is judged once"]),
+        ("run.toml --set method={name=\"dsgld\",chains=4097}", ["[method] chains", "at most 4096"]),
         ("run.toml --set method.burn_in=40", ["[method] burn_in", "leaves no draws"]),
         ("run.toml --set method.name=\"adlad\"", ["did you mean \"adlda\"?", "async_lda"]),
     ] {
@@ -331,6 +349,8 @@ fn mistakes_are_told_in_a_line() {
         ("predict run c.h5 --label first", ["--label", "for rows"]),
         ("predict run a.h5", ["a.h5: this dataset has rows", "documents"]),
         ("predict rows c.h5", ["c.h5", "documents"]),
+        ("predict run c.h5 --chain 3", ["there is no chain 3", "0 to 0"]),
+        ("predict rows a.h5 --chain 0", ["--chain is for topics", "all chains"]),
     ] {
         refused(&folder, arguments, &says);
     }
