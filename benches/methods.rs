@@ -18,7 +18,7 @@ use mpibayes::methods::dsvgd::{Dsvgd, Factors, PriorConvention};
 use mpibayes::methods::federated::Federated;
 use mpibayes::methods::participation::Participation;
 use mpibayes::methods::problem::Problem;
-use mpibayes::methods::sgld::Estimator;
+use mpibayes::methods::scores::Estimator;
 use mpibayes::methods::svgd::Svgd;
 use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::models::network::NetworkSettings;

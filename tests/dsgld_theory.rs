@@ -12,7 +12,7 @@ use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::Problem;
 use mpibayes::methods::dsgld::{Balance, Coupled, DsgldSettings, Planned, Schedule, Trajectory, groups};
-use mpibayes::methods::sgld::Estimator;
+use mpibayes::methods::scores::Estimator;
 use mpibayes::models::Output;
 use mpibayes::models::gaussian_mean::GaussianMeanSettings;
 use mpibayes::models::logistic::LogisticSettings;

@@ -7,16 +7,17 @@ use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{Keeper, Method, Plan, Result, threads};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::lda::{
-    Completion, DocumentGibbs, Documents, HeldOut, Sweeps, Tokens, TopicCounts, WordSweep, WordTable, dense_sweep, draw_in_turn,
+    Completion, DocumentGibbs, Documents, Evidence, HeldOut, Priors, Sweeps, Tokens, TopicCounts, WordSweep, WordTable,
+    dense_sweep, draw_in_turn,
 };
-use mpibayes::methods::Monitored;
-use mpibayes::methods::Shown;
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::lda::adlda::AdLda;
 use mpibayes::methods::lda::async_lda::AsyncLda;
-use mpibayes::methods::lda::{EVALUATION_SWEEPS, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem};
+use mpibayes::methods::lda::{EVALUATION_SWEEPS, Optimise, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem};
+use mpibayes::methods::{Monitored, Posterior, Shown, TopicArray};
 use mpibayes::random::{Purpose, Seed, Who};
 use rand::RngExt;
+use rand_distr::{Distribution, Gamma};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -40,6 +41,12 @@ impl Keeper for Seen {
 }
 
 impl Seen {
+    /// A column of a table, from the first row that has it on.
+    fn column(&self, table: &str, name: &str) -> Vec<f64> {
+        let values = self.rows.iter().filter(|row| row.table == table).flat_map(|row| &row.values);
+        values.filter(|(other, _)| other == name).map(|(_, value)| *value).collect()
+    }
+
     /// All draws of all chains, number after number.
     fn numbers<N: bytemuck::AnyBitPattern + bytemuck::NoUninit>(&self) -> Vec<N> {
         self.draws.values().flat_map(|bytes| bytemuck::pod_collect_to_vec::<u8, N>(bytes)).collect()
@@ -82,11 +89,16 @@ fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
     TopicProblem { agents, vocabulary: WORDS, topics, alpha, beta, documents: Arc::new(documents) }
 }
 
+/// With priors that stay as they are.
+fn sweeps(rounds: u64, burn_in: u64, thin: u64, by: SweepBy) -> SweepSettings {
+    SweepSettings { rounds, burn_in, thin, by, ..SweepSettings::default() }
+}
+
 #[test]
 fn adlda_of_one_agent_is_collapsed_gibbs_bit_for_bit() {
     for by in [SweepBy::Document, SweepBy::Word] {
         let problem = problem(1, 3, 0.2, 0.1);
-        let seen = run(AdLda { problem: problem.clone(), settings: SweepSettings { rounds: 6, burn_in: 0, thin: 1, by } }, 12);
+        let seen = run(AdLda { problem: problem.clone(), settings: sweeps(6, 0, 1, by) }, 12);
         let tokens = Tokens::of(&(problem.documents)(0).unwrap());
         let stream = |step, purpose| Seed(12).stream(Who::Agent(0), step, purpose);
         let mut topics = tokens.draw_topics(3, |document| stream(document, Purpose::Initial));
@@ -106,10 +118,7 @@ fn adlda_of_one_agent_is_collapsed_gibbs_bit_for_bit() {
         }
         assert_eq!(seen.numbers::<f32>(), serial);
         // The control: two agents sweep with counts that are not of this moment.
-        let two = run(
-            AdLda { problem: self::problem(2, 3, 0.2, 0.1), settings: SweepSettings { rounds: 6, burn_in: 0, thin: 1, by } },
-            12,
-        );
+        let two = run(AdLda { problem: self::problem(2, 3, 0.2, 0.1), settings: sweeps(6, 0, 1, by) }, 12);
         assert_ne!(two.numbers::<f32>(), serial);
     }
 }
@@ -185,7 +194,7 @@ fn adlda_of_several_agents_is_sweeps_on_copies_whose_changes_are_added_bit_for_b
             counts = merged(&counts, &copies);
             serial.extend(phi(&counts));
         }
-        let settings = SweepSettings { rounds: 6, burn_in: 0, thin: 1, by };
+        let settings = sweeps(6, 0, 1, by);
         let seen = run(AdLda { problem: problem(agents, k, alpha, beta), settings }, 12);
         assert_eq!(seen.numbers::<f32>(), serial, "{agents} agents");
         // What is added up are the tokens as they are.
@@ -221,7 +230,7 @@ fn async_lda_of_two_agents_adds_what_each_has_changed_of_what_it_knew() {
         latency: 1e-4,
         bandwidth: 1e8,
     };
-    let settings = SweepSettings { rounds: 6, burn_in: 0, thin: 1, by: SweepBy::Word };
+    let settings = sweeps(6, 0, 1, SweepBy::Word);
     let method = AsyncLda { problem: problem(2, k, alpha, beta), settings };
     let mut seen = Seen::default();
     simulate::run(Arc::new(method), Plan::new(Seed(12)), &cluster, None, &mut seen).unwrap();
@@ -235,15 +244,19 @@ fn async_lda_of_two_agents_adds_what_each_has_changed_of_what_it_knew() {
 #[test]
 fn async_lda_of_one_agent_is_adlda() {
     let problem = problem(1, 3, 0.2, 0.1);
-    let synchronous = run(
-        AdLda { problem: problem.clone(), settings: SweepSettings { rounds: 6, burn_in: 1, thin: 2, by: SweepBy::Word } },
-        12,
-    );
-    let asynchronous =
-        run(AsyncLda { problem, settings: SweepSettings { rounds: 6, burn_in: 1, thin: 2, by: SweepBy::Word } }, 12);
-    assert_eq!(asynchronous.draws, synchronous.draws);
-    assert_eq!(asynchronous.draws.len(), 2);
-    assert_eq!(asynchronous.rows.len(), 6);
+    let mut draws = Vec::new();
+    for optimise in [Optimise::None, Optimise::Both] {
+        let settings = SweepSettings { optimise, optimise_every: 2, optimise_after: 1, ..sweeps(6, 1, 2, SweepBy::Word) };
+        let synchronous = run(AdLda { problem: problem.clone(), settings }, 12);
+        let asynchronous = run(AsyncLda { problem: problem.clone(), settings }, 12);
+        assert_eq!(asynchronous.draws, synchronous.draws);
+        assert_eq!(asynchronous.draws.len(), 2);
+        assert_eq!(asynchronous.rows.len(), 6);
+        assert_eq!(asynchronous.column("trace", "alpha"), synchronous.column("trace", "alpha"));
+        draws.push(asynchronous.draws);
+    }
+    // The control: priors change what is drawn.
+    assert_ne!(draws[0], draws[1]);
 }
 
 /// How well topics of two, as draws of φ (W × K), tell the halves of the vocabulary apart: 1 if each has its own.
@@ -258,18 +271,11 @@ fn halves(phi: &[f32]) -> f64 {
 fn both_find_the_topics_of_a_corpus_however_many_agents_have_it() {
     for agents in [1, 4] {
         let problem = problem(agents, 2, 0.1, 0.1);
-        let found = run(
-            AdLda { problem: problem.clone(), settings: SweepSettings { rounds: 60, burn_in: 40, thin: 1, by: SweepBy::Word } },
-            3,
-        )
-        .numbers::<f32>();
+        let found = run(AdLda { problem: problem.clone(), settings: sweeps(60, 40, 1, SweepBy::Word) }, 3).numbers::<f32>();
         let size = 2 * WORDS as usize;
         assert_eq!(found.len(), 20 * size);
         assert!(found.chunks(size).all(|phi| halves(phi) > 0.7), "AD-LDA on {agents} agents");
-        let asynchronous = AsyncLda {
-            problem: problem.clone(),
-            settings: SweepSettings { rounds: 60, burn_in: 40, thin: 1, by: SweepBy::Word },
-        };
+        let asynchronous = AsyncLda { problem: problem.clone(), settings: sweeps(60, 40, 1, SweepBy::Word) };
         // Agents of very different speed, on a rank each.
         let cluster = Cluster {
             ranks: agents,
@@ -379,9 +385,9 @@ fn one_topic_predicts_what_the_unigram_model_does() {
         problem: problem.clone(),
         held_out: Arc::new(held_out),
         sweeps: EVALUATION_SWEEPS,
-        shown: Shown { smoothing: 0.1, draws_from: 4 },
+        shown: Shown { array: TopicArray::Counts, draws_from: 4 },
     };
-    let settings = SweepSettings { rounds: 7, burn_in: 3, thin: 1, by: SweepBy::Word };
+    let settings = sweeps(7, 3, 1, SweepBy::Word);
     let synchronous = Monitored { inner: AdLda { problem: problem.clone(), settings }, judge: judge.clone() };
     let asynchronous = Monitored { inner: AsyncLda { problem: problem.clone(), settings }, judge: judge.clone() };
     for seen in [run(synchronous, 5), run(asynchronous, 5)] {
@@ -396,11 +402,8 @@ fn one_topic_predicts_what_the_unigram_model_does() {
         // Probabilities are in single precision.
         assert!(all.iter().all(|perplexity| (perplexity / exact - 1.0).abs() < 1e-6), "{all:?} {exact}");
     }
-    // The control: of a posterior without its smoothing.
-    let wrong = Monitored {
-        inner: AdLda { problem, settings },
-        judge: TopicEvaluation { shown: Shown { smoothing: 50.0, draws_from: 4 }, ..judge },
-    };
+    // The control: of a posterior with another prior, which goes with it.
+    let wrong = Monitored { inner: AdLda { problem: TopicProblem { beta: 50.0, ..problem }, settings }, judge };
     let last = run(wrong, 5).rows.into_iter().rfind(|row| row.table == "metrics").unwrap().values[1].1;
     assert!((last / exact - 1.0).abs() > 1e-3, "{last} {exact}");
 }
@@ -425,9 +428,9 @@ fn agents_judge_the_topics_of_the_round_that_they_are_asked_about() {
         problem: problem.clone(),
         held_out: Arc::new(held_out),
         sweeps: EVALUATION_SWEEPS,
-        shown: Shown { smoothing: 0.1, draws_from: 1 },
+        shown: Shown { array: TopicArray::Counts, draws_from: 1 },
     };
-    let settings = SweepSettings { rounds: 7, burn_in: 0, thin: 1, by: SweepBy::Word };
+    let settings = sweeps(7, 0, 1, SweepBy::Word);
     let synchronous = Monitored { inner: AdLda { problem: problem.clone(), settings }, judge: judge.clone() };
     let asynchronous = Monitored { inner: AsyncLda { problem, settings }, judge };
     for seen in [run(synchronous, 5), run(asynchronous, 5)] {
@@ -460,11 +463,10 @@ fn agents_judge_the_topics_of_the_round_that_they_are_asked_about() {
 fn problems_that_are_none_are_refused() {
     let wrong = TopicProblem { vocabulary: WORDS + 1, ..problem(2, 2, 0.1, 0.1) };
     let mut seen = Seen::default();
-    let method = AdLda { problem: wrong, settings: SweepSettings { rounds: 1, burn_in: 0, thin: 1, by: SweepBy::Word } };
+    let method = AdLda { problem: wrong, settings: sweeps(1, 0, 1, SweepBy::Word) };
     let fault = threads::run(Arc::new(method), Plan::new(Seed(1)), None, &mut seen).unwrap_err().to_string();
     assert!(fault.contains("documents over 9 words for topics over 10"), "{fault}");
-    let method =
-        AdLda { problem: problem(2, 2, 0.0, 0.1), settings: SweepSettings { rounds: 1, burn_in: 0, thin: 1, by: SweepBy::Word } };
+    let method = AdLda { problem: problem(2, 2, 0.0, 0.1), settings: sweeps(1, 0, 1, SweepBy::Word) };
     let fault = threads::run(Arc::new(method), Plan::new(Seed(1)), None, &mut Seen::default()).unwrap_err().to_string();
     assert!(fault.contains("alpha = 0: must be a number above 0"), "{fault}");
     // What is seen of a word in all sweeps must be countable.
@@ -474,4 +476,142 @@ fn problems_that_are_none_are_refused() {
     let fault = threads::run(Arc::new(Dsgld { agents: 2, transition, settings }), Plan::new(Seed(1)), None, &mut Seen::default());
     let fault = fault.unwrap_err().to_string();
     assert!(fault.contains("minibatches of 6 documents") && fault.contains("at most 4294967295"), "{fault}");
+}
+
+const TRUE_ALPHA: f64 = 0.3;
+const TRUE_BETA: f64 = 0.2;
+const MADE_WORDS: u32 = 60;
+const MADE_TOPICS: usize = 5;
+
+/// The document with this number, of 80 tokens: topics ~ Dir(0.3), of words ~ Dir(0.2). Gives how often it has each word, and the word and
+/// topic of each token.
+fn made(number: u64) -> (Vec<u32>, Vec<(u32, u32)>) {
+    let stream = |who, step| Seed(21).stream(who, step, Purpose::Synthetic);
+    let running = |shape: f64, len: usize, random: &mut _| -> Vec<f64> {
+        let gamma = Gamma::new(shape, 1.0).unwrap();
+        let mut sum = 0.0;
+        let mut running: Vec<f64> = Vec::new();
+        running.extend((0..len).map(|_| {
+            sum += gamma.sample(random);
+            sum
+        }));
+        running.iter().map(|part| part / sum).collect()
+    };
+    let topic = |topic: usize| running(TRUE_BETA, MADE_WORDS as usize, &mut stream(Who::Server, topic as u64));
+    let topics: Vec<Vec<f64>> = (0..MADE_TOPICS).map(topic).collect();
+    let mut random = stream(Who::Run, number);
+    let weights = running(TRUE_ALPHA, MADE_TOPICS, &mut random);
+    let (mut counts, mut tokens) = (vec![0; MADE_WORDS as usize], Vec::new());
+    for _ in 0..80 {
+        let mut one_of = |running: &[f64]| {
+            let point = random.random::<f64>();
+            running.partition_point(|&part| part <= point).min(running.len() - 1)
+        };
+        let topic = one_of(&weights);
+        let word = one_of(&topics[topic]);
+        counts[word] += 1;
+        tokens.push((word as u32, topic as u32));
+    }
+    (counts, tokens)
+}
+
+/// 600 made documents on three agents, judged by 60 others, of which every fifth word is scored.
+fn made_run<M: Method<Number = i32>>(
+    method: impl Fn(TopicProblem, SweepSettings) -> M,
+    priors: (f64, f64),
+    optimise: Optimise,
+) -> Seen
+where
+    M::Server: Posterior<i32>,
+{
+    let words: Vec<u32> = (0..MADE_WORDS).collect();
+    let all = words.clone();
+    let documents = move |agent: u32| {
+        let mut mine = Documents::new(MADE_WORDS);
+        (0..600).filter(|number| number % 3 == u64::from(agent)).for_each(|number| mine.push(&all, &made(number).0));
+        Ok(mine)
+    };
+    let held_out = move |agent: u32| {
+        let [mut observed, mut scored] = [Documents::new(MADE_WORDS), Documents::new(MADE_WORDS)];
+        for number in (600..660).filter(|number| number % 3 == u64::from(agent)) {
+            let part = |is: bool| -> Vec<u32> {
+                (0..)
+                    .zip(made(number).0)
+                    .map(|(word, count): (u64, u32)| if ((word + number) % 5 == 0) == is { count } else { 0 })
+                    .collect()
+            };
+            observed.push(&words, &part(false));
+            scored.push(&words, &part(true));
+        }
+        Ok(HeldOut { observed, scored })
+    };
+    let problem = TopicProblem {
+        agents: 3,
+        vocabulary: MADE_WORDS,
+        topics: MADE_TOPICS as u32,
+        alpha: priors.0,
+        beta: priors.1,
+        documents: Arc::new(documents),
+    };
+    let settings = SweepSettings { optimise, optimise_every: 5, ..sweeps(200, 150, 50, SweepBy::Word) };
+    let judge = TopicEvaluation {
+        every: 10,
+        problem: problem.clone(),
+        held_out: Arc::new(held_out),
+        sweeps: EVALUATION_SWEEPS,
+        shown: Shown { array: TopicArray::Counts, draws_from: 151 },
+    };
+    run(Monitored { inner: method(problem, settings), judge }, 4)
+}
+
+/// The priors that are most likely given the topics that the tokens were made with.
+fn by_true_topics() -> Priors {
+    let (mut of_documents, mut of_words) = (Evidence::default(), vec![0; MADE_WORDS as usize * MADE_TOPICS]);
+    for number in 0..600 {
+        let (_, mut tokens) = made(number);
+        // As documents have them: by their words.
+        tokens.sort_unstable();
+        let mut document = Documents::new(MADE_WORDS);
+        document.push(&(0..MADE_WORDS).collect::<Vec<_>>(), &made(number).0);
+        let topics: Vec<u32> = tokens.iter().map(|&(_, topic)| topic).collect();
+        of_documents.merge(&Evidence::of_documents(&Tokens::of(&document), &topics, MADE_TOPICS));
+        tokens.iter().for_each(|&(word, topic)| of_words[word as usize * MADE_TOPICS + topic as usize] += 1);
+    }
+    let of_topics = Evidence::of_topics(&of_words, MADE_TOPICS, 0..MADE_TOPICS);
+    let found = |evidence: &Evidence, outcomes| (0..50).fold(1.0, |prior, _| evidence.improve(prior, outcomes));
+    Priors { alpha: found(&of_documents, MADE_TOPICS), beta: found(&of_topics, MADE_WORDS as usize) }
+}
+
+/// How far the mean of the last so many of these is from what it should be, as a factor.
+fn off(column: &[f64], truth: f64) -> f64 {
+    let last = &column[column.len() - 50..];
+    (last.iter().sum::<f64>() / 50.0 / truth).ln().abs().exp()
+}
+
+#[test]
+fn priors_that_documents_were_made_with_are_found_from_far_away() {
+    let adlda = |problem, settings| AdLda { problem, settings };
+    let async_lda = |problem, settings| AsyncLda { problem, settings };
+    let truth = by_true_topics();
+    assert!(off(&[truth.alpha; 50], TRUE_ALPHA) < 1.1 && off(&[truth.beta; 50], TRUE_BETA) < 1.1, "{truth:?}");
+    for start in [(5.0, 3.0), (0.01, 0.01)] {
+        for seen in [made_run(adlda, start, Optimise::Both), made_run(async_lda, start, Optimise::Both)] {
+            let (alpha, beta) = (seen.column("trace", "alpha"), seen.column("trace", "beta"));
+            // Up to the first estimate they are what they were.
+            assert!(alpha.len() == 200 && alpha[..20].iter().all(|&alpha| alpha == start.0), "{alpha:?}");
+            let (alpha, beta) = (off(&alpha, truth.alpha), off(&beta, truth.beta));
+            // Tokens that stray into topics that do not have their word make β look larger.
+            assert!(alpha < 1.25 && beta < 1.6, "{alpha} {beta} from {start:?}");
+        }
+    }
+    // With the other prior in its place, one is found; and the other stays.
+    let alone = made_run(adlda, (5.0, TRUE_BETA), Optimise::Alpha);
+    assert!(off(&alone.column("trace", "alpha"), TRUE_ALPHA) < 1.25);
+    assert!(alone.column("trace", "beta").iter().all(|&beta| beta == TRUE_BETA));
+    // The control: priors that stay far away predict worse, and those that leave predict as well as the true ones.
+    let perplexity = |priors, optimise| *made_run(adlda, priors, optimise).column("metrics", "perplexity").last().unwrap();
+    let (fixed, found) = (perplexity((5.0, 3.0), Optimise::None), perplexity((5.0, 3.0), Optimise::Both));
+    let best = perplexity((TRUE_ALPHA, TRUE_BETA), Optimise::None);
+    assert!(found < 0.97 * fixed && (found / best - 1.0).abs() < 0.01, "{fixed} {found} {best}");
+    assert!(made_run(adlda, (5.0, 3.0), Optimise::None).column("trace", "alpha").is_empty());
 }

@@ -5,7 +5,7 @@
 mod covertype;
 
 use covertype::{AGENTS, ROWS, Sampler, reference, rows};
-use mpibayes::methods::sgld::Estimator;
+use mpibayes::methods::scores::Estimator;
 
 /// Eight chains over eight agents, with control variates: R-hat, effective sample size, means and standard deviations.
 ///

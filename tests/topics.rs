@@ -279,7 +279,8 @@ fn two_ranks_and_a_stop_in_between_give_the_same_draws() {
     let folder = folder();
     // So long that the signal comes in time.
     let long = "--set method.rounds=3000 --set method.burn_in=2980 --set evaluate.every=500";
-    for (how, is_stopped) in [(long, true), (DSGLD, false)] {
+    let optimised = format!("{long} --set method.optimise=\"both\"");
+    for (how, is_stopped) in [(long, true), (&optimised, true), (DSGLD, false)] {
         let run = |output: &str| format!("run run.toml {how} --output {output}");
         printed(&folder, &run("whole"));
         if is_stopped {
@@ -294,6 +295,35 @@ fn two_ranks_and_a_stop_in_between_give_the_same_draws() {
             std::fs::remove_dir_all(folder.path().join(run)).unwrap();
         }
     }
+}
+
+/// Each document has one topic to more than nine tenths: the most likely alpha is far below 5, with which nothing is told of a topic.
+#[test]
+fn alpha_follows_the_documents_and_their_weights_follow_alpha() {
+    let folder = folder();
+    let alpha = |run: &str| {
+        let trace = RunFile::open(&folder.path().join(run).join("result.h5")).unwrap().table("trace").unwrap();
+        trace.column("alpha").map(<[f64]>::to_vec)
+    };
+    // The largest weight of a document without tokens but one, which tells little but alpha.
+    write(&folder, "new.txt", "mast\nsugar\n");
+    printed(&folder, "import new.txt --format text --least-documents 1 --most-share 1 -o new.h5");
+    let certain = |run: &str| {
+        let shown = printed(&folder, &format!("predict {run} new.h5"));
+        shown.lines().nth(1).unwrap().split(',').skip(2).map(|cell| cell.parse().unwrap()).fold(0.0, f64::max)
+    };
+    printed(&folder, "run run.toml --set model.alpha=5 --output fixed");
+    printed(
+        &folder,
+        "run run.toml --set model.alpha=5 --set method.optimise=\"both\" --set method.optimise_after=5 --output free",
+    );
+    let free = alpha("free").unwrap();
+    assert!(free.len() == 40 && free[4] == 5.0 && free[39] < 0.3, "{free:?}");
+    assert!(alpha("fixed").is_none());
+    assert!(certain("free") > 0.75 && certain("fixed") < 0.65, "{} {}", certain("free"), certain("fixed"));
+    let perplexity = |run: &str| json(&folder, &format!("summary {run} --json"))["metrics"]["perplexity"].as_f64().unwrap();
+    assert!(perplexity("free") < 0.9 * perplexity("fixed"), "{} {}", perplexity("free"), perplexity("fixed"));
+    assert!(printed(&folder, "plot free trace --metric alpha,beta").contains("free/plots/trace.svg"));
 }
 
 /// A run that was stopped says so where topics are asked for.
@@ -327,6 +357,13 @@ fn mistakes_are_told_in_a_line() {
         ("run.toml --set method={name=\"dsgld\",judged=7}", ["[method] judged", "every state is judged once"]),
         ("run.toml --set method={name=\"dsgld\",chains=4097}", ["[method] chains", "at most 4096"]),
         ("run.toml --set method.burn_in=40", ["[method] burn_in", "leaves no draws"]),
+        ("run.toml --set method.optimise=\"beta\"", ["[method] optimise", "none, alpha, both"]),
+        ("run.toml --set method.optimise_every=0", ["[method] optimise_every", "at least 1"]),
+        (
+            "run.toml --set method.optimise=\"alpha\" --set method.optimise_after=40",
+            ["[method] optimise_after", "leaves no estimate"],
+        ),
+        (&format!("run.toml {DSGLD} --set method.optimise=\"alpha\""), ["[method] optimise", "belongs to the method `adlda`"]),
         ("run.toml --set method.name=\"adlad\"", ["did you mean \"adlda\"?", "async_lda"]),
     ] {
         refused(&folder, &format!("run {change} --output wrong"), &says);

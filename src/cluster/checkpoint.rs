@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The first bytes of a checkpoint file, with the version of its layout.
-const MAGIC: &[u8; 16] = b"mpibayes-state-5";
+const MAGIC: &[u8; 16] = b"mpibayes-state-6";
 
 /// A run at rest.
 #[derive(Clone, Serialize, Deserialize)]

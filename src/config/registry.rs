@@ -4,8 +4,10 @@ use super::keys::{Docs, What, Wrong, fields_of, read_all};
 use super::setup::{Launch, RunError};
 use super::spec::ConfigError;
 use crate::lda::LdaSettings;
+use crate::methods::async_sghmc::AsyncSghmcSettings;
 use crate::methods::dsgld::DsgldSettings;
 use crate::methods::dsvgd::{DsvgdSettings, PDsvgdSettings, UDsvgdSettings};
+use crate::methods::elastic::{EasgdSettings, EcSghmcSettings, EcSgldSettings, SghmcSettings};
 use crate::methods::fedavg::FedAvgSettings;
 use crate::methods::lda::{AdLdaSettings, AsyncLdaSettings, TopicDsgldSettings, TopicProblem};
 use crate::methods::npv::NpvSettings;
@@ -13,7 +15,7 @@ use crate::methods::pmd::PmdSettings;
 use crate::methods::problem::OpenShard;
 use crate::methods::pvi::{GviSettings, PviSettings};
 use crate::methods::svgd::SvgdSettings;
-use crate::methods::{DataKind, MethodKind, Needs, Problem, Texts};
+use crate::methods::{DataKind, MethodKind, Needs, Problem, Sharing, Texts};
 use crate::models::gaussian_mean::GaussianMeanSettings;
 use crate::models::linear::LinearSettings;
 use crate::models::logistic::LogisticSettings;
@@ -98,6 +100,7 @@ pub(super) struct MethodEntry {
     pub check_for: fn(&toml::Table, u32) -> Result<(), Wrong>,
     pub needs: fn(&toml::Table, u32, usize) -> Needs,
     pub notes: fn(&toml::Table, u32) -> Vec<String>,
+    pub sharing: Sharing,
     pub starts: Starts,
 }
 
@@ -136,6 +139,11 @@ impl Default for Registry {
             .with_method::<PviSettings>()
             .with_method::<GviSettings>()
             .with_method::<DsgldSettings>()
+            .with_method::<SghmcSettings>()
+            .with_method::<EcSghmcSettings>()
+            .with_method::<EcSgldSettings>()
+            .with_method::<AsyncSghmcSettings>()
+            .with_method::<EasgdSettings>()
             .with_method::<FedAvgSettings>()
             .with_method::<NpvSettings>()
             .with_method::<PmdSettings>()
@@ -205,6 +213,7 @@ impl Registry {
                 settings::<K, D>(table).map(|(settings, _)| settings.needs(agents, dim)).unwrap_or_default()
             },
             notes: |table, agents| settings::<K, D>(table).map(|(settings, _)| settings.notes(agents)).unwrap_or_default(),
+            sharing: K::SHARING,
             starts,
         });
         self
@@ -348,11 +357,14 @@ fn start<K: MethodKind<D>, D: DataKind, F: Real>(
     settings.launch(problem, launch)
 }
 
-/// Rows that hold their own number, dealt to agents in blocks.
-pub(super) fn own_rows<F: Real>(rows: usize, agents: u32) -> OpenShard<F> {
+/// Rows that hold their own number, dealt to agents in blocks, or all of them to everyone.
+pub(super) fn own_rows<F: Real>(rows: usize, agents: u32, sharing: Sharing) -> OpenShard<F> {
     Arc::new(move |agent| {
-        let agents = agents as usize;
-        let mine = agent as usize * rows / agents..(agent as usize + 1) * rows / agents;
+        let (agent, agents) = match sharing {
+            Sharing::Dealt => (agent as usize, agents as usize),
+            Sharing::Everyone => (0, 1),
+        };
+        let mine = agent * rows / agents..(agent + 1) * rows / agents;
         let x = ndarray::Array2::from_shape_fn((mine.len(), 1), |(row, _)| F::of((mine.start + row) as f64));
         let y = ndarray::Array1::zeros(mine.len());
         Ok(crate::data::Shard::new(x, y))

@@ -9,12 +9,12 @@ use super::topics::{PHI, vocabulary};
 use crate::cluster::mpi::World;
 use crate::cluster::{self, AgentId, Checkpoint, CheckpointError, Collectives, Fault, Method, Outcome, Plan, Store};
 use crate::data::corpus::Corpus;
-use crate::data::{DataError, Dataset, Deal, Shard, Split, Task};
+use crate::data::{DataError, Dataset, Deal, Partition, Shard, Split, Task};
 use crate::lda::LdaSettings;
 use crate::methods::dsgld::EXPECTATIONS;
 use crate::methods::lda::{EVALUATION_SWEEPS, OpenHeldOut, TopicEvaluation, TopicProblem};
 use crate::methods::problem::OpenShard;
-use crate::methods::{Evaluation, HISTORY, Launcher, Monitored, Posterior, Problem, Shown};
+use crate::methods::{Evaluation, HISTORY, Launcher, Monitored, Posterior, Problem, Sharing, Shown};
 use crate::models::{DataFacts, Model, Output, Part};
 use crate::number::{Number, Real};
 use crate::random::Seed;
@@ -412,23 +412,31 @@ struct Prepared<F, P> {
 
 /// A model for rows, and the rows.
 fn on_rows<F: Real>(opened: &Opened, build: BuildModel<F>) -> Result<Prepared<F, Problem<F>>, RunError> {
-    let Opened { spec, model, .. } = opened;
+    let Opened { spec, model, method, .. } = opened;
+    let sharing = method.sharing;
     let dataset = opened.data.as_ref().and_then(OpenData::rows);
     let seed = Seed(spec.seed);
     let mut sizes = String::new();
     let built = build(&spec.model, dataset.map(|dataset| facts(dataset)))?;
     let (shard, tests) = match dataset {
         None if built.own_rows == 0 => return Err(ConfigError::Contradiction(needs_data(model.name())).into()),
-        None => (own_rows(built.own_rows, spec.agents), None),
+        None => (own_rows(built.own_rows, spec.agents, sharing), None),
         Some(dataset) => {
             let agents = spec.agents as usize;
             let partition = spec.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
-            let deal = partition.deal(dataset, agents, seed)?;
-            sizes = shard_sizes((0..agents).map(|agent| deal.count(agent)), "row");
+            if sharing == Sharing::Everyone && partition != Partition::Equal {
+                return Err(ConfigError::Contradiction(needs_no_partition(method.name())).into());
+            }
+            // One owner of all rows, whose shard everyone has.
+            let owners = if sharing == Sharing::Everyone { 1 } else { agents };
+            let deal = partition.deal(dataset, owners, seed)?;
+            sizes = shard_sizes((0..owners).map(|owner| deal.count(owner)), "row");
             // A model that predicts nothing has no use for test rows.
             let test = if built.model.output() == Output::Nothing { 0 } else { dataset.rows(Split::Test) };
             let slice = (test > 0).then(|| Deal::equal(Split::Test, test, agents, seed)).transpose()?;
-            (dealt(dataset, Split::Train, deal), slice.map(|deal| dealt(dataset, Split::Test, deal)))
+            let train = dealt(dataset, Split::Train, deal);
+            let train = if owners == agents { train } else { Arc::new(move |_| train(0)) };
+            (train, slice.map(|deal| dealt(dataset, Split::Test, deal)))
         }
     };
     let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
@@ -550,6 +558,11 @@ impl Job<'_> {
         };
         start(&spec.method, problem, launch)
     }
+}
+
+/// What to say of a partition of rows that everyone sees.
+pub(super) fn needs_no_partition(method: &str) -> String {
+    format!("[data] partition: every chain of {method} sees all rows; take it out")
 }
 
 /// What to say where there are no data.

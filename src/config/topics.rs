@@ -16,6 +16,8 @@ use std::path::Path;
 
 /// The name of the topics among a run's draws: φ (W × K).
 pub const PHI: &str = "phi";
+/// The table of what happened in each round.
+const TRACE: &str = "trace";
 /// The group of the result file that has the words.
 const VOCABULARY: &str = "vocabulary";
 /// How long a document is sampled whose topics are asked for.
@@ -52,6 +54,7 @@ pub struct TopicModel {
     pub phi: Array2<f32>,
     /// How many draws it is the mean of.
     pub draws: usize,
+    /// α: where the run has estimated it, what it was in the end.
     alpha: f64,
     seed: Seed,
     /// φ ready for being drawn from.
@@ -91,13 +94,17 @@ impl TopicModel {
             let one = one.into_shape_with_order(phi.dim()).map_err(|_| cannot("its topics do not fit its words".into()))?;
             phi.scaled_add(1.0 / draws as f32, &one);
         }
+        let estimated = match file.tables()?.iter().any(|name| name == TRACE) {
+            true => file.table(TRACE)?.column("alpha").and_then(|alpha| alpha.last().copied()),
+            false => None,
+        };
         // As many as words, which are u32.
         let all: Vec<u32> = (0..words.len() as u32).collect();
         let mut table = WordTable::new(words.len() as u32, phi.ncols());
         table.fill(std::iter::once(Bag { words: &all, counts: &[] }), |word, out| {
             out.iter_mut().zip(phi.row(word as usize)).for_each(|(out, phi)| *out = *phi);
         });
-        Ok(Self { words, phi, draws, alpha: settings.alpha, seed: Seed(spec.seed), table })
+        Ok(Self { words, phi, draws, alpha: estimated.unwrap_or(settings.alpha), seed: Seed(spec.seed), table })
     }
 
     /// K.

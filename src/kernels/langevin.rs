@@ -1,5 +1,6 @@
 //! Langevin steps: step sizes that stay or fall, and the step itself.
 
+use super::hamiltonian::Pull;
 use super::{SettingsError, ranged};
 use crate::number::Real;
 use crate::random::Stream;
@@ -55,14 +56,21 @@ impl StepSize {
     }
 }
 
-/// θ ← θ + (ε/2)·score + N(0, ε I).
+/// θ ← θ + (ε/2)·(score + κ (c − θ)) + N(0, ε I), the pull towards c where there is one.
 ///
 /// # Panics
-/// When θ and the score differ in length.
-pub fn langevin_step<F: Real>(theta: &mut [F], score: &[F], step: f64, noise: &mut Stream) {
+/// When θ, the score and c differ in length.
+pub fn langevin_step<F: Real>(theta: &mut [F], score: &[F], pull: Option<Pull<F>>, step: f64, noise: &mut Stream) {
     assert_eq!(theta.len(), score.len(), "a score has a number for each parameter");
     let half = F::of(0.5 * step);
-    theta.iter_mut().zip(score).for_each(|(theta, &score)| *theta += half * score);
+    let both = theta.iter_mut().zip(score);
+    match pull {
+        None => both.for_each(|(theta, &score)| *theta += half * score),
+        Some(Pull { strength, center }) => {
+            assert_eq!(score.len(), center.len(), "a center has a number for each parameter");
+            both.zip(center).for_each(|((theta, &score), &center)| *theta += half * (score + strength * (center - *theta)));
+        }
+    }
     noise.add_normals(F::of(step.sqrt()), theta);
 }
 
@@ -97,7 +105,7 @@ mod tests {
     fn a_step_is_half_of_the_score_and_noise_of_its_variance() {
         let stream = || Seed(1).stream(Who::Chain(0), 5, Purpose::Noise);
         let mut theta: [f64; 3] = [1.0, -2.0, 0.5];
-        langevin_step(&mut theta, &[2.0, 4.0, -6.0], 0.25, &mut stream());
+        langevin_step(&mut theta, &[2.0, 4.0, -6.0], None, 0.25, &mut stream());
         let mut noise = [0.0; 3];
         stream().normals(&mut noise);
         let exact: [f64; 3] = [1.25 + 0.5 * noise[0], -1.5 + 0.5 * noise[1], -0.25 + 0.5 * noise[2]];

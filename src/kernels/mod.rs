@@ -1,6 +1,7 @@
 //! Update rules on arrays: Stein directions, kernel density estimates, optimisers; knows no server and no file.
 
 pub mod adagrad;
+pub mod hamiltonian;
 pub mod kde;
 pub mod ksd;
 pub mod langevin;

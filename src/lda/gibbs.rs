@@ -55,6 +55,11 @@ impl<F: Real> DocumentGibbs<F> {
         self.alpha.f64()
     }
 
+    /// Takes another α.
+    pub fn set_alpha(&mut self, alpha: f64) {
+        self.alpha = F::of(alpha);
+    }
+
     /// Samples a document whose words have slots in the table: `visit` gets slot and topic of each token in each sweep that counts, as
     /// they are right behind its turn.
     ///

@@ -30,6 +30,16 @@ impl DataKind for Texts {
     type Problem<F: Real> = TopicProblem;
 }
 
+/// Who sees which training rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// Every row is at one agent.
+    #[default]
+    Dealt,
+    /// Every row is at every agent; those of a rank share them.
+    Everyone,
+}
+
 /// The settings of a method that a run file can name: the keys of its `[method]` table, each with a default.
 pub trait MethodKind<D: DataKind = Rows>: Serialize + DeserializeOwned + 'static {
     /// Its `name` in the table; methods for other data may have the same one.
@@ -37,6 +47,9 @@ pub trait MethodKind<D: DataKind = Rows>: Serialize + DeserializeOwned + 'static
 
     /// Values that replace defaults which it shares with a method for other data, as `--set` takes them.
     const DEFAULTS: &'static [(&'static str, &'static str)] = &[];
+
+    /// Who sees which training rows.
+    const SHARING: Sharing = Sharing::Dealt;
 
     /// What each key means, in the order in which people should read them: what `mpibayes init` writes beside them.
     const DOCS: &'static [(&'static str, &'static str)] = &[];
@@ -120,11 +133,20 @@ pub trait Launcher<F: Real> {
         M::Server: Posterior<M::Number>;
 }
 
+/// What an array of topics holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopicArray {
+    /// φ up to a factor for each topic (W × K).
+    Phi,
+    /// The counts n_kw (W × K), and behind them the words of the priors, [`crate::lda::Priors`]: φ_kw = (n_kw + β)/(n_k + W β).
+    Counts,
+}
+
 /// What the posterior of a method for topics is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shown {
-    /// s, with which an array x is the topics φ_kw = (x_kw + s)/Σ_w (x_kw + s).
-    pub smoothing: f64,
+    /// What an array of topics holds.
+    pub array: TopicArray,
     /// The round with the first draw.
     pub draws_from: u64,
 }

@@ -1,6 +1,7 @@
 //! One update of a chain on one agent's shard: what travelling and coupled chains are made of.
 
 use crate::cluster::{AgentId, Context, Result, Words};
+use crate::kernels::hamiltonian::Pull;
 use crate::number::Real;
 use crate::random::Stream;
 
@@ -61,16 +62,18 @@ pub trait LocalTransition<N>: Send {
     ///
     /// # Errors
     /// Anything that ends the job.
-    fn update(&mut self, state: &mut Self::State, chain: &mut [N], update: Update, cx: &Context) -> Result<()>;
+    fn update(&mut self, state: &mut Self::State, chain: &mut [N], update: Update<N>, cx: &Context) -> Result<()>;
 }
 
 /// Which update is made.
 #[derive(Clone, Copy, Debug)]
-pub struct Update {
+pub struct Update<'a, N> {
     /// The chain.
     pub chain: u32,
     /// t, its count of updates.
     pub number: u64,
     /// What the score of the shard is multiplied by: 1/q_s.
     pub scale: f64,
+    /// What draws the chain beside its posterior.
+    pub pull: Option<Pull<'a, N>>,
 }

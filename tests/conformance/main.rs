@@ -24,14 +24,17 @@ mod worker;
 
 use methods::{Average, Chains, Counts, Eager, Elastic, Groups, Relay, Spread, Subset, stein, topics};
 use mpibayes::kernels::adagrad::Optimizer;
+use mpibayes::methods::TopicArray;
 use mpibayes::methods::dsgld::{Coupled, Schedule, Trajectory};
 use mpibayes::methods::dsvgd::{Caution, Curvature, Factors, Found, PriorConvention, SiteSettings};
+use mpibayes::methods::elastic::{Course, Variant};
 use mpibayes::methods::fedavg::{FedAvg, Weighting};
 use mpibayes::methods::npv::Npv;
 use mpibayes::methods::participation::Participation;
 use mpibayes::methods::pmd::Pmd;
 use mpibayes::methods::pvi::{Covariance, Pvi};
-use mpibayes::methods::sgld::Estimator;
+use mpibayes::methods::scores::Estimator;
+use mpibayes::methods::sghmc::Preconditioner;
 use subject::{Subject, conforms};
 use tally::Tally;
 
@@ -111,12 +114,32 @@ fn roster() -> Vec<Box<dyn Subject>> {
                 settings.coupling = vec![Coupled { groups: 2, rounds: 8 }];
             })
         }),
+        conforms("sghmc", || stein::judged(stein::sghmc::<f64>(), 2)),
+        conforms("ec-sghmc", || stein::judged(stein::ec_sghmc::<f32, false>(|_| {}), 3)),
+        conforms("ec-sghmc, cyclic, extrapolated, masses", || {
+            stein::ec_sghmc::<f64, false>(|settings| {
+                settings.course = Some(Course::Cyclic { coupled: 8, free: 9, settle: 2 });
+                (settings.extrapolate, settings.preconditioner) = (true, Some(Preconditioner::default()));
+            })
+        }),
+        conforms("ec-sghmc, mean", || stein::ec_sghmc::<f64, false>(|settings| settings.variant = Variant::Mean)),
+        conforms("ec-sghmc, friction", || {
+            stein::judged(stein::ec_sghmc::<f64, false>(|settings| settings.variant = Variant::Friction), 4)
+        }),
+        conforms("ec-sghmc, asynchronous", || stein::judged(stein::ec_sghmc::<f32, true>(|_| {}), 3)),
+        conforms("ec-sgld", stein::ec_sgld::<f64>),
+        conforms("easgd", || stein::judged(stein::easgd::<f32, false>(), 3)),
+        conforms("easgd, asynchronous", stein::easgd::<f32, true>),
+        conforms("async sghmc", || stein::judged(stein::async_sghmc::<f64>(1, 2), 20)),
+        conforms("async sghmc, all gradients", || stein::async_sghmc::<f64>(4, 1)),
         conforms("adlda", topics::adlda),
         conforms("async lda", topics::async_lda),
         conforms("dsgld on topics", topics::dsgld::<f32>),
-        conforms("adlda, judged", || topics::judged(topics::adlda(), 2)),
-        conforms("async lda, judged", || topics::judged(topics::async_lda(), 2)),
-        conforms("dsgld on topics, judged", || topics::judged(topics::dsgld::<f32>(), 3)),
+        conforms("adlda, judged", || topics::judged(topics::adlda(), TopicArray::Counts, 2)),
+        conforms("async lda, judged", || topics::judged(topics::async_lda(), TopicArray::Counts, 2)),
+        conforms("dsgld on topics, judged", || topics::judged(topics::dsgld::<f32>(), TopicArray::Phi, 3)),
+        conforms("adlda, priors optimised", || topics::judged(topics::adlda_with_priors(), TopicArray::Counts, 2)),
+        conforms("async lda, priors optimised", || topics::judged(topics::async_lda_with_priors(), TopicArray::Counts, 2)),
         conforms("elastic, judged", || stein::judged(Elastic, 3)),
         conforms("eager, judged", || stein::judged(Eager::<2>, 5)),
     ]

@@ -8,7 +8,7 @@ use mpibayes::cluster::{Keeper, Plan, Result, threads};
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
-use mpibayes::methods::sgld::Estimator;
+use mpibayes::methods::scores::Estimator;
 use mpibayes::methods::{MethodKind, Problem};
 use mpibayes::metrics::convergence::estimates;
 use mpibayes::models::Output;

@@ -12,7 +12,7 @@ use super::travels::{
 use super::{Effort, Outcome, Row, Verdict};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::dsgld::{Balance, DsgldSettings, Trajectory};
-use mpibayes::methods::sgld::Estimator;
+use mpibayes::methods::scores::Estimator;
 use ndarray::Array2;
 use statrs::distribution::{ContinuousCDF, Normal};
 

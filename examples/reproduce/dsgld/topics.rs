@@ -18,9 +18,9 @@ use mpibayes::lda::{
 };
 use mpibayes::methods::dsgld::{Coupled, Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::lda::{
-    AdLda, AsyncLda, EVALUATION_SWEEPS, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem, adlda, async_lda,
+    AdLda, AsyncLda, EVALUATION_SWEEPS, Sgrld, SweepSettings, TopicEvaluation, TopicProblem, adlda, async_lda,
 };
-use mpibayes::methods::{Monitored, MonitoredTask, Posterior, Shown};
+use mpibayes::methods::{Monitored, MonitoredTask, Posterior, Shown, TopicArray};
 use mpibayes::random::{Purpose, Seed, Who};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -259,7 +259,7 @@ impl Corpus {
     }
 
     /// The first agent judges all documents: its time does not count.
-    fn judge(self: &Arc<Self>, run: &Run, smoothing: f64) -> TopicEvaluation {
+    fn judge(self: &Arc<Self>, run: &Run, array: TopicArray) -> TopicEvaluation {
         let corpus = self.clone();
         let held_out = move |agent: AgentId| {
             let none = || Documents::new(WORDS);
@@ -270,7 +270,7 @@ impl Corpus {
             problem: self.problem(run),
             held_out: Arc::new(held_out),
             sweeps: EVALUATION_SWEEPS,
-            shown: Shown { smoothing, draws_from: run.rounds / 2 },
+            shown: Shown { array, draws_from: run.rounds / 2 },
         }
     }
 
@@ -364,7 +364,7 @@ impl Run {
         COURSES.get(format!("{self:?} {seed}"), || {
             let corpus = corpus(self.documents, self.topics, seed)?;
             let (costs, problem) = (costs(self.topics)?, corpus.problem(self));
-            let sweeps = SweepSettings { rounds: self.rounds, burn_in: 0, thin: self.rounds, by: SweepBy::Word };
+            let sweeps = SweepSettings { rounds: self.rounds, burn_in: 0, thin: self.rounds, ..SweepSettings::default() };
             let tokens: Vec<f64> =
                 (0..self.agents).map(|agent| Ok((problem.documents)(agent)?.tokens() as f64)).collect::<Result<_>>()?;
             let run = *self;
@@ -387,14 +387,14 @@ impl Run {
                     let annealed = StepSize::Annealed { a: step * 1000_f64.powf(0.6), b: 1000.0, c: 0.6 };
                     let transition = Sgrld::<f32>::new(problem, BATCH, annealed, SWEEPS);
                     let method = Dsgld { agents: self.agents, transition, settings };
-                    simulated(method, corpus.judge(self, 0.0), seed, move |agent, task| {
+                    simulated(method, corpus.judge(self, TopicArray::Phi), seed, move |agent, task| {
                         task.updates(agent) as f64 * costs.update * run.slowness(agent)
                     })
                 }
                 How::Together { dense } => {
                     let each = if dense { costs.dense } else { costs.fast };
                     let method = AdLda { problem, settings: sweeps };
-                    simulated(method, corpus.judge(self, BETA), seed, move |agent, task| match *task {
+                    simulated(method, corpus.judge(self, TopicArray::Counts), seed, move |agent, task| match *task {
                         adlda::Task::Sweep { done, .. } if done < run.rounds => {
                             tokens[agent as usize] * each * run.slowness(agent)
                         }
@@ -403,7 +403,7 @@ impl Run {
                 }
                 How::Apart => {
                     let method = AsyncLda { problem, settings: sweeps };
-                    simulated(method, corpus.judge(self, BETA), seed, move |agent, task| match task {
+                    simulated(method, corpus.judge(self, TopicArray::Counts), seed, move |agent, task| match task {
                         async_lda::Task::Sweep(_) => tokens[agent as usize] * costs.dense * run.slowness(agent),
                         async_lda::Task::Draw => 0.0,
                     })

@@ -81,7 +81,7 @@ impl<T: Transition> DsgldAgent<T> {
         let dim = self.transition.dim();
         let mut kept = Vec::new();
         for number in stop.first..stop.first + stop.updates {
-            let update = Update { chain: stop.chain, number, scale: stop.scale };
+            let update = Update { chain: stop.chain, number, scale: stop.scale, pull: None };
             self.local.update(&mut self.state.transition, &mut chain, update, cx)?;
             if draws(number + 1, burn_in, thin) > draws(number, burn_in, thin) {
                 self.transition.keep(&chain, &mut kept);

@@ -20,7 +20,8 @@ pub use schedule::{Schedule, agent_of, slots};
 
 use super::kind::{Launcher, MethodKind, Needs, at_least_one};
 use super::problem::Problem;
-use super::sgld::{Estimator, Sgld};
+use super::scores::Estimator;
+use super::sgld::Sgld;
 use super::transition::Transition;
 use crate::cluster::{AgentId, Method, Result};
 use crate::kernels::langevin::StepSize;

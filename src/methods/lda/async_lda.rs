@@ -2,11 +2,13 @@
 //!
 //! After a sweep agent s tells what it has changed of the counts that it knew, n^s − ñ^s; the server adds it, n ← n + (n^s − ñ^s), and
 //! gives n back, with which the agent goes on: n^s ← ñ^s ← n (Smola & Narayanamurthy 2010, as Ahn, Shahbaba & Welling 2014 have it). As
-//! adding and giving back are one step, an agent's own tokens are always counted in what it knows.
+//! adding and giving back are one step, an agent's own tokens are always counted in what it knows. Where priors are optimised, each agent
+//! tells before some of its sweeps how often each number is among the counts; once all have told, the server finds better priors with what
+//! each has told last, and gives them with n.
 
 use super::problem::TopicProblem;
 use super::settings::SweepSettings;
-use super::shard::{Shard, conserved, countable, keep_draw};
+use super::shard::{PriorEvidence, Shard, Told, conserved, countable, keep_draw, parted, trace};
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::methods::monitored::Posterior;
 use serde::{Deserialize, Serialize};
@@ -34,8 +36,7 @@ impl Method for AsyncLda {
     const ORDER: Order = Order::Arrival;
     type Number = i32;
     type Task = Task;
-    /// Its tokens.
-    type Report = u64;
+    type Report = Told;
     type Server = AsyncLdaServer;
     type Agent = AsyncLdaAgent;
 
@@ -45,25 +46,34 @@ impl Method for AsyncLda {
 
     fn server(&self, saved: Option<ServerState>) -> Result<AsyncLdaServer> {
         let agents = self.problem.agents as usize;
-        let fresh = || ServerState { counts: Raw(vec![0; self.problem.size()]), tokens: 0, drawn: 0, swept: vec![0; agents] };
+        let fresh = || ServerState {
+            counts: Raw([vec![0; self.problem.size()], self.problem.priors().words().to_vec()].concat()),
+            tokens: 0,
+            drawn: 0,
+            swept: vec![0; agents],
+            told: vec![None; agents],
+        };
         Ok(AsyncLdaServer { method: self.clone(), state: saved.unwrap_or_else(fresh) })
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<AsyncLdaAgent> {
-        Ok(AsyncLdaAgent { shard: Shard::open(&self.problem, id, self.settings.by)?, state: saved.unwrap_or_default() })
+        let shard = Shard::open(&self.problem, id, self.settings.by)?;
+        Ok(AsyncLdaAgent { settings: self.settings, shard, state: saved.unwrap_or_default() })
     }
 }
 
 /// The server's state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerState {
-    /// n (W × K).
+    /// n, and the priors behind it (W × K + 4).
     counts: Raw<i32>,
     /// Tokens of all agents, and how many of these have drawn topics.
     tokens: u64,
     drawn: u32,
     /// Sweeps of each agent.
     swept: Vec<u64>,
+    /// What each agent has told last of the priors, since they last changed.
+    told: Vec<Option<PriorEvidence>>,
 }
 
 /// The half that counts.
@@ -98,15 +108,15 @@ impl Server<AsyncLda> for AsyncLdaServer {
 
     fn receive(&mut self, answer: Answer<AsyncLda>, out: &mut Outbox<AsyncLda>, cx: &mut Context) -> Result<()> {
         let reported = answer.only()?;
-        let agents = self.method.problem.agents;
-        let state = &mut self.state;
-        if reported.body.len() != state.counts.0.len() {
-            return Err(format!("{} counts came, not {}", reported.body.len(), state.counts.0.len()).into());
+        let Self { method: AsyncLda { problem, settings }, state } = self;
+        let agents = problem.agents;
+        if reported.body.len() != problem.size() {
+            return Err(format!("{} counts came, not {}", reported.body.len(), problem.size()).into());
         }
         state.counts.0.iter_mut().zip(&*reported.body).for_each(|(count, changed)| *count += changed);
         if state.drawn < agents {
             state.drawn += 1;
-            state.tokens += reported.report;
+            state.tokens += reported.report.tokens;
             countable(state.tokens)?;
             // Nobody sweeps before all are counted.
             if state.drawn == agents {
@@ -114,14 +124,23 @@ impl Server<AsyncLda> for AsyncLdaServer {
             }
             return Ok(());
         }
-        conserved(&state.counts.0, state.tokens)?;
+        let (counts, mut priors) = parted(&state.counts.0, problem)?;
+        conserved(counts, state.tokens)?;
+        if reported.report.evidence.is_some() {
+            state.told[reported.from as usize] = reported.report.evidence;
+            if state.told.iter().all(Option::is_some) {
+                priors = PriorEvidence::improve(state.told.iter().flatten(), problem, priors);
+                state.told.fill(None);
+                state.counts.0[problem.size()..].copy_from_slice(&priors.words());
+            }
+        }
         state.swept[reported.from as usize] += 1;
         let swept: u64 = state.swept.iter().sum();
         // A sweep of all agents together.
         if swept.is_multiple_of(u64::from(agents)) {
-            let AsyncLda { problem, settings: SweepSettings { burn_in, thin, .. } } = &self.method;
-            keep_draw(problem, &state.counts.0, swept / u64::from(agents), *burn_in, *thin, cx);
-            cx.info("trace", swept / u64::from(agents), [("seconds", cx.seconds()), ("tokens", state.tokens as f64)]);
+            let sweep = swept / u64::from(agents);
+            keep_draw(problem, &state.counts.0, sweep, settings, cx)?;
+            trace(settings, sweep, priors, &[("seconds", cx.seconds()), ("tokens", state.tokens as f64)], cx);
         }
         self.ask(reported.from, out);
         Ok(())
@@ -147,6 +166,7 @@ pub struct AgentState {
 
 /// The half that sweeps.
 pub struct AsyncLdaAgent {
+    settings: SweepSettings,
     shard: Shard,
     state: AgentState,
 }
@@ -158,15 +178,15 @@ impl Agent<AsyncLda> for AsyncLdaAgent {
         &self.state
     }
 
-    fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(u64, Body<i32>)> {
-        let changed = match *task {
+    fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(Told, Body<i32>)> {
+        let (told, changed) = match *task {
             Task::Draw => {
                 let (topics, counts) = self.shard.draw(cx);
                 self.state.topics = Raw(topics);
-                counts
+                (Told { tokens: self.shard.tokens(), evidence: None }, counts)
             }
-            Task::Sweep(sweep) => self.shard.sweep(&mut self.state.topics.0, &body, sweep, cx)?,
+            Task::Sweep(sweep) => self.shard.sweep(&mut self.state.topics.0, &body, sweep, &self.settings, cx)?,
         };
-        Ok((self.shard.tokens(), changed.into()))
+        Ok((told, changed.into()))
     }
 }

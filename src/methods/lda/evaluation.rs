@@ -2,8 +2,8 @@
 
 use super::problem::TopicProblem;
 use crate::cluster::{AgentId, Body, BoxError, Context, Result};
-use crate::lda::{Completed, Completion, DocumentGibbs, HeldOut, Sweeps, WordTable};
-use crate::methods::kind::Shown;
+use crate::lda::{Completed, Completion, DocumentGibbs, HeldOut, Priors, Sweeps, WordTable};
+use crate::methods::kind::{Shown, TopicArray};
 use crate::methods::monitored::{Evaluated, Judge, LocalJudge};
 use crate::number::Number;
 use crate::random::{Purpose, Who};
@@ -22,7 +22,7 @@ pub type OpenHeldOut = Arc<dyn Fn(AgentId) -> Result<HeldOut, BoxError> + Send +
 
 /// What is measured of topics, every so many rounds and after the last.
 ///
-/// A posterior is any number of arrays (W × K): counts with s = β, or φ up to a factor with s = 0.
+/// A posterior is any number of φ (W × K) up to factors, with the priors of the problem; or counts (W × K) with their own behind them.
 #[derive(Clone)]
 pub struct TopicEvaluation {
     /// Rounds between evaluations.
@@ -114,8 +114,20 @@ impl<N: Number> LocalJudge<N> for LocalCompletion {
     type Share = Share;
 
     fn judge(&mut self, average: &mut Average, round: u64, arrays: &[N], cx: &Context) -> Result<(Share, Body<N>)> {
-        let TopicEvaluation { problem, sweeps, shown: Shown { smoothing, draws_from }, .. } = &self.settings;
+        let TopicEvaluation { problem, sweeps, shown: Shown { array, draws_from }, .. } = &self.settings;
         let (size, topics) = (problem.size(), problem.topics as usize);
+        let (arrays, smoothing) = match array {
+            TopicArray::Phi => (arrays, 0.0),
+            TopicArray::Counts => {
+                let Some((arrays, words)) = arrays.split_last_chunk::<{ Priors::WORDS }>() else {
+                    return Err(format!("{} numbers are no counts with their priors", arrays.len()).into());
+                };
+                // Counts are of i32, which f64 holds.
+                let Priors { alpha, beta } = Priors::of_words(words.map(|word| word.f64() as i32));
+                self.gibbs.set_alpha(alpha);
+                (arrays, beta)
+            }
+        };
         if arrays.is_empty() || !arrays.len().is_multiple_of(size) {
             return Err(format!("{} numbers are no arrays of topics of {size} each", arrays.len()).into());
         }

@@ -12,6 +12,6 @@ pub use adlda::AdLda;
 pub use async_lda::AsyncLda;
 pub use evaluation::{EVALUATION_SWEEPS, OpenHeldOut, TopicEvaluation};
 pub use problem::{OpenDocuments, TopicProblem};
-pub use settings::{AdLdaSettings, AsyncLdaSettings, SweepSettings, TopicDsgldSettings};
+pub use settings::{AdLdaSettings, AsyncLdaSettings, Optimise, SweepSettings, TopicDsgldSettings};
 pub use sgrld::{LocalSgrld, Sgrld};
-pub use shard::SweepBy;
+pub use shard::{PriorEvidence, SweepBy, Told};

@@ -1,7 +1,7 @@
 //! What agents infer of documents: topics, with their priors, and the documents that each agent alone can see.
 
 use crate::cluster::{AgentId, BoxError};
-use crate::lda::Documents;
+use crate::lda::{Documents, Priors};
 use std::sync::Arc;
 
 /// Opens the documents of an agent, on the rank that hosts it.
@@ -28,6 +28,11 @@ impl TopicProblem {
     /// W K, numbers in an array of topics.
     pub fn size(&self) -> usize {
         self.vocabulary as usize * self.topics as usize
+    }
+
+    /// α and β.
+    pub fn priors(&self) -> Priors {
+        Priors { alpha: self.alpha, beta: self.beta }
     }
 
     /// The documents of an agent.

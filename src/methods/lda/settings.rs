@@ -8,8 +8,8 @@ use super::sgrld::Sgrld;
 use super::shard::SweepBy;
 use crate::lda::Sweeps;
 use crate::methods::dsgld::{Dsgld, DsgldSettings};
-use crate::methods::kind::{DocumentBytes, Launcher, MethodKind, Needs, Shown, Texts, at_least_one};
-use crate::methods::sgld::Estimator;
+use crate::methods::kind::{DocumentBytes, Launcher, MethodKind, Needs, Shown, Texts, TopicArray, at_least_one};
+use crate::methods::scores::Estimator;
 use crate::number::Real;
 use serde::{Deserialize, Serialize};
 
@@ -25,11 +25,38 @@ pub struct SweepSettings {
     pub thin: u64,
     /// In which order an agent sweeps over its tokens.
     pub by: SweepBy,
+    /// Which priors are estimated on the way, from those of the problem on.
+    pub optimise: Optimise,
+    /// Sweeps between estimates.
+    pub optimise_every: u64,
+    /// Sweeps before the first estimate.
+    pub optimise_after: u64,
+}
+
+/// Which priors are estimated on the way: those most likely given the topics of all tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Optimise {
+    /// None: they stay as they are.
+    #[default]
+    None,
+    /// α.
+    Alpha,
+    /// α and β.
+    Both,
 }
 
 impl Default for SweepSettings {
     fn default() -> Self {
-        Self { rounds: 200, burn_in: 100, thin: 20, by: SweepBy::default() }
+        Self {
+            rounds: 200,
+            burn_in: 100,
+            thin: 20,
+            by: SweepBy::default(),
+            optimise: Optimise::default(),
+            optimise_every: 10,
+            optimise_after: 20,
+        }
     }
 }
 
@@ -42,10 +69,19 @@ impl SweepSettings {
             "by",
             "\"word\", at a cost that follows the topics in a token's document, or \"document\", the plain algorithm, at a cost that follows all topics",
         ),
+        (
+            "optimise",
+            "\"none\": alpha and beta of the model stay as they are; \"alpha\" or \"both\": they are where estimates begin, which follow the topics of all tokens",
+        ),
+        ("optimise_every", "sweeps between estimates"),
+        ("optimise_after", "sweeps before the first estimate: by topics drawn at random alpha would be far too large"),
     ];
 
     fn check(&self) -> Result<(), String> {
-        at_least_one(&[("rounds", self.rounds), ("thin", self.thin)])?;
+        at_least_one(&[("rounds", self.rounds), ("thin", self.thin), ("optimise_every", self.optimise_every)])?;
+        if self.optimise != Optimise::None && self.optimise_after >= self.rounds {
+            return Err(format!("optimise_after = {} leaves no estimate in {} sweeps", self.optimise_after, self.rounds));
+        }
         if self.burn_in.saturating_add(self.thin) > self.rounds {
             return Err(format!(
                 "burn_in = {} leaves no draws of {} sweeps with thin = {}",
@@ -53,6 +89,12 @@ impl SweepSettings {
             ));
         }
         Ok(())
+    }
+
+    /// Whether priors are estimated by the topics behind so many sweeps.
+    pub(super) fn is_due(&self, swept: u64) -> bool {
+        let since = swept.checked_sub(self.optimise_after);
+        self.optimise != Optimise::None && swept > 0 && since.is_some_and(|since| since.is_multiple_of(self.optimise_every))
     }
 
     fn needs(&self, agents: u32, parameters: usize) -> Needs {
@@ -77,8 +119,8 @@ impl SweepSettings {
     }
 
     /// From the counts of all tokens.
-    fn shown(&self, problem: &TopicProblem) -> Shown {
-        Shown { smoothing: problem.beta, draws_from: self.burn_in.saturating_add(1) }
+    fn shown(&self) -> Shown {
+        Shown { array: TopicArray::Counts, draws_from: self.burn_in.saturating_add(1) }
     }
 }
 
@@ -100,8 +142,7 @@ impl MethodKind<Texts> for AdLdaSettings {
     }
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: TopicProblem, launcher: L) -> L::Outcome {
-        let shown = self.0.shown(&problem);
-        launcher.topics(AdLda { problem, settings: self.0 }, shown)
+        launcher.topics(AdLda { problem, settings: self.0 }, self.0.shown())
     }
 }
 
@@ -123,8 +164,7 @@ impl MethodKind<Texts> for AsyncLdaSettings {
     }
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: TopicProblem, launcher: L) -> L::Outcome {
-        let shown = self.0.shown(&problem);
-        launcher.topics(AsyncLda { problem, settings: self.0 }, shown)
+        launcher.topics(AsyncLda { problem, settings: self.0 }, self.0.shown())
     }
 }
 
@@ -193,6 +233,6 @@ impl MethodKind<Texts> for TopicDsgldSettings {
         let transition = Sgrld::<F>::new(problem, batch, settings.step, sweeps);
         // Every state is judged once.
         let settings = DsgldSettings { judged: chains, ..settings.clone() };
-        launcher.topics(Dsgld { agents, transition, settings }, Shown { smoothing: 0.0, draws_from })
+        launcher.topics(Dsgld { agents, transition, settings }, Shown { array: TopicArray::Phi, draws_from })
     }
 }

@@ -110,7 +110,10 @@ impl<F: Real> LocalTransition<F> for LocalSgrld<F> {
         Ok(false)
     }
 
-    fn update(&mut self, _: &mut (), theta: &mut [F], update: Update, cx: &Context) -> Result<()> {
+    fn update(&mut self, _: &mut (), theta: &mut [F], update: Update<F>, cx: &Context) -> Result<()> {
+        if update.pull.is_some() {
+            return Err("topics follow no center".into());
+        }
         let Sgrld { problem, step, .. } = &self.settings;
         let who = Who::Chain(update.chain);
         let drawn = self.minibatch.draw(&mut cx.stream(who, update.number, Purpose::Minibatch));

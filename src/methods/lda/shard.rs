@@ -1,8 +1,9 @@
 //! The tokens of one agent and their topics: what AD-LDA and Async-LDA sweep over.
 
 use super::problem::TopicProblem;
+use super::settings::{Optimise, SweepSettings};
 use crate::cluster::{AgentId, Context, Result};
-use crate::lda::{Tokens, TopicCounts, WordSweep, dense_sweep, draw_in_turn};
+use crate::lda::{Evidence, Priors, Tokens, TopicCounts, WordSweep, dense_sweep, draw_in_turn};
 use crate::methods::thinning::draws;
 use crate::random::{Purpose, Who};
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,56 @@ pub enum SweepBy {
     Word,
     /// Document by document, at a cost that follows all topics: the plain algorithm.
     Document,
+}
+
+/// What an agent tells of its part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Told {
+    /// Its tokens.
+    pub tokens: u64,
+    /// What priors are estimated from, before sweeps at which that is due.
+    pub evidence: Option<PriorEvidence>,
+}
+
+/// What an agent tells of the priors: of α by its documents, and of β by its share of the topics.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PriorEvidence {
+    of_documents: Evidence,
+    of_topics: Evidence,
+}
+
+impl PriorEvidence {
+    /// Better priors by what all agents tell. Evidence is of integers: its sum is the same in any order.
+    pub fn improve<'a>(all: impl IntoIterator<Item = &'a Self>, problem: &TopicProblem, priors: Priors) -> Priors {
+        let mut sum = Self::default();
+        for told in all {
+            sum.of_documents.merge(&told.of_documents);
+            sum.of_topics.merge(&told.of_topics);
+        }
+        // What nobody has told of stays.
+        Priors {
+            alpha: sum.of_documents.improve(priors.alpha, problem.topics as usize),
+            beta: sum.of_topics.improve(priors.beta, problem.vocabulary as usize),
+        }
+    }
+}
+
+/// Counts (W × K) and the priors behind them apart.
+///
+/// # Errors
+/// Where there are not so many numbers.
+pub(super) fn parted<'a>(array: &'a [i32], problem: &TopicProblem) -> Result<(&'a [i32], Priors)> {
+    match array.split_last_chunk() {
+        Some((counts, words)) if counts.len() == problem.size() => Ok((counts, Priors::of_words(*words))),
+        _ => Err(format!("{} counts came, not {}", array.len(), problem.size() + Priors::WORDS).into()),
+    }
+}
+
+/// Writes a row of the trace: with the priors, where they change.
+pub(super) fn trace(settings: &SweepSettings, sweep: u64, priors: Priors, columns: &[(&str, f64)], cx: &mut Context) {
+    let changing = settings.optimise != Optimise::None;
+    let priors = [("alpha", priors.alpha), ("beta", priors.beta)];
+    cx.info("trace", sweep, columns.iter().copied().chain(priors.into_iter().filter(|_| changing)));
 }
 
 /// The tokens of an agent.
@@ -49,6 +100,20 @@ impl Shard {
         self.tokens.len() as u64
     }
 
+    /// What its documents tell of α, and its share of the topics in the counts of all tokens (W × K) of β.
+    pub fn evidence(&self, topics: &[u32], counts: &[i32], optimise: Optimise) -> PriorEvidence {
+        let all = self.problem.topics as usize;
+        let edge = |agent: u32| (u64::from(self.problem.topics) * u64::from(agent) / u64::from(self.problem.agents)) as usize;
+        let share = match optimise {
+            Optimise::Both => edge(self.id)..edge(self.id + 1),
+            Optimise::Alpha | Optimise::None => 0..0,
+        };
+        PriorEvidence {
+            of_documents: Evidence::of_documents(&self.tokens, topics, all),
+            of_topics: Evidence::of_topics(counts, all, share),
+        }
+    }
+
     /// Draws a topic for each token; gives them and their counts (W × K).
     ///
     /// The first agent draws those of a third of all documents one after the other, as far as it has so many, and the others follow these
@@ -68,15 +133,21 @@ impl Shard {
         (drawn, counts.into_counts())
     }
 
-    /// A sweep over all tokens, with the counts of all agents' tokens (W × K) as they were told; gives what it has changed of them.
-    pub fn sweep(&mut self, topics: &mut [u32], counts: &[i32], sweep: u64, cx: &Context) -> Result<Vec<i32>> {
-        let TopicProblem { alpha, beta, .. } = self.problem;
+    /// The sweep with this number over all tokens, with the counts of all agents' tokens and their priors (W × K + 4) as they were told;
+    /// gives what it has changed of the counts, and tells of those before it.
+    pub fn sweep(
+        &mut self,
+        topics: &mut [u32],
+        array: &[i32],
+        sweep: u64,
+        settings: &SweepSettings,
+        cx: &Context,
+    ) -> Result<(Told, Vec<i32>)> {
+        let (counts, Priors { alpha, beta }) = parted(array, &self.problem)?;
         if topics.len() != self.tokens.len() || topics.iter().any(|&topic| topic >= self.problem.topics) {
             return Err(format!("the saved topics are not those of these {} tokens", self.tokens.len()).into());
         }
-        if counts.len() != self.problem.size() {
-            return Err(format!("{} counts came, not {}", counts.len(), self.problem.size()).into());
-        }
+        let evidence = settings.is_due(sweep).then(|| self.evidence(topics, counts, settings.optimise));
         let mut here = TopicCounts::of(counts.to_vec(), self.problem.topics as usize);
         let stream = |number: u64| cx.stream(Who::Agent(self.id), sweep << 32 | number, Purpose::Topics);
         match &mut self.by_word {
@@ -85,17 +156,26 @@ impl Shard {
         }
         let mut changed = here.into_counts();
         changed.iter_mut().zip(counts).for_each(|(changed, before)| *changed -= before);
-        Ok(changed)
+        Ok((Told { tokens: self.tokens(), evidence }, changed))
     }
 }
 
-/// Keeps φ (W × K), the mean of the topics given the counts, where a draw is due after so many sweeps.
-pub(super) fn keep_draw(problem: &TopicProblem, counts: &[i32], swept: u64, burn_in: u64, thin: u64, cx: &mut Context) {
+/// Keeps φ (W × K), the mean of the topics given counts and β (W × K + 4), where a draw is due after so many sweeps.
+pub(super) fn keep_draw(
+    problem: &TopicProblem,
+    array: &[i32],
+    swept: u64,
+    settings: &SweepSettings,
+    cx: &mut Context,
+) -> Result<()> {
+    let SweepSettings { burn_in, thin, .. } = *settings;
     let before = draws(swept.saturating_sub(1), burn_in, thin);
     if draws(swept, burn_in, thin) > before {
-        let phi = TopicCounts::of(counts.to_vec(), problem.topics as usize).phi::<f32>(problem.beta);
+        let (counts, priors) = parted(array, problem)?;
+        let phi = TopicCounts::of(counts.to_vec(), problem.topics as usize).phi::<f32>(priors.beta);
         cx.record("posterior", 0, before, phi.len(), &phi);
     }
+    Ok(())
 }
 
 /// Whether so many tokens can be counted.

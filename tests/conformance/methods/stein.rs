@@ -3,13 +3,17 @@
 use mpibayes::cluster::Method;
 use mpibayes::data::Shard;
 use mpibayes::kernels::svgd::Settings;
+use mpibayes::methods::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::dsvgd::{Dsvgd, Factors, PriorConvention};
+use mpibayes::methods::elastic::{Coupling, Course, EasgdSettings, EcSghmcSettings, EcSgldSettings, Elastic};
 use mpibayes::methods::federated::{Federated, Strategy};
 use mpibayes::methods::participation::Participation;
+use mpibayes::methods::sgd::Sgd;
+use mpibayes::methods::sghmc::Sghmc;
 use mpibayes::methods::sgld::Sgld;
 use mpibayes::methods::svgd::Svgd;
-use mpibayes::methods::{Evaluation, Monitored, Posterior, Problem};
+use mpibayes::methods::{Evaluation, MethodKind, Monitored, Posterior, Problem};
 use mpibayes::models::Output;
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::number::Real;
@@ -52,6 +56,66 @@ pub fn dsgld<F: Real>(change: impl Fn(&mut DsgldSettings)) -> Dsgld<Sgld<F>> {
     };
     change(&mut settings);
     Dsgld::sgld(problem(5), settings)
+}
+
+/// Chains of their own on four agents.
+pub fn sghmc<F: Real>() -> Elastic<Sghmc<F>, false> {
+    let mut method = ec_sghmc(|_| {});
+    (method.plan.strength.full, method.plan.coupling) = (0.0, Coupling::Friction);
+    method
+}
+
+/// Coupled chains on four agents, annealed in the middle, with a last period that is shorter.
+pub fn ec_sghmc<F: Real, const ASYNCHRONOUS: bool>(change: impl Fn(&mut EcSghmcSettings)) -> Elastic<Sghmc<F>, ASYNCHRONOUS> {
+    let mut settings = EcSghmcSettings {
+        steps: 34,
+        period: 3,
+        batch: 6,
+        step: 0.05,
+        friction: 2.0,
+        course: Some(Course::Anneal { from: 8, over: 9 }),
+        burn_in: 5,
+        thin: 2,
+        asynchronous: ASYNCHRONOUS,
+        ..EcSghmcSettings::default()
+    };
+    change(&mut settings);
+    settings.check().unwrap();
+    Elastic { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan(4) }
+}
+
+/// Coupled Langevin chains on four agents.
+pub fn ec_sgld<F: Real>() -> Elastic<Sgld<F>, false> {
+    let course = Some(Course::Constant);
+    let settings =
+        EcSgldSettings { steps: 30, period: 4, batch: 6, step: 1e-3, course, burn_in: 5, thin: 3, ..Default::default() };
+    settings.check().unwrap();
+    Elastic { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan() }
+}
+
+/// Elastic averaging on four agents, with momentum.
+pub fn easgd<F: Real, const ASYNCHRONOUS: bool>() -> Elastic<Sgd<F>, ASYNCHRONOUS> {
+    let settings = EasgdSettings { steps: 30, period: 4, batch: 6, step: 1e-3, momentum: 0.9, thin: 2, ..Default::default() };
+    settings.check().unwrap();
+    Elastic { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan(4) }
+}
+
+/// One chain with gradients by four agents.
+pub fn async_sghmc<F: Real>(gradients: u32, period: u64) -> AsyncSghmc<F> {
+    let gradients = Some(gradients);
+    let settings = AsyncSghmcSettings {
+        steps: 60,
+        gradients,
+        period,
+        batch: 6,
+        step: 0.05,
+        friction: 2.0,
+        burn_in: 5,
+        thin: 3,
+        ..Default::default()
+    };
+    settings.check().unwrap();
+    AsyncSghmc { problem: problem(4), settings }
 }
 
 /// DSVGD over these agents, each visited more than once.

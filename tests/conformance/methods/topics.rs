@@ -6,8 +6,8 @@ use mpibayes::lda::{Documents, HeldOut, Sweeps};
 use mpibayes::methods::dsgld::{Coupled, Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::lda::adlda::AdLda;
 use mpibayes::methods::lda::async_lda::AsyncLda;
-use mpibayes::methods::lda::{Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem};
-use mpibayes::methods::{Monitored, Posterior, Shown};
+use mpibayes::methods::lda::{Optimise, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem};
+use mpibayes::methods::{Monitored, Posterior, Shown, TopicArray};
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Who};
 use rand::RngExt;
@@ -30,12 +30,29 @@ fn problem(agents: u32) -> TopicProblem {
     TopicProblem { agents, vocabulary: WORDS, topics: 3, alpha: 0.3, beta: 0.2, documents: Arc::new(documents) }
 }
 
+fn sweeps(rounds: u64, thin: u64, by: SweepBy) -> SweepSettings {
+    SweepSettings { rounds, burn_in: 1, thin, by, ..SweepSettings::default() }
+}
+
+/// The same with priors that are estimated before every other sweep from the second on.
+fn optimising(settings: SweepSettings) -> SweepSettings {
+    SweepSettings { optimise: Optimise::Both, optimise_every: 2, optimise_after: 1, ..settings }
+}
+
 pub fn adlda() -> AdLda {
-    AdLda { problem: problem(5), settings: SweepSettings { rounds: 7, burn_in: 1, thin: 2, by: SweepBy::Word } }
+    AdLda { problem: problem(5), settings: sweeps(7, 2, SweepBy::Word) }
 }
 
 pub fn async_lda() -> AsyncLda {
-    AsyncLda { problem: problem(4), settings: SweepSettings { rounds: 5, burn_in: 1, thin: 1, by: SweepBy::Document } }
+    AsyncLda { problem: problem(4), settings: sweeps(5, 1, SweepBy::Document) }
+}
+
+pub fn adlda_with_priors() -> AdLda {
+    AdLda { settings: optimising(adlda().settings), ..adlda() }
+}
+
+pub fn async_lda_with_priors() -> AsyncLda {
+    AsyncLda { settings: optimising(async_lda().settings), ..async_lda() }
 }
 
 /// D-SGLD with averaging at the ends of some visits, as the paper has it.
@@ -54,7 +71,7 @@ pub fn dsgld<F: Real>() -> Dsgld<Sgrld<F>> {
 }
 
 /// A method whose topics are judged after every so many rounds, averaged from the second evaluation on.
-pub fn judged<M: Method>(inner: M, every: u64) -> Monitored<M, TopicEvaluation>
+pub fn judged<M: Method>(inner: M, array: TopicArray, every: u64) -> Monitored<M, TopicEvaluation>
 where
     M::Server: Posterior<M::Number>,
 {
@@ -68,7 +85,7 @@ where
         }),
         problem,
         sweeps: Sweeps { burn_in: 1, kept: 2 },
-        shown: Shown { smoothing: 0.2, draws_from: 2 * every },
+        shown: Shown { array, draws_from: 2 * every },
     };
     Monitored { inner, judge }
 }

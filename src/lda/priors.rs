@@ -1,0 +1,290 @@
+//! The Dirichlet priors of documents' topics and of topics' words, and the values of them that counts make most likely.
+//!
+//! Counts n_i of D outcomes each, of which n are there in all, have the likelihood Γ(D a)/Γ(n + D a) Π_i Γ(n_i + a)/Γ(a) under a symmetric
+//! prior a. Over many of them its logarithm rises under a ← a Σ \[ψ(n_i + a) − ψ(a)\] / (D Σ \[ψ(n + D a) − ψ(D a)\]) (Minka 2000,
+//! "Estimating a Dirichlet distribution"), which sees of the counts only how often each number is among them (Wallach 2008, "Structured
+//! topic models for language", section 2.3).
+
+use super::collapsed::Tokens;
+use serde::{Deserialize, Serialize};
+use statrs::function::gamma::digamma;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The priors as they are now.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Priors {
+    /// α, for each topic of a document.
+    pub alpha: f64,
+    /// β, for each word of a topic.
+    pub beta: f64,
+}
+
+impl Priors {
+    /// How many [`Priors::words`] there are.
+    pub const WORDS: usize = 4;
+
+    /// Their bits: what stands behind counts that travel.
+    pub fn words(self) -> [i32; Self::WORDS] {
+        let halves = |number: f64| {
+            let bytes = number.to_bits().to_le_bytes();
+            [0, 4].map(|at| i32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte])))
+        };
+        let ([a, b], [c, d]) = (halves(self.alpha), halves(self.beta));
+        [a, b, c, d]
+    }
+
+    /// Those with these bits.
+    pub fn of_words([a, b, c, d]: [i32; Self::WORDS]) -> Self {
+        let number = |low: i32, high: i32| f64::from_bits(u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32);
+        Self { alpha: number(a, b), beta: number(c, d) }
+    }
+}
+
+/// What a prior is estimated from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Of the counts n_i, those of 0 left out.
+    counts: Frequencies,
+    /// Of their sums n.
+    totals: Frequencies,
+}
+
+/// An estimate is held in here: where every document has one topic, for instance, the likelihood has no maximum above 0.
+const ESTIMATES: (f64, f64) = (1e-6, 1e4);
+/// Steps of an estimate at most, and the relative change below which no other follows.
+const STEPS: usize = 20;
+const PRECISE: f64 = 1e-6;
+
+impl Evidence {
+    /// Of α: how many tokens of each document have each of K topics.
+    ///
+    /// # Panics
+    /// When topics are not as many as tokens, or one is not below K.
+    pub fn of_documents(tokens: &Tokens, topics: &[u32], all: usize) -> Self {
+        assert_eq!(tokens.len(), topics.len(), "a topic for each token");
+        let mut here = vec![0_u32; all];
+        let mut counts = Tally::default();
+        for span in tokens.spans() {
+            let topics = &topics[span];
+            topics.iter().for_each(|&topic| here[topic as usize] += 1);
+            topics.iter().for_each(|&topic| counts.take(std::mem::take(&mut here[topic as usize])));
+        }
+        // Fewer than 2^32 tokens.
+        Self { counts: counts.into(), totals: tokens.spans().map(|span| span.len() as u32).collect() }
+    }
+
+    /// Of β: how many tokens of some topics are of each word, by the counts of all K (W × K), none of which is below 0.
+    ///
+    /// # Panics
+    /// When there are not so many topics.
+    pub fn of_topics(counts: &[i32], topics: usize, some: Range<usize>) -> Self {
+        let mut totals = vec![0; some.len()];
+        let mut of_words = Tally::default();
+        for row in counts.chunks_exact(topics) {
+            for (total, count) in totals.iter_mut().zip(&row[some.clone()]) {
+                *total += count.unsigned_abs();
+                of_words.take(count.unsigned_abs());
+            }
+        }
+        Self { counts: of_words.into(), totals: totals.into_iter().collect() }
+    }
+
+    /// Adds what others have counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts.merge(&other.counts);
+        self.totals.merge(&other.totals);
+    }
+
+    /// A few steps from `prior` towards the most likely one, for counts of `outcomes` each. Without tokens, or where all priors are as
+    /// likely, it stays.
+    pub fn improve(&self, mut prior: f64, outcomes: usize) -> f64 {
+        for _ in 0..STEPS {
+            let all = outcomes as f64;
+            let change = self.counts.rise(prior) / (all * self.totals.rise(all * prior));
+            if !change.is_finite() {
+                return prior;
+            }
+            prior = (prior * change).clamp(ESTIMATES.0, ESTIMATES.1);
+            if (change - 1.0).abs() < PRECISE {
+                break;
+            }
+        }
+        prior
+    }
+}
+
+/// Numbers above 0, ascending, and how often each is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Frequencies(Vec<(u32, u64)>);
+
+impl Frequencies {
+    fn merge(&mut self, other: &Self) {
+        let mut both: BTreeMap<u32, u64> = self.0.drain(..).collect();
+        other.0.iter().for_each(|&(number, times)| *both.entry(number).or_default() += times);
+        self.0.extend(both);
+    }
+
+    /// Σ \[ψ(n + a) − ψ(a)\] = Σ_(i ≥ 0) |{n > i}|/(a + i).
+    fn rise(&self, a: f64) -> f64 {
+        let mut above: u64 = self.0.iter().map(|(_, times)| times).sum();
+        let (mut from, mut sum) = (0, 0.0);
+        for &(number, times) in &self.0 {
+            let (low, steps) = (a + f64::from(from), number - from);
+            let one = match steps {
+                // A few quotients cost less than two digammas.
+                ..=16 => (0..steps).map(|i| 1.0 / (low + f64::from(i))).sum(),
+                _ => digamma(a + f64::from(number)) - digamma(low),
+            };
+            sum += above as f64 * one;
+            above -= times;
+            from = number;
+        }
+        sum
+    }
+}
+
+impl FromIterator<u32> for Frequencies {
+    fn from_iter<I: IntoIterator<Item = u32>>(numbers: I) -> Self {
+        let mut tally = Tally::default();
+        numbers.into_iter().for_each(|number| tally.take(number));
+        tally.into()
+    }
+}
+
+/// Frequencies in the making.
+struct Tally {
+    /// Of small numbers, by these.
+    small: Vec<u64>,
+    large: Vec<u32>,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self { small: vec![0; 1 << 10], large: Vec::new() }
+    }
+}
+
+impl Tally {
+    #[inline]
+    fn take(&mut self, number: u32) {
+        match self.small.get_mut(number as usize) {
+            Some(times) => *times += 1,
+            None => self.large.push(number),
+        }
+    }
+}
+
+impl From<Tally> for Frequencies {
+    fn from(Tally { small, mut large }: Tally) -> Self {
+        large.sort_unstable();
+        let small = (0..).zip(small).skip(1).filter(|(_, times)| *times > 0);
+        // As many as a vector holds.
+        let large = large.chunk_by(|one, other| one == other).map(|same| (same[0], same.len() as u64));
+        Self(small.chain(large).collect())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::lda::Documents;
+    use crate::random::{Purpose, Seed, Who};
+    use rand::RngExt;
+    use statrs::function::gamma::ln_gamma;
+
+    #[test]
+    fn priors_travel_bit_for_bit() {
+        for (alpha, beta) in [(0.1, 1e-300), (f64::MAX, 5e-324), (-0.0, std::f64::consts::PI)] {
+            let back = Priors::of_words(Priors { alpha, beta }.words());
+            assert_eq!((back.alpha.to_bits(), back.beta.to_bits()), (alpha.to_bits(), beta.to_bits()));
+        }
+    }
+
+    /// Documents with so many tokens of each topic, as tokens of words with these numbers; and the topics of the tokens.
+    fn corpus(counts: &[Vec<u32>]) -> (Tokens, Vec<u32>) {
+        let mut documents = Documents::new(counts[0].len() as u32);
+        let words: Vec<u32> = (0..counts[0].len() as u32).collect();
+        counts.iter().for_each(|counts| documents.push(&words, counts));
+        let tokens = Tokens::of(&documents);
+        let topics = tokens.words().to_vec();
+        (tokens, topics)
+    }
+
+    /// log Γ(D a)/Γ(n + D a) Π_i Γ(n_i + a)/Γ(a), summed over rows.
+    fn log_likelihood(counts: &[Vec<u32>], a: f64) -> f64 {
+        let of = |counts: &Vec<u32>| {
+            let all = a * counts.len() as f64;
+            let n: u32 = counts.iter().sum();
+            let each: f64 = counts.iter().map(|&count| ln_gamma(f64::from(count) + a) - ln_gamma(a)).sum();
+            each + ln_gamma(all) - ln_gamma(f64::from(n) + all)
+        };
+        counts.iter().map(of).sum()
+    }
+
+    /// The best of ever finer grids.
+    fn brute_force(counts: &[Vec<u32>]) -> f64 {
+        let (mut middle, mut width) = (0.0_f64, 10.0_f64);
+        for _ in 0..12 {
+            let at = |step: i32| middle + width * f64::from(step) / 50.0;
+            let best = |one: &f64, other: &f64| log_likelihood(counts, one.exp()).total_cmp(&log_likelihood(counts, other.exp()));
+            middle = (-50..=50).map(at).max_by(best).unwrap();
+            width /= 10.0;
+            if width < 1e-6 {
+                break;
+            }
+        }
+        middle.exp()
+    }
+
+    fn converged(evidence: &Evidence, mut prior: f64, outcomes: usize) -> f64 {
+        (0..200).for_each(|_| prior = evidence.improve(prior, outcomes));
+        prior
+    }
+
+    #[test]
+    fn estimates_are_where_the_likelihood_is_highest() {
+        let mut random = Seed(4).stream(Who::Run, 0, Purpose::Synthetic);
+        // Sparse and short; long, with gaps between counts; some of a document empty.
+        for (documents, topics, most, share) in [(40, 3, 6, 0.7), (12, 8, 3000, 0.4), (30, 5, 40, 0.9)] {
+            let mut draw = || if random.random::<f64>() < share { random.random_range(0..most) } else { 0 };
+            let mut counts: Vec<Vec<u32>> = (0..documents).map(|_| (0..topics).map(|_| draw()).collect()).collect();
+            counts.push(vec![0; topics]);
+            let best = brute_force(&counts);
+            let (tokens, assigned) = corpus(&counts);
+            let of_documents = Evidence::of_documents(&tokens, &assigned, topics);
+            // As topics: words and topics change places.
+            let of_words: Vec<i32> = (0..topics).flat_map(|word| counts.iter().map(move |row| row[word] as i32)).collect();
+            let mut of_topics = Evidence::of_topics(&of_words, counts.len(), 0..7);
+            of_topics.merge(&Evidence::of_topics(&of_words, counts.len(), 7..counts.len()));
+            assert_eq!(of_topics, of_documents);
+            for start in [1e-3, 1.0, 50.0] {
+                let found = converged(&of_documents, start, topics);
+                assert!((found / best - 1.0).abs() < 1e-3, "{found}, not {best}, from {start}");
+                // No step leads down.
+                let once = of_documents.improve(start, topics);
+                assert!(log_likelihood(&counts, once) >= log_likelihood(&counts, start) - 1e-9);
+            }
+            // The control: with an outcome more the maximum is elsewhere.
+            let other = converged(&of_documents, 1.0, topics + 1);
+            assert!((other / best - 1.0).abs() > 0.01, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_tells_nothing_changes_nothing_and_estimates_stay_in_their_range() {
+        let improved = |counts: &[Vec<u32>], prior: f64| {
+            let (tokens, topics) = corpus(counts);
+            converged(&Evidence::of_documents(&tokens, &topics, counts[0].len()), prior, counts[0].len())
+        };
+        assert_eq!(Evidence::default().improve(0.3, 5), 0.3);
+        assert_eq!(improved(&[vec![0, 0], vec![0, 0]], 0.3), 0.3);
+        assert!((improved(&[vec![7], vec![2000]], 0.3) - 0.3).abs() < 1e-9);
+        // A topic for each document: the fewer the better; all alike: the more the better.
+        assert!(improved(&[vec![9, 0], vec![0, 5]], 0.3) < 1e-3);
+        assert!(improved(&[vec![9, 0], vec![0, 5]], 1e-9) == ESTIMATES.0);
+        assert!(improved(&[vec![500, 500], vec![300, 300]], 0.3) > 300.0);
+        assert!(improved(&[vec![500, 500], vec![300, 300]], 1e9) == ESTIMATES.1);
+    }
+}
