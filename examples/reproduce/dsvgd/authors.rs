@@ -66,7 +66,7 @@ impl<F: Real> LocalTransition<F> for LocalAuthors<F> {
         Ok(false)
     }
 
-    fn update(&mut self, _: &mut (), theta: &mut [F], update: Update, cx: &Context) -> Result<()> {
+    fn update(&mut self, _: &mut (), theta: &mut [F], update: Update<F>, cx: &Context) -> Result<()> {
         let Authors { step, particles, noise, scale, .. } = self.settings;
         let chain = Who::Chain(update.chain);
         let at = ArrayView2::from_shape((1, theta.len()), &*theta)?;
