@@ -3,11 +3,11 @@
 use super::keys::{What, Wrong};
 use super::open_data::{OpenData, wrong_data};
 use super::registry::{Makes, ModelEntry, Over, Registry, about_a_key};
-use super::setup::{facts, needs_data, unfit_for_topics};
+use super::setup::{facts, needs_data, needs_no_partition, unfit_for_topics};
 use super::spec::{ConfigError, Precision, RunSpec};
 use super::typed::{Problem, Typed};
 use crate::data::{DataError, Dataset, Partition, Split, Task};
-use crate::methods::{DocumentBytes, Needs};
+use crate::methods::{DocumentBytes, Needs, Sharing};
 use crate::models::{Built, DataFacts, Output, Scratch};
 use crate::random::Seed;
 use std::ops::Range;
@@ -133,7 +133,13 @@ fn look(typed: &Typed, registry: &Registry) -> Result<Report, Vec<Problem>> {
             Err(error) => problems.push(typed.problem(&["data", "file"], error)),
         }
     }
-    if let (Some(data), Some(agents)) = (&data, typed.table().get("agents").and_then(toml::Value::as_integer)) {
+    let sharing = spec.as_ref().map_or(Sharing::Dealt, |spec| {
+        let method = registry.method(&spec.method, registry.over(&spec.model));
+        method.map_or(Sharing::Dealt, |method| method.sharing)
+    });
+    if let (Some(data), Some(agents), Sharing::Dealt) =
+        (&data, typed.table().get("agents").and_then(toml::Value::as_integer), sharing)
+    {
         let (rows, thing) = (data.len(Split::Train), data.thing());
         if usize::try_from(agents).is_ok_and(|agents| agents > rows) {
             let what = format!("{agents} agents cannot share {rows} training {thing}s: ask for 1 to {rows} agents");
@@ -150,9 +156,18 @@ fn look(typed: &Typed, registry: &Registry) -> Result<Report, Vec<Problem>> {
     let mut rows_per_agent = None;
     if let (Some(opened), Some(data), true) = (&data, &spec.data, problems.is_empty()) {
         let agents = usize::try_from(spec.agents).unwrap_or(usize::MAX);
-        match sizes(opened, &data.partition, agents, Seed(spec.seed)) {
-            Ok(sizes) => rows_per_agent = sizes.iter().copied().min().zip(sizes.iter().copied().max()),
-            Err(error) => problems.push(typed.problem(&["data", "partition"], error.to_string())),
+        if sharing == Sharing::Everyone {
+            let rows = opened.len(Split::Train);
+            rows_per_agent = Some((rows, rows));
+            if data.partition != Partition::Equal {
+                let method = spec.method.get("name").and_then(toml::Value::as_str).unwrap_or_default();
+                problems.push(typed.problem(&["data", "partition"], needs_no_partition(method)));
+            }
+        } else {
+            match sizes(opened, &data.partition, agents, Seed(spec.seed)) {
+                Ok(sizes) => rows_per_agent = sizes.iter().copied().min().zip(sizes.iter().copied().max()),
+                Err(error) => problems.push(typed.problem(&["data", "partition"], error.to_string())),
+            }
         }
     }
     if let Ok(method) = registry.method(&spec.method, over)

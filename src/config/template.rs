@@ -6,6 +6,7 @@ use super::open_data::{OpenData, wrong_data};
 use super::registry::{Makes, MethodEntry, ModelEntry, Over, Registry, toml_value};
 use super::setup::facts;
 use super::spec::{ClusterSpec, ConfigError, DataSpec, EvaluateSpec, RunSpec};
+use crate::methods::Sharing;
 use std::path::Path;
 
 /// Where the data are where nothing is said about them.
@@ -23,6 +24,8 @@ const OF_DOCUMENTS: &[Doc] = &[
         "rounds between evaluations, on the documents that are held out, if there are any; 0 for none. One can take longer than a round",
     ),
 ];
+/// What others mean where every agent sees all rows.
+const OF_EVERYONE: &[Doc] = &[("agents", "K, how many chains there are, each at an agent of its own; says nothing about ranks")];
 /// Comments are wrapped here.
 const WIDTH: usize = 100;
 
@@ -107,8 +110,8 @@ fn write(method: &MethodEntry, model: &ModelEntry, data: Option<&Path>) -> Strin
     };
     let part = |name: &str| defaults.get(name).and_then(toml::Value::as_table).cloned().unwrap_or_default();
     let tables = ["data", "model", "method", "evaluate", "cluster"];
-    let over = model.makes.over();
-    let top: Vec<_> = said_of(over, RunSpec::DOCS).into_iter().filter(|(key, _)| !tables.contains(key)).collect();
+    let kind = (model.makes.over(), method.sharing);
+    let top: Vec<_> = said_of(kind, RunSpec::DOCS).into_iter().filter(|(key, _)| !tables.contains(key)).collect();
     let mut values = defaults.clone();
     advised(None, &mut values);
     keys(&mut text, &top, &[], &values);
@@ -117,7 +120,7 @@ fn write(method: &MethodEntry, model: &ModelEntry, data: Option<&Path>) -> Strin
         let file = toml::Value::from(file.display().to_string());
         keys(
             &mut text,
-            &said_of(over, DataSpec::DOCS),
+            &said_of(kind, DataSpec::DOCS),
             &[],
             &toml::Table::from_iter([("file".to_owned(), file), ("partition".to_owned(), "equal".into())]),
         );
@@ -132,21 +135,23 @@ fn write(method: &MethodEntry, model: &ModelEntry, data: Option<&Path>) -> Strin
         text.push_str(&format!("\n[{name}]\n"));
         let mut values = part(name);
         advised(Some(name), &mut values);
-        keys(&mut text, &said_of(over, docs), &[], &values);
+        keys(&mut text, &said_of(kind, docs), &[], &values);
     }
     text
 }
 
-/// The keys that mean something for such data, and what they mean there.
-fn said_of(over: Over, docs: &[Doc]) -> Vec<Doc> {
-    let of_documents = |(key, doc): &Doc| {
-        let other = OF_DOCUMENTS.iter().find(|other| other.0 == *key);
+/// The keys that mean something for such data that are seen by these, and what they mean there.
+fn said_of((over, sharing): (Over, Sharing), docs: &[Doc]) -> Vec<Doc> {
+    let (others, left_out): (&[Doc], &[&str]) = match (over, sharing) {
+        (Over::Texts, _) => (OF_DOCUMENTS, OF_ROWS),
+        (Over::Rows, Sharing::Everyone) => (OF_EVERYONE, &["partition"]),
+        (Over::Rows, Sharing::Dealt) => (&[], &[]),
+    };
+    let said = |(key, doc): &Doc| {
+        let other = others.iter().find(|other| other.0 == *key);
         (*key, other.map_or(*doc, |other| other.1))
     };
-    match over {
-        Over::Rows => docs.to_vec(),
-        Over::Texts => docs.iter().filter(|(key, _)| !OF_ROWS.contains(key)).map(of_documents).collect(),
-    }
+    docs.iter().filter(|(key, _)| !left_out.contains(key)).map(said).collect()
 }
 
 /// Keys with their meaning and default: those that are described, then those that serde knows of, then those that it writes.

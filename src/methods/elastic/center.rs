@@ -111,8 +111,8 @@ impl<F: Real> Center<F> {
         Self { position: Raw(place), velocity: Raw(velocity), moves: 0 }
     }
 
-    /// Moves along a flow about a mean of the chains.
-    pub fn flow(&mut self, flow: &Flow, mean: &[F], noise: &mut Stream) {
+    /// Moves along a flow about the mean of the chains: the sum of their positions, times this share.
+    pub fn flow(&mut self, flow: &Flow, sum: &[F], share: F, noise: &mut Stream) {
         self.moves += 1;
         let [[a, b], [c, d]] = flow.drift.map(|row| row.map(F::of));
         let [first, shared, second] = flow.noise.map(F::of);
@@ -127,7 +127,8 @@ impl<F: Real> Center<F> {
                 if noisy {
                     noise.normals(z);
                 }
-                for ((c, &mean), &z) in position[part.clone()].iter_mut().zip(&mean[part]).zip(&*z) {
+                for ((c, &sum), &z) in position[part.clone()].iter_mut().zip(&sum[part]).zip(&*z) {
+                    let mean = share * sum;
                     *c = mean + a * (*c - mean) + first * z;
                 }
                 continue;
@@ -137,7 +138,8 @@ impl<F: Real> Center<F> {
             }
             let (z1, z2) = normals[..2 * len].split_at(len);
             let both = position[part.clone()].iter_mut().zip(&mut velocity[part.clone()]);
-            for (((x, u), &mean), (&z1, &z2)) in both.zip(&mean[part]).zip(z1.iter().zip(z2)) {
+            for (((x, u), &sum), (&z1, &z2)) in both.zip(&sum[part]).zip(z1.iter().zip(z2)) {
+                let mean = share * sum;
                 let (off, rate) = (*x - mean, *u);
                 *x = mean + a * off + b * rate + first * z1;
                 *u = c * off + d * rate + shared * z1 + second * z2;
@@ -204,7 +206,7 @@ mod tests {
         let mean: Vec<f64> = place.iter().map(|value| 0.5 * value - 1.0).collect();
         let mut center = Center::at(place.clone(), dynamics);
         let mut stream = Seed(1).stream(Who::Server, 0, Purpose::Noise);
-        center.flow(&flow, &mean, &mut stream);
+        center.flow(&flow, &mean, 1.0, &mut stream);
         for j in 0..dim {
             assert!(close(center.position.0[j], mean[j] + flow.drift[0][0] * (place[j] - mean[j])));
             assert!(close(center.velocity.0[j], flow.drift[1][0] * (place[j] - mean[j])));

@@ -27,7 +27,8 @@ const AHEAD: u64 = 2;
 pub struct ServerState<F: Real> {
     /// The center; none before the chains have begun, or where there is none.
     center: Option<Center<F>>,
-    /// What each group gave for its last exchange, summed over its chains, and the sum over the groups that are not over.
+    /// What each group gave for its last exchange, summed over its chains; and where there are several, the sum over those that are not
+    /// over.
     shares: Vec<Raw<F>>,
     total: Raw<F>,
     /// Exchanges so far.
@@ -141,13 +142,14 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         state.exchanges += 1;
         state.told[group] = state.exchanges;
         let share = T::Number::of(1.0 / chains);
-        let mean: Vec<T::Number> = state.total.0.iter().map(|&sum| share * sum).collect();
+        let sum = if state.shares.len() == 1 { &state.shares[0].0 } else { &state.total.0 };
+        let mean = || sum.iter().map(|&sum| share * sum).collect::<Vec<_>>();
         let dynamics = match self.plan.coupling {
-            Coupling::Friction => return mean,
+            Coupling::Friction => return mean(),
             Coupling::Elastic(dynamics) => dynamics,
             Coupling::Mean { mass, friction } => CenterDynamics::SecondOrder { mass, friction },
             Coupling::Average { rate } => {
-                let center = state.center.get_or_insert_with(|| Center::at(mean, CenterDynamics::FirstOrder));
+                let center = state.center.get_or_insert_with(|| Center::at(mean(), CenterDynamics::FirstOrder));
                 let told = center.position.0.clone();
                 let (rate, members) = (T::Number::of(rate), T::Number::of(members));
                 let moves = center.position.0.iter_mut().zip(&state.shares[group].0);
@@ -160,21 +162,21 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         if first > 0 && !self.plan.strength.acts(first - 1, 1) && chains == members {
             state.center = None;
         }
-        let center = state.center.get_or_insert_with(|| Center::at(mean.clone(), dynamics));
+        let center = state.center.get_or_insert_with(|| Center::at(mean(), dynamics));
         let mut noise = cx.stream(Who::Server, center.moves, Purpose::Noise);
         match self.plan.coupling {
             Coupling::Elastic(_) | Coupling::Friction | Coupling::Average { .. } => {
                 let before = extrapolate.then(|| [center.position.0.as_slice(), &center.velocity.0].concat());
                 let flow = dynamics.flow(kappa * chains, time, noisy);
-                center.flow(&flow, &mean, &mut noise);
+                center.flow(&flow, sum, share, &mut noise);
                 before.unwrap_or_else(|| center.position.0.clone())
             }
             Coupling::Mean { mass, .. } => {
                 let (kick, back) = (T::Number::of(kappa * time), T::Number::of(-chains / mass));
-                let kicks: Vec<_> = center.position.0.iter().zip(&mean).map(|(&c, &mean)| kick * (c - mean)).collect();
+                let kicks: Vec<_> = center.position.0.iter().zip(sum).map(|(&c, &sum)| kick * (c - share * sum)).collect();
                 center.velocity.0.iter_mut().zip(&kicks).for_each(|(u, &kick)| *u += back * kick);
                 let flow = dynamics.flow(0.0, time, noisy);
-                center.flow(&flow, &mean, &mut noise);
+                center.flow(&flow, sum, share, &mut noise);
                 kicks
             }
         }
@@ -185,6 +187,9 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         let groups = self.groups() as u64;
         let state = &mut self.state;
         let old = std::mem::replace(&mut state.shares[group].0, share);
+        if groups == 1 {
+            return;
+        }
         let new = &state.shares[group].0;
         if new.len() == old.len() && !state.exchanges.is_multiple_of(groups) {
             state.total.0.iter_mut().zip(new.iter().zip(&old)).for_each(|(total, (&new, &old))| *total += new - old);

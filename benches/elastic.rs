@@ -1,0 +1,170 @@
+//! A step of coupled chains of the network 784-800-800-10 and what it is made of, on two ranks at once: `cargo bench --bench elastic`.
+//!
+//! Both ranks measure the same at the same time, as in a run; the products of matrices alone, in the same run, are what a gradient
+//! cannot do without.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+
+use mpibayes::cluster::mpi::{World, run, tune_allocator};
+use mpibayes::cluster::{Collectives, Context, Plan};
+use mpibayes::data::Shard;
+use mpibayes::kernels::hamiltonian::{Chain, Pull};
+use mpibayes::methods::elastic::{Course, EcSghmcSettings, Elastic};
+use mpibayes::methods::scores::{Estimator, Scores};
+use mpibayes::methods::{Problem, Transition};
+use mpibayes::models::Output;
+use mpibayes::models::network::NetworkSettings;
+use mpibayes::random::{Purpose, Seed, Stream, Who};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array1, Array2};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Instant;
+
+const WIDTHS: [usize; 4] = [784, 800, 800, 10];
+const BATCH: usize = 100;
+const ROWS: usize = 20_000;
+const PERIOD: u64 = 8;
+const STEPS: u64 = 400;
+
+fn stream(step: u64) -> Stream {
+    Seed(7).stream(Who::Run, step, Purpose::Synthetic)
+}
+
+fn normals(rows: usize, columns: usize, step: u64) -> Array2<f32> {
+    let mut matrix = Array2::zeros((rows, columns));
+    stream(step).normals(matrix.as_slice_mut().unwrap());
+    matrix
+}
+
+fn problem() -> Problem<f32> {
+    let settings = NetworkSettings { hidden: vec![WIDTHS[1], WIDTHS[2]], ..NetworkSettings::default() };
+    let model = settings.build(WIDTHS[0], Output::Classes(WIDTHS[3])).unwrap();
+    let shard = Shard::new(normals(ROWS, WIDTHS[0], 0), Array1::from_shape_fn(ROWS, |row| (row % WIDTHS[3]) as f32));
+    Problem { model: Arc::new(model), agents: 2, temperature: 1.0, shard: Arc::new(move |_| Ok(shard.clone())) }
+}
+
+fn settings() -> EcSghmcSettings {
+    EcSghmcSettings {
+        steps: STEPS,
+        period: PERIOD,
+        batch: BATCH,
+        step: 1e-5,
+        friction: 1.0,
+        course: Some(Course::Constant),
+        burn_in: 0,
+        thin: STEPS,
+        ..EcSghmcSettings::default()
+    }
+}
+
+/// The median of a part's milliseconds, with both ranks at it.
+fn milliseconds(world: &World, mut part: impl FnMut()) -> f64 {
+    world.broadcast_bytes((world.rank() == 0).then(Vec::new));
+    let mut times: Vec<f64> = (0..100)
+        .map(|_| {
+            let since = Instant::now();
+            part();
+            since.elapsed().as_secs_f64() * 1e3
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// The products of matrices of a gradient: forward, errors, weights.
+fn products(world: &World) -> f64 {
+    let mut layers: Vec<_> = WIDTHS
+        .windows(2)
+        .map(|pair| {
+            (normals(BATCH, pair[0], 1), normals(pair[0], pair[1], 2), normals(BATCH, pair[1], 3), normals(pair[0], pair[1], 4))
+        })
+        .collect();
+    milliseconds(world, || {
+        for (layer, (inputs, weights, outputs, gradient)) in layers.iter_mut().enumerate() {
+            general_mat_mul(1.0, &*inputs, &*weights, 0.0, outputs);
+            general_mat_mul(1.0, &inputs.t(), &*outputs, 1.0, gradient);
+            if layer > 0 {
+                general_mat_mul(1.0, &*outputs, &weights.t(), 0.0, inputs);
+            }
+        }
+    })
+}
+
+fn main() {
+    if !World::is_launched() {
+        let this = std::env::current_exe();
+        let status = this.and_then(|this| {
+            Command::new("mpirun")
+                .args(["-n", "2"])
+                .arg(this)
+                .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+                .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+                .env("OPENBLAS_NUM_THREADS", "1")
+                .status()
+        });
+        std::process::exit(status.ok().and_then(|status| status.code()).unwrap_or(1));
+    }
+    tune_allocator();
+    drop(rayon::ThreadPoolBuilder::new().num_threads(1).build_global());
+    let world = World::start().unwrap();
+    let (problem, settings) = (problem(), settings());
+    let transition = settings.transition(problem.clone());
+    let cx = Context::outside(Seed(1));
+    let dim = transition.dim();
+    let mut chain = vec![0.0_f32; transition.carried()];
+    transition.draw_initial(&mut cx.stream(Who::Run, 0, Purpose::Initial), &mut chain);
+    let (theta, velocity) = chain.split_at_mut(dim);
+    let mut scores = Scores::open(&problem, 0, BATCH, Estimator::Plain).unwrap();
+    let control = Default::default();
+
+    let plain = products(&world);
+    let mut update = 0;
+    let gradient = milliseconds(&world, || {
+        update += 1;
+        scores.at(&control, theta, 0, update, 1.0, &cx).unwrap();
+    });
+    let mut buffer = vec![0.0_f32; dim];
+    let noise = milliseconds(&world, || stream(9).normals(&mut buffer));
+    let score = scores.at(&control, theta, 0, 0, 1.0, &cx).unwrap().to_vec();
+    let center = theta.to_vec();
+    let dynamics = transition.dynamics;
+    let updating = milliseconds(&world, || {
+        dynamics.open(Chain { theta: &mut *theta, velocity: &mut *velocity, inverse_mass: None }, &mut stream(9));
+        let pull = Pull { strength: 1.0, center: &center };
+        dynamics.close(Chain { theta: &mut *theta, velocity: &mut *velocity, inverse_mass: None }, &score, Some(pull));
+    });
+    let mut whole = [0.0; 2];
+    for (period, whole) in [PERIOD, STEPS].into_iter().zip(&mut whole) {
+        let mut settings = settings.clone();
+        settings.period = period;
+        let method = Elastic::<_, false> { agents: 2, transition: settings.transition(problem.clone()), plan: settings.plan(2) };
+        let plan = Plan { collectives: Collectives::default(), ..Plan::new(Seed(1)) };
+        let since = Instant::now();
+        run(&world, Arc::new(method), plan, None, &mut ());
+        *whole = since.elapsed().as_secs_f64() * 1e3 / STEPS as f64;
+    }
+    if world.rank() != 0 {
+        return;
+    }
+    let flops: usize =
+        2 * BATCH * WIDTHS.windows(2).enumerate().map(|(l, pair)| pair[0] * pair[1] * if l == 0 { 2 } else { 3 }).sum::<usize>();
+    println!(
+        "784-800-800-10, {dim} parameters, batch {BATCH}, {} ranks at once; {:.0} MFLOP of products in a gradient",
+        world.size(),
+        flops as f64 / 1e6
+    );
+    println!("{:<44} {:>8} {:>9} {:>12}", "", "ms", "GFLOP/s", "of products");
+    let line = |what: &str, ms: f64, counts: bool| {
+        let rate = if counts { format!("{:.0}", flops as f64 / ms / 1e6) } else { String::new() };
+        let share = if counts { format!("{:.0} %", 100.0 * plain / ms) } else { String::new() };
+        println!("{what:<44} {ms:>8.2} {rate:>9} {share:>12}");
+    };
+    line("products of matrices alone (sgemm)", plain, true);
+    line("gradient", gradient, true);
+    line("noise", noise, false);
+    line("update, noise included", updating, false);
+    line("step in a run, no exchange", whole[1], true);
+    line("step in a run, exchange every 8", whole[0], true);
+    line("exchange, of each step", whole[0] - whole[1], false);
+}
