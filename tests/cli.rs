@@ -124,7 +124,7 @@ fn a_small_text_is_the_corpus_that_it_always_was() {
         "dropped   2 words, 7 tokens: stop words",
         "kept      14 words, 18 tokens",
         "train     4 documents, 13 tokens",
-        "test      1 document, 5 tokens",
+        "test      1 document, 5 tokens, 2 of them scored",
         "words     14",
         "left out  1 document without a word",
         "digest    d9e5a47decc1",

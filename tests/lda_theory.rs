@@ -6,7 +6,10 @@ use mpibayes::cluster::record::{Record, Row};
 use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{Keeper, Method, Plan, Result, threads};
 use mpibayes::kernels::langevin::StepSize;
-use mpibayes::lda::{Documents, Evidence, HeldOut, Priors, Sweeps, Tokens, TopicCounts, WordSweep, dense_sweep, draw_in_turn};
+use mpibayes::lda::{
+    Completion, DocumentGibbs, Documents, Evidence, HeldOut, Priors, Sweeps, Tokens, TopicCounts, WordSweep, WordTable,
+    dense_sweep, draw_in_turn,
+};
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::lda::adlda::AdLda;
 use mpibayes::methods::lda::async_lda::AsyncLda;
@@ -118,6 +121,123 @@ fn adlda_of_one_agent_is_collapsed_gibbs_bit_for_bit() {
         let two = run(AdLda { problem: self::problem(2, 3, 0.2, 0.1), settings: sweeps(6, 0, 1, by) }, 12);
         assert_ne!(two.numbers::<f32>(), serial);
     }
+}
+
+/// An agent as one would write it without any cluster.
+struct Serial {
+    id: u32,
+    tokens: Tokens,
+    topics: Vec<u32>,
+    by_word: WordSweep,
+    by: SweepBy,
+}
+
+/// K, α and β of the serial agents.
+const PRIORS: (u32, f64, f64) = (3, 0.2, 0.1);
+
+impl Serial {
+    /// One of the agents that share the corpus, with its first topics.
+    fn new(id: u32, agents: u32, by: SweepBy) -> Self {
+        let (k, alpha, beta) = PRIORS;
+        let tokens = Tokens::of(&(problem(agents, k, alpha, beta).documents)(id).unwrap());
+        let stream = |number| Seed(12).stream(Who::Agent(id), number, Purpose::Initial);
+        let mut topics = tokens.draw_topics(k, stream);
+        if id == 0 {
+            // Of 24 documents a third.
+            let mut none = TopicCounts::new(WORDS, k as usize);
+            draw_in_turn(&tokens, 8, &mut topics, &mut none, alpha, beta, |document| stream(1 << 63 | document));
+        }
+        let by_word = WordSweep::new(&tokens, k as usize);
+        Self { id, tokens, topics, by_word, by }
+    }
+
+    /// How many of its tokens have each topic, word by word.
+    fn counts(&self) -> Vec<i32> {
+        let mut counts = TopicCounts::new(WORDS, PRIORS.0 as usize);
+        counts.count(self.tokens.words(), &self.topics);
+        counts.into_counts()
+    }
+
+    /// Sweeps with a copy of these counts; gives the copy.
+    fn sweep(&mut self, counts: &[i32], number: u64) -> Vec<i32> {
+        let (k, alpha, beta) = PRIORS;
+        let mut copy = TopicCounts::of(counts.to_vec(), k as usize);
+        let stream = |at: u64| Seed(12).stream(Who::Agent(self.id), number << 32 | at, Purpose::Topics);
+        match self.by {
+            SweepBy::Document => dense_sweep(&self.tokens, &mut self.topics, &mut copy, alpha, beta, stream),
+            SweepBy::Word => self.by_word.sweep(&mut self.topics, &mut copy, alpha, beta, |word| stream(u64::from(word))),
+        }
+        copy.into_counts()
+    }
+}
+
+fn phi(counts: &[i32]) -> Vec<f32> {
+    TopicCounts::of(counts.to_vec(), PRIORS.0 as usize).phi::<f32>(PRIORS.2)
+}
+
+/// n + Σ_s (n^s − n).
+fn merged(counts: &[i32], copies: &[Vec<i32>]) -> Vec<i32> {
+    let each = |(at, &count): (usize, &i32)| count + copies.iter().map(|copy| copy[at] - count).sum::<i32>();
+    counts.iter().enumerate().map(each).collect()
+}
+
+#[test]
+fn adlda_of_several_agents_is_sweeps_on_copies_whose_changes_are_added_bit_for_bit() {
+    let (k, alpha, beta) = PRIORS;
+    for (agents, by) in [(2, SweepBy::Document), (2, SweepBy::Word), (3, SweepBy::Word)] {
+        let mut all: Vec<Serial> = (0..agents).map(|id| Serial::new(id, agents, by)).collect();
+        let zeros = vec![0; (WORDS * k) as usize];
+        let mut counts = merged(&zeros, &all.iter().map(Serial::counts).collect::<Vec<_>>());
+        let mut serial = Vec::new();
+        for number in 0..6 {
+            let copies: Vec<Vec<i32>> = all.iter_mut().map(|agent| agent.sweep(&counts, number)).collect();
+            counts = merged(&counts, &copies);
+            serial.extend(phi(&counts));
+        }
+        let settings = sweeps(6, 0, 1, by);
+        let seen = run(AdLda { problem: problem(agents, k, alpha, beta), settings }, 12);
+        assert_eq!(seen.numbers::<f32>(), serial, "{agents} agents");
+        // What is added up are the tokens as they are.
+        assert_eq!(counts, merged(&zeros, &all.iter().map(Serial::counts).collect::<Vec<_>>()));
+    }
+}
+
+/// Two agents, of which one needs 10 and the other 23.7 hundredths of a second for a sweep: the first is done with all of its sweeps
+/// where the other is in its third.
+#[test]
+fn async_lda_of_two_agents_adds_what_each_has_changed_of_what_it_knew() {
+    let (k, alpha, beta) = PRIORS;
+    let mut all = [0, 1].map(|id| Serial::new(id, 2, SweepBy::Word));
+    let zeros = vec![0; (WORDS * k) as usize];
+    let counted = |all: &[Serial]| merged(&zeros, &all.iter().map(Serial::counts).collect::<Vec<_>>());
+    let mut counts = counted(&all);
+    // What each knows, and how often it has swept.
+    let (mut known, mut swept) = ([counts.clone(), counts.clone()], [0, 0]);
+    let mut serial = Vec::new();
+    for (number, agent) in (1..).zip([0, 0, 1, 0, 0, 1, 0, 0, 1, 1, 1, 1]) {
+        let copy = all[agent].sweep(&known[agent], swept[agent]);
+        counts.iter_mut().zip(copy.iter().zip(&known[agent])).for_each(|(count, (copy, knew))| *count += copy - knew);
+        (known[agent], swept[agent]) = (counts.clone(), swept[agent] + 1);
+        if number % 2 == 0 {
+            serial.extend(phi(&counts));
+        }
+    }
+    assert_eq!(swept, [6, 6]);
+    let cluster = Cluster {
+        ranks: 2,
+        task: Some(Box::new(|agent, _| [0.1, 0.237][agent as usize])),
+        settle: None,
+        latency: 1e-4,
+        bandwidth: 1e8,
+    };
+    let settings = sweeps(6, 0, 1, SweepBy::Word);
+    let method = AsyncLda { problem: problem(2, k, alpha, beta), settings };
+    let mut seen = Seen::default();
+    simulate::run(Arc::new(method), Plan::new(Seed(12)), &cluster, None, &mut seen).unwrap();
+    let draws = seen.numbers::<f32>();
+    assert_eq!(draws, serial);
+    // In the end the server has counted the topics that tokens have.
+    assert!(draws.ends_with(&phi(&counted(&all))));
 }
 
 /// With one agent there is nobody to wait for, and nothing to be added.
@@ -243,7 +363,7 @@ fn chains_on_shards_of_unequal_size_find_the_dirichlet_posterior() {
 /// With one topic what is predicted is the unigram model of the counts, smoothed by β, of each method and at each round; and what agents
 /// judge is spread over them.
 #[test]
-fn agents_judge_the_topics_of_the_round_that_they_are_asked_about() {
+fn one_topic_predicts_what_the_unigram_model_does() {
     let mut counts = vec![0.0; WORDS as usize];
     corpus().iter().for_each(|document| counts.iter_mut().zip(document).for_each(|(sum, count)| *sum += f64::from(*count)));
     let total: f64 = counts.iter().sum::<f64>() + 0.1 * f64::from(WORDS);
@@ -289,6 +409,57 @@ fn agents_judge_the_topics_of_the_round_that_they_are_asked_about() {
 }
 
 #[test]
+fn agents_judge_the_topics_of_the_round_that_they_are_asked_about() {
+    // The second agent has two documents, of a half of the vocabulary each, the first none.
+    let held_out = |agent: u32| {
+        let [mut observed, mut scored] = [Documents::new(WORDS), Documents::new(WORDS)];
+        if agent == 1 {
+            for half in [[0, 1, 2, 3], [5, 6, 7, 8]] {
+                observed.push(&half, &[2, 1, 0, 1]);
+                scored.push(&half, &[1, 0, 3, 1]);
+            }
+        }
+        Ok(HeldOut { observed, scored })
+    };
+    let problem = problem(2, 3, 0.2, 0.1);
+    let size = problem.size();
+    let judge = TopicEvaluation {
+        every: 2,
+        problem: problem.clone(),
+        held_out: Arc::new(held_out),
+        sweeps: EVALUATION_SWEEPS,
+        shown: Shown { array: TopicArray::Counts, draws_from: 1 },
+    };
+    let settings = sweeps(7, 0, 1, SweepBy::Word);
+    let synchronous = Monitored { inner: AdLda { problem: problem.clone(), settings }, judge: judge.clone() };
+    let asynchronous = Monitored { inner: AsyncLda { problem, settings }, judge };
+    for seen in [run(synchronous, 5), run(asynchronous, 5)] {
+        let draws = seen.numbers::<f32>();
+        assert_eq!(draws.len(), 7 * size);
+        // How well the draw of a round completes the documents with the random numbers of another.
+        let completed = |drawn: u64, round: u64| {
+            let phi = &draws[(drawn as usize - 1) * size..drawn as usize * size];
+            let (mut gibbs, mut table) = (DocumentGibbs::<f32>::new(3, 0.2), WordTable::new(WORDS, 3));
+            let row = |word: u32, out: &mut [f32]| out.copy_from_slice(&phi[3 * word as usize..3 * word as usize + 3]);
+            let stream = |document| Seed(5).stream(Who::Agent(1), round << 40 | document, Purpose::Completion);
+            let held_out = held_out(1).unwrap();
+            Completion::default().add(&held_out, &mut gibbs, &mut table, EVALUATION_SWEEPS, row, stream).perplexity()
+        };
+        let metrics: Vec<&Row> = seen.rows.iter().filter(|row| row.table == "metrics").collect();
+        assert_eq!(metrics.iter().map(|row| row.step).collect::<Vec<_>>(), [2, 4, 6, 7]);
+        for row in metrics {
+            let judged = row.values.iter().find(|(name, _)| name == "draw_perplexity").unwrap().1;
+            let exact = completed(row.step, row.step);
+            // Probabilities are in single precision.
+            assert!((judged / exact - 1.0).abs() < 1e-5, "round {}: {judged} {exact}", row.step);
+            // The control: of the round before.
+            let before = completed(row.step - 1, row.step);
+            assert!((judged / before - 1.0).abs() > 1e-4, "round {}: {judged} {before}", row.step);
+        }
+    }
+}
+
+#[test]
 fn problems_that_are_none_are_refused() {
     let wrong = TopicProblem { vocabulary: WORDS + 1, ..problem(2, 2, 0.1, 0.1) };
     let mut seen = Seen::default();
@@ -298,6 +469,13 @@ fn problems_that_are_none_are_refused() {
     let method = AdLda { problem: problem(2, 2, 0.0, 0.1), settings: sweeps(1, 0, 1, SweepBy::Word) };
     let fault = threads::run(Arc::new(method), Plan::new(Seed(1)), None, &mut Seen::default()).unwrap_err().to_string();
     assert!(fault.contains("alpha = 0: must be a number above 0"), "{fault}");
+    // What is seen of a word in all sweeps must be countable.
+    let sweeps = Sweeps { burn_in: 0, kept: 1 << 30 };
+    let transition = Sgrld::<f64>::new(problem(2, 2, 0.1, 0.1), 6, StepSize::Constant(1e-3), sweeps);
+    let settings = DsgldSettings { rounds: 1, burn_in: 0, thin: 1, ..DsgldSettings::default() };
+    let fault = threads::run(Arc::new(Dsgld { agents: 2, transition, settings }), Plan::new(Seed(1)), None, &mut Seen::default());
+    let fault = fault.unwrap_err().to_string();
+    assert!(fault.contains("minibatches of 6 documents") && fault.contains("at most 4294967295"), "{fault}");
 }
 
 const TRUE_ALPHA: f64 = 0.3;

@@ -116,6 +116,21 @@ fn every_method_finds_planted_topics_and_one_sweep_does_not() {
     for says in ["adlda", "lda, 32 parameters", "100 to learn from, 20 to test on", "16 in the vocabulary, 1,200 tokens"] {
         assert!(checked.contains(says), "{says} in {checked}");
     }
+    // 50 documents of an agent with 600 tokens, and three arrays of 32 counts, which are integers whatever is asked for.
+    let memory = |how: &str| {
+        let checked = printed(&folder, &format!("check run.toml {how}"));
+        let line = |name: &str| checked.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
+        (line("memory"), line("numbers"))
+    };
+    for (how, says) in [
+        // 50 × 80 + 600 × 20 + 384.
+        ("", "about 16.0 KiB for an agent"),
+        // 50 × 8 + 600 × 8 + 384.
+        ("--set method.by=\"document\" --set precision=\"f64\"", "about 5.5 KiB for an agent"),
+    ] {
+        let (memory, numbers) = memory(how);
+        assert!(memory.contains(says) && numbers.contains("4 bytes each"), "{says} in {memory}, {numbers}");
+    }
     for (run, how) in [("adlda", ""), ("async_lda", "--set method.name=\"async_lda\""), ("dsgld", DSGLD)] {
         printed(&folder, &format!("run run.toml {how} --output {run}"));
         let summary = json(&folder, &format!("summary {run} --json"));
@@ -130,6 +145,8 @@ fn every_method_finds_planted_topics_and_one_sweep_does_not() {
         assert!(lines[4].starts_with("mean NPMI ") && lines[4].contains("mean UMass "), "{shown}");
     }
     assert_eq!(json(&folder, "topics dsgld --chain 1 --json")["chain"], 1);
+    let of_chain = |chain: &str| printed(&folder, &format!("predict dsgld c.h5 {chain}"));
+    assert!(of_chain("") == of_chain("--chain 0") && of_chain("") != of_chain("--chain 1"));
     // A word by itself has no coherence.
     assert!(printed(&folder, "topics adlda --words 1").ends_with("\nmean NPMI -, mean UMass -\n"));
     let one = "--set method.rounds=1 --set method.burn_in=0 --set method.thin=1";
@@ -187,6 +204,45 @@ fn arrays_are_distributions_and_documents_of_other_words_are_given_topics() {
 
     let plots = printed(&folder, "plot run");
     assert_eq!(plots.lines().collect::<Vec<_>>(), ["run/plots/trace.svg", "run/plots/trace.png"]);
+}
+
+/// Gives words of a corpus other names of as many letters, as programs before this one let them have.
+fn rename(folder: &TempDir, corpus: &str, names: &[(&str, &str)]) {
+    let path = folder.path().join(corpus);
+    let mut bytes = std::fs::read(&path).unwrap();
+    for (name, other) in names {
+        let places: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(name.as_bytes())).collect();
+        assert!(places.len() == 1 && name.len() == other.len(), "{name} in {places:?}");
+        bytes[places[0]..places[0] + name.len()].copy_from_slice(other.as_bytes());
+    }
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_name_that_words_share_takes_nothing_from_them() {
+    let folder = folder();
+    printed(&folder, "run run.toml --output distinct");
+    let distinct = printed(&folder, "predict distinct c.h5");
+    let arrays = |run: &str| {
+        printed(&folder, &format!("topics {run} --arrays {run}.arrays"));
+        Grid::read_file(&folder.path().join(format!("{run}.arrays"))).unwrap().array("term_frequency").unwrap()
+    };
+    let frequency = arrays("distinct");
+    // Words of both topics, which are told apart by their numbers alone.
+    std::fs::copy(folder.path().join("c.h5"), folder.path().join("other.h5")).unwrap();
+    let shared = [("butter", "anchor"), ("rudder", "anchor")];
+    rename(&folder, "c.h5", &shared);
+    printed(&folder, "run run.toml --output shared");
+    assert_eq!(printed(&folder, "predict shared c.h5"), distinct);
+    assert_eq!(arrays("shared"), frequency);
+    // In a corpus of other words a name stands for the first that has it, however often it comes.
+    rename(&folder, "other.h5", &shared);
+    rename(&folder, "other.h5", &[("sugar", "wheat")]);
+    let tokens = |corpus: &str| -> f64 {
+        let rows = printed(&folder, &format!("predict shared {corpus} --split train"));
+        rows.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().parse::<f64>().unwrap()).sum()
+    };
+    assert_eq!((tokens("c.h5"), tokens("other.h5")), (1200.0, 1200.0 - frequency[15]), "sugar is the last word");
 }
 
 /// The words of the topic that the run calls 0, whatever its share.
@@ -297,6 +353,9 @@ fn mistakes_are_told_in_a_line() {
         ("run.toml --set agents=101", ["100", "101 agents"]),
         ("run.toml --set model.topics=0", ["[model] topics", "from 1 to"]),
         ("run.toml --set model.alpha=0", ["[model] alpha", "above 0"]),
+        ("run.toml --set model.beta=1e-18", ["[model] beta", "beta = 1e-18: at least 1e-12"]),
+        ("run.toml --set method={name=\"dsgld\",judged=7}", ["[method] judged", "every state is judged once"]),
+        ("run.toml --set method={name=\"dsgld\",chains=4097}", ["[method] chains", "at most 4096"]),
         ("run.toml --set method.burn_in=40", ["[method] burn_in", "leaves no draws"]),
         ("run.toml --set method.optimise=\"beta\"", ["[method] optimise", "none, alpha, both"]),
         ("run.toml --set method.optimise_every=0", ["[method] optimise_every", "at least 1"]),
@@ -327,6 +386,8 @@ fn mistakes_are_told_in_a_line() {
         ("predict run c.h5 --label first", ["--label", "for rows"]),
         ("predict run a.h5", ["a.h5: this dataset has rows", "documents"]),
         ("predict rows c.h5", ["c.h5", "documents"]),
+        ("predict run c.h5 --chain 3", ["there is no chain 3", "0 to 0"]),
+        ("predict rows a.h5 --chain 0", ["--chain is for topics", "all chains"]),
     ] {
         refused(&folder, arguments, &says);
     }

@@ -113,7 +113,7 @@ fn describe(report: &Report, output: &Path) -> String {
                     lines.push(("columns", format!("{}, {targets}", text::things(features, "feature"))));
                     "rows"
                 }
-                DataContent::Documents { words, tokens } => {
+                DataContent::Documents { words, tokens, .. } => {
                     lines.push(("documents", split));
                     let tokens = text::count(tokens);
                     lines.push((

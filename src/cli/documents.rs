@@ -220,7 +220,7 @@ fn describe(path: &Path, input: &Input, found: &CorpusFound) -> anyhow::Result<S
     lines.push(("train", split(Split::Train)));
     lines.push(match corpus.documents(Split::Test) {
         0 => ("test", "none: runs cannot judge topics; hold some out with --test-documents N".into()),
-        _ => ("test", split(Split::Test)),
+        _ => ("test", format!("{}, {} of them scored", split(Split::Test), text::count(found.scored))),
     });
     lines.push(("words", format!("{}{named}", text::count(u64::from(corpus.words())))));
     if found.empty > 0 {

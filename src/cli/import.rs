@@ -695,8 +695,11 @@ mod tests {
         file("docword.txt", "5\n3\n5\n1 1 2\n1 3 9\n2 2 11\n3 3 1\n5 1 7\n");
         file("words.txt", "a\nb\nc\n");
         file("c.ldac", "1 0:2\n2 0:1 4:3\n");
-        let said =
-            import(&args(folder.path(), "@docword.txt --vocabulary @words.txt --test-documents 1 --seed 4 -o @d.h5")).unwrap();
+        let said = import(&args(
+            folder.path(),
+            "@docword.txt --vocabulary @words.txt --test-documents 1 --scored 0.5 --seed 4 -o @d.h5",
+        ))
+        .unwrap();
         for line in [
             "task      topics",
             "train     3 documents, ",
@@ -715,6 +718,7 @@ mod tests {
             ("@docword.txt --task regression -o @n.h5", "--task is for rows"),
             ("@docword.txt --format lda-c -o @n.h5", "looks like UCI's bag of words, not like lda-c"),
             ("@docword.txt --test-documents 4 -o @n.h5", "leave some to learn from"),
+            ("@docword.txt --test-documents 2 --scored 1e-9 -o @n.h5", "no token would be scored"),
             ("@docword.txt --scored 0.2 -o @n.h5", "--scored is for documents that are held out"),
             ("@docword.txt --vocabulary @words.txt -o @words.txt --force", "is to be read"),
             ("@a.csv --vocabulary @words.txt -o @n.h5", "a.csv: --vocabulary is for documents: UCI"),
@@ -753,7 +757,7 @@ mod tests {
             assert!(said.contains(&format!("\n  {line}")), "{line:?} in\n{said}");
         }
         // A folder is text without a word, and --vocabulary leaves nothing to choose.
-        let said = import(&args(folder.path(), "@news --vocabulary @words.txt --test-documents 1 -o @f.h5")).unwrap();
+        let said = import(&args(folder.path(), "@news --vocabulary @words.txt -o @f.h5")).unwrap();
         for line in [
             "text     2 documents, a file each",
             "no text  1 file, left out; the first is ",

@@ -71,6 +71,9 @@ pub struct PredictArgs {
     /// The array in an NPZ file [default: the only one, x or x_test]
     #[arg(long, value_name = "NAME")]
     pub features_name: Option<String>,
+    /// The chain, of a run on documents: topics of different chains have no common order [default: 0]
+    #[arg(long, value_name = "CHAIN")]
+    pub chain: Option<usize>,
     /// Which rows of a dataset, or documents of a corpus [default: test, if it has any]
     #[arg(long, value_enum)]
     pub split: Option<SplitName>,
@@ -92,7 +95,7 @@ pub enum SplitName {
 pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let path = find(&args.run)?;
     let file = RunFile::open(&path)?;
-    let mut subject = Subject::of(&file, registry).with_context(|| format!("{}", path.display()))?;
+    let mut subject = Subject::of(&file, args.chain, registry).with_context(|| format!("{}", path.display()))?;
     if let Some(output) = args.output.as_deref().filter(|output| output.exists()) {
         let same = output.canonicalize().ok() == args.data.canonicalize().ok();
         ensure!(!same, "{}: these rows are to be read, and would be replaced by the predictions", output.display());
@@ -129,12 +132,12 @@ enum Subject {
 }
 
 impl Subject {
-    fn of(file: &RunFile, registry: &Registry) -> anyhow::Result<Self> {
-        // Topics of several chains have no common order.
-        match file.info().model == LdaSettings::NAME {
-            true => Ok(Self::Topics(TopicModel::read(file, 0)?)),
-            false => Ok(Self::Rows(Predictor::new(file, registry)?)),
+    fn of(file: &RunFile, chain: Option<usize>, registry: &Registry) -> anyhow::Result<Self> {
+        if file.info().model == LdaSettings::NAME {
+            return Ok(Self::Topics(TopicModel::read(file, chain.unwrap_or(0))?));
         }
+        ensure!(chain.is_none(), "--chain is for topics: rows are predicted by all chains together");
+        Ok(Self::Rows(Predictor::new(file, registry)?))
     }
 }
 

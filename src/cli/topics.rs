@@ -8,7 +8,7 @@ use crate::config::topics::{Adopted, TopicModel};
 use crate::data::Split;
 use crate::lda::{Coherence, CoherenceCounts};
 use crate::partial::PartialFile;
-use crate::results::{Grid, RunFile};
+use crate::results::{Grid, GridFile, RunFile};
 use anyhow::{Context, ensure};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -180,30 +180,31 @@ fn arrays(model: &TopicModel, documents: &Adopted, output: &Path, force: bool) -
     ensure!(force || !output.exists(), "{}: this file exists; choose another name, or replace it with --force", output.display());
     let all = documents.documents(Split::Train);
     let (topics, words) = (model.topics(), model.words.len());
-    let mut weights = Vec::with_capacity(all * topics);
+    let mut grid = Grid {
+        group: String::new(),
+        dimensions: vec![("topic".into(), topics), ("word".into(), words), ("document".into(), all)],
+        variables: Vec::new(),
+        names: vec![("vocab".into(), 1, model.words.clone())],
+    };
+    let partial = PartialFile::new(output);
+    // The only array that may be too large for memory.
+    let mut file = GridFile::create(partial.path(), &grid, "doc_topic_dists", [2, 0])?;
     let mut lengths = Vec::with_capacity(all);
     let mut frequency = vec![0.0; words];
     for first in (0..all).step_by(BLOCK) {
         let block = documents.read(Split::Train, first..(first + BLOCK).min(all))?;
-        weights.extend(model.weights(&block, first as u64));
+        file.push(model.weights(&block, first as u64).view())?;
         for bag in block.iter() {
             lengths.push(bag.tokens() as f64);
             bag.words.iter().zip(bag.counts).for_each(|(&word, &count)| frequency[word as usize] += f64::from(count));
         }
     }
-    let grid = Grid {
-        group: String::new(),
-        dimensions: vec![("topic".into(), topics), ("word".into(), words), ("document".into(), all)],
-        variables: vec![
-            ("topic_term_dists".into(), vec![0, 1], model.phi.t().iter().map(|&phi| f64::from(phi)).collect()),
-            ("doc_topic_dists".into(), vec![2, 0], weights),
-            ("doc_lengths".into(), vec![2], lengths),
-            ("term_frequency".into(), vec![1], frequency),
-        ],
-        names: vec![("vocab".into(), 1, model.words.clone())],
-    };
-    let partial = PartialFile::new(output);
-    grid.write_file(partial.path())?;
+    grid.variables = vec![
+        ("topic_term_dists".into(), vec![0, 1], model.phi.t().iter().map(|&phi| f64::from(phi)).collect()),
+        ("doc_lengths".into(), vec![2], lengths),
+        ("term_frequency".into(), vec![1], frequency),
+    ];
+    file.finish(&grid)?;
     partial.commit().with_context(|| format!("{}: cannot write", output.display()))?;
     eprintln!(
         "mpibayes: {} × {} and {} in {}",

@@ -7,7 +7,7 @@ use super::setup::{facts, needs_data, needs_no_partition, unfit_for_topics};
 use super::spec::{ConfigError, Precision, RunSpec};
 use super::typed::{Problem, Typed};
 use crate::data::{DataError, Dataset, Partition, Split, Task};
-use crate::methods::{Needs, Sharing};
+use crate::methods::{DocumentBytes, Needs, Sharing};
 use crate::models::{Built, DataFacts, Output, Scratch};
 use crate::random::Seed;
 use std::ops::Range;
@@ -50,6 +50,8 @@ pub enum DataContent {
         words: u32,
         /// Tokens of the training documents.
         tokens: u64,
+        /// Different words of each of them, in all.
+        entries: usize,
     },
 }
 
@@ -85,9 +87,10 @@ impl Report {
         let own = match self.data.as_ref().map(|data| (data.content, data.train as u64)) {
             None => rows.saturating_mul(2 * self.width),
             Some((DataContent::Rows { features, .. }, _)) => rows.saturating_mul(features as u64 + 1).saturating_mul(self.width),
-            // A token takes its word, its topic and its place in two orders.
-            Some((DataContent::Documents { tokens, .. }, documents)) => {
-                (tokens / documents.max(1)).saturating_mul(rows).saturating_mul(16)
+            Some((DataContent::Documents { tokens, entries, .. }, documents)) => {
+                let DocumentBytes { document, entry, token } = self.needs.of_documents;
+                let all = document as f64 * documents as f64 + entry as f64 * entries as f64 + token as f64 * tokens as f64;
+                (all * rows as f64 / documents.max(1) as f64) as u64
             }
         };
         Some(own.saturating_add(self.needs.numbers_of_agent?.saturating_mul(self.width)))
@@ -311,7 +314,11 @@ fn report(
             OpenData::Rows(dataset) => {
                 DataContent::Rows { task: dataset.task(), features: dataset.features(), classes: dataset.classes().len() }
             }
-            OpenData::Documents(corpus) => DataContent::Documents { words: corpus.words(), tokens: corpus.tokens(Split::Train) },
+            OpenData::Documents(corpus) => DataContent::Documents {
+                words: corpus.words(),
+                tokens: corpus.tokens(Split::Train),
+                entries: corpus.entries(Split::Train),
+            },
         },
         train: data.len(Split::Train),
         test: data.len(Split::Test),
@@ -340,10 +347,10 @@ fn report(
     Report {
         method: method.map_or("", |entry| entry.name()),
         model: registry.model(&spec.model).map_or("", |entry| entry.name()),
-        width: match spec.precision {
+        width: needs.bytes_of_number.unwrap_or(match spec.precision {
             Precision::F32 => 4,
             Precision::F64 => 8,
-        },
+        }),
         spec,
         parameters,
         predicts,

@@ -5,7 +5,7 @@ use super::setup::RunError;
 use super::spec::{ConfigError, RunSpec};
 use crate::data::corpus::Corpus;
 use crate::data::{DataError, Split};
-use crate::lda::{DocumentGibbs, Documents, LdaSettings, Sweeps, WordTable};
+use crate::lda::{Bag, DocumentGibbs, Documents, LdaSettings, Sweeps, WordTable};
 use crate::random::{Purpose, Seed, Who};
 use crate::results::{Grid, POSTERIOR, RunFile};
 use ndarray::{Array2, Axis};
@@ -57,6 +57,8 @@ pub struct TopicModel {
     /// α: where the run has estimated it, what it was in the end.
     alpha: f64,
     seed: Seed,
+    /// φ ready for being drawn from.
+    table: WordTable<f32>,
 }
 
 impl TopicModel {
@@ -96,7 +98,13 @@ impl TopicModel {
             true => file.table(TRACE)?.column("alpha").and_then(|alpha| alpha.last().copied()),
             false => None,
         };
-        Ok(Self { words, phi, draws, alpha: estimated.unwrap_or(settings.alpha), seed: Seed(spec.seed) })
+        // As many as words, which are u32.
+        let all: Vec<u32> = (0..words.len() as u32).collect();
+        let mut table = WordTable::new(words.len() as u32, phi.ncols());
+        table.fill(std::iter::once(Bag { words: &all, counts: &[] }), |word, out| {
+            out.iter_mut().zip(phi.row(word as usize)).for_each(|(out, phi)| *out = *phi);
+        });
+        Ok(Self { words, phi, draws, alpha: estimated.unwrap_or(settings.alpha), seed: Seed(spec.seed), table })
     }
 
     /// K.
@@ -126,15 +134,11 @@ impl TopicModel {
     pub fn weights(&self, documents: &Documents, first: u64) -> Array2<f64> {
         let topics = self.topics();
         let mut weights = Array2::zeros((documents.len(), topics));
-        let mut table = WordTable::<f32>::new(documents.vocabulary(), topics);
-        table.fill(documents.iter(), |word, out| {
-            out.iter_mut().zip(self.phi.row(word as usize)).for_each(|(out, phi)| *out = *phi);
-        });
         weights.axis_iter_mut(Axis(0)).into_par_iter().enumerate().for_each_init(
             || (DocumentGibbs::new(topics, self.alpha), vec![0.0; topics]),
             |(gibbs, weights), (document, mut row)| {
                 let mut stream = self.seed.stream(Who::Run, first + document as u64, Purpose::Completion);
-                gibbs.weights(documents.document(document), &table, SWEEPS, &mut stream, weights);
+                gibbs.weights(documents.document(document), &self.table, SWEEPS, &mut stream, weights);
                 row.iter_mut().zip(weights).for_each(|(row, weight)| *row = *weight);
             },
         );
@@ -148,14 +152,26 @@ impl TopicModel {
     pub fn adopt(&self, path: &Path) -> Result<Adopted, RunError> {
         let corpus = Corpus::open(path)?;
         let there = words(&corpus)?;
-        let known: HashMap<&str, u32> = self.words.iter().map(String::as_str).zip(0..).collect();
-        let numbers: Vec<Option<u32>> = there.iter().map(|word| known.get(word.as_str()).copied()).collect();
+        let numbers = numbers_among(&self.words, &there);
         if numbers.iter().all(Option::is_none) {
             let what = format!("{}: it has no word in common with the topics", path.display());
             return Err(RunError::Topics(what));
         }
         Ok(Adopted { vocabulary: self.words.len() as u32, corpus, numbers })
     }
+}
+
+/// The numbers among `known` of the words that are `there`. Of a word that has several the first counts, unless the lists are the same.
+fn numbers_among(known: &[String], there: &[String]) -> Vec<Option<u32>> {
+    if known == there {
+        // As many as words, which are u32.
+        return (0..there.len() as u32).map(Some).collect();
+    }
+    let mut numbers: HashMap<&String, u32> = HashMap::with_capacity(known.len());
+    for (number, word) in (0..).zip(known) {
+        numbers.entry(word).or_insert(number);
+    }
+    there.iter().map(|word| numbers.get(word).copied()).collect()
 }
 
 /// Documents of another corpus, read with the words that topics have; other words are left out.
@@ -190,6 +206,12 @@ impl Adopted {
                 bag.words.iter().zip(bag.counts).filter_map(|(&word, &count)| Some((self.numbers[word as usize]?, count)));
             let mut known: Vec<(u32, u32)> = known.collect();
             known.sort_unstable();
+            // A corpus of an older program may have a word under several numbers.
+            known.dedup_by(|(word, count), (kept, sum)| {
+                let same = word == kept;
+                *sum += if same { *count } else { 0 };
+                same
+            });
             let (words, counts): (Vec<u32>, Vec<u32>) = known.into_iter().unzip();
             read.push(&words, &counts);
         }

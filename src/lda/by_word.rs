@@ -12,6 +12,8 @@ use crate::vector::{self, Kernel, Unit, prefetch};
 
 /// How many tokens ahead documents are fetched.
 const AHEAD: usize = 8;
+/// Where so small a share of a sum is left, rounding may have left nothing or less of it: it is added up anew.
+const CANCELLED: f64 = 1.0 / (1 << 20) as f64;
 
 /// What a sweep over some tokens needs beside topics and counts; topics and the sweep's bits do not depend on what was swept before.
 #[derive(Clone, Debug)]
@@ -88,14 +90,18 @@ impl WordSweep {
         }
     }
 
-    /// Whether so many can be swept over: 2^32 tokens cannot, nor documents whose tokens and K are together more than 32 bits.
+    /// Whether so many can be swept over: the places of tokens and the lines of documents have 32 bits, and the tokens of a document
+    /// and K have together.
     ///
     /// # Errors
     /// Says what is too much.
     pub fn fits(tokens: &Tokens, topics: usize) -> Result<(), String> {
         let lines: usize = tokens.spans().map(|span| capacity(span.len(), topics)).sum();
-        if u32::try_from(tokens.len()).is_err() || u32::try_from(lines).is_err() {
-            return Err(format!("{} tokens of one agent: at most 2^32 can be swept over by word", tokens.len()));
+        if let Some(many) = [tokens.len(), lines].into_iter().find(|&many| u32::try_from(many).is_err()) {
+            return Err(format!(
+                "{many} tokens of one agent, or lines of memory for them: at most {} for sweeps by word",
+                u32::MAX
+            ));
         }
         let longest = tokens.spans().map(|span| span.len()).max().unwrap_or(0);
         match (u32::try_from(topics), u32::try_from(longest)) {
@@ -236,6 +242,9 @@ impl<S: FnMut(u32) -> Stream> Kernel for Sweep<'_, S> {
                     new = held.lines[start + place / LANES].0[place % LANES] & mask;
                 } else {
                     let had = weights.set(k, without);
+                    if weights.sum < f64::from(had) * CANCELLED {
+                        weights.add_up();
+                    }
                     new = weights.draw::<U>(&mut stream) as u32;
                     weights.set(k, had);
                     let mut at = length + 1;
@@ -345,6 +354,12 @@ impl Weights {
         for ((leaf, &count), scale) in self.leaves.iter_mut().zip(row).zip(scales) {
             *leaf = (count as f32 + beta) * scale;
         }
+        self.add_up();
+    }
+
+    /// The sums of what is there.
+    #[inline(always)]
+    fn add_up(&mut self) {
         self.sum = 0.0;
         for (block, leaves) in self.blocks.iter_mut().zip(self.leaves.as_chunks::<LANES>().0) {
             let mut lanes = leaves.map(f64::from);
@@ -364,7 +379,8 @@ impl Weights {
         let before = self.leaves[at];
         let more = f64::from(number) - f64::from(before);
         self.leaves[at] = number;
-        self.blocks[at / LANES] += more;
+        // Below 0 it could lead to a block that is none.
+        self.blocks[at / LANES] = (self.blocks[at / LANES] + more).max(0.0);
         self.sum += more;
         before
     }
@@ -448,6 +464,36 @@ mod tests {
         assert!(WordSweep::fits(&tokens, (1 << 22) - 1).is_ok());
         let message = WordSweep::fits(&tokens, 1 << 22).unwrap_err();
         assert!(message.contains("4194304 topics and a document of 1000 tokens"), "{message}");
+    }
+
+    /// Without its only token nothing is left of a word but β, which is lost beside 1 in sums that are kept up to date.
+    #[test]
+    fn a_token_whose_word_comes_nowhere_else_is_drawn_under_any_prior() {
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for (alpha, beta) in [(0.1, 1e-18), (1e-12, 1e-12), (1e3, 1e-300)] {
+                for topics in [10, 40] {
+                    let mut all = Documents::new(30);
+                    (0..30).for_each(|word| all.push(&[word], &[1]));
+                    let tokens = Tokens::of(&all);
+                    let mut assigned = tokens.draw_topics(topics, stream);
+                    let mut counts = TopicCounts::new(30, topics as usize);
+                    counts.count(tokens.words(), &assigned);
+                    let mut sweep = WordSweep::new(&tokens, topics as usize);
+                    let mut seen = vec![false; topics as usize];
+                    for number in 1..100 {
+                        sweep.sweep(&mut assigned, &mut counts, alpha, beta, |word| stream(100 * number + u64::from(word)));
+                        assigned.iter().for_each(|&topic| seen[topic as usize] = true);
+                    }
+                    let _ = tell.send((counts.totals().iter().sum::<i32>(), seen.contains(&false)));
+                }
+            }
+        });
+        for _ in 0..6 {
+            // Any topic may be drawn; and it is drawn at once.
+            let drawn = told.recv_timeout(std::time::Duration::from_secs(60));
+            assert_eq!(drawn, Ok((30, false)), "no topic was drawn within a minute");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::gibbs::{DocumentGibbs, Sweeps};
 use super::table::WordTable;
 use crate::number::Real;
 use crate::random::Stream;
+use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 /// Documents of which a part of the tokens is to be predicted from the others.
@@ -17,6 +18,21 @@ pub struct HeldOut {
     pub observed: Documents,
     /// What is to be predicted of it.
     pub scored: Documents,
+}
+
+/// How many tokens of each entry of a document are to be predicted: a share of all tokens, drawn without replacement; what is left of
+/// rounding to whole tokens is drawn too, and at least one token stays to be seen.
+pub fn draw_scored(counts: &[u32], share: f64, stream: &mut Stream) -> Vec<u32> {
+    let mut left: u64 = counts.iter().map(|&count| u64::from(count)).sum();
+    let wanted = share * left as f64 + stream.random::<f64>();
+    let mut wanted = (wanted as u64).min(left.saturating_sub(1));
+    // Token after token, as likely as what is wanted still is among those that are left: Knuth's algorithm S.
+    let mut draw = |_: u32| {
+        let drawn = stream.random::<f64>() * (left as f64) < wanted as f64;
+        (left, wanted) = (left - 1, wanted - u64::from(drawn));
+        u32::from(drawn)
+    };
+    counts.iter().map(|&count| (0..count).map(&mut draw).sum()).collect()
 }
 
 /// The predictions so far: what a run that goes on needs.

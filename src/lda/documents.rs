@@ -33,6 +33,14 @@ impl Documents {
         Self { vocabulary, starts: vec![0], words: Vec::new(), counts: Vec::new(), tokens: 0 }
     }
 
+    /// The same, with room for so many documents and entries.
+    pub fn with_room(vocabulary: u32, documents: usize, entries: usize) -> Self {
+        let mut starts = Vec::with_capacity(documents + 1);
+        starts.push(0);
+        let [words, counts] = [Vec::with_capacity(entries), Vec::with_capacity(entries)];
+        Self { vocabulary, starts, words, counts, tokens: 0 }
+    }
+
     /// Appends a document: its words and how often each of them occurs. Words that do not occur are left out.
     ///
     /// # Panics

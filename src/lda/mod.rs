@@ -22,7 +22,7 @@ mod table;
 pub use by_word::WordSweep;
 pub use coherence::{Coherence, CoherenceCounts};
 pub use collapsed::{Tokens, TopicCounts, dense_sweep};
-pub use completion::{Completed, Completion, HeldOut};
+pub use completion::{Completed, Completion, HeldOut, draw_scored};
 pub use documents::{Bag, Documents};
 pub use generate::{Truth, TruthSettings};
 pub use gibbs::{DocumentGibbs, Sweeps};

@@ -22,6 +22,8 @@ impl Default for LdaSettings {
 
 /// The most topics that a model may have.
 const MOST_TOPICS: u32 = 1 << 16;
+/// The smallest α and β: smaller ones are as good as none, and are lost beside a count.
+const LEAST_PRIOR: f64 = 1e-12;
 
 impl LdaSettings {
     /// Its `name` in the table.
@@ -42,9 +44,29 @@ impl LdaSettings {
         if !(1..=MOST_TOPICS).contains(&self.topics) {
             return Err(format!("topics = {}: from 1 to {MOST_TOPICS}", self.topics));
         }
-        match [("alpha", self.alpha), ("beta", self.beta)].iter().find(|(_, value)| !(value.is_finite() && *value > 0.0)) {
-            Some((name, value)) => Err(format!("{name} = {value}: must be a number above 0")),
-            None => Ok(()),
+        for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(format!("{name} = {value}: must be a number above 0"));
+            }
+            if value < LEAST_PRIOR {
+                return Err(format!("{name} = {value:e}: at least {LEAST_PRIOR:e}"));
+            }
         }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn priors_that_are_as_good_as_none_are_refused() {
+        let check = |alpha, beta| LdaSettings { alpha, beta, ..LdaSettings::default() }.check();
+        assert_eq!(check(1e-12, 1e-12), Ok(()));
+        assert_eq!(check(0.1, 9e-13).unwrap_err(), "beta = 9e-13: at least 1e-12");
+        assert_eq!(check(1e-18, 0.1).unwrap_err(), "alpha = 1e-18: at least 1e-12");
+        assert_eq!(check(f64::NAN, 0.1).unwrap_err(), "alpha = NaN: must be a number above 0");
     }
 }

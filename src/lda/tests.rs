@@ -430,6 +430,31 @@ fn an_update_is_the_formula() {
     expected.sample(&theta, corpus.iter(), stream);
     sgrld_step(&mut updated, &expected, SgrldUpdate { beta, step, scale }, &mut stream(99));
     assert!(updated.iter().zip(&exact).all(|(one, other)| (one - other).abs() < 1e-12), "{updated:?} {exact:?}");
+    // What falls below 0 is reflected there.
+    let (small, step) = ([1e-3; 4 * TOPICS], 0.5);
+    let totals = [4e-3; TOPICS];
+    expected.sample(&small, corpus.iter().take(1), stream);
+    let mut of_words = [0.0; 4 * TOPICS];
+    let mut table = WordTable::new(4, TOPICS);
+    table.fill(corpus.iter().take(1), |_, phi| phi.fill(0.25));
+    gibbs.sample(corpus.document(0), &table, sweeps, &mut stream(0), |slot, k| {
+        of_words[table.words()[slot] as usize * TOPICS + k] += 0.2;
+    });
+    let (beta, scale) = (0.01, 0.01);
+    let unreflected: Vec<f64> = (0..4 * TOPICS)
+        .map(|at| {
+            let k = at % TOPICS;
+            let of_topic: f64 = (0..4).map(|word| of_words[word * TOPICS + k]).sum();
+            let score = beta - small[at] + scale * (of_words[at] - small[at] / totals[k] * of_topic);
+            small[at] + 0.5 * step * score + (step * small[at]).sqrt() * normals[at]
+        })
+        .collect();
+    // With a word of the minibatch (0, 1, 2) and one without (3).
+    let fallen = |words: std::ops::Range<usize>| unreflected[words.start * TOPICS..words.end * TOPICS].iter().any(|&x| x < -1e-4);
+    assert!(fallen(0..3) && fallen(3..4), "{unreflected:?}");
+    let mut reflected = small;
+    sgrld_step(&mut reflected, &expected, SgrldUpdate { beta, step, scale }, &mut stream(99));
+    assert!(reflected.iter().zip(&unreflected).all(|(one, other)| (one - other.abs()).abs() < 1e-12), "{reflected:?}");
     // A chain that has run away is told, not put back to the floor.
     sgrld_step(&mut updated, &expected, SgrldUpdate { beta, step: f64::INFINITY, scale }, &mut stream(99));
     assert!(updated.iter().all(|theta| !theta.is_finite()), "{updated:?}");

@@ -123,6 +123,7 @@ impl MethodKind for AsyncSghmcSettings {
             minibatch: Some(self.batch as u64),
             numbers_of_agent: Some(parameters.saturating_mul(3)),
             numbers_per_round: Some(parameters.saturating_mul(2 * u64::from(self.gradients(agents)))),
+            ..Needs::default()
         }
     }
 

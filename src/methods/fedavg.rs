@@ -99,6 +99,7 @@ impl MethodKind for FedAvgSettings {
             // Parameters, gradient, the optimiser's mean square.
             numbers_of_agent: Some(parameters.saturating_mul(3)),
             numbers_per_round: Some(if agents > 1 { parameters.saturating_mul(2 * visited) } else { 0 }),
+            ..Needs::default()
         }
     }
 

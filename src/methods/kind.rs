@@ -91,10 +91,25 @@ pub struct Needs {
     pub rounds: Option<u64>,
     /// Rows that an agent's minibatch asks for.
     pub minibatch: Option<u64>,
+    /// Bytes of a number, where they are not those of the run's precision.
+    pub bytes_of_number: Option<u64>,
+    /// What an agent takes for its documents.
+    pub of_documents: DocumentBytes,
     /// Numbers that an agent keeps and works on, beside its rows.
     pub numbers_of_agent: Option<u64>,
     /// Numbers that travel in a round where every agent has a rank of its own.
     pub numbers_per_round: Option<u64>,
+}
+
+/// Bytes that documents take at an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DocumentBytes {
+    /// Each of them.
+    pub document: u64,
+    /// Each different word of a document.
+    pub entry: u64,
+    /// Each token.
+    pub token: u64,
 }
 
 /// What starts a method once it is made.

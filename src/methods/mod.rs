@@ -26,7 +26,7 @@ mod thinning;
 pub mod transition;
 
 pub use evaluation::{Evaluation, HISTORY, SPREAD};
-pub use kind::{DataKind, Launcher, MethodKind, Needs, Rows, Sharing, Shown, Texts, TopicArray};
+pub use kind::{DataKind, DocumentBytes, Launcher, MethodKind, Needs, Rows, Sharing, Shown, Texts, TopicArray};
 pub use monitored::{Judge, LocalJudge, Monitored, MonitoredTask, Posterior};
 pub use particles::Particles;
 pub use problem::{LocalLoss, Problem};

@@ -82,6 +82,7 @@ impl MethodKind for NpvSettings {
             // Means, their curvatures, two scores of the prior; what L-BFGS remembers.
             numbers_of_agent: Some(parameters.saturating_mul(components.saturating_mul(4).saturating_add(2 * MEMORY as u64))),
             numbers_per_round: Some(0),
+            ..Needs::default()
         }
     }
 

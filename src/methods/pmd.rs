@@ -84,6 +84,7 @@ impl MethodKind for PmdSettings {
                 particles.saturating_mul(2 * parameters as u64).saturating_add(2 * particles.saturating_mul(particles)),
             ),
             numbers_per_round: Some(0),
+            ..Needs::default()
         }
     }
 

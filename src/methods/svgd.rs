@@ -89,6 +89,7 @@ impl MethodKind for SvgdSettings {
             numbers_of_agent: Some(set.saturating_mul(4).saturating_add(particles.saturating_mul(particles))),
             // Slices of the sum to the ranks that add them, and back from there to all.
             numbers_per_round: Some(set.saturating_mul(2 * others).saturating_mul(self.steps)),
+            ..Needs::default()
         }
     }
 

@@ -1,11 +1,11 @@
-//! Arrays of a run that are no draws, such as predictions: variables over named dimensions, written whole.
+//! Arrays of a run that are no draws, such as predictions: variables over named dimensions, written whole, or one of them row by row.
 
 use super::error::{Result, ResultsError};
 use super::netcdf;
 use crate::data::hdf;
-use hdf5::Group;
-use ndarray::{ArrayD, IxDyn};
-use std::path::Path;
+use hdf5::{Dataset, File, Group};
+use ndarray::{ArrayD, ArrayView2, IxDyn};
+use std::path::{Path, PathBuf};
 
 /// A group of arrays.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,14 +58,27 @@ impl Grid {
     }
 
     pub(super) fn write(&self, group: &Group) -> hdf5::Result<()> {
+        self.write_dimensions(group)?;
+        self.write_arrays(group, &[])
+    }
+
+    fn write_dimensions(&self, group: &Group) -> hdf5::Result<()> {
         hdf::write_names_attribute(group, "dimensions", &self.dimensions.iter().map(|of| of.0.clone()).collect::<Vec<_>>())?;
-        hdf::write_names_attribute(group, "variables", &self.variables.iter().map(|of| of.0.clone()).collect::<Vec<_>>())?;
+        self.dimensions.iter().try_for_each(|(name, length)| netcdf::dimension(group, name, *length))
+    }
+
+    /// The names of the dimensions with these numbers.
+    fn over(&self, axes: &[usize]) -> Vec<String> {
+        axes.iter().filter_map(|&axis| Some(self.dimensions.get(axis)?.0.clone())).collect()
+    }
+
+    /// Writes variables and names; some variables are `there` already.
+    fn write_arrays(&self, group: &Group, there: &[String]) -> hdf5::Result<()> {
+        let variables: Vec<String> = there.iter().chain(self.variables.iter().map(|of| &of.0)).cloned().collect();
+        hdf::write_names_attribute(group, "variables", &variables)?;
         hdf::write_names_attribute(group, "lists", &self.names.iter().map(|of| of.0.clone()).collect::<Vec<_>>())?;
-        for (name, length) in &self.dimensions {
-            netcdf::dimension(group, name, *length)?;
-        }
         for (name, axes, _) in &self.variables {
-            let over: Vec<String> = axes.iter().filter_map(|&axis| Some(self.dimensions.get(axis)?.0.clone())).collect();
+            let over = self.over(axes);
             let Some(array) = self.array(name) else {
                 return Err(hdf5::Error::Internal(format!("the numbers of {name:?} do not fill its dimensions")));
             };
@@ -73,7 +86,7 @@ impl Grid {
             hdf::write_names_attribute(group, &format!("{name}_over"), &over)?;
         }
         self.names.iter().try_for_each(|(name, axis, list)| {
-            let over: Vec<String> = self.dimensions.get(*axis).map(|of| of.0.clone()).into_iter().collect();
+            let over = self.over(&[*axis]);
             netcdf::variable(group, name, &over, ndarray::aview1(&hdf::texts(list)?).into_dyn())?;
             hdf::write_names_attribute(group, &format!("{name}_over"), &over)
         })
@@ -100,5 +113,61 @@ impl Grid {
             names.push((name.clone(), axis, hdf::read_names(group, &name)?));
         }
         Ok(Self { group: name.to_owned(), dimensions, variables, names })
+    }
+}
+
+/// A file as [`Grid::write_file`] makes it, of whose arrays one comes row by row, and is never in memory whole.
+pub struct GridFile {
+    path: PathBuf,
+    file: File,
+    name: String,
+    rows: Dataset,
+    written: usize,
+}
+
+impl GridFile {
+    /// Begins with the dimensions of a grid, and with the array of this name over two of them, by number.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn create(path: &Path, grid: &Grid, name: &str, axes: [usize; 2]) -> Result<Self> {
+        let write = || -> hdf5::Result<_> {
+            let file = File::create(path)?;
+            grid.write_dimensions(&file)?;
+            let over = grid.over(&axes);
+            let shape: Vec<usize> = axes.iter().filter_map(|&axis| Some(grid.dimensions.get(axis)?.1)).collect();
+            let rows = netcdf::empty_variable::<f64>(&file, name, &over, &shape)?;
+            hdf::write_names_attribute(&file, &format!("{name}_over"), &over)?;
+            Ok((file, rows))
+        };
+        let (file, rows) = write().map_err(ResultsError::hdf5(path, "write the arrays"))?;
+        Ok(Self { path: path.to_path_buf(), file, name: name.to_owned(), rows, written: 0 })
+    }
+
+    /// The next rows.
+    ///
+    /// # Errors
+    /// When they cannot be written, or are not as the dimensions say.
+    pub fn push(&mut self, rows: ArrayView2<'_, f64>) -> Result<()> {
+        let written = netcdf::write_block(&self.rows, &[self.written, 0], rows.into_dyn());
+        written.map_err(ResultsError::hdf5(&self.path, "write rows of an array"))?;
+        self.written += rows.nrows();
+        Ok(())
+    }
+
+    /// Ends with the variables and names of the grid.
+    ///
+    /// # Errors
+    /// When they cannot be written, or rows are missing.
+    pub fn finish(self, grid: &Grid) -> Result<()> {
+        let Self { path, file, name, rows, written } = self;
+        let write = || -> hdf5::Result<()> {
+            if rows.shape().first() != Some(&written) {
+                return Err(hdf5::Error::Internal(format!("{written} rows of {name:?}, not {:?}", rows.shape())));
+            }
+            grid.write_arrays(&file, &[name])?;
+            file.flush()
+        };
+        write().map_err(ResultsError::hdf5(&path, "write the arrays"))
     }
 }

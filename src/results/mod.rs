@@ -44,7 +44,7 @@ mod write;
 
 pub use error::{Result, ResultsError};
 pub use folder::{Kept, RunFolder, checkpoint_file, config_file, is_finished, result_file};
-pub use grid::Grid;
+pub use grid::{Grid, GridFile};
 pub use read::RunFile;
 pub use samples::{SampleGroup, SampleKind, Samples, Values};
 pub use spool::Spool;

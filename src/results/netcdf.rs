@@ -78,6 +78,18 @@ pub(super) fn variable<T: H5Type>(group: &Group, name: &str, dimensions: &[Strin
     attach(group, &data, dimensions)
 }
 
+/// Makes a variable of this shape over dimensions that were made before; [`write_block`] fills it.
+pub(super) fn empty_variable<T: H5Type>(
+    group: &Group,
+    name: &str,
+    dimensions: &[String],
+    shape: &[usize],
+) -> hdf5::Result<Dataset> {
+    let data = group.new_dataset::<T>().obj_track_times(false).shape(shape).create(name)?;
+    attach(group, &data, dimensions)?;
+    Ok(data)
+}
+
 /// Makes a variable over dimensions that were made before: the last of them have the lengths `own`, those before are without limit
 /// and empty. Chunks hold `chunk` entries along the last of these. What is never written reads as [`Cell::MISSING`].
 pub(super) fn growing_variable<T: Cell>(

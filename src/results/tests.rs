@@ -290,3 +290,26 @@ fn times_are_iso() {
     assert_eq!(iso(951_782_400 + 86_399), "2000-02-29T23:59:59Z");
     assert_eq!(iso(1_700_000_000), "2023-11-14T22:13:20Z");
 }
+
+#[test]
+fn an_array_that_is_written_row_by_row_is_the_array() {
+    let folder = tempfile::tempdir().unwrap();
+    let [whole, rows] = ["whole.h5", "rows.h5"].map(|name| folder.path().join(name));
+    let weights: Vec<f64> = (0..21).map(f64::from).collect();
+    let mut grid = Grid {
+        group: String::new(),
+        dimensions: vec![("topic".into(), 3), ("document".into(), 7)],
+        variables: vec![("weights".into(), vec![1, 0], weights.clone()), ("share".into(), vec![0], vec![0.5, 0.25, 0.25])],
+        names: vec![("names".into(), 0, vec!["a".into(), "b".into(), "c".into()])],
+    };
+    grid.write_file(&whole).unwrap();
+    grid.variables.remove(0);
+    assert!(GridFile::create(&rows, &grid, "weights", [1, 0]).unwrap().finish(&grid).is_err());
+    let mut file = GridFile::create(&rows, &grid, "weights", [1, 0]).unwrap();
+    for block in weights.chunks(6) {
+        file.push(ndarray::ArrayView2::from_shape((block.len() / 3, 3), block).unwrap()).unwrap();
+    }
+    assert!(file.push(ndarray::ArrayView2::from_shape((1, 3), &weights[..3]).unwrap()).is_err());
+    file.finish(&grid).unwrap();
+    assert_eq!(Grid::read_file(&rows).unwrap(), Grid::read_file(&whole).unwrap());
+}

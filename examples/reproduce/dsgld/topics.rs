@@ -14,7 +14,7 @@ use mpibayes::cluster::{AgentId, BoxError, Keeper, Method, Plan};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::lda::{
     Completion, DocumentGibbs, Documents, Expected, HeldOut, SgrldUpdate, Sweeps, Tokens, TopicCounts, Truth, TruthSettings,
-    WordSweep, WordTable, dense_sweep, sgrld_step,
+    WordSweep, WordTable, dense_sweep, draw_scored, sgrld_step,
 };
 use mpibayes::methods::dsgld::{Coupled, Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::lda::{
@@ -22,7 +22,6 @@ use mpibayes::methods::lda::{
 };
 use mpibayes::methods::{Monitored, MonitoredTask, Posterior, Shown, TopicArray};
 use mpibayes::random::{Purpose, Seed, Who};
-use rand::RngExt;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -224,23 +223,12 @@ fn corpus(documents: u64, topics: u32, seed: u64) -> Result<Arc<Corpus>> {
     })
 }
 
-/// A tenth of each document's tokens, at random, to be predicted from the others.
+/// A tenth of each document's tokens is to be predicted from the others.
 fn parted(documents: &Documents, seed: u64) -> HeldOut {
     let [mut observed, mut scored] = [Documents::new(WORDS), Documents::new(WORDS)];
     for (number, bag) in (0..).zip(documents.iter()) {
         let mut stream = Seed(seed).stream(Who::Server, number, Purpose::HeldOut);
-        let mut left = bag.tokens();
-        let mut wanted = left / 10;
-        let mut taken = vec![0; bag.words.len()];
-        for (taken, &count) in taken.iter_mut().zip(bag.counts) {
-            for _ in 0..count {
-                // Each of the tokens that are left is as likely as any other.
-                let hit = stream.random_range(0..left) < wanted;
-                *taken += u32::from(hit);
-                wanted -= u64::from(hit);
-                left -= 1;
-            }
-        }
+        let taken = draw_scored(bag.counts, 0.1, &mut stream);
         let rest: Vec<u32> = bag.counts.iter().zip(&taken).map(|(count, taken)| count - taken).collect();
         observed.push(bag.words, &rest);
         scored.push(bag.words, &taken);

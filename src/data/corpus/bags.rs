@@ -14,7 +14,8 @@ pub enum BagFormat {
     Docword,
     /// Blei's lda-c: a line `n word:count ...` for each document, with n different words, counted from 0.
     LdaC,
-    /// Matrix Market, coordinates: a header, the numbers of rows, columns and entries, then lines as UCI's; rows are documents.
+    /// Matrix Market, coordinates: a header, the numbers of rows, columns and entries, then lines as UCI's; rows are documents. Counts
+    /// may be written as real numbers.
     MatrixMarket,
 }
 
@@ -104,6 +105,22 @@ fn count_of(number: u64) -> std::result::Result<u32, String> {
     u32::try_from(number).map_err(|_| format!("a count of {number}: at most {} are possible", u32::MAX))
 }
 
+/// A count of tokens that is written as a real number: `2`, `2.0`, `2e0`.
+fn real_count(token: &[u8]) -> std::result::Result<u32, String> {
+    let parsed: Option<f64> = std::str::from_utf8(token).ok().and_then(|token| token.parse().ok());
+    match parsed {
+        // Not of what is no number, either.
+        Some(count) if (0.0..=f64::from(u32::MAX)).contains(&count) && count.fract() == 0.0 => Ok(count as u32),
+        _ => {
+            let most = u32::MAX;
+            Err(format!(
+                "{} is no whole number of tokens up to {most}: topics need counts, not weights such as tf-idf",
+                shown(token)
+            ))
+        }
+    }
+}
+
 /// The tokens of a document with so many more.
 pub(super) fn few(tokens: u64, more: u64) -> std::result::Result<u64, String> {
     let sum = tokens + more;
@@ -137,6 +154,8 @@ fn sizes_of(numbers: &[u64], most: Option<u32>) -> std::result::Result<(Sizes, u
 /// Documents as triples, sorted by document, behind a header.
 struct Triples<'a, 'b> {
     format: BagFormat,
+    /// Whether counts are written as real numbers.
+    real: bool,
     most: Option<u32>,
     header: Vec<u64>,
     sizes: Option<(Sizes, u64)>,
@@ -153,7 +172,8 @@ impl Triples<'_, '_> {
     fn line(&mut self, line: u64, row: &[u8]) -> std::result::Result<(), Wrong> {
         if self.format == BagFormat::MatrixMarket {
             if line == 1 {
-                return matrix(row).map_err(Wrong::Text);
+                self.real = is_real(row)?;
+                return Ok(());
             }
             if row.starts_with(b"%") {
                 return Ok(());
@@ -174,7 +194,8 @@ impl Triples<'_, '_> {
         let (Some(second), Some(third), None) = (row.next(), row.next(), row.next()) else {
             return Err(Wrong::Text("expected three numbers: document, word, count".into()));
         };
-        let (document, word, count) = (number(first)?, number(second)?, count_of(number(third)?)?);
+        let (document, word) = (number(first)?, number(second)?);
+        let count = if self.real { real_count(third)? } else { count_of(number(third)?)? };
         if !(1..=sizes.documents).contains(&document) {
             return Err(Wrong::Text(format!("document {document}: the header promises documents 1 to {}", sizes.documents)));
         }
@@ -224,19 +245,30 @@ impl From<String> for Wrong {
     }
 }
 
-fn matrix(header: &[u8]) -> std::result::Result<(), String> {
+/// Whether a matrix has real numbers, not integers.
+fn is_real(header: &[u8]) -> std::result::Result<bool, String> {
     let words: Vec<String> = tokens(header).map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["%%matrixmarket", "matrix", "coordinate", "integer", "general"] => Ok(()),
-        _ => Err("expected %%MatrixMarket matrix coordinate integer general: write the matrix of counts as such".into()),
+        ["%%matrixmarket", "matrix", "coordinate", kind @ ("integer" | "real"), "general"] => Ok(*kind == "real"),
+        _ => Err("expected %%MatrixMarket matrix coordinate integer general, or real: write the matrix of counts as such".into()),
     }
 }
 
 fn read_triples(format: BagFormat, source: Source<'_>, most: Option<u32>, each: &mut Each) -> Result<Sizes> {
     let Source { path, reader, .. } = source;
-    let mut triples =
-        Triples { format, most, header: Vec::new(), sizes: None, seen: 0, document: 0, entries: Vec::new(), tokens: 0, each };
+    let mut triples = Triples {
+        format,
+        real: false,
+        most,
+        header: Vec::new(),
+        sizes: None,
+        seen: 0,
+        document: 0,
+        entries: Vec::new(),
+        tokens: 0,
+        each,
+    };
     lines(reader, &path, |line, row| {
         triples.line(line, row).map_err(|wrong| match wrong {
             Wrong::Text(what) => DataError::content(&path, Place::Line(line), what),

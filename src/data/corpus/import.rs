@@ -10,8 +10,8 @@ use super::shuffle::{Shuffle, Shuffled};
 use super::text::{Text, TextFound, Vocabulary};
 use super::vocabulary::read_vocabulary;
 use super::{TASK, VERSION};
+use crate::lda::draw_scored;
 use crate::random::{Purpose, Seed, Who};
-use rand::RngExt;
 use std::path::{Path, PathBuf};
 
 /// What documents to import, and how.
@@ -96,6 +96,8 @@ impl Input {
 pub struct CorpusFound {
     /// Documents that had no words and were left out.
     pub empty: u64,
+    /// Tokens of the documents that are held out which are to be predicted.
+    pub scored: u64,
     /// Of text.
     pub text: Option<TextFound>,
 }
@@ -149,15 +151,24 @@ pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<CorpusFound
         return Err(DataError::content(input.first(), Place::File, what));
     }
     let mut writer = Writer::new(output)?;
-    let mut place = 0;
+    let (mut place, mut all_scored) = (0, 0);
     shuffle.finish(|document| {
         place += 1;
         if place > held_out {
             return writer.push(Split::Train, &document, &[]);
         }
-        let scored = draw_scored(&document, *scored, *seed);
+        let mut stream = seed.stream(Who::Run, document.number, Purpose::HeldOut);
+        let scored = draw_scored(&document.counts, *scored, &mut stream);
+        all_scored += scored.iter().map(|&count| u64::from(count)).sum::<u64>();
         writer.push(Split::Test, &document, &scored)
     })?;
+    if held_out > 0 && all_scored == 0 {
+        let what = format!(
+            "of the {held_out} documents to hold out no token would be scored, so that there is nothing to judge topics by: hold out \
+             more documents, or score a larger share than {scored} of their tokens"
+        );
+        return Err(DataError::content(input.first(), Place::File, what));
+    }
     let source = match held_out {
         0 => format!("{} in random order by seed {}", input.source(), seed.0),
         _ => format!(
@@ -167,7 +178,7 @@ pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<CorpusFound
         ),
     };
     writer.finish(size, words.as_deref(), &source)?;
-    Ok(CorpusFound { empty: all - filled, text })
+    Ok(CorpusFound { empty: all - filled, scored: all_scored, text })
 }
 
 /// The entries of a document in ascending order, each word once.
@@ -193,22 +204,6 @@ impl Sorted {
             }
         }
     }
-}
-
-/// How many tokens of each entry are to be predicted: a share of all tokens, drawn without replacement; what is left of rounding to
-/// whole tokens is drawn too, and at least one token stays to be seen.
-fn draw_scored(document: &Shuffled, share: f64, seed: Seed) -> Vec<u32> {
-    let mut stream = seed.stream(Who::Run, document.number, Purpose::HeldOut);
-    let mut left: u64 = document.counts.iter().map(|&count| u64::from(count)).sum();
-    let wanted = share * left as f64 + stream.random::<f64>();
-    let mut wanted = (wanted as u64).min(left - 1);
-    // Token after token, as likely as what is wanted still is among those that are left: Knuth's algorithm S.
-    let mut draw = |_: u32| {
-        let drawn = stream.random::<f64>() * (left as f64) < wanted as f64;
-        (left, wanted) = (left - 1, wanted - u64::from(drawn));
-        u32::from(drawn)
-    };
-    document.counts.iter().map(|&count| (0..count).map(&mut draw).sum()).collect()
 }
 
 /// A corpus under construction.

@@ -47,6 +47,8 @@ pub(super) const TASK: &str = "topics";
 pub(super) const VERSION: u32 = 5;
 /// The most words that a vocabulary may have.
 pub const MOST_WORDS: u32 = 1 << 31;
+/// Documents that are read at once: their lists are in memory a second time then.
+const AT_ONCE: usize = 1 << 16;
 
 /// A corpus file, open for reading; any number of processes may have it open at once.
 #[derive(Debug)]
@@ -56,8 +58,15 @@ pub struct Corpus {
     digest: String,
     source: String,
     words: u32,
-    /// Documents and tokens of the splits.
-    splits: [(usize, u64); 2],
+    splits: [Size; 2],
+}
+
+/// What a split has of everything.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    documents: usize,
+    entries: usize,
+    tokens: u64,
 }
 
 impl Corpus {
@@ -87,7 +96,7 @@ impl Corpus {
         }
         let describe = || -> hdf5::Result<_> {
             let words: u32 = file.group("vocabulary")?.attr("words")?.read_scalar()?;
-            let mut splits = [(0, 0); 2];
+            let mut splits = [Size::default(); 2];
             let mut sound = (1..=MOST_WORDS).contains(&words);
             for split in [Split::Train, Split::Test] {
                 if !file.link_exists(split.name()) {
@@ -98,12 +107,13 @@ impl Corpus {
                 let entries = length("indices")?;
                 sound &= length("values")? == entries && length("document")? == documents;
                 sound &= split == Split::Train || length("scored")? == entries;
-                splits[split as usize] = (documents, file.group(split.name())?.attr("tokens")?.read_scalar()?);
+                let tokens = file.group(split.name())?.attr("tokens")?.read_scalar()?;
+                splits[split as usize] = Size { documents, entries, tokens };
             }
             Ok((words, splits, sound))
         };
         let (words, splits, sound) = describe().map_err(failed())?;
-        if !sound || splits[0].0 == 0 {
+        if !sound || splits[0].documents == 0 {
             return Err(wrong("the lists of the documents do not fit together, or there are none: import them again".into()));
         }
         let (digest, source) = (text("digest")?, text("source")?);
@@ -132,12 +142,17 @@ impl Corpus {
 
     /// How many documents a split has; 0 if the corpus does not have it.
     pub fn documents(&self, split: Split) -> usize {
-        self.splits[split as usize].0
+        self.splits[split as usize].documents
     }
 
     /// How many tokens a split has.
     pub fn tokens(&self, split: Split) -> u64 {
-        self.splits[split as usize].1
+        self.splits[split as usize].tokens
+    }
+
+    /// How many different words the documents of a split have, in all.
+    pub fn entries(&self, split: Split) -> usize {
+        self.splits[split as usize].entries
     }
 
     /// The words by their numbers; none where the input had numbers alone.
@@ -172,7 +187,8 @@ impl Corpus {
     /// # Errors
     /// When the file cannot be read or is damaged.
     pub fn whole(&self, split: Split, documents: Range<usize>) -> Result<Documents> {
-        let mut read = Documents::new(self.words);
+        let entries = self.stretch(split, &documents)?;
+        let mut read = Documents::with_room(self.words, documents.len(), entries.len());
         self.read(split, documents, |words, counts, _| read.push(words, counts))?;
         Ok(read)
     }
@@ -202,21 +218,43 @@ impl Corpus {
         read().map_err(DataError::hdf5(&self.path, "read the numbers of documents"))
     }
 
+    fn damaged(&self, split: Split) -> DataError {
+        let what = format!("the {} documents do not fit together: import them again", split.name());
+        DataError::content(&self.path, Place::File, what)
+    }
+
+    /// Where the entries of documents begin, and behind them where the last ones end.
+    fn indptr(&self, split: Split, places: Range<usize>) -> Result<Vec<usize>> {
+        let read = || Ok(self.file.dataset(&split.list("indptr"))?.read_slice_1d::<u64, _>(places)?.to_vec());
+        let starts: Vec<u64> = read().map_err(DataError::hdf5(&self.path, "read documents"))?;
+        let starts: Option<Vec<usize>> = starts.iter().map(|&start| usize::try_from(start).ok()).collect();
+        let within = |starts: &Vec<usize>| {
+            starts.is_sorted() && starts.last().is_none_or(|&end| end <= self.splits[split as usize].entries)
+        };
+        starts.filter(within).ok_or_else(|| self.damaged(split))
+    }
+
+    /// The entries of a stretch of documents.
+    fn stretch(&self, split: Split, documents: &Range<usize>) -> Result<Range<usize>> {
+        if documents.is_empty() {
+            return Ok(0..0);
+        }
+        let start = |document: usize| Ok(self.indptr(split, document..document + 1)?[0]);
+        Ok(start(documents.start)?..start(documents.end)?)
+    }
+
     /// Hands over each of the documents: words, counts, and of test documents how many are scored.
     fn read(&self, split: Split, documents: Range<usize>, mut each: impl FnMut(&[u32], &[u32], &[u32])) -> Result<()> {
-        let failed = || DataError::hdf5(&self.path, "read documents");
-        let damaged = || {
-            let what = format!("the {} documents do not fit together: import them again", split.name());
-            DataError::content(&self.path, Place::File, what)
-        };
-        if documents.is_empty() {
-            return Ok(());
-        }
-        let list = |name: &str| self.file.dataset(&split.list(name)).map_err(failed());
         let Range { start, end } = documents;
-        let starts = list("indptr")?.read_slice_1d::<u64, _>(start..end + 1).map_err(failed())?;
-        let starts: Option<Vec<usize>> = starts.iter().map(|&start| usize::try_from(start).ok()).collect();
-        let starts = starts.filter(|starts| starts.is_sorted()).ok_or_else(damaged)?;
+        (start..end).step_by(AT_ONCE).try_for_each(|first| self.read_block(split, first..end.min(first + AT_ONCE), &mut each))
+    }
+
+    /// The same of documents that are read at once.
+    fn read_block(&self, split: Split, documents: Range<usize>, each: &mut impl FnMut(&[u32], &[u32], &[u32])) -> Result<()> {
+        let failed = || DataError::hdf5(&self.path, "read documents");
+        let damaged = || self.damaged(split);
+        let list = |name: &str| self.file.dataset(&split.list(name)).map_err(failed());
+        let starts = self.indptr(split, documents.start..documents.end + 1)?;
         let (first, last) = (starts[0], starts[starts.len() - 1]);
         let numbers =
             |name: &str| -> Result<Vec<u32>> { Ok(list(name)?.read_slice_1d::<u32, _>(first..last).map_err(failed())?.to_vec()) };

@@ -161,7 +161,7 @@ impl Counts {
     }
 }
 
-/// The words of a vocabulary, one a line; the last line may be empty.
+/// The words of a vocabulary, one a line and each once; the last line may be empty.
 pub(super) fn read_vocabulary(path: &Path) -> Result<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     let mut empty = None;
@@ -185,5 +185,23 @@ pub(super) fn read_vocabulary(path: &Path) -> Result<Vec<String>> {
             }
         }
     })?;
-    if words.is_empty() { Err(DataError::content(path, Place::File, "there are no words")) } else { Ok(words) }
+    if words.is_empty() {
+        return Err(DataError::content(path, Place::File, "there are no words"));
+    }
+    if let Some((first, again)) = twice(&words) {
+        // Words are in the lines 1, 2, ...
+        let line = |number: u32| u64::from(number) + 1;
+        let what = format!("{:?} is in line {} already: a vocabulary has each word once", words[again as usize], line(first));
+        return Err(DataError::content(path, Place::Line(line(again)), what));
+    }
+    Ok(words)
+}
+
+/// The first word that was there before, and where: their numbers.
+fn twice(words: &[String]) -> Option<(u32, u32)> {
+    // Fewer than 2^31.
+    let mut numbers: Vec<u32> = (0..words.len() as u32).collect();
+    numbers.sort_unstable_by_key(|&number| (&words[number as usize], number));
+    let pairs = numbers.windows(2).map(|pair| (pair[0], pair[1]));
+    pairs.filter(|&(one, other)| words[one as usize] == words[other as usize]).min_by_key(|&(_, again)| again)
 }

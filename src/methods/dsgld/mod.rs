@@ -283,6 +283,7 @@ impl MethodKind for DsgldSettings {
             minibatch: Some(self.batch as u64),
             numbers_of_agent: Some(parameters.saturating_mul(own).saturating_add(parameters.saturating_mul(draws))),
             numbers_per_round: Some(moving.saturating_mul(parameters).saturating_mul(if self.through_server { 2 } else { 1 })),
+            ..Needs::default()
         }
     }
 

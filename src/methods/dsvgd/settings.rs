@@ -183,6 +183,7 @@ impl MethodKind for DsvgdSettings {
             numbers_of_agent: Some(worked_on(sets, self.particles, parameters)),
             // To an agent and back; a single agent lives with the server.
             numbers_per_round: Some(if agents > 1 { message.saturating_mul(2) } else { 0 }),
+            ..Needs::default()
         }
     }
 
@@ -273,6 +274,7 @@ impl MethodKind for UDsvgdSettings {
             // mean square.
             numbers_of_agent: Some(worked_on(visits.saturating_mul(4).saturating_add(5), self.particles, parameters)),
             numbers_per_round: Some(if agents > 1 { numbers(2, self.particles, parameters) } else { 0 }),
+            ..Needs::default()
         }
     }
 
@@ -404,6 +406,7 @@ impl MethodKind for PDsvgdSettings {
             minibatch: Some(self.batch as u64),
             numbers_of_agent: Some(worked_on(sets, self.particles, parameters)),
             numbers_per_round: Some(if agents > 1 { messages.saturating_mul(visited) } else { 0 }),
+            ..Needs::default()
         }
     }
 

@@ -282,6 +282,7 @@ fn needs_of(agents: u32, parameters: usize, periods: u64, batch: usize, arrays: 
         minibatch: Some(batch as u64),
         numbers_of_agent: Some(parameters.saturating_mul(arrays)),
         numbers_per_round: Some(parameters.saturating_mul(2 * u64::from(agents))),
+        ..Needs::default()
     }
 }
 

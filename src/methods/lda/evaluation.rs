@@ -13,6 +13,10 @@ use std::sync::Arc;
 /// How long documents are sampled that are held out.
 pub const EVALUATION_SWEEPS: Sweeps = Sweeps { burn_in: 20, kept: 30 };
 
+/// The most arrays of a round, and documents of an agent: each of them has random numbers of its own.
+pub(super) const MOST_ARRAYS: u32 = 1 << 12;
+const MOST_DOCUMENTS: usize = 1 << 28;
+
 /// Opens an agent's slice of the documents that are held out, on the rank that hosts it.
 pub type OpenHeldOut = Arc<dyn Fn(AgentId) -> Result<HeldOut, BoxError> + Send + Sync>;
 
@@ -127,6 +131,13 @@ impl<N: Number> LocalJudge<N> for LocalCompletion {
         if arrays.is_empty() || !arrays.len().is_multiple_of(size) {
             return Err(format!("{} numbers are no arrays of topics of {size} each", arrays.len()).into());
         }
+        if arrays.len() / size > MOST_ARRAYS as usize || self.held_out.scored.len() > MOST_DOCUMENTS {
+            let (arrays, documents) = (arrays.len() / size, self.held_out.scored.len());
+            return Err(format!(
+                "{arrays} arrays of topics and {documents} documents of an agent: at most {MOST_ARRAYS} and {MOST_DOCUMENTS} can be judged"
+            )
+            .into());
+        }
         let Average { completion, has_begun } = average;
         if !*has_begun {
             *completion = Completion::default();
@@ -144,7 +155,7 @@ impl<N: Number> LocalJudge<N> for LocalCompletion {
                     *out = ((x.f64() + smoothing) / total) as f32;
                 }
             };
-            // Room for 2^12 arrays, 2^28 documents at an agent, and 2^24 rounds.
+            // Rounds are told apart up to 2^24.
             let at = round << 40 | number << 28;
             let stream = |document: u64| cx.stream(Who::Agent(self.agent), at | document, Purpose::Completion);
             single.merge(completion.add(&self.held_out, &mut self.gibbs, &mut self.table, *sweeps, phi, stream));

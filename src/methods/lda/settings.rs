@@ -2,12 +2,13 @@
 
 use super::adlda::AdLda;
 use super::async_lda::AsyncLda;
+use super::evaluation::MOST_ARRAYS;
 use super::problem::TopicProblem;
 use super::sgrld::Sgrld;
 use super::shard::SweepBy;
 use crate::lda::Sweeps;
 use crate::methods::dsgld::{Dsgld, DsgldSettings};
-use crate::methods::kind::{Launcher, MethodKind, Needs, Shown, Texts, TopicArray, at_least_one};
+use crate::methods::kind::{DocumentBytes, Launcher, MethodKind, Needs, Shown, Texts, TopicArray, at_least_one};
 use crate::methods::scores::Estimator;
 use crate::number::Real;
 use serde::{Deserialize, Serialize};
@@ -106,6 +107,14 @@ impl SweepSettings {
             numbers_of_agent: Some(parameters.saturating_mul(3)),
             // An array of counts to each agent, and one from it.
             numbers_per_round: Some(parameters.saturating_mul(2).saturating_mul(u64::from(agents))),
+            // Counts are i32 in any precision.
+            bytes_of_number: Some(4),
+            of_documents: match self.by {
+                // Of a token its word, its topic, two places, and room for a topic of its document.
+                SweepBy::Word => DocumentBytes { document: 80, entry: 0, token: 20 },
+                // Its word and its topic.
+                SweepBy::Document => DocumentBytes { document: 8, entry: 0, token: 8 },
+            },
         }
     }
 
@@ -185,6 +194,12 @@ impl MethodKind<Texts> for TopicDsgldSettings {
         if settings.expectations {
             return Err("expectations: topics of several chains have no common order; keep draws with thin instead".into());
         }
+        if settings.judged != DsgldSettings::default().judged {
+            return Err("judged: of topics every state is judged once, and predictions are averaged from the burn-in on".into());
+        }
+        if settings.chains > MOST_ARRAYS {
+            return Err(format!("chains = {}: topics have at most {MOST_ARRAYS}", settings.chains));
+        }
         if settings.noise_correction {
             return Err("noise_correction: the noise of topics depends on them, so that nothing is known to be given back".into());
         }
@@ -199,7 +214,9 @@ impl MethodKind<Texts> for TopicDsgldSettings {
     }
 
     fn needs(&self, agents: u32, parameters: usize) -> Needs {
-        self.0.needs(agents, parameters)
+        // Documents are read as they are, and tokens are those of a minibatch.
+        let of_documents = DocumentBytes { document: 8, entry: 8, token: 0 };
+        Needs { of_documents, ..self.0.needs(agents, parameters) }
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {

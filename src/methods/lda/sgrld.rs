@@ -68,6 +68,19 @@ impl<F: Real> Transition for Sgrld<F> {
             .into());
         }
         let documents = self.problem.open(agent)?;
+        // A word and topic of a minibatch are counted over all sweeps in 32 bits.
+        let most = documents.iter().flat_map(|bag| bag.counts).copied().max().unwrap_or(0);
+        let batch = documents.len().min(self.batch as usize) as u64;
+        let seen = u64::from(most).saturating_mul(batch).saturating_mul(self.sweeps.kept.into());
+        if u32::try_from(seen).is_err() {
+            return Err(format!(
+                "minibatches of {batch} documents with up to {most} tokens of a word, {} sweeps of which are kept: these are {seen} \
+                 counts, and at most {} are possible",
+                self.sweeps.kept,
+                u32::MAX
+            )
+            .into());
+        }
         let TopicProblem { vocabulary, topics, alpha, .. } = self.problem;
         Ok(LocalSgrld {
             minibatch: Minibatch::new(documents.len(), self.batch as usize),

@@ -83,6 +83,7 @@ impl Shard {
         let documents = problem.open(id)?;
         countable(documents.tokens())?;
         let tokens = Tokens::of(&documents);
+        drop(documents);
         let topics = problem.topics as usize;
         let by_word = match by {
             SweepBy::Word => {

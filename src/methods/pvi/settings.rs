@@ -177,6 +177,7 @@ impl Pvi {
             minibatch: self.batch.map(|batch| batch as u64),
             numbers_of_agent: Some(work.saturating_add(factor.saturating_mul(6))),
             numbers_per_round: Some(if agents > 1 { factor.saturating_mul(2 * u64::from(self.together)) } else { 0 }),
+            ..Needs::default()
         }
     }
 }
