@@ -8,7 +8,9 @@ use launcher::unlaunched;
 use mpibayes::config::keys::fields_of;
 use mpibayes::config::{ClusterSpec, DataSpec, EvaluateSpec, Registry, RunSpec, Typed, check, template};
 use mpibayes::lda::LdaSettings;
+use mpibayes::methods::async_sghmc::AsyncSghmcSettings;
 use mpibayes::methods::dsvgd::{DsvgdSettings, PDsvgdSettings, UDsvgdSettings};
+use mpibayes::methods::elastic::{EasgdSettings, EcSghmcSettings, EcSgldSettings, SghmcSettings};
 use mpibayes::methods::fedavg::FedAvgSettings;
 use mpibayes::methods::lda::{AdLdaSettings, AsyncLdaSettings, TopicDsgldSettings};
 use mpibayes::methods::npv::NpvSettings;
@@ -125,7 +127,8 @@ fn wrong_configurations_get_helpful_messages() {
         (
             with("\"dsvgd\"", "\"dsvdg\""),
             "",
-            "line 8: [method] name: \"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd",
+            "line 8: [method] name: \"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, sghmc, ec_sghmc, ec_sgld, async_sghmc, easgd, \
+             fedavg, npv, pmd",
         ),
         (
             with("\"logistic\"", "\"logistics\""),
@@ -326,8 +329,8 @@ fn what_init_writes_passes_check() {
     };
     refused(
         "init dsvdg",
-        "\"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd, \
-         adlda, async_lda",
+        "\"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, sghmc, ec_sghmc, \
+         ec_sgld, async_sghmc, easgd, fedavg, npv, pmd, adlda, async_lda",
     );
     refused("init svgd --model logstic", "did you mean \"logistic\"?");
     refused("init svgd --model logistic --data r.h5", "two classes");
@@ -370,6 +373,11 @@ fn every_key_is_described_and_no_other() {
     described("p-dsvgd", PDsvgdSettings::DOCS, fields_of::<PDsvgdSettings>(), &readme);
     described("pvi", PviSettings::DOCS, fields_of::<PviSettings>(), &readme);
     described("gvi", GviSettings::DOCS, fields_of::<GviSettings>(), &readme);
+    described("sghmc", SghmcSettings::DOCS, fields_of::<SghmcSettings>(), &readme);
+    described("ec_sghmc", EcSghmcSettings::DOCS, fields_of::<EcSghmcSettings>(), &readme);
+    described("ec_sgld", EcSgldSettings::DOCS, fields_of::<EcSgldSettings>(), &readme);
+    described("async_sghmc", AsyncSghmcSettings::DOCS, fields_of::<AsyncSghmcSettings>(), &readme);
+    described("easgd", EasgdSettings::DOCS, fields_of::<EasgdSettings>(), &readme);
     described("fedavg", FedAvgSettings::DOCS, fields_of::<FedAvgSettings>(), &readme);
     described("npv", NpvSettings::DOCS, fields_of::<NpvSettings>(), &readme);
     described("pmd", PmdSettings::DOCS, fields_of::<PmdSettings>(), &readme);

@@ -6,6 +6,7 @@ use super::text;
 use crate::data::Dataset;
 use crate::methods::SPREAD;
 use crate::methods::dsgld::EXPECTATIONS;
+use crate::methods::elastic::SPREAD as SPREAD_OF_CHAINS;
 use crate::results::{RunFile, RunState, SampleKind, Table, checkpoint_file, config_file, result_file};
 use anyhow::{Context, anyhow, bail};
 use serde::{Serialize, Serializer};
@@ -350,6 +351,7 @@ impl Summary {
         shown += &self.shown_classes();
         shown += &shown_rounds("metrics by round", &self.evaluations);
         shown += &shown_rounds("trace of the method", &self.trace);
+        shown += &self.shown_coupling();
         for draws in &self.draws {
             shown += &shown_draws(draws, all);
         }
@@ -413,6 +415,25 @@ impl Summary {
             ("accuracy".into(), classes.iter().map(|class| percent(class.value("accuracy"))).collect()),
         ];
         format!("{heading}\n{}", text::table(&columns))
+    }
+
+    /// What springs between chains and their center do to the draws, where they were there to the end.
+    fn shown_coupling(&self) -> String {
+        let Some(last) = self.trace.last() else { return String::new() };
+        // The last period needs no exchange behind it.
+        let measured = self.trace.iter().rfind(|round| round.value(SPREAD_OF_CHAINS).is_finite());
+        let (Some(measured), kappa) = (measured, last.value("coupling")) else { return String::new() };
+        if self.method == "easgd" || kappa.is_nan() || kappa <= 0.0 {
+            return String::new();
+        }
+        let (spread, springs) = (measured.value(SPREAD_OF_CHAINS), kappa.sqrt().recip());
+        // S = 1/(λ + κ) for a Gaussian posterior with precision λ.
+        let data = 1.0 / (spread * spread) - kappa;
+        let free = if data > 0.0 { format!("{:.3e}", data.sqrt().recip()) } else { "of any width".into() };
+        format!(
+            "\ncoupled chains: draws are not the posterior's\n  a parameter is {spread:.3e} from the mean of the chains (root mean square); \
+             springs alone would let it be {springs:.3e}\n  for a Gaussian posterior its standard deviation would then be {free}\n"
+        )
     }
 
     /// Where the time went.

@@ -117,8 +117,9 @@ pub struct Launch<'a, F> {
     plan: Plan,
     folder: &'a mut RunFolder,
     info: RunInfo,
-    /// What begins, for people.
+    /// What begins, for people, and what they may not have meant.
     what: String,
+    notes: Vec<String>,
     on: On<F>,
 }
 
@@ -233,6 +234,7 @@ impl<F: Real> Launch<'_, F> {
             let fits = saved.as_ref().map_or(Ok(()), |saved| saved.check(M::NAME, M::Number::NAME));
             fits.map_err(|cause| CheckpointError::Damaged { path, cause })?;
             self.folder.begin(&self.what, saved.as_ref(), self.info.clone(), groups.clone())?;
+            self.notes.iter().for_each(|note| self.folder.say(&format!("note: {note}")));
             Ok(saved)
         };
         // What rank 0 alone finds wrong, all must know before any goes on.
@@ -554,6 +556,7 @@ impl Job<'_> {
                 count(threads, "thread"),
                 idle(carrier.ranks(), spec)
             ),
+            notes: (opened.method.notes)(&spec.method, spec.agents),
             on,
         };
         start(&spec.method, problem, launch)

@@ -334,7 +334,8 @@ impl RunFolder {
         }
     }
 
-    fn say(&self, text: &str) {
+    /// Tells people something, unless they want to hear nothing.
+    pub fn say(&self, text: &str) {
         match &self.display {
             Display::Bar(bar) => bar.suspend(|| eprintln!("mpibayes: {text}")),
             Display::Lines { .. } => eprintln!("mpibayes: {text}"),

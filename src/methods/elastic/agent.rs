@@ -141,6 +141,11 @@ impl<T: Coupled> ElasticAgent<T> {
     }
 }
 
+/// |x|².
+pub(super) fn square<F: Real>(x: &[F]) -> f64 {
+    x.iter().map(|x| x.f64() * x.f64()).sum()
+}
+
 /// A center and its velocity behind it, after some time.
 fn extrapolated<F: Real>(center: Body<F>, dim: usize, time: F) -> Body<F> {
     let mut both = center.into_vec();
@@ -156,14 +161,14 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> Agent<Elastic<T, ASYNCHRONOUS>> for E
         &self.state
     }
 
-    fn perform(&mut self, task: &Task, body: Body<T::Number>, cx: &mut Context) -> Result<(u64, Body<T::Number>)> {
+    fn perform(&mut self, task: &Task, body: Body<T::Number>, cx: &mut Context) -> Result<(f64, Body<T::Number>)> {
         self.begin(cx);
         match task {
-            Task::Begin => Ok((0, self.share(0, cx)?.into())),
+            Task::Begin => Ok((0.0, self.share(0, cx)?.into())),
             Task::Run(period) => {
                 let body = self.run(period, body, cx)?;
-                let (first, steps) = self.plan.stretch(period.number);
-                Ok((first + steps, body))
+                let theta = &self.state.chain.0[..if period.measured { self.transition.dim() } else { 0 }];
+                Ok((square(theta), body))
             }
         }
     }

@@ -31,6 +31,9 @@ use serde::{Deserialize, Serialize};
 use server::{ElasticServer, ServerState};
 use std::ops::Range;
 
+/// The column of the trace that tells how far apart coupled chains are: the root mean square of a parameter about their mean.
+pub const SPREAD: &str = "spread_of_chains";
+
 /// Transitions that can be coupled.
 pub trait Coupled: Transition {
     /// The continuous time of an update.
@@ -200,6 +203,8 @@ pub struct Period {
     steps: u64,
     /// Whether the server wants to see the chain's position.
     shown: bool,
+    /// Whether it wants to know how far from the origin the chain is.
+    measured: bool,
 }
 
 impl<T: Coupled, const ASYNCHRONOUS: bool> Method for Elastic<T, ASYNCHRONOUS> {
@@ -207,8 +212,8 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> Method for Elastic<T, ASYNCHRONOUS> {
     const ORDER: Order = if ASYNCHRONOUS { Order::Arrival } else { Order::Posted };
     type Number = T::Number;
     type Task = Task;
-    /// Steps of the chain so far.
-    type Report = u64;
+    /// |θ|², where it was wanted.
+    type Report = f64;
     type Server = ElasticServer<T, ASYNCHRONOUS>;
     type Agent = ElasticAgent<T>;
 

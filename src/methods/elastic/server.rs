@@ -3,8 +3,9 @@
 //! Chains are asked in groups: all of them, or each by itself. A group that comes back has given its share; the center moves for its
 //! part of the time, and the group goes on.
 
+use super::agent::square;
 use super::center::Center;
-use super::{CenterDynamics, Coupled, Coupling, Elastic, Period, Plan, Task};
+use super::{CenterDynamics, Coupled, Coupling, Elastic, Period, Plan, SPREAD, Task};
 use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::methods::monitored::Posterior;
 use crate::methods::thinning::draws;
@@ -40,6 +41,8 @@ pub struct ServerState<F: Real> {
     done: Vec<u64>,
     /// Exchanges at the time of each group's last.
     told: Vec<u64>,
+    /// Of each group Σ |θ_i|² over its chains when that was last measured.
+    squares: Vec<f64>,
     /// How often what a group was told was of this age when its period ended, in exchanges of others.
     ages: Vec<u64>,
     /// The positions of all chains when they were last shown (K × d).
@@ -71,6 +74,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
             posted: vec![0; groups],
             done: vec![0; groups],
             told: vec![0; groups],
+            squares: vec![0.0; groups],
             ages: Vec::new(),
             seen: Raw(Vec::new()),
         };
@@ -98,6 +102,17 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         self.watched > 0 && ((period + 1).is_multiple_of(self.watched) || period + 1 == self.plan.periods())
     }
 
+    /// Whether a row of the trace is written behind a period.
+    fn is_traced(&self, period: u64) -> bool {
+        let periods = self.plan.periods();
+        (period + 1).is_multiple_of(periods.div_ceil(TRACE_ROWS)) || period + 1 == periods
+    }
+
+    /// Whether shares are positions behind a period, and its row tells how far apart they are.
+    fn is_measured(&self, period: u64) -> bool {
+        self.is_traced(period) && self.plan.acts(period + 1) && self.plan.coupling != Coupling::Friction
+    }
+
     /// Posts what a group can do without another answer.
     fn go_on(&mut self, group: usize, out: &mut Outbox<Elastic<T, ASYNCHRONOUS>>, cx: &Context) {
         loop {
@@ -116,7 +131,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         let (acts, shown) = (self.plan.acts(number), self.is_shown(number));
         let told = acts.then(|| self.exchange(group, first, steps, cx));
         self.state.posted[group] += 1;
-        let ask = out.ask(self.members(group), Task::Run(Period { number, steps, shown }));
+        let ask = out.ask(self.members(group), Task::Run(Period { number, steps, shown, measured: self.is_measured(number) }));
         if let Some(told) = told {
             ask.with(told);
         }
@@ -253,16 +268,21 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         }
     }
 
+    /// The root mean square of a parameter about the mean of the chains.
+    fn spread(&self) -> f64 {
+        let chains = f64::from(self.active());
+        let sum = if self.groups() == 1 { &self.state.shares[0].0 } else { &self.state.total.0 };
+        let apart = self.state.squares.iter().sum::<f64>() - square(sum) / chains;
+        (apart.max(0.0) / ((chains - 1.0) * self.dim as f64)).sqrt()
+    }
+
     fn trace(&mut self, period: u64, cx: &mut Context) {
         let periods = self.plan.periods();
-        let every = periods.div_ceil(TRACE_ROWS);
         let (first, steps) = self.plan.stretch(period);
-        if (period + 1).is_multiple_of(every) || period + 1 == periods {
-            let columns = [
-                ("seconds", cx.seconds()),
-                ("steps", (first + steps) as f64),
-                ("coupling", if self.plan.acts(period) { self.plan.coupling_in(first, steps) } else { 0.0 }),
-            ];
+        if self.is_traced(period) {
+            let kappa = if self.plan.acts(period) { self.plan.coupling_in(first, steps) } else { 0.0 };
+            let spread = if self.is_measured(period) { self.spread() } else { f64::NAN };
+            let columns = [("seconds", cx.seconds()), ("steps", (first + steps) as f64), ("coupling", kappa), (SPREAD, spread)];
             cx.info("trace", period + 1, columns);
         }
         if ASYNCHRONOUS && period + 1 == periods {
@@ -318,6 +338,9 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> Server<Elastic<T, ASYNCHRONOUS>> for 
             let ages = &mut self.state.ages;
             ages.resize(ages.len().max(age.min(OLDEST) + 1), 0);
             ages[age.min(OLDEST)] += 1;
+        }
+        if self.is_measured(period) {
+            self.state.squares[group] = answer.reports.iter().map(|reported| reported.report).sum();
         }
         let share = self.unpack(answer, Some(period))?;
         self.take(group, share);
