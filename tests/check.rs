@@ -138,7 +138,8 @@ fn wrong_configurations_get_helpful_messages() {
         (
             with("name = \"dsvgd\"\n", ""),
             "",
-            "line 7: [method]: `name` is missing; there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, fedavg, npv, pmd",
+            "line 7: [method]: `name` is missing; there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, sghmc, ec_sghmc, ec_sgld, async_sghmc, \
+             easgd, fedavg, npv, pmd",
         ),
         ("seed = 1\n".into(), "", "there is no [method]: add [method] with name"),
         (

@@ -539,8 +539,8 @@ fn is_time(name: &str) -> bool {
 fn quantity(name: &str, value: f64) -> String {
     match name {
         _ if value.is_nan() => "-".into(),
-        "accuracy" | "particle_accuracy" => format!("{:.2} %", 100.0 * value),
-        "log_likelihood" | "particle_log_likelihood" => format!("{value:.4} nats per row"),
+        "accuracy" | "particle_accuracy" | "posterior_accuracy" => format!("{:.2} %", 100.0 * value),
+        "log_likelihood" | "particle_log_likelihood" | "posterior_log_likelihood" => format!("{value:.4} nats per row"),
         _ if is_time(name) => text::seconds(value),
         _ => text::value(value),
     }

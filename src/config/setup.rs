@@ -442,9 +442,9 @@ fn on_rows<F: Real>(opened: &Opened, build: BuildModel<F>) -> Result<Prepared<F,
         }
     };
     let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
-    let EvaluateSpec { every, single, ksd, history, predictions } = spec.evaluate;
+    let EvaluateSpec { every, single, average_from, ksd, history, predictions } = spec.evaluate;
     let discrepancy = ksd.then(|| problem.clone());
-    let evaluation = Evaluation { model: problem.model.clone(), every, tests, single, discrepancy, history };
+    let evaluation = Evaluation { model: problem.model.clone(), every, tests, single, average_from, discrepancy, history };
     let wanted = every > 0 && (evaluation.tests.is_some() || ksd || history);
     let on = On::Rows { evaluation: wanted.then_some(evaluation), dataset: dataset.cloned(), predicts: predictions };
     Ok(Prepared { problem, on, sizes })
@@ -487,7 +487,7 @@ fn on_documents<F>(
 
 /// What a run file asks for that topics have not: the key, and what to say.
 pub(super) fn unfit_for_topics(spec: &RunSpec) -> Vec<(&'static [&'static str], String)> {
-    let EvaluateSpec { single, ksd, history, .. } = spec.evaluate;
+    let EvaluateSpec { single, average_from, ksd, history, .. } = spec.evaluate;
     let of_particles = |name: &str| format!("[evaluate] {name} is for particles, and topics are none");
     let mut found: Vec<(&'static [&'static str], String)> = Vec::new();
     if spec.temperature != 1.0 {
@@ -495,6 +495,10 @@ pub(super) fn unfit_for_topics(spec: &RunSpec) -> Vec<(&'static [&'static str], 
     }
     if single {
         found.push((&["evaluate", "single"], of_particles("single")));
+    }
+    if average_from.is_some() {
+        let what = "[evaluate] average_from is for rows: predictions of documents are averaged from the first draw on anyhow";
+        found.push((&["evaluate", "average_from"], what.into()));
     }
     if ksd {
         found.push((&["evaluate", "ksd"], of_particles("ksd")));

@@ -70,6 +70,9 @@ pub struct EvaluateSpec {
     pub every: u64,
     /// Whether each particle's own predictions are judged beside their average.
     pub single: bool,
+    /// The first round from which on predictions are averaged over evaluations as well, as those of chains should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_from: Option<u64>,
     /// Whether the kernelised Stein discrepancy of the particles from the posterior is measured; takes the gradient of all rows.
     pub ksd: bool,
     /// Whether the particles of all evaluated rounds are kept, and not the last alone.
@@ -80,7 +83,7 @@ pub struct EvaluateSpec {
 
 impl Default for EvaluateSpec {
     fn default() -> Self {
-        Self { every: 1, single: false, ksd: false, history: false, predictions: true }
+        Self { every: 1, single: false, average_from: None, ksd: false, history: false, predictions: true }
     }
 }
 
@@ -89,6 +92,11 @@ impl EvaluateSpec {
     pub const DOCS: Docs = &[
         ("every", "rounds between evaluations, on the test rows where there are any, outside the trace's clock; 0 for none"),
         ("single", "whether each particle's own predictions are judged beside their average"),
+        (
+            "average_from",
+            "the round from which on predictions are also averaged over the evaluations so far, as those of chains should be: at no \
+             more memory than the predictions themselves; not by default",
+        ),
         ("ksd", "whether the kernelised Stein discrepancy from the posterior is measured; takes the gradient of all rows"),
         ("history", "whether the particles of all evaluated rounds are kept, and not the last alone"),
         ("predictions", "whether the predictions of the test rows are kept"),

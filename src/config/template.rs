@@ -12,7 +12,7 @@ use std::path::Path;
 /// Where the data are where nothing is said about them.
 const SOME_DATA: &str = "datasets/my.h5";
 /// Keys outside of model and method that are for rows alone.
-const OF_ROWS: &[&str] = &["temperature", "single", "ksd", "history", "predictions"];
+const OF_ROWS: &[&str] = &["temperature", "single", "average_from", "ksd", "history", "predictions"];
 /// What others mean for documents.
 const OF_DOCUMENTS: &[Doc] = &[
     ("precision", "\"f32\" or \"f64\"; topics want \"f32\""),
@@ -25,7 +25,8 @@ const OF_DOCUMENTS: &[Doc] = &[
     ),
 ];
 /// What others mean where every agent sees all rows.
-const OF_EVERYONE: &[Doc] = &[("agents", "K, how many chains there are, each at an agent of its own; says nothing about ranks")];
+const OF_EVERYONE: &[Doc] =
+    &[("agents", "K, how many chains or workers there are, each of which sees all data; says nothing about ranks")];
 /// Comments are wrapped here.
 const WIDTH: usize = 100;
 
@@ -89,7 +90,7 @@ fn sentence(wrong: &Wrong) -> String {
 
 fn write(method: &MethodEntry, model: &ModelEntry, data: Option<&Path>) -> String {
     let mut text = format!(
-        "# A run of {} on the model {}: every key with its default, or what suits the model, and above it what it means.\n\
+        "# A run of {} on the model {}: every key, its default or what suits the model, and its meaning.\n\
          # To see what it takes: mpibayes check FILE. To start it: mpibayes run FILE, or mpirun -n 4 mpibayes run FILE\n\n",
         method.name(),
         model.name()

@@ -6,7 +6,7 @@
 use super::monitored::{Evaluated, Judge, LocalJudge};
 use super::predict::{Predicted, predict};
 use super::problem::{LocalLoss, OpenShard, Problem};
-use crate::cluster::{AgentId, Body, BoxError, Context, Result};
+use crate::cluster::{AgentId, Body, BoxError, Context, Raw, Result};
 use crate::data::Shard;
 use crate::kernels::ksd::ksd;
 use crate::kernels::rbf::Bandwidth;
@@ -28,6 +28,8 @@ pub struct Evaluation<F> {
     pub tests: Option<OpenShard<F>>,
     /// Whether each particle is judged by itself as well.
     pub single: bool,
+    /// The first round from which on predictions are averaged over evaluations, too.
+    pub average_from: Option<u64>,
     /// The problem, for the discrepancy of the particles from its posterior.
     pub discrepancy: Option<Problem<F>>,
     /// Whether the particles are kept: each is a chain of the group [`HISTORY`], with a draw for each evaluation.
@@ -46,11 +48,39 @@ pub struct Judged {
     averaged: Option<Tally>,
     /// Of each particle's own predictions.
     single: Option<Tally>,
+    /// Of predictions that are averaged over particles and evaluations.
+    over_time: Option<Tally>,
+}
+
+/// The predictions for an agent's slice of the test data, averaged over the particles of several evaluations: as large as the predictions
+/// of one, however many there are.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct OverTime {
+    /// How many evaluations.
+    count: u64,
+    /// Rows × outputs.
+    mean: Raw<f64>,
+    /// Rows.
+    density: Raw<f64>,
+}
+
+impl OverTime {
+    /// Takes predictions for all rows into account.
+    fn add(&mut self, mean: &[f64], density: &[f64]) {
+        self.count += 1;
+        let share = 1.0 / self.count as f64;
+        for (average, news) in [(&mut self.mean.0, mean), (&mut self.density.0, density)] {
+            average.resize(news.len(), 0.0);
+            average.iter_mut().zip(news).for_each(|(average, news)| *average += share * (news - *average));
+        }
+    }
 }
 
 impl Judged {
     fn merge(&mut self, other: &Self) -> Result<()> {
-        for (sum, more) in [(&mut self.averaged, &other.averaged), (&mut self.single, &other.single)] {
+        for (sum, more) in
+            [(&mut self.averaged, &other.averaged), (&mut self.single, &other.single), (&mut self.over_time, &other.over_time)]
+        {
             if let (Some(sum), Some(more)) = (sum, more) {
                 sum.merge(more)?;
             }
@@ -108,6 +138,7 @@ impl<F: Real> Judge<F> for Evaluation<F> {
             model: self.model.clone(),
             slice,
             single: self.single,
+            average_from: self.average_from,
             is_first: agent == 0,
             loss: self.discrepancy.as_ref().map(|problem| problem.open(agent, usize::MAX)).transpose()?,
             scratch,
@@ -155,11 +186,15 @@ impl<F: Real> Judge<F> for Evaluation<F> {
                 }
             }
         }
-        if let Some(tally) = &judged.single {
-            let metrics = tally.finish();
-            let (name, value) = metrics.quality.main();
-            values.push((format!("particle_{name}"), value));
-            values.push(("particle_log_likelihood".into(), metrics.log_likelihood));
+        // Before the first round that is averaged there are columns without values.
+        let missing = Tally::number();
+        let over_time = self.average_from.map(|_| judged.over_time.as_ref());
+        let others = [("particle", judged.single.as_ref().map(Some)), ("posterior", over_time)];
+        for (what, tally) in others.into_iter().filter_map(|(what, tally)| Some((what, tally?))) {
+            let main = judged.averaged.as_ref().map_or("rmse", |tally| tally.finish().quality.main().0);
+            let metrics = tally.unwrap_or(&missing).finish();
+            values.push((format!("{what}_{main}"), metrics.quality.main().1));
+            values.push((format!("{what}_log_likelihood"), metrics.log_likelihood));
         }
         if self.discrepancy.is_some() {
             let (score, theta) = score.split_at(score.len() / 2);
@@ -182,20 +217,42 @@ pub struct ParticleJudge<F> {
     model: Arc<dyn Model<F>>,
     slice: Option<Shard<F>>,
     single: bool,
+    average_from: Option<u64>,
     is_first: bool,
     loss: Option<LocalLoss<F>>,
     scratch: Scratch<F>,
 }
 
 impl<F: Real> LocalJudge<F> for ParticleJudge<F> {
-    type State = ();
+    type State = OverTime;
     type Share = Judged;
 
-    fn judge(&mut self, _: &mut (), round: u64, particles: &[F], cx: &Context) -> Result<(Judged, Body<F>)> {
+    fn judge(&mut self, over_time: &mut OverTime, round: u64, particles: &[F], cx: &Context) -> Result<(Judged, Body<F>)> {
         let theta = ArrayView2::from_shape((particles.len() / self.model.dim(), self.model.dim()), particles)?;
         let mut judged = Judged::default();
         if let Some(slice) = &self.slice {
-            judged.averaged = Some(judge(self.model.as_ref(), theta, slice, &mut self.scratch)?);
+            let mut tally = tally_for(self.model.as_ref());
+            let (mut means, mut densities, mut targets) = (Vec::new(), Vec::new(), Vec::new());
+            let averages = self.average_from.is_some_and(|from| round >= from);
+            predict(self.model.as_ref(), theta, slice, &mut self.scratch, |predicted| {
+                let Predicted { mean, density, targets: own, .. } = predicted;
+                tally.add(mean.view(), &density, ArrayView1::from(&own));
+                if averages {
+                    means.extend(mean);
+                    densities.extend(density);
+                    targets.extend(own);
+                }
+                Ok::<_, BoxError>(())
+            })?;
+            judged.averaged = Some(tally);
+            if averages {
+                over_time.add(&means, &densities);
+                let mut tally = tally_for(self.model.as_ref());
+                let outputs = means.len() / targets.len().max(1);
+                let mean = ArrayView2::from_shape((targets.len(), outputs), &over_time.mean.0)?;
+                tally.add(mean, &over_time.density.0, ArrayView1::from(&targets));
+                judged.over_time = Some(tally);
+            }
             if self.single {
                 let mut each = theta
                     .outer_iter()
@@ -220,6 +277,14 @@ impl<F: Real> LocalJudge<F> for ParticleJudge<F> {
     }
 }
 
+/// Sums of metrics for what a model predicts, of nothing so far.
+fn tally_for<F: Real>(model: &dyn Model<F>) -> Tally {
+    match model.output() {
+        Output::Classes(classes) => Tally::classes(classes),
+        Output::Number | Output::Nothing => Tally::number(),
+    }
+}
+
 /// The sums of all metrics of these particles (N × d) over a shard; those of numbers are in the dataset's own units.
 ///
 /// # Errors
@@ -230,10 +295,7 @@ pub fn judge<F: Real>(
     shard: &Shard<F>,
     scratch: &mut Scratch<F>,
 ) -> Result<Tally, BoxError> {
-    let mut tally = match model.output() {
-        Output::Classes(classes) => Tally::classes(classes),
-        Output::Number | Output::Nothing => Tally::number(),
-    };
+    let mut tally = tally_for(model);
     predict(model, theta, shard, scratch, |Predicted { mean, density, targets, .. }| {
         tally.add(mean.view(), &density, ArrayView1::from(&targets));
         Ok::<_, BoxError>(())
@@ -269,6 +331,40 @@ mod tests {
         assert!((rmse - exact).abs() < 1e-14, "{rmse} {exact}");
         let (larger, smaller) = metrics(&shard.with_target_unit(20.0));
         assert!((larger - 20.0 * rmse).abs() < 1e-13 && (smaller - (log_likelihood - 20_f64.ln())).abs() < 1e-14);
+    }
+
+    /// Averages over evaluations are those of all particles together, from the first round that counts on, and of no earlier one.
+    #[test]
+    fn predictions_are_averaged_over_evaluations() {
+        let model = Arc::new(LogisticSettings::default().build(2, Output::Classes(2)).unwrap());
+        let shard = Shard::new(array![[1.0, -2.0], [0.5, 0.25], [-1.0, 3.0]], array![1.0, 0.0, 1.0]);
+        let own = shard.clone();
+        let tests: OpenShard<f64> = Arc::new(move |_| Ok(own.clone()));
+        let evaluation = Evaluation {
+            model: model.clone() as Arc<dyn Model<f64>>,
+            every: 1,
+            tests: Some(tests),
+            single: false,
+            average_from: Some(2),
+            discrepancy: None,
+            history: false,
+        };
+        let mut local = evaluation.open(0).unwrap();
+        let sets: Vec<Array2<f64>> = (0..4)
+            .map(|set| Array2::from_shape_fn((2, Model::<f64>::dim(&*model)), |(i, j)| f64::from(set) - (i + 2 * j) as f64 * 0.4))
+            .collect();
+        let mut state = OverTime::default();
+        let cx = Context::outside(crate::random::Seed(1));
+        let judged: Vec<Judged> = (1..)
+            .zip(&sets)
+            .map(|(round, set)| local.judge(&mut state, round, set.as_slice().unwrap(), &cx).unwrap().0)
+            .collect();
+        assert!(judged[0].over_time.is_none());
+        let all = ndarray::concatenate(Axis(0), &[sets[1].view(), sets[2].view(), sets[3].view()]).unwrap();
+        let together = judge(&*model, all.view(), &shard, &mut Scratch::new()).unwrap().finish().log_likelihood;
+        let over_time = |judged: &Judged| judged.over_time.as_ref().unwrap().finish().log_likelihood;
+        assert!((over_time(&judged[3]) - together).abs() < 1e-13);
+        assert!((over_time(&judged[2]) - together).abs() > 1e-3, "the control");
     }
 
     /// With fewer test rows than agents some have none: their sums change nothing.

@@ -120,7 +120,15 @@ impl<F: Real> Shared<F> {
             Arc::new(move |agent| Ok(if agent == 0 { tests.clone() } else { none.clone() }))
         };
         let tests = self.tests.as_ref().map(slice);
-        Evaluation { model: self.model.clone(), every, history: tests.is_none(), tests, single: false, discrepancy: None }
+        Evaluation {
+            model: self.model.clone(),
+            every,
+            history: tests.is_none(),
+            tests,
+            single: false,
+            average_from: None,
+            discrepancy: None,
+        }
     }
 }
 

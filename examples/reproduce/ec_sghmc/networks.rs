@@ -108,7 +108,8 @@ where
         Ok(Shard::new(x, test.y().slice(ndarray::s![mine]).to_owned()))
     });
     let model = problem.model.clone();
-    let judge = Evaluation { model, every, tests: Some(tests), single: true, discrepancy: None, history: false };
+    let judge =
+        Evaluation { model, every, tests: Some(tests), single: true, average_from: None, discrepancy: None, history: false };
     let task = move |_: AgentId, task: &MonitoredTask<M::Task>| match task {
         MonitoredTask::Inner(task) => cost(task),
         MonitoredTask::Evaluate(_) => 0.0,

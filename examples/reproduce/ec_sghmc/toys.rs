@@ -15,6 +15,7 @@ use mpibayes::methods::scores::Estimator;
 use mpibayes::methods::sghmc::{LocalSghmc, Sghmc};
 use mpibayes::methods::{Problem, Transition};
 use mpibayes::models::gaussian::{ComponentSettings, FactorProductSettings, PriorSettings};
+use mpibayes::models::gaussian_mean::GaussianMeanSettings;
 use mpibayes::random::{Seed, Stream};
 use ndarray::{Array1, Array2};
 use std::collections::BTreeMap;
@@ -32,9 +33,11 @@ fn gaussian(covariance: Vec<Vec<f64>>, agents: u32) -> Result<Problem<f64>> {
     Ok(Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(move |_| Ok(shard.clone())) })
 }
 
-/// Independent coordinates of precision 1: each is a run of its own.
+/// Independent coordinates of precision 1: each is a run of its own. The prior alone, without rows.
 fn independent(dim: usize, agents: u32) -> Result<Problem<f64>> {
-    gaussian((0..dim).map(|i| (0..dim).map(|j| f64::from(u8::from(i == j))).collect()).collect(), agents)
+    let model = GaussianMeanSettings { prior_precision: 1.0, ..GaussianMeanSettings::default() }.build(dim)?;
+    let shard = Shard::new(Array2::zeros((0, dim)), Array1::zeros(0));
+    Ok(Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(move |_| Ok(shard.clone())) })
 }
 
 fn sghmc(problem: Problem<f64>, step: f64, friction: f64) -> Sghmc<f64> {

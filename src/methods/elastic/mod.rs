@@ -14,6 +14,7 @@ mod agent;
 mod center;
 mod server;
 mod settings;
+mod stability;
 mod strength;
 
 pub use center::{CenterDynamics, Flow};

@@ -1,5 +1,6 @@
 //! The settings of chains that see all data: `sghmc`, `ec_sghmc`, `ec_sgld` and `easgd`.
 
+use super::stability::{extrapolation_is_stable, kicks_are_stable};
 use super::{CenterDynamics, Coupling, Course, Elastic, Plan, Strength};
 use crate::kernels::hamiltonian::{Hamiltonian, Scheme};
 use crate::kernels::langevin::StepSize;
@@ -409,7 +410,24 @@ impl MethodKind for EcSghmcSettings {
         if !self.sleep_ms.is_empty() && self.sleep_ms.len() != agents as usize {
             return Err(format!("sleep_ms lists {} numbers for {agents} agents: one for each", self.sleep_ms.len()));
         }
-        Ok(())
+        let (kappa, period) = (self.coupling, self.period);
+        let unstable = |what: &str| {
+            Err(format!(
+                "coupling = {kappa} is unstable with {what}: {period} steps of {} between exchanges are too long for it",
+                self.step
+            ))
+        };
+        match self.plan().coupling {
+            Coupling::Elastic(center)
+                if self.extrapolate && !extrapolation_is_stable(self.dynamics(), kappa, agents, center, period) =>
+            {
+                unstable("extrapolate = true")
+            }
+            Coupling::Mean { mass, .. } if !kicks_are_stable(kappa, agents, mass, self.step * period as f64) => {
+                unstable("variant = \"mean\"")
+            }
+            _ => Ok(()),
+        }
     }
 
     fn needs(&self, agents: u32, parameters: usize) -> Needs {

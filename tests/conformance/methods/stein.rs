@@ -143,6 +143,7 @@ where
 {
     let problem = problem(inner.agents());
     let (model, tests) = (problem.model.clone(), Some(problem.shard.clone()));
-    let judge = Evaluation { model, every, tests, single: true, discrepancy: Some(problem), history: true };
+    let judge =
+        Evaluation { model, every, tests, single: true, average_from: Some(2), discrepancy: Some(problem), history: true };
     Monitored { inner, judge }
 }
