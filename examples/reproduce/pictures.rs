@@ -134,9 +134,9 @@ pub fn densities(title: &str, shown: &[Densities], caption: &str) -> Figure {
 /// deviations away its ellipse is.
 pub type Law<'a> = (&'a str, [f64; 2], [[f64; 2]; 2], f64);
 
-/// Points in the plane side by side, with the ellipses of some laws.
-pub fn scatters(title: &str, shown: &[(&str, Vec<(f64, f64)>)], laws: &[Law], caption: &str) -> Figure {
-    let mut legend = vec![Key { label: "particles".into(), sample: Sample::Point(series(0).colour) }];
+/// Points in the plane side by side, which are called so, with the ellipses of some laws.
+pub fn scatters(title: &str, points: &str, shown: &[(&str, Vec<(f64, f64)>)], laws: &[Law], caption: &str) -> Figure {
+    let mut legend = vec![Key { label: points.into(), sample: Sample::Point(series(0).colour) }];
     let mut ellipses = Vec::new();
     for &(name, [x, y], [[a, b], [_, c]], far) in laws {
         if !name.is_empty() {

@@ -394,5 +394,5 @@ pub fn plane(effort: Effort) -> Result<Outcome> {
         .map(|(contender, ends)| (contender.name(), ends[0].rows().into_iter().map(|x| (x[0], x[1])).collect()))
         .collect();
     let caption = "200 particles after five rounds of 200 steps, the first seed. Paper: bandwidth b = 0.1 of unclear meaning; here λ = 0.55.";
-    Ok(case.judged(Some(scatters("Two agents in two dimensions", &panels, &laws, caption))))
+    Ok(case.judged(Some(scatters("Two agents in two dimensions", "particles", &panels, &laws, caption))))
 }

@@ -21,9 +21,14 @@ pub const ROWS: &[Row] = &[
         run: |effort| toys::figure1(effort, 0.01),
     },
     Row {
+        id: "posterior",
+        claim: "Chains that are coupled to a center sample the posterior: a Gaussian's variance, to 3 %.",
+        run: |effort| toys::posterior(effort),
+    },
+    Row {
         id: "stationary",
-        claim: "The paper says that chains coupled to a center sample the posterior. They do not: a chain's variance is Λ⁻¹/K + \
-                (K − 1)/K (Λ + κ)⁻¹, for each period s (ours). Annealed coupling and coupled friction do.",
+        claim: "What they sample instead (ours): a chain's variance is Λ⁻¹/K + (K − 1)/K (Λ + κ)⁻¹, for each period s. Annealed coupling \
+                and coupled friction sample the posterior.",
         run: |effort| toys::stationary(effort),
     },
     Row {

@@ -194,7 +194,7 @@ pub fn figure1(effort: Effort, step: f64) -> Result<Outcome> {
     let laws = [("99 % of the posterior", [0.0, 0.0], COVARIANCE, ELLIPSE.sqrt())];
     let caption =
         format!("The first 100 steps of {step} from (3.6, -3.6), κ = V = C = 1; one of {} repetitions.", repetitions.len());
-    Ok(case.judged(Some(scatters("From far away", &panels, &laws, &caption))))
+    Ok(case.judged(Some(scatters("From far away", "states of the chains", &panels, &laws, &caption))))
 }
 
 /// A coupling of K chains on independent coordinates: its variance, seed by seed.
@@ -211,7 +211,8 @@ fn variances(
     side_by_side(&seeds, |&seed| {
         let (dim, step) = (200, 0.05);
         let plan = Plan {
-            steps: 40_000 / share,
+            // Long periods mix slowly.
+            steps: if period > 8 { 160_000 } else { 40_000 } / share,
             period,
             burn_in: 2000,
             thin: 20,
@@ -265,6 +266,17 @@ pub fn stationary(effort: Effort) -> Result<Outcome> {
     let caption =
         format!("SGHMC with steps of 0.05, s = 4; means and standard errors of {seeds} seeds. At 1 chains sample the posterior.");
     Ok(case.judged(Some(curves("What coupled chains sample", vec![chart], &caption))))
+}
+
+/// The paper's claim about the same.
+pub fn posterior(effort: Effort) -> Result<Outcome> {
+    let mut case = Case::default();
+    for period in [1, 8] {
+        let found = variances(effort.seeds, 4, 1.0, period, Coupling::Elastic(SECOND), Course::Constant, effort.share)?;
+        let off = found.iter().map(|found| found - 1.0).collect();
+        case.within(format!("K = 4, κ = λ, s = {period}: variance of a chain / that of the posterior - 1"), off, 0.03);
+    }
+    Ok(case.judged(None))
 }
 
 /// A chain whose gradients are this old: its draws.
