@@ -14,13 +14,13 @@ use mpibayes::cluster::{Context, Keeper, Method, Plan as Run, threads};
 use mpibayes::kernels::hamiltonian::{Chain, Hamiltonian, Scheme as Steps};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
-use mpibayes::methods::elastic::{CenterDynamics, Coupled, Coupling, Course, Elastic, Plan, Strength};
+use mpibayes::methods::elastic::{CenterDynamics, Coupled, Coupling, Course, EcSghmcSettings, Elastic, Plan, Strength, Variant};
 use mpibayes::methods::problem::Problem;
 use mpibayes::methods::scores::Estimator;
 use mpibayes::methods::sgd::Sgd;
-use mpibayes::methods::sghmc::Sghmc;
+use mpibayes::methods::sghmc::{Preconditioner, Sghmc};
 use mpibayes::methods::sgld::Sgld;
-use mpibayes::methods::{LocalTransition, Transition, Update};
+use mpibayes::methods::{LocalTransition, MethodKind, Transition, Update};
 use mpibayes::models::gaussian::{ComponentSettings, FactorProductSettings, PriorSettings};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::Array2;
@@ -190,6 +190,93 @@ fn known_noise_of_gradients_is_left_out_of_the_noise_that_is_added() {
     }
 }
 
+/// The same for the middle scheme, where it is nearly so: noise that makes the variance twice as large, and none of it when it is told.
+#[test]
+fn known_noise_of_gradients_is_left_out_of_the_middle_scheme() {
+    let (step, friction, dim) = (0.1, 1.0, 60);
+    let noise = 2.0 * 0.5 / step;
+    let found = |told: f64| {
+        let dynamics = Hamiltonian { gradient_noise: told, ..dynamics(step, friction) };
+        let (mut theta, mut velocity, mut score) = (vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]);
+        let mut draws = Draws { dim, ..Draws::default() };
+        let mut kept = Vec::new();
+        for t in 0..40_000 {
+            let stream = |purpose| Seed(5).stream(Who::Chain(0), t, purpose);
+            dynamics.open(Chain { theta: &mut theta, velocity: &mut velocity, inverse_mass: None }, &mut stream(Purpose::Noise));
+            if t >= 1000 {
+                kept.extend_from_slice(&theta);
+            }
+            stream(Purpose::Synthetic).normals(&mut score);
+            score.iter_mut().zip(&theta).for_each(|(score, theta): (&mut f64, &f64)| *score = *score * noise.sqrt() - theta);
+            dynamics.close(Chain { theta: &mut theta, velocity: &mut velocity, inverse_mass: None }, &score, None);
+        }
+        draws.chains.entry(0).or_default().insert(0, kept);
+        draws
+    };
+    // By the linear theory 1.001.
+    let z = found(0.5).z(0, 0, 1.001);
+    assert!(z.abs() < Z, "z {z}");
+    assert!(found(0.0).z(0, 0, 1.3) > 2.0 * Z, "the control");
+}
+
+/// Masses that were found in the burn-in change nothing of the law.
+#[test]
+fn masses_keep_the_posterior() {
+    let lambda = 2.0;
+    let mut transition = sghmc(target(lambda, 40, 1), 0.4, 0.5);
+    transition.preconditioner = Some(Preconditioner { burn_in: 1000, decay: 0.99, floor: 0.3 });
+    let draws = coupled(transition, 1, plan(60_000, 50, 0.0, Coupling::Friction), 90);
+    let z = draws.z(0, 0, 1.0 / lambda);
+    assert!(z.abs() < Z && draws.z(0, 0, 0.9 / lambda) > 2.0 * Z, "z {z}");
+}
+
+/// What the check calls unstable diverges, and what it does not call so does not; without noise, from one far place.
+#[test]
+fn what_is_refused_would_diverge() {
+    let settings = |coupling: f64, period: u64| EcSghmcSettings {
+        steps: 6000,
+        period,
+        step: 0.1,
+        friction: 1.0,
+        coupling,
+        course: Some(Course::Constant),
+        asynchronous: true,
+        burn_in: 0,
+        ..EcSghmcSettings::default()
+    };
+    for (kappa, period, stable) in [(1.0, 16, true), (2.5, 16, false), (10.0, 8, false)] {
+        let settings = settings(kappa, period);
+        assert!(settings.check().is_ok());
+        assert_eq!(settings.check_for(4).is_ok(), stable, "κ {kappa}, s {period}");
+        let mut transition = sghmc(target(1.0, 1, 4), 0.1, 1.0);
+        transition.dynamics.noise = false;
+        let method = Elastic::<_, true> { agents: 4, transition, plan: settings.plan() };
+        let task = |agent: u32, task: &mpibayes::methods::elastic::Task| match task.updates() {
+            0 => 1.0 + 0.2 * f64::from(agent),
+            updates => updates as f64,
+        };
+        let cluster = Cluster { ranks: 4, task: Some(Box::new(task)), settle: None, latency: 0.0, bandwidth: f64::INFINITY };
+        let mut draws = Draws::default();
+        simulate::run(Arc::new(method), Run::new(Seed(91)), &cluster, None, &mut draws).unwrap();
+        let path = draws.of(0);
+        let grown = path[path.len() - 100..].iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+        assert_eq!(grown < 1.0, stable, "κ {kappa}, s {period}: {grown}");
+    }
+    let refused = |settings: EcSghmcSettings, says: &str| {
+        let said = settings.check().and_then(|()| settings.check_for(4)).unwrap_err();
+        assert!(said.contains(says), "{said}");
+    };
+    let at_once = || EcSghmcSettings { asynchronous: false, ..settings(1.0, 8) };
+    refused(EcSghmcSettings { coupling: 500.0, ..at_once() }, "step² coupling");
+    refused(EcSghmcSettings { extrapolate: true, period: 64, ..at_once() }, "extrapolate");
+    refused(EcSghmcSettings { extrapolate: true, period: u64::MAX, ..at_once() }, "extrapolate");
+    refused(EcSghmcSettings { variant: Variant::Mean, coupling: 50.0, ..at_once() }, "mean");
+    refused(EcSghmcSettings { friction: 0.0, ..at_once() }, "friction");
+    let masses = Some(Preconditioner { burn_in: 0, floor: 0.01, ..Preconditioner::default() });
+    refused(EcSghmcSettings { coupling: 10.0, preconditioner: masses, ..at_once() }, "floor");
+    refused(EcSghmcSettings { preconditioner: Some(Preconditioner::default()), ..at_once() }, "burn_in");
+}
+
 /// Theory test 15: with κ = 0 coupled chains are chains alone, bit for bit: those of the transition in a loop of its own.
 #[test]
 fn without_coupling_chains_are_those_of_a_loop() {
@@ -306,6 +393,23 @@ fn what_shall_keep_the_posterior_keeps_it() {
                 let z = draws.z(one, other, exact);
                 assert!(z.abs() < Z, "{name}, s {s}, chains {one} and {other}: z {z}");
             }
+            // That there was a coupling: chains were closer together, (λ + κ)^-½ in the end, where the trace has its measure.
+            let column = |name: &str| {
+                let trace = draws.rows.iter().filter(|row| row.table == "trace").skip(100 / s as usize);
+                trace
+                    .map(|row| row.values.iter().find(|value| value.0 == name).unwrap().1)
+                    .filter(|value| value.is_finite())
+                    .collect()
+            };
+            let spread: Vec<f64> = column("spread_of_chains");
+            if name == "friction" {
+                assert!(spread.is_empty());
+            } else {
+                let mean = spread.iter().sum::<f64>() / spread.len() as f64;
+                // Cyclic coupling has 4 units of time for it.
+                let most = if name == "cyclic" { 0.95 } else { 0.85 };
+                assert!((0.6..most).contains(&mean), "{name}, s {s}: {mean} over {} rows", spread.len());
+            }
         }
     }
     for s in [1, 4, 8] {
@@ -321,6 +425,9 @@ fn what_shall_keep_the_posterior_keeps_it() {
             let z = draws.z(one, other, exact);
             assert!(z.abs() < Z, "mean, s {s}, chains {one} and {other}: z {z}");
         }
+        let free =
+            coupled(sghmc(target(lambda, 30, chains), step, 1.0), chains, plan(30_000, s, 0.0, Coupling::Friction), 60 + s);
+        assert_ne!(draws.of(0), free.of(0), "nothing was coupled");
         if s == 1 {
             assert!((theory.variance - 1.0).abs() < 0.01, "{}", theory.variance);
         }
@@ -354,12 +461,12 @@ fn coupled_friction_lets_velocities_go_together() {
 fn asynchronous_chains_in_turn_have_the_law_of_their_turns() {
     let (chains, lambda, kappa, step) = (4_u32, 1.0, 1.0, 0.1);
     let joint = Joint { chains: 4, lambda, kappa, step, friction: 1.0, mass: 1.0, center_friction: 1.0 };
-    for s in [1, 8] {
+    for s in [1, 8, 32] {
         let simulated = || {
             let method = Elastic::<_, true> {
                 agents: chains,
                 transition: sghmc(target(lambda, 30, chains), step, 1.0),
-                plan: plan(20_000, s, kappa, Coupling::Elastic(SECOND)),
+                plan: plan(if s > 8 { 40_000 } else { 20_000 }, s, kappa, Coupling::Elastic(SECOND)),
             };
             // The first task takes each chain a little longer than the one before it: turns never meet.
             let task = |agent: u32, task: &mpibayes::methods::elastic::Task| match task.updates() {

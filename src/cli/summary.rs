@@ -92,6 +92,8 @@ pub struct Summary {
     pub reliability: Vec<Round>,
     /// Accuracy by class: each evaluated round's classes.
     pub classes: Vec<Round>,
+    /// Whether chains are coupled by springs while draws are taken.
+    pub stays_coupled: bool,
     /// The names of the classes; empty where the dataset is not at hand.
     pub class_names: Vec<String>,
     /// The groups of draws, and what they say about each parameter.
@@ -171,6 +173,7 @@ impl Summary {
         let data = data_file(&info.config);
         let classes = rounds(&table(CLASSES)?.unwrap_or_default());
         Ok(Self {
+            stays_coupled: stays_coupled(&info.config),
             class_names: if classes.is_empty() { Vec::new() } else { class_names(data.as_deref(), &info.data_digest) },
             classes,
             reliability: rounds(&table(RELIABILITY)?.unwrap_or_default()),
@@ -233,6 +236,14 @@ pub(super) fn find(run: &Path) -> anyhow::Result<PathBuf> {
     } else {
         anyhow!("{}: this is no folder of a run: it holds neither a result file nor a configuration", run.display())
     })
+}
+
+/// Whether chains are coupled by springs for ever, in a resolved configuration.
+fn stays_coupled(config: &str) -> bool {
+    let method = || config.parse::<toml::Table>().ok()?.remove("method")?.try_into::<toml::Table>().ok();
+    let method = method().unwrap_or_default();
+    let text = |key: &str| method.get(key).and_then(toml::Value::as_str);
+    text("course") == Some("constant") && text("variant").is_none_or(|variant| variant == "elastic")
 }
 
 /// The dataset in a resolved configuration.
@@ -419,20 +430,17 @@ impl Summary {
 
     /// What springs between chains and their center do to the draws, where they were there to the end.
     fn shown_coupling(&self) -> String {
-        let Some(last) = self.trace.last() else { return String::new() };
         // The last period needs no exchange behind it.
         let measured = self.trace.iter().rfind(|round| round.value(SPREAD_OF_CHAINS).is_finite());
-        let (Some(measured), kappa) = (measured, last.value("coupling")) else { return String::new() };
-        if self.method == "easgd" || kappa.is_nan() || kappa <= 0.0 {
-            return String::new();
-        }
-        let (spread, springs) = (measured.value(SPREAD_OF_CHAINS), kappa.sqrt().recip());
+        let (Some(measured), true) = (measured, self.stays_coupled) else { return String::new() };
+        let (spread, kappa) = (measured.value(SPREAD_OF_CHAINS), measured.value("coupling"));
         // S = 1/(λ + κ) for a Gaussian posterior with precision λ.
         let data = 1.0 / (spread * spread) - kappa;
-        let free = if data > 0.0 { format!("{:.3e}", data.sqrt().recip()) } else { "of any width".into() };
+        let free = if data > 0.0 { format!("{:.3e}", data.sqrt().recip()) } else { "larger than can be told".into() };
         format!(
             "\ncoupled chains: draws are not the posterior's\n  a parameter is {spread:.3e} from the mean of the chains (root mean square); \
-             springs alone would let it be {springs:.3e}\n  for a Gaussian posterior its standard deviation would then be {free}\n"
+             springs alone would let it be {:.3e}\n  for a Gaussian posterior its standard deviation would then be {free}\n",
+            kappa.sqrt().recip()
         )
     }
 

@@ -326,8 +326,9 @@ fn report(
     });
     let Sized { parameters, own_rows, predicts, .. } = *sized;
     let agents = usize::try_from(spec.agents).unwrap_or(usize::MAX).max(1);
-    let rows_per_agent = rows_per_agent.unwrap_or((own_rows / agents, own_rows.div_ceil(agents)));
     let method = registry.method(&spec.method, registry.over(&spec.model)).ok();
+    let owners = if method.as_ref().is_some_and(|method| method.sharing == Sharing::Everyone) { 1 } else { agents };
+    let rows_per_agent = rows_per_agent.unwrap_or((own_rows / owners, own_rows.div_ceil(owners)));
     let needs = method.as_ref().map_or_else(Needs::default, |entry| (entry.needs)(&spec.method, spec.agents, parameters));
     let mut notes = method.as_ref().map_or_else(Vec::new, |entry| (entry.notes)(&spec.method, spec.agents));
     if let Some(data) = &data {

@@ -443,7 +443,15 @@ fn on_rows<F: Real>(opened: &Opened, build: BuildModel<F>) -> Result<Prepared<F,
     };
     let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
     let EvaluateSpec { every, single, average_from, ksd, history, predictions } = spec.evaluate;
-    let discrepancy = ksd.then(|| problem.clone());
+    let discrepancy = ksd.then(|| match sharing {
+        Sharing::Dealt => problem.clone(),
+        // Shards are added up: of rows that everyone has, the first agent's are all.
+        Sharing::Everyone => {
+            let all = problem.shard.clone();
+            let once = move |agent| all(agent).map(|shard| if agent == 0 { shard } else { shard.without_rows() });
+            Problem { shard: Arc::new(once), ..problem.clone() }
+        }
+    });
     let evaluation = Evaluation { model: problem.model.clone(), every, tests, single, average_from, discrepancy, history };
     let wanted = every > 0 && (evaluation.tests.is_some() || ksd || history);
     let on = On::Rows { evaluation: wanted.then_some(evaluation), dataset: dataset.cloned(), predicts: predictions };

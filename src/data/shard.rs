@@ -65,6 +65,12 @@ impl<F: Real> Shard<F> {
         Self { y, target_unit: 1.0, ..self }
     }
 
+    /// The same features and none of the rows.
+    #[must_use]
+    pub fn without_rows(&self) -> Self {
+        Self::new(Array2::zeros((0, self.features())), Array1::zeros(0)).with_target_unit(self.target_unit)
+    }
+
     /// How much 1 of the targets is in the dataset's own units: their standard deviation where they are standardised.
     pub fn target_unit(&self) -> f64 {
         self.target_unit

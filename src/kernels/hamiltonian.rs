@@ -39,16 +39,27 @@ pub enum Scheme {
 }
 
 impl Hamiltonian {
-    /// Whether it can be run.
+    /// Whether it can be run with inverse masses of at most this.
     ///
     /// # Errors
     /// Says which number is out of its range.
-    pub fn check(&self) -> Result<(), SettingsError> {
-        let Self { step, friction, gradient_noise, .. } = *self;
+    pub fn check(&self, lightest: f64) -> Result<(), SettingsError> {
+        let Self { step, friction, gradient_noise, noise, .. } = *self;
         ranged("step", step, step.is_finite() && step > 0.0, "a number above 0")?;
-        let limit = friction.is_finite() && friction >= 0.0 && step * friction < 2.0;
-        ranged("friction", friction, limit, "a number from 0 to below 2/step")?;
-        ranged("gradient_noise", gradient_noise, (0.0..=friction).contains(&gradient_noise), "a number from 0 to friction")
+        let limit = friction.is_finite() && step * friction < 2.0;
+        if noise {
+            ranged("friction", friction, limit && friction > 0.0, "a number from above 0 to below 2/step")?;
+        } else {
+            ranged("friction", friction, limit && friction >= 0.0, "a number from 0 to below 2/step")?;
+        }
+        let [added, known] = self.of_noise();
+        let fits = gradient_noise >= 0.0 && known * lightest <= added.max(0.0);
+        ranged(
+            "gradient_noise",
+            gradient_noise,
+            !noise || fits,
+            "a number from 0 to about friction, times floor with a preconditioner",
+        )
     }
 
     /// The largest stiffness of U, beside the step, with which steps are stable: ε²λ must be below it.
@@ -67,14 +78,14 @@ impl Hamiltonian {
         }
     }
 
-    /// The variance of the noise for a parameter with this inverse mass.
-    fn variance(&self, mass: f64) -> f64 {
-        let friction = match self.scheme {
-            _ if !self.noise => return 0.0,
-            Scheme::Middle => -(-2.0 * self.step * self.friction).exp_m1(),
-            Scheme::SemiImplicit => 2.0 * self.step * self.friction,
-        };
-        (friction * mass - 2.0 * self.step * self.gradient_noise * mass * mass).max(0.0)
+    /// The variance of the noise that a step adds, by M⁻¹, and what of it the gradient's noise makes already, by M⁻².
+    fn of_noise(&self) -> [f64; 2] {
+        let known = 2.0 * self.step * self.gradient_noise;
+        match self.scheme {
+            // Kicks come a step's friction later or earlier than the noise: they reach (1 + e^(−εV))/2 as far.
+            Scheme::Middle => [-(-2.0 * self.step * self.friction).exp_m1(), known * (0.5 * (1.0 + self.kept())).powi(2)],
+            Scheme::SemiImplicit => [2.0 * self.step * self.friction, known],
+        }
     }
 
     /// The first half of a step of the middle scheme, before the gradient is taken: friction, noise, half of the way.
@@ -144,7 +155,9 @@ impl Hamiltonian {
         let Chain { theta, velocity, inverse_mass } = chain;
         let dim = theta.len();
         assert!(velocity.len() == dim && inverse_mass.is_none_or(|masses| masses.len() == dim), "one number for each parameter");
-        let common = F::of(self.variance(1.0).sqrt());
+        let [added, known] = self.of_noise();
+        let common = F::of((added - known).max(0.0).sqrt());
+        let (added, known) = (F::of(added), F::of(known));
         let mut normals = [F::zero(); BLOCK];
         for from in (0..dim).step_by(BLOCK) {
             let part = from..(from + BLOCK).min(dim);
@@ -154,7 +167,7 @@ impl Hamiltonian {
                 match inverse_mass {
                     None => normals.iter_mut().for_each(|z| *z *= common),
                     Some(masses) => normals.iter_mut().zip(&masses[part.clone()]).for_each(|(z, mass)| {
-                        *z *= F::of(self.variance(mass.f64()).sqrt());
+                        *z *= (*mass * (added - known * *mass)).max(F::zero()).sqrt();
                     }),
                 }
             }
@@ -221,8 +234,9 @@ mod tests {
                 let mass = if heavy { masses[place] } else { 1.0 };
                 let force = |at: f64| score[place] + if pulled { 1.3 * (center[place] - at) } else { 0.0 };
                 let known = 2.0 * 0.1 * 0.05 * mass * mass;
+                let reach = 0.5 * (1.0 + (-0.07_f64).exp());
                 let (x, v) = if scheme == Scheme::Middle {
-                    let sd = ((1.0 - (-0.14_f64).exp()) * mass - known).sqrt();
+                    let sd = ((1.0 - (-0.14_f64).exp()) * mass - known * reach * reach).sqrt();
                     let v = (-0.07_f64).exp() * rates[place] + sd * normals[place];
                     let x = before[place] + 0.05 * v;
                     let v = v + 0.1 * mass * force(x);
@@ -240,14 +254,21 @@ mod tests {
     #[test]
     fn numbers_out_of_range_are_named() {
         let fine = Hamiltonian { scheme: Scheme::Middle, step: 0.1, friction: 1.0, gradient_noise: 0.0, noise: true };
-        assert!(fine.check().is_ok());
+        assert!(fine.check(1.0).is_ok());
         for (wrong, says) in [
             (Hamiltonian { step: 0.0, ..fine }, "step = 0"),
             (Hamiltonian { friction: 20.0, ..fine }, "friction = 20"),
             (Hamiltonian { friction: -1.0, ..fine }, "friction = -1"),
+            (Hamiltonian { friction: 0.0, ..fine }, "friction = 0"),
             (Hamiltonian { gradient_noise: 1.5, ..fine }, "gradient_noise = 1.5"),
         ] {
-            assert!(wrong.check().unwrap_err().to_string().contains(says));
+            assert!(wrong.check(1.0).unwrap_err().to_string().contains(says));
         }
+        let known = Hamiltonian { gradient_noise: 0.5, ..fine };
+        assert!(
+            known.check(1.0).is_ok()
+                && known.check(10.0).is_err()
+                && Hamiltonian { friction: 0.0, noise: false, ..fine }.check(1.0).is_ok()
+        );
     }
 }

@@ -105,7 +105,7 @@ impl MethodKind for AsyncSghmcSettings {
         if self.thin > 0 && draws(self.steps, self.burn_in, self.thin) == 0 {
             return Err(format!("burn_in = {} leaves no draws of {} steps with thin = {}", self.burn_in, self.steps, self.thin));
         }
-        self.dynamics().check().map_err(|error| error.to_string())
+        self.dynamics().check(1.0).map_err(|error| error.to_string())
     }
 
     fn check_for(&self, agents: u32) -> Result<(), String> {
@@ -208,6 +208,23 @@ pub struct AsyncSghmcServer<F: Real> {
 }
 
 impl<F: Real> AsyncSghmcServer<F> {
+    /// Whether every step takes a fresh gradient of each agent: then all are asked together, and nothing depends on who is first.
+    fn is_synchronous(&self) -> bool {
+        let AsyncSghmc { problem, settings } = &self.method;
+        settings.gradients(problem.agents) == problem.agents && settings.period == 1
+    }
+
+    /// Asks all agents for their first gradients, or these for their next.
+    fn ask_all(&mut self, agents: Vec<AgentId>, out: &mut Outbox<AsyncSghmc<F>>) {
+        if self.is_synchronous() {
+            let theta = self.state.chain.0[..self.dim].to_vec();
+            self.state.known.fill(self.state.steps);
+            out.ask(0..self.method.problem.agents, self.state.made[0]).with(theta).sum();
+        } else {
+            agents.into_iter().for_each(|agent| self.ask(agent, out));
+        }
+    }
+
     /// Asks an agent for its next gradient.
     fn ask(&mut self, agent: AgentId, out: &mut Outbox<AsyncSghmc<F>>) {
         let (state, of) = (&mut self.state, agent as usize);
@@ -284,34 +301,37 @@ impl<F: Real> Server<AsyncSghmc<F>> for AsyncSghmcServer<F> {
             dynamics.open(Chain { theta, velocity, inverse_mass: None }, &mut noise);
         }
         self.state.sum.0.resize(self.dim, F::zero());
-        (0..self.method.problem.agents).for_each(|agent| self.ask(agent, out));
+        self.ask_all((0..self.method.problem.agents).collect(), out);
         Ok(())
     }
 
     fn receive(&mut self, answer: Answer<AsyncSghmc<F>>, out: &mut Outbox<AsyncSghmc<F>>, cx: &mut Context) -> Result<()> {
-        let reported = answer.only()?;
         let AsyncSghmcSettings { steps, .. } = self.method.settings;
         let wanted = self.method.settings.gradients(self.method.problem.agents) as usize;
         let state = &mut self.state;
         if state.steps == steps {
             return Ok(());
         }
-        if reported.body.len() != self.dim {
-            return Err(
-                format!("agent {}: a gradient of {} numbers, not {}", reported.from, reported.body.len(), self.dim).into()
-            );
+        for reported in answer.reports {
+            let of = reported.from as usize;
+            let age = (state.steps - state.known[of]).min(OLDEST) as usize;
+            state.ages.resize(state.ages.len().max(age + 1), 0);
+            state.ages[age] += 1;
+            state.made[of] += 1;
+            state.given.push(reported.from);
+            if answer.sum.is_empty() && reported.body.len() != self.dim {
+                return Err(format!("agent {of}: a gradient of {} numbers, not {}", reported.body.len(), self.dim).into());
+            }
+            state.sum.0.iter_mut().zip(&*reported.body).for_each(|(sum, &score)| *sum += score);
         }
-        let age = (state.steps - state.known[reported.from as usize]).min(OLDEST) as usize;
-        state.ages.resize(state.ages.len().max(age + 1), 0);
-        state.ages[age] += 1;
-        state.made[reported.from as usize] += 1;
-        state.sum.0.iter_mut().zip(&*reported.body).for_each(|(sum, &score)| *sum += score);
-        state.given.push(reported.from);
+        if !answer.sum.is_empty() {
+            state.sum = Raw(answer.sum.into_vec());
+        }
         if state.given.len() == wanted {
             self.step(cx)?;
             let given = std::mem::take(&mut self.state.given);
             if self.state.steps < steps {
-                given.into_iter().for_each(|agent| self.ask(agent, out));
+                self.ask_all(given, out);
             }
         }
         Ok(())

@@ -119,7 +119,8 @@ fn roster() -> Vec<Box<dyn Subject>> {
         conforms("ec-sghmc, cyclic, extrapolated, masses", || {
             stein::ec_sghmc::<f64, false>(|settings| {
                 settings.course = Some(Course::Cyclic { coupled: 8, free: 9, settle: 2 });
-                (settings.extrapolate, settings.preconditioner) = (true, Some(Preconditioner::default()));
+                (settings.extrapolate, settings.burn_in) = (true, 20);
+                settings.preconditioner = Some(Preconditioner { burn_in: 20, ..Preconditioner::default() });
             })
         }),
         conforms("ec-sghmc, mean", || stein::ec_sghmc::<f64, false>(|settings| settings.variant = Variant::Mean)),

@@ -27,7 +27,7 @@ const BATCH: usize = 100;
 /// ε, V and κ: momentum decays by 0.05 a step, and a mean loss has the learning rate 0.015.
 const STEP: f64 = 5e-4;
 const FRICTION: f64 = 100.0;
-const COUPLING: f64 = 1e5;
+const COUPLING: f64 = 3e4;
 /// Test images that are judged.
 const JUDGED: usize = 2000;
 /// Seconds to send a message, and bytes a second.

@@ -99,8 +99,6 @@ pub struct Center<F: Real> {
     pub position: Raw<F>,
     /// u.
     pub velocity: Raw<F>,
-    /// How often it has moved.
-    pub moves: u64,
 }
 
 impl<F: Real> Center<F> {
@@ -108,17 +106,16 @@ impl<F: Real> Center<F> {
     pub fn at(place: Vec<F>, dynamics: CenterDynamics) -> Self {
         let moving = matches!(dynamics, CenterDynamics::SecondOrder { .. });
         let velocity = vec![F::zero(); if moving { place.len() } else { 0 }];
-        Self { position: Raw(place), velocity: Raw(velocity), moves: 0 }
+        Self { position: Raw(place), velocity: Raw(velocity) }
     }
 
     /// Moves along a flow about the mean of the chains: the sum of their positions, times this share.
     pub fn flow(&mut self, flow: &Flow, sum: &[F], share: F, noise: &mut Stream) {
-        self.moves += 1;
         let [[a, b], [c, d]] = flow.drift.map(|row| row.map(F::of));
         let [first, shared, second] = flow.noise.map(F::of);
         let noisy = flow.noise != [0.0; 3];
         let mut normals = [F::zero(); 2 * BLOCK];
-        let Self { position: Raw(position), velocity: Raw(velocity), .. } = self;
+        let Self { position: Raw(position), velocity: Raw(velocity) } = self;
         for from in (0..position.len()).step_by(BLOCK) {
             let part = from..(from + BLOCK).min(position.len());
             let len = part.len();

@@ -155,9 +155,12 @@ impl Plan {
         self.strength.acts(first, steps)
     }
 
-    /// κ of a period that is coupled: that of its first step, or of its last where it begins without.
+    /// κ of a period that is coupled: where it falls, that of its first step.
     fn coupling_in(&self, first: u64, steps: u64) -> f64 {
-        self.strength.at(first).max(self.strength.at(first + steps - 1))
+        match self.strength.course {
+            Course::Cyclic { .. } if self.strength.acts(first, steps) => self.strength.full,
+            Course::Cyclic { .. } | Course::Constant | Course::Anneal { .. } => self.strength.at(first),
+        }
     }
 
     /// What is left of a difference of velocities after the friction of a period (ρ), in which chains are coupled.

@@ -99,7 +99,9 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
 
     /// Whether somebody wants to see positions at the end of a period.
     fn is_shown(&self, period: u64) -> bool {
-        self.watched > 0 && ((period + 1).is_multiple_of(self.watched) || period + 1 == self.plan.periods())
+        !self.shows_center()
+            && self.watched > 0
+            && ((period + 1).is_multiple_of(self.watched) || period + 1 == self.plan.periods())
     }
 
     /// Whether a row of the trace is written behind a period.
@@ -110,7 +112,8 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
 
     /// Whether shares are positions behind a period, and its row tells how far apart they are.
     fn is_measured(&self, period: u64) -> bool {
-        self.is_traced(period) && self.plan.acts(period + 1) && self.plan.coupling != Coupling::Friction
+        // On their own time chains are measured whenever they meet the center, or squares and sums would be of different times.
+        (ASYNCHRONOUS || self.is_traced(period)) && self.plan.acts(period + 1) && self.plan.coupling != Coupling::Friction
     }
 
     /// Posts what a group can do without another answer.
@@ -169,7 +172,6 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
                 let (rate, members) = (T::Number::of(rate), T::Number::of(members));
                 let moves = center.position.0.iter_mut().zip(&state.shares[group].0);
                 moves.for_each(|(c, &share)| *c += rate * (share - members * *c));
-                center.moves += 1;
                 return told;
             }
         };
@@ -178,7 +180,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
             state.center = None;
         }
         let center = state.center.get_or_insert_with(|| Center::at(mean(), dynamics));
-        let mut noise = cx.stream(Who::Server, center.moves, Purpose::Noise);
+        let mut noise = cx.stream(Who::Server, state.exchanges, Purpose::Noise);
         match self.plan.coupling {
             Coupling::Elastic(_) | Coupling::Friction | Coupling::Average { .. } => {
                 let before = extrapolate.then(|| [center.position.0.as_slice(), &center.velocity.0].concat());
@@ -201,6 +203,9 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
     fn take(&mut self, group: usize, share: Vec<T::Number>) {
         let groups = self.groups() as u64;
         let state = &mut self.state;
+        if share.is_empty() {
+            state.squares[group] = 0.0;
+        }
         let old = std::mem::replace(&mut state.shares[group].0, share);
         if groups == 1 {
             return;
@@ -280,7 +285,11 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         let periods = self.plan.periods();
         let (first, steps) = self.plan.stretch(period);
         if self.is_traced(period) {
-            let kappa = if self.plan.acts(period) { self.plan.coupling_in(first, steps) } else { 0.0 };
+            let kappa = match self.plan.acts(period) {
+                _ if self.shows_center() => f64::NAN,
+                true => self.plan.coupling_in(first, steps),
+                false => 0.0,
+            };
             let spread = if self.is_measured(period) { self.spread() } else { f64::NAN };
             let columns = [("seconds", cx.seconds()), ("steps", (first + steps) as f64), ("coupling", kappa), (SPREAD, spread)];
             cx.info("trace", period + 1, columns);

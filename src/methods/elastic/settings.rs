@@ -1,6 +1,6 @@
 //! The settings of chains that see all data: `sghmc`, `ec_sghmc`, `ec_sgld` and `easgd`.
 
-use super::stability::{extrapolation_is_stable, kicks_are_stable};
+use super::stability::{Steps, extrapolation_is_stable, kicks_are_stable, turns_are_stable};
 use super::{CenterDynamics, Coupling, Course, Elastic, Plan, Strength};
 use crate::kernels::hamiltonian::{Hamiltonian, Scheme};
 use crate::kernels::langevin::StepSize;
@@ -252,16 +252,46 @@ fn check_steps(steps: u64, period: u64, batch: usize, strength: Strength, burn_i
     Ok(())
 }
 
+/// What steps of second order have to keep to.
+fn check_dynamics(dynamics: Hamiltonian, preconditioner: Option<Preconditioner>, burn_in: u64, thin: u64) -> Result<(), String> {
+    let lightest = match preconditioner {
+        None => 1.0,
+        Some(preconditioner) => {
+            preconditioner.check()?;
+            if thin > 0 && preconditioner.burn_in > burn_in {
+                return Err(format!(
+                    "preconditioner: masses change for {} steps, and draws begin after burn_in = {burn_in}: no later than that",
+                    preconditioner.burn_in
+                ));
+            }
+            preconditioner.floor.recip()
+        }
+    };
+    dynamics.check(lightest).map_err(|error| error.to_string())
+}
+
 /// κ and its course; where none is typed it is annealed in the second half of the burn-in.
 fn strength(coupling: f64, course: Option<Course>, burn_in: u64) -> Strength {
     let from = burn_in / 2;
     Strength { full: coupling, course: course.unwrap_or(Course::Anneal { from, over: burn_in - from }) }
 }
 
+/// What to say of springs that do not go with the time between exchanges.
+fn unstable(kappa: f64, period: u64, step: f64, what: &str) -> Result<(), String> {
+    Err(format!(
+        "coupling = {kappa} is unstable with {what} and period = {period} steps of {step}: take a weaker one, or exchange more often"
+    ))
+}
+
 /// What may not be meant by chains that stay coupled while draws are taken.
 fn notes_of(strength: Strength, keeps_law: bool, agents: u32) -> Vec<String> {
     let biased = strength.full > 0.0 && strength.course == Course::Constant && !keeps_law && agents > 1;
     let kappa = strength.full;
+    if kappa > 0.0 && !strength.acts(0, 1) {
+        return vec![
+            "chains are not coupled at all: with burn_in = 0 there is no time to anneal the coupling in; set course".into(),
+        ];
+    }
     biased
         .then(|| {
             format!(
@@ -321,8 +351,7 @@ impl MethodKind for SghmcSettings {
 
     fn check(&self) -> Result<(), String> {
         check_steps(self.steps, self.period, self.batch, Strength::NONE, self.burn_in, self.thin)?;
-        self.preconditioner.map_or(Ok(()), |preconditioner| preconditioner.check())?;
-        self.dynamics().check().map_err(|error| error.to_string())
+        check_dynamics(self.dynamics(), self.preconditioner, self.burn_in, self.thin)
     }
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
@@ -344,6 +373,12 @@ impl EcSghmcSettings {
 
     fn strength(&self) -> Strength {
         strength(self.coupling, self.course, self.burn_in)
+    }
+
+    /// The dynamics of the lightest parameter that masses may make: as if its step were longer.
+    fn stiffest_dynamics(&self) -> Hamiltonian {
+        let lightest = self.preconditioner.map_or(1.0, |preconditioner| preconditioner.floor.recip());
+        Hamiltonian { step: self.step * lightest.sqrt(), friction: self.friction / lightest.sqrt(), ..self.dynamics() }
     }
 
     /// What chains do.
@@ -410,21 +445,20 @@ impl MethodKind for EcSghmcSettings {
         if !self.sleep_ms.is_empty() && self.sleep_ms.len() != agents as usize {
             return Err(format!("sleep_ms lists {} numbers for {agents} agents: one for each", self.sleep_ms.len()));
         }
-        let (kappa, period) = (self.coupling, self.period);
-        let unstable = |what: &str| {
-            Err(format!(
-                "coupling = {kappa} is unstable with {what}: {period} steps of {} between exchanges are too long for it",
-                self.step
-            ))
-        };
+        let (kappa, period) = (self.coupling, self.period.min(self.steps));
+        if kappa == 0.0 {
+            return Ok(());
+        }
+        let steps = Steps::SecondOrder(self.stiffest_dynamics());
         match self.plan().coupling {
-            Coupling::Elastic(center)
-                if self.extrapolate && !extrapolation_is_stable(self.dynamics(), kappa, agents, center, period) =>
-            {
-                unstable("extrapolate = true")
+            Coupling::Elastic(center) if self.asynchronous && !turns_are_stable(steps, kappa, agents, center, period) => {
+                unstable(kappa, period, self.step, "asynchronous = true")
             }
-            Coupling::Mean { mass, .. } if !kicks_are_stable(kappa, agents, mass, self.step * period as f64) => {
-                unstable("variant = \"mean\"")
+            Coupling::Elastic(center) if self.extrapolate && !extrapolation_is_stable(steps, kappa, agents, center, period) => {
+                unstable(kappa, period, self.step, "extrapolate = true")
+            }
+            Coupling::Mean { mass, friction } if !kicks_are_stable(steps, kappa, agents, mass, friction, period) => {
+                unstable(kappa, period, self.step, "variant = \"mean\"")
             }
             _ => Ok(()),
         }
@@ -441,8 +475,7 @@ impl MethodKind for EcSghmcSettings {
     fn check(&self) -> Result<(), String> {
         let Self { steps, period, batch, burn_in, thin, .. } = *self;
         check_steps(steps, period, batch, self.strength(), burn_in, thin)?;
-        self.preconditioner.map_or(Ok(()), |preconditioner| preconditioner.check())?;
-        self.dynamics().check().map_err(|error| error.to_string())?;
+        check_dynamics(self.dynamics(), self.preconditioner, burn_in, thin)?;
         for (name, number) in [("center_mass", Some(self.center_mass)), ("center_friction", self.center_friction)] {
             if number.is_some_and(|number| !(number.is_finite() && number > 0.0)) {
                 return Err(format!("{name} must be above 0"));
@@ -462,13 +495,21 @@ impl MethodKind for EcSghmcSettings {
                 return Err("extrapolate: only chains of the variant \"elastic\" follow a center".into());
             }
         }
+        if self.extrapolate && self.asynchronous {
+            return Err("extrapolate is for chains that all meet the center at once: without asynchronous".into());
+        }
         if self.variant == Variant::Friction && self.scheme != Scheme::Middle {
             return Err("scheme = \"semi_implicit\" has velocities that are too fast by step · friction/4: coupled friction wants \"middle\"".into());
         }
         // A spring alone, where the data say nothing.
-        let (stiff, most) = (self.step * self.step * self.coupling, self.dynamics().stable_below());
+        let dynamics = self.stiffest_dynamics();
+        let (stiff, most) = (dynamics.step.powi(2) * self.coupling, dynamics.stable_below());
         if self.variant == Variant::Elastic && stiff >= most {
-            return Err(format!("coupling = {} is unstable: step² coupling = {stiff:.3} must be below {most:.3}", self.coupling));
+            let masses = if self.preconditioner.is_some() { "/floor" } else { "" };
+            return Err(format!(
+                "coupling = {} is unstable: step² coupling{masses} = {stiff:.3} must be below {most:.3}",
+                self.coupling
+            ));
         }
         Ok(())
     }
@@ -528,6 +569,15 @@ impl MethodKind for EcSgldSettings {
 
     fn notes(&self, agents: u32) -> Vec<String> {
         notes_of(self.strength(), false, agents)
+    }
+
+    fn check_for(&self, agents: u32) -> Result<(), String> {
+        let (kappa, period) = (self.coupling, self.period.min(self.steps));
+        let steps = Steps::FirstOrder(0.5 * self.step);
+        if self.asynchronous && kappa > 0.0 && !turns_are_stable(steps, kappa, agents, CenterDynamics::FirstOrder, period) {
+            return unstable(kappa, period, self.step, "asynchronous = true");
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<(), String> {
