@@ -93,7 +93,12 @@ impl Map {
     }
 
     fn look(&self, chain: usize) -> Look {
-        let row = |matrix: &Array2<f64>| matrix.slice(ndarray::s![chain..=chain, ..]).to_owned();
+        self.look_at(chain, chain)
+    }
+
+    /// Looks at a row under the name of a chain.
+    fn look_at(&self, row: usize, chain: usize) -> Look {
+        let row = |matrix: &Array2<f64>| matrix.slice(ndarray::s![row..=row, ..]).to_owned();
         Look { chain, row: row(&self.a), noise: row(&self.b) }
     }
 
@@ -126,13 +131,13 @@ pub fn stationary(joint: Joint, scheme: Scheme, s: u64) -> Law {
     Law { variance: mean(0, 0), covariance: mean(0, 1) }
 }
 
-/// The positions of all chains in every step without noise, from these at rest with the center at their mean.
+/// The positions of all chains in every step, and of the center in every period, without noise, from these at rest with the center at their mean.
 pub fn noiseless(joint: Joint, scheme: Scheme, s: u64, start: &[f64], periods: u64) -> Vec<Vec<f64>> {
     let (map, looks) = period(joint, scheme, s);
     let mut state = Array2::zeros((map.a.nrows(), 1));
     start.iter().enumerate().for_each(|(chain, &theta)| state[[chain, 0]] = theta);
     state[[2 * joint.chains, 0]] = start.iter().sum::<f64>() / start.len() as f64;
-    let mut paths = vec![Vec::new(); joint.chains];
+    let mut paths = vec![Vec::new(); joint.chains + 1];
     for _ in 0..periods {
         looks.iter().for_each(|look| paths[look.chain].push(look.row.dot(&state)[[0, 0]]));
         state = map.a.dot(&state);
@@ -268,6 +273,7 @@ fn period(joint: Joint, scheme: Scheme, s: u64) -> (Map, Vec<Look>) {
             } else {
                 center_flow(&mut map, time, kappa);
                 all.clone().for_each(|i| learn(&mut map, i));
+                looks.push(map.look_at(c, k));
             }
             let spring = if scheme == Scheme::Mean { 0.0 } else { kappa };
             for _ in 0..s {

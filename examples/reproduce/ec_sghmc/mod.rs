@@ -47,7 +47,7 @@ pub const ROWS: &[Row] = &[
     Row {
         id: "eamsgd",
         claim: "Without noise elastic coupling descends at least as well as elastic averaging SGD with momentum: training loss on MNIST after \
-                as many steps, both with the best of the same four learning rates. Logarithms.",
+                as many steps, both with the best of the same learning rates and couplings. Logarithms.",
         run: |effort| networks::descent(effort),
     },
 ];

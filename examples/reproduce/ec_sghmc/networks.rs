@@ -253,7 +253,9 @@ pub fn figure2(effort: Effort) -> Result<Outcome> {
     Ok(case.judged(Some(curves("Six workers on MNIST", charts, &caption))))
 }
 
-const GRID: [f64; 5] = [0.01, 0.03, 0.1, 0.3, 1.0];
+/// Learning rates of the mean loss, and by which share of its distance the center moves at an exchange (β).
+const GRID: [(f64, f64); 9] =
+    [(0.03, 0.09), (0.03, 0.3), (0.03, 0.9), (0.1, 0.09), (0.1, 0.3), (0.1, 0.9), (0.3, 0.09), (0.3, 0.3), (0.3, 0.9)];
 const MOMENTUM: f64 = 0.95;
 
 /// Deterministic elastic coupling beside EAMSGD.
@@ -265,11 +267,11 @@ pub fn descent(effort: Effort) -> Result<Outcome> {
     let rows = images.train.rows() as f64;
     // The mean loss of the training rows, of some of which it is taken.
     let judge = Images { train: images.train.clone(), test: first_rows(&images.train, 4000), classes: images.classes };
-    let jobs: Vec<(bool, f64, u64)> = [true, false]
+    let jobs: Vec<(bool, (f64, f64), u64)> = [true, false]
         .into_iter()
         .flat_map(|elastic| GRID.iter().flat_map(move |&rate| (1..=effort.seeds).map(move |seed| (elastic, rate, seed))))
         .collect();
-    let found = side_by_side(&jobs, |&(elastic, rate, seed)| {
+    let found = side_by_side(&jobs, |&(elastic, (rate, share), seed)| {
         let every = steps / period;
         let course = if elastic {
             // ε² N is the learning rate of the mean loss, εV what momentum loses.
@@ -281,7 +283,7 @@ pub fn descent(effort: Effort) -> Result<Outcome> {
                 step,
                 friction,
                 // A spring as stiff as its chain's share of what moves EAMSGD in an exchange.
-                coupling: 0.9 / f64::from(workers) * (1.0 - MOMENTUM) / (period as f64 * step * step),
+                coupling: share / f64::from(workers) * (1.0 - MOMENTUM) / (period as f64 * step * step),
                 course: Some(Course::Constant),
                 noise: false,
                 same_start: true,
@@ -298,6 +300,7 @@ pub fn descent(effort: Effort) -> Result<Outcome> {
                 period,
                 step: rate / rows,
                 momentum: MOMENTUM,
+                rate: share,
                 burn_in: 0,
                 thin: 0,
                 ..EasgdSettings::default()
@@ -324,8 +327,8 @@ pub fn descent(effort: Effort) -> Result<Outcome> {
         [of(0, coupling), of(1, averaging)].map(|losses| losses.iter().map(|loss| loss.ln()).collect::<Vec<f64>>());
     case.above("log loss of EAMSGD less that of elastic coupling", minus(&theirs, &ours), -(1.05_f64.ln()));
     for (place, name) in ["elastic coupling without noise", "EAMSGD"].iter().enumerate() {
-        for (rate, value) in GRID.iter().enumerate() {
-            case.shows(format!("{name}, learning rate {value}: training loss"), &of(place, rate), "");
+        for (at, (rate, share)) in GRID.iter().enumerate() {
+            case.shows(format!("{name}, learning rate {rate}, β = {share}: training loss"), &of(place, at), "");
         }
     }
     Ok(case.judged(None))

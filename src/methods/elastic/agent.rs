@@ -95,7 +95,7 @@ impl<T: Coupled> ElasticAgent<T> {
         if acts {
             self.kick(period.number, &body, cx)?;
         }
-        let samples = !matches!(coupling, Coupling::Average { .. });
+        let samples = !self.plan.shows_center(self.transition.noisy());
         let follows = acts && matches!(coupling, Coupling::Elastic(_));
         let mut exchanged = match coupling {
             Coupling::Average { rate } if acts => {

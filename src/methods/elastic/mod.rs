@@ -163,6 +163,15 @@ impl Plan {
         }
     }
 
+    /// Whether the center is what comes out, not the chains: where these descend to a mode and stay coupled to it.
+    fn shows_center(&self, noisy: bool) -> bool {
+        match self.coupling {
+            Coupling::Average { .. } => true,
+            Coupling::Elastic(_) => !noisy && self.strength.full > 0.0 && self.strength.course == Course::Constant,
+            Coupling::Mean { .. } | Coupling::Friction => false,
+        }
+    }
+
     /// What is left of a difference of velocities after the friction of a period (ρ), in which chains are coupled.
     fn left_by_friction(&self, first: u64, steps: u64, time: f64) -> f64 {
         (-self.coupling_in(first, steps) * time * steps as f64).exp()

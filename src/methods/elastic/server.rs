@@ -259,7 +259,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
 
     /// Whether the center is what comes out, not the chains.
     fn shows_center(&self) -> bool {
-        matches!(self.plan.coupling, Coupling::Average { .. })
+        self.plan.shows_center(self.noisy)
     }
 
     /// Keeps the center behind a period, if that is what comes out; burn-in and thinning then count periods' steps.
@@ -286,7 +286,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         let (first, steps) = self.plan.stretch(period);
         if self.is_traced(period) {
             let kappa = match self.plan.acts(period) {
-                _ if self.shows_center() => f64::NAN,
+                _ if matches!(self.plan.coupling, Coupling::Average { .. }) => f64::NAN,
                 true => self.plan.coupling_in(first, steps),
                 false => 0.0,
             };

@@ -252,6 +252,15 @@ fn check_steps(steps: u64, period: u64, batch: usize, strength: Strength, burn_i
     Ok(())
 }
 
+/// Whether any center is kept.
+fn check_centers(steps: u64, period: u64, burn_in: u64, thin: u64) -> Result<(), String> {
+    let exchanges = (steps / period).saturating_sub(burn_in / period);
+    match thin {
+        1.. if exchanges < thin => Err(format!("thin = {thin}: of {exchanges} exchanges after the burn-in none is kept")),
+        _ => Ok(()),
+    }
+}
+
 /// What steps of second order have to keep to.
 fn check_dynamics(dynamics: Hamiltonian, preconditioner: Option<Preconditioner>, burn_in: u64, thin: u64) -> Result<(), String> {
     let lightest = match preconditioner {
@@ -430,7 +439,7 @@ impl MethodKind for EcSghmcSettings {
         ("center_friction", "of the center; friction * center_mass by default"),
         ("extrapolate", "whether chains follow the center's velocity between exchanges, from where it was"),
         ("asynchronous", ASYNCHRONOUS),
-        ("noise", "false descends to a mode instead, deterministically but for the minibatches"),
+        ("noise", "false descends to a mode instead; what comes out of constant coupling is then the center, kept as with easgd"),
         ("scheme", SCHEME),
         ("gradient_noise", GRADIENT_NOISE),
         ("preconditioner", PRECONDITIONER),
@@ -476,6 +485,9 @@ impl MethodKind for EcSghmcSettings {
         let Self { steps, period, batch, burn_in, thin, .. } = *self;
         check_steps(steps, period, batch, self.strength(), burn_in, thin)?;
         check_dynamics(self.dynamics(), self.preconditioner, burn_in, thin)?;
+        if self.plan().shows_center(self.noise) {
+            check_centers(steps, period, burn_in, thin)?;
+        }
         for (name, number) in [("center_mass", Some(self.center_mass)), ("center_friction", self.center_friction)] {
             if number.is_some_and(|number| !(number.is_finite() && number > 0.0)) {
                 return Err(format!("{name} must be above 0"));
@@ -644,12 +656,7 @@ impl MethodKind for EasgdSettings {
     fn check(&self) -> Result<(), String> {
         let Self { steps, period, batch, burn_in, thin, .. } = *self;
         at_least_one(&[("steps", steps), ("period", period), ("batch", batch as u64)])?;
-        if thin > 0 && (steps / period).saturating_sub(burn_in / period) < thin {
-            return Err(format!(
-                "thin = {thin}: of {} exchanges after the burn-in none is kept",
-                steps.saturating_sub(burn_in) / period
-            ));
-        }
+        check_centers(steps, period, burn_in, thin)?;
         if !(self.step.is_finite() && self.step > 0.0) {
             return Err(format!("step = {} must be above 0", self.step));
         }
