@@ -1,5 +1,6 @@
-//! Springenberg, Klein, Falkner & Hutter 2016, "Asynchronous stochastic gradient MCMC with elastic coupling": its toy, its claim about the
-//! stationary law, its networks, and what old gradients do. The paper's constants are lost: those here are ours.
+//! Springenberg, Klein, Falkner & Hutter 2016, "Asynchronous stochastic gradient MCMC with elastic coupling": its claims, row by row.
+//!
+//! The paper's constants are lost: those here are ours.
 
 mod networks;
 mod toys;
