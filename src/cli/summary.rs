@@ -430,10 +430,12 @@ impl Summary {
 
     /// What springs between chains and their center do to the draws, where they were there to the end.
     fn shown_coupling(&self) -> String {
-        // The last period needs no exchange behind it.
-        let measured = self.trace.iter().rfind(|round| round.value(SPREAD_OF_CHAINS).is_finite());
-        let (Some(measured), true) = (measured, self.stays_coupled) else { return String::new() };
-        let (spread, kappa) = (measured.value(SPREAD_OF_CHAINS), measured.value("coupling"));
+        // Of few parameters one row tells little: the later half of them. The last period needs no exchange behind it.
+        let measured: Vec<&Round> = self.trace.iter().filter(|round| round.value(SPREAD_OF_CHAINS).is_finite()).collect();
+        let later = &measured[measured.len() / 2..];
+        let (Some(last), true) = (later.last(), self.stays_coupled) else { return String::new() };
+        let square = later.iter().map(|round| round.value(SPREAD_OF_CHAINS).powi(2)).sum::<f64>() / later.len() as f64;
+        let (spread, kappa) = (square.sqrt(), last.value("coupling"));
         // S = 1/(λ + κ) for a Gaussian posterior with precision λ.
         let data = 1.0 / (spread * spread) - kappa;
         let free = if data > 0.0 { format!("{:.3e}", data.sqrt().recip()) } else { "larger than can be told".into() };
