@@ -342,6 +342,22 @@ fn what_init_writes_passes_check() {
     assert!(shown.contains("name = \"network\"") && shown.contains("file = \"r.h5\"") && shown.contains("# loss ="), "{shown}");
 }
 
+/// Where every chain sees all rows there is nothing to deal, and there may be more chains than rows.
+#[test]
+fn chains_that_see_all_rows_want_no_partition() {
+    let folder = folder();
+    let written = mpibayes(folder.path(), "init ec_sghmc --model network --data a.h5 -o my.toml --force");
+    assert!(written.status.success(), "{}", text(&written.stderr));
+    assert!(!std::fs::read_to_string(folder.path().join("my.toml")).unwrap().contains("partition"));
+    for command in ["check my.toml", "run my.toml --output r"] {
+        let output = mpibayes(folder.path(), &format!("{command} --set data.partition=by_label"));
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && said.contains("every agent of ec_sghmc sees all rows"), "{said}");
+    }
+    let many = mpibayes(folder.path(), "check my.toml --set agents=5000");
+    assert!(many.status.success(), "{}", text(&many.stderr));
+}
+
 fn described(name: &str, docs: &[(&str, &str)], fields: &[&str], readme: &str) {
     let mut keys: Vec<&str> = docs.iter().map(|doc| doc.0).collect();
     let mut known = fields.to_vec();

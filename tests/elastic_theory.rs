@@ -496,6 +496,16 @@ fn asynchronous_chains_in_turn_have_the_law_of_their_turns() {
         let total: f64 = ages.iter().map(|age| age.1).sum();
         let usual = ages.iter().find(|age| age.0 == 3).unwrap().1;
         assert!(usual / total > 0.99, "{ages:?}");
+        // And what the center knows of the three others is one, two and three exchanges old.
+        let positions = |age: u64| {
+            let row = draws.rows.iter().find(|row| row.table == "staleness" && row.step == age).unwrap();
+            row.values.iter().find(|value| value.0 == "positions").unwrap().1
+        };
+        assert!(
+            (1..=3).all(|age| (positions(age) / total - 1.0).abs() < 0.01),
+            "{:?}",
+            (1..=3).map(positions).collect::<Vec<_>>()
+        );
     }
 }
 

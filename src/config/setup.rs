@@ -427,7 +427,7 @@ fn on_rows<F: Real>(opened: &Opened, build: BuildModel<F>) -> Result<Prepared<F,
             let agents = spec.agents as usize;
             let partition = spec.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
             if sharing == Sharing::Everyone && partition != Partition::Equal {
-                return Err(ConfigError::Contradiction(needs_no_partition(method.name())).into());
+                return Err(ConfigError::Table { table: "data", cause: needs_no_partition(method.name()) }.into());
             }
             // One owner of all rows, whose shard everyone has.
             let owners = if sharing == Sharing::Everyone { 1 } else { agents };
@@ -577,7 +577,7 @@ impl Job<'_> {
 
 /// What to say of a partition of rows that everyone sees.
 pub(super) fn needs_no_partition(method: &str) -> String {
-    format!("[data] partition: every chain of {method} sees all rows; take it out")
+    format!("every agent of {method} sees all rows: take partition out")
 }
 
 /// What to say where there are no data.

@@ -18,7 +18,7 @@ use std::ops::Range;
 /// Rows of the trace that a run writes at most.
 const TRACE_ROWS: u64 = 2000;
 /// Ages of the center from this on are counted together.
-const OLDEST: usize = 1000;
+const OLDEST: u64 = 1000;
 /// Periods of a group that are under way at a time where chains are free.
 const AHEAD: u64 = 2;
 
@@ -43,8 +43,10 @@ pub struct ServerState<F: Real> {
     told: Vec<u64>,
     /// Of each group Σ |θ_i|² over its chains when that was last measured.
     squares: Vec<f64>,
-    /// How often what a group was told was of this age when its period ended, in exchanges of others.
+    /// How often what a group was told was of this age when its period ended, in exchanges of others; and how often what another group
+    /// had given was when the center moved.
     ages: Vec<u64>,
+    given_ages: Vec<u64>,
     /// The positions of all chains when they were last shown (K × d).
     seen: Raw<F>,
 }
@@ -76,6 +78,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
             told: vec![0; groups],
             squares: vec![0.0; groups],
             ages: Vec::new(),
+            given_ages: Vec::new(),
             seen: Raw(Vec::new()),
         };
         Self {
@@ -159,6 +162,9 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         let state = &mut self.state;
         state.exchanges += 1;
         state.told[group] = state.exchanges;
+        for other in (0..state.shares.len()).filter(|&other| other != group && !state.shares[other].0.is_empty()) {
+            count(&mut state.given_ages, state.exchanges - state.told[other]);
+        }
         let share = T::Number::of(1.0 / chains);
         let sum = if state.shares.len() == 1 { &state.shares[0].0 } else { &state.total.0 };
         let mean = || sum.iter().map(|&sum| share * sum).collect::<Vec<_>>();
@@ -295,11 +301,23 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
             cx.info("trace", period + 1, columns);
         }
         if ASYNCHRONOUS && period + 1 == periods {
-            for (age, count) in self.state.ages.iter().enumerate().filter(|(_, count)| **count > 0) {
-                cx.info("staleness", age as u64, [("exchanges_of_others", age as f64), ("periods", *count as f64)]);
+            let ServerState { ages, given_ages, .. } = &self.state;
+            for age in 0..ages.len().max(given_ages.len()) {
+                let [center, positions] = [ages, given_ages].map(|ages| ages.get(age).copied().unwrap_or(0) as f64);
+                if center + positions > 0.0 {
+                    let columns = [("exchanges_of_others", age as f64), ("periods", center), ("positions", positions)];
+                    cx.info("staleness", age as u64, columns);
+                }
             }
         }
     }
+}
+
+/// Counts an age.
+fn count(ages: &mut Vec<u64>, age: u64) {
+    let place = age.min(OLDEST) as usize;
+    ages.resize(ages.len().max(place + 1), 0);
+    ages[place] += 1;
 }
 
 impl<T: Coupled, const ASYNCHRONOUS: bool> Server<Elastic<T, ASYNCHRONOUS>> for ElasticServer<T, ASYNCHRONOUS> {
@@ -343,10 +361,8 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> Server<Elastic<T, ASYNCHRONOUS>> for 
         }
         let period = self.state.done[group];
         if self.plan.acts(period) {
-            let age = (self.state.exchanges - self.state.told[group]) as usize;
-            let ages = &mut self.state.ages;
-            ages.resize(ages.len().max(age.min(OLDEST) + 1), 0);
-            ages[age.min(OLDEST)] += 1;
+            let age = self.state.exchanges - self.state.told[group];
+            count(&mut self.state.ages, age);
         }
         if self.is_measured(period) {
             self.state.squares[group] = answer.reports.iter().map(|reported| reported.report).sum();
