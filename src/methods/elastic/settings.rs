@@ -1,7 +1,7 @@
 //! The settings of chains that see all data: `sghmc`, `ec_sghmc`, `ec_sgld` and `easgd`.
 
 use super::stability::{Steps, extrapolation_is_stable, kicks_are_stable, turns_are_stable};
-use super::{CenterDynamics, Coupling, Course, Elastic, Plan, Strength};
+use super::{CenterDynamics, Coupled, Coupling, Course, Elastic, Plan, Strength};
 use crate::kernels::hamiltonian::{Hamiltonian, Scheme};
 use crate::kernels::langevin::StepSize;
 use crate::methods::kind::{Launcher, MethodKind, Needs, Sharing, at_least_one};
@@ -10,8 +10,10 @@ use crate::methods::scores::Estimator;
 use crate::methods::sgd::Sgd;
 use crate::methods::sghmc::{Preconditioner, Sghmc};
 use crate::methods::sgld::Sgld;
+use crate::models::Model;
 use crate::number::Real;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 const STEPS: &str = "steps of each chain; every agent has a chain, and sees all data";
 const BURN_IN: &str = "steps of each chain before those that draws are taken of";
@@ -326,6 +328,22 @@ fn needs_of(agents: u32, parameters: usize, periods: u64, batch: usize, arrays: 
     }
 }
 
+/// Starts chains, all at once or each on its own time.
+fn launch_coupled<F: Real, T: Coupled<Number = F>, L: Launcher<F>>(
+    asynchronous: bool,
+    agents: u32,
+    transition: T,
+    plan: Plan,
+    model: Arc<dyn Model<F>>,
+    launcher: L,
+) -> L::Outcome {
+    if asynchronous {
+        launcher.chains(Elastic::<_, true> { agents, transition, plan }, model)
+    } else {
+        launcher.chains(Elastic::<_, false> { agents, transition, plan }, model)
+    }
+}
+
 impl SghmcSettings {
     fn dynamics(&self) -> Hamiltonian {
         let Self { scheme, step, friction, gradient_noise, .. } = *self;
@@ -529,11 +547,7 @@ impl MethodKind for EcSghmcSettings {
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
         let (model, agents, plan) = (problem.model.clone(), problem.agents, self.plan());
         let transition = self.transition(problem);
-        if self.asynchronous {
-            launcher.chains(Elastic::<_, true> { agents, transition, plan }, model)
-        } else {
-            launcher.chains(Elastic::<_, false> { agents, transition, plan }, model)
-        }
+        launch_coupled(self.asynchronous, agents, transition, plan, model, launcher)
     }
 }
 
@@ -605,11 +619,7 @@ impl MethodKind for EcSgldSettings {
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
         let (model, agents, plan) = (problem.model.clone(), problem.agents, self.plan());
         let transition = self.transition(problem);
-        if self.asynchronous {
-            launcher.chains(Elastic::<_, true> { agents, transition, plan }, model)
-        } else {
-            launcher.chains(Elastic::<_, false> { agents, transition, plan }, model)
-        }
+        launch_coupled(self.asynchronous, agents, transition, plan, model, launcher)
     }
 }
 
@@ -672,10 +682,6 @@ impl MethodKind for EasgdSettings {
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
         let (model, agents, plan) = (problem.model.clone(), problem.agents, self.plan(problem.agents));
         let transition = self.transition(problem);
-        if self.asynchronous {
-            launcher.chains(Elastic::<_, true> { agents, transition, plan }, model)
-        } else {
-            launcher.chains(Elastic::<_, false> { agents, transition, plan }, model)
-        }
+        launch_coupled(self.asynchronous, agents, transition, plan, model, launcher)
     }
 }
