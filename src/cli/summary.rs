@@ -7,16 +7,12 @@ use crate::data::Dataset;
 use crate::methods::SPREAD;
 use crate::methods::dsgld::EXPECTATIONS;
 use crate::methods::elastic::SPREAD as SPREAD_OF_CHAINS;
-use crate::results::{RunFile, RunState, SampleKind, Table, checkpoint_file, config_file, result_file};
+use crate::results::{METRICS, RunFile, RunState, SampleKind, TRACE, Table, checkpoint_file, config_file, result_file};
 use anyhow::{Context, anyhow, bail};
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The table of the judged predictions, a row for each evaluated round.
-const METRICS: &str = "metrics";
-/// The table of what happened in each round.
-const TRACE: &str = "trace";
 /// The table of messages and bytes between ranks: columns `PURPOSE_messages` and `PURPOSE_bytes`.
 const TRAFFIC: &str = "traffic";
 /// The tables of accuracy by confidence and by class, a row for each bin or class of each evaluated round.

@@ -7,7 +7,7 @@ use crate::cluster::mpi::World;
 use crate::config::sweep::{self, Sweep};
 use crate::config::{Assignment, Carrier, Registry, RunError, RunSpec, Typed, launch};
 use crate::partial::PartialFile;
-use crate::results::{self, RunFile, RunFolder, Table, config_file, result_file};
+use crate::results::{self, METRICS, RunFile, RunFolder, TRACE, Table, config_file, result_file};
 use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -406,10 +406,10 @@ impl Desk {
         let file = RunFile::open(&result_file(&self.folder.join(&point.name)))?;
         let tables = file.tables()?;
         let table = |name: &str| tables.iter().any(|table| table == name).then(|| file.table(name)).transpose();
-        let mut rows = table("metrics")?.map_or_else(Vec::new, |metrics| rows_of(&metrics));
+        let mut rows = table(METRICS)?.map_or_else(Vec::new, |metrics| rows_of(&metrics));
         if rows.is_empty() {
             // Without test rows, the end of the trace.
-            rows.extend(table("trace")?.and_then(|trace| rows_of(&trace).pop()));
+            rows.extend(table(TRACE)?.and_then(|trace| rows_of(&trace).pop()));
         }
         if let Some(last) = rows.last_mut() {
             last.last = true;

@@ -4,6 +4,11 @@ use super::codec::raw;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The table of the judged predictions, a row for each evaluated round.
+pub const METRICS: &str = "metrics";
+/// The table of what happened in each round.
+pub const TRACE: &str = "trace";
+
 /// One thing that a server or an agent wrote down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Record {

@@ -156,15 +156,11 @@ fn look(typed: &Typed, registry: &Registry) -> Result<Report, Vec<Problem>> {
     let mut rows_per_agent = None;
     if let (Some(opened), Some(data), true) = (&data, &spec.data, problems.is_empty()) {
         let agents = usize::try_from(spec.agents).unwrap_or(usize::MAX);
-        if sharing == Sharing::Everyone {
-            let rows = opened.len(Split::Train);
-            rows_per_agent = Some((rows, rows));
-            if data.partition != Partition::Equal {
-                let method = spec.method.get("name").and_then(toml::Value::as_str).unwrap_or_default();
-                problems.push(typed.problem(&["data", "partition"], needs_no_partition(method)));
-            }
+        if sharing == Sharing::Everyone && data.partition != Partition::Equal {
+            let method = spec.method.get("name").and_then(toml::Value::as_str).unwrap_or_default();
+            problems.push(typed.problem(&["data", "partition"], needs_no_partition(method)));
         } else {
-            match sizes(opened, &data.partition, agents, Seed(spec.seed)) {
+            match sizes(opened, &data.partition, sharing.owners(agents), Seed(spec.seed)) {
                 Ok(sizes) => rows_per_agent = sizes.iter().copied().min().zip(sizes.iter().copied().max()),
                 Err(error) => problems.push(typed.problem(&["data", "partition"], error.to_string())),
             }
@@ -327,7 +323,7 @@ fn report(
     let Sized { parameters, own_rows, predicts, .. } = *sized;
     let agents = usize::try_from(spec.agents).unwrap_or(usize::MAX).max(1);
     let method = registry.method(&spec.method, registry.over(&spec.model)).ok();
-    let owners = if method.as_ref().is_some_and(|method| method.sharing == Sharing::Everyone) { 1 } else { agents };
+    let owners = method.as_ref().map_or(agents, |method| method.sharing.owners(agents));
     let rows_per_agent = rows_per_agent.unwrap_or((own_rows / owners, own_rows.div_ceil(owners)));
     let needs = method.as_ref().map_or_else(Needs::default, |entry| (entry.needs)(&spec.method, spec.agents, parameters));
     let mut notes = method.as_ref().map_or_else(Vec::new, |entry| (entry.notes)(&spec.method, spec.agents));

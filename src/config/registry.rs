@@ -360,11 +360,8 @@ fn start<K: MethodKind<D>, D: DataKind, F: Real>(
 /// Rows that hold their own number, dealt to agents in blocks, or all of them to everyone.
 pub(super) fn own_rows<F: Real>(rows: usize, agents: u32, sharing: Sharing) -> OpenShard<F> {
     Arc::new(move |agent| {
-        let (agent, agents) = match sharing {
-            Sharing::Dealt => (agent as usize, agents as usize),
-            Sharing::Everyone => (0, 1),
-        };
-        let mine = agent * rows / agents..(agent + 1) * rows / agents;
+        let (owner, owners) = (sharing.owner(agent as usize), sharing.owners(agents as usize));
+        let mine = owner * rows / owners..(owner + 1) * rows / owners;
         let x = ndarray::Array2::from_shape_fn((mine.len(), 1), |(row, _)| F::of((mine.start + row) as f64));
         let y = ndarray::Array1::zeros(mine.len());
         Ok(crate::data::Shard::new(x, y))

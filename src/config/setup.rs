@@ -429,28 +429,24 @@ fn on_rows<F: Real>(opened: &Opened, build: BuildModel<F>) -> Result<Prepared<F,
             if sharing == Sharing::Everyone && partition != Partition::Equal {
                 return Err(ConfigError::Table { table: "data", cause: needs_no_partition(method.name()) }.into());
             }
-            // One owner of all rows, whose shard everyone has.
-            let owners = if sharing == Sharing::Everyone { 1 } else { agents };
+            let owners = sharing.owners(agents);
             let deal = partition.deal(dataset, owners, seed)?;
             sizes = shard_sizes((0..owners).map(|owner| deal.count(owner)), "row");
             // A model that predicts nothing has no use for test rows.
             let test = if built.model.output() == Output::Nothing { 0 } else { dataset.rows(Split::Test) };
             let slice = (test > 0).then(|| Deal::equal(Split::Test, test, agents, seed)).transpose()?;
             let train = dealt(dataset, Split::Train, deal);
-            let train = if owners == agents { train } else { Arc::new(move |_| train(0)) };
+            let train: OpenShard<F> = Arc::new(move |agent| train(sharing.owner(agent)));
             (train, slice.map(|deal| dealt(dataset, Split::Test, deal)))
         }
     };
     let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
     let EvaluateSpec { every, single, average_from, ksd, history, predictions } = spec.evaluate;
-    let discrepancy = ksd.then(|| match sharing {
-        Sharing::Dealt => problem.clone(),
-        // Shards are added up: of rows that everyone has, the first agent's are all.
-        Sharing::Everyone => {
-            let all = problem.shard.clone();
-            let once = move |agent| all(agent).map(|shard| if agent == 0 { shard } else { shard.without_rows() });
-            Problem { shard: Arc::new(once), ..problem.clone() }
-        }
+    // Shards are added up: rows that everyone has are their owner's alone.
+    let discrepancy = ksd.then(|| {
+        let all = problem.shard.clone();
+        let once = move |agent| all(agent).map(|shard| if sharing.owner(agent) == agent { shard } else { shard.without_rows() });
+        Problem { shard: Arc::new(once), ..problem.clone() }
     });
     let evaluation = Evaluation { model: problem.model.clone(), every, tests, single, average_from, discrepancy, history };
     let wanted = every > 0 && (evaluation.tests.is_some() || ksd || history);

@@ -7,7 +7,7 @@ use crate::data::corpus::Corpus;
 use crate::data::{DataError, Split};
 use crate::lda::{Bag, DocumentGibbs, Documents, LdaSettings, Sweeps, WordTable};
 use crate::random::{Purpose, Seed, Who};
-use crate::results::{Grid, POSTERIOR, RunFile};
+use crate::results::{Grid, POSTERIOR, RunFile, TRACE};
 use ndarray::{Array2, Axis};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use std::collections::HashMap;
@@ -16,8 +16,6 @@ use std::path::Path;
 
 /// The name of the topics among a run's draws: φ (W × K).
 pub const PHI: &str = "phi";
-/// The table of what happened in each round.
-const TRACE: &str = "trace";
 /// The group of the result file that has the words.
 const VOCABULARY: &str = "vocabulary";
 /// How long a document is sampled whose topics are asked for.

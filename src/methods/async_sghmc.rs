@@ -5,23 +5,20 @@
 //! on, and get the new state after every s of their gradients (Springenberg et al. 2016, section 2). With O = K and s = 1 this is SGHMC
 //! with K times the batch. A gradient that is τ steps old makes SGLD on U = λθ²/2 unstable from ελ = 2 sin(π/(2(2τ + 1))) on.
 
+use super::ages::Ages;
 use super::kind::{Launcher, MethodKind, Needs, Sharing, at_least_one};
 use super::monitored::Posterior;
 use super::problem::Problem;
 use super::scores::{ControlPoint, Estimator, Scores};
 use super::sghmc::Sghmc;
-use super::thinning::draws;
+use super::thinning::{between_rows, draws, is_due};
 use super::transition::Transition;
+use crate::cluster::record::TRACE;
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::kernels::hamiltonian::{Chain, Hamiltonian, Scheme};
 use crate::number::Real;
 use crate::random::{Purpose, Who};
 use serde::{Deserialize, Serialize};
-
-/// Rows of the trace that a run writes at most.
-const TRACE_ROWS: u64 = 2000;
-/// Ages of gradients from this on are counted together.
-const OLDEST: u64 = 1000;
 
 /// The settings of `async_sghmc`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -172,7 +169,7 @@ impl<F: Real> Method for AsyncSghmc<F> {
             given: Vec::new(),
             made: vec![0; agents],
             known: vec![0; agents],
-            ages: Vec::new(),
+            ages: Ages::default(),
         };
         Ok(AsyncSghmcServer { method: self.clone(), dim: self.problem.model.dim(), state: saved.unwrap_or_else(fresh) })
     }
@@ -197,7 +194,7 @@ pub struct ServerState<F: Real> {
     made: Vec<u64>,
     known: Vec<u64>,
     /// How many gradients were of each age, in steps.
-    ages: Vec<u64>,
+    ages: Ages,
 }
 
 /// The half that has the chain.
@@ -268,12 +265,12 @@ impl<F: Real> AsyncSghmcServer<F> {
         if !state.chain.0.iter().all(|value| value.is_finite()) {
             return Err(format!("the chain has diverged by step {}: take a smaller step, or fresher gradients", t + 1).into());
         }
-        if (t + 1).is_multiple_of(total.div_ceil(TRACE_ROWS)) || t + 1 == total {
-            cx.info("trace", t + 1, [("seconds", cx.seconds()), ("steps", (t + 1) as f64)]);
+        if is_due(t + 1, between_rows(total), total) {
+            cx.info(TRACE, t + 1, [("seconds", cx.seconds()), ("steps", (t + 1) as f64)]);
         }
         if t + 1 == total {
-            for (age, count) in state.ages.iter().enumerate().filter(|(_, count)| **count > 0) {
-                cx.info("staleness", age as u64, [("steps_of_others", age as f64), ("gradients", *count as f64)]);
+            for age in state.ages.with(&Ages::default()) {
+                cx.info("staleness", age, [("steps_of_others", age as f64), ("gradients", state.ages.of(age) as f64)]);
             }
         }
         Ok(())
@@ -314,9 +311,7 @@ impl<F: Real> Server<AsyncSghmc<F>> for AsyncSghmcServer<F> {
         }
         for reported in answer.reports {
             let of = reported.from as usize;
-            let age = (state.steps - state.known[of]).min(OLDEST) as usize;
-            state.ages.resize(state.ages.len().max(age + 1), 0);
-            state.ages[age] += 1;
+            state.ages.count(state.steps - state.known[of]);
             state.made[of] += 1;
             state.given.push(reported.from);
             if answer.sum.is_empty() && reported.body.len() != self.dim {

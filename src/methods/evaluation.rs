@@ -6,6 +6,7 @@
 use super::monitored::{Evaluated, Judge, LocalJudge};
 use super::predict::{Predicted, predict};
 use super::problem::{LocalLoss, OpenShard, Problem};
+use crate::cluster::record::METRICS;
 use crate::cluster::{AgentId, Body, BoxError, Context, Raw, Result};
 use crate::data::Shard;
 use crate::kernels::ksd::ksd;
@@ -207,7 +208,7 @@ impl<F: Real> Judge<F> for Evaluation<F> {
             // Rounding may take it below 0; `max` would turn the NaN of particles that have diverged into a perfect score.
             values.push(("ksd".into(), if squared < 0.0 { 0.0 } else { squared.sqrt() }));
         }
-        cx.info("metrics", round, values);
+        cx.info(METRICS, round, values);
         Ok(())
     }
 }
@@ -231,18 +232,14 @@ impl<F: Real> LocalJudge<F> for ParticleJudge<F> {
         let theta = ArrayView2::from_shape((particles.len() / self.model.dim(), self.model.dim()), particles)?;
         let mut judged = Judged::default();
         if let Some(slice) = &self.slice {
-            let mut tally = tally_for(self.model.as_ref());
             let (mut means, mut densities, mut targets) = (Vec::new(), Vec::new(), Vec::new());
             let averages = self.average_from.is_some_and(|from| round >= from);
-            predict(self.model.as_ref(), theta, slice, &mut self.scratch, |predicted| {
-                let Predicted { mean, density, targets: own, .. } = predicted;
-                tally.add(mean.view(), &density, ArrayView1::from(&own));
+            let tally = judge_and(self.model.as_ref(), theta, slice, &mut self.scratch, |predicted| {
                 if averages {
-                    means.extend(mean);
-                    densities.extend(density);
-                    targets.extend(own);
+                    means.extend(predicted.mean);
+                    densities.extend(predicted.density);
+                    targets.extend(predicted.targets);
                 }
-                Ok::<_, BoxError>(())
             })?;
             judged.averaged = Some(tally);
             if averages {
@@ -295,9 +292,21 @@ pub fn judge<F: Real>(
     shard: &Shard<F>,
     scratch: &mut Scratch<F>,
 ) -> Result<Tally, BoxError> {
+    judge_and(model, theta, shard, scratch, drop)
+}
+
+/// The same, and each block of predictions goes on to `then`.
+fn judge_and<F: Real>(
+    model: &dyn Model<F>,
+    theta: ArrayView2<F>,
+    shard: &Shard<F>,
+    scratch: &mut Scratch<F>,
+    mut then: impl FnMut(Predicted),
+) -> Result<Tally, BoxError> {
     let mut tally = tally_for(model);
-    predict(model, theta, shard, scratch, |Predicted { mean, density, targets, .. }| {
-        tally.add(mean.view(), &density, ArrayView1::from(&targets));
+    predict(model, theta, shard, scratch, |predicted| {
+        tally.add(predicted.mean.view(), &predicted.density, ArrayView1::from(&predicted.targets));
+        then(predicted);
         Ok::<_, BoxError>(())
     })?;
     Ok(tally)

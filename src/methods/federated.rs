@@ -8,6 +8,7 @@ use super::kind::Launcher;
 use super::monitored::Posterior;
 use super::participation::Participation;
 use super::problem::Problem;
+use crate::cluster::record::TRACE;
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::number::Real;
 use serde::{Deserialize, Serialize};
@@ -275,7 +276,7 @@ impl<F: Real> Server<Federated<F>> for FederatedServer<F> {
             let told = answer.reports.iter().filter_map(|reported| reported.report.values.get(place));
             columns.push((name, told.sum::<f64>() / agents.len() as f64));
         }
-        cx.info("trace", self.global.round + 1, columns);
+        cx.info(TRACE, self.global.round + 1, columns);
         let bodies = if strategy.adds_up() {
             vec![answer.sum]
         } else {

@@ -40,6 +40,24 @@ pub enum Sharing {
     Everyone,
 }
 
+impl Sharing {
+    /// Among how many rows are dealt, where there are so many agents.
+    pub fn owners(self, agents: usize) -> usize {
+        match self {
+            Self::Dealt => agents,
+            Self::Everyone => 1,
+        }
+    }
+
+    /// Which of them has the rows of this agent.
+    pub fn owner<N: Default>(self, agent: N) -> N {
+        match self {
+            Self::Dealt => agent,
+            Self::Everyone => N::default(),
+        }
+    }
+}
+
 /// The settings of a method that a run file can name: the keys of its `[method]` table, each with a default.
 pub trait MethodKind<D: DataKind = Rows>: Serialize + DeserializeOwned + 'static {
     /// Its `name` in the table; methods for other data may have the same one.

@@ -1,5 +1,6 @@
 //! The distributed methods: a file each, and one line each in [`crate::config::registry`].
 
+mod ages;
 pub mod async_sghmc;
 pub mod dsgld;
 pub mod dsvgd;

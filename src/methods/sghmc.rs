@@ -104,6 +104,7 @@ impl<F: Real> Transition for Sghmc<F> {
             dynamics: self.dynamics,
             preconditioner: self.preconditioner,
             scores: Scores::open(&self.problem, agent, self.batch, self.gradient)?,
+            dim: self.dim(),
             inverse_mass: Vec::new(),
             of: None,
         })
@@ -115,6 +116,7 @@ pub struct LocalSghmc<F: Real> {
     dynamics: Hamiltonian,
     preconditioner: Option<Preconditioner>,
     scores: Scores<F>,
+    dim: usize,
     /// The diagonal of M⁻¹, empty for the identity, and the chain whose it is.
     inverse_mass: Vec<F>,
     of: Option<u32>,
@@ -134,6 +136,11 @@ fn inverse<F: Real>(squares: &[F], floor: f64, inverse_mass: &mut Vec<F>) {
     inverse_mass.extend(squares.iter().map(|mean| (floor + mean.sqrt()).recip()));
 }
 
+/// The masses, where there are any.
+fn unless_identity<F>(inverse_mass: &[F]) -> Option<&[F]> {
+    (!inverse_mass.is_empty()).then_some(inverse_mass)
+}
+
 impl<F: Real> LocalTransition<F> for LocalSghmc<F> {
     type State = ControlPoint<F>;
 
@@ -142,15 +149,13 @@ impl<F: Real> LocalTransition<F> for LocalSghmc<F> {
     }
 
     fn arrive(&mut self, control: &mut ControlPoint<F>, round: u64, chain: &[F], cx: &Context) -> Result<bool> {
-        let dim = chain.len() / if self.preconditioner.is_some() { 3 } else { 2 };
-        self.scores.arrive(control, round, &chain[..dim], cx)
+        self.scores.arrive(control, round, &chain[..self.dim], cx)
     }
 
     fn update(&mut self, control: &mut ControlPoint<F>, chain: &mut [F], update: Update<F>, cx: &Context) -> Result<()> {
         let Update { chain: number, number: t, scale, pull } = update;
-        let dim = chain.len() / if self.preconditioner.is_some() { 3 } else { 2 };
-        let (theta, rest) = chain.split_at_mut(dim);
-        let (velocity, squares) = rest.split_at_mut(dim);
+        let (theta, rest) = chain.split_at_mut(self.dim);
+        let (velocity, squares) = rest.split_at_mut(self.dim);
         if let Some(Preconditioner { floor, .. }) = self.preconditioner
             && self.of != Some(number)
         {
@@ -164,8 +169,8 @@ impl<F: Real> LocalTransition<F> for LocalSghmc<F> {
         let is_middle = self.dynamics.scheme == Scheme::Middle;
         if is_middle {
             // The masses are those of the last step, or the identity before the first.
-            let inverse_mass = Some(self.inverse_mass.as_slice()).filter(|masses| !masses.is_empty());
-            self.dynamics.open(Chain { theta: &mut *theta, velocity: &mut *velocity, inverse_mass }, &mut noise);
+            let chain = Chain { theta: &mut *theta, velocity: &mut *velocity, inverse_mass: unless_identity(&self.inverse_mass) };
+            self.dynamics.open(chain, &mut noise);
         }
         let score = self.scores.at(control, theta, number, t, scale, cx)?;
         if let Some(Preconditioner { burn_in, decay, floor }) = self.preconditioner
@@ -174,8 +179,7 @@ impl<F: Real> LocalTransition<F> for LocalSghmc<F> {
             average(squares, score, F::of(decay), t == 0);
             inverse(squares, floor, &mut self.inverse_mass);
         }
-        let inverse_mass = Some(self.inverse_mass.as_slice()).filter(|masses| !masses.is_empty());
-        let chain = Chain { theta, velocity, inverse_mass };
+        let chain = Chain { theta, velocity, inverse_mass: unless_identity(&self.inverse_mass) };
         if is_middle {
             self.dynamics.close(chain, score, pull);
         } else {

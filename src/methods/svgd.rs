@@ -9,6 +9,7 @@ use super::kind::{Launcher, MethodKind, Needs, at_least_one};
 use super::monitored::Posterior;
 use super::particles::{Particles, raw};
 use super::problem::{LocalLoss, Problem};
+use crate::cluster::record::TRACE;
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::kernels::adagrad::Optimizer;
 use crate::kernels::kde::Kde;
@@ -219,7 +220,7 @@ impl<F: Real> Server<Svgd<F>> for SvgdServer<F> {
             self.state = Particles { round: round + 1, theta: Raw(first.body.into_vec()) };
             let columns =
                 [("seconds", cx.seconds()), ("bandwidth", first.report.bandwidth), ("mean_kernel", first.report.mean_kernel)];
-            cx.info("trace", round + 1, columns);
+            cx.info(TRACE, round + 1, columns);
             if round + 1 == self.rounds {
                 cx.record("posterior", 0, 0, self.dim, &self.state.theta.0);
             }

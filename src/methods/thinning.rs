@@ -1,4 +1,17 @@
-//! Which of a chain's updates are draws.
+//! Which of a chain's updates are draws, and behind which of a run's rounds its trace has a row.
+
+/// Rows of the trace that a run writes at most.
+const TRACE_ROWS: u64 = 2000;
+
+/// Rounds between two rows of the trace.
+pub(super) fn between_rows(rounds: u64) -> u64 {
+    rounds.div_ceil(TRACE_ROWS)
+}
+
+/// Whether something that is done every so many rounds, and in the end, is due behind so many.
+pub(super) fn is_due(done: u64, every: u64, rounds: u64) -> bool {
+    done.is_multiple_of(every) || done == rounds
+}
 
 /// How many draws are kept of the first `updates` updates of a chain.
 pub(super) fn draws(updates: u64, burn_in: u64, thin: u64) -> u64 {

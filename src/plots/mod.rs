@@ -27,7 +27,7 @@ pub use parameters::Choice;
 pub use posterior::{pair, posterior};
 pub use quantity::{Better, better, label};
 pub use reliability::reliability;
-pub use trace::{Against, METRICS, SECONDS, TRACE, TraceOptions, columns, trace};
+pub use trace::{Against, SECONDS, TraceOptions, columns, trace};
 
 use crate::results::ResultsError;
 

@@ -2,9 +2,8 @@
 
 use super::canvas::Stroke;
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, bars, series};
-use super::trace::METRICS;
 use super::{Result, count};
-use crate::results::{RunFile, Table};
+use crate::results::{METRICS, RunFile, Table};
 
 /// The table of reliability bins.
 const TABLE: &str = "reliability";

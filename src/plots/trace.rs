@@ -4,13 +4,9 @@ use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
 use super::quantity::{domain, label};
 use super::ticks::drawable;
 use super::{PlotError, Result};
-use crate::results::{RunFile, Table};
+use crate::results::{METRICS, RunFile, TRACE, Table};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The table of the judged predictions, a row for each evaluated round.
-pub const METRICS: &str = "metrics";
-/// The table of what happened in each round.
-pub const TRACE: &str = "trace";
 /// The column of seconds since the run began, in either.
 pub const SECONDS: &str = "seconds";
 /// How many draws a metric is of, which says nothing of how good they are: drawn where it is asked for.

@@ -42,6 +42,7 @@ mod stop;
 mod table;
 mod write;
 
+pub use crate::cluster::record::{METRICS, TRACE};
 pub use error::{Result, ResultsError};
 pub use folder::{Kept, RunFolder, checkpoint_file, config_file, is_finished, result_file};
 pub use grid::{Grid, GridFile};

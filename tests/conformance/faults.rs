@@ -183,23 +183,32 @@ fn everywhere(subject: &dyn Subject, workload: &Workload) -> Vec<(Who, Place)> {
     // A method of one agent has no other.
     let last = Some(subject.agents() - 1).filter(|&last| last > 0);
     let all = [Some(None), Some(Some(0)), last.map(Some)].into_iter().flatten();
+    let sure = match subject.order() {
+        Order::Posted => workload.clone(),
+        Order::Arrival => workload.iter().map(|(&who, &tasks)| (who, if who.is_some() { tasks.min(1) } else { tasks })).collect(),
+    };
     let working = all.flat_map(|agent| {
         let who = agent.map_or(Who::Server, Who::Agent);
-        places(agent, workload).into_iter().flatten().map(move |place| (who, place))
+        places(agent, &sure).into_iter().flatten().map(move |place| (who, place))
     });
-    working.chain(saving).collect()
+    working.chain(somebody(subject, workload)).chain(saving).collect()
+}
+
+/// Where answers count as they arrive, agents that are slow today may have no second task: later ones are failed in by whoever gets
+/// so far first. Somebody has a fair share at least, and half of that in a run with fewer tasks as well.
+fn somebody(subject: &dyn Subject, workload: &Workload) -> Vec<(Who, Place)> {
+    if subject.order() == Order::Posted {
+        return Vec::new();
+    }
+    let tasks = workload.iter().filter(|(who, _)| who.is_some()).map(|(_, tasks)| tasks).sum::<u64>();
+    let share = tasks / u64::from(subject.agents()) / 2;
+    let later = [Place::Working(share / 2), Place::Working(share), Place::Settling(share)];
+    later.into_iter().filter(|_| share > 1).map(|place| (Who::EveryAgent, place)).collect()
 }
 
 fn workload(subject: &dyn Subject, group: &mut Group) -> Option<Workload> {
     match subject.run_faulty(Carrier::Threads { threads: 1 }, None) {
-        Ok(mut workload) => {
-            if subject.order() == Order::Arrival {
-                // Elsewhere an agent may be asked less often: what it does half-way, it does everywhere.
-                let agents = workload.iter_mut().filter(|(who, _)| who.is_some());
-                agents.for_each(|(_, tasks)| *tasks = tasks.div_ceil(2));
-            }
-            Some(workload)
-        }
+        Ok(workload) => Some(workload),
         Err(fault) => {
             group.check(format!("{} without a fault", subject.label()), Err(fault.to_string()));
             None

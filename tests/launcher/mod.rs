@@ -22,7 +22,7 @@ pub fn unlaunched(program: impl AsRef<OsStr>) -> Command {
 }
 
 /// A program that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Who starts a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

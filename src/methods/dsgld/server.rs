@@ -5,8 +5,10 @@ use super::expectations::EXPECTATIONS;
 use super::plan::Trajectories;
 use super::schedule::{Schedule, agent_of};
 use super::{Dsgld, DsgldSettings, Report, Stop, Task, Visit, Visited};
+use crate::cluster::record::TRACE;
 use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::methods::monitored::Posterior;
+use crate::methods::thinning::{between_rows, is_due};
 use crate::methods::transition::Transition;
 use crate::number::{Number, Real};
 use crate::random::{Purpose, Who};
@@ -14,9 +16,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// At most about so many rows of the trace, however many rounds there are.
-const TRACE_ROWS: u64 = 2000;
-/// The same of the table that tells the load of each agent.
+/// At most about so many rows of the table that tells the load of each agent, however many rounds there are.
 const LOAD_ROWS: u64 = 20_000;
 
 /// Posts visits.
@@ -206,14 +206,9 @@ impl<T: Transition> DsgldServer<T> {
         {
             self.note_plan(cx);
         }
-        if self.is_due(round, self.settings.rounds.div_ceil(TRACE_ROWS)) {
+        if is_due(round, between_rows(self.settings.rounds), self.settings.rounds) {
             self.trace(cx);
         }
-    }
-
-    /// Whether something that is done every so many rounds, and in the end, is due after this one.
-    fn is_due(&self, round: u64, every: u64) -> bool {
-        round.is_multiple_of(every) || round == self.settings.rounds
     }
 
     /// Writes down the trajectories from the round on that is posted next.
@@ -272,10 +267,10 @@ impl<T: Transition> DsgldServer<T> {
             ("shortest_visit", shortest),
             ("longest_visit", longest),
         ];
-        cx.info("trace", round, columns);
+        cx.info(TRACE, round, columns);
         // With the rows of the trace, or with some of them.
         let often = self.settings.rounds.div_ceil((LOAD_ROWS / u64::from(self.agents)).max(1));
-        if self.is_due(round, often.next_multiple_of(self.settings.rounds.div_ceil(TRACE_ROWS))) {
+        if is_due(round, often.next_multiple_of(between_rows(self.settings.rounds)), self.settings.rounds) {
             let (state, clock) = (&self.state, &self.clock);
             for (agent, (busy, blocked)) in (0..).zip(&clock.totals) {
                 let of = agent as usize;

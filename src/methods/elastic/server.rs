@@ -6,19 +6,17 @@
 use super::agent::square;
 use super::center::Center;
 use super::{CenterDynamics, Coupled, Coupling, Elastic, Period, Plan, SPREAD, Task};
+use crate::cluster::record::TRACE;
 use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Saves, Server};
+use crate::methods::ages::Ages;
 use crate::methods::monitored::Posterior;
-use crate::methods::thinning::draws;
+use crate::methods::thinning::{between_rows, draws, is_due};
 use crate::number::Real;
 use crate::random::{Purpose, Who};
 use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Rows of the trace that a run writes at most.
-const TRACE_ROWS: u64 = 2000;
-/// Ages of the center from this on are counted together.
-const OLDEST: u64 = 1000;
 /// Periods of a group that are under way at a time where chains are free.
 const AHEAD: u64 = 2;
 
@@ -45,8 +43,8 @@ pub struct ServerState<F: Real> {
     squares: Vec<f64>,
     /// How often what a group was told was of this age when its period ended, in exchanges of others; and how often what another group
     /// had given was when the center moved.
-    ages: Vec<u64>,
-    given_ages: Vec<u64>,
+    ages: Ages,
+    given_ages: Ages,
     /// The positions of all chains when they were last shown (K × d).
     seen: Raw<F>,
 }
@@ -77,8 +75,8 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
             done: vec![0; groups],
             told: vec![0; groups],
             squares: vec![0.0; groups],
-            ages: Vec::new(),
-            given_ages: Vec::new(),
+            ages: Ages::default(),
+            given_ages: Ages::default(),
             seen: Raw(Vec::new()),
         };
         Self {
@@ -110,7 +108,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
     /// Whether a row of the trace is written behind a period.
     fn is_traced(&self, period: u64) -> bool {
         let periods = self.plan.periods();
-        (period + 1).is_multiple_of(periods.div_ceil(TRACE_ROWS)) || period + 1 == periods
+        is_due(period + 1, between_rows(periods), periods)
     }
 
     /// Whether shares are positions behind a period, and its row tells how far apart they are.
@@ -148,8 +146,8 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
 
     /// Chains whose shares count.
     fn active(&self) -> u32 {
-        let over = (0..self.groups()).filter(|&group| self.state.shares[group].0.is_empty()).count();
-        if over == 0 { self.agents } else { self.agents - over as u32 * (self.agents / self.groups() as u32) }
+        let there = (0..self.groups()).filter(|&group| !self.state.shares[group].0.is_empty());
+        there.map(|group| self.members(group).len() as u32).sum()
     }
 
     /// An exchange with a group before these steps: the center moves, and what the group is told.
@@ -163,15 +161,13 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         state.exchanges += 1;
         state.told[group] = state.exchanges;
         for other in (0..state.shares.len()).filter(|&other| other != group && !state.shares[other].0.is_empty()) {
-            count(&mut state.given_ages, state.exchanges - state.told[other]);
+            state.given_ages.count(state.exchanges - state.told[other]);
         }
         let share = T::Number::of(1.0 / chains);
         let sum = if state.shares.len() == 1 { &state.shares[0].0 } else { &state.total.0 };
         let mean = || sum.iter().map(|&sum| share * sum).collect::<Vec<_>>();
-        let dynamics = match self.plan.coupling {
+        let (dynamics, kicks) = match self.plan.coupling {
             Coupling::Friction => return mean(),
-            Coupling::Elastic(dynamics) => dynamics,
-            Coupling::Mean { mass, friction } => CenterDynamics::SecondOrder { mass, friction },
             Coupling::Average { rate } => {
                 let center = state.center.get_or_insert_with(|| Center::at(mean(), CenterDynamics::FirstOrder));
                 let told = center.position.0.clone();
@@ -180,6 +176,8 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
                 moves.for_each(|(c, &share)| *c += rate * (share - members * *c));
                 return told;
             }
+            Coupling::Elastic(dynamics) => (dynamics, None),
+            Coupling::Mean { mass, friction } => (CenterDynamics::SecondOrder { mass, friction }, Some(mass)),
         };
         // Where all chains were free before, the center begins again among them.
         if first > 0 && !self.plan.strength.acts(first - 1, 1) && chains == members {
@@ -187,22 +185,16 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         }
         let center = state.center.get_or_insert_with(|| Center::at(mean(), dynamics));
         let mut noise = cx.stream(Who::Server, state.exchanges, Purpose::Noise);
-        match self.plan.coupling {
-            Coupling::Elastic(_) | Coupling::Friction | Coupling::Average { .. } => {
-                let before = extrapolate.then(|| [center.position.0.as_slice(), &center.velocity.0].concat());
-                let flow = dynamics.flow(kappa * chains, time, noisy);
-                center.flow(&flow, sum, share, &mut noise);
-                before.unwrap_or_else(|| center.position.0.clone())
-            }
-            Coupling::Mean { mass, .. } => {
-                let (kick, back) = (T::Number::of(kappa * time), T::Number::of(-chains / mass));
-                let kicks: Vec<_> = center.position.0.iter().zip(sum).map(|(&c, &sum)| kick * (c - share * sum)).collect();
-                center.velocity.0.iter_mut().zip(&kicks).for_each(|(u, &kick)| *u += back * kick);
-                let flow = dynamics.flow(0.0, time, noisy);
-                center.flow(&flow, sum, share, &mut noise);
-                kicks
-            }
-        }
+        let Some(mass) = kicks else {
+            let before = extrapolate.then(|| [center.position.0.as_slice(), &center.velocity.0].concat());
+            center.flow(&dynamics.flow(kappa * chains, time, noisy), sum, share, &mut noise);
+            return before.unwrap_or_else(|| center.position.0.clone());
+        };
+        let (kick, back) = (T::Number::of(kappa * time), T::Number::of(-chains / mass));
+        let kicks: Vec<_> = center.position.0.iter().zip(sum).map(|(&c, &sum)| kick * (c - share * sum)).collect();
+        center.velocity.0.iter_mut().zip(&kicks).for_each(|(u, &kick)| *u += back * kick);
+        center.flow(&dynamics.flow(0.0, time, noisy), sum, share, &mut noise);
+        kicks
     }
 
     /// Takes what a group gives for its next exchange; nothing from one that needs none.
@@ -298,26 +290,17 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
             };
             let spread = if self.is_measured(period) { self.spread() } else { f64::NAN };
             let columns = [("seconds", cx.seconds()), ("steps", (first + steps) as f64), ("coupling", kappa), (SPREAD, spread)];
-            cx.info("trace", period + 1, columns);
+            cx.info(TRACE, period + 1, columns);
         }
         if ASYNCHRONOUS && period + 1 == periods {
             let ServerState { ages, given_ages, .. } = &self.state;
-            for age in 0..ages.len().max(given_ages.len()) {
-                let [center, positions] = [ages, given_ages].map(|ages| ages.get(age).copied().unwrap_or(0) as f64);
-                if center + positions > 0.0 {
-                    let columns = [("exchanges_of_others", age as f64), ("periods", center), ("positions", positions)];
-                    cx.info("staleness", age as u64, columns);
-                }
+            for age in ages.with(given_ages) {
+                let [center, positions] = [ages, given_ages].map(|ages| ages.of(age) as f64);
+                let columns = [("exchanges_of_others", age as f64), ("periods", center), ("positions", positions)];
+                cx.info("staleness", age, columns);
             }
         }
     }
-}
-
-/// Counts an age.
-fn count(ages: &mut Vec<u64>, age: u64) {
-    let place = age.min(OLDEST) as usize;
-    ages.resize(ages.len().max(place + 1), 0);
-    ages[place] += 1;
 }
 
 impl<T: Coupled, const ASYNCHRONOUS: bool> Server<Elastic<T, ASYNCHRONOUS>> for ElasticServer<T, ASYNCHRONOUS> {
@@ -361,8 +344,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> Server<Elastic<T, ASYNCHRONOUS>> for 
         }
         let period = self.state.done[group];
         if self.plan.acts(period) {
-            let age = self.state.exchanges - self.state.told[group];
-            count(&mut self.state.ages, age);
+            self.state.ages.count(self.state.exchanges - self.state.told[group]);
         }
         if self.is_measured(period) {
             self.state.squares[group] = answer.reports.iter().map(|reported| reported.report).sum();

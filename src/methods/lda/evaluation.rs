@@ -1,6 +1,7 @@
 //! What topics are judged by: how well they complete documents that are held out, spread over the agents.
 
 use super::problem::TopicProblem;
+use crate::cluster::record::METRICS;
 use crate::cluster::{AgentId, Body, BoxError, Context, Result};
 use crate::lda::{Completed, Completion, DocumentGibbs, HeldOut, Priors, Sweeps, WordTable};
 use crate::methods::kind::{Shown, TopicArray};
@@ -95,7 +96,7 @@ impl<N: Number> Judge<N> for TopicEvaluation {
             ("draw_perplexity", single.perplexity()),
             ("averaged_draws", draws as f64),
         ];
-        cx.info("metrics", evaluated.round, columns);
+        cx.info(METRICS, evaluated.round, columns);
         Ok(())
     }
 }
