@@ -125,6 +125,8 @@ pub fn read_all<S: DeserializeOwned>(mut table: toml::Table) -> (Option<S>, Vec<
                 at = find(&table, &at, &key);
                 wrongs.push(Wrong { at: at.clone(), what });
             }
+            // That a table is too empty now is no mistake of whoever typed it.
+            What::Other(_) if taken.iter().any(|taken| taken.len() > at.len() && taken.starts_with(&at)) => {}
             _ => wrongs.push(Wrong { at: at.clone(), what }),
         }
         if at.is_empty() || !take(&mut table, &at) {
@@ -297,6 +299,10 @@ mod tests {
         let missing = |key: &str| What::Missing(key.into());
         assert_eq!(wrongs(""), [(String::new(), missing("count"))]);
         assert_eq!(wrongs("count = 1\ninner = {}\n"), [("inner".into(), missing("on"))]);
+        let flor = What::Key(vec!["floor".into()]);
+        let two = [("kind.deep.flor".into(), flor), ("kind.deep".into(), missing("floor"))];
+        assert_eq!(wrongs("count = 1\nkind = { deep = { flor = 1 } }\n"), two);
+        assert_eq!(wrongs("count = 1\nkind = {}\n").len(), 1);
         let word = What::Word { typed: "plian".into(), known: vec!["plain".into(), "deep".into()] };
         assert_eq!(wrongs("count = 1\nkind = \"plian\"\n"), [("kind".into(), word)]);
         let said = |text: &str| match &wrongs(text)[0].1 {
