@@ -71,7 +71,7 @@ pub(super) fn erased<M: Method>(method: Arc<M>) -> AnyMethod {
 
 impl<M: Method> ErasedMethod<M::Number> for MethodOf<M> {
     fn name(&self) -> &'static str {
-        M::NAME
+        self.0.name()
     }
 
     fn order(&self) -> Order {

@@ -38,6 +38,11 @@ pub trait Method: Sized + Send + Sync + 'static {
     /// The half that owns a data shard.
     type Agent: Agent<Self>;
 
+    /// What it is called in messages and checkpoints: another name where one method serves several.
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
     /// How many agents: the user's choice, whatever the number of ranks.
     fn agents(&self) -> u32;
 

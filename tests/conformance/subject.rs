@@ -108,7 +108,7 @@ impl<M: Method, F: Fn() -> M + Sync> Subject for Conforms<F> {
     }
 
     fn name(&self) -> &'static str {
-        M::NAME
+        (self.make)().name()
     }
 
     fn agents(&self) -> u32 {

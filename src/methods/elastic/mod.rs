@@ -37,6 +37,9 @@ pub const SPREAD: &str = "spread_of_chains";
 
 /// Transitions that can be coupled.
 pub trait Coupled: Transition {
+    /// What chains that are coupled so are called, and what those that never meet.
+    const NAMES: [&'static str; 2];
+
     /// The continuous time of an update.
     fn time(&self) -> f64;
 
@@ -48,6 +51,8 @@ pub trait Coupled: Transition {
 }
 
 impl<F: Real> Coupled for Sghmc<F> {
+    const NAMES: [&'static str; 2] = ["ec_sghmc", "sghmc"];
+
     fn time(&self) -> f64 {
         self.dynamics.step
     }
@@ -62,6 +67,8 @@ impl<F: Real> Coupled for Sghmc<F> {
 }
 
 impl<F: Real> Coupled for Sgld<F> {
+    const NAMES: [&'static str; 2] = ["ec_sgld", "sgld"];
+
     /// Half of the step size: noise of variance ε is that of the time ε/2.
     fn time(&self) -> f64 {
         0.5 * self.step.at(0)
@@ -77,6 +84,8 @@ impl<F: Real> Coupled for Sgld<F> {
 }
 
 impl<F: Real> Coupled for Sgd<F> {
+    const NAMES: [&'static str; 2] = ["easgd", "sgd"];
+
     fn time(&self) -> f64 {
         self.step
     }
@@ -221,7 +230,7 @@ pub struct Period {
 }
 
 impl<T: Coupled, const ASYNCHRONOUS: bool> Method for Elastic<T, ASYNCHRONOUS> {
-    const NAME: &'static str = "elastic";
+    const NAME: &'static str = T::NAMES[0];
     const ORDER: Order = if ASYNCHRONOUS { Order::Arrival } else { Order::Posted };
     type Number = T::Number;
     type Task = Task;
@@ -229,6 +238,10 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> Method for Elastic<T, ASYNCHRONOUS> {
     type Report = f64;
     type Server = ElasticServer<T, ASYNCHRONOUS>;
     type Agent = ElasticAgent<T>;
+
+    fn name(&self) -> &'static str {
+        T::NAMES[usize::from(self.plan.strength == Strength::NONE)]
+    }
 
     fn agents(&self) -> u32 {
         self.agents
