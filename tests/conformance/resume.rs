@@ -3,8 +3,9 @@
 use crate::bits::{Reference, agree, batch};
 use crate::launch::Launcher;
 use crate::subject::{Carrier, Ran, Subject, Until};
-use crate::tally::Tally;
+use crate::tally::{Tally, same};
 use crate::worker::{Driver, Step, Work};
+use mpibayes::cluster::Order;
 use std::path::PathBuf;
 
 /// Layouts without mpirun, in an order in which neighbours differ.
@@ -33,7 +34,22 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
     });
     tally.group("saved after every answer, each time resumed elsewhere", |group| {
         for subject in roster {
-            group.check(subject.label(), hop_on(subject.as_ref(), reference));
+            group.check(subject.label(), agree(subject.as_ref(), reference, hop_on(subject.as_ref(), &LAYOUTS).map(Some)));
+        }
+    });
+    // Where answers count as they arrive no two layouts agree. In one, a run that is stopped at every answer and resumed there is the
+    // run that only rests at each: all that matters is in the states.
+    tally.group("asynchronous: stopped after every answer, or at rest there", |group| {
+        for subject in roster.iter().map(AsRef::as_ref).filter(|subject| subject.order() == Order::Arrival) {
+            for carrier in [LAYOUTS[1], LAYOUTS[2]] {
+                let at_rest = subject.run(carrier, None, Until::EndWithRests).map_err(|fault| fault.to_string());
+                let same_bits = at_rest.and_then(|ran| {
+                    let (stopped, ran) = (hop_on(subject, &[carrier])?, ran.ok_or("no outcome")?);
+                    same("answers", &stopped.answers, &ran.answers)?;
+                    same("the bits", &stopped.digest, &ran.digest)
+                });
+                group.check(subject.label(), same_bits);
+            }
         }
     });
     tally.group("saved and resumed across threads, mpi and simulate", |group| {
@@ -117,14 +133,15 @@ fn twice(subject: &dyn Subject, reference: &Reference, here: Carrier, there: Car
     agree(subject, reference, run(there, Some(&first.saved), Until::End))
 }
 
-fn hop_on(subject: &dyn Subject, reference: &Reference) -> Result<(), String> {
+/// Stops after every answer and goes on in the next of these layouts, to the end.
+fn hop_on(subject: &dyn Subject, layouts: &[Carrier]) -> Result<Ran, String> {
     let mut saved: Option<Ran> = None;
-    for (hop, carrier) in LAYOUTS.into_iter().cycle().enumerate() {
+    for (hop, &carrier) in layouts.iter().cycle().enumerate() {
         let answers = saved.as_ref().map_or(0, |ran| ran.answers);
         let ran = subject.run(carrier, saved.as_ref().map(|ran| ran.saved.as_slice()), Until::Answers(answers + 1));
         let ran = ran.map_err(|fault| format!("hop {hop}: {fault}"))?.ok_or("no outcome")?;
         if ran.finished {
-            return agree(subject, reference, Ok(Some(ran)));
+            return Ok(ran);
         }
         if ran.answers == answers {
             return Err(format!("hop {hop} received nothing"));
