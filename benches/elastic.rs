@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
 
+mod two_ranks;
+
 use mpibayes::cluster::mpi::{World, run, tune_allocator};
 use mpibayes::cluster::{Collectives, Context, Plan};
 use mpibayes::data::Shard;
@@ -17,7 +19,6 @@ use mpibayes::models::network::NetworkSettings;
 use mpibayes::random::{Purpose, Seed, Stream, Who};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -92,19 +93,7 @@ fn products(world: &World) -> f64 {
 }
 
 fn main() {
-    if !World::is_launched() {
-        let this = std::env::current_exe();
-        let status = this.and_then(|this| {
-            Command::new("mpirun")
-                .args(["-n", "2"])
-                .arg(this)
-                .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-                .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-                .env("OPENBLAS_NUM_THREADS", "1")
-                .status()
-        });
-        std::process::exit(status.ok().and_then(|status| status.code()).unwrap_or(1));
-    }
+    two_ranks::start();
     tune_allocator();
     drop(rayon::ThreadPoolBuilder::new().num_threads(1).build_global());
     let world = World::start().unwrap();

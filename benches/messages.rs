@@ -1,5 +1,7 @@
 //! Round trips through the MPI driver beside raw MPI, and collectives beside point-to-point: `cargo bench --bench messages`.
 
+mod two_ranks;
+
 use mpi::collective::SystemOperation;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 use mpibayes::cluster::mpi::{World, run, tune_allocator};
@@ -7,7 +9,6 @@ use mpibayes::cluster::{
     Agent, AgentId, Answer, Asks, Body, Collectives, Context, Method, Outbox, Plan, Progress, Result, Saves, Server, Sums,
 };
 use mpibayes::random::Seed;
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -198,19 +199,7 @@ fn raw_sum(world: &World, numbers: usize, rounds: usize) -> Vec<f64> {
 }
 
 fn main() {
-    if !World::is_launched() {
-        let this = std::env::current_exe();
-        let status = this.and_then(|this| {
-            Command::new("mpirun")
-                .args(["-n", "2"])
-                .arg(this)
-                .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-                .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-                .env("OPENBLAS_NUM_THREADS", "1")
-                .status()
-        });
-        std::process::exit(status.ok().and_then(|status| status.code()).unwrap_or(1));
-    }
+    two_ranks::start();
     if std::env::var_os("MPIBAYES_UNTUNED").is_none() {
         tune_allocator();
     }

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod seen;
 mod travels;
 
 use mpibayes::cluster::Context;
@@ -19,10 +20,9 @@ use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::random::{Minibatch, Purpose, Seed, Who};
 use ndarray::{Array1, Array2};
 use rand::RngExt;
+use seen::{Seen, value};
 use std::sync::Arc;
-use travels::{
-    Affine, FLAT, Moments, Prior, Seen, Stay, Z, delayed, largest, moments, problem, problem_with, rows, run, settings, value, z,
-};
+use travels::{Affine, FLAT, Moments, Prior, Stay, Z, delayed, largest, moments, problem, problem_with, rows, run, settings, z};
 
 /// Test 13: constant steps inflate the variance as the formula says, by discretisation and by minibatches.
 #[test]
@@ -206,10 +206,10 @@ fn the_control_variate_leaves_the_noise_of_the_step_alone() {
         let affine = |s: usize, j: usize| Affine::new(shards[s].column(j), total / updates[s], step, shards[s].nrows());
         let theory: Vec<Moments> =
             (0..dim).map(|j| moments(&(0..3).map(|s| affine(s, j)).collect::<Vec<_>>(), &updates)).collect();
-        let ends: Vec<_> = seen.visits().into_iter().skip(400).map(|(_, states)| states.row(states.nrows() - 1)).collect();
-        let squares = |end: &ndarray::ArrayView1<f64>| {
-            end.iter().zip(&theory).map(|(x, m)| (x - m.mean).powi(2) / m.variance).sum::<f64>() / dim as f64
-        };
+        let ends: Vec<_> =
+            seen.visits().into_iter().skip(400).map(|(_, states)| states.row(states.nrows() - 1).to_owned()).collect();
+        let squares =
+            |end: &Array1<f64>| end.iter().zip(&theory).map(|(x, m)| (x - m.mean).powi(2) / m.variance).sum::<f64>() / dim as f64;
         let means = (0..dim).map(|j| z(&ends.iter().map(|end| end[j]).collect::<Vec<_>>(), theory[j].mean).abs());
         (z(&ends.iter().map(squares).collect::<Vec<_>>(), 1.0), largest(means))
     };
@@ -316,8 +316,7 @@ fn schedules_are_permutations_and_every_state_is_kept_once() {
                 .sum();
             assert!(chi < 30.0, "{schedule:?}, chain {chain}: {chi}");
             // States: one for every update, in blocks that follow on one another.
-            let mut blocks = seen.blocks[&chain].clone();
-            blocks.sort_by_key(|block| block.0);
+            let blocks: Vec<_> = seen.blocks(chain).collect();
             let mut next = 0;
             for ((first, states), stay) in blocks.iter().zip(&of_chain) {
                 assert_eq!((*first, states.nrows() as u64), (next, stay.updates));
@@ -472,7 +471,7 @@ fn expectations_are_weighted_means_of_all_states() {
         let variance = each().fold(Array1::zeros(12), |sum, (state, update)| sum + square(state) * (weight(update) / total));
         (mean.clone(), variance.mapv(f64::sqrt))
     };
-    let found = |name: &str| Array1::from(seen.vectors[name].clone());
+    let found = |name: &str| Array1::from(seen.numbers::<f64>(name));
     let off = |(mean, sd): (Array1<f64>, Array1<f64>)| {
         (&found("posterior_mean") - &mean)
             .iter()
@@ -483,8 +482,10 @@ fn expectations_are_weighted_means_of_all_states() {
     assert!(off(moments(&|_| 1.0)) > 1e-6, "the control: unweighted");
     // The same without a draw.
     let without = run(problem(shards), DsgldSettings { thin: 0, ..settings }, 15);
-    assert!(without.blocks.is_empty());
-    assert_eq!(without.vectors, seen.vectors);
+    assert_eq!(without.blocks(0).count(), 0);
+    for name in ["posterior_mean", "posterior_sd"] {
+        assert_eq!(without.numbers::<f64>(name), seen.numbers::<f64>(name));
+    }
 }
 
 /// A group of chains in turn moves, all at one agent; the groups of one turn are at agents of their own, and each comes to all equally

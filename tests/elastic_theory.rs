@@ -6,15 +6,17 @@
 
 #[path = "linear/mod.rs"]
 mod linear;
+#[path = "seen/mod.rs"]
+mod seen;
 
-use linear::{Joint, Scheme, noiseless, stationary};
-use mpibayes::cluster::record::Record;
-use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::cluster::{Context, Keeper, Method, Plan as Run, threads};
+use linear::{Joint, Scheme, delayed, noiseless, stationary};
+use mpibayes::cluster::{Context, Method, Plan as Run};
 use mpibayes::kernels::hamiltonian::{Chain, Hamiltonian, Scheme as Steps};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
-use mpibayes::methods::elastic::{CenterDynamics, Coupled, Coupling, Course, EcSghmcSettings, Elastic, Plan, Strength, Variant};
+use mpibayes::methods::elastic::{
+    CenterDynamics, Coupled, Coupling, Course, EcSghmcSettings, Elastic, Plan, Strength, Task, Variant,
+};
 use mpibayes::methods::problem::Problem;
 use mpibayes::methods::scores::Estimator;
 use mpibayes::methods::sgd::Sgd;
@@ -24,7 +26,7 @@ use mpibayes::methods::{LocalTransition, MethodKind, Transition, Update};
 use mpibayes::models::gaussian::{ComponentSettings, FactorProductSettings, PriorSettings};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::Array2;
-use std::collections::BTreeMap;
+use seen::{Seen, value};
 use std::sync::Arc;
 
 /// How far from its exact value a mean may lie, in standard errors.
@@ -67,71 +69,50 @@ fn plan(steps: u64, period: u64, kappa: f64, coupling: Coupling) -> Plan {
     }
 }
 
-/// The draws of each chain.
-#[derive(Default)]
-struct Draws {
-    chains: BTreeMap<u32, BTreeMap<u64, Vec<f64>>>,
-    dim: usize,
-    rows: Vec<mpibayes::cluster::record::Row>,
+/// Over all columns (draws × independent dimensions), the mean of a product of two chains' positions, and its standard error by
+/// batches that are long beside the autocorrelation.
+fn moment(a: &Array2<f64>, b: &Array2<f64>) -> (f64, f64) {
+    let batches = 10;
+    let length = a.nrows() / batches;
+    let product = a * b;
+    let means: Vec<f64> = product
+        .columns()
+        .into_iter()
+        .flat_map(|column| {
+            (0..batches).map(move |batch| column.slice(ndarray::s![batch * length..(batch + 1) * length]).sum() / length as f64)
+        })
+        .collect();
+    let count = means.len() as f64;
+    let mean = means.iter().sum::<f64>() / count;
+    let variance = means.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    (mean, (variance / count).sqrt())
 }
 
-impl Keeper for Draws {
-    fn write(&mut self, records: Vec<Record>) -> mpibayes::cluster::Result<()> {
-        for record in records {
-            match record {
-                Record::Draws(draws) => {
-                    self.dim = usize::try_from(draws.dim).unwrap();
-                    let values = bytemuck::pod_collect_to_vec(&draws.bytes);
-                    self.chains.entry(draws.chain).or_default().insert(draws.first, values);
-                }
-                Record::Row(row) => self.rows.push(row),
-            }
-        }
-        Ok(())
-    }
+/// How many standard errors the second moment of draws is off.
+fn off(a: &Array2<f64>, b: &Array2<f64>, exact: f64) -> f64 {
+    let (mean, error) = moment(a, b);
+    (mean - exact) / error
 }
 
-impl Draws {
-    /// The states of a chain, one after the other.
-    fn of(&self, chain: u32) -> Vec<f64> {
-        self.chains[&chain].values().flatten().copied().collect()
-    }
-
-    /// Over all dimensions, the mean of a product of two chains' positions, and its standard error: dimensions are independent, and
-    /// so are batches that are long beside the autocorrelation.
-    fn moment(&self, one: u32, other: u32) -> (f64, f64) {
-        let (a, b) = (self.of(one), self.of(other));
-        let rows = a.len() / self.dim;
-        let batches = 10;
-        let length = rows / batches;
-        let mut means = Vec::new();
-        for j in 0..self.dim {
-            for batch in 0..batches {
-                let rows = batch * length..(batch + 1) * length;
-                let sum: f64 = rows.map(|row| a[row * self.dim + j] * b[row * self.dim + j]).sum();
-                means.push(sum / length as f64);
-            }
-        }
-        let count = means.len() as f64;
-        let mean = means.iter().sum::<f64>() / count;
-        let variance = means.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        (mean, (variance / count).sqrt())
-    }
-
-    /// How many standard errors the second moment of chains is off.
-    fn z(&self, one: u32, other: u32, exact: f64) -> f64 {
-        let (mean, error) = self.moment(one, other);
-        (mean - exact) / error
-    }
+/// The same of two chains of a run.
+fn z_of(seen: &Seen, one: u32, other: u32, exact: f64) -> f64 {
+    off(&seen.chain(one), &seen.chain(other), exact)
 }
 
-fn run<M: Method>(method: M, seed: u64) -> Draws {
-    let mut draws = Draws::default();
-    threads::run(Arc::new(method), Run { threads: 2, ..Run::new(Seed(seed)) }, None, &mut draws).unwrap();
-    draws
+fn run<M: Method>(method: M, seed: u64) -> Seen {
+    Seen::of(method, Run { threads: 2, ..Run::new(Seed(seed)) })
 }
 
-fn coupled<T: Coupled>(transition: T, agents: u32, plan: Plan, seed: u64) -> Draws {
+/// Chains whose first task takes each a little longer than the one before it: their turns never meet.
+fn in_turn<T: Coupled>(transition: T, agents: u32, plan: Plan, seed: u64) -> Seen {
+    let task = |agent: u32, task: &Task| match task.updates() {
+        0 => 1.0 + 0.2 * f64::from(agent),
+        updates => updates as f64,
+    };
+    Seen::timed(Elastic::<_, true> { agents, transition, plan }, Run::new(Seed(seed)), task).unwrap()
+}
+
+fn coupled<T: Coupled>(transition: T, agents: u32, plan: Plan, seed: u64) -> Seen {
     run(Elastic::<T, false> { agents, transition, plan }, seed)
 }
 
@@ -151,7 +132,7 @@ fn the_variance_of_sghmc_is_that_of_its_discretisation() {
             let mut transition = sghmc(target(lambda, 20, 1), step, friction);
             transition.dynamics.scheme = scheme;
             let draws = coupled(transition, 1, plan(30_000, 100, 0.0, Coupling::Friction), seed);
-            let (z, control) = (draws.z(0, 0, of(scheme)), draws.z(0, 0, of(other)));
+            let (z, control) = (z_of(&draws, 0, 0, of(scheme)), z_of(&draws, 0, 0, of(other)));
             assert!(z.abs() < Z, "λ {lambda}, ε {step}, {scheme:?}: z {z}");
             assert!(control.abs() > 2.0 * Z, "λ {lambda}, {scheme:?}: {control}");
         }
@@ -169,7 +150,6 @@ fn known_noise_of_gradients_is_left_out_of_the_noise_that_is_added() {
     ] {
         let dynamics = Hamiltonian { scheme: Steps::SemiImplicit, gradient_noise: told, ..dynamics(step, friction) };
         let (mut theta, mut velocity, mut score) = (vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]);
-        let mut draws = Draws { dim, ..Draws::default() };
         let mut kept = Vec::new();
         for t in 0..30_000 {
             Seed(4).stream(Who::Chain(0), t, Purpose::Synthetic).normals(&mut score);
@@ -183,10 +163,10 @@ fn known_noise_of_gradients_is_left_out_of_the_noise_that_is_added() {
                 kept.extend_from_slice(&theta);
             }
         }
-        draws.chains.entry(0).or_default().insert(0, kept);
-        let z = draws.z(0, 0, exact);
+        let kept = Array2::from_shape_vec((kept.len() / dim, dim), kept).unwrap();
+        let z = off(&kept, &kept, exact);
         assert!(z.abs() < Z, "B {told}: z {z}");
-        assert!(draws.z(0, 0, 0.8 * exact) > 2.0 * Z, "the control fits as well");
+        assert!(off(&kept, &kept, 0.8 * exact) > 2.0 * Z, "the control fits as well");
     }
 }
 
@@ -198,7 +178,6 @@ fn known_noise_of_gradients_is_left_out_of_the_middle_scheme() {
     let found = |told: f64| {
         let dynamics = Hamiltonian { gradient_noise: told, ..dynamics(step, friction) };
         let (mut theta, mut velocity, mut score) = (vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]);
-        let mut draws = Draws { dim, ..Draws::default() };
         let mut kept = Vec::new();
         for t in 0..40_000 {
             let stream = |purpose| Seed(5).stream(Who::Chain(0), t, purpose);
@@ -210,13 +189,13 @@ fn known_noise_of_gradients_is_left_out_of_the_middle_scheme() {
             score.iter_mut().zip(&theta).for_each(|(score, theta): (&mut f64, &f64)| *score = *score * noise.sqrt() - theta);
             dynamics.close(Chain { theta: &mut theta, velocity: &mut velocity, inverse_mass: None }, &score, None);
         }
-        draws.chains.entry(0).or_default().insert(0, kept);
-        draws
+        Array2::from_shape_vec((kept.len() / dim, dim), kept).unwrap()
     };
     // By the linear theory 1.001.
-    let z = found(0.5).z(0, 0, 1.001);
+    let (told, untold) = (found(0.5), found(0.0));
+    let z = off(&told, &told, 1.001);
     assert!(z.abs() < Z, "z {z}");
-    assert!(found(0.0).z(0, 0, 1.3) > 2.0 * Z, "the control");
+    assert!(off(&untold, &untold, 1.3) > 2.0 * Z, "the control");
 }
 
 /// Masses that were found in the burn-in change nothing of the law.
@@ -226,8 +205,8 @@ fn masses_keep_the_posterior() {
     let mut transition = sghmc(target(lambda, 40, 1), 0.4, 0.5);
     transition.preconditioner = Some(Preconditioner { burn_in: 1000, decay: 0.99, floor: 0.3 });
     let draws = coupled(transition, 1, plan(60_000, 50, 0.0, Coupling::Friction), 90);
-    let z = draws.z(0, 0, 1.0 / lambda);
-    assert!(z.abs() < Z && draws.z(0, 0, 0.9 / lambda) > 2.0 * Z, "z {z}");
+    let z = z_of(&draws, 0, 0, 1.0 / lambda);
+    assert!(z.abs() < Z && z_of(&draws, 0, 0, 0.9 / lambda) > 2.0 * Z, "z {z}");
 }
 
 /// What the check calls unstable diverges, and what it does not call so does not; without noise, from one far place.
@@ -250,15 +229,7 @@ fn what_is_refused_would_diverge() {
         assert_eq!(settings.check_for(4).is_ok(), stable, "κ {kappa}, s {period}");
         let mut transition = sghmc(target(1.0, 1, 4), 0.1, 1.0);
         transition.dynamics.noise = false;
-        let method = Elastic::<_, true> { agents: 4, transition, plan: settings.plan() };
-        let task = |agent: u32, task: &mpibayes::methods::elastic::Task| match task.updates() {
-            0 => 1.0 + 0.2 * f64::from(agent),
-            updates => updates as f64,
-        };
-        let cluster = Cluster { ranks: 4, task: Some(Box::new(task)), settle: None, latency: 0.0, bandwidth: f64::INFINITY };
-        let mut draws = Draws::default();
-        simulate::run(Arc::new(method), Run::new(Seed(91)), &cluster, None, &mut draws).unwrap();
-        let path = draws.of(0);
+        let path = in_turn(transition, 4, settings.plan(), 91).chain(0).into_raw_vec_and_offset().0;
         let grown = path[path.len() * 9 / 10..].iter().fold(0.0_f64, |most, value| most.max(value.abs()));
         assert_eq!(grown < 1.0, stable, "κ {kappa}, s {period}: {grown}");
     }
@@ -298,11 +269,12 @@ fn without_coupling_chains_are_those_of_a_loop() {
             local.update(&mut Default::default(), &mut state, update, &cx).unwrap();
             transition.keep(&state, &mut path);
         }
-        assert_eq!(draws.of(chain), path);
-        assert_eq!(synchronous.of(chain), path);
+        let path = Array2::from_shape_vec((100, 3), path).unwrap();
+        assert_eq!(draws.chain(chain), path);
+        assert_eq!(synchronous.chain(chain), path);
     }
     plan.strength.full = 0.1;
-    assert_ne!(coupled(transition, agents, plan, 5).of(0), synchronous.of(0), "the control");
+    assert_ne!(coupled(transition, agents, plan, 5).chain(0), synchronous.chain(0), "the control");
 }
 
 /// The linear theory itself, against the numbers of the paper's scheme that were found elsewhere: all partners a period old.
@@ -348,10 +320,10 @@ fn coupled_chains_have_the_law_of_the_joint_density_for_every_period() {
         let transition = sghmc(target(lambda, 30, chains), step, 1.0);
         let draws = coupled(transition, chains, plan(30_000, s, kappa, Coupling::Elastic(SECOND)), 10 + s);
         for (one, other, exact) in [(0, 0, theory.variance), (3, 3, theory.variance), (0, 1, theory.covariance)] {
-            let z = draws.z(one, other, exact);
+            let z = z_of(&draws, one, other, exact);
             assert!(z.abs() < Z, "s {s}, chains {one} and {other}: z {z}");
         }
-        let control = draws.z(0, 0, 1.0 / lambda);
+        let control = z_of(&draws, 0, 0, 1.0 / lambda);
         assert!(control < -3.0 * Z, "s {s}: the variance is not to be the posterior's, z {control}");
     }
 }
@@ -367,10 +339,10 @@ fn coupled_langevin_chains_have_the_law_of_the_joint_density_for_every_period() 
         let coupling = Coupling::Elastic(CenterDynamics::FirstOrder);
         let draws = coupled(transition, chains, plan(30_000, s, kappa, coupling), 30 + s);
         for (one, other, exact) in [(0, 0, theory.variance), (1, 2, theory.covariance)] {
-            let z = draws.z(one, other, exact);
+            let z = z_of(&draws, one, other, exact);
             assert!(z.abs() < Z, "s {s}, chains {one} and {other}: z {z}");
         }
-        assert!(draws.z(0, 0, 1.0 / lambda) < -3.0 * Z, "s {s}: the control");
+        assert!(z_of(&draws, 0, 0, 1.0 / lambda) < -3.0 * Z, "s {s}: the control");
     }
 }
 
@@ -391,12 +363,12 @@ fn what_shall_keep_the_posterior_keeps_it() {
             plan.strength.course = course;
             let draws = coupled(sghmc(target(lambda, 30, chains), step, 1.0), chains, plan, 50 + s);
             for (one, other, exact) in [(0, 0, 1.0 / lambda), (2, 2, 1.0 / lambda), (0, 1, 0.0)] {
-                let z = draws.z(one, other, exact);
+                let z = z_of(&draws, one, other, exact);
                 assert!(z.abs() < Z, "{name}, s {s}, chains {one} and {other}: z {z}");
             }
             // That there was a coupling: chains were closer together, (λ + κ)^-½ in the end, where the trace has its measure.
             let column = |name: &str| {
-                let trace = draws.rows.iter().filter(|row| row.table == "trace").skip(10);
+                let trace = draws.table("trace").skip(10);
                 trace
                     .map(|row| row.values.iter().find(|value| value.0 == name).unwrap().1)
                     .filter(|value| value.is_finite())
@@ -423,12 +395,12 @@ fn what_shall_keep_the_posterior_keeps_it() {
             60 + s,
         );
         for (one, other, exact) in [(0, 0, theory.variance), (0, 1, theory.covariance)] {
-            let z = draws.z(one, other, exact);
+            let z = z_of(&draws, one, other, exact);
             assert!(z.abs() < Z, "mean, s {s}, chains {one} and {other}: z {z}");
         }
         let free =
             coupled(sghmc(target(lambda, 30, chains), step, 1.0), chains, plan(30_000, s, 0.0, Coupling::Friction), 60 + s);
-        assert_ne!(draws.of(0), free.of(0), "nothing was coupled");
+        assert_ne!(draws.chain(0), free.chain(0), "nothing was coupled");
         if s == 1 {
             assert!((theory.variance - 1.0).abs() < 0.01, "{}", theory.variance);
         }
@@ -445,7 +417,7 @@ fn coupled_friction_lets_velocities_go_together() {
         let draws = coupled(sghmc(target(0.01, 30, chains), step, 0.2), chains, plan, 71);
         // Displacements over half a unit of time.
         let [a, b] = [0, 1].map(|chain| {
-            let path = draws.of(chain);
+            let path = draws.chain(chain).into_raw_vec_and_offset().0;
             let rows: Vec<&[f64]> = path.chunks(30).step_by(5).collect();
             rows.windows(2).flat_map(|pair| (0..30).map(|j| pair[1][j] - pair[0][j]).collect::<Vec<_>>()).collect::<Vec<f64>>()
         });
@@ -464,43 +436,22 @@ fn asynchronous_chains_in_turn_have_the_law_of_their_turns() {
     let joint = Joint { chains: 4, lambda, kappa, step, friction: 1.0, mass: 1.0, center_friction: 1.0 };
     for s in [1, 8, 32] {
         let simulated = || {
-            let method = Elastic::<_, true> {
-                agents: chains,
-                transition: sghmc(target(lambda, 30, chains), step, 1.0),
-                plan: plan(if s > 8 { 40_000 } else { 20_000 }, s, kappa, Coupling::Elastic(SECOND)),
-            };
-            // The first task takes each chain a little longer than the one before it: turns never meet.
-            let task = |agent: u32, task: &mpibayes::methods::elastic::Task| match task.updates() {
-                0 => 1.0 + 0.2 * f64::from(agent),
-                updates => updates as f64,
-            };
-            let cluster =
-                Cluster { ranks: chains, task: Some(Box::new(task)), settle: None, latency: 0.0, bandwidth: f64::INFINITY };
-            let mut draws = Draws::default();
-            simulate::run(Arc::new(method), Run::new(Seed(80 + s)), &cluster, None, &mut draws).unwrap();
-            draws
+            let plan = plan(if s > 8 { 40_000 } else { 20_000 }, s, kappa, Coupling::Elastic(SECOND));
+            in_turn(sghmc(target(lambda, 30, chains), step, 1.0), chains, plan, 80 + s)
         };
         let draws = simulated();
-        assert_eq!(draws.of(1), simulated().of(1));
+        assert_eq!(draws.chain(1), simulated().chain(1));
         let theory = stationary(joint, Scheme::Turns, s);
         for (one, other, exact) in [(0, 0, theory.variance), (2, 2, theory.variance), (0, 1, theory.covariance)] {
-            let z = draws.z(one, other, exact);
+            let z = z_of(&draws, one, other, exact);
             assert!(z.abs() < Z, "s {s}, chains {one} and {other}: z {z}");
         }
-        let ages: Vec<(u64, f64)> = draws
-            .rows
-            .iter()
-            .filter(|row| row.table == "staleness")
-            .map(|row| (row.step, row.values.iter().find(|value| value.0 == "periods").unwrap().1))
-            .collect();
+        let ages: Vec<(u64, f64)> = draws.table("staleness").map(|row| (row.step, value(row, "periods"))).collect();
         let total: f64 = ages.iter().map(|age| age.1).sum();
         let usual = ages.iter().find(|age| age.0 == 3).unwrap().1;
         assert!(usual / total > 0.99, "{ages:?}");
         // And what the center knows of the three others is one, two and three exchanges old.
-        let positions = |age: u64| {
-            let row = draws.rows.iter().find(|row| row.table == "staleness" && row.step == age).unwrap();
-            row.values.iter().find(|value| value.0 == "positions").unwrap().1
-        };
+        let positions = |age: u64| value(draws.table("staleness").find(|row| row.step == age).unwrap(), "positions");
         assert!(
             (1..=3).all(|age| (positions(age) / total - 1.0).abs() < 0.01),
             "{:?}",
@@ -509,26 +460,18 @@ fn asynchronous_chains_in_turn_have_the_law_of_their_turns() {
     }
 }
 
-/// Gradients of one chain by agents of equal speed, in turn: each is as old as there are others. As SGLD: the friction forgets all.
-fn stale(delay: u32, rate: f64, lambda: f64, dim: usize, steps: u64, noise: bool) -> Result<Draws, String> {
-    let (agents, step) = (delay + 1, (rate / lambda).sqrt());
-    let settings = AsyncSghmcSettings {
-        steps,
-        step,
-        friction: 1.0 / step,
-        scheme: Steps::SemiImplicit,
-        noise,
-        burn_in: steps / 10,
-        thin: 1,
-        ..AsyncSghmcSettings::default()
-    };
-    let method = AsyncSghmc { problem: target(lambda, dim, agents), settings };
+/// Gradients of one chain by agents of equal speed, in turn: each is as old as there are others.
+fn stale(delay: u32, lambda: f64, dim: usize, settings: AsyncSghmcSettings) -> Result<Seen, String> {
+    let settings = AsyncSghmcSettings { burn_in: settings.steps / 10, thin: 1, ..settings };
+    let method = AsyncSghmc { problem: target(lambda, dim, delay + 1), settings };
     let task = |agent: u32, &made: &u64| 1.0 + if made == 0 { 0.1 * f64::from(agent) } else { 0.0 };
-    let cluster = Cluster { ranks: agents, task: Some(Box::new(task)), settle: None, latency: 0.0, bandwidth: f64::INFINITY };
-    let mut draws = Draws::default();
-    simulate::run(Arc::new(method), Run::new(Seed(u64::from(delay))), &cluster, None, &mut draws)
-        .map_err(|fault| fault.to_string())?;
-    Ok(draws)
+    Seen::timed(method, Run::new(Seed(u64::from(delay))), task).map_err(|fault| fault.to_string())
+}
+
+/// Steps whose friction forgets all: SGLD with this ελ.
+fn forgetful(rate: f64, lambda: f64, steps: u64, noise: bool) -> AsyncSghmcSettings {
+    let step = (rate / lambda).sqrt();
+    AsyncSghmcSettings { steps, step, friction: 1.0 / step, scheme: Steps::SemiImplicit, noise, ..AsyncSghmcSettings::default() }
 }
 
 /// Theory test 14: with gradients τ steps old a chain without noise comes to rest for ελ just below 2 sin(π/(2(2τ + 1))), and not above.
@@ -536,9 +479,9 @@ fn stale(delay: u32, rate: f64, lambda: f64, dim: usize, steps: u64, noise: bool
 fn old_gradients_make_steps_unstable_at_their_threshold() {
     for delay in [0, 1, 2, 4, 8] {
         let threshold = 2.0 * (std::f64::consts::PI / (2.0 * f64::from(2 * delay + 1))).sin();
-        let grown = |times: f64| match stale(delay, times * threshold, 2.0, 1, 4000, false) {
+        let grown = |times: f64| match stale(delay, 2.0, 1, forgetful(times * threshold, 2.0, 4000, false)) {
             Ok(draws) => {
-                let path = draws.of(0);
+                let path = draws.chain(0).into_raw_vec_and_offset().0;
                 let size = |part: &[f64]| part.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
                 size(&path[path.len() - 100..]) / size(&path[..100])
             }
@@ -557,16 +500,108 @@ fn old_gradients_make_steps_unstable_at_their_threshold() {
 fn old_gradients_inflate_the_variance_as_the_theory_has_it() {
     for (delay, exact) in [(0, 1.0526), (1, 1.1640), (2, 1.2892), (4, 1.5959), (8, 2.6583)] {
         let lambda = 2.0;
-        let draws = stale(delay, 0.1, lambda, 60, 20_000, true).unwrap();
-        let z = draws.z(0, 0, exact / lambda);
+        let draws = stale(delay, lambda, 60, forgetful(0.1, lambda, 20_000, true)).unwrap();
+        let z = z_of(&draws, 0, 0, exact / lambda);
         assert!(z.abs() < Z, "delay {delay}: z {z}");
-        assert!(delay == 0 || draws.z(0, 0, 1.0526 / lambda) > 2.0 * Z, "delay {delay}: the control");
-        let old = draws.rows.iter().filter(|row| row.table == "staleness").map(|row| (row.step, row.values[1].1));
+        assert!(delay == 0 || z_of(&draws, 0, 0, 1.0526 / lambda) > 2.0 * Z, "delay {delay}: the control");
+        let old = draws.table("staleness").map(|row| (row.step, row.values[1].1));
         let (at, total) = old.fold((0.0, 0.0), |(at, total), (age, count)| {
             (at + if age == u64::from(delay) { count } else { 0.0 }, total + count)
         });
         assert!(at / total > 0.999, "delay {delay}: {at} of {total}");
     }
+}
+
+/// The same with friction that forgets little, where delay heats: against the linear map of a chain and its history, whose numbers for
+/// full friction are those above. The control: what the variance is without delay.
+#[test]
+fn old_gradients_heat_chains_of_little_friction_as_the_theory_has_it() {
+    for (delay, exact) in [(0, 1.0526), (1, 1.1640), (2, 1.2892), (4, 1.5959), (8, 2.6583)] {
+        assert!((delayed(1.0, 0.1_f64.sqrt(), 0.1_f64.sqrt().recip(), delay, false) / exact - 1.0).abs() < 1e-4, "delay {delay}");
+    }
+    let (lambda, step, friction) = (2.0, 0.1, 1.0);
+    for (delay, scheme) in [(1, Steps::SemiImplicit), (3, Steps::SemiImplicit), (1, Steps::Middle), (3, Steps::Middle)] {
+        let of = |delay: u32| delayed(lambda, step, friction, delay as usize, scheme == Steps::Middle);
+        let settings = AsyncSghmcSettings { steps: 60_000, step, friction, scheme, ..AsyncSghmcSettings::default() };
+        let draws = stale(delay, lambda, 60, settings).unwrap();
+        let z = z_of(&draws, 0, 0, of(delay));
+        assert!(z.abs() < Z, "delay {delay}, {scheme:?}: z {z}, variance {}", of(delay));
+        assert!(z_of(&draws, 0, 0, of(0)) > 2.0 * Z, "delay {delay}, {scheme:?}: the control");
+    }
+}
+
+/// Chains of unequal speed meet the center in an order in which some have more turns: theirs is the law of that order. The control: what
+/// one chain has where all are as fast.
+#[test]
+fn asynchronous_chains_of_unequal_speed_have_the_law_of_their_order() {
+    let (chains, kappa, step, s) = (3_u32, 2.0, 0.1, 8);
+    let joint = Joint { chains: 3, lambda: 1.0, kappa, step, friction: 1.0, mass: 1.0, center_friction: 1.0 };
+    let theory = stationary(joint, Scheme::Order(&[0, 1, 2, 0, 1]), s).of_each;
+    let plan = plan(40_000, s, kappa, Coupling::Elastic(SECOND));
+    // The third takes twice as long, and all go on at times of their own.
+    let task = |agent: u32, task: &Task| match task.updates() {
+        0 => 1.0 + 0.2 * f64::from(agent),
+        updates => updates as f64 * if agent == 2 { 2.0 } else { 1.0 },
+    };
+    let method = Elastic::<_, true> { agents: chains, transition: sghmc(target(1.0, 60, chains), step, 1.0), plan };
+    let draws = Seen::timed(method, Run::new(Seed(31)), task).unwrap();
+    // When the others have ended the slow one goes on alone: of all chains the first half.
+    let half = |chain: u32| {
+        let all = draws.chain(chain);
+        all.slice(ndarray::s![..all.nrows() / 2 - 1000, ..]).to_owned()
+    };
+    for (chain, &exact) in (0..).zip(&theory) {
+        let states = half(chain);
+        let z = off(&states, &states, exact);
+        assert!(z.abs() < Z, "chain {chain}: z {z} from {theory:?}");
+    }
+    let (fast, slow) = (half(0), half(2));
+    assert!(
+        off(&slow, &slow, theory[0]).abs() > 2.0 * Z || off(&fast, &fast, theory[2]).abs() > 2.0 * Z,
+        "the control: {theory:?}"
+    );
+}
+
+/// Chains that follow the center's velocity have a law of its own for each period. The control: that of the center where it was.
+#[test]
+fn chains_that_follow_a_moving_center_have_the_law_of_that() {
+    let (chains, kappa, step) = (4_u32, 1.0, 0.1);
+    let joint = Joint { chains: 4, lambda: 1.0, kappa, step, friction: 1.0, mass: 1.0, center_friction: 1.0 };
+    for s in [1, 4, 8] {
+        let (theory, other) = (stationary(joint, Scheme::Ahead, s), stationary(joint, Scheme::Alternate, s));
+        let plan = Plan { extrapolate: true, ..plan(40_000, s, kappa, Coupling::Elastic(SECOND)) };
+        let draws = coupled(sghmc(target(1.0, 60, chains), step, 1.0), chains, plan, 60 + s);
+        for (one, another, exact) in [(0, 0, theory.variance), (3, 3, theory.variance), (0, 1, theory.covariance)] {
+            let z = z_of(&draws, one, another, exact);
+            assert!(z.abs() < Z, "s {s}, chains {one} and {another}: z {z} from {exact}");
+        }
+        let control = z_of(&draws, 0, 0, other.variance);
+        assert!(s == 1 || control.abs() > 2.0 * Z, "s {s}: the control: {control}, {} and {}", theory.variance, other.variance);
+    }
+}
+
+/// Asynchronous chains of unequal speed that are free in turn: draws of free stretches are the posterior's. The control: constant coupling.
+#[test]
+fn asynchronous_chains_that_come_and_go_keep_the_posterior() {
+    let chains = 3_u32;
+    let found = |course: Course| {
+        let mut plan = plan(60_000, 10, 4.0, Coupling::Elastic(SECOND));
+        plan.strength.course = course;
+        let task = |agent: u32, task: &Task| match task.updates() {
+            0 => 1.0 + 0.2 * f64::from(agent),
+            updates => updates as f64 * (1.0 + 0.37 * f64::from(agent)),
+        };
+        let method = Elastic::<_, true> { agents: chains, transition: sghmc(target(1.0, 60, chains), 0.1, 1.0), plan };
+        Seen::timed(method, Run::new(Seed(17)), task).unwrap()
+    };
+    let cyclic = found(Course::Cyclic { coupled: 100, free: 400, settle: 200 });
+    for chain in 0..chains {
+        assert_eq!(cyclic.chain(chain).nrows(), 60_000 / 500 * 200 - 800, "chain {chain}");
+        let z = z_of(&cyclic, chain, chain, 1.0);
+        assert!(z.abs() < Z, "chain {chain}: z {z}");
+    }
+    let control = z_of(&found(Course::Constant), 0, 0, 1.0);
+    assert!(control < -3.0 * Z, "the control: {control}");
 }
 
 /// Theory test 18: elastic averaging SGD is its formulas, with and without momentum, all at once and in turn, which keep Σ θ_i + c where
@@ -595,17 +630,13 @@ fn elastic_averaging_is_its_formulas() {
             })
             .collect();
         let start: f64 = theta.iter().sum::<f64>() + theta.iter().sum::<f64>() / f64::from(chains);
-        let mut draws = Draws::default();
-        if asynchronous {
-            let task = |agent: u32, task: &mpibayes::methods::elastic::Task| task.updates() as f64 + 1e-3 * f64::from(agent);
-            let cluster =
-                Cluster { ranks: chains, task: Some(Box::new(task)), settle: None, latency: 0.0, bandwidth: f64::INFINITY };
-            let method = Elastic::<_, true> { agents: chains, transition, plan };
-            simulate::run(Arc::new(method), Run::new(Seed(7)), &cluster, None, &mut draws).unwrap();
+        let found = if asynchronous {
+            let task = |agent: u32, task: &Task| task.updates() as f64 + 1e-3 * f64::from(agent);
+            Seen::timed(Elastic::<_, true> { agents: chains, transition, plan }, Run::new(Seed(7)), task).unwrap()
         } else {
-            draws = coupled(transition, chains, plan, 7);
-        }
-        let found = draws.of(0);
+            coupled(transition, chains, plan, 7)
+        };
+        let found = found.chain(0).into_raw_vec_and_offset().0;
         let mut center = theta.iter().sum::<f64>() / f64::from(chains);
         let mut velocity = vec![0.0; chains as usize];
         let mut centers = Vec::new();
@@ -667,7 +698,7 @@ fn without_noise_coupling_is_the_drift_of_the_theory() {
         assert!(found[found.len() - 1].abs() < 1e-3);
     };
     // What comes out of constant coupling is the center; of coupling that ends a step behind the run, too late for a draw, nothing.
-    same(&coupled(transition.clone(), 3, plan.clone(), 8).of(0), &exact[3]);
+    same(&coupled(transition.clone(), 3, plan.clone(), 8).numbers("posterior"), &exact[3]);
     plan.strength.course = Course::Cyclic { coupled: s * periods, free: 1, settle: 0 };
-    assert!(coupled(transition, 3, plan, 8).chains.is_empty());
+    assert!(coupled(transition, 3, plan, 8).draws.is_empty());
 }

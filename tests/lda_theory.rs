@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use mpibayes::cluster::record::{Record, Row};
+mod seen;
+
+use mpibayes::cluster::record::Row;
 use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::cluster::{Keeper, Method, Plan, Result, threads};
+use mpibayes::cluster::{BoxError, Method, Plan, threads};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::lda::{
     Completion, DocumentGibbs, Documents, Evidence, HeldOut, Priors, Sweeps, Tokens, TopicCounts, WordSweep, WordTable,
@@ -18,46 +20,8 @@ use mpibayes::methods::{Monitored, Posterior, Shown, TopicArray};
 use mpibayes::random::{Purpose, Seed, Who};
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
-use std::collections::BTreeMap;
+use seen::{Seen, run};
 use std::sync::Arc;
-
-/// What a run writes down: rows, and the bytes of the draws of each chain in order.
-#[derive(Default)]
-struct Seen {
-    rows: Vec<Row>,
-    draws: BTreeMap<(u32, u64), Vec<u8>>,
-}
-
-impl Keeper for Seen {
-    fn write(&mut self, records: Vec<Record>) -> Result<()> {
-        for record in records {
-            match record {
-                Record::Row(row) => self.rows.push(row),
-                Record::Draws(draws) => drop(self.draws.insert((draws.chain, draws.first), draws.bytes)),
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Seen {
-    /// A column of a table, from the first row that has it on.
-    fn column(&self, table: &str, name: &str) -> Vec<f64> {
-        let values = self.rows.iter().filter(|row| row.table == table).flat_map(|row| &row.values);
-        values.filter(|(other, _)| other == name).map(|(_, value)| *value).collect()
-    }
-
-    /// All draws of all chains, number after number.
-    fn numbers<N: bytemuck::AnyBitPattern + bytemuck::NoUninit>(&self) -> Vec<N> {
-        self.draws.values().flat_map(|bytes| bytemuck::pod_collect_to_vec::<u8, N>(bytes)).collect()
-    }
-}
-
-fn run<M: Method>(method: M, seed: u64) -> Seen {
-    let mut seen = Seen::default();
-    threads::run(Arc::new(method), Plan::new(Seed(seed)), None, &mut seen).unwrap();
-    seen
-}
 
 const WORDS: u32 = 9;
 
@@ -116,10 +80,10 @@ fn adlda_of_one_agent_is_collapsed_gibbs_bit_for_bit() {
             }
             serial.extend(counts.phi::<f32>(0.1));
         }
-        assert_eq!(seen.numbers::<f32>(), serial);
+        assert_eq!(seen.numbers::<f32>("posterior"), serial);
         // The control: two agents sweep with counts that are not of this moment.
         let two = run(AdLda { problem: self::problem(2, 3, 0.2, 0.1), settings: sweeps(6, 0, 1, by) }, 12);
-        assert_ne!(two.numbers::<f32>(), serial);
+        assert_ne!(two.numbers::<f32>("posterior"), serial);
     }
 }
 
@@ -196,7 +160,7 @@ fn adlda_of_several_agents_is_sweeps_on_copies_whose_changes_are_added_bit_for_b
         }
         let settings = sweeps(6, 0, 1, by);
         let seen = run(AdLda { problem: problem(agents, k, alpha, beta), settings }, 12);
-        assert_eq!(seen.numbers::<f32>(), serial, "{agents} agents");
+        assert_eq!(seen.numbers::<f32>("posterior"), serial, "{agents} agents");
         // What is added up are the tokens as they are.
         assert_eq!(counts, merged(&zeros, &all.iter().map(Serial::counts).collect::<Vec<_>>()));
     }
@@ -234,7 +198,7 @@ fn async_lda_of_two_agents_adds_what_each_has_changed_of_what_it_knew() {
     let method = AsyncLda { problem: problem(2, k, alpha, beta), settings };
     let mut seen = Seen::default();
     simulate::run(Arc::new(method), Plan::new(Seed(12)), &cluster, None, &mut seen).unwrap();
-    let draws = seen.numbers::<f32>();
+    let draws = seen.numbers::<f32>("posterior");
     assert_eq!(draws, serial);
     // In the end the server has counted the topics that tokens have.
     assert!(draws.ends_with(&phi(&counted(&all))));
@@ -271,7 +235,8 @@ fn halves(phi: &[f32]) -> f64 {
 fn both_find_the_topics_of_a_corpus_however_many_agents_have_it() {
     for agents in [1, 4] {
         let problem = problem(agents, 2, 0.1, 0.1);
-        let found = run(AdLda { problem: problem.clone(), settings: sweeps(60, 40, 1, SweepBy::Word) }, 3).numbers::<f32>();
+        let found =
+            run(AdLda { problem: problem.clone(), settings: sweeps(60, 40, 1, SweepBy::Word) }, 3).numbers::<f32>("posterior");
         let size = 2 * WORDS as usize;
         assert_eq!(found.len(), 20 * size);
         assert!(found.chunks(size).all(|phi| halves(phi) > 0.7), "AD-LDA on {agents} agents");
@@ -286,7 +251,7 @@ fn both_find_the_topics_of_a_corpus_however_many_agents_have_it() {
         };
         let mut seen = Seen::default();
         simulate::run(Arc::new(asynchronous), Plan::new(Seed(3)), &cluster, None, &mut seen).unwrap();
-        let found = seen.numbers::<f32>();
+        let found = seen.numbers::<f32>("posterior");
         assert_eq!(found.len(), 20 * size);
         assert!(found.chunks(size).all(|phi| halves(phi) > 0.7), "Async-LDA on {agents} agents");
         // The control: before the first sweep nothing tells them apart.
@@ -329,8 +294,8 @@ fn chains_on_shards_of_unequal_size_find_the_dirichlet_posterior() {
         let transition = Sgrld::<f64>::new(shared.clone(), 6, StepSize::Constant(2e-3), Sweeps { burn_in: 0, kept: 1 });
         let run = |seed| {
             // With one topic φ is the draw.
-            let draws =
-                run(Dsgld { agents: 2, transition: transition.clone(), settings: settings.clone() }, seed).numbers::<f64>();
+            let draws = run(Dsgld { agents: 2, transition: transition.clone(), settings: settings.clone() }, seed)
+                .numbers::<f64>("posterior");
             let mut mean = vec![0.0; WORDS as usize];
             let all = draws.len() as f64 / f64::from(WORDS);
             for phi in draws.chunks(WORDS as usize) {
@@ -380,18 +345,12 @@ fn one_topic_predicts_what_the_unigram_model_does() {
     let log: f64 = [2.0, 1.0, 1.0].iter().zip(&counts).map(|(tokens, count)| tokens * f64::ln((count + 0.1) / total)).sum();
     let exact = f64::exp(-log / 4.0);
     let problem = problem(2, 1, 0.2, 0.1);
-    let judge = TopicEvaluation {
-        every: 2,
-        problem: problem.clone(),
-        held_out: Arc::new(held_out),
-        sweeps: EVALUATION_SWEEPS,
-        shown: Shown { array: TopicArray::Counts, draws_from: 4 },
-    };
+    let judge = judged_by(&problem, held_out, 2, 4);
     let settings = sweeps(7, 3, 1, SweepBy::Word);
     let synchronous = Monitored { inner: AdLda { problem: problem.clone(), settings }, judge: judge.clone() };
     let asynchronous = Monitored { inner: AsyncLda { problem: problem.clone(), settings }, judge: judge.clone() };
     for seen in [run(synchronous, 5), run(asynchronous, 5)] {
-        let metrics: Vec<&Row> = seen.rows.iter().filter(|row| row.table == "metrics").collect();
+        let metrics: Vec<&Row> = seen.table("metrics").collect();
         let column = |name: &str| -> Vec<f64> {
             metrics.iter().map(|row| row.values.iter().find(|(other, _)| other == name).unwrap().1).collect()
         };
@@ -406,6 +365,23 @@ fn one_topic_predicts_what_the_unigram_model_does() {
     let wrong = Monitored { inner: AdLda { problem: TopicProblem { beta: 50.0, ..problem }, settings }, judge };
     let last = run(wrong, 5).rows.into_iter().rfind(|row| row.table == "metrics").unwrap().values[1].1;
     assert!((last / exact - 1.0).abs() > 1e-3, "{last} {exact}");
+}
+
+/// Every so many rounds, by documents that each agent has; averages begin with this round.
+fn judged_by(
+    problem: &TopicProblem,
+    held_out: impl Fn(u32) -> Result<HeldOut, BoxError> + Send + Sync + 'static,
+    every: u64,
+    draws_from: u64,
+) -> TopicEvaluation {
+    let (problem, held_out) = (problem.clone(), Arc::new(held_out));
+    TopicEvaluation {
+        every,
+        problem,
+        held_out,
+        sweeps: EVALUATION_SWEEPS,
+        shown: Shown { array: TopicArray::Counts, draws_from },
+    }
 }
 
 #[test]
@@ -423,18 +399,12 @@ fn agents_judge_the_topics_of_the_round_that_they_are_asked_about() {
     };
     let problem = problem(2, 3, 0.2, 0.1);
     let size = problem.size();
-    let judge = TopicEvaluation {
-        every: 2,
-        problem: problem.clone(),
-        held_out: Arc::new(held_out),
-        sweeps: EVALUATION_SWEEPS,
-        shown: Shown { array: TopicArray::Counts, draws_from: 1 },
-    };
+    let judge = judged_by(&problem, held_out, 2, 1);
     let settings = sweeps(7, 0, 1, SweepBy::Word);
     let synchronous = Monitored { inner: AdLda { problem: problem.clone(), settings }, judge: judge.clone() };
     let asynchronous = Monitored { inner: AsyncLda { problem, settings }, judge };
     for seen in [run(synchronous, 5), run(asynchronous, 5)] {
-        let draws = seen.numbers::<f32>();
+        let draws = seen.numbers::<f32>("posterior");
         assert_eq!(draws.len(), 7 * size);
         // How well the draw of a round completes the documents with the random numbers of another.
         let completed = |drawn: u64, round: u64| {
@@ -445,7 +415,7 @@ fn agents_judge_the_topics_of_the_round_that_they_are_asked_about() {
             let held_out = held_out(1).unwrap();
             Completion::default().add(&held_out, &mut gibbs, &mut table, EVALUATION_SWEEPS, row, stream).perplexity()
         };
-        let metrics: Vec<&Row> = seen.rows.iter().filter(|row| row.table == "metrics").collect();
+        let metrics: Vec<&Row> = seen.table("metrics").collect();
         assert_eq!(metrics.iter().map(|row| row.step).collect::<Vec<_>>(), [2, 4, 6, 7]);
         for row in metrics {
             let judged = row.values.iter().find(|(name, _)| name == "draw_perplexity").unwrap().1;
@@ -554,13 +524,7 @@ where
         documents: Arc::new(documents),
     };
     let settings = SweepSettings { optimise, optimise_every: 5, ..sweeps(200, 150, 50, SweepBy::Word) };
-    let judge = TopicEvaluation {
-        every: 10,
-        problem: problem.clone(),
-        held_out: Arc::new(held_out),
-        sweeps: EVALUATION_SWEEPS,
-        shown: Shown { array: TopicArray::Counts, draws_from: 151 },
-    };
+    let judge = judged_by(&problem, held_out, 10, 151);
     run(Monitored { inner: method(problem, settings), judge }, 4)
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod covertype;
+mod seen;
 
 use covertype::{AGENTS, ROWS, Sampler, reference, rows};
 use mpibayes::methods::scores::Estimator;

@@ -12,6 +12,8 @@ mod judge;
 #[path = "../../tests/oracle/mod.rs"]
 mod oracle;
 mod pictures;
+#[path = "../../tests/seen/mod.rs"]
+mod seen;
 #[path = "../../tests/travels/mod.rs"]
 mod travels;
 mod workers;

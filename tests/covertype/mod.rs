@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
 #![allow(dead_code, reason = "each binary that includes this file uses a part of it")]
 
-use mpibayes::cluster::record::Record;
-use mpibayes::cluster::{Keeper, Plan, Result, threads};
+use super::seen::Seen;
+use mpibayes::cluster::Plan;
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
@@ -268,12 +268,13 @@ impl Sampler {
             ..DsgldSettings::default()
         };
         settings.check().unwrap();
-        let mut draws = Draws::default();
         let since = Instant::now();
-        let plan = Plan { threads: 2, ..Plan::new(Seed(4)) };
-        threads::run(Arc::new(Dsgld::sgld(problem, settings)), plan, None, &mut draws).unwrap();
+        let seen = Seen::of(Dsgld::sgld(problem, settings), Plan { threads: 2, ..Plan::new(Seed(4)) });
         let seconds = since.elapsed().as_secs_f64();
-        let draws = draws.chains(self.chains);
+        let chains: Vec<Array2<f64>> = (0..self.chains).map(|chain| seen.chain(chain)).collect();
+        let length = chains.iter().map(Array2::nrows).min().unwrap();
+        let chains: Vec<_> = chains.iter().map(|draws| draws.slice(s![..length, ..])).collect();
+        let draws = ndarray::stack(Axis(0), &chains).unwrap();
         let estimates = estimates(draws.view());
         let each = || estimates.iter().zip(reference.mean.iter().zip(&reference.sd));
         let range = |of: &dyn Fn(f64, f64) -> f64| {
@@ -289,30 +290,5 @@ impl Sampler {
             ratio: range(&|found, sd| found / sd),
             of_theory: range(&|found, sd| found / self.variance(sd, rows.x.nrows()).sqrt()),
         }
-    }
-}
-
-/// Draws of each chain.
-#[derive(Default)]
-struct Draws(std::collections::BTreeMap<(u32, u64), Vec<f64>>);
-
-impl Draws {
-    fn chains(self, chains: u32) -> Array3<f64> {
-        let mut each = vec![Vec::new(); chains as usize];
-        self.0.into_iter().for_each(|((chain, _), values)| each[chain as usize].extend(values));
-        let draws = each.iter().map(|values| values.len() / DIM).min().unwrap();
-        let flat: Vec<f64> = each.iter().flat_map(|values| values[..draws * DIM].iter().copied()).collect();
-        Array3::from_shape_vec((chains as usize, draws, DIM), flat).unwrap()
-    }
-}
-
-impl Keeper for Draws {
-    fn write(&mut self, records: Vec<Record>) -> Result<()> {
-        for record in records {
-            if let Record::Draws(draws) = record {
-                self.0.insert((draws.chain, draws.first), bytemuck::pod_collect_to_vec(&draws.bytes));
-            }
-        }
-        Ok(())
     }
 }

@@ -34,12 +34,17 @@ pub enum Scheme {
     Mean,
     /// Chains in turn: each gives its position, the center flows for its part of the time, the chain steps until its next turn.
     Turns,
+    /// The same in this order, in which some have more turns than others.
+    Order(&'static [usize]),
+    /// All give their positions and are told where the center is and how fast; it flows, and they step with it where that leads.
+    Ahead,
 }
 
 pub struct Law {
-    /// Of a chain.
+    /// Of the first chain, and of each.
     pub variance: f64,
-    /// Between two chains.
+    pub of_each: Vec<f64>,
+    /// Between the first two, where both have the same number of turns.
     pub covariance: f64,
 }
 
@@ -128,7 +133,31 @@ pub fn stationary(joint: Joint, scheme: Scheme, s: u64) -> Law {
     };
     let of = |chain: usize| looks.iter().filter(move |look| look.chain == chain);
     let mean = |one: usize, other: usize| of(one).zip(of(other)).map(|(a, b)| at(a, b)).sum::<f64>() / of(one).count() as f64;
-    Law { variance: mean(0, 0), covariance: mean(0, 1) }
+    let of_each = (0..joint.chains).map(|chain| mean(chain, chain)).collect();
+    Law { variance: mean(0, 0), of_each, covariance: mean(0, 1) }
+}
+
+/// The variance on U = λθ²/2 of one chain whose gradients are so many steps old, by steps of the semi-implicit or of the middle scheme.
+pub fn delayed(lambda: f64, step: f64, friction: f64, delay: usize, middle: bool) -> f64 {
+    // θ of this step and of those before it, v.
+    let v = delay + 1;
+    let mut map = Map::identity(delay + 2, 1);
+    let mut history: Vec<_> = (1..=delay).map(|age| (age, vec![(age - 1, 1.0)])).collect();
+    let kick = |kept: f64| (v, vec![(v, kept), (delay, -step * lambda)]);
+    let drift = |time: f64| (0, vec![(0, 1.0), (v, time)]);
+    if middle {
+        let left = (-step * friction).exp();
+        history.extend([kick(1.0)]);
+        map.then(&history, &[]);
+        map.then(&[drift(0.5 * step)], &[]);
+        map.then(&[(v, vec![(v, left)])], &[(v, v, 1.0 - left * left)]);
+        map.then(&[drift(0.5 * step)], &[]);
+    } else {
+        history.extend([kick(1.0 - step * friction)]);
+        map.then(&history, &[(v, v, 2.0 * step * friction)]);
+        map.then(&[drift(step)], &[]);
+    }
+    map.stationary()[[0, 0]]
 }
 
 /// The positions of all chains in every step, and of the center in every period, without noise, from these at rest with the center at their mean.
@@ -148,9 +177,9 @@ pub fn noiseless(joint: Joint, scheme: Scheme, s: u64, start: &[f64], periods: u
 /// What a period does, and where positions are looked at within it.
 fn period(joint: Joint, scheme: Scheme, s: u64) -> (Map, Vec<Look>) {
     let Joint { chains: k, lambda, kappa, step, friction, mass, center_friction } = joint;
-    // θ_i, v_i, c, u, what each chain knows of c, what the center knows of each chain.
-    let (v, c, u, known, told) = (k, 2 * k, 2 * k + 1, 2 * k + 2, 3 * k + 2);
-    let n = 4 * k + 2;
+    // θ_i, v_i, c, u, what each chain knows of c, what the center knows of each chain, what each chain knows of u.
+    let (v, c, u, known, told, velocity) = (k, 2 * k, 2 * k + 1, 2 * k + 2, 3 * k + 2, 4 * k + 2);
+    let n = 5 * k + 2;
     let first_order = matches!(scheme, Scheme::StaleFirstOrder | Scheme::AlternateFirstOrder);
     let all = 0..k;
 
@@ -181,6 +210,9 @@ fn period(joint: Joint, scheme: Scheme, s: u64) -> (Map, Vec<Look>) {
             looks.push(map.look(i));
             map.then(&kick(1.0), &[]);
             map.then(&drift(0.5 * step), &[]);
+        }
+        if scheme == Scheme::Ahead {
+            map.then(&[(known + i, vec![(known + i, 1.0), (velocity + i, step)])], &[]);
         }
     };
     // The exact flow of the center for this time about the mean of what it was told, in small steps of its generator.
@@ -233,7 +265,11 @@ fn period(joint: Joint, scheme: Scheme, s: u64) -> (Map, Vec<Look>) {
     let tell = |map: &mut Map, i: usize| map.then(&[(told + i, vec![(i, 1.0)])], &[]);
     let learn = |map: &mut Map, i: usize| map.then(&[(known + i, vec![(c, 1.0)])], &[]);
 
-    let mut map = Map::identity(n, 2 * k * (s as usize + 2) + 2 * s as usize);
+    let order = match scheme {
+        Scheme::Order(order) => order.to_vec(),
+        _ => all.clone().collect(),
+    };
+    let mut map = Map::identity(n, 2 * order.len() * (s as usize + 2) + 2 * s as usize);
     let mut looks = Vec::new();
     match scheme {
         Scheme::Stale | Scheme::StaleFirstOrder => {
@@ -280,8 +316,18 @@ fn period(joint: Joint, scheme: Scheme, s: u64) -> (Map, Vec<Look>) {
                 all.clone().for_each(|i| chain_step(&mut map, i, spring, &mut looks));
             }
         }
-        Scheme::Turns => {
-            for i in all.clone() {
+        Scheme::Ahead => {
+            all.clone().for_each(|i| {
+                tell(&mut map, i);
+                map.then(&[(known + i, vec![(c, 1.0)]), (velocity + i, vec![(u, 1.0)])], &[]);
+            });
+            center_flow(&mut map, step * s as f64, kappa);
+            for _ in 0..s {
+                all.clone().for_each(|i| chain_step(&mut map, i, kappa, &mut looks));
+            }
+        }
+        Scheme::Turns | Scheme::Order(_) => {
+            for i in order {
                 tell(&mut map, i);
                 center_flow(&mut map, step * s as f64 / k as f64, kappa);
                 learn(&mut map, i);

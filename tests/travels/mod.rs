@@ -3,71 +3,32 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
 #![allow(dead_code, reason = "each binary that includes this file uses a part of it")]
 
-use mpibayes::cluster::record::{Record, Row};
-use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::cluster::{Keeper, Plan, Result, threads};
+use super::seen::{Seen, value};
+use mpibayes::cluster::Plan;
+use mpibayes::cluster::record::Row;
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Task};
 use mpibayes::methods::{MethodKind, Problem};
 use mpibayes::models::gaussian_mean::{GaussianMeanSettings, PerFeature};
 use mpibayes::random::{Purpose, Seed, Who};
-use ndarray::{Array1, Array2, Axis};
-use std::collections::BTreeMap;
+use ndarray::{Array1, Array2};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How far from its exact value a mean may lie, in standard errors.
 pub const Z: f64 = 4.5;
 pub const BATCHES: usize = 40;
 
-/// What a run writes down: rows, and the draws of each chain with the index of the first of each block.
-#[derive(Default)]
-pub struct Seen {
-    pub rows: Vec<Row>,
-    pub blocks: BTreeMap<u32, Vec<(u64, Array2<f64>)>>,
-    /// The vectors of other groups, such as the posterior's mean.
-    pub vectors: BTreeMap<String, Vec<f64>>,
-}
-
-impl Keeper for Seen {
-    fn write(&mut self, records: Vec<Record>) -> Result<()> {
-        for record in records {
-            match record {
-                Record::Row(row) => self.rows.push(row),
-                Record::Draws(draws) => {
-                    let values: Vec<f64> = bytemuck::pod_collect_to_vec(&draws.bytes);
-                    if draws.group != "posterior" {
-                        self.vectors.insert(draws.group, values);
-                        continue;
-                    }
-                    let dim = usize::try_from(draws.dim).unwrap();
-                    let block = Array2::from_shape_vec((values.len() / dim, dim), values).unwrap();
-                    self.blocks.entry(draws.chain).or_default().push((draws.first, block));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Seconds that an update takes each of the four agents of Fig. 1 of the D-SGLD paper.
 pub const DELAYS: [f64; 4] = [3.0, 1.0, 2.0, 4.0];
 
 /// A run of those agents, four chains on shards of 20 rows, each agent on a rank of its own and without a network.
 pub fn delayed(settings: DsgldSettings, seed: u64) -> Seen {
-    let cluster = Cluster {
-        ranks: 4,
-        task: Some(Box::new(|agent, task: &Task| DELAYS[agent as usize] * task.updates(agent) as f64)),
-        settle: None,
-        latency: 0.0,
-        bandwidth: f64::INFINITY,
-    };
     let shards = (0..4).map(|agent| rows(agent, 20, 1, 0.0)).collect();
     let settings = DsgldSettings { chains: 4, step: StepSize::Constant(1e-3), ..settings };
-    let mut seen = Seen::default();
-    let method = Arc::new(Dsgld::sgld(problem(shards), settings));
-    simulate::run(method, Plan::new(Seed(seed)), &cluster, None, &mut seen).unwrap();
-    seen
+    let task = |agent, task: &Task| DELAYS[agent as usize] * task.updates(agent) as f64;
+    Seen::timed(Dsgld::sgld(problem(shards), settings), Plan::new(Seed(seed)), task).unwrap()
 }
 
 /// A visit: its round (from 1), agent, chain, and the updates of the chain before and in it.
@@ -83,10 +44,6 @@ pub struct Stay {
 }
 
 impl Seen {
-    pub fn table(&self, name: &str) -> impl Iterator<Item = &Row> {
-        self.rows.iter().filter(move |row| row.table == name)
-    }
-
     pub fn stays(&self) -> Vec<Stay> {
         let stay = |row: &Row| {
             let value = |name: &str| value(row, name);
@@ -100,23 +57,13 @@ impl Seen {
     }
 
     /// The visits by round and chain, each with the states that it went through, where every state is kept.
-    pub fn visits(&self) -> Vec<(Stay, &Array2<f64>)> {
-        let places: BTreeMap<(u32, u64), &Array2<f64>> =
-            self.blocks.iter().flat_map(|(chain, blocks)| blocks.iter().map(|block| ((*chain, block.0), &block.1))).collect();
-        self.stays().into_iter().map(|stay| (stay, places[&(stay.chain, stay.first)])).collect()
+    pub fn visits(&self) -> Vec<(Stay, Array2<f64>)> {
+        let stays = self.stays();
+        let chains: BTreeSet<u32> = stays.iter().map(|stay| stay.chain).collect();
+        let mut places: BTreeMap<(u32, u64), Array2<f64>> =
+            chains.into_iter().flat_map(|chain| self.blocks(chain).map(move |(first, block)| ((chain, first), block))).collect();
+        stays.into_iter().map(|stay| (stay, places.remove(&(stay.chain, stay.first)).unwrap())).collect()
     }
-
-    /// All draws of a chain in order.
-    pub fn chain(&self, chain: u32) -> Array2<f64> {
-        let mut blocks = self.blocks[&chain].clone();
-        blocks.sort_by_key(|block| block.0);
-        let views: Vec<_> = blocks.iter().map(|block| block.1.view()).collect();
-        ndarray::concatenate(Axis(0), &views).unwrap()
-    }
-}
-
-pub fn value(row: &Row, name: &str) -> f64 {
-    row.values.iter().find(|value| value.0 == name).unwrap().1
 }
 
 /// Rows of standard normal numbers around a mean of their own for each agent.
@@ -166,10 +113,7 @@ pub fn problem_with(shards: Vec<Array2<f64>>, prior: Prior) -> Problem<f64> {
 
 pub fn run(problem: Problem<f64>, settings: DsgldSettings, seed: u64) -> Seen {
     settings.check().unwrap();
-    let mut seen = Seen::default();
-    let plan = Plan { threads: 2, ..Plan::new(Seed(seed)) };
-    threads::run(Arc::new(Dsgld::sgld(problem, settings)), plan, None, &mut seen).unwrap();
-    seen
+    Seen::of(Dsgld::sgld(problem, settings), Plan { threads: 2, ..Plan::new(Seed(seed)) })
 }
 
 pub fn settings() -> DsgldSettings {

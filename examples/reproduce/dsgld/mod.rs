@@ -6,9 +6,8 @@ pub mod topics;
 
 use super::covertype::{self, AGENTS, Sampled, Sampler};
 use super::pictures::{scatter, timeline};
-use super::travels::{
-    Affine, DELAYS, Moments, Seen, Stay, Z, delayed, drawn_rows, largest, moments, problem, run, settings, value, z,
-};
+use super::seen::{Seen, value};
+use super::travels::{Affine, DELAYS, Moments, Stay, Z, delayed, drawn_rows, largest, moments, problem, run, settings, z};
 use super::{Effort, Outcome, Row, Verdict};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::dsgld::{Balance, DsgldSettings, Trajectory};

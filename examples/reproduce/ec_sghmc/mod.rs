@@ -49,6 +49,11 @@ pub const ROWS: &[Row] = &[
         id: "eamsgd",
         claim: "Without noise elastic coupling descends at least as well as elastic averaging SGD with momentum: training loss on MNIST after \
                 as many steps, both with the best of the same learning rates and couplings. Logarithms.",
-        run: |effort| networks::descent(effort),
+        run: |effort| networks::descent(effort, &[100], [0.03, 0.1, 0.3]),
+    },
+    Row {
+        id: "eamsgd-logistic",
+        claim: "The same for logistic regression.",
+        run: |effort| networks::descent(effort, &[], [0.003, 0.01, 0.03]),
     },
 ];

@@ -2,11 +2,10 @@
 
 use super::super::judge::{Case, minus};
 use super::super::pictures::{Chart, curves, scatters};
+use super::super::seen::{Seen, run};
 use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
-use mpibayes::cluster::record::Record;
-use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::cluster::{AgentId, BoxError, Keeper, Method, Plan as Run, threads};
+use mpibayes::cluster::{AgentId, BoxError, Plan as Run};
 use mpibayes::data::Shard;
 use mpibayes::kernels::hamiltonian::{Hamiltonian, Scheme};
 use mpibayes::methods::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
@@ -18,7 +17,6 @@ use mpibayes::models::gaussian::{ComponentSettings, FactorProductSettings, Prior
 use mpibayes::models::gaussian_mean::GaussianMeanSettings;
 use mpibayes::random::{Seed, Stream};
 use ndarray::{Array1, Array2};
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -45,37 +43,10 @@ fn sghmc(problem: Problem<f64>, step: f64, friction: f64) -> Sghmc<f64> {
     Sghmc { problem, batch: 1, gradient: Estimator::Plain, dynamics, preconditioner: None }
 }
 
-/// Of each chain its draws by number.
-#[derive(Default)]
-struct Paths(BTreeMap<u32, BTreeMap<u64, Vec<f64>>>);
-
-impl Keeper for Paths {
-    fn write(&mut self, records: Vec<Record>) -> Result<()> {
-        for record in records {
-            if let Record::Draws(draws) = record {
-                self.0.entry(draws.chain).or_default().insert(draws.first, bytemuck::pod_collect_to_vec(&draws.bytes));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Paths {
-    fn of(&self, chain: u32) -> Vec<f64> {
-        self.0.get(&chain).map(|blocks| blocks.values().flatten().copied().collect()).unwrap_or_default()
-    }
-
-    /// The mean square of all chains.
-    fn variance(&self) -> f64 {
-        let all = || self.0.values().flat_map(BTreeMap::values).flatten();
-        all().map(|value| value * value).sum::<f64>() / all().count() as f64
-    }
-}
-
-fn paths<M: Method>(method: M, seed: u64) -> Result<Paths> {
-    let mut paths = Paths::default();
-    threads::run(Arc::new(method), Run::new(Seed(seed)), None, &mut paths)?;
-    Ok(paths)
+/// The mean square of all draws.
+fn variance(seen: &Seen) -> f64 {
+    let all = seen.numbers::<f64>("posterior");
+    all.iter().map(|value| value * value).sum::<f64>() / all.len() as f64
 }
 
 /// A transition whose chains all begin here.
@@ -116,6 +87,8 @@ impl Transition for From {
 }
 
 impl Coupled for From {
+    const NAMES: [&'static str; 2] = Sghmc::<f64>::NAMES;
+
     fn time(&self) -> f64 {
         self.inner.time()
     }
@@ -151,8 +124,8 @@ fn first_steps(step: f64, coupling: f64, seed: u64) -> Result<Vec<Vec<[f64; 2]>>
         sleep_ms: Vec::new(),
     };
     let transition = From { inner: sghmc(problem, step, 1.0), start: START };
-    let paths = paths(Elastic::<_, false> { agents: CHAINS, transition, plan }, seed)?;
-    Ok((0..CHAINS).map(|chain| paths.of(chain).chunks_exact(2).map(|at| [at[0], at[1]]).collect()).collect())
+    let seen = run(Elastic::<_, false> { agents: CHAINS, transition, plan }, seed);
+    Ok((0..CHAINS).map(|chain| seen.chain(chain).rows().into_iter().map(|at| [at[0], at[1]]).collect()).collect())
 }
 
 /// The mean distance of two chains over the second half, and the share of chains outside the ellipse in the end.
@@ -209,7 +182,7 @@ fn variances(
 ) -> Result<Vec<f64>> {
     let seeds: Vec<u64> = (1..=seeds).collect();
     side_by_side(&seeds, |&seed| {
-        let (dim, step) = (200, 0.05);
+        let (dim, step) = (100, 0.05);
         let plan = Plan {
             // Long periods mix slowly.
             steps: if period > 8 { 160_000 } else { 40_000 } / share,
@@ -223,7 +196,7 @@ fn variances(
             sleep_ms: Vec::new(),
         };
         let transition = sghmc(independent(dim, chains)?, step, 1.0);
-        Ok(paths(Elastic::<_, false> { agents: chains, transition, plan }, seed)?.variance())
+        Ok(variance(&run(Elastic::<_, false> { agents: chains, transition, plan }, seed)))
     })
 }
 
@@ -234,13 +207,14 @@ pub fn stationary(effort: Effort) -> Result<Outcome> {
     let mut lines = Vec::new();
     for chains in [2, 4, 8] {
         let mut line = vec![Vec::new(); seeds as usize];
-        for kappa in [0.1, 1.0, 10.0] {
+        for kappa in [0.0, 0.1, 1.0, 10.0] {
             let exact = 1.0 - f64::from(chains - 1) / f64::from(chains) * kappa / (1.0 + kappa);
-            for period in [1, 4, 32] {
+            let periods: &[u64] = if kappa > 0.0 { &[1, 2, 4, 8, 16, 32] } else { &[4] };
+            for &period in periods {
                 let found = variances(seeds, chains, kappa, period, Coupling::Elastic(SECOND), Course::Constant, share)?;
                 let off = found.iter().map(|found| found / exact - 1.0).collect();
                 case.within(format!("K = {chains}, κ = {kappa} λ, s = {period}: variance / ours - 1"), off, 0.03).is_ours();
-                if period == 4 {
+                if period == 4 && kappa > 0.0 {
                     let less = found.iter().map(|found| 1.0 - found).collect();
                     case.above(
                         format!("K = {chains}, κ = {kappa} λ: 1 less the variance, in units of the posterior's"),
@@ -280,7 +254,7 @@ pub fn posterior(effort: Effort) -> Result<Outcome> {
 }
 
 /// A chain whose gradients are this old: its draws.
-fn delayed(delay: u32, rate: f64, dim: usize, steps: u64, noise: bool, seed: u64) -> Result<Paths> {
+fn delayed(delay: u32, rate: f64, dim: usize, steps: u64, noise: bool, seed: u64) -> Result<Seen> {
     let (agents, step) = (delay + 1, rate.sqrt());
     // As SGLD: the friction forgets all.
     let settings = AsyncSghmcSettings {
@@ -295,11 +269,7 @@ fn delayed(delay: u32, rate: f64, dim: usize, steps: u64, noise: bool, seed: u64
     };
     // Of equal speed, in turn.
     let task = |agent: AgentId, &made: &u64| 1.0 + if made == 0 { 0.1 * f64::from(agent) } else { 0.0 };
-    let cluster = Cluster { ranks: agents, task: Some(Box::new(task)), settle: None, latency: 0.0, bandwidth: f64::INFINITY };
-    let mut paths = Paths::default();
-    let method = AsyncSghmc { problem: independent(dim, agents)?, settings };
-    simulate::run(Arc::new(method), Run::new(Seed(seed)), &cluster, None, &mut paths)?;
-    Ok(paths)
+    Ok(Seen::timed(AsyncSghmc { problem: independent(dim, agents)?, settings }, Run::new(Seed(seed)), task)?)
 }
 
 /// Old gradients.
@@ -309,14 +279,14 @@ pub fn staleness(effort: Effort) -> Result<Outcome> {
     let mut line = vec![Vec::new(); seeds.len()];
     for (delay, exact) in [(0_u32, 1.0526), (1, 1.1640), (2, 1.2892), (4, 1.5959), (8, 2.6583)] {
         let steps = 60_000 / effort.share;
-        let found = side_by_side(&seeds, |&seed| Ok(delayed(delay, 0.1, 100, steps, true, seed)?.variance()))?;
+        let found = side_by_side(&seeds, |&seed| Ok(variance(&delayed(delay, 0.1, 100, steps, true, seed)?)))?;
         let off = found.iter().map(|found| found / exact - 1.0).collect();
         case.within(format!("delay {delay}: variance at ελ = 0.1 / theory - 1"), off, 0.03).is_ours();
         line.iter_mut().zip(&found).for_each(|(line, found)| line.push((f64::from(delay), *found)));
         let threshold = 2.0 * (std::f64::consts::PI / (2.0 * f64::from(2 * delay + 1))).sin();
         let grown = |times: f64| {
-            delayed(delay, times * threshold, 1, 4000, false, 1).map_or(f64::INFINITY, |paths| {
-                let path = paths.of(0);
+            delayed(delay, times * threshold, 1, 4000, false, 1).map_or(f64::INFINITY, |seen| {
+                let path = seen.numbers::<f64>("posterior");
                 let size = |part: &[f64]| part.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
                 size(&path[path.len() - 20..]) / size(&path[..20])
             })
