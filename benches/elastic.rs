@@ -14,7 +14,7 @@ use mpibayes::kernels::hamiltonian::{Chain, Pull};
 use mpibayes::methods::elastic::{Course, EcSghmcSettings, Elastic};
 use mpibayes::methods::scores::{Estimator, Scores};
 use mpibayes::methods::{Problem, Transition};
-use mpibayes::models::Output;
+use mpibayes::models::{Output, Scratch};
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::random::{Purpose, Seed, Stream, Who};
 use ndarray::linalg::general_mat_mul;
@@ -113,6 +113,12 @@ fn main() {
         update += 1;
         scores.at(&control, theta, 0, update, 1.0, &cx).unwrap();
     });
+    let (shard, mut scratch, mut minibatch) = ((problem.shard)(0).unwrap(), Scratch::new(), 0);
+    let gathering = milliseconds(&world, || {
+        minibatch += 1;
+        let rows: Vec<usize> = (0..BATCH).map(|row| (minibatch * 7919 + row * 104_729) % ROWS).collect();
+        shard.blocks_of(&rows, &mut scratch, |_, batch, _| assert_eq!(batch.x.nrows(), BATCH));
+    });
     let mut buffer = vec![0.0_f32; dim];
     let noise = milliseconds(&world, || stream(9).normals(&mut buffer));
     let score = scores.at(&control, theta, 0, 0, 1.0, &cx).unwrap().to_vec();
@@ -151,6 +157,7 @@ fn main() {
     };
     line("products of matrices alone (sgemm)", plain, true);
     line("gradient", gradient, true);
+    line("minibatch copied together, of that", gathering, false);
     line("noise", noise, false);
     line("update, noise included", updating, false);
     line("step in a run, no exchange", whole[1], true);

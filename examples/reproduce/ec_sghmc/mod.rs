@@ -54,6 +54,6 @@ pub const ROWS: &[Row] = &[
     Row {
         id: "eamsgd-logistic",
         claim: "The same for logistic regression.",
-        run: |effort| networks::descent(effort, &[], [0.003, 0.01, 0.03]),
+        run: |effort| networks::descent(effort, &[], [0.01, 0.03, 0.1]),
     },
 ];
