@@ -6,6 +6,7 @@ pub mod kde;
 pub mod ksd;
 pub mod langevin;
 pub mod rbf;
+pub mod reduce;
 mod select;
 pub mod svgd;
 mod symmetric;

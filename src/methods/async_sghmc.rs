@@ -16,6 +16,7 @@ use super::transition::Transition;
 use crate::cluster::record::TRACE;
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::kernels::hamiltonian::{Chain, Hamiltonian, Scheme};
+use crate::kernels::reduce::all_finite;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
 use serde::{Deserialize, Serialize};
@@ -262,7 +263,7 @@ impl<F: Real> AsyncSghmcServer<F> {
             }
         }
         state.sum.0.fill(F::zero());
-        if !state.chain.0.iter().all(|value| value.is_finite()) {
+        if !all_finite(&state.chain.0) {
             return Err(format!("the chain has diverged by step {}: take a smaller step, or fresher gradients", t + 1).into());
         }
         if is_due(t + 1, between_rows(total), total) {

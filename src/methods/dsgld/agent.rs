@@ -3,11 +3,12 @@
 use super::expectations::Expectations;
 use super::{Dsgld, DsgldSettings, Report, Stop, Task, Visit, Visited};
 use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, Saves};
+use crate::kernels::reduce::all_finite;
 use crate::methods::thinning::draws;
 use crate::methods::transition::{LocalTransition, Transition, Update};
 use crate::number::Real;
 use crate::random::{Purpose, Who};
-use num_traits::{Float, Zero};
+use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -90,7 +91,7 @@ impl<T: Transition> DsgldAgent<T> {
                 self.state.expectations.add(&chain[..dim], self.transition.step(number));
             }
         }
-        if !chain.iter().all(|value| value.is_finite()) {
+        if !all_finite(&chain) {
             let what = format!("chain {} has diverged by update {}: take a smaller step", stop.chain, stop.first + stop.updates);
             return Err(what.into());
         }

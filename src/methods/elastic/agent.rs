@@ -3,10 +3,11 @@
 use super::{AgentStateOf, Coupled, Coupling, Elastic, Period, Plan, Task};
 use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, Saves};
 use crate::kernels::hamiltonian::Pull;
+use crate::kernels::reduce::{all_finite, square};
 use crate::methods::transition::{LocalTransition, Update};
 use crate::number::Real;
 use crate::random::{Purpose, Who};
-use num_traits::{Float, Zero};
+use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -124,7 +125,7 @@ impl<T: Coupled> ElasticAgent<T> {
                 self.transition.keep(&self.state.chain.0, &mut kept);
             }
         }
-        if !self.state.chain.0.iter().all(|value| value.is_finite()) {
+        if !all_finite(&self.state.chain.0) {
             return Err(format!("chain {} has diverged by step {}: take a smaller step", self.id, first + steps).into());
         }
         if !kept.is_empty() {
@@ -139,11 +140,6 @@ impl<T: Coupled> ElasticAgent<T> {
         }
         Ok(told.into())
     }
-}
-
-/// |x|².
-pub(super) fn square<F: Real>(x: &[F]) -> f64 {
-    x.iter().map(|x| x.f64() * x.f64()).sum()
 }
 
 /// A center and its velocity behind it, after some time.

@@ -3,11 +3,11 @@
 //! Chains are asked in groups: all of them, or each by itself. A group that comes back has given its share; the center moves for its
 //! part of the time, and the group goes on.
 
-use super::agent::square;
 use super::center::Center;
 use super::{CenterDynamics, Coupled, Coupling, Elastic, Period, Plan, SPREAD, Task};
 use crate::cluster::record::TRACE;
 use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Saves, Server};
+use crate::kernels::reduce::square;
 use crate::methods::ages::Ages;
 use crate::methods::monitored::Posterior;
 use crate::methods::thinning::{between_rows, draws, is_due};

@@ -1,0 +1,42 @@
+//! Reductions over long arrays, in lanes: one after the other, additions and branches would take longer than the memory does.
+
+use crate::number::Real;
+
+/// Sums that are made side by side.
+const LANES: usize = 16;
+/// Numbers that are looked at before it is asked what was found.
+const BLOCK: usize = 1024;
+
+/// |x|², in double precision; the same bits on every processor.
+pub fn square<F: Real>(x: &[F]) -> f64 {
+    let mut sums = [0.0; LANES];
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    for chunk in chunks {
+        sums.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += x.f64() * x.f64());
+    }
+    sums.iter().sum::<f64>() + rest.iter().map(|x| x.f64() * x.f64()).sum::<f64>()
+}
+
+/// Whether all of these are finite.
+pub fn all_finite<F: Real>(x: &[F]) -> bool {
+    x.chunks(BLOCK).all(|block| block.iter().fold(true, |all, x| all & x.is_finite()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_counts() {
+        for len in [0, 1, 15, 16, 17, 1023, 1024, 2049] {
+            let x: Vec<f32> = (0..len).map(|place| place as f32).collect();
+            let exact: f64 = (0..len).map(|place| (place * place) as f64).sum();
+            assert!(all_finite(&x) && (square(&x) - exact).abs() <= 1e-15 * exact, "{len}");
+            for place in 0..len {
+                let mut wrong = x.clone();
+                wrong[place] = if place % 2 == 0 { f32::NAN } else { f32::NEG_INFINITY };
+                assert!(!all_finite(&wrong), "{place} of {len}");
+            }
+        }
+    }
+}
