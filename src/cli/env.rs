@@ -21,6 +21,12 @@ pub struct EnvArgs {
     pub json: bool,
 }
 
+/// The variable that says which processor's kernels OpenBLAS shall take.
+const CORE_TYPE: &str = "OPENBLAS_CORETYPE";
+
+/// OpenBLAS's names of processors without AVX-512.
+const NARROW: [&str; 7] = ["Nehalem", "Barcelona", "Sandybridge", "Bulldozer", "Haswell", "Zen", "Prescott"];
+
 /// Variables of launchers, schedulers and libraries that matter.
 const VARIABLES: [&str; 18] = [
     "OMPI_COMM_WORLD_SIZE",
@@ -39,7 +45,7 @@ const VARIABLES: [&str; 18] = [
     "LSB_JOBID",
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
-    "OPENBLAS_CORETYPE",
+    CORE_TYPE,
     "MPIBAYES_DATA",
 ];
 
@@ -93,6 +99,7 @@ pub fn run(args: &EnvArgs) -> anyhow::Result<ExitCode> {
         let variables: BTreeMap<_, _> = VARIABLES.iter().filter_map(|&name| Some((name, std::env::var(name).ok()?))).collect();
         warnings.extend(crowded(&placement, args.threads));
         warnings.extend(busy_libraries(&variables));
+        warnings.extend(narrow_kernels(&blas::configuration(), has_avx512(), variables.contains_key(CORE_TYPE)));
         let environment = Environment {
             version: env!("CARGO_PKG_VERSION"),
             mpi: World::library(),
@@ -159,6 +166,31 @@ fn busy_libraries(variables: &BTreeMap<&'static str, String>) -> Vec<String> {
             format!("{name}={}: {what}; set it to 1", variables[*name])
         })
         .collect()
+}
+
+/// Kernels of OpenBLAS for a lesser processor than this one.
+fn narrow_kernels(configuration: &str, avx512: bool, is_forced: bool) -> Option<String> {
+    let core = configuration.split(' ').find(|word| NARROW.iter().any(|core| core.eq_ignore_ascii_case(word)))?;
+    let remedy = if is_forced { format!("unset {CORE_TYPE}") } else { format!("set {CORE_TYPE}=SkylakeX") };
+    avx512.then(|| {
+        format!(
+            "OpenBLAS takes its kernels for {core} on a processor that has AVX-512: products of matrices take up to twice as long; \
+             {remedy} (results then differ in their last bits)"
+        )
+    })
+}
+
+/// Whether the processor has what OpenBLAS's kernels for SkylakeX need.
+fn has_avx512() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        std::is_x86_feature_detected!("avx512f")
+            && std::is_x86_feature_detected!("avx512bw")
+            && std::is_x86_feature_detected!("avx512dq")
+            && std::is_x86_feature_detected!("avx512vl")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
 }
 
 impl std::fmt::Display for Environment {
@@ -265,6 +297,17 @@ mod tests {
     fn threads_of_libraries_are_warned_of() {
         let with = |value: &str| busy_libraries(&BTreeMap::from([("OMP_NUM_THREADS", value.to_owned())]));
         assert!(with("1").is_empty() && with("x").is_empty() && with("4")[0].starts_with("OMP_NUM_THREADS=4"));
+    }
+
+    #[test]
+    fn kernels_of_lesser_processors_are_warned_of() {
+        let haswell = "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64";
+        let said = |forced| narrow_kernels(haswell, true, forced).unwrap_or_default();
+        assert!(said(true).contains("for Haswell") && said(true).contains("unset OPENBLAS_CORETYPE"));
+        assert!(said(false).contains("set OPENBLAS_CORETYPE=SkylakeX"));
+        assert!(narrow_kernels(haswell, false, true).is_none());
+        assert!(narrow_kernels(&haswell.replace("Haswell", "Cooperlake"), true, true).is_none());
+        assert!(narrow_kernels("unknown", true, false).is_none());
     }
 
     #[test]
