@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A command that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(240);
 
 const RUN: &str = "\
 seed = 3
@@ -246,6 +246,20 @@ fn an_error_on_one_rank_is_told_once_and_ends_both() {
     refused(on_two_ranks(folder.path(), None, "run run.toml --set model.name=x --output out"), &["rank 0", "\"x\" is unknown"]);
 }
 
+/// A method that serves several of a user's is called what the user called it.
+#[test]
+fn a_failure_names_the_method_that_was_asked_for() {
+    let folder = folder();
+    let (head, _) = RUN.split_once("[method]").unwrap();
+    for (method, more) in [("ec_sgld", "coupling = 0"), ("easgd", "")] {
+        let text = format!("{head}[method]\nname = \"{method}\"\nstep = 1e300\n{more}\n");
+        std::fs::write(folder.path().join("run.toml"), text).unwrap();
+        let error = said(&output(mpibayes(folder.path(), "run run.toml --output failed")));
+        let told: Vec<&str> = error.lines().filter(|line| line.contains("has diverged")).collect();
+        assert!(told.len() == 1 && told[0].contains(&format!("{method} performing")), "{error}");
+    }
+}
+
 /// Ends a run without a word, as a failing machine does: the process itself, or one of the ranks that a launcher has started.
 fn kill_one(child: &Child) {
     let ranks = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
@@ -271,7 +285,7 @@ fn paths(folder: &Path, run: &str) -> (Option<ndarray::Array3<f64>>, Vec<u64>) {
     (drawn, if traced { file.table("trace").unwrap().step } else { Vec::new() })
 }
 
-/// How many draws there are of each particle.
+/// How many evaluations have left a draw of each particle.
 fn evaluations(draws: &Option<ndarray::Array3<f64>>) -> usize {
     draws.as_ref().map_or(0, |draws| draws.dim().1)
 }
@@ -282,12 +296,12 @@ fn evaluations(draws: &Option<ndarray::Array3<f64>>) -> usize {
 fn a_run_that_is_killed_again_and_again_loses_nothing_that_was_written() {
     let folder = folder();
     let long =
-        "--set method.rounds=12000 --set evaluate.history=true --set evaluate.every=120 --set cluster.checkpoint_every=0.03";
+        "--set method.rounds=30000 --set evaluate.history=true --set evaluate.every=300 --set cluster.checkpoint_every=0.03";
     let run = |output: &str| format!("run run.toml {long} --output {output}");
     went_well(mpibayes(folder.path(), &run("whole")), &[]);
     let (whole, steps) = paths(folder.path(), "whole");
     let whole = whole.unwrap();
-    assert_eq!((whole.dim().1, steps.len()), (100, 12000));
+    assert_eq!((whole.dim().1, steps.len()), (100, 30000));
     let delays =
         mpibayes::random::Seed(11).stream(mpibayes::random::Who::Run, 0, mpibayes::random::Purpose::Synthetic).permutation(20);
     let (mut opened, mut grown) = (0, 0);
@@ -301,17 +315,14 @@ fn a_run_that_is_killed_again_and_again_loses_nothing_that_was_written() {
         .unwrap();
         let _stderr = begun(&mut child);
         std::thread::sleep(Duration::from_millis(10 * delay as u64));
-        // Where others keep the machine busy these moments are too early for a draw: some kills wait for one.
+        // Where others keep the machine busy these moments are too early for a draw: every other pair of kills waits for one.
         let has_grown =
             || folder.path().join("killed/result.h5").exists() && evaluations(&paths(folder.path(), "killed").0) > grown;
-        if kill % 4 == 0 {
-            let since = Instant::now();
-            while !has_grown() {
-                assert!(since.elapsed() < Duration::from_secs(60), "no draws in 60 s");
-                std::thread::sleep(Duration::from_millis(10));
-            }
+        let since = Instant::now();
+        while kill % 4 < 2 && !has_grown() && since.elapsed() < LIMIT && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(10));
         }
-        assert!(child.try_wait().unwrap().is_none(), "the run is too short for 20 kills");
+        assert!(child.try_wait().unwrap().is_none(), "kill {kill}: the run is too short for 20 kills");
         kill_one(&child);
         ended(child);
         if folder.path().join("killed/result.h5").exists() {
@@ -320,14 +331,14 @@ fn a_run_that_is_killed_again_and_again_loses_nothing_that_was_written() {
             if let Some(draws) = draws {
                 assert_eq!(draws, whole.slice(ndarray::s![.., ..drawn, ..]), "kill {kill}");
             }
-            // The trace is written with the draws: an evaluation for every 120 rounds of it.
+            // The trace is written with the draws: an evaluation for every 300 rounds of it.
             assert_eq!(rows, steps[..rows.len()], "kill {kill}");
-            assert!(drawn.abs_diff(rows.len() / 120) <= 1, "kill {kill}: {drawn} draws, {} rounds", rows.len());
+            assert!(drawn.abs_diff(rows.len() / 300) <= 1, "kill {kill}: {drawn} draws, {} rounds", rows.len());
             // A kill between the file and its checkpoint leaves draws that are made anew, so that it may hold fewer for a while.
             (opened, grown) = (opened + 1, grown.max(drawn));
         }
     }
-    assert!(opened > 15 && (1..100).contains(&grown), "{opened} files opened, {grown} draws");
+    assert!(opened == 20 && (10..100).contains(&grown), "{opened} files opened, {grown} draws");
     went_well(on_two_ranks(folder.path(), None, &run("killed")), &["going on after", "finished"]);
     assert_eq!(paths(folder.path(), "killed"), (Some(whole), steps));
     assert_eq!(posterior(folder.path(), "killed"), posterior(folder.path(), "whole"));

@@ -24,11 +24,11 @@ pub struct EnvArgs {
 /// The variable that says which processor's kernels OpenBLAS shall take.
 const CORE_TYPE: &str = "OPENBLAS_CORETYPE";
 
-/// OpenBLAS's names of processors without AVX-512.
-const NARROW: [&str; 7] = ["Nehalem", "Barcelona", "Sandybridge", "Bulldozer", "Haswell", "Zen", "Prescott"];
+/// OpenBLAS's names of processors whose kernels use AVX-512.
+const WIDE: [&str; 3] = ["SkylakeX", "Cooperlake", "SapphireRapids"];
 
 /// Variables of launchers, schedulers and libraries that matter.
-const VARIABLES: [&str; 18] = [
+const VARIABLES: [&str; 19] = [
     "OMPI_COMM_WORLD_SIZE",
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "PMI_SIZE",
@@ -46,6 +46,7 @@ const VARIABLES: [&str; 18] = [
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     CORE_TYPE,
+    "OPENBLAS_L2_SIZE",
     "MPIBAYES_DATA",
 ];
 
@@ -170,7 +171,9 @@ fn busy_libraries(variables: &BTreeMap<&'static str, String>) -> Vec<String> {
 
 /// Kernels of OpenBLAS for a lesser processor than this one.
 fn narrow_kernels(configuration: &str, avx512: bool, is_forced: bool) -> Option<String> {
-    let core = configuration.split(' ').find(|word| NARROW.iter().any(|core| core.eq_ignore_ascii_case(word)))?;
+    // "OpenBLAS 0.3.21 DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64": the word before the threads.
+    let before = configuration.split(" MAX_THREADS").next().filter(|_| configuration.contains("DYNAMIC_ARCH"))?;
+    let core = before.rsplit(' ').next().filter(|core| !WIDE.iter().any(|wide| wide.eq_ignore_ascii_case(core)))?;
     let remedy = if is_forced { format!("unset {CORE_TYPE}") } else { format!("set {CORE_TYPE}=SkylakeX") };
     avx512.then(|| {
         format!(
@@ -307,6 +310,7 @@ mod tests {
         assert!(said(false).contains("set OPENBLAS_CORETYPE=SkylakeX"));
         assert!(narrow_kernels(haswell, false, true).is_none());
         assert!(narrow_kernels(&haswell.replace("Haswell", "Cooperlake"), true, true).is_none());
+        assert!(narrow_kernels(&haswell.replace("Haswell", "Excavator"), true, false).is_some());
         assert!(narrow_kernels("unknown", true, false).is_none());
     }
 

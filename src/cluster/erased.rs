@@ -5,6 +5,7 @@ use super::codec::{Raw, decode, encode};
 use super::context::Context;
 use super::method::{Agent, AgentId, AnswerOf, Dealing, Method, Order, Progress, ReportedOf, Result, Server};
 use super::outbox::{AskOf, Outbox};
+use super::run::Plan;
 use crate::number::{Family, Number, Picked};
 use std::sync::Arc;
 
@@ -55,8 +56,8 @@ impl Family for Methods {
     type Of<N: Number> = Erased<N>;
 }
 
-/// A method, erased.
-struct MethodOf<M>(Arc<M>);
+/// A method with its name in this run, erased.
+struct MethodOf<M>(Arc<M>, &'static str);
 
 /// The server of a method, erased.
 struct ServerOf<M: Method>(M::Server);
@@ -65,13 +66,13 @@ struct ServerOf<M: Method>(M::Server);
 struct AgentOf<M: Method>(M::Agent);
 
 /// The method as drivers take it.
-pub(super) fn erased<M: Method>(method: Arc<M>) -> AnyMethod {
-    M::Number::pick::<Methods>(Arc::new(MethodOf(method)))
+pub(super) fn erased<M: Method>(method: Arc<M>, plan: &Plan) -> AnyMethod {
+    M::Number::pick::<Methods>(Arc::new(MethodOf(method, plan.name_of::<M>())))
 }
 
 impl<M: Method> ErasedMethod<M::Number> for MethodOf<M> {
     fn name(&self) -> &'static str {
-        self.0.name()
+        self.1
     }
 
     fn order(&self) -> Order {

@@ -23,7 +23,7 @@ pub type AgentState<M> = <<M as Method>::Agent as Agent<M>>::State;
 
 /// A distributed method: how its two halves are made. The value is the method's validated configuration.
 pub trait Method: Sized + Send + Sync + 'static {
-    /// The name in configuration and messages.
+    /// The name in messages and checkpoints, where the run's plan has no other: one method may serve several of a user's.
     const NAME: &'static str;
     /// In which order the server receives answers.
     const ORDER: Order = Order::Posted;
@@ -37,11 +37,6 @@ pub trait Method: Sized + Send + Sync + 'static {
     type Server: Server<Self>;
     /// The half that owns a data shard.
     type Agent: Agent<Self>;
-
-    /// What it is called in messages and checkpoints: another name where one method serves several.
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
 
     /// How many agents: the user's choice, whatever the number of ranks.
     fn agents(&self) -> u32;

@@ -496,11 +496,13 @@ mod tests {
     use super::super::erased::{ErasedServer, erased};
     use super::super::method::{Dealing, Progress};
     use super::super::plain::Plain;
+    use super::super::run::Plan;
     use super::*;
     use crate::number::Picked;
+    use crate::random::Seed;
 
     fn method() -> Erased<f64> {
-        let Picked::F64(method) = erased(Arc::new(Plain)) else { panic!("other numbers") };
+        let Picked::F64(method) = erased(Arc::new(Plain), &Plan::new(Seed(1))) else { panic!("other numbers") };
         method
     }
 

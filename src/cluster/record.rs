@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// The table of the judged predictions, a row for each evaluated round.
 pub const METRICS: &str = "metrics";
-/// The table of what happened in each round.
+/// The table of what happened in rounds: in each, or in some of very many.
 pub const TRACE: &str = "trace";
 
 /// One thing that a server or an agent wrote down.

@@ -3,7 +3,7 @@
 use super::checkpoint::Checkpoint;
 use super::context::Clock;
 use super::fault::{Doing, Fault, What, guard};
-use super::method::Progress;
+use super::method::{Method, Progress};
 use super::node::Node;
 use super::packet::Traffic;
 use super::record::{Draws, Record};
@@ -16,6 +16,8 @@ use std::time::Duration;
 /// What every driver needs to know of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// What the method is called in messages and checkpoints, where that is not its own name.
+    pub name: Option<&'static str>,
     /// The root of all random numbers.
     pub seed: Seed,
     /// Worker threads on each rank.
@@ -31,7 +33,12 @@ pub struct Plan {
 impl Plan {
     /// One thread on each rank, agents on all of them, collectives as by default.
     pub fn new(seed: Seed) -> Self {
-        Self { seed, threads: 1, dedicated: false, collectives: Collectives::default(), store: None }
+        Self { name: None, seed, threads: 1, dedicated: false, collectives: Collectives::default(), store: None }
+    }
+
+    /// What this method is called in the run.
+    pub fn name_of<M: Method>(&self) -> &'static str {
+        self.name.unwrap_or(M::NAME)
     }
 }
 

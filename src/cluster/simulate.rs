@@ -127,7 +127,7 @@ pub fn run<M: Method>(
         task: cluster.task.as_ref().map(erased_cost::<M>),
         settle: cluster.settle.as_ref().map(erased_cost::<M>),
     };
-    carry_any(erased(method), plan, &costs, saved, keeper)
+    carry_any(erased(method, &plan), plan, &costs, saved, keeper)
 }
 
 fn erased_cost<M: Method>(cost: &Cost<M>) -> ErasedCost<'_> {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// # Errors
 /// The first failure of the server or an agent.
 pub fn run<M: Method>(method: Arc<M>, plan: Plan, saved: Option<Checkpoint>, keeper: &mut dyn Keeper) -> Result<Outcome, Fault> {
-    carry_any(erased(method), plan, saved, keeper)
+    carry_any(erased(method, &plan), plan, saved, keeper)
 }
 
 fn carry_any(method: AnyMethod, plan: Plan, saved: Option<Checkpoint>, keeper: &mut dyn Keeper) -> Result<Outcome, Fault> {

@@ -231,7 +231,7 @@ impl<F: Real> Launch<'_, F> {
             }
             let path = self.folder.checkpoint();
             let saved = Checkpoint::read(&path)?;
-            let fits = saved.as_ref().map_or(Ok(()), |saved| saved.check(method.name(), M::Number::NAME));
+            let fits = saved.as_ref().map_or(Ok(()), |saved| saved.check(self.plan.name_of::<M>(), M::Number::NAME));
             fits.map_err(|cause| CheckpointError::Damaged { path, cause })?;
             self.folder.begin(&self.what, saved.as_ref(), self.info.clone(), groups.clone())?;
             self.notes.iter().for_each(|note| self.folder.say(&format!("note: {note}")));
@@ -547,6 +547,7 @@ impl Job<'_> {
         let launch = Launch {
             carrier,
             plan: Plan {
+                name: Some(method.name()),
                 threads,
                 dedicated: spec.cluster.dedicated,
                 collectives: spec.cluster.collectives,

@@ -124,10 +124,6 @@ where
     type Server = MonitoredServer<M, J>;
     type Agent = MonitoredAgent<M, J>;
 
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
     fn agents(&self) -> u32 {
         self.inner.agents()
     }

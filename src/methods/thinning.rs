@@ -23,6 +23,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_trace_has_some_rows_and_the_last() {
+        for (rounds, rows) in [(1, 1), (1999, 1999), (2000, 2000), (2001, 1001), (4001, 1334), (1_000_000, 2000)] {
+            let due: Vec<u64> = (1..=rounds).filter(|&done| is_due(done, between_rows(rounds), rounds)).collect();
+            assert_eq!((due.len(), due.last()), (rows, Some(&rounds)));
+        }
+    }
+
+    #[test]
     fn every_so_many_th_update_after_the_burn_in_is_a_draw() {
         let kept: Vec<u64> = (0..20).filter(|&update| draws(update + 1, 5, 3) > draws(update, 5, 3)).collect();
         assert_eq!(kept, [7, 10, 13, 16, 19]);

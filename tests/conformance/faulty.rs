@@ -146,10 +146,6 @@ impl<M: Method> Method for Faulty<M> {
     type Server = FaultyServer<M>;
     type Agent = FaultyAgent<M>;
 
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
     fn agents(&self) -> u32 {
         self.inner.agents()
     }

@@ -54,7 +54,7 @@ pub fn run<M: Method>(
     saved: Option<Checkpoint>,
     keeper: &mut dyn Keeper,
 ) -> Option<Outcome> {
-    carry_any(world, erased(method), plan, saved, keeper)
+    carry_any(world, erased(method, &plan), plan, saved, keeper)
 }
 
 fn carry_any(

@@ -37,9 +37,6 @@ pub const SPREAD: &str = "spread_of_chains";
 
 /// Transitions that can be coupled.
 pub trait Coupled: Transition {
-    /// What chains that are coupled so are called, and what those that never meet.
-    const NAMES: [&'static str; 2];
-
     /// The continuous time of an update.
     fn time(&self) -> f64;
 
@@ -51,8 +48,6 @@ pub trait Coupled: Transition {
 }
 
 impl<F: Real> Coupled for Sghmc<F> {
-    const NAMES: [&'static str; 2] = ["ec_sghmc", "sghmc"];
-
     fn time(&self) -> f64 {
         self.dynamics.step
     }
@@ -67,8 +62,6 @@ impl<F: Real> Coupled for Sghmc<F> {
 }
 
 impl<F: Real> Coupled for Sgld<F> {
-    const NAMES: [&'static str; 2] = ["ec_sgld", "sgld"];
-
     /// Half of the step size: noise of variance ε is that of the time ε/2.
     fn time(&self) -> f64 {
         0.5 * self.step.at(0)
@@ -84,8 +77,6 @@ impl<F: Real> Coupled for Sgld<F> {
 }
 
 impl<F: Real> Coupled for Sgd<F> {
-    const NAMES: [&'static str; 2] = ["easgd", "sgd"];
-
     fn time(&self) -> f64 {
         self.step
     }
@@ -230,7 +221,7 @@ pub struct Period {
 }
 
 impl<T: Coupled, const ASYNCHRONOUS: bool> Method for Elastic<T, ASYNCHRONOUS> {
-    const NAME: &'static str = T::NAMES[0];
+    const NAME: &'static str = "elastic";
     const ORDER: Order = if ASYNCHRONOUS { Order::Arrival } else { Order::Posted };
     type Number = T::Number;
     type Task = Task;
@@ -238,10 +229,6 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> Method for Elastic<T, ASYNCHRONOUS> {
     type Report = f64;
     type Server = ElasticServer<T, ASYNCHRONOUS>;
     type Agent = ElasticAgent<T>;
-
-    fn name(&self) -> &'static str {
-        T::NAMES[usize::from(self.plan.strength == Strength::NONE)]
-    }
 
     fn agents(&self) -> u32 {
         self.agents

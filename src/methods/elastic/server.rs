@@ -100,9 +100,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
 
     /// Whether somebody wants to see positions at the end of a period.
     fn is_shown(&self, period: u64) -> bool {
-        !self.shows_center()
-            && self.watched > 0
-            && ((period + 1).is_multiple_of(self.watched) || period + 1 == self.plan.periods())
+        !self.shows_center() && self.watched > 0 && is_due(period + 1, self.watched, self.plan.periods())
     }
 
     /// Whether a row of the trace is written behind a period.

@@ -1,4 +1,4 @@
-//! The settings of `sghmc`: chains that know nothing of each other.
+//! Chains that know nothing of each other: the settings of `sghmc`.
 
 use super::{
     BATCH, BURN_IN, EcSghmcSettings, FRICTION, GRADIENT, GRADIENT_NOISE, PRECONDITIONER, SAME_START, SCHEME, STEP, STEPS, THIN,
