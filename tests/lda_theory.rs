@@ -20,7 +20,7 @@ use mpibayes::methods::{Monitored, Posterior, Shown, TopicArray};
 use mpibayes::random::{Purpose, Seed, Who};
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
-use seen::{Seen, run};
+use seen::{Seen, run, value};
 use std::sync::Arc;
 
 const WORDS: u32 = 9;
@@ -351,9 +351,7 @@ fn one_topic_predicts_what_the_unigram_model_does() {
     let asynchronous = Monitored { inner: AsyncLda { problem: problem.clone(), settings }, judge: judge.clone() };
     for seen in [run(synchronous, 5), run(asynchronous, 5)] {
         let metrics: Vec<&Row> = seen.table("metrics").collect();
-        let column = |name: &str| -> Vec<f64> {
-            metrics.iter().map(|row| row.values.iter().find(|(other, _)| other == name).unwrap().1).collect()
-        };
+        let column = |name: &str| seen.column("metrics", name);
         assert_eq!(metrics.iter().map(|row| row.step).collect::<Vec<_>>(), [2, 4, 6, 7]);
         // Averages begin with the draws.
         assert_eq!(column("averaged_draws"), [1.0, 1.0, 2.0, 3.0]);
@@ -418,7 +416,7 @@ fn agents_judge_the_topics_of_the_round_that_they_are_asked_about() {
         let metrics: Vec<&Row> = seen.table("metrics").collect();
         assert_eq!(metrics.iter().map(|row| row.step).collect::<Vec<_>>(), [2, 4, 6, 7]);
         for row in metrics {
-            let judged = row.values.iter().find(|(name, _)| name == "draw_perplexity").unwrap().1;
+            let judged = value(row, "draw_perplexity");
             let exact = completed(row.step, row.step);
             // Probabilities are in single precision.
             assert!((judged / exact - 1.0).abs() < 1e-5, "round {}: {judged} {exact}", row.step);

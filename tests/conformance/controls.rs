@@ -2,6 +2,7 @@
 
 use crate::bits::{Reference, agree};
 use crate::methods::Crooked;
+use crate::resume::stops_like_it_rests;
 use crate::subject::{Carrier, Until, conforms};
 use crate::tally::Tally;
 
@@ -29,6 +30,12 @@ pub fn groups(tally: &mut Tally) {
                 crate::tally::same("(runs alike, resumes alike)", &(again, resumed), &expected)
             });
             group.check(format!("{wrong:?}"), result);
+            if matches!(wrong, Crooked::Not | Crooked::Forgets) {
+                let simulate = Carrier::Simulate { ranks: 3, threads: 1, dedicated: false };
+                let alike = stops_like_it_rests(subject.as_ref(), simulate).is_ok();
+                let result = crate::tally::same("stops like it rests", &alike, &(wrong == Crooked::Not));
+                group.check(format!("{wrong:?}, stopped at every answer"), result);
+            }
         }
     });
 }

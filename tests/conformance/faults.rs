@@ -116,7 +116,7 @@ pub fn groups(roster: &[Box<dyn Subject>], tally: &mut Tally) {
 }
 
 /// Every place and kind of failure on 3 ranks, in turn on the agents of each rank; every method has one in an agent and one in its
-/// server at least.
+/// server at least. Asynchronous methods have those that every run reaches, each in one way.
 fn under_mpi(roster: &[Box<dyn Subject>], group: &mut Group) {
     let synchronous: Vec<_> = roster.iter().map(AsRef::as_ref).filter(|subject| subject.order() == Order::Posted).collect();
     let workloads: Vec<_> = synchronous.iter().filter_map(|subject| workload(*subject, group)).collect();
@@ -124,6 +124,14 @@ fn under_mpi(roster: &[Box<dyn Subject>], group: &mut Group) {
         return;
     }
     let mut cases = Vec::new();
+    for subject in roster.iter().map(AsRef::as_ref).filter(|subject| subject.order() == Order::Arrival) {
+        let Some(workload) = workload(subject, group) else { return };
+        for ((who, place), how) in everywhere(subject, &workload).into_iter().zip(How::ALL.into_iter().cycle()) {
+            let injection = Injection { who, place, how, others_sleep: 0.0 };
+            let (launcher, driver) = (Launcher::Mpirun(3), Driver::Mpi);
+            cases.push(Case { subject, launcher, driver, threads: 1, dedicated: false, injection });
+        }
+    }
     for in_server in [false, true] {
         let (mut failures, mut left) = (Vec::new(), synchronous.len());
         while left > 0 || failures.len() < How::ALL.len() * PLACES {
@@ -195,15 +203,16 @@ fn everywhere(subject: &dyn Subject, workload: &Workload) -> Vec<(Who, Place)> {
 }
 
 /// Where answers count as they arrive, agents that are slow today may have no second task: later ones are failed in by whoever gets
-/// so far first. Somebody has a fair share at least, and half of that in a run with fewer tasks as well.
+/// so far first. Every run has as many tasks in all, and somebody has a fair share of them.
 fn somebody(subject: &dyn Subject, workload: &Workload) -> Vec<(Who, Place)> {
     if subject.order() == Order::Posted {
         return Vec::new();
     }
     let tasks = workload.iter().filter(|(who, _)| who.is_some()).map(|(_, tasks)| tasks).sum::<u64>();
-    let share = tasks / u64::from(subject.agents()) / 2;
-    let later = [Place::Working(share / 2), Place::Working(share), Place::Settling(share)];
-    later.into_iter().filter(|_| share > 1).map(|place| (Who::EveryAgent, place)).collect()
+    let share = tasks / u64::from(subject.agents());
+    assert!(share > 2, "{}: too few tasks for a place between the first and the last", subject.label());
+    let later = [Place::Working(share / 2), Place::Working(share - 1), Place::Settling(share - 1)];
+    later.map(|place| (Who::EveryAgent, place)).into()
 }
 
 fn workload(subject: &dyn Subject, group: &mut Group) -> Option<Workload> {

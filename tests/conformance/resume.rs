@@ -41,14 +41,9 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
     // run that only rests at each: all that matters is in the states.
     tally.group("asynchronous: stopped after every answer, or at rest there", |group| {
         for subject in roster.iter().map(AsRef::as_ref).filter(|subject| subject.order() == Order::Arrival) {
-            for carrier in [LAYOUTS[1], LAYOUTS[2]] {
-                let at_rest = subject.run(carrier, None, Until::EndWithRests).map_err(|fault| fault.to_string());
-                let same_bits = at_rest.and_then(|ran| {
-                    let (stopped, ran) = (hop_on(subject, &[carrier])?, ran.ok_or("no outcome")?);
-                    same("answers", &stopped.answers, &ran.answers)?;
-                    same("the bits", &stopped.digest, &ran.digest)
-                });
-                group.check(subject.label(), same_bits);
+            for ranks in [1, 3, 5] {
+                let carrier = Carrier::Simulate { ranks, threads: 1, dedicated: ranks == 5 };
+                group.check(format!("{}, {ranks} ranks", subject.label()), stops_like_it_rests(subject, carrier));
             }
         }
     });
@@ -131,6 +126,14 @@ fn twice(subject: &dyn Subject, reference: &Reference, here: Carrier, there: Car
         return Err(format!("came to rest after {} answers, {} times", first.answers, first.rests));
     }
     agree(subject, reference, run(there, Some(&first.saved), Until::End))
+}
+
+/// Whether a run that is stopped after every answer and goes on in the same way is the one that only rests at each.
+pub fn stops_like_it_rests(subject: &dyn Subject, carrier: Carrier) -> Result<(), String> {
+    let at_rest = subject.run(carrier, None, Until::EndWithRests).map_err(|fault| fault.to_string())?.ok_or("no outcome")?;
+    let stopped = hop_on(subject, &[carrier])?;
+    same("answers", &stopped.answers, &at_rest.answers)?;
+    same("the bits", &stopped.digest, &at_rest.digest)
 }
 
 /// Stops after every answer and goes on in the next of these layouts, to the end.

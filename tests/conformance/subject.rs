@@ -108,7 +108,7 @@ impl<M: Method, F: Fn() -> M + Sync> Subject for Conforms<F> {
     }
 
     fn name(&self) -> &'static str {
-        (self.make)().name()
+        M::NAME
     }
 
     fn agents(&self) -> u32 {

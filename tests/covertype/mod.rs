@@ -269,7 +269,7 @@ impl Sampler {
         };
         settings.check().unwrap();
         let since = Instant::now();
-        let seen = Seen::of(Dsgld::sgld(problem, settings), Plan { threads: 2, ..Plan::new(Seed(4)) });
+        let seen = Seen::of(Dsgld::sgld(problem, settings), Plan { threads: 2, ..Plan::new(Seed(4)) }).unwrap();
         let seconds = since.elapsed().as_secs_f64();
         let chains: Vec<Array2<f64>> = (0..self.chains).map(|chain| seen.chain(chain)).collect();
         let length = chains.iter().map(Array2::nrows).min().unwrap();

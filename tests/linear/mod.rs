@@ -1,4 +1,5 @@
-//! Exact stationary laws of elastically coupled chains on a one-dimensional Gaussian target, by their linear maps and Lyapunov's equation.
+//! Exact stationary laws on a one-dimensional Gaussian target, by linear maps and Lyapunov's equation: of elastically coupled chains, and of
+//! one whose gradients are old.
 #![allow(clippy::unwrap_used, reason = "not shipped: a failure here shall stop it")]
 
 use ndarray::Array2;
@@ -36,7 +37,9 @@ pub enum Scheme {
     Turns,
     /// The same in this order, in which some have more turns than others.
     Order(&'static [usize]),
-    /// All give their positions and are told where the center is and how fast; it flows, and they step with it where that leads.
+    /// All give their positions and are told where the center is; it flows, and they step with it where it was.
+    Behind,
+    /// The same, but they are told its velocity too, and step with it where that leads.
     Ahead,
 }
 
@@ -179,7 +182,7 @@ fn period(joint: Joint, scheme: Scheme, s: u64) -> (Map, Vec<Look>) {
     let Joint { chains: k, lambda, kappa, step, friction, mass, center_friction } = joint;
     // θ_i, v_i, c, u, what each chain knows of c, what the center knows of each chain, what each chain knows of u.
     let (v, c, u, known, told, velocity) = (k, 2 * k, 2 * k + 1, 2 * k + 2, 3 * k + 2, 4 * k + 2);
-    let n = 5 * k + 2;
+    let n = if scheme == Scheme::Ahead { 5 } else { 4 } * k + 2;
     let first_order = matches!(scheme, Scheme::StaleFirstOrder | Scheme::AlternateFirstOrder);
     let all = 0..k;
 
@@ -316,10 +319,13 @@ fn period(joint: Joint, scheme: Scheme, s: u64) -> (Map, Vec<Look>) {
                 all.clone().for_each(|i| chain_step(&mut map, i, spring, &mut looks));
             }
         }
-        Scheme::Ahead => {
+        Scheme::Behind | Scheme::Ahead => {
             all.clone().for_each(|i| {
                 tell(&mut map, i);
-                map.then(&[(known + i, vec![(c, 1.0)]), (velocity + i, vec![(u, 1.0)])], &[]);
+                learn(&mut map, i);
+                if scheme == Scheme::Ahead {
+                    map.then(&[(velocity + i, vec![(u, 1.0)])], &[]);
+                }
             });
             center_flow(&mut map, step * s as f64, kappa);
             for _ in 0..s {

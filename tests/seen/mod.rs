@@ -33,10 +33,10 @@ impl Keeper for Seen {
 
 impl Seen {
     /// Of a run in this process, to its end.
-    pub fn of<M: Method>(method: M, plan: Plan) -> Self {
+    pub fn of<M: Method>(method: M, plan: Plan) -> Result<Self, Fault> {
         let mut seen = Self::default();
-        threads::run(Arc::new(method), plan, None, &mut seen).unwrap();
-        seen
+        threads::run(Arc::new(method), plan, None, &mut seen)?;
+        Ok(seen)
     }
 
     /// Of a run on a simulated cluster without a network, each agent on a rank of its own, whose tasks take so many seconds.
@@ -63,9 +63,10 @@ impl Seen {
         values.filter(|(other, _)| other == name).map(|(_, value)| *value).collect()
     }
 
-    /// All numbers of a group, chain after chain.
+    /// All numbers of a group, which must be there, chain after chain.
     pub fn numbers<N: bytemuck::AnyBitPattern + bytemuck::NoUninit>(&self, group: &str) -> Vec<N> {
-        let blocks = self.draws.iter().filter(|((other, ..), _)| other == group);
+        let mut blocks = self.draws.iter().filter(|((other, ..), _)| other == group).peekable();
+        assert!(blocks.peek().is_some(), "nothing was drawn of {group}");
         blocks.flat_map(|(_, draws)| bytemuck::pod_collect_to_vec::<u8, N>(&draws.bytes)).collect()
     }
 
@@ -86,9 +87,9 @@ impl Seen {
     }
 }
 
-/// A run with this seed, in this process.
+/// A run with this seed, in this process, that must come to its end.
 pub fn run<M: Method>(method: M, seed: u64) -> Seen {
-    Seen::of(method, Plan::new(Seed(seed)))
+    Seen::of(method, Plan::new(Seed(seed))).unwrap()
 }
 
 /// A number of a row.

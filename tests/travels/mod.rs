@@ -113,7 +113,7 @@ pub fn problem_with(shards: Vec<Array2<f64>>, prior: Prior) -> Problem<f64> {
 
 pub fn run(problem: Problem<f64>, settings: DsgldSettings, seed: u64) -> Seen {
     settings.check().unwrap();
-    Seen::of(Dsgld::sgld(problem, settings), Plan { threads: 2, ..Plan::new(Seed(seed)) })
+    Seen::of(Dsgld::sgld(problem, settings), Plan { threads: 2, ..Plan::new(Seed(seed)) }).unwrap()
 }
 
 pub fn settings() -> DsgldSettings {

@@ -2,7 +2,7 @@
 
 use super::super::judge::{Case, minus};
 use super::super::pictures::{Chart, curves, scatters};
-use super::super::seen::{Seen, run};
+use super::super::seen::Seen;
 use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
 use mpibayes::cluster::{AgentId, BoxError, Plan as Run};
@@ -87,8 +87,6 @@ impl Transition for From {
 }
 
 impl Coupled for From {
-    const NAMES: [&'static str; 2] = Sghmc::<f64>::NAMES;
-
     fn time(&self) -> f64 {
         self.inner.time()
     }
@@ -124,7 +122,7 @@ fn first_steps(step: f64, coupling: f64, seed: u64) -> Result<Vec<Vec<[f64; 2]>>
         sleep_ms: Vec::new(),
     };
     let transition = From { inner: sghmc(problem, step, 1.0), start: START };
-    let seen = run(Elastic::<_, false> { agents: CHAINS, transition, plan }, seed);
+    let seen = Seen::of(Elastic::<_, false> { agents: CHAINS, transition, plan }, Run::new(Seed(seed)))?;
     Ok((0..CHAINS).map(|chain| seen.chain(chain).rows().into_iter().map(|at| [at[0], at[1]]).collect()).collect())
 }
 
@@ -196,7 +194,7 @@ fn variances(
             sleep_ms: Vec::new(),
         };
         let transition = sghmc(independent(dim, chains)?, step, 1.0);
-        Ok(variance(&run(Elastic::<_, false> { agents: chains, transition, plan }, seed)))
+        Ok(variance(&Seen::of(Elastic::<_, false> { agents: chains, transition, plan }, Run::new(Seed(seed)))?))
     })
 }
 
