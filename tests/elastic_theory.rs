@@ -488,10 +488,13 @@ fn old_gradients_make_steps_unstable_at_their_threshold() {
     }
 }
 
+/// λ times the variance of SGLD at ελ = 0.1 by how many steps old its gradients are.
+const OF_SGLD: [(u32, f64); 5] = [(0, 1.0526), (1, 1.1640), (2, 1.2892), (4, 1.5959), (8, 2.6583)];
+
 /// The variance of chains with old gradients, at ελ = 0.1. The control: what it is without delay.
 #[test]
 fn old_gradients_inflate_the_variance_as_the_theory_has_it() {
-    for (delay, exact) in [(0, 1.0526), (1, 1.1640), (2, 1.2892), (4, 1.5959), (8, 2.6583)] {
+    for (delay, exact) in OF_SGLD {
         let lambda = 2.0;
         let draws = stale(delay, lambda, 60, forgetful(0.1, lambda, 20_000, true)).unwrap();
         let z = z_of(&draws, 0, 0, exact / lambda);
@@ -509,8 +512,11 @@ fn old_gradients_inflate_the_variance_as_the_theory_has_it() {
 /// full friction are those above. The control: what the variance is without delay.
 #[test]
 fn old_gradients_heat_chains_of_little_friction_as_the_theory_has_it() {
-    for (delay, exact) in [(0, 1.0526), (1, 1.1640), (2, 1.2892), (4, 1.5959), (8, 2.6583)] {
-        assert!((delayed(1.0, 0.1_f64.sqrt(), 0.1_f64.sqrt().recip(), delay, false) / exact - 1.0).abs() < 1e-4, "delay {delay}");
+    for (delay, exact) in OF_SGLD {
+        assert!(
+            (delayed(1.0, 0.1_f64.sqrt(), 0.1_f64.sqrt().recip(), delay as usize, false) / exact - 1.0).abs() < 1e-4,
+            "delay {delay}"
+        );
     }
     let (lambda, step, friction) = (2.0, 0.1, 1.0);
     for (delay, scheme) in [(1, Steps::SemiImplicit), (3, Steps::SemiImplicit), (1, Steps::Middle), (3, Steps::Middle)] {

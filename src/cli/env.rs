@@ -100,14 +100,15 @@ pub fn run(args: &EnvArgs) -> anyhow::Result<ExitCode> {
         let variables: BTreeMap<_, _> = VARIABLES.iter().filter_map(|&name| Some((name, std::env::var(name).ok()?))).collect();
         warnings.extend(crowded(&placement, args.threads));
         warnings.extend(busy_libraries(&variables));
-        warnings.extend(narrow_kernels(&blas::configuration(), has_avx512(), variables.contains_key(CORE_TYPE)));
+        let blas = blas::configuration();
+        warnings.extend(narrow_kernels(&blas, has_avx512(), variables.contains_key(CORE_TYPE)));
         let environment = Environment {
             version: env!("CARGO_PKG_VERSION"),
             mpi: World::library(),
             mpi_standard: World::standard(),
             thread_level: world.as_ref().map(World::thread_level),
             hdf5: hdf5_version(),
-            blas: blas::configuration(),
+            blas,
             blas_threads: blas::threads(),
             processor: processor(),
             variables,

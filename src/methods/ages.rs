@@ -17,15 +17,11 @@ impl Ages {
         self.0[place] += 1;
     }
 
-    /// How often this age occurred.
-    pub fn of(&self, age: u64) -> u64 {
-        self.0.get(age as usize).copied().unwrap_or(0)
-    }
-
-    /// The ages that occurred at least once, here or in the other.
-    pub fn with<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = u64> + 'a {
-        let most = self.0.len().max(other.0.len()) as u64;
-        (0..most).filter(|&age| self.of(age) + other.of(age) > 0)
+    /// The ages that occurred at least once in any of these, and how often in each.
+    pub fn table<const N: usize>(all: [&Self; N]) -> impl Iterator<Item = (u64, [u64; N])> {
+        let most = all.iter().map(|ages| ages.0.len()).max().unwrap_or(0);
+        let row = move |age: usize| (age as u64, all.map(|ages| ages.0.get(age).copied().unwrap_or(0)));
+        (0..most).map(row).filter(|(_, counts)| counts.iter().any(|&count| count > 0))
     }
 }
 
@@ -38,8 +34,8 @@ mod tests {
         let (mut one, mut other) = (Ages::default(), Ages::default());
         [0, 3, 3, OLDEST + 5, u64::MAX].into_iter().for_each(|age| one.count(age));
         other.count(2);
-        assert_eq!([0, 1, 3, OLDEST, OLDEST + 5].map(|age| one.of(age)), [1, 0, 2, 2, 0]);
-        assert_eq!(one.with(&other).collect::<Vec<_>>(), [0, 2, 3, OLDEST]);
-        assert_eq!(other.with(&Ages::default()).collect::<Vec<_>>(), [2]);
+        assert_eq!(Ages::table([&one]).collect::<Vec<_>>(), [(0, [1]), (3, [2]), (OLDEST, [2])]);
+        let both = [(0, [1, 0]), (2, [0, 1]), (3, [2, 0]), (OLDEST, [2, 0])];
+        assert_eq!(Ages::table([&one, &other]).collect::<Vec<_>>(), both);
     }
 }

@@ -11,7 +11,7 @@ use super::monitored::Posterior;
 use super::problem::Problem;
 use super::scores::{ControlPoint, Estimator, Scores};
 use super::sghmc::Sghmc;
-use super::thinning::{between_rows, draws, is_due};
+use super::thinning::{draws, has_row};
 use super::transition::Transition;
 use crate::cluster::record::TRACE;
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Saves, Server};
@@ -266,12 +266,12 @@ impl<F: Real> AsyncSghmcServer<F> {
         if !all_finite(&state.chain.0) {
             return Err(format!("the chain has diverged by step {}: take a smaller step, or fresher gradients", t + 1).into());
         }
-        if is_due(t + 1, between_rows(total), total) {
+        if has_row(t + 1, total) {
             cx.info(TRACE, t + 1, [("seconds", cx.seconds()), ("steps", (t + 1) as f64)]);
         }
         if t + 1 == total {
-            for age in state.ages.with(&Ages::default()) {
-                cx.info("staleness", age, [("steps_of_others", age as f64), ("gradients", state.ages.of(age) as f64)]);
+            for (age, [gradients]) in Ages::table([&state.ages]) {
+                cx.info("staleness", age, [("steps_of_others", age as f64), ("gradients", gradients as f64)]);
             }
         }
         Ok(())

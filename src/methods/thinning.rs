@@ -8,6 +8,11 @@ pub(super) fn between_rows(rounds: u64) -> u64 {
     rounds.div_ceil(TRACE_ROWS)
 }
 
+/// Whether the trace has a row behind so many rounds.
+pub(super) fn has_row(done: u64, rounds: u64) -> bool {
+    is_due(done, between_rows(rounds), rounds)
+}
+
 /// Whether something that is done every so many rounds, and in the end, is due behind so many.
 pub(super) fn is_due(done: u64, every: u64, rounds: u64) -> bool {
     done.is_multiple_of(every) || done == rounds
@@ -25,7 +30,7 @@ mod tests {
     #[test]
     fn a_trace_has_some_rows_and_the_last() {
         for (rounds, rows) in [(1, 1), (1999, 1999), (2000, 2000), (2001, 1001), (4001, 1334), (1_000_000, 2000)] {
-            let due: Vec<u64> = (1..=rounds).filter(|&done| is_due(done, between_rows(rounds), rounds)).collect();
+            let due: Vec<u64> = (1..=rounds).filter(|&done| has_row(done, rounds)).collect();
             assert_eq!((due.len(), due.last()), (rows, Some(&rounds)));
         }
     }

@@ -191,23 +191,23 @@ fn everywhere(subject: &dyn Subject, workload: &Workload) -> Vec<(Who, Place)> {
     // A method of one agent has no other.
     let last = Some(subject.agents() - 1).filter(|&last| last > 0);
     let all = [Some(None), Some(Some(0)), last.map(Some)].into_iter().flatten();
-    let sure = match subject.order() {
-        Order::Posted => workload.clone(),
-        Order::Arrival => workload.iter().map(|(&who, &tasks)| (who, if who.is_some() { tasks.min(1) } else { tasks })).collect(),
+    let (sure, later) = match subject.order() {
+        Order::Posted => (workload.clone(), Vec::new()),
+        Order::Arrival => {
+            let first = |(&who, &tasks): (&Option<u32>, &u64)| (who, if who.is_some() { tasks.min(1) } else { tasks });
+            (workload.iter().map(first).collect(), somebody(subject, workload))
+        }
     };
     let working = all.flat_map(|agent| {
         let who = agent.map_or(Who::Server, Who::Agent);
         places(agent, &sure).into_iter().flatten().map(move |place| (who, place))
     });
-    working.chain(somebody(subject, workload)).chain(saving).collect()
+    working.chain(later).chain(saving).collect()
 }
 
 /// Where answers count as they arrive, agents that are slow today may have no second task: later ones are failed in by whoever gets
 /// so far first. Every run has as many tasks in all, and somebody has a fair share of them.
 fn somebody(subject: &dyn Subject, workload: &Workload) -> Vec<(Who, Place)> {
-    if subject.order() == Order::Posted {
-        return Vec::new();
-    }
     let tasks = workload.iter().filter(|(who, _)| who.is_some()).map(|(_, tasks)| tasks).sum::<u64>();
     let share = tasks / u64::from(subject.agents());
     assert!(share > 2, "{}: too few tasks for a place between the first and the last", subject.label());

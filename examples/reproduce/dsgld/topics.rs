@@ -6,11 +6,12 @@
 
 use super::super::judge::{Case, means_and_errors, minus};
 use super::super::pictures::{Chart, curves};
+use super::super::seen::Seen;
 use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome, Row};
-use mpibayes::cluster::record::{Record, Row as Written};
+use mpibayes::cluster::record::Row as Written;
 use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::cluster::{AgentId, BoxError, Keeper, Method, Plan};
+use mpibayes::cluster::{AgentId, BoxError, Method, Plan};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::lda::{
     Completion, DocumentGibbs, Documents, Expected, HeldOut, SgrldUpdate, Sweeps, Tokens, TopicCounts, Truth, TruthSettings,
@@ -344,20 +345,6 @@ fn costs(topics: u32) -> Result<Arc<Costs>> {
     })
 }
 
-/// Keeps the tables.
-#[derive(Default)]
-struct Tables(Vec<Written>);
-
-impl Keeper for Tables {
-    fn write(&mut self, records: Vec<Record>) -> Result<()> {
-        self.0.extend(records.into_iter().filter_map(|record| match record {
-            Record::Row(row) => Some(row),
-            Record::Draws(_) => None,
-        }));
-        Ok(())
-    }
-}
-
 impl Run {
     /// How many times as long as others an agent takes.
     fn slowness(&self, agent: AgentId) -> f64 {
@@ -440,13 +427,12 @@ where
         latency: LATENCY,
         bandwidth: BANDWIDTH,
     };
-    let mut tables = Tables::default();
-    simulate::run(Arc::new(Monitored { inner, judge }), Plan::new(Seed(seed)), &cluster, None, &mut tables)?;
+    let mut seen = Seen::default();
+    simulate::run(Arc::new(Monitored { inner, judge }), Plan::new(Seed(seed)), &cluster, None, &mut seen)?;
     let value = |row: &Written, name: &str| row.values.iter().find(|value| value.0 == name).map_or(f64::NAN, |value| value.1);
-    let table = |name: &'static str| tables.0.iter().filter(move |row| row.table == name);
-    let points = table("metrics").map(|row| (value(row, "seconds"), value(row, "perplexity").ln())).collect();
-    let last = table("load").map(|row| row.step).max();
-    let of_last = table("load").filter(|row| Some(row.step) == last);
+    let points = seen.table("metrics").map(|row| (value(row, "seconds"), value(row, "perplexity").ln())).collect();
+    let last = seen.table("load").map(|row| row.step).max();
+    let of_last = seen.table("load").filter(|row| Some(row.step) == last);
     let load = of_last.map(|row| (value(row, "busy_seconds"), value(row, "blocked_seconds"))).collect();
     Ok(Course { points, load })
 }

@@ -8,7 +8,7 @@ use super::{Dsgld, DsgldSettings, Report, Stop, Task, Visit, Visited};
 use crate::cluster::record::TRACE;
 use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::methods::monitored::Posterior;
-use crate::methods::thinning::{between_rows, is_due};
+use crate::methods::thinning::{between_rows, has_row, is_due};
 use crate::methods::transition::Transition;
 use crate::number::{Number, Real};
 use crate::random::{Purpose, Who};
@@ -206,7 +206,7 @@ impl<T: Transition> DsgldServer<T> {
         {
             self.note_plan(cx);
         }
-        if is_due(round, between_rows(self.settings.rounds), self.settings.rounds) {
+        if has_row(round, self.settings.rounds) {
             self.trace(cx);
         }
     }

@@ -10,7 +10,7 @@ use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Sa
 use crate::kernels::reduce::square;
 use crate::methods::ages::Ages;
 use crate::methods::monitored::Posterior;
-use crate::methods::thinning::{between_rows, draws, is_due};
+use crate::methods::thinning::{draws, has_row, is_due};
 use crate::number::Real;
 use crate::random::{Purpose, Who};
 use num_traits::Zero;
@@ -105,8 +105,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
 
     /// Whether a row of the trace is written behind a period.
     fn is_traced(&self, period: u64) -> bool {
-        let periods = self.plan.periods();
-        is_due(period + 1, between_rows(periods), periods)
+        has_row(period + 1, self.plan.periods())
     }
 
     /// Whether shares are positions behind a period, and its row tells how far apart they are.
@@ -292,9 +291,8 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         }
         if ASYNCHRONOUS && period + 1 == periods {
             let ServerState { ages, given_ages, .. } = &self.state;
-            for age in ages.with(given_ages) {
-                let [center, positions] = [ages, given_ages].map(|ages| ages.of(age) as f64);
-                let columns = [("exchanges_of_others", age as f64), ("periods", center), ("positions", positions)];
+            for (age, [periods, positions]) in Ages::table([ages, given_ages]) {
+                let columns = [("exchanges_of_others", age as f64), ("periods", periods as f64), ("positions", positions as f64)];
                 cx.info("staleness", age, columns);
             }
         }

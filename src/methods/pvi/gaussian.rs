@@ -1,6 +1,7 @@
 //! Gaussians by their natural parameters h = Λm and Λ, with the whole precision or its diagonal.
 
 use super::nodes::Nodes;
+use crate::kernels::reduce::all_finite;
 use crate::kernels::triangle;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use ndarray_linalg::{Cholesky, Diag, SolveTriangular, UPLO};
@@ -116,7 +117,7 @@ enum Root {
 impl Gaussian {
     /// From its natural parameters; nothing where they are those of no distribution.
     pub fn of(natural: Natural, numbers: &[f64]) -> Option<Self> {
-        if numbers.len() != natural.size() || !numbers.iter().all(|number| number.is_finite()) {
+        if numbers.len() != natural.size() || !all_finite(numbers) {
             return None;
         }
         let (h, packed) = numbers.split_at(natural.dim);

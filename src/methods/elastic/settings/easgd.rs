@@ -86,7 +86,7 @@ impl MethodKind for EasgdSettings {
     ];
 
     fn needs(&self, agents: u32, parameters: usize) -> Needs {
-        needs_of(agents, parameters, self.steps.div_ceil(self.period.max(1)), self.batch, 5)
+        needs_of(agents, parameters, self.steps, self.period, self.batch, 5)
     }
 
     fn check(&self) -> Result<(), String> {

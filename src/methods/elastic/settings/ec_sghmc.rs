@@ -204,7 +204,7 @@ impl MethodKind for EcSghmcSettings {
     }
 
     fn needs(&self, agents: u32, parameters: usize) -> Needs {
-        needs_of(agents, parameters, self.steps.div_ceil(self.period.max(1)), self.batch, 6)
+        needs_of(agents, parameters, self.steps, self.period, self.batch, 6)
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {

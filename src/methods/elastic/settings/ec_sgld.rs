@@ -90,7 +90,7 @@ impl MethodKind for EcSgldSettings {
     ];
 
     fn needs(&self, agents: u32, parameters: usize) -> Needs {
-        needs_of(agents, parameters, self.steps.div_ceil(self.period.max(1)), self.batch, 5)
+        needs_of(agents, parameters, self.steps, self.period, self.batch, 5)
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {

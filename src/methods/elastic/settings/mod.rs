@@ -113,11 +113,11 @@ fn notes_of(strength: Strength, keeps_law: bool, agents: u32) -> Vec<String> {
 }
 
 /// What a run takes, with so many arrays of parameters for each chain.
-fn needs_of(agents: u32, parameters: usize, periods: u64, batch: usize, arrays: u64) -> Needs {
+fn needs_of(agents: u32, parameters: usize, steps: u64, period: u64, batch: usize, arrays: u64) -> Needs {
     let parameters = parameters as u64;
     Needs {
         particles: Some(u64::from(agents)),
-        rounds: Some(periods),
+        rounds: Some(steps.div_ceil(period.max(1))),
         minibatch: Some(batch as u64),
         numbers_of_agent: Some(parameters.saturating_mul(arrays)),
         numbers_per_round: Some(parameters.saturating_mul(2 * u64::from(agents))),

@@ -81,7 +81,7 @@ impl MethodKind for SghmcSettings {
     ];
 
     fn needs(&self, agents: u32, parameters: usize) -> Needs {
-        let needs = needs_of(agents, parameters, self.steps.div_ceil(self.period.max(1)), self.batch, 5);
+        let needs = needs_of(agents, parameters, self.steps, self.period, self.batch, 5);
         Needs { numbers_per_round: None, ..needs }
     }
 
