@@ -11,15 +11,15 @@ use linear::{Joint, Scheme, delayed, noiseless, stationary};
 use mpibayes::cluster::{Context, Method, Plan as Run};
 use mpibayes::kernels::hamiltonian::{Chain, Hamiltonian, Scheme as Steps};
 use mpibayes::kernels::langevin::StepSize;
-use mpibayes::methods::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
-use mpibayes::methods::elastic::{
+use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
+use mpibayes::methods::chains::elastic::{
     CenterDynamics, Coupled, Coupling, Course, EcSghmcSettings, Elastic, Plan, Strength, Task, Variant,
 };
-use mpibayes::methods::problem::Problem;
-use mpibayes::methods::scores::Estimator;
-use mpibayes::methods::sgd::Sgd;
-use mpibayes::methods::sghmc::{Preconditioner, Sghmc};
-use mpibayes::methods::sgld::Sgld;
+use mpibayes::methods::common::problem::Problem;
+use mpibayes::methods::common::scores::Estimator;
+use mpibayes::methods::transitions::sgd::Sgd;
+use mpibayes::methods::transitions::sghmc::{Preconditioner, Sghmc};
+use mpibayes::methods::transitions::sgld::Sgld;
 use mpibayes::methods::{LocalTransition, MethodKind, Transition, Update};
 use mpibayes::models::gaussian::{ComponentSettings, FactorProductSettings, PriorSettings};
 use mpibayes::random::{Purpose, Seed, Who};

@@ -7,9 +7,9 @@ mod common;
 use common::{Line, run, share};
 use mpibayes::cluster::Context;
 use mpibayes::kernels::adagrad::{AdaGrad, Optimizer};
-use mpibayes::methods::fedavg::{FedAvg, Weighting};
-use mpibayes::methods::federated::Federated;
-use mpibayes::methods::participation::Participation;
+use mpibayes::methods::common::federated::Federated;
+use mpibayes::methods::common::participation::Participation;
+use mpibayes::methods::point::fedavg::{FedAvg, Weighting};
 use mpibayes::random::Seed;
 use std::sync::Arc;
 

@@ -12,10 +12,10 @@ use mpibayes::lda::{
     Completion, DocumentGibbs, Documents, Evidence, HeldOut, Priors, Sweeps, Tokens, TopicCounts, WordSweep, WordTable,
     dense_sweep, draw_in_turn,
 };
-use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Trajectory};
-use mpibayes::methods::lda::adlda::AdLda;
-use mpibayes::methods::lda::async_lda::AsyncLda;
-use mpibayes::methods::lda::{EVALUATION_SWEEPS, Optimise, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem};
+use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Trajectory};
+use mpibayes::methods::topics::adlda::AdLda;
+use mpibayes::methods::topics::async_lda::AsyncLda;
+use mpibayes::methods::topics::{EVALUATION_SWEEPS, Optimise, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem};
 use mpibayes::methods::{Monitored, Posterior, Shown, TopicArray};
 use mpibayes::random::{Purpose, Seed, Who};
 use rand::RngExt;

@@ -6,7 +6,7 @@ mod covertype;
 mod seen;
 
 use covertype::{AGENTS, ROWS, Sampler, reference, rows};
-use mpibayes::methods::scores::Estimator;
+use mpibayes::methods::common::scores::Estimator;
 
 /// Eight chains over eight agents, with control variates: R-hat, effective sample size, means and standard deviations.
 ///

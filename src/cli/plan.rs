@@ -2,7 +2,7 @@
 
 use super::entry::print;
 use super::summary;
-use crate::methods::dsgld::Planned;
+use crate::methods::chains::dsgld::Planned;
 use crate::results::{RunFile, Table};
 use anyhow::{Context, ensure};
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! What the draws of a run say about each parameter, for `mpibayes summary`: estimates, and how far they can be trusted.
 
 use super::text;
-use crate::methods::dsgld::EXPECTATIONS;
+use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::metrics::convergence::{Convergence, Estimate, LEAST_DRAWS, estimates, particle_estimates};
 use crate::models::Part;
 use crate::results::{RunFile, SampleKind, Values};

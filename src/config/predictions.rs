@@ -3,7 +3,7 @@
 use super::setup::RunError;
 use crate::cluster::BoxError;
 use crate::data::{DataError, Dataset, FeatureScaling, Shard, Split, Task};
-use crate::methods::predict::predict;
+use crate::methods::common::predict::predict;
 use crate::models::{Model, Scratch};
 use crate::number::Real;
 use crate::results::{Grid, POSTERIOR, ResultsError, RunFile};

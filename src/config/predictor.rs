@@ -6,7 +6,7 @@ use super::setup::RunError;
 use super::spec::{ConfigError, Precision, RunSpec};
 use crate::cluster::BoxError;
 use crate::data::{DataError, Dataset, FeatureScaling, Shard, SparseRows, Split, Task};
-use crate::methods::predict::predict;
+use crate::methods::common::predict::predict;
 use crate::models::{DataFacts, Model, Output, Scratch};
 use crate::number::Real;
 use crate::results::{POSTERIOR, ResultsError, RunFile};

@@ -11,9 +11,9 @@ use crate::cluster::{self, AgentId, Checkpoint, CheckpointError, Collectives, Fa
 use crate::data::corpus::Corpus;
 use crate::data::{DataError, Dataset, Deal, Partition, Shard, Split, Task};
 use crate::lda::LdaSettings;
-use crate::methods::dsgld::EXPECTATIONS;
-use crate::methods::lda::{EVALUATION_SWEEPS, OpenHeldOut, TopicEvaluation, TopicProblem};
-use crate::methods::problem::OpenShard;
+use crate::methods::chains::dsgld::EXPECTATIONS;
+use crate::methods::common::problem::OpenShard;
+use crate::methods::topics::{EVALUATION_SWEEPS, OpenHeldOut, TopicEvaluation, TopicProblem};
 use crate::methods::{Evaluation, HISTORY, Launcher, Monitored, Posterior, Problem, Sharing, Shown};
 use crate::models::{DataFacts, Model, Output, Part};
 use crate::number::{Number, Real};

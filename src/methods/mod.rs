@@ -1,34 +1,16 @@
-//! The distributed methods: a file each, and one line each in [`crate::config::registry`].
+//! The distributed methods: a file or folder for each method that a run file can name, by family.
 
-mod ages;
-pub mod async_sghmc;
-pub mod dsgld;
-pub mod dsvgd;
-pub mod elastic;
-pub mod evaluation;
-pub mod fedavg;
-pub mod federated;
-mod kind;
-pub mod lda;
-pub mod monitored;
-pub mod npv;
-pub mod participation;
-mod particles;
-pub mod pmd;
-pub mod predict;
-pub mod problem;
-pub mod pvi;
-pub mod scores;
-pub mod sgd;
-pub mod sghmc;
-pub mod sgld;
-pub mod svgd;
-mod thinning;
-pub mod transition;
+pub mod chains;
+pub mod common;
+pub mod particles;
+pub mod point;
+pub mod topics;
+pub mod transitions;
+pub mod variational;
 
-pub use evaluation::{Evaluation, HISTORY, SPREAD};
-pub use kind::{DataKind, DocumentBytes, Launcher, MethodKind, Needs, Rows, Sharing, Shown, Texts, TopicArray};
-pub use monitored::{Judge, LocalJudge, Monitored, MonitoredTask, Posterior};
-pub use particles::Particles;
-pub use problem::{LocalLoss, Problem};
-pub use transition::{LocalTransition, Transition, Update};
+pub use common::evaluation::{Evaluation, HISTORY, SPREAD};
+pub use common::kind::{DataKind, DocumentBytes, Launcher, MethodKind, Needs, Rows, Sharing, Shown, Texts, TopicArray};
+pub use common::monitored::{Judge, LocalJudge, Monitored, MonitoredTask, Posterior};
+pub use common::particles::Particles;
+pub use common::problem::{LocalLoss, Problem};
+pub use transitions::transition::{LocalTransition, Transition, Update};

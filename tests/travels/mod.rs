@@ -8,7 +8,7 @@ use mpibayes::cluster::Plan;
 use mpibayes::cluster::record::Row;
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
-use mpibayes::methods::dsgld::{Dsgld, DsgldSettings, Task};
+use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Task};
 use mpibayes::methods::{MethodKind, Problem};
 use mpibayes::models::gaussian_mean::{GaussianMeanSettings, PerFeature};
 use mpibayes::random::{Purpose, Seed, Who};

@@ -10,8 +10,8 @@ use super::seen::{Seen, value};
 use super::travels::{Affine, DELAYS, Moments, Stay, Z, delayed, drawn_rows, largest, moments, problem, run, settings, z};
 use super::{Effort, Outcome, Row, Verdict};
 use mpibayes::kernels::langevin::StepSize;
-use mpibayes::methods::dsgld::{Balance, DsgldSettings, Trajectory};
-use mpibayes::methods::scores::Estimator;
+use mpibayes::methods::chains::dsgld::{Balance, DsgldSettings, Trajectory};
+use mpibayes::methods::common::scores::Estimator;
 use ndarray::Array2;
 use statrs::distribution::{ContinuousCDF, Normal};
 

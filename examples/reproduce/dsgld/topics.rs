@@ -17,8 +17,8 @@ use mpibayes::lda::{
     Completion, DocumentGibbs, Documents, Expected, HeldOut, SgrldUpdate, Sweeps, Tokens, TopicCounts, Truth, TruthSettings,
     WordSweep, WordTable, dense_sweep, draw_scored, sgrld_step,
 };
-use mpibayes::methods::dsgld::{Coupled, Dsgld, DsgldSettings, Trajectory};
-use mpibayes::methods::lda::{
+use mpibayes::methods::chains::dsgld::{Coupled, Dsgld, DsgldSettings, Trajectory};
+use mpibayes::methods::topics::{
     AdLda, AsyncLda, EVALUATION_SWEEPS, Sgrld, SweepSettings, TopicEvaluation, TopicProblem, adlda, async_lda,
 };
 use mpibayes::methods::{Monitored, MonitoredTask, Posterior, Shown, TopicArray};

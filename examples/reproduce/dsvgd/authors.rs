@@ -2,7 +2,7 @@
 
 use mpibayes::cluster::{AgentId, Context, Result};
 use mpibayes::kernels::langevin::{StepSize, langevin_step};
-use mpibayes::methods::transition::{LocalTransition, Transition, Update};
+use mpibayes::methods::transitions::transition::{LocalTransition, Transition, Update};
 use mpibayes::methods::{LocalLoss, Problem};
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Stream, Who};

@@ -8,7 +8,7 @@ use super::super::{Effort, Outcome};
 use super::runs::{AUTHORS, Contender, FLOOR, LOGISTIC, NO_CAVITY, PARTICIPANTS, Race, Result, Setup, Shared, TOTAL};
 use super::sets::Set;
 use mpibayes::data::{Generator, Partition};
-use mpibayes::methods::participation::Participation;
+use mpibayes::methods::common::participation::Participation;
 use mpibayes::models::Output;
 use mpibayes::models::logistic::LogisticSettings;
 use std::sync::Arc;

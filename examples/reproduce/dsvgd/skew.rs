@@ -9,7 +9,7 @@ use super::runs::{
 };
 use super::sets::Set;
 use mpibayes::data::{Label, Partition, Scaling};
-use mpibayes::methods::dsvgd::{Caution, Curvature, SiteSettings};
+use mpibayes::methods::particles::dsvgd::{Caution, Curvature, SiteSettings};
 use mpibayes::models::Output;
 use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::models::network::NetworkSettings;

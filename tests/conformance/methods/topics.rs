@@ -3,10 +3,10 @@
 use mpibayes::cluster::Method;
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::lda::{Documents, HeldOut, Sweeps};
-use mpibayes::methods::dsgld::{Coupled, Dsgld, DsgldSettings, Trajectory};
-use mpibayes::methods::lda::adlda::AdLda;
-use mpibayes::methods::lda::async_lda::AsyncLda;
-use mpibayes::methods::lda::{Optimise, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem};
+use mpibayes::methods::chains::dsgld::{Coupled, Dsgld, DsgldSettings, Trajectory};
+use mpibayes::methods::topics::adlda::AdLda;
+use mpibayes::methods::topics::async_lda::AsyncLda;
+use mpibayes::methods::topics::{Optimise, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem};
 use mpibayes::methods::{Monitored, Posterior, Shown, TopicArray};
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Who};

@@ -1,0 +1,375 @@
+//! One chain of SGHMC at the server, with gradients by agents that may know an old state of it: the obvious way to parallelise, and what
+//! elastic coupling is compared with.
+//!
+//! Agents send gradients at the state that they know; of O gradients the server takes the mean and makes a step; those who gave them go
+//! on, and get the new state after every s of their gradients (Springenberg et al. 2016, section 2). With O = K and s = 1 this is SGHMC
+//! with K times the batch. A gradient that is τ steps old makes SGLD on U = λθ²/2 unstable from ελ = 2 sin(π/(2(2τ + 1))) on.
+
+use crate::cluster::record::TRACE;
+use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Saves, Server};
+use crate::kernels::hamiltonian::{Chain, Hamiltonian, Scheme};
+use crate::kernels::reduce::all_finite;
+use crate::methods::common::ages::Ages;
+use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing, at_least_one};
+use crate::methods::common::monitored::Posterior;
+use crate::methods::common::problem::Problem;
+use crate::methods::common::scores::{ControlPoint, Estimator, Scores};
+use crate::methods::common::thinning::{draws, has_row};
+use crate::methods::transitions::sghmc::Sghmc;
+use crate::methods::transitions::transition::Transition;
+use crate::number::Real;
+use crate::random::{Purpose, Who};
+use serde::{Deserialize, Serialize};
+
+/// The settings of `async_sghmc`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AsyncSghmcSettings {
+    /// Steps of the chain.
+    pub steps: u64,
+    /// O; all agents where nothing is said.
+    pub gradients: Option<u32>,
+    /// s.
+    pub period: u64,
+    /// Rows in a minibatch.
+    pub batch: usize,
+    /// ε.
+    pub step: f64,
+    /// V.
+    pub friction: f64,
+    /// How a step follows the dynamics.
+    pub scheme: Scheme,
+    /// Whether noise is added.
+    pub noise: bool,
+    /// Steps before the first draw.
+    pub burn_in: u64,
+    /// Of the steps after those every so-many-th is kept.
+    pub thin: u64,
+}
+
+impl Default for AsyncSghmcSettings {
+    fn default() -> Self {
+        let (scheme, noise) = (Scheme::default(), true);
+        Self {
+            steps: 10_000,
+            gradients: Some(1),
+            period: 1,
+            batch: 100,
+            step: 1e-3,
+            friction: 50.0,
+            scheme,
+            noise,
+            burn_in: 2000,
+            thin: 10,
+        }
+    }
+}
+
+impl AsyncSghmcSettings {
+    fn dynamics(&self) -> Hamiltonian {
+        let Self { scheme, step, friction, noise, .. } = *self;
+        Hamiltonian { scheme, step, friction, gradient_noise: 0.0, noise }
+    }
+
+    /// O, of so many agents.
+    fn gradients(&self, agents: u32) -> u32 {
+        self.gradients.unwrap_or(agents)
+    }
+}
+
+impl MethodKind for AsyncSghmcSettings {
+    const NAME: &'static str = "async_sghmc";
+
+    const SHARING: Sharing = Sharing::Everyone;
+
+    const DOCS: &'static [(&'static str, &'static str)] = &[
+        ("steps", "steps of the one chain, which lies at the server; every agent sees all data"),
+        (
+            "gradients",
+            "O, how many gradients make a step: 1 waits for nobody; with as many as agents and period = 1 nothing is stale",
+        ),
+        ("period", "s, gradients that an agent makes at the state that it knows before it gets a new one"),
+        ("batch", "rows in a minibatch of an agent, fresh for every gradient"),
+        ("step", "epsilon; what others call learning rate is its square"),
+        ("friction", "V, the rate at which velocities are forgotten; 1/step with \"semi_implicit\" is SGLD with steps of step²"),
+        ("scheme", "\"middle\" or \"semi_implicit\""),
+        ("noise", "false descends to a mode instead"),
+        ("burn_in", "steps before those that draws are taken of"),
+        ("thin", "of the steps after those every so-many-th is kept, 0 for none"),
+    ];
+
+    fn check(&self) -> Result<(), String> {
+        at_least_one(&[("steps", self.steps), ("period", self.period), ("batch", self.batch as u64)])?;
+        if self.thin > 0 && draws(self.steps, self.burn_in, self.thin) == 0 {
+            return Err(format!("burn_in = {} leaves no draws of {} steps with thin = {}", self.burn_in, self.steps, self.thin));
+        }
+        self.dynamics().check(1.0).map_err(|error| error.to_string())
+    }
+
+    fn check_for(&self, agents: u32) -> Result<(), String> {
+        match self.gradients(agents) {
+            wanted if (1..=agents).contains(&wanted) => Ok(()),
+            wanted => Err(format!("gradients = {wanted}: from 1 to the {agents} agents there are")),
+        }
+    }
+
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+        let parameters = parameters as u64;
+        Needs {
+            particles: Some(1),
+            rounds: Some(self.steps),
+            minibatch: Some(self.batch as u64),
+            numbers_of_agent: Some(parameters.saturating_mul(3)),
+            numbers_per_round: Some(parameters.saturating_mul(2 * u64::from(self.gradients(agents)))),
+            ..Needs::default()
+        }
+    }
+
+    fn notes(&self, agents: u32) -> Vec<String> {
+        let stale = agents > self.gradients(agents) || self.period > 1;
+        let note = "gradients are stale: draws are not quite the posterior's, and steps must be shorter the older they are; the table \
+                    staleness of the results tells";
+        stale.then(|| note.to_owned()).into_iter().collect()
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+        let model = problem.model.clone();
+        launcher.chains(AsyncSghmc { problem, settings: self.clone() }, model)
+    }
+}
+
+/// A chain whose gradients come from elsewhere.
+#[derive(Clone)]
+pub struct AsyncSghmc<F> {
+    /// What is inferred.
+    pub problem: Problem<F>,
+    /// How.
+    pub settings: AsyncSghmcSettings,
+}
+
+impl<F: Real> Method for AsyncSghmc<F> {
+    const NAME: &'static str = "async_sghmc";
+    const ORDER: Order = Order::Arrival;
+    type Number = F;
+    /// How many gradients the agent has made before.
+    type Task = u64;
+    type Report = ();
+    type Server = AsyncSghmcServer<F>;
+    type Agent = AsyncSghmcAgent<F>;
+
+    fn agents(&self) -> u32 {
+        self.problem.agents
+    }
+
+    fn server(&self, saved: Option<ServerState<F>>) -> Result<AsyncSghmcServer<F>> {
+        let agents = self.problem.agents as usize;
+        let fresh = || ServerState {
+            chain: Raw(Vec::new()),
+            steps: 0,
+            sum: Raw(Vec::new()),
+            given: Vec::new(),
+            made: vec![0; agents],
+            known: vec![0; agents],
+            ages: Ages::default(),
+        };
+        Ok(AsyncSghmcServer { method: self.clone(), dim: self.problem.model.dim(), state: saved.unwrap_or_else(fresh) })
+    }
+
+    fn agent(&self, id: AgentId, saved: Option<AgentState<F>>) -> Result<AsyncSghmcAgent<F>> {
+        let scores = Scores::open(&self.problem, id, self.settings.batch, Estimator::Plain)?;
+        Ok(AsyncSghmcAgent { id, scores, state: saved.unwrap_or_else(|| AgentState { known: Raw(Vec::new()) }) })
+    }
+}
+
+/// The server's state.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct ServerState<F: Real> {
+    /// θ, where the next gradient is wanted, and v.
+    chain: Raw<F>,
+    steps: u64,
+    /// The sum of the gradients for the next step, and who gave them.
+    sum: Raw<F>,
+    given: Vec<AgentId>,
+    /// Gradients of each agent, and the steps behind the state that it knows.
+    made: Vec<u64>,
+    known: Vec<u64>,
+    /// How many gradients were of each age, in steps.
+    ages: Ages,
+}
+
+/// The half that has the chain.
+pub struct AsyncSghmcServer<F: Real> {
+    method: AsyncSghmc<F>,
+    dim: usize,
+    state: ServerState<F>,
+}
+
+impl<F: Real> AsyncSghmcServer<F> {
+    /// Whether every step takes a fresh gradient of each agent: then all are asked together, and nothing depends on who is first.
+    fn is_synchronous(&self) -> bool {
+        let AsyncSghmc { problem, settings } = &self.method;
+        settings.gradients(problem.agents) == problem.agents && settings.period == 1
+    }
+
+    /// Asks all agents for their first gradients, or these for their next.
+    fn ask_all(&mut self, agents: Vec<AgentId>, out: &mut Outbox<AsyncSghmc<F>>) {
+        if self.is_synchronous() {
+            let theta = self.state.chain.0[..self.dim].to_vec();
+            self.state.known.fill(self.state.steps);
+            out.ask(0..self.method.problem.agents, self.state.made[0]).with(theta).sum();
+        } else {
+            agents.into_iter().for_each(|agent| self.ask(agent, out));
+        }
+    }
+
+    /// Asks an agent for its next gradient.
+    fn ask(&mut self, agent: AgentId, out: &mut Outbox<AsyncSghmc<F>>) {
+        let (state, of) = (&mut self.state, agent as usize);
+        let ask = out.ask([agent], state.made[of]);
+        if state.made[of].is_multiple_of(self.method.settings.period) {
+            state.known[of] = state.steps;
+            ask.with(state.chain.0[..self.dim].to_vec());
+        }
+    }
+
+    /// Makes a step with the mean of the gradients.
+    fn step(&mut self, cx: &mut Context) -> Result<()> {
+        let (dim, dynamics) = (self.dim, self.method.settings.dynamics());
+        let AsyncSghmcSettings { burn_in, thin, steps: total, .. } = self.method.settings;
+        let state = &mut self.state;
+        let share = F::of(1.0 / state.given.len() as f64);
+        state.sum.0.iter_mut().for_each(|score| *score *= share);
+        let t = state.steps;
+        state.steps += 1;
+        let before = draws(t, burn_in, thin);
+        let is_draw = draws(t + 1, burn_in, thin) > before;
+        let (theta, velocity) = state.chain.0.split_at_mut(dim);
+        let mut noise = cx.stream(Who::Chain(0), t + 1, Purpose::Noise);
+        match dynamics.scheme {
+            Scheme::SemiImplicit => {
+                dynamics.step(Chain { theta: &mut *theta, velocity, inverse_mass: None }, &state.sum.0, None, &mut noise);
+                if is_draw {
+                    cx.record("posterior", 0, before, dim, theta);
+                }
+            }
+            Scheme::Middle => {
+                if is_draw {
+                    cx.record("posterior", 0, before, dim, theta);
+                }
+                let chain = Chain { theta: &mut *theta, velocity: &mut *velocity, inverse_mass: None };
+                dynamics.close(chain, &state.sum.0, None);
+                dynamics.open(Chain { theta, velocity, inverse_mass: None }, &mut noise);
+            }
+        }
+        state.sum.0.fill(F::zero());
+        if !all_finite(&state.chain.0) {
+            return Err(format!("the chain has diverged by step {}: take a smaller step, or fresher gradients", t + 1).into());
+        }
+        if has_row(t + 1, total) {
+            cx.info(TRACE, t + 1, [("seconds", cx.seconds()), ("steps", (t + 1) as f64)]);
+        }
+        if t + 1 == total {
+            for (age, [gradients]) in Ages::table([&state.ages]) {
+                cx.info("staleness", age, [("steps_of_others", age as f64), ("gradients", gradients as f64)]);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<F: Real> Server<AsyncSghmc<F>> for AsyncSghmcServer<F> {
+    type State = ServerState<F>;
+
+    fn state(&self) -> impl Saves<ServerState<F>> {
+        &self.state
+    }
+
+    fn start(&mut self, out: &mut Outbox<AsyncSghmc<F>>, cx: &mut Context) -> Result<()> {
+        let AsyncSghmc { problem, settings } = &self.method;
+        let dynamics = settings.dynamics();
+        let transition =
+            Sghmc { problem: problem.clone(), batch: settings.batch, gradient: Estimator::Plain, dynamics, preconditioner: None };
+        let chain = &mut self.state.chain.0;
+        chain.resize(transition.carried(), F::zero());
+        transition.draw_initial(&mut cx.stream(Who::Run, 0, Purpose::Initial), chain);
+        let (theta, velocity) = chain.split_at_mut(self.dim);
+        if settings.scheme == Scheme::Middle {
+            let mut noise = cx.stream(Who::Chain(0), 0, Purpose::Noise);
+            dynamics.open(Chain { theta, velocity, inverse_mass: None }, &mut noise);
+        }
+        self.state.sum.0.resize(self.dim, F::zero());
+        self.ask_all((0..self.method.problem.agents).collect(), out);
+        Ok(())
+    }
+
+    fn receive(&mut self, answer: Answer<AsyncSghmc<F>>, out: &mut Outbox<AsyncSghmc<F>>, cx: &mut Context) -> Result<()> {
+        let AsyncSghmcSettings { steps, .. } = self.method.settings;
+        let wanted = self.method.settings.gradients(self.method.problem.agents) as usize;
+        let state = &mut self.state;
+        if state.steps == steps {
+            return Ok(());
+        }
+        for reported in answer.reports {
+            let of = reported.from as usize;
+            state.ages.count(state.steps - state.known[of]);
+            state.made[of] += 1;
+            state.given.push(reported.from);
+            if answer.sum.is_empty() && reported.body.len() != self.dim {
+                return Err(format!("agent {of}: a gradient of {} numbers, not {}", reported.body.len(), self.dim).into());
+            }
+            state.sum.0.iter_mut().zip(&*reported.body).for_each(|(sum, &score)| *sum += score);
+        }
+        if !answer.sum.is_empty() {
+            state.sum = Raw(answer.sum.into_vec());
+        }
+        if state.given.len() == wanted {
+            self.step(cx)?;
+            let given = std::mem::take(&mut self.state.given);
+            if self.state.steps < steps {
+                self.ask_all(given, out);
+            }
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { done: self.state.steps, total: self.method.settings.steps }
+    }
+}
+
+impl<F: Real> Posterior<F> for AsyncSghmcServer<F> {
+    fn posterior(&self) -> (u64, &[F]) {
+        (self.state.steps, self.state.chain.0.get(..self.dim).unwrap_or(&[]))
+    }
+}
+
+/// An agent's state: the state of the chain that it knows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct AgentState<F: Real> {
+    known: Raw<F>,
+}
+
+/// The half that makes gradients.
+pub struct AsyncSghmcAgent<F: Real> {
+    id: AgentId,
+    scores: Scores<F>,
+    state: AgentState<F>,
+}
+
+impl<F: Real> Agent<AsyncSghmc<F>> for AsyncSghmcAgent<F> {
+    type State = AgentState<F>;
+
+    fn state(&self) -> impl Saves<AgentState<F>> {
+        &self.state
+    }
+
+    fn perform(&mut self, &made: &u64, body: Body<F>, cx: &mut Context) -> Result<((), Body<F>)> {
+        if !body.is_empty() {
+            self.state.known = Raw(body.into_vec());
+        }
+        let score = self.scores.at(&ControlPoint::default(), &self.state.known.0, self.id, made, 1.0, cx)?;
+        Ok(((), score.to_vec().into()))
+    }
+}

@@ -1,0 +1,139 @@
+//! The agent half: moves the chain that visits its shard, and keeps the draws.
+
+use super::expectations::Expectations;
+use super::{Dsgld, DsgldSettings, Report, Stop, Task, Visit, Visited};
+use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, Saves};
+use crate::kernels::reduce::all_finite;
+use crate::methods::common::thinning::draws;
+use crate::methods::transitions::transition::{LocalTransition, Transition, Update};
+use crate::number::Real;
+use crate::random::{Purpose, Who};
+use num_traits::Zero;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Moves chains on one shard.
+pub struct DsgldAgent<T: Transition> {
+    id: AgentId,
+    transition: T,
+    settings: DsgldSettings,
+    local: T::Local,
+    state: StateOf<T>,
+}
+
+/// What the transition needs, and what was expected so far.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AgentState<S> {
+    transition: S,
+    expectations: Expectations,
+}
+
+/// That of a transition.
+pub(super) type StateOf<T> = AgentState<<<T as Transition>::Local as LocalTransition<<T as Transition>::Number>>::State>;
+
+/// What is told of a visit, and the chain that goes on.
+type Told<T> = (Visited<<T as Transition>::Number>, Body<<T as Transition>::Number>);
+
+impl<T: Transition> DsgldAgent<T> {
+    pub(super) fn new(method: &Dsgld<T>, id: AgentId, saved: Option<StateOf<T>>) -> Result<Self> {
+        let fresh = || AgentState { transition: Default::default(), expectations: Expectations::default() };
+        Ok(Self {
+            id,
+            local: method.transition.open(id)?,
+            transition: method.transition.clone(),
+            settings: method.settings.clone(),
+            state: saved.unwrap_or_else(fresh),
+        })
+    }
+
+    /// The state in which a chain arrives.
+    fn arrival(&self, stop: &Stop, body: Body<T::Number>, cx: &Context) -> Result<Vec<T::Number>> {
+        let numbers = self.transition.carried();
+        if stop.shared == 0 {
+            let mut chain = vec![T::Number::zero(); numbers];
+            let mut stream = cx.stream(Who::Run, u64::from(stop.chain), Purpose::Initial);
+            self.transition.draw_initial(&mut stream, &mut chain);
+            return Ok(chain);
+        }
+        let mut chain = body.into_vec();
+        if chain.len() != numbers {
+            return Err(format!("chain {} arrived with {} numbers, not {numbers}", stop.chain, chain.len()).into());
+        }
+        if stop.shared > 1 {
+            let share = T::Number::of(1.0 / f64::from(stop.shared));
+            chain.iter_mut().for_each(|value| *value *= share);
+            if self.settings.noise_correction {
+                // Averaging left the noise of the last update with its variance over R.
+                let noise = self.transition.noise(stop.first.saturating_sub(1));
+                let noise = noise.ok_or("noise_correction is not for this sampler, whose noise depends on the state")?;
+                let lost = noise * (1.0 - 1.0 / f64::from(stop.shared));
+                let mut stream = cx.stream(Who::Chain(stop.leader), stop.first, Purpose::Coupling);
+                stream.add_normals(T::Number::of(lost.sqrt()), &mut chain);
+            }
+        }
+        Ok(chain)
+    }
+
+    fn visit(&mut self, visit: &Visit, body: Body<T::Number>, cx: &mut Context) -> Result<Told<T>> {
+        let stop = *visit.stops.iter().find(|stop| stop.agent == self.id).ok_or("a visit without a chain")?;
+        let mut chain = self.arrival(&stop, body, cx)?;
+        let fixed = self.local.arrive(&mut self.state.transition, visit.round, &chain, cx)?;
+        let DsgldSettings { burn_in, thin, expectations, .. } = self.settings;
+        let dim = self.transition.dim();
+        let mut kept = Vec::new();
+        for number in stop.first..stop.first + stop.updates {
+            let update = Update { chain: stop.chain, number, scale: stop.scale, pull: None };
+            self.local.update(&mut self.state.transition, &mut chain, update, cx)?;
+            if draws(number + 1, burn_in, thin) > draws(number, burn_in, thin) {
+                self.transition.keep(&chain, &mut kept);
+            }
+            if expectations && number >= burn_in {
+                self.state.expectations.add(&chain[..dim], self.transition.step(number));
+            }
+        }
+        if !all_finite(&chain) {
+            let what = format!("chain {} has diverged by update {}: take a smaller step", stop.chain, stop.first + stop.updates);
+            return Err(what.into());
+        }
+        if !kept.is_empty() {
+            cx.record("posterior", stop.chain, draws(stop.first, burn_in, thin), dim, &kept);
+        }
+        if self.settings.log_visits {
+            let columns = [
+                ("chain", f64::from(stop.chain)),
+                ("first", stop.first as f64),
+                ("updates", stop.updates as f64),
+                ("scale", stop.scale),
+            ];
+            cx.info("visits", visit.round + 1, columns);
+        }
+        if let Some(&sleep) = self.settings.sleep_ms.get(self.id as usize) {
+            std::thread::sleep(Duration::from_secs_f64(1e-3 * sleep * stop.updates as f64));
+        }
+        let last = stop.first + stop.updates - 1;
+        let state = Raw(if visit.shown { chain[..dim].to_vec() } else { Vec::new() });
+        let visited = Visited { chain: stop.chain, updates: stop.updates, step: self.transition.step(last), fixed, state };
+        Ok((visited, if visit.is_last { Body::empty() } else { chain.into() }))
+    }
+}
+
+impl<T: Transition> Agent<Dsgld<T>> for DsgldAgent<T> {
+    type State = StateOf<T>;
+
+    fn state(&self) -> impl Saves<StateOf<T>> {
+        &self.state
+    }
+
+    fn perform(&mut self, task: &Task, body: Body<T::Number>, cx: &mut Context) -> Result<(Report<T::Number>, Body<T::Number>)> {
+        let expectations = &self.state.expectations;
+        match task {
+            Task::Rows => Ok((Report::Rows(self.local.rows() as u64), Body::empty())),
+            Task::Visit(visit) => {
+                let (visited, body) = self.visit(visit, body, cx)?;
+                Ok((Report::Visited(visited), body))
+            }
+            Task::Sum => Ok((Report::Expected(expectations.weight()), expectations.sum(self.transition.dim()).into())),
+            Task::Squares => Ok((Report::Expected(expectations.weight()), expectations.squares_about(&body)?.into())),
+        }
+    }
+}

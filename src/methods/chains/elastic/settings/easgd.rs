@@ -1,0 +1,113 @@
+//! The settings of `easgd`: workers that descend, and average with their center.
+
+use super::{ASYNCHRONOUS, BATCH, EcSghmcSettings, GRADIENT, PERIOD, SAME_START, check_centers, launch_coupled, needs_of};
+use crate::methods::chains::elastic::{Coupling, Course, Plan, Strength};
+use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing, at_least_one};
+use crate::methods::common::problem::Problem;
+use crate::methods::common::scores::Estimator;
+use crate::methods::transitions::sgd::Sgd;
+use crate::number::Real;
+use serde::{Deserialize, Serialize};
+
+/// The settings of `easgd`: elastic averaging SGD, without momentum and with it (EAMSGD).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EasgdSettings {
+    /// Steps of each worker.
+    pub steps: u64,
+    /// s.
+    pub period: u64,
+    /// Rows in a minibatch.
+    pub batch: usize,
+    /// η.
+    pub step: f64,
+    /// μ.
+    pub momentum: f64,
+    /// Whether gradients are taken ahead.
+    pub nesterov: bool,
+    /// β = K a.
+    pub rate: f64,
+    /// Whether each worker meets the center on its own time.
+    pub asynchronous: bool,
+    /// How minibatches become scores.
+    pub gradient: Estimator,
+    /// Whether all workers begin in the same place.
+    pub same_start: bool,
+    /// Steps before the first center that is kept.
+    pub burn_in: u64,
+    /// Of the centers after those every so-many-th is kept.
+    pub thin: u64,
+}
+
+impl Default for EasgdSettings {
+    fn default() -> Self {
+        let EcSghmcSettings { steps, period, batch, .. } = EcSghmcSettings::default();
+        let (nesterov, asynchronous, same_start) = (true, false, true);
+        let gradient = Estimator::default();
+        let (step, momentum, rate) = (1e-6, 0.0, 0.9);
+        Self { steps, period, batch, step, momentum, nesterov, rate, asynchronous, gradient, same_start, burn_in: 0, thin: 100 }
+    }
+}
+
+impl EasgdSettings {
+    /// What so many workers do.
+    pub fn plan(&self, agents: u32) -> Plan {
+        let Self { steps, period, burn_in, thin, same_start, .. } = *self;
+        let coupling = Coupling::Average { rate: self.rate / f64::from(agents) };
+        let strength = Strength { full: 1.0, course: Course::Constant };
+        Plan { steps, period, burn_in, thin, same_start, strength, coupling, extrapolate: false, sleep_ms: Vec::new() }
+    }
+
+    /// The transition of its workers.
+    pub fn transition<F: Real>(&self, problem: Problem<F>) -> Sgd<F> {
+        let Self { batch, gradient, step, momentum, nesterov, .. } = *self;
+        Sgd { problem, batch, gradient, step, momentum, nesterov }
+    }
+}
+
+impl MethodKind for EasgdSettings {
+    const NAME: &'static str = "easgd";
+
+    const SHARING: Sharing = Sharing::Everyone;
+
+    const DOCS: &'static [(&'static str, &'static str)] = &[
+        ("steps", "steps of each worker; every agent is one, and sees all data. It descends to a mode: no sampler"),
+        ("period", PERIOD),
+        ("batch", BATCH),
+        ("step", "eta, in units of the whole potential: what others call learning rate is step * rows"),
+        ("momentum", "0 for EASGD; EAMSGD has 0.99"),
+        ("nesterov", "whether gradients are taken where momentum leads"),
+        ("rate", "beta, by which share of its distance the center moves to the mean of the workers at an exchange"),
+        ("asynchronous", ASYNCHRONOUS),
+        ("gradient", GRADIENT),
+        ("same_start", SAME_START),
+        ("burn_in", "steps before the first center that is kept"),
+        ("thin", "of the exchanges after those every so-many-th center is kept, 0 for none"),
+    ];
+
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+        needs_of(agents, parameters, self.steps, self.period, self.batch, 5)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let Self { steps, period, batch, burn_in, thin, .. } = *self;
+        at_least_one(&[("steps", steps), ("period", period), ("batch", batch as u64)])?;
+        check_centers(steps, period, burn_in, thin)?;
+        if !(self.step.is_finite() && self.step > 0.0) {
+            return Err(format!("step = {} must be above 0", self.step));
+        }
+        if !(0.0..1.0).contains(&self.momentum) {
+            return Err(format!("momentum = {} must be from 0 to below 1", self.momentum));
+        }
+        if !(self.rate > 0.0 && self.rate < 1.0) {
+            return Err(format!("rate = {} must lie between 0 and 1", self.rate));
+        }
+        Ok(())
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+        let (model, agents, plan) = (problem.model.clone(), problem.agents, self.plan(problem.agents));
+        let transition = self.transition(problem);
+        launch_coupled(self.asynchronous, agents, transition, plan, model, launcher)
+    }
+}

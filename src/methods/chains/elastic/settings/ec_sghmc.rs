@@ -1,0 +1,264 @@
+//! The settings of `ec_sghmc`: chains of second order that a center holds together.
+
+use super::{
+    ASYNCHRONOUS, BATCH, BURN_IN, COUPLING, COURSE, FRICTION, GRADIENT, GRADIENT_NOISE, PERIOD, PRECONDITIONER, SAME_START,
+    SCHEME, SLEEP, STEP, STEPS, THIN, check_centers, check_dynamics, check_steps, launch_coupled, needs_of, notes_of, strength,
+    unstable,
+};
+use crate::kernels::hamiltonian::{Hamiltonian, Scheme};
+use crate::methods::chains::elastic::stability::{Steps, extrapolation_is_stable, kicks_are_stable, turns_are_stable};
+use crate::methods::chains::elastic::{CenterDynamics, Coupling, Course, Plan, Strength};
+use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing};
+use crate::methods::common::problem::Problem;
+use crate::methods::common::scores::Estimator;
+use crate::methods::transitions::sghmc::{Preconditioner, Sghmc};
+use crate::number::Real;
+use serde::{Deserialize, Serialize};
+
+/// The settings of `ec_sghmc`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EcSghmcSettings {
+    /// Steps of each chain.
+    pub steps: u64,
+    /// s.
+    pub period: u64,
+    /// Rows in a minibatch.
+    pub batch: usize,
+    /// ε.
+    pub step: f64,
+    /// V.
+    pub friction: f64,
+    /// κ.
+    pub coupling: f64,
+    /// How κ changes; annealed in the burn-in where nothing is said.
+    pub course: Option<Course>,
+    /// How chains are coupled.
+    pub variant: Variant,
+    /// M_c: that of a chain's parameter is 1. Chains drag the center along, so that it should be light beside all of them.
+    pub center_mass: f64,
+    /// C; V·M_c where nothing is said.
+    pub center_friction: Option<f64>,
+    /// Whether chains follow the center's velocity between exchanges.
+    pub extrapolate: bool,
+    /// Whether each chain meets the center on its own time.
+    pub asynchronous: bool,
+    /// Whether noise is added.
+    pub noise: bool,
+    /// How a step follows the dynamics.
+    pub scheme: Scheme,
+    /// B̂.
+    pub gradient_noise: f64,
+    /// How masses are found.
+    pub preconditioner: Option<Preconditioner>,
+    /// How minibatches become scores.
+    pub gradient: Estimator,
+    /// Whether all chains begin in the same place.
+    pub same_start: bool,
+    /// Steps before the first draw.
+    pub burn_in: u64,
+    /// Of the steps after those every so-many-th is kept.
+    pub thin: u64,
+    /// Milliseconds that each agent sleeps for a step.
+    pub sleep_ms: Vec<f64>,
+}
+
+/// How chains are coupled, as it is typed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Variant {
+    /// Each to the center.
+    #[default]
+    Elastic,
+    /// The center to the mean of the chains.
+    Mean,
+    /// Velocities to their mean, by friction.
+    Friction,
+}
+
+impl Default for EcSghmcSettings {
+    fn default() -> Self {
+        Self {
+            steps: 10_000,
+            period: 8,
+            batch: 100,
+            step: 1e-3,
+            friction: 50.0,
+            coupling: 1.0,
+            course: None,
+            variant: Variant::default(),
+            center_mass: 1.0,
+            center_friction: None,
+            extrapolate: false,
+            asynchronous: false,
+            noise: true,
+            scheme: Scheme::default(),
+            gradient_noise: 0.0,
+            preconditioner: None,
+            gradient: Estimator::default(),
+            same_start: false,
+            burn_in: 2000,
+            thin: 10,
+            sleep_ms: Vec::new(),
+        }
+    }
+}
+
+impl EcSghmcSettings {
+    fn dynamics(&self) -> Hamiltonian {
+        let Self { scheme, step, friction, gradient_noise, noise, .. } = *self;
+        Hamiltonian { scheme, step, friction, gradient_noise, noise }
+    }
+
+    fn strength(&self) -> Strength {
+        strength(self.coupling, self.course, self.burn_in)
+    }
+
+    /// The dynamics of the lightest parameter that masses may make: as if its step were longer.
+    fn stiffest_dynamics(&self) -> Hamiltonian {
+        let lightest = self.preconditioner.map_or(1.0, |preconditioner| preconditioner.floor.recip());
+        Hamiltonian { step: self.step * lightest.sqrt(), friction: self.friction / lightest.sqrt(), ..self.dynamics() }
+    }
+
+    /// What chains do.
+    pub fn plan(&self) -> Plan {
+        let mass = self.center_mass;
+        let friction = self.center_friction.unwrap_or(self.friction * mass);
+        Plan {
+            steps: self.steps,
+            period: self.period,
+            burn_in: self.burn_in,
+            thin: self.thin,
+            same_start: self.same_start,
+            strength: self.strength(),
+            coupling: match self.variant {
+                Variant::Elastic => Coupling::Elastic(CenterDynamics::SecondOrder { mass, friction }),
+                Variant::Mean => Coupling::Mean { mass, friction },
+                Variant::Friction => Coupling::Friction,
+            },
+            extrapolate: self.extrapolate,
+            sleep_ms: self.sleep_ms.clone(),
+        }
+    }
+
+    /// The transition of its chains.
+    pub fn transition<F: Real>(&self, problem: Problem<F>) -> Sghmc<F> {
+        let Self { batch, gradient, preconditioner, .. } = *self;
+        Sghmc { problem, batch, gradient, dynamics: self.dynamics(), preconditioner }
+    }
+}
+
+impl MethodKind for EcSghmcSettings {
+    const NAME: &'static str = "ec_sghmc";
+
+    const SHARING: Sharing = Sharing::Everyone;
+
+    const DOCS: &'static [(&'static str, &'static str)] = &[
+        ("steps", STEPS),
+        ("period", PERIOD),
+        ("batch", BATCH),
+        ("step", STEP),
+        ("friction", FRICTION),
+        ("coupling", COUPLING),
+        ("course", COURSE),
+        (
+            "variant",
+            "\"elastic\", or without its bias: \"mean\" (the center follows the mean of the chains) or \"friction\" (velocities only)",
+        ),
+        ("center_mass", "of the center, where that of a chain is 1; chains drag it along: light beside all of them together"),
+        ("center_friction", "of the center; friction * center_mass by default"),
+        ("extrapolate", "whether chains follow the center's velocity between exchanges, from where it was"),
+        ("asynchronous", ASYNCHRONOUS),
+        ("noise", "false descends to a mode instead; what comes out of constant coupling is then the center, kept as with easgd"),
+        ("scheme", SCHEME),
+        ("gradient_noise", GRADIENT_NOISE),
+        ("preconditioner", PRECONDITIONER),
+        ("gradient", GRADIENT),
+        ("same_start", SAME_START),
+        ("burn_in", BURN_IN),
+        ("thin", THIN),
+        ("sleep_ms", SLEEP),
+    ];
+
+    fn check_for(&self, agents: u32) -> Result<(), String> {
+        if !self.sleep_ms.is_empty() && self.sleep_ms.len() != agents as usize {
+            return Err(format!("sleep_ms lists {} numbers for {agents} agents: one for each", self.sleep_ms.len()));
+        }
+        let (kappa, period) = (self.coupling, self.period.min(self.steps));
+        if kappa == 0.0 {
+            return Ok(());
+        }
+        let steps = Steps::SecondOrder(self.stiffest_dynamics());
+        match self.plan().coupling {
+            Coupling::Elastic(center) if self.asynchronous && !turns_are_stable(steps, kappa, agents, center, period) => {
+                unstable(kappa, period, self.step, "asynchronous = true")
+            }
+            Coupling::Elastic(center) if self.extrapolate && !extrapolation_is_stable(steps, kappa, agents, center, period) => {
+                unstable(kappa, period, self.step, "extrapolate = true")
+            }
+            Coupling::Mean { mass, friction } if !kicks_are_stable(steps, kappa, agents, mass, friction, period) => {
+                unstable(kappa, period, self.step, "variant = \"mean\"")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+        needs_of(agents, parameters, self.steps, self.period, self.batch, 6)
+    }
+
+    fn notes(&self, agents: u32) -> Vec<String> {
+        notes_of(self.strength(), self.variant != Variant::Elastic, agents)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let Self { steps, period, batch, burn_in, thin, .. } = *self;
+        check_steps(steps, period, batch, self.strength(), burn_in, thin)?;
+        check_dynamics(self.dynamics(), self.preconditioner, burn_in, thin)?;
+        if self.plan().shows_center(self.noise) {
+            check_centers(steps, period, burn_in, thin)?;
+        }
+        for (name, number) in [("center_mass", Some(self.center_mass)), ("center_friction", self.center_friction)] {
+            if number.is_some_and(|number| !(number.is_finite() && number > 0.0)) {
+                return Err(format!("{name} must be above 0"));
+            }
+        }
+        if let Some(wrong) = self.sleep_ms.iter().find(|sleep| !(0.0..=1e6).contains(*sleep)) {
+            return Err(format!("sleep_ms = {wrong}: must lie between 0 and 1e6"));
+        }
+        if self.variant != Variant::Elastic {
+            if self.preconditioner.is_some() {
+                return Err("preconditioner: chains whose velocities are coupled must have the same masses".into());
+            }
+            if self.asynchronous {
+                return Err("asynchronous: this variant wants all chains at an exchange; only \"elastic\" does not".into());
+            }
+            if self.extrapolate {
+                return Err("extrapolate: only chains of the variant \"elastic\" follow a center".into());
+            }
+        }
+        if self.extrapolate && self.asynchronous {
+            return Err("extrapolate is for chains that all meet the center at once: without asynchronous".into());
+        }
+        if self.variant == Variant::Friction && self.scheme != Scheme::Middle {
+            return Err("scheme = \"semi_implicit\" has velocities that are too fast by step · friction/4: coupled friction wants \"middle\"".into());
+        }
+        // A spring alone, where the data say nothing.
+        let dynamics = self.stiffest_dynamics();
+        let (stiff, most) = (dynamics.step.powi(2) * self.coupling, dynamics.stable_below());
+        if self.variant == Variant::Elastic && stiff >= most {
+            let masses = if self.preconditioner.is_some() { "/floor" } else { "" };
+            return Err(format!(
+                "coupling = {} is unstable: step² coupling{masses} = {stiff:.3} must be below {most:.3}",
+                self.coupling
+            ));
+        }
+        Ok(())
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+        let (model, agents, plan) = (problem.model.clone(), problem.agents, self.plan());
+        let transition = self.transition(problem);
+        launch_coupled(self.asynchronous, agents, transition, plan, model, launcher)
+    }
+}

@@ -1,0 +1,124 @@
+//! The settings of `ec_sgld`: the same of first order.
+
+use super::{
+    ASYNCHRONOUS, BATCH, BURN_IN, COUPLING, COURSE, EcSghmcSettings, GRADIENT, PERIOD, SAME_START, STEPS, THIN, check_steps,
+    launch_coupled, needs_of, notes_of, strength, unstable,
+};
+use crate::kernels::langevin::StepSize;
+use crate::methods::chains::elastic::stability::{Steps, turns_are_stable};
+use crate::methods::chains::elastic::{CenterDynamics, Coupling, Course, Plan, Strength};
+use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing};
+use crate::methods::common::problem::Problem;
+use crate::methods::common::scores::Estimator;
+use crate::methods::transitions::sgld::Sgld;
+use crate::number::Real;
+use serde::{Deserialize, Serialize};
+
+/// The settings of `ec_sgld`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EcSgldSettings {
+    /// Steps of each chain.
+    pub steps: u64,
+    /// s.
+    pub period: u64,
+    /// Rows in a minibatch.
+    pub batch: usize,
+    /// The variance of the noise of a step.
+    pub step: f64,
+    /// κ.
+    pub coupling: f64,
+    /// How κ changes; annealed in the burn-in where nothing is said.
+    pub course: Option<Course>,
+    /// Whether each chain meets the center on its own time.
+    pub asynchronous: bool,
+    /// How minibatches become scores.
+    pub gradient: Estimator,
+    /// Whether all chains begin in the same place.
+    pub same_start: bool,
+    /// Steps before the first draw.
+    pub burn_in: u64,
+    /// Of the steps after those every so-many-th is kept.
+    pub thin: u64,
+}
+
+impl Default for EcSgldSettings {
+    fn default() -> Self {
+        let EcSghmcSettings { steps, period, batch, coupling, burn_in, thin, .. } = EcSghmcSettings::default();
+        let gradient = Estimator::default();
+        let (asynchronous, same_start) = (false, false);
+        Self { steps, period, batch, step: 1e-5, coupling, course: None, asynchronous, gradient, same_start, burn_in, thin }
+    }
+}
+
+impl EcSgldSettings {
+    fn strength(&self) -> Strength {
+        strength(self.coupling, self.course, self.burn_in)
+    }
+
+    /// What chains do.
+    pub fn plan(&self) -> Plan {
+        let Self { steps, period, burn_in, thin, same_start, .. } = *self;
+        let coupling = Coupling::Elastic(CenterDynamics::FirstOrder);
+        let (strength, extrapolate, sleep_ms) = (self.strength(), false, Vec::new());
+        Plan { steps, period, burn_in, thin, same_start, strength, coupling, extrapolate, sleep_ms }
+    }
+
+    /// The transition of its chains.
+    pub fn transition<F: Real>(&self, problem: Problem<F>) -> Sgld<F> {
+        Sgld { problem, batch: self.batch, step: StepSize::Constant(self.step), gradient: self.gradient }
+    }
+}
+
+impl MethodKind for EcSgldSettings {
+    const NAME: &'static str = "ec_sgld";
+
+    const SHARING: Sharing = Sharing::Everyone;
+
+    const DOCS: &'static [(&'static str, &'static str)] = &[
+        ("steps", STEPS),
+        ("period", PERIOD),
+        ("batch", BATCH),
+        ("step", "variance of the noise of a step, whose drift is half of it times the score"),
+        ("coupling", COUPLING),
+        ("course", COURSE),
+        ("asynchronous", ASYNCHRONOUS),
+        ("gradient", GRADIENT),
+        ("same_start", SAME_START),
+        ("burn_in", BURN_IN),
+        ("thin", THIN),
+    ];
+
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+        needs_of(agents, parameters, self.steps, self.period, self.batch, 5)
+    }
+
+    fn notes(&self, agents: u32) -> Vec<String> {
+        notes_of(self.strength(), false, agents)
+    }
+
+    fn check_for(&self, agents: u32) -> Result<(), String> {
+        let (kappa, period) = (self.coupling, self.period.min(self.steps));
+        let steps = Steps::FirstOrder(0.5 * self.step);
+        if self.asynchronous && kappa > 0.0 && !turns_are_stable(steps, kappa, agents, CenterDynamics::FirstOrder, period) {
+            return unstable(kappa, period, self.step, "asynchronous = true");
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        check_steps(self.steps, self.period, self.batch, self.strength(), self.burn_in, self.thin)?;
+        StepSize::Constant(self.step).check().map_err(|_| format!("step = {} must be above 0", self.step))?;
+        let stiff = 0.5 * self.step * self.coupling;
+        if stiff >= 2.0 {
+            return Err(format!("coupling = {} is unstable: step · coupling/2 = {stiff:.3} must be below 2", self.coupling));
+        }
+        Ok(())
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+        let (model, agents, plan) = (problem.model.clone(), problem.agents, self.plan());
+        let transition = self.transition(problem);
+        launch_coupled(self.asynchronous, agents, transition, plan, model, launcher)
+    }
+}

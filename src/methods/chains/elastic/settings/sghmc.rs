@@ -1,0 +1,102 @@
+//! Chains that know nothing of each other: the settings of `sghmc`.
+
+use super::{
+    BATCH, BURN_IN, EcSghmcSettings, FRICTION, GRADIENT, GRADIENT_NOISE, PRECONDITIONER, SAME_START, SCHEME, STEP, STEPS, THIN,
+    check_dynamics, check_steps, needs_of,
+};
+use crate::kernels::hamiltonian::{Hamiltonian, Scheme};
+use crate::methods::chains::elastic::{Coupling, Elastic, Plan, Strength};
+use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing};
+use crate::methods::common::problem::Problem;
+use crate::methods::common::scores::Estimator;
+use crate::methods::transitions::sghmc::{Preconditioner, Sghmc};
+use crate::number::Real;
+use serde::{Deserialize, Serialize};
+
+/// The settings of `sghmc`: chains that know nothing of each other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SghmcSettings {
+    /// Steps of each chain.
+    pub steps: u64,
+    /// Rows in a minibatch.
+    pub batch: usize,
+    /// ε.
+    pub step: f64,
+    /// V.
+    pub friction: f64,
+    /// How a step follows the dynamics.
+    pub scheme: Scheme,
+    /// B̂.
+    pub gradient_noise: f64,
+    /// How masses are found.
+    pub preconditioner: Option<Preconditioner>,
+    /// How minibatches become scores.
+    pub gradient: Estimator,
+    /// Steps between two reports to the server.
+    pub period: u64,
+    /// Whether all chains begin in the same place.
+    pub same_start: bool,
+    /// Steps before the first draw.
+    pub burn_in: u64,
+    /// Of the steps after those every so-many-th is kept.
+    pub thin: u64,
+}
+
+impl Default for SghmcSettings {
+    fn default() -> Self {
+        let EcSghmcSettings { steps, batch, step, friction, gradient_noise, burn_in, thin, period, .. } =
+            EcSghmcSettings::default();
+        let gradient = Estimator::default();
+        let (scheme, preconditioner, same_start) = (Scheme::default(), None, false);
+        Self { steps, batch, step, friction, scheme, gradient_noise, preconditioner, gradient, period, same_start, burn_in, thin }
+    }
+}
+
+impl SghmcSettings {
+    fn dynamics(&self) -> Hamiltonian {
+        let Self { scheme, step, friction, gradient_noise, .. } = *self;
+        Hamiltonian { scheme, step, friction, gradient_noise, noise: true }
+    }
+}
+
+impl MethodKind for SghmcSettings {
+    const NAME: &'static str = "sghmc";
+
+    const SHARING: Sharing = Sharing::Everyone;
+
+    const DOCS: &'static [(&'static str, &'static str)] = &[
+        ("steps", STEPS),
+        ("batch", BATCH),
+        ("step", STEP),
+        ("friction", FRICTION),
+        ("scheme", SCHEME),
+        ("gradient_noise", GRADIENT_NOISE),
+        ("preconditioner", PRECONDITIONER),
+        ("gradient", GRADIENT),
+        ("period", "steps between two reports to the server: what evaluation counts in"),
+        ("same_start", SAME_START),
+        ("burn_in", BURN_IN),
+        ("thin", THIN),
+    ];
+
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+        let needs = needs_of(agents, parameters, self.steps, self.period, self.batch, 5);
+        Needs { numbers_per_round: None, ..needs }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        check_steps(self.steps, self.period, self.batch, Strength::NONE, self.burn_in, self.thin)?;
+        check_dynamics(self.dynamics(), self.preconditioner, self.burn_in, self.thin)
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+        let Self { steps, period, burn_in, thin, same_start, batch, gradient, preconditioner, .. } = *self;
+        let (model, agents) = (problem.model.clone(), problem.agents);
+        let transition = Sghmc { problem, batch, gradient, dynamics: self.dynamics(), preconditioner };
+        let (strength, coupling) = (Strength::NONE, Coupling::Friction);
+        let plan =
+            Plan { steps, period, burn_in, thin, same_start, strength, coupling, extrapolate: false, sleep_ms: Vec::new() };
+        launcher.chains(Elastic::<_, false> { agents, transition, plan }, model)
+    }
+}

@@ -1,0 +1,394 @@
+//! What particles are judged by: their predictions for slices of the test data, and their discrepancy from the posterior itself.
+//!
+//! The kernelised Stein discrepancy needs ∇log p at the particles: every agent gives the score of its shard's loss, on all of its
+//! rows, and the sums meet at the server. The first agent gives the particles back behind its score.
+
+use crate::cluster::record::METRICS;
+use crate::cluster::{AgentId, Body, BoxError, Context, Raw, Result};
+use crate::data::Shard;
+use crate::kernels::ksd::ksd;
+use crate::kernels::rbf::Bandwidth;
+use crate::methods::common::monitored::{Evaluated, Judge, LocalJudge};
+use crate::methods::common::predict::{Predicted, predict};
+use crate::methods::common::problem::{LocalLoss, OpenShard, Problem};
+use crate::metrics::{Quality, Tally};
+use crate::models::{Model, Output, Scratch};
+use crate::number::Real;
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What is measured of the particles, every so many rounds and after the last.
+#[derive(Clone)]
+pub struct Evaluation<F> {
+    /// What predicts.
+    pub model: Arc<dyn Model<F>>,
+    /// Rounds between evaluations.
+    pub every: u64,
+    /// Opens an agent's slice of the test data, where there are any.
+    pub tests: Option<OpenShard<F>>,
+    /// Whether each particle is judged by itself as well.
+    pub single: bool,
+    /// The first round from which on predictions are averaged over evaluations, too.
+    pub average_from: Option<u64>,
+    /// The problem, for the discrepancy of the particles from its posterior.
+    pub discrepancy: Option<Problem<F>>,
+    /// Whether the particles are kept: each is a chain of the group [`HISTORY`], with a draw for each evaluation.
+    pub history: bool,
+}
+
+/// The group of draws that holds the paths of the particles over the evaluated rounds.
+pub const HISTORY: &str = "particles";
+/// The table of the lowest and highest accuracy or RMSE among the agents' slices of the test data, a row for each evaluation.
+pub const SPREAD: &str = "spread";
+
+/// An agent's share of what is told of predictions, where there are test data.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Judged {
+    /// Of the particles' averaged predictions.
+    averaged: Option<Tally>,
+    /// Of each particle's own predictions.
+    single: Option<Tally>,
+    /// Of predictions that are averaged over particles and evaluations.
+    over_time: Option<Tally>,
+}
+
+/// The predictions for an agent's slice of the test data, averaged over the particles of several evaluations: as large as the predictions
+/// of one, however many there are.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct OverTime {
+    /// How many evaluations.
+    count: u64,
+    /// Rows × outputs.
+    mean: Raw<f64>,
+    /// Rows.
+    density: Raw<f64>,
+}
+
+impl OverTime {
+    /// Takes predictions for all rows into account.
+    fn add(&mut self, mean: &[f64], density: &[f64]) {
+        self.count += 1;
+        let share = 1.0 / self.count as f64;
+        for (average, news) in [(&mut self.mean.0, mean), (&mut self.density.0, density)] {
+            average.resize(news.len(), 0.0);
+            average.iter_mut().zip(news).for_each(|(average, news)| *average += share * (news - *average));
+        }
+    }
+}
+
+impl Judged {
+    fn merge(&mut self, other: &Self) -> Result<()> {
+        for (sum, more) in
+            [(&mut self.averaged, &other.averaged), (&mut self.single, &other.single), (&mut self.over_time, &other.over_time)]
+        {
+            if let (Some(sum), Some(more)) = (sum, more) {
+                sum.merge(more)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The lowest and the highest accuracy or RMSE of the agents' slices of the test data.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spread {
+    agents: u32,
+    range: Option<(f64, f64)>,
+}
+
+impl Spread {
+    /// Takes an agent into account; one without test rows tells nothing.
+    fn add(&mut self, quality: &Quality) {
+        self.agents += 1;
+        let (_, value) = quality.main();
+        if !value.is_nan() {
+            let (lowest, highest) = self.range.unwrap_or((value, value));
+            self.range = Some((lowest.min(value), highest.max(value)));
+        }
+    }
+
+    /// Both by name, where there are several agents.
+    fn values(self, all: &Quality) -> Option<[(String, f64); 2]> {
+        let (name, _) = all.main();
+        let (lowest, highest) = self.range.filter(|_| self.agents > 1)?;
+        Some([(format!("{name}_lowest"), lowest), (format!("{name}_highest"), highest)])
+    }
+}
+
+impl<F: Real> Judge<F> for Evaluation<F> {
+    type Local = ParticleJudge<F>;
+
+    fn every(&self) -> u64 {
+        self.every.max(1)
+    }
+
+    fn asks(&self) -> bool {
+        self.tests.is_some() || self.discrepancy.is_some()
+    }
+
+    fn sums(&self) -> bool {
+        self.discrepancy.is_some()
+    }
+
+    fn open(&self, agent: AgentId) -> Result<ParticleJudge<F>> {
+        let slice = self.tests.as_ref().map(|tests| tests(agent)).transpose()?;
+        let mut scratch = Scratch::new();
+        slice.as_ref().map_or(Ok(()), |slice| slice.check(self.model.as_ref(), &mut scratch))?;
+        Ok(ParticleJudge {
+            model: self.model.clone(),
+            slice,
+            single: self.single,
+            average_from: self.average_from,
+            is_first: agent == 0,
+            loss: self.discrepancy.as_ref().map(|problem| problem.open(agent, usize::MAX)).transpose()?,
+            scratch,
+        })
+    }
+
+    /// Keeps the particles. A method that skips a round leaves no gap: the particles that came next stand for it.
+    fn begin(&self, before: u64, round: u64, theta: &[F], cx: &mut Context) {
+        if !self.history {
+            return;
+        }
+        for place in before / self.every()..round.div_ceil(self.every()) {
+            for (particle, theta) in (0..).zip(theta.chunks_exact(self.model.dim())) {
+                cx.record(HISTORY, particle, place, theta.len(), theta);
+            }
+        }
+    }
+
+    /// Writes down an evaluation; `score` is the sum of the shards' scores at the particles, and then these.
+    fn note(&self, evaluated: Evaluated, shares: Vec<Judged>, score: Body<F>, cx: &mut Context) -> Result<()> {
+        let Evaluated { round, seconds } = evaluated;
+        let mut spread = Spread::default();
+        shares.iter().filter_map(|share| share.averaged.as_ref()).for_each(|tally| spread.add(&tally.finish().quality));
+        let mut shares = shares.into_iter();
+        let mut judged = shares.next().unwrap_or_default();
+        shares.try_for_each(|share| judged.merge(&share))?;
+        let mut values = vec![("seconds".to_owned(), seconds)];
+        if let Some(tally) = &judged.averaged {
+            let metrics = tally.finish();
+            values.extend(metrics.values());
+            if let Some(range) = spread.values(&metrics.quality) {
+                cx.info(SPREAD, round, range);
+            }
+            if let Quality::Classes(quality) = &metrics.quality {
+                for bin in &quality.reliability {
+                    let edges = [("lower", bin.lower), ("upper", bin.upper), ("rows", bin.rows as f64)];
+                    cx.info(
+                        "reliability",
+                        round,
+                        edges.into_iter().chain([("accuracy", bin.accuracy), ("confidence", bin.confidence)]),
+                    );
+                }
+                for (class, (&accuracy, &rows)) in quality.per_class.iter().zip(&quality.class_rows).enumerate() {
+                    cx.info("classes", round, [("class", class as f64), ("rows", rows as f64), ("accuracy", accuracy)]);
+                }
+            }
+        }
+        // Before the first round that is averaged there are columns without values.
+        let missing = Tally::number();
+        let over_time = self.average_from.map(|_| judged.over_time.as_ref());
+        let others = [("particle", judged.single.as_ref().map(Some)), ("posterior", over_time)];
+        for (what, tally) in others.into_iter().filter_map(|(what, tally)| Some((what, tally?))) {
+            let main = judged.averaged.as_ref().map_or("rmse", |tally| tally.finish().quality.main().0);
+            let metrics = tally.unwrap_or(&missing).finish();
+            values.push((format!("{what}_{main}"), metrics.quality.main().1));
+            values.push((format!("{what}_log_likelihood"), metrics.log_likelihood));
+        }
+        if self.discrepancy.is_some() {
+            let (score, theta) = score.split_at(score.len() / 2);
+            let shape = (theta.len() / self.model.dim(), self.model.dim());
+            let theta = ArrayView2::from_shape(shape, theta)?;
+            let mut full = Array2::zeros(shape);
+            self.model.prior_score(theta, full.view_mut());
+            full += &ArrayView2::from_shape(shape, score)?;
+            let squared = ksd(theta, full.view(), Bandwidth::Paper.of(theta));
+            // Rounding may take it below 0; `max` would turn the NaN of particles that have diverged into a perfect score.
+            values.push(("ksd".into(), if squared < 0.0 { 0.0 } else { squared.sqrt() }));
+        }
+        cx.info(METRICS, round, values);
+        Ok(())
+    }
+}
+
+/// Judges particles on an agent's slice of the test data.
+pub struct ParticleJudge<F> {
+    model: Arc<dyn Model<F>>,
+    slice: Option<Shard<F>>,
+    single: bool,
+    average_from: Option<u64>,
+    is_first: bool,
+    loss: Option<LocalLoss<F>>,
+    scratch: Scratch<F>,
+}
+
+impl<F: Real> LocalJudge<F> for ParticleJudge<F> {
+    type State = OverTime;
+    type Share = Judged;
+
+    fn judge(&mut self, over_time: &mut OverTime, round: u64, particles: &[F], cx: &Context) -> Result<(Judged, Body<F>)> {
+        let theta = ArrayView2::from_shape((particles.len() / self.model.dim(), self.model.dim()), particles)?;
+        let mut judged = Judged::default();
+        if let Some(slice) = &self.slice {
+            let (mut means, mut densities, mut targets) = (Vec::new(), Vec::new(), Vec::new());
+            let averages = self.average_from.is_some_and(|from| round >= from);
+            let tally = judge_and(self.model.as_ref(), theta, slice, &mut self.scratch, |predicted| {
+                if averages {
+                    means.extend(predicted.mean);
+                    densities.extend(predicted.density);
+                    targets.extend(predicted.targets);
+                }
+            })?;
+            judged.averaged = Some(tally);
+            if averages {
+                over_time.add(&means, &densities);
+                let mut tally = tally_for(self.model.as_ref());
+                let outputs = means.len() / targets.len().max(1);
+                let mean = ArrayView2::from_shape((targets.len(), outputs), &over_time.mean.0)?;
+                tally.add(mean, &over_time.density.0, ArrayView1::from(&targets));
+                judged.over_time = Some(tally);
+            }
+            if self.single {
+                let mut each = theta
+                    .outer_iter()
+                    .map(|particle| judge(self.model.as_ref(), particle.insert_axis(Axis(0)), slice, &mut self.scratch));
+                let mut sum = each.next().ok_or("there are no particles")??;
+                each.try_for_each(|one| Ok::<_, BoxError>(sum.merge(&one?)?))?;
+                judged.single = Some(sum);
+            }
+        }
+        let mut score = Body::empty();
+        if let Some(loss) = &mut self.loss {
+            let mut sum = Array2::zeros(theta.dim());
+            loss.add_score(theta, round, sum.view_mut(), cx);
+            let mut both = sum.into_raw_vec_and_offset().0;
+            match self.is_first {
+                true => both.extend_from_slice(particles),
+                false => both.resize(2 * particles.len(), num_traits::Zero::zero()),
+            }
+            score = both.into();
+        }
+        Ok((judged, score))
+    }
+}
+
+/// Sums of metrics for what a model predicts, of nothing so far.
+fn tally_for<F: Real>(model: &dyn Model<F>) -> Tally {
+    match model.output() {
+        Output::Classes(classes) => Tally::classes(classes),
+        Output::Number | Output::Nothing => Tally::number(),
+    }
+}
+
+/// The sums of all metrics of these particles (N × d) over a shard; those of numbers are in the dataset's own units.
+///
+/// # Errors
+/// Where the model predicts nothing.
+pub fn judge<F: Real>(
+    model: &dyn Model<F>,
+    theta: ArrayView2<F>,
+    shard: &Shard<F>,
+    scratch: &mut Scratch<F>,
+) -> Result<Tally, BoxError> {
+    judge_and(model, theta, shard, scratch, drop)
+}
+
+/// The same, and each block of predictions goes on to `then`.
+fn judge_and<F: Real>(
+    model: &dyn Model<F>,
+    theta: ArrayView2<F>,
+    shard: &Shard<F>,
+    scratch: &mut Scratch<F>,
+    mut then: impl FnMut(Predicted),
+) -> Result<Tally, BoxError> {
+    let mut tally = tally_for(model);
+    predict(model, theta, shard, scratch, |predicted| {
+        tally.add(predicted.mean.view(), &predicted.density, ArrayView1::from(&predicted.targets));
+        then(predicted);
+        Ok::<_, BoxError>(())
+    })?;
+    Ok(tally)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::metrics::Quality;
+    use crate::models::logistic::LogisticSettings;
+    use crate::models::network::NetworkSettings;
+    use ndarray::{Array1, array};
+
+    /// Targets in units of 20: errors are 20 times as large as in the model's own units, densities a twentieth.
+    #[test]
+    fn numbers_are_judged_in_the_units_of_the_dataset() {
+        let model = NetworkSettings { hidden: vec![], ..NetworkSettings::default() }.build(1, Output::Number).unwrap();
+        let theta = array![[0.5, 0.25, 0.3], [-0.5, 1.0, -0.2]];
+        let shard = Shard::new(array![[1.0], [-2.0], [0.5]], array![0.5, -1.0, 2.0]);
+        let metrics = |shard: &Shard<f64>| {
+            let metrics = judge(&model, theta.view(), shard, &mut Scratch::new()).unwrap().finish();
+            match metrics.quality {
+                Quality::Number { rmse } => (rmse, metrics.log_likelihood),
+                Quality::Classes(_) => panic!("not a number"),
+            }
+        };
+        let (rmse, log_likelihood) = metrics(&shard);
+        // Means of (w x + b) over particles: 0.625 for every x, as the slopes cancel.
+        let exact = ((0.125_f64.powi(2) + 1.625_f64.powi(2) + 1.375_f64.powi(2)) / 3.0).sqrt();
+        assert!((rmse - exact).abs() < 1e-14, "{rmse} {exact}");
+        let (larger, smaller) = metrics(&shard.with_target_unit(20.0));
+        assert!((larger - 20.0 * rmse).abs() < 1e-13 && (smaller - (log_likelihood - 20_f64.ln())).abs() < 1e-14);
+    }
+
+    /// Averages over evaluations are those of all particles together, from the first round that counts on, and of no earlier one.
+    #[test]
+    fn predictions_are_averaged_over_evaluations() {
+        let model = Arc::new(LogisticSettings::default().build(2, Output::Classes(2)).unwrap());
+        let shard = Shard::new(array![[1.0, -2.0], [0.5, 0.25], [-1.0, 3.0]], array![1.0, 0.0, 1.0]);
+        let own = shard.clone();
+        let tests: OpenShard<f64> = Arc::new(move |_| Ok(own.clone()));
+        let evaluation = Evaluation {
+            model: model.clone() as Arc<dyn Model<f64>>,
+            every: 1,
+            tests: Some(tests),
+            single: false,
+            average_from: Some(2),
+            discrepancy: None,
+            history: false,
+        };
+        let mut local = evaluation.open(0).unwrap();
+        let sets: Vec<Array2<f64>> = (0..4)
+            .map(|set| Array2::from_shape_fn((2, Model::<f64>::dim(&*model)), |(i, j)| f64::from(set) - (i + 2 * j) as f64 * 0.4))
+            .collect();
+        let mut state = OverTime::default();
+        let cx = Context::outside(crate::random::Seed(1));
+        let judged: Vec<Judged> = (1..)
+            .zip(&sets)
+            .map(|(round, set)| local.judge(&mut state, round, set.as_slice().unwrap(), &cx).unwrap().0)
+            .collect();
+        assert!(judged[0].over_time.is_none());
+        let all = ndarray::concatenate(Axis(0), &[sets[1].view(), sets[2].view(), sets[3].view()]).unwrap();
+        let together = judge(&*model, all.view(), &shard, &mut Scratch::new()).unwrap().finish().log_likelihood;
+        let over_time = |judged: &Judged| judged.over_time.as_ref().unwrap().finish().log_likelihood;
+        assert!((over_time(&judged[3]) - together).abs() < 1e-13);
+        assert!((over_time(&judged[2]) - together).abs() > 1e-3, "the control");
+    }
+
+    /// With fewer test rows than agents some have none: their sums change nothing.
+    #[test]
+    fn an_agent_without_test_rows_adds_nothing() {
+        let logistic = LogisticSettings::default().build(2, Output::Classes(2)).unwrap();
+        let network = NetworkSettings::default().build(2, Output::Classes(2)).unwrap();
+        let models: [&dyn Model<f64>; 2] = [&logistic, &network];
+        for model in models {
+            let theta = Array2::from_elem((3, model.dim()), 0.1);
+            let judge = |shard: &Shard<f64>| judge(model, theta.view(), shard, &mut Scratch::new()).unwrap();
+            let one = judge(&Shard::new(array![[1.0, -2.0]], array![1.0]));
+            let mut both = one.clone();
+            both.merge(&judge(&Shard::new(Array2::zeros((0, 2)), Array1::zeros(0)))).unwrap();
+            assert_eq!(both, one);
+        }
+    }
+}

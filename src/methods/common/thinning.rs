@@ -1,0 +1,44 @@
+//! Which of a chain's updates are draws, and behind which of a run's rounds its trace has a row.
+
+/// Rows of the trace that a run writes at most.
+const TRACE_ROWS: u64 = 2000;
+
+/// Rounds between two rows of the trace.
+pub(crate) fn between_rows(rounds: u64) -> u64 {
+    rounds.div_ceil(TRACE_ROWS)
+}
+
+/// Whether the trace has a row behind so many rounds.
+pub(crate) fn has_row(done: u64, rounds: u64) -> bool {
+    is_due(done, between_rows(rounds), rounds)
+}
+
+/// Whether something that is done every so many rounds, and in the end, is due behind so many.
+pub(crate) fn is_due(done: u64, every: u64, rounds: u64) -> bool {
+    done.is_multiple_of(every) || done == rounds
+}
+
+/// How many draws are kept of the first `updates` updates of a chain.
+pub(crate) fn draws(updates: u64, burn_in: u64, thin: u64) -> u64 {
+    updates.saturating_sub(burn_in).checked_div(thin).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_has_some_rows_and_the_last() {
+        for (rounds, rows) in [(1, 1), (1999, 1999), (2000, 2000), (2001, 1001), (4001, 1334), (1_000_000, 2000)] {
+            let due: Vec<u64> = (1..=rounds).filter(|&done| has_row(done, rounds)).collect();
+            assert_eq!((due.len(), due.last()), (rows, Some(&rounds)));
+        }
+    }
+
+    #[test]
+    fn every_so_many_th_update_after_the_burn_in_is_a_draw() {
+        let kept: Vec<u64> = (0..20).filter(|&update| draws(update + 1, 5, 3) > draws(update, 5, 3)).collect();
+        assert_eq!(kept, [7, 10, 13, 16, 19]);
+        assert_eq!((draws(20, 0, 1), draws(20, 0, 0)), (20, 0));
+    }
+}

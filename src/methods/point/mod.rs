@@ -1,0 +1,3 @@
+//! Point estimates: methods that end in one set of parameters instead of a posterior.
+
+pub mod fedavg;

@@ -1,0 +1,213 @@
+//! Approximate distributed LDA: collapsed Gibbs sweeps by all agents at once, whose counts are added up behind each.
+//!
+//! Agent s sweeps over its tokens with its own copy n^s of the counts n_kw of all agents, which knows nothing of what others change
+//! meanwhile; then n ← n + Σ_s (n^s − n), and n^s ← n (Newman, Asuncion, Smyth & Welling 2009). With one agent this is collapsed Gibbs
+//! sampling. Counts go from agent to agent; the server sees none. Where priors are optimised, agents tell it how often each number is among
+//! the counts before a sweep, and the priors that it finds with that hold from the next sweep on.
+
+use super::problem::TopicProblem;
+use super::settings::SweepSettings;
+use super::shard::{PriorEvidence, Shard, Told, conserved, countable, keep_draw, trace};
+use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
+use crate::lda::Priors;
+use crate::methods::common::monitored::Posterior;
+use serde::{Deserialize, Serialize};
+
+/// AD-LDA.
+#[derive(Clone)]
+pub struct AdLda {
+    /// What is inferred.
+    pub problem: TopicProblem,
+    /// How often and in which order it is swept, and what is kept.
+    pub settings: SweepSettings,
+}
+
+/// What an agent is asked to do.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum Task {
+    /// Draw topics for its tokens.
+    Draw,
+    /// Take the counts of all `tokens` after so many sweeps, and sweep once more, unless that was the last one.
+    Sweep {
+        /// Sweeps that are done.
+        done: u64,
+        /// Tokens of all agents.
+        tokens: u64,
+        /// The priors from here on.
+        priors: Priors,
+    },
+}
+
+impl Method for AdLda {
+    const NAME: &'static str = "adlda";
+    type Number = i32;
+    type Task = Task;
+    type Report = Told;
+    type Server = AdLdaServer;
+    type Agent = AdLdaAgent;
+
+    fn agents(&self) -> u32 {
+        self.problem.agents
+    }
+
+    fn server(&self, saved: Option<ServerState>) -> Result<AdLdaServer> {
+        let fresh = || ServerState { done: 0, tokens: 0, begun: false, priors: self.problem.priors() };
+        Ok(AdLdaServer { method: self.clone(), state: saved.unwrap_or_else(fresh) })
+    }
+
+    fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<AdLdaAgent> {
+        let none = || [vec![0; self.problem.size()], self.problem.priors().words().to_vec()].concat();
+        let fresh = || AgentState { topics: Raw(Vec::new()), counts: Raw(none()) };
+        let state = saved.unwrap_or_else(fresh);
+        Ok(AdLdaAgent { id, method: self.clone(), shard: Shard::open(&self.problem, id, self.settings.by)?, state })
+    }
+}
+
+/// The server's state.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ServerState {
+    /// Sweeps that are done.
+    done: u64,
+    /// Tokens of all agents.
+    tokens: u64,
+    /// Whether topics are drawn.
+    begun: bool,
+    /// α and β now.
+    priors: Priors,
+}
+
+/// The half that calls for sweeps.
+pub struct AdLdaServer {
+    method: AdLda,
+    state: ServerState,
+}
+
+impl AdLdaServer {
+    /// Asks for the next sweep; behind the last, for a look at the counts.
+    fn ask(&self, out: &mut Outbox<AdLda>) {
+        let ServerState { done, tokens, priors, .. } = self.state;
+        let agents = self.method.problem.agents;
+        let ask = out.ask(0..agents, Task::Sweep { done, tokens, priors }).handed();
+        if done < self.method.settings.rounds {
+            ask.sum_to(0..agents);
+        }
+    }
+}
+
+impl Server<AdLda> for AdLdaServer {
+    type State = ServerState;
+
+    fn state(&self) -> impl Saves<ServerState> {
+        &self.state
+    }
+
+    fn start(&mut self, out: &mut Outbox<AdLda>, _: &mut Context) -> Result<()> {
+        let agents = self.method.problem.agents;
+        out.ask(0..agents, Task::Draw).sum_to(0..agents);
+        Ok(())
+    }
+
+    fn receive(&mut self, answer: Answer<AdLda>, out: &mut Outbox<AdLda>, cx: &mut Context) -> Result<()> {
+        let Self { method: AdLda { problem, settings }, state } = self;
+        if !state.begun {
+            (state.begun, state.tokens) = (true, answer.reports.iter().map(|reported| reported.report.tokens).sum());
+            countable(state.tokens)?;
+            self.ask(out);
+            return Ok(());
+        }
+        if state.done == settings.rounds {
+            return Ok(());
+        }
+        state.done += 1;
+        let longest = answer.reports.iter().map(|reported| reported.seconds).fold(0.0, f64::max);
+        let told = answer.reports.iter().filter_map(|reported| reported.report.evidence.as_ref());
+        state.priors = PriorEvidence::improve(told, problem, state.priors);
+        let columns = [("seconds", cx.seconds()), ("longest_sweep", longest), ("tokens", state.tokens as f64)];
+        trace(settings, state.done, state.priors, &columns, cx);
+        self.ask(out);
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { done: self.state.done, total: self.method.settings.rounds }
+    }
+}
+
+impl Posterior<i32> for AdLdaServer {
+    const AT_AGENTS: bool = true;
+
+    fn posterior(&self) -> (u64, &[i32]) {
+        (self.state.done, &[])
+    }
+}
+
+/// An agent's state.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AgentState {
+    /// Of its tokens.
+    topics: Raw<u32>,
+    /// Of all agents' tokens, as they were added up last, and the priors behind them (W × K + 4).
+    counts: Raw<i32>,
+}
+
+/// The half that sweeps.
+pub struct AdLdaAgent {
+    id: AgentId,
+    method: AdLda,
+    shard: Shard,
+    state: AgentState,
+}
+
+impl AdLdaAgent {
+    /// Takes what all agents have changed and the priors, and keeps a draw where one is due.
+    fn take(&mut self, changed: &[i32], done: u64, tokens: u64, priors: Priors, cx: &mut Context) -> Result<()> {
+        let AdLda { problem, settings } = &self.method;
+        let Some((counts, words)) = self.state.counts.0.split_last_chunk_mut() else {
+            return Err("the saved counts have no priors".into());
+        };
+        if changed.len() != counts.len() {
+            return Err(format!("{} counts came, not {}", changed.len(), counts.len()).into());
+        }
+        counts.iter_mut().zip(changed).for_each(|(count, changed)| *count += changed);
+        conserved(counts, tokens)?;
+        *words = priors.words();
+        if self.id == 0 {
+            keep_draw(problem, &self.state.counts.0, done, settings, cx)?;
+        }
+        Ok(())
+    }
+}
+
+impl Agent<AdLda> for AdLdaAgent {
+    type State = AgentState;
+
+    fn state(&self) -> impl Saves<AgentState> {
+        &self.state
+    }
+
+    /// The counts of all agents' tokens, and the priors.
+    fn posterior(&self) -> &[i32] {
+        &self.state.counts.0
+    }
+
+    fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(Told, Body<i32>)> {
+        let tokens = self.shard.tokens();
+        let told = || Told { tokens, evidence: None };
+        let (told, changed) = match *task {
+            Task::Draw => {
+                let (topics, counts) = self.shard.draw(cx);
+                self.state.topics = Raw(topics);
+                (told(), counts)
+            }
+            Task::Sweep { done, tokens, priors } => {
+                self.take(&body, done, tokens, priors, cx)?;
+                if done == self.method.settings.rounds {
+                    return Ok((told(), Body::empty()));
+                }
+                let AgentState { topics, counts } = &mut self.state;
+                self.shard.sweep(&mut topics.0, &counts.0, done, &self.method.settings, cx)?
+            }
+        };
+        Ok((told, changed.into()))
+    }
+}

@@ -1,0 +1,93 @@
+//! Stochastic gradient descent with momentum as a transition: what samplers are compared with.
+
+use crate::cluster::{AgentId, Context, Result};
+use crate::methods::common::problem::Problem;
+use crate::methods::common::scores::{ControlPoint, Estimator, Scores};
+use crate::methods::transitions::transition::{LocalTransition, Transition, Update};
+use crate::number::Real;
+use crate::random::Stream;
+use ndarray::ArrayViewMut1;
+
+/// v ← μ v − η ∇Û(θ), θ ← θ + v; Nesterov's takes the gradient at θ + μ v. A chain carries θ and v.
+#[derive(Clone)]
+pub struct Sgd<F> {
+    /// What is inferred.
+    pub problem: Problem<F>,
+    /// Rows in a minibatch, fresh for every update and without replacement.
+    pub batch: usize,
+    /// How minibatches become scores.
+    pub gradient: Estimator,
+    /// η.
+    pub step: f64,
+    /// μ.
+    pub momentum: f64,
+    /// Whether the gradient is taken ahead.
+    pub nesterov: bool,
+}
+
+impl<F: Real> Transition for Sgd<F> {
+    type Number = F;
+    type Local = LocalSgd<F>;
+
+    fn dim(&self) -> usize {
+        self.problem.model.dim()
+    }
+
+    fn carried(&self) -> usize {
+        2 * self.dim()
+    }
+
+    fn draw_initial(&self, stream: &mut Stream, chain: &mut [F]) {
+        let dim = self.dim();
+        self.problem.model.draw_initial(stream, ArrayViewMut1::from(&mut chain[..dim]));
+    }
+
+    fn step(&self, _update: u64) -> f64 {
+        self.step
+    }
+
+    fn open(&self, agent: AgentId) -> Result<LocalSgd<F>> {
+        let Self { step, momentum, nesterov, .. } = *self;
+        let (step, momentum) = (F::of(step), F::of(momentum));
+        Ok(LocalSgd { step, momentum, nesterov, scores: Scores::open(&self.problem, agent, self.batch, self.gradient)? })
+    }
+}
+
+/// Descent on one shard.
+pub struct LocalSgd<F: Real> {
+    step: F,
+    momentum: F,
+    nesterov: bool,
+    scores: Scores<F>,
+}
+
+impl<F: Real> LocalTransition<F> for LocalSgd<F> {
+    type State = ControlPoint<F>;
+
+    fn rows(&self) -> usize {
+        self.scores.rows()
+    }
+
+    fn arrive(&mut self, control: &mut ControlPoint<F>, round: u64, chain: &[F], cx: &Context) -> Result<bool> {
+        self.scores.arrive(control, round, &chain[..chain.len() / 2], cx)
+    }
+
+    fn update(&mut self, control: &mut ControlPoint<F>, chain: &mut [F], update: Update<F>, cx: &Context) -> Result<()> {
+        let Update { chain: number, number: t, scale, pull } = update;
+        if pull.is_some() {
+            return Err("descent follows its center by exchanges, not by a force".into());
+        }
+        let Self { step, momentum, nesterov, .. } = *self;
+        let (theta, velocity) = chain.split_at_mut(chain.len() / 2);
+        if nesterov {
+            theta.iter_mut().zip(&*velocity).for_each(|(theta, &v)| *theta += momentum * v);
+        }
+        let score = self.scores.at(control, theta, number, t, scale, cx)?;
+        for ((theta, velocity), &score) in theta.iter_mut().zip(velocity).zip(score) {
+            *velocity = momentum * *velocity + step * score;
+            // With Nesterov's the first part of the way was gone before.
+            *theta += if nesterov { step * score } else { *velocity };
+        }
+        Ok(())
+    }
+}

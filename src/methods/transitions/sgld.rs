@@ -1,0 +1,75 @@
+//! Stochastic gradient Langevin dynamics as a transition: scores of minibatches and Langevin steps.
+
+use crate::cluster::{AgentId, Context, Result};
+use crate::kernels::langevin::{StepSize, langevin_step};
+use crate::methods::common::problem::Problem;
+use crate::methods::common::scores::{ControlPoint, Estimator, Scores};
+use crate::methods::transitions::transition::{LocalTransition, Transition, Update};
+use crate::number::Real;
+use crate::random::{Purpose, Stream, Who};
+use ndarray::ArrayViewMut1;
+
+/// θ ← θ + (ε_t/2) {∇log p0(θ) + scale · N_s ḡ_s(θ)} + N(0, ε_t I) (Welling & Teh 2011; Ahn, Shahbaba & Welling 2014, eq. 1 and
+/// Prop. 3.1).
+#[derive(Clone)]
+pub struct Sgld<F> {
+    /// What is inferred.
+    pub problem: Problem<F>,
+    /// Rows in a minibatch, fresh for every update and without replacement.
+    pub batch: usize,
+    /// ε_t.
+    pub step: StepSize,
+    /// How minibatches become scores.
+    pub gradient: Estimator,
+}
+
+impl<F: Real> Transition for Sgld<F> {
+    type Number = F;
+    type Local = LocalSgld<F>;
+
+    fn dim(&self) -> usize {
+        self.problem.model.dim()
+    }
+
+    fn draw_initial(&self, stream: &mut Stream, chain: &mut [F]) {
+        self.problem.model.draw_initial(stream, ArrayViewMut1::from(chain));
+    }
+
+    fn step(&self, update: u64) -> f64 {
+        self.step.at(update)
+    }
+
+    fn noise(&self, update: u64) -> Option<f64> {
+        Some(self.step.at(update))
+    }
+
+    fn open(&self, agent: AgentId) -> Result<LocalSgld<F>> {
+        Ok(LocalSgld { step: self.step, scores: Scores::open(&self.problem, agent, self.batch, self.gradient)? })
+    }
+}
+
+/// SGLD on one shard.
+pub struct LocalSgld<F: Real> {
+    step: StepSize,
+    scores: Scores<F>,
+}
+
+impl<F: Real> LocalTransition<F> for LocalSgld<F> {
+    type State = ControlPoint<F>;
+
+    fn rows(&self) -> usize {
+        self.scores.rows()
+    }
+
+    fn arrive(&mut self, control: &mut ControlPoint<F>, round: u64, theta: &[F], cx: &Context) -> Result<bool> {
+        self.scores.arrive(control, round, theta, cx)
+    }
+
+    fn update(&mut self, control: &mut ControlPoint<F>, theta: &mut [F], update: Update<F>, cx: &Context) -> Result<()> {
+        let Update { chain, number, scale, pull } = update;
+        let score = self.scores.at(control, theta, chain, number, scale, cx)?;
+        let mut noise = cx.stream(Who::Chain(chain), number, Purpose::Noise);
+        langevin_step(theta, score, pull, self.step.at(number), &mut noise);
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! Stochastic gradient Riemannian Langevin dynamics of topics as a transition: D-SGLD with it is the paper's distributed LDA.
+//!
+//! The update is that of [`crate::lda::sgrld_step`], with ρ = |D_s|/(n q_s) at agent s: |D_s| documents, n of them in a minibatch, a share
+//! q_s of all updates (Ahn, Shahbaba & Welling 2014, section 4.2; Patterson & Teh 2013). Its noise depends on the state.
+
+use crate::cluster::{AgentId, Context, Result};
+use crate::kernels::langevin::StepSize;
+use crate::lda::{Documents, Expected, SgrldUpdate, Sweeps, sgrld_step};
+use crate::methods::topics::TopicProblem;
+use crate::methods::transitions::transition::{LocalTransition, Transition, Update};
+use crate::number::Real;
+use crate::random::{Minibatch, Purpose, Stream, Who};
+use rand_distr::{Distribution, Exp1};
+use std::marker::PhantomData;
+
+/// The settings of the transition; chains are ϑ (W × K) in numbers of type `F`.
+#[derive(Clone)]
+pub struct Sgrld<F> {
+    problem: TopicProblem,
+    batch: u32,
+    step: StepSize,
+    sweeps: Sweeps,
+    numbers: PhantomData<F>,
+}
+
+impl<F> Sgrld<F> {
+    /// Of a problem, with minibatches of `batch` documents, fresh for every update, each of which is sampled in `sweeps`.
+    pub fn new(problem: TopicProblem, batch: u32, step: StepSize, sweeps: Sweeps) -> Self {
+        Self { problem, batch, step, sweeps, numbers: PhantomData }
+    }
+}
+
+impl<F: Real> Transition for Sgrld<F> {
+    type Number = F;
+    type Local = LocalSgrld<F>;
+
+    fn dim(&self) -> usize {
+        self.problem.size()
+    }
+
+    /// φ.
+    fn keep(&self, chain: &[F], kept: &mut Vec<F>) {
+        let topics = self.problem.topics as usize;
+        let mut totals = vec![0.0; topics];
+        for word in chain.chunks_exact(topics) {
+            totals.iter_mut().zip(word).for_each(|(total, theta)| *total += theta.f64());
+        }
+        kept.extend(
+            chain.chunks_exact(topics).flat_map(|word| word.iter().zip(&totals).map(|(&theta, total)| theta / F::of(*total))),
+        );
+    }
+
+    /// ϑ_kw ~ Gamma(1, 1).
+    fn draw_initial(&self, stream: &mut Stream, chain: &mut [F]) {
+        chain.fill_with(|| F::of(Exp1.sample(stream)));
+    }
+
+    fn step(&self, update: u64) -> f64 {
+        self.step.at(update)
+    }
+
+    fn open(&self, agent: AgentId) -> Result<LocalSgrld<F>> {
+        if self.sweeps.kept == 0 || self.batch == 0 {
+            return Err(format!(
+                "{} documents in a minibatch, and {} sweeps that count: at least one",
+                self.batch, self.sweeps.kept
+            )
+            .into());
+        }
+        let documents = self.problem.open(agent)?;
+        // A word and topic of a minibatch are counted over all sweeps in 32 bits.
+        let most = documents.iter().flat_map(|bag| bag.counts).copied().max().unwrap_or(0);
+        let batch = documents.len().min(self.batch as usize) as u64;
+        let seen = u64::from(most).saturating_mul(batch).saturating_mul(self.sweeps.kept.into());
+        if u32::try_from(seen).is_err() {
+            return Err(format!(
+                "minibatches of {batch} documents with up to {most} tokens of a word, {} sweeps of which are kept: these are {seen} \
+                 counts, and at most {} are possible",
+                self.sweeps.kept,
+                u32::MAX
+            )
+            .into());
+        }
+        let TopicProblem { vocabulary, topics, alpha, .. } = self.problem;
+        Ok(LocalSgrld {
+            minibatch: Minibatch::new(documents.len(), self.batch as usize),
+            documents,
+            expected: Expected::new(vocabulary, topics as usize, alpha, self.sweeps),
+            settings: self.clone(),
+        })
+    }
+}
+
+/// The transition on the documents of one agent.
+pub struct LocalSgrld<F> {
+    settings: Sgrld<F>,
+    documents: Documents,
+    minibatch: Minibatch,
+    expected: Expected<F>,
+}
+
+impl<F: Real> LocalTransition<F> for LocalSgrld<F> {
+    type State = ();
+
+    fn rows(&self) -> usize {
+        self.documents.len()
+    }
+
+    fn arrive(&mut self, _: &mut (), _: u64, _: &[F], _: &Context) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn update(&mut self, _: &mut (), theta: &mut [F], update: Update<F>, cx: &Context) -> Result<()> {
+        if update.pull.is_some() {
+            return Err("topics follow no center".into());
+        }
+        let Sgrld { problem, step, .. } = &self.settings;
+        let who = Who::Chain(update.chain);
+        let drawn = self.minibatch.draw(&mut cx.stream(who, update.number, Purpose::Minibatch));
+        let bags = drawn.iter().map(|&document| self.documents.document(document));
+        self.expected.sample(theta, bags, |number| cx.stream(who, update.number << 32 | number, Purpose::Topics));
+        // Without documents there is nothing to scale.
+        let scale = update.scale * self.documents.len() as f64 / drawn.len().max(1) as f64;
+        let numbers = SgrldUpdate { beta: problem.beta, step: step.at(update.number), scale };
+        sgrld_step(theta, &self.expected, numbers, &mut cx.stream(who, update.number, Purpose::Noise));
+        Ok(())
+    }
+}

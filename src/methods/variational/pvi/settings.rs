@@ -1,0 +1,223 @@
+//! Gaussian variational inference as a run file names it: `pvi`, whose agents take several steps on their own, and `gvi`, where all take
+//! one at a time.
+
+use super::nodes::asked;
+use super::{Covariance, Pvi};
+use crate::methods::common::federated::Federated;
+use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one};
+use crate::methods::common::participation::Participation;
+use crate::methods::common::problem::Problem;
+use crate::number::Real;
+use serde::{Deserialize, Serialize};
+
+const DAMPING: (&str, &str) = ("damping", "ρ, the share of the new in each step, above 0 and at most 1");
+const COVARIANCE: (&str, &str) = ("covariance", "what is kept of the covariance: \"full\" or \"diagonal\" (for networks)");
+const NODES: (&str, &str) = (
+    "nodes",
+    "how many points expectations are taken over: along each axis in up to two dimensions (default 80, 40), random ones in more \
+     (default twice the parameters; diagonal: at most 200)",
+);
+const BATCH: (&str, &str) = ("batch", "rows in a minibatch of the agent; not by default: all rows");
+const PARTICLES: (&str, &str) = ("particles", "N, how many draws from the Gaussian predict and are kept");
+
+/// The settings of `pvi`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PviSettings {
+    /// I.
+    rounds: u64,
+    /// L, steps of a visit.
+    iterations: u64,
+    /// ρ.
+    damping: f64,
+    /// Who takes part in a round.
+    schedule: Participation,
+    /// What is kept of the covariance.
+    covariance: Covariance,
+    /// Over how many points expectations are taken.
+    nodes: Option<usize>,
+    /// Rows in a minibatch.
+    batch: Option<usize>,
+    /// N.
+    particles: usize,
+}
+
+impl Default for PviSettings {
+    fn default() -> Self {
+        Self {
+            rounds: 10,
+            iterations: 50,
+            damping: 0.2,
+            schedule: Participation::default(),
+            covariance: Covariance::default(),
+            nodes: None,
+            batch: None,
+            particles: 100,
+        }
+    }
+}
+
+impl PviSettings {
+    fn method(&self, agents: u32) -> Pvi {
+        let Self { iterations, damping, schedule, covariance, nodes, batch, particles, .. } = *self;
+        Pvi { iterations, damping, covariance, nodes, batch, particles, together: schedule.size(agents).max(1) }
+    }
+}
+
+impl MethodKind for PviSettings {
+    const NAME: &'static str = "pvi";
+
+    const DOCS: &'static [(&'static str, &'static str)] = &[
+        ("rounds", "rounds: in each, some agents fit their factors anew"),
+        ("iterations", "L, steps in which an agent fits its factor"),
+        DAMPING,
+        ("schedule", Participation::ANY),
+        COVARIANCE,
+        NODES,
+        BATCH,
+        PARTICLES,
+    ];
+
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+        self.method(agents).needs(self.rounds, agents, parameters)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        at_least_one(&[("rounds", self.rounds), ("iterations", self.iterations)])?;
+        self.schedule.check()?;
+        self.method(1).check()
+    }
+
+    fn check_for(&self, agents: u32) -> Result<(), String> {
+        self.schedule.check_for(agents)
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+        let method = self.method(problem.agents);
+        Federated::launch(problem, self.rounds, self.schedule, method, launcher)
+    }
+}
+
+/// The settings of `gvi`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GviSettings {
+    /// Steps.
+    rounds: u64,
+    /// ρ.
+    damping: f64,
+    /// What is kept of the covariance.
+    covariance: Covariance,
+    /// Over how many points expectations are taken.
+    nodes: Option<usize>,
+    /// Rows in a minibatch.
+    batch: Option<usize>,
+    /// N.
+    particles: usize,
+}
+
+impl Default for GviSettings {
+    fn default() -> Self {
+        let PviSettings { damping, covariance, nodes, batch, particles, .. } = PviSettings::default();
+        Self { rounds: 100, damping, covariance, nodes, batch, particles }
+    }
+}
+
+impl GviSettings {
+    fn method(&self, agents: u32) -> Pvi {
+        let Self { damping, covariance, nodes, batch, particles, .. } = *self;
+        Pvi { iterations: 1, damping, covariance, nodes, batch, particles, together: agents }
+    }
+}
+
+impl MethodKind for GviSettings {
+    const NAME: &'static str = "gvi";
+
+    const DOCS: &'static [(&'static str, &'static str)] =
+        &[("rounds", "rounds: a step of all agents together in each"), DAMPING, COVARIANCE, NODES, BATCH, PARTICLES];
+
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+        self.method(agents).needs(self.rounds, agents, parameters)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        at_least_one(&[("rounds", self.rounds)])?;
+        self.method(1).check()
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+        let method = self.method(problem.agents);
+        Federated::launch(problem, self.rounds, Participation::All, method, launcher)
+    }
+}
+
+impl Pvi {
+    fn check(&self) -> Result<(), String> {
+        let Self { damping, nodes, batch, particles, .. } = *self;
+        if !(damping > 0.0 && damping <= 1.0) {
+            return Err(format!("damping = {damping}: must be above 0 and at most 1"));
+        }
+        let counts = [("nodes", nodes.unwrap_or(1)), ("batch", batch.unwrap_or(1)), ("particles", particles)];
+        at_least_one(&counts.map(|(name, count)| (name, count as u64)))
+    }
+
+    fn needs(&self, rounds: u64, agents: u32, parameters: usize) -> Needs {
+        let d = parameters as u64;
+        let (factor, matrices) = match self.covariance {
+            Covariance::Full => (d.saturating_add(d.saturating_mul(d.saturating_add(1)) / 2), 3 * d),
+            Covariance::Diagonal => (2 * d, 3),
+        };
+        let asked = asked(parameters, self.nodes, self.covariance) as u64;
+        let nodes = if parameters == 2 { asked.saturating_mul(asked) } else { asked };
+        // Where the expectation is taken, the score there, and products of them; factors and their root.
+        let work = nodes.saturating_mul(4).saturating_add(matrices).saturating_mul(d);
+        Needs {
+            particles: Some(self.particles as u64),
+            rounds: Some(rounds),
+            minibatch: self.batch.map(|batch| batch as u64),
+            numbers_of_agent: Some(work.saturating_add(factor.saturating_mul(6))),
+            numbers_per_round: Some(if agents > 1 { factor.saturating_mul(2 * u64::from(self.together)) } else { 0 }),
+            ..Needs::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn settings_that_cannot_be_run_are_refused() {
+        let pvi = |text: &str| toml::from_str::<PviSettings>(text).unwrap().check();
+        let gvi = |text: &str| toml::from_str::<GviSettings>(text).unwrap().check();
+        for fine in ["", "damping = 1.0", "covariance = \"diagonal\"\nnodes = 7\nbatch = 10"] {
+            assert!(pvi(fine) == Ok(()) && gvi(fine) == Ok(()), "{fine}");
+        }
+        for (bad, says) in [
+            ("rounds = 0", "rounds"),
+            ("damping = 0.0", "damping"),
+            ("damping = 1.5", "at most 1"),
+            ("damping = nan", "damping"),
+            ("nodes = 0", "nodes"),
+            ("batch = 0", "batch"),
+            ("particles = 0", "particles"),
+        ] {
+            assert!(pvi(bad).unwrap_err().contains(says) && gvi(bad).unwrap_err().contains(says), "{bad}");
+        }
+        assert!(pvi("iterations = 0").unwrap_err().contains("iterations"));
+        assert!(pvi("schedule = { subset = 0 }").unwrap_err().contains("at least 1"));
+        let few = toml::from_str::<PviSettings>("schedule = { subset = 20 }").unwrap();
+        assert!(few.check_for(20).is_ok() && few.check_for(19).unwrap_err().contains("at most 19"));
+    }
+
+    #[test]
+    fn what_a_run_takes_is_told() {
+        let needs = PviSettings::default().needs(3, 10);
+        assert_eq!((needs.numbers_per_round, needs.minibatch), (Some(2 * (10 + 55)), None));
+        assert_eq!(GviSettings::default().needs(3, 10).numbers_per_round, Some(3 * 2 * (10 + 55)));
+        assert_eq!(GviSettings::default().needs(1, 10).numbers_per_round, Some(0));
+        let diagonal: PviSettings = toml::from_str("covariance = \"diagonal\"\nschedule = { subset = 4 }").unwrap();
+        assert_eq!(diagonal.needs(9, 10).numbers_per_round, Some(4 * 2 * 20));
+    }
+}
