@@ -178,7 +178,7 @@ fn a_run_that_fails_is_told_and_tried_again_last() {
         let run = format!("sweep sweep.toml --output {output}");
         let says = [
             "1/4 method=svgd agents=100: failed: ",
-            "cannot be dealt to 100 agents",
+            "cannot be assigned to 100 agents",
             "2/4 method=svgd agents=2: finished",
             "2 finished, 2 failed",
             "failed: method=dsvgd,agents=100",

@@ -222,8 +222,8 @@ fn sized(model: &ModelEntry, settings: &toml::Table, data: Option<&OpenData>) ->
 fn sizes(data: &OpenData, partition: &Partition, agents: usize, seed: Seed) -> Result<Vec<usize>, DataError> {
     match data {
         OpenData::Rows(dataset) => {
-            let deal = partition.deal(dataset, agents, seed)?;
-            Ok((0..agents).map(|agent| deal.count(agent)).collect())
+            let assignment = partition.assign(dataset, agents, seed)?;
+            Ok((0..agents).map(|agent| assignment.count(agent)).collect())
         }
         OpenData::Documents(corpus) => {
             Ok(partition.stretches(corpus.documents(Split::Train), agents)?.iter().map(Range::len).collect())

@@ -9,7 +9,7 @@ use super::topics::{PHI, vocabulary};
 use crate::cluster::mpi::World;
 use crate::cluster::{self, AgentId, Checkpoint, CheckpointError, Collectives, Fault, Method, Outcome, Plan, Store};
 use crate::data::corpus::Corpus;
-use crate::data::{DataError, Dataset, Deal, Partition, Shard, Split, Task};
+use crate::data::{DataError, Dataset, Partition, Shard, ShardAssignment, Split, Task};
 use crate::lda::LdaSettings;
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::common::problem::OpenShard;
@@ -430,14 +430,14 @@ fn on_rows<F: Real>(opened: &Opened, build: BuildModel<F>) -> Result<Prepared<F,
                 return Err(ConfigError::Table { table: "data", cause: needs_no_partition(method.name()) }.into());
             }
             let owners = sharing.owners(agents);
-            let deal = partition.deal(dataset, owners, seed)?;
-            sizes = shard_sizes((0..owners).map(|owner| deal.count(owner)), "row");
+            let assignment = partition.assign(dataset, owners, seed)?;
+            sizes = shard_sizes((0..owners).map(|owner| assignment.count(owner)), "row");
             // A model that predicts nothing has no use for test rows.
             let test = if built.model.output() == Output::Nothing { 0 } else { dataset.rows(Split::Test) };
-            let slice = (test > 0).then(|| Deal::equal(Split::Test, test, agents, seed)).transpose()?;
-            let train = dealt(dataset, Split::Train, deal);
+            let slice = (test > 0).then(|| ShardAssignment::equal(Split::Test, test, agents, seed)).transpose()?;
+            let train = dealt(dataset, Split::Train, assignment);
             let train: OpenShard<F> = Arc::new(move |agent| train(sharing.owner(agent)));
-            (train, slice.map(|deal| dealt(dataset, Split::Test, deal)))
+            (train, slice.map(|assignment| dealt(dataset, Split::Test, assignment)))
         }
     };
     let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
@@ -600,7 +600,7 @@ fn count(number: usize, thing: &str) -> String {
 
 /// The rows of a split that were dealt to agents; each shard is read on the rank that asks for it, and once: what asks again
 /// shares it.
-fn dealt<F: Real>(dataset: &Arc<Dataset>, split: Split, deal: Deal) -> OpenShard<F> {
+fn dealt<F: Real>(dataset: &Arc<Dataset>, split: Split, assignment: ShardAssignment) -> OpenShard<F> {
     let dataset = dataset.clone();
     let opened: Mutex<HashMap<AgentId, Shard<F>>> = Mutex::default();
     Arc::new(move |agent| {
@@ -609,7 +609,7 @@ fn dealt<F: Real>(dataset: &Arc<Dataset>, split: Split, deal: Deal) -> OpenShard
         if let Some(shard) = opened.get(&agent) {
             return Ok(shard.clone());
         }
-        let shard: Shard<F> = dataset.read_rows(split, &deal.rows(agent as usize))?;
+        let shard: Shard<F> = dataset.read_rows(split, &assignment.rows(agent as usize))?;
         opened.insert(agent, shard.clone());
         Ok(shard)
     })

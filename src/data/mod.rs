@@ -80,7 +80,7 @@ pub use import::{TableImport, import_table};
 pub use libsvm::{IndexLimit, LibsvmImport, LibsvmRow, MOST_FEATURES, import_libsvm, is_libsvm, read_libsvm};
 pub use npy::Npy;
 pub use npz::Npz;
-pub use partition::{Deal, Label, Partition};
+pub use partition::{Label, Partition, ShardAssignment};
 pub use scaling::{FeatureScaling, Scaling};
 pub use shard::Shard;
 pub use source::Source;

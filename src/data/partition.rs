@@ -31,7 +31,7 @@ impl Draw {
     }
 }
 
-/// A way to deal the training rows to agents. Which agent gets which rows is decided by the seed alone.
+/// How the training rows are assigned to agents. The seed alone decides which agent gets which rows.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Partition {
@@ -89,28 +89,28 @@ impl std::fmt::Display for Label {
     }
 }
 
-/// Rows dealt to agents: every row belongs to exactly one.
+/// Which rows each agent owns: every row belongs to exactly one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deal {
+pub struct ShardAssignment {
     order: Vec<usize>,
     /// Agent k has the places `starts[k]..starts[k + 1]` of the order.
     starts: Vec<usize>,
 }
 
 impl Partition {
-    /// Deals the training rows of a dataset to `agents` agents.
+    /// Assigns the training rows of a dataset to `agents` agents.
     ///
     /// # Errors
     /// When there are no agents, or one would get no rows; when the partition does not suit the number of agents or the classes; when
     /// the labels cannot be read.
-    pub fn deal(&self, dataset: &Dataset, agents: usize, seed: Seed) -> Result<Deal> {
+    pub fn assign(&self, dataset: &Dataset, agents: usize, seed: Seed) -> Result<ShardAssignment> {
         match self {
-            Self::Equal => Deal::equal(Split::Train, dataset.rows(Split::Train), agents, seed),
-            _ => self.deal_targets(&dataset.targets(Split::Train)?, dataset.classes(), agents, seed),
+            Self::Equal => ShardAssignment::equal(Split::Train, dataset.rows(Split::Train), agents, seed),
+            _ => self.assign_by_target(&dataset.targets(Split::Train)?, dataset.classes(), agents, seed),
         }
     }
 
-    /// Deals documents, which are in random order, as stretches.
+    /// Assigns documents, which are stored in random order, to agents as contiguous ranges.
     ///
     /// # Errors
     /// When this is a partition by labels, which documents have not, or an agent would get none.
@@ -121,7 +121,7 @@ impl Partition {
             _ => return Err(wrong("documents have no labels: choose \"equal\" or { sizes = [...] }".into())),
         };
         if counts.contains(&0) {
-            let what = format!("{documents} training documents cannot be dealt to {agents} agents: take fewer agents");
+            let what = format!("{documents} training documents cannot be assigned to {agents} agents: take fewer agents");
             return Err(DataError::Request(what));
         }
         let mut from = 0;
@@ -132,10 +132,10 @@ impl Partition {
         Ok(counts.iter().map(stretch).collect())
     }
 
-    fn deal_targets(&self, targets: &Targets, classes: &[String], agents: usize, seed: Seed) -> Result<Deal> {
+    fn assign_by_target(&self, targets: &Targets, classes: &[String], agents: usize, seed: Seed) -> Result<ShardAssignment> {
         let rows = targets.len();
         // Also says when there are too few rows whatever the partition.
-        let equal = Deal::equal(Split::Train, rows, agents, seed)?;
+        let equal = ShardAssignment::equal(Split::Train, rows, agents, seed)?;
         let members = || match targets {
             Targets::Classes(labels) => {
                 let mut members = vec![Vec::new(); classes.len()];
@@ -146,16 +146,16 @@ impl Partition {
                 "this one needs classes, and the targets are numbers: choose \"equal\", { sizes = [...] } or \"by_label\"".into(),
             )),
         };
-        let deal = match self {
+        let assignment = match self {
             Self::Equal => equal,
-            Self::Sizes(sizes) => Deal::cut(equal.order, counts(sizes, rows, agents)?),
+            Self::Sizes(sizes) => ShardAssignment::cut(equal.order, counts(sizes, rows, agents)?),
             Self::ByLabel => {
                 let mut order: Vec<usize> = (0..rows).collect();
                 match targets {
                     Targets::Classes(labels) => order.sort_by_key(|&row| labels[row]),
                     Targets::Numbers(numbers) => order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b])),
                 }
-                Deal { order, starts: equal.starts }
+                ShardAssignment { order, starts: equal.starts }
             }
             Self::Labels(lists) => {
                 if lists.len() != agents {
@@ -199,12 +199,12 @@ impl Partition {
                 by_mixes(members()?, *concentration, agents, seed)
             }
         };
-        match (0..agents).find(|&agent| deal.count(agent) == 0) {
+        match (0..agents).find(|&agent| assignment.count(agent) == 0) {
             Some(agent) => Err(wrong(format!(
                 "agent {agent} of 0 to {} would get none of the {rows} training rows: take fewer agents, or another partition",
                 agents - 1
             ))),
-            None => Ok(deal),
+            None => Ok(assignment),
         }
     }
 }
@@ -241,7 +241,7 @@ fn apportion(total: usize, weights: &[f64], so_far: &[usize]) -> Vec<usize> {
 }
 
 /// Shares the rows of each class, which are in random order, out to agents by weights.
-fn share_out(members: Vec<Vec<usize>>, agents: usize, weight: impl Fn(usize, usize) -> f64) -> Deal {
+fn share_out(members: Vec<Vec<usize>>, agents: usize, weight: impl Fn(usize, usize) -> f64) -> ShardAssignment {
     let mut shards = vec![Vec::new(); agents];
     for (class, rows) in members.into_iter().enumerate() {
         let weights: Vec<f64> = (0..agents).map(|agent| weight(class, agent)).collect();
@@ -253,7 +253,7 @@ fn share_out(members: Vec<Vec<usize>>, agents: usize, weight: impl Fn(usize, usi
             rest = later;
         }
     }
-    Deal::of_shards(shards)
+    ShardAssignment::of_shards(shards)
 }
 
 /// The logarithms of a draw from a Dirichlet distribution, up to a common constant: a share may be far below the least double. Shapes of
@@ -270,7 +270,7 @@ fn log_dirichlet(shapes: &[f64], stream: &mut Stream) -> Vec<f64> {
 }
 
 /// Agents take rows in turn, each from the mix of classes that it wants.
-fn by_mixes(mut members: Vec<Vec<usize>>, concentration: f64, agents: usize, seed: Seed) -> Deal {
+fn by_mixes(mut members: Vec<Vec<usize>>, concentration: f64, agents: usize, seed: Seed) -> ShardAssignment {
     let rows: usize = members.iter().map(Vec::len).sum();
     let shapes: Vec<f64> = members.iter().map(|rows_of| concentration * rows_of.len() as f64 / rows as f64).collect();
     let mix = |agent| log_dirichlet(&shapes, &mut seed.stream(Who::Agent(agent), Draw::Mix as u64, Purpose::Partition));
@@ -308,10 +308,10 @@ fn by_mixes(mut members: Vec<Vec<usize>>, concentration: f64, agents: usize, see
             wanted = weights(&members);
         }
     }
-    Deal::of_shards(shards)
+    ShardAssignment::of_shards(shards)
 }
 
-impl Deal {
+impl ShardAssignment {
     /// Random shards of rows 0..`rows` of a split whose sizes differ by at most one.
     ///
     /// # Errors
@@ -319,7 +319,7 @@ impl Deal {
     pub fn equal(split: Split, rows: usize, agents: usize, seed: Seed) -> Result<Self> {
         if agents == 0 || (split == Split::Train && agents > rows) {
             return Err(DataError::Request(format!(
-                "{rows} {} rows cannot be dealt to {agents} agents: ask for 1 to {rows} agents",
+                "{rows} {} rows cannot be assigned to {agents} agents: ask for 1 to {rows} agents",
                 split.name()
             )));
         }
@@ -376,38 +376,38 @@ mod tests {
     #[test]
     fn every_row_belongs_to_one_agent_and_sizes_differ_by_one_at_most() {
         for (rows, agents) in [(1, 1), (10, 3), (103, 20), (7, 7)] {
-            let deal = Deal::equal(Split::Train, rows, agents, Seed(5)).unwrap();
-            let shards: Vec<_> = (0..agents).map(|agent| deal.rows(agent)).collect();
+            let assignment = ShardAssignment::equal(Split::Train, rows, agents, Seed(5)).unwrap();
+            let shards: Vec<_> = (0..agents).map(|agent| assignment.rows(agent)).collect();
             assert!(
                 shards.iter().all(|shard| shard.is_sorted() && (rows / agents..=rows.div_ceil(agents)).contains(&shard.len()))
             );
             let mut all = shards.concat();
             all.sort_unstable();
             assert_eq!(all, (0..rows).collect::<Vec<_>>());
-            assert!(deal.rows(agents).is_empty());
+            assert!(assignment.rows(agents).is_empty());
         }
     }
 
     #[test]
     fn the_seed_alone_decides() {
-        let deal = |seed| Deal::equal(Split::Train, 1000, 4, Seed(seed)).unwrap();
-        assert_eq!(deal(1), deal(1));
-        assert_ne!(deal(1), deal(2));
+        let assignment = |seed| ShardAssignment::equal(Split::Train, 1000, 4, Seed(seed)).unwrap();
+        assert_eq!(assignment(1), assignment(1));
+        assert_ne!(assignment(1), assignment(2));
     }
 
     /// A change of this changes the shards, and with them the results, of every seed.
     #[test]
-    fn a_deal_is_pinned() {
-        let deal = |split| Deal::equal(split, 12, 3, Seed(42)).unwrap();
-        let shards = |deal: Deal| [0, 1, 2].map(|agent| deal.rows(agent));
-        assert_eq!(shards(deal(Split::Train)), [[4, 9, 10, 11], [0, 3, 5, 8], [1, 2, 6, 7]]);
-        assert_eq!(shards(deal(Split::Test)), [[3, 7, 8, 10], [1, 2, 6, 11], [0, 4, 5, 9]]);
+    fn the_assignment_of_a_seed_is_pinned() {
+        let assignment = |split| ShardAssignment::equal(split, 12, 3, Seed(42)).unwrap();
+        let shards = |assignment: ShardAssignment| [0, 1, 2].map(|agent| assignment.rows(agent));
+        assert_eq!(shards(assignment(Split::Train)), [[4, 9, 10, 11], [0, 3, 5, 8], [1, 2, 6, 7]]);
+        assert_eq!(shards(assignment(Split::Test)), [[3, 7, 8, 10], [1, 2, 6, 11], [0, 4, 5, 9]]);
     }
 
     /// Positions of the same row in two independent orders of 1000 have a correlation of standard deviation 1/√999: 4.5 of them are
     /// exceeded with probability 7e-6.
     #[test]
-    fn splits_are_dealt_independently() {
+    fn splits_are_assigned_independently() {
         let order = |draw: Draw| draw.stream(Seed(7)).permutation(1000);
         let correlation = |a: &[usize], b: &[usize]| {
             let sum: f64 = a.iter().zip(b).map(|(&a, &b)| (a as f64 - 499.5) * (b as f64 - 499.5)).sum();
@@ -418,10 +418,10 @@ mod tests {
             let correlation = correlation(&orders[one], &orders[other]);
             assert!(correlation.abs() < 4.5 / 999.0_f64.sqrt(), "{one} {other}: {correlation}");
         }
-        // The control: a deal of the training rows is that order, and no other.
-        let deal = |split| Deal::equal(split, 1000, 1000, Seed(7)).unwrap();
-        let dealt = |split| (0..1000).map(|agent| deal(split).rows(agent)[0]).collect::<Vec<_>>();
-        assert!(dealt(Split::Train) == orders[0] && dealt(Split::Test) == orders[2]);
+        // The control: the assignment of the training rows uses exactly this order.
+        let assignment = |split| ShardAssignment::equal(split, 1000, 1000, Seed(7)).unwrap();
+        let first_rows = |split| (0..1000).map(|agent| assignment(split).rows(agent)[0]).collect::<Vec<_>>();
+        assert!(first_rows(Split::Train) == orders[0] && first_rows(Split::Test) == orders[2]);
         assert!((correlation(&orders[0], &orders[0]) - 1.0).abs() < 1e-12);
     }
 
@@ -429,7 +429,7 @@ mod tests {
     fn shards_are_random_samples() {
         // The mean of 500 of the row numbers 0..1000 without replacement has standard deviation 288.7/√500·√½ = 9.1: five of
         // them.
-        let shard = Deal::equal(Split::Train, 1000, 2, Seed(3)).unwrap().rows(0);
+        let shard = ShardAssignment::equal(Split::Train, 1000, 2, Seed(3)).unwrap().rows(0);
         let mean = shard.iter().sum::<usize>() as f64 / 500.0;
         assert!((mean - 499.5).abs() < 46.0, "{mean}");
         // The control: the first half in order would fail.
@@ -438,10 +438,10 @@ mod tests {
 
     #[test]
     fn more_agents_than_training_rows_is_an_error() {
-        let message = Deal::equal(Split::Train, 3, 4, Seed(0)).unwrap_err().to_string();
+        let message = ShardAssignment::equal(Split::Train, 3, 4, Seed(0)).unwrap_err().to_string();
         assert!(message.contains("3 train rows") && message.contains("4 agents"), "{message}");
-        assert!(Deal::equal(Split::Test, 3, 0, Seed(0)).is_err());
-        let test = Deal::equal(Split::Test, 3, 4, Seed(0)).unwrap();
+        assert!(ShardAssignment::equal(Split::Test, 3, 0, Seed(0)).is_err());
+        let test = ShardAssignment::equal(Split::Test, 3, 4, Seed(0)).unwrap();
         assert_eq!((0..4).map(|agent| test.rows(agent).len()).collect::<Vec<_>>(), [1, 1, 1, 0]);
     }
 
@@ -455,13 +455,13 @@ mod tests {
 
     /// How many rows of each class each agent has; every row must belong to exactly one.
     fn table(partition: &Partition, data: &(Targets, Vec<String>), agents: usize, seed: u64) -> Result<Vec<Vec<usize>>> {
-        let deal = partition.deal_targets(&data.0, &data.1, agents, Seed(seed))?;
+        let assignment = partition.assign_by_target(&data.0, &data.1, agents, Seed(seed))?;
         let Targets::Classes(labels) = &data.0 else { panic!("classes are asked for") };
         let mut all = Vec::new();
         let mut table = vec![vec![0; data.1.len()]; agents];
         for (agent, counts) in table.iter_mut().enumerate() {
-            let rows = deal.rows(agent);
-            assert!(rows.is_sorted() && rows.len() == deal.count(agent));
+            let rows = assignment.rows(agent);
+            assert!(rows.is_sorted() && rows.len() == assignment.count(agent));
             rows.iter().for_each(|&row| counts[labels[row] as usize] += 1);
             all.extend(rows);
         }
@@ -496,8 +496,8 @@ mod tests {
             assert_eq!(sums(&table(&typed(sizes), &data, 3, 1).unwrap()), exact, "{sizes}");
         }
         // Equal weights are the equal partition.
-        let same = typed("{ sizes = [7, 7, 7] }").deal_targets(&data.0, &data.1, 3, Seed(1)).unwrap();
-        assert_eq!(same, Deal::equal(Split::Train, 103, 3, Seed(1)).unwrap());
+        let same = typed("{ sizes = [7, 7, 7] }").assign_by_target(&data.0, &data.1, 3, Seed(1)).unwrap();
+        assert_eq!(same, ShardAssignment::equal(Split::Train, 103, 3, Seed(1)).unwrap());
     }
 
     #[test]
@@ -506,8 +506,8 @@ mod tests {
         let table = table(&typed("\"by_label\""), &data, 4, 1).unwrap();
         assert_eq!(table, [[15, 0, 0], [15, 0, 0], [0, 10, 5], [0, 0, 15]]);
         let numbers = Targets::Numbers(vec![3.0, -1.0, 7.0, 0.5, -2.0]);
-        let deal = Partition::ByLabel.deal_targets(&numbers, &[], 2, Seed(1)).unwrap();
-        assert_eq!([deal.rows(0), deal.rows(1)], [vec![1, 3, 4], vec![0, 2]]);
+        let assignment = Partition::ByLabel.assign_by_target(&numbers, &[], 2, Seed(1)).unwrap();
+        assert_eq!([assignment.rows(0), assignment.rows(1)], [vec![1, 3, 4], vec![0, 2]]);
     }
 
     #[test]
@@ -525,10 +525,10 @@ mod tests {
         let lists = typed("{ labels = [[\"shirt\"], [\"coat\", 1.5]] }");
         assert_eq!(table(&lists, &named, 2, 1).unwrap(), [[10, 0, 0], [0, 21, 30]]);
         // Which rows of a class is random: by the seed.
-        let rows = |seed| lists.deal_targets(&data.0, &named.1, 2, Seed(seed)).unwrap().rows(0);
+        let rows = |seed| lists.assign_by_target(&data.0, &named.1, 2, Seed(seed)).unwrap().rows(0);
         assert_eq!(rows(1), rows(2), "an only owner has them all");
         let lists = typed("{ labels = [[0, 1, 2], [2, 1, 0]] }");
-        let rows = |seed| lists.deal_targets(&data.0, &data.1, 2, Seed(seed)).unwrap().rows(0);
+        let rows = |seed| lists.assign_by_target(&data.0, &data.1, 2, Seed(seed)).unwrap().rows(0);
         assert!(rows(1) == rows(1) && rows(1) != rows(2));
     }
 
@@ -614,14 +614,14 @@ mod tests {
             ("{ label_share = 1.5 }", 2, "label_share of 1.5"),
             ("{ label_share = 1 }", 6, "agent 5 of 0 to 5 would get none"),
             ("{ dirichlet = 0 }", 2, "concentration of 0"),
-            ("{ dirichlet = 1 }", 32, "31 train rows cannot be dealt to 32 agents"),
+            ("{ dirichlet = 1 }", 32, "31 train rows cannot be assigned to 32 agents"),
         ] {
             let message = table(&typed(partition), &data, agents, 1).unwrap_err().to_string();
             assert!(message.contains(says), "{partition}: {message}");
         }
         let numbers = Targets::Numbers(vec![1.0, 2.0, 3.0]);
         for partition in ["{ label_share = 0.8 }", "{ dirichlet = 1 }"] {
-            let message = typed(partition).deal_targets(&numbers, &[], 2, Seed(1)).unwrap_err().to_string();
+            let message = typed(partition).assign_by_target(&numbers, &[], 2, Seed(1)).unwrap_err().to_string();
             assert!(message.contains("targets are numbers"), "{message}");
         }
     }

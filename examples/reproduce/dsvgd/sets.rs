@@ -114,8 +114,8 @@ impl Set {
         seed: u64,
         most_tests: usize,
     ) -> Result<Shared<F>> {
-        let deal = partition.deal(&self.dataset, agents, Seed(seed))?;
-        let shards = (0..agents).map(|agent| self.dataset.read_rows(Split::Train, &deal.rows(agent)));
+        let assignment = partition.assign(&self.dataset, agents, Seed(seed))?;
+        let shards = (0..agents).map(|agent| self.dataset.read_rows(Split::Train, &assignment.rows(agent)));
         let shards = shards.collect::<std::result::Result<_, _>>()?;
         let all: Vec<usize> = (0..self.dataset.rows(Split::Train)).collect();
         let tests: Vec<usize> = (0..self.dataset.rows(Split::Test).min(most_tests)).collect();
