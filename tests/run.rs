@@ -277,8 +277,8 @@ fn kill_one(child: &Child) {
 /// evaluation; and steps of the trace.
 fn paths(folder: &Path, run: &str) -> (Option<ndarray::Array3<f64>>, Vec<u64>) {
     let file = RunFile::open(&folder.join(run).join("result.h5")).unwrap();
-    let drawn = file.sample_groups().unwrap().contains(&"particles".to_owned()).then(|| {
-        let Values::F64(values) = file.samples("particles").unwrap().values else { panic!("not in f64") };
+    let drawn = file.sample_groups().unwrap().contains(&"particle_paths".to_owned()).then(|| {
+        let Values::F64(values) = file.samples("particle_paths").unwrap().values else { panic!("not in f64") };
         values
     });
     let traced = file.tables().unwrap().contains(&"trace".to_owned());
@@ -296,7 +296,7 @@ fn evaluations(draws: &Option<ndarray::Array3<f64>>) -> usize {
 fn a_run_that_is_killed_again_and_again_loses_nothing_that_was_written() {
     let folder = folder();
     let long =
-        "--set method.rounds=30000 --set evaluate.history=true --set evaluate.every=300 --set cluster.checkpoint_every=0.03";
+        "--set method.rounds=30000 --set evaluate.particle_paths=true --set evaluate.every=300 --set cluster.checkpoint_every=0.03";
     let run = |output: &str| format!("run run.toml {long} --output {output}");
     went_well(mpibayes(folder.path(), &run("whole")), &[]);
     let (whole, steps) = paths(folder.path(), "whole");

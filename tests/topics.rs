@@ -347,7 +347,7 @@ fn mistakes_are_told_in_a_line() {
         ("rows.toml --set data.file=\"c.h5\"", ["these are documents, and the model logistic is for rows", "lda"]),
         ("run.toml --set data.file=\"a.h5\"", ["these are rows, and the model lda is for documents", "mpibayes import"]),
         ("run.toml --set evaluate.ksd=true", ["[evaluate] ksd is for particles", "topics are none"]),
-        ("run.toml --set evaluate.history=true", ["[evaluate] history", "topics are none"]),
+        ("run.toml --set evaluate.particle_paths=true", ["[evaluate] particle_paths", "topics are none"]),
         ("run.toml --set temperature=2", ["temperature = 2", "at 1 alone"]),
         ("run.toml --set data.partition=\"by_label\"", ["documents have no labels", "\"equal\""]),
         ("run.toml --set agents=101", ["100", "101 agents"]),

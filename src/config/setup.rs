@@ -14,7 +14,7 @@ use crate::lda::LdaSettings;
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::common::problem::OpenShard;
 use crate::methods::topics::{EVALUATION_SWEEPS, OpenHeldOut, TopicEvaluation, TopicProblem};
-use crate::methods::{Evaluation, HISTORY, Launcher, Monitored, Posterior, Problem, Sharing, Shown};
+use crate::methods::{Evaluation, PARTICLE_PATHS, Launcher, Monitored, Posterior, Problem, Sharing, Shown};
 use crate::models::{DataFacts, Model, Output, Part};
 use crate::number::{Number, Real};
 use crate::random::Seed;
@@ -155,9 +155,9 @@ impl<F: Real> Launcher<F> for Launch<'_, F> {
         M::Server: Posterior<F>,
     {
         if let On::Rows { evaluation, .. } = &mut self.on {
-            // Chains have a history without it: their draws.
+            // Chains have their draws.
             *evaluation = evaluation.take().filter(|evaluation| evaluation.tests.is_some() || evaluation.discrepancy.is_some());
-            evaluation.iter_mut().for_each(|evaluation| evaluation.history = false);
+            evaluation.iter_mut().for_each(|evaluation| evaluation.particle_paths = false);
         }
         self.monitored(inner, &model, SampleKind::Chains)
     }
@@ -197,8 +197,8 @@ impl<F: Real> Launch<'_, F> {
         if kind == SampleKind::Chains {
             groups.extend(EXPECTATIONS.map(|name| group(name, SampleKind::Expectation)));
         }
-        if evaluation.as_ref().is_some_and(|evaluation| evaluation.history) {
-            groups.push(group(HISTORY, SampleKind::Paths));
+        if evaluation.as_ref().is_some_and(|evaluation| evaluation.particle_paths) {
+            groups.push(group(PARTICLE_PATHS, SampleKind::Paths));
         }
         let (model, dataset, predicts) = (model.clone(), dataset.clone(), *predicts);
         let at_end = move |folder: &mut RunFolder, outcome: &Outcome| {
@@ -441,15 +441,15 @@ fn on_rows<F: Real>(opened: &Opened, build: BuildModel<F>) -> Result<Prepared<F,
         }
     };
     let problem = Problem { model: built.model, agents: spec.agents, temperature: spec.temperature, shard };
-    let EvaluateSpec { every, single, average_from, ksd, history, predictions } = spec.evaluate;
+    let EvaluateSpec { every, single, average_from, ksd, particle_paths, predictions } = spec.evaluate;
     // Shards are added up: rows that everyone has are their owner's alone.
     let discrepancy = ksd.then(|| {
         let all = problem.shard.clone();
         let once = move |agent| all(agent).map(|shard| if sharing.owner(agent) == agent { shard } else { shard.without_rows() });
         Problem { shard: Arc::new(once), ..problem.clone() }
     });
-    let evaluation = Evaluation { model: problem.model.clone(), every, tests, single, average_from, discrepancy, history };
-    let wanted = every > 0 && (evaluation.tests.is_some() || ksd || history);
+    let evaluation = Evaluation { model: problem.model.clone(), every, tests, single, average_from, discrepancy, particle_paths };
+    let wanted = every > 0 && (evaluation.tests.is_some() || ksd || particle_paths);
     let on = On::Rows { evaluation: wanted.then_some(evaluation), dataset: dataset.cloned(), predicts: predictions };
     Ok(Prepared { problem, on, sizes })
 }
@@ -491,7 +491,7 @@ fn on_documents<F>(
 
 /// What a run file asks for that topics have not: the key, and what to say.
 pub(super) fn unfit_for_topics(spec: &RunSpec) -> Vec<(&'static [&'static str], String)> {
-    let EvaluateSpec { single, average_from, ksd, history, .. } = spec.evaluate;
+    let EvaluateSpec { single, average_from, ksd, particle_paths, .. } = spec.evaluate;
     let of_particles = |name: &str| format!("[evaluate] {name} is for particles, and topics are none");
     let mut found: Vec<(&'static [&'static str], String)> = Vec::new();
     if spec.temperature != 1.0 {
@@ -507,8 +507,8 @@ pub(super) fn unfit_for_topics(spec: &RunSpec) -> Vec<(&'static [&'static str], 
     if ksd {
         found.push((&["evaluate", "ksd"], of_particles("ksd")));
     }
-    if history {
-        found.push((&["evaluate", "history"], of_particles("history")));
+    if particle_paths {
+        found.push((&["evaluate", "particle_paths"], of_particles("particle_paths")));
     }
     found
 }

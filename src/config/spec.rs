@@ -76,14 +76,14 @@ pub struct EvaluateSpec {
     /// Whether the kernelised Stein discrepancy of the particles from the posterior is measured; takes the gradient of all rows.
     pub ksd: bool,
     /// Whether the particles of all evaluated rounds are kept, and not the last alone.
-    pub history: bool,
+    pub particle_paths: bool,
     /// Whether the predictions of the test rows are kept.
     pub predictions: bool,
 }
 
 impl Default for EvaluateSpec {
     fn default() -> Self {
-        Self { every: 1, single: false, average_from: None, ksd: false, history: false, predictions: true }
+        Self { every: 1, single: false, average_from: None, ksd: false, particle_paths: false, predictions: true }
     }
 }
 
@@ -98,7 +98,7 @@ impl EvaluateSpec {
              more memory than the predictions themselves; not by default",
         ),
         ("ksd", "whether the kernelised Stein discrepancy from the posterior is measured; takes the gradient of all rows"),
-        ("history", "whether the particles of all evaluated rounds are kept, and not the last alone"),
+        ("particle_paths", "whether the particles of all evaluated rounds are kept, and not the last alone"),
         ("predictions", "whether the predictions of the test rows are kept"),
     ];
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 /// Where the data are where nothing is said about them.
 const SOME_DATA: &str = "datasets/my.h5";
 /// Keys outside of model and method that are for rows alone.
-const OF_ROWS: &[&str] = &["temperature", "single", "average_from", "ksd", "history", "predictions"];
+const OF_ROWS: &[&str] = &["temperature", "single", "average_from", "ksd", "particle_paths", "predictions"];
 /// What others mean for documents.
 const OF_DOCUMENTS: &[Doc] = &[
     ("precision", "\"f32\" or \"f64\"; topics want \"f32\""),

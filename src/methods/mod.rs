@@ -8,7 +8,7 @@ pub mod topics;
 pub mod transitions;
 pub mod variational;
 
-pub use common::evaluation::{Evaluation, HISTORY, SPREAD};
+pub use common::evaluation::{Evaluation, PARTICLE_PATHS, SPREAD};
 pub use common::kind::{DataKind, DocumentBytes, Launcher, MethodKind, Needs, Rows, Sharing, Shown, Texts, TopicArray};
 pub use common::monitored::{Judge, LocalJudge, Monitored, MonitoredTask, Posterior};
 pub use common::particles::Particles;

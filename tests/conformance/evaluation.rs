@@ -6,7 +6,7 @@ use crate::tally::{Tally, same};
 use mpibayes::cluster::Method;
 use mpibayes::cluster::record::{Record, Row};
 use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::methods::{HISTORY, MonitoredTask, Posterior};
+use mpibayes::methods::{PARTICLE_PATHS, MonitoredTask, Posterior};
 use mpibayes::number::Real;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ fn drawn<M: Method>(method: M, carrier: Carrier) -> Result<(Draws, usize), Strin
     for record in diary.records {
         match record {
             // What evaluation itself keeps.
-            Record::Draws(block) if block.group == HISTORY => {}
+            Record::Draws(block) if block.group == PARTICLE_PATHS => {}
             Record::Draws(block) => {
                 if draws.insert((block.group.clone(), block.chain, block.first), block.bytes).is_some() {
                     return Err(format!("{} {} {} was written twice", block.group, block.chain, block.first));

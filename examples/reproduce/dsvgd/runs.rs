@@ -21,7 +21,7 @@ use mpibayes::methods::particles::svgd::Svgd;
 use mpibayes::methods::point::fedavg::{FedAvg, Weighting};
 use mpibayes::methods::variational::npv::Npv;
 use mpibayes::methods::variational::pvi::{Covariance, Pvi};
-use mpibayes::methods::{Evaluation, HISTORY, Monitored, Posterior, Problem};
+use mpibayes::methods::{Evaluation, PARTICLE_PATHS, Monitored, Posterior, Problem};
 use mpibayes::models::Model;
 use mpibayes::number::Real;
 use mpibayes::random::Seed;
@@ -36,7 +36,7 @@ pub type Result<T> = std::result::Result<T, BoxError>;
 pub struct Course {
     rows: Vec<Row>,
     /// Of each evaluated round, the particles by number.
-    history: BTreeMap<u64, BTreeMap<u32, Vec<f64>>>,
+    particle_paths: BTreeMap<u64, BTreeMap<u32, Vec<f64>>>,
 }
 
 impl Keeper for Course {
@@ -44,9 +44,9 @@ impl Keeper for Course {
         for record in records {
             match record {
                 Record::Row(row) => self.rows.push(row),
-                Record::Draws(draws) if draws.group == HISTORY => {
+                Record::Draws(draws) if draws.group == PARTICLE_PATHS => {
                     let values = bytemuck::pod_collect_to_vec(&draws.bytes);
-                    self.history.entry(draws.first).or_default().insert(draws.chain, values);
+                    self.particle_paths.entry(draws.first).or_default().insert(draws.chain, values);
                 }
                 Record::Draws(_) => {}
             }
@@ -79,7 +79,7 @@ impl Course {
             let dim = set.values().next().map_or(0, Vec::len);
             Ok(Array2::from_shape_vec((set.len(), dim), set.values().flatten().copied().collect())?)
         };
-        self.history.values().map(of).collect()
+        self.particle_paths.values().map(of).collect()
     }
 
     /// Confidence and accuracy of the bins of the last evaluation that have at least 20 rows.
@@ -123,7 +123,7 @@ impl<F: Real> Shared<F> {
         Evaluation {
             model: self.model.clone(),
             every,
-            history: tests.is_none(),
+            particle_paths: tests.is_none(),
             tests,
             single: false,
             average_from: None,

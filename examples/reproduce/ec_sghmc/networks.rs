@@ -112,7 +112,7 @@ where
     });
     let model = problem.model.clone();
     let judge =
-        Evaluation { model, every, tests: Some(tests), single: true, average_from: None, discrepancy: None, history: false };
+        Evaluation { model, every, tests: Some(tests), single: true, average_from: None, discrepancy: None, particle_paths: false };
     let task = move |_: AgentId, task: &MonitoredTask<M::Task>| match task {
         MonitoredTask::Inner(task) => cost(task),
         MonitoredTask::Evaluate(_) => 0.0,

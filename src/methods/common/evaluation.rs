@@ -33,12 +33,12 @@ pub struct Evaluation<F> {
     pub average_from: Option<u64>,
     /// The problem, for the discrepancy of the particles from its posterior.
     pub discrepancy: Option<Problem<F>>,
-    /// Whether the particles are kept: each is a chain of the group [`HISTORY`], with a draw for each evaluation.
-    pub history: bool,
+    /// Whether the particles are kept: each is a chain of the group [`PARTICLE_PATHS`], with a draw for each evaluation.
+    pub particle_paths: bool,
 }
 
 /// The group of draws that holds the paths of the particles over the evaluated rounds.
-pub const HISTORY: &str = "particles";
+pub const PARTICLE_PATHS: &str = "particle_paths";
 /// The table of the lowest and highest accuracy or RMSE among the agents' slices of the test data, a row for each evaluation.
 pub const SPREAD: &str = "spread";
 
@@ -148,12 +148,12 @@ impl<F: Real> Judge<F> for Evaluation<F> {
 
     /// Keeps the particles. A method that skips a round leaves no gap: the particles that came next stand for it.
     fn begin(&self, before: u64, round: u64, theta: &[F], cx: &mut Context) {
-        if !self.history {
+        if !self.particle_paths {
             return;
         }
         for place in before / self.every()..round.div_ceil(self.every()) {
             for (particle, theta) in (0..).zip(theta.chunks_exact(self.model.dim())) {
-                cx.record(HISTORY, particle, place, theta.len(), theta);
+                cx.record(PARTICLE_PATHS, particle, place, theta.len(), theta);
             }
         }
     }
@@ -356,7 +356,7 @@ mod tests {
             single: false,
             average_from: Some(2),
             discrepancy: None,
-            history: false,
+            particle_paths: false,
         };
         let mut local = evaluation.open(0).unwrap();
         let sets: Vec<Array2<f64>> = (0..4)

@@ -144,6 +144,6 @@ where
     let problem = problem(inner.agents());
     let (model, tests) = (problem.model.clone(), Some(problem.shard.clone()));
     let judge =
-        Evaluation { model, every, tests, single: true, average_from: Some(2), discrepancy: Some(problem), history: true };
+        Evaluation { model, every, tests, single: true, average_from: Some(2), discrepancy: Some(problem), particle_paths: true };
     Monitored { inner, judge }
 }
