@@ -107,7 +107,7 @@ impl<F: Real> Server<FedProx<F>> for Average<F> {
         let rows = theta.pop().ok_or("the sum is empty")?;
         theta.iter_mut().for_each(|weight| *weight /= rows);
         self.state = Particles { round: self.state.round + 1, theta: Raw(theta) };
-        cx.info("trace", self.state.round, [("seconds", cx.seconds())]);
+        cx.info("history", self.state.round, [("seconds", cx.seconds())]);
         if self.state.round == self.rounds {
             cx.record("posterior", 0, 0, self.state.theta.0.len(), &self.state.theta.0);
         }

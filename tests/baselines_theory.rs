@@ -90,7 +90,7 @@ fn one_component_is_exact_on_gaussians() {
     let y = Array1::zeros(ROWS);
     model.loss(at.view(), Batch { x: x.view(), y: y.view() }, &mut loss, &mut Scratch::new());
     let bound = 1.5 * (4.0 * std::f64::consts::PI * exact).ln() + prior[0] - loss[0] - 1.5;
-    assert!((last(&notes, "trace", "elbo") - bound).abs() < 1e-8);
+    assert!((last(&notes, "history", "elbo") - bound).abs() < 1e-8);
 
     let features = 4;
     let mut x = normals(60, features);
@@ -114,8 +114,9 @@ fn one_component_is_exact_on_gaussians() {
 /// that is wide in one direction they spread along it.
 #[test]
 fn more_components_raise_the_bound() {
-    let bound =
-        |components, rounds| last(&go(gaussian().0, rounds, Npv { components, iterations: 100, particles: 8 }), "trace", "elbo");
+    let bound = |components, rounds| {
+        last(&go(gaussian().0, rounds, Npv { components, iterations: 100, particles: 8 }), "history", "elbo")
+    };
     let one = bound(1, 1);
     let four: Vec<f64> = [1, 2, 4, 8].map(|rounds| bound(4, rounds)).to_vec();
     assert!(four[3] > one + 0.1, "{one} {four:?}");
@@ -151,8 +152,8 @@ fn the_first_full_step_is_importance_sampling_from_the_prior() {
     for gamma in [1.0, 0.25] {
         let notes = go(problem.clone(), 1, pmd(N, 1, gamma * 101.0 * ROWS as f64));
         let exact = weights(gamma);
-        let effective = last(&notes, "trace", "effective_particles") * exact.mapv(|w| w * w).sum();
-        assert!((effective - 1.0).abs() < 1e-10 && (last(&notes, "trace", "gamma") - gamma).abs() < 1e-12, "{effective}");
+        let effective = last(&notes, "history", "effective_particles") * exact.mapv(|w| w * w).sum();
+        assert!((effective - 1.0).abs() < 1e-10 && (last(&notes, "history", "gamma") - gamma).abs() < 1e-12, "{effective}");
         let shares = shares(&notes);
         assert_eq!(shares.iter().sum::<usize>(), N, "no particle has moved");
         for (taken, weight) in shares.iter().zip(&exact) {
@@ -175,7 +176,7 @@ fn full_steps_stay_at_the_posterior() {
     let (problem, mean, variance) = gaussian();
     for steps in [1, 4] {
         let notes = go(problem.clone(), 1, pmd(2000, steps, 1e9));
-        let effective = last(&notes, "trace", "effective_particles");
+        let effective = last(&notes, "history", "effective_particles");
         let found = notes.particles.mean_axis(Axis(0)).unwrap();
         for i in 0..3 {
             let error = (variance[i] / effective).sqrt();

@@ -176,16 +176,16 @@ fn minibatches_stand_for_the_shard_of_their_agent() {
     }
 }
 
-/// What the trace says of each round's cavity, by name.
-fn trace(notes: &Notes, column: &str) -> Vec<f64> {
-    let rows = notes.rows.iter().filter(|row| row.table == "trace");
+/// What the history says of each round's cavity, by name.
+fn history(notes: &Notes, column: &str) -> Vec<f64> {
+    let rows = notes.rows.iter().filter(|row| row.table == "history");
     rows.map(|row| row.values.iter().find(|(name, _)| name == column).unwrap().1).collect()
 }
 
-/// The trace's norms of the pure convention's first round: its cavity is p0, its local score the loss alone. A factor's weight is that
+/// The history's norms of the pure convention's first round: its cavity is p0, its local score the loss alone. A factor's weight is that
 /// of its own estimate, and there is none before a first visit.
 #[test]
-fn the_trace_tells_cavity_and_local_score_apart() {
+fn the_history_tells_cavity_and_local_score_apart() {
     let stein = settings(Optimizer::default(), KdeMode::default());
     let method = |prior, rounds| {
         let problem = share(toy(), 2, 1.0, own_number);
@@ -195,24 +195,24 @@ fn the_trace_tells_cavity_and_local_score_apart() {
     Seed(1).stream(Who::Run, 0, Purpose::Initial).normals(&mut start);
     let [x] = start;
     let pure = go(method(PriorConvention::Pure, 3), 1);
-    let (cavity, local, weight) = (trace(&pure, "cavity_norm"), trace(&pure, "local_norm"), trace(&pure, "kde_weight"));
+    let (cavity, local, weight) = (history(&pure, "cavity_norm"), history(&pure, "local_norm"), history(&pure, "kde_weight"));
     assert!((cavity[0] - x.abs()).abs() < 1e-15 && (local[0] - toy_gradient(0, x).abs()).abs() < 1e-15, "{cavity:?} {local:?}");
     assert!(weight[0].is_nan() && weight[1].is_nan() && weight[2] > 0.99, "{weight:?}");
     let absorbed = go(method(PriorConvention::Absorbed, 1), 1);
-    assert!((trace(&absorbed, "local_norm")[0] - (x + toy_gradient(0, x)).abs()).abs() < 1e-15);
-    assert!(trace(&absorbed, "cavity_norm")[0] == 0.0 && (trace(&absorbed, "kde_weight")[0] - 1.0).abs() < 1e-8);
+    assert!((history(&absorbed, "local_norm")[0] - (x + toy_gradient(0, x)).abs()).abs() < 1e-15);
+    assert!(history(&absorbed, "cavity_norm")[0] == 0.0 && (history(&absorbed, "kde_weight")[0] - 1.0).abs() < 1e-8);
 }
 
-/// A first agent carries the particles far from where the second one's factor is: its estimate there is the floor alone, and the trace
+/// A first agent carries the particles far from where the second one's factor is: its estimate there is the floor alone, and the history
 /// says so, whatever the other set of the cavity weighs.
 #[test]
-fn a_factor_out_of_reach_shows_in_the_trace() {
+fn a_factor_out_of_reach_shows_in_the_history() {
     let model = Line { initial: |z| z, prior_score: |_| 0.0, gradient: |k, _| if k == 0 { -10.0 } else { 0.0 } };
     let weight = |optimizer| {
         let (prior, stein) = (PriorConvention::Absorbed, settings(optimizer, KdeMode::default()));
         let problem = share(Line { ..model }, 2, 1.0, own_number);
         let method = Visits { factors: Factors::Distilled { steps: 10, prior }, ..loops(problem, 5, 2, 10, stein) };
-        trace(&go(method, 1), "kde_weight")[1]
+        history(&go(method, 1), "kde_weight")[1]
     };
     // Some sixteen λ away.
     let far = weight(Optimizer::Plain { step: 0.5 });

@@ -361,9 +361,9 @@ fn what_shall_keep_the_posterior_keeps_it() {
                 let z = z_of(&draws, one, other, exact);
                 assert!(z.abs() < Z, "{name}, s {s}, chains {one} and {other}: z {z}");
             }
-            // That there was a coupling: chains were closer together, (λ + κ)^-½ in the end, where the trace has its measure.
+            // That there was a coupling: chains were closer together, (λ + κ)^-½ in the end, where the history has its measure.
             let spread: Vec<f64> = draws
-                .table("trace")
+                .table("history")
                 .skip(10)
                 .map(|row| value(row, "spread_of_chains"))
                 .filter(|value| value.is_finite())

@@ -88,8 +88,8 @@ fn made_up(folder: &Path) -> PathBuf {
         values: values.iter().map(|&(name, value)| (name.into(), value)).collect(),
     };
     let rows = [
-        row("trace", 1, None, &[("seconds", 0.1)]),
-        row("trace", 2, Some(3), &[("seconds", 0.2), ("bandwidth", 1e-300)]),
+        row("history", 1, None, &[("seconds", 0.1)]),
+        row("history", 2, Some(3), &[("seconds", 0.2), ("bandwidth", 1e-300)]),
         row("metrics", 2, None, &[("accuracy", f64::NAN), ("ece", 0.1)]),
     ];
     let path = folder.join("made-up.h5");
@@ -204,7 +204,7 @@ fn others_read_the_same_values_and_find_the_same_convergence() {
     for (place, value, says) in [
         ("/groups/posterior/weights/values/100", json!(0.5), "posterior/weights"),
         ("/groups/posterior/slopes/dims/2", json!("slopes_dim_1"), "posterior/slopes"),
-        ("/groups/trace/seconds/dtype", json!("float32"), "trace/seconds"),
+        ("/groups/history/seconds/dtype", json!("float32"), "history/seconds"),
         ("/estimates/posterior/weights/4/r_hat", json!(1.5), "posterior/weights[1, 1]: r_hat"),
         ("/attributes/posterior/draws", json!("particles"), "draws"),
     ] {

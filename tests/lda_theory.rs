@@ -216,7 +216,7 @@ fn async_lda_of_one_agent_is_adlda() {
         assert_eq!(asynchronous.draws, synchronous.draws);
         assert_eq!(asynchronous.draws.len(), 2);
         assert_eq!(asynchronous.rows.len(), 6);
-        assert_eq!(asynchronous.column("trace", "alpha"), synchronous.column("trace", "alpha"));
+        assert_eq!(asynchronous.column("history", "alpha"), synchronous.column("history", "alpha"));
         draws.push(asynchronous.draws);
     }
     // The control: priors change what is drawn.
@@ -558,7 +558,7 @@ fn priors_that_documents_were_made_with_are_found_from_far_away() {
     assert!(off(&[truth.alpha; 50], TRUE_ALPHA) < 1.1 && off(&[truth.beta; 50], TRUE_BETA) < 1.1, "{truth:?}");
     for start in [(5.0, 3.0), (0.01, 0.01)] {
         for seen in [made_run(adlda, start, Optimise::Both), made_run(async_lda, start, Optimise::Both)] {
-            let (alpha, beta) = (seen.column("trace", "alpha"), seen.column("trace", "beta"));
+            let (alpha, beta) = (seen.column("history", "alpha"), seen.column("history", "beta"));
             // Up to the first estimate they are what they were.
             assert!(alpha.len() == 200 && alpha[..20].iter().all(|&alpha| alpha == start.0), "{alpha:?}");
             let (alpha, beta) = (off(&alpha, truth.alpha), off(&beta, truth.beta));
@@ -568,12 +568,12 @@ fn priors_that_documents_were_made_with_are_found_from_far_away() {
     }
     // With the other prior in its place, one is found; and the other stays.
     let alone = made_run(adlda, (5.0, TRUE_BETA), Optimise::Alpha);
-    assert!(off(&alone.column("trace", "alpha"), TRUE_ALPHA) < 1.25);
-    assert!(alone.column("trace", "beta").iter().all(|&beta| beta == TRUE_BETA));
+    assert!(off(&alone.column("history", "alpha"), TRUE_ALPHA) < 1.25);
+    assert!(alone.column("history", "beta").iter().all(|&beta| beta == TRUE_BETA));
     // The control: priors that stay far away predict worse, and those that leave predict as well as the true ones.
     let perplexity = |priors, optimise| *made_run(adlda, priors, optimise).column("metrics", "perplexity").last().unwrap();
     let (fixed, found) = (perplexity((5.0, 3.0), Optimise::None), perplexity((5.0, 3.0), Optimise::Both));
     let best = perplexity((TRUE_ALPHA, TRUE_BETA), Optimise::None);
     assert!(found < 0.97 * fixed && (found / best - 1.0).abs() < 0.01, "{fixed} {found} {best}");
-    assert!(made_run(adlda, (5.0, 3.0), Optimise::None).column("trace", "alpha").is_empty());
+    assert!(made_run(adlda, (5.0, 3.0), Optimise::None).column("history", "alpha").is_empty());
 }

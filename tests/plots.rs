@@ -41,7 +41,7 @@ fn row(table: &str, step: u64, values: &[(&str, f64)]) -> Row {
     Row { table: table.into(), step, agent: None, values: values.iter().map(|&(name, value)| (name.into(), value)).collect() }
 }
 
-/// Metrics and a trace that get better, a little differently for each seed.
+/// Metrics and a history that get better, a little differently for each seed.
 fn rows(rounds: u64, seed: u64, bytes: bool) -> Vec<Row> {
     let mut rows = vec![row("traffic", rounds, &[("tasks_messages", 12.0), ("tasks_bytes", 2048.0 * rounds as f64)])];
     for step in 1..=rounds {
@@ -50,11 +50,11 @@ fn rows(rounds: u64, seed: u64, bytes: bool) -> Vec<Row> {
         let metrics =
             [("accuracy", 0.9 - 0.4 / t + wobble), ("ece", 0.2 / t), ("mce_20", f64::NAN), ("log_likelihood", -1.0 / t)];
         rows.push(row("metrics", step, &metrics));
-        let mut trace = vec![("seconds", t / 4.0 + 0.01 * seed as f64), ("bandwidth", 3.5)];
+        let mut history = vec![("seconds", t / 4.0 + 0.01 * seed as f64), ("bandwidth", 3.5)];
         if bytes {
-            trace.push(("tasks_bytes", 2048.0 * t));
+            history.push(("tasks_bytes", 2048.0 * t));
         }
-        rows.push(row("trace", step, &trace));
+        rows.push(row("history", step, &history));
     }
     rows
 }
@@ -123,7 +123,7 @@ fn png(path: &Path) -> (u32, u32, usize) {
 fn all_that_there_is_is_drawn() {
     let folder = tempfile::tempdir().unwrap();
     chains(folder.path());
-    let expected: String = ["trace", "reliability", "posterior", "chains"]
+    let expected: String = ["history", "reliability", "posterior", "chains"]
         .iter()
         .flat_map(|kind| ["svg", "png"].map(|format| format!("chains/plots/{kind}.{format}\n")))
         .collect();
@@ -144,9 +144,9 @@ fn all_that_there_is_is_drawn() {
         }
     }
     // Pictures are derived: the same command again replaces them, and nothing half-written stays.
-    std::fs::write(folder.path().join("chains/plots/trace.svg"), "old").unwrap();
+    std::fs::write(folder.path().join("chains/plots/history.svg"), "old").unwrap();
     assert_eq!(printed(folder.path(), "plot chains/result.h5"), expected);
-    assert!(std::fs::read_to_string(folder.path().join("chains/plots/trace.svg")).unwrap().contains("accuracy"));
+    assert!(std::fs::read_to_string(folder.path().join("chains/plots/history.svg")).unwrap().contains("accuracy"));
     assert_eq!(std::fs::read_dir(folder.path().join("chains/plots")).unwrap().count(), 8);
 }
 
@@ -155,20 +155,20 @@ fn formats_sizes_and_places_are_as_asked() {
     let folder = tempfile::tempdir().unwrap();
     chains(folder.path());
     let at = |name: &str| folder.path().join(name);
-    assert_eq!(printed(folder.path(), "plot chains trace -o new/a.png --size 700x500 --scale 1"), "new/a.png\n");
+    assert_eq!(printed(folder.path(), "plot chains history -o new/a.png --size 700x500 --scale 1"), "new/a.png\n");
     assert_eq!(png(&at("new/a.png")).0, 700);
     assert_eq!(png(&at("new/a.png")).1, 500);
-    printed(folder.path(), "plot chains trace -o b.png --size 700x500 --scale 2.5");
+    printed(folder.path(), "plot chains history -o b.png --size 700x500 --scale 2.5");
     assert_eq!((png(&at("b.png")).0, png(&at("b.png")).1), (1750, 1250));
-    assert_eq!(printed(folder.path(), "plot chains trace reliability -o d --format svg"), "d/trace.svg\nd/reliability.svg\n");
-    let files = printed(folder.path(), "plot chains trace -o alpha0.5 --pair weights_1[0,1] log_precision --format png");
-    assert_eq!(files, "alpha0.5/trace.png\nalpha0.5/pair.png\n");
-    refused(folder.path(), "plot chains -o c.svg", &["c.svg is one file", "trace, reliability, posterior, chains"]);
-    refused(folder.path(), "plot chains trace -o c.svg --format png", &["contradict"]);
+    assert_eq!(printed(folder.path(), "plot chains history reliability -o d --format svg"), "d/history.svg\nd/reliability.svg\n");
+    let files = printed(folder.path(), "plot chains history -o alpha0.5 --pair weights_1[0,1] log_precision --format png");
+    assert_eq!(files, "alpha0.5/history.png\nalpha0.5/pair.png\n");
+    refused(folder.path(), "plot chains -o c.svg", &["c.svg is one file", "history, reliability, posterior, chains"]);
+    refused(folder.path(), "plot chains history -o c.svg --format png", &["contradict"]);
     refused(folder.path(), "plot chains posterior --size 200x200", &["200 × 200", "too small for 12 panels"]);
-    refused(folder.path(), "plot chains trace --size 20000x20000", &["more than 100 million"]);
+    refused(folder.path(), "plot chains history --size 20000x20000", &["more than 100 million"]);
     std::fs::write(at("file"), "").unwrap();
-    refused(folder.path(), "plot chains trace -o file", &["file/trace.svg", "cannot write"]);
+    refused(folder.path(), "plot chains history -o file", &["file/history.svg", "cannot write"]);
 }
 
 #[test]
@@ -179,18 +179,18 @@ fn columns_and_parameters_are_chosen_by_name() {
         printed(folder.path(), &format!("plot chains {kind} --format svg {arguments}"));
         std::fs::read_to_string(folder.path().join(format!("chains/plots/{kind}.svg"))).unwrap()
     };
-    let all = drawn("", "trace");
+    let all = drawn("", "history");
     assert!(all.contains(">accuracy<") && !all.contains(">bandwidth<") && all.contains("Without a value: mce_20"), "{all}");
-    assert!(drawn("--details", "trace").contains(">bandwidth<"));
-    let seconds = drawn("--against seconds --metric ece,bandwidth", "trace");
+    assert!(drawn("--details", "history").contains(">bandwidth<"));
+    let seconds = drawn("--against seconds --metric ece,bandwidth", "history");
     assert!(seconds.contains(">time in s<") && seconds.contains(">bandwidth<") && !seconds.contains(">accuracy<"));
-    assert!(drawn("--metric mce_20", "trace").contains("no finite values"));
+    assert!(drawn("--metric mce_20", "history").contains("no finite values"));
     let one = drawn("--parameter weights_1[2,3] --parameter log_precision", "posterior");
     assert!(one.contains(">weights_1[2,3]<") && one.contains(">log_precision<") && !one.contains("biases_1"));
-    refused(folder.path(), "plot chains trace --metric acuracy", &["chains", "acuracy", "accuracy, ece"]);
+    refused(folder.path(), "plot chains history --metric acuracy", &["chains", "acuracy", "accuracy, ece"]);
     refused(folder.path(), "plot chains posterior --parameter weights_2", &["weights_1[3 × 4], biases_1[4], log_precision"]);
     refused(folder.path(), "plot chains posterior --pair biases_1 log_precision", &["biases_1[0]"]);
-    refused(folder.path(), "plot chains trace --against bytes", &["no column of bytes"]);
+    refused(folder.path(), "plot chains history --against bytes", &["no column of bytes"]);
 }
 
 #[test]
@@ -198,8 +198,8 @@ fn what_cannot_be_drawn_is_said() {
     let folder = tempfile::tempdir().unwrap();
     particles(folder.path());
     refused(folder.path(), "plot nowhere", &["nowhere: there is no such folder"]);
-    refused(folder.path(), "plot particles reliability", &["particles", "reliability table", "there is trace, posterior"]);
-    refused(folder.path(), "plot particles trace chains", &["particles have none", "there is trace, posterior"]);
+    refused(folder.path(), "plot particles reliability", &["particles", "reliability table", "there is history, posterior"]);
+    refused(folder.path(), "plot particles history chains", &["particles have none", "there is history, posterior"]);
     write(folder.path(), "empty", &config("svgd", 1, ""), &[], &[]);
     refused(folder.path(), "plot empty", &["empty: nothing to draw"]);
     refused(folder.path(), "plot empty posterior", &["no draws", "nor anything else"]);
@@ -214,14 +214,14 @@ fn what_cannot_be_drawn_is_said() {
 fn an_unfinished_run_shows_what_there_is_and_says_so() {
     let folder = tempfile::tempdir().unwrap();
     particles(folder.path());
-    let quiet = mpibayes(folder.path(), "plot particles trace --format svg");
+    let quiet = mpibayes(folder.path(), "plot particles history --format svg");
     assert!(quiet.status.success() && quiet.stderr.is_empty());
     let info = RunInfo::new("svgd", "network", 1, "0123456789abcdef", &config("svgd", 1, "particles = 30"));
     let info = RunInfo { state: RunState { finished: false, ..RunState::over() }, ..info };
     write_run(&folder.path().join("particles/result.h5"), &info, &[], &rows(6, 1, false)).unwrap();
-    let output = mpibayes(folder.path(), "plot particles trace --format svg");
+    let output = mpibayes(folder.path(), "plot particles history --format svg");
     assert!(output.status.success() && text(&output.stderr).contains("not finished"));
-    let svg = std::fs::read_to_string(folder.path().join("particles/plots/trace.svg")).unwrap();
+    let svg = std::fs::read_to_string(folder.path().join("particles/plots/history.svg")).unwrap();
     assert!(svg.contains("· not finished"), "{svg}");
 }
 
@@ -309,8 +309,8 @@ fn what_cannot_be_compared_is_said() {
     std::fs::create_dir(folder.path().join("runs/pictures")).unwrap();
     let output = mpibayes(folder.path(), "compare runs/a-1 runs/pictures runs/a-2");
     assert!(output.status.success() && text(&output.stderr).contains("left out: runs/pictures: this is no folder of a run"));
-    refused(folder.path(), "plot runs/a-1 trace -o trace.pdf", &["trace.pdf: pictures are written as .svg or .png"]);
-    // Without bytes in its trace a run is left out; without any there is no picture, but the table.
+    refused(folder.path(), "plot runs/a-1 history -o history.pdf", &["history.pdf: pictures are written as .svg or .png"]);
+    // Without bytes in its history a run is left out; without any there is no picture, but the table.
     let output = mpibayes(folder.path(), "compare runs/a-1 particles --against bytes --output d.svg");
     assert!(
         output.status.success() && text(&output.stderr).contains("particles: not in the picture"),

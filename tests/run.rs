@@ -274,15 +274,15 @@ fn kill_one(child: &Child) {
 }
 
 /// The paths of the particles so far: draws (particles × evaluations × parameters), none where a checkpoint came before the first
-/// evaluation; and steps of the trace.
+/// evaluation; and steps of the history.
 fn paths(folder: &Path, run: &str) -> (Option<ndarray::Array3<f64>>, Vec<u64>) {
     let file = RunFile::open(&folder.join(run).join("result.h5")).unwrap();
     let drawn = file.sample_groups().unwrap().contains(&"particle_paths".to_owned()).then(|| {
         let Values::F64(values) = file.samples("particle_paths").unwrap().values else { panic!("not in f64") };
         values
     });
-    let traced = file.tables().unwrap().contains(&"trace".to_owned());
-    (drawn, if traced { file.table("trace").unwrap().step } else { Vec::new() })
+    let has_history = file.tables().unwrap().contains(&"history".to_owned());
+    (drawn, if has_history { file.table("history").unwrap().step } else { Vec::new() })
 }
 
 /// How many evaluations have left a draw of each particle.
@@ -295,8 +295,7 @@ fn evaluations(draws: &Option<ndarray::Array3<f64>>) -> usize {
 #[test]
 fn a_run_that_is_killed_again_and_again_loses_nothing_that_was_written() {
     let folder = folder();
-    let long =
-        "--set method.rounds=30000 --set evaluate.particle_paths=true --set evaluate.every=300 --set cluster.checkpoint_every=0.03";
+    let long = "--set method.rounds=30000 --set evaluate.particle_paths=true --set evaluate.every=300 --set cluster.checkpoint_every=0.03";
     let run = |output: &str| format!("run run.toml {long} --output {output}");
     went_well(mpibayes(folder.path(), &run("whole")), &[]);
     let (whole, steps) = paths(folder.path(), "whole");
@@ -331,7 +330,7 @@ fn a_run_that_is_killed_again_and_again_loses_nothing_that_was_written() {
             if let Some(draws) = draws {
                 assert_eq!(draws, whole.slice(ndarray::s![.., ..drawn, ..]), "kill {kill}");
             }
-            // The trace is written with the draws: an evaluation for every 300 rounds of it.
+            // The history is written with the draws: an evaluation for every 300 rounds of it.
             assert_eq!(rows, steps[..rows.len()], "kill {kill}");
             assert!(drawn.abs_diff(rows.len() / 300) <= 1, "kill {kill}: {drawn} draws, {} rounds", rows.len());
             // A kill between the file and its checkpoint leaves draws that are made anew, so that it may hold fewer for a while.

@@ -227,7 +227,7 @@ fn a_sweep_that_is_stopped_or_killed_goes_on() {
         assert!(went.find("2/2 ").unwrap() < went.find("1/2 ").unwrap(), "{went}");
         assert!(!folder.path().join(output).join("failed").exists());
         let table = table(&folder.path().join(output).join("sweep.csv"));
-        assert!(table.len() == 3 && table[1][3] == "20000", "without evaluations the end of the trace: {table:?}");
+        assert!(table.len() == 3 && table[1][3] == "20000", "without evaluations the end of the history: {table:?}");
     }
     assert_eq!(
         samples(&folder.path().join("alone"), "method=dsvgd,seed=1"),

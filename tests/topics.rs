@@ -92,7 +92,7 @@ fn set(words: impl IntoIterator<Item = impl AsRef<str>>) -> BTreeSet<String> {
     words.into_iter().map(|word| word.as_ref().to_owned()).collect()
 }
 
-/// The foremost eight words of each topic of a run.
+/// The top eight words of each topic of a run.
 fn words(folder: &TempDir, run: &str) -> Vec<BTreeSet<String>> {
     let found = json(folder, &format!("topics {run} --words 8 --json"));
     let of = |topic: &serde_json::Value| set(topic["words"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()));
@@ -203,7 +203,7 @@ fn arrays_are_distributions_and_documents_of_other_words_are_given_topics() {
     }
 
     let plots = printed(&folder, "plot run");
-    assert_eq!(plots.lines().collect::<Vec<_>>(), ["run/plots/trace.svg", "run/plots/trace.png"]);
+    assert_eq!(plots.lines().collect::<Vec<_>>(), ["run/plots/history.svg", "run/plots/history.png"]);
 }
 
 /// Gives words of a corpus other names of as many letters, as programs before this one let them have.
@@ -302,8 +302,8 @@ fn two_ranks_and_a_stop_in_between_give_the_same_draws() {
 fn alpha_follows_the_documents_and_their_weights_follow_alpha() {
     let folder = folder();
     let alpha = |run: &str| {
-        let trace = RunFile::open(&folder.path().join(run).join("result.h5")).unwrap().table("trace").unwrap();
-        trace.column("alpha").map(<[f64]>::to_vec)
+        let history = RunFile::open(&folder.path().join(run).join("result.h5")).unwrap().table("history").unwrap();
+        history.column("alpha").map(<[f64]>::to_vec)
     };
     // The largest weight of a document without tokens but one, which tells little but alpha.
     write(&folder, "new.txt", "mast\nsugar\n");
@@ -323,7 +323,7 @@ fn alpha_follows_the_documents_and_their_weights_follow_alpha() {
     assert!(certain("free") > 0.75 && certain("fixed") < 0.65, "{} {}", certain("free"), certain("fixed"));
     let perplexity = |run: &str| json(&folder, &format!("summary {run} --json"))["metrics"]["perplexity"].as_f64().unwrap();
     assert!(perplexity("free") < 0.9 * perplexity("fixed"), "{} {}", perplexity("free"), perplexity("fixed"));
-    assert!(printed(&folder, "plot free trace --metric alpha,beta").contains("free/plots/trace.svg"));
+    assert!(printed(&folder, "plot free history --metric alpha,beta").contains("free/plots/history.svg"));
 }
 
 /// A run that was stopped says so where topics are asked for.

@@ -94,7 +94,7 @@ threads = 2
         )
         subprocess.run(["mpibayes", "run", str(run), "--output", str(out)], check=True, capture_output=True)
         with h5py.File(out / "result.h5") as file:
-            at = dict(zip(file["trace/step"][:].astype(int), file["trace/seconds"][:]))
+            at = dict(zip(file["history/step"][:].astype(int), file["history/seconds"][:]))
             variable = next(item for name, item in file["posterior"].items() if item.ndim > 2)
             # W x K: the topics of a word lie together.
             draws = variable[0].reshape(variable.shape[1], corpus.words, options.topics)

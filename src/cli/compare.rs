@@ -145,7 +145,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     if let (Some(output), Some((metric, curves))) = (&args.output, curves) {
         let against = Against::from(args.against);
         if curves.is_empty() {
-            eprintln!("mpibayes: no picture: the traces of these runs have no {}; take --against round", against.name());
+            eprintln!("mpibayes: no picture: the histories of these runs have no {}; take --against round", against.name());
             return Ok(ExitCode::SUCCESS);
         }
         let mut figure = plots::comparison(&metric, against, &curves);
@@ -204,7 +204,7 @@ impl Comparison {
     fn curves(&self, subjects: &[Subject], metric: Option<&str>, against: Against) -> anyhow::Result<(String, Vec<Curve>)> {
         let usual = || USUAL.into_iter().find(|name| self.metrics.iter().any(|metric| metric == name));
         let Some(metric) = metric.or_else(usual).or(self.metrics.first().map(String::as_str)) else {
-            bail!("these runs judged no predictions: name a column of their traces with --metric");
+            bail!("these runs judged no predictions: name a column of their histories with --metric");
         };
         self.holders(subjects, metric)?;
         let mut curves = Vec::new();
@@ -344,10 +344,10 @@ impl Entry {
     fn read(run: String, subject: &Subject) -> anyhow::Result<Self> {
         let summary = summary::Summary::read(&subject.path, false)?;
         let last = |name: &str| {
-            let rounds = summary.trace.last().into_iter().chain(summary.evaluations.last());
+            let rounds = summary.history.last().into_iter().chain(summary.evaluations.last());
             rounds.flat_map(|round| &round.values).find(|value| value.0 == name).map(|value| value.1)
         };
-        let steps = summary.trace.last().into_iter().chain(summary.evaluations.last()).map(|round| round.step);
+        let steps = summary.history.last().into_iter().chain(summary.evaluations.last()).map(|round| round.step);
         let mut config = BTreeMap::new();
         flatten(
             "",

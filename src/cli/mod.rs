@@ -68,7 +68,7 @@ pub enum Command {
     Summary(summary::SummaryArgs),
     /// Predict rows with a finished run, or the topics of documents, as CSV
     Predict(predict::PredictArgs),
-    /// Show the topics of a run on documents: their foremost words, how coherent they are; arrays for pyLDAvis
+    /// Show the topics of a run on documents: their top words, how coherent they are; arrays for pyLDAvis
     Topics(topics::TopicsArgs),
     /// Draw what came out of a run, as SVG and PNG
     Plot(plot::PlotArgs),
@@ -138,7 +138,7 @@ mod tests {
             "mpibayes import a.csv --test-fraction 0.2 --seed 3 --label 1 -o data.h5",
             "mpibayes summary runs/a --get ece",
             "mpibayes run run.toml --set seed=2 --set data=other.h5 --output runs/a",
-            "mpibayes plot runs/a trace posterior --size 640x480 --scale 1.5 --format png --pair a[0] b --against seconds",
+            "mpibayes plot runs/a history posterior --size 640x480 --scale 1.5 --format png --pair a[0] b --against seconds",
             "mpibayes compare runs/a runs/b --against bytes --metric ece --output a.svg --csv",
         ] {
             Cli::try_parse_from(typed.split(' ')).expect(typed);

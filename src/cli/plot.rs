@@ -3,7 +3,7 @@
 use super::entry::print;
 use super::picture::{Format, Over, PictureArgs};
 use super::summary::{data_file, find};
-use crate::plots::{self, Figure, TraceOptions};
+use crate::plots::{self, Figure, HistoryOptions};
 use crate::results::{RunFile, SampleKind, Samples};
 use anyhow::{Context, bail};
 use std::cell::OnceCell;
@@ -16,7 +16,7 @@ const POSTERIOR: &str = "posterior";
 const EXAMPLES: &str = "\
 Examples:
   mpibayes plot runs/first                                    # all there is, into runs/first/plots
-  mpibayes plot runs/first trace --against seconds --metric accuracy,log_likelihood --format svg
+  mpibayes plot runs/first history --against seconds --metric accuracy,log_likelihood --format svg
   mpibayes plot runs/first posterior --parameter 'weights_1[0,3]' --parameter log_precision
   mpibayes plot runs/first posterior --pair 'weights_1[0,0]' 'weights_1[0,1]'
   mpibayes plot runs/first reliability --output figure3.png --size 500x500 --scale 3";
@@ -36,13 +36,13 @@ pub struct PlotArgs {
     /// The size and the formats.
     #[command(flatten)]
     pub picture: PictureArgs,
-    /// What the horizontal axis of `trace` shows
+    /// What the horizontal axis of `history` shows
     #[arg(long, value_name = "AXIS", default_value = "round")]
     pub against: Over,
-    /// Only these columns of the metrics or the method's trace, separated by commas
+    /// Only these columns of the metrics or the method's history, separated by commas
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub metric: Vec<String>,
-    /// Also all that the method itself traced
+    /// Also all that the method itself logged
     #[arg(long)]
     pub details: bool,
     /// A parameter for `posterior` and `chains`: `NAME[0,3]`, or NAME for all of a part; may be given several times
@@ -57,7 +57,7 @@ pub struct PlotArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
     /// Metrics over rounds or seconds
-    Trace,
+    History,
     /// Accuracy by confidence, with the sizes of the bins
     Reliability,
     /// Marginal densities of parameters, with mean and 90 % interval
@@ -67,11 +67,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::Trace, Self::Reliability, Self::Posterior, Self::Chains];
+    const ALL: [Self; 4] = [Self::History, Self::Reliability, Self::Posterior, Self::Chains];
 
     fn name(self) -> &'static str {
         match self {
-            Self::Trace => "trace",
+            Self::History => "history",
             Self::Reliability => "reliability",
             Self::Posterior => "posterior",
             Self::Chains => "chains",
@@ -81,7 +81,7 @@ impl Kind {
     /// What a run lacks that cannot be drawn so.
     fn lacks(self) -> &'static str {
         match self {
-            Self::Trace => "it has neither metrics nor a trace",
+            Self::History => "it has neither metrics nor a history",
             Self::Reliability => "it has no reliability table, which runs on data with classes and test rows have",
             Self::Posterior => "it has no draws of parameters",
             Self::Chains => "it has no chains of draws in an order: particles have none",
@@ -153,10 +153,10 @@ impl Source<'_> {
     }
 
     /// The picture of a kind; none if the run has no data for it.
-    fn figure(&self, kind: Kind, options: &TraceOptions, parameters: &[String]) -> anyhow::Result<Option<Figure>> {
+    fn figure(&self, kind: Kind, options: &HistoryOptions, parameters: &[String]) -> anyhow::Result<Option<Figure>> {
         let file = &self.subject.file;
         Ok(match kind {
-            Kind::Trace => plots::trace(file, options)?,
+            Kind::History => plots::history(file, options)?,
             Kind::Reliability => plots::reliability(file)?,
             Kind::Posterior => self.samples()?.map(|samples| plots::posterior(samples, parameters)).transpose()?.flatten(),
             // The order of particles means nothing.
@@ -173,7 +173,7 @@ impl Source<'_> {
     fn there(&self) -> anyhow::Result<String> {
         let mut names = Vec::new();
         for kind in Kind::ALL {
-            if self.figure(kind, &TraceOptions::default(), &[])?.is_some() {
+            if self.figure(kind, &HistoryOptions::default(), &[])?.is_some() {
                 names.push(kind.name());
             }
         }
@@ -216,7 +216,7 @@ pub fn run(args: &PlotArgs) -> anyhow::Result<ExitCode> {
         let stem = into_file.map_or_else(|| folder.join(&name), Path::to_path_buf);
         let files = args.picture.write(&picture, &stem)?;
         if !picture.remark.is_empty() {
-            let chooses = if name == Kind::Trace.name() { "--metric NAME" } else { "--parameter 'NAME[0,3]'" };
+            let chooses = if name == Kind::History.name() { "--metric NAME" } else { "--parameter 'NAME[0,3]'" };
             eprintln!("mpibayes: {name}: {} {chooses} chooses others.", picture.remark);
         }
         let lines: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
@@ -229,7 +229,7 @@ pub fn run(args: &PlotArgs) -> anyhow::Result<ExitCode> {
 fn pictures(args: &PlotArgs, source: &Source) -> anyhow::Result<Vec<(String, Figure)>> {
     let run = args.run.display();
     let mut pictures = Vec::new();
-    let options = TraceOptions { against: args.against.into(), columns: args.metric.clone(), details: args.details };
+    let options = HistoryOptions { against: args.against.into(), columns: args.metric.clone(), details: args.details };
     let kinds = if args.kinds.is_empty() { &Kind::ALL[..] } else { &args.kinds };
     for &kind in kinds {
         let drawn = source.figure(kind, &options, &args.parameter);
@@ -246,7 +246,7 @@ fn pictures(args: &PlotArgs, source: &Source) -> anyhow::Result<Vec<(String, Fig
         pictures.extend(plots::pair(samples, first, second).with_context(|| run.to_string())?.map(|figure| (name, figure)));
     }
     if pictures.is_empty() {
-        bail!("{run}: nothing to draw: the run has no metrics, no trace, no reliability table and no draws");
+        bail!("{run}: nothing to draw: the run has no metrics, no history, no reliability table and no draws");
     }
     Ok(pictures)
 }

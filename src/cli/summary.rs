@@ -7,7 +7,7 @@ use crate::data::Dataset;
 use crate::methods::SPREAD;
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::chains::elastic::SPREAD as SPREAD_OF_CHAINS;
-use crate::results::{METRICS, RunFile, RunState, SampleKind, TRACE, Table, checkpoint_file, config_file, result_file};
+use crate::results::{HISTORY, METRICS, RunFile, RunState, SampleKind, Table, checkpoint_file, config_file, result_file};
 use anyhow::{Context, anyhow, bail};
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
@@ -22,9 +22,9 @@ const CLASSES: &str = "classes";
 const PHASES: &str = "phases";
 /// How many classes people are shown.
 const SHOWN_CLASSES: usize = 20;
-/// How many rows of the trace people are shown.
+/// How many rows of the history people are shown.
 const SHOWN_ROWS: usize = 16;
-/// How many columns of the trace people are shown beside the step.
+/// How many columns of the history people are shown beside the step.
 const SHOWN_COLUMNS: usize = 8;
 
 const EXAMPLES: &str = "\
@@ -82,8 +82,8 @@ pub struct Summary {
     pub evaluations: Vec<Round>,
     /// The lowest and highest accuracy or RMSE of the agents' slices of the test rows, of each evaluation.
     pub spread: Vec<Round>,
-    /// What the method itself traced: each row's round and values.
-    pub trace: Vec<Round>,
+    /// What the method itself logged: each row's round and values.
+    pub history: Vec<Round>,
     /// Accuracy by confidence: each evaluated round's bins.
     pub reliability: Vec<Round>,
     /// Accuracy by class: each evaluated round's classes.
@@ -103,7 +103,7 @@ pub struct Summary {
     pub traffic: Vec<Flow>,
 }
 
-/// A row of the trace.
+/// A row of the history.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Round {
     /// The round.
@@ -158,7 +158,7 @@ impl Summary {
             true => file.table(name).map(Some),
             false => Ok(None),
         };
-        let (metrics, trace) = (table(METRICS)?.unwrap_or_default(), table(TRACE)?.unwrap_or_default());
+        let (metrics, history) = (table(METRICS)?.unwrap_or_default(), table(HISTORY)?.unwrap_or_default());
         let last = rows_of_the_server(&metrics).last();
         let mut groups = file.sample_groups()?;
         groups.retain(|group| !EXPECTATIONS.contains(&group.as_str()));
@@ -188,7 +188,7 @@ impl Summary {
             metrics: last.map(|row| values_at(&metrics, row)).unwrap_or_default(),
             evaluations: rounds(&metrics),
             spread: rounds(&table(SPREAD)?.unwrap_or_default()),
-            trace: rounds(&trace),
+            history: rounds(&history),
             draws,
             expectations: posterior::expectations(&file)?,
             traffic: flows(&table(TRAFFIC)?.unwrap_or_default()),
@@ -357,7 +357,7 @@ impl Summary {
         shown += &self.shown_reliability();
         shown += &self.shown_classes();
         shown += &shown_rounds("metrics by round", &self.evaluations);
-        shown += &shown_rounds("trace of the method", &self.trace);
+        shown += &shown_rounds("history of the method", &self.history);
         shown += &self.shown_coupling();
         for draws in &self.draws {
             shown += &shown_draws(draws, all);
@@ -427,7 +427,7 @@ impl Summary {
     /// What springs between chains and their center do to the draws, where they were there to the end.
     fn shown_coupling(&self) -> String {
         // Of few parameters one row tells little: the later half of them. The last period needs no exchange behind it.
-        let measured: Vec<&Round> = self.trace.iter().filter(|round| round.value(SPREAD_OF_CHAINS).is_finite()).collect();
+        let measured: Vec<&Round> = self.history.iter().filter(|round| round.value(SPREAD_OF_CHAINS).is_finite()).collect();
         let later = &measured[measured.len() / 2..];
         let (Some(last), true) = (later.last(), self.stays_coupled) else { return String::new() };
         let square = later.iter().map(|round| round.value(SPREAD_OF_CHAINS).powi(2)).sum::<f64>() / later.len() as f64;
@@ -578,7 +578,7 @@ mod tests {
             row("metrics", rounds, Some(0), &[("accuracy", 0.1)]),
         ];
         for step in 1..=rounds {
-            rows.push(row("trace", step, None, &[("seconds", step as f64 / 4.0), ("bandwidth", 0.5)]));
+            rows.push(row("history", step, None, &[("seconds", step as f64 / 4.0), ("bandwidth", 0.5)]));
             let accuracy = 1.0 - 0.5 / step as f64;
             rows.push(row(
                 "metrics",
@@ -612,7 +612,7 @@ mod tests {
             "  data    my.h5 (digest 0123456789ab)\n",
             "final metrics (step 3)\n  accuracy        83.33 %\n  ece             0.0213\n  mce_20          -\n  log_likelihood  -0.4567 nats per row\n",
             "  step  accuracy     ece  mce_20  log_likelihood\n     1    0.5000  0.0213       -         -0.4567\n",
-            "trace of the method\n  step  seconds  bandwidth\n     1     0.25     0.5000\n",
+            "history of the method\n  step  seconds  bandwidth\n     1     0.25     0.5000\n",
             "\nposterior: 20 particles × 7 parameters\n",
             "\nparameters of posterior\n  parameter       mean  sd  5 %  95 %\n  weights_1[0,0]     0   0    0     0\n",
             "  weights_1       3 × 2        6\n  log_precision  scalar        1\n",
@@ -631,14 +631,14 @@ mod tests {
         assert_eq!(json["metrics"]["accuracy"], 0.9875);
         assert!(json["metrics"]["mce_20"].is_null());
         assert_eq!((json["seed"].as_u64(), json["method"].as_str()), (Some(7), Some("dsvgd")));
-        assert_eq!(json["trace"].as_array().map(Vec::len), Some(40));
+        assert_eq!(json["history"].as_array().map(Vec::len), Some(40));
         assert_eq!(json["evaluations"][39]["accuracy"], 0.9875);
-        assert_eq!((&json["trace"][1]["step"], &json["trace"][1]["seconds"]), (&2.into(), &0.5.into()));
+        assert_eq!((&json["history"][1]["step"], &json["history"][1]["seconds"]), (&2.into(), &0.5.into()));
         assert_eq!(json["draws"][0]["parts"][0]["shape"], serde_json::json!([3, 2]));
         assert_eq!(json["traffic"][0], serde_json::json!({"purpose": "tasks", "messages": 1200, "bytes": 3_500_000}));
         let shown = summary.to_string();
         assert!(
-            shown.contains("trace of the method (16 of 40 rows; --json has all)")
+            shown.contains("history of the method (16 of 40 rows; --json has all)")
                 && shown.contains("\n     1  ")
                 && shown.contains("\n    40  "),
             "{shown}"
@@ -701,10 +701,10 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_metrics_shows_its_trace() {
+    fn a_run_without_metrics_shows_its_history() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.h5");
-        write_run(&path, &RunInfo::new("svgd", "toy", 1, "", ""), &[], &[row("trace", 5, None, &[("seconds", 1.0)])]).unwrap();
+        write_run(&path, &RunInfo::new("svgd", "toy", 1, "", ""), &[], &[row("history", 5, None, &[("seconds", 1.0)])]).unwrap();
         let summary = Summary::read(&path, false).unwrap();
         let shown = summary.to_string();
         assert!(shown.contains("data    none") && shown.contains("  step  seconds\n     5     1.00\n"), "{shown}");

@@ -7,7 +7,7 @@ use crate::cluster::mpi::World;
 use crate::config::sweep::{self, Sweep};
 use crate::config::{Assignment, Carrier, Registry, RunError, RunSpec, Typed, launch};
 use crate::partial::PartialFile;
-use crate::results::{self, METRICS, RunFile, RunFolder, TRACE, Table, config_file, result_file};
+use crate::results::{self, HISTORY, METRICS, RunFile, RunFolder, Table, config_file, result_file};
 use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -408,8 +408,8 @@ impl Desk {
         let table = |name: &str| tables.iter().any(|table| table == name).then(|| file.table(name)).transpose();
         let mut rows = table(METRICS)?.map_or_else(Vec::new, |metrics| rows_of(&metrics));
         if rows.is_empty() {
-            // Without test rows, the end of the trace.
-            rows.extend(table(TRACE)?.and_then(|trace| rows_of(&trace).pop()));
+            // Without test rows, the end of the history.
+            rows.extend(table(HISTORY)?.and_then(|history| rows_of(&history).pop()));
         }
         if let Some(last) = rows.last_mut() {
             last.last = true;

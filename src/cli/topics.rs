@@ -1,4 +1,4 @@
-//! `mpibayes topics`: the topics of a finished run by their foremost words, how coherent they are, and arrays for other tools.
+//! `mpibayes topics`: the topics of a finished run by their top words, how coherent they are, and arrays for other tools.
 
 use super::entry::print;
 use super::summary::find;
@@ -112,8 +112,8 @@ pub fn run(args: &TopicsArgs) -> anyhow::Result<ExitCode> {
 fn report(args: &TopicsArgs, path: &Path, model: &TopicModel, documents: &Adopted) -> anyhow::Result<Report> {
     let all = documents.documents(Split::Train);
     let judged = if args.documents == 0 { all } else { args.documents.min(all) };
-    let foremost: Vec<Vec<u32>> = (0..model.topics()).map(|topic| model.foremost(topic, args.words as usize)).collect();
-    let mut counts = CoherenceCounts::new(&foremost);
+    let top_words: Vec<Vec<u32>> = (0..model.topics()).map(|topic| model.top_words(topic, args.words as usize)).collect();
+    let mut counts = CoherenceCounts::new(&top_words);
     let mut tokens = vec![0.0; model.topics()];
     for first in (0..judged).step_by(BLOCK) {
         let block = documents.read(Split::Train, first..(first + BLOCK).min(judged))?;
@@ -126,7 +126,7 @@ fn report(args: &TopicsArgs, path: &Path, model: &TopicModel, documents: &Adopte
     let coherences = counts.finish();
     let mean = |of: fn(&Coherence) -> f64| coherences.iter().map(of).sum::<f64>() / coherences.len() as f64;
     let (mean_umass, mean_npmi) = (mean(|of| of.umass), mean(|of| of.npmi));
-    let mut topics: Vec<Topic> = foremost
+    let mut topics: Vec<Topic> = top_words
         .iter()
         .enumerate()
         .zip(&coherences)

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The table of the judged predictions, a row for each evaluated round.
 pub const METRICS: &str = "metrics";
 /// The table of what happened in rounds: in each, or in some of very many.
-pub const TRACE: &str = "trace";
+pub const HISTORY: &str = "history";
 
 /// One thing that a server or an agent wrote down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,10 +18,10 @@ pub enum Record {
     Draws(Draws),
 }
 
-/// A row of a table of numbers, such as the per-round trace.
+/// A row of a table of numbers, such as the per-round history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The table: `trace`, `metrics`.
+    /// The table: `history`, `metrics`.
     pub table: String,
     /// The round or step that it tells of.
     pub step: u64,

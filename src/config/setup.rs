@@ -14,7 +14,7 @@ use crate::lda::LdaSettings;
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::common::problem::OpenShard;
 use crate::methods::topics::{EVALUATION_SWEEPS, OpenHeldOut, TopicEvaluation, TopicProblem};
-use crate::methods::{Evaluation, PARTICLE_PATHS, Launcher, Monitored, Posterior, Problem, Sharing, Shown};
+use crate::methods::{Evaluation, Launcher, Monitored, PARTICLE_PATHS, Posterior, Problem, Sharing, Shown};
 use crate::models::{DataFacts, Model, Output, Part};
 use crate::number::{Number, Real};
 use crate::random::Seed;

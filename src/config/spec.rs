@@ -90,7 +90,7 @@ impl Default for EvaluateSpec {
 impl EvaluateSpec {
     /// What each key means.
     pub const DOCS: Docs = &[
-        ("every", "rounds between evaluations, on the test rows where there are any, outside the trace's clock; 0 for none"),
+        ("every", "rounds between evaluations, on the test rows where there are any, outside the history's clock; 0 for none"),
         ("single", "whether each particle's own predictions are judged beside their average"),
         (
             "average_from",

@@ -7,7 +7,7 @@ use crate::data::corpus::Corpus;
 use crate::data::{DataError, Split};
 use crate::lda::{Bag, DocumentGibbs, Documents, LdaSettings, Sweeps, WordTable};
 use crate::random::{Purpose, Seed, Who};
-use crate::results::{Grid, POSTERIOR, RunFile, TRACE};
+use crate::results::{Grid, HISTORY, POSTERIOR, RunFile};
 use ndarray::{Array2, Axis};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use std::collections::HashMap;
@@ -92,8 +92,8 @@ impl TopicModel {
             let one = one.into_shape_with_order(phi.dim()).map_err(|_| cannot("its topics do not fit its words".into()))?;
             phi.scaled_add(1.0 / draws as f32, &one);
         }
-        let estimated = match file.tables()?.iter().any(|name| name == TRACE) {
-            true => file.table(TRACE)?.column("alpha").and_then(|alpha| alpha.last().copied()),
+        let estimated = match file.tables()?.iter().any(|name| name == HISTORY) {
+            true => file.table(HISTORY)?.column("alpha").and_then(|alpha| alpha.last().copied()),
             false => None,
         };
         // As many as words, which are u32.
@@ -110,11 +110,11 @@ impl TopicModel {
         self.phi.ncols()
     }
 
-    /// The foremost words of a topic by their numbers, the most probable first.
+    /// The top words of a topic by their numbers, the most probable first.
     ///
     /// # Panics
     /// When there is no such topic.
-    pub fn foremost(&self, topic: usize, count: usize) -> Vec<u32> {
+    pub fn top_words(&self, topic: usize, count: usize) -> Vec<u32> {
         let phi = self.phi.column(topic);
         // As many as words, which are u32.
         let mut words: Vec<u32> = (0..self.words.len() as u32).collect();

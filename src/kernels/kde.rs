@@ -147,7 +147,7 @@ fn log_sum(a: f64, b: f64) -> f64 {
     if high == f64::NEG_INFINITY { high } else { high + (low - high).exp().ln_1p() }
 }
 
-/// What a trace tells of a signed sum of density estimates at some particles.
+/// What the history reports of a signed sum of density estimates at some particles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CavityReport {
     /// The Frobenius norm of the summed score over all particles.

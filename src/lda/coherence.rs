@@ -1,4 +1,4 @@
-//! Topic coherence: how often the foremost words of a topic stand in the same documents.
+//! Topic coherence: how often the top words of a topic stand in the same documents.
 
 use super::documents::Bag;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ pub struct Coherence {
     pub npmi: f64,
 }
 
-/// Counts documents that have the foremost words of topics together.
+/// Counts documents that have the top words of topics together.
 #[derive(Clone, Debug)]
 pub struct CoherenceCounts {
     /// For each word its topics, and its places there.
@@ -34,7 +34,7 @@ fn triangle(i: usize, j: usize) -> usize {
 }
 
 impl CoherenceCounts {
-    /// For topics by their foremost words, the first first.
+    /// For topics by their top words, the first first.
     pub fn new(topics: &[Vec<u32>]) -> Self {
         let mut places: HashMap<u32, Vec<(usize, usize)>> = HashMap::new();
         for (topic, words) in topics.iter().enumerate() {

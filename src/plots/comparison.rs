@@ -2,16 +2,16 @@
 
 use super::Result;
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
+use super::history::{Against, by, clock, find};
 use super::quantity::{domain, label};
 use super::ticks::{bounds, drawable};
-use super::trace::{Against, by, clock, find};
 use crate::results::RunFile;
 use std::collections::BTreeMap;
 
 /// One run's values of a metric: step, place on the horizontal axis, value.
 pub type Values = Vec<(u64, f64, f64)>;
 
-/// The values of a metric, or of a column of the trace; none if the run has no such column or horizontal axis.
+/// The values of a metric, or of a column of the history; none if the run has no such column or horizontal axis.
 ///
 /// # Errors
 /// When the file cannot be read.

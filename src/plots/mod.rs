@@ -1,6 +1,6 @@
 //! Pictures from result files: what is shown of a run, in figures that become SVG and PNG by one drawing code.
 //!
-//! [`trace()`], [`reliability()`], [`posterior()`], [`pair()`] and [`chains()`] make a [`Figure`] from the file of a run,
+//! [`history()`], [`reliability()`], [`posterior()`], [`pair()`] and [`chains()`] make a [`Figure`] from the file of a run,
 //! [`comparison()`] one from several. [`Figure::draw`] lays it out, and [`Drawing`] is an SVG document, or a PNG file rendered
 //! from it. The font comes along: no system library and no installed font is needed, and pictures are the same everywhere.
 
@@ -10,6 +10,7 @@ mod comparison;
 mod density;
 mod figure;
 mod font;
+mod history;
 mod parameters;
 mod posterior;
 mod quantity;
@@ -17,17 +18,16 @@ mod reliability;
 #[cfg(test)]
 mod tests;
 mod ticks;
-mod trace;
 
 pub use canvas::Stroke;
 pub use chains::chains;
 pub use comparison::{Curve, Values, comparison, values};
 pub use figure::{Axis, Drawing, Figure, Key, Mark, Panel, Sample, series};
+pub use history::{Against, HistoryOptions, SECONDS, columns, history};
 pub use parameters::Choice;
 pub use posterior::{pair, posterior};
 pub use quantity::{Better, better, label};
 pub use reliability::reliability;
-pub use trace::{Against, SECONDS, TraceOptions, columns, trace};
 
 use crate::results::ResultsError;
 

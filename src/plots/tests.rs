@@ -23,12 +23,12 @@ fn file(folder: &Path, rows: &[Row]) -> RunFile {
 /// A metric by its name and a formula of the round.
 type Metric = (&'static str, fn(f64) -> f64);
 
-/// The trace of metrics given by a formula of the round.
-fn traced(rounds: u64, metrics: &[Metric]) -> Figure {
+/// The history of metrics given by a formula of the round.
+fn history_of(rounds: u64, metrics: &[Metric]) -> Figure {
     let folder = tempfile::tempdir().unwrap();
     let values = |step: u64| metrics.iter().map(|(name, formula)| (*name, formula(step as f64))).collect::<Vec<_>>();
     let rows: Vec<Row> = (1..=rounds).map(|step| row("metrics", step, None, &values(step))).collect();
-    trace(&file(folder.path(), &rows), &TraceOptions::default()).unwrap().unwrap()
+    history(&file(folder.path(), &rows), &HistoryOptions::default()).unwrap().unwrap()
 }
 
 /// Asserts that a drawing is sound XML without numbers that are none, all inside its frame, and a PNG with something on it.
@@ -50,8 +50,8 @@ fn sound(figure: &Figure, size: Option<(u32, u32)>) -> String {
 }
 
 #[test]
-fn a_trace_has_title_labels_and_a_mark_for_each_point() {
-    let mut figure = traced(7, &[("accuracy", |t| 1.0 - 0.5 / t), ("log_likelihood", |t| -1.0 / t)]);
+fn a_history_has_title_labels_and_a_mark_for_each_point() {
+    let mut figure = history_of(7, &[("accuracy", |t| 1.0 - 0.5 / t), ("log_likelihood", |t| -1.0 / t)]);
     figure.subtitle = "method <a> & b".into();
     let svg = sound(&figure, None);
     for says in [">Metrics by round<", ">method &lt;a&gt; &amp; b<", ">accuracy<", ">log-likelihood in nats per row<", ">round<"]
@@ -60,12 +60,12 @@ fn a_trace_has_title_labels_and_a_mark_for_each_point() {
     }
     assert_eq!((svg.matches("<circle").count(), svg.matches("class=\"line\"").count()), (14, 2));
     // The control: another number of rounds has another number of marks.
-    assert_eq!(sound(&traced(5, &[("accuracy", |t| t)]), None).matches("<circle").count(), 5);
+    assert_eq!(sound(&history_of(5, &[("accuracy", |t| t)]), None).matches("<circle").count(), 5);
 }
 
 #[test]
 fn odd_numbers_are_drawn_as_far_as_they_are_numbers() {
-    let figure = traced(
+    let figure = history_of(
         9,
         &[
             ("accuracy", |t| if t == 4.0 { f64::NAN } else { 0.5 }),
@@ -85,13 +85,13 @@ fn odd_numbers_are_drawn_as_far_as_they_are_numbers() {
     let longest = svg.lines().filter_map(|line| line.strip_prefix("<text")?.split_once('>')).map(|(_, text)| text.len()).max();
     assert!(longest.unwrap() < 60, "a tick has {longest:?} characters");
     for rounds in [1, 2] {
-        sound(&traced(rounds, &[("accuracy", |_| 0.75), ("zero", |_| 0.0)]), None);
+        sound(&history_of(rounds, &[("accuracy", |_| 0.75), ("zero", |_| 0.0)]), None);
     }
 }
 
 #[test]
 fn ten_thousand_rounds_are_no_ten_thousand_elements() {
-    let figure = traced(10_000, &[("accuracy", |t| 0.5 + 0.3 * (t / 700.0).sin() + 0.1 * (t * 1.7).sin())]);
+    let figure = history_of(10_000, &[("accuracy", |t| 0.5 + 0.3 * (t / 700.0).sin() + 0.1 * (t * 1.7).sin())]);
     let svg = sound(&figure, None);
     assert!(svg.len() < 120_000 && !svg.contains("<circle"), "{}", svg.len());
     // The extremes are still there: the line reaches as high as all points do.
@@ -103,24 +103,24 @@ fn ten_thousand_rounds_are_no_ten_thousand_elements() {
 fn agents_have_lines_of_their_own_where_the_server_wrote_none() {
     let folder = tempfile::tempdir().unwrap();
     let rows: Vec<Row> =
-        (0..30).map(|i| row("trace", u64::from(i / 3), Some(i % 3), &[("seconds", 1.0), ("moves", f64::from(i))])).collect();
-    let figure = trace(&file(folder.path(), &rows), &TraceOptions::default()).unwrap().unwrap();
+        (0..30).map(|i| row("history", u64::from(i / 3), Some(i % 3), &[("seconds", 1.0), ("moves", f64::from(i))])).collect();
+    let figure = history(&file(folder.path(), &rows), &HistoryOptions::default()).unwrap().unwrap();
     let svg = sound(&figure, None);
-    assert!(svg.contains(">agent 2<") && svg.contains(">Trace by round<"));
+    assert!(svg.contains(">agent 2<") && svg.contains(">History by round<"));
     assert_eq!(figure.panels[0].marks.len(), 3);
 }
 
 #[test]
-fn seconds_come_from_the_trace_where_metrics_have_none() {
+fn seconds_come_from_the_history_where_metrics_have_none() {
     let folder = tempfile::tempdir().unwrap();
     let mut rows = vec![row("metrics", 0, None, &[("ece", 0.5)]), row("metrics", 2, None, &[("ece", 0.25)])];
-    rows.extend([row("trace", 1, None, &[("seconds", 10.0)]), row("trace", 2, None, &[("seconds", 20.0)])]);
+    rows.extend([row("history", 1, None, &[("seconds", 10.0)]), row("history", 2, None, &[("seconds", 20.0)])]);
     let file = file(folder.path(), &rows);
-    let options = TraceOptions { against: Against::Seconds, ..TraceOptions::default() };
-    let figure = trace(&file, &options).unwrap().unwrap();
+    let options = HistoryOptions { against: Against::Seconds, ..HistoryOptions::default() };
+    let figure = history(&file, &options).unwrap().unwrap();
     let Mark::Line { points, .. } = &figure.panels[0].marks[0] else { panic!("no line") };
     assert_eq!(points, &[(0.0, 0.5), (20.0, 0.25)]);
-    let bytes = trace(&file, &TraceOptions { against: Against::Bytes, ..options });
+    let bytes = history(&file, &HistoryOptions { against: Against::Bytes, ..options });
     assert!(matches!(bytes, Err(PlotError::Clock("bytes"))));
 }
 
@@ -201,7 +201,7 @@ fn draws_of_all_kinds_have_pictures() {
 
 #[test]
 fn sizes_are_kept_or_refused() {
-    let figure = traced(7, &[("accuracy", |t| t), ("ece", |t| t), ("mce", |t| t)]);
+    let figure = history_of(7, &[("accuracy", |t| t), ("ece", |t| t), ("mce", |t| t)]);
     sound(&figure, Some((1200, 333)));
     let drawing = figure.draw(Some((640, 480))).unwrap();
     let wide = Pixmap::decode_png(&drawing.png(2.5).unwrap()).unwrap();

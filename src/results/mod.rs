@@ -11,7 +11,7 @@
 //! each chain (the rest of a shorter one is NaN), and `draws` says what they are: `chains`, `particles`, `paths` of particles, `topics`,
 //! or an `expectation`.
 //!
-//! A table, `trace` or `metrics` for instance: one-dimensional columns over `row`: `step`, `agent` (−1 for none), then the named
+//! A table, `history` or `metrics` for instance: one-dimensional columns over `row`: `step`, `agent` (−1 for none), then the named
 //! values, NaN where a row lacks one; the attribute `columns` has their names in order.
 //!
 //! Arrays that are no draws: `test_predictions` has `target` (row), `density` (row: the averaged probability or density of the target)
@@ -42,7 +42,7 @@ mod stop;
 mod table;
 mod write;
 
-pub use crate::cluster::record::{METRICS, TRACE};
+pub use crate::cluster::record::{HISTORY, METRICS};
 pub use error::{Result, ResultsError};
 pub use folder::{Kept, RunFolder, checkpoint_file, config_file, is_finished, result_file};
 pub use grid::{Grid, GridFile};

@@ -20,10 +20,10 @@ fn row(table: &str, step: u64, agent: Option<u32>, values: &[(&str, f64)]) -> Ro
 
 fn rows() -> Vec<Row> {
     vec![
-        row("trace", 2, Some(1), &[("seconds", 0.5), ("bytes", 7.0)]),
-        row("trace", 1, Some(1), &[("seconds", 0.25)]),
+        row("history", 2, Some(1), &[("seconds", 0.5), ("bytes", 7.0)]),
+        row("history", 1, Some(1), &[("seconds", 0.25)]),
         row("metrics", 0, None, &[("accuracy", 0.5), ("ece", f64::NAN)]),
-        row("trace", 2, None, &[("bytes", 3.0)]),
+        row("history", 2, None, &[("bytes", 3.0)]),
     ]
 }
 
@@ -48,13 +48,13 @@ fn what_was_written_is_read_back() {
     let path = sample_file(folder.path());
     let file = RunFile::open(&path).unwrap();
     assert_eq!(*file.info(), RunInfo { created_at: file.info().created_at.clone(), ..info() });
-    assert_eq!(file.tables().unwrap(), ["metrics", "trace"]);
+    assert_eq!(file.tables().unwrap(), ["history", "metrics"]);
     assert_eq!(file.sample_groups().unwrap(), ["posterior"]);
-    let trace = file.table("trace").unwrap();
-    assert_eq!(trace.step, [1, 2, 2]);
-    assert_eq!(trace.agent, [Some(1), None, Some(1)]);
-    assert_eq!(trace.columns.iter().map(|column| column.0.as_str()).collect::<Vec<_>>(), ["seconds", "bytes"]);
-    let (seconds, bytes) = (trace.column("seconds").unwrap(), trace.column("bytes").unwrap());
+    let history = file.table("history").unwrap();
+    assert_eq!(history.step, [1, 2, 2]);
+    assert_eq!(history.agent, [Some(1), None, Some(1)]);
+    assert_eq!(history.columns.iter().map(|column| column.0.as_str()).collect::<Vec<_>>(), ["seconds", "bytes"]);
+    let (seconds, bytes) = (history.column("seconds").unwrap(), history.column("bytes").unwrap());
     assert!(seconds[0] == 0.25 && seconds[1].is_nan() && seconds[2] == 0.5, "{seconds:?}");
     assert!(bytes[0].is_nan() && bytes[1..] == [3.0, 7.0], "{bytes:?}");
     assert_eq!(file.shape("posterior").unwrap(), (2, 4, parts()));
@@ -78,7 +78,7 @@ fn a_new_file_replaces_the_old_one_and_a_failure_leaves_it() {
     short.parts.pop();
     assert!(write_run(&path, &info(), &[short], &[]).unwrap_err().to_string().contains("7 numbers in a draw, not 6"));
     assert!(write_run(&path, &info(), &[], &[row("a/b", 0, None, &[])]).is_err());
-    assert!(write_run(&path, &info(), &[], &[row("trace", 0, None, &[("step", 1.0)])]).is_err());
+    assert!(write_run(&path, &info(), &[], &[row("history", 0, None, &[("step", 1.0)])]).is_err());
     assert_eq!(RunFile::open(&path).unwrap().samples("posterior").unwrap(), samples());
     write_run(&path, &info(), &[], &rows()[..1]).unwrap();
     assert!(RunFile::open(&path).unwrap().sample_groups().unwrap().is_empty());
@@ -203,11 +203,11 @@ fn draws_and_rows_grow_and_the_file_is_whole_at_every_moment() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.nc");
     let mut writer = growing(&path, Extents::default());
-    writer.write(&[row("trace", 1, None, &[("a", 1.0)])], GOING_ON).unwrap();
+    writer.write(&[row("history", 1, None, &[("a", 1.0)])], GOING_ON).unwrap();
     assert!(RunFile::open(&path).unwrap().sample_groups().unwrap().is_empty());
     // Chain 1 has travelled: its second draw comes before its first.
     [block(0, 0, &[0.0, 0.1, 1.0, 1.1]), block(1, 1, &[11.0, 11.1])].into_iter().for_each(|block| writer.push(block));
-    writer.write(&[row("trace", 1, None, &[("a", 1.0)]), row("trace", 2, None, &[("b", 2.0)])], GOING_ON).unwrap();
+    writer.write(&[row("history", 1, None, &[("a", 1.0)]), row("history", 2, None, &[("b", 2.0)])], GOING_ON).unwrap();
     assert_eq!(drawn(&path), ndarray::array![[[0.0, 0.1], [1.0, 1.1]]]);
     let gap = writer.write_at_rest(&[], GOING_ON, std::iter::empty()).unwrap_err().to_string();
     assert!(gap.contains("chain 1 has a gap before draw 1"), "{gap}");
@@ -216,7 +216,7 @@ fn draws_and_rows_grow_and_the_file_is_whole_at_every_moment() {
     writer.push(block(1, 0, &[10.0, 10.1]));
     writer.push(block(1, 2, &[12.0, 12.1]));
     let over = RunState { done: 2, ..GOING_ON };
-    writer.write_at_rest(&[row("trace", 2, None, &[("b", 2.0)])], over, std::iter::empty()).unwrap();
+    writer.write_at_rest(&[row("history", 2, None, &[("b", 2.0)])], over, std::iter::empty()).unwrap();
     assert_eq!(old.shape("posterior").unwrap(), (1, 2, vec![Part::new("theta", &[2])]));
     let values = drawn(&path);
     assert_eq!(values.dim(), (2, 3, 2));
@@ -224,8 +224,8 @@ fn draws_and_rows_grow_and_the_file_is_whole_at_every_moment() {
     assert!(values.slice(ndarray::s![0, 2, ..]).iter().all(|number| number.is_nan()), "chain 0 has two draws");
     let file = RunFile::open(&path).unwrap();
     assert_eq!(file.info().state, RunState { done: 2, ..GOING_ON });
-    let trace = file.table("trace").unwrap();
-    assert_eq!((trace.step.as_slice(), trace.column("a"), trace.column("b")), (&[2][..], None, Some(&[2.0][..])));
+    let history = file.table("history").unwrap();
+    assert_eq!((history.step.as_slice(), history.column("a"), history.column("b")), (&[2][..], None, Some(&[2.0][..])));
     let dump = output("ncdump", "netcdf-bin", &[], &path);
     for line in [
         "chain = UNLIMITED ; // (2 currently)",

@@ -6,7 +6,7 @@ use crate::tally::{Tally, same};
 use mpibayes::cluster::Method;
 use mpibayes::cluster::record::{Record, Row};
 use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::methods::{PARTICLE_PATHS, MonitoredTask, Posterior};
+use mpibayes::methods::{MonitoredTask, PARTICLE_PATHS, Posterior};
 use mpibayes::number::Real;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,18 +38,18 @@ pub fn groups(tally: &mut Tally) {
             // Five agents and one worker: nothing is hidden from the start, and an evaluation takes five shares.
             (1, [4.0, 4.0, 1.0]),
         ] {
-            let run = |every| traced(ranks, every, [visit, distillation, share]);
+            let run = |every| times_of_dsvgd(ranks, every, [visit, distillation, share]);
             let alone = run(None);
             let hidden = (1..=12).map(|round| f64::from(round) * visit).collect::<Vec<_>>();
             // The control: that the overlap is there to be destroyed, where it fits.
             let overlaps = ranks > 1 && distillation <= f64::from(ranks - 1) * visit;
             let case = format!("{ranks} ranks, visits of {visit} s, distillations of {distillation} s, shares of {share} s");
-            group.check(format!("{case}: overlap"), same("hidden", &(alone.trace == hidden), &overlaps));
+            group.check(format!("{case}: overlap"), same("hidden", &(alone.history == hidden), &overlaps));
             for every in [1, 2, 5] {
                 let judged = run(Some(every));
                 let at_rounds = (1..=12).filter(|round| round % every == 0 || *round == 12);
-                let expected = at_rounds.map(|round| alone.trace[round as usize - 1]).collect::<Vec<_>>();
-                let result = same("the trace", &judged.trace, &alone.trace)
+                let expected = at_rounds.map(|round| alone.history[round as usize - 1]).collect::<Vec<_>>();
+                let result = same("the history", &judged.history, &alone.history)
                     .and_then(|()| same("the times of the metrics", &judged.metrics, &expected))
                     .and_then(|()| same("the end", &judged.end, &alone.end));
                 group.check(format!("{case}, every {every}"), result);
@@ -102,13 +102,13 @@ fn drawn<M: Method>(method: M, carrier: Carrier) -> Result<(Draws, usize), Strin
 
 /// When things happened, in virtual seconds.
 struct Times {
-    trace: Vec<f64>,
+    history: Vec<f64>,
     metrics: Vec<f64>,
     end: f64,
 }
 
 /// DSVGD on five agents, on a network that takes no time, with declared costs.
-fn traced(ranks: u32, every: Option<u64>, [visit, distillation, share]: [f64; 3]) -> Times {
+fn times_of_dsvgd(ranks: u32, every: Option<u64>, [visit, distillation, share]: [f64; 3]) -> Times {
     let dsvgd = stein::distilling::<f32>(5);
     match every {
         None => timed(dsvgd, ranks, move |_| (visit, distillation)),
@@ -136,5 +136,5 @@ fn timed<M: Method>(method: M, ranks: u32, costs: impl Fn(&M::Task) -> (f64, f64
         rows.sort_by_key(|row| row.step);
         rows.into_iter().map(|row| row.values.iter().find(|(name, _)| name == "seconds").expect("a time").1).collect()
     };
-    Times { trace: of("trace"), metrics: of("metrics"), end: outcome.seconds }
+    Times { history: of("history"), metrics: of("metrics"), end: outcome.seconds }
 }

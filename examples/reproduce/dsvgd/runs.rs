@@ -21,7 +21,7 @@ use mpibayes::methods::particles::svgd::Svgd;
 use mpibayes::methods::point::fedavg::{FedAvg, Weighting};
 use mpibayes::methods::variational::npv::Npv;
 use mpibayes::methods::variational::pvi::{Covariance, Pvi};
-use mpibayes::methods::{Evaluation, PARTICLE_PATHS, Monitored, Posterior, Problem};
+use mpibayes::methods::{Evaluation, Monitored, PARTICLE_PATHS, Posterior, Problem};
 use mpibayes::models::Model;
 use mpibayes::number::Real;
 use mpibayes::random::Seed;

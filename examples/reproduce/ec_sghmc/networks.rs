@@ -111,8 +111,15 @@ where
         Ok(Shard::new(x, test.y().slice(ndarray::s![mine]).to_owned()))
     });
     let model = problem.model.clone();
-    let judge =
-        Evaluation { model, every, tests: Some(tests), single: true, average_from: None, discrepancy: None, particle_paths: false };
+    let judge = Evaluation {
+        model,
+        every,
+        tests: Some(tests),
+        single: true,
+        average_from: None,
+        discrepancy: None,
+        particle_paths: false,
+    };
     let task = move |_: AgentId, task: &MonitoredTask<M::Task>| match task {
         MonitoredTask::Inner(task) => cost(task),
         MonitoredTask::Evaluate(_) => 0.0,

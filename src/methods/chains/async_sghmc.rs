@@ -5,7 +5,7 @@
 //! on, and get the new state after every s of their gradients (Springenberg et al. 2016, section 2). With O = K and s = 1 this is SGHMC
 //! with K times the batch. A gradient that is τ steps old makes SGLD on U = λθ²/2 unstable from ελ = 2 sin(π/(2(2τ + 1))) on.
 
-use crate::cluster::record::TRACE;
+use crate::cluster::record::HISTORY;
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::kernels::hamiltonian::{Chain, Hamiltonian, Scheme};
 use crate::kernels::reduce::all_finite;
@@ -267,7 +267,7 @@ impl<F: Real> AsyncSghmcServer<F> {
             return Err(format!("the chain has diverged by step {}: take a smaller step, or fresher gradients", t + 1).into());
         }
         if has_row(t + 1, total) {
-            cx.info(TRACE, t + 1, [("seconds", cx.seconds()), ("steps", (t + 1) as f64)]);
+            cx.info(HISTORY, t + 1, [("seconds", cx.seconds()), ("steps", (t + 1) as f64)]);
         }
         if t + 1 == total {
             for (age, [gradients]) in Ages::table([&state.ages]) {

@@ -2,9 +2,9 @@
 //! and the server makes the next state of their answers.
 //!
 //! A strategy says what is sent, what an agent makes of it and how answers are put together; rounds, schedule, checkpoints, evaluation
-//! and trace are the same for all of them.
+//! and history are the same for all of them.
 
-use crate::cluster::record::TRACE;
+use crate::cluster::record::HISTORY;
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::methods::common::kind::Launcher;
 use crate::methods::common::monitored::Posterior;
@@ -276,7 +276,7 @@ impl<F: Real> Server<Federated<F>> for FederatedServer<F> {
             let told = answer.reports.iter().filter_map(|reported| reported.report.values.get(place));
             columns.push((name, told.sum::<f64>() / agents.len() as f64));
         }
-        cx.info(TRACE, self.global.round + 1, columns);
+        cx.info(HISTORY, self.global.round + 1, columns);
         let bodies = if strategy.adds_up() {
             vec![answer.sum]
         } else {

@@ -1,14 +1,14 @@
-//! Which of a chain's updates are draws, and behind which of a run's rounds its trace has a row.
+//! Which of a chain's updates are draws, and behind which of a run's rounds its history has a row.
 
-/// Rows of the trace that a run writes at most.
-const TRACE_ROWS: u64 = 2000;
+/// Rows of the history that a run writes at most.
+const HISTORY_ROWS: u64 = 2000;
 
-/// Rounds between two rows of the trace.
+/// Rounds between two rows of the history.
 pub(crate) fn between_rows(rounds: u64) -> u64 {
-    rounds.div_ceil(TRACE_ROWS)
+    rounds.div_ceil(HISTORY_ROWS)
 }
 
-/// Whether the trace has a row behind so many rounds.
+/// Whether the history has a row behind so many rounds.
 pub(crate) fn has_row(done: u64, rounds: u64) -> bool {
     is_due(done, between_rows(rounds), rounds)
 }
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_has_some_rows_and_the_last() {
+    fn a_history_has_some_rows_and_the_last() {
         for (rounds, rows) in [(1, 1), (1999, 1999), (2000, 2000), (2001, 1001), (4001, 1334), (1_000_000, 2000)] {
             let due: Vec<u64> = (1..=rounds).filter(|&done| has_row(done, rounds)).collect();
             assert_eq!((due.len(), due.last()), (rows, Some(&rounds)));

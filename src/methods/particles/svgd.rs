@@ -5,7 +5,7 @@
 //! agent order, straight to all agents, and each takes the same step. With one agent the sum never leaves it, and a round of steps is
 //! a single task.
 
-use crate::cluster::record::TRACE;
+use crate::cluster::record::HISTORY;
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::kernels::adagrad::Optimizer;
 use crate::kernels::kde::Kde;
@@ -26,7 +26,7 @@ pub struct Svgd<F> {
     pub problem: Problem<F>,
     /// N.
     pub particles: usize,
-    /// Rounds of steps: what is evaluated and traced; the optimiser starts afresh with each, as it does in DSVGD.
+    /// Rounds of steps: what is evaluated and logged; the optimiser starts afresh with each, as it does in DSVGD.
     pub rounds: u64,
     /// Steps in a round.
     pub steps: u64,
@@ -220,7 +220,7 @@ impl<F: Real> Server<Svgd<F>> for SvgdServer<F> {
             self.state = Particles { round: round + 1, theta: Raw(first.body.into_vec()) };
             let columns =
                 [("seconds", cx.seconds()), ("bandwidth", first.report.bandwidth), ("mean_kernel", first.report.mean_kernel)];
-            cx.info(TRACE, round + 1, columns);
+            cx.info(HISTORY, round + 1, columns);
             if round + 1 == self.rounds {
                 cx.record("posterior", 0, 0, self.dim, &self.state.theta.0);
             }

@@ -7,7 +7,7 @@
 
 use super::problem::TopicProblem;
 use super::settings::SweepSettings;
-use super::shard::{PriorEvidence, Shard, Told, conserved, countable, keep_draw, trace};
+use super::shard::{PriorEvidence, Shard, Told, conserved, countable, keep_draw, log_history};
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::lda::Priors;
 use crate::methods::common::monitored::Posterior;
@@ -123,7 +123,7 @@ impl Server<AdLda> for AdLdaServer {
         let told = answer.reports.iter().filter_map(|reported| reported.report.evidence.as_ref());
         state.priors = PriorEvidence::improve(told, problem, state.priors);
         let columns = [("seconds", cx.seconds()), ("longest_sweep", longest), ("tokens", state.tokens as f64)];
-        trace(settings, state.done, state.priors, &columns, cx);
+        log_history(settings, state.done, state.priors, &columns, cx);
         self.ask(out);
         Ok(())
     }

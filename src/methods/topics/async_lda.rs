@@ -8,7 +8,7 @@
 
 use super::problem::TopicProblem;
 use super::settings::SweepSettings;
-use super::shard::{PriorEvidence, Shard, Told, conserved, countable, keep_draw, parted, trace};
+use super::shard::{PriorEvidence, Shard, Told, conserved, countable, keep_draw, log_history, parted};
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::methods::common::monitored::Posterior;
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,7 @@ impl Server<AsyncLda> for AsyncLdaServer {
         if swept.is_multiple_of(u64::from(agents)) {
             let sweep = swept / u64::from(agents);
             keep_draw(problem, &state.counts.0, sweep, settings, cx)?;
-            trace(settings, sweep, priors, &[("seconds", cx.seconds()), ("tokens", state.tokens as f64)], cx);
+            log_history(settings, sweep, priors, &[("seconds", cx.seconds()), ("tokens", state.tokens as f64)], cx);
         }
         self.ask(reported.from, out);
         Ok(())

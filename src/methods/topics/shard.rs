@@ -2,7 +2,7 @@
 
 use super::problem::TopicProblem;
 use super::settings::{Optimise, SweepSettings};
-use crate::cluster::record::TRACE;
+use crate::cluster::record::HISTORY;
 use crate::cluster::{AgentId, Context, Result};
 use crate::lda::{Evidence, Priors, Tokens, TopicCounts, WordSweep, dense_sweep, draw_in_turn};
 use crate::methods::common::thinning::draws;
@@ -63,11 +63,11 @@ pub(super) fn parted<'a>(array: &'a [i32], problem: &TopicProblem) -> Result<(&'
     }
 }
 
-/// Writes a row of the trace: with the priors, where they change.
-pub(super) fn trace(settings: &SweepSettings, sweep: u64, priors: Priors, columns: &[(&str, f64)], cx: &mut Context) {
+/// Writes a row of the history: with the priors, where they change.
+pub(super) fn log_history(settings: &SweepSettings, sweep: u64, priors: Priors, columns: &[(&str, f64)], cx: &mut Context) {
     let changing = settings.optimise != Optimise::None;
     let priors = [("alpha", priors.alpha), ("beta", priors.beta)];
-    cx.info(TRACE, sweep, columns.iter().copied().chain(priors.into_iter().filter(|_| changing)));
+    cx.info(HISTORY, sweep, columns.iter().copied().chain(priors.into_iter().filter(|_| changing)));
 }
 
 /// The tokens of an agent.

@@ -74,7 +74,7 @@ impl<const LEN: usize> Server<Counts<LEN>> for CountsServer {
             return Err(format!("the agents have {tokens} tokens between them").into());
         }
         self.state.round += 1;
-        cx.info("trace", self.state.round, [("tokens", tokens as f64)]);
+        cx.info("history", self.state.round, [("tokens", tokens as f64)]);
         if self.state.round < ROUNDS {
             out.ask(0..AGENTS, self.state.round).handed().sum_to(0..AGENTS);
         }

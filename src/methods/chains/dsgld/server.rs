@@ -5,7 +5,7 @@ use super::expectations::EXPECTATIONS;
 use super::plan::Trajectories;
 use super::schedule::{Schedule, agent_of};
 use super::{Dsgld, DsgldSettings, Report, Stop, Task, Visit, Visited};
-use crate::cluster::record::TRACE;
+use crate::cluster::record::HISTORY;
 use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::methods::common::monitored::Posterior;
 use crate::methods::common::thinning::{between_rows, has_row, is_due};
@@ -33,7 +33,7 @@ pub struct DsgldServer<T: Transition> {
 /// Who worked how long: for information, and so no part of the state. A run that is resumed begins it anew. Time at rest, for
 /// checkpoints, counts as waiting.
 struct Clock {
-    /// The second of the last row of the trace, or at which this job began.
+    /// The second of the last row of the history, or at which this job began.
     since: Option<f64>,
     /// Seconds that each agent was busy since then.
     busy: Vec<f64>,
@@ -187,7 +187,7 @@ impl<T: Transition> DsgldServer<T> {
         self.state.coming.0.extend(visited.state.0);
     }
 
-    /// A round is over: its states, its trace, the plan for those that come.
+    /// A round is over: its states, its history, the plan for those that come.
     fn finish(&mut self, cx: &mut Context) {
         let state = &mut self.state;
         state.done += 1;
@@ -207,7 +207,7 @@ impl<T: Transition> DsgldServer<T> {
             self.note_plan(cx);
         }
         if has_row(round, self.settings.rounds) {
-            self.trace(cx);
+            self.log_history(cx);
         }
     }
 
@@ -241,8 +241,8 @@ impl<T: Transition> DsgldServer<T> {
         Ok(())
     }
 
-    /// Who worked and who waited since the last row of the trace.
-    fn trace(&mut self, cx: &mut Context) {
+    /// Who worked and who waited since the last row of the history.
+    fn log_history(&mut self, cx: &mut Context) {
         let (state, clock) = (&mut self.state, &mut self.clock);
         let round = state.done;
         let now = cx.seconds();
@@ -267,8 +267,8 @@ impl<T: Transition> DsgldServer<T> {
             ("shortest_visit", shortest),
             ("longest_visit", longest),
         ];
-        cx.info(TRACE, round, columns);
-        // With the rows of the trace, or with some of them.
+        cx.info(HISTORY, round, columns);
+        // With the rows of the history, or with some of them.
         let often = self.settings.rounds.div_ceil((LOAD_ROWS / u64::from(self.agents)).max(1));
         if is_due(round, often.next_multiple_of(between_rows(self.settings.rounds)), self.settings.rounds) {
             let (state, clock) = (&self.state, &self.clock);

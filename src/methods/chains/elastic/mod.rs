@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use server::{ElasticServer, ServerState};
 use std::ops::Range;
 
-/// The column of the trace that tells how far apart coupled chains are: the root mean square of a parameter about their mean.
+/// The column of the history that tells how far apart coupled chains are: the root mean square of a parameter about their mean.
 pub const SPREAD: &str = "spread_of_chains";
 
 /// Transitions that can be coupled.

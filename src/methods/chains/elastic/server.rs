@@ -5,7 +5,7 @@
 
 use super::center::Center;
 use super::{CenterDynamics, Coupled, Coupling, Elastic, Period, Plan, SPREAD, Task};
-use crate::cluster::record::TRACE;
+use crate::cluster::record::HISTORY;
 use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::kernels::reduce::square;
 use crate::methods::common::ages::Ages;
@@ -103,15 +103,15 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         !self.shows_center() && self.watched > 0 && is_due(period + 1, self.watched, self.plan.periods())
     }
 
-    /// Whether a row of the trace is written behind a period.
-    fn is_traced(&self, period: u64) -> bool {
+    /// Whether a row of the history is written behind a period.
+    fn has_history_row(&self, period: u64) -> bool {
         has_row(period + 1, self.plan.periods())
     }
 
     /// Whether shares are positions behind a period, and its row tells how far apart they are.
     fn is_measured(&self, period: u64) -> bool {
         // On their own time chains are measured whenever they meet the center, or squares and sums would be of different times.
-        (ASYNCHRONOUS || self.is_traced(period)) && self.plan.acts(period + 1) && self.plan.coupling != Coupling::Friction
+        (ASYNCHRONOUS || self.has_history_row(period)) && self.plan.acts(period + 1) && self.plan.coupling != Coupling::Friction
     }
 
     /// Posts what a group can do without another answer.
@@ -276,10 +276,10 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         (apart.max(0.0) / ((chains - 1.0) * self.dim as f64)).sqrt()
     }
 
-    fn trace(&mut self, period: u64, cx: &mut Context) {
+    fn log_history(&mut self, period: u64, cx: &mut Context) {
         let periods = self.plan.periods();
         let (first, steps) = self.plan.stretch(period);
-        if self.is_traced(period) {
+        if self.has_history_row(period) {
             let kappa = match self.plan.acts(period) {
                 _ if matches!(self.plan.coupling, Coupling::Average { .. }) => f64::NAN,
                 true => self.plan.coupling_in(first, steps),
@@ -287,7 +287,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
             };
             let spread = if self.is_measured(period) { self.spread() } else { f64::NAN };
             let columns = [("seconds", cx.seconds()), ("steps", (first + steps) as f64), ("coupling", kappa), (SPREAD, spread)];
-            cx.info(TRACE, period + 1, columns);
+            cx.info(HISTORY, period + 1, columns);
         }
         if ASYNCHRONOUS && period + 1 == periods {
             let ServerState { ages, given_ages, .. } = &self.state;
@@ -351,7 +351,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> Server<Elastic<T, ASYNCHRONOUS>> for 
         self.state.done[group] += 1;
         if self.progress().done > before {
             self.keep_center(before, cx);
-            self.trace(before, cx);
+            self.log_history(before, cx);
         }
         self.go_on(group, out, cx);
         Ok(())

@@ -1,10 +1,10 @@
-//! Metrics, and what a method traced, over rounds or seconds: a panel for each column.
+//! Metrics, and what a method logged, over rounds or seconds: a panel for each column.
 
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
 use super::quantity::{domain, label};
 use super::ticks::drawable;
 use super::{PlotError, Result};
-use crate::results::{METRICS, RunFile, TRACE, Table};
+use crate::results::{HISTORY, METRICS, RunFile, Table};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The column of seconds since the run began, in either.
@@ -46,12 +46,12 @@ impl Against {
 
 /// What of the tables is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TraceOptions {
+pub struct HistoryOptions {
     /// Over what.
     pub against: Against,
-    /// These columns of the metrics or the trace; if there are none, all metrics.
+    /// These columns of the metrics or the history; if there are none, all metrics.
     pub columns: Vec<String>,
-    /// Whether to show all that the method itself traced, too.
+    /// Whether to show all that the method itself logged, too.
     pub details: bool,
 }
 
@@ -60,19 +60,19 @@ fn table(file: &RunFile, name: &str) -> Result<Table> {
     Ok(if file.tables()?.iter().any(|other| other == name) { file.table(name)? } else { Table::default() })
 }
 
-/// The table that has a column, the metrics before the trace.
+/// The table that has a column, the metrics before the history.
 pub(super) fn find(file: &RunFile, name: &str) -> Result<Option<Table>> {
-    let tables = [table(file, METRICS)?, table(file, TRACE)?];
+    let tables = [table(file, METRICS)?, table(file, HISTORY)?];
     Ok(tables.into_iter().find(|table| name != SECONDS && table.column(name).is_some()))
 }
 
-/// The columns that can be drawn: those of the metrics, then those of the trace that are not among them.
+/// The columns that can be drawn: those of the metrics, then those of the history that are not among them.
 ///
 /// # Errors
 /// When the file cannot be read.
 pub fn columns(file: &RunFile) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
-    for table in [table(file, METRICS)?, table(file, TRACE)?] {
+    for table in [table(file, METRICS)?, table(file, HISTORY)?] {
         for (name, _) in table.columns {
             if name != SECONDS && !names.contains(&name) {
                 names.push(name);
@@ -96,33 +96,33 @@ fn shown_rows(table: &Table) -> BTreeMap<Option<u32>, Vec<usize>> {
 
 /// The horizontal axis as values of the rows of a table; none if the file does not have them.
 ///
-/// Seconds are those of the table itself, or of the trace at the same step. Bytes are the column `bytes` of the trace, or the sum
+/// Seconds are those of the table itself, or of the history at the same step. Bytes are the column `bytes` of the history, or the sum
 /// of its columns `PURPOSE_bytes`, each counted from the beginning of the run.
 ///
 /// # Errors
 /// When the file cannot be read.
 pub(super) fn clock(file: &RunFile, rows: &Table, against: Against) -> Result<Option<Vec<f64>>> {
     let rounds = || rows.step.iter().map(|&step| step as f64).collect();
-    let trace = match against {
+    let history = match against {
         Against::Round => return Ok(Some(rounds())),
         Against::Seconds => match rows.column(SECONDS) {
             Some(seconds) => return Ok(Some(seconds.to_vec())),
-            None => table(file, TRACE)?,
+            None => table(file, HISTORY)?,
         },
-        Against::Bytes => table(file, TRACE)?,
+        Against::Bytes => table(file, HISTORY)?,
     };
     let counted: Vec<&[f64]> = match against {
-        Against::Bytes if trace.column("bytes").is_none() => {
-            trace.columns.iter().filter(|column| column.0.ends_with("_bytes")).map(|column| column.1.as_slice()).collect()
+        Against::Bytes if history.column("bytes").is_none() => {
+            history.columns.iter().filter(|column| column.0.ends_with("_bytes")).map(|column| column.1.as_slice()).collect()
         }
-        _ => trace.column(against.name()).into_iter().collect(),
+        _ => history.column(against.name()).into_iter().collect(),
     };
     if counted.is_empty() {
         return Ok(None);
     }
-    let at: BTreeMap<u64, f64> = (0..trace.rows())
-        .filter(|&row| trace.agent[row].is_none())
-        .map(|row| (trace.step[row], 0.0 + counted.iter().map(|column| column[row]).sum::<f64>()))
+    let at: BTreeMap<u64, f64> = (0..history.rows())
+        .filter(|&row| history.agent[row].is_none())
+        .map(|row| (history.step[row], 0.0 + counted.iter().map(|column| column[row]).sum::<f64>()))
         .collect();
     // A round without a row of its own has seen what the one before it had.
     let before = |step: u64| at.range(..=step).next_back().map_or(0.0, |(_, value)| *value);
@@ -133,8 +133,8 @@ pub(super) fn clock(file: &RunFile, rows: &Table, against: Against) -> Result<Op
 ///
 /// # Errors
 /// When the file cannot be read, or has no such column.
-pub fn trace(file: &RunFile, options: &TraceOptions) -> Result<Option<Figure>> {
-    let tables = [table(file, METRICS)?, table(file, TRACE)?];
+pub fn history(file: &RunFile, options: &HistoryOptions) -> Result<Option<Figure>> {
+    let tables = [table(file, METRICS)?, table(file, HISTORY)?];
     let mut wanted: Vec<(&Table, &str)> = Vec::new();
     for name in &options.columns {
         let holder = tables.iter().find(|table| name != SECONDS && table.column(name).is_some());
@@ -201,7 +201,7 @@ pub fn trace(file: &RunFile, options: &TraceOptions) -> Result<Option<Figure>> {
         .iter()
         .enumerate()
         .map(|(place, agent)| Key { label: format!("agent {agent}"), sample: Sample::Line(series(place)) });
-    let title = format!("{} by {}", if metrics.rows() > 0 { "Metrics" } else { "Trace" }, by(options.against));
+    let title = format!("{} by {}", if metrics.rows() > 0 { "Metrics" } else { "History" }, by(options.against));
     Ok(Some(Figure { legend: legend.collect(), caption, remark: remarks.join(" "), ..Figure::of_equal(title, panels) }))
 }
 
