@@ -163,13 +163,13 @@ fn main() -> std::process::ExitCode {
 }
 
 #[cfg(test)]
-#[path = "../tests/common/mod.rs"]
-mod common;
+#[path = "../tests/support/one_dimensional.rs"]
+mod one_dimensional;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::{Line, run, share};
+    use crate::one_dimensional::{Line, run, share};
 
     const START: f64 = 0.3;
     const CURVATURES: [f64; 3] = [1.0, 0.5, 2.0];

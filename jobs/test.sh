@@ -29,12 +29,12 @@ scripts() {
     fi
 }
 
-# The readers of result files that tests/interop.rs compares with, made once for each list of them.
+# The readers of result files that tests/it/interop.rs compares with, made once for each list of them.
 interop() {
-    if ! cmp -s tests/interop/requirements.txt "$venv/requirements.txt"; then
+    if ! cmp -s tests/it/interop/requirements.txt "$venv/requirements.txt"; then
         python3 -m venv --clear "$venv" &&
-            "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/interop/requirements.txt &&
-            cp tests/interop/requirements.txt "$venv/"
+            "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/it/interop/requirements.txt &&
+            cp tests/it/interop/requirements.txt "$venv/"
     fi
 }
 

@@ -3,19 +3,19 @@
 //! Rows that are done are kept in `jobs/papers/PAPER/results`; `jobs/papers/PAPER/RESULTS.md` is written anew from them. The rows of a
 //! paper are a committed list in its file here.
 
-#[path = "../../tests/covertype/mod.rs"]
+#[path = "../../tests/support/covertype.rs"]
 mod covertype;
 mod dsgld;
 mod dsvgd;
 mod ec_sghmc;
+#[path = "../../tests/support/gaussian_shards.rs"]
+mod gaussian_shards;
+#[path = "../../tests/support/grid.rs"]
+mod grid;
 mod judge;
-#[path = "../../tests/oracle/mod.rs"]
-mod oracle;
 mod pictures;
-#[path = "../../tests/seen/mod.rs"]
-mod seen;
-#[path = "../../tests/travels/mod.rs"]
-mod travels;
+#[path = "../../tests/support/recording.rs"]
+mod recording;
 mod workers;
 
 use anyhow::{Context, bail, ensure};

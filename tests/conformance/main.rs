@@ -11,13 +11,13 @@ mod evaluation;
 mod faults;
 mod faulty;
 mod launch;
-#[path = "../launcher/mod.rs"]
+#[path = "../support/launcher.rs"]
 mod launcher;
 mod methods;
 mod misuse;
 mod resume;
 mod subject;
-#[path = "../tally/mod.rs"]
+#[path = "../support/tally.rs"]
 mod tally;
 mod waiting;
 mod worker;

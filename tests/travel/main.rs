@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../launcher/mod.rs"]
+#[path = "../support/launcher.rs"]
 mod launcher;
-#[path = "../tally/mod.rs"]
+#[path = "../support/tally.rs"]
 mod tally;
 mod wide;
 

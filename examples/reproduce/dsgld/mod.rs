@@ -5,9 +5,11 @@
 pub mod topics;
 
 use super::covertype::{self, AGENTS, Sampled, Sampler};
+use super::gaussian_shards::{
+    Affine, DELAYS, Moments, Stay, Z, delayed, drawn_rows, largest, moments, problem, run, settings, z,
+};
 use super::pictures::{scatter, timeline};
-use super::seen::{Seen, value};
-use super::travels::{Affine, DELAYS, Moments, Stay, Z, delayed, drawn_rows, largest, moments, problem, run, settings, z};
+use super::recording::{Seen, value};
 use super::{Effort, Outcome, Row, Verdict};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::chains::dsgld::{Balance, DsgldSettings, Trajectory};

@@ -6,7 +6,7 @@
 
 use super::super::judge::{Case, means_and_errors, minus};
 use super::super::pictures::{Chart, curves};
-use super::super::seen::Seen;
+use super::super::recording::Seen;
 use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome, Row};
 use mpibayes::cluster::record::Row as Written;

@@ -1,7 +1,7 @@
 //! The examples in one and two dimensions, measured against densities on a grid.
 
+use super::super::grid::{Grid, GridDvi, log_normal, toy_loss};
 use super::super::judge::{Case, minus};
-use super::super::oracle::{Grid, GridDvi, log_normal, toy_loss};
 use super::super::pictures::{Chart, curves, densities, scatters};
 use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};

@@ -2,7 +2,7 @@
 
 use super::super::judge::{Case, minus};
 use super::super::pictures::{Chart, curves, scatters};
-use super::super::seen::Seen;
+use super::super::recording::Seen;
 use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
 use mpibayes::cluster::{AgentId, BoxError, Plan as Run};

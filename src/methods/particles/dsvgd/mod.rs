@@ -32,7 +32,7 @@
 //!
 //! Not offered: the exact ∇log p0 for q^(0) and t_k before an agent's first visit, in place of the estimate from Θ^(0), in the absorbed
 //! convention. It would spare a first visit the estimate's noise and smoothing; but it is not what the authors' code does, the closed
-//! form for one particle (`tests/dsvgd_theory.rs`) holds without it only, and the initial particles of a network are no draws from p0.
+//! form for one particle (`tests/it/theory/dsvgd.rs`) holds without it only, and the initial particles of a network are no draws from p0.
 
 mod client;
 mod server;

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod launcher;
-
-use launcher::unlaunched;
+use crate::launcher::unlaunched;
 use mpibayes::cluster::record::Row;
 use mpibayes::models::Part;
 use mpibayes::results::{RunInfo, RunState, SampleKind, Samples, Values, write_run};

@@ -1,14 +1,11 @@
 //! Result files as others read them: xarray with both engines, ArviZ, ncdump and h5dump, with equal values and equal diagnostics.
 //!
-//! `MPIBAYES_PYTHON` names a Python with the packages of `tests/interop/requirements.txt`; `jobs/test.sh` makes one. Without it
+//! `MPIBAYES_PYTHON` names a Python with the packages of `tests/it/interop/requirements.txt`; `jobs/test.sh` makes one. Without it
 //! nothing is compared, and that is said.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod draws;
-mod launcher;
-
-use launcher::unlaunched;
+use crate::launcher::unlaunched;
 use mpibayes::cluster::record::Row;
 use mpibayes::models::Part;
 use mpibayes::results::{RunFile, RunInfo, SampleKind, Samples, Values, write_run};
@@ -60,7 +57,7 @@ fn runs(folder: &Path) -> Vec<PathBuf> {
 
 /// A file with groups of all number types and shapes, and a group for each made-up set of chains.
 fn made_up(folder: &Path) -> PathBuf {
-    let sets = draws::sets();
+    let sets = crate::example_chains::sets();
     // JSON has no infinity to compare with.
     let finite = sets.into_iter().filter(|(_, draws)| draws.iter().all(|draw| !draw.is_infinite()));
     let mut groups: Vec<Samples> = finite
@@ -71,7 +68,7 @@ fn made_up(folder: &Path) -> PathBuf {
             Samples { group: name.into(), kind: SampleKind::Chains, parts, values: Values::F64(values) }
         })
         .collect();
-    let cauchy = draws::sets().into_iter().find(|set| set.0 == "cauchy").unwrap().1;
+    let cauchy = crate::example_chains::sets().into_iter().find(|set| set.0 == "cauchy").unwrap().1;
     let values = Array3::from_shape_fn((4, 500, 9), |(chain, draw, j)| cauchy[(chain, (draw + 37 * j) % 500)]);
     let parts = || vec![Part::new("scale", &[]), Part::new("slopes", &[2]), Part::new("weights", &[2, 3])];
     for (group, values) in [
@@ -179,7 +176,7 @@ fn expected(path: &Path) -> Value {
 fn script(python: &OsString, folder: &Path, files: &[Value]) -> Output {
     let text = folder.join("expected.json");
     std::fs::write(&text, json!({"files": files}).to_string()).unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/check.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/interop/check.py");
     let output = Command::new(python).arg(script).arg(text).current_dir(folder).output();
     output.unwrap_or_else(|error| panic!("MPIBAYES_PYTHON={}: {error}", python.display()))
 }

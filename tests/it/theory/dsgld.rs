@@ -5,9 +5,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod seen;
-mod travels;
-
+use crate::gaussian_shards::{
+    Affine, FLAT, Moments, Prior, Stay, Z, delayed, largest, moments, problem, problem_with, rows, run, settings, z,
+};
+use crate::recording::{Seen, value};
 use mpibayes::cluster::Context;
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
@@ -20,9 +21,7 @@ use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::random::{Minibatch, Purpose, Seed, Who};
 use ndarray::{Array1, Array2};
 use rand::RngExt;
-use seen::{Seen, value};
 use std::sync::Arc;
-use travels::{Affine, FLAT, Moments, Prior, Stay, Z, delayed, largest, moments, problem, problem_with, rows, run, settings, z};
 
 /// Test 13: constant steps inflate the variance as the formula says, by discretisation and by minibatches.
 #[test]

@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Line, Notes, run, share};
+use crate::one_dimensional::{Line, Notes, run, share};
 use mpibayes::cluster::Context;
 use mpibayes::data::Shard;
 use mpibayes::methods::Problem;

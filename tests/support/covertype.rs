@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
 #![allow(dead_code, reason = "each binary that includes this file uses a part of it")]
 
-use super::seen::Seen;
+use super::recording::Seen;
 use mpibayes::cluster::Plan;
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;

@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod oracle;
-
+use crate::grid::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
 use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::kde::{Kde, KdeMode};
 use mpibayes::kernels::rbf::Bandwidth;
 use mpibayes::kernels::svgd::{Kernel, Settings, Stein};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::Array2;
-use oracle::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
 
 fn toy(alpha: f64) -> GridDvi {
     let grid = Grid::line(-12.0, 12.0, 4800);

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-mod oracle;
-
-use common::{Line, run, share};
+use crate::grid::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
+use crate::one_dimensional::{Line, run, share};
 use mpibayes::cluster::{Body, Context};
 use mpibayes::data::Shard;
 use mpibayes::methods::common::federated::{Answers, Client, Federated, Global, Strategy};
@@ -19,7 +17,6 @@ use mpibayes::models::{Batch, Model, Output, Scratch};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array1, Array2, Axis, s};
 use ndarray_linalg::Inverse;
-use oracle::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
 use std::sync::Arc;
 
 /// One agent at a time, full covariance, no damping.

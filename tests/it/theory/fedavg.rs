@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Line, run, share};
+use crate::one_dimensional::{Line, run, share};
 use mpibayes::cluster::Context;
 use mpibayes::kernels::adagrad::{AdaGrad, Optimizer};
 use mpibayes::methods::common::federated::Federated;

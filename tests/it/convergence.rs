@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod draws;
-
 use mpibayes::metrics::convergence::{
     Convergence, convergence, ess_mean, ess_quantile, ess_sd, estimates, particle_estimates, r_hat,
 };
@@ -48,12 +46,12 @@ fn equal(found: f64, expected: f64) -> bool {
 }
 
 fn set(name: &str) -> Array2<f64> {
-    draws::sets().into_iter().find(|set| set.0 == name).expect(name).1
+    crate::example_chains::sets().into_iter().find(|set| set.0 == name).expect(name).1
 }
 
 #[test]
 fn everything_equals_arviz() {
-    let sets = draws::sets();
+    let sets = crate::example_chains::sets();
     assert_eq!(sets.len(), ARVIZ.len());
     for ((name, draws), (row, expected)) in sets.iter().zip(ARVIZ) {
         assert_eq!(*name, row);

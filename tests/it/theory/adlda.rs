@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod seen;
-
+use crate::recording::{Seen, run, value};
 use mpibayes::cluster::record::Row;
 use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{BoxError, Method, Plan, threads};
@@ -20,7 +19,6 @@ use mpibayes::methods::{Monitored, Posterior, Shown, TopicArray};
 use mpibayes::random::{Purpose, Seed, Who};
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
-use seen::{Seen, run, value};
 use std::sync::Arc;
 
 const WORDS: u32 = 9;

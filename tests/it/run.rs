@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod launcher;
-
-use launcher::unlaunched;
+use crate::launcher::unlaunched;
 use mpibayes::results::{RunFile, Samples, Values};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

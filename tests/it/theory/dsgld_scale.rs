@@ -2,10 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod covertype;
-mod seen;
-
-use covertype::{AGENTS, ROWS, Sampler, reference, rows};
+use crate::covertype::{AGENTS, ROWS, Sampler, reference, rows};
 use mpibayes::methods::common::scores::Estimator;
 
 /// Eight chains over eight agents, with control variates: R-hat, effective sample size, means and standard deviations.

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod launcher;
-
-use launcher::unlaunched;
+use crate::launcher::unlaunched;
 use mpibayes::results::RunFile;
 use std::path::Path;
 use std::process::Output;

@@ -4,10 +4,8 @@
 //! 1e-5 of runs for each number, some 100 numbers here.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod linear;
-mod seen;
-
-use linear::{Joint, Scheme, delayed, noiseless, stationary};
+use crate::linear_chains::{Joint, Scheme, delayed, noiseless, stationary};
+use crate::recording::{Seen, value};
 use mpibayes::cluster::{Context, Method, Plan as Run};
 use mpibayes::kernels::hamiltonian::{Chain, Hamiltonian, Scheme as Steps};
 use mpibayes::kernels::langevin::StepSize;
@@ -24,7 +22,6 @@ use mpibayes::methods::{LocalTransition, MethodKind, Transition, Update};
 use mpibayes::models::gaussian::{ComponentSettings, FactorProductSettings, PriorSettings};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::Array2;
-use seen::{Seen, value};
 use std::sync::Arc;
 
 /// How far from its exact value a mean may lie, in standard errors.

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-mod oracle;
-
-use common::{Line, Notes, run, share};
+use crate::grid::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
+use crate::one_dimensional::{Line, Notes, run, share};
 use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{Context, Plan};
 use mpibayes::data::Shard;
@@ -24,7 +22,6 @@ use mpibayes::models::linear::LinearSettings;
 use mpibayes::models::{Batch, Output};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array2, Axis, concatenate};
-use oracle::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
 use std::sync::Arc;
 
 const LAMBDA: f64 = 0.55;

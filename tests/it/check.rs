@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod launcher;
-
-use launcher::unlaunched;
+use crate::launcher::unlaunched;
 use mpibayes::config::keys::fields_of;
 use mpibayes::config::{ClusterSpec, DataSpec, EvaluateSpec, Registry, RunSpec, Typed, check, template};
 use mpibayes::lda::LdaSettings;

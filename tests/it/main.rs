@@ -1,0 +1,37 @@
+//! Integration tests, one module for each subject: `cargo test --release --test it run::` runs those of `mpibayes run`.
+//!
+//! One program instead of one for each file: they share the time to link, and their tests fill all cores. What needs a process of its
+//! own has one: `tests/corruptions.rs` counts the memory that its process allocates, and `tests/conformance` and `tests/travel` start
+//! themselves under `mpirun`.
+
+mod check;
+mod cli;
+mod convergence;
+mod data;
+mod interop;
+mod logistic_prior;
+mod plots;
+mod predict;
+mod rules;
+mod run;
+mod sparse;
+mod sweep;
+mod theory;
+mod topics;
+
+#[path = "../support/covertype.rs"]
+mod covertype;
+#[path = "../support/example_chains.rs"]
+mod example_chains;
+#[path = "../support/gaussian_shards.rs"]
+mod gaussian_shards;
+#[path = "../support/grid.rs"]
+mod grid;
+#[path = "../support/launcher.rs"]
+mod launcher;
+#[path = "../support/linear_chains.rs"]
+mod linear_chains;
+#[path = "../support/one_dimensional.rs"]
+mod one_dimensional;
+#[path = "../support/recording.rs"]
+mod recording;

@@ -1,0 +1,12 @@
+//! Methods against exact theory, a module for each method: every threshold follows from rounding or from standard errors with a stated
+//! rate of false alarms, and a control that must fail stands beside every statistical test.
+
+mod adlda;
+mod baselines;
+mod dsgld;
+mod dsgld_scale;
+mod dsvgd;
+mod ec_sghmc;
+mod fedavg;
+mod pvi;
+mod svgd;
