@@ -8,13 +8,16 @@ use mpibayes::config::{ClusterSpec, DataSpec, EvaluateSpec, Registry, RunSpec, T
 use mpibayes::lda::LdaSettings;
 use mpibayes::methods::chains::async_sghmc::AsyncSghmcSettings;
 use mpibayes::methods::chains::elastic::{EasgdSettings, EcSghmcSettings, EcSgldSettings, SghmcSettings};
-use mpibayes::methods::particles::dsvgd::{DsvgdSettings, PDsvgdSettings, UDsvgdSettings};
+use mpibayes::methods::particles::dsvgd::DsvgdSettings;
+use mpibayes::methods::particles::p_dsvgd::PDsvgdSettings;
 use mpibayes::methods::particles::pmd::PmdSettings;
 use mpibayes::methods::particles::svgd::SvgdSettings;
+use mpibayes::methods::particles::u_dsvgd::UDsvgdSettings;
 use mpibayes::methods::point::fedavg::FedAvgSettings;
 use mpibayes::methods::topics::{AdLdaSettings, AsyncLdaSettings, TopicDsgldSettings};
+use mpibayes::methods::variational::gvi::GviSettings;
 use mpibayes::methods::variational::npv::NpvSettings;
-use mpibayes::methods::variational::pvi::{GviSettings, PviSettings};
+use mpibayes::methods::variational::pvi::PviSettings;
 use mpibayes::methods::{MethodKind, Texts};
 use mpibayes::models::ModelKind;
 use mpibayes::models::gaussian_mean::GaussianMeanSettings;

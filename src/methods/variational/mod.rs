@@ -1,4 +1,5 @@
 //! Variational methods: parametric approximations of the posterior.
 
+pub mod gvi;
 pub mod npv;
 pub mod pvi;

@@ -36,10 +36,10 @@
 
 mod client;
 mod server;
-mod settings;
+pub(crate) mod settings;
 mod sites;
 
-pub use settings::{Cavity, DsvgdSettings, PDsvgdSettings, UDsvgdSettings};
+pub use settings::{Cavity, DsvgdSettings};
 pub use sites::{Caution, Curvature, Found, SiteSettings};
 
 use crate::kernels::svgd::Settings;

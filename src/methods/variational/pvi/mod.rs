@@ -25,11 +25,11 @@ mod gaussian;
 mod nodes;
 mod prior;
 mod server;
-mod settings;
+pub(crate) mod settings;
 
 pub use gaussian::{Covariance, Gaussian, Natural};
 pub use nodes::{Cubature, Nodes};
-pub use settings::{GviSettings, PviSettings};
+pub use settings::PviSettings;
 
 use crate::cluster::Result;
 use crate::number::Real;

@@ -1,5 +1,4 @@
-//! Gaussian variational inference as a run file names it: `pvi`, whose agents take several steps on their own, and `gvi`, where all take
-//! one at a time.
+//! Settings of partitioned variational inference (`pvi`) and the keys that it shares with `gvi`.
 
 use super::nodes::asked;
 use super::{Covariance, Pvi};
@@ -10,36 +9,37 @@ use crate::methods::common::problem::Problem;
 use crate::number::Real;
 use serde::{Deserialize, Serialize};
 
-const DAMPING: (&str, &str) = ("damping", "ρ, the share of the new in each step, above 0 and at most 1");
-const COVARIANCE: (&str, &str) = ("covariance", "what is kept of the covariance: \"full\" or \"diagonal\" (for networks)");
-const NODES: (&str, &str) = (
+pub(crate) const DAMPING: (&str, &str) = ("damping", "ρ, the share of the new in each step, above 0 and at most 1");
+pub(crate) const COVARIANCE: (&str, &str) =
+    ("covariance", "what is kept of the covariance: \"full\" or \"diagonal\" (for networks)");
+pub(crate) const NODES: (&str, &str) = (
     "nodes",
     "how many points expectations are taken over: along each axis in up to two dimensions (default 80, 40), random ones in more \
      (default twice the parameters; diagonal: at most 200)",
 );
-const BATCH: (&str, &str) = ("batch", "rows in a minibatch of the agent; not by default: all rows");
-const PARTICLES: (&str, &str) = ("particles", "N, how many draws from the Gaussian predict and are kept");
+pub(crate) const BATCH: (&str, &str) = ("batch", "rows in a minibatch of the agent; not by default: all rows");
+pub(crate) const PARTICLES: (&str, &str) = ("particles", "N, how many draws from the Gaussian predict and are kept");
 
 /// The settings of `pvi`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PviSettings {
     /// I.
-    rounds: u64,
+    pub(crate) rounds: u64,
     /// L, steps of a visit.
-    iterations: u64,
+    pub(crate) iterations: u64,
     /// ρ.
-    damping: f64,
+    pub(crate) damping: f64,
     /// Who takes part in a round.
-    schedule: Participation,
+    pub(crate) schedule: Participation,
     /// What is kept of the covariance.
-    covariance: Covariance,
+    pub(crate) covariance: Covariance,
     /// Over how many points expectations are taken.
-    nodes: Option<usize>,
+    pub(crate) nodes: Option<usize>,
     /// Rows in a minibatch.
-    batch: Option<usize>,
+    pub(crate) batch: Option<usize>,
     /// N.
-    particles: usize,
+    pub(crate) particles: usize,
 }
 
 impl Default for PviSettings {
@@ -98,61 +98,8 @@ impl MethodKind for PviSettings {
     }
 }
 
-/// The settings of `gvi`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct GviSettings {
-    /// Steps.
-    rounds: u64,
-    /// ρ.
-    damping: f64,
-    /// What is kept of the covariance.
-    covariance: Covariance,
-    /// Over how many points expectations are taken.
-    nodes: Option<usize>,
-    /// Rows in a minibatch.
-    batch: Option<usize>,
-    /// N.
-    particles: usize,
-}
-
-impl Default for GviSettings {
-    fn default() -> Self {
-        let PviSettings { damping, covariance, nodes, batch, particles, .. } = PviSettings::default();
-        Self { rounds: 100, damping, covariance, nodes, batch, particles }
-    }
-}
-
-impl GviSettings {
-    fn method(&self, agents: u32) -> Pvi {
-        let Self { damping, covariance, nodes, batch, particles, .. } = *self;
-        Pvi { iterations: 1, damping, covariance, nodes, batch, particles, together: agents }
-    }
-}
-
-impl MethodKind for GviSettings {
-    const NAME: &'static str = "gvi";
-
-    const DOCS: &'static [(&'static str, &'static str)] =
-        &[("rounds", "rounds: a step of all agents together in each"), DAMPING, COVARIANCE, NODES, BATCH, PARTICLES];
-
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
-        self.method(agents).needs(self.rounds, agents, parameters)
-    }
-
-    fn check(&self) -> Result<(), String> {
-        at_least_one(&[("rounds", self.rounds)])?;
-        self.method(1).check()
-    }
-
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let method = self.method(problem.agents);
-        Federated::launch(problem, self.rounds, Participation::All, method, launcher)
-    }
-}
-
 impl Pvi {
-    fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         let Self { damping, nodes, batch, particles, .. } = *self;
         if !(damping > 0.0 && damping <= 1.0) {
             return Err(format!("damping = {damping}: must be above 0 and at most 1"));
@@ -161,7 +108,7 @@ impl Pvi {
         at_least_one(&counts.map(|(name, count)| (name, count as u64)))
     }
 
-    fn needs(&self, rounds: u64, agents: u32, parameters: usize) -> Needs {
+    pub(crate) fn needs(&self, rounds: u64, agents: u32, parameters: usize) -> Needs {
         let d = parameters as u64;
         let (factor, matrices) = match self.covariance {
             Covariance::Full => (d.saturating_add(d.saturating_mul(d.saturating_add(1)) / 2), 3 * d),
@@ -186,6 +133,7 @@ impl Pvi {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::methods::variational::gvi::GviSettings;
 
     #[test]
     fn settings_that_cannot_be_run_are_refused() {
