@@ -10,7 +10,7 @@ pub mod variational;
 
 pub use common::evaluation::{Evaluation, PARTICLE_PATHS, SPREAD};
 pub use common::kind::{DataKind, DocumentBytes, Launcher, MethodKind, Needs, Rows, Sharing, Shown, Texts, TopicArray};
-pub use common::monitored::{Judge, LocalJudge, Monitored, MonitoredTask, Posterior};
 pub use common::particles::Particles;
 pub use common::problem::{LocalLoss, Problem};
+pub use common::with_evaluation::{Judge, LocalJudge, Monitored, MonitoredTask, Posterior};
 pub use transitions::transition::{LocalTransition, Transition, Update};

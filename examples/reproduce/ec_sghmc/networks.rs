@@ -10,9 +10,11 @@ use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{AgentId, BoxError, Context, Keeper, Method, Plan as Run};
 use mpibayes::data::{Scaling, Shard, Split};
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
-use mpibayes::methods::chains::elastic::{Course, EasgdSettings, EcSghmcSettings, Elastic};
+use mpibayes::methods::chains::coupled::{Course, Elastic};
+use mpibayes::methods::chains::ec_sghmc::EcSghmcSettings;
 use mpibayes::methods::common::problem::OpenShard;
 use mpibayes::methods::common::scores::{Estimator, Scores};
+use mpibayes::methods::point::easgd::EasgdSettings;
 use mpibayes::methods::{Evaluation, Monitored, MonitoredTask, Posterior, Problem};
 use mpibayes::models::Output;
 use mpibayes::models::network::NetworkSettings;
@@ -194,7 +196,7 @@ fn race(who: Contender, images: &Images, steps: u64, seconds: f64, seed: u64) ->
                 ..EcSghmcSettings::default()
             };
             let method = Elastic::<_, true> { agents, transition: settings.transition(problem.clone()), plan: settings.plan() };
-            let cost = move |task: &mpibayes::methods::chains::elastic::Task| task.updates() as f64 * seconds;
+            let cost = move |task: &mpibayes::methods::chains::coupled::Task| task.updates() as f64 * seconds;
             judged(method, &problem, images, every / period, period as f64, cost, seed)
         }
         Contender::Asynchronous(period) => {

@@ -9,7 +9,7 @@ use mpibayes::cluster::{AgentId, BoxError, Plan as Run};
 use mpibayes::data::Shard;
 use mpibayes::kernels::hamiltonian::{Hamiltonian, Scheme};
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
-use mpibayes::methods::chains::elastic::{CenterDynamics, Coupled, Coupling, Course, Elastic, Plan, Strength};
+use mpibayes::methods::chains::coupled::{CenterDynamics, Coupled, Coupling, Course, Elastic, Plan, Strength};
 use mpibayes::methods::common::scores::Estimator;
 use mpibayes::methods::transitions::sghmc::{LocalSghmc, Sghmc};
 use mpibayes::methods::{Problem, Transition};

@@ -7,9 +7,9 @@
 use crate::cluster::record::HISTORY;
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::methods::common::kind::Launcher;
-use crate::methods::common::monitored::Posterior;
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
+use crate::methods::common::with_evaluation::Posterior;
 use crate::number::Real;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

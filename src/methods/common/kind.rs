@@ -1,8 +1,8 @@
 //! A method as a run file names it: settings that make it for a problem, and what starts it then.
 
 use crate::cluster::Method;
-use crate::methods::common::monitored::Posterior;
 use crate::methods::common::problem::Problem;
+use crate::methods::common::with_evaluation::Posterior;
 use crate::methods::topics::TopicProblem;
 use crate::models::Model;
 use crate::number::Real;

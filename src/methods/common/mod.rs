@@ -1,13 +1,13 @@
 //! What several methods share: the problem that agents share, participation, evaluation.
 
-pub mod ages;
 pub mod evaluation;
 pub mod federated;
 pub mod kind;
-pub mod monitored;
 pub mod participation;
 pub mod particles;
 pub mod predict;
 pub mod problem;
 pub mod scores;
+pub mod staleness;
 pub mod thinning;
+pub mod with_evaluation;

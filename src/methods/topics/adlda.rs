@@ -6,12 +6,36 @@
 //! the counts before a sweep, and the priors that it finds with that hold from the next sweep on.
 
 use super::problem::TopicProblem;
-use super::settings::SweepSettings;
 use super::shard::{PriorEvidence, Shard, Told, conserved, countable, keep_draw, log_history};
+use super::sweeps::SweepSettings;
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::lda::Priors;
-use crate::methods::common::monitored::Posterior;
+use crate::methods::common::kind::{Launcher, MethodKind, Needs, Texts};
+use crate::methods::common::with_evaluation::Posterior;
+use crate::number::Real;
 use serde::{Deserialize, Serialize};
+
+/// The settings of `adlda`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AdLdaSettings(pub SweepSettings);
+
+impl MethodKind<Texts> for AdLdaSettings {
+    const NAME: &'static str = "adlda";
+    const DOCS: &'static [(&'static str, &'static str)] = SweepSettings::DOCS;
+
+    fn check(&self) -> Result<(), String> {
+        self.0.check()
+    }
+
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+        self.0.needs(agents, parameters)
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: TopicProblem, launcher: L) -> L::Outcome {
+        launcher.topics(AdLda { problem, settings: self.0 }, self.0.shown())
+    }
+}
 
 /// AD-LDA.
 #[derive(Clone)]

@@ -7,11 +7,35 @@
 //! each has told last, and gives them with n.
 
 use super::problem::TopicProblem;
-use super::settings::SweepSettings;
 use super::shard::{PriorEvidence, Shard, Told, conserved, countable, keep_draw, log_history, parted};
+use super::sweeps::SweepSettings;
 use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Saves, Server};
-use crate::methods::common::monitored::Posterior;
+use crate::methods::common::kind::{Launcher, MethodKind, Needs, Texts};
+use crate::methods::common::with_evaluation::Posterior;
+use crate::number::Real;
 use serde::{Deserialize, Serialize};
+
+/// The settings of `async_lda`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AsyncLdaSettings(pub SweepSettings);
+
+impl MethodKind<Texts> for AsyncLdaSettings {
+    const NAME: &'static str = "async_lda";
+    const DOCS: &'static [(&'static str, &'static str)] = SweepSettings::DOCS;
+
+    fn check(&self) -> Result<(), String> {
+        self.0.check()
+    }
+
+    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+        self.0.needs(agents, parameters)
+    }
+
+    fn launch<F: Real, L: Launcher<F>>(&self, problem: TopicProblem, launcher: L) -> L::Outcome {
+        launcher.topics(AsyncLda { problem, settings: self.0 }, self.0.shown())
+    }
+}
 
 /// Async-LDA.
 #[derive(Clone)]

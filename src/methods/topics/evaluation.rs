@@ -5,7 +5,7 @@ use crate::cluster::record::METRICS;
 use crate::cluster::{AgentId, Body, BoxError, Context, Result};
 use crate::lda::{Completed, Completion, DocumentGibbs, HeldOut, Priors, Sweeps, WordTable};
 use crate::methods::common::kind::{Shown, TopicArray};
-use crate::methods::common::monitored::{Evaluated, Judge, LocalJudge};
+use crate::methods::common::with_evaluation::{Evaluated, Judge, LocalJudge};
 use crate::number::Number;
 use crate::random::{Purpose, Who};
 use serde::{Deserialize, Serialize};

@@ -2,15 +2,17 @@
 
 pub mod adlda;
 pub mod async_lda;
+pub mod dsgld;
 mod evaluation;
 mod problem;
-mod settings;
 mod shard;
+mod sweeps;
 
 pub use crate::methods::transitions::{LocalSgrld, Sgrld};
-pub use adlda::AdLda;
-pub use async_lda::AsyncLda;
+pub use adlda::{AdLda, AdLdaSettings};
+pub use async_lda::{AsyncLda, AsyncLdaSettings};
+pub use dsgld::TopicDsgldSettings;
 pub use evaluation::{EVALUATION_SWEEPS, OpenHeldOut, TopicEvaluation};
 pub use problem::{OpenDocuments, TopicProblem};
-pub use settings::{AdLdaSettings, AsyncLdaSettings, Optimise, SweepSettings, TopicDsgldSettings};
-pub use shard::{PriorEvidence, SweepBy, Told};
+pub use shard::{PriorEvidence, Told};
+pub use sweeps::{Optimise, SweepBy, SweepSettings};

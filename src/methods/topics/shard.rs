@@ -1,24 +1,13 @@
 //! The tokens of one agent and their topics: what AD-LDA and Async-LDA sweep over.
 
 use super::problem::TopicProblem;
-use super::settings::{Optimise, SweepSettings};
+use super::sweeps::{Optimise, SweepBy, SweepSettings};
 use crate::cluster::record::HISTORY;
 use crate::cluster::{AgentId, Context, Result};
 use crate::lda::{Evidence, Priors, Tokens, TopicCounts, WordSweep, dense_sweep, draw_in_turn};
 use crate::methods::common::thinning::draws;
 use crate::random::{Purpose, Who};
 use serde::{Deserialize, Serialize};
-
-/// In which order an agent's tokens are swept over; both have the same stationary distribution.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SweepBy {
-    /// Word by word, at a cost that follows the topics of a token's document.
-    #[default]
-    Word,
-    /// Document by document, at a cost that follows all topics: the plain algorithm.
-    Document,
-}
 
 /// What an agent tells of its part.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -10,9 +10,8 @@ use mpibayes::cluster::{Context, Method, Plan as Run};
 use mpibayes::kernels::hamiltonian::{Chain, Hamiltonian, Scheme as Steps};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
-use mpibayes::methods::chains::elastic::{
-    CenterDynamics, Coupled, Coupling, Course, EcSghmcSettings, Elastic, Plan, Strength, Task, Variant,
-};
+use mpibayes::methods::chains::coupled::{CenterDynamics, Coupled, Coupling, Course, Elastic, Plan, Strength, Task};
+use mpibayes::methods::chains::ec_sghmc::{EcSghmcSettings, Variant};
 use mpibayes::methods::common::problem::Problem;
 use mpibayes::methods::common::scores::Estimator;
 use mpibayes::methods::transitions::sgd::Sgd;

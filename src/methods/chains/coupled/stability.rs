@@ -18,7 +18,7 @@ const ROUNDING: f64 = 1e-6;
 
 /// How a chain steps, as far as a mean knows.
 #[derive(Clone, Copy)]
-pub(super) enum Steps {
+pub(in crate::methods) enum Steps {
     /// Of first order, of this time.
     FirstOrder(f64),
     /// Of second order.
@@ -130,7 +130,7 @@ fn flows(size: usize, center: CenterDynamics, stiffness: f64, time: f64, [c, u]:
 }
 
 /// Whether chains are stable that meet the center one by one, in turn.
-pub(super) fn turns_are_stable(steps: Steps, kappa: f64, chains: u32, center: CenterDynamics, period: u64) -> bool {
+pub(in crate::methods) fn turns_are_stable(steps: Steps, kappa: f64, chains: u32, center: CenterDynamics, period: u64) -> bool {
     let k = chains.min(MOST_CHAINS) as usize;
     // θ_i, v_i, what each chain knows of the center, what the center knows of each; c, u.
     let size = 4 * k + 2;
@@ -150,7 +150,13 @@ pub(super) fn turns_are_stable(steps: Steps, kappa: f64, chains: u32, center: Ce
 }
 
 /// Whether chains are stable that follow the center's velocity from where it was at an exchange of all.
-pub(super) fn extrapolation_is_stable(steps: Steps, kappa: f64, chains: u32, center: CenterDynamics, period: u64) -> bool {
+pub(in crate::methods) fn extrapolation_is_stable(
+    steps: Steps,
+    kappa: f64,
+    chains: u32,
+    center: CenterDynamics,
+    period: u64,
+) -> bool {
     // θ̄, v̄, c, u, and what chains know of c and u.
     let size = 6;
     let learns = change(size, &[(4, &[(2, 1.0)]), (5, &[(3, 1.0)])]);
@@ -162,7 +168,7 @@ pub(super) fn extrapolation_is_stable(steps: Steps, kappa: f64, chains: u32, cen
 }
 
 /// Whether kicks between the mean of the chains and a center are stable that come before every period.
-pub(super) fn kicks_are_stable(steps: Steps, kappa: f64, chains: u32, mass: f64, friction: f64, period: u64) -> bool {
+pub(in crate::methods) fn kicks_are_stable(steps: Steps, kappa: f64, chains: u32, mass: f64, friction: f64, period: u64) -> bool {
     // θ̄, v̄, c, u; nothing is known in between.
     let size = 5;
     let time = steps.time() * period as f64;

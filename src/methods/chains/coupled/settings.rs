@@ -1,46 +1,46 @@
 //! The settings of chains that see all data, a file for each method, and what they have in common.
 
-mod easgd;
-mod ec_sghmc;
-mod ec_sgld;
-mod sghmc;
-
-pub use easgd::EasgdSettings;
-pub use ec_sghmc::{EcSghmcSettings, Variant};
-pub use ec_sgld::EcSgldSettings;
-pub use sghmc::SghmcSettings;
-
+use super::{Coupled, Course, Elastic, Plan, Strength};
 use crate::kernels::hamiltonian::Hamiltonian;
-use crate::methods::chains::elastic::{Coupled, Course, Elastic, Plan, Strength};
 use crate::methods::common::kind::{Launcher, Needs, at_least_one};
 use crate::methods::transitions::sghmc::Preconditioner;
 use crate::models::Model;
 use crate::number::Real;
 use std::sync::Arc;
 
-const STEPS: &str = "steps of each chain; every agent has a chain, and sees all data";
-const BURN_IN: &str = "steps of each chain before those that draws are taken of";
-const THIN: &str = "of the steps after those every so-many-th is kept, 0 for none";
-const BATCH: &str = "rows in a minibatch, fresh for every step";
-const GRADIENT: &str =
+pub(in crate::methods) const STEPS: &str = "steps of each chain; every agent has a chain, and sees all data";
+pub(in crate::methods) const BURN_IN: &str = "steps of each chain before those that draws are taken of";
+pub(in crate::methods) const THIN: &str = "of the steps after those every so-many-th is kept, 0 for none";
+pub(in crate::methods) const BATCH: &str = "rows in a minibatch, fresh for every step";
+pub(in crate::methods) const GRADIENT: &str =
     "\"plain\", or { control_variate = 100 }: from that period on scores are corrected by that at a fixed point";
-const STEP: &str = "epsilon; what others call learning rate is its square";
-const FRICTION: &str = "V, the rate at which velocities are forgotten; what others call momentum decay is step * friction";
-const GRADIENT_NOISE: &str =
+pub(in crate::methods) const STEP: &str = "epsilon; what others call learning rate is its square";
+pub(in crate::methods) const FRICTION: &str =
+    "V, the rate at which velocities are forgotten; what others call momentum decay is step * friction";
+pub(in crate::methods) const GRADIENT_NOISE: &str =
     "half of step * the variance of scores of minibatches, which noise that is added does without; 0 if unknown";
-const PRECONDITIONER: &str =
+pub(in crate::methods) const PRECONDITIONER: &str =
     "{ burn_in = 1000, decay = 0.99, floor = 1.0 }: masses by the size of scores, found in so many steps; not by default";
-const SCHEME: &str = "\"middle\", exact for Gaussian posteriors at every stable step, or \"semi_implicit\", that of the papers";
-const SAME_START: &str = "whether all chains begin in the same place";
-const PERIOD: &str = "s, steps between exchanges with the center";
-const COUPLING: &str = "kappa, the strength of the springs between chains and center";
-const COURSE: &str = "\"constant\" (then draws are none of the posterior), { anneal = { from = 500, over = 500 } }, or { cyclic = { coupled = 100, free \
+pub(in crate::methods) const SCHEME: &str =
+    "\"middle\", exact for Gaussian posteriors at every stable step, or \"semi_implicit\", that of the papers";
+pub(in crate::methods) const SAME_START: &str = "whether all chains begin in the same place";
+pub(in crate::methods) const PERIOD: &str = "s, steps between exchanges with the center";
+pub(in crate::methods) const COUPLING: &str = "kappa, the strength of the springs between chains and center";
+pub(in crate::methods) const COURSE: &str = "\"constant\" (then draws are none of the posterior), { anneal = { from = 500, over = 500 } }, or { cyclic = { coupled = 100, free \
      = 400, settle = 100 } }; by default annealed in the burn-in";
-const ASYNCHRONOUS: &str = "whether each chain meets the center on its own time; false waits for the slowest at every exchange";
-const SLEEP: &str = "milliseconds that each agent sleeps for a step: slow machines for experiments";
+pub(in crate::methods) const ASYNCHRONOUS: &str =
+    "whether each chain meets the center on its own time; false waits for the slowest at every exchange";
+pub(in crate::methods) const SLEEP: &str = "milliseconds that each agent sleeps for a step: slow machines for experiments";
 
 /// What all of them have to keep to.
-fn check_steps(steps: u64, period: u64, batch: usize, strength: Strength, burn_in: u64, thin: u64) -> Result<(), String> {
+pub(in crate::methods) fn check_steps(
+    steps: u64,
+    period: u64,
+    batch: usize,
+    strength: Strength,
+    burn_in: u64,
+    thin: u64,
+) -> Result<(), String> {
     at_least_one(&[("steps", steps), ("period", period), ("batch", batch as u64)])?;
     strength.check()?;
     if thin > 0 && strength.draws(steps, burn_in, thin) == 0 {
@@ -52,7 +52,7 @@ fn check_steps(steps: u64, period: u64, batch: usize, strength: Strength, burn_i
 }
 
 /// Whether any center is kept.
-fn check_centers(steps: u64, period: u64, burn_in: u64, thin: u64) -> Result<(), String> {
+pub(in crate::methods) fn check_centers(steps: u64, period: u64, burn_in: u64, thin: u64) -> Result<(), String> {
     let exchanges = (steps / period).saturating_sub(burn_in / period);
     match thin {
         1.. if exchanges < thin => Err(format!("thin = {thin}: of {exchanges} exchanges after the burn-in none is kept")),
@@ -61,7 +61,12 @@ fn check_centers(steps: u64, period: u64, burn_in: u64, thin: u64) -> Result<(),
 }
 
 /// What steps of second order have to keep to.
-fn check_dynamics(dynamics: Hamiltonian, preconditioner: Option<Preconditioner>, burn_in: u64, thin: u64) -> Result<(), String> {
+pub(in crate::methods) fn check_dynamics(
+    dynamics: Hamiltonian,
+    preconditioner: Option<Preconditioner>,
+    burn_in: u64,
+    thin: u64,
+) -> Result<(), String> {
     let lightest = match preconditioner {
         None => 1.0,
         Some(preconditioner) => {
@@ -79,20 +84,20 @@ fn check_dynamics(dynamics: Hamiltonian, preconditioner: Option<Preconditioner>,
 }
 
 /// κ and its course; where none is typed it is annealed in the second half of the burn-in.
-fn strength(coupling: f64, course: Option<Course>, burn_in: u64) -> Strength {
+pub(in crate::methods) fn strength(coupling: f64, course: Option<Course>, burn_in: u64) -> Strength {
     let from = burn_in / 2;
     Strength { full: coupling, course: course.unwrap_or(Course::Anneal { from, over: burn_in - from }) }
 }
 
 /// What to say of springs that do not go with the time between exchanges.
-fn unstable(kappa: f64, period: u64, step: f64, what: &str) -> Result<(), String> {
+pub(in crate::methods) fn unstable(kappa: f64, period: u64, step: f64, what: &str) -> Result<(), String> {
     Err(format!(
         "coupling = {kappa} is unstable with {what} and period = {period} steps of {step}: take a weaker one, or exchange more often"
     ))
 }
 
 /// What may not be meant by chains that stay coupled while draws are taken.
-fn notes_of(strength: Strength, keeps_law: bool, agents: u32) -> Vec<String> {
+pub(in crate::methods) fn notes_of(strength: Strength, keeps_law: bool, agents: u32) -> Vec<String> {
     let biased = strength.full > 0.0 && strength.course == Course::Constant && !keeps_law && agents > 1;
     let kappa = strength.full;
     if kappa > 0.0 && !strength.acts(0, 1) {
@@ -113,7 +118,7 @@ fn notes_of(strength: Strength, keeps_law: bool, agents: u32) -> Vec<String> {
 }
 
 /// What a run takes, with so many arrays of parameters for each chain.
-fn needs_of(agents: u32, parameters: usize, steps: u64, period: u64, batch: usize, arrays: u64) -> Needs {
+pub(in crate::methods) fn needs_of(agents: u32, parameters: usize, steps: u64, period: u64, batch: usize, arrays: u64) -> Needs {
     let parameters = parameters as u64;
     Needs {
         particles: Some(u64::from(agents)),
@@ -126,7 +131,7 @@ fn needs_of(agents: u32, parameters: usize, steps: u64, period: u64, batch: usiz
 }
 
 /// Starts chains, all at once or each on its own time.
-fn launch_coupled<F: Real, T: Coupled<Number = F>, L: Launcher<F>>(
+pub(in crate::methods) fn launch_coupled<F: Real, T: Coupled<Number = F>, L: Launcher<F>>(
     asynchronous: bool,
     agents: u32,
     transition: T,

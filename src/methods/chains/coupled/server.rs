@@ -8,9 +8,9 @@ use super::{CenterDynamics, Coupled, Coupling, Elastic, Period, Plan, SPREAD, Ta
 use crate::cluster::record::HISTORY;
 use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Saves, Server};
 use crate::kernels::reduce::square;
-use crate::methods::common::ages::Ages;
-use crate::methods::common::monitored::Posterior;
+use crate::methods::common::staleness::Ages;
 use crate::methods::common::thinning::{draws, has_row, is_due};
+use crate::methods::common::with_evaluation::Posterior;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
 use num_traits::Zero;

@@ -1,12 +1,13 @@
 //! The settings of `ec_sgld`: the same of first order.
 
-use super::{
-    ASYNCHRONOUS, BATCH, BURN_IN, COUPLING, COURSE, EcSghmcSettings, GRADIENT, PERIOD, SAME_START, STEPS, THIN, check_steps,
-    launch_coupled, needs_of, notes_of, strength, unstable,
-};
 use crate::kernels::langevin::StepSize;
-use crate::methods::chains::elastic::stability::{Steps, turns_are_stable};
-use crate::methods::chains::elastic::{CenterDynamics, Coupling, Course, Plan, Strength};
+use crate::methods::chains::coupled::settings::{
+    ASYNCHRONOUS, BATCH, BURN_IN, COUPLING, COURSE, GRADIENT, PERIOD, SAME_START, STEPS, THIN, check_steps, launch_coupled,
+    needs_of, notes_of, strength, unstable,
+};
+use crate::methods::chains::coupled::stability::{Steps, turns_are_stable};
+use crate::methods::chains::coupled::{CenterDynamics, Coupling, Course, Plan, Strength};
+use crate::methods::chains::ec_sghmc::EcSghmcSettings;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing};
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;

@@ -1,11 +1,12 @@
 //! Chains that know nothing of each other: the settings of `sghmc`.
 
-use super::{
-    BATCH, BURN_IN, EcSghmcSettings, FRICTION, GRADIENT, GRADIENT_NOISE, PRECONDITIONER, SAME_START, SCHEME, STEP, STEPS, THIN,
-    check_dynamics, check_steps, needs_of,
-};
 use crate::kernels::hamiltonian::{Hamiltonian, Scheme};
-use crate::methods::chains::elastic::{Coupling, Elastic, Plan, Strength};
+use crate::methods::chains::coupled::settings::{
+    BATCH, BURN_IN, FRICTION, GRADIENT, GRADIENT_NOISE, PRECONDITIONER, SAME_START, SCHEME, STEP, STEPS, THIN, check_dynamics,
+    check_steps, needs_of,
+};
+use crate::methods::chains::coupled::{Coupling, Elastic, Plan, Strength};
+use crate::methods::chains::ec_sghmc::EcSghmcSettings;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing};
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;

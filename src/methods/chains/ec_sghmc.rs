@@ -1,13 +1,13 @@
 //! The settings of `ec_sghmc`: chains of second order that a center holds together.
 
-use super::{
+use crate::kernels::hamiltonian::{Hamiltonian, Scheme};
+use crate::methods::chains::coupled::settings::{
     ASYNCHRONOUS, BATCH, BURN_IN, COUPLING, COURSE, FRICTION, GRADIENT, GRADIENT_NOISE, PERIOD, PRECONDITIONER, SAME_START,
     SCHEME, SLEEP, STEP, STEPS, THIN, check_centers, check_dynamics, check_steps, launch_coupled, needs_of, notes_of, strength,
     unstable,
 };
-use crate::kernels::hamiltonian::{Hamiltonian, Scheme};
-use crate::methods::chains::elastic::stability::{Steps, extrapolation_is_stable, kicks_are_stable, turns_are_stable};
-use crate::methods::chains::elastic::{CenterDynamics, Coupling, Course, Plan, Strength};
+use crate::methods::chains::coupled::stability::{Steps, extrapolation_is_stable, kicks_are_stable, turns_are_stable};
+use crate::methods::chains::coupled::{CenterDynamics, Coupling, Course, Plan, Strength};
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing};
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;

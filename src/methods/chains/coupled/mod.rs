@@ -13,12 +13,11 @@
 mod agent;
 mod center;
 mod server;
-mod settings;
-mod stability;
+pub(in crate::methods) mod settings;
+pub(in crate::methods) mod stability;
 mod strength;
 
 pub use center::{CenterDynamics, Flow};
-pub use settings::{EasgdSettings, EcSghmcSettings, EcSgldSettings, SghmcSettings, Variant};
 pub use strength::{Course, Strength};
 
 use crate::cluster::{AgentId, Method, Order, Result};
@@ -164,7 +163,7 @@ impl Plan {
     }
 
     /// Whether the center is what comes out, not the chains: where these descend to a mode and stay coupled to it.
-    fn shows_center(&self, noisy: bool) -> bool {
+    pub(in crate::methods) fn shows_center(&self, noisy: bool) -> bool {
         match self.coupling {
             Coupling::Average { .. } => true,
             Coupling::Elastic(_) => !noisy && self.strength.full > 0.0 && self.strength.course == Course::Constant,

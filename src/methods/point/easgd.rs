@@ -1,7 +1,10 @@
 //! The settings of `easgd`: workers that descend, and average with their center.
 
-use super::{ASYNCHRONOUS, BATCH, EcSghmcSettings, GRADIENT, PERIOD, SAME_START, check_centers, launch_coupled, needs_of};
-use crate::methods::chains::elastic::{Coupling, Course, Plan, Strength};
+use crate::methods::chains::coupled::settings::{
+    ASYNCHRONOUS, BATCH, GRADIENT, PERIOD, SAME_START, check_centers, launch_coupled, needs_of,
+};
+use crate::methods::chains::coupled::{Coupling, Course, Plan, Strength};
+use crate::methods::chains::ec_sghmc::EcSghmcSettings;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing, at_least_one};
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;

@@ -1,0 +1,126 @@
+//! The settings of collapsed Gibbs sweeps over the topics of all tokens: shared by AD-LDA and asynchronous LDA.
+
+use crate::methods::common::kind::{DocumentBytes, Needs, Shown, TopicArray, at_least_one};
+use serde::{Deserialize, Serialize};
+
+/// The settings of methods that sweep over the topics of all tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SweepSettings {
+    /// Sweeps over all tokens.
+    pub rounds: u64,
+    /// Sweeps before the first draw.
+    pub burn_in: u64,
+    /// Of the sweeps after those every so many-th gives a draw: φ (W × K), the mean of the topics given the counts.
+    pub thin: u64,
+    /// In which order an agent sweeps over its tokens.
+    pub by: SweepBy,
+    /// Which priors are estimated on the way, from those of the problem on.
+    pub optimise: Optimise,
+    /// Sweeps between estimates.
+    pub optimise_every: u64,
+    /// Sweeps before the first estimate.
+    pub optimise_after: u64,
+}
+
+/// In which order an agent's tokens are swept over; both have the same stationary distribution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SweepBy {
+    /// Word by word, at a cost that follows the topics of a token's document.
+    #[default]
+    Word,
+    /// Document by document, at a cost that follows all topics: the plain algorithm.
+    Document,
+}
+
+/// Which priors are estimated on the way: those most likely given the topics of all tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Optimise {
+    /// None: they stay as they are.
+    #[default]
+    None,
+    /// α.
+    Alpha,
+    /// α and β.
+    Both,
+}
+
+impl Default for SweepSettings {
+    fn default() -> Self {
+        Self {
+            rounds: 200,
+            burn_in: 100,
+            thin: 20,
+            by: SweepBy::default(),
+            optimise: Optimise::default(),
+            optimise_every: 10,
+            optimise_after: 20,
+        }
+    }
+}
+
+impl SweepSettings {
+    pub(super) const DOCS: &'static [(&'static str, &'static str)] = &[
+        ("rounds", "sweeps over all tokens"),
+        ("burn_in", "sweeps before those that draws are taken of; predictions are averaged from there on"),
+        ("thin", "of the sweeps after those every so many-th gives a draw of the topics: words × topics numbers"),
+        (
+            "by",
+            "\"word\", at a cost that follows the topics in a token's document, or \"document\", the plain algorithm, at a cost that follows all topics",
+        ),
+        (
+            "optimise",
+            "\"none\": alpha and beta of the model stay as they are; \"alpha\" or \"both\": they are where estimates begin, which follow the topics of all tokens",
+        ),
+        ("optimise_every", "sweeps between estimates"),
+        ("optimise_after", "sweeps before the first estimate: by topics drawn at random alpha would be far too large"),
+    ];
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        at_least_one(&[("rounds", self.rounds), ("thin", self.thin), ("optimise_every", self.optimise_every)])?;
+        if self.optimise != Optimise::None && self.optimise_after >= self.rounds {
+            return Err(format!("optimise_after = {} leaves no estimate in {} sweeps", self.optimise_after, self.rounds));
+        }
+        if self.burn_in.saturating_add(self.thin) > self.rounds {
+            return Err(format!(
+                "burn_in = {} leaves no draws of {} sweeps with thin = {}",
+                self.burn_in, self.rounds, self.thin
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether priors are estimated by the topics behind so many sweeps.
+    pub(super) fn is_due(&self, swept: u64) -> bool {
+        let since = swept.checked_sub(self.optimise_after);
+        self.optimise != Optimise::None && swept > 0 && since.is_some_and(|since| since.is_multiple_of(self.optimise_every))
+    }
+
+    pub(super) fn needs(&self, agents: u32, parameters: usize) -> Needs {
+        let parameters = parameters as u64;
+        Needs {
+            particles: None,
+            rounds: Some(self.rounds),
+            minibatch: None,
+            // The counts of all agents, its own copy, and what it has changed.
+            numbers_of_agent: Some(parameters.saturating_mul(3)),
+            // An array of counts to each agent, and one from it.
+            numbers_per_round: Some(parameters.saturating_mul(2).saturating_mul(u64::from(agents))),
+            // Counts are i32 in any precision.
+            bytes_of_number: Some(4),
+            of_documents: match self.by {
+                // Of a token its word, its topic, two places, and room for a topic of its document.
+                SweepBy::Word => DocumentBytes { document: 80, entry: 0, token: 20 },
+                // Its word and its topic.
+                SweepBy::Document => DocumentBytes { document: 8, entry: 0, token: 8 },
+            },
+        }
+    }
+
+    /// From the counts of all tokens.
+    pub(super) fn shown(&self) -> Shown {
+        Shown { array: TopicArray::Counts, draws_from: self.burn_in.saturating_add(1) }
+    }
+}
