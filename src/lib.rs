@@ -6,8 +6,9 @@
 //!
 //! | room | job | may use |
 //! | --- | --- | --- |
-//! | [`cli`] | a file for each subcommand | everything |
-//! | [`config`] | what was typed becomes a validated run | everything but `cli` |
+//! | [`cli`] | the command line: arguments in, text out; a file for each subcommand | everything |
+//! | [`report`] | what is shown of results: summaries, posterior tables, comparisons, topics, pictures | `config`, `methods`, `models`, `lda`, `data`, `results`, `plots`, `metrics`, `partial`, `number` |
+//! | [`config`] | what was typed becomes a validated run | everything but `cli`, `report` |
 //! | [`methods`] | the distributed methods: server half, agent half; transitions of chains on a shard | `cluster`, `kernels`, `models`, `lda`, `data`, `metrics`, `random`, `number` |
 //! | [`cluster`] | who computes what, and how it travels; knows no statistics | `partial`, `random`, `number` |
 //! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `number` |
@@ -37,6 +38,7 @@ pub mod number;
 pub mod partial;
 pub mod plots;
 pub mod random;
+pub mod report;
 pub mod results;
 pub mod vector;
 

@@ -1,10 +1,10 @@
 //! `mpibayes check`: says what a run file asks for and what is wrong with it, data included, without starting anything.
 
-use super::entry::print;
+use super::output::print;
 use super::run::assignment;
-use super::text;
 use crate::config::{Assignment, DataContent, Problem, Registry, Report, Typed, check, sweep};
 use crate::data::Task;
+use crate::report::text;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -39,7 +39,7 @@ pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         }
         Err(problems) => {
             let lines: String = problems.iter().map(|problem| format!("mpibayes: {problem}\n")).collect();
-            let count = text::things(problems.len(), "mistake");
+            let count = text::counted(problems.len(), "mistake");
             // At one stroke: a launcher's own lines would come between.
             drop(std::io::Write::write_all(&mut std::io::stderr(), format!("{lines}mpibayes: {count}\n").as_bytes()));
             Ok(ExitCode::FAILURE)
@@ -77,7 +77,7 @@ fn sweep_report(typed: &Typed, registry: &Registry, output: &Path) -> Result<Str
         return Err(problems);
     }
     let mut text =
-        format!("{} can be run: {} over {}\n", typed.path().display(), text::things(reports.len(), "run"), grid.keys.join(", "));
+        format!("{} can be run: {} over {}\n", typed.path().display(), text::counted(reports.len(), "run"), grid.keys.join(", "));
     if let (Some(first), Some(point)) = (reports.first(), grid.points.first()) {
         // Writing to a string does not fail.
         let _ = writeln!(text, "the first of them, {}:", point.name);
@@ -89,7 +89,7 @@ fn sweep_report(typed: &Typed, registry: &Registry, output: &Path) -> Result<Str
 /// A run in lines for people.
 fn describe(report: &Report, output: &Path) -> String {
     let Report { spec, needs, .. } = report;
-    let number = |number: usize| text::count(number as u64);
+    let number = |number: usize| text::count(number);
     let mut lines = vec![("method", report.method.to_owned())];
     if let Some(particles) = needs.particles {
         lines.push(("particles", text::count(particles)));
@@ -97,7 +97,7 @@ fn describe(report: &Report, output: &Path) -> String {
     if let Some(rounds) = needs.rounds {
         lines.push(("rounds", text::count(rounds)));
     }
-    lines.push(("model", format!("{}, {}", report.model, text::things(report.parameters, "parameter"))));
+    lines.push(("model", format!("{}, {}", report.model, text::counted(report.parameters, "parameter"))));
     let thing = match &report.data {
         Some(data) => {
             let digest: String = data.digest.chars().take(super::DIGEST_SHOWN).collect();
@@ -106,20 +106,17 @@ fn describe(report: &Report, output: &Path) -> String {
             match data.content {
                 DataContent::Rows { task, features, classes } => {
                     let targets = match task {
-                        Task::Classification => text::things(classes, "class"),
+                        Task::Classification => text::counted(classes, "class"),
                         Task::Regression => "numbers as targets".into(),
                     };
                     lines.push(("rows", split));
-                    lines.push(("columns", format!("{}, {targets}", text::things(features, "feature"))));
+                    lines.push(("columns", format!("{}, {targets}", text::counted(features, "feature"))));
                     "rows"
                 }
                 DataContent::Documents { words, tokens, .. } => {
                     lines.push(("documents", split));
                     let tokens = text::count(tokens);
-                    lines.push((
-                        "words",
-                        format!("{} in the vocabulary, {tokens} tokens to learn from", text::count(words.into())),
-                    ));
+                    lines.push(("words", format!("{} in the vocabulary, {tokens} tokens to learn from", text::count(words))));
                     "documents"
                 }
             }
@@ -134,7 +131,7 @@ fn describe(report: &Report, output: &Path) -> String {
         (fewest, most) => format!("{} to {}", number(fewest), number(most)),
     };
     let things = if report.rows_per_agent.1 == 1 { thing.trim_end_matches('s') } else { thing };
-    lines.push(("agents", format!("{}, {rows} {things} each", text::count(spec.agents.into()))));
+    lines.push(("agents", format!("{}, {rows} {things} each", text::count(spec.agents))));
     lines.push(("numbers", format!("{} bytes each, seed {}, temperature {}", report.width, spec.seed, spec.temperature)));
     if let Some(bytes) = report.bytes_of_agent() {
         let all = text::bytes(bytes.saturating_mul(spec.agents.into()));

@@ -1,10 +1,11 @@
 //! `mpibayes compare`: several runs in one table and one picture.
 
-use super::entry::print;
+use super::output::print;
 use super::picture::{Over, PictureArgs};
 use super::plot::{Subject, data_name};
-use super::{summary, text};
+use super::summary;
 use crate::plots::{self, Against, Curve};
+use crate::report::text;
 use crate::results::result_file;
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;

@@ -1,10 +1,10 @@
 //! `mpibayes data`: lists the data sets of the papers, fetches them from their public homes, makes those that have a rule.
 
-use super::entry::print;
 use super::make::{self, MakeArgs};
-use super::text;
+use super::output::print;
 use crate::data::catalog::{CATALOG, DataSet, RemoteFile, Way, data_set};
 use crate::data::fetch::{self, Had, Patience};
+use crate::report::text;
 use anyhow::{Context, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;

@@ -1,12 +1,12 @@
 //! `mpibayes import` of documents: what turns counted words and text into the corpus that topic models read.
 
-use super::text;
 use crate::data::corpus::{
     BagFormat, Choice, Corpus, CorpusFound, CorpusImport, Input, Part, StopWords, Sum, Text, TextFound, Vocabulary, WordsFound,
     import_corpus,
 };
 use crate::data::{Format, Source, Split, detect};
 use crate::random::Seed;
+use crate::report::text;
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 
@@ -253,7 +253,7 @@ fn describe_text(text: &Text, found: &TextFound) -> Vec<(&'static str, String)> 
                 (chosen.stopped, "stop words".to_owned()),
                 (chosen.rare, format!("in fewer than {least} documents (--least-documents)")),
                 (chosen.common, format!("in more than {} of the documents (--most-share)", choice.most_share)),
-                (chosen.beyond, format!("beyond the {} most frequent (--most-words)", text::count(choice.most_words.into()))),
+                (chosen.beyond, format!("beyond the {} most frequent (--most-words)", text::count(choice.most_words))),
             ] {
                 if dropped.words > 0 {
                     lines.push(("dropped", format!("{}: {why}", sum(dropped))));

@@ -1,9 +1,9 @@
 //! `mpibayes env`: says with which libraries, on which cores and under which launcher it runs, and what of that will be slow or wrong.
 
 use super::blas;
-use super::entry::{print, say};
-use super::text;
+use super::output::{print, print_error};
 use crate::cluster::mpi::World;
+use crate::report::text;
 use crate::results::hdf5_version;
 use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
@@ -119,7 +119,7 @@ pub fn run(args: &EnvArgs) -> anyhow::Result<ExitCode> {
             if args.json { format!("{}\n", serde_json::to_string_pretty(&environment)?) } else { environment.to_string() };
         // Not with `?`: the other ranks wait below.
         if let Err(cause) = print(&shown) {
-            say(&anyhow!("cannot print: {cause}"));
+            print_error(&anyhow!("cannot print: {cause}"));
         }
     }
     if let Some(world) = &world {
@@ -141,14 +141,14 @@ fn crowded(placement: &[Place], threads: usize) -> Vec<String> {
         .iter()
         .filter(|(_, (ranks, cores))| ranks.saturating_mul(threads) > cores.len())
         .map(|(host, (ranks, cores))| {
-            let (ranks, threads) = (text::things(*ranks, "rank"), text::things(threads, "thread"));
-            let cores = text::things(cores.len(), "core");
+            let (ranks, threads) = (text::counted(*ranks, "rank"), text::counted(threads, "thread"));
+            let cores = text::counted(cores.len(), "core");
             format!("{host}: {ranks} × {threads} on {cores}: ask for fewer, or for more cores")
         })
         .collect();
     let held = placement.iter().find(|place| place.cores.len() < threads);
     if let (Some(place), true) = (held, warnings.is_empty()) {
-        let (threads, cores) = (text::things(threads, "thread"), text::things(place.cores.len(), "core"));
+        let (threads, cores) = (text::counted(threads, "thread"), text::counted(place.cores.len(), "core"));
         let rank = place.rank;
         warnings
             .push(format!("rank {rank} is held to {cores} and is to have {threads}: mpirun --bind-to none, or --cpus-per-task"));
@@ -206,15 +206,12 @@ impl std::fmt::Display for Environment {
         lines
             .push(("thread level".into(), self.thread_level.clone().unwrap_or_else(|| "asked for under a launcher only".into())));
         lines.push(("HDF5".into(), self.hdf5.clone()));
-        lines.push((
-            "BLAS".into(),
-            format!("{}, {}", self.blas, text::things(usize::try_from(self.blas_threads).unwrap_or(0), "thread")),
-        ));
+        lines.push(("BLAS".into(), format!("{}, {}", self.blas, text::counted(self.blas_threads, "thread"))));
         lines.push(("processor".into(), self.processor.clone()));
         lines.extend(self.variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         f.write_str(&text::pairs(&lines))?;
         let launcher = if self.thread_level.is_some() { "" } else { ", no launcher" };
-        writeln!(f, "\n{}{launcher}", text::things(self.placement.len(), "rank"))?;
+        writeln!(f, "\n{}{launcher}", text::counted(self.placement.len(), "rank"))?;
         let columns = [
             ("rank".into(), self.placement.iter().map(|place| place.rank.to_string()).collect()),
             ("host".into(), self.placement.iter().map(|place| place.host.clone()).collect()),

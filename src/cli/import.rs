@@ -1,14 +1,14 @@
 //! `mpibayes import`: turns tables, arrays, images and documents into what runs read, and says what it made.
 
 use super::documents::{self, DocumentArgs, DocumentFormat};
-use super::entry::print;
-use super::text;
+use super::output::print;
 use crate::data::corpus::BagFormat;
 use crate::data::{
     ArrayFile, ArrayImport, ArrayPair, Column, Dataset, Delimiter, Format, Header, IdxPair, LibsvmImport, Scaling, Split,
     TableImport, TableLayout, Task, Test, detect, import_arrays, import_idx, import_libsvm, import_table, is_libsvm,
 };
 use crate::random::Seed;
+use crate::report::text;
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -541,7 +541,7 @@ const LISTED: usize = 12;
 fn describe(path: &Path, scaling: Scaling) -> anyhow::Result<String> {
     let data = Dataset::open(path)?;
     let size = std::fs::metadata(path).with_context(|| path.display().to_string())?.len();
-    let number = |number: usize| text::count(number as u64);
+    let number = |number: usize| text::count(number);
     let mut lines = vec![("task", data.task().name().to_owned()), ("train", format!("{} rows", number(data.rows(Split::Train))))];
     lines.push(match data.rows(Split::Test) {
         0 => ("test", "none: runs cannot judge predictions".into()),

@@ -1,6 +1,6 @@
 //! `mpibayes init`: writes a starting run file with every key, its default and its meaning.
 
-use super::entry::print;
+use super::output::print;
 use crate::config::{Registry, template};
 use anyhow::{Context, ensure};
 use std::path::PathBuf;

@@ -1,11 +1,11 @@
 //! `mpibayes data make`: makes data sets by their rules, tables as CSV and documents as UCI's bag of words with their true topics.
 
-use super::text;
 use crate::data::Generator;
 use crate::data::corpus::{Made, write_docword, write_topics};
 use crate::lda::{Truth, TruthSettings};
 use crate::partial::PartialFile;
 use crate::random::Seed;
+use crate::report::text;
 use anyhow::{Context, anyhow, bail, ensure};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -170,7 +170,7 @@ fn make_topics(args: &MakeArgs) -> anyhow::Result<String> {
         output.display(),
         text::bytes(size),
         text::counted(documents, "document"),
-        text::count(truth.vocabulary().into()),
+        text::count(truth.vocabulary()),
         text::count(entries),
         text::counted(tokens, "token"),
         beside.display(),

@@ -10,6 +10,7 @@ pub mod env;
 pub mod import;
 pub mod init;
 mod make;
+mod output;
 mod picture;
 pub mod plan;
 pub mod plot;
@@ -19,7 +20,6 @@ pub mod run;
 pub mod shell;
 pub mod summary;
 pub mod sweep;
-mod text;
 pub mod topics;
 
 pub use entry::main_with;

@@ -1,6 +1,6 @@
 //! `mpibayes plan`: prints how a run has planned the trajectories of its chains, so that another run can follow the same plans.
 
-use super::entry::print;
+use super::output::print;
 use super::summary;
 use crate::methods::chains::dsgld::Planned;
 use crate::results::{RunFile, Table};

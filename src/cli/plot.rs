@@ -1,6 +1,6 @@
 //! `mpibayes plot`: pictures of a run.
 
-use super::entry::print;
+use super::output::print;
 use super::picture::{Format, Over, PictureArgs};
 use super::summary::{data_file, find};
 use crate::plots::{self, Figure, HistoryOptions};

@@ -1,9 +1,9 @@
 //! What the draws of a run say about each parameter, for `mpibayes summary`: estimates, and how far they can be trusted.
 
-use super::text;
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::metrics::convergence::{Convergence, Estimate, LEAST_DRAWS, estimates, particle_estimates};
 use crate::models::Part;
+use crate::report::text;
 use crate::results::{RunFile, SampleKind, Values};
 use ndarray::{Array3, ArrayView3, s};
 use serde::Serialize;
@@ -89,7 +89,7 @@ pub(super) fn expectations_table(expected: &[Expected], all: bool) -> String {
     ];
     let mut shown = text::table(&columns);
     if rows.len() < expected.len() {
-        let left = text::count((expected.len() - rows.len()) as u64);
+        let left = text::count(expected.len() - rows.len());
         shown.push_str(&format!("  {left} more are not shown: --all shows them, --json has them for programs\n"));
     }
     shown
@@ -169,8 +169,8 @@ impl Draws {
         }
         let judged: Vec<&Convergence> =
             self.estimates.iter().filter_map(|parameter| parameter.estimate.convergence.as_ref()).collect();
-        let number = text::count(judged.len() as u64);
-        let of = |count: usize| format!("{} of {number} parameters", text::count(count as u64));
+        let number = text::count(judged.len());
+        let of = |count: usize| format!("{} of {number} parameters", text::count(count));
         let few = judged.iter().filter(|c| c.ess_bulk.min(c.ess_tail) <= LOW_ESS).count();
         let ess = match few {
             0 => format!("ESS > {LOW_ESS}"),
@@ -217,7 +217,7 @@ impl Draws {
             columns.push(("R-hat".into(), rows.iter().map(|row| three_digits(of(row, |c| c.r_hat))).collect()));
         }
         shown.push_str(&text::table(&columns));
-        let number = |number: usize| text::count(number as u64);
+        let number = |number: usize| text::count(number);
         if rows.len() < self.estimates.len() {
             let which = if self.kind == SampleKind::Chains { "the worst first" } else { "some of every part" };
             let left = number(self.parameters - rows.len());

@@ -2,7 +2,6 @@
 
 use super::import::{HeaderName, column, delimiter};
 use super::summary::find;
-use super::text;
 use crate::config::Registry;
 use crate::config::predictor::{Predictor, RawRows};
 use crate::config::topics::TopicModel;
@@ -13,6 +12,7 @@ use crate::data::{
 use crate::lda::LdaSettings;
 use crate::metrics::Tally;
 use crate::partial::PartialFile;
+use crate::report::text;
 use crate::results::RunFile;
 use anyhow::{Context, bail, ensure};
 use ndarray::{Array2, ArrayView1};
@@ -154,7 +154,7 @@ fn of_rows(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write>) ->
         Format::Idx => of_images(args, predictor, &mut written),
         Format::Other(what) => bail!("{}: this is {what}: save it as CSV", args.data.display()),
     }?;
-    Ok((text::things(written.rows, "row"), written.finish()?))
+    Ok((text::counted(written.rows, "row"), written.finish()?))
 }
 
 /// The topic weights of each document, by its place in what was imported.
@@ -186,7 +186,7 @@ fn of_documents(args: &PredictArgs, model: &TopicModel, to: Box<dyn Write>) -> a
         }
     }
     csv.flush()?;
-    Ok((text::things(all, "document"), None))
+    Ok((text::counted(all, "document"), None))
 }
 
 /// Whether a reader such as `head` has seen enough.
@@ -324,7 +324,7 @@ fn target(label: &str, classes: &[String]) -> Result<f64, String> {
         return number.ok_or_else(|| format!("the target {label:?} is not a finite number"));
     }
     let place = classes.iter().position(|class| class == label);
-    let unknown = || format!("the run knows no class {label:?}; it knows {}", text::names(classes));
+    let unknown = || format!("the run knows no class {label:?}; it knows {}", text::list(classes));
     place.map(|class| class as f64).ok_or_else(unknown)
 }
 
@@ -466,7 +466,7 @@ fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyh
         return Ok((0..predictor.width).collect());
     };
     let missing: Vec<String> = predictor.features.iter().filter(|name| !names.contains(name)).cloned().collect();
-    ensure!(missing.is_empty(), "{}: its header lacks {}; it has {}", path.display(), text::names(&missing), text::names(&names));
+    ensure!(missing.is_empty(), "{}: its header lacks {}; it has {}", path.display(), text::list(&missing), text::list(&names));
     let is_label = |place: usize, name: &String| match &layout.label {
         Column::Name(label) => label == name,
         Column::Number(number) => place + 1 == *number,

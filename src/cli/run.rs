@@ -1,6 +1,6 @@
 //! `mpibayes run`: starts the run of a run file, or goes on with it.
 
-use super::entry::say;
+use super::output::print_error;
 use crate::cluster::mpi::World;
 use crate::config::{Assignment, Carrier, Registry, RunError, RunSpec, launch};
 use crate::results::{self, RunFolder};
@@ -68,13 +68,13 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         // All ranks know of it and leave together; one of them says so.
         Err(error @ RunError::Agreed(_)) => {
             if is_root {
-                say(&error.into());
+                print_error(&error.into());
             }
             ExitCode::FAILURE
         }
         // One rank that leaves alone would keep the others waiting.
         Err(error) => {
-            say(&anyhow!("rank {}: {error}", world.rank()));
+            print_error(&anyhow!("rank {}: {error}", world.rank()));
             world.abort(1)
         }
     };

@@ -1,7 +1,7 @@
 //! `mpibayes completions` and `mpibayes man`: what shells and `man` know of the command line, from its own definition.
 
 use super::Cli;
-use super::entry::print;
+use super::output::print;
 use anyhow::Context;
 use clap::CommandFactory;
 use std::path::PathBuf;

@@ -1,12 +1,12 @@
 //! `mpibayes summary`: what came out of a run, for people, as JSON, or one number of it.
 
-use super::entry::print;
+use super::output::print;
 use super::posterior::{self, Draws, Expected};
-use super::text;
 use crate::data::Dataset;
 use crate::methods::SPREAD;
 use crate::methods::chains::coupled::SPREAD as SPREAD_OF_CHAINS;
 use crate::methods::chains::dsgld::EXPECTATIONS;
+use crate::report::text;
 use crate::results::{HISTORY, METRICS, RunFile, RunState, SampleKind, Table, checkpoint_file, config_file, result_file};
 use anyhow::{Context, anyhow, bail};
 use serde::{Serialize, Serializer};
@@ -409,7 +409,7 @@ impl Summary {
         if all > SHOWN_CLASSES {
             classes.sort_by(|a, b| a.value("accuracy").total_cmp(&b.value("accuracy")));
             classes.truncate(SHOWN_CLASSES);
-            heading += &format!(" (the worst {SHOWN_CLASSES} of {}; --json has all)", text::count(all as u64));
+            heading += &format!(" (the worst {SHOWN_CLASSES} of {}; --json has all)", text::count(all));
         }
         let name = |class: &&Round| {
             let number = count_of(class.value("class"));
@@ -483,16 +483,15 @@ fn count_of(number: f64) -> String {
 
 /// A group of draws: its shape, its parts, and what it says about its parameters.
 fn shown_draws(draws: &Draws, all: bool) -> String {
-    let number = |number: usize| text::count(number as u64);
+    let number = |number: usize| text::count(number);
     let (unit, chains) = match draws.kind {
         SampleKind::Particles => ("particle", String::new()),
-        SampleKind::Paths => ("evaluation", format!("{} × ", text::counted(draws.chains as u64, "particle"))),
+        SampleKind::Paths => ("evaluation", format!("{} × ", text::counted(draws.chains, "particle"))),
         // Shown in a table of its own.
         SampleKind::Expectation => return String::new(),
-        SampleKind::Chains | SampleKind::Topics => ("draw", format!("{} × ", text::counted(draws.chains as u64, "chain"))),
+        SampleKind::Chains | SampleKind::Topics => ("draw", format!("{} × ", text::counted(draws.chains, "chain"))),
     };
-    let size =
-        format!("{chains}{} × {}", text::counted(draws.draws as u64, unit), text::counted(draws.parameters as u64, "parameter"));
+    let size = format!("{chains}{} × {}", text::counted(draws.draws, unit), text::counted(draws.parameters, "parameter"));
     let mut shown = format!("\n{}: {size}\n", draws.group);
     let parts: Vec<(String, Vec<String>)> = vec![
         ("part".into(), draws.parts.iter().map(|part| part.name.clone()).collect()),

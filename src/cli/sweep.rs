@@ -1,12 +1,12 @@
 //! `mpibayes sweep`: runs a grid of runs, alone or on all ranks of a job, and gathers what came out in one table.
 
-use super::entry::{print, say};
+use super::output::{print, print_error};
 use super::run::{STOPPED, assignment};
-use super::text;
 use crate::cluster::mpi::World;
 use crate::config::sweep::{self, Sweep};
 use crate::config::{Assignment, Carrier, Registry, RunError, RunSpec, Typed, launch};
 use crate::partial::PartialFile;
+use crate::report::text;
 use crate::results::{self, HISTORY, METRICS, RunFile, RunFolder, Table, config_file, result_file};
 use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,7 @@ pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let code = match world.agree(mine) {
         Err(error) => {
             if is_root {
-                say(&anyhow!(error));
+                print_error(&anyhow!(error));
             }
             ExitCode::FAILURE
         }
@@ -151,7 +151,7 @@ pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
                 done.and_then(|plan: Vec<Planned>| carry(&plan, desk.as_mut(), registry, &Carrier::Mpi(world), &args.folder()?));
             done.unwrap_or_else(|error| {
                 // One rank that leaves alone would keep the others waiting.
-                say(&anyhow!("rank {}: {error:#}", world.rank()));
+                print_error(&anyhow!("rank {}: {error:#}", world.rank()));
                 world.abort(1)
             })
         }
@@ -322,7 +322,7 @@ impl Desk {
         let whose = self
             .share
             .map_or_else(String::new, |share| format!(", of which task {}/{} does {}", share.task, share.tasks, plan.len()));
-        let all = text::things(self.sweep.points.len(), "run");
+        let all = text::counted(self.sweep.points.len(), "run");
         eprintln!("mpibayes: a sweep of {all} over {}{whose}, in {}", self.sweep.keys.join(", "), self.folder.display());
         Ok(plan)
     }
@@ -469,8 +469,8 @@ impl Desk {
             }
         }
         self.write_csv()?;
-        let all = text::things(self.sweep.points.len(), "run");
-        let mut said = format!("wrote {}: {} of {all}\n", self.csv.display(), text::count(self.rows.len() as u64));
+        let all = text::counted(self.sweep.points.len(), "run");
+        let mut said = format!("wrote {}: {} of {all}\n", self.csv.display(), text::count(self.rows.len()));
         if !missing.is_empty() {
             said.push_str("missing:\n");
             said.push_str(&text::pairs(&missing));
@@ -481,7 +481,7 @@ impl Desk {
 
     fn list(&self) -> String {
         let names = self.sweep.points.iter().map(|point| (point.name.as_str(), self.state(&point.name).to_string()));
-        let all = text::things(self.sweep.points.len(), "run");
+        let all = text::counted(self.sweep.points.len(), "run");
         format!(
             "{all} over {}, in {}\n{}",
             self.sweep.keys.join(", "),

@@ -1,13 +1,13 @@
 //! `mpibayes topics`: the topics of a finished run by their top words, how coherent they are, and arrays for other tools.
 
-use super::entry::print;
+use super::output::print;
 use super::summary::find;
-use super::text;
 use crate::config::RunSpec;
 use crate::config::topics::{Adopted, TopicModel};
 use crate::data::Split;
 use crate::lda::{Coherence, CoherenceCounts};
 use crate::partial::PartialFile;
+use crate::report::text;
 use crate::results::{Grid, GridFile, RunFile};
 use anyhow::{Context, ensure};
 use serde::Serialize;
@@ -155,10 +155,10 @@ fn describe(report: &Report) -> String {
     let mut shown = format!(
         "{}: {} of chain {}, the mean of {}; shares of the tokens and coherence in {}\n",
         report.run.display(),
-        text::things(report.topics.len(), "topic"),
+        text::counted(report.topics.len(), "topic"),
         report.chain,
-        text::things(report.draws, "draw"),
-        text::things(report.documents, "training document"),
+        text::counted(report.draws, "draw"),
+        text::counted(report.documents, "training document"),
     );
     let columns = [
         ("topic".to_owned(), of(&|topic| topic.topic.to_string())),
@@ -208,9 +208,9 @@ fn arrays(model: &TopicModel, documents: &Adopted, output: &Path, force: bool) -
     partial.commit().with_context(|| format!("{}: cannot write", output.display()))?;
     eprintln!(
         "mpibayes: {} × {} and {} in {}",
-        text::things(topics, "topic"),
-        text::things(words, "word"),
-        text::things(all, "document"),
+        text::counted(topics, "topic"),
+        text::counted(words, "word"),
+        text::counted(all, "document"),
         output.display()
     );
     Ok(ExitCode::SUCCESS)

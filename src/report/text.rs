@@ -1,8 +1,10 @@
-//! How the command line writes numbers and tables for people.
+//! Formatting of numbers, durations, sizes and tables for the terminal.
+
+use num_traits::ToPrimitive;
 
 /// A count with commas between thousands: `60,000`.
-pub(super) fn count(number: u64) -> String {
-    let digits = number.to_string();
+pub(crate) fn count(number: impl ToPrimitive) -> String {
+    let digits = number.to_u64().unwrap_or(0).to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
         if place > 0 && (digits.len() - place).is_multiple_of(3) {
@@ -13,35 +15,30 @@ pub(super) fn count(number: u64) -> String {
     text
 }
 
-/// A number of things: `1 chain`, `20 draws`.
-pub(super) fn counted(number: u64, thing: &str) -> String {
-    format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
-}
-
-/// A number of things: `1 agent`, `1,200 rows`, `2 classes`.
-pub(super) fn things(number: usize, thing: &str) -> String {
-    let ending = match (number, thing.ends_with('s')) {
-        (1, _) => "",
+/// A count with its noun, in the plural unless it is 1: `1 agent`, `1,200 rows`, `2 classes`.
+pub(crate) fn counted(number: impl ToPrimitive, noun: &str) -> String {
+    let ending = match (number.to_u64(), noun.ends_with('s')) {
+        (Some(1), _) => "",
         (_, true) => "es",
         (_, false) => "s",
     };
-    format!("{} {thing}{ending}", count(number as u64))
+    format!("{} {noun}{ending}", count(number))
 }
 
-/// Names in a row, of which a dozen are shown.
-pub(super) fn names(names: &[String]) -> String {
+/// The first dozen names, separated by commas.
+pub(crate) fn list(names: &[String]) -> String {
     const SHOWN: usize = 12;
     let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN { format!("{shown}, ...") } else { shown }
 }
 
-/// Bytes in the largest binary unit that leaves at least one: `47.1 MiB`.
-pub(super) fn bytes(bytes: u64) -> String {
+/// A size in the largest binary unit of which there is at least one: `47.1 MiB`.
+pub(crate) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
         return format!("{bytes} B");
     }
-    // Three digits are shown: rounding to 53 bits does no harm.
+    // One decimal is shown, so rounding to 53 bits does no harm.
     let mut size = bytes as f64 / 1024.0;
     let mut unit = 0;
     // 1023.95 would be written as 1024.0.
@@ -53,7 +50,7 @@ pub(super) fn bytes(bytes: u64) -> String {
 }
 
 /// A duration: `0.42 s`, `12.3 s`, `3 min 05 s`, `2 h 07 min`.
-pub(super) fn seconds(seconds: f64) -> String {
+pub(crate) fn seconds(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return format!("{seconds} s");
     }
@@ -72,8 +69,8 @@ pub(super) fn seconds(seconds: f64) -> String {
     }
 }
 
-/// A measured value with four digits after the point, or four significant ones where these would not do; `-` for none.
-pub(super) fn value(value: f64) -> String {
+/// A number with four decimals, or with four significant digits if it is very small or large; `-` for NaN.
+pub(crate) fn value(value: f64) -> String {
     let size = value.abs();
     if value.is_nan() {
         "-".into()
@@ -86,8 +83,8 @@ pub(super) fn value(value: f64) -> String {
     }
 }
 
-/// A column of measured values: like [`value`], but all in one way, so that their points stand in one line.
-pub(super) fn values(values: &[f64]) -> Vec<String> {
+/// A column of numbers, formatted as by [`value`] but all in the same way, so that their decimal points are aligned.
+pub(crate) fn values(values: &[f64]) -> Vec<String> {
     let finite = || values.iter().filter(|value| value.is_finite());
     let whole = finite().all(|value| *value == value.trunc() && value.abs() < 1e9);
     let plain = finite().all(|value| *value == 0.0 || value.abs() < 1e5) && finite().any(|value| value.abs() >= 1e-3);
@@ -102,9 +99,8 @@ pub(super) fn values(values: &[f64]) -> Vec<String> {
         .collect()
 }
 
-/// Columns side by side, each with its heading: numbers right-aligned, names in the first column left-aligned; every line begins
-/// with two spaces.
-pub(super) fn table(columns: &[(String, Vec<String>)]) -> String {
+/// A table with a heading for each column, indented by two spaces. A first column of names is aligned left, everything else right.
+pub(crate) fn table(columns: &[(String, Vec<String>)]) -> String {
     let widths: Vec<usize> = columns
         .iter()
         .map(|(heading, cells)| cells.iter().chain([heading]).map(|cell| cell.chars().count()).max().unwrap_or(0))
@@ -125,8 +121,8 @@ pub(super) fn table(columns: &[(String, Vec<String>)]) -> String {
     text
 }
 
-/// Names and texts in two columns; every line begins with two spaces.
-pub(super) fn pairs<N: AsRef<str>>(pairs: &[(N, String)]) -> String {
+/// Names and values in two columns, indented by two spaces.
+pub(crate) fn pairs<N: AsRef<str>>(pairs: &[(N, String)]) -> String {
     let width = pairs.iter().map(|(name, _)| name.as_ref().chars().count()).max().unwrap_or(0);
     pairs.iter().map(|(name, text)| format!("  {:width$}  {text}\n", name.as_ref())).collect()
 }
@@ -136,8 +132,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_for_people() {
-        assert_eq!([0, 999, 1000, 60_000, 1_234_567].map(count), ["0", "999", "1,000", "60,000", "1,234,567"]);
+    fn numbers_are_readable() {
+        assert_eq!([0, 999, 1000, 60_000, 1_234_567].map(count::<u64>), ["0", "999", "1,000", "60,000", "1,234,567"]);
         assert_eq!([0, 1023, 1024, 1536, 1_048_575].map(bytes), ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "1.0 MiB"]);
         assert_eq!(bytes(u64::MAX), "16384.0 PiB");
         let times = [0.0, 0.424, 9.996, 99.94, 99.96, 185.4, 3599.6, 7620.0].map(seconds);
@@ -147,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_has_its_points_in_one_line() {
+    fn decimal_points_of_a_column_are_aligned() {
         assert_eq!(values(&[1.0, 0.5, 0.00001, f64::NAN]), ["1.0000", "0.5000", "0.0000", "-"]);
         assert_eq!(values(&[1e-7, 2.5e-8]), ["1.000e-7", "2.500e-8"]);
         assert_eq!(values(&[10.0, 20.0]), ["10", "20"]);
