@@ -8,7 +8,7 @@
 mod two_ranks;
 
 use mpibayes::cluster::mpi::{World, run, tune_allocator};
-use mpibayes::cluster::{Collectives, Context, Plan};
+use mpibayes::cluster::{Collectives, Context, JobOptions};
 use mpibayes::data::Shard;
 use mpibayes::kernels::hamiltonian::{Chain, Pull};
 use mpibayes::methods::chains::coupled::{Course, Elastic};
@@ -134,8 +134,9 @@ fn main() {
     for (period, whole) in [PERIOD, STEPS].into_iter().zip(&mut whole) {
         let mut settings = settings.clone();
         settings.period = period;
-        let method = Elastic::<_, false> { agents: 2, transition: settings.transition(problem.clone()), plan: settings.plan() };
-        let plan = Plan { collectives: Collectives::default(), ..Plan::new(Seed(1)) };
+        let method =
+            Elastic { agents: 2, transition: settings.transition(problem.clone()), plan: settings.plan(), asynchronous: false };
+        let plan = JobOptions { collectives: Collectives::default(), ..JobOptions::new(Seed(1)) };
         let since = Instant::now();
         run(&world, Arc::new(method), plan, None, &mut ());
         *whole = since.elapsed().as_secs_f64() * 1e3 / STEPS as f64;

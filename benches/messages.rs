@@ -6,7 +6,8 @@ use mpi::collective::SystemOperation;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 use mpibayes::cluster::mpi::{World, run, tune_allocator};
 use mpibayes::cluster::{
-    Agent, AgentId, Answer, Asks, Body, Collectives, Context, Method, Outbox, Plan, Progress, Result, Saves, Server, Sums,
+    Agent, AgentId, Body, Collectives, Context, JobOptions, Method, Outbox, Progress, RequestDelivery, Response, Result,
+    SerializesAs, Server, Sums,
 };
 use mpibayes::random::Seed;
 use std::sync::{Arc, Mutex};
@@ -72,10 +73,10 @@ impl Clerk {
         self.since = Instant::now();
         let all = 0..self.trip.agents;
         match self.trip.kind {
-            Move::Echo | Move::Sleep => drop(out.ask([self.trip.agents - 1], ()).with(body)),
-            Move::Tell => drop(out.ask(all, ()).with(body)),
-            Move::Sum if self.left == self.trip.rounds => drop(out.ask(all.clone(), ()).sum_to(all)),
-            Move::Sum => drop(out.ask(all.clone(), ()).handed().sum_to(all)),
+            Move::Echo | Move::Sleep => drop(out.request([self.trip.agents - 1], ()).with(body)),
+            Move::Tell => drop(out.request(all, ()).with(body)),
+            Move::Sum if self.left == self.trip.rounds => drop(out.request(all.clone(), ()).sum_to(all)),
+            Move::Sum => drop(out.request(all.clone(), ()).with_transfer().sum_to(all)),
         }
     }
 }
@@ -83,7 +84,7 @@ impl Clerk {
 impl Server<Trip> for Clerk {
     type State = ();
 
-    fn state(&self) -> impl Saves<()> {
+    fn state(&self) -> impl SerializesAs<()> {
         &()
     }
 
@@ -93,13 +94,13 @@ impl Server<Trip> for Clerk {
         Ok(())
     }
 
-    fn receive(&mut self, mut answer: Answer<Trip>, out: &mut Outbox<Trip>, _: &mut Context) -> Result<()> {
+    fn receive(&mut self, mut response: Response<Trip>, out: &mut Outbox<Trip>, _: &mut Context) -> Result<()> {
         self.trip.times.lock().map_err(|error| error.to_string())?.push(self.since.elapsed().as_secs_f64());
         self.left -= 1;
         if self.left > 0 {
             let body = match self.trip.kind {
                 Move::Tell => vec![1; self.trip.numbers].into(),
-                _ => answer.reports.pop().map_or_else(Body::empty, |report| report.body),
+                _ => response.reports.pop().map_or_else(Body::empty, |report| report.body),
             };
             self.post(body, out);
         }
@@ -114,7 +115,7 @@ impl Server<Trip> for Clerk {
 impl Agent<Trip> for Echo {
     type State = ();
 
-    fn state(&self) -> impl Saves<()> {
+    fn state(&self) -> impl SerializesAs<()> {
         &()
     }
 
@@ -159,7 +160,7 @@ fn trip(world: &World, kind: Move, numbers: usize, rounds: usize, collectives: C
     let dedicated = matches!(kind, Move::Echo | Move::Sleep);
     let agents = world.size() - u32::from(dedicated);
     let method = Trip { kind, agents, numbers, rounds, times: times.clone() };
-    let plan = Plan { dedicated, collectives, ..Plan::new(Seed(1)) };
+    let plan = JobOptions { dedicated, collectives, ..JobOptions::new(Seed(1)) };
     run(world, Arc::new(method), plan, None, &mut ());
     let mut times = times.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     std::mem::take(&mut times)
@@ -211,8 +212,9 @@ fn main() {
         }
     };
     let speaks = world.rank() == 0;
-    let off = Collectives { asks: Asks::PointToPoint, integer_sums: Sums::PointToPoint, float_sums: Sums::PointToPoint };
-    let on = Collectives { asks: Asks::Broadcast, integer_sums: Sums::Allreduce, float_sums: Sums::Allreduce };
+    let off =
+        Collectives { requests: RequestDelivery::PointToPoint, integer_sums: Sums::PointToPoint, float_sums: Sums::PointToPoint };
+    let on = Collectives { requests: RequestDelivery::Broadcast, integer_sums: Sums::Allreduce, float_sums: Sums::Allreduce };
     if speaks {
         println!("{} ranks; µs: 10 % / median / 90 %", world.size());
     }
@@ -225,11 +227,11 @@ fn main() {
     for (size, numbers, rounds) in [("8 B", 2, 2000), ("4 KB", 1024, 2000), ("5 MB", 1_310_720, 100)] {
         line("echo, raw", size, &raw_echo(&world, numbers, rounds));
         line("echo, driver", size, &trip(&world, Move::Echo, numbers, rounds, off));
-        line("ask to all, point-to-point", size, &trip(&world, Move::Tell, numbers, rounds, off));
-        line("ask to all, broadcast", size, &trip(&world, Move::Tell, numbers, rounds, on));
+        line("request to all, point-to-point", size, &trip(&world, Move::Tell, numbers, rounds, off));
+        line("request to all, broadcast", size, &trip(&world, Move::Tell, numbers, rounds, on));
         line("sum to all, raw MPI_Allreduce", size, &raw_sum(&world, numbers, rounds));
         line("sum to all, point-to-point", size, &trip(&world, Move::Sum, numbers, rounds, off));
-        let sums_on = Collectives { asks: Asks::PointToPoint, ..on };
+        let sums_on = Collectives { requests: RequestDelivery::PointToPoint, ..on };
         line("sum to all, all-reduce", size, &trip(&world, Move::Sum, numbers, rounds, sums_on));
     }
     for (what, collectives) in [("off", off), ("on", on)] {

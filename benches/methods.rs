@@ -8,7 +8,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mpibayes::cluster::mpi::tune_allocator;
-use mpibayes::cluster::{Method, Plan, threads};
+use mpibayes::cluster::{JobOptions, Method, threads};
 use mpibayes::data::Shard;
 use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::langevin::StepSize;
@@ -41,7 +41,7 @@ fn on_one_core() {
 
 fn run<M: Method>(method: M) {
     on_one_core();
-    let plan = Plan::new(Seed(1));
+    let plan = JobOptions::new(Seed(1));
     threads::run(Arc::new(method), plan, None, &mut ()).expect("the run ends");
 }
 

@@ -5,7 +5,7 @@
 #![allow(missing_docs)]
 
 // listing: begin
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
+use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use mpibayes::methods::{Launcher, LocalLoss, MethodKind, Particles, Posterior, Problem};
 use mpibayes::number::Real;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
@@ -84,7 +84,7 @@ impl<F: Real> Average<F> {
     /// Sends the weights to all agents; the sum of what they report comes back.
     fn post(&self, out: &mut Outbox<FedProx<F>>) {
         if self.state.round < self.rounds {
-            out.ask(0..self.problem.agents, self.state.round).with(self.state.theta.0.clone()).sum();
+            out.request(0..self.problem.agents, self.state.round).with(self.state.theta.0.clone()).sum();
         }
     }
 }
@@ -92,7 +92,7 @@ impl<F: Real> Average<F> {
 impl<F: Real> Server<FedProx<F>> for Average<F> {
     type State = Particles<F>;
 
-    fn state(&self) -> impl Saves<Particles<F>> {
+    fn state(&self) -> impl SerializesAs<Particles<F>> {
         &self.state
     }
 
@@ -102,12 +102,12 @@ impl<F: Real> Server<FedProx<F>> for Average<F> {
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<FedProx<F>>, out: &mut Outbox<FedProx<F>>, cx: &mut Context) -> Result<()> {
-        let mut theta = answer.sum.into_vec();
+    fn receive(&mut self, response: Response<FedProx<F>>, out: &mut Outbox<FedProx<F>>, cx: &mut Context) -> Result<()> {
+        let mut theta = response.sum.into_vec();
         let rows = theta.pop().ok_or("the sum is empty")?;
         theta.iter_mut().for_each(|weight| *weight /= rows);
         self.state = Particles { round: self.state.round + 1, theta: Raw(theta) };
-        cx.info("history", self.state.round, [("seconds", cx.seconds())]);
+        cx.log_row("history", self.state.round, [("seconds", cx.seconds())]);
         if self.state.round == self.rounds {
             cx.record("posterior", 0, 0, self.state.theta.0.len(), &self.state.theta.0);
         }
@@ -134,7 +134,7 @@ pub struct Learner<F: Real> {
 impl<F: Real> Agent<FedProx<F>> for Learner<F> {
     type State = ();
 
-    fn state(&self) -> impl Saves<()> {
+    fn state(&self) -> impl SerializesAs<()> {
         &()
     }
 

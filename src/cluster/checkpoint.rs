@@ -2,12 +2,12 @@
 
 use super::body::Body;
 use super::codec::{CodecError, Raw, decode, encode};
-use super::erased::EncodedAsk;
+use super::erased::EncodedRequest;
 use super::method::{AgentId, Progress};
 use super::outbox::Route;
-use super::packet::{AskId, SavedParcel, SpentByAll, Traffic};
+use super::packet::{RequestId, SavedParcel, TimeSpent, Traffic};
 use super::record::{Extents, Record};
-use super::run::Stored;
+use super::run::StoredByRank;
 use crate::number::Number;
 use crate::partial::PartialFile;
 use serde::{Deserialize, Serialize};
@@ -26,34 +26,34 @@ pub struct Checkpoint {
     pub(super) number: String,
     /// Whether the run is over.
     pub finished: bool,
-    /// Answers that the server has received.
-    pub answers: u64,
+    /// Responses that the server has received.
+    pub responses: u64,
     /// Seconds since the run began.
     pub seconds: f64,
-    /// What was written down so far and the keeper has nowhere else: its to fill.
+    /// What was written down so far and the recorder has nowhere else: its to fill.
     pub records: Vec<Record>,
-    /// How many draws the keeper has elsewhere: its to fill.
+    /// How many draws the recorder has elsewhere: its to fill.
     pub drawn: Extents,
-    /// What ranks have put into their stores since the last rest; the keeper collects it, and no file holds it.
+    /// What ranks have put into their stores since the last rest; the recorder collects it, and no file holds it.
     #[serde(skip)]
-    pub stored: Stored,
+    pub stored: StoredByRank,
     /// How far the run is.
     pub progress: Progress,
     /// Messages and bytes between ranks so far.
     pub traffic: Traffic,
     /// Seconds of computing so far.
-    pub spent: SpentByAll,
-    pub(super) next_ask: AskId,
+    pub spent: TimeSpent,
+    pub(super) next_request: RequestId,
     pub(super) server: Raw<u8>,
     pub(super) agents: Vec<(AgentId, Raw<u8>)>,
     pub(super) parcels: Vec<SavedParcel>,
-    pub(super) promises: Vec<Vec<AskId>>,
-    pub(super) held: Vec<HeldAsk>,
+    pub(super) promises: Vec<Vec<RequestId>>,
+    pub(super) held: Vec<HeldRequest>,
 }
 
-/// An ask that was posted while the run came to rest.
+/// A request that was posted while the run came to rest.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct HeldAsk {
+pub(super) struct HeldRequest {
     to: Vec<AgentId>,
     task: Raw<u8>,
     /// The bytes of its numbers.
@@ -63,19 +63,19 @@ pub(super) struct HeldAsk {
     aside: bool,
 }
 
-impl HeldAsk {
-    pub(super) fn new<N: Number>(ask: &EncodedAsk<N>) -> Self {
-        let EncodedAsk { to, task, body, handed, route, aside } = ask.clone();
+impl HeldRequest {
+    pub(super) fn new<N: Number>(request: &EncodedRequest<N>) -> Self {
+        let EncodedRequest { to, task, body, handed, route, aside } = request.clone();
         Self { to, task, body: Raw(body.bytes().to_vec()), handed, route, aside }
     }
 
-    /// The ask of a run whose bodies are made of these numbers.
+    /// The request of a run whose bodies are made of these numbers.
     ///
     /// # Errors
     /// Where its body ends within a number.
-    pub(super) fn into_ask<N: Number>(self) -> Result<EncodedAsk<N>, String> {
+    pub(super) fn into_ask<N: Number>(self) -> Result<EncodedRequest<N>, String> {
         let Self { to, task, body, handed, route, aside } = self;
-        Ok(EncodedAsk { to, task, body: Body::from_bytes(&body.0)?, handed, route, aside })
+        Ok(EncodedRequest { to, task, body: Body::from_bytes(&body.0)?, handed, route, aside })
     }
 }
 

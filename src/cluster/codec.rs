@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 
 /// What a head or a saved state is made of: any owned serde type that postcard gives back as it was. It goes through bytes under every
 /// driver: skipped fields are not there then, and types that describe themselves, `untagged` or `flatten`, cannot be read.
-pub trait Words: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static {}
+pub trait Serializable: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static {}
 
-impl<T: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static> Words for T {}
+impl<T: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static> Serializable for T {}
 
 /// What is written as a saved state of type `S` is, without being one: a reference to it, or such things side by side.
-pub trait Saves<S>: Serialize {}
+pub trait SerializesAs<S>: Serialize {}
 
-impl<S: Words> Saves<S> for &S {}
+impl<S: Serializable> SerializesAs<S> for &S {}
 
-impl<A, B, X: Saves<A>, Y: Saves<B>> Saves<(A, B)> for (X, Y) {}
+impl<A, B, X: SerializesAs<A>, Y: SerializesAs<B>> SerializesAs<(A, B)> for (X, Y) {}
 
 /// An array that is written as raw little-endian bytes, not number by number: for the arrays inside saved states.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

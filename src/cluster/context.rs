@@ -80,14 +80,14 @@ impl Context {
     }
 
     /// Seconds since the run began: wall, or virtual in a simulation; the server's clock leaves out the time for asides
-    /// ([`Ask::aside`](super::Ask::aside)). For information only: a method whose mathematics depends on it gives up
+    /// ([`Request::monitoring`](super::Request::monitoring)). For information only: a method whose mathematics depends on it gives up
     /// reproducibility.
     pub fn seconds(&self) -> f64 {
         self.clock.seconds()
     }
 
     /// Writes a row of information: what may be thrown away without changing the run.
-    pub fn info(&mut self, table: &str, step: u64, values: impl IntoIterator<Item = (impl Into<String>, f64)>) {
+    pub fn log_row(&mut self, table: &str, step: u64, values: impl IntoIterator<Item = (impl Into<String>, f64)>) {
         self.records.push(Record::Row(Row {
             table: table.into(),
             step,

@@ -3,25 +3,25 @@
 use super::body::Body;
 use super::codec::{Raw, decode, encode};
 use super::context::Context;
-use super::method::{Agent, AgentId, AnswerOf, Dealing, Method, Order, Progress, ReportedOf, Result, Server};
-use super::outbox::{AskOf, Outbox};
-use super::run::Plan;
+use super::method::{Agent, AgentId, AgentReportOf, Method, Order, Placement, Progress, ResponseOf, Result, Server};
+use super::outbox::{Outbox, RequestOf};
+use super::run::JobOptions;
 use crate::number::{Family, Number, Picked};
 use std::sync::Arc;
 
-/// An ask as the engine sees it.
-pub type EncodedAsk<N> = AskOf<Raw<u8>, N>;
+/// A request as the engine sees it.
+pub type EncodedRequest<N> = RequestOf<Raw<u8>, N>;
 /// The report of one agent as the engine sees it.
-pub type EncodedReported<N> = ReportedOf<Raw<u8>, N>;
-/// The answer to an ask as the engine sees it.
-pub type EncodedAnswer<N> = AnswerOf<Raw<u8>, N>;
+pub type EncodedReport<N> = AgentReportOf<Raw<u8>, N>;
+/// The response to a request as the engine sees it.
+pub type EncodedResponse<N> = ResponseOf<Raw<u8>, N>;
 
 /// A [`Method`] with types that the engine does not know.
 pub trait ErasedMethod<N>: Send + Sync {
     fn name(&self) -> &'static str;
     fn order(&self) -> Order;
     fn agents(&self) -> u32;
-    fn dealing(&self) -> Dealing;
+    fn placement(&self) -> Placement;
     fn server(&self, saved: Option<&[u8]>) -> Result<Box<dyn ErasedServer<N>>>;
     fn agent(&self, id: AgentId, saved: Option<&[u8]>) -> Result<Box<dyn ErasedAgent<N>>>;
 }
@@ -29,9 +29,9 @@ pub trait ErasedMethod<N>: Send + Sync {
 /// A [`Server`] of such a method; gives what it posts.
 pub trait ErasedServer<N>: Send {
     fn state(&self) -> Result<Raw<u8>>;
-    fn start(&mut self, cx: &mut Context) -> Result<Vec<EncodedAsk<N>>>;
-    fn receive(&mut self, answer: EncodedAnswer<N>, cx: &mut Context) -> Result<Vec<EncodedAsk<N>>>;
-    fn settle(&mut self, cx: &mut Context) -> Result<()>;
+    fn start(&mut self, cx: &mut Context) -> Result<Vec<EncodedRequest<N>>>;
+    fn receive(&mut self, response: EncodedResponse<N>, cx: &mut Context) -> Result<Vec<EncodedRequest<N>>>;
+    fn after_requests(&mut self, cx: &mut Context) -> Result<()>;
     fn progress(&self) -> Progress;
 }
 
@@ -39,7 +39,7 @@ pub trait ErasedServer<N>: Send {
 pub trait ErasedAgent<N>: Send {
     fn state(&self) -> Result<Raw<u8>>;
     fn perform(&mut self, task: &[u8], body: Body<N>, cx: &mut Context) -> Result<(Raw<u8>, Body<N>)>;
-    fn settle(&mut self, cx: &mut Context) -> Result<()>;
+    fn after_report(&mut self, cx: &mut Context) -> Result<()>;
 }
 
 /// A method as the engine takes it.
@@ -66,8 +66,8 @@ struct ServerOf<M: Method>(M::Server);
 struct AgentOf<M: Method>(M::Agent);
 
 /// The method as drivers take it.
-pub(super) fn erased<M: Method>(method: Arc<M>, plan: &Plan) -> AnyMethod {
-    M::Number::pick::<Methods>(Arc::new(MethodOf(method, plan.name_of::<M>())))
+pub(super) fn erased<M: Method>(method: Arc<M>, options: &JobOptions) -> AnyMethod {
+    M::Number::pick::<Methods>(Arc::new(MethodOf(method, options.name_of::<M>())))
 }
 
 impl<M: Method> ErasedMethod<M::Number> for MethodOf<M> {
@@ -76,15 +76,15 @@ impl<M: Method> ErasedMethod<M::Number> for MethodOf<M> {
     }
 
     fn order(&self) -> Order {
-        M::ORDER
+        self.0.order()
     }
 
     fn agents(&self) -> u32 {
         self.0.agents()
     }
 
-    fn dealing(&self) -> Dealing {
-        self.0.dealing()
+    fn placement(&self) -> Placement {
+        self.0.placement()
     }
 
     fn server(&self, saved: Option<&[u8]>) -> Result<Box<dyn ErasedServer<M::Number>>> {
@@ -98,9 +98,9 @@ impl<M: Method> ErasedMethod<M::Number> for MethodOf<M> {
     }
 }
 
-/// The asks of a server, with their tasks as bytes.
-fn encoded<M: Method>(outbox: Outbox<M>) -> Result<Vec<EncodedAsk<M::Number>>> {
-    outbox.into_asks().into_iter().map(|ask| Ok(ask.try_map_task(|task| encode("a task", &task).map(Raw))?)).collect()
+/// The requests of a server, with their tasks as bytes.
+fn encoded<M: Method>(outbox: Outbox<M>) -> Result<Vec<EncodedRequest<M::Number>>> {
+    outbox.into_requests().into_iter().map(|request| Ok(request.try_map_task(|task| encode("a task", &task).map(Raw))?)).collect()
 }
 
 impl<M: Method> ErasedServer<M::Number> for ServerOf<M> {
@@ -108,23 +108,23 @@ impl<M: Method> ErasedServer<M::Number> for ServerOf<M> {
         Ok(Raw(encode("the server's state", &self.0.state())?))
     }
 
-    fn start(&mut self, cx: &mut Context) -> Result<Vec<EncodedAsk<M::Number>>> {
+    fn start(&mut self, cx: &mut Context) -> Result<Vec<EncodedRequest<M::Number>>> {
         let mut outbox = Outbox::default();
         self.0.start(&mut outbox, cx)?;
         encoded::<M>(outbox)
     }
 
-    fn receive(&mut self, answer: EncodedAnswer<M::Number>, cx: &mut Context) -> Result<Vec<EncodedAsk<M::Number>>> {
-        let AnswerOf { reports, sum } = answer;
+    fn receive(&mut self, response: EncodedResponse<M::Number>, cx: &mut Context) -> Result<Vec<EncodedRequest<M::Number>>> {
+        let ResponseOf { reports, sum } = response;
         let reports = reports.into_iter().map(|reported| reported.try_map(|report| decode("a report", &report.0)));
-        let answer = AnswerOf { reports: reports.collect::<Result<_, _>>()?, sum };
+        let response = ResponseOf { reports: reports.collect::<Result<_, _>>()?, sum };
         let mut outbox = Outbox::default();
-        self.0.receive(answer, &mut outbox, cx)?;
+        self.0.receive(response, &mut outbox, cx)?;
         encoded::<M>(outbox)
     }
 
-    fn settle(&mut self, cx: &mut Context) -> Result<()> {
-        self.0.settle(cx)
+    fn after_requests(&mut self, cx: &mut Context) -> Result<()> {
+        self.0.after_requests(cx)
     }
 
     fn progress(&self) -> Progress {
@@ -142,7 +142,7 @@ impl<M: Method> ErasedAgent<M::Number> for AgentOf<M> {
         Ok((Raw(encode("a report", &report)?), body))
     }
 
-    fn settle(&mut self, cx: &mut Context) -> Result<()> {
-        self.0.settle(cx)
+    fn after_report(&mut self, cx: &mut Context) -> Result<()> {
+        self.0.after_report(cx)
     }
 }

@@ -74,9 +74,9 @@ impl Doing {
         let doing = match self.what {
             What::Making => "being made".into(),
             What::Starting => "starting".into(),
-            What::Receiving => "receiving an answer".into(),
-            What::Posting => "posting an ask".into(),
-            What::Performing(ask) => format!("performing a task (ask {ask})"),
+            What::Receiving => "receiving a response".into(),
+            What::Posting => "posting a request".into(),
+            What::Performing(request) => format!("performing a task (request {request})"),
             What::Settling => "settling".into(),
             What::Saving => "giving its state".into(),
             What::Keeping => "having the run written down".into(),

@@ -1,17 +1,17 @@
-//! Rank 0's half of the engine: open asks, their answers, promised parcels, and bringing the run to rest.
+//! Rank 0's half of the engine: open requests, their responses, promised parcels, and checkpoints.
 
 use super::body::Body;
-use super::checkpoint::{Checkpoint, HeldAsk};
+use super::checkpoint::{Checkpoint, HeldRequest};
 use super::codec::Raw;
-use super::erased::{EncodedAnswer, EncodedAsk, EncodedReported, Erased, ErasedServer};
+use super::erased::{EncodedReport, EncodedRequest, EncodedResponse, Erased, ErasedServer};
 use super::fault::{Doing, Fault, What, guard};
 use super::job::Job;
 use super::layout::{Layout, Rank};
-use super::method::{AgentId, AnswerOf, Order, Progress};
+use super::method::{AgentId, Order, Progress, ResponseOf};
 use super::outbox::Route;
-use super::packet::{AskId, Head, Member, Packet, Posted, SavedParcel, Spent, SpentByAll, Traffic};
+use super::packet::{AgentTime, Head, Member, Packet, Posted, RequestId, SavedParcel, TimeSpent, Traffic};
 use super::record::{Extents, Record};
-use super::run::Stored;
+use super::run::StoredByRank;
 use crate::number::Number;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -25,15 +25,15 @@ pub(super) struct Hub<N: Number> {
     server: Option<Box<dyn ErasedServer<N>>>,
     /// Whether the first call of a fresh run is still to be made.
     fresh: bool,
-    open: BTreeMap<AskId, Open<N>>,
+    open: BTreeMap<RequestId, Open<N>>,
     /// Those that are answered in the order in which they became complete.
-    complete: VecDeque<AskId>,
-    next_ask: AskId,
-    /// For each agent, how many asks it has been sent.
+    complete: VecDeque<RequestId>,
+    next_request: RequestId,
+    /// For each agent, how many requests it has been sent.
     places: Vec<u64>,
     /// For each agent, the parcels that were promised to it and not yet handed.
-    promises: Vec<VecDeque<AskId>>,
-    held: VecDeque<EncodedAsk<N>>,
+    promises: Vec<VecDeque<RequestId>>,
+    held: VecDeque<EncodedRequest<N>>,
     phase: Phase,
     gathered: Gathered,
     /// Seconds that asides have taken from the run, as far as reports have told.
@@ -41,13 +41,13 @@ pub(super) struct Hub<N: Number> {
     /// Seconds that the run has waited for the server's part in asides.
     servers_aside: f64,
     pub progress: Progress,
-    pub answers: u64,
+    pub responses: u64,
     /// Written down since the driver last took it.
     pub records: Vec<Record>,
     /// What ranks have told that they have stored since the last rest.
-    pub stored: Stored,
+    pub stored: StoredByRank,
     pub traffic: Traffic,
-    pub spent: SpentByAll,
+    pub spent: TimeSpent,
     /// The ranks that add together, and how many sums they have been sent, where the driver does this.
     pub reducing: Option<(Vec<Rank>, u64)>,
 }
@@ -55,7 +55,7 @@ pub(super) struct Hub<N: Number> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// New asks are held until the open ones are answered.
+    /// New requests are held until the open ones are answered.
     Draining,
     /// Waiting for this many ranks to come to rest.
     Gathering(u32),
@@ -65,7 +65,7 @@ enum Phase {
 struct Open<N: Number> {
     members: Vec<AgentId>,
     aside: bool,
-    reports: BTreeMap<AgentId, EncodedReported<N>>,
+    reports: BTreeMap<AgentId, EncodedReport<N>>,
     wants_sum: bool,
     sum: Option<Body<N>>,
     /// Since when all is there.
@@ -81,7 +81,7 @@ impl<N: Number> Open<N> {
 #[derive(Default)]
 struct Gathered {
     agents: BTreeMap<AgentId, Raw<u8>>,
-    parcels: BTreeMap<AskId, SavedParcel>,
+    parcels: BTreeMap<RequestId, SavedParcel>,
 }
 
 type Sent<N> = Vec<(Rank, Packet<N>)>;
@@ -97,7 +97,7 @@ impl<N: Number> Hub<N> {
             fresh: saved.is_none(),
             open: BTreeMap::new(),
             complete: VecDeque::new(),
-            next_ask: 0,
+            next_request: 0,
             places: vec![0; agents],
             promises: vec![VecDeque::new(); agents],
             held: VecDeque::new(),
@@ -106,11 +106,11 @@ impl<N: Number> Hub<N> {
             aside: 0.0,
             servers_aside: 0.0,
             progress: Progress::default(),
-            answers: 0,
+            responses: 0,
             records: Vec::new(),
-            stored: Stored::new(),
+            stored: StoredByRank::new(),
             traffic: Traffic::default(),
-            spent: SpentByAll::default(),
+            spent: TimeSpent::default(),
             reducing: None,
         };
         let making = hub.doing(What::Making);
@@ -119,12 +119,12 @@ impl<N: Number> Hub<N> {
         if let Some(saved) = saved {
             saved.check(hub.method.name(), N::NAME).map_err(|cause| making.fault(cause))?;
             hub.check_states(What::Making, &saved.agents)?;
-            hub.next_ask = saved.next_ask;
+            hub.next_request = saved.next_request;
             hub.promises = saved.promises.into_iter().map(VecDeque::from).collect();
-            let held: Result<_, _> = saved.held.into_iter().map(HeldAsk::into_ask).collect();
+            let held: Result<_, _> = saved.held.into_iter().map(HeldRequest::into_ask).collect();
             hub.held = held.map_err(|cause| making.fault(cause))?;
             hub.progress = saved.progress;
-            hub.answers = saved.answers;
+            hub.responses = saved.responses;
             hub.records = saved.records;
             hub.traffic = saved.traffic;
             hub.spent = saved.spent;
@@ -139,7 +139,7 @@ impl<N: Number> Hub<N> {
         }
         for parcel in parcels {
             let body = Body::from_bytes(&parcel.body.0).map_err(|cause| making.fault(cause))?;
-            out.extend(totals(&layout, parcel.ask, 0, 1, &parcel.to, body));
+            out.extend(totals(&layout, parcel.request, 0, 1, &parcel.to, body));
         }
         Ok((hub, out, Job::MakeServer { saved: server }))
     }
@@ -162,17 +162,17 @@ impl<N: Number> Hub<N> {
     }
 
     /// Takes what the server posted.
-    pub fn take(&mut self, asks: Vec<EncodedAsk<N>>) -> Result<Sent<N>, Fault> {
-        self.held.extend(asks);
+    pub fn take(&mut self, requests: Vec<EncodedRequest<N>>) -> Result<Sent<N>, Fault> {
+        self.held.extend(requests);
         self.release()
     }
 
-    /// Sends held asks, unless the run is coming to rest.
+    /// Sends held requests, unless the run is coming to rest.
     fn release(&mut self) -> Result<Sent<N>, Fault> {
         let mut out = Vec::new();
         if self.phase == Phase::Running {
-            while let Some(ask) = self.held.pop_front() {
-                self.post(ask, &mut out)?;
+            while let Some(request) = self.held.pop_front() {
+                self.post(request, &mut out)?;
             }
         }
         Ok(out)
@@ -180,30 +180,30 @@ impl<N: Number> Hub<N> {
 
     fn check(&self, what: &str, agents: &[AgentId]) -> Result<(), Fault> {
         if agents.is_empty() {
-            return Err(self.fault(format!("an ask has no {what}")));
+            return Err(self.fault(format!("a request has no {what}")));
         }
         if let Some(twice) = agents.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(self.fault(format!("agent {} is twice among the {what} of an ask", twice[0])));
+            return Err(self.fault(format!("agent {} is twice among the {what} of a request", twice[0])));
         }
         match agents.last() {
             Some(&last) if last >= self.layout.agents => {
                 Err(self
-                    .fault(format!("agent {last} is among the {what} of an ask, and there are {} agents", self.layout.agents)))
+                    .fault(format!("agent {last} is among the {what} of a request, and there are {} agents", self.layout.agents)))
             }
             _ => Ok(()),
         }
     }
 
-    fn post(&mut self, ask: EncodedAsk<N>, out: &mut Sent<N>) -> Result<(), Fault> {
-        let id = self.next_ask;
-        self.next_ask += 1;
-        self.check("members", &ask.to)?;
-        if ask.handed && !ask.body.is_empty() {
-            return Err(self.fault("an ask has a body of its own and is handed a parcel as well"));
+    fn post(&mut self, request: EncodedRequest<N>, out: &mut Sent<N>) -> Result<(), Fault> {
+        let id = self.next_request;
+        self.next_request += 1;
+        self.check("members", &request.to)?;
+        if request.handed && !request.body.is_empty() {
+            return Err(self.fault("a request has a body of its own and is handed a parcel as well"));
         }
-        let mut members = Vec::with_capacity(ask.to.len());
-        for &agent in &ask.to {
-            let parcel = if ask.handed {
+        let mut members = Vec::with_capacity(request.to.len());
+        for &agent in &request.to {
+            let parcel = if request.handed {
                 let parcel = self.promises[agent as usize].pop_front();
                 Some(parcel.ok_or_else(|| self.fault(format!("agent {agent} was handed nothing")))?)
             } else {
@@ -213,20 +213,27 @@ impl<N: Number> Hub<N> {
             self.places[agent as usize] += 1;
             members.push(Member { agent, place, parcel });
         }
-        if let Route::SumTo(to) = &ask.route {
+        if let Route::SumTo(to) = &request.route {
             self.check("receivers", to)?;
             for &agent in to {
                 self.promises[agent as usize].push_back(id);
             }
         }
-        let wants_sum = ask.route == Route::Sum;
+        let wants_sum = request.route == Route::Sum;
         self.open.insert(
             id,
-            Open { members: ask.to.clone(), aside: ask.aside, reports: BTreeMap::new(), wants_sum, sum: None, complete: None },
+            Open {
+                members: request.to.clone(),
+                aside: request.aside,
+                reports: BTreeMap::new(),
+                wants_sum,
+                sum: None,
+                complete: None,
+            },
         );
-        let mut ranks = self.layout.ranks_of(&ask.to);
+        let mut ranks = self.layout.ranks_of(&request.to);
         let reduction = match &mut self.reducing {
-            Some((hosting, sums)) if ask.route != Route::Back && *hosting == ranks => {
+            Some((hosting, sums)) if request.route != Route::Back && *hosting == ranks => {
                 *sums += 1;
                 Some(*sums - 1)
             }
@@ -235,32 +242,32 @@ impl<N: Number> Hub<N> {
         if ranks[0] != 0 {
             ranks.insert(0, 0);
         }
-        let posted = Posted { id, task: ask.task, members, route: ask.route, aside: ask.aside, ranks, reduction };
-        out.push((0, Packet { head: Head::Ask(Arc::new(posted)), body: ask.body }));
+        let posted = Posted { id, task: request.task, members, route: request.route, aside: request.aside, ranks, reduction };
+        out.push((0, Packet { head: Head::Request(Arc::new(posted)), body: request.body }));
         Ok(())
     }
 
     /// A member has reported; its rank has spent this much on asides so far.
-    pub fn report(&mut self, ask: AskId, reported: EncodedReported<N>, aside: f64) {
-        // Every rank does an aside between the same asks as the others, so that all that follows comes later by the time of one
+    pub fn report(&mut self, request: RequestId, reported: EncodedReport<N>, aside: f64) {
+        // Every rank does an aside between the same requests as the others, so that all that follows comes later by the time of one
         // rank, not by the sum over ranks.
         self.aside = self.aside.max(aside);
-        self.came(ask, |open| drop(open.reports.insert(reported.from, reported)));
+        self.came(request, |open| drop(open.reports.insert(reported.from, reported)));
     }
 
     /// A sum for the server is there.
-    pub fn sum(&mut self, ask: AskId, sum: Body<N>) {
-        self.came(ask, |open| open.sum = Some(sum));
+    pub fn sum(&mut self, request: RequestId, sum: Body<N>) {
+        self.came(request, |open| open.sum = Some(sum));
     }
 
-    fn came(&mut self, ask: AskId, take: impl FnOnce(&mut Open<N>)) {
-        let Some(open) = self.open.get_mut(&ask) else { return };
+    fn came(&mut self, request: RequestId, take: impl FnOnce(&mut Open<N>)) {
+        let Some(open) = self.open.get_mut(&request) else { return };
         take(open);
         if open.is_complete() {
             open.complete = Some(Instant::now());
         }
         if open.is_complete() && (open.aside || self.method.order() == Order::Arrival) {
-            self.complete.push_back(ask);
+            self.complete.push_back(request);
         }
     }
 
@@ -273,14 +280,14 @@ impl<N: Number> Hub<N> {
     /// A call of the server has taken this long.
     pub fn served(&mut self, seconds: f64, aside: bool) {
         if aside {
-            self.spent.servers_asides += seconds;
+            self.spent.server_monitoring += seconds;
             self.servers_aside += self.waited(seconds);
         } else {
             self.spent.server += seconds;
         }
     }
 
-    /// How long of a call that ends now, for an aside, the run has waited for it: as long as another answer was there, and all the
+    /// How long of a call that ends now, for an aside, the run has waited for it: as long as another response was there, and all the
     /// time where none is to come.
     fn waited(&self, seconds: f64) -> f64 {
         let mut others = self.open.values().filter(|open| !open.aside).peekable();
@@ -305,9 +312,9 @@ impl<N: Number> Hub<N> {
         if std::mem::take(&mut self.fresh) {
             return Ok((Some(self.serve(server, None, false)), Vec::new()));
         }
-        if let Some((answer, aside)) = self.next_answer() {
-            self.answers += 1;
-            return Ok((Some(self.serve(server, Some(answer), aside)), Vec::new()));
+        if let Some((response, aside)) = self.next_response() {
+            self.responses += 1;
+            return Ok((Some(self.serve(server, Some(response), aside)), Vec::new()));
         }
         self.server = Some(server);
         let mut out = self.release()?;
@@ -315,7 +322,7 @@ impl<N: Number> Hub<N> {
         if quiet {
             // With nothing held the run is over: the last rest sees everything settled and every parcel arrived.
             self.phase = Phase::Gathering(self.layout.ranks);
-            let mut expected: BTreeMap<Rank, Vec<(AgentId, AskId)>> = BTreeMap::new();
+            let mut expected: BTreeMap<Rank, Vec<(AgentId, RequestId)>> = BTreeMap::new();
             for (agent, parcels) in (0..).zip(&self.promises) {
                 expected.entry(self.layout.rank_of(agent)).or_default().extend(parcels.iter().map(|&parcel| (agent, parcel)));
             }
@@ -327,20 +334,20 @@ impl<N: Number> Hub<N> {
         Ok((None, out))
     }
 
-    fn serve(&self, server: Box<dyn ErasedServer<N>>, answer: Option<EncodedAnswer<N>>, aside: bool) -> Job<N> {
-        Job::Serve { server, answer, aside, left_out: self.left_out() }
+    fn serve(&self, server: Box<dyn ErasedServer<N>>, response: Option<EncodedResponse<N>>, aside: bool) -> Job<N> {
+        Job::Serve { server, response, aside, left_out: self.left_out() }
     }
 
-    /// The next answer for the server, and whether it is that to an aside.
-    fn next_answer(&mut self) -> Option<(EncodedAnswer<N>, bool)> {
+    /// The next response for the server, and whether it is that to an aside.
+    fn next_response(&mut self) -> Option<(EncodedResponse<N>, bool)> {
         let in_turn = match self.method.order() {
             Order::Posted => self.open.iter().find(|(_, open)| !open.aside).filter(|(_, open)| open.is_complete()),
             Order::Arrival => None,
         };
-        let ask = in_turn.map(|(&ask, _)| ask).or_else(|| self.complete.pop_front())?;
-        let open = self.open.remove(&ask)?;
-        let answer = AnswerOf { reports: open.reports.into_values().collect(), sum: open.sum.unwrap_or_else(Body::empty) };
-        Some((answer, open.aside))
+        let request = in_turn.map(|(&request, _)| request).or_else(|| self.complete.pop_front())?;
+        let open = self.open.remove(&request)?;
+        let response = ResponseOf { reports: open.reports.into_values().collect(), sum: open.sum.unwrap_or_else(Body::empty) };
+        Some((response, open.aside))
     }
 
     /// A rank has come to rest.
@@ -349,18 +356,18 @@ impl<N: Number> Hub<N> {
         agents: Vec<(AgentId, Raw<u8>)>,
         parcels: Vec<SavedParcel>,
         traffic: &Traffic,
-        spent: Vec<(AgentId, Spent)>,
+        spent: Vec<(AgentId, AgentTime)>,
     ) {
         self.gathered.agents.extend(agents);
         for parcel in parcels {
-            match self.gathered.parcels.get_mut(&parcel.ask) {
+            match self.gathered.parcels.get_mut(&parcel.request) {
                 Some(same) => {
                     // Ranks rest in any order; a checkpoint's bytes do not depend on it.
                     same.to.extend(parcel.to);
                     same.to.sort_unstable();
                 }
                 None => {
-                    self.gathered.parcels.insert(parcel.ask, parcel);
+                    self.gathered.parcels.insert(parcel.request, parcel);
                 }
             }
         }
@@ -371,7 +378,7 @@ impl<N: Number> Hub<N> {
         }
     }
 
-    /// Asks the run to come to rest after the open asks.
+    /// Asks the run to come to rest after the open requests.
     pub fn rest(&mut self) {
         if self.phase == Phase::Running {
             self.phase = Phase::Draining;
@@ -389,7 +396,7 @@ impl<N: Number> Hub<N> {
             method: self.method.name().into(),
             number: N::NAME.into(),
             finished: self.held.is_empty(),
-            answers: self.answers,
+            responses: self.responses,
             seconds,
             records: Vec::new(),
             drawn: Extents::default(),
@@ -397,12 +404,12 @@ impl<N: Number> Hub<N> {
             progress: self.progress,
             traffic: self.traffic.clone(),
             spent: self.spent.clone(),
-            next_ask: self.next_ask,
+            next_request: self.next_request,
             server,
             agents,
             parcels: gathered.parcels.into_values().collect(),
             promises: self.promises.iter().map(|queue| queue.iter().copied().collect()).collect(),
-            held: self.held.iter().map(HeldAsk::new).collect(),
+            held: self.held.iter().map(HeldRequest::new).collect(),
         }))
     }
 
@@ -414,16 +421,23 @@ impl<N: Number> Hub<N> {
 }
 
 /// The packets that carry one slice of a total to the ranks of its receivers, or to the server where there are none.
-pub(super) fn totals<N: Number>(layout: &Layout, ask: AskId, part: u32, parts: u32, to: &[AgentId], body: Body<N>) -> Sent<N> {
+pub(super) fn totals<N: Number>(
+    layout: &Layout,
+    request: RequestId,
+    part: u32,
+    parts: u32,
+    to: &[AgentId],
+    body: Body<N>,
+) -> Sent<N> {
     if to.is_empty() {
-        return vec![(0, Packet { head: Head::Total { ask, part, parts, to: Vec::new() }, body })];
+        return vec![(0, Packet { head: Head::Total { request, part, parts, to: Vec::new() }, body })];
     }
     let ranks = layout.ranks_of(to);
     ranks
         .into_iter()
         .map(|rank| {
             let here = to.iter().copied().filter(|&agent| layout.rank_of(agent) == rank).collect();
-            (rank, Packet { head: Head::Total { ask, part, parts, to: here }, body: body.clone() })
+            (rank, Packet { head: Head::Total { request, part, parts, to: here }, body: body.clone() })
         })
         .collect()
 }

@@ -1,6 +1,6 @@
 //! Which rank hosts which agent.
 
-use super::method::{AgentId, Dealing};
+use super::method::{AgentId, Placement};
 
 /// The number of a rank: 0 holds the server.
 pub type Rank = u32;
@@ -15,7 +15,7 @@ pub struct Layout {
     /// Whether rank 0 keeps free of agents (needs at least two ranks).
     pub dedicated: bool,
     /// How agents are dealt.
-    pub dealing: Dealing,
+    pub placement: Placement,
 }
 
 impl Layout {
@@ -32,10 +32,10 @@ impl Layout {
     pub fn rank_of(&self, agent: AgentId) -> Rank {
         let hosts = self.hosts();
         self.first_host()
-            + match self.dealing {
-                Dealing::Cyclic => agent % hosts,
+            + match self.placement {
+                Placement::Cyclic => agent % hosts,
                 // The first `large` hosts take one agent more than the others.
-                Dealing::Blocks => {
+                Placement::Blocks => {
                     let (small, large) = (self.agents / hosts, self.agents % hosts);
                     let in_large = large * (small + 1);
                     if agent < in_large { agent / (small + 1) } else { large + (agent - in_large) / small.max(1) }
@@ -68,10 +68,10 @@ mod tests {
 
     #[test]
     fn every_agent_has_one_host_and_loads_differ_by_at_most_one() {
-        for dealing in [Dealing::Blocks, Dealing::Cyclic] {
+        for placement in [Placement::Blocks, Placement::Cyclic] {
             for (ranks, agents) in [(1, 1), (3, 7), (5, 2), (4, 8), (7, 100)] {
                 for dedicated in [false, true] {
-                    let layout = Layout { ranks, agents, dedicated, dealing };
+                    let layout = Layout { ranks, agents, dedicated, placement };
                     let loads: Vec<usize> = (0..ranks).map(|rank| layout.hosted(rank).count()).collect();
                     assert_eq!(loads.iter().sum::<usize>(), agents as usize, "{layout:?}");
                     let hosting = if dedicated && ranks > 1 { &loads[1..] } else { &loads[..] };

@@ -31,14 +31,16 @@ mod workers;
 
 pub use body::Body;
 pub use checkpoint::{Checkpoint, CheckpointError};
-pub use codec::{Raw, Saves, Words};
+pub use codec::{Raw, Serializable, SerializesAs};
 pub use context::Context;
 pub use fault::{EXIT_CODE, Fault, end_process};
 pub use layout::{Layout, Rank};
 pub use method::{
-    Agent, AgentId, AgentState, Answer, AnswerOf, BoxError, Dealing, Method, Order, Progress, Reported, ReportedOf, Result,
-    Server, ServerState,
+    Agent, AgentId, AgentReport, AgentReportOf, AgentState, BoxError, Method, Order, Placement, Progress, Response, ResponseOf,
+    Result, Server, ServerState,
 };
-pub use outbox::{Ask, AskOf, Outbox};
-pub use packet::{Flow, Spent, SpentByAll, Traffic};
-pub use run::{Asks, Collectives, Keeper, Outcome, Plan, Status, Store, Stored, Sums, Then};
+pub use outbox::{Outbox, Request, RequestOf};
+pub use packet::{AgentTime, Flow, TimeSpent, Traffic};
+pub use run::{
+    AfterCheckpoint, Collectives, DrawStore, JobOptions, Outcome, Recorder, RequestDelivery, Status, StoredByRank, Sums,
+};

@@ -3,7 +3,7 @@
 use super::body::Body;
 use super::checkpoint::Checkpoint;
 use super::codec::Raw;
-use super::erased::{EncodedReported, Erased, ErasedAgent};
+use super::erased::{EncodedReport, Erased, ErasedAgent};
 use super::fault::{Doing, Fault, What, guard};
 use super::hub::{Hub, totals};
 use super::job::{Done, Job};
@@ -11,9 +11,9 @@ use super::layout::{Layout, Rank};
 use super::method::AgentId;
 use super::outbox::Route;
 use super::packed::travelling;
-use super::packet::{AskId, Head, Member, Packet, Posted, Reduction, SavedParcel, Spent, Traffic, children};
+use super::packet::{AgentTime, Head, Member, Packet, Posted, Reduction, RequestId, SavedParcel, Traffic, children};
 use super::record::Record;
-use super::run::Store;
+use super::run::DrawStore;
 use super::sums::{Adder, Assembly, adders, bounds};
 use crate::number::Number;
 use std::collections::{BTreeMap, VecDeque};
@@ -27,25 +27,25 @@ pub(super) struct Node<N: Number> {
     agents: BTreeMap<AgentId, Hosted<N>>,
     /// Whether the start packet has come: large ones are overtaken by others.
     started: bool,
-    adders: BTreeMap<AskId, Adder<N>>,
-    assemblies: BTreeMap<AskId, Assembly<N>>,
-    parcels: BTreeMap<AskId, Parcel<N>>,
+    adders: BTreeMap<RequestId, Adder<N>>,
+    assemblies: BTreeMap<RequestId, Assembly<N>>,
+    parcels: BTreeMap<RequestId, Parcel<N>>,
     /// The parcels to wait for before this rank is at rest, once it was asked to come to rest.
-    resting: Option<Vec<(AgentId, AskId)>>,
+    resting: Option<Vec<(AgentId, RequestId)>>,
     records: Vec<Record>,
     traffic: Traffic,
     /// What the agents here have spent since the last rest.
-    spent: BTreeMap<AgentId, Spent>,
+    spent: BTreeMap<AgentId, AgentTime>,
     /// Worker threads for agents.
     threads: usize,
     /// Seconds that asides have taken of all workers here.
     aside: f64,
     /// Where the draws of the agents here are put.
-    pub store: Option<Arc<dyn Store>>,
+    pub store: Option<Arc<dyn DrawStore>>,
     pub stopped: bool,
     pub out: VecDeque<(Rank, Packet<N>)>,
     pub jobs: VecDeque<Job<N>>,
-    /// On rank 0 asks for all ranks, where the driver broadcasts them; elsewhere empty.
+    /// On rank 0 requests for all ranks, where the driver broadcasts them; elsewhere empty.
     pub broadcasts: Option<VecDeque<Packet<N>>>,
     /// Shares of sums that the driver adds over all hosting ranks.
     pub reductions: Vec<Reduction<N>>,
@@ -60,9 +60,9 @@ struct Hosted<N: Number> {
 }
 
 struct Entry<N: Number> {
-    ask: Arc<Posted>,
+    request: Arc<Posted>,
     body: Body<N>,
-    parcel: Option<AskId>,
+    parcel: Option<RequestId>,
 }
 
 /// A body that waits here for the agents it was promised to.
@@ -162,20 +162,20 @@ impl<N: Number> Node<N> {
                 // It may have been asked to rest before, and have no agents.
                 self.try_rest()?;
             }
-            Head::Ask(ask) => self.asked(ask, body)?,
-            Head::Report { ask, from, seconds, aside, report, records } => {
+            Head::Request(request) => self.asked(request, body)?,
+            Head::Report { request, from, seconds, aside, report, records } => {
                 if let Some(hub) = &mut self.hub {
                     hub.records.extend(records);
-                    hub.report(ask, EncodedReported { from, seconds, report, body }, aside);
+                    hub.report(request, EncodedReport { from, seconds, report, body }, aside);
                 }
                 self.turn()?;
             }
-            Head::Slice { ask, from, len } => self.share(ask, from, len, body)?,
-            Head::Total { ask, part, parts, to } => {
-                let assembly = self.assemblies.entry(ask).or_insert_with(|| Assembly::new(parts));
+            Head::Slice { request, from, len } => self.share(request, from, len, body)?,
+            Head::Total { request, part, parts, to } => {
+                let assembly = self.assemblies.entry(request).or_insert_with(|| Assembly::new(parts));
                 if let Some(body) = assembly.put(part, body) {
-                    self.assemblies.remove(&ask);
-                    self.arrived(ask, to, body)?;
+                    self.assemblies.remove(&request);
+                    self.arrived(request, to, body)?;
                 }
             }
             Head::Rest { expected } => {
@@ -203,58 +203,59 @@ impl<N: Number> Node<N> {
     }
 
     /// A sum that was added over all hosting ranks.
-    pub fn reduced(&mut self, ask: &Posted, sum: Body<N>) -> Result<(), Fault> {
-        if let Route::SumTo(to) = &ask.route {
+    pub fn reduced(&mut self, request: &Posted, sum: Body<N>) -> Result<(), Fault> {
+        if let Route::SumTo(to) = &request.route {
             let here: Vec<AgentId> = to.iter().copied().filter(|&agent| self.layout.rank_of(agent) == self.rank).collect();
-            return if here.is_empty() { Ok(()) } else { self.arrived(ask.id, here, sum) };
+            return if here.is_empty() { Ok(()) } else { self.arrived(request.id, here, sum) };
         }
         if self.layout.hosting().first() == Some(&self.rank) {
-            self.send_all(totals(&self.layout, ask.id, 0, 1, &[], sum));
+            self.send_all(totals(&self.layout, request.id, 0, 1, &[], sum));
         }
         Ok(())
     }
 
-    /// Sends an ask on to the ranks that have it from this one.
-    fn pass_on(&mut self, ask: &Arc<Posted>, body: &Body<N>) {
-        if let (Some(broadcasts), true) = (&mut self.broadcasts, ask.ranks.len() == self.layout.ranks as usize) {
+    /// Sends a request on to the ranks that have it from this one.
+    fn pass_on(&mut self, request: &Arc<Posted>, body: &Body<N>) {
+        if let (Some(broadcasts), true) = (&mut self.broadcasts, request.ranks.len() == self.layout.ranks as usize) {
             if self.rank == 0 {
                 self.traffic.count("tasks to all", (body.len() * size_of::<N>()) as u64);
-                broadcasts.push_back(Packet { head: Head::Ask(ask.clone()), body: body.clone() });
+                broadcasts.push_back(Packet { head: Head::Request(request.clone()), body: body.clone() });
             }
             return;
         }
-        let at = ask.ranks.iter().position(|&rank| rank == self.rank).unwrap_or(0);
-        for child in children(at, ask.ranks.len()) {
-            let packet = Packet { head: Head::Ask(ask.clone()), body: body.clone() };
-            self.send(ask.ranks[child], packet);
+        let at = request.ranks.iter().position(|&rank| rank == self.rank).unwrap_or(0);
+        for child in children(at, request.ranks.len()) {
+            let packet = Packet { head: Head::Request(request.clone()), body: body.clone() };
+            self.send(request.ranks[child], packet);
         }
     }
 
-    fn asked(&mut self, ask: Arc<Posted>, body: Body<N>) -> Result<(), Fault> {
-        self.pass_on(&ask, &body);
+    fn asked(&mut self, request: Arc<Posted>, body: Body<N>) -> Result<(), Fault> {
+        self.pass_on(&request, &body);
         let mut local = 0;
-        for member in &ask.members {
+        for member in &request.members {
             if self.layout.rank_of(member.agent) == self.rank {
                 local += 1;
-                let entry = Entry { ask: ask.clone(), body: body.clone(), parcel: member.parcel };
+                let entry = Entry { request: request.clone(), body: body.clone(), parcel: member.parcel };
                 self.agents.entry(member.agent).or_insert_with(Hosted::absent).agenda.insert(member.place, entry);
             }
         }
-        if local > 0 && ask.route != Route::Back {
-            let adder = self.adders.entry(ask.id).or_default();
-            adder.ask = Some(if ask.reduction.is_some() {
-                let (task, route, aside, ranks) = (ask.task.clone(), ask.route.clone(), ask.aside, ask.ranks.clone());
+        if local > 0 && request.route != Route::Back {
+            let adder = self.adders.entry(request.id).or_default();
+            adder.request = Some(if request.reduction.is_some() {
+                let (task, route, aside, ranks) =
+                    (request.task.clone(), request.route.clone(), request.aside, request.ranks.clone());
                 let here = |member: &&Member| self.layout.rank_of(member.agent) == self.rank;
-                let members = ask.members.iter().filter(here).copied().collect();
-                Arc::new(Posted { id: ask.id, task, members, route, aside, ranks, reduction: ask.reduction })
+                let members = request.members.iter().filter(here).copied().collect();
+                Arc::new(Posted { id: request.id, task, members, route, aside, ranks, reduction: request.reduction })
             } else {
-                ask.clone()
+                request.clone()
             });
             adder.local_left = local;
-            self.fold(ask.id)?;
+            self.fold(request.id)?;
         }
         drop(body);
-        for member in &ask.members {
+        for member in &request.members {
             self.advance(member.agent);
         }
         Ok(())
@@ -275,29 +276,29 @@ impl<N: Number> Node<N> {
         let (Some(entry), Some(agent)) = (hosted.agenda.remove(&hosted.next_place), hosted.agent.take()) else { return };
         hosted.next_place += 1;
         let body = entry.parcel.map_or(entry.body, |parcel| self.take_parcel(parcel, id));
-        self.jobs.push_back(Job::Perform { id, agent, ask: entry.ask, body });
+        self.jobs.push_back(Job::Perform { id, agent, request: entry.request, body });
     }
 
-    fn take_parcel(&mut self, ask: AskId, id: AgentId) -> Body<N> {
-        let Some(mut parcel) = self.parcels.remove(&ask) else { return Body::empty() };
+    fn take_parcel(&mut self, request: RequestId, id: AgentId) -> Body<N> {
+        let Some(mut parcel) = self.parcels.remove(&request) else { return Body::empty() };
         parcel.to.retain(|&other| other != id);
         if parcel.to.is_empty() {
             return parcel.body;
         }
         let body = parcel.body.clone();
-        self.parcels.insert(ask, parcel);
+        self.parcels.insert(request, parcel);
         body
     }
 
     /// A whole sum or parcel has come: for agents here, or for the server.
-    fn arrived(&mut self, ask: AskId, to: Vec<AgentId>, body: Body<N>) -> Result<(), Fault> {
+    fn arrived(&mut self, request: RequestId, to: Vec<AgentId>, body: Body<N>) -> Result<(), Fault> {
         if to.is_empty() {
             if let Some(hub) = &mut self.hub {
-                hub.sum(ask, body);
+                hub.sum(request, body);
             }
             return self.turn();
         }
-        self.parcels.insert(ask, Parcel { body, to: to.clone() });
+        self.parcels.insert(request, Parcel { body, to: to.clone() });
         for id in to {
             self.advance(id);
         }
@@ -305,23 +306,25 @@ impl<N: Number> Node<N> {
     }
 
     /// A member's share of the slice that this rank adds.
-    fn share(&mut self, ask: AskId, from: AgentId, len: u64, share: Body<N>) -> Result<(), Fault> {
-        let added = self.adders.entry(ask).or_default().add(from, len, share);
+    fn share(&mut self, request: RequestId, from: AgentId, len: u64, share: Body<N>) -> Result<(), Fault> {
+        let added = self.adders.entry(request).or_default().add(from, len, share);
         added.map_err(|cause| self.fault(Some(from), cause))?;
-        self.fold(ask)
+        self.fold(request)
     }
 
     /// Adds what can be added of a sum, and sends the total when it is complete.
-    fn fold(&mut self, id: AskId) -> Result<(), Fault> {
+    fn fold(&mut self, id: RequestId) -> Result<(), Fault> {
         let Some(adder) = self.adders.get_mut(&id) else { return Ok(()) };
-        let folded = (adder.fold(), adder.ask.clone(), adder.len);
-        if let (Some(share), Some(ask), Some(number)) = (&folded.0, &folded.1, folded.1.as_ref().and_then(|ask| ask.reduction)) {
+        let folded = (adder.fold(), adder.request.clone(), adder.len);
+        if let (Some(share), Some(request), Some(number)) =
+            (&folded.0, &folded.1, folded.1.as_ref().and_then(|request| request.reduction))
+        {
             self.traffic.count("sums of all", (share.len() * size_of::<N>()) as u64);
-            self.reductions.push(Reduction { number, ask: ask.clone(), share: share.clone() });
-        } else if let (Some(total), Some(ask), Some((_, len))) = folded {
-            let ranks = adders::<N>(&self.layout, &ask.member_ids(), len as usize);
+            self.reductions.push(Reduction { number, request: request.clone(), share: share.clone() });
+        } else if let (Some(total), Some(request), Some((_, len))) = folded {
+            let ranks = adders::<N>(&self.layout, &request.member_ids(), len as usize);
             let part = ranks.iter().position(|&rank| rank == self.rank).unwrap_or(0);
-            let to = match &ask.route {
+            let to = match &request.route {
                 Route::SumTo(to) => to.as_slice(),
                 Route::Back | Route::Sum => &[],
             };
@@ -346,12 +349,12 @@ impl<N: Number> Node<N> {
                 self.home(id, agent);
                 self.try_rest()
             }
-            Done::Served { asks, progress, records } => {
+            Done::Served { requests, progress, records } => {
                 let mut out = Vec::new();
                 if let Some(hub) = &mut self.hub {
                     hub.progress = progress;
                     hub.records.extend(records);
-                    out = hub.take(asks)?;
+                    out = hub.take(requests)?;
                 }
                 self.send_all(out);
                 Ok(())
@@ -364,12 +367,12 @@ impl<N: Number> Node<N> {
                 }
                 self.turn()
             }
-            Done::Performed { id, ask, seconds, report, body, records } => {
+            Done::Performed { id, request, seconds, report, body, records } => {
                 self.records.extend(records);
-                self.performed(id, &ask, seconds, report, body)
+                self.performed(id, &request, seconds, report, body)
             }
             Done::AgentSettled { id, agent, seconds, records } => {
-                self.spent.entry(id).or_default().settling += seconds;
+                self.spent.entry(id).or_default().after_report += seconds;
                 self.records.extend(records);
                 self.home(id, agent);
                 self.try_rest()
@@ -383,38 +386,38 @@ impl<N: Number> Node<N> {
         self.advance(id);
     }
 
-    fn performed(&mut self, id: AgentId, ask: &Posted, seconds: f64, report: Raw<u8>, body: Body<N>) -> Result<(), Fault> {
+    fn performed(&mut self, id: AgentId, request: &Posted, seconds: f64, report: Raw<u8>, body: Body<N>) -> Result<(), Fault> {
         let spent = self.spent.entry(id).or_default();
-        if ask.aside {
-            spent.asides += seconds;
+        if request.aside {
+            spent.monitoring += seconds;
             self.aside += seconds / self.threads.min(self.agents.len()).max(1) as f64;
         } else {
             spent.tasks += seconds;
         }
         let (aside, records) = (self.aside, std::mem::take(&mut self.records));
-        let head = Head::Report { ask: ask.id, from: id, seconds, aside, report, records };
-        if ask.route == Route::Back {
+        let head = Head::Report { request: request.id, from: id, seconds, aside, report, records };
+        if request.route == Route::Back {
             self.send(0, Packet { head, body });
             return Ok(());
         }
         self.send(0, Packet { head, body: Body::empty() });
         let len = body.len();
-        if ask.reduction.is_some() {
-            if let Some(adder) = self.adders.get_mut(&ask.id) {
+        if request.reduction.is_some() {
+            if let Some(adder) = self.adders.get_mut(&request.id) {
                 adder.local_left -= 1;
             }
-            return self.share(ask.id, id, len as u64, body);
+            return self.share(request.id, id, len as u64, body);
         }
-        let ranks = adders::<N>(&self.layout, &ask.member_ids(), len);
+        let ranks = adders::<N>(&self.layout, &request.member_ids(), len);
         let adds_here = ranks.contains(&self.rank);
-        if let Some(adder) = self.adders.get_mut(&ask.id) {
+        if let Some(adder) = self.adders.get_mut(&request.id) {
             adder.local_left -= 1;
             adder.finished |= !adds_here;
         }
         for (part, &rank) in ranks.iter().enumerate() {
             let share = body.slice(bounds(part, ranks.len(), len));
             if rank != self.rank {
-                let head = Head::Slice { ask: ask.id, from: id, len: len as u64 };
+                let head = Head::Slice { request: request.id, from: id, len: len as u64 };
                 self.send(rank, Packet { head, body: share });
             }
         }
@@ -424,9 +427,9 @@ impl<N: Number> Node<N> {
             Some(own) => {
                 let share = body.slice(own);
                 drop(body);
-                self.share(ask.id, id, len as u64, share)
+                self.share(request.id, id, len as u64, share)
             }
-            None => self.fold(ask.id),
+            None => self.fold(request.id),
         }
     }
 
@@ -449,7 +452,7 @@ impl<N: Number> Node<N> {
         }
         self.resting = None;
         let keeping = self.doing(None, What::Keeping);
-        let stored = self.store.as_ref().map_or(Ok(0), |store| guard(keeping, || store.rest()))?;
+        let stored = self.store.as_ref().map_or(Ok(0), |store| guard(keeping, || store.flush()))?;
         let mut agents = Vec::with_capacity(self.agents.len());
         for (&id, hosted) in &self.agents {
             if let Some(agent) = &hosted.agent {
@@ -459,7 +462,7 @@ impl<N: Number> Node<N> {
         let parcels = self
             .parcels
             .iter()
-            .map(|(&ask, parcel)| SavedParcel { ask, to: parcel.to.clone(), body: Raw(parcel.body.bytes().to_vec()) })
+            .map(|(&request, parcel)| SavedParcel { request, to: parcel.to.clone(), body: Raw(parcel.body.bytes().to_vec()) })
             .collect();
         let records = std::mem::take(&mut self.records);
         let traffic = std::mem::take(&mut self.traffic);
@@ -494,15 +497,15 @@ impl<N: Number> Hosted<N> {
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::super::erased::{ErasedServer, erased};
-    use super::super::method::{Dealing, Progress};
+    use super::super::method::{Placement, Progress};
     use super::super::plain::Plain;
-    use super::super::run::Plan;
+    use super::super::run::JobOptions;
     use super::*;
     use crate::number::Picked;
     use crate::random::Seed;
 
     fn method() -> Erased<f64> {
-        let Picked::F64(method) = erased(Arc::new(Plain), &Plan::new(Seed(1))) else { panic!("other numbers") };
+        let Picked::F64(method) = erased(Arc::new(Plain), &JobOptions::new(Seed(1))) else { panic!("other numbers") };
         method
     }
 
@@ -520,7 +523,7 @@ mod tests {
     }
 
     fn layout(ranks: u32, agents: u32) -> Layout {
-        Layout { ranks, agents, dedicated: false, dealing: Dealing::Blocks }
+        Layout { ranks, agents, dedicated: false, placement: Placement::Blocks }
     }
 
     /// The agents whose states a rank has sent with the message that it rests, if it has sent one.

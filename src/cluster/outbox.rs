@@ -6,17 +6,17 @@ use crate::number::Number;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 
-/// Collects the asks that a server posts while it handles one event.
+/// Collects the requests that a server posts while it handles one event.
 pub struct Outbox<M: Method> {
-    pub(super) asks: Vec<Ask<M>>,
+    pub(super) requests: Vec<Request<M>>,
 }
 
 /// A task for a set of agents, and what becomes of their bodies.
-pub type Ask<M> = AskOf<<M as Method>::Task, <M as Method>::Number>;
+pub type Request<M> = RequestOf<<M as Method>::Task, <M as Method>::Number>;
 
-/// An [`Ask`] by what its task and its bodies are made of.
+/// A [`Request`] by what its task and its bodies are made of.
 #[derive(Clone)]
-pub struct AskOf<T, N> {
+pub struct RequestOf<T, N> {
     /// The members, ascending.
     pub(super) to: Vec<AgentId>,
     pub(super) task: T,
@@ -38,42 +38,42 @@ pub(super) enum Route {
 }
 
 impl<M: Method> Outbox<M> {
-    /// The asks that were posted, in order: for a method that wraps another.
-    pub fn into_asks(self) -> Vec<Ask<M>> {
-        self.asks
+    /// The requests that were posted, in order: for a method that wraps another.
+    pub fn into_requests(self) -> Vec<Request<M>> {
+        self.requests
     }
 
-    /// Posts an ask that was made elsewhere.
-    pub fn post(&mut self, ask: Ask<M>) {
-        self.asks.push(ask);
+    /// Posts a request that was made elsewhere.
+    pub fn post(&mut self, request: Request<M>) {
+        self.requests.push(request);
     }
 
     /// Asks these agents to perform `task`. By default nothing goes down with it and every body comes back.
-    pub fn ask(&mut self, to: impl IntoIterator<Item = AgentId>, task: M::Task) -> &mut Ask<M> {
+    pub fn request(&mut self, to: impl IntoIterator<Item = AgentId>, task: M::Task) -> &mut Request<M> {
         let mut to: Vec<AgentId> = to.into_iter().collect();
         to.sort_unstable();
-        let place = self.asks.len();
-        self.asks.push(AskOf { to, task, body: Body::empty(), handed: false, route: Route::Back, aside: false });
-        &mut self.asks[place]
+        let place = self.requests.len();
+        self.requests.push(RequestOf { to, task, body: Body::empty(), handed: false, route: Route::Back, aside: false });
+        &mut self.requests[place]
     }
 }
 
 impl<M: Method> Default for Outbox<M> {
     fn default() -> Self {
-        Self { asks: Vec::new() }
+        Self { requests: Vec::new() }
     }
 }
 
-impl<T, N: Number> AskOf<T, N> {
-    /// The same ask of a method that wraps this one.
-    pub fn map_task<O>(self, wrap: impl FnOnce(T) -> O) -> AskOf<O, N> {
-        let Ok(ask) = self.try_map_task(|task| Ok::<_, Infallible>(wrap(task)));
-        ask
+impl<T, N: Number> RequestOf<T, N> {
+    /// The same request of a method that wraps this one.
+    pub fn map_task<O>(self, wrap: impl FnOnce(T) -> O) -> RequestOf<O, N> {
+        let Ok(request) = self.try_map_task(|task| Ok::<_, Infallible>(wrap(task)));
+        request
     }
 
-    pub(super) fn try_map_task<O, E>(self, wrap: impl FnOnce(T) -> Result<O, E>) -> Result<AskOf<O, N>, E> {
+    pub(super) fn try_map_task<O, E>(self, wrap: impl FnOnce(T) -> Result<O, E>) -> Result<RequestOf<O, N>, E> {
         let Self { to, task, body, handed, route, aside } = self;
-        Ok(AskOf { to, task: wrap(task)?, body, handed, route, aside })
+        Ok(RequestOf { to, task: wrap(task)?, body, handed, route, aside })
     }
 
     /// Sends the same body to every member, once per rank.
@@ -82,15 +82,15 @@ impl<T, N: Number> AskOf<T, N> {
         self
     }
 
-    /// Each member takes the oldest parcel that an earlier ask promised to it, and waits for it if need be.
-    pub fn handed(&mut self) -> &mut Self {
+    /// Each member takes the oldest parcel that an earlier request promised to it, and waits for it if need be.
+    pub fn with_transfer(&mut self) -> &mut Self {
         self.handed = true;
         self
     }
 
-    /// Looks at the run and is no part of it, such as an evaluation. Agents perform it in its turn, but no other answer waits for
-    /// its answer, which comes when it is there; and the run's clock leaves out the time that the ranks spend on it.
-    pub fn aside(&mut self) -> &mut Self {
+    /// Looks at the run and is no part of it, such as an evaluation. Agents perform it in its turn, but no other response waits for
+    /// its response, which comes when it is there; and the run's clock leaves out the time that the ranks spend on it.
+    pub fn monitoring(&mut self) -> &mut Self {
         self.aside = true;
         self
     }

@@ -11,8 +11,8 @@ use crate::number::Number;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The number of an ask; also of the parcel that it promises.
-pub(super) type AskId = u64;
+/// The number of a request; also of the parcel that it promises.
+pub(super) type RequestId = u64;
 
 pub(super) struct Packet<N: Number> {
     pub head: Head,
@@ -24,15 +24,15 @@ pub(super) enum Head {
     /// Make your agents, from these saved states where there are any.
     Start { saved: Vec<(AgentId, Raw<u8>)> },
     /// A task; pass it on along the tree. The body belongs to every member.
-    Ask(Arc<Posted>),
-    /// A member has performed. `aside` is what its rank has spent on asides so far, in seconds of all its workers.
-    Report { ask: AskId, from: AgentId, seconds: f64, aside: f64, report: Raw<u8>, records: Vec<Record> },
+    Request(Arc<Posted>),
+    /// A member has performed. `aside` is what its rank has spent on monitoring so far, in seconds of all its workers.
+    Report { request: RequestId, from: AgentId, seconds: f64, aside: f64, report: Raw<u8>, records: Vec<Record> },
     /// A member's share of one slice of a sum, for the rank that adds this slice. `len` is the length of the whole body.
-    Slice { ask: AskId, from: AgentId, len: u64 },
+    Slice { request: RequestId, from: AgentId, len: u64 },
     /// One added slice of a sum, for these agents on the receiving rank, or for the server where there are none.
-    Total { ask: AskId, part: u32, parts: u32, to: Vec<AgentId> },
+    Total { request: RequestId, part: u32, parts: u32, to: Vec<AgentId> },
     /// Say when your agents are at rest and these parcels have come.
-    Rest { expected: Vec<(AgentId, AskId)> },
+    Rest { expected: Vec<(AgentId, RequestId)> },
     /// All agents here are at rest, in these states.
     Rested {
         rank: Rank,
@@ -40,7 +40,7 @@ pub(super) enum Head {
         parcels: Vec<SavedParcel>,
         records: Vec<Record>,
         traffic: Traffic,
-        spent: Vec<(AgentId, Spent)>,
+        spent: Vec<(AgentId, AgentTime)>,
         /// What has been put into the rank's store since the last rest.
         stored: u64,
     },
@@ -50,10 +50,10 @@ pub(super) enum Head {
     Fail(Fault),
 }
 
-/// An ask as it travels.
+/// A request as it travels.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Posted {
-    pub id: AskId,
+    pub id: RequestId,
     pub task: Raw<u8>,
     pub members: Vec<Member>,
     pub route: Route,
@@ -68,8 +68,8 @@ pub(super) struct Posted {
 pub(super) struct Reduction<N: Number> {
     /// All ranks add in the order of these numbers.
     pub number: u64,
-    /// The ask, with the members on this rank only.
-    pub ask: Arc<Posted>,
+    /// The request, with the members on this rank only.
+    pub request: Arc<Posted>,
     pub share: Body<N>,
 }
 
@@ -79,20 +79,20 @@ impl Posted {
     }
 }
 
-/// A member of an ask.
+/// A member of a request.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Member {
     pub agent: AgentId,
-    /// The place of this ask among all of the agent's asks: a tree may reorder what it carries.
+    /// The place of this request among all of the agent's requests: a tree may reorder what it carries.
     pub place: u64,
     /// The parcel that the agent is handed.
-    pub parcel: Option<AskId>,
+    pub parcel: Option<RequestId>,
 }
 
 /// A parcel in a checkpoint.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct SavedParcel {
-    pub ask: AskId,
+    pub request: RequestId,
     pub to: Vec<AgentId>,
     /// The bytes of its numbers.
     pub body: Raw<u8>,
@@ -113,32 +113,32 @@ pub struct Flow {
 
 /// Seconds that an agent's thread was busy with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spent {
+pub struct AgentTime {
     /// With tasks.
     pub tasks: f64,
     /// With what may wait until a report is on its way.
-    pub settling: f64,
-    /// With asides: evaluation.
-    pub asides: f64,
+    pub after_report: f64,
+    /// With monitoring: evaluation.
+    pub monitoring: f64,
 }
 
-impl Spent {
+impl AgentTime {
     pub(super) fn add(&mut self, other: Self) {
         self.tasks += other.tasks;
-        self.settling += other.settling;
-        self.asides += other.asides;
+        self.after_report += other.after_report;
+        self.monitoring += other.monitoring;
     }
 }
 
 /// Seconds of computing, by who spent them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SpentByAll {
+pub struct TimeSpent {
     /// The server.
     pub server: f64,
     /// The server with asides.
-    pub servers_asides: f64,
+    pub server_monitoring: f64,
     /// Each agent.
-    pub agents: std::collections::BTreeMap<AgentId, Spent>,
+    pub agents: std::collections::BTreeMap<AgentId, AgentTime>,
 }
 
 impl Traffic {
@@ -185,7 +185,7 @@ impl Head {
 
     pub fn purpose(&self) -> &'static str {
         match self {
-            Self::Ask(_) => "tasks",
+            Self::Request(_) => "tasks",
             Self::Report { .. } => "reports",
             Self::Slice { .. } => "slices of sums",
             Self::Total { to, .. } => {

@@ -1,11 +1,11 @@
 //! The least of all methods, for tests of the engine: agents give their bodies back.
 
 use super::body::Body;
-use super::codec::Saves;
-use super::method::{Agent, AgentId, Answer, Method, Progress, Result, Server};
+use super::codec::SerializesAs;
+use super::method::{Agent, AgentId, Method, Progress, Response, Result, Server};
 use super::{Context, Outbox};
 
-/// Three agents with a state of one number each; the server asks nothing.
+/// Three agents with a state of one number each; the server asks for nothing.
 pub(super) struct Plain;
 
 pub(super) struct PlainAgent(u32);
@@ -34,7 +34,7 @@ impl Method for Plain {
 impl Server<Plain> for Plain {
     type State = ();
 
-    fn state(&self) -> impl Saves<()> {
+    fn state(&self) -> impl SerializesAs<()> {
         &()
     }
 
@@ -42,7 +42,7 @@ impl Server<Plain> for Plain {
         Ok(())
     }
 
-    fn receive(&mut self, _answer: Answer<Plain>, _out: &mut Outbox<Plain>, _cx: &mut Context) -> Result<()> {
+    fn receive(&mut self, _answer: Response<Plain>, _out: &mut Outbox<Plain>, _cx: &mut Context) -> Result<()> {
         Ok(())
     }
 
@@ -54,7 +54,7 @@ impl Server<Plain> for Plain {
 impl Agent<Plain> for PlainAgent {
     type State = u32;
 
-    fn state(&self) -> impl Saves<u32> {
+    fn state(&self) -> impl SerializesAs<u32> {
         &self.0
     }
 

@@ -5,13 +5,13 @@ use super::codec::{CodecError, decode};
 use super::context::Clock;
 use super::erased::{AnyMethod, Erased, erased};
 use super::fault::{self, Doing, Fault, What};
-use super::job::{Bench, Done, Job};
+use super::job::{Done, Job, WorkerContext};
 use super::layout::{Layout, Rank};
 use super::method::{AgentId, Method};
 use super::node::Node;
 use super::packed::travelling;
 use super::packet::Packet;
-use super::run::{Keeper, Outcome, Plan, look_after};
+use super::run::{JobOptions, Outcome, Recorder, look_after};
 use crate::number::{Number, Picked};
 use crate::random::Seed;
 use std::cmp::{Ordering, Reverse};
@@ -25,7 +25,7 @@ pub struct Cluster<M: Method> {
     /// How long a task takes an agent: declared, or `None` for the seconds that it really took (then no longer deterministic).
     pub task: Option<Cost<M>>,
     /// How long an agent's work behind the report of a task takes: declared, or `None` for no time at all.
-    pub settle: Option<Cost<M>>,
+    pub after_report: Option<Cost<M>>,
     /// From sending to arriving, for the first byte.
     pub latency: f64,
     /// Bytes per second of each rank's link, one way.
@@ -41,7 +41,7 @@ struct Costs<'a> {
     latency: f64,
     bandwidth: f64,
     task: Option<ErasedCost<'a>>,
-    settle: Option<ErasedCost<'a>>,
+    after_report: Option<ErasedCost<'a>>,
 }
 
 /// A [`Cost`] that reads the bytes of the task.
@@ -108,16 +108,16 @@ struct Machine<N: Number> {
     receives_until: f64,
 }
 
-/// Runs a method to its end, or until its keeper stops it, on a virtual cluster with `plan.threads` cores a rank.
+/// Runs a method to its end, or until its recorder stops it, on a virtual cluster with `options.threads` cores a rank.
 ///
 /// # Errors
 /// The first failure of the server or an agent; a deadlock of the method.
 pub fn run<M: Method>(
     method: Arc<M>,
-    plan: Plan,
+    options: JobOptions,
     cluster: &Cluster<M>,
     saved: Option<Checkpoint>,
-    keeper: &mut dyn Keeper,
+    recorder: &mut dyn Recorder,
 ) -> Result<Outcome, Fault> {
     let Cluster { ranks, latency, bandwidth, .. } = *cluster;
     let costs = Costs {
@@ -125,9 +125,9 @@ pub fn run<M: Method>(
         latency,
         bandwidth,
         task: cluster.task.as_ref().map(erased_cost::<M>),
-        settle: cluster.settle.as_ref().map(erased_cost::<M>),
+        after_report: cluster.after_report.as_ref().map(erased_cost::<M>),
     };
-    carry_any(erased(method, &plan), plan, &costs, saved, keeper)
+    carry_any(erased(method, &options), options, &costs, saved, recorder)
 }
 
 fn erased_cost<M: Method>(cost: &Cost<M>) -> ErasedCost<'_> {
@@ -136,32 +136,33 @@ fn erased_cost<M: Method>(cost: &Cost<M>) -> ErasedCost<'_> {
 
 fn carry_any(
     method: AnyMethod,
-    plan: Plan,
+    options: JobOptions,
     cluster: &Costs,
     saved: Option<Checkpoint>,
-    keeper: &mut dyn Keeper,
+    recorder: &mut dyn Recorder,
 ) -> Result<Outcome, Fault> {
     match method {
-        Picked::F32(method) => carry(method, plan, cluster, saved, keeper),
-        Picked::F64(method) => carry(method, plan, cluster, saved, keeper),
-        Picked::I32(method) => carry(method, plan, cluster, saved, keeper),
+        Picked::F32(method) => carry(method, options, cluster, saved, recorder),
+        Picked::F64(method) => carry(method, options, cluster, saved, recorder),
+        Picked::I32(method) => carry(method, options, cluster, saved, recorder),
     }
 }
 
 fn carry<N: Number>(
     method: Erased<N>,
-    plan: Plan,
+    options: JobOptions,
     cluster: &Costs,
     saved: Option<Checkpoint>,
-    keeper: &mut dyn Keeper,
+    recorder: &mut dyn Recorder,
 ) -> Result<Outcome, Fault> {
     fault::install(Box::new(|fault| fault.say()));
-    let layout = Layout { ranks: cluster.ranks, agents: method.agents(), dedicated: plan.dedicated, dealing: method.dealing() };
+    let layout =
+        Layout { ranks: cluster.ranks, agents: method.agents(), dedicated: options.dedicated, placement: method.placement() };
     let mut now = saved.as_ref().map_or(0.0, |saved| saved.seconds);
     let mut machines: Vec<Machine<N>> = (0..layout.ranks)
         .map(|rank| Machine {
-            node: Node::new(method.clone(), rank, layout, plan.threads),
-            free_cores: plan.threads.max(1),
+            node: Node::new(method.clone(), rank, layout, options.threads),
+            free_cores: options.threads.max(1),
             queue: VecDeque::new(),
             sends_until: now,
             receives_until: now,
@@ -173,7 +174,8 @@ fn carry<N: Number>(
     let mut touched = 0;
     loop {
         let clock = clock.moved_to(now);
-        if let Some(outcome) = settle_down(touched, now, &clock, &method, plan.seed, cluster, &mut machines, &mut agenda, keeper)?
+        if let Some(outcome) =
+            settle_down(touched, now, &clock, &method, options.seed, cluster, &mut machines, &mut agenda, recorder)?
         {
             return Ok(outcome);
         }
@@ -210,7 +212,7 @@ fn settle_down<N: Number>(
     cluster: &Costs,
     machines: &mut [Machine<N>],
     agenda: &mut Agenda<N>,
-    keeper: &mut dyn Keeper,
+    recorder: &mut dyn Recorder,
 ) -> Result<Option<Outcome>, Fault> {
     loop {
         while let Some((to, packet)) = machines[rank].node.out.pop_front() {
@@ -227,7 +229,7 @@ fn settle_down<N: Number>(
             agenda.at(arrives, Event::Arrive(to, packet));
         }
         if rank == 0
-            && let Some(outcome) = look_after(&mut machines[0].node, keeper, clock)?
+            && let Some(outcome) = look_after(&mut machines[0].node, recorder, clock)?
         {
             return Ok(Some(outcome));
         }
@@ -237,18 +239,18 @@ fn settle_down<N: Number>(
     }
     let machine = &mut machines[rank];
     machine.queue.extend(machine.node.jobs.drain(..));
-    let bench = Bench { method: method.clone(), seed, rank: rank as Rank, clock: clock.clone(), store: None };
+    let bench = WorkerContext { method: method.clone(), seed, rank: rank as Rank, clock: clock.clone(), store: None };
     // The server and the making of agents cost nothing; tasks wait for a core.
     while let Some(place) = machine.queue.iter().position(|job| machine.free_cores > 0 || !matches!(job, Job::Perform { .. })) {
         let Some(job) = machine.queue.remove(place) else { break };
         let declared = |cost: &Option<ErasedCost>| match (&job, cost) {
-            (Job::Perform { id, ask, .. }, Some(cost)) => {
+            (Job::Perform { id, request, .. }, Some(cost)) => {
                 let doing = Doing { method: method.name(), rank: rank as Rank, agent: Some(*id), what: What::Talking };
-                cost(*id, &ask.task.0).map(Some).map_err(|cause| doing.fault(cause.to_string()))
+                cost(*id, &request.task.0).map(Some).map_err(|cause| doing.fault(cause.to_string()))
             }
             _ => Ok(None),
         };
-        let (declared, settles) = (declared(&cluster.task)?, declared(&cluster.settle)?.unwrap_or(0.0));
+        let (declared, settles) = (declared(&cluster.task)?, declared(&cluster.after_report)?.unwrap_or(0.0));
         let is_task = matches!(job, Job::Perform { .. });
         let mut end = now;
         job.run(&bench, |mut done| {

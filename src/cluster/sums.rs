@@ -28,8 +28,8 @@ pub(super) fn bounds(part: usize, parts: usize, len: usize) -> Range<usize> {
 
 /// One slice of a sum on the rank that adds it.
 pub(super) struct Adder<N: Number> {
-    /// Unknown while slices of other ranks come before the ask itself.
-    pub ask: Option<Arc<Posted>>,
+    /// Unknown while slices of other ranks come before the request itself.
+    pub request: Option<Arc<Posted>>,
     /// Members on this rank that have not contributed yet.
     pub local_left: usize,
     /// Whether this rank adds nothing of it, or has added all.
@@ -43,7 +43,7 @@ pub(super) struct Adder<N: Number> {
 
 impl<N: Number> Default for Adder<N> {
     fn default() -> Self {
-        Self { ask: None, local_left: 0, finished: false, len: None, waiting: BTreeMap::new(), folded: 0, total: None }
+        Self { request: None, local_left: 0, finished: false, len: None, waiting: BTreeMap::new(), folded: 0, total: None }
     }
 }
 
@@ -64,8 +64,8 @@ impl<N: Number> Adder<N> {
 
     /// Adds what has come, in agent order from the first contribution on; the total when all have.
     pub fn fold(&mut self) -> Option<Body<N>> {
-        let ask = self.ask.as_ref()?;
-        while let Some(member) = ask.members.get(self.folded) {
+        let request = self.request.as_ref()?;
+        while let Some(member) = request.members.get(self.folded) {
             let share = self.waiting.remove(&member.agent)?;
             self.total = Some(match self.total.take() {
                 None => share,

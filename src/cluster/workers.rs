@@ -1,6 +1,6 @@
-//! The threads that compute: some for agents, one for the server, so that answers never queue behind an agent's task.
+//! The threads that compute: some for agents, one for the server, so that responses never queue behind an agent's task.
 
-use super::job::{Bench, Done, Job};
+use super::job::{Done, Job, WorkerContext};
 use crate::number::Number;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
@@ -15,7 +15,7 @@ pub(super) struct Workers<N: Number> {
 
 impl<N: Number> Workers<N> {
     /// Starts `threads` workers for agents and one for the server.
-    pub fn start(bench: Bench<N>, threads: usize) -> Self {
+    pub fn start(bench: WorkerContext<N>, threads: usize) -> Self {
         let (agents, agent_jobs) = unbounded::<Job<N>>();
         let (server, server_jobs) = unbounded::<Job<N>>();
         let (report, results) = unbounded();

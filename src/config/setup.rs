@@ -7,7 +7,7 @@ use super::registry::{BuildModel, LaunchMethod, Makes, MethodEntry, ModelEntry, 
 use super::spec::{ClusterSpec, ConfigError, DataSpec, DrawsBy, EvaluateSpec, Precision, RunSpec};
 use super::topics::{PHI, vocabulary};
 use crate::cluster::mpi::World;
-use crate::cluster::{self, AgentId, Checkpoint, CheckpointError, Collectives, Fault, Method, Outcome, Plan, Store};
+use crate::cluster::{self, AgentId, Checkpoint, CheckpointError, Collectives, DrawStore, Fault, JobOptions, Method, Outcome};
 use crate::data::corpus::Corpus;
 use crate::data::{DataError, Dataset, Partition, Shard, ShardAssignment, Split, Task};
 use crate::lda::LdaSettings;
@@ -114,7 +114,7 @@ impl Carrier<'_> {
 /// Starts a method once it is made.
 pub struct Launch<'a, F> {
     carrier: &'a Carrier<'a>,
-    plan: Plan,
+    options: JobOptions,
     folder: &'a mut RunFolder,
     info: RunInfo,
     /// What begins, for people, and what they may not have meant.
@@ -231,7 +231,7 @@ impl<F: Real> Launch<'_, F> {
             }
             let path = self.folder.checkpoint();
             let saved = Checkpoint::read(&path)?;
-            let fits = saved.as_ref().map_or(Ok(()), |saved| saved.check(self.plan.name_of::<M>(), M::Number::NAME));
+            let fits = saved.as_ref().map_or(Ok(()), |saved| saved.check(self.options.name_of::<M>(), M::Number::NAME));
             fits.map_err(|cause| CheckpointError::Damaged { path, cause })?;
             self.folder.begin(&self.what, saved.as_ref(), self.info.clone(), groups.clone())?;
             self.notes.iter().for_each(|note| self.folder.say(&format!("note: {note}")));
@@ -240,8 +240,8 @@ impl<F: Real> Launch<'_, F> {
         // What rank 0 alone finds wrong, all must know before any goes on.
         let saved = self.carrier.agree(begin())?;
         let outcome: Option<Outcome> = match self.carrier {
-            Carrier::Threads => Some(cluster::threads::run(method, self.plan, saved, self.folder)?),
-            Carrier::Mpi(world) => cluster::mpi::run(world, method, self.plan, saved, self.folder),
+            Carrier::Threads => Some(cluster::threads::run(method, self.options, saved, self.folder)?),
+            Carrier::Mpi(world) => cluster::mpi::run(world, method, self.options, saved, self.folder),
         };
         let Some(outcome) = outcome else { return Ok(()) };
         if outcome.finished {
@@ -538,7 +538,7 @@ impl Job<'_> {
             (0, Carrier::Mpi(_)) => 1,
             (threads, _) => threads,
         };
-        let store: Option<Arc<dyn Store>> = match spec.cluster.draws {
+        let store: Option<Arc<dyn DrawStore>> = match spec.cluster.draws {
             DrawsBy::Messages => None,
             DrawsBy::Files => Some(Arc::new(Spool::new(folder.path(), carrier.rank()))),
         };
@@ -546,13 +546,13 @@ impl Job<'_> {
         drop(rayon::ThreadPoolBuilder::new().num_threads(threads).build_global());
         let launch = Launch {
             carrier,
-            plan: Plan {
+            options: JobOptions {
                 name: Some(method.name()),
                 threads,
                 dedicated: spec.cluster.dedicated,
                 collectives: spec.cluster.collectives,
                 store,
-                ..Plan::new(Seed(spec.seed))
+                ..JobOptions::new(Seed(spec.seed))
             },
             folder,
             info: RunInfo::new(method.name(), model.name(), spec.seed, opened.digest(), config),
@@ -654,7 +654,7 @@ mod tests {
         for same in [
             "",
             "[cluster]\nthreads = 3\ndedicated = true\ncheckpoint_every = 1.0\n",
-            "[cluster.collectives]\nasks = \"broadcast\"\ninteger_sums = \"point_to_point\"\n",
+            "[cluster.collectives]\nrequests = \"broadcast\"\ninteger_sums = \"point_to_point\"\n",
             "[data]\nfile = \"elsewhere.h5\"\n",
             "[data]\nfile = \"elsewhere.h5\"\npartition = \"equal\"\n",
             "[evaluate]\nevery = 1\n",

@@ -150,7 +150,7 @@ impl ClusterSpec {
         ("checkpoint_every", "seconds between checkpoints; the first is asked for after ten at most"),
         (
             "collectives",
-            "what goes by MPI's collectives: asks = \"broadcast\", sums = \"allreduce\"; with float_sums = \"allreduce\" bits depend \
+            "what goes by MPI's collectives: requests = \"broadcast\", sums = \"allreduce\"; with float_sums = \"allreduce\" bits depend \
              on the number of ranks",
         ),
         (

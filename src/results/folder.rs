@@ -7,7 +7,9 @@ use super::error::{Result, ResultsError};
 use super::spool::{self, Collected};
 use super::{Grid, RunFile, RunInfo, RunState, RunWriter, SampleGroup, stop};
 use crate::cluster::record::{Record, Row};
-use crate::cluster::{self, Checkpoint, Keeper, Outcome, Progress, Spent, SpentByAll, Status, Stored, Then};
+use crate::cluster::{
+    self, AfterCheckpoint, AgentTime, Checkpoint, Outcome, Progress, Recorder, Status, StoredByRank, TimeSpent,
+};
 use crate::partial::PartialFile;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use std::fs::{self, File, TryLockError};
@@ -72,7 +74,7 @@ pub struct RunFolder {
     saving: f64,
     last_saving: f64,
     /// What ranks have stored for this file since it was written last.
-    stored: Stored,
+    stored: StoredByRank,
     display: Display,
     /// `data.digest`, locked; nothing before the folder is claimed.
     digest: Option<File>,
@@ -137,7 +139,7 @@ impl RunFolder {
             seconds: 0.0,
             saving: 0.0,
             last_saving: 0.0,
-            stored: Stored::new(),
+            stored: StoredByRank::new(),
             display,
             digest: None,
             stopping: false,
@@ -326,11 +328,11 @@ impl RunFolder {
             let values = values.iter().map(|&(name, seconds)| (name.to_owned(), seconds)).collect();
             self.rows.push(Row { table: PHASES.into(), step: 0, agent, values });
         };
-        let SpentByAll { server, servers_asides, .. } = checkpoint.spent;
-        phases(None, &[("server", server), ("evaluation", servers_asides), ("saving", self.saving)]);
+        let TimeSpent { server, server_monitoring, .. } = checkpoint.spent;
+        phases(None, &[("server", server), ("evaluation", server_monitoring), ("saving", self.saving)]);
         for (&agent, spent) in &checkpoint.spent.agents {
-            let Spent { tasks, settling, asides } = *spent;
-            phases(Some(agent), &[("tasks", tasks), ("settling", settling), ("evaluation", asides)]);
+            let AgentTime { tasks, after_report, monitoring } = *spent;
+            phases(Some(agent), &[("tasks", tasks), ("after_report", after_report), ("evaluation", monitoring)]);
         }
     }
 
@@ -365,7 +367,7 @@ impl RunFolder {
     }
 }
 
-impl Keeper for RunFolder {
+impl Recorder for RunFolder {
     fn write(&mut self, records: Vec<Record>) -> cluster::Result<()> {
         for record in records {
             match (record, &mut self.writer) {
@@ -384,7 +386,7 @@ impl Keeper for RunFolder {
         Ok(())
     }
 
-    fn wants_rest(&mut self, status: Status) -> bool {
+    fn wants_checkpoint(&mut self, status: Status) -> bool {
         (self.progress, self.seconds) = (status.progress, status.seconds);
         self.show(status);
         if stop::asked() && !self.stopping {
@@ -397,7 +399,7 @@ impl Keeper for RunFolder {
         self.stopping || self.saved_at.elapsed() >= every
     }
 
-    fn rested(&mut self, mut checkpoint: Checkpoint) -> cluster::Result<Then> {
+    fn on_checkpoint(&mut self, mut checkpoint: Checkpoint) -> cluster::Result<AfterCheckpoint> {
         self.progress = checkpoint.progress;
         self.stored = std::mem::take(&mut checkpoint.stored);
         self.stored.retain(|_, stored| *stored > 0);
@@ -411,7 +413,7 @@ impl Keeper for RunFolder {
             checkpoint.write(&self.checkpoint())?;
         }
         (self.saved_at, self.has_saved) = (Instant::now(), true);
-        Ok(if stop::asked() { Then::Stop } else { Then::GoOn })
+        Ok(if stop::asked() { AfterCheckpoint::Stop } else { AfterCheckpoint::Continue })
     }
 }
 

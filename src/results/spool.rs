@@ -7,7 +7,7 @@
 use super::error::{Result, ResultsError};
 use crate::cluster::codec::{decode, encode};
 use crate::cluster::record::Draws;
-use crate::cluster::{self, Rank, Store, Stored};
+use crate::cluster::{self, DrawStore, Rank, StoredByRank};
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ impl Spool {
     }
 }
 
-impl Store for Spool {
+impl DrawStore for Spool {
     fn put(&self, draws: Vec<Draws>) -> cluster::Result<()> {
         // A panic of another agent leaves whole blocks behind: they are written below, and nothing there panics.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,7 +70,7 @@ impl Store for Spool {
         Ok(())
     }
 
-    fn rest(&self) -> cluster::Result<u64> {
+    fn flush(&self) -> cluster::Result<u64> {
         let Some((file, length)) = self.open.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(0) };
         // What a network file system could not write it says here, or not at all.
         let synced = file.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|file| file.sync_all());
@@ -137,7 +137,7 @@ struct Part {
 
 impl Collected {
     /// Of the run in this folder, of whose files the ranks have told these lengths.
-    pub fn new(run: &Path, stored: &Stored) -> Result<Self> {
+    pub fn new(run: &Path, stored: &StoredByRank) -> Result<Self> {
         let (mut files, mut places, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         for (&rank, &length) in stored.iter().filter(|(_, length)| **length > 0) {
             let mut part = Part::open(file_of(run, rank), length)?;
@@ -255,11 +255,11 @@ mod tests {
         Draws { group: "posterior".into(), chain, first, dim: 2, kind: "f64".into(), bytes }
     }
 
-    fn rested(spools: &[Spool]) -> Stored {
-        (0..).zip(spools).map(|(rank, spool)| (rank, spool.rest().unwrap())).collect()
+    fn rested(spools: &[Spool]) -> StoredByRank {
+        (0..).zip(spools).map(|(rank, spool)| (rank, spool.flush().unwrap())).collect()
     }
 
-    fn collected(run: &Path, stored: &Stored) -> Vec<Draws> {
+    fn collected(run: &Path, stored: &StoredByRank) -> Vec<Draws> {
         Collected::new(run, stored).unwrap().map(Result::unwrap).collect()
     }
 
@@ -293,12 +293,12 @@ mod tests {
         let run = tempfile::tempdir().unwrap();
         let spool = Spool::new(run.path(), 0);
         spool.put(vec![block(1, 0, &[1.0, 2.0])]).unwrap();
-        spool.rest().unwrap();
+        spool.flush().unwrap();
         let path = file_of(run.path(), 0);
         let whole = fs::read(&path).unwrap();
         let refused = |bytes: &[u8]| {
             fs::write(&path, bytes).unwrap();
-            Collected::new(run.path(), &Stored::from([(0, bytes.len() as u64)])).err().map(|error| error.to_string())
+            Collected::new(run.path(), &StoredByRank::from([(0, bytes.len() as u64)])).err().map(|error| error.to_string())
         };
         for cut in 1..whole.len() {
             let message = refused(&whole[..cut]).unwrap();

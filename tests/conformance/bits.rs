@@ -62,8 +62,8 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
                 .ok()
                 .flatten()
                 .map_or(0, |ran| ran.traffic.0.get("slices of sums").map_or(0, |flow| flow.messages));
-            let asks = reference.get(subject.label()).map_or(u64::MAX, |ran| ran.answers);
-            let result = if slices > 4 * asks { Ok(()) } else { Err(format!("{slices} slices in {asks} asks")) };
+            let requests = reference.get(subject.label()).map_or(u64::MAX, |ran| ran.responses);
+            let result = if slices > 4 * requests { Ok(()) } else { Err(format!("{slices} slices in {requests} requests")) };
             group.check(subject.label(), result);
         }
     });
@@ -129,7 +129,7 @@ pub fn agree(subject: &dyn Subject, reference: &Reference, ran: Result<Option<Ra
     let ran = ran?.ok_or("rank 0 had no outcome")?;
     let reference = reference.get(subject.label()).ok_or("there is no undisturbed run to compare with")?;
     same("finished", &ran.finished, &true)?;
-    same("answers", &ran.answers, &reference.answers)?;
+    same("responses", &ran.responses, &reference.responses)?;
     same("the draws written", &ran.outline, &reference.outline)?;
     match subject.order() {
         Order::Posted => same("the bits", &ran.digest, &reference.digest),

@@ -9,7 +9,7 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
         let path = group.folder.join("run.state");
         for subject in roster {
             let subject = subject.as_ref();
-            let saved = subject.run(Carrier::Threads { threads: 1 }, None, Until::Answers(3)).ok().flatten();
+            let saved = subject.run(Carrier::Threads { threads: 1 }, None, Until::Responses(3)).ok().flatten();
             let Some(saved) = saved.map(|ran| ran.saved) else {
                 group.check(subject.label(), Err("the run could not be saved".into()));
                 continue;

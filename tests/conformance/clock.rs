@@ -35,32 +35,32 @@ pub fn groups(tally: &mut Tally) {
         group.check("agent 3 of figure 1, three rounds ahead", same("waits", &third[..4].to_vec(), &vec![0.0, 0.0, 6.0, 6.0]));
 
         // One agent on rank 1, the server on a dedicated rank 0; latency 0.5 s, 8 MB/s.
-        // Task: 0.5 + 8 MB / (8 MB/s) = 1.5 s; work to 3.5 s; report 0.5 + 0.5 = 4.5 s; rest and its answer 0.5 s each.
+        // Task: 0.5 + 8 MB / (8 MB/s) = 1.5 s; work to 3.5 s; report 0.5 + 0.5 = 4.5 s; rest and its response 0.5 s each.
         let post = Post::to(&[0]).with(1_000_000);
         let simulated = play(2, 1, true, vec![post], vec![500_000], 2.0);
-        group.check("latency and bandwidth", same("(starts, answers, end)", &simulated, &(vec![1.5], vec![4.5], 5.5)));
+        group.check("latency and bandwidth", same("(starts, responses, end)", &simulated, &(vec![1.5], vec![4.5], 5.5)));
 
         // Two agents report 8 MB each to rank 0 at the same time: its link takes one
         // after the other, at 4 s and 5 s.
         let simulated = play(3, 2, true, vec![Post::to(&[0, 1])], vec![1_000_000; 2], 2.0);
-        group.check("a busy receiver", same("(starts, answers, end)", &simulated, &(vec![0.5, 0.5], vec![5.0], 6.0)));
+        group.check("a busy receiver", same("(starts, responses, end)", &simulated, &(vec![0.5, 0.5], vec![5.0], 6.0)));
 
         // Three agents share the one core of their rank, then have two.
         let one = play(2, 3, true, vec![Post::to(&[0, 1, 2])], vec![0; 3], 2.0);
-        group.check("one core for three agents", same("(starts, answers, end)", &one, &(vec![0.5, 2.5, 4.5], vec![7.0], 8.0)));
+        group.check("one core for three agents", same("(starts, responses, end)", &one, &(vec![0.5, 2.5, 4.5], vec![7.0], 8.0)));
 
         // The agent's work behind its report (0.25 s) delays its next task, not its report.
-        let cluster = Cluster { settle: Some(Box::new(|_, _| 0.25)), ..cluster(1, 2.0) };
+        let cluster = Cluster { after_report: Some(Box::new(|_, _| 0.25)), ..cluster(1, 2.0) };
         let two = Scripted { agents: 1, posts: vec![Post::to(&[0]), Post::to(&[0])], lengths: vec![0] };
         let settled = log(two, 1, false, &cluster);
-        group.check("settling", same("(starts, answers, end)", &settled, &(vec![0.0, 2.25], vec![2.0, 4.25], 4.5)));
+        group.check("settling", same("(starts, responses, end)", &settled, &(vec![0.0, 2.25], vec![2.0, 4.25], 4.5)));
     });
 }
 
 /// Rounds × agents: how long each agent waited before each visit after its first.
 fn waits_of(visits: [f64; 4], ahead: usize) -> Vec<[f64; 4]> {
     let cost: Cost<Visits> = Box::new(move |agent, _| visits[agent as usize]);
-    let cluster = Cluster { ranks: 4, task: Some(cost), settle: None, latency: 0.0, bandwidth: f64::INFINITY };
+    let cluster = Cluster { ranks: 4, task: Some(cost), after_report: None, latency: 0.0, bandwidth: f64::INFINITY };
     let rows = rows(Visits { agents: 4, rounds: ROUNDS as u64, ahead: ahead as u64 }, 1, false, &cluster).0;
     let mut starts = [[0.0; 4]; ROUNDS];
     for (table, round, agent, value) in rows {
@@ -88,14 +88,14 @@ fn recursion(visits: [f64; 4], ahead: usize) -> Vec<[f64; 4]> {
 }
 
 fn cluster<M: Method>(ranks: u32, task: f64) -> Cluster<M> {
-    Cluster { ranks, task: Some(Box::new(move |_, _| task)), settle: None, latency: 0.5, bandwidth: 8e6 }
+    Cluster { ranks, task: Some(Box::new(move |_, _| task)), after_report: None, latency: 0.5, bandwidth: 8e6 }
 }
 
 fn play(ranks: u32, agents: u32, dedicated: bool, posts: Vec<Post>, lengths: Vec<usize>, task: f64) -> (Vec<f64>, Vec<f64>, f64) {
     log(Scripted { agents, posts, lengths }, 1, dedicated, &cluster(ranks, task))
 }
 
-/// When tasks began, when answers came, and when the run was over.
+/// When tasks began, when responses came, and when the run was over.
 fn log(method: Scripted, threads: usize, dedicated: bool, cluster: &Cluster<Scripted>) -> (Vec<f64>, Vec<f64>, f64) {
     let (rows, end) = rows(method, threads, dedicated, cluster);
     let of = |wanted: &str| {
@@ -103,7 +103,7 @@ fn log(method: Scripted, threads: usize, dedicated: bool, cluster: &Cluster<Scri
         times.sort_by(f64::total_cmp);
         times
     };
-    (of("starts"), of("answers"), end)
+    (of("starts"), of("responses"), end)
 }
 
 type Rows = Vec<(String, u64, Option<u32>, f64)>;

@@ -5,8 +5,8 @@ use crate::tally::Tally;
 use mpibayes::cluster::mpi::{World, run};
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::{
-    Agent, AgentId, Answer, Asks, Body, Checkpoint, Collectives, Context, EXIT_CODE, Keeper, Method, Outbox, Plan, Progress,
-    Result, Saves, Server, Status, Sums, Then, Traffic,
+    AfterCheckpoint, Agent, AgentId, Body, Checkpoint, Collectives, Context, EXIT_CODE, JobOptions, Method, Outbox, Progress,
+    Recorder, RequestDelivery, Response, Result, SerializesAs, Server, Status, Sums, Traffic,
 };
 use mpibayes::number::Number;
 use mpibayes::random::Seed;
@@ -26,8 +26,8 @@ enum Trouble {
     Unequal,
     /// Agent 3 fails in round 2.
     Error,
-    /// The keeper panics.
-    Keeper,
+    /// The recorder panics.
+    Recorder,
 }
 
 /// Rounds of all-reduce (`SumTo` all), a sum over all to the server, one over agents 0 to 2, and a large head.
@@ -100,23 +100,23 @@ impl<N: Whole> Method for Rounds<N> {
 }
 
 impl<N: Whole> Clerk<N> {
-    /// Four asks a round, all at once.
+    /// Four requests a round, all at once.
     fn post(&mut self, out: &mut Outbox<Rounds<N>>) {
         let round = self.state.0;
         let padding = vec![round as u8; if round % 2 == 1 { 100_000 } else { 0 }];
         let task = Task::Give { round, padding };
         let body = shares::<N>(99, round, self.method.numbers);
-        out.ask(0..AGENTS, task.clone()).with(body).sum_to(0..AGENTS);
-        out.ask(0..AGENTS, task.clone()).with(shares::<N>(99, round, self.method.numbers)).sum();
-        out.ask(0..3, task).with(shares::<N>(99, round, self.method.numbers)).sum();
-        out.ask(0..AGENTS, Task::Show).handed();
+        out.request(0..AGENTS, task.clone()).with(body).sum_to(0..AGENTS);
+        out.request(0..AGENTS, task.clone()).with(shares::<N>(99, round, self.method.numbers)).sum();
+        out.request(0..3, task).with(shares::<N>(99, round, self.method.numbers)).sum();
+        out.request(0..AGENTS, Task::Show).with_transfer();
     }
 }
 
 impl<N: Whole> Server<Rounds<N>> for Clerk<N> {
     type State = (u64, u64);
 
-    fn state(&self) -> impl Saves<(u64, u64)> {
+    fn state(&self) -> impl SerializesAs<(u64, u64)> {
         &self.state
     }
 
@@ -125,15 +125,15 @@ impl<N: Whole> Server<Rounds<N>> for Clerk<N> {
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<Rounds<N>>, out: &mut Outbox<Rounds<N>>, _: &mut Context) -> Result<()> {
-        if answer.reports.iter().any(|report| !report.report) {
+    fn receive(&mut self, response: Response<Rounds<N>>, out: &mut Outbox<Rounds<N>>, _: &mut Context) -> Result<()> {
+        if response.reports.iter().any(|report| !report.report) {
             return Err("the body of a task was not what was sent".into());
         }
         let mut sums = self.method.sums.lock().unwrap();
-        if !answer.sum.is_empty() {
-            sums.push(answer.sum.into_vec());
+        if !response.sum.is_empty() {
+            sums.push(response.sum.into_vec());
         }
-        sums.extend(answer.reports.into_iter().filter(|report| !report.body.is_empty()).map(|report| report.body.into_vec()));
+        sums.extend(response.reports.into_iter().filter(|report| !report.body.is_empty()).map(|report| report.body.into_vec()));
         drop(sums);
         self.state.1 += 1;
         if self.state.1 == 4 {
@@ -153,7 +153,7 @@ impl<N: Whole> Server<Rounds<N>> for Clerk<N> {
 impl<N: Whole> Agent<Rounds<N>> for Member<N> {
     type State = ();
 
-    fn state(&self) -> impl Saves<()> {
+    fn state(&self) -> impl SerializesAs<()> {
         &()
     }
 
@@ -175,32 +175,33 @@ impl<N: Whole> Agent<Rounds<N>> for Member<N> {
     }
 }
 
-/// Brings the run to rest after this many answers and keeps its checkpoint.
+/// Brings the run to rest after this many responses and keeps its checkpoint.
 struct Stopper {
     at: Option<u64>,
     panics: bool,
     saved: Option<Checkpoint>,
 }
 
-impl Keeper for Stopper {
+impl Recorder for Stopper {
     fn write(&mut self, _: Vec<Record>) -> mpibayes::cluster::Result<()> {
         Ok(())
     }
 
-    fn wants_rest(&mut self, status: Status) -> bool {
-        assert!(!self.panics || status.answers < 5, "the keeper's own panic");
-        self.at.is_some_and(|at| status.answers >= at)
+    fn wants_checkpoint(&mut self, status: Status) -> bool {
+        assert!(!self.panics || status.responses < 5, "the recorder's own panic");
+        self.at.is_some_and(|at| status.responses >= at)
     }
 
-    fn rested(&mut self, checkpoint: Checkpoint) -> Result<Then> {
+    fn on_checkpoint(&mut self, checkpoint: Checkpoint) -> Result<AfterCheckpoint> {
         self.saved = Some(checkpoint);
-        Ok(Then::Stop)
+        Ok(AfterCheckpoint::Stop)
     }
 }
 
 const OFF: Collectives =
-    Collectives { asks: Asks::PointToPoint, integer_sums: Sums::PointToPoint, float_sums: Sums::PointToPoint };
-const ON: Collectives = Collectives { asks: Asks::Broadcast, integer_sums: Sums::Allreduce, float_sums: Sums::Allreduce };
+    Collectives { requests: RequestDelivery::PointToPoint, integer_sums: Sums::PointToPoint, float_sums: Sums::PointToPoint };
+const ON: Collectives =
+    Collectives { requests: RequestDelivery::Broadcast, integer_sums: Sums::Allreduce, float_sums: Sums::Allreduce };
 
 fn carry<N: Whole>(
     world: &World,
@@ -211,19 +212,19 @@ fn carry<N: Whole>(
 ) -> (Vec<Vec<N>>, Traffic) {
     let sums = Arc::new(Mutex::new(Vec::new()));
     let method = |since| Arc::new(Rounds { numbers, trouble: Trouble::None, since, sums: sums.clone() });
-    let plan = Plan { threads: 2, dedicated, collectives, ..Plan::new(Seed(1)) };
-    let mut keeper = Stopper { at: stop, panics: false, saved: None };
-    let mut outcome = run(world, method(0.0), plan.clone(), None, &mut keeper);
+    let plan = JobOptions { threads: 2, dedicated, collectives, ..JobOptions::new(Seed(1)) };
+    let mut recorder = Stopper { at: stop, panics: false, saved: None };
+    let mut outcome = run(world, method(0.0), plan.clone(), None, &mut recorder);
     if stop.is_some() {
         assert!(outcome.is_none_or(|outcome| !outcome.finished), "the run was not stopped on its way");
         // On with the opposite switches: a checkpoint knows nothing of them.
         let collectives = if collectives == OFF { ON } else { OFF };
-        let saved = keeper.saved.take().map(|mut saved| {
+        let saved = recorder.saved.take().map(|mut saved| {
             saved.seconds = BEFORE;
             saved
         });
-        keeper.at = None;
-        outcome = run(world, method(BEFORE), Plan { collectives, ..plan }, saved, &mut keeper);
+        recorder.at = None;
+        outcome = run(world, method(BEFORE), JobOptions { collectives, ..plan }, saved, &mut recorder);
     }
     let traffic = outcome.map(|outcome| outcome.traffic).unwrap_or_default();
     (std::mem::take(&mut *sums.lock().unwrap()), traffic)
@@ -234,11 +235,11 @@ fn sums<N: Whole>(world: &World) -> u32 {
     let mut passed = 0;
     // One number, a block of a broadcast, several slices, and more than a rendezvous.
     for numbers in [1, 1000, 20_000, 400_000] {
-        let asks = Collectives { asks: Asks::Broadcast, ..OFF };
-        let reduces = Collectives { asks: Asks::PointToPoint, ..ON };
+        let requests = Collectives { requests: RequestDelivery::Broadcast, ..OFF };
+        let reduces = Collectives { requests: RequestDelivery::PointToPoint, ..ON };
         for (collectives, dedicated, stop) in [
             (OFF, false, None),
-            (asks, false, None),
+            (requests, false, None),
             (reduces, false, None),
             (ON, false, None),
             (ON, true, None),
@@ -261,7 +262,11 @@ fn sums<N: Whole>(world: &World) -> u32 {
             let on = |switched: bool| switched || stop.is_some();
             let reduced = traffic.0.contains_key("sums of all");
             assert_eq!(reduced, on(collectives.integer_sums == Sums::Allreduce) && hosts > 1, "{collectives:?} {traffic:?}");
-            assert_eq!(traffic.0.contains_key("tasks to all"), on(collectives.asks == Asks::Broadcast), "{collectives:?}");
+            assert_eq!(
+                traffic.0.contains_key("tasks to all"),
+                on(collectives.requests == RequestDelivery::Broadcast),
+                "{collectives:?}"
+            );
             passed += 1;
         }
     }
@@ -296,12 +301,12 @@ pub fn rank(what: &str) {
         }
         "unequal" => Trouble::Unequal,
         "error" => Trouble::Error,
-        _ => Trouble::Keeper,
+        _ => Trouble::Recorder,
     };
     let method = Rounds::<i32> { numbers: 1000, trouble, since: 0.0, sums: Arc::default() };
-    let mut keeper = Stopper { at: None, panics: trouble == Trouble::Keeper, saved: None };
-    let plan = Plan { collectives: ON, ..Plan::new(Seed(1)) };
-    run(&world, Arc::new(method), plan, None, &mut keeper);
+    let mut recorder = Stopper { at: None, panics: trouble == Trouble::Recorder, saved: None };
+    let plan = JobOptions { collectives: ON, ..JobOptions::new(Seed(1)) };
+    run(&world, Arc::new(method), plan, None, &mut recorder);
     println!("went through");
 }
 
@@ -314,7 +319,7 @@ pub fn groups(tally: &mut Tally) {
                 ("sums", 0, "passed 88"),
                 ("unequal", EXIT_CODE, "bodies of one sum differ in length"),
                 ("error", EXIT_CODE, "singular matrix"),
-                ("keeper", EXIT_CODE, "the keeper's own panic"),
+                ("recorder", EXIT_CODE, "the recorder's own panic"),
             ];
             for (what, code, text) in cases {
                 let ended = command(Launcher::Mpirun(ranks), &["--collectives", what]).and_then(watched);

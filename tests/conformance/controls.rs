@@ -18,7 +18,7 @@ pub fn groups(tally: &mut Tally) {
             let result = run(None, Until::End).and_then(|left_alone| {
                 let reference = Reference::from([("crooked", left_alone)]);
                 let again = run(None, Until::End)?;
-                let saved = run(None, Until::Answers(3))?.saved;
+                let saved = run(None, Until::Responses(3))?.saved;
                 let resumed = run(Some(&saved), Until::End)?;
                 let again = agree(subject.as_ref(), &reference, Ok(Some(again))).is_ok();
                 let resumed = agree(subject.as_ref(), &reference, Ok(Some(resumed))).is_ok();
@@ -34,7 +34,7 @@ pub fn groups(tally: &mut Tally) {
                 let simulate = Carrier::Simulate { ranks: 3, threads: 1, dedicated: false };
                 let alike = stops_like_it_rests(subject.as_ref(), simulate).is_ok();
                 let result = crate::tally::same("stops like it rests", &alike, &(wrong == Crooked::Not));
-                group.check(format!("{wrong:?}, stopped at every answer"), result);
+                group.check(format!("{wrong:?}, stopped at every response"), result);
             }
         }
     });

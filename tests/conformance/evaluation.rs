@@ -23,7 +23,7 @@ pub fn groups(tally: &mut Tally) {
             group.check("svgd", looks_on(|| stein::svgd::<f64>(3), carrier, true));
             // What it leaves for later must be done once, behind its own tasks.
             group.check("elastic", looks_on(|| Elastic, carrier, true));
-            // Answers come in any order: nothing may be lost.
+            // Responses come in any order: nothing may be lost.
             group.check("eager", looks_on(|| Eager::<2>, carrier, false));
         }
     });
@@ -58,7 +58,7 @@ pub fn groups(tally: &mut Tally) {
     });
 }
 
-/// Whether a method writes the same draws whatever the evaluations; where answers come in any order, draws of the same addresses.
+/// Whether a method writes the same draws whatever the evaluations; where responses come in any order, draws of the same addresses.
 fn looks_on<M: Method>(make: impl Fn() -> M, carrier: Carrier, bits: bool) -> Result<(), String>
 where
     M::Number: Real,
@@ -123,7 +123,7 @@ fn timed<M: Method>(method: M, ranks: u32, costs: impl Fn(&M::Task) -> (f64, f64
     let cluster = Cluster {
         ranks,
         task: Some(Box::new(move |_, task| costs(task).0)),
-        settle: Some(Box::new(move |_, task| costs(task).1)),
+        after_report: Some(Box::new(move |_, task| costs(task).1)),
         latency: 0.0,
         bandwidth: f64::INFINITY,
     };

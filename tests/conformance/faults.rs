@@ -205,7 +205,7 @@ fn everywhere(subject: &dyn Subject, workload: &Workload) -> Vec<(Who, Place)> {
     working.chain(later).chain(saving).collect()
 }
 
-/// Where answers count as they arrive, agents that are slow today may have no second task: later ones are failed in by whoever gets
+/// Where responses count as they arrive, agents that are slow today may have no second task: later ones are failed in by whoever gets
 /// so far first. Every run has as many tasks in all, and somebody has a fair share of them.
 fn somebody(subject: &dyn Subject, workload: &Workload) -> Vec<(Who, Place)> {
     let tasks = workload.iter().filter(|(who, _)| who.is_some()).map(|(_, tasks)| tasks).sum::<u64>();

@@ -1,8 +1,8 @@
 //! Any method with a failure built in: who fails, where, and how.
 
 use mpibayes::cluster::{
-    Agent, AgentId, AgentState, Answer, Body, Context, Dealing, Method, Order, Outbox, Progress, Result, Saves, Server,
-    ServerState,
+    Agent, AgentId, AgentState, Body, Context, Method, Order, Outbox, Placement, Progress, Response, Result, SerializesAs,
+    Server, ServerState,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,13 +35,13 @@ pub enum Place {
     Making,
     /// The server alone.
     Starting,
-    /// The task or answer with this number.
+    /// The task or response with this number.
     Working(u64),
     /// The work behind it.
     Settling(u64),
     /// When the state is asked for.
     Saving,
-    /// In the keeper, when the run is to be written down; `who` is the server.
+    /// In the recorder, when the run is to be written down; `who` is the server.
     Keeping,
 }
 
@@ -72,7 +72,7 @@ impl How {
     }
 }
 
-/// How many tasks each agent performed and, under `None`, how many answers the server received.
+/// How many tasks each agent performed and, under `None`, how many responses the server received.
 pub type Workload = BTreeMap<Option<AgentId>, u64>;
 
 pub struct Faulty<M> {
@@ -121,7 +121,7 @@ impl Trap {
         Ok(())
     }
 
-    fn settle(&self) -> Result<()> {
+    fn after_report(&self) -> Result<()> {
         // The server settles behind its start as well; that is not counted.
         self.worked.checked_sub(1).map_or(Ok(()), |last| self.at(Place::Settling(last)))
     }
@@ -139,19 +139,22 @@ pub struct FaultyAgent<M: Method> {
 
 impl<M: Method> Method for Faulty<M> {
     const NAME: &'static str = M::NAME;
-    const ORDER: Order = M::ORDER;
     type Number = M::Number;
     type Task = M::Task;
     type Report = M::Report;
     type Server = FaultyServer<M>;
     type Agent = FaultyAgent<M>;
 
+    fn order(&self) -> Order {
+        self.inner.order()
+    }
+
     fn agents(&self) -> u32 {
         self.inner.agents()
     }
 
-    fn dealing(&self) -> Dealing {
-        self.inner.dealing()
+    fn placement(&self) -> Placement {
+        self.inner.placement()
     }
 
     fn server(&self, saved: Option<ServerState<M>>) -> Result<FaultyServer<M>> {
@@ -175,7 +178,7 @@ impl<M: Method> FaultyServer<M> {
     ) -> Result<()> {
         let mut inner = Outbox::default();
         call(&mut self.inner, &mut inner)?;
-        inner.into_asks().into_iter().for_each(|ask| out.post(ask));
+        inner.into_requests().into_iter().for_each(|request| out.post(request));
         Ok(())
     }
 }
@@ -183,7 +186,7 @@ impl<M: Method> FaultyServer<M> {
 impl<M: Method> Server<Faulty<M>> for FaultyServer<M> {
     type State = ServerState<M>;
 
-    fn state(&self) -> impl Saves<ServerState<M>> {
+    fn state(&self) -> impl SerializesAs<ServerState<M>> {
         // A state cannot fail in any other way than by a panic.
         self.trap.at(Place::Saving).unwrap_or_else(|error| panic!("{error}"));
         self.inner.state()
@@ -194,14 +197,14 @@ impl<M: Method> Server<Faulty<M>> for FaultyServer<M> {
         self.forward(out, |server, out| server.start(out, cx))
     }
 
-    fn receive(&mut self, answer: Answer<Faulty<M>>, out: &mut Outbox<Faulty<M>>, cx: &mut Context) -> Result<()> {
+    fn receive(&mut self, response: Response<Faulty<M>>, out: &mut Outbox<Faulty<M>>, cx: &mut Context) -> Result<()> {
         self.trap.work()?;
-        self.forward(out, |server, out| server.receive(answer, out, cx))
+        self.forward(out, |server, out| server.receive(response, out, cx))
     }
 
-    fn settle(&mut self, cx: &mut Context) -> Result<()> {
-        self.trap.settle()?;
-        self.inner.settle(cx)
+    fn after_requests(&mut self, cx: &mut Context) -> Result<()> {
+        self.trap.after_report()?;
+        self.inner.after_requests(cx)
     }
 
     fn progress(&self) -> Progress {
@@ -212,7 +215,7 @@ impl<M: Method> Server<Faulty<M>> for FaultyServer<M> {
 impl<M: Method> Agent<Faulty<M>> for FaultyAgent<M> {
     type State = AgentState<M>;
 
-    fn state(&self) -> impl Saves<AgentState<M>> {
+    fn state(&self) -> impl SerializesAs<AgentState<M>> {
         self.trap.at(Place::Saving).unwrap_or_else(|error| panic!("{error}"));
         self.inner.state()
     }
@@ -222,8 +225,8 @@ impl<M: Method> Agent<Faulty<M>> for FaultyAgent<M> {
         self.inner.perform(task, body, cx)
     }
 
-    fn settle(&mut self, cx: &mut Context) -> Result<()> {
-        self.trap.settle()?;
-        self.inner.settle(cx)
+    fn after_report(&mut self, cx: &mut Context) -> Result<()> {
+        self.trap.after_report()?;
+        self.inner.after_report(cx)
     }
 }

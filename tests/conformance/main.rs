@@ -116,22 +116,22 @@ fn roster() -> Vec<Box<dyn Subject>> {
             })
         }),
         conforms("sghmc", || stein::judged(stein::sghmc::<f64>(), 2)),
-        conforms("ec-sghmc", || stein::judged(stein::ec_sghmc::<f32, false>(|_| {}), 3)),
+        conforms("ec-sghmc", || stein::judged(stein::ec_sghmc::<f32>(false, |_| {}), 3)),
         conforms("ec-sghmc, cyclic, extrapolated, masses", || {
-            stein::ec_sghmc::<f64, false>(|settings| {
+            stein::ec_sghmc::<f64>(false, |settings| {
                 settings.course = Some(Course::Cyclic { coupled: 8, free: 9, settle: 2 });
                 (settings.extrapolate, settings.burn_in) = (true, 20);
                 settings.preconditioner = Some(Preconditioner { burn_in: 20, ..Preconditioner::default() });
             })
         }),
-        conforms("ec-sghmc, mean", || stein::ec_sghmc::<f64, false>(|settings| settings.variant = Variant::Mean)),
+        conforms("ec-sghmc, mean", || stein::ec_sghmc::<f64>(false, |settings| settings.variant = Variant::Mean)),
         conforms("ec-sghmc, friction", || {
-            stein::judged(stein::ec_sghmc::<f64, false>(|settings| settings.variant = Variant::Friction), 4)
+            stein::judged(stein::ec_sghmc::<f64>(false, |settings| settings.variant = Variant::Friction), 4)
         }),
-        conforms("ec-sghmc, asynchronous", || stein::judged(stein::ec_sghmc::<f32, true>(|_| {}), 3)),
+        conforms("ec-sghmc, asynchronous", || stein::judged(stein::ec_sghmc::<f32>(true, |_| {}), 3)),
         conforms("ec-sgld", stein::ec_sgld::<f64>),
-        conforms("easgd", || stein::judged(stein::easgd::<f32, false>(), 3)),
-        conforms("easgd, asynchronous", stein::easgd::<f32, true>),
+        conforms("easgd", || stein::judged(stein::easgd::<f32>(false), 3)),
+        conforms("easgd, asynchronous", || stein::easgd::<f32>(true)),
         conforms("async sghmc", || stein::judged(stein::async_sghmc::<f64>(1, 2), 20)),
         conforms("async sghmc, all gradients", || stein::async_sghmc::<f64>(4, 1)),
         conforms("adlda", topics::adlda),

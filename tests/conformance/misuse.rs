@@ -1,4 +1,4 @@
-//! Asks that make no sense end the run with an error that says what is wrong with them.
+//! Requests that make no sense end the run with an error that says what is wrong with them.
 
 use crate::methods::{Post, Scripted};
 use crate::subject::{Carrier, Diary, Until, carry};
@@ -9,25 +9,25 @@ pub fn groups(tally: &mut Tally) {
     tally.group("misuse of the protocol has a name", |group| {
         let all: &[u32] = &[0, 1, 2];
         let cases: [(&str, Vec<Post>, &[&str]); 12] = [
-            ("handed with nothing promised", vec![Post::to(&[1]).handed()], &["agent 1", "handed nothing"]),
+            ("handed with nothing promised", vec![Post::to(&[1]).with_transfer()], &["agent 1", "handed nothing"]),
             (
                 "handed twice what was promised once",
-                vec![Post::to(&[0]).sum_to(&[1]), Post::to(&[1]).handed(), Post::to(&[1]).handed()],
+                vec![Post::to(&[0]).sum_to(&[1]), Post::to(&[1]).with_transfer(), Post::to(&[1]).with_transfer()],
                 &["agent 1", "handed nothing"],
             ),
             (
                 "one of the members was promised nothing",
-                vec![Post::to(&[0]).sum_to(&[0, 1]), Post::to(all).handed()],
+                vec![Post::to(&[0]).sum_to(&[0, 1]), Post::to(all).with_transfer()],
                 &["agent 2", "handed nothing"],
             ),
             (
                 "two agents that wait for each other",
-                vec![Post::to(&[0]).handed().sum_to(&[1]), Post::to(&[1]).handed().sum_to(&[0])],
+                vec![Post::to(&[0]).with_transfer().sum_to(&[1]), Post::to(&[1]).with_transfer().sum_to(&[0])],
                 &["agent 0", "handed nothing"],
             ),
             (
                 "a body and a parcel",
-                vec![Post::to(&[0]).sum_to(&[1]), Post::to(&[1]).handed().with(3)],
+                vec![Post::to(&[0]).sum_to(&[1]), Post::to(&[1]).with_transfer().with(3)],
                 &["a body of its own", "handed"],
             ),
             ("a member twice", vec![Post::to(&[0, 2, 0])], &["agent 0", "twice", "members"]),
@@ -61,8 +61,8 @@ pub fn groups(tally: &mut Tally) {
                 );
             }
         }
-        // The control: the same asks in a sound order.
-        let sound = [Post::to(&[0]).sum_to(&[1]), Post::to(&[1]).handed().sum_to(&[0]), Post::to(&[0]).handed()];
+        // The control: the same requests in a sound order.
+        let sound = [Post::to(&[0]).sum_to(&[1]), Post::to(&[1]).with_transfer().sum_to(&[0]), Post::to(&[0]).with_transfer()];
         for carrier in layouts {
             let ran = run(vec![5; 3], &sound, carrier);
             group.check("a sound script", ran.map_or_else(Err, |()| Ok(())));

@@ -19,27 +19,27 @@ const LAYOUTS: [Carrier; 6] = [
 ];
 
 pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Tally) {
-    tally.group("saved after any answer and resumed elsewhere", |group| {
+    tally.group("saved after any response and resumed elsewhere", |group| {
         for subject in roster {
-            let answers = reference.get(subject.label()).map_or(0, |ran| ran.answers);
-            for at in 1..=answers {
+            let responses = reference.get(subject.label()).map_or(0, |ran| ran.responses);
+            for at in 1..=responses {
                 let here = LAYOUTS[at as usize % LAYOUTS.len()];
                 let there = LAYOUTS[(at as usize + 1) % LAYOUTS.len()];
                 group.check(
-                    format!("{}, after {at} answers", subject.label()),
+                    format!("{}, after {at} responses", subject.label()),
                     twice(subject.as_ref(), reference, here, there, at),
                 );
             }
         }
     });
-    tally.group("saved after every answer, each time resumed elsewhere", |group| {
+    tally.group("saved after every response, each time resumed elsewhere", |group| {
         for subject in roster {
             group.check(subject.label(), agree(subject.as_ref(), reference, hop_on(subject.as_ref(), &LAYOUTS).map(Some)));
         }
     });
-    // Where answers count as they arrive no two layouts agree. In one, a run that is stopped at every answer and resumed there is the
+    // Where responses count as they arrive no two layouts agree. In one, a run that is stopped at every response and resumed there is the
     // run that only rests at each: all that matters is in the states.
-    tally.group("asynchronous: stopped after every answer, or at rest there", |group| {
+    tally.group("asynchronous: stopped after every response, or at rest there", |group| {
         for subject in roster.iter().map(AsRef::as_ref).filter(|subject| subject.order() == Order::Arrival) {
             for ranks in [1, 3, 5] {
                 let carrier = Carrier::Simulate { ranks, threads: 1, dedicated: ranks == 5 };
@@ -55,10 +55,10 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
         ];
         for (number, (at_once, chain)) in chains.into_iter().enumerate() {
             // Early, in the middle, late; or again as soon as it is resumed, while large states are still on their way.
-            let points = |answers: u64| {
-                let early = if at_once { answers / 2 } else { 1 };
-                let late = if at_once { answers / 2 } else { answers.max(2) - 1 };
-                [Until::Answers(early), Until::Answers(answers / 2), Until::Answers(late), Until::End]
+            let points = |responses: u64| {
+                let early = if at_once { responses / 2 } else { 1 };
+                let late = if at_once { responses / 2 } else { responses.max(2) - 1 };
+                [Until::Responses(early), Until::Responses(responses / 2), Until::Responses(late), Until::End]
             };
             let place = |subject: &dyn Subject| group.folder.join(format!("{number}-{}.state", subject.label()));
             let mut ends: Vec<Result<Ran, String>> = Vec::new();
@@ -66,7 +66,7 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
                 let steps = roster.iter().map(|subject| {
                     let path = place(subject.as_ref());
                     let from = Some(path.clone()).filter(|_| stage > 0);
-                    let until = points(reference.get(subject.label()).map_or(0, |ran| ran.answers))[stage];
+                    let until = points(reference.get(subject.label()).map_or(0, |ran| ran.responses))[stage];
                     step(subject.as_ref(), from, until, path, stage)
                 });
                 let steps = steps.collect();
@@ -121,32 +121,32 @@ fn step(subject: &dyn Subject, from: Option<PathBuf>, until: Until, save: PathBu
 
 fn twice(subject: &dyn Subject, reference: &Reference, here: Carrier, there: Carrier, at: u64) -> Result<(), String> {
     let run = |carrier, saved, until| subject.run(carrier, saved, until).map_err(|fault| fault.to_string());
-    let first = run(here, None, Until::Answers(at))?.ok_or("no outcome")?;
-    if first.answers < at || first.rests != 1 {
-        return Err(format!("came to rest after {} answers, {} times", first.answers, first.rests));
+    let first = run(here, None, Until::Responses(at))?.ok_or("no outcome")?;
+    if first.responses < at || first.rests != 1 {
+        return Err(format!("came to rest after {} responses, {} times", first.responses, first.rests));
     }
     agree(subject, reference, run(there, Some(&first.saved), Until::End))
 }
 
-/// Whether a run that is stopped after every answer and goes on in the same way is the one that only rests at each.
+/// Whether a run that is stopped after every response and goes on in the same way is the one that only rests at each.
 pub fn stops_like_it_rests(subject: &dyn Subject, carrier: Carrier) -> Result<(), String> {
     let at_rest = subject.run(carrier, None, Until::EndWithRests).map_err(|fault| fault.to_string())?.ok_or("no outcome")?;
     let stopped = hop_on(subject, &[carrier])?;
-    same("answers", &stopped.answers, &at_rest.answers)?;
+    same("responses", &stopped.responses, &at_rest.responses)?;
     same("the bits", &stopped.digest, &at_rest.digest)
 }
 
-/// Stops after every answer and goes on in the next of these layouts, to the end.
+/// Stops after every response and goes on in the next of these layouts, to the end.
 fn hop_on(subject: &dyn Subject, layouts: &[Carrier]) -> Result<Ran, String> {
     let mut saved: Option<Ran> = None;
     for (hop, &carrier) in layouts.iter().cycle().enumerate() {
-        let answers = saved.as_ref().map_or(0, |ran| ran.answers);
-        let ran = subject.run(carrier, saved.as_ref().map(|ran| ran.saved.as_slice()), Until::Answers(answers + 1));
+        let responses = saved.as_ref().map_or(0, |ran| ran.responses);
+        let ran = subject.run(carrier, saved.as_ref().map(|ran| ran.saved.as_slice()), Until::Responses(responses + 1));
         let ran = ran.map_err(|fault| format!("hop {hop}: {fault}"))?.ok_or("no outcome")?;
         if ran.finished {
             return Ok(ran);
         }
-        if ran.answers == answers {
+        if ran.responses == responses {
             return Err(format!("hop {hop} received nothing"));
         }
         saved = Some(ran);

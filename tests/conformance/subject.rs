@@ -5,8 +5,8 @@ use mpibayes::cluster::mpi::{World, run as run_on_ranks};
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::simulate::{self, Cluster, Cost};
 use mpibayes::cluster::{
-    Asks, Checkpoint, Collectives, Dealing, Fault, Keeper, Layout, Method, Order, Outcome, Plan, Rank, SpentByAll, Status, Sums,
-    Then, Traffic, threads,
+    AfterCheckpoint, Checkpoint, Collectives, Fault, JobOptions, Layout, Method, Order, Outcome, Placement, Rank, Recorder,
+    RequestDelivery, Status, Sums, TimeSpent, Traffic, threads,
 };
 use mpibayes::random::Seed;
 use serde::{Deserialize, Serialize};
@@ -38,20 +38,20 @@ pub enum Carrier<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Until {
     End,
-    /// To the end, with a rest after every answer.
+    /// To the end, with a rest after every response.
     EndWithRests,
-    /// To a rest after this many answers; the run is saved there.
-    Answers(u64),
+    /// To a rest after this many responses; the run is saved there.
+    Responses(u64),
 }
 
 /// What a run did, on the rank that knows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ran {
     pub finished: bool,
-    pub answers: u64,
+    pub responses: u64,
     /// Of all draws and the final states.
     pub digest: String,
-    /// Of the draws' addresses alone: the same whatever the order of answers.
+    /// Of the draws' addresses alone: the same whatever the order of responses.
     pub outline: String,
     pub rests: u64,
     #[serde(skip)]
@@ -67,7 +67,7 @@ pub trait Subject: Sync {
     /// Its name in messages.
     fn name(&self) -> &'static str;
     fn agents(&self) -> u32;
-    fn dealing(&self) -> Dealing;
+    fn placement(&self) -> Placement;
     fn order(&self) -> Order;
     /// Carries it; nothing comes back on ranks other than 0.
     fn run(&self, carrier: Carrier, saved: Option<&[u8]>, until: Until) -> Result<Option<Ran>, Fault>;
@@ -78,7 +78,7 @@ pub trait Subject: Sync {
     fn write(&self, saved: &[u8], path: &Path) -> Result<(), String>;
 
     fn rank_of(&self, agent: u32, ranks: u32, dedicated: bool) -> Rank {
-        Layout { ranks, agents: self.agents(), dedicated, dealing: self.dealing() }.rank_of(agent)
+        Layout { ranks, agents: self.agents(), dedicated, placement: self.placement() }.rank_of(agent)
     }
 }
 
@@ -115,12 +115,12 @@ impl<M: Method, F: Fn() -> M + Sync> Subject for Conforms<F> {
         (self.make)().agents()
     }
 
-    fn dealing(&self) -> Dealing {
-        (self.make)().dealing()
+    fn placement(&self) -> Placement {
+        (self.make)().placement()
     }
 
     fn order(&self) -> Order {
-        M::ORDER
+        (self.make)().order()
     }
 
     fn run(&self, carrier: Carrier, saved: Option<&[u8]>, until: Until) -> Result<Option<Ran>, Fault> {
@@ -154,11 +154,14 @@ impl<M: Method, F: Fn() -> M + Sync> Subject for Conforms<F> {
 pub const SEED: Seed = Seed(20_240_817);
 
 /// With the switches of the collectives that keep the bits all on or all off.
-pub fn plan(threads: usize, dedicated: bool, collectives: bool) -> Plan {
-    let (asks, integer_sums) =
-        if collectives { (Asks::Broadcast, Sums::Allreduce) } else { (Asks::PointToPoint, Sums::PointToPoint) };
-    let collectives = Collectives { asks, integer_sums, float_sums: Sums::PointToPoint };
-    Plan { threads, dedicated, collectives, ..Plan::new(SEED) }
+pub fn plan(threads: usize, dedicated: bool, collectives: bool) -> JobOptions {
+    let (requests, integer_sums) = if collectives {
+        (RequestDelivery::Broadcast, Sums::Allreduce)
+    } else {
+        (RequestDelivery::PointToPoint, Sums::PointToPoint)
+    };
+    let collectives = Collectives { requests, integer_sums, float_sums: Sums::PointToPoint };
+    JobOptions { threads, dedicated, collectives, ..JobOptions::new(SEED) }
 }
 
 /// Carries any method.
@@ -166,19 +169,20 @@ pub fn carry<M: Method>(
     method: Arc<M>,
     carrier: Carrier,
     saved: Option<Checkpoint>,
-    keeper: &mut dyn Keeper,
+    recorder: &mut dyn Recorder,
 ) -> Result<Option<Outcome>, Fault> {
     match carrier {
-        Carrier::Threads { threads } => threads::run(method, plan(threads, false, false), saved, keeper).map(Some),
+        Carrier::Threads { threads } => threads::run(method, plan(threads, false, false), saved, recorder).map(Some),
         Carrier::Simulate { ranks, threads, dedicated } => {
             // Agents of uneven speed on a slow network: packets overtake each other as they never would on one machine.
             let cost = |agent: u32, _: &M::Task| f64::from((agent * 7 + 3) % 5 + 1) * 1e-3;
             let settle: Cost<M> = Box::new(|_, _| 2e-3);
-            let cluster = Cluster { ranks, task: Some(Box::new(cost)), settle: Some(settle), latency: 5e-4, bandwidth: 2e7 };
-            simulate::run(method, plan(threads, dedicated, false), &cluster, saved, keeper).map(Some)
+            let cluster =
+                Cluster { ranks, task: Some(Box::new(cost)), after_report: Some(settle), latency: 5e-4, bandwidth: 2e7 };
+            simulate::run(method, plan(threads, dedicated, false), &cluster, saved, recorder).map(Some)
         }
         Carrier::Mpi { world, threads, dedicated, collectives } => {
-            Ok(run_on_ranks(world, method, plan(threads, dedicated, collectives), saved, keeper))
+            Ok(run_on_ranks(world, method, plan(threads, dedicated, collectives), saved, recorder))
         }
     }
 }
@@ -189,7 +193,7 @@ pub struct Diary {
     pub records: Vec<Record>,
     rests: u64,
     rested_at: u64,
-    answers: u64,
+    responses: u64,
     saved: Vec<u8>,
     state: Vec<u8>,
     trap: Option<How>,
@@ -197,7 +201,16 @@ pub struct Diary {
 
 impl Diary {
     pub fn new(until: Until) -> Self {
-        Self { until, records: Vec::new(), rests: 0, rested_at: 0, answers: 0, saved: Vec::new(), state: Vec::new(), trap: None }
+        Self {
+            until,
+            records: Vec::new(),
+            rests: 0,
+            rested_at: 0,
+            responses: 0,
+            saved: Vec::new(),
+            state: Vec::new(),
+            trap: None,
+        }
     }
 
     fn close(self, outcome: Outcome) -> Ran {
@@ -218,7 +231,7 @@ impl Diary {
         digest.update(&self.state);
         Ran {
             finished: outcome.finished,
-            answers: self.answers,
+            responses: self.responses,
             digest: digest.finalize().to_hex()[..16].into(),
             outline: outline.finalize().to_hex()[..16].into(),
             rests: self.rests,
@@ -228,33 +241,33 @@ impl Diary {
     }
 }
 
-impl Keeper for Diary {
+impl Recorder for Diary {
     fn write(&mut self, records: Vec<Record>) -> mpibayes::cluster::Result<()> {
         self.records.extend(records);
         Ok(())
     }
 
-    fn wants_rest(&mut self, status: Status) -> bool {
+    fn wants_checkpoint(&mut self, status: Status) -> bool {
         match self.until {
             Until::End => false,
-            Until::EndWithRests => status.answers > self.rested_at,
-            Until::Answers(answers) => status.answers >= answers,
+            Until::EndWithRests => status.responses > self.rested_at,
+            Until::Responses(responses) => status.responses >= responses,
         }
     }
 
-    fn rested(&mut self, mut checkpoint: Checkpoint) -> mpibayes::cluster::Result<Then> {
+    fn on_checkpoint(&mut self, mut checkpoint: Checkpoint) -> mpibayes::cluster::Result<AfterCheckpoint> {
         self.trap.map_or(Ok(()), How::fail)?;
         self.rests += 1;
-        self.rested_at = checkpoint.answers;
-        self.answers = checkpoint.answers;
+        self.rested_at = checkpoint.responses;
+        self.responses = checkpoint.responses;
         checkpoint.records.clone_from(&self.records);
         self.saved = checkpoint.to_bytes()?;
         // What remains is the state: times, traffic and draws are judged elsewhere or not at all.
         checkpoint.records.clear();
         checkpoint.seconds = 0.0;
         checkpoint.traffic = Traffic::default();
-        checkpoint.spent = SpentByAll::default();
+        checkpoint.spent = TimeSpent::default();
         self.state = checkpoint.to_bytes()?;
-        Ok(if matches!(self.until, Until::Answers(_)) { Then::Stop } else { Then::GoOn })
+        Ok(if matches!(self.until, Until::Responses(_)) { AfterCheckpoint::Stop } else { AfterCheckpoint::Continue })
     }
 }

@@ -6,7 +6,7 @@ use crate::roster;
 use crate::subject::{Carrier, Ran, Subject, Until, carry};
 use mpibayes::cluster::mpi::World;
 use mpibayes::cluster::record::Record;
-use mpibayes::cluster::{Checkpoint, EXIT_CODE, Keeper, Status, Then};
+use mpibayes::cluster::{AfterCheckpoint, Checkpoint, EXIT_CODE, Recorder, Status};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -145,12 +145,12 @@ struct Watch {
     waited: Option<Became>,
 }
 
-impl Keeper for Watch {
+impl Recorder for Watch {
     fn write(&mut self, _: Vec<Record>) -> mpibayes::cluster::Result<()> {
         Ok(())
     }
 
-    fn wants_rest(&mut self, _: Status) -> bool {
+    fn wants_checkpoint(&mut self, _: Status) -> bool {
         // The first naps of a wait are short, so that a short one does not become longer.
         if self.begun.is_none() && self.since.elapsed() > Duration::from_millis(500) {
             self.begun = thread_seconds().map(|seconds| (Instant::now(), seconds));
@@ -158,12 +158,12 @@ impl Keeper for Watch {
         false
     }
 
-    fn rested(&mut self, _: Checkpoint) -> mpibayes::cluster::Result<Then> {
+    fn on_checkpoint(&mut self, _: Checkpoint) -> mpibayes::cluster::Result<AfterCheckpoint> {
         if let (Some((since, before)), Some(now)) = (self.begun, thread_seconds()) {
             let seconds = since.elapsed().as_secs_f64();
             self.waited = Some(Became::Waited { share: (now - before) / seconds, seconds });
         }
-        Ok(Then::GoOn)
+        Ok(AfterCheckpoint::Continue)
     }
 }
 

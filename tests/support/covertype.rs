@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each binary that includes this file uses a part of it")]
 
 use super::recording::Seen;
-use mpibayes::cluster::Plan;
+use mpibayes::cluster::JobOptions;
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Trajectory};
@@ -269,7 +269,7 @@ impl Sampler {
         };
         settings.check().unwrap();
         let since = Instant::now();
-        let seen = Seen::of(Dsgld::sgld(problem, settings), Plan { threads: 2, ..Plan::new(Seed(4)) }).unwrap();
+        let seen = Seen::of(Dsgld::sgld(problem, settings), JobOptions { threads: 2, ..JobOptions::new(Seed(4)) }).unwrap();
         let seconds = since.elapsed().as_secs_f64();
         let chains: Vec<Array2<f64>> = (0..self.chains).map(|chain| seen.chain(chain)).collect();
         let length = chains.iter().map(Array2::nrows).min().unwrap();

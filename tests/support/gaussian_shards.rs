@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each binary that includes this file uses a part of it")]
 
 use super::recording::{Seen, value};
-use mpibayes::cluster::Plan;
+use mpibayes::cluster::JobOptions;
 use mpibayes::cluster::record::Row;
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
@@ -28,7 +28,7 @@ pub fn delayed(settings: DsgldSettings, seed: u64) -> Seen {
     let shards = (0..4).map(|agent| rows(agent, 20, 1, 0.0)).collect();
     let settings = DsgldSettings { chains: 4, step: StepSize::Constant(1e-3), ..settings };
     let task = |agent, task: &Task| DELAYS[agent as usize] * task.updates(agent) as f64;
-    Seen::timed(Dsgld::sgld(problem(shards), settings), Plan::new(Seed(seed)), task).unwrap()
+    Seen::timed(Dsgld::sgld(problem(shards), settings), JobOptions::new(Seed(seed)), task).unwrap()
 }
 
 /// A visit: its round (from 1), agent, chain, and the updates of the chain before and in it.
@@ -113,7 +113,7 @@ pub fn problem_with(shards: Vec<Array2<f64>>, prior: Prior) -> Problem<f64> {
 
 pub fn run(problem: Problem<f64>, settings: DsgldSettings, seed: u64) -> Seen {
     settings.check().unwrap();
-    Seen::of(Dsgld::sgld(problem, settings), Plan { threads: 2, ..Plan::new(Seed(seed)) }).unwrap()
+    Seen::of(Dsgld::sgld(problem, settings), JobOptions { threads: 2, ..JobOptions::new(Seed(seed)) }).unwrap()
 }
 
 pub fn settings() -> DsgldSettings {

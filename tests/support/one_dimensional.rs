@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
 
 use mpibayes::cluster::record::{Record, Row};
-use mpibayes::cluster::{Keeper, Method, Plan, Result, threads};
+use mpibayes::cluster::{JobOptions, Method, Recorder, Result, threads};
 use mpibayes::data::Shard;
 use mpibayes::methods::Problem;
 use mpibayes::models::{Batch, Model, Output, Part, Scratch};
@@ -18,7 +18,7 @@ pub struct Notes {
     pub particles: Array2<f64>,
 }
 
-impl Keeper for Notes {
+impl Recorder for Notes {
     fn write(&mut self, records: Vec<Record>) -> Result<()> {
         for record in records {
             match record {
@@ -37,7 +37,7 @@ impl Keeper for Notes {
 /// Runs a method with threads to its end.
 pub fn run<M: Method<Number = f64>>(method: M, seed: u64) -> Notes {
     let mut notes = Notes::default();
-    let plan = Plan::new(Seed(seed));
+    let plan = JobOptions::new(Seed(seed));
     threads::run(Arc::new(method), plan, None, &mut notes).unwrap();
     notes
 }

@@ -5,7 +5,7 @@
 
 use mpibayes::cluster::record::{Draws, Record, Row};
 use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::cluster::{AgentId, Fault, Keeper, Method, Plan, Result, threads};
+use mpibayes::cluster::{AgentId, Fault, JobOptions, Method, Recorder, Result, threads};
 use mpibayes::random::Seed;
 use ndarray::{Array2, Axis};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub struct Seen {
     pub draws: BTreeMap<(String, u32, u64), Draws>,
 }
 
-impl Keeper for Seen {
+impl Recorder for Seen {
     fn write(&mut self, records: Vec<Record>) -> Result<()> {
         for record in records {
             match record {
@@ -33,7 +33,7 @@ impl Keeper for Seen {
 
 impl Seen {
     /// Of a run in this process, to its end.
-    pub fn of<M: Method>(method: M, plan: Plan) -> Result<Self, Fault> {
+    pub fn of<M: Method>(method: M, plan: JobOptions) -> Result<Self, Fault> {
         let mut seen = Self::default();
         threads::run(Arc::new(method), plan, None, &mut seen)?;
         Ok(seen)
@@ -42,11 +42,11 @@ impl Seen {
     /// Of a run on a simulated cluster without a network, each agent on a rank of its own, whose tasks take so many seconds.
     pub fn timed<M: Method>(
         method: M,
-        plan: Plan,
+        plan: JobOptions,
         task: impl Fn(AgentId, &M::Task) -> f64 + Send + Sync + 'static,
     ) -> Result<Self, Fault> {
         let ranks = method.agents();
-        let cluster = Cluster { ranks, task: Some(Box::new(task)), settle: None, latency: 0.0, bandwidth: f64::INFINITY };
+        let cluster = Cluster { ranks, task: Some(Box::new(task)), after_report: None, latency: 0.0, bandwidth: f64::INFINITY };
         let mut seen = Self::default();
         simulate::run(Arc::new(method), plan, &cluster, None, &mut seen)?;
         Ok(seen)
@@ -89,7 +89,7 @@ impl Seen {
 
 /// A run with this seed, in this process, that must come to its end.
 pub fn run<M: Method>(method: M, seed: u64) -> Seen {
-    Seen::of(method, Plan::new(Seed(seed))).unwrap()
+    Seen::of(method, JobOptions::new(Seed(seed))).unwrap()
 }
 
 /// A number of a row.

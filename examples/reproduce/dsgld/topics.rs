@@ -11,7 +11,7 @@ use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome, Row};
 use mpibayes::cluster::record::Row as Written;
 use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::cluster::{AgentId, BoxError, Method, Plan};
+use mpibayes::cluster::{AgentId, BoxError, JobOptions, Method};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::lda::{
     Completion, DocumentGibbs, Documents, Expected, HeldOut, SgrldUpdate, Sweeps, Tokens, TopicCounts, Truth, TruthSettings,
@@ -423,12 +423,12 @@ where
             MonitoredTask::Inner(task) => cost(agent, task),
             MonitoredTask::Evaluate(_) => 0.0,
         })),
-        settle: None,
+        after_report: None,
         latency: LATENCY,
         bandwidth: BANDWIDTH,
     };
     let mut seen = Seen::default();
-    simulate::run(Arc::new(Monitored { inner, judge }), Plan::new(Seed(seed)), &cluster, None, &mut seen)?;
+    simulate::run(Arc::new(Monitored { inner, judge }), JobOptions::new(Seed(seed)), &cluster, None, &mut seen)?;
     let value = |row: &Written, name: &str| row.values.iter().find(|value| value.0 == name).map_or(f64::NAN, |value| value.1);
     let points = seen.table("metrics").map(|row| (value(row, "seconds"), value(row, "perplexity").ln())).collect();
     let last = seen.table("load").map(|row| row.step).max();

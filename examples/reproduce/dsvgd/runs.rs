@@ -4,7 +4,7 @@ use super::super::pictures::Curves;
 use super::super::workers::side_by_side;
 use super::authors::Authors;
 use mpibayes::cluster::record::{Record, Row};
-use mpibayes::cluster::{BoxError, Keeper, Method, Plan, threads};
+use mpibayes::cluster::{BoxError, JobOptions, Method, Recorder, threads};
 use mpibayes::data::Shard;
 use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::kde::{Kde, KdeMode};
@@ -39,7 +39,7 @@ pub struct Course {
     particle_paths: BTreeMap<u64, BTreeMap<u32, Vec<f64>>>,
 }
 
-impl Keeper for Course {
+impl Recorder for Course {
     fn write(&mut self, records: Vec<Record>) -> Result<()> {
         for record in records {
             match record {
@@ -335,7 +335,7 @@ where
 {
     let mut course = Course::default();
     let monitored = Monitored { inner: method, judge: shared.evaluation(every) };
-    threads::run(Arc::new(monitored), Plan::new(Seed(seed)), None, &mut course)?;
+    threads::run(Arc::new(monitored), JobOptions::new(Seed(seed)), None, &mut course)?;
     Ok(course)
 }
 

@@ -7,7 +7,7 @@ use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
 use mpibayes::cluster::record::{Record, Row};
 use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::cluster::{AgentId, BoxError, Context, Keeper, Method, Plan as Run};
+use mpibayes::cluster::{AgentId, BoxError, Context, JobOptions, Method, Recorder};
 use mpibayes::data::{Scaling, Shard, Split};
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
 use mpibayes::methods::chains::coupled::{Course, Elastic};
@@ -72,7 +72,7 @@ struct Judged {
     course: Path,
 }
 
-impl Keeper for Judged {
+impl Recorder for Judged {
     fn write(&mut self, records: Vec<Record>) -> Result<()> {
         for record in records {
             if let Record::Row(Row { table, step, values, .. }) = record
@@ -127,9 +127,9 @@ where
         MonitoredTask::Evaluate(_) => 0.0,
     };
     let ranks = u32::try_from(agents)?;
-    let cluster = Cluster { ranks, task: Some(Box::new(task)), settle: None, latency: LATENCY, bandwidth: BANDWIDTH };
+    let cluster = Cluster { ranks, task: Some(Box::new(task)), after_report: None, latency: LATENCY, bandwidth: BANDWIDTH };
     let mut judged = Judged { steps_of_round, course: Vec::new() };
-    match simulate::run(Arc::new(Monitored { inner: method, judge }), Run::new(Seed(seed)), &cluster, None, &mut judged) {
+    match simulate::run(Arc::new(Monitored { inner: method, judge }), JobOptions::new(Seed(seed)), &cluster, None, &mut judged) {
         // Until then it was a run.
         Err(fault) if !fault.to_string().contains("has diverged") => Err(fault.into()),
         Ok(_) | Err(_) => Ok(judged.course),
@@ -195,7 +195,8 @@ fn race(who: Contender, images: &Images, steps: u64, seconds: f64, seed: u64) ->
                 thin: 0,
                 ..EcSghmcSettings::default()
             };
-            let method = Elastic::<_, true> { agents, transition: settings.transition(problem.clone()), plan: settings.plan() };
+            let method =
+                Elastic { agents, transition: settings.transition(problem.clone()), plan: settings.plan(), asynchronous: true };
             let cost = move |task: &mpibayes::methods::chains::coupled::Task| task.updates() as f64 * seconds;
             judged(method, &problem, images, every / period, period as f64, cost, seed)
         }
@@ -300,8 +301,12 @@ pub fn descent(effort: Effort, hidden: &[usize], rates: [f64; 3]) -> Result<Outc
                 thin: 0,
                 ..EcSghmcSettings::default()
             };
-            let method =
-                Elastic::<_, false> { agents: workers, transition: settings.transition(problem.clone()), plan: settings.plan() };
+            let method = Elastic {
+                agents: workers,
+                transition: settings.transition(problem.clone()),
+                plan: settings.plan(),
+                asynchronous: false,
+            };
             judged(method, &problem, &judge, every, period as f64, |_| 1.0, seed)
         } else {
             let settings = EasgdSettings {
@@ -314,10 +319,11 @@ pub fn descent(effort: Effort, hidden: &[usize], rates: [f64; 3]) -> Result<Outc
                 thin: 0,
                 ..EasgdSettings::default()
             };
-            let method = Elastic::<_, false> {
+            let method = Elastic {
                 agents: workers,
                 transition: settings.transition(problem.clone()),
                 plan: settings.plan(workers),
+                asynchronous: false,
             };
             judged(method, &problem, &judge, every, period as f64, |_| 1.0, seed)
         };

@@ -5,7 +5,7 @@ use super::super::pictures::{Chart, curves, scatters};
 use super::super::recording::Seen;
 use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
-use mpibayes::cluster::{AgentId, BoxError, Plan as Run};
+use mpibayes::cluster::{AgentId, BoxError, JobOptions};
 use mpibayes::data::Shard;
 use mpibayes::kernels::hamiltonian::{Hamiltonian, Scheme};
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
@@ -122,7 +122,7 @@ fn first_steps(step: f64, coupling: f64, seed: u64) -> Result<Vec<Vec<[f64; 2]>>
         sleep_ms: Vec::new(),
     };
     let transition = From { inner: sghmc(problem, step, 1.0), start: START };
-    let seen = Seen::of(Elastic::<_, false> { agents: CHAINS, transition, plan }, Run::new(Seed(seed)))?;
+    let seen = Seen::of(Elastic { agents: CHAINS, transition, plan, asynchronous: false }, JobOptions::new(Seed(seed)))?;
     Ok((0..CHAINS).map(|chain| seen.chain(chain).rows().into_iter().map(|at| [at[0], at[1]]).collect()).collect())
 }
 
@@ -194,7 +194,7 @@ fn variances(
             sleep_ms: Vec::new(),
         };
         let transition = sghmc(independent(dim, chains)?, step, 1.0);
-        Ok(variance(&Seen::of(Elastic::<_, false> { agents: chains, transition, plan }, Run::new(Seed(seed)))?))
+        Ok(variance(&Seen::of(Elastic { agents: chains, transition, plan, asynchronous: false }, JobOptions::new(Seed(seed)))?))
     })
 }
 
@@ -267,7 +267,7 @@ fn delayed(delay: u32, rate: f64, dim: usize, steps: u64, noise: bool, seed: u64
     };
     // Of equal speed, in turn.
     let task = |agent: AgentId, &made: &u64| 1.0 + if made == 0 { 0.1 * f64::from(agent) } else { 0.0 };
-    Ok(Seen::timed(AsyncSghmc { problem: independent(dim, agents)?, settings }, Run::new(Seed(seed)), task)?)
+    Ok(Seen::timed(AsyncSghmc { problem: independent(dim, agents)?, settings }, JobOptions::new(Seed(seed)), task)?)
 }
 
 /// Old gradients.

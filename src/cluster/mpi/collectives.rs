@@ -1,4 +1,4 @@
-//! Asks to all ranks by broadcasts that wait for them, and sums over all hosting ranks by all-reduce.
+//! Requests to all ranks by broadcasts that wait for them, and sums over all hosting ranks by all-reduce.
 
 use super::super::body::Body;
 use super::super::fault::{Doing, Fault, What};
@@ -102,7 +102,7 @@ impl<N: Number> Broadcasts<N> {
             self.start(Frame::blank(BLOCK));
         }
         if let Some(_late) = self.receive()? {
-            return Err("an ask came after the end of the run".into());
+            return Err("a request came after the end of the run".into());
         }
         Ok(self.ended && self.sending.is_empty() && self.receiving.is_empty())
     }
@@ -140,12 +140,12 @@ pub(super) struct Reductions<N: Number> {
     current: Option<Current<N>>,
 }
 
-/// A finished sum, and the ask that it is of.
+/// A finished sum, and the request that it is of.
 type Reduced<N> = (Arc<Posted>, Body<N>);
 
 /// The sum under way.
 struct Current<N: Number> {
-    ask: Arc<Posted>,
+    request: Arc<Posted>,
     share: Body<N>,
     /// Not yet agreed on: (len, −len) here, and the largest of each. On the heap, for MPI holds on to them.
     lengths: Option<Box<[[i64; 2]; 2]>>,
@@ -188,18 +188,18 @@ impl<N: Number> Reductions<N> {
                 return Ok(None);
             }
             let Some(lengths) = current.lengths.take() else {
-                let Some(Current { ask, share, mut sum, .. }) = self.current.take() else { return Ok(None) };
+                let Some(Current { request, share, mut sum, .. }) = self.current.take() else { return Ok(None) };
                 // SAFETY: the sum has this much room, and the completed operations have written all of it.
                 unsafe { sum.set_len(share.len()) };
-                return Ok(Some((ask, sum.into())));
+                return Ok(Some((request, sum.into())));
             };
             let [_, [most, least]] = *lengths;
             if most != -least {
-                let agent = current.ask.members.first().map(|member| member.agent);
+                let agent = current.request.members.first().map(|member| member.agent);
                 let here = current.share.len();
                 return Err(Doing { method, rank, agent, what: What::Talking }.fault(format!(
-                    "bodies of one sum differ in length: {here} numbers here, from {} to {most} on all ranks (ask {})",
-                    -least, current.ask.id
+                    "bodies of one sum differ in length: {here} numbers here, from {} to {most} on all ranks (request {})",
+                    -least, current.request.id
                 )));
             }
             current.sum.reserve_exact(current.share.len());
@@ -228,6 +228,6 @@ impl<N: Number> Reductions<N> {
             ffi::MPI_Iallreduce(send, receive, 2, ffi::RSMPI_INT64_T, ffi::RSMPI_MAX, comm, request.as_mut_ptr());
             request.assume_init()
         };
-        Current { ask: share.ask, share: share.share, lengths: Some(lengths), sum: Vec::new(), requests: vec![request] }
+        Current { request: share.request, share: share.share, lengths: Some(lengths), sum: Vec::new(), requests: vec![request] }
     }
 }

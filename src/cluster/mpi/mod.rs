@@ -6,7 +6,7 @@
 //!
 //! | | 8 B | 4 KB | 5 MB | default |
 //! | --- | --- | --- | --- | --- |
-//! | an ask to all by a broadcast posted beforehand | 1.3–1.6 | 1.0–1.5 | 0.5–1.1 | point-to-point |
+//! | a request to all by a broadcast posted beforehand | 1.3–1.6 | 1.0–1.5 | 0.5–1.1 | point-to-point |
 //! | a sum of `i32` to all by `MPI_Iallreduce` | 0.7–0.9 | 0.8–1.1 | 0.4–0.7 | all-reduce |
 //!
 //! Sums of floating-point numbers stay point-to-point whatever the gain: only so are their bits the same on any number of ranks.
@@ -23,12 +23,12 @@ use super::checkpoint::Checkpoint;
 use super::context::Clock;
 use super::erased::{AnyMethod, Erased, erased};
 use super::fault::{self, Doing, EXIT_CODE, Fault, What, guard};
-use super::job::{Bench, Done};
+use super::job::{Done, WorkerContext};
 use super::layout::Layout;
 use super::method::Method;
 use super::node::Node;
 use super::packet::{Head, Packet};
-use super::run::{Asks, Keeper, Outcome, Plan, Sums, look_after};
+use super::run::{JobOptions, Outcome, Recorder, RequestDelivery, Sums, look_after};
 use super::workers::Workers;
 use crate::cluster::body::Body;
 use crate::number::{Number, Picked};
@@ -44,46 +44,47 @@ use wire::Wire;
 /// How long a failing rank waits for rank 0 to say so and to end the job.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Runs a method to its end, or until its keeper stops it, over all ranks of the job. Every rank calls this; rank 0 alone
-/// gives a checkpoint and has its keeper called, and gets the outcome. A failure on any rank ends the job from inside, with
+/// Runs a method to its end, or until its recorder stops it, over all ranks of the job. Every rank calls this; rank 0 alone
+/// gives a checkpoint and has its recorder called, and gets the outcome. A failure on any rank ends the job from inside, with
 /// one message and exit code [`EXIT_CODE`].
 pub fn run<M: Method>(
     world: &World,
     method: Arc<M>,
-    plan: Plan,
+    options: JobOptions,
     saved: Option<Checkpoint>,
-    keeper: &mut dyn Keeper,
+    recorder: &mut dyn Recorder,
 ) -> Option<Outcome> {
-    carry_any(world, erased(method, &plan), plan, saved, keeper)
+    carry_any(world, erased(method, &options), options, saved, recorder)
 }
 
 fn carry_any(
     world: &World,
     method: AnyMethod,
-    plan: Plan,
+    options: JobOptions,
     saved: Option<Checkpoint>,
-    keeper: &mut dyn Keeper,
+    recorder: &mut dyn Recorder,
 ) -> Option<Outcome> {
     match method {
-        Picked::F32(method) => carry(world, method, plan, saved, keeper),
-        Picked::F64(method) => carry(world, method, plan, saved, keeper),
-        Picked::I32(method) => carry(world, method, plan, saved, keeper),
+        Picked::F32(method) => carry(world, method, options, saved, recorder),
+        Picked::F64(method) => carry(world, method, options, saved, recorder),
+        Picked::I32(method) => carry(world, method, options, saved, recorder),
     }
 }
 
 fn carry<N: Number>(
     world: &World,
     method: Erased<N>,
-    plan: Plan,
+    options: JobOptions,
     saved: Option<Checkpoint>,
-    keeper: &mut dyn Keeper,
+    recorder: &mut dyn Recorder,
 ) -> Option<Outcome> {
     let rank = world.rank();
-    let layout = Layout { ranks: world.size(), agents: method.agents(), dedicated: plan.dedicated, dealing: method.dealing() };
+    let layout =
+        Layout { ranks: world.size(), agents: method.agents(), dedicated: options.dedicated, placement: method.placement() };
     world.meet();
-    let mut lines = Lines::new(world, &plan, layout);
-    let mut node = Node::new(method.clone(), rank, layout, plan.threads);
-    node.store.clone_from(&plan.store);
+    let mut lines = Lines::new(world, &options, layout);
+    let mut node = Node::new(method.clone(), rank, layout, options.threads);
+    node.store.clone_from(&options.store);
     // Agents read the clock as well as the server, wherever they are.
     let before = world.broadcast_bytes(saved.as_ref().map(|saved| saved.seconds.to_le_bytes().to_vec()));
     let clock = Clock::wall(before.try_into().map_or(0.0, f64::from_le_bytes));
@@ -92,8 +93,8 @@ fn carry<N: Number>(
     if lines.reduces {
         node.reduce_together();
     }
-    let bench = Bench { method, seed: plan.seed, rank, clock: clock.clone(), store: plan.store };
-    let workers = Workers::start(bench, plan.threads);
+    let bench = WorkerContext { method, seed: options.seed, rank, clock: clock.clone(), store: options.store };
+    let workers = Workers::start(bench, options.threads);
     let report = workers.report.clone();
     // SAFETY: asks for the number of the calling thread. (The standard library's handle is gone when exit handlers run.)
     let main = unsafe { libc::pthread_self() };
@@ -110,7 +111,7 @@ fn carry<N: Number>(
     }));
     // Should the engine itself panic: unwinding past here would finalise MPI, which waits for the other ranks for ever.
     let doing = Doing { method: node.method(), rank, agent: None, what: What::Talking };
-    let carried = guard(doing, || Ok(led.and_then(|()| go(&mut node, &mut lines, &workers, &clock, keeper))));
+    let carried = guard(doing, || Ok(led.and_then(|()| go(&mut node, &mut lines, &workers, &clock, recorder))));
     match carried.map_err(|fault| Fault { who: "driver".into(), ..fault }).flatten() {
         Ok(outcome) => outcome,
         Err(fault) => fail(world, &mut lines.wire, fault),
@@ -127,11 +128,11 @@ struct Lines<N: Number> {
 }
 
 impl<N: Number> Lines<N> {
-    fn new(world: &World, plan: &Plan, layout: Layout) -> Self {
+    fn new(world: &World, options: &JobOptions, layout: Layout) -> Self {
         let hosting = layout.hosting();
-        let sums = if N::EXACT { plan.collectives.integer_sums } else { plan.collectives.float_sums };
+        let sums = if N::EXACT { options.collectives.integer_sums } else { options.collectives.float_sums };
         let reduces = sums == Sums::Allreduce && hosting.len() > 1 && collectives::datatype::<N>().is_some();
-        let broadcasts = plan.collectives.asks == Asks::Broadcast && layout.ranks > 1;
+        let broadcasts = options.collectives.requests == RequestDelivery::Broadcast && layout.ranks > 1;
         Self {
             wire: Wire::new(world),
             broadcasts: broadcasts.then(|| Broadcasts::new(world)),
@@ -174,9 +175,9 @@ fn collect<N: Number>(node: &mut Node<N>, lines: &mut Lines<N>) -> Result<bool, 
             busy = true;
             reductions.add(share);
         }
-        while let Some((ask, sum)) = reductions.finished(rank, method)? {
+        while let Some((request, sum)) = reductions.finished(rank, method)? {
             busy = true;
-            node.reduced(&ask, sum)?;
+            node.reduced(&request, sum)?;
         }
     }
     Ok(busy)
@@ -199,7 +200,7 @@ fn go<N: Number>(
     lines: &mut Lines<N>,
     workers: &Workers<N>,
     clock: &Clock,
-    keeper: &mut dyn Keeper,
+    recorder: &mut dyn Recorder,
 ) -> Result<Option<Outcome>, Fault> {
     let mut patience = Patience::new();
     let mut outcome = None;
@@ -228,13 +229,13 @@ fn go<N: Number>(
             node.done(done)?;
         }
         if outcome.is_none() {
-            outcome = look_after(node, keeper, clock)?;
+            outcome = look_after(node, recorder, clock)?;
             busy |= outcome.is_some();
         }
         if node.stopped && node.out.is_empty() && lines.is_over().map_err(fault)? {
             return Ok(outcome);
         }
-        // What the keeper has released must not wait for a nap to end.
+        // What the recorder has released must not wait for a nap to end.
         if busy || !node.out.is_empty() {
             patience.reset();
         } else if let Some(done) = patience.wait(&workers.results, lines.is_moving()) {

@@ -1,4 +1,4 @@
-//! Waiting that answers at once and burns no core: poll briefly, then nap a sixteenth of the time waited so far.
+//! Waiting that responds at once and burns no core: poll briefly, then nap a sixteenth of the time waited so far.
 
 use crossbeam_channel::Receiver;
 use std::time::{Duration, Instant};

@@ -6,7 +6,9 @@
 //! with K times the batch. A gradient that is τ steps old makes SGLD on U = λθ²/2 unstable from ελ = 2 sin(π/(2(2τ + 1))) on.
 
 use crate::cluster::record::HISTORY;
-use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Saves, Server};
+use crate::cluster::{
+    Agent, AgentId, Body, Context, Method, Order, Outbox, Progress, Raw, Response, Result, SerializesAs, Server,
+};
 use crate::kernels::hamiltonian::{Chain, Hamiltonian, Scheme};
 use crate::kernels::reduce::all_finite;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing, at_least_one};
@@ -149,13 +151,16 @@ pub struct AsyncSghmc<F> {
 
 impl<F: Real> Method for AsyncSghmc<F> {
     const NAME: &'static str = "async_sghmc";
-    const ORDER: Order = Order::Arrival;
     type Number = F;
     /// How many gradients the agent has made before.
     type Task = u64;
     type Report = ();
     type Server = AsyncSghmcServer<F>;
     type Agent = AsyncSghmcAgent<F>;
+
+    fn order(&self) -> Order {
+        Order::Arrival
+    }
 
     fn agents(&self) -> u32 {
         self.problem.agents
@@ -217,19 +222,19 @@ impl<F: Real> AsyncSghmcServer<F> {
         if self.is_synchronous() {
             let theta = self.state.chain.0[..self.dim].to_vec();
             self.state.known.fill(self.state.steps);
-            out.ask(0..self.method.problem.agents, self.state.made[0]).with(theta).sum();
+            out.request(0..self.method.problem.agents, self.state.made[0]).with(theta).sum();
         } else {
-            agents.into_iter().for_each(|agent| self.ask(agent, out));
+            agents.into_iter().for_each(|agent| self.request(agent, out));
         }
     }
 
     /// Asks an agent for its next gradient.
-    fn ask(&mut self, agent: AgentId, out: &mut Outbox<AsyncSghmc<F>>) {
+    fn request(&mut self, agent: AgentId, out: &mut Outbox<AsyncSghmc<F>>) {
         let (state, of) = (&mut self.state, agent as usize);
-        let ask = out.ask([agent], state.made[of]);
+        let request = out.request([agent], state.made[of]);
         if state.made[of].is_multiple_of(self.method.settings.period) {
             state.known[of] = state.steps;
-            ask.with(state.chain.0[..self.dim].to_vec());
+            request.with(state.chain.0[..self.dim].to_vec());
         }
     }
 
@@ -267,11 +272,11 @@ impl<F: Real> AsyncSghmcServer<F> {
             return Err(format!("the chain has diverged by step {}: take a smaller step, or fresher gradients", t + 1).into());
         }
         if has_row(t + 1, total) {
-            cx.info(HISTORY, t + 1, [("seconds", cx.seconds()), ("steps", (t + 1) as f64)]);
+            cx.log_row(HISTORY, t + 1, [("seconds", cx.seconds()), ("steps", (t + 1) as f64)]);
         }
         if t + 1 == total {
             for (age, [gradients]) in Ages::table([&state.ages]) {
-                cx.info("staleness", age, [("steps_of_others", age as f64), ("gradients", gradients as f64)]);
+                cx.log_row("staleness", age, [("steps_of_others", age as f64), ("gradients", gradients as f64)]);
             }
         }
         Ok(())
@@ -281,7 +286,7 @@ impl<F: Real> AsyncSghmcServer<F> {
 impl<F: Real> Server<AsyncSghmc<F>> for AsyncSghmcServer<F> {
     type State = ServerState<F>;
 
-    fn state(&self) -> impl Saves<ServerState<F>> {
+    fn state(&self) -> impl SerializesAs<ServerState<F>> {
         &self.state
     }
 
@@ -303,25 +308,25 @@ impl<F: Real> Server<AsyncSghmc<F>> for AsyncSghmcServer<F> {
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<AsyncSghmc<F>>, out: &mut Outbox<AsyncSghmc<F>>, cx: &mut Context) -> Result<()> {
+    fn receive(&mut self, response: Response<AsyncSghmc<F>>, out: &mut Outbox<AsyncSghmc<F>>, cx: &mut Context) -> Result<()> {
         let AsyncSghmcSettings { steps, .. } = self.method.settings;
         let wanted = self.method.settings.gradients(self.method.problem.agents) as usize;
         let state = &mut self.state;
         if state.steps == steps {
             return Ok(());
         }
-        for reported in answer.reports {
+        for reported in response.reports {
             let of = reported.from as usize;
             state.ages.count(state.steps - state.known[of]);
             state.made[of] += 1;
             state.given.push(reported.from);
-            if answer.sum.is_empty() && reported.body.len() != self.dim {
+            if response.sum.is_empty() && reported.body.len() != self.dim {
                 return Err(format!("agent {of}: a gradient of {} numbers, not {}", reported.body.len(), self.dim).into());
             }
             state.sum.0.iter_mut().zip(&*reported.body).for_each(|(sum, &score)| *sum += score);
         }
-        if !answer.sum.is_empty() {
-            state.sum = Raw(answer.sum.into_vec());
+        if !response.sum.is_empty() {
+            state.sum = Raw(response.sum.into_vec());
         }
         if state.given.len() == wanted {
             self.step(cx)?;
@@ -361,7 +366,7 @@ pub struct AsyncSghmcAgent<F: Real> {
 impl<F: Real> Agent<AsyncSghmc<F>> for AsyncSghmcAgent<F> {
     type State = AgentState<F>;
 
-    fn state(&self) -> impl Saves<AgentState<F>> {
+    fn state(&self) -> impl SerializesAs<AgentState<F>> {
         &self.state
     }
 

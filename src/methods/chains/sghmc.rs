@@ -98,6 +98,6 @@ impl MethodKind for SghmcSettings {
         let (strength, coupling) = (Strength::NONE, Coupling::Friction);
         let plan =
             Plan { steps, period, burn_in, thin, same_start, strength, coupling, extrapolate: false, sleep_ms: Vec::new() };
-        launcher.chains(Elastic::<_, false> { agents, transition, plan }, model)
+        launcher.chains(Elastic { agents, transition, plan, asynchronous: false }, model)
     }
 }

@@ -171,19 +171,19 @@ impl<F: Real> Judge<F> for Evaluation<F> {
             let metrics = tally.finish();
             values.extend(metrics.values());
             if let Some(range) = spread.values(&metrics.quality) {
-                cx.info(SPREAD, round, range);
+                cx.log_row(SPREAD, round, range);
             }
             if let Quality::Classes(quality) = &metrics.quality {
                 for bin in &quality.reliability {
                     let edges = [("lower", bin.lower), ("upper", bin.upper), ("rows", bin.rows as f64)];
-                    cx.info(
+                    cx.log_row(
                         "reliability",
                         round,
                         edges.into_iter().chain([("accuracy", bin.accuracy), ("confidence", bin.confidence)]),
                     );
                 }
                 for (class, (&accuracy, &rows)) in quality.per_class.iter().zip(&quality.class_rows).enumerate() {
-                    cx.info("classes", round, [("class", class as f64), ("rows", rows as f64), ("accuracy", accuracy)]);
+                    cx.log_row("classes", round, [("class", class as f64), ("rows", rows as f64), ("accuracy", accuracy)]);
                 }
             }
         }
@@ -208,7 +208,7 @@ impl<F: Real> Judge<F> for Evaluation<F> {
             // Rounding may take it below 0; `max` would turn the NaN of particles that have diverged into a perfect score.
             values.push(("ksd".into(), if squared < 0.0 { 0.0 } else { squared.sqrt() }));
         }
-        cx.info(METRICS, round, values);
+        cx.log_row(METRICS, round, values);
         Ok(())
     }
 }

@@ -1,11 +1,13 @@
-//! Federated methods in one frame: in each round the server sends what it knows to some agents, each answers from its own rows alone,
-//! and the server makes the next state of their answers.
+//! Federated methods in one frame: in each round the server sends what it knows to some agents, each responds from its own rows alone,
+//! and the server makes the next state of their responses.
 //!
-//! A strategy says what is sent, what an agent makes of it and how answers are put together; rounds, schedule, checkpoints, evaluation
+//! A strategy says what is sent, what an agent makes of it and how responses are put together; rounds, schedule, checkpoints, evaluation
 //! and history are the same for all of them.
 
 use crate::cluster::record::HISTORY;
-use crate::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Saves, Server};
+use crate::cluster::{
+    Agent, AgentId, Body, Context, Method, Outbox, Placement, Progress, Raw, Response, Result, SerializesAs, Server,
+};
 use crate::methods::common::kind::Launcher;
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
@@ -51,16 +53,16 @@ pub trait Strategy<F: Real>: Send + Sync {
     /// What is sent to the agents of a round.
     fn message(&self, global: &Global<F>) -> Vec<F>;
 
-    /// Whether answers are only wanted as their sum, which is then formed on the way.
+    /// Whether responses are only wanted as their sum, which is then formed on the way.
     fn adds_up(&self) -> bool {
         false
     }
 
-    /// Puts the answers of a round, or their sum alone, into the state.
+    /// Puts the responses of a round, or their sum alone, into the state.
     ///
     /// # Errors
     /// Where they are none for it.
-    fn aggregate(&self, global: &mut Global<F>, answers: Answers<F>, problem: &Problem<F>, cx: &mut Context) -> Result<()>;
+    fn aggregate(&self, global: &mut Global<F>, responses: Responses<F>, problem: &Problem<F>, cx: &mut Context) -> Result<()>;
 
     /// Writes down what there is to say of the state after the last round, beside its particles.
     ///
@@ -87,17 +89,17 @@ pub trait Client<F: Real>: Send {
     /// What a checkpoint keeps of it.
     fn state(&self) -> &ClientState<F>;
 
-    /// Answers the server's message of this round, which counts from 1 (0: [`Strategy::prepares`]); with the numbers of [`Strategy::columns`].
+    /// Responses the server's message of this round, which counts from 1 (0: [`Strategy::prepares`]); with the numbers of [`Strategy::columns`].
     ///
     /// # Errors
     /// Where the message is none for it.
-    fn answer(&mut self, round: u64, message: Body<F>, cx: &mut Context) -> Result<(Vec<f64>, Body<F>)>;
+    fn respond(&mut self, round: u64, message: Body<F>, cx: &mut Context) -> Result<(Vec<f64>, Body<F>)>;
 
     /// Work that may wait until the answer is on its way.
     ///
     /// # Errors
     /// Where it fails.
-    fn settle(&mut self, _cx: &mut Context) -> Result<()> {
+    fn after_report(&mut self, _cx: &mut Context) -> Result<()> {
         Ok(())
     }
 }
@@ -146,14 +148,14 @@ impl<F: Real> Default for ClientState<F> {
 }
 
 /// What came back in a round.
-pub struct Answers<F> {
+pub struct Responses<F> {
     /// Who took part, ascending.
     pub agents: Vec<AgentId>,
-    /// Their answers, in this order; or the sum of them alone.
+    /// Their responses, in this order; or the sum of them alone.
     pub bodies: Vec<Body<F>>,
 }
 
-impl<F> Answers<F> {
+impl<F> Responses<F> {
     /// The only answer, or the sum.
     ///
     /// # Errors
@@ -163,7 +165,7 @@ impl<F> Answers<F> {
         let mut bodies = self.bodies.into_iter();
         match (bodies.next(), count) {
             (Some(body), 1) => Ok(body),
-            _ => Err(format!("{count} answers where one is wanted").into()),
+            _ => Err(format!("{count} responses where one is wanted").into()),
         }
     }
 }
@@ -182,7 +184,7 @@ impl<F: Real> Federated<F> {
     }
 }
 
-/// Answer in this round, counted from 1.
+/// Response in this round, counted from 1.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
     round: u64,
@@ -208,8 +210,8 @@ impl<F: Real> Method for Federated<F> {
     }
 
     /// Where agents are visited one after another, the next works while this one settles: they should not share a rank.
-    fn dealing(&self) -> Dealing {
-        Dealing::Cyclic
+    fn placement(&self) -> Placement {
+        Placement::Cyclic
     }
 
     fn server(&self, saved: Option<Global<F>>) -> Result<FederatedServer<F>> {
@@ -234,9 +236,9 @@ impl<F: Real> FederatedServer<F> {
             return;
         }
         let agents = schedule.agents(self.global.round, problem.agents, cx);
-        let ask = out.ask(agents, Task { round: self.global.round + 1 }).with(strategy.message(&self.global));
+        let request = out.request(agents, Task { round: self.global.round + 1 }).with(strategy.message(&self.global));
         if strategy.adds_up() {
-            ask.sum();
+            request.sum();
         }
     }
 }
@@ -244,7 +246,7 @@ impl<F: Real> FederatedServer<F> {
 impl<F: Real> Server<Federated<F>> for FederatedServer<F> {
     type State = Global<F>;
 
-    fn state(&self) -> impl Saves<Global<F>> {
+    fn state(&self) -> impl SerializesAs<Global<F>> {
         &self.global
     }
 
@@ -252,37 +254,37 @@ impl<F: Real> Server<Federated<F>> for FederatedServer<F> {
         let Federated { problem, strategy, .. } = &self.method;
         self.global = strategy.start(problem, cx)?;
         if strategy.prepares() {
-            out.ask(0..problem.agents, Task { round: 0 }).sum();
+            out.request(0..problem.agents, Task { round: 0 }).sum();
         } else {
             self.post(out, cx);
         }
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<Federated<F>>, out: &mut Outbox<Federated<F>>, cx: &mut Context) -> Result<()> {
+    fn receive(&mut self, response: Response<Federated<F>>, out: &mut Outbox<Federated<F>>, cx: &mut Context) -> Result<()> {
         let Federated { problem, rounds, strategy, .. } = &self.method;
-        if answer.reports.iter().all(|reported| reported.report.round == 0) {
-            strategy.prepare(&mut self.global, answer.sum)?;
+        if response.reports.iter().all(|reported| reported.report.round == 0) {
+            strategy.prepare(&mut self.global, response.sum)?;
             self.post(out, cx);
             return Ok(());
         }
-        let agents: Vec<AgentId> = answer.reports.iter().map(|reported| reported.from).collect();
+        let agents: Vec<AgentId> = response.reports.iter().map(|reported| reported.from).collect();
         let mut columns = vec![("seconds", cx.seconds())];
         match agents[..] {
             [agent] => columns.push(("visited", f64::from(agent))),
             _ => columns.push(("agents", agents.len() as f64)),
         }
         for (place, &name) in strategy.columns().iter().enumerate() {
-            let told = answer.reports.iter().filter_map(|reported| reported.report.values.get(place));
+            let told = response.reports.iter().filter_map(|reported| reported.report.values.get(place));
             columns.push((name, told.sum::<f64>() / agents.len() as f64));
         }
-        cx.info(HISTORY, self.global.round + 1, columns);
+        cx.log_row(HISTORY, self.global.round + 1, columns);
         let bodies = if strategy.adds_up() {
-            vec![answer.sum]
+            vec![response.sum]
         } else {
-            answer.reports.into_iter().map(|reported| reported.body).collect()
+            response.reports.into_iter().map(|reported| reported.body).collect()
         };
-        strategy.aggregate(&mut self.global, Answers { agents, bodies }, problem, cx)?;
+        strategy.aggregate(&mut self.global, Responses { agents, bodies }, problem, cx)?;
         self.global.round += 1;
         if self.global.round == *rounds {
             cx.record("posterior", 0, 0, problem.model.dim(), &self.global.theta.0);
@@ -309,16 +311,16 @@ pub struct FederatedAgent<F>(Box<dyn Client<F>>);
 impl<F: Real> Agent<Federated<F>> for FederatedAgent<F> {
     type State = ClientState<F>;
 
-    fn state(&self) -> impl Saves<ClientState<F>> {
+    fn state(&self) -> impl SerializesAs<ClientState<F>> {
         self.0.state()
     }
 
     fn perform(&mut self, task: &Task, body: Body<F>, cx: &mut Context) -> Result<(Report, Body<F>)> {
-        let (values, body) = self.0.answer(task.round, body, cx)?;
+        let (values, body) = self.0.respond(task.round, body, cx)?;
         Ok((Report { round: task.round, values }, body))
     }
 
-    fn settle(&mut self, cx: &mut Context) -> Result<()> {
-        self.0.settle(cx)
+    fn after_report(&mut self, cx: &mut Context) -> Result<()> {
+        self.0.after_report(cx)
     }
 }

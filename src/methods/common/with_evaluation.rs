@@ -5,8 +5,8 @@
 //! of one.
 
 use crate::cluster::{
-    Agent, AgentId, AgentState, Answer, AnswerOf, Body, Context, Dealing, Method, Order, Outbox, Progress, ReportedOf, Result,
-    Saves, Server, ServerState, Words,
+    Agent, AgentId, AgentReportOf, AgentState, Body, Context, Method, Order, Outbox, Placement, Progress, Response, ResponseOf,
+    Result, Serializable, SerializesAs, Server, ServerState,
 };
 use serde::{Deserialize, Serialize};
 
@@ -61,9 +61,9 @@ pub type ShareOf<N, J> = <<J as Judge<N>>::Local as LocalJudge<N>>::Share;
 /// A judge at an agent.
 pub trait LocalJudge<N>: Send {
     /// What a resumed run needs of it.
-    type State: Words + Default;
+    type State: Serializable + Default;
     /// What it tells of an evaluation: small.
-    type Share: Words;
+    type Share: Serializable;
 
     /// Judges the posterior after a round; gives its share, and a body to be added up.
     ///
@@ -117,7 +117,6 @@ where
     J: Judge<M::Number>,
 {
     const NAME: &'static str = M::NAME;
-    const ORDER: Order = M::ORDER;
     type Number = M::Number;
     type Task = MonitoredTask<M::Task>;
     type Report = Report<M::Report, ShareOf<M::Number, J>>;
@@ -128,8 +127,12 @@ where
         self.inner.agents()
     }
 
-    fn dealing(&self) -> Dealing {
-        self.inner.dealing()
+    fn order(&self) -> Order {
+        self.inner.order()
+    }
+
+    fn placement(&self) -> Placement {
+        self.inner.placement()
     }
 
     fn server(&self, saved: Option<ServerState<M>>) -> Result<MonitoredServer<M, J>> {
@@ -172,13 +175,13 @@ where
     fn forward(&mut self, inner: Outbox<M>, out: &mut Outbox<Monitored<M, J>>, cx: &mut Context) {
         self.unsettled = true;
         let at_agents = <M::Server as Posterior<M::Number>>::AT_AGENTS;
-        let tasks = inner.into_asks().into_iter().map(|ask| ask.map_task(MonitoredTask::Inner));
+        let tasks = inner.into_requests().into_iter().map(|request| request.map_task(MonitoredTask::Inner));
         if at_agents {
-            tasks.for_each(|ask| out.post(ask));
+            tasks.for_each(|request| out.post(request));
             self.evaluate(out, cx);
         } else {
             self.evaluate(out, cx);
-            tasks.for_each(|ask| out.post(ask));
+            tasks.for_each(|request| out.post(request));
         }
     }
 
@@ -192,9 +195,9 @@ where
         self.judge.begin(self.evaluated, round, posterior, cx);
         if self.judge.asks() {
             let evaluated = Evaluated { round, seconds: cx.seconds() };
-            let ask = out.ask(0..self.agents, MonitoredTask::Evaluate(evaluated)).with(posterior.to_vec()).aside();
+            let request = out.request(0..self.agents, MonitoredTask::Evaluate(evaluated)).with(posterior.to_vec()).monitoring();
             if self.judge.sums() {
-                ask.sum();
+                request.sum();
             }
         }
         self.evaluated = round;
@@ -209,7 +212,7 @@ where
 {
     type State = ServerState<M>;
 
-    fn state(&self) -> impl Saves<ServerState<M>> {
+    fn state(&self) -> impl SerializesAs<ServerState<M>> {
         self.inner.state()
     }
 
@@ -220,13 +223,18 @@ where
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<Monitored<M, J>>, out: &mut Outbox<Monitored<M, J>>, cx: &mut Context) -> Result<()> {
-        let mut reports = Vec::with_capacity(answer.reports.len());
+    fn receive(
+        &mut self,
+        response: Response<Monitored<M, J>>,
+        out: &mut Outbox<Monitored<M, J>>,
+        cx: &mut Context,
+    ) -> Result<()> {
+        let mut reports = Vec::with_capacity(response.reports.len());
         let mut shares = Vec::new();
         let mut evaluated = None;
-        for ReportedOf { from, seconds, report, body } in answer.reports {
+        for AgentReportOf { from, seconds, report, body } in response.reports {
             match report {
-                Report::Inner(report) => reports.push(ReportedOf { from, seconds, report, body }),
+                Report::Inner(report) => reports.push(AgentReportOf { from, seconds, report, body }),
                 Report::Evaluated(of, share) => {
                     evaluated = Some(of);
                     shares.push(share);
@@ -234,16 +242,16 @@ where
             }
         }
         if let Some(evaluated) = evaluated {
-            return self.judge.note(evaluated, shares, answer.sum, cx);
+            return self.judge.note(evaluated, shares, response.sum, cx);
         }
         let mut inner = Outbox::default();
-        self.inner.receive(AnswerOf { reports, sum: answer.sum }, &mut inner, cx)?;
+        self.inner.receive(ResponseOf { reports, sum: response.sum }, &mut inner, cx)?;
         self.forward(inner, out, cx);
         Ok(())
     }
 
-    fn settle(&mut self, cx: &mut Context) -> Result<()> {
-        if std::mem::take(&mut self.unsettled) { self.inner.settle(cx) } else { Ok(()) }
+    fn after_requests(&mut self, cx: &mut Context) -> Result<()> {
+        if std::mem::take(&mut self.unsettled) { self.inner.after_requests(cx) } else { Ok(()) }
     }
 
     fn progress(&self) -> Progress {
@@ -268,7 +276,7 @@ where
 {
     type State = (AgentState<M>, JudgeState<M::Number, J>);
 
-    fn state(&self) -> impl Saves<Self::State> {
+    fn state(&self) -> impl SerializesAs<Self::State> {
         (self.inner.state(), &self.state)
     }
 
@@ -293,7 +301,7 @@ where
         }
     }
 
-    fn settle(&mut self, cx: &mut Context) -> Result<()> {
-        if std::mem::take(&mut self.unsettled) { self.inner.settle(cx) } else { Ok(()) }
+    fn after_report(&mut self, cx: &mut Context) -> Result<()> {
+        if std::mem::take(&mut self.unsettled) { self.inner.after_report(cx) } else { Ok(()) }
     }
 }

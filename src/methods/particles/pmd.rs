@@ -11,7 +11,7 @@
 use crate::cluster::{AgentId, Body, Context, Raw, Result};
 use crate::kernels::kde::log_sum_exp;
 use crate::kernels::rbf::squared_distances;
-use crate::methods::common::federated::{Answers, Client, ClientState, Federated, Global, Strategy};
+use crate::methods::common::federated::{Client, ClientState, Federated, Global, Responses, Strategy};
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one, centralised};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::particles::raw;
@@ -175,8 +175,8 @@ impl<F: Real> Strategy<F> for Pmd {
         global.sets.first().map(|set| set.0.clone()).unwrap_or_default()
     }
 
-    fn aggregate(&self, global: &mut Global<F>, answers: Answers<F>, problem: &Problem<F>, cx: &mut Context) -> Result<()> {
-        let set = answers.only()?.into_vec();
+    fn aggregate(&self, global: &mut Global<F>, responses: Responses<F>, problem: &Problem<F>, cx: &mut Context) -> Result<()> {
+        let set = responses.only()?.into_vec();
         let (theta, log_weights) = self.split(&set, problem.model.dim())?;
         let mut stream = cx.stream(Who::Server, global.round, Purpose::Noise);
         global.theta = raw(resampled(theta, &log_weights, &mut stream));
@@ -237,7 +237,7 @@ impl<F: Real> Client<F> for Descent<F> {
         &self.state
     }
 
-    fn answer(&mut self, round: u64, message: Body<F>, cx: &mut Context) -> Result<(Vec<f64>, Body<F>)> {
+    fn respond(&mut self, round: u64, message: Body<F>, cx: &mut Context) -> Result<(Vec<f64>, Body<F>)> {
         let Pmd { particles, steps, gain, .. } = self.method;
         let (theta, mut log_weights) = self.method.split(&message, self.dim)?;
         let mut theta = theta.to_owned();

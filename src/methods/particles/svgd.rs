@@ -6,7 +6,7 @@
 //! a single task.
 
 use crate::cluster::record::HISTORY;
-use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
+use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::kernels::adagrad::Optimizer;
 use crate::kernels::kde::Kde;
 use crate::kernels::rbf::Bandwidth;
@@ -187,25 +187,25 @@ impl<F: Real> SvgdServer<F> {
             return;
         }
         if self.agents == 1 {
-            out.ask([0], Task::Round(round));
+            out.request([0], Task::Round(round));
             return;
         }
         let all = 0..self.agents;
         for step in round * self.steps..(round + 1) * self.steps {
             let fresh = step == round * self.steps;
-            let ask = out.ask(all.clone(), Task::Estimate { step, fresh }).sum_to(all.clone());
+            let request = out.request(all.clone(), Task::Estimate { step, fresh }).sum_to(all.clone());
             if !fresh {
-                ask.handed();
+                request.with_transfer();
             }
         }
-        out.ask(all, Task::Finish(round)).handed();
+        out.request(all, Task::Finish(round)).with_transfer();
     }
 }
 
 impl<F: Real> Server<Svgd<F>> for SvgdServer<F> {
     type State = Particles<F>;
 
-    fn state(&self) -> impl Saves<Particles<F>> {
+    fn state(&self) -> impl SerializesAs<Particles<F>> {
         &self.state
     }
 
@@ -214,13 +214,13 @@ impl<F: Real> Server<Svgd<F>> for SvgdServer<F> {
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<Svgd<F>>, out: &mut Outbox<Svgd<F>>, cx: &mut Context) -> Result<()> {
-        let Some(first) = answer.reports.into_iter().next() else { return Ok(()) };
+    fn receive(&mut self, response: Response<Svgd<F>>, out: &mut Outbox<Svgd<F>>, cx: &mut Context) -> Result<()> {
+        let Some(first) = response.reports.into_iter().next() else { return Ok(()) };
         if let Some(round) = first.report.round {
             self.state = Particles { round: round + 1, theta: Raw(first.body.into_vec()) };
             let columns =
                 [("seconds", cx.seconds()), ("bandwidth", first.report.bandwidth), ("mean_kernel", first.report.mean_kernel)];
-            cx.info(HISTORY, round + 1, columns);
+            cx.log_row(HISTORY, round + 1, columns);
             if round + 1 == self.rounds {
                 cx.record("posterior", 0, 0, self.dim, &self.state.theta.0);
             }
@@ -293,7 +293,7 @@ impl<F: Real> SvgdAgent<F> {
 impl<F: Real> Agent<Svgd<F>> for SvgdAgent<F> {
     type State = AgentState<F>;
 
-    fn state(&self) -> impl Saves<AgentState<F>> {
+    fn state(&self) -> impl SerializesAs<AgentState<F>> {
         &self.state
     }
 

@@ -11,7 +11,7 @@
 
 use crate::cluster::{AgentId, Body, Context, Raw, Result};
 use crate::kernels::adagrad::{AdaGrad, Optimizer};
-use crate::methods::common::federated::{Answers, Client, ClientState, Federated, Global, Strategy};
+use crate::methods::common::federated::{Client, ClientState, Federated, Global, Responses, Strategy};
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::particles::raw;
@@ -145,8 +145,8 @@ impl<F: Real> Strategy<F> for FedAvg {
     }
 
     /// Of Σ N_k θ_k, and Σ N_k behind it.
-    fn aggregate(&self, global: &mut Global<F>, answers: Answers<F>, _: &Problem<F>, _: &mut Context) -> Result<()> {
-        let sum = answers.only()?;
+    fn aggregate(&self, global: &mut Global<F>, responses: Responses<F>, _: &Problem<F>, _: &mut Context) -> Result<()> {
+        let sum = responses.only()?;
         let Some((rows, results)) = sum.split_last() else { return Err("agents answered nothing".into()) };
         let absent = match (self.weighting, global.sums.0.first()) {
             (Weighting::Participants, _) => F::zero(),
@@ -180,7 +180,7 @@ impl<F: Real> Client<F> for Learner<F> {
         &self.state
     }
 
-    fn answer(&mut self, round: u64, message: Body<F>, cx: &mut Context) -> Result<(Vec<f64>, Body<F>)> {
+    fn respond(&mut self, round: u64, message: Body<F>, cx: &mut Context) -> Result<(Vec<f64>, Body<F>)> {
         let rows = F::of(self.local.rows() as f64);
         let Some(before) = round.checked_sub(1) else { return Ok((Vec::new(), vec![rows].into())) };
         let mut theta = message.into_vec();

@@ -8,7 +8,7 @@
 use super::problem::TopicProblem;
 use super::shard::{PriorEvidence, Shard, Told, conserved, countable, keep_draw, log_history};
 use super::sweeps::SweepSettings;
-use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
+use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::lda::Priors;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Texts};
 use crate::methods::common::with_evaluation::Posterior;
@@ -108,12 +108,12 @@ pub struct AdLdaServer {
 
 impl AdLdaServer {
     /// Asks for the next sweep; behind the last, for a look at the counts.
-    fn ask(&self, out: &mut Outbox<AdLda>) {
+    fn request(&self, out: &mut Outbox<AdLda>) {
         let ServerState { done, tokens, priors, .. } = self.state;
         let agents = self.method.problem.agents;
-        let ask = out.ask(0..agents, Task::Sweep { done, tokens, priors }).handed();
+        let request = out.request(0..agents, Task::Sweep { done, tokens, priors }).with_transfer();
         if done < self.method.settings.rounds {
-            ask.sum_to(0..agents);
+            request.sum_to(0..agents);
         }
     }
 }
@@ -121,34 +121,34 @@ impl AdLdaServer {
 impl Server<AdLda> for AdLdaServer {
     type State = ServerState;
 
-    fn state(&self) -> impl Saves<ServerState> {
+    fn state(&self) -> impl SerializesAs<ServerState> {
         &self.state
     }
 
     fn start(&mut self, out: &mut Outbox<AdLda>, _: &mut Context) -> Result<()> {
         let agents = self.method.problem.agents;
-        out.ask(0..agents, Task::Draw).sum_to(0..agents);
+        out.request(0..agents, Task::Draw).sum_to(0..agents);
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<AdLda>, out: &mut Outbox<AdLda>, cx: &mut Context) -> Result<()> {
+    fn receive(&mut self, response: Response<AdLda>, out: &mut Outbox<AdLda>, cx: &mut Context) -> Result<()> {
         let Self { method: AdLda { problem, settings }, state } = self;
         if !state.begun {
-            (state.begun, state.tokens) = (true, answer.reports.iter().map(|reported| reported.report.tokens).sum());
+            (state.begun, state.tokens) = (true, response.reports.iter().map(|reported| reported.report.tokens).sum());
             countable(state.tokens)?;
-            self.ask(out);
+            self.request(out);
             return Ok(());
         }
         if state.done == settings.rounds {
             return Ok(());
         }
         state.done += 1;
-        let longest = answer.reports.iter().map(|reported| reported.seconds).fold(0.0, f64::max);
-        let told = answer.reports.iter().filter_map(|reported| reported.report.evidence.as_ref());
+        let longest = response.reports.iter().map(|reported| reported.seconds).fold(0.0, f64::max);
+        let told = response.reports.iter().filter_map(|reported| reported.report.evidence.as_ref());
         state.priors = PriorEvidence::improve(told, problem, state.priors);
         let columns = [("seconds", cx.seconds()), ("longest_sweep", longest), ("tokens", state.tokens as f64)];
         log_history(settings, state.done, state.priors, &columns, cx);
-        self.ask(out);
+        self.request(out);
         Ok(())
     }
 
@@ -205,7 +205,7 @@ impl AdLdaAgent {
 impl Agent<AdLda> for AdLdaAgent {
     type State = AgentState;
 
-    fn state(&self) -> impl Saves<AgentState> {
+    fn state(&self) -> impl SerializesAs<AgentState> {
         &self.state
     }
 

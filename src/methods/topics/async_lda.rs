@@ -9,7 +9,9 @@
 use super::problem::TopicProblem;
 use super::shard::{PriorEvidence, Shard, Told, conserved, countable, keep_draw, log_history, parted};
 use super::sweeps::SweepSettings;
-use crate::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Saves, Server};
+use crate::cluster::{
+    Agent, AgentId, Body, Context, Method, Order, Outbox, Progress, Raw, Response, Result, SerializesAs, Server,
+};
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Texts};
 use crate::methods::common::with_evaluation::Posterior;
 use crate::number::Real;
@@ -57,12 +59,15 @@ pub enum Task {
 
 impl Method for AsyncLda {
     const NAME: &'static str = "async_lda";
-    const ORDER: Order = Order::Arrival;
     type Number = i32;
     type Task = Task;
     type Report = Told;
     type Server = AsyncLdaServer;
     type Agent = AsyncLdaAgent;
+
+    fn order(&self) -> Order {
+        Order::Arrival
+    }
 
     fn agents(&self) -> u32 {
         self.problem.agents
@@ -108,10 +113,10 @@ pub struct AsyncLdaServer {
 
 impl AsyncLdaServer {
     /// Asks an agent for its next sweep.
-    fn ask(&self, agent: AgentId, out: &mut Outbox<AsyncLda>) {
+    fn request(&self, agent: AgentId, out: &mut Outbox<AsyncLda>) {
         let sweep = self.state.swept[agent as usize];
         if sweep < self.method.settings.rounds {
-            out.ask([agent], Task::Sweep(sweep)).with(self.state.counts.0.clone());
+            out.request([agent], Task::Sweep(sweep)).with(self.state.counts.0.clone());
         }
     }
 }
@@ -119,19 +124,19 @@ impl AsyncLdaServer {
 impl Server<AsyncLda> for AsyncLdaServer {
     type State = ServerState;
 
-    fn state(&self) -> impl Saves<ServerState> {
+    fn state(&self) -> impl SerializesAs<ServerState> {
         &self.state
     }
 
     fn start(&mut self, out: &mut Outbox<AsyncLda>, _: &mut Context) -> Result<()> {
         for agent in 0..self.method.problem.agents {
-            out.ask([agent], Task::Draw);
+            out.request([agent], Task::Draw);
         }
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<AsyncLda>, out: &mut Outbox<AsyncLda>, cx: &mut Context) -> Result<()> {
-        let reported = answer.only()?;
+    fn receive(&mut self, response: Response<AsyncLda>, out: &mut Outbox<AsyncLda>, cx: &mut Context) -> Result<()> {
+        let reported = response.only()?;
         let Self { method: AsyncLda { problem, settings }, state } = self;
         let agents = problem.agents;
         if reported.body.len() != problem.size() {
@@ -144,7 +149,7 @@ impl Server<AsyncLda> for AsyncLdaServer {
             countable(state.tokens)?;
             // Nobody sweeps before all are counted.
             if state.drawn == agents {
-                (0..agents).for_each(|agent| self.ask(agent, out));
+                (0..agents).for_each(|agent| self.request(agent, out));
             }
             return Ok(());
         }
@@ -166,7 +171,7 @@ impl Server<AsyncLda> for AsyncLdaServer {
             keep_draw(problem, &state.counts.0, sweep, settings, cx)?;
             log_history(settings, sweep, priors, &[("seconds", cx.seconds()), ("tokens", state.tokens as f64)], cx);
         }
-        self.ask(reported.from, out);
+        self.request(reported.from, out);
         Ok(())
     }
 
@@ -198,7 +203,7 @@ pub struct AsyncLdaAgent {
 impl Agent<AsyncLda> for AsyncLdaAgent {
     type State = AgentState;
 
-    fn state(&self) -> impl Saves<AgentState> {
+    fn state(&self) -> impl SerializesAs<AgentState> {
         &self.state
     }
 

@@ -96,7 +96,7 @@ impl<N: Number> Judge<N> for TopicEvaluation {
             ("draw_perplexity", single.perplexity()),
             ("averaged_draws", draws as f64),
         ];
-        cx.info(METRICS, evaluated.round, columns);
+        cx.log_row(METRICS, evaluated.round, columns);
         Ok(())
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn parted<'a>(array: &'a [i32], problem: &TopicProblem) -> Result<(&'
 pub(super) fn log_history(settings: &SweepSettings, sweep: u64, priors: Priors, columns: &[(&str, f64)], cx: &mut Context) {
     let changing = settings.optimise != Optimise::None;
     let priors = [("alpha", priors.alpha), ("beta", priors.beta)];
-    cx.info(HISTORY, sweep, columns.iter().copied().chain(priors.into_iter().filter(|_| changing)));
+    cx.log_row(HISTORY, sweep, columns.iter().copied().chain(priors.into_iter().filter(|_| changing)));
 }
 
 /// The tokens of an agent.

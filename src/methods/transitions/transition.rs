@@ -1,6 +1,6 @@
 //! One update of a chain on one agent's shard: what travelling and coupled chains are made of.
 
-use crate::cluster::{AgentId, Context, Result, Words};
+use crate::cluster::{AgentId, Context, Result, Serializable};
 use crate::kernels::hamiltonian::Pull;
 use crate::number::Real;
 use crate::random::Stream;
@@ -47,7 +47,7 @@ pub trait Transition: Clone + Send + Sync + 'static {
 /// A transition that sees one shard.
 pub trait LocalTransition<N>: Send {
     /// What a resumed run needs of it beside the chains.
-    type State: Words + Default;
+    type State: Serializable + Default;
 
     /// N_s, rows of the shard.
     fn rows(&self) -> usize;

@@ -11,7 +11,7 @@
 use crate::cluster::{AgentId, Body, Context, Raw, Result};
 use crate::kernels::kde::log_sum_exp;
 use crate::kernels::rbf::squared_distances;
-use crate::methods::common::federated::{Answers, Client, ClientState, Federated, Global, Strategy};
+use crate::methods::common::federated::{Client, ClientState, Federated, Global, Responses, Strategy};
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one, centralised};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::particles::raw;
@@ -348,11 +348,11 @@ impl<F: Real> Strategy<F> for Npv {
         global.sets.first().map(|set| set.0.clone()).unwrap_or_default()
     }
 
-    fn aggregate(&self, global: &mut Global<F>, answers: Answers<F>, problem: &Problem<F>, cx: &mut Context) -> Result<()> {
-        let set = answers.only()?.into_vec();
+    fn aggregate(&self, global: &mut Global<F>, responses: Responses<F>, problem: &Problem<F>, cx: &mut Context) -> Result<()> {
+        let set = responses.only()?.into_vec();
         let mixture = Mixture::of(&set, self.components, problem.model.dim())?;
         for (n, log) in mixture.log_variances.iter().enumerate() {
-            cx.info("components", global.round + 1, [("component", n as f64), ("variance", log.exp())]);
+            cx.log_row("components", global.round + 1, [("component", n as f64), ("variance", log.exp())]);
         }
         global.theta = raw(self.draws(&mixture, global.round + 1, cx));
         global.sets = vec![Raw(set)];
@@ -400,7 +400,7 @@ impl<F: Real> Client<F> for Fit<F> {
         &self.state
     }
 
-    fn answer(&mut self, _: u64, message: Body<F>, cx: &mut Context) -> Result<(Vec<f64>, Body<F>)> {
+    fn respond(&mut self, _: u64, message: Body<F>, cx: &mut Context) -> Result<(Vec<f64>, Body<F>)> {
         let Npv { components, iterations, .. } = self.method;
         let mut mixture = Mixture::of(&message, components, self.dim)?;
         let joint = RefCell::new(Joint { local: &mut self.local, cx });

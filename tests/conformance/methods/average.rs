@@ -1,7 +1,9 @@
 //! A random subset of agents whose bodies are summed for the server, weights with them: the shape of federated averaging.
 
 use super::{permutation, rough};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Saves, Server};
+use mpibayes::cluster::{
+    Agent, AgentId, Body, Context, Method, Outbox, Placement, Progress, Raw, Response, Result, SerializesAs, Server,
+};
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
 
@@ -39,8 +41,8 @@ impl Method for Average {
         AGENTS
     }
 
-    fn dealing(&self) -> Dealing {
-        Dealing::Cyclic
+    fn placement(&self) -> Placement {
+        Placement::Cyclic
     }
 
     fn server(&self, saved: Option<State>) -> Result<AverageServer> {
@@ -55,14 +57,14 @@ impl Method for Average {
 impl AverageServer {
     fn post(&self, out: &mut Outbox<Average>, cx: &Context) {
         let members = permutation(cx, self.state.round, AGENTS).into_iter().take(SELECTED);
-        out.ask(members, self.state.round).with(self.state.theta.0.clone()).sum();
+        out.request(members, self.state.round).with(self.state.theta.0.clone()).sum();
     }
 }
 
 impl Server<Average> for AverageServer {
     type State = State;
 
-    fn state(&self) -> impl Saves<State> {
+    fn state(&self) -> impl SerializesAs<State> {
         &self.state
     }
 
@@ -71,12 +73,12 @@ impl Server<Average> for AverageServer {
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<Average>, out: &mut Outbox<Average>, cx: &mut Context) -> Result<()> {
-        let from: Vec<AgentId> = answer.reports.iter().map(|reported| reported.report).collect();
+    fn receive(&mut self, response: Response<Average>, out: &mut Outbox<Average>, cx: &mut Context) -> Result<()> {
+        let from: Vec<AgentId> = response.reports.iter().map(|reported| reported.report).collect();
         if from.len() != SELECTED || !from.is_sorted() {
             return Err(format!("the reports came from {from:?}").into());
         }
-        let mut sum = answer.sum.into_vec();
+        let mut sum = response.sum.into_vec();
         let weight = sum.pop().ok_or("the sum is empty")?;
         for (value, term) in self.state.theta.0.iter_mut().zip(sum) {
             *value = (term / weight).cos();
@@ -97,7 +99,7 @@ impl Server<Average> for AverageServer {
 impl Agent<Average> for AverageAgent {
     type State = ();
 
-    fn state(&self) -> impl Saves<()> {
+    fn state(&self) -> impl SerializesAs<()> {
         &()
     }
 

@@ -1,6 +1,6 @@
 //! One agent with one long task: what a rank that only waits costs meanwhile.
 
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Saves, Server};
+use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
 use std::time::{Duration, Instant};
 
 /// So long it is at work.
@@ -36,16 +36,16 @@ impl Method for Burn {
 impl Server<Burn> for BurnServer {
     type State = ();
 
-    fn state(&self) -> impl Saves<()> {
+    fn state(&self) -> impl SerializesAs<()> {
         &()
     }
 
     fn start(&mut self, out: &mut Outbox<Burn>, _cx: &mut Context) -> Result<()> {
-        out.ask([0], ());
+        out.request([0], ());
         Ok(())
     }
 
-    fn receive(&mut self, _answer: Answer<Burn>, _out: &mut Outbox<Burn>, _cx: &mut Context) -> Result<()> {
+    fn receive(&mut self, _answer: Response<Burn>, _out: &mut Outbox<Burn>, _cx: &mut Context) -> Result<()> {
         Ok(())
     }
 
@@ -57,7 +57,7 @@ impl Server<Burn> for BurnServer {
 impl Agent<Burn> for BurnAgent {
     type State = ();
 
-    fn state(&self) -> impl Saves<()> {
+    fn state(&self) -> impl SerializesAs<()> {
         &()
     }
 

@@ -1,7 +1,7 @@
-//! Several chains that travel from agent to agent, one ask for each chain, two rounds posted ahead: the shape of distributed SGLD.
+//! Several chains that travel from agent to agent, one request for each chain, two rounds posted ahead: the shape of distributed SGLD.
 
 use super::{permutation, rough, stir};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Saves, Server};
+use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
 
@@ -71,9 +71,9 @@ impl ChainsServer {
         let (here, next) = (permutation(cx, round, AGENTS), permutation(cx, round + 1, AGENTS));
         for chain in 0..CHAINS {
             let (holder, heir) = (here[chain as usize], next[chain as usize]);
-            let ask = out.ask([holder], Visit { chain, round }).sum_to([heir]);
+            let request = out.request([holder], Visit { chain, round }).sum_to([heir]);
             if round > 0 {
-                ask.handed();
+                request.with_transfer();
             }
         }
         self.state.posted += 1;
@@ -83,7 +83,7 @@ impl ChainsServer {
 impl Server<Chains> for ChainsServer {
     type State = ServerState;
 
-    fn state(&self) -> impl Saves<ServerState> {
+    fn state(&self) -> impl SerializesAs<ServerState> {
         &self.state
     }
 
@@ -94,8 +94,8 @@ impl Server<Chains> for ChainsServer {
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<Chains>, out: &mut Outbox<Chains>, cx: &mut Context) -> Result<()> {
-        let visit = answer.only()?.report;
+    fn receive(&mut self, response: Response<Chains>, out: &mut Outbox<Chains>, cx: &mut Context) -> Result<()> {
+        let visit = response.only()?.report;
         if (visit.round, u64::from(visit.chain)) != (self.state.visits / u64::from(CHAINS), self.state.visits % u64::from(CHAINS))
         {
             return Err(format!("{visit:?} was answered as number {}", self.state.visits).into());
@@ -115,7 +115,7 @@ impl Server<Chains> for ChainsServer {
 impl Agent<Chains> for ChainsAgent {
     type State = AgentState;
 
-    fn state(&self) -> impl Saves<AgentState> {
+    fn state(&self) -> impl SerializesAs<AgentState> {
         &self.state
     }
 
@@ -125,7 +125,7 @@ impl Agent<Chains> for ChainsAgent {
             chain = vec![0.2; LEN];
             chain[0] = f64::from(visit.chain);
         }
-        // The first number names the chain: a parcel that went to the wrong ask shows at once.
+        // The first number names the chain: a parcel that went to the wrong request shows at once.
         if chain[0] != f64::from(visit.chain) {
             return Err(format!("chain {} was handed to the visit of chain {}", chain[0], visit.chain).into());
         }
@@ -134,7 +134,7 @@ impl Agent<Chains> for ChainsAgent {
         chain[1] += self.state.seen;
         self.state.seen = (self.state.seen + chain[2]).sin();
         cx.record("posterior", visit.chain, visit.round, 10, &chain[..10]);
-        cx.info("visits", visit.round, [("chain", f64::from(visit.chain)), ("agent", f64::from(self.id))]);
+        cx.log_row("visits", visit.round, [("chain", f64::from(visit.chain)), ("agent", f64::from(self.id))]);
         Ok((visit.clone(), chain.into()))
     }
 }

@@ -1,6 +1,6 @@
 //! Integer sums straight to all agents, round by round, the server never seeing a number: the shape of AD-LDA.
 
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
+use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use mpibayes::random::{Purpose, Who};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -56,27 +56,27 @@ impl<const LEN: usize> Method for Counts<LEN> {
 impl<const LEN: usize> Server<Counts<LEN>> for CountsServer {
     type State = ServerState;
 
-    fn state(&self) -> impl Saves<ServerState> {
+    fn state(&self) -> impl SerializesAs<ServerState> {
         &self.state
     }
 
     fn start(&mut self, out: &mut Outbox<Counts<LEN>>, _cx: &mut Context) -> Result<()> {
-        out.ask(0..AGENTS, 0).sum_to(0..AGENTS);
+        out.request(0..AGENTS, 0).sum_to(0..AGENTS);
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<Counts<LEN>>, out: &mut Outbox<Counts<LEN>>, cx: &mut Context) -> Result<()> {
-        if !answer.sum.is_empty() {
+    fn receive(&mut self, response: Response<Counts<LEN>>, out: &mut Outbox<Counts<LEN>>, cx: &mut Context) -> Result<()> {
+        if !response.sum.is_empty() {
             return Err("the counts went by the server".into());
         }
-        let tokens: i64 = answer.reports.iter().map(|reported| reported.report).sum();
+        let tokens: i64 = response.reports.iter().map(|reported| reported.report).sum();
         if tokens != i64::from(AGENTS) * 10 * LEN as i64 {
             return Err(format!("the agents have {tokens} tokens between them").into());
         }
         self.state.round += 1;
-        cx.info("history", self.state.round, [("tokens", tokens as f64)]);
+        cx.log_row("history", self.state.round, [("tokens", tokens as f64)]);
         if self.state.round < ROUNDS {
-            out.ask(0..AGENTS, self.state.round).handed().sum_to(0..AGENTS);
+            out.request(0..AGENTS, self.state.round).with_transfer().sum_to(0..AGENTS);
         }
         Ok(())
     }
@@ -89,7 +89,7 @@ impl<const LEN: usize> Server<Counts<LEN>> for CountsServer {
 impl<const LEN: usize> Agent<Counts<LEN>> for CountsAgent {
     type State = AgentState;
 
-    fn state(&self) -> impl Saves<AgentState> {
+    fn state(&self) -> impl SerializesAs<AgentState> {
         &self.state
     }
 

@@ -1,7 +1,7 @@
 //! A method that breaks the rules in one way each: the controls that the suite must not pass.
 
 use super::rough;
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
+use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,17 +69,17 @@ impl Method for Crooked {
 impl Server<Crooked> for CrookedServer {
     type State = State;
 
-    fn state(&self) -> impl Saves<State> {
+    fn state(&self) -> impl SerializesAs<State> {
         &self.state
     }
 
     fn start(&mut self, out: &mut Outbox<Crooked>, _cx: &mut Context) -> Result<()> {
-        out.ask(0..AGENTS, 0);
+        out.request(0..AGENTS, 0);
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<Crooked>, out: &mut Outbox<Crooked>, _cx: &mut Context) -> Result<()> {
-        let mut bodies: Vec<Body<f64>> = answer.reports.into_iter().map(|reported| reported.body).collect();
+    fn receive(&mut self, response: Response<Crooked>, out: &mut Outbox<Crooked>, _cx: &mut Context) -> Result<()> {
+        let mut bodies: Vec<Body<f64>> = response.reports.into_iter().map(|reported| reported.body).collect();
         if self.backwards {
             bodies.reverse();
         }
@@ -90,7 +90,7 @@ impl Server<Crooked> for CrookedServer {
         }
         self.state.round += 1;
         if self.state.round < ROUNDS {
-            out.ask(0..AGENTS, self.state.round);
+            out.request(0..AGENTS, self.state.round);
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ impl Server<Crooked> for CrookedServer {
 impl Agent<Crooked> for CrookedAgent {
     type State = ();
 
-    fn state(&self) -> impl Saves<()> {
+    fn state(&self) -> impl SerializesAs<()> {
         &()
     }
 

@@ -1,7 +1,9 @@
-//! One ask for each agent, answered as it comes, `DEPTH` under way for each: the shape of asynchronous elastic coupling.
+//! One request for each agent, answered as it comes, `DEPTH` under way for each: the shape of asynchronous elastic coupling.
 
 use super::{rough, stir};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Order, Outbox, Progress, Raw, Result, Saves, Server};
+use mpibayes::cluster::{
+    Agent, AgentId, Body, Context, Method, Order, Outbox, Progress, Raw, Response, Result, SerializesAs, Server,
+};
 use mpibayes::methods::Posterior;
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
@@ -39,12 +41,15 @@ pub struct EagerAgent {
 
 impl<const DEPTH: u64> Method for Eager<DEPTH> {
     const NAME: &'static str = "eager";
-    const ORDER: Order = Order::Arrival;
     type Number = f64;
     type Task = u64;
     type Report = u64;
     type Server = EagerServer;
     type Agent = EagerAgent;
+
+    fn order(&self) -> Order {
+        Order::Arrival
+    }
 
     fn agents(&self) -> u32 {
         AGENTS
@@ -65,7 +70,7 @@ impl EagerServer {
     fn post<const DEPTH: u64>(&mut self, agent: AgentId, out: &mut Outbox<Eager<DEPTH>>) {
         let asked = &mut self.state.asked[agent as usize];
         if *asked < TASKS {
-            out.ask([agent], *asked).with(self.state.centre.0.clone());
+            out.request([agent], *asked).with(self.state.centre.0.clone());
             *asked += 1;
         }
     }
@@ -74,7 +79,7 @@ impl EagerServer {
 impl<const DEPTH: u64> Server<Eager<DEPTH>> for EagerServer {
     type State = ServerState;
 
-    fn state(&self) -> impl Saves<ServerState> {
+    fn state(&self) -> impl SerializesAs<ServerState> {
         &self.state
     }
 
@@ -85,8 +90,8 @@ impl<const DEPTH: u64> Server<Eager<DEPTH>> for EagerServer {
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<Eager<DEPTH>>, out: &mut Outbox<Eager<DEPTH>>, cx: &mut Context) -> Result<()> {
-        let only = answer.only()?;
+    fn receive(&mut self, response: Response<Eager<DEPTH>>, out: &mut Outbox<Eager<DEPTH>>, cx: &mut Context) -> Result<()> {
+        let only = response.only()?;
         let done = &mut self.state.done[only.from as usize];
         if only.report != *done {
             return Err(format!("agent {} answered task {} after {done} tasks", only.from, only.report).into());
@@ -120,7 +125,7 @@ impl Posterior<f64> for EagerServer {
 impl<const DEPTH: u64> Agent<Eager<DEPTH>> for EagerAgent {
     type State = AgentState;
 
-    fn state(&self) -> impl Saves<AgentState> {
+    fn state(&self) -> impl SerializesAs<AgentState> {
         &self.state
     }
 

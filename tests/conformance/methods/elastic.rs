@@ -1,7 +1,7 @@
 //! All agents with the centre down and the sum of their positions up, chains that stay: the shape of synchronous elastic coupling.
 
 use super::{rough, stir};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
+use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use mpibayes::methods::Posterior;
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
@@ -58,14 +58,14 @@ impl Method for Elastic {
 
 impl ElasticServer {
     fn post(&self, out: &mut Outbox<Elastic>) {
-        out.ask(0..AGENTS, self.state.period).with(self.state.centre.0.clone()).sum();
+        out.request(0..AGENTS, self.state.period).with(self.state.centre.0.clone()).sum();
     }
 }
 
 impl Server<Elastic> for ElasticServer {
     type State = ServerState;
 
-    fn state(&self) -> impl Saves<ServerState> {
+    fn state(&self) -> impl SerializesAs<ServerState> {
         &self.state
     }
 
@@ -74,9 +74,9 @@ impl Server<Elastic> for ElasticServer {
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<Elastic>, out: &mut Outbox<Elastic>, cx: &mut Context) -> Result<()> {
+    fn receive(&mut self, response: Response<Elastic>, out: &mut Outbox<Elastic>, cx: &mut Context) -> Result<()> {
         let noise = rough::<f32>(cx, Who::Server, self.state.period, LEN);
-        stir(&mut self.state.centre.0, &answer.sum);
+        stir(&mut self.state.centre.0, &response.sum);
         stir(&mut self.state.centre.0, &noise);
         self.state.period += 1;
         if self.state.period < PERIODS {
@@ -85,7 +85,7 @@ impl Server<Elastic> for ElasticServer {
         Ok(())
     }
 
-    fn settle(&mut self, cx: &mut Context) -> Result<()> {
+    fn after_requests(&mut self, cx: &mut Context) -> Result<()> {
         cx.record("centre", 0, self.state.period, 10, &self.state.centre.0[..10]);
         Ok(())
     }
@@ -104,7 +104,7 @@ impl Posterior<f32> for ElasticServer {
 impl Agent<Elastic> for ElasticAgent {
     type State = AgentState;
 
-    fn state(&self) -> impl Saves<AgentState> {
+    fn state(&self) -> impl SerializesAs<AgentState> {
         &self.state
     }
 
@@ -121,7 +121,7 @@ impl Agent<Elastic> for ElasticAgent {
         Ok((momentum.0[0], sent.into()))
     }
 
-    fn settle(&mut self, cx: &mut Context) -> Result<()> {
+    fn after_report(&mut self, cx: &mut Context) -> Result<()> {
         cx.record("posterior", self.id, self.period, 10, &self.state.position.0[..10]);
         self.state.momentum.0[0] *= 0.5;
         Ok(())

@@ -1,7 +1,7 @@
 //! Groups of agents that average their chains at the hop, the average straight to the next holders: the shape of coupled travelling chains.
 
 use super::{permutation, rough, stir};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Saves, Server};
+use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
 
@@ -69,9 +69,9 @@ impl GroupsServer {
             return;
         }
         for ((group, here), next) in (0..).zip(holders(cx, round)).zip(holders(cx, round + 1)) {
-            let ask = out.ask(here, Visit { group, round }).sum_to(next);
+            let request = out.request(here, Visit { group, round }).sum_to(next);
             if round > 0 {
-                ask.handed();
+                request.with_transfer();
             }
         }
         self.state.posted += 1;
@@ -81,7 +81,7 @@ impl GroupsServer {
 impl Server<Groups> for GroupsServer {
     type State = ServerState;
 
-    fn state(&self) -> impl Saves<ServerState> {
+    fn state(&self) -> impl SerializesAs<ServerState> {
         &self.state
     }
 
@@ -92,7 +92,7 @@ impl Server<Groups> for GroupsServer {
         Ok(())
     }
 
-    fn receive(&mut self, _answer: Answer<Groups>, out: &mut Outbox<Groups>, cx: &mut Context) -> Result<()> {
+    fn receive(&mut self, _answer: Response<Groups>, out: &mut Outbox<Groups>, cx: &mut Context) -> Result<()> {
         self.state.answered += 1;
         if self.state.answered.is_multiple_of(SIZES.len() as u64) {
             self.post_round(out, cx);
@@ -108,7 +108,7 @@ impl Server<Groups> for GroupsServer {
 impl Agent<Groups> for GroupsAgent {
     type State = ();
 
-    fn state(&self) -> impl Saves<()> {
+    fn state(&self) -> impl SerializesAs<()> {
         &()
     }
 

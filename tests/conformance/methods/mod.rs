@@ -1,4 +1,4 @@
-//! Small methods, one for each kind of ask, whose arithmetic makes order visible: a wrong order, a lost settle or a stale parcel changes bits.
+//! Small methods, one for each kind of request, whose arithmetic makes order visible: a wrong order, a lost settle or a stale parcel changes bits.
 
 mod average;
 mod burn;

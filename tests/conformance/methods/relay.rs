@@ -1,7 +1,9 @@
 //! One agent after another, its body back, more work behind the report, a state that stays with the agent: the shape of DSVGD.
 
 use super::{rough, stir};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Dealing, Method, Outbox, Progress, Raw, Result, Saves, Server};
+use mpibayes::cluster::{
+    Agent, AgentId, Body, Context, Method, Outbox, Placement, Progress, Raw, Response, Result, SerializesAs, Server,
+};
 use mpibayes::random::{Purpose, Who};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -48,8 +50,8 @@ impl Method for Relay {
         AGENTS
     }
 
-    fn dealing(&self) -> Dealing {
-        Dealing::Cyclic
+    fn placement(&self) -> Placement {
+        Placement::Cyclic
     }
 
     fn server(&self, saved: Option<ServerState>) -> Result<RelayServer> {
@@ -65,14 +67,14 @@ impl Method for Relay {
 impl RelayServer {
     fn post(&self, out: &mut Outbox<Relay>, cx: &Context) {
         let agent = cx.stream(Who::Server, self.state.round, Purpose::Schedule).random_range(0..AGENTS);
-        out.ask([agent], self.state.round).with(self.state.theta.0.clone());
+        out.request([agent], self.state.round).with(self.state.theta.0.clone());
     }
 }
 
 impl Server<Relay> for RelayServer {
     type State = ServerState;
 
-    fn state(&self) -> impl Saves<ServerState> {
+    fn state(&self) -> impl SerializesAs<ServerState> {
         &self.state
     }
 
@@ -81,10 +83,10 @@ impl Server<Relay> for RelayServer {
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<Relay>, out: &mut Outbox<Relay>, cx: &mut Context) -> Result<()> {
-        let only = answer.only()?;
+    fn receive(&mut self, response: Response<Relay>, out: &mut Outbox<Relay>, cx: &mut Context) -> Result<()> {
+        let only = response.only()?;
         if only.report != self.state.round {
-            return Err(format!("the answer to round {} came in round {}", only.report, self.state.round).into());
+            return Err(format!("the response to round {} came in round {}", only.report, self.state.round).into());
         }
         self.state.theta = Raw(only.body.into_vec());
         self.state.round += 1;
@@ -94,7 +96,7 @@ impl Server<Relay> for RelayServer {
         Ok(())
     }
 
-    fn settle(&mut self, cx: &mut Context) -> Result<()> {
+    fn after_requests(&mut self, cx: &mut Context) -> Result<()> {
         cx.record("posterior", 0, self.state.round, 20, &self.state.theta.0[..20]);
         // The server's settling belongs to its state as well.
         self.state.theta.0[0] += 1e-9;
@@ -109,7 +111,7 @@ impl Server<Relay> for RelayServer {
 impl Agent<Relay> for RelayAgent {
     type State = AgentState;
 
-    fn state(&self) -> impl Saves<AgentState> {
+    fn state(&self) -> impl SerializesAs<AgentState> {
         &self.state
     }
 
@@ -126,7 +128,7 @@ impl Agent<Relay> for RelayAgent {
         Ok((round, theta))
     }
 
-    fn settle(&mut self, cx: &mut Context) -> Result<()> {
+    fn after_report(&mut self, cx: &mut Context) -> Result<()> {
         let fresh = self.fresh.take().ok_or("there is nothing to settle")?;
         stir(&mut self.state.local.0, &fresh);
         cx.record("factors", self.id, self.state.visits, 10, &self.state.local.0[..10]);

@@ -1,6 +1,6 @@
 //! A server that posts what it is told, whether it makes sense or not: misuse of the protocol, and the simulator's clock.
 
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Saves, Server};
+use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
 
 /// Posts `posts` at the start; each agent reports a body of its own length.
 pub struct Scripted {
@@ -28,7 +28,7 @@ impl Post {
         Self { body, ..self }
     }
 
-    pub fn handed(self) -> Self {
+    pub fn with_transfer(self) -> Self {
         Self { handed: true, ..self }
     }
 
@@ -73,30 +73,30 @@ impl Method for Scripted {
 impl Server<Scripted> for ScriptedServer {
     type State = ();
 
-    fn state(&self) -> impl Saves<()> {
+    fn state(&self) -> impl SerializesAs<()> {
         &()
     }
 
     fn start(&mut self, out: &mut Outbox<Scripted>, _cx: &mut Context) -> Result<()> {
         for post in &self.posts {
-            let ask = out.ask(post.to.iter().copied(), ()).with(vec![1.0; post.body]);
+            let request = out.request(post.to.iter().copied(), ()).with(vec![1.0; post.body]);
             if post.handed {
-                ask.handed();
+                request.with_transfer();
             }
             if post.sum {
-                ask.sum();
+                request.sum();
             }
             if let Some(to) = &post.sum_to {
-                ask.sum_to(to.iter().copied());
+                request.sum_to(to.iter().copied());
             }
         }
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<Scripted>, _out: &mut Outbox<Scripted>, cx: &mut Context) -> Result<()> {
-        let longest = answer.reports.iter().map(|reported| reported.seconds).fold(0.0, f64::max);
+    fn receive(&mut self, response: Response<Scripted>, _out: &mut Outbox<Scripted>, cx: &mut Context) -> Result<()> {
+        let longest = response.reports.iter().map(|reported| reported.seconds).fold(0.0, f64::max);
         let now = cx.seconds();
-        cx.info("answers", 0, [("now", now), ("longest", longest)]);
+        cx.log_row("responses", 0, [("now", now), ("longest", longest)]);
         Ok(())
     }
 
@@ -108,13 +108,13 @@ impl Server<Scripted> for ScriptedServer {
 impl Agent<Scripted> for ScriptedAgent {
     type State = ();
 
-    fn state(&self) -> impl Saves<()> {
+    fn state(&self) -> impl SerializesAs<()> {
         &()
     }
 
     fn perform(&mut self, _task: &(), _body: Body<f64>, cx: &mut Context) -> Result<((), Body<f64>)> {
         let now = cx.seconds();
-        cx.info("starts", 0, [("now", now)]);
+        cx.log_row("starts", 0, [("now", now)]);
         Ok(((), vec![1.0; self.length].into()))
     }
 }

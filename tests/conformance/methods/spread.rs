@@ -1,7 +1,7 @@
 //! Sums of all agents' bodies straight to all agents, several rounds posted ahead: the shape of SVGD spread over ranks.
 
 use super::{rough, stir};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
+use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use mpibayes::random::Who;
 use serde::{Deserialize, Serialize};
 
@@ -58,9 +58,9 @@ impl<const LEN: usize, const AHEAD: u64> SpreadServer<LEN, AHEAD> {
         if self.state.posted == ROUNDS {
             return;
         }
-        let ask = out.ask(0..AGENTS, self.state.posted).sum_to(0..AGENTS);
+        let request = out.request(0..AGENTS, self.state.posted).sum_to(0..AGENTS);
         if self.state.posted > 0 {
-            ask.handed();
+            request.with_transfer();
         }
         self.state.posted += 1;
     }
@@ -69,7 +69,7 @@ impl<const LEN: usize, const AHEAD: u64> SpreadServer<LEN, AHEAD> {
 impl<const LEN: usize, const AHEAD: u64> Server<Spread<LEN, AHEAD>> for SpreadServer<LEN, AHEAD> {
     type State = ServerState;
 
-    fn state(&self) -> impl Saves<ServerState> {
+    fn state(&self) -> impl SerializesAs<ServerState> {
         &self.state
     }
 
@@ -82,11 +82,11 @@ impl<const LEN: usize, const AHEAD: u64> Server<Spread<LEN, AHEAD>> for SpreadSe
 
     fn receive(
         &mut self,
-        answer: Answer<Spread<LEN, AHEAD>>,
+        response: Response<Spread<LEN, AHEAD>>,
         out: &mut Outbox<Spread<LEN, AHEAD>>,
         cx: &mut Context,
     ) -> Result<()> {
-        for reported in answer.reports {
+        for reported in response.reports {
             self.state.norm = (self.state.norm + reported.report).sin();
         }
         self.state.answered += 1;
@@ -103,7 +103,7 @@ impl<const LEN: usize, const AHEAD: u64> Server<Spread<LEN, AHEAD>> for SpreadSe
 impl<const LEN: usize, const AHEAD: u64> Agent<Spread<LEN, AHEAD>> for SpreadAgent {
     type State = AgentState;
 
-    fn state(&self) -> impl Saves<AgentState> {
+    fn state(&self) -> impl SerializesAs<AgentState> {
         &self.state
     }
 

@@ -62,14 +62,14 @@ pub fn dsgld<F: Real>(change: impl Fn(&mut DsgldSettings)) -> Dsgld<Sgld<F>> {
 }
 
 /// Chains of their own on four agents.
-pub fn sghmc<F: Real>() -> Elastic<Sghmc<F>, false> {
-    let mut method = ec_sghmc(|_| {});
+pub fn sghmc<F: Real>() -> Elastic<Sghmc<F>> {
+    let mut method = ec_sghmc(false, |_| {});
     (method.plan.strength.full, method.plan.coupling) = (0.0, Coupling::Friction);
     method
 }
 
 /// Coupled chains on four agents, annealed in the middle, with a last period that is shorter.
-pub fn ec_sghmc<F: Real, const ASYNCHRONOUS: bool>(change: impl Fn(&mut EcSghmcSettings)) -> Elastic<Sghmc<F>, ASYNCHRONOUS> {
+pub fn ec_sghmc<F: Real>(asynchronous: bool, change: impl Fn(&mut EcSghmcSettings)) -> Elastic<Sghmc<F>> {
     let mut settings = EcSghmcSettings {
         steps: 34,
         period: 3,
@@ -79,28 +79,28 @@ pub fn ec_sghmc<F: Real, const ASYNCHRONOUS: bool>(change: impl Fn(&mut EcSghmcS
         course: Some(Course::Anneal { from: 8, over: 9 }),
         burn_in: 5,
         thin: 2,
-        asynchronous: ASYNCHRONOUS,
+        asynchronous,
         ..EcSghmcSettings::default()
     };
     change(&mut settings);
     settings.check().unwrap();
-    Elastic { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan() }
+    Elastic { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan(), asynchronous }
 }
 
 /// Coupled Langevin chains on four agents.
-pub fn ec_sgld<F: Real>() -> Elastic<Sgld<F>, false> {
+pub fn ec_sgld<F: Real>() -> Elastic<Sgld<F>> {
     let course = Some(Course::Constant);
     let settings =
         EcSgldSettings { steps: 30, period: 4, batch: 6, step: 1e-3, course, burn_in: 5, thin: 3, ..Default::default() };
     settings.check().unwrap();
-    Elastic { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan() }
+    Elastic { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan(), asynchronous: false }
 }
 
 /// Elastic averaging on four agents, with momentum.
-pub fn easgd<F: Real, const ASYNCHRONOUS: bool>() -> Elastic<Sgd<F>, ASYNCHRONOUS> {
+pub fn easgd<F: Real>(asynchronous: bool) -> Elastic<Sgd<F>> {
     let settings = EasgdSettings { steps: 30, period: 4, batch: 6, step: 1e-3, momentum: 0.9, thin: 2, ..Default::default() };
     settings.check().unwrap();
-    Elastic { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan(4) }
+    Elastic { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan(4), asynchronous }
 }
 
 /// One chain with gradients by four agents.

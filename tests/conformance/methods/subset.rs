@@ -1,7 +1,7 @@
 //! A random subset of agents, every body back to a server that keeps each agent's factor: the shape of parallel DSVGD.
 
 use super::{permutation, rough, stir};
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Raw, Result, Saves, Server};
+use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use mpibayes::random::{Purpose, Who};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -54,14 +54,14 @@ impl SubsetServer {
     fn post(&self, out: &mut Outbox<Subset>, cx: &Context) {
         let size = cx.stream(Who::Server, self.state.round, Purpose::Schedule).random_range(1..=AGENTS);
         let members = permutation(cx, self.state.round, AGENTS).into_iter().take(size as usize);
-        out.ask(members, self.state.round).with(self.state.theta.0.clone());
+        out.request(members, self.state.round).with(self.state.theta.0.clone());
     }
 }
 
 impl Server<Subset> for SubsetServer {
     type State = State;
 
-    fn state(&self) -> impl Saves<State> {
+    fn state(&self) -> impl SerializesAs<State> {
         &self.state
     }
 
@@ -70,8 +70,8 @@ impl Server<Subset> for SubsetServer {
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<Subset>, out: &mut Outbox<Subset>, cx: &mut Context) -> Result<()> {
-        for reported in answer.reports {
+    fn receive(&mut self, response: Response<Subset>, out: &mut Outbox<Subset>, cx: &mut Context) -> Result<()> {
+        for reported in response.reports {
             // The order of the reports shows: each takes the place of its factor and stirs what they share.
             let factor = &mut self.state.factors[reported.from as usize].0;
             stir(&mut self.state.theta.0, &reported.body);
@@ -94,7 +94,7 @@ impl Server<Subset> for SubsetServer {
 impl Agent<Subset> for SubsetAgent {
     type State = ();
 
-    fn state(&self) -> impl Saves<()> {
+    fn state(&self) -> impl SerializesAs<()> {
         &()
     }
 

@@ -1,6 +1,6 @@
 //! One chain for each agent, all handed on around the circle after a planned number of steps: the waits of figure 1 of distributed SGLD.
 
-use mpibayes::cluster::{Agent, AgentId, Answer, Body, Context, Method, Outbox, Progress, Result, Saves, Server};
+use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
 use serde::{Deserialize, Serialize};
 
 /// Chains go around all agents for `rounds` rounds, `ahead` of which are posted at a time.
@@ -53,9 +53,9 @@ impl VisitsServer {
             return;
         }
         for agent in 0..self.agents {
-            let ask = out.ask([agent], self.state.posted).sum_to([(agent + 1) % self.agents]);
+            let request = out.request([agent], self.state.posted).sum_to([(agent + 1) % self.agents]);
             if self.state.posted > 0 {
-                ask.handed();
+                request.with_transfer();
             }
         }
         self.state.posted += 1;
@@ -65,7 +65,7 @@ impl VisitsServer {
 impl Server<Visits> for VisitsServer {
     type State = State;
 
-    fn state(&self) -> impl Saves<State> {
+    fn state(&self) -> impl SerializesAs<State> {
         &self.state
     }
 
@@ -76,7 +76,7 @@ impl Server<Visits> for VisitsServer {
         Ok(())
     }
 
-    fn receive(&mut self, _answer: Answer<Visits>, out: &mut Outbox<Visits>, _cx: &mut Context) -> Result<()> {
+    fn receive(&mut self, _answer: Response<Visits>, out: &mut Outbox<Visits>, _cx: &mut Context) -> Result<()> {
         self.state.answered += 1;
         if self.state.answered.is_multiple_of(u64::from(self.agents)) {
             self.post_round(out);
@@ -92,13 +92,13 @@ impl Server<Visits> for VisitsServer {
 impl Agent<Visits> for VisitsAgent {
     type State = ();
 
-    fn state(&self) -> impl Saves<()> {
+    fn state(&self) -> impl SerializesAs<()> {
         &()
     }
 
     fn perform(&mut self, &round: &u64, body: Body<f64>, cx: &mut Context) -> Result<((), Body<f64>)> {
         let now = cx.seconds();
-        cx.info("visits", round, [("start", now)]);
+        cx.log_row("visits", round, [("start", now)]);
         Ok(((), if round == 0 { vec![0.0].into() } else { body }))
     }
 }

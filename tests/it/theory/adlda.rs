@@ -5,7 +5,7 @@
 use crate::recording::{Seen, run, value};
 use mpibayes::cluster::record::Row;
 use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::cluster::{BoxError, Method, Plan, threads};
+use mpibayes::cluster::{BoxError, JobOptions, Method, threads};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::lda::{
     Completion, DocumentGibbs, Documents, Evidence, HeldOut, Priors, Sweeps, Tokens, TopicCounts, WordSweep, WordTable,
@@ -188,14 +188,14 @@ fn async_lda_of_two_agents_adds_what_each_has_changed_of_what_it_knew() {
     let cluster = Cluster {
         ranks: 2,
         task: Some(Box::new(|agent, _| [0.1, 0.237][agent as usize])),
-        settle: None,
+        after_report: None,
         latency: 1e-4,
         bandwidth: 1e8,
     };
     let settings = sweeps(6, 0, 1, SweepBy::Word);
     let method = AsyncLda { problem: problem(2, k, alpha, beta), settings };
     let mut seen = Seen::default();
-    simulate::run(Arc::new(method), Plan::new(Seed(12)), &cluster, None, &mut seen).unwrap();
+    simulate::run(Arc::new(method), JobOptions::new(Seed(12)), &cluster, None, &mut seen).unwrap();
     let draws = seen.numbers::<f32>("posterior");
     assert_eq!(draws, serial);
     // In the end the server has counted the topics that tokens have.
@@ -243,12 +243,12 @@ fn both_find_the_topics_of_a_corpus_however_many_agents_have_it() {
         let cluster = Cluster {
             ranks: agents,
             task: Some(Box::new(|agent, _| 0.01 * f64::from(1 + 3 * agent))),
-            settle: None,
+            after_report: None,
             latency: 1e-4,
             bandwidth: 1e8,
         };
         let mut seen = Seen::default();
-        simulate::run(Arc::new(asynchronous), Plan::new(Seed(3)), &cluster, None, &mut seen).unwrap();
+        simulate::run(Arc::new(asynchronous), JobOptions::new(Seed(3)), &cluster, None, &mut seen).unwrap();
         let found = seen.numbers::<f32>("posterior");
         assert_eq!(found.len(), 20 * size);
         assert!(found.chunks(size).all(|phi| halves(phi) > 0.7), "Async-LDA on {agents} agents");
@@ -430,16 +430,17 @@ fn problems_that_are_none_are_refused() {
     let wrong = TopicProblem { vocabulary: WORDS + 1, ..problem(2, 2, 0.1, 0.1) };
     let mut seen = Seen::default();
     let method = AdLda { problem: wrong, settings: sweeps(1, 0, 1, SweepBy::Word) };
-    let fault = threads::run(Arc::new(method), Plan::new(Seed(1)), None, &mut seen).unwrap_err().to_string();
+    let fault = threads::run(Arc::new(method), JobOptions::new(Seed(1)), None, &mut seen).unwrap_err().to_string();
     assert!(fault.contains("documents over 9 words for topics over 10"), "{fault}");
     let method = AdLda { problem: problem(2, 2, 0.0, 0.1), settings: sweeps(1, 0, 1, SweepBy::Word) };
-    let fault = threads::run(Arc::new(method), Plan::new(Seed(1)), None, &mut Seen::default()).unwrap_err().to_string();
+    let fault = threads::run(Arc::new(method), JobOptions::new(Seed(1)), None, &mut Seen::default()).unwrap_err().to_string();
     assert!(fault.contains("alpha = 0: must be a number above 0"), "{fault}");
     // What is seen of a word in all sweeps must be countable.
     let sweeps = Sweeps { burn_in: 0, kept: 1 << 30 };
     let transition = Sgrld::<f64>::new(problem(2, 2, 0.1, 0.1), 6, StepSize::Constant(1e-3), sweeps);
     let settings = DsgldSettings { rounds: 1, burn_in: 0, thin: 1, ..DsgldSettings::default() };
-    let fault = threads::run(Arc::new(Dsgld { agents: 2, transition, settings }), Plan::new(Seed(1)), None, &mut Seen::default());
+    let fault =
+        threads::run(Arc::new(Dsgld { agents: 2, transition, settings }), JobOptions::new(Seed(1)), None, &mut Seen::default());
     let fault = fault.unwrap_err().to_string();
     assert!(fault.contains("minibatches of 6 documents") && fault.contains("at most 4294967295"), "{fault}");
 }

@@ -5,7 +5,7 @@
 use crate::grid::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
 use crate::one_dimensional::{Line, Notes, run, share};
 use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::cluster::{Context, Plan};
+use mpibayes::cluster::{Context, JobOptions};
 use mpibayes::data::Shard;
 use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::kde::{Kde, KdeMode};
@@ -575,8 +575,8 @@ fn a_thousand_agents_end_at_the_mode() {
         let strategy = Dsvgd { particles: 1, local_steps: 3, factors, batch: 100, stein, server_steps: Some(100) };
         let method = Federated { problem: problem.clone(), rounds: 1, schedule, strategy: Arc::new(strategy) };
         let mut notes = Notes::default();
-        let cluster = Cluster { ranks: 64, task: None, settle: None, latency: 1e-5, bandwidth: 1e9 };
-        simulate::run(Arc::new(method), Plan::new(Seed(1)), &cluster, None, &mut notes).unwrap();
+        let cluster = Cluster { ranks: 64, task: None, after_report: None, latency: 1e-5, bandwidth: 1e9 };
+        simulate::run(Arc::new(method), JobOptions::new(Seed(1)), &cluster, None, &mut notes).unwrap();
         largest(&(&notes.particles - &mode))
     };
     let (all, half) = (off(Participation::All), off(Participation::Subset(500)));

@@ -6,7 +6,7 @@
 
 use crate::linear_chains::{Joint, Scheme, delayed, noiseless, stationary};
 use crate::recording::{Seen, value};
-use mpibayes::cluster::{Context, Method, Plan as Run};
+use mpibayes::cluster::{Context, JobOptions, Method};
 use mpibayes::kernels::hamiltonian::{Chain, Hamiltonian, Scheme as Steps};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
@@ -94,17 +94,17 @@ fn z_of(seen: &Seen, one: u32, other: u32, exact: f64) -> f64 {
 }
 
 fn run<M: Method>(method: M, seed: u64) -> Seen {
-    Seen::of(method, Run { threads: 2, ..Run::new(Seed(seed)) }).unwrap()
+    Seen::of(method, JobOptions { threads: 2, ..JobOptions::new(Seed(seed)) }).unwrap()
 }
 
 /// Chains of all but equal speed: in each round every one comes a little behind the one before it.
 fn in_turn<T: Coupled>(transition: T, agents: u32, plan: Plan, seed: u64) -> Seen {
     let task = |agent: u32, task: &Task| task.updates() as f64 * (1.0 + 1e-9 * f64::from(agent));
-    Seen::timed(Elastic::<_, true> { agents, transition, plan }, Run::new(Seed(seed)), task).unwrap()
+    Seen::timed(Elastic { agents, transition, plan, asynchronous: true }, JobOptions::new(Seed(seed)), task).unwrap()
 }
 
 fn coupled<T: Coupled>(transition: T, agents: u32, plan: Plan, seed: u64) -> Seen {
-    run(Elastic::<T, false> { agents, transition, plan }, seed)
+    run(Elastic { agents, transition, plan, asynchronous: false }, seed)
 }
 
 const SECOND: CenterDynamics = CenterDynamics::SecondOrder { mass: 1.0, friction: 1.0 };
@@ -247,7 +247,7 @@ fn without_coupling_chains_are_those_of_a_loop() {
     let transition = sghmc(target(2.0, 3, agents), 0.3, 0.7);
     let mut plan = plan(100, 7, 0.0, Coupling::Elastic(SECOND));
     plan.burn_in = 0;
-    let draws = run(Elastic::<_, true> { agents, transition: transition.clone(), plan: plan.clone() }, 5);
+    let draws = run(Elastic { agents, transition: transition.clone(), plan: plan.clone(), asynchronous: true }, 5);
     let synchronous = coupled(transition.clone(), agents, plan.clone(), 5);
     let cx = Context::outside(Seed(5));
     for chain in 0..agents {
@@ -454,7 +454,7 @@ fn stale(delay: u32, lambda: f64, dim: usize, settings: AsyncSghmcSettings) -> R
     let settings = AsyncSghmcSettings { burn_in: settings.steps / 10, thin: 1, ..settings };
     let method = AsyncSghmc { problem: target(lambda, dim, delay + 1), settings };
     let task = |agent: u32, &made: &u64| 1.0 + if made == 0 { 0.1 * f64::from(agent) } else { 0.0 };
-    Seen::timed(method, Run::new(Seed(u64::from(delay))), task).map_err(|fault| fault.to_string())
+    Seen::timed(method, JobOptions::new(Seed(u64::from(delay))), task).map_err(|fault| fault.to_string())
 }
 
 /// Steps whose friction forgets all: SGLD with this ελ.
@@ -536,8 +536,8 @@ fn asynchronous_chains_of_unequal_speed_have_the_law_of_their_order() {
     // The third takes twice as long, and every one comes a little behind the one before it.
     let task =
         |agent: u32, task: &Task| task.updates() as f64 * (1.0 + 1e-9 * f64::from(agent)) * if agent == 2 { 2.0 } else { 1.0 };
-    let method = Elastic::<_, true> { agents: chains, transition: sghmc(target(1.0, 60, chains), step, 1.0), plan };
-    let draws = Seen::timed(method, Run::new(Seed(31)), task).unwrap();
+    let method = Elastic { agents: chains, transition: sghmc(target(1.0, 60, chains), step, 1.0), plan, asynchronous: true };
+    let draws = Seen::timed(method, JobOptions::new(Seed(31)), task).unwrap();
     // When the others have ended the slow one goes on alone: of all chains the first half.
     let half = |chain: u32| {
         let all = draws.chain(chain);
@@ -581,8 +581,8 @@ fn asynchronous_chains_that_come_and_go_keep_the_posterior() {
         let mut plan = plan(60_000, 10, 4.0, Coupling::Elastic(SECOND));
         plan.strength.course = course;
         let task = |agent: u32, task: &Task| task.updates() as f64 * (1.0 + 0.37 * f64::from(agent));
-        let method = Elastic::<_, true> { agents: chains, transition: sghmc(target(1.0, 60, chains), 0.1, 1.0), plan };
-        Seen::timed(method, Run::new(Seed(17)), task).unwrap()
+        let method = Elastic { agents: chains, transition: sghmc(target(1.0, 60, chains), 0.1, 1.0), plan, asynchronous: true };
+        Seen::timed(method, JobOptions::new(Seed(17)), task).unwrap()
     };
     let cyclic = found(Course::Cyclic { coupled: 100, free: 400, settle: 200 });
     for chain in 0..chains {
@@ -622,7 +622,7 @@ fn elastic_averaging_is_its_formulas() {
         let start: f64 = theta.iter().sum::<f64>() + theta.iter().sum::<f64>() / f64::from(chains);
         let found = if asynchronous {
             let task = |agent: u32, task: &Task| task.updates() as f64 + 1e-3 * f64::from(agent);
-            Seen::timed(Elastic::<_, true> { agents: chains, transition, plan }, Run::new(Seed(7)), task).unwrap()
+            Seen::timed(Elastic { agents: chains, transition, plan, asynchronous: true }, JobOptions::new(Seed(7)), task).unwrap()
         } else {
             coupled(transition, chains, plan, 7)
         };

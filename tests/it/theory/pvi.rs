@@ -6,7 +6,7 @@ use crate::grid::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
 use crate::one_dimensional::{Line, run, share};
 use mpibayes::cluster::{Body, Context};
 use mpibayes::data::Shard;
-use mpibayes::methods::common::federated::{Answers, Client, Federated, Global, Strategy};
+use mpibayes::methods::common::federated::{Client, Federated, Global, Responses, Strategy};
 use mpibayes::methods::common::participation::Participation;
 use mpibayes::methods::common::problem::Problem;
 use mpibayes::methods::variational::pvi::{Covariance, Gaussian, Natural, Pvi};
@@ -47,11 +47,11 @@ impl ByHand {
         let mut sum = vec![0.0; self.global.sums.0.len()];
         for &agent in agents {
             let message: Body<f64> = Strategy::<f64>::message(&self.method, &self.global).into();
-            let (_, answer) = self.clients[agent as usize].answer(round, message, &mut self.cx).unwrap();
+            let (_, answer) = self.clients[agent as usize].respond(round, message, &mut self.cx).unwrap();
             sum.iter_mut().zip(answer.iter()).for_each(|(sum, change)| *sum += change);
         }
-        let answers = Answers { agents: agents.to_vec(), bodies: vec![sum.into()] };
-        self.method.aggregate(&mut self.global, answers, &self.problem, &mut self.cx).unwrap();
+        let responses = Responses { agents: agents.to_vec(), bodies: vec![sum.into()] };
+        self.method.aggregate(&mut self.global, responses, &self.problem, &mut self.cx).unwrap();
         self.global.round = round;
     }
 

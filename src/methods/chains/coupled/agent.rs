@@ -1,7 +1,7 @@
 //! The agent half: a chain of its own, which it moves from exchange to exchange.
 
 use super::{AgentStateOf, Coupled, Coupling, Elastic, Period, Plan, Task};
-use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, Saves};
+use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, SerializesAs};
 use crate::kernels::hamiltonian::Pull;
 use crate::kernels::reduce::{all_finite, square};
 use crate::methods::transitions::transition::{LocalTransition, Update};
@@ -150,10 +150,10 @@ fn extrapolated<F: Real>(center: Body<F>, dim: usize, time: F) -> Body<F> {
     both.into()
 }
 
-impl<T: Coupled, const ASYNCHRONOUS: bool> Agent<Elastic<T, ASYNCHRONOUS>> for ElasticAgent<T> {
+impl<T: Coupled> Agent<Elastic<T>> for ElasticAgent<T> {
     type State = AgentStateOf<T>;
 
-    fn state(&self) -> impl Saves<AgentStateOf<T>> {
+    fn state(&self) -> impl SerializesAs<AgentStateOf<T>> {
         &self.state
     }
 

@@ -179,13 +179,15 @@ impl Plan {
 
 /// K chains, each at an agent of its own, all at once or each on its own time.
 #[derive(Clone)]
-pub struct Elastic<T, const ASYNCHRONOUS: bool> {
+pub struct Elastic<T> {
     /// K.
     pub agents: u32,
     /// How chains are updated.
     pub transition: T,
     /// What they do.
     pub plan: Plan,
+    /// Whether each chain exchanges with the center on its own time.
+    pub asynchronous: bool,
 }
 
 /// What an agent is asked to do.
@@ -219,21 +221,24 @@ pub struct Period {
     measured: bool,
 }
 
-impl<T: Coupled, const ASYNCHRONOUS: bool> Method for Elastic<T, ASYNCHRONOUS> {
+impl<T: Coupled> Method for Elastic<T> {
     const NAME: &'static str = "elastic";
-    const ORDER: Order = if ASYNCHRONOUS { Order::Arrival } else { Order::Posted };
     type Number = T::Number;
     type Task = Task;
     /// |θ|², where it was wanted.
     type Report = f64;
-    type Server = ElasticServer<T, ASYNCHRONOUS>;
+    type Server = ElasticServer<T>;
     type Agent = ElasticAgent<T>;
+
+    fn order(&self) -> Order {
+        if self.asynchronous { Order::Arrival } else { Order::Posted }
+    }
 
     fn agents(&self) -> u32 {
         self.agents
     }
 
-    fn server(&self, saved: Option<ServerState<T::Number>>) -> Result<ElasticServer<T, ASYNCHRONOUS>> {
+    fn server(&self, saved: Option<ServerState<T::Number>>) -> Result<ElasticServer<T>> {
         Ok(ElasticServer::new(self, saved))
     }
 

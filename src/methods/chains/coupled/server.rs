@@ -6,7 +6,7 @@
 use super::center::Center;
 use super::{CenterDynamics, Coupled, Coupling, Elastic, Period, Plan, SPREAD, Task};
 use crate::cluster::record::HISTORY;
-use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Saves, Server};
+use crate::cluster::{AgentId, Context, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::kernels::reduce::square;
 use crate::methods::common::staleness::Ages;
 use crate::methods::common::thinning::{draws, has_row, is_due};
@@ -50,7 +50,8 @@ pub struct ServerState<F: Real> {
 }
 
 /// The half that moves the center.
-pub struct ElasticServer<T: Coupled, const ASYNCHRONOUS: bool> {
+pub struct ElasticServer<T: Coupled> {
+    asynchronous: bool,
     agents: u32,
     plan: Plan,
     time: f64,
@@ -61,10 +62,10 @@ pub struct ElasticServer<T: Coupled, const ASYNCHRONOUS: bool> {
     state: ServerState<T::Number>,
 }
 
-impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
-    pub(super) fn new(method: &Elastic<T, ASYNCHRONOUS>, saved: Option<ServerState<T::Number>>) -> Self {
-        let Elastic { agents, transition, plan } = method;
-        let groups = if ASYNCHRONOUS { *agents as usize } else { 1 };
+impl<T: Coupled> ElasticServer<T> {
+    pub(super) fn new(method: &Elastic<T>, saved: Option<ServerState<T::Number>>) -> Self {
+        let Elastic { agents, transition, plan, asynchronous } = method;
+        let groups = if *asynchronous { *agents as usize } else { 1 };
         let fresh = || ServerState {
             center: None,
             shares: vec![Raw(Vec::new()); groups],
@@ -80,6 +81,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
             seen: Raw(Vec::new()),
         };
         Self {
+            asynchronous: *asynchronous,
             agents: *agents,
             plan: plan.clone(),
             time: transition.time(),
@@ -95,7 +97,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
     }
 
     fn members(&self, group: usize) -> Range<AgentId> {
-        if ASYNCHRONOUS { group as AgentId..group as AgentId + 1 } else { 0..self.agents }
+        if self.asynchronous { group as AgentId..group as AgentId + 1 } else { 0..self.agents }
     }
 
     /// Whether somebody wants to see positions at the end of a period.
@@ -111,11 +113,13 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
     /// Whether shares are positions behind a period, and its row tells how far apart they are.
     fn is_measured(&self, period: u64) -> bool {
         // On their own time chains are measured whenever they meet the center, or squares and sums would be of different times.
-        (ASYNCHRONOUS || self.has_history_row(period)) && self.plan.acts(period + 1) && self.plan.coupling != Coupling::Friction
+        (self.asynchronous || self.has_history_row(period))
+            && self.plan.acts(period + 1)
+            && self.plan.coupling != Coupling::Friction
     }
 
-    /// Posts what a group can do without another answer.
-    fn go_on(&mut self, group: usize, out: &mut Outbox<Elastic<T, ASYNCHRONOUS>>, cx: &Context) {
+    /// Posts what a group can do without another response.
+    fn go_on(&mut self, group: usize, out: &mut Outbox<Elastic<T>>, cx: &Context) {
         loop {
             let ServerState { posted, done, .. } = &self.state;
             let (number, under_way) = (posted[group], posted[group] - done[group]);
@@ -127,17 +131,18 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         }
     }
 
-    fn post(&mut self, group: usize, number: u64, out: &mut Outbox<Elastic<T, ASYNCHRONOUS>>, cx: &Context) {
+    fn post(&mut self, group: usize, number: u64, out: &mut Outbox<Elastic<T>>, cx: &Context) {
         let (first, steps) = self.plan.stretch(number);
         let (acts, shown) = (self.plan.acts(number), self.is_shown(number));
         let told = acts.then(|| self.exchange(group, first, steps, cx));
         self.state.posted[group] += 1;
-        let ask = out.ask(self.members(group), Task::Run(Period { number, steps, shown, measured: self.is_measured(number) }));
+        let request =
+            out.request(self.members(group), Task::Run(Period { number, steps, shown, measured: self.is_measured(number) }));
         if let Some(told) = told {
-            ask.with(told);
+            request.with(told);
         }
-        if !ASYNCHRONOUS && !shown {
-            ask.sum();
+        if !self.asynchronous && !shown {
+            request.sum();
         }
     }
 
@@ -222,17 +227,17 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
         }
     }
 
-    /// The shares in an answer, summed over its chains; positions that were shown are kept.
-    fn unpack(&mut self, answer: Answer<Elastic<T, ASYNCHRONOUS>>, period: Option<u64>) -> Result<Vec<T::Number>> {
+    /// The shares in a response, summed over its chains; positions that were shown are kept.
+    fn unpack(&mut self, response: Response<Elastic<T>>, period: Option<u64>) -> Result<Vec<T::Number>> {
         let next = period.map_or(0, |period| period + 1);
         let gives = self.plan.acts(next);
         let shown = period.is_some_and(|period| self.is_shown(period));
-        if !answer.sum.is_empty() {
-            return Ok(answer.sum.into_vec());
+        if !response.sum.is_empty() {
+            return Ok(response.sum.into_vec());
         }
         let dim = self.dim;
         let mut sum: Vec<T::Number> = Vec::new();
-        for reported in answer.reports {
+        for reported in response.reports {
             let body = &*reported.body;
             let (share, position) = body.split_at(if gives { dim.min(body.len()) } else { 0 });
             let position = if position.is_empty() { share } else { position };
@@ -287,31 +292,31 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> ElasticServer<T, ASYNCHRONOUS> {
             };
             let spread = if self.is_measured(period) { self.spread() } else { f64::NAN };
             let columns = [("seconds", cx.seconds()), ("steps", (first + steps) as f64), ("coupling", kappa), (SPREAD, spread)];
-            cx.info(HISTORY, period + 1, columns);
+            cx.log_row(HISTORY, period + 1, columns);
         }
-        if ASYNCHRONOUS && period + 1 == periods {
+        if self.asynchronous && period + 1 == periods {
             let ServerState { ages, given_ages, .. } = &self.state;
             for (age, [periods, positions]) in Ages::table([ages, given_ages]) {
                 let columns = [("exchanges_of_others", age as f64), ("periods", periods as f64), ("positions", positions as f64)];
-                cx.info("staleness", age, columns);
+                cx.log_row("staleness", age, columns);
             }
         }
     }
 }
 
-impl<T: Coupled, const ASYNCHRONOUS: bool> Server<Elastic<T, ASYNCHRONOUS>> for ElasticServer<T, ASYNCHRONOUS> {
+impl<T: Coupled> Server<Elastic<T>> for ElasticServer<T> {
     type State = ServerState<T::Number>;
 
-    fn state(&self) -> impl Saves<ServerState<T::Number>> {
+    fn state(&self) -> impl SerializesAs<ServerState<T::Number>> {
         &self.state
     }
 
-    fn start(&mut self, out: &mut Outbox<Elastic<T, ASYNCHRONOUS>>, cx: &mut Context) -> Result<()> {
+    fn start(&mut self, out: &mut Outbox<Elastic<T>>, cx: &mut Context) -> Result<()> {
         for group in 0..self.groups() {
             if self.plan.acts(0) {
-                let ask = out.ask(self.members(group), Task::Begin);
-                if !ASYNCHRONOUS {
-                    ask.sum();
+                let request = out.request(self.members(group), Task::Begin);
+                if !self.asynchronous {
+                    request.sum();
                 }
             } else {
                 self.go_on(group, out, cx);
@@ -320,17 +325,12 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> Server<Elastic<T, ASYNCHRONOUS>> for 
         Ok(())
     }
 
-    fn receive(
-        &mut self,
-        answer: Answer<Elastic<T, ASYNCHRONOUS>>,
-        out: &mut Outbox<Elastic<T, ASYNCHRONOUS>>,
-        cx: &mut Context,
-    ) -> Result<()> {
-        let from = answer.reports.first().ok_or("an answer of nobody")?.from;
-        let group = if ASYNCHRONOUS { from as usize } else { 0 };
+    fn receive(&mut self, response: Response<Elastic<T>>, out: &mut Outbox<Elastic<T>>, cx: &mut Context) -> Result<()> {
+        let from = response.reports.first().ok_or("a response of nobody")?.from;
+        let group = if self.asynchronous { from as usize } else { 0 };
         let groups = self.groups();
         if self.plan.acts(0) && (self.state.begun as usize) < groups {
-            let share = self.unpack(answer, None)?;
+            let share = self.unpack(response, None)?;
             self.take(group, share);
             self.state.begun += 1;
             if self.state.begun as usize == groups {
@@ -343,9 +343,9 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> Server<Elastic<T, ASYNCHRONOUS>> for 
             self.state.ages.count(self.state.exchanges - self.state.told[group]);
         }
         if self.is_measured(period) {
-            self.state.squares[group] = answer.reports.iter().map(|reported| reported.report).sum();
+            self.state.squares[group] = response.reports.iter().map(|reported| reported.report).sum();
         }
-        let share = self.unpack(answer, Some(period))?;
+        let share = self.unpack(response, Some(period))?;
         self.take(group, share);
         let before = self.progress().done;
         self.state.done[group] += 1;
@@ -362,7 +362,7 @@ impl<T: Coupled, const ASYNCHRONOUS: bool> Server<Elastic<T, ASYNCHRONOUS>> for 
     }
 }
 
-impl<T: Coupled, const ASYNCHRONOUS: bool> Posterior<T::Number> for ElasticServer<T, ASYNCHRONOUS> {
+impl<T: Coupled> Posterior<T::Number> for ElasticServer<T> {
     fn watch(&mut self, every: u64) {
         self.watched = every;
     }

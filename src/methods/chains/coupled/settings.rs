@@ -139,9 +139,5 @@ pub(in crate::methods) fn launch_coupled<F: Real, T: Coupled<Number = F>, L: Lau
     model: Arc<dyn Model<F>>,
     launcher: L,
 ) -> L::Outcome {
-    if asynchronous {
-        launcher.chains(Elastic::<_, true> { agents, transition, plan }, model)
-    } else {
-        launcher.chains(Elastic::<_, false> { agents, transition, plan }, model)
-    }
+    launcher.chains(Elastic { agents, transition, plan, asynchronous }, model)
 }

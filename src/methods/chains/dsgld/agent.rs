@@ -2,7 +2,7 @@
 
 use super::expectations::Expectations;
 use super::{Dsgld, DsgldSettings, Report, Stop, Task, Visit, Visited};
-use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, Saves};
+use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, SerializesAs};
 use crate::kernels::reduce::all_finite;
 use crate::methods::common::thinning::draws;
 use crate::methods::transitions::transition::{LocalTransition, Transition, Update};
@@ -105,7 +105,7 @@ impl<T: Transition> DsgldAgent<T> {
                 ("updates", stop.updates as f64),
                 ("scale", stop.scale),
             ];
-            cx.info("visits", visit.round + 1, columns);
+            cx.log_row("visits", visit.round + 1, columns);
         }
         if let Some(&sleep) = self.settings.sleep_ms.get(self.id as usize) {
             std::thread::sleep(Duration::from_secs_f64(1e-3 * sleep * stop.updates as f64));
@@ -120,7 +120,7 @@ impl<T: Transition> DsgldAgent<T> {
 impl<T: Transition> Agent<Dsgld<T>> for DsgldAgent<T> {
     type State = StateOf<T>;
 
-    fn state(&self) -> impl Saves<StateOf<T>> {
+    fn state(&self) -> impl SerializesAs<StateOf<T>> {
         &self.state
     }
 

@@ -6,7 +6,7 @@ use super::plan::Trajectories;
 use super::schedule::{Schedule, agent_of};
 use super::{Dsgld, DsgldSettings, Report, Stop, Task, Visit, Visited};
 use crate::cluster::record::HISTORY;
-use crate::cluster::{AgentId, Answer, Context, Outbox, Progress, Raw, Result, Saves, Server};
+use crate::cluster::{AgentId, Context, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::methods::common::thinning::{between_rows, has_row, is_due};
 use crate::methods::common::with_evaluation::Posterior;
 use crate::methods::transitions::transition::Transition;
@@ -50,7 +50,7 @@ pub struct ServerState<F: Real> {
     /// Rounds whose visits are posted, and whose visits are all made.
     posted: u64,
     done: u64,
-    /// How many answers the rounds under way still want, the oldest first.
+    /// How many responses the rounds under way still want, the oldest first.
     left: VecDeque<usize>,
     /// Updates of each chain, as far as they are posted.
     updates: Vec<u64>,
@@ -157,17 +157,17 @@ impl<T: Transition> DsgldServer<T> {
                 .collect();
             let holders: Vec<AgentId> = stops.iter().map(|stop| stop.agent).collect();
             let is_group = holders.len() > 1;
-            let ask = out.ask(holders, Task::Visit(Visit { round, stops, is_last, shown }));
+            let request = out.request(holders, Task::Visit(Visit { round, stops, is_last, shown }));
             match brought(part.start) {
                 (0, _) => {}
                 // Through the server groups are only split: all chains of this one bring the same.
-                (_, leader) if through_server => drop(ask.with(self.state.carried[leader as usize].0.clone())),
-                _ => drop(ask.handed()),
+                (_, leader) if through_server => drop(request.with(self.state.carried[leader as usize].0.clone())),
+                _ => drop(request.with_transfer()),
             }
             match through_server {
                 _ if is_last => {}
-                false => drop(ask.sum_to(part.map(|chain| at(&self.state.slots, chain)))),
-                true if is_group => drop(ask.sum()),
+                false => drop(request.sum_to(part.map(|chain| at(&self.state.slots, chain)))),
+                true if is_group => drop(request.sum()),
                 true => {}
             }
         }
@@ -214,13 +214,13 @@ impl<T: Transition> DsgldServer<T> {
     /// Writes down the trajectories from the round on that is posted next.
     fn note_plan(&self, cx: &mut Context) {
         for (agent, updates) in self.state.plan.mean().iter().enumerate() {
-            cx.info("plans", self.state.posted, [("agent_number", agent as f64), ("updates", *updates)]);
+            cx.log_row("plans", self.state.posted, [("agent_number", agent as f64), ("updates", *updates)]);
         }
     }
 
     /// Takes what agents have summed up: first their sums of states, then the squares about the mean.
-    fn expected(&mut self, answer: Answer<Dsgld<T>>, out: &mut Outbox<Dsgld<T>>, cx: &mut Context) -> Result<()> {
-        let weights = answer.reports.into_iter().map(|reported| match reported.report {
+    fn expected(&mut self, response: Response<Dsgld<T>>, out: &mut Outbox<Dsgld<T>>, cx: &mut Context) -> Result<()> {
+        let weights = response.reports.into_iter().map(|reported| match reported.report {
             Report::Expected(weight) => Ok(weight),
             Report::Rows(_) | Report::Visited(_) => Err("a visit after the last"),
         });
@@ -228,12 +228,12 @@ impl<T: Transition> DsgldServer<T> {
         if weight <= 0.0 {
             return Err("no update came after the burn-in: there is nothing to expect".into());
         }
-        let mut sum = answer.sum.into_vec();
+        let mut sum = response.sum.into_vec();
         sum.iter_mut().for_each(|sum| *sum = T::Number::of(sum.f64() / weight));
         let [mean, sd] = EXPECTATIONS;
         if std::mem::replace(&mut self.state.summing, false) {
             cx.record(mean, 0, 0, self.dim, &sum);
-            out.ask(0..self.agents, Task::Squares).with(sum).sum();
+            out.request(0..self.agents, Task::Squares).with(sum).sum();
         } else {
             sum.iter_mut().for_each(|variance| *variance = T::Number::of(variance.f64().sqrt()));
             cx.record(sd, 0, 0, self.dim, &sum);
@@ -267,7 +267,7 @@ impl<T: Transition> DsgldServer<T> {
             ("shortest_visit", shortest),
             ("longest_visit", longest),
         ];
-        cx.info(HISTORY, round, columns);
+        cx.log_row(HISTORY, round, columns);
         // With the rows of the history, or with some of them.
         let often = self.settings.rounds.div_ceil((LOAD_ROWS / u64::from(self.agents)).max(1));
         if is_due(round, often.next_multiple_of(between_rows(self.settings.rounds)), self.settings.rounds) {
@@ -282,7 +282,7 @@ impl<T: Transition> DsgldServer<T> {
                     ("busy_seconds", *busy),
                     ("blocked_seconds", blocked.max(0.0)),
                 ];
-                cx.info("load", round, columns);
+                cx.log_row("load", round, columns);
             }
         }
     }
@@ -291,19 +291,19 @@ impl<T: Transition> DsgldServer<T> {
 impl<T: Transition> Server<Dsgld<T>> for DsgldServer<T> {
     type State = ServerState<T::Number>;
 
-    fn state(&self) -> impl Saves<ServerState<T::Number>> {
+    fn state(&self) -> impl SerializesAs<ServerState<T::Number>> {
         &self.state
     }
 
     fn start(&mut self, out: &mut Outbox<Dsgld<T>>, _cx: &mut Context) -> Result<()> {
-        out.ask(0..self.agents, Task::Rows);
+        out.request(0..self.agents, Task::Rows);
         Ok(())
     }
 
-    fn receive(&mut self, answer: Answer<Dsgld<T>>, out: &mut Outbox<Dsgld<T>>, cx: &mut Context) -> Result<()> {
+    fn receive(&mut self, response: Response<Dsgld<T>>, out: &mut Outbox<Dsgld<T>>, cx: &mut Context) -> Result<()> {
         self.clock.since.get_or_insert(cx.seconds());
         if self.state.rows.is_empty() {
-            let rows = answer.reports.into_iter().map(|reported| match reported.report {
+            let rows = response.reports.into_iter().map(|reported| match reported.report {
                 Report::Rows(rows) => Ok(rows),
                 Report::Visited(_) | Report::Expected(_) => Err("a visit before the rows are known"),
             });
@@ -317,11 +317,11 @@ impl<T: Transition> Server<Dsgld<T>> for DsgldServer<T> {
             return Ok(());
         }
         if self.state.done == self.settings.rounds {
-            return self.expected(answer, out, cx);
+            return self.expected(response, out, cx);
         }
-        let mut carried = answer.sum.into_vec();
+        let mut carried = response.sum.into_vec();
         let mut first = u32::MAX;
-        for reported in answer.reports {
+        for reported in response.reports {
             let Report::Visited(visited) = reported.report else { return Err("rows are told once".into()) };
             first = first.min(visited.chain);
             if !reported.body.is_empty() {
@@ -334,14 +334,14 @@ impl<T: Transition> Server<Dsgld<T>> for DsgldServer<T> {
         {
             *place = Raw(carried);
         }
-        let left = self.state.left.front_mut().ok_or("an answer that no round waits for")?;
+        let left = self.state.left.front_mut().ok_or("a response that no round waits for")?;
         *left -= 1;
         if *left == 0 {
             self.state.left.pop_front();
             self.finish(cx);
             self.post(out, cx);
             if self.state.done == self.settings.rounds && self.settings.expectations {
-                out.ask(0..self.agents, Task::Sum).sum();
+                out.request(0..self.agents, Task::Sum).sum();
             }
         }
         Ok(())

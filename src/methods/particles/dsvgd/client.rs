@@ -235,7 +235,7 @@ impl<F: Real> DsvgdClient<F> {
         }
         stein.read(theta.view_mut());
         let residual = distillation_residual([own, theta.view()], [before, after]);
-        cx.info("distillation", visit.round, [("residual", residual)]);
+        cx.log_row("distillation", visit.round, [("residual", residual)]);
         self.state = ClientState { numbers: raw(theta), visits: vec![visit.round] };
         Ok(())
     }
@@ -246,7 +246,7 @@ impl<F: Real> Client<F> for DsvgdClient<F> {
         &self.state
     }
 
-    fn answer(&mut self, round: u64, message: Body<F>, cx: &mut Context) -> Result<(Vec<f64>, Body<F>)> {
+    fn respond(&mut self, round: u64, message: Body<F>, cx: &mut Context) -> Result<(Vec<f64>, Body<F>)> {
         let Dsvgd { factors, particles, server_steps, .. } = self.method;
         let size = particles * self.shape.1;
         let sites = factors.sites().map_or(0, |sites| sites.size(self.shape.0, self.shape.1));
@@ -280,7 +280,7 @@ impl<F: Real> Client<F> for DsvgdClient<F> {
         }
     }
 
-    fn settle(&mut self, cx: &mut Context) -> Result<()> {
+    fn after_report(&mut self, cx: &mut Context) -> Result<()> {
         let (Factors::Distilled { steps, .. }, Some(visit)) = (self.method.factors, self.visit.take()) else { return Ok(()) };
         // Without density estimates there is no factor to distil, and the loop would only repel.
         if self.method.stein.kde.is_none() {

@@ -5,7 +5,7 @@ use super::sites::Sites;
 use super::{Dsvgd, Factors};
 use crate::cluster::{AgentId, Context, Raw, Result};
 use crate::kernels::svgd::{Frozen, Stein};
-use crate::methods::common::federated::{Answers, Client, ClientState, Global, Strategy};
+use crate::methods::common::federated::{Client, ClientState, Global, Responses, Strategy};
 use crate::methods::common::problem::Problem;
 use crate::number::Real;
 use ndarray::{Array2, ArrayView2};
@@ -38,28 +38,28 @@ impl<F: Real> Strategy<F> for Dsvgd {
         &super::client::COLUMNS
     }
 
-    fn aggregate(&self, global: &mut Global<F>, answers: Answers<F>, problem: &Problem<F>, _cx: &mut Context) -> Result<()> {
+    fn aggregate(&self, global: &mut Global<F>, responses: Responses<F>, problem: &Problem<F>, _cx: &mut Context) -> Result<()> {
         let size = self.particles * problem.model.dim();
         let wanted = match (self.server_steps, global.sums.0.len()) {
             (None, sums) => size + sums,
             (Some(_), 0) => size,
             (Some(_), sums) => sums,
         };
-        if let Some(body) = answers.bodies.iter().find(|body| body.len() != wanted) {
+        if let Some(body) = responses.bodies.iter().find(|body| body.len() != wanted) {
             return Err(format!("{} numbers from a visit, not {wanted}", body.len()).into());
         }
         let add = |sums: &mut [f64], changes: &[F]| sums.iter_mut().zip(changes).for_each(|(sum, change)| *sum += change.f64());
         let Some(steps) = self.server_steps else {
-            let mut theta = answers.only()?.into_vec();
+            let mut theta = responses.only()?.into_vec();
             add(&mut global.sums.0, &theta[size..]);
             theta.truncate(size);
             global.theta = Raw(theta);
             return Ok(());
         };
         if self.factors.sites().is_some() {
-            add(&mut global.sums.0, &answers.only()?);
+            add(&mut global.sums.0, &responses.only()?);
         } else {
-            for (agent, body) in answers.agents.into_iter().zip(answers.bodies) {
+            for (agent, body) in responses.agents.into_iter().zip(responses.bodies) {
                 *global.sets.get_mut(agent as usize).ok_or("an answer of an agent that there is not")? = Raw(body.into_vec());
             }
         }

@@ -68,7 +68,7 @@ impl<F: Real> Client<F> for PviClient<F> {
         &self.state
     }
 
-    fn answer(&mut self, round: u64, message: Body<F>, cx: &mut Context) -> Result<(Vec<f64>, Body<F>)> {
+    fn respond(&mut self, round: u64, message: Body<F>, cx: &mut Context) -> Result<(Vec<f64>, Body<F>)> {
         let Pvi { iterations, damping, together, .. } = self.method;
         if message.len() != self.natural.size() {
             return Err(format!("{} natural parameters, not {}", message.len(), self.natural.size()).into());

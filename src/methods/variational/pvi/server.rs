@@ -3,7 +3,7 @@
 use super::client::{COLUMNS, PviClient};
 use super::{Covariance, Gaussian, Pvi};
 use crate::cluster::{AgentId, Context, Raw, Result};
-use crate::methods::common::federated::{Answers, Client, ClientState, Global, Strategy};
+use crate::methods::common::federated::{Client, ClientState, Global, Responses, Strategy};
 use crate::methods::common::problem::Problem;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
@@ -31,8 +31,8 @@ impl<F: Real> Strategy<F> for Pvi {
         &COLUMNS
     }
 
-    fn aggregate(&self, global: &mut Global<F>, answers: Answers<F>, problem: &Problem<F>, cx: &mut Context) -> Result<()> {
-        let change = answers.only()?;
+    fn aggregate(&self, global: &mut Global<F>, responses: Responses<F>, problem: &Problem<F>, cx: &mut Context) -> Result<()> {
+        let change = responses.only()?;
         if change.len() != global.sums.0.len() {
             return Err(format!("{} numbers from a round, not {}", change.len(), global.sums.0.len()).into());
         }
@@ -41,7 +41,7 @@ impl<F: Real> Strategy<F> for Pvi {
         global.sums.0.iter_mut().zip(change.iter()).for_each(|(sum, change)| *sum += change.f64());
         let q = self.product(&global.sums.0, dim)?;
         let columns = [("kl_of_change", q.divergence(&before)), ("log_determinant", q.log_determinant())];
-        cx.info("approximation", global.round + 1, columns);
+        cx.log_row("approximation", global.round + 1, columns);
         global.theta = Raw(self.draws(&q, cx));
         Ok(())
     }
@@ -59,7 +59,7 @@ impl<F: Real> Strategy<F> for Pvi {
                     covariance.row(place).iter().enumerate().map(|(other, &value)| (format!("covariance_{other}"), value)),
                 );
             }
-            cx.info("gaussian", step, columns);
+            cx.log_row("gaussian", step, columns);
         }
         Ok(())
     }
