@@ -11,7 +11,7 @@ use mpibayes::cluster::mpi::{World, run, tune_allocator};
 use mpibayes::cluster::{Collectives, Context, JobOptions};
 use mpibayes::data::Shard;
 use mpibayes::kernels::hamiltonian::{Chain, Pull};
-use mpibayes::methods::chains::coupled::{Course, Elastic};
+use mpibayes::methods::chains::coupled::{CouplingSchedule, Elastic};
 use mpibayes::methods::chains::ec_sghmc::EcSghmcSettings;
 use mpibayes::methods::common::scores::{Estimator, Scores};
 use mpibayes::methods::{Problem, Transition};
@@ -53,7 +53,7 @@ fn settings() -> EcSghmcSettings {
         batch: BATCH,
         step: 1e-5,
         friction: 1.0,
-        course: Some(Course::Constant),
+        coupling_schedule: Some(CouplingSchedule::Constant),
         burn_in: 0,
         thin: STEPS,
         ..EcSghmcSettings::default()

@@ -2,7 +2,7 @@
 
 use super::output::print;
 use super::summary;
-use crate::methods::chains::dsgld::Planned;
+use crate::methods::chains::dsgld::PlannedTrajectories;
 use crate::results::{RunFile, Table};
 use anyhow::{Context, ensure};
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     let planned = file.tables()?.iter().any(|table| table == PLANS);
     ensure!(planned, "{}: this run has planned no trajectories; runs of dsgld do", path.display());
     let plans = plans(&file.table(PLANS)?).with_context(|| format!("{}: the table {PLANS}", path.display()))?;
-    let each = plans.iter().map(|Planned { round, updates }| {
+    let each = plans.iter().map(|PlannedTrajectories { round, updates }| {
         let updates: Vec<String> = updates.iter().map(|updates| format!("{updates:?}")).collect();
         format!("{{ round = {round}, updates = [{}] }}", updates.join(", "))
     });
@@ -38,15 +38,15 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The trajectories by the round from which they held.
-fn plans(table: &Table) -> anyhow::Result<Vec<Planned>> {
+fn plans(table: &Table) -> anyhow::Result<Vec<PlannedTrajectories>> {
     let column = |name: &str| table.column(name).with_context(|| format!("there is no column {name}"));
     let (agents, updates) = (column("agent_number")?, column("updates")?);
-    let mut plans: Vec<Planned> = Vec::new();
+    let mut plans: Vec<PlannedTrajectories> = Vec::new();
     for ((&round, agent), updates) in table.step.iter().zip(agents).zip(updates) {
         let last = match plans.last_mut() {
             Some(last) if last.round == round => last,
             _ => {
-                plans.push(Planned { round, updates: Vec::new() });
+                plans.push(PlannedTrajectories { round, updates: Vec::new() });
                 plans.last_mut().context("no plan")?
             }
         };
@@ -68,7 +68,7 @@ mod tests {
             agent: vec![None; 4],
             columns: vec![("agent_number".into(), agents), ("updates".into(), vec![4.0, 12.0, 6.5, 3.25])],
         };
-        let planned = |round, updates: [f64; 2]| Planned { round, updates: updates.to_vec() };
+        let planned = |round, updates: [f64; 2]| PlannedTrajectories { round, updates: updates.to_vec() };
         assert_eq!(plans(&table(vec![0.0, 1.0, 0.0, 1.0])).unwrap(), [planned(0, [4.0, 12.0]), planned(7, [6.5, 3.25])]);
         assert!(plans(&table(vec![0.0, 1.0, 1.0, 0.0])).unwrap_err().to_string().contains("round 7"));
     }

@@ -239,7 +239,7 @@ fn stays_coupled(config: &str) -> bool {
     let method = || config.parse::<toml::Table>().ok()?.remove("method")?.try_into::<toml::Table>().ok();
     let method = method().unwrap_or_default();
     let text = |key: &str| method.get(key).and_then(toml::Value::as_str);
-    text("course") == Some("constant") && text("variant").is_none_or(|variant| variant == "elastic")
+    text("coupling_schedule") == Some("constant") && text("variant").is_none_or(|variant| variant == "elastic")
 }
 
 /// The dataset in a resolved configuration.

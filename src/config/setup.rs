@@ -14,7 +14,7 @@ use crate::lda::LdaSettings;
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::common::problem::OpenShard;
 use crate::methods::topics::{EVALUATION_SWEEPS, OpenHeldOut, TopicEvaluation, TopicProblem};
-use crate::methods::{Evaluation, Launcher, Monitored, PARTICLE_PATHS, Posterior, Problem, Sharing, Shown};
+use crate::methods::{Evaluation, Launcher, PARTICLE_PATHS, Posterior, Problem, Sharing, Shown, WithEvaluation};
 use crate::models::{DataFacts, Model, Output, Part};
 use crate::number::{Number, Real};
 use crate::random::Seed;
@@ -176,8 +176,8 @@ impl<F: Real> Launcher<F> for Launch<'_, F> {
         match held_out {
             Some(held_out) if *every > 0 => {
                 let (problem, held_out) = (problem.clone(), held_out.clone());
-                let judge = TopicEvaluation { every: *every, problem, held_out, sweeps: EVALUATION_SWEEPS, shown };
-                self.run(Monitored { inner, judge }, groups, at_end)
+                let evaluator = TopicEvaluation { every: *every, problem, held_out, sweeps: EVALUATION_SWEEPS, shown };
+                self.run(WithEvaluation { inner, evaluator }, groups, at_end)
             }
             _ => self.run(inner, groups, at_end),
         }
@@ -211,7 +211,7 @@ impl<F: Real> Launch<'_, F> {
             Ok(grids)
         };
         match evaluation.clone() {
-            Some(judge) => self.run(Monitored { inner, judge }, groups, at_end),
+            Some(evaluator) => self.run(WithEvaluation { inner, evaluator }, groups, at_end),
             None => self.run(inner, groups, at_end),
         }
     }

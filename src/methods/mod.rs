@@ -12,5 +12,5 @@ pub use common::evaluation::{Evaluation, PARTICLE_PATHS, SPREAD};
 pub use common::kind::{DataKind, DocumentBytes, Launcher, MethodKind, Needs, Rows, Sharing, Shown, Texts, TopicArray};
 pub use common::particles::Particles;
 pub use common::problem::{LocalLoss, Problem};
-pub use common::with_evaluation::{Judge, LocalJudge, Monitored, MonitoredTask, Posterior};
+pub use common::with_evaluation::{EvaluationTask, Evaluator, LocalEvaluator, Posterior, WithEvaluation};
 pub use transitions::transition::{LocalTransition, Transition, Update};

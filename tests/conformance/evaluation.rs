@@ -6,7 +6,7 @@ use crate::tally::{Tally, same};
 use mpibayes::cluster::Method;
 use mpibayes::cluster::record::{Record, Row};
 use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::methods::{MonitoredTask, PARTICLE_PATHS, Posterior};
+use mpibayes::methods::{EvaluationTask, PARTICLE_PATHS, Posterior};
 use mpibayes::number::Real;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,12 +46,12 @@ pub fn groups(tally: &mut Tally) {
             let case = format!("{ranks} ranks, visits of {visit} s, distillations of {distillation} s, shares of {share} s");
             group.check(format!("{case}: overlap"), same("hidden", &(alone.history == hidden), &overlaps));
             for every in [1, 2, 5] {
-                let judged = run(Some(every));
+                let evaluated = run(Some(every));
                 let at_rounds = (1..=12).filter(|round| round % every == 0 || *round == 12);
                 let expected = at_rounds.map(|round| alone.history[round as usize - 1]).collect::<Vec<_>>();
-                let result = same("the history", &judged.history, &alone.history)
-                    .and_then(|()| same("the times of the metrics", &judged.metrics, &expected))
-                    .and_then(|()| same("the end", &judged.end, &alone.end));
+                let result = same("the history", &evaluated.history, &alone.history)
+                    .and_then(|()| same("the times of the metrics", &evaluated.metrics, &expected))
+                    .and_then(|()| same("the end", &evaluated.end, &alone.end));
                 group.check(format!("{case}, every {every}"), result);
             }
         }
@@ -69,7 +69,7 @@ where
         return Err(format!("{} draws and {} evaluations of a method alone", alone.0.len(), alone.1));
     }
     for every in [1, 3, 1000] {
-        let (draws, evaluations) = drawn(stein::judged(make(), every), carrier)?;
+        let (draws, evaluations) = drawn(stein::evaluated(make(), every), carrier)?;
         let well = if bits { draws == alone.0 } else { draws.keys().eq(alone.0.keys()) };
         if !well || evaluations == 0 {
             return Err(format!("other draws, or none of {evaluations} evaluations, with one every {every} rounds"));
@@ -112,9 +112,9 @@ fn times_of_dsvgd(ranks: u32, every: Option<u64>, [visit, distillation, share]: 
     let dsvgd = stein::distilling::<f32>(5);
     match every {
         None => timed(dsvgd, ranks, move |_| (visit, distillation)),
-        Some(every) => timed(stein::judged(dsvgd, every), ranks, move |task| match task {
-            MonitoredTask::Inner(_) => (visit, distillation),
-            MonitoredTask::Evaluate(_) => (share, 0.0),
+        Some(every) => timed(stein::evaluated(dsvgd, every), ranks, move |task| match task {
+            EvaluationTask::Inner(_) => (visit, distillation),
+            EvaluationTask::Evaluate(_) => (share, 0.0),
         }),
     }
 }

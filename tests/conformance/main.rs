@@ -25,8 +25,8 @@ mod worker;
 use methods::{Average, Chains, Counts, Eager, Elastic, Groups, Relay, Spread, Subset, stein, topics};
 use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::methods::TopicArray;
-use mpibayes::methods::chains::coupled::Course;
-use mpibayes::methods::chains::dsgld::{Coupled, Schedule, Trajectory};
+use mpibayes::methods::chains::coupled::CouplingSchedule;
+use mpibayes::methods::chains::dsgld::{AveragingPhase, Schedule, Trajectory};
 use mpibayes::methods::chains::ec_sghmc::Variant;
 use mpibayes::methods::common::participation::Participation;
 use mpibayes::methods::common::scores::Estimator;
@@ -56,50 +56,50 @@ fn roster() -> Vec<Box<dyn Subject>> {
         conforms("eager, two deep", || Eager::<2>),
         conforms("svgd on one agent", || stein::svgd::<f64>(1)),
         conforms("svgd spread", || stein::svgd::<f32>(4)),
-        conforms("dsvgd", || stein::judged(stein::distilling::<f32>(5), 2)),
+        conforms("dsvgd", || stein::evaluated(stein::distilling::<f32>(5), 2)),
         conforms("dsvgd, pure prior", || {
-            stein::judged(stein::dsvgd::<f32>(5, Participation::RoundRobin, distilled(PriorConvention::Pure)), 5)
+            stein::evaluated(stein::dsvgd::<f32>(5, Participation::RoundRobin, distilled(PriorConvention::Pure)), 5)
         }),
         conforms("dsvgd with sites", || {
             let sites = SiteSettings { caution: Caution::Found(Found::Measured), curvature: Curvature::PerParticle, rows: 9 };
-            stein::judged(stein::dsvgd::<f32>(4, Participation::Random, Factors::Sites(sites)), 3)
+            stein::evaluated(stein::dsvgd::<f32>(4, Participation::Random, Factors::Sites(sites)), 3)
         }),
         conforms("dsvgd that remembers, random order", || {
-            stein::judged(stein::dsvgd::<f32>(4, Participation::RandomPermutation, Factors::Remembered), 6)
+            stein::evaluated(stein::dsvgd::<f32>(4, Participation::RandomPermutation, Factors::Remembered), 6)
         }),
         conforms("p-dsvgd", || {
-            stein::judged(stein::dsvgd::<f32>(5, Participation::Subset(3), distilled(PriorConvention::Absorbed)), 3)
+            stein::evaluated(stein::dsvgd::<f32>(5, Participation::Subset(3), distilled(PriorConvention::Absorbed)), 3)
         }),
         conforms("p-dsvgd with shared sites", || {
             let sites = SiteSettings { caution: Caution::Fixed(1.5), curvature: Curvature::Shared, rows: 100 };
-            stein::judged(stein::dsvgd::<f32>(4, Participation::All, Factors::Sites(sites)), 4)
+            stein::evaluated(stein::dsvgd::<f32>(4, Participation::All, Factors::Sites(sites)), 4)
         }),
-        conforms("pvi", || stein::judged(stein::federated::<f32>(5, Participation::Subset(2), gaussian(3, 2)), 3)),
-        conforms("gvi", || stein::judged(stein::federated::<f32>(4, Participation::All, gaussian(1, 4)), 5)),
+        conforms("pvi", || stein::evaluated(stein::federated::<f32>(5, Participation::Subset(2), gaussian(3, 2)), 3)),
+        conforms("gvi", || stein::evaluated(stein::federated::<f32>(4, Participation::All, gaussian(1, 4)), 5)),
         conforms("fedavg", || {
             let weighting = Weighting::Total;
             let strategy = FedAvg { local_steps: 5, batch: 8, optimizer: Optimizer::default(), weighting };
-            stein::judged(stein::federated::<f32>(5, Participation::Subset(3), strategy), 4)
+            stein::evaluated(stein::federated::<f32>(5, Participation::Subset(3), strategy), 4)
         }),
         conforms("npv", || {
             let strategy = Npv { components: 2, iterations: 2, particles: 3 };
-            stein::judged(stein::federated::<f32>(1, Participation::All, strategy), 6)
+            stein::evaluated(stein::federated::<f32>(1, Participation::All, strategy), 6)
         }),
         conforms("pmd", || {
             let strategy = Pmd { particles: 5, steps: 3, batch: 8, gain: 500.0, jitter: 0.002 };
-            stein::judged(stein::federated::<f32>(1, Participation::All, strategy), 4)
+            stein::evaluated(stein::federated::<f32>(1, Participation::All, strategy), 4)
         }),
-        conforms("dsgld", || stein::judged(stein::dsgld::<f64>(|_| {}), 4)),
+        conforms("dsgld", || stein::evaluated(stein::dsgld::<f64>(|_| {}), 4)),
         conforms("dsgld, more chains than agents, control variate", || {
             stein::dsgld::<f32>(|settings| {
                 (settings.chains, settings.gradient) = (7, Estimator::ControlVariate(3));
-                (settings.schedule, settings.ahead) = (Schedule::Derangement, 3);
+                (settings.schedule, settings.max_rounds_in_flight) = (Schedule::Derangement, 3);
             })
         }),
         conforms("dsgld, coupled", || {
             stein::dsgld::<f64>(|settings| {
                 settings.chains = 5;
-                settings.coupling = vec![Coupled { groups: 1, rounds: 3 }, Coupled { groups: 2, rounds: 4 }];
+                settings.coupling = vec![AveragingPhase { groups: 1, rounds: 3 }, AveragingPhase { groups: 2, rounds: 4 }];
             })
         }),
         conforms("dsgld, groups in turn, expectations", || {
@@ -112,38 +112,38 @@ fn roster() -> Vec<Box<dyn Subject>> {
             stein::dsgld::<f64>(|settings| {
                 (settings.chains, settings.through_server) = (5, true);
                 (settings.trajectory, settings.noise_correction) = (Trajectory::Same(1.0), true);
-                settings.coupling = vec![Coupled { groups: 2, rounds: 8 }];
+                settings.coupling = vec![AveragingPhase { groups: 2, rounds: 8 }];
             })
         }),
-        conforms("sghmc", || stein::judged(stein::sghmc::<f64>(), 2)),
-        conforms("ec-sghmc", || stein::judged(stein::ec_sghmc::<f32>(false, |_| {}), 3)),
+        conforms("sghmc", || stein::evaluated(stein::sghmc::<f64>(), 2)),
+        conforms("ec-sghmc", || stein::evaluated(stein::ec_sghmc::<f32>(false, |_| {}), 3)),
         conforms("ec-sghmc, cyclic, extrapolated, masses", || {
             stein::ec_sghmc::<f64>(false, |settings| {
-                settings.course = Some(Course::Cyclic { coupled: 8, free: 9, settle: 2 });
+                settings.coupling_schedule = Some(CouplingSchedule::Cyclic { coupled: 8, free: 9, settle: 2 });
                 (settings.extrapolate, settings.burn_in) = (true, 20);
                 settings.preconditioner = Some(Preconditioner { burn_in: 20, ..Preconditioner::default() });
             })
         }),
         conforms("ec-sghmc, mean", || stein::ec_sghmc::<f64>(false, |settings| settings.variant = Variant::Mean)),
         conforms("ec-sghmc, friction", || {
-            stein::judged(stein::ec_sghmc::<f64>(false, |settings| settings.variant = Variant::Friction), 4)
+            stein::evaluated(stein::ec_sghmc::<f64>(false, |settings| settings.variant = Variant::Friction), 4)
         }),
-        conforms("ec-sghmc, asynchronous", || stein::judged(stein::ec_sghmc::<f32>(true, |_| {}), 3)),
+        conforms("ec-sghmc, asynchronous", || stein::evaluated(stein::ec_sghmc::<f32>(true, |_| {}), 3)),
         conforms("ec-sgld", stein::ec_sgld::<f64>),
-        conforms("easgd", || stein::judged(stein::easgd::<f32>(false), 3)),
+        conforms("easgd", || stein::evaluated(stein::easgd::<f32>(false), 3)),
         conforms("easgd, asynchronous", || stein::easgd::<f32>(true)),
-        conforms("async sghmc", || stein::judged(stein::async_sghmc::<f64>(1, 2), 20)),
+        conforms("async sghmc", || stein::evaluated(stein::async_sghmc::<f64>(1, 2), 20)),
         conforms("async sghmc, all gradients", || stein::async_sghmc::<f64>(4, 1)),
         conforms("adlda", topics::adlda),
         conforms("async lda", topics::async_lda),
         conforms("dsgld on topics", topics::dsgld::<f32>),
-        conforms("adlda, judged", || topics::judged(topics::adlda(), TopicArray::Counts, 2)),
-        conforms("async lda, judged", || topics::judged(topics::async_lda(), TopicArray::Counts, 2)),
-        conforms("dsgld on topics, judged", || topics::judged(topics::dsgld::<f32>(), TopicArray::Phi, 3)),
-        conforms("adlda, priors optimised", || topics::judged(topics::adlda_with_priors(), TopicArray::Counts, 2)),
-        conforms("async lda, priors optimised", || topics::judged(topics::async_lda_with_priors(), TopicArray::Counts, 2)),
-        conforms("elastic, judged", || stein::judged(Elastic, 3)),
-        conforms("eager, judged", || stein::judged(Eager::<2>, 5)),
+        conforms("adlda, evaluated", || topics::evaluated(topics::adlda(), TopicArray::Counts, 2)),
+        conforms("async lda, evaluated", || topics::evaluated(topics::async_lda(), TopicArray::Counts, 2)),
+        conforms("dsgld on topics, evaluated", || topics::evaluated(topics::dsgld::<f32>(), TopicArray::Phi, 3)),
+        conforms("adlda, priors optimized", || topics::evaluated(topics::adlda_with_priors(), TopicArray::Counts, 2)),
+        conforms("async lda, priors optimized", || topics::evaluated(topics::async_lda_with_priors(), TopicArray::Counts, 2)),
+        conforms("elastic, evaluated", || stein::evaluated(Elastic, 3)),
+        conforms("eager, evaluated", || stein::evaluated(Eager::<2>, 5)),
     ]
 }
 

@@ -124,7 +124,7 @@ fn every_method_finds_planted_topics_and_one_sweep_does_not() {
         // 50 × 80 + 600 × 20 + 384.
         ("", "about 16.0 KiB for an agent"),
         // 50 × 8 + 600 × 8 + 384.
-        ("--set method.by=\"document\" --set precision=\"f64\"", "about 5.5 KiB for an agent"),
+        ("--set method.sweep_by=\"document\" --set precision=\"f64\"", "about 5.5 KiB for an agent"),
     ] {
         let (memory, numbers) = memory(how);
         assert!(memory.contains(says) && numbers.contains("4 bytes each"), "{says} in {memory}, {numbers}");
@@ -277,8 +277,8 @@ fn two_ranks_and_a_stop_in_between_give_the_same_draws() {
     let folder = folder();
     // So long that the signal comes in time.
     let long = "--set method.rounds=3000 --set method.burn_in=2980 --set evaluate.every=500";
-    let optimised = format!("{long} --set method.optimise=\"both\"");
-    for (how, is_stopped) in [(long, true), (&optimised, true), (DSGLD, false)] {
+    let optimized = format!("{long} --set method.optimize=\"both\"");
+    for (how, is_stopped) in [(long, true), (&optimized, true), (DSGLD, false)] {
         let run = |output: &str| format!("run run.toml {how} --output {output}");
         printed(&folder, &run("whole"));
         if is_stopped {
@@ -313,7 +313,7 @@ fn alpha_follows_the_documents_and_their_weights_follow_alpha() {
     printed(&folder, "run run.toml --set model.alpha=5 --output fixed");
     printed(
         &folder,
-        "run run.toml --set model.alpha=5 --set method.optimise=\"both\" --set method.optimise_after=5 --output free",
+        "run run.toml --set model.alpha=5 --set method.optimize=\"both\" --set method.optimize_after=5 --output free",
     );
     let free = alpha("free").unwrap();
     assert!(free.len() == 40 && free[4] == 5.0 && free[39] < 0.3, "{free:?}");
@@ -352,16 +352,19 @@ fn mistakes_are_told_in_a_line() {
         ("run.toml --set model.topics=0", ["[model] topics", "from 1 to"]),
         ("run.toml --set model.alpha=0", ["[model] alpha", "above 0"]),
         ("run.toml --set model.beta=1e-18", ["[model] beta", "beta = 1e-18: at least 1e-12"]),
-        ("run.toml --set method={name=\"dsgld\",judged=7}", ["[method] judged", "every state is judged once"]),
+        (
+            "run.toml --set method={name=\"dsgld\",evaluation_window=7}",
+            ["[method] evaluation_window", "every state is judged once"],
+        ),
         ("run.toml --set method={name=\"dsgld\",chains=4097}", ["[method] chains", "at most 4096"]),
         ("run.toml --set method.burn_in=40", ["[method] burn_in", "leaves no draws"]),
-        ("run.toml --set method.optimise=\"beta\"", ["[method] optimise", "none, alpha, both"]),
-        ("run.toml --set method.optimise_every=0", ["[method] optimise_every", "at least 1"]),
+        ("run.toml --set method.optimize=\"beta\"", ["[method] optimize", "none, alpha, both"]),
+        ("run.toml --set method.optimize_every=0", ["[method] optimize_every", "at least 1"]),
         (
-            "run.toml --set method.optimise=\"alpha\" --set method.optimise_after=40",
-            ["[method] optimise_after", "leaves no estimate"],
+            "run.toml --set method.optimize=\"alpha\" --set method.optimize_after=40",
+            ["[method] optimize_after", "leaves no estimate"],
         ),
-        (&format!("run.toml {DSGLD} --set method.optimise=\"alpha\""), ["[method] optimise", "belongs to the method `adlda`"]),
+        (&format!("run.toml {DSGLD} --set method.optimize=\"alpha\""), ["[method] optimize", "belongs to the method `adlda`"]),
         ("run.toml --set method.name=\"adlad\"", ["did you mean \"adlda\"?", "async_lda"]),
     ] {
         refused(&folder, &format!("run {change} --output wrong"), &says);

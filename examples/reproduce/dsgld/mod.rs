@@ -121,7 +121,7 @@ fn list(values: &[f64]) -> String {
 
 /// Waits of a round of the four agents of Fig. 1, up to some slack; and the plan in the end.
 fn waits(trajectory: Trajectory, balance: Option<Balance>, expected: &[f64; 4], slack: f64, plan: Option<[f64; 4]>) -> Outcome {
-    let seen = delayed(DsgldSettings { rounds: WAIT_ROUNDS, trajectory, ahead: 1, balance, ..settings() }, 1);
+    let seen = delayed(DsgldSettings { rounds: WAIT_ROUNDS, trajectory, max_rounds_in_flight: 1, balance, ..settings() }, 1);
     let column = |name: &str| -> Vec<f64> {
         seen.table("load").filter(|row| row.step == WAIT_ROUNDS).map(|row| value(row, name)).collect()
     };
@@ -388,7 +388,7 @@ fn follows(measured: &[Measured], means: bool) -> bool {
 }
 
 fn spreads(measured: &[Measured], means: bool) -> Vec<(String, String, String)> {
-    let bound = if means { format!("< {Z}") } else { "not judged: batches are too short".into() };
+    let bound = if means { format!("< {Z}") } else { "not evaluation_window: batches are too short".into() };
     let of =
         |theory: fn(&Measured) -> f64| measured.iter().map(|one| format!("{:.3}", theory(one))).collect::<Vec<_>>().join(", ");
     vec![

@@ -17,11 +17,11 @@ use mpibayes::lda::{
     Completion, DocumentGibbs, Documents, Expected, HeldOut, SgrldUpdate, Sweeps, Tokens, TopicCounts, Truth, TruthSettings,
     WordSweep, WordTable, dense_sweep, draw_scored, sgrld_step,
 };
-use mpibayes::methods::chains::dsgld::{Coupled, Dsgld, DsgldSettings, Trajectory};
+use mpibayes::methods::chains::dsgld::{AveragingPhase, Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::topics::{
     AdLda, AsyncLda, EVALUATION_SWEEPS, Sgrld, SweepSettings, TopicEvaluation, TopicProblem, adlda, async_lda,
 };
-use mpibayes::methods::{Monitored, MonitoredTask, Posterior, Shown, TopicArray};
+use mpibayes::methods::{EvaluationTask, Posterior, Shown, TopicArray, WithEvaluation};
 use mpibayes::random::{Purpose, Seed, Who};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -266,7 +266,7 @@ impl Corpus {
     }
 
     /// The first agent judges all documents: its time does not count.
-    fn judge(self: &Arc<Self>, run: &Run, array: TopicArray) -> TopicEvaluation {
+    fn evaluator(self: &Arc<Self>, run: &Run, array: TopicArray) -> TopicEvaluation {
         let corpus = self.clone();
         let held_out = move |agent: AgentId| {
             let none = || Documents::new(WORDS);
@@ -364,7 +364,7 @@ impl Run {
             match self.how {
                 How::Chains { chains, groups, step } => {
                     let stay = |agent| UPDATES * if run.balanced { run.slow / run.slowness(agent) } else { 1.0 };
-                    let coupling = (groups > 0).then_some(Coupled { groups, rounds: self.rounds });
+                    let coupling = (groups > 0).then_some(AveragingPhase { groups, rounds: self.rounds });
                     let settings = DsgldSettings {
                         chains,
                         rounds: self.rounds,
@@ -372,22 +372,22 @@ impl Run {
                         batch: BATCH as usize,
                         burn_in: 0,
                         thin: self.rounds * 10,
-                        judged: chains as usize,
+                        evaluation_window: chains as usize,
                         coupling: coupling.into_iter().collect(),
-                        ahead: 1,
+                        max_rounds_in_flight: 1,
                         ..DsgldSettings::default()
                     };
                     let annealed = StepSize::Annealed { a: step * 1000_f64.powf(0.6), b: 1000.0, c: 0.6 };
                     let transition = Sgrld::<f32>::new(problem, BATCH, annealed, SWEEPS);
                     let method = Dsgld { agents: self.agents, transition, settings };
-                    simulated(method, corpus.judge(self, TopicArray::Phi), seed, move |agent, task| {
+                    simulated(method, corpus.evaluator(self, TopicArray::Phi), seed, move |agent, task| {
                         task.updates(agent) as f64 * costs.update * run.slowness(agent)
                     })
                 }
                 How::Together { dense } => {
                     let each = if dense { costs.dense } else { costs.fast };
                     let method = AdLda { problem, settings: sweeps };
-                    simulated(method, corpus.judge(self, TopicArray::Counts), seed, move |agent, task| match *task {
+                    simulated(method, corpus.evaluator(self, TopicArray::Counts), seed, move |agent, task| match *task {
                         adlda::Task::Sweep { done, .. } if done < run.rounds => {
                             tokens[agent as usize] * each * run.slowness(agent)
                         }
@@ -396,7 +396,7 @@ impl Run {
                 }
                 How::Apart => {
                     let method = AsyncLda { problem, settings: sweeps };
-                    simulated(method, corpus.judge(self, TopicArray::Counts), seed, move |agent, task| match task {
+                    simulated(method, corpus.evaluator(self, TopicArray::Counts), seed, move |agent, task| match task {
                         async_lda::Task::Sweep(_) => tokens[agent as usize] * costs.dense * run.slowness(agent),
                         async_lda::Task::Draw => 0.0,
                     })
@@ -409,7 +409,7 @@ impl Run {
 /// Runs a method on a simulated cluster with a rank for each agent.
 fn simulated<M: Method>(
     inner: M,
-    judge: TopicEvaluation,
+    evaluator: TopicEvaluation,
     seed: u64,
     cost: impl Fn(AgentId, &M::Task) -> f64 + 'static,
 ) -> Result<Course>
@@ -420,15 +420,15 @@ where
     let cluster = Cluster {
         ranks,
         task: Some(Box::new(move |agent, task| match task {
-            MonitoredTask::Inner(task) => cost(agent, task),
-            MonitoredTask::Evaluate(_) => 0.0,
+            EvaluationTask::Inner(task) => cost(agent, task),
+            EvaluationTask::Evaluate(_) => 0.0,
         })),
         after_report: None,
         latency: LATENCY,
         bandwidth: BANDWIDTH,
     };
     let mut seen = Seen::default();
-    simulate::run(Arc::new(Monitored { inner, judge }), JobOptions::new(Seed(seed)), &cluster, None, &mut seen)?;
+    simulate::run(Arc::new(WithEvaluation { inner, evaluator }), JobOptions::new(Seed(seed)), &cluster, None, &mut seen)?;
     let value = |row: &Written, name: &str| row.values.iter().find(|value| value.0 == name).map_or(f64::NAN, |value| value.1);
     let points = seen.table("metrics").map(|row| (value(row, "seconds"), value(row, "perplexity").ln())).collect();
     let last = seen.table("load").map(|row| row.step).max();

@@ -21,7 +21,7 @@ use mpibayes::methods::particles::svgd::Svgd;
 use mpibayes::methods::point::fedavg::{FedAvg, Weighting};
 use mpibayes::methods::variational::npv::Npv;
 use mpibayes::methods::variational::pvi::{Covariance, Pvi};
-use mpibayes::methods::{Evaluation, Monitored, PARTICLE_PATHS, Posterior, Problem};
+use mpibayes::methods::{Evaluation, PARTICLE_PATHS, Posterior, Problem, WithEvaluation};
 use mpibayes::models::Model;
 use mpibayes::number::Real;
 use mpibayes::random::Seed;
@@ -322,7 +322,7 @@ impl Setup {
             schedule,
             burn_in: 0,
             thin: 0,
-            judged: self.particles,
+            evaluation_window: self.particles,
             ..DsgldSettings::default()
         })
     }
@@ -334,8 +334,8 @@ where
     M::Server: Posterior<F>,
 {
     let mut course = Course::default();
-    let monitored = Monitored { inner: method, judge: shared.evaluation(every) };
-    threads::run(Arc::new(monitored), JobOptions::new(Seed(seed)), None, &mut course)?;
+    let evaluated = WithEvaluation { inner: method, evaluator: shared.evaluation(every) };
+    threads::run(Arc::new(evaluated), JobOptions::new(Seed(seed)), None, &mut course)?;
     Ok(course)
 }
 

@@ -10,12 +10,12 @@ use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{AgentId, BoxError, Context, JobOptions, Method, Recorder};
 use mpibayes::data::{Scaling, Shard, Split};
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
-use mpibayes::methods::chains::coupled::{Course, Elastic};
+use mpibayes::methods::chains::coupled::{CouplingSchedule, Elastic};
 use mpibayes::methods::chains::ec_sghmc::EcSghmcSettings;
 use mpibayes::methods::common::problem::OpenShard;
 use mpibayes::methods::common::scores::{Estimator, Scores};
 use mpibayes::methods::point::easgd::EasgdSettings;
-use mpibayes::methods::{Evaluation, Monitored, MonitoredTask, Posterior, Problem};
+use mpibayes::methods::{Evaluation, EvaluationTask, Posterior, Problem, WithEvaluation};
 use mpibayes::models::Output;
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::random::{Purpose, Seed, Who};
@@ -113,7 +113,7 @@ where
         Ok(Shard::new(x, test.y().slice(ndarray::s![mine]).to_owned()))
     });
     let model = problem.model.clone();
-    let judge = Evaluation {
+    let evaluator = Evaluation {
         model,
         every,
         tests: Some(tests),
@@ -122,14 +122,20 @@ where
         discrepancy: None,
         particle_paths: false,
     };
-    let task = move |_: AgentId, task: &MonitoredTask<M::Task>| match task {
-        MonitoredTask::Inner(task) => cost(task),
-        MonitoredTask::Evaluate(_) => 0.0,
+    let task = move |_: AgentId, task: &EvaluationTask<M::Task>| match task {
+        EvaluationTask::Inner(task) => cost(task),
+        EvaluationTask::Evaluate(_) => 0.0,
     };
     let ranks = u32::try_from(agents)?;
     let cluster = Cluster { ranks, task: Some(Box::new(task)), after_report: None, latency: LATENCY, bandwidth: BANDWIDTH };
     let mut judged = Judged { steps_of_round, course: Vec::new() };
-    match simulate::run(Arc::new(Monitored { inner: method, judge }), JobOptions::new(Seed(seed)), &cluster, None, &mut judged) {
+    match simulate::run(
+        Arc::new(WithEvaluation { inner: method, evaluator }),
+        JobOptions::new(Seed(seed)),
+        &cluster,
+        None,
+        &mut judged,
+    ) {
         // Until then it was a run.
         Err(fault) if !fault.to_string().contains("has diverged") => Err(fault.into()),
         Ok(_) | Err(_) => Ok(judged.course),
@@ -174,12 +180,12 @@ fn race(who: Contender, images: &Images, steps: u64, seconds: f64, seed: u64) ->
     let every = steps / 10;
     match who {
         Contender::One | Contender::Elastic { .. } => {
-            let (period, coupling, course) = match who {
+            let (period, coupling, schedule) = match who {
                 Contender::Elastic { period, anneal: true } => {
-                    (period, COUPLING, Course::Anneal { from: steps / 2, over: steps / 4 })
+                    (period, COUPLING, CouplingSchedule::Anneal { from: steps / 2, over: steps / 4 })
                 }
-                Contender::Elastic { period, anneal: false } => (period, COUPLING, Course::Constant),
-                Contender::One | Contender::Asynchronous(_) => (1, 0.0, Course::Constant),
+                Contender::Elastic { period, anneal: false } => (period, COUPLING, CouplingSchedule::Constant),
+                Contender::One | Contender::Asynchronous(_) => (1, 0.0, CouplingSchedule::Constant),
             };
             let settings = EcSghmcSettings {
                 steps,
@@ -188,7 +194,7 @@ fn race(who: Contender, images: &Images, steps: u64, seconds: f64, seed: u64) ->
                 step: STEP,
                 friction: FRICTION,
                 coupling,
-                course: Some(course),
+                coupling_schedule: Some(schedule),
                 asynchronous: true,
                 same_start: true,
                 burn_in: 0,
@@ -276,7 +282,7 @@ pub fn descent(effort: Effort, hidden: &[usize], rates: [f64; 3]) -> Result<Outc
     let problem = images.problem(hidden, workers)?;
     let rows = images.train.rows() as f64;
     // The mean loss of the training rows, of some of which it is taken.
-    let judge = Images { train: images.train.clone(), test: first_rows(&images.train, 4000), classes: images.classes };
+    let testing = Images { train: images.train.clone(), test: first_rows(&images.train, 4000), classes: images.classes };
     let jobs: Vec<(bool, (f64, f64), u64)> = [true, false]
         .into_iter()
         .flat_map(|elastic| grid.iter().flat_map(move |&rate| (1..=effort.seeds).map(move |seed| (elastic, rate, seed))))
@@ -294,7 +300,7 @@ pub fn descent(effort: Effort, hidden: &[usize], rates: [f64; 3]) -> Result<Outc
                 friction,
                 // A spring as stiff as its chain's share of what moves EAMSGD in an exchange.
                 coupling: share / f64::from(workers) * (1.0 - MOMENTUM) / (period as f64 * step * step),
-                course: Some(Course::Constant),
+                coupling_schedule: Some(CouplingSchedule::Constant),
                 noise: false,
                 same_start: true,
                 burn_in: 0,
@@ -307,7 +313,7 @@ pub fn descent(effort: Effort, hidden: &[usize], rates: [f64; 3]) -> Result<Outc
                 plan: settings.plan(),
                 asynchronous: false,
             };
-            judged(method, &problem, &judge, every, period as f64, |_| 1.0, seed)
+            judged(method, &problem, &testing, every, period as f64, |_| 1.0, seed)
         } else {
             let settings = EasgdSettings {
                 steps,
@@ -325,7 +331,7 @@ pub fn descent(effort: Effort, hidden: &[usize], rates: [f64; 3]) -> Result<Outc
                 plan: settings.plan(workers),
                 asynchronous: false,
             };
-            judged(method, &problem, &judge, every, period as f64, |_| 1.0, seed)
+            judged(method, &problem, &testing, every, period as f64, |_| 1.0, seed)
         };
         // What has diverged is not the best.
         Ok(course?.last().map(|at| at[3]).filter(|loss| loss.is_finite()).unwrap_or(GUESSING))

@@ -9,7 +9,9 @@ use mpibayes::cluster::{AgentId, BoxError, JobOptions};
 use mpibayes::data::Shard;
 use mpibayes::kernels::hamiltonian::{Hamiltonian, Scheme};
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
-use mpibayes::methods::chains::coupled::{CenterDynamics, Coupled, Coupling, Course, Elastic, Plan, Strength};
+use mpibayes::methods::chains::coupled::{
+    CenterDynamics, Coupled, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength, Elastic,
+};
 use mpibayes::methods::common::scores::Estimator;
 use mpibayes::methods::transitions::sghmc::{LocalSghmc, Sghmc};
 use mpibayes::methods::{Problem, Transition};
@@ -110,13 +112,13 @@ const ELLIPSE: f64 = 9.2103;
 /// The first 100 steps of four chains: their paths.
 fn first_steps(step: f64, coupling: f64, seed: u64) -> Result<Vec<Vec<[f64; 2]>>> {
     let problem = gaussian(COVARIANCE.map(Vec::from).to_vec(), CHAINS)?;
-    let plan = Plan {
+    let plan = CouplingPlan {
         steps: 100,
         period: 1,
         burn_in: 0,
         thin: 1,
         same_start: true,
-        strength: Strength { full: coupling, course: Course::Constant },
+        strength: CouplingStrength { full: coupling, schedule: CouplingSchedule::Constant },
         coupling: Coupling::Elastic(SECOND),
         extrapolate: false,
         sleep_ms: Vec::new(),
@@ -175,20 +177,20 @@ fn variances(
     kappa: f64,
     period: u64,
     coupling: Coupling,
-    course: Course,
+    schedule: CouplingSchedule,
     share: u64,
 ) -> Result<Vec<f64>> {
     let seeds: Vec<u64> = (1..=seeds).collect();
     side_by_side(&seeds, |&seed| {
         let (dim, step) = (100, 0.05);
-        let plan = Plan {
+        let plan = CouplingPlan {
             // Long periods mix slowly.
             steps: if period > 8 { 160_000 } else { 40_000 } / share,
             period,
             burn_in: 2000,
             thin: 20,
             same_start: false,
-            strength: Strength { full: kappa, course },
+            strength: CouplingStrength { full: kappa, schedule },
             coupling,
             extrapolate: false,
             sleep_ms: Vec::new(),
@@ -209,7 +211,8 @@ pub fn stationary(effort: Effort) -> Result<Outcome> {
             let exact = 1.0 - f64::from(chains - 1) / f64::from(chains) * kappa / (1.0 + kappa);
             let periods: &[u64] = if kappa > 0.0 { &[1, 2, 4, 8, 16, 32] } else { &[4] };
             for &period in periods {
-                let found = variances(seeds, chains, kappa, period, Coupling::Elastic(SECOND), Course::Constant, share)?;
+                let found =
+                    variances(seeds, chains, kappa, period, Coupling::Elastic(SECOND), CouplingSchedule::Constant, share)?;
                 let off = found.iter().map(|found| found / exact - 1.0).collect();
                 case.within(format!("K = {chains}, κ = {kappa} λ, s = {period}: variance / ours - 1"), off, 0.03).is_ours();
                 if period == 4 && kappa > 0.0 {
@@ -226,11 +229,11 @@ pub fn stationary(effort: Effort) -> Result<Outcome> {
         }
         lines.push((format!("K = {chains}"), line));
     }
-    let anneal = Course::Anneal { from: 500, over: 500 };
-    for (name, coupling, course) in
-        [("annealed", Coupling::Elastic(SECOND), anneal), ("coupled friction", Coupling::Friction, Course::Constant)]
+    let anneal = CouplingSchedule::Anneal { from: 500, over: 500 };
+    for (name, coupling, schedule) in
+        [("annealed", Coupling::Elastic(SECOND), anneal), ("coupled friction", Coupling::Friction, CouplingSchedule::Constant)]
     {
-        let found = variances(seeds, 4, 1.0, 8, coupling, course, share)?;
+        let found = variances(seeds, 4, 1.0, 8, coupling, schedule, share)?;
         let off = found.iter().map(|found| found - 1.0).collect();
         case.within(format!("{name}, K = 4, κ = λ, s = 8: variance - 1"), off, 0.03).is_ours();
     }
@@ -244,7 +247,7 @@ pub fn stationary(effort: Effort) -> Result<Outcome> {
 pub fn posterior(effort: Effort) -> Result<Outcome> {
     let mut case = Case::default();
     for period in [1, 8] {
-        let found = variances(effort.seeds, 4, 1.0, period, Coupling::Elastic(SECOND), Course::Constant, effort.share)?;
+        let found = variances(effort.seeds, 4, 1.0, period, Coupling::Elastic(SECOND), CouplingSchedule::Constant, effort.share)?;
         let off = found.iter().map(|found| found - 1.0).collect();
         case.within(format!("K = 4, κ = λ, s = {period}: variance of a chain / that of the posterior - 1"), off, 0.03);
     }

@@ -14,7 +14,7 @@ use crate::kernels::reduce::all_finite;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing, at_least_one};
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::{ControlPoint, Estimator, Scores};
-use crate::methods::common::staleness::Ages;
+use crate::methods::common::staleness::Staleness;
 use crate::methods::common::thinning::{draws, has_row};
 use crate::methods::common::with_evaluation::Posterior;
 use crate::methods::transitions::sghmc::Sghmc;
@@ -175,7 +175,7 @@ impl<F: Real> Method for AsyncSghmc<F> {
             given: Vec::new(),
             made: vec![0; agents],
             known: vec![0; agents],
-            ages: Ages::default(),
+            staleness: Staleness::default(),
         };
         Ok(AsyncSghmcServer { method: self.clone(), dim: self.problem.model.dim(), state: saved.unwrap_or_else(fresh) })
     }
@@ -200,7 +200,7 @@ pub struct ServerState<F: Real> {
     made: Vec<u64>,
     known: Vec<u64>,
     /// How many gradients were of each age, in steps.
-    ages: Ages,
+    staleness: Staleness,
 }
 
 /// The half that has the chain.
@@ -275,8 +275,8 @@ impl<F: Real> AsyncSghmcServer<F> {
             cx.log_row(HISTORY, t + 1, [("seconds", cx.seconds()), ("steps", (t + 1) as f64)]);
         }
         if t + 1 == total {
-            for (age, [gradients]) in Ages::table([&state.ages]) {
-                cx.log_row("staleness", age, [("steps_of_others", age as f64), ("gradients", gradients as f64)]);
+            for (value, [gradients]) in Staleness::table([&state.staleness]) {
+                cx.log_row("staleness", value, [("steps_of_others", value as f64), ("gradients", gradients as f64)]);
             }
         }
         Ok(())
@@ -317,7 +317,7 @@ impl<F: Real> Server<AsyncSghmc<F>> for AsyncSghmcServer<F> {
         }
         for reported in response.reports {
             let of = reported.from as usize;
-            state.ages.count(state.steps - state.known[of]);
+            state.staleness.count(state.steps - state.known[of]);
             state.made[of] += 1;
             state.given.push(reported.from);
             if response.sum.is_empty() && reported.body.len() != self.dim {

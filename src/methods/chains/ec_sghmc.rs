@@ -7,7 +7,7 @@ use crate::methods::chains::coupled::settings::{
     unstable,
 };
 use crate::methods::chains::coupled::stability::{Steps, extrapolation_is_stable, kicks_are_stable, turns_are_stable};
-use crate::methods::chains::coupled::{CenterDynamics, Coupling, Course, Plan, Strength};
+use crate::methods::chains::coupled::{CenterDynamics, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing};
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
@@ -32,7 +32,7 @@ pub struct EcSghmcSettings {
     /// κ.
     pub coupling: f64,
     /// How κ changes; annealed in the burn-in where nothing is said.
-    pub course: Option<Course>,
+    pub coupling_schedule: Option<CouplingSchedule>,
     /// How chains are coupled.
     pub variant: Variant,
     /// M_c: that of a chain's parameter is 1. Chains drag the center along, so that it should be light beside all of them.
@@ -85,7 +85,7 @@ impl Default for EcSghmcSettings {
             step: 1e-3,
             friction: 50.0,
             coupling: 1.0,
-            course: None,
+            coupling_schedule: None,
             variant: Variant::default(),
             center_mass: 1.0,
             center_friction: None,
@@ -110,8 +110,8 @@ impl EcSghmcSettings {
         Hamiltonian { scheme, step, friction, gradient_noise, noise }
     }
 
-    fn strength(&self) -> Strength {
-        strength(self.coupling, self.course, self.burn_in)
+    fn strength(&self) -> CouplingStrength {
+        strength(self.coupling, self.coupling_schedule, self.burn_in)
     }
 
     /// The dynamics of the lightest parameter that masses may make: as if its step were longer.
@@ -121,10 +121,10 @@ impl EcSghmcSettings {
     }
 
     /// What chains do.
-    pub fn plan(&self) -> Plan {
+    pub fn plan(&self) -> CouplingPlan {
         let mass = self.center_mass;
         let friction = self.center_friction.unwrap_or(self.friction * mass);
-        Plan {
+        CouplingPlan {
             steps: self.steps,
             period: self.period,
             burn_in: self.burn_in,
@@ -160,7 +160,7 @@ impl MethodKind for EcSghmcSettings {
         ("step", STEP),
         ("friction", FRICTION),
         ("coupling", COUPLING),
-        ("course", COURSE),
+        ("coupling_schedule", COURSE),
         (
             "variant",
             "\"elastic\", or without its bias: \"mean\" (the center follows the mean of the chains) or \"friction\" (velocities only)",

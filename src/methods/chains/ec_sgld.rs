@@ -6,7 +6,7 @@ use crate::methods::chains::coupled::settings::{
     needs_of, notes_of, strength, unstable,
 };
 use crate::methods::chains::coupled::stability::{Steps, turns_are_stable};
-use crate::methods::chains::coupled::{CenterDynamics, Coupling, Course, Plan, Strength};
+use crate::methods::chains::coupled::{CenterDynamics, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
 use crate::methods::chains::ec_sghmc::EcSghmcSettings;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing};
 use crate::methods::common::problem::Problem;
@@ -30,7 +30,7 @@ pub struct EcSgldSettings {
     /// κ.
     pub coupling: f64,
     /// How κ changes; annealed in the burn-in where nothing is said.
-    pub course: Option<Course>,
+    pub coupling_schedule: Option<CouplingSchedule>,
     /// Whether each chain meets the center on its own time.
     pub asynchronous: bool,
     /// How minibatches become scores.
@@ -48,21 +48,33 @@ impl Default for EcSgldSettings {
         let EcSghmcSettings { steps, period, batch, coupling, burn_in, thin, .. } = EcSghmcSettings::default();
         let gradient = Estimator::default();
         let (asynchronous, same_start) = (false, false);
-        Self { steps, period, batch, step: 1e-5, coupling, course: None, asynchronous, gradient, same_start, burn_in, thin }
+        Self {
+            steps,
+            period,
+            batch,
+            step: 1e-5,
+            coupling,
+            coupling_schedule: None,
+            asynchronous,
+            gradient,
+            same_start,
+            burn_in,
+            thin,
+        }
     }
 }
 
 impl EcSgldSettings {
-    fn strength(&self) -> Strength {
-        strength(self.coupling, self.course, self.burn_in)
+    fn strength(&self) -> CouplingStrength {
+        strength(self.coupling, self.coupling_schedule, self.burn_in)
     }
 
     /// What chains do.
-    pub fn plan(&self) -> Plan {
+    pub fn plan(&self) -> CouplingPlan {
         let Self { steps, period, burn_in, thin, same_start, .. } = *self;
         let coupling = Coupling::Elastic(CenterDynamics::FirstOrder);
         let (strength, extrapolate, sleep_ms) = (self.strength(), false, Vec::new());
-        Plan { steps, period, burn_in, thin, same_start, strength, coupling, extrapolate, sleep_ms }
+        CouplingPlan { steps, period, burn_in, thin, same_start, strength, coupling, extrapolate, sleep_ms }
     }
 
     /// The transition of its chains.
@@ -82,7 +94,7 @@ impl MethodKind for EcSgldSettings {
         ("batch", BATCH),
         ("step", "variance of the noise of a step, whose drift is half of it times the score"),
         ("coupling", COUPLING),
-        ("course", COURSE),
+        ("coupling_schedule", COURSE),
         ("asynchronous", ASYNCHRONOUS),
         ("gradient", GRADIENT),
         ("same_start", SAME_START),

@@ -5,7 +5,7 @@ use crate::methods::chains::coupled::settings::{
     BATCH, BURN_IN, FRICTION, GRADIENT, GRADIENT_NOISE, PRECONDITIONER, SAME_START, SCHEME, STEP, STEPS, THIN, check_dynamics,
     check_steps, needs_of,
 };
-use crate::methods::chains::coupled::{Coupling, Elastic, Plan, Strength};
+use crate::methods::chains::coupled::{Coupling, CouplingPlan, CouplingStrength, Elastic};
 use crate::methods::chains::ec_sghmc::EcSghmcSettings;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing};
 use crate::methods::common::problem::Problem;
@@ -87,7 +87,7 @@ impl MethodKind for SghmcSettings {
     }
 
     fn check(&self) -> Result<(), String> {
-        check_steps(self.steps, self.period, self.batch, Strength::NONE, self.burn_in, self.thin)?;
+        check_steps(self.steps, self.period, self.batch, CouplingStrength::NONE, self.burn_in, self.thin)?;
         check_dynamics(self.dynamics(), self.preconditioner, self.burn_in, self.thin)
     }
 
@@ -95,9 +95,18 @@ impl MethodKind for SghmcSettings {
         let Self { steps, period, burn_in, thin, same_start, batch, gradient, preconditioner, .. } = *self;
         let (model, agents) = (problem.model.clone(), problem.agents);
         let transition = Sghmc { problem, batch, gradient, dynamics: self.dynamics(), preconditioner };
-        let (strength, coupling) = (Strength::NONE, Coupling::Friction);
-        let plan =
-            Plan { steps, period, burn_in, thin, same_start, strength, coupling, extrapolate: false, sleep_ms: Vec::new() };
+        let (strength, coupling) = (CouplingStrength::NONE, Coupling::Friction);
+        let plan = CouplingPlan {
+            steps,
+            period,
+            burn_in,
+            thin,
+            same_start,
+            strength,
+            coupling,
+            extrapolate: false,
+            sleep_ms: Vec::new(),
+        };
         launcher.chains(Elastic { agents, transition, plan, asynchronous: false }, model)
     }
 }

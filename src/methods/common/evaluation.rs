@@ -1,7 +1,7 @@
-//! What particles are judged by: their predictions for slices of the test data, and their discrepancy from the posterior itself.
+//! Evaluation of particles and chains: their predictions for test rows, and the kernelized Stein discrepancy from the posterior.
 //!
-//! The kernelised Stein discrepancy needs ∇log p at the particles: every agent gives the score of its shard's loss, on all of its
-//! rows, and the sums meet at the server. The first agent gives the particles back behind its score.
+//! The discrepancy needs ∇log p at the particles: every agent contributes the score of its shard's loss on all of its rows, and the
+//! server receives the sum. The first agent appends the particles to its score, so that the server does not have to keep them.
 
 use crate::cluster::record::METRICS;
 use crate::cluster::{AgentId, Body, BoxError, Context, Raw, Result};
@@ -10,7 +10,7 @@ use crate::kernels::ksd::ksd;
 use crate::kernels::rbf::Bandwidth;
 use crate::methods::common::predict::{Predicted, predict};
 use crate::methods::common::problem::{LocalLoss, OpenShard, Problem};
-use crate::methods::common::with_evaluation::{Evaluated, Judge, LocalJudge};
+use crate::methods::common::with_evaluation::{Evaluated, Evaluator, LocalEvaluator};
 use crate::metrics::{Quality, Tally};
 use crate::models::{Model, Output, Scratch};
 use crate::number::Real;
@@ -18,20 +18,20 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What is measured of the particles, every so many rounds and after the last.
+/// What is measured of the particles every `every` rounds and after the last.
 #[derive(Clone)]
 pub struct Evaluation<F> {
-    /// What predicts.
+    /// The model that predicts.
     pub model: Arc<dyn Model<F>>,
     /// Rounds between evaluations.
     pub every: u64,
-    /// Opens an agent's slice of the test data, where there are any.
+    /// Opens an agent's slice of the test rows, if there are any.
     pub tests: Option<OpenShard<F>>,
-    /// Whether each particle is judged by itself as well.
+    /// Whether predictions of single particles are evaluated as well.
     pub single: bool,
-    /// The first round from which on predictions are averaged over evaluations, too.
+    /// From this round on, predictions are also averaged over evaluations.
     pub average_from: Option<u64>,
-    /// The problem, for the discrepancy of the particles from its posterior.
+    /// The problem whose posterior the particles are compared with, for the discrepancy.
     pub discrepancy: Option<Problem<F>>,
     /// Whether the particles are kept: each is a chain of the group [`PARTICLE_PATHS`], with a draw for each evaluation.
     pub particle_paths: bool,
@@ -42,22 +42,21 @@ pub const PARTICLE_PATHS: &str = "particle_paths";
 /// The table of the lowest and highest accuracy or RMSE among the agents' slices of the test data, a row for each evaluation.
 pub const SPREAD: &str = "spread";
 
-/// An agent's share of what is told of predictions, where there are test data.
+/// An agent's contribution: metrics of predictions for its test rows, if there are any.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Judged {
-    /// Of the particles' averaged predictions.
+pub struct PredictionTallies {
+    /// Predictions averaged over particles.
     averaged: Option<Tally>,
-    /// Of each particle's own predictions.
+    /// Predictions of single particles.
     single: Option<Tally>,
-    /// Of predictions that are averaged over particles and evaluations.
-    over_time: Option<Tally>,
+    /// Predictions averaged over particles and evaluations.
+    over_rounds: Option<Tally>,
 }
 
-/// The predictions for an agent's slice of the test data, averaged over the particles of several evaluations: as large as the predictions
-/// of one, however many there are.
+/// The running mean of the predictions for an agent's test rows over several evaluations; its size does not depend on their number.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct OverTime {
-    /// How many evaluations.
+pub struct RunningMean {
+    /// Number of evaluations.
     count: u64,
     /// Rows × outputs.
     mean: Raw<f64>,
@@ -65,23 +64,25 @@ pub struct OverTime {
     density: Raw<f64>,
 }
 
-impl OverTime {
-    /// Takes predictions for all rows into account.
+impl RunningMean {
+    /// Adds the predictions of one evaluation for all rows.
     fn add(&mut self, mean: &[f64], density: &[f64]) {
         self.count += 1;
-        let share = 1.0 / self.count as f64;
-        for (average, news) in [(&mut self.mean.0, mean), (&mut self.density.0, density)] {
-            average.resize(news.len(), 0.0);
-            average.iter_mut().zip(news).for_each(|(average, news)| *average += share * (news - *average));
+        let weight = 1.0 / self.count as f64;
+        for (average, values) in [(&mut self.mean.0, mean), (&mut self.density.0, density)] {
+            average.resize(values.len(), 0.0);
+            average.iter_mut().zip(values).for_each(|(average, value)| *average += weight * (value - *average));
         }
     }
 }
 
-impl Judged {
+impl PredictionTallies {
     fn merge(&mut self, other: &Self) -> Result<()> {
-        for (sum, more) in
-            [(&mut self.averaged, &other.averaged), (&mut self.single, &other.single), (&mut self.over_time, &other.over_time)]
-        {
+        for (sum, more) in [
+            (&mut self.averaged, &other.averaged),
+            (&mut self.single, &other.single),
+            (&mut self.over_rounds, &other.over_rounds),
+        ] {
             if let (Some(sum), Some(more)) = (sum, more) {
                 sum.merge(more)?;
             }
@@ -90,7 +91,7 @@ impl Judged {
     }
 }
 
-/// The lowest and the highest accuracy or RMSE of the agents' slices of the test data.
+/// The lowest and the highest accuracy or RMSE among the agents' test rows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spread {
     agents: u32,
@@ -98,7 +99,7 @@ struct Spread {
 }
 
 impl Spread {
-    /// Takes an agent into account; one without test rows tells nothing.
+    /// Adds an agent; an agent without test rows changes nothing.
     fn add(&mut self, quality: &Quality) {
         self.agents += 1;
         let (_, value) = quality.main();
@@ -108,7 +109,7 @@ impl Spread {
         }
     }
 
-    /// Both by name, where there are several agents.
+    /// Both values with their column names, if there are several agents.
     fn values(self, all: &Quality) -> Option<[(String, f64); 2]> {
         let (name, _) = all.main();
         let (lowest, highest) = self.range.filter(|_| self.agents > 1)?;
@@ -116,26 +117,26 @@ impl Spread {
     }
 }
 
-impl<F: Real> Judge<F> for Evaluation<F> {
-    type Local = ParticleJudge<F>;
+impl<F: Real> Evaluator<F> for Evaluation<F> {
+    type Local = LocalEvaluation<F>;
 
     fn every(&self) -> u64 {
         self.every.max(1)
     }
 
-    fn asks(&self) -> bool {
+    fn needs_agents(&self) -> bool {
         self.tests.is_some() || self.discrepancy.is_some()
     }
 
-    fn sums(&self) -> bool {
+    fn sums_bodies(&self) -> bool {
         self.discrepancy.is_some()
     }
 
-    fn open(&self, agent: AgentId) -> Result<ParticleJudge<F>> {
+    fn open(&self, agent: AgentId) -> Result<LocalEvaluation<F>> {
         let slice = self.tests.as_ref().map(|tests| tests(agent)).transpose()?;
         let mut scratch = Scratch::new();
         slice.as_ref().map_or(Ok(()), |slice| slice.check(self.model.as_ref(), &mut scratch))?;
-        Ok(ParticleJudge {
+        Ok(LocalEvaluation {
             model: self.model.clone(),
             slice,
             single: self.single,
@@ -146,7 +147,7 @@ impl<F: Real> Judge<F> for Evaluation<F> {
         })
     }
 
-    /// Keeps the particles. A method that skips a round leaves no gap: the particles that came next stand for it.
+    /// Records the particles. If a method skips an evaluated round, its place holds the next particles.
     fn begin(&self, before: u64, round: u64, theta: &[F], cx: &mut Context) {
         if !self.particle_paths {
             return;
@@ -158,16 +159,16 @@ impl<F: Real> Judge<F> for Evaluation<F> {
         }
     }
 
-    /// Writes down an evaluation; `score` is the sum of the shards' scores at the particles, and then these.
-    fn note(&self, evaluated: Evaluated, shares: Vec<Judged>, score: Body<F>, cx: &mut Context) -> Result<()> {
+    /// Writes an evaluation; `score` is the sum of the shards' scores at the particles, followed by the particles.
+    fn finish(&self, evaluated: Evaluated, agents: Vec<PredictionTallies>, score: Body<F>, cx: &mut Context) -> Result<()> {
         let Evaluated { round, seconds } = evaluated;
         let mut spread = Spread::default();
-        shares.iter().filter_map(|share| share.averaged.as_ref()).for_each(|tally| spread.add(&tally.finish().quality));
-        let mut shares = shares.into_iter();
-        let mut judged = shares.next().unwrap_or_default();
-        shares.try_for_each(|share| judged.merge(&share))?;
+        agents.iter().filter_map(|agent| agent.averaged.as_ref()).for_each(|tally| spread.add(&tally.finish().quality));
+        let mut agents = agents.into_iter();
+        let mut all = agents.next().unwrap_or_default();
+        agents.try_for_each(|agent| all.merge(&agent))?;
         let mut values = vec![("seconds".to_owned(), seconds)];
-        if let Some(tally) = &judged.averaged {
+        if let Some(tally) = &all.averaged {
             let metrics = tally.finish();
             values.extend(metrics.values());
             if let Some(range) = spread.values(&metrics.quality) {
@@ -187,15 +188,15 @@ impl<F: Real> Judge<F> for Evaluation<F> {
                 }
             }
         }
-        // Before the first round that is averaged there are columns without values.
+        // Before `average_from` the columns exist without values.
         let missing = Tally::number();
-        let over_time = self.average_from.map(|_| judged.over_time.as_ref());
-        let others = [("particle", judged.single.as_ref().map(Some)), ("posterior", over_time)];
-        for (what, tally) in others.into_iter().filter_map(|(what, tally)| Some((what, tally?))) {
-            let main = judged.averaged.as_ref().map_or("rmse", |tally| tally.finish().quality.main().0);
+        let over_rounds = self.average_from.map(|_| all.over_rounds.as_ref());
+        let more = [("particle", all.single.as_ref().map(Some)), ("posterior", over_rounds)];
+        for (prefix, tally) in more.into_iter().filter_map(|(prefix, tally)| Some((prefix, tally?))) {
+            let main = all.averaged.as_ref().map_or("rmse", |tally| tally.finish().quality.main().0);
             let metrics = tally.unwrap_or(&missing).finish();
-            values.push((format!("{what}_{main}"), metrics.quality.main().1));
-            values.push((format!("{what}_log_likelihood"), metrics.log_likelihood));
+            values.push((format!("{prefix}_{main}"), metrics.quality.main().1));
+            values.push((format!("{prefix}_log_likelihood"), metrics.log_likelihood));
         }
         if self.discrepancy.is_some() {
             let (score, theta) = score.split_at(score.len() / 2);
@@ -205,7 +206,7 @@ impl<F: Real> Judge<F> for Evaluation<F> {
             self.model.prior_score(theta, full.view_mut());
             full += &ArrayView2::from_shape(shape, score)?;
             let squared = ksd(theta, full.view(), Bandwidth::Paper.of(theta));
-            // Rounding may take it below 0; `max` would turn the NaN of particles that have diverged into a perfect score.
+            // Rounding may give a value below 0. `max` would turn the NaN of diverged particles into a perfect score.
             values.push(("ksd".into(), if squared < 0.0 { 0.0 } else { squared.sqrt() }));
         }
         cx.log_row(METRICS, round, values);
@@ -213,8 +214,8 @@ impl<F: Real> Judge<F> for Evaluation<F> {
     }
 }
 
-/// Judges particles on an agent's slice of the test data.
-pub struct ParticleJudge<F> {
+/// Evaluates particles on an agent's test rows.
+pub struct LocalEvaluation<F> {
     model: Arc<dyn Model<F>>,
     slice: Option<Shard<F>>,
     single: bool,
@@ -224,39 +225,45 @@ pub struct ParticleJudge<F> {
     scratch: Scratch<F>,
 }
 
-impl<F: Real> LocalJudge<F> for ParticleJudge<F> {
-    type State = OverTime;
-    type Share = Judged;
+impl<F: Real> LocalEvaluator<F> for LocalEvaluation<F> {
+    type State = RunningMean;
+    type Contribution = PredictionTallies;
 
-    fn judge(&mut self, over_time: &mut OverTime, round: u64, particles: &[F], cx: &Context) -> Result<(Judged, Body<F>)> {
+    fn evaluate(
+        &mut self,
+        over_rounds: &mut RunningMean,
+        round: u64,
+        particles: &[F],
+        cx: &Context,
+    ) -> Result<(PredictionTallies, Body<F>)> {
         let theta = ArrayView2::from_shape((particles.len() / self.model.dim(), self.model.dim()), particles)?;
-        let mut judged = Judged::default();
+        let mut tallies = PredictionTallies::default();
         if let Some(slice) = &self.slice {
             let (mut means, mut densities, mut targets) = (Vec::new(), Vec::new(), Vec::new());
             let averages = self.average_from.is_some_and(|from| round >= from);
-            let tally = judge_and(self.model.as_ref(), theta, slice, &mut self.scratch, |predicted| {
+            let tally = evaluate_with(self.model.as_ref(), theta, slice, &mut self.scratch, |predicted| {
                 if averages {
                     means.extend(predicted.mean);
                     densities.extend(predicted.density);
                     targets.extend(predicted.targets);
                 }
             })?;
-            judged.averaged = Some(tally);
+            tallies.averaged = Some(tally);
             if averages {
-                over_time.add(&means, &densities);
+                over_rounds.add(&means, &densities);
                 let mut tally = tally_for(self.model.as_ref());
                 let outputs = means.len() / targets.len().max(1);
-                let mean = ArrayView2::from_shape((targets.len(), outputs), &over_time.mean.0)?;
-                tally.add(mean, &over_time.density.0, ArrayView1::from(&targets));
-                judged.over_time = Some(tally);
+                let mean = ArrayView2::from_shape((targets.len(), outputs), &over_rounds.mean.0)?;
+                tally.add(mean, &over_rounds.density.0, ArrayView1::from(&targets));
+                tallies.over_rounds = Some(tally);
             }
             if self.single {
                 let mut each = theta
                     .outer_iter()
-                    .map(|particle| judge(self.model.as_ref(), particle.insert_axis(Axis(0)), slice, &mut self.scratch));
+                    .map(|particle| evaluate(self.model.as_ref(), particle.insert_axis(Axis(0)), slice, &mut self.scratch));
                 let mut sum = each.next().ok_or("there are no particles")??;
                 each.try_for_each(|one| Ok::<_, BoxError>(sum.merge(&one?)?))?;
-                judged.single = Some(sum);
+                tallies.single = Some(sum);
             }
         }
         let mut score = Body::empty();
@@ -270,11 +277,11 @@ impl<F: Real> LocalJudge<F> for ParticleJudge<F> {
             }
             score = both.into();
         }
-        Ok((judged, score))
+        Ok((tallies, score))
     }
 }
 
-/// Sums of metrics for what a model predicts, of nothing so far.
+/// Empty sums of the metrics that fit what a model predicts.
 fn tally_for<F: Real>(model: &dyn Model<F>) -> Tally {
     match model.output() {
         Output::Classes(classes) => Tally::classes(classes),
@@ -282,21 +289,21 @@ fn tally_for<F: Real>(model: &dyn Model<F>) -> Tally {
     }
 }
 
-/// The sums of all metrics of these particles (N × d) over a shard; those of numbers are in the dataset's own units.
+/// The sums of all metrics of these particles (N × d) over a shard. Errors of numbers are in the dataset's own units.
 ///
 /// # Errors
-/// Where the model predicts nothing.
-pub fn judge<F: Real>(
+/// If the model predicts nothing.
+pub fn evaluate<F: Real>(
     model: &dyn Model<F>,
     theta: ArrayView2<F>,
     shard: &Shard<F>,
     scratch: &mut Scratch<F>,
 ) -> Result<Tally, BoxError> {
-    judge_and(model, theta, shard, scratch, drop)
+    evaluate_with(model, theta, shard, scratch, drop)
 }
 
-/// The same, and each block of predictions goes on to `then`.
-fn judge_and<F: Real>(
+/// The same; every block of predictions is passed to `then`.
+fn evaluate_with<F: Real>(
     model: &dyn Model<F>,
     theta: ArrayView2<F>,
     shard: &Shard<F>,
@@ -323,12 +330,12 @@ mod tests {
 
     /// Targets in units of 20: errors are 20 times as large as in the model's own units, densities a twentieth.
     #[test]
-    fn numbers_are_judged_in_the_units_of_the_dataset() {
+    fn numbers_are_evaluated_in_the_units_of_the_dataset() {
         let model = NetworkSettings { hidden: vec![], ..NetworkSettings::default() }.build(1, Output::Number).unwrap();
         let theta = array![[0.5, 0.25, 0.3], [-0.5, 1.0, -0.2]];
         let shard = Shard::new(array![[1.0], [-2.0], [0.5]], array![0.5, -1.0, 2.0]);
         let metrics = |shard: &Shard<f64>| {
-            let metrics = judge(&model, theta.view(), shard, &mut Scratch::new()).unwrap().finish();
+            let metrics = evaluate(&model, theta.view(), shard, &mut Scratch::new()).unwrap().finish();
             match metrics.quality {
                 Quality::Number { rmse } => (rmse, metrics.log_likelihood),
                 Quality::Classes(_) => panic!("not a number"),
@@ -342,7 +349,7 @@ mod tests {
         assert!((larger - 20.0 * rmse).abs() < 1e-13 && (smaller - (log_likelihood - 20_f64.ln())).abs() < 1e-14);
     }
 
-    /// Averages over evaluations are those of all particles together, from the first round that counts on, and of no earlier one.
+    /// The mean over evaluations equals that of all their particles together, from `average_from` on.
     #[test]
     fn predictions_are_averaged_over_evaluations() {
         let model = Arc::new(LogisticSettings::default().build(2, Output::Classes(2)).unwrap());
@@ -362,21 +369,21 @@ mod tests {
         let sets: Vec<Array2<f64>> = (0..4)
             .map(|set| Array2::from_shape_fn((2, Model::<f64>::dim(&*model)), |(i, j)| f64::from(set) - (i + 2 * j) as f64 * 0.4))
             .collect();
-        let mut state = OverTime::default();
+        let mut state = RunningMean::default();
         let cx = Context::outside(crate::random::Seed(1));
-        let judged: Vec<Judged> = (1..)
+        let contributions: Vec<PredictionTallies> = (1..)
             .zip(&sets)
-            .map(|(round, set)| local.judge(&mut state, round, set.as_slice().unwrap(), &cx).unwrap().0)
+            .map(|(round, set)| local.evaluate(&mut state, round, set.as_slice().unwrap(), &cx).unwrap().0)
             .collect();
-        assert!(judged[0].over_time.is_none());
+        assert!(contributions[0].over_rounds.is_none());
         let all = ndarray::concatenate(Axis(0), &[sets[1].view(), sets[2].view(), sets[3].view()]).unwrap();
-        let together = judge(&*model, all.view(), &shard, &mut Scratch::new()).unwrap().finish().log_likelihood;
-        let over_time = |judged: &Judged| judged.over_time.as_ref().unwrap().finish().log_likelihood;
-        assert!((over_time(&judged[3]) - together).abs() < 1e-13);
-        assert!((over_time(&judged[2]) - together).abs() > 1e-3, "the control");
+        let together = evaluate(&*model, all.view(), &shard, &mut Scratch::new()).unwrap().finish().log_likelihood;
+        let over_rounds = |tallies: &PredictionTallies| tallies.over_rounds.as_ref().unwrap().finish().log_likelihood;
+        assert!((over_rounds(&contributions[3]) - together).abs() < 1e-13);
+        assert!((over_rounds(&contributions[2]) - together).abs() > 1e-3, "the control");
     }
 
-    /// With fewer test rows than agents some have none: their sums change nothing.
+    /// With fewer test rows than agents some agents have none; their sums change nothing.
     #[test]
     fn an_agent_without_test_rows_adds_nothing() {
         let logistic = LogisticSettings::default().build(2, Output::Classes(2)).unwrap();
@@ -384,10 +391,10 @@ mod tests {
         let models: [&dyn Model<f64>; 2] = [&logistic, &network];
         for model in models {
             let theta = Array2::from_elem((3, model.dim()), 0.1);
-            let judge = |shard: &Shard<f64>| judge(model, theta.view(), shard, &mut Scratch::new()).unwrap();
-            let one = judge(&Shard::new(array![[1.0, -2.0]], array![1.0]));
+            let evaluate_on = |shard: &Shard<f64>| evaluate(model, theta.view(), shard, &mut Scratch::new()).unwrap();
+            let one = evaluate_on(&Shard::new(array![[1.0, -2.0]], array![1.0]));
             let mut both = one.clone();
-            both.merge(&judge(&Shard::new(Array2::zeros((0, 2)), Array1::zeros(0)))).unwrap();
+            both.merge(&evaluate_on(&Shard::new(Array2::zeros((0, 2)), Array1::zeros(0)))).unwrap();
             assert_eq!(both, one);
         }
     }

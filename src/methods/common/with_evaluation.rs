@@ -1,8 +1,6 @@
-//! Evaluation, written once: wraps any method and has its agents judge the posterior every so many rounds, beside the run and outside of
-//! its clock.
+//! Evaluation of any method: agents evaluate the posterior every `every` rounds, beside the run and outside of its clock.
 //!
-//! What is judged, and by what, is a [`Judge`]'s. The server keeps nothing of an evaluation, so that a run can be saved in the middle
-//! of one.
+//! An [`Evaluator`] defines what is measured. The server keeps no evaluation in its state, so a run can be saved in the middle of one.
 
 use crate::cluster::{
     Agent, AgentId, AgentReportOf, AgentState, Body, Context, Method, Order, Outbox, Placement, Progress, Response, ResponseOf,
@@ -12,116 +10,128 @@ use serde::{Deserialize, Serialize};
 
 /// A server that can show its posterior at any time.
 pub trait Posterior<N> {
-    /// Whether the posterior lies at the agents ([`Agent::posterior`]), and the server tells of its round alone.
+    /// Whether the posterior lies at the agents ([`Agent::posterior`]); the server then returns its round alone.
     const AT_AGENTS: bool = false;
 
-    /// Says that it will be asked after every so many rounds, and after the last, before anything else: for servers that have to
-    /// send for it.
-    fn watch(&mut self, _every: u64) {}
+    /// Called before anything else with the number of rounds between evaluations; the last round is evaluated too. For servers that have
+    /// to collect their posterior.
+    fn set_evaluation_interval(&mut self, _every: u64) {}
 
     /// The round, and the particles after it (N × d, row-major).
     fn posterior(&self) -> (u64, &[N]);
 }
 
-/// What judges a posterior; the value is a validated configuration.
-pub trait Judge<N>: Clone + Send + Sync + 'static {
-    /// The half that sees an agent's data.
-    type Local: LocalJudge<N>;
+/// What is measured of a posterior; the value is a validated configuration.
+pub trait Evaluator<N>: Clone + Send + Sync + 'static {
+    /// The part that sees an agent's data.
+    type Local: LocalEvaluator<N>;
 
     /// Rounds between evaluations, at least 1.
     fn every(&self) -> u64;
 
-    /// Whether agents are asked at all.
-    fn asks(&self) -> bool;
+    /// Whether agents take part.
+    fn needs_agents(&self) -> bool;
 
-    /// Whether the bodies that agents give are added up.
-    fn sums(&self) -> bool {
+    /// Whether the bodies that agents return are summed.
+    fn sums_bodies(&self) -> bool {
         false
     }
 
-    /// The half of an agent, on the rank that hosts it.
+    /// The part of an agent, on the rank that hosts it.
     ///
     /// # Errors
-    /// Where its data cannot be read, or are none for the model.
+    /// If its data cannot be read or do not fit the model.
     fn open(&self, agent: AgentId) -> Result<Self::Local>;
 
-    /// At the server: this round is evaluated, and the one before was `before`.
+    /// At the server: evaluation of `round` begins; the last evaluated round was `before`.
     fn begin(&self, _before: u64, _round: u64, _posterior: &[N], _cx: &mut Context) {}
 
-    /// At the server: all agents have judged the round of this second of the run; `sum` is that of their bodies.
+    /// At the server: all agents have evaluated a round; `sum` is the sum of their bodies.
     ///
     /// # Errors
-    /// Where what they tell does not fit together.
-    fn note(&self, evaluated: Evaluated, shares: Vec<ShareOf<N, Self>>, sum: Body<N>, cx: &mut Context) -> Result<()>;
+    /// If the contributions do not fit together.
+    fn finish(
+        &self,
+        evaluated: Evaluated,
+        contributions: Vec<ContributionOf<N, Self>>,
+        sum: Body<N>,
+        cx: &mut Context,
+    ) -> Result<()>;
 }
 
-/// What the agents of a judge tell.
-pub type ShareOf<N, J> = <<J as Judge<N>>::Local as LocalJudge<N>>::Share;
+/// What an agent contributes to an evaluation.
+pub type ContributionOf<N, E> = <<E as Evaluator<N>>::Local as LocalEvaluator<N>>::Contribution;
 
-/// A judge at an agent.
-pub trait LocalJudge<N>: Send {
+/// An evaluator at an agent.
+pub trait LocalEvaluator<N>: Send {
     /// What a resumed run needs of it.
     type State: Serializable + Default;
-    /// What it tells of an evaluation: small.
-    type Share: Serializable;
+    /// What the agent reports of an evaluation: small.
+    type Contribution: Serializable;
 
-    /// Judges the posterior after a round; gives its share, and a body to be added up.
+    /// Evaluates the posterior after a round; returns the contribution, and a body that may be summed over agents.
     ///
     /// # Errors
-    /// Where the posterior is none of the model.
-    fn judge(&mut self, state: &mut Self::State, round: u64, posterior: &[N], cx: &Context) -> Result<(Self::Share, Body<N>)>;
+    /// If the posterior does not have the model's shape.
+    fn evaluate(
+        &mut self,
+        state: &mut Self::State,
+        round: u64,
+        posterior: &[N],
+        cx: &Context,
+    ) -> Result<(Self::Contribution, Body<N>)>;
 }
 
-/// The state that a judge keeps at an agent.
-type JudgeState<N, J> = <<J as Judge<N>>::Local as LocalJudge<N>>::State;
+/// The state that an evaluator keeps at an agent.
+type EvaluatorState<N, E> = <<E as Evaluator<N>>::Local as LocalEvaluator<N>>::State;
 
 /// When something was evaluated.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Evaluated {
     /// The round.
     pub round: u64,
-    /// The second of the run at which that was asked for.
+    /// Seconds of the run when the evaluation was requested.
     pub seconds: f64,
 }
 
-/// A method whose posterior is judged every so many rounds, and after the last.
-pub struct Monitored<M: Method, J> {
+/// A method whose posterior is evaluated every `every` rounds and after the last.
+pub struct WithEvaluation<M: Method, E> {
     /// The method itself.
     pub inner: M,
-    /// What judges.
-    pub judge: J,
+    /// What is measured.
+    pub evaluator: E,
 }
 
 /// A task of the method, or an evaluation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum MonitoredTask<T> {
+pub enum EvaluationTask<T> {
     /// The method's own.
     Inner(T),
-    /// Judge the posterior.
+    /// Evaluate the posterior.
     Evaluate(Evaluated),
 }
 
-/// A report of the method, or an agent's share of an evaluation.
+/// A report of the method, or an agent's contribution to an evaluation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Report<R, S> {
+pub enum Report<R, C> {
     /// The method's own.
     Inner(R),
-    /// Of which evaluation, and what the agent tells.
-    Evaluated(Evaluated, S),
+    /// The evaluation, and what the agent contributes to it.
+    Evaluated(Evaluated, C),
 }
 
-impl<M, J> Method for Monitored<M, J>
+impl<M, E> Method for WithEvaluation<M, E>
 where
     M: Method,
     M::Server: Posterior<M::Number>,
-    J: Judge<M::Number>,
+    E: Evaluator<M::Number>,
 {
     const NAME: &'static str = M::NAME;
     type Number = M::Number;
-    type Task = MonitoredTask<M::Task>;
-    type Report = Report<M::Report, ShareOf<M::Number, J>>;
-    type Server = MonitoredServer<M, J>;
-    type Agent = MonitoredAgent<M, J>;
+    type Task = EvaluationTask<M::Task>;
+    type Report = Report<M::Report, ContributionOf<M::Number, E>>;
+    type Server = ServerWithEvaluation<M, E>;
+    type Agent = AgentWithEvaluation<M, E>;
 
     fn agents(&self) -> u32 {
         self.inner.agents()
@@ -135,68 +145,72 @@ where
         self.inner.placement()
     }
 
-    fn server(&self, saved: Option<ServerState<M>>) -> Result<MonitoredServer<M, J>> {
+    fn server(&self, saved: Option<ServerState<M>>) -> Result<ServerWithEvaluation<M, E>> {
         let mut inner = self.inner.server(saved)?;
-        inner.watch(self.judge.every());
+        inner.set_evaluation_interval(self.evaluator.every());
         let evaluated = inner.posterior().0;
-        Ok(MonitoredServer { agents: self.agents(), inner, unsettled: false, judge: self.judge.clone(), evaluated })
+        Ok(ServerWithEvaluation { agents: self.agents(), inner, unsettled: false, evaluator: self.evaluator.clone(), evaluated })
     }
 
-    fn agent(&self, id: AgentId, saved: Option<(AgentState<M>, JudgeState<M::Number, J>)>) -> Result<MonitoredAgent<M, J>> {
+    fn agent(
+        &self,
+        id: AgentId,
+        saved: Option<(AgentState<M>, EvaluatorState<M::Number, E>)>,
+    ) -> Result<AgentWithEvaluation<M, E>> {
         let (saved, state) = saved.unzip();
-        Ok(MonitoredAgent {
+        Ok(AgentWithEvaluation {
             inner: self.inner.agent(id, saved)?,
             unsettled: false,
-            judge: self.judge.open(id)?,
+            evaluator: self.evaluator.open(id)?,
             state: state.unwrap_or_default(),
         })
     }
 }
 
-/// The method's server, which sees nothing of evaluations.
-pub struct MonitoredServer<M: Method, J> {
+/// The method's server, which does not see evaluations.
+pub struct ServerWithEvaluation<M: Method, E> {
     agents: u32,
     inner: M::Server,
-    /// Whether the method's half was called last, and has work that may wait.
+    /// Whether the method's server was called last, and may have deferred work.
     unsettled: bool,
-    judge: J,
+    evaluator: E,
     /// The round of the last evaluation.
     evaluated: u64,
 }
 
-impl<M, J> MonitoredServer<M, J>
+impl<M, E> ServerWithEvaluation<M, E>
 where
     M: Method,
     M::Server: Posterior<M::Number>,
-    J: Judge<M::Number>,
+    E: Evaluator<M::Number>,
 {
-    /// Posts what the method has posted, and an evaluation where one is due. A posterior that is sent goes before, for agents then
-    /// judge between their tasks, and the method's asks wait for no answer; one that lies at agents is there behind the next task.
-    fn forward(&mut self, inner: Outbox<M>, out: &mut Outbox<Monitored<M, J>>, cx: &mut Context) {
+    /// Posts the method's requests, and an evaluation if one is due. A posterior that the server sends goes before them: agents then
+    /// evaluate between their tasks, and no request of the method waits. A posterior at the agents is complete after their next task.
+    fn forward(&mut self, inner: Outbox<M>, out: &mut Outbox<WithEvaluation<M, E>>, cx: &mut Context) {
         self.unsettled = true;
         let at_agents = <M::Server as Posterior<M::Number>>::AT_AGENTS;
-        let tasks = inner.into_requests().into_iter().map(|request| request.map_task(MonitoredTask::Inner));
+        let tasks = inner.into_requests().into_iter().map(|request| request.map_task(EvaluationTask::Inner));
+        if !at_agents {
+            self.evaluate(out, cx);
+        }
+        tasks.for_each(|request| out.post(request));
         if at_agents {
-            tasks.for_each(|request| out.post(request));
             self.evaluate(out, cx);
-        } else {
-            self.evaluate(out, cx);
-            tasks.for_each(|request| out.post(request));
         }
     }
 
-    fn evaluate(&mut self, out: &mut Outbox<Monitored<M, J>>, cx: &mut Context) {
+    fn evaluate(&mut self, out: &mut Outbox<WithEvaluation<M, E>>, cx: &mut Context) {
         let (round, posterior) = self.inner.posterior();
         let progress = self.inner.progress();
-        let due = round != self.evaluated && (round.is_multiple_of(self.judge.every()) || progress.done == progress.total);
+        let due = round != self.evaluated && (round.is_multiple_of(self.evaluator.every()) || progress.done == progress.total);
         if !due {
             return;
         }
-        self.judge.begin(self.evaluated, round, posterior, cx);
-        if self.judge.asks() {
+        self.evaluator.begin(self.evaluated, round, posterior, cx);
+        if self.evaluator.needs_agents() {
             let evaluated = Evaluated { round, seconds: cx.seconds() };
-            let request = out.request(0..self.agents, MonitoredTask::Evaluate(evaluated)).with(posterior.to_vec()).monitoring();
-            if self.judge.sums() {
+            let request = out.request(0..self.agents, EvaluationTask::Evaluate(evaluated)).with(posterior.to_vec()).monitoring();
+            if self.evaluator.sums_bodies() {
                 request.sum();
             }
         }
@@ -204,11 +218,11 @@ where
     }
 }
 
-impl<M, J> Server<Monitored<M, J>> for MonitoredServer<M, J>
+impl<M, E> Server<WithEvaluation<M, E>> for ServerWithEvaluation<M, E>
 where
     M: Method,
     M::Server: Posterior<M::Number>,
-    J: Judge<M::Number>,
+    E: Evaluator<M::Number>,
 {
     type State = ServerState<M>;
 
@@ -216,7 +230,7 @@ where
         self.inner.state()
     }
 
-    fn start(&mut self, out: &mut Outbox<Monitored<M, J>>, cx: &mut Context) -> Result<()> {
+    fn start(&mut self, out: &mut Outbox<WithEvaluation<M, E>>, cx: &mut Context) -> Result<()> {
         let mut inner = Outbox::default();
         self.inner.start(&mut inner, cx)?;
         self.forward(inner, out, cx);
@@ -225,24 +239,24 @@ where
 
     fn receive(
         &mut self,
-        response: Response<Monitored<M, J>>,
-        out: &mut Outbox<Monitored<M, J>>,
+        response: Response<WithEvaluation<M, E>>,
+        out: &mut Outbox<WithEvaluation<M, E>>,
         cx: &mut Context,
     ) -> Result<()> {
         let mut reports = Vec::with_capacity(response.reports.len());
-        let mut shares = Vec::new();
+        let mut contributions = Vec::new();
         let mut evaluated = None;
         for AgentReportOf { from, seconds, report, body } in response.reports {
             match report {
                 Report::Inner(report) => reports.push(AgentReportOf { from, seconds, report, body }),
-                Report::Evaluated(of, share) => {
+                Report::Evaluated(of, contribution) => {
                     evaluated = Some(of);
-                    shares.push(share);
+                    contributions.push(contribution);
                 }
             }
         }
         if let Some(evaluated) = evaluated {
-            return self.judge.note(evaluated, shares, response.sum, cx);
+            return self.evaluator.finish(evaluated, contributions, response.sum, cx);
         }
         let mut inner = Outbox::default();
         self.inner.receive(ResponseOf { reports, sum: response.sum }, &mut inner, cx)?;
@@ -259,22 +273,22 @@ where
     }
 }
 
-/// The method's agent, and a judge beside it.
-pub struct MonitoredAgent<M: Method, J: Judge<M::Number>> {
+/// The method's agent, with the evaluator's part beside it.
+pub struct AgentWithEvaluation<M: Method, E: Evaluator<M::Number>> {
     inner: M::Agent,
-    /// Whether the last task was the method's, and left work that may wait.
+    /// Whether the last task was the method's, and may have left deferred work.
     unsettled: bool,
-    judge: J::Local,
-    state: JudgeState<M::Number, J>,
+    evaluator: E::Local,
+    state: EvaluatorState<M::Number, E>,
 }
 
-impl<M, J> Agent<Monitored<M, J>> for MonitoredAgent<M, J>
+impl<M, E> Agent<WithEvaluation<M, E>> for AgentWithEvaluation<M, E>
 where
     M: Method,
     M::Server: Posterior<M::Number>,
-    J: Judge<M::Number>,
+    E: Evaluator<M::Number>,
 {
-    type State = (AgentState<M>, JudgeState<M::Number, J>);
+    type State = (AgentState<M>, EvaluatorState<M::Number, E>);
 
     fn state(&self) -> impl SerializesAs<Self::State> {
         (self.inner.state(), &self.state)
@@ -282,21 +296,21 @@ where
 
     fn perform(
         &mut self,
-        task: &MonitoredTask<M::Task>,
+        task: &EvaluationTask<M::Task>,
         body: Body<M::Number>,
         cx: &mut Context,
-    ) -> Result<(Report<M::Report, ShareOf<M::Number, J>>, Body<M::Number>)> {
+    ) -> Result<(Report<M::Report, ContributionOf<M::Number, E>>, Body<M::Number>)> {
         match task {
-            MonitoredTask::Inner(task) => {
+            EvaluationTask::Inner(task) => {
                 self.unsettled = true;
                 let (report, body) = self.inner.perform(task, body, cx)?;
                 Ok((Report::Inner(report), body))
             }
-            MonitoredTask::Evaluate(evaluated) => {
+            EvaluationTask::Evaluate(evaluated) => {
                 let at_agents = <M::Server as Posterior<M::Number>>::AT_AGENTS;
                 let posterior = if at_agents { self.inner.posterior() } else { &*body };
-                let (share, body) = self.judge.judge(&mut self.state, evaluated.round, posterior, cx)?;
-                Ok((Report::Evaluated(*evaluated, share), body))
+                let (contribution, body) = self.evaluator.evaluate(&mut self.state, evaluated.round, posterior, cx)?;
+                Ok((Report::Evaluated(*evaluated, contribution), body))
             }
         }
     }

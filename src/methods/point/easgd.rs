@@ -3,7 +3,7 @@
 use crate::methods::chains::coupled::settings::{
     ASYNCHRONOUS, BATCH, GRADIENT, PERIOD, SAME_START, check_centers, launch_coupled, needs_of,
 };
-use crate::methods::chains::coupled::{Coupling, Course, Plan, Strength};
+use crate::methods::chains::coupled::{Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
 use crate::methods::chains::ec_sghmc::EcSghmcSettings;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing, at_least_one};
 use crate::methods::common::problem::Problem;
@@ -54,11 +54,11 @@ impl Default for EasgdSettings {
 
 impl EasgdSettings {
     /// What so many workers do.
-    pub fn plan(&self, agents: u32) -> Plan {
+    pub fn plan(&self, agents: u32) -> CouplingPlan {
         let Self { steps, period, burn_in, thin, same_start, .. } = *self;
         let coupling = Coupling::Average { rate: self.rate / f64::from(agents) };
-        let strength = Strength { full: 1.0, course: Course::Constant };
-        Plan { steps, period, burn_in, thin, same_start, strength, coupling, extrapolate: false, sleep_ms: Vec::new() }
+        let strength = CouplingStrength { full: 1.0, schedule: CouplingSchedule::Constant };
+        CouplingPlan { steps, period, burn_in, thin, same_start, strength, coupling, extrapolate: false, sleep_ms: Vec::new() }
     }
 
     /// The transition of its workers.

@@ -2,7 +2,7 @@
 //!
 //! Agent s sweeps over its tokens with its own copy n^s of the counts n_kw of all agents, which knows nothing of what others change
 //! meanwhile; then n ← n + Σ_s (n^s − n), and n^s ← n (Newman, Asuncion, Smyth & Welling 2009). With one agent this is collapsed Gibbs
-//! sampling. Counts go from agent to agent; the server sees none. Where priors are optimised, agents tell it how often each number is among
+//! sampling. Counts go from agent to agent; the server sees none. Where priors are optimized, agents tell it how often each number is among
 //! the counts before a sweep, and the priors that it finds with that hold from the next sweep on.
 
 use super::problem::TopicProblem;
@@ -83,7 +83,7 @@ impl Method for AdLda {
         let none = || [vec![0; self.problem.size()], self.problem.priors().words().to_vec()].concat();
         let fresh = || AgentState { topics: Raw(Vec::new()), counts: Raw(none()) };
         let state = saved.unwrap_or_else(fresh);
-        Ok(AdLdaAgent { id, method: self.clone(), shard: Shard::open(&self.problem, id, self.settings.by)?, state })
+        Ok(AdLdaAgent { id, method: self.clone(), shard: Shard::open(&self.problem, id, self.settings.sweep_by)?, state })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! After a sweep agent s tells what it has changed of the counts that it knew, n^s − ñ^s; the server adds it, n ← n + (n^s − ñ^s), and
 //! gives n back, with which the agent goes on: n^s ← ñ^s ← n (Smola & Narayanamurthy 2010, as Ahn, Shahbaba & Welling 2014 have it). As
-//! adding and giving back are one step, an agent's own tokens are always counted in what it knows. Where priors are optimised, each agent
+//! adding and giving back are one step, an agent's own tokens are always counted in what it knows. Where priors are optimized, each agent
 //! tells before some of its sweeps how often each number is among the counts; once all have told, the server finds better priors with what
 //! each has told last, and gives them with n.
 
@@ -86,7 +86,7 @@ impl Method for AsyncLda {
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<AsyncLdaAgent> {
-        let shard = Shard::open(&self.problem, id, self.settings.by)?;
+        let shard = Shard::open(&self.problem, id, self.settings.sweep_by)?;
         Ok(AsyncLdaAgent { settings: self.settings, shard, state: saved.unwrap_or_default() })
     }
 }

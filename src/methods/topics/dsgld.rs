@@ -1,6 +1,6 @@
 //! D-SGLD for topic models: chains that travel between shards of documents, updated by stochastic gradient Riemannian Langevin dynamics.
 
-use super::evaluation::MOST_ARRAYS;
+use super::evaluation::MAX_ARRAYS;
 use super::problem::TopicProblem;
 use crate::lda::Sweeps;
 use crate::methods::chains::dsgld::{Dsgld, DsgldSettings};
@@ -36,11 +36,14 @@ impl MethodKind<Texts> for TopicDsgldSettings {
         if settings.expectations {
             return Err("expectations: topics of several chains have no common order; keep draws with thin instead".into());
         }
-        if settings.judged != DsgldSettings::default().judged {
-            return Err("judged: of topics every state is judged once, and predictions are averaged from the burn-in on".into());
+        if settings.evaluation_window != DsgldSettings::default().evaluation_window {
+            return Err(
+                "evaluation_window: of topics every state is judged once, and predictions are averaged from the burn-in on"
+                    .into(),
+            );
         }
-        if settings.chains > MOST_ARRAYS {
-            return Err(format!("chains = {}: topics have at most {MOST_ARRAYS}", settings.chains));
+        if settings.chains > MAX_ARRAYS {
+            return Err(format!("chains = {}: topics have at most {MAX_ARRAYS}", settings.chains));
         }
         if settings.noise_correction {
             return Err("noise_correction: the noise of topics depends on them, so that nothing is known to be given back".into());
@@ -74,7 +77,7 @@ impl MethodKind<Texts> for TopicDsgldSettings {
         let sweeps = settings.sweeps.unwrap_or(Sweeps { burn_in: 0, kept: 0 });
         let transition = Sgrld::<F>::new(problem, batch, settings.step, sweeps);
         // Every state is judged once.
-        let settings = DsgldSettings { judged: chains, ..settings.clone() };
+        let settings = DsgldSettings { evaluation_window: chains, ..settings.clone() };
         launcher.topics(Dsgld { agents, transition, settings }, Shown { array: TopicArray::Phi, draws_from })
     }
 }

@@ -1,70 +1,71 @@
-//! What topics are judged by: how well they complete documents that are held out, spread over the agents.
+//! Evaluation of topic models: perplexity of held-out documents, which are spread over the agents, by document completion.
 
 use super::problem::TopicProblem;
 use crate::cluster::record::METRICS;
 use crate::cluster::{AgentId, Body, BoxError, Context, Result};
 use crate::lda::{Completed, Completion, DocumentGibbs, HeldOut, Priors, Sweeps, WordTable};
 use crate::methods::common::kind::{Shown, TopicArray};
-use crate::methods::common::with_evaluation::{Evaluated, Judge, LocalJudge};
+use crate::methods::common::with_evaluation::{Evaluated, Evaluator, LocalEvaluator};
 use crate::number::Number;
 use crate::random::{Purpose, Who};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How long documents are sampled that are held out.
+/// Gibbs sweeps over each held-out document.
 pub const EVALUATION_SWEEPS: Sweeps = Sweeps { burn_in: 20, kept: 30 };
 
-/// The most arrays of a round, and documents of an agent: each of them has random numbers of its own.
-pub(super) const MOST_ARRAYS: u32 = 1 << 12;
-const MOST_DOCUMENTS: usize = 1 << 28;
+/// Limits on the arrays of a round and on the held-out documents of an agent: the address of a random stream has room for so many.
+pub(super) const MAX_ARRAYS: u32 = 1 << 12;
+const MAX_DOCUMENTS: usize = 1 << 28;
 
-/// Opens an agent's slice of the documents that are held out, on the rank that hosts it.
+/// Opens an agent's slice of the held-out documents, on the rank that hosts it.
 pub type OpenHeldOut = Arc<dyn Fn(AgentId) -> Result<HeldOut, BoxError> + Send + Sync>;
 
-/// What is measured of topics, every so many rounds and after the last.
+/// Perplexity of held-out documents, every `every` rounds and after the last.
 ///
-/// A posterior is any number of φ (W × K) up to factors, with the priors of the problem; or counts (W × K) with their own behind them.
+/// A posterior is either any number of φ (W × K), each topic up to a factor, under the priors of the problem; or topic-word counts (W × K)
+/// followed by their priors.
 #[derive(Clone)]
 pub struct TopicEvaluation {
     /// Rounds between evaluations.
     pub every: u64,
     /// The problem.
     pub problem: TopicProblem,
-    /// The documents.
+    /// The held-out documents.
     pub held_out: OpenHeldOut,
-    /// How long each of them is sampled.
+    /// Gibbs sweeps over each of them.
     pub sweeps: Sweeps,
-    /// What the posterior is. From its first draw on predictions are averaged over all arrays that are judged; before, over those of a
+    /// What the posterior holds. From its first draw on, predictions are averaged over all evaluated arrays; before, over those of one
     /// round.
     pub shown: Shown,
 }
 
-/// An agent's share of an evaluation.
+/// An agent's contribution to an evaluation.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Share {
+pub struct CompletedDocuments {
     averaged: Completed,
-    /// Summed over the arrays of this round, each by itself.
+    /// Predictions of single arrays, summed over those of this round.
     single: Completed,
-    /// Over how many arrays is averaged.
+    /// Number of arrays that are averaged over.
     draws: u64,
 }
 
-/// The predictions so far.
+/// Predictions averaged over the evaluations so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Average {
     completion: Completion,
-    /// Whether they are those of draws: others are forgotten.
+    /// Whether they are predictions of draws; those of earlier states are discarded.
     has_begun: bool,
 }
 
-impl<N: Number> Judge<N> for TopicEvaluation {
+impl<N: Number> Evaluator<N> for TopicEvaluation {
     type Local = LocalCompletion;
 
     fn every(&self) -> u64 {
         self.every.max(1)
     }
 
-    fn asks(&self) -> bool {
+    fn needs_agents(&self) -> bool {
         true
     }
 
@@ -72,7 +73,7 @@ impl<N: Number> Judge<N> for TopicEvaluation {
         let TopicProblem { vocabulary, topics, alpha, .. } = self.problem;
         let held_out = (self.held_out)(agent)?;
         if self.sweeps.kept == 0 {
-            return Err("documents that are held out are sampled in no sweep that counts".into());
+            return Err("held-out documents need at least one kept sweep, sweeps.kept is 0".into());
         }
         Ok(LocalCompletion {
             agent,
@@ -83,13 +84,13 @@ impl<N: Number> Judge<N> for TopicEvaluation {
         })
     }
 
-    fn note(&self, evaluated: Evaluated, shares: Vec<Share>, _: Body<N>, cx: &mut Context) -> Result<()> {
+    fn finish(&self, evaluated: Evaluated, agents: Vec<CompletedDocuments>, _: Body<N>, cx: &mut Context) -> Result<()> {
         let (mut averaged, mut single) = (Completed::default(), Completed::default());
-        for share in &shares {
-            averaged.merge(share.averaged);
-            single.merge(share.single);
+        for agent in &agents {
+            averaged.merge(agent.averaged);
+            single.merge(agent.single);
         }
-        let draws = shares.first().map_or(0, |share| share.draws);
+        let draws = agents.first().map_or(0, |agent| agent.draws);
         let columns = [
             ("seconds", evaluated.seconds),
             ("perplexity", averaged.perplexity()),
@@ -110,32 +111,38 @@ pub struct LocalCompletion {
     table: WordTable<f32>,
 }
 
-impl<N: Number> LocalJudge<N> for LocalCompletion {
+impl<N: Number> LocalEvaluator<N> for LocalCompletion {
     type State = Average;
-    type Share = Share;
+    type Contribution = CompletedDocuments;
 
-    fn judge(&mut self, average: &mut Average, round: u64, arrays: &[N], cx: &Context) -> Result<(Share, Body<N>)> {
+    fn evaluate(
+        &mut self,
+        average: &mut Average,
+        round: u64,
+        arrays: &[N],
+        cx: &Context,
+    ) -> Result<(CompletedDocuments, Body<N>)> {
         let TopicEvaluation { problem, sweeps, shown: Shown { array, draws_from }, .. } = &self.settings;
         let (size, topics) = (problem.size(), problem.topics as usize);
         let (arrays, smoothing) = match array {
             TopicArray::Phi => (arrays, 0.0),
             TopicArray::Counts => {
                 let Some((arrays, words)) = arrays.split_last_chunk::<{ Priors::WORDS }>() else {
-                    return Err(format!("{} numbers are no counts with their priors", arrays.len()).into());
+                    return Err(format!("{} values are too few for topic-word counts and their priors", arrays.len()).into());
                 };
-                // Counts are of i32, which f64 holds.
+                // Exact: counts are i32.
                 let Priors { alpha, beta } = Priors::of_words(words.map(|word| word.f64() as i32));
                 self.gibbs.set_alpha(alpha);
                 (arrays, beta)
             }
         };
         if arrays.is_empty() || !arrays.len().is_multiple_of(size) {
-            return Err(format!("{} numbers are no arrays of topics of {size} each", arrays.len()).into());
+            return Err(format!("{} values are not a multiple of {size}, the size of an array of topics", arrays.len()).into());
         }
-        if arrays.len() / size > MOST_ARRAYS as usize || self.held_out.scored.len() > MOST_DOCUMENTS {
+        if arrays.len() / size > MAX_ARRAYS as usize || self.held_out.scored.len() > MAX_DOCUMENTS {
             let (arrays, documents) = (arrays.len() / size, self.held_out.scored.len());
             return Err(format!(
-                "{arrays} arrays of topics and {documents} documents of an agent: at most {MOST_ARRAYS} and {MOST_DOCUMENTS} can be judged"
+                "{arrays} arrays of topics and {documents} held-out documents of an agent: at most {MAX_ARRAYS} and {MAX_DOCUMENTS} can be evaluated"
             )
             .into());
         }
@@ -156,11 +163,14 @@ impl<N: Number> LocalJudge<N> for LocalCompletion {
                     *out = ((x.f64() + smoothing) / total) as f32;
                 }
             };
-            // Rounds are told apart up to 2^24.
-            let at = round << 40 | number << 28;
-            let stream = |document: u64| cx.stream(Who::Agent(self.agent), at | document, Purpose::Completion);
+            // Unique up to 2^24 rounds.
+            let address = round << 40 | number << 28;
+            let stream = |document: u64| cx.stream(Who::Agent(self.agent), address | document, Purpose::Completion);
             single.merge(completion.add(&self.held_out, &mut self.gibbs, &mut self.table, *sweeps, phi, stream));
         }
-        Ok((Share { averaged: completion.completed(&self.held_out), single, draws: completion.draws() }, Body::empty()))
+        Ok((
+            CompletedDocuments { averaged: completion.completed(&self.held_out), single, draws: completion.draws() },
+            Body::empty(),
+        ))
     }
 }

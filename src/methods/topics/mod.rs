@@ -15,4 +15,4 @@ pub use dsgld::TopicDsgldSettings;
 pub use evaluation::{EVALUATION_SWEEPS, OpenHeldOut, TopicEvaluation};
 pub use problem::{OpenDocuments, TopicProblem};
 pub use shard::{PriorEvidence, Told};
-pub use sweeps::{Optimise, SweepBy, SweepSettings};
+pub use sweeps::{OptimizePriors, SweepBy, SweepSettings};

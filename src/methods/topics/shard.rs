@@ -1,7 +1,7 @@
 //! The tokens of one agent and their topics: what AD-LDA and Async-LDA sweep over.
 
 use super::problem::TopicProblem;
-use super::sweeps::{Optimise, SweepBy, SweepSettings};
+use super::sweeps::{OptimizePriors, SweepBy, SweepSettings};
 use crate::cluster::record::HISTORY;
 use crate::cluster::{AgentId, Context, Result};
 use crate::lda::{Evidence, Priors, Tokens, TopicCounts, WordSweep, dense_sweep, draw_in_turn};
@@ -54,7 +54,7 @@ pub(super) fn parted<'a>(array: &'a [i32], problem: &TopicProblem) -> Result<(&'
 
 /// Writes a row of the history: with the priors, where they change.
 pub(super) fn log_history(settings: &SweepSettings, sweep: u64, priors: Priors, columns: &[(&str, f64)], cx: &mut Context) {
-    let changing = settings.optimise != Optimise::None;
+    let changing = settings.optimize != OptimizePriors::None;
     let priors = [("alpha", priors.alpha), ("beta", priors.beta)];
     cx.log_row(HISTORY, sweep, columns.iter().copied().chain(priors.into_iter().filter(|_| changing)));
 }
@@ -91,12 +91,12 @@ impl Shard {
     }
 
     /// What its documents tell of α, and its share of the topics in the counts of all tokens (W × K) of β.
-    pub fn evidence(&self, topics: &[u32], counts: &[i32], optimise: Optimise) -> PriorEvidence {
+    pub fn evidence(&self, topics: &[u32], counts: &[i32], optimize: OptimizePriors) -> PriorEvidence {
         let all = self.problem.topics as usize;
         let edge = |agent: u32| (u64::from(self.problem.topics) * u64::from(agent) / u64::from(self.problem.agents)) as usize;
-        let share = match optimise {
-            Optimise::Both => edge(self.id)..edge(self.id + 1),
-            Optimise::Alpha | Optimise::None => 0..0,
+        let share = match optimize {
+            OptimizePriors::Both => edge(self.id)..edge(self.id + 1),
+            OptimizePriors::Alpha | OptimizePriors::None => 0..0,
         };
         PriorEvidence {
             of_documents: Evidence::of_documents(&self.tokens, topics, all),
@@ -137,7 +137,7 @@ impl Shard {
         if topics.len() != self.tokens.len() || topics.iter().any(|&topic| topic >= self.problem.topics) {
             return Err(format!("the saved topics are not those of these {} tokens", self.tokens.len()).into());
         }
-        let evidence = settings.is_due(sweep).then(|| self.evidence(topics, counts, settings.optimise));
+        let evidence = settings.is_due(sweep).then(|| self.evidence(topics, counts, settings.optimize));
         let mut here = TopicCounts::of(counts.to_vec(), self.problem.topics as usize);
         let stream = |number: u64| cx.stream(Who::Agent(self.id), sweep << 32 | number, Purpose::Topics);
         match &mut self.by_word {

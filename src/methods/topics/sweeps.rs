@@ -14,13 +14,13 @@ pub struct SweepSettings {
     /// Of the sweeps after those every so many-th gives a draw: φ (W × K), the mean of the topics given the counts.
     pub thin: u64,
     /// In which order an agent sweeps over its tokens.
-    pub by: SweepBy,
+    pub sweep_by: SweepBy,
     /// Which priors are estimated on the way, from those of the problem on.
-    pub optimise: Optimise,
+    pub optimize: OptimizePriors,
     /// Sweeps between estimates.
-    pub optimise_every: u64,
+    pub optimize_every: u64,
     /// Sweeps before the first estimate.
-    pub optimise_after: u64,
+    pub optimize_after: u64,
 }
 
 /// In which order an agent's tokens are swept over; both have the same stationary distribution.
@@ -37,7 +37,7 @@ pub enum SweepBy {
 /// Which priors are estimated on the way: those most likely given the topics of all tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Optimise {
+pub enum OptimizePriors {
     /// None: they stay as they are.
     #[default]
     None,
@@ -53,10 +53,10 @@ impl Default for SweepSettings {
             rounds: 200,
             burn_in: 100,
             thin: 20,
-            by: SweepBy::default(),
-            optimise: Optimise::default(),
-            optimise_every: 10,
-            optimise_after: 20,
+            sweep_by: SweepBy::default(),
+            optimize: OptimizePriors::default(),
+            optimize_every: 10,
+            optimize_after: 20,
         }
     }
 }
@@ -67,21 +67,21 @@ impl SweepSettings {
         ("burn_in", "sweeps before those that draws are taken of; predictions are averaged from there on"),
         ("thin", "of the sweeps after those every so many-th gives a draw of the topics: words × topics numbers"),
         (
-            "by",
+            "sweep_by",
             "\"word\", at a cost that follows the topics in a token's document, or \"document\", the plain algorithm, at a cost that follows all topics",
         ),
         (
-            "optimise",
+            "optimize",
             "\"none\": alpha and beta of the model stay as they are; \"alpha\" or \"both\": they are where estimates begin, which follow the topics of all tokens",
         ),
-        ("optimise_every", "sweeps between estimates"),
-        ("optimise_after", "sweeps before the first estimate: by topics drawn at random alpha would be far too large"),
+        ("optimize_every", "sweeps between estimates"),
+        ("optimize_after", "sweeps before the first estimate: by topics drawn at random alpha would be far too large"),
     ];
 
     pub(super) fn check(&self) -> Result<(), String> {
-        at_least_one(&[("rounds", self.rounds), ("thin", self.thin), ("optimise_every", self.optimise_every)])?;
-        if self.optimise != Optimise::None && self.optimise_after >= self.rounds {
-            return Err(format!("optimise_after = {} leaves no estimate in {} sweeps", self.optimise_after, self.rounds));
+        at_least_one(&[("rounds", self.rounds), ("thin", self.thin), ("optimize_every", self.optimize_every)])?;
+        if self.optimize != OptimizePriors::None && self.optimize_after >= self.rounds {
+            return Err(format!("optimize_after = {} leaves no estimate in {} sweeps", self.optimize_after, self.rounds));
         }
         if self.burn_in.saturating_add(self.thin) > self.rounds {
             return Err(format!(
@@ -94,8 +94,8 @@ impl SweepSettings {
 
     /// Whether priors are estimated by the topics behind so many sweeps.
     pub(super) fn is_due(&self, swept: u64) -> bool {
-        let since = swept.checked_sub(self.optimise_after);
-        self.optimise != Optimise::None && swept > 0 && since.is_some_and(|since| since.is_multiple_of(self.optimise_every))
+        let since = swept.checked_sub(self.optimize_after);
+        self.optimize != OptimizePriors::None && swept > 0 && since.is_some_and(|since| since.is_multiple_of(self.optimize_every))
     }
 
     pub(super) fn needs(&self, agents: u32, parameters: usize) -> Needs {
@@ -110,7 +110,7 @@ impl SweepSettings {
             numbers_per_round: Some(parameters.saturating_mul(2).saturating_mul(u64::from(agents))),
             // Counts are i32 in any precision.
             bytes_of_number: Some(4),
-            of_documents: match self.by {
+            of_documents: match self.sweep_by {
                 // Of a token its word, its topic, two places, and room for a topic of its document.
                 SweepBy::Word => DocumentBytes { document: 80, entry: 0, token: 20 },
                 // Its word and its topic.

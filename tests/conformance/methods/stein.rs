@@ -4,7 +4,7 @@ use mpibayes::cluster::Method;
 use mpibayes::data::Shard;
 use mpibayes::kernels::svgd::Settings;
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
-use mpibayes::methods::chains::coupled::{Coupling, Course, Elastic};
+use mpibayes::methods::chains::coupled::{Coupling, CouplingSchedule, Elastic};
 use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::chains::ec_sghmc::EcSghmcSettings;
 use mpibayes::methods::chains::ec_sgld::EcSgldSettings;
@@ -16,7 +16,7 @@ use mpibayes::methods::point::easgd::EasgdSettings;
 use mpibayes::methods::transitions::sgd::Sgd;
 use mpibayes::methods::transitions::sghmc::Sghmc;
 use mpibayes::methods::transitions::sgld::Sgld;
-use mpibayes::methods::{Evaluation, MethodKind, Monitored, Posterior, Problem};
+use mpibayes::methods::{Evaluation, MethodKind, Posterior, Problem, WithEvaluation};
 use mpibayes::models::Output;
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::number::Real;
@@ -76,7 +76,7 @@ pub fn ec_sghmc<F: Real>(asynchronous: bool, change: impl Fn(&mut EcSghmcSetting
         batch: 6,
         step: 0.05,
         friction: 2.0,
-        course: Some(Course::Anneal { from: 8, over: 9 }),
+        coupling_schedule: Some(CouplingSchedule::Anneal { from: 8, over: 9 }),
         burn_in: 5,
         thin: 2,
         asynchronous,
@@ -89,9 +89,17 @@ pub fn ec_sghmc<F: Real>(asynchronous: bool, change: impl Fn(&mut EcSghmcSetting
 
 /// Coupled Langevin chains on four agents.
 pub fn ec_sgld<F: Real>() -> Elastic<Sgld<F>> {
-    let course = Some(Course::Constant);
-    let settings =
-        EcSgldSettings { steps: 30, period: 4, batch: 6, step: 1e-3, course, burn_in: 5, thin: 3, ..Default::default() };
+    let coupling_schedule = Some(CouplingSchedule::Constant);
+    let settings = EcSgldSettings {
+        steps: 30,
+        period: 4,
+        batch: 6,
+        step: 1e-3,
+        coupling_schedule,
+        burn_in: 5,
+        thin: 3,
+        ..Default::default()
+    };
     settings.check().unwrap();
     Elastic { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan(), asynchronous: false }
 }
@@ -138,15 +146,15 @@ pub fn federated<F: Real>(agents: u32, schedule: Participation, strategy: impl S
     Federated { problem: problem(agents), rounds: 12, schedule, strategy: Arc::new(strategy) }
 }
 
-/// A method whose state, as particles of 20 numbers each, is judged after every so many rounds.
-pub fn judged<M: Method>(inner: M, every: u64) -> Monitored<M, Evaluation<M::Number>>
+/// A method whose state, as particles of 20 numbers each, is evaluated after every so many rounds.
+pub fn evaluated<M: Method>(inner: M, every: u64) -> WithEvaluation<M, Evaluation<M::Number>>
 where
     M::Number: Real,
     M::Server: Posterior<M::Number>,
 {
     let problem = problem(inner.agents());
     let (model, tests) = (problem.model.clone(), Some(problem.shard.clone()));
-    let judge =
+    let evaluator =
         Evaluation { model, every, tests, single: true, average_from: Some(2), discrepancy: Some(problem), particle_paths: true };
-    Monitored { inner, judge }
+    WithEvaluation { inner, evaluator }
 }

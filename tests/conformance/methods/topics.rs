@@ -3,11 +3,11 @@
 use mpibayes::cluster::Method;
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::lda::{Documents, HeldOut, Sweeps};
-use mpibayes::methods::chains::dsgld::{Coupled, Dsgld, DsgldSettings, Trajectory};
+use mpibayes::methods::chains::dsgld::{AveragingPhase, Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::topics::adlda::AdLda;
 use mpibayes::methods::topics::async_lda::AsyncLda;
-use mpibayes::methods::topics::{Optimise, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem};
-use mpibayes::methods::{Monitored, Posterior, Shown, TopicArray};
+use mpibayes::methods::topics::{OptimizePriors, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem};
+use mpibayes::methods::{Posterior, Shown, TopicArray, WithEvaluation};
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Who};
 use rand::RngExt;
@@ -31,12 +31,12 @@ fn problem(agents: u32) -> TopicProblem {
 }
 
 fn sweeps(rounds: u64, thin: u64, by: SweepBy) -> SweepSettings {
-    SweepSettings { rounds, burn_in: 1, thin, by, ..SweepSettings::default() }
+    SweepSettings { rounds, burn_in: 1, thin, sweep_by: by, ..SweepSettings::default() }
 }
 
 /// The same with priors that are estimated before every other sweep from the second on.
 fn optimising(settings: SweepSettings) -> SweepSettings {
-    SweepSettings { optimise: Optimise::Both, optimise_every: 2, optimise_after: 1, ..settings }
+    SweepSettings { optimize: OptimizePriors::Both, optimize_every: 2, optimize_after: 1, ..settings }
 }
 
 pub fn adlda() -> AdLda {
@@ -63,21 +63,21 @@ pub fn dsgld<F: Real>() -> Dsgld<Sgrld<F>> {
         trajectory: Trajectory::Same(2.0),
         burn_in: 2,
         thin: 3,
-        coupling: vec![Coupled { groups: 1, rounds: 3 }],
+        coupling: vec![AveragingPhase { groups: 1, rounds: 3 }],
         ..DsgldSettings::default()
     };
     let sweeps = Sweeps { burn_in: 2, kept: 3 };
     Dsgld { agents: 4, transition: Sgrld::new(problem(4), 3, StepSize::Constant(0.01), sweeps), settings }
 }
 
-/// A method whose topics are judged after every so many rounds, averaged from the second evaluation on.
-pub fn judged<M: Method>(inner: M, array: TopicArray, every: u64) -> Monitored<M, TopicEvaluation>
+/// A method whose topics are evaluated after every so many rounds, averaged from the second evaluation on.
+pub fn evaluated<M: Method>(inner: M, array: TopicArray, every: u64) -> WithEvaluation<M, TopicEvaluation>
 where
     M::Server: Posterior<M::Number>,
 {
     let problem = problem(inner.agents());
     let documents = problem.documents.clone();
-    let judge = TopicEvaluation {
+    let evaluator = TopicEvaluation {
         every,
         held_out: Arc::new(move |agent| {
             let documents = documents(agent)?;
@@ -87,5 +87,5 @@ where
         sweeps: Sweeps { burn_in: 1, kept: 2 },
         shown: Shown { array, draws_from: 2 * every },
     };
-    Monitored { inner, judge }
+    WithEvaluation { inner, evaluator }
 }

@@ -14,8 +14,10 @@ use mpibayes::lda::{
 use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::topics::adlda::AdLda;
 use mpibayes::methods::topics::async_lda::AsyncLda;
-use mpibayes::methods::topics::{EVALUATION_SWEEPS, Optimise, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem};
-use mpibayes::methods::{Monitored, Posterior, Shown, TopicArray};
+use mpibayes::methods::topics::{
+    EVALUATION_SWEEPS, OptimizePriors, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem,
+};
+use mpibayes::methods::{Posterior, Shown, TopicArray, WithEvaluation};
 use mpibayes::random::{Purpose, Seed, Who};
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
@@ -53,7 +55,7 @@ fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
 
 /// With priors that stay as they are.
 fn sweeps(rounds: u64, burn_in: u64, thin: u64, by: SweepBy) -> SweepSettings {
-    SweepSettings { rounds, burn_in, thin, by, ..SweepSettings::default() }
+    SweepSettings { rounds, burn_in, thin, sweep_by: by, ..SweepSettings::default() }
 }
 
 #[test]
@@ -207,8 +209,8 @@ fn async_lda_of_two_agents_adds_what_each_has_changed_of_what_it_knew() {
 fn async_lda_of_one_agent_is_adlda() {
     let problem = problem(1, 3, 0.2, 0.1);
     let mut draws = Vec::new();
-    for optimise in [Optimise::None, Optimise::Both] {
-        let settings = SweepSettings { optimise, optimise_every: 2, optimise_after: 1, ..sweeps(6, 1, 2, SweepBy::Word) };
+    for optimize in [OptimizePriors::None, OptimizePriors::Both] {
+        let settings = SweepSettings { optimize, optimize_every: 2, optimize_after: 1, ..sweeps(6, 1, 2, SweepBy::Word) };
         let synchronous = run(AdLda { problem: problem.clone(), settings }, 12);
         let asynchronous = run(AsyncLda { problem: problem.clone(), settings }, 12);
         assert_eq!(asynchronous.draws, synchronous.draws);
@@ -324,7 +326,7 @@ fn chains_on_shards_of_unequal_size_find_the_dirichlet_posterior() {
 }
 
 /// With one topic what is predicted is the unigram model of the counts, smoothed by β, of each method and at each round; and what agents
-/// judge is spread over them.
+/// evaluator is spread over them.
 #[test]
 fn one_topic_predicts_what_the_unigram_model_does() {
     let mut counts = vec![0.0; WORDS as usize];
@@ -343,10 +345,10 @@ fn one_topic_predicts_what_the_unigram_model_does() {
     let log: f64 = [2.0, 1.0, 1.0].iter().zip(&counts).map(|(tokens, count)| tokens * f64::ln((count + 0.1) / total)).sum();
     let exact = f64::exp(-log / 4.0);
     let problem = problem(2, 1, 0.2, 0.1);
-    let judge = judged_by(&problem, held_out, 2, 4);
+    let evaluator = evaluator_of(&problem, held_out, 2, 4);
     let settings = sweeps(7, 3, 1, SweepBy::Word);
-    let synchronous = Monitored { inner: AdLda { problem: problem.clone(), settings }, judge: judge.clone() };
-    let asynchronous = Monitored { inner: AsyncLda { problem: problem.clone(), settings }, judge: judge.clone() };
+    let synchronous = WithEvaluation { inner: AdLda { problem: problem.clone(), settings }, evaluator: evaluator.clone() };
+    let asynchronous = WithEvaluation { inner: AsyncLda { problem: problem.clone(), settings }, evaluator: evaluator.clone() };
     for seen in [run(synchronous, 5), run(asynchronous, 5)] {
         let metrics: Vec<&Row> = seen.table("metrics").collect();
         let column = |name: &str| seen.column("metrics", name);
@@ -358,13 +360,13 @@ fn one_topic_predicts_what_the_unigram_model_does() {
         assert!(all.iter().all(|perplexity| (perplexity / exact - 1.0).abs() < 1e-6), "{all:?} {exact}");
     }
     // The control: of a posterior with another prior, which goes with it.
-    let wrong = Monitored { inner: AdLda { problem: TopicProblem { beta: 50.0, ..problem }, settings }, judge };
+    let wrong = WithEvaluation { inner: AdLda { problem: TopicProblem { beta: 50.0, ..problem }, settings }, evaluator };
     let last = run(wrong, 5).rows.into_iter().rfind(|row| row.table == "metrics").unwrap().values[1].1;
     assert!((last / exact - 1.0).abs() > 1e-3, "{last} {exact}");
 }
 
 /// Every so many rounds, by documents that each agent has; averages begin with this round.
-fn judged_by(
+fn evaluator_of(
     problem: &TopicProblem,
     held_out: impl Fn(u32) -> Result<HeldOut, BoxError> + Send + Sync + 'static,
     every: u64,
@@ -395,10 +397,10 @@ fn agents_judge_the_topics_of_the_round_that_they_are_asked_about() {
     };
     let problem = problem(2, 3, 0.2, 0.1);
     let size = problem.size();
-    let judge = judged_by(&problem, held_out, 2, 1);
+    let evaluator = evaluator_of(&problem, held_out, 2, 1);
     let settings = sweeps(7, 0, 1, SweepBy::Word);
-    let synchronous = Monitored { inner: AdLda { problem: problem.clone(), settings }, judge: judge.clone() };
-    let asynchronous = Monitored { inner: AsyncLda { problem, settings }, judge };
+    let synchronous = WithEvaluation { inner: AdLda { problem: problem.clone(), settings }, evaluator: evaluator.clone() };
+    let asynchronous = WithEvaluation { inner: AsyncLda { problem, settings }, evaluator };
     for seen in [run(synchronous, 5), run(asynchronous, 5)] {
         let draws = seen.numbers::<f32>("posterior");
         assert_eq!(draws.len(), 7 * size);
@@ -486,7 +488,7 @@ fn made(number: u64) -> (Vec<u32>, Vec<(u32, u32)>) {
 fn made_run<M: Method<Number = i32>>(
     method: impl Fn(TopicProblem, SweepSettings) -> M,
     priors: (f64, f64),
-    optimise: Optimise,
+    optimize: OptimizePriors,
 ) -> Seen
 where
     M::Server: Posterior<i32>,
@@ -520,9 +522,9 @@ where
         beta: priors.1,
         documents: Arc::new(documents),
     };
-    let settings = SweepSettings { optimise, optimise_every: 5, ..sweeps(200, 150, 50, SweepBy::Word) };
-    let judge = judged_by(&problem, held_out, 10, 151);
-    run(Monitored { inner: method(problem, settings), judge }, 4)
+    let settings = SweepSettings { optimize, optimize_every: 5, ..sweeps(200, 150, 50, SweepBy::Word) };
+    let evaluator = evaluator_of(&problem, held_out, 10, 151);
+    run(WithEvaluation { inner: method(problem, settings), evaluator }, 4)
 }
 
 /// The priors that are most likely given the topics that the tokens were made with.
@@ -556,7 +558,7 @@ fn priors_that_documents_were_made_with_are_found_from_far_away() {
     let truth = by_true_topics();
     assert!(off(&[truth.alpha; 50], TRUE_ALPHA) < 1.1 && off(&[truth.beta; 50], TRUE_BETA) < 1.1, "{truth:?}");
     for start in [(5.0, 3.0), (0.01, 0.01)] {
-        for seen in [made_run(adlda, start, Optimise::Both), made_run(async_lda, start, Optimise::Both)] {
+        for seen in [made_run(adlda, start, OptimizePriors::Both), made_run(async_lda, start, OptimizePriors::Both)] {
             let (alpha, beta) = (seen.column("history", "alpha"), seen.column("history", "beta"));
             // Up to the first estimate they are what they were.
             assert!(alpha.len() == 200 && alpha[..20].iter().all(|&alpha| alpha == start.0), "{alpha:?}");
@@ -566,13 +568,13 @@ fn priors_that_documents_were_made_with_are_found_from_far_away() {
         }
     }
     // With the other prior in its place, one is found; and the other stays.
-    let alone = made_run(adlda, (5.0, TRUE_BETA), Optimise::Alpha);
+    let alone = made_run(adlda, (5.0, TRUE_BETA), OptimizePriors::Alpha);
     assert!(off(&alone.column("history", "alpha"), TRUE_ALPHA) < 1.25);
     assert!(alone.column("history", "beta").iter().all(|&beta| beta == TRUE_BETA));
     // The control: priors that stay far away predict worse, and those that leave predict as well as the true ones.
-    let perplexity = |priors, optimise| *made_run(adlda, priors, optimise).column("metrics", "perplexity").last().unwrap();
-    let (fixed, found) = (perplexity((5.0, 3.0), Optimise::None), perplexity((5.0, 3.0), Optimise::Both));
-    let best = perplexity((TRUE_ALPHA, TRUE_BETA), Optimise::None);
+    let perplexity = |priors, optimize| *made_run(adlda, priors, optimize).column("metrics", "perplexity").last().unwrap();
+    let (fixed, found) = (perplexity((5.0, 3.0), OptimizePriors::None), perplexity((5.0, 3.0), OptimizePriors::Both));
+    let best = perplexity((TRUE_ALPHA, TRUE_BETA), OptimizePriors::None);
     assert!(found < 0.97 * fixed && (found / best - 1.0).abs() < 0.01, "{fixed} {found} {best}");
-    assert!(made_run(adlda, (5.0, 3.0), Optimise::None).column("history", "alpha").is_empty());
+    assert!(made_run(adlda, (5.0, 3.0), OptimizePriors::None).column("history", "alpha").is_empty());
 }

@@ -13,7 +13,9 @@ use mpibayes::cluster::Context;
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::Problem;
-use mpibayes::methods::chains::dsgld::{Balance, Coupled, DsgldSettings, Planned, Schedule, Trajectory, groups};
+use mpibayes::methods::chains::dsgld::{
+    AveragingPhase, Balance, DsgldSettings, PlannedTrajectories, Schedule, Trajectory, groups,
+};
 use mpibayes::methods::common::scores::Estimator;
 use mpibayes::models::Output;
 use mpibayes::models::gaussian_mean::GaussianMeanSettings;
@@ -242,7 +244,7 @@ fn coupled_chains_have_their_variances() {
         trajectory: Trajectory::Same(visit as f64),
         batch,
         step: StepSize::Constant(step),
-        coupling: vec![Coupled { groups: 1, rounds: u64::MAX }],
+        coupling: vec![AveragingPhase { groups: 1, rounds: u64::MAX }],
         ..settings()
     };
     let seen = run(problem(shards()), coupled.clone(), 9);
@@ -401,7 +403,7 @@ fn scaled_scores_are_unbiased() {
 fn chains_that_travel_through_the_server_are_the_same() {
     let (shards, updates) = uneven();
     let draws = |through_server: bool, groups: u32| {
-        let coupling = vec![Coupled { groups, rounds: 10 }];
+        let coupling = vec![AveragingPhase { groups, rounds: 10 }];
         let step = StepSize::Constant(1e-4);
         let (chains, rounds, trajectory) = (3, 30, Trajectory::Each(updates.clone()));
         let seen = run(
@@ -422,7 +424,11 @@ fn chains_that_travel_through_the_server_are_the_same() {
 fn chains_arrive_with_the_mean_of_the_group_that_they_left() {
     let chains = 7_u32;
     let shards = vec![rows(0, 2, 1, 0.0); chains as usize];
-    let phases = vec![Coupled { groups: 2, rounds: 1 }, Coupled { groups: 3, rounds: 1 }, Coupled { groups: 1, rounds: 1 }];
+    let phases = vec![
+        AveragingPhase { groups: 2, rounds: 1 },
+        AveragingPhase { groups: 3, rounds: 1 },
+        AveragingPhase { groups: 1, rounds: 1 },
+    ];
     let settings = DsgldSettings {
         chains,
         rounds: 4,
@@ -581,14 +587,14 @@ fn annealed_chains_have_the_variance_of_their_steps() {
 /// What an agent's clock has planned can be followed again: then the same draws come out.
 #[test]
 fn plans_can_be_followed_again() {
-    let draws = |balance: Option<Balance>, plans: Vec<Planned>| {
+    let draws = |balance: Option<Balance>, plans: Vec<PlannedTrajectories>| {
         delayed(DsgldSettings { rounds: 30, trajectory: Trajectory::Same(6.25), balance, plans, ..settings() }, 2)
     };
     let first = draws(Some(Balance { decay: 1.0, ..Balance::default() }), Vec::new());
-    let mut plans: Vec<Planned> = Vec::new();
+    let mut plans: Vec<PlannedTrajectories> = Vec::new();
     for row in first.table("plans") {
         if plans.last().is_none_or(|last| last.round != row.step) {
-            plans.push(Planned { round: row.step, updates: Vec::new() });
+            plans.push(PlannedTrajectories { round: row.step, updates: Vec::new() });
         }
         plans.last_mut().unwrap().updates.push(value(row, "updates"));
     }
@@ -603,7 +609,7 @@ fn plans_can_be_followed_again() {
 #[test]
 fn balanced_plans_leave_nobody_waiting() {
     let blocked = |trajectory: Trajectory, balance: Option<Balance>, rounds: u64| -> (Vec<f64>, Vec<f64>) {
-        let seen = delayed(DsgldSettings { rounds, trajectory, ahead: 1, balance, ..settings() }, 1);
+        let seen = delayed(DsgldSettings { rounds, trajectory, max_rounds_in_flight: 1, balance, ..settings() }, 1);
         let column = |name: &str| seen.table("load").filter(|row| row.step == rounds).map(|row| value(row, name)).collect();
         (column("blocked_seconds"), column("trajectory"))
     };

@@ -10,7 +10,9 @@ use mpibayes::cluster::{Context, JobOptions, Method};
 use mpibayes::kernels::hamiltonian::{Chain, Hamiltonian, Scheme as Steps};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
-use mpibayes::methods::chains::coupled::{CenterDynamics, Coupled, Coupling, Course, Elastic, Plan, Strength, Task};
+use mpibayes::methods::chains::coupled::{
+    CenterDynamics, Coupled, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength, Elastic, Task,
+};
 use mpibayes::methods::chains::ec_sghmc::{EcSghmcSettings, Variant};
 use mpibayes::methods::common::problem::Problem;
 use mpibayes::methods::common::scores::Estimator;
@@ -49,14 +51,14 @@ fn sgld(problem: Problem<f64>, step: f64) -> Sgld<f64> {
     Sgld { problem, batch: 1, step: StepSize::Constant(2.0 * step), gradient: Estimator::Plain }
 }
 
-fn plan(steps: u64, period: u64, kappa: f64, coupling: Coupling) -> Plan {
-    Plan {
+fn plan(steps: u64, period: u64, kappa: f64, coupling: Coupling) -> CouplingPlan {
+    CouplingPlan {
         steps,
         period,
         burn_in: 2000,
         thin: 1,
         same_start: false,
-        strength: Strength { full: kappa, course: Course::Constant },
+        strength: CouplingStrength { full: kappa, schedule: CouplingSchedule::Constant },
         coupling,
         extrapolate: false,
         sleep_ms: Vec::new(),
@@ -98,12 +100,12 @@ fn run<M: Method>(method: M, seed: u64) -> Seen {
 }
 
 /// Chains of all but equal speed: in each round every one comes a little behind the one before it.
-fn in_turn<T: Coupled>(transition: T, agents: u32, plan: Plan, seed: u64) -> Seen {
+fn in_turn<T: Coupled>(transition: T, agents: u32, plan: CouplingPlan, seed: u64) -> Seen {
     let task = |agent: u32, task: &Task| task.updates() as f64 * (1.0 + 1e-9 * f64::from(agent));
     Seen::timed(Elastic { agents, transition, plan, asynchronous: true }, JobOptions::new(Seed(seed)), task).unwrap()
 }
 
-fn coupled<T: Coupled>(transition: T, agents: u32, plan: Plan, seed: u64) -> Seen {
+fn coupled<T: Coupled>(transition: T, agents: u32, plan: CouplingPlan, seed: u64) -> Seen {
     run(Elastic { agents, transition, plan, asynchronous: false }, seed)
 }
 
@@ -209,7 +211,7 @@ fn what_is_refused_would_diverge() {
         step: 0.1,
         friction: 1.0,
         coupling,
-        course: Some(Course::Constant),
+        coupling_schedule: Some(CouplingSchedule::Constant),
         asynchronous: true,
         burn_in: 0,
         ..EcSghmcSettings::default()
@@ -343,15 +345,15 @@ fn coupled_langevin_chains_have_the_law_of_the_joint_density_for_every_period() 
 fn what_shall_keep_the_posterior_keeps_it() {
     let (chains, lambda, kappa, step) = (4, 1.0, 1.0, 0.1);
     for s in [1, 8] {
-        let anneal = Course::Anneal { from: 1000, over: 500 };
-        let cyclic = Course::Cyclic { coupled: 40, free: 400, settle: 200 };
-        for (name, coupling, course) in [
+        let anneal = CouplingSchedule::Anneal { from: 1000, over: 500 };
+        let cyclic = CouplingSchedule::Cyclic { coupled: 40, free: 400, settle: 200 };
+        for (name, coupling, schedule) in [
             ("annealed", Coupling::Elastic(SECOND), anneal),
             ("cyclic", Coupling::Elastic(SECOND), cyclic),
-            ("friction", Coupling::Friction, Course::Constant),
+            ("friction", Coupling::Friction, CouplingSchedule::Constant),
         ] {
             let mut plan = plan(30_000, s, kappa, coupling);
-            plan.strength.course = course;
+            plan.strength.schedule = schedule;
             let draws = coupled(sghmc(target(lambda, 30, chains), step, 1.0), chains, plan, 50 + s);
             for (one, other, exact) in [(0, 0, 1.0 / lambda), (2, 2, 1.0 / lambda), (0, 1, 0.0)] {
                 let z = z_of(&draws, one, other, exact);
@@ -435,10 +437,10 @@ fn asynchronous_chains_in_turn_have_the_law_of_their_turns() {
             let z = z_of(&draws, one, other, exact);
             assert!(z.abs() < Z, "s {s}, chains {one} and {other}: z {z}");
         }
-        let ages: Vec<(u64, f64)> = draws.table("staleness").map(|row| (row.step, value(row, "periods"))).collect();
-        let total: f64 = ages.iter().map(|age| age.1).sum();
-        let usual = ages.iter().find(|age| age.0 == 3).unwrap().1;
-        assert!(usual / total > 0.99, "{ages:?}");
+        let staleness: Vec<(u64, f64)> = draws.table("staleness").map(|row| (row.step, value(row, "periods"))).collect();
+        let total: f64 = staleness.iter().map(|row| row.1).sum();
+        let usual = staleness.iter().find(|row| row.0 == 3).unwrap().1;
+        assert!(usual / total > 0.99, "{staleness:?}");
         // And what the center knows of the three others is one, two and three exchanges old.
         let positions = |age: u64| value(draws.table("staleness").find(|row| row.step == age).unwrap(), "positions");
         assert!(
@@ -561,7 +563,7 @@ fn chains_that_follow_a_moving_center_have_the_law_of_that() {
     let joint = Joint { chains: 4, lambda: 1.0, kappa, step, friction: 1.0, mass: 1.0, center_friction: 1.0 };
     for s in [1, 8] {
         let (theory, behind) = (stationary(joint, Scheme::Ahead, s), stationary(joint, Scheme::Behind, s));
-        let plan = Plan { extrapolate: true, ..plan(40_000, s, kappa, Coupling::Elastic(SECOND)) };
+        let plan = CouplingPlan { extrapolate: true, ..plan(40_000, s, kappa, Coupling::Elastic(SECOND)) };
         let draws = coupled(sghmc(target(1.0, 60, chains), step, 1.0), chains, plan, 60 + s);
         for (one, another, exact) in [(0, 0, theory.variance), (3, 3, theory.variance), (0, 1, theory.covariance)] {
             let z = z_of(&draws, one, another, exact);
@@ -577,20 +579,20 @@ fn chains_that_follow_a_moving_center_have_the_law_of_that() {
 #[test]
 fn asynchronous_chains_that_come_and_go_keep_the_posterior() {
     let chains = 3_u32;
-    let found = |course: Course| {
+    let found = |schedule: CouplingSchedule| {
         let mut plan = plan(60_000, 10, 4.0, Coupling::Elastic(SECOND));
-        plan.strength.course = course;
+        plan.strength.schedule = schedule;
         let task = |agent: u32, task: &Task| task.updates() as f64 * (1.0 + 0.37 * f64::from(agent));
         let method = Elastic { agents: chains, transition: sghmc(target(1.0, 60, chains), 0.1, 1.0), plan, asynchronous: true };
         Seen::timed(method, JobOptions::new(Seed(17)), task).unwrap()
     };
-    let cyclic = found(Course::Cyclic { coupled: 100, free: 400, settle: 200 });
+    let cyclic = found(CouplingSchedule::Cyclic { coupled: 100, free: 400, settle: 200 });
     for chain in 0..chains {
         assert_eq!(cyclic.chain(chain).nrows(), 60_000 / 500 * 200 - 800, "chain {chain}");
         let z = z_of(&cyclic, chain, chain, 1.0);
         assert!(z.abs() < Z, "chain {chain}: z {z}");
     }
-    let control = z_of(&found(Course::Constant), 0, 0, 1.0);
+    let control = z_of(&found(CouplingSchedule::Constant), 0, 0, 1.0);
     assert!(control < -3.0 * Z, "the control: {control}");
 }
 
@@ -689,6 +691,6 @@ fn without_noise_coupling_is_the_drift_of_the_theory() {
     };
     // What comes out of constant coupling is the center; of coupling that ends a step behind the run, too late for a draw, nothing.
     same(&coupled(transition.clone(), 3, plan.clone(), 8).numbers("posterior"), &exact[3]);
-    plan.strength.course = Course::Cyclic { coupled: s * periods, free: 1, settle: 0 };
+    plan.strength.schedule = CouplingSchedule::Cyclic { coupled: s * periods, free: 1, settle: 0 };
     assert!(coupled(transition, 3, plan, 8).draws.is_empty());
 }

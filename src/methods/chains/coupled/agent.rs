@@ -1,6 +1,6 @@
 //! The agent half: a chain of its own, which it moves from exchange to exchange.
 
-use super::{AgentStateOf, Coupled, Coupling, Elastic, Period, Plan, Task};
+use super::{AgentStateOf, Coupled, Coupling, CouplingPlan, Elastic, Period, Task};
 use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, SerializesAs};
 use crate::kernels::hamiltonian::Pull;
 use crate::kernels::reduce::{all_finite, square};
@@ -23,13 +23,13 @@ pub struct AgentState<F: Real, S> {
 pub struct ElasticAgent<T: Coupled> {
     id: AgentId,
     transition: T,
-    plan: Plan,
+    plan: CouplingPlan,
     local: T::Local,
     state: AgentStateOf<T>,
 }
 
 impl<T: Coupled> ElasticAgent<T> {
-    pub(super) fn new(transition: T, plan: Plan, id: AgentId, saved: Option<AgentStateOf<T>>) -> Result<Self> {
+    pub(super) fn new(transition: T, plan: CouplingPlan, id: AgentId, saved: Option<AgentStateOf<T>>) -> Result<Self> {
         let fresh = || AgentState { chain: Raw(Vec::new()), local: Default::default() };
         Ok(Self { id, local: transition.open(id)?, transition, plan, state: saved.unwrap_or_else(fresh) })
     }
@@ -81,7 +81,7 @@ impl<T: Coupled> ElasticAgent<T> {
     }
 
     fn run(&mut self, period: &Period, body: Body<T::Number>, cx: &mut Context) -> Result<Body<T::Number>> {
-        let Plan { burn_in, thin, strength, extrapolate, coupling, .. } = self.plan;
+        let CouplingPlan { burn_in, thin, strength, extrapolate, coupling, .. } = self.plan;
         let (first, steps) = self.plan.stretch(period.number);
         let dim = self.transition.dim();
         let acts = self.plan.acts(period.number);

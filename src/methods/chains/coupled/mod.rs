@@ -8,7 +8,7 @@
 //!
 //! The joint law is not what one chain shall have: with the center integrated out, π(θ_1..θ_K) ∝ Π_i p(θ_i) exp(−(κ/2) Σ_i ‖θ_i − θ̄‖²).
 //! For a Gaussian p with precision Λ, Cov θ_i = Λ⁻¹/K + (K − 1)/K (Λ + κI)⁻¹, and Cov θ̄ = Λ⁻¹/K. What keeps p: κ that falls to 0
-//! or comes and goes ([`Course`]), a force on the mean alone ([`Coupling::Mean`]), and coupled friction ([`Coupling::Friction`]).
+//! or comes and goes ([`CouplingSchedule`]), a force on the mean alone ([`Coupling::Mean`]), and coupled friction ([`Coupling::Friction`]).
 
 mod agent;
 mod center;
@@ -18,7 +18,7 @@ pub(in crate::methods) mod stability;
 mod strength;
 
 pub use center::{CenterDynamics, Flow};
-pub use strength::{Course, Strength};
+pub use strength::{CouplingSchedule, CouplingStrength};
 
 use crate::cluster::{AgentId, Method, Order, Result};
 use crate::methods::transitions::sgd::Sgd;
@@ -115,7 +115,7 @@ pub enum Coupling {
 
 /// What chains do.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct CouplingPlan {
     /// Steps of each chain.
     pub steps: u64,
     /// s, steps between exchanges.
@@ -127,7 +127,7 @@ pub struct Plan {
     /// Whether all chains begin in the same place.
     pub same_start: bool,
     /// κ.
-    pub strength: Strength,
+    pub strength: CouplingStrength,
     /// How chains are coupled.
     pub coupling: Coupling,
     /// Whether chains follow the center's velocity between exchanges, from where it was at the last.
@@ -136,7 +136,7 @@ pub struct Plan {
     pub sleep_ms: Vec<f64>,
 }
 
-impl Plan {
+impl CouplingPlan {
     /// How many periods there are.
     fn periods(&self) -> u64 {
         self.steps.div_ceil(self.period)
@@ -156,9 +156,11 @@ impl Plan {
 
     /// κ of a period that is coupled: where it falls, that of its first step.
     fn coupling_in(&self, first: u64, steps: u64) -> f64 {
-        match self.strength.course {
-            Course::Cyclic { .. } if self.strength.acts(first, steps) => self.strength.full,
-            Course::Cyclic { .. } | Course::Constant | Course::Anneal { .. } => self.strength.at(first),
+        match self.strength.schedule {
+            CouplingSchedule::Cyclic { .. } if self.strength.acts(first, steps) => self.strength.full,
+            CouplingSchedule::Cyclic { .. } | CouplingSchedule::Constant | CouplingSchedule::Anneal { .. } => {
+                self.strength.at(first)
+            }
         }
     }
 
@@ -166,7 +168,7 @@ impl Plan {
     pub(in crate::methods) fn shows_center(&self, noisy: bool) -> bool {
         match self.coupling {
             Coupling::Average { .. } => true,
-            Coupling::Elastic(_) => !noisy && self.strength.full > 0.0 && self.strength.course == Course::Constant,
+            Coupling::Elastic(_) => !noisy && self.strength.full > 0.0 && self.strength.schedule == CouplingSchedule::Constant,
             Coupling::Mean { .. } | Coupling::Friction => false,
         }
     }
@@ -185,7 +187,7 @@ pub struct Elastic<T> {
     /// How chains are updated.
     pub transition: T,
     /// What they do.
-    pub plan: Plan,
+    pub plan: CouplingPlan,
     /// Whether each chain exchanges with the center on its own time.
     pub asynchronous: bool,
 }

@@ -4,11 +4,11 @@
 //! part of the time, and the group goes on.
 
 use super::center::Center;
-use super::{CenterDynamics, Coupled, Coupling, Elastic, Period, Plan, SPREAD, Task};
+use super::{CenterDynamics, Coupled, Coupling, CouplingPlan, Elastic, Period, SPREAD, Task};
 use crate::cluster::record::HISTORY;
 use crate::cluster::{AgentId, Context, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::kernels::reduce::square;
-use crate::methods::common::staleness::Ages;
+use crate::methods::common::staleness::Staleness;
 use crate::methods::common::thinning::{draws, has_row, is_due};
 use crate::methods::common::with_evaluation::Posterior;
 use crate::number::Real;
@@ -43,8 +43,8 @@ pub struct ServerState<F: Real> {
     squares: Vec<f64>,
     /// How often what a group was told was of this age when its period ended, in exchanges of others; and how often what another group
     /// had given was when the center moved.
-    ages: Ages,
-    given_ages: Ages,
+    staleness: Staleness,
+    center_staleness: Staleness,
     /// The positions of all chains when they were last shown (K × d).
     seen: Raw<F>,
 }
@@ -53,7 +53,7 @@ pub struct ServerState<F: Real> {
 pub struct ElasticServer<T: Coupled> {
     asynchronous: bool,
     agents: u32,
-    plan: Plan,
+    plan: CouplingPlan,
     time: f64,
     noisy: bool,
     dim: usize,
@@ -76,8 +76,8 @@ impl<T: Coupled> ElasticServer<T> {
             done: vec![0; groups],
             told: vec![0; groups],
             squares: vec![0.0; groups],
-            ages: Ages::default(),
-            given_ages: Ages::default(),
+            staleness: Staleness::default(),
+            center_staleness: Staleness::default(),
             seen: Raw(Vec::new()),
         };
         Self {
@@ -163,7 +163,7 @@ impl<T: Coupled> ElasticServer<T> {
         state.exchanges += 1;
         state.told[group] = state.exchanges;
         for other in (0..state.shares.len()).filter(|&other| other != group && !state.shares[other].0.is_empty()) {
-            state.given_ages.count(state.exchanges - state.told[other]);
+            state.center_staleness.count(state.exchanges - state.told[other]);
         }
         let share = T::Number::of(1.0 / chains);
         let sum = if state.shares.len() == 1 { &state.shares[0].0 } else { &state.total.0 };
@@ -264,7 +264,7 @@ impl<T: Coupled> ElasticServer<T> {
 
     /// Keeps the center behind a period, if that is what comes out; burn-in and thinning then count periods' steps.
     fn keep_center(&self, period: u64, cx: &mut Context) {
-        let Plan { burn_in, thin, .. } = self.plan;
+        let CouplingPlan { burn_in, thin, .. } = self.plan;
         let (first, steps) = self.plan.stretch(period);
         let [before, after] =
             [first, first + steps].map(|steps| draws(steps / self.plan.period, burn_in / self.plan.period, thin));
@@ -295,10 +295,11 @@ impl<T: Coupled> ElasticServer<T> {
             cx.log_row(HISTORY, period + 1, columns);
         }
         if self.asynchronous && period + 1 == periods {
-            let ServerState { ages, given_ages, .. } = &self.state;
-            for (age, [periods, positions]) in Ages::table([ages, given_ages]) {
-                let columns = [("exchanges_of_others", age as f64), ("periods", periods as f64), ("positions", positions as f64)];
-                cx.log_row("staleness", age, columns);
+            let ServerState { staleness, center_staleness, .. } = &self.state;
+            for (value, [periods, positions]) in Staleness::table([staleness, center_staleness]) {
+                let columns =
+                    [("exchanges_of_others", value as f64), ("periods", periods as f64), ("positions", positions as f64)];
+                cx.log_row("staleness", value, columns);
             }
         }
     }
@@ -340,7 +341,7 @@ impl<T: Coupled> Server<Elastic<T>> for ElasticServer<T> {
         }
         let period = self.state.done[group];
         if self.plan.acts(period) {
-            self.state.ages.count(self.state.exchanges - self.state.told[group]);
+            self.state.staleness.count(self.state.exchanges - self.state.told[group]);
         }
         if self.is_measured(period) {
             self.state.squares[group] = response.reports.iter().map(|reported| reported.report).sum();
@@ -363,7 +364,7 @@ impl<T: Coupled> Server<Elastic<T>> for ElasticServer<T> {
 }
 
 impl<T: Coupled> Posterior<T::Number> for ElasticServer<T> {
-    fn watch(&mut self, every: u64) {
+    fn set_evaluation_interval(&mut self, every: u64) {
         self.watched = every;
     }
 

@@ -1,6 +1,6 @@
 //! The settings of chains that see all data, a file for each method, and what they have in common.
 
-use super::{Coupled, Course, Elastic, Plan, Strength};
+use super::{Coupled, CouplingPlan, CouplingSchedule, CouplingStrength, Elastic};
 use crate::kernels::hamiltonian::Hamiltonian;
 use crate::methods::common::kind::{Launcher, Needs, at_least_one};
 use crate::methods::transitions::sghmc::Preconditioner;
@@ -37,7 +37,7 @@ pub(in crate::methods) fn check_steps(
     steps: u64,
     period: u64,
     batch: usize,
-    strength: Strength,
+    strength: CouplingStrength,
     burn_in: u64,
     thin: u64,
 ) -> Result<(), String> {
@@ -83,10 +83,10 @@ pub(in crate::methods) fn check_dynamics(
     dynamics.check(lightest).map_err(|error| error.to_string())
 }
 
-/// κ and its course; where none is typed it is annealed in the second half of the burn-in.
-pub(in crate::methods) fn strength(coupling: f64, course: Option<Course>, burn_in: u64) -> Strength {
+/// κ and its schedule; where none is typed it is annealed in the second half of the burn-in.
+pub(in crate::methods) fn strength(coupling: f64, schedule: Option<CouplingSchedule>, burn_in: u64) -> CouplingStrength {
     let from = burn_in / 2;
-    Strength { full: coupling, course: course.unwrap_or(Course::Anneal { from, over: burn_in - from }) }
+    CouplingStrength { full: coupling, schedule: schedule.unwrap_or(CouplingSchedule::Anneal { from, over: burn_in - from }) }
 }
 
 /// What to say of springs that do not go with the time between exchanges.
@@ -97,12 +97,12 @@ pub(in crate::methods) fn unstable(kappa: f64, period: u64, step: f64, what: &st
 }
 
 /// What may not be meant by chains that stay coupled while draws are taken.
-pub(in crate::methods) fn notes_of(strength: Strength, keeps_law: bool, agents: u32) -> Vec<String> {
-    let biased = strength.full > 0.0 && strength.course == Course::Constant && !keeps_law && agents > 1;
+pub(in crate::methods) fn notes_of(strength: CouplingStrength, keeps_law: bool, agents: u32) -> Vec<String> {
+    let biased = strength.full > 0.0 && strength.schedule == CouplingSchedule::Constant && !keeps_law && agents > 1;
     let kappa = strength.full;
     if kappa > 0.0 && !strength.acts(0, 1) {
         return vec![
-            "chains are not coupled at all: with burn_in = 0 there is no time to anneal the coupling in; set course".into(),
+            "chains are not coupled at all: with burn_in = 0 there is no time to anneal the coupling in; set schedule".into(),
         ];
     }
     biased
@@ -135,7 +135,7 @@ pub(in crate::methods) fn launch_coupled<F: Real, T: Coupled<Number = F>, L: Lau
     asynchronous: bool,
     agents: u32,
     transition: T,
-    plan: Plan,
+    plan: CouplingPlan,
     model: Arc<dyn Model<F>>,
     launcher: L,
 ) -> L::Outcome {

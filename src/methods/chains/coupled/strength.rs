@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// How κ changes over the steps of a chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Course {
+pub enum CouplingSchedule {
     /// It stays. For two chains and more their law is then not the posterior.
     #[default]
     Constant,
@@ -29,45 +29,44 @@ pub enum Course {
 
 /// κ over the steps of a chain, and what is kept of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Strength {
+pub struct CouplingStrength {
     /// κ where it is there in full.
     pub full: f64,
     /// How it changes.
-    pub course: Course,
+    pub schedule: CouplingSchedule,
 }
 
-impl Strength {
+impl CouplingStrength {
     /// No coupling.
-    pub const NONE: Self = Self { full: 0.0, course: Course::Constant };
+    pub const NONE: Self = Self { full: 0.0, schedule: CouplingSchedule::Constant };
 
     /// κ in a step (0, 1, ...).
     pub fn at(self, step: u64) -> f64 {
         self.full
-            * match self.course {
-                Course::Constant => 1.0,
-                Course::Anneal { from, over } => {
+            * match self.schedule {
+                CouplingSchedule::Constant => 1.0,
+                CouplingSchedule::Anneal { from, over } => {
                     let left = (from + over).saturating_sub(step);
                     if step < from { 1.0 } else { left as f64 / over.max(1) as f64 }
                 }
-                Course::Cyclic { coupled, free, .. } => f64::from(u8::from(step % (coupled + free) < coupled)),
+                CouplingSchedule::Cyclic { coupled, free, .. } => f64::from(u8::from(step % (coupled + free) < coupled)),
             }
     }
 
     /// Whether there is any coupling in these steps; as many as at least one.
     pub fn acts(self, first: u64, steps: u64) -> bool {
         let last = first + steps - 1;
-        let turns =
-            matches!(self.course, Course::Cyclic { coupled, free, .. } if first / (coupled + free) < last / (coupled + free));
+        let turns = matches!(self.schedule, CouplingSchedule::Cyclic { coupled, free, .. } if first / (coupled + free) < last / (coupled + free));
         self.full > 0.0 && (turns || self.at(first) > 0.0)
     }
 
     /// How many of the first `steps` steps may be draws, whatever the burn-in.
     fn usable(self, steps: u64) -> u64 {
-        match self.course {
+        match self.schedule {
             _ if self.full == 0.0 => steps,
-            Course::Constant => steps,
-            Course::Anneal { from, over } => steps.saturating_sub(from + over),
-            Course::Cyclic { coupled, free, settle } => {
+            CouplingSchedule::Constant => steps,
+            CouplingSchedule::Anneal { from, over } => steps.saturating_sub(from + over),
+            CouplingSchedule::Cyclic { coupled, free, settle } => {
                 let whole = steps / (coupled + free) * (free - settle);
                 whole + (steps % (coupled + free)).saturating_sub(coupled + settle)
             }
@@ -87,15 +86,15 @@ impl Strength {
         if !(self.full.is_finite() && self.full >= 0.0) {
             return Err(format!("coupling = {} must be a number from 0", self.full));
         }
-        match self.course {
-            Course::Cyclic { coupled, free, settle } if coupled == 0 || free <= settle => Err(format!(
-                "course: of {free} free steps {settle} are to settle, after {coupled} coupled ones: there must be coupled steps, and more free ones than settle"
+        match self.schedule {
+            CouplingSchedule::Cyclic { coupled, free, settle } if coupled == 0 || free <= settle => Err(format!(
+                "schedule: of {free} free steps {settle} are to settle, after {coupled} coupled ones: there must be coupled steps, and more free ones than settle"
             )),
-            Course::Cyclic { coupled, free, .. } if coupled.checked_add(free).is_none() => {
-                Err(format!("course: {coupled} coupled and {free} free steps are more than can be counted"))
+            CouplingSchedule::Cyclic { coupled, free, .. } if coupled.checked_add(free).is_none() => {
+                Err(format!("schedule: {coupled} coupled and {free} free steps are more than can be counted"))
             }
-            Course::Anneal { from, over } if from.checked_add(over).is_none() => {
-                Err(format!("course: {over} steps from {from} on are more than can be counted"))
+            CouplingSchedule::Anneal { from, over } if from.checked_add(over).is_none() => {
+                Err(format!("schedule: {over} steps from {from} on are more than can be counted"))
             }
             _ => Ok(()),
         }
@@ -108,18 +107,18 @@ mod tests {
 
     #[test]
     fn the_coupling_is_annealed_to_nothing_and_draws_begin_there() {
-        let strength = Strength { full: 2.0, course: Course::Anneal { from: 10, over: 4 } };
+        let strength = CouplingStrength { full: 2.0, schedule: CouplingSchedule::Anneal { from: 10, over: 4 } };
         let found: Vec<f64> = [0, 9, 10, 11, 12, 13, 14, 15].iter().map(|&step| strength.at(step)).collect();
         assert_eq!(found, [2.0, 2.0, 2.0, 1.5, 1.0, 0.5, 0.0, 0.0]);
         assert!(strength.acts(13, 4) && !strength.acts(14, 4));
         assert_eq!([strength.draws(14, 0, 1), strength.draws(20, 0, 2), strength.draws(20, 16, 2)], [0, 3, 2]);
-        let at_once = Strength { full: 2.0, course: Course::Anneal { from: 3, over: 0 } };
+        let at_once = CouplingStrength { full: 2.0, schedule: CouplingSchedule::Anneal { from: 3, over: 0 } };
         assert_eq!([at_once.at(2), at_once.at(3)], [2.0, 0.0]);
     }
 
     #[test]
     fn cyclic_coupling_comes_and_goes_and_draws_lie_between() {
-        let strength = Strength { full: 1.0, course: Course::Cyclic { coupled: 3, free: 5, settle: 2 } };
+        let strength = CouplingStrength { full: 1.0, schedule: CouplingSchedule::Cyclic { coupled: 3, free: 5, settle: 2 } };
         let kept: Vec<u64> = (0..16).filter(|&step| strength.draws(step + 1, 0, 1) > strength.draws(step, 0, 1)).collect();
         assert_eq!(kept, [5, 6, 7, 13, 14, 15]);
         assert!(kept.iter().all(|&step| strength.at(step) == 0.0));
@@ -129,9 +128,9 @@ mod tests {
 
     #[test]
     fn without_coupling_every_step_may_be_a_draw() {
-        let strength = Strength { full: 0.0, course: Course::Anneal { from: 10, over: 4 } };
-        assert_eq!([strength.draws(20, 5, 3), Strength::NONE.draws(20, 0, 1)], [5, 20]);
-        let wrong = Strength { full: 1.0, course: Course::Cyclic { coupled: 5, free: 2, settle: 2 } };
-        assert!(wrong.check().is_err() && Strength { full: f64::NAN, ..Strength::NONE }.check().is_err());
+        let strength = CouplingStrength { full: 0.0, schedule: CouplingSchedule::Anneal { from: 10, over: 4 } };
+        assert_eq!([strength.draws(20, 5, 3), CouplingStrength::NONE.draws(20, 0, 1)], [5, 20]);
+        let wrong = CouplingStrength { full: 1.0, schedule: CouplingSchedule::Cyclic { coupled: 5, free: 2, settle: 2 } };
+        assert!(wrong.check().is_err() && CouplingStrength { full: f64::NAN, ..CouplingStrength::NONE }.check().is_err());
     }
 }

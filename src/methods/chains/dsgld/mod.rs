@@ -2,7 +2,7 @@
 //!
 //! θ ← θ + (ε/2) {∇log p0(θ) + (N_s/q_s) ḡ_s(θ)} + N(0, ε I) at agent s, with ḡ_s the mean score of a minibatch of its N_s rows and q_s
 //! the share of all updates that are made there (Ahn, Shahbaba & Welling 2014, "Distributed Stochastic Gradient MCMC", Prop. 3.1). A
-//! visit is some updates; then the chain goes on to its next agent. Coupled chains leave their mean there instead. With one agent
+//! visit is some updates; then the chain goes on to its next agent. AveragingPhase chains leave their mean there instead. With one agent
 //! this is SGLD (Welling & Teh 2011).
 
 mod agent;
@@ -13,9 +13,9 @@ mod schedule;
 mod server;
 
 use coupling::splits;
-pub use coupling::{Coupled, groups};
+pub use coupling::{AveragingPhase, groups};
 pub use expectations::EXPECTATIONS;
-pub use plan::{Balance, Planned, Trajectories, balanced};
+pub use plan::{Balance, PlannedTrajectories, Trajectories, balanced};
 pub use schedule::{Schedule, agent_of, slots};
 
 use crate::cluster::{AgentId, Method, Result};
@@ -93,19 +93,19 @@ pub struct DsgldSettings {
     /// they are made.
     pub expectations: bool,
     /// Rounds that are under way at a time.
-    pub ahead: u64,
+    pub max_rounds_in_flight: u64,
     /// When trajectories are planned anew.
     pub balance: Option<Balance>,
     /// Trajectories from some rounds on, such as an earlier run has planned them.
-    pub plans: Vec<Planned>,
+    pub plans: Vec<PlannedTrajectories>,
     /// Which chains are averaged, one phase after the other.
-    pub coupling: Vec<Coupled>,
+    pub coupling: Vec<AveragingPhase>,
     /// Whether averaged chains get back, with noise that they share, the variance that averaging took.
     pub noise_correction: bool,
     /// Whether chains travel through the server, as in Algorithm 1 of the paper.
     pub through_server: bool,
     /// How many of the latest states, at the ends of evaluated rounds, predictions are averaged over.
-    pub judged: usize,
+    pub evaluation_window: usize,
     /// Whether every visit is written down: table `visits`.
     pub log_visits: bool,
     /// Milliseconds that agents sleep for each update: slow machines for experiments.
@@ -127,13 +127,13 @@ impl Default for DsgldSettings {
             burn_in: 1000,
             thin: 7,
             expectations: false,
-            ahead: 2,
+            max_rounds_in_flight: 2,
             balance: None,
             plans: Vec::new(),
             coupling: Vec::new(),
             noise_correction: false,
             through_server: false,
-            judged: 100,
+            evaluation_window: 100,
             log_visits: false,
             sleep_ms: Vec::new(),
         }
@@ -213,7 +213,7 @@ impl MethodKind for DsgldSettings {
             "expectations",
             "whether posterior means and standard deviations are computed of all updates after the burn-in, weighted by step sizes, without draws",
         ),
-        ("ahead", "rounds that are under way at a time: 1 waits for the slowest agent after each"),
+        ("max_rounds_in_flight", "rounds that are under way at a time: 1 waits for the slowest agent after each"),
         (
             "balance",
             "{ threshold = 0.2, decay = 0.99, until = 100 } plans trajectories by measured speeds up to that round; not by default",
@@ -228,7 +228,7 @@ impl MethodKind for DsgldSettings {
             "whether averaged chains get the variance back that averaging took; wants trajectory = 1. Draws are states before averaging",
         ),
         ("through_server", "whether chains travel through the server; twice the traffic"),
-        ("judged", "how many of the latest states predictions are averaged over when a round is evaluated"),
+        ("evaluation_window", "how many of the latest states predictions are averaged over when a round is evaluated"),
         (
             "log_visits",
             "whether every visit is written down, in the table visits: round, agent, chain, updates before it and in it",
@@ -311,8 +311,10 @@ impl MethodKind for DsgldSettings {
             ));
         }
         let turns = self.schedule.every(self.chains, agents);
-        if self.schedule == Schedule::Rotating && self.ahead < u64::from(turns) {
-            notes.push(format!("groups of chains take turns: with ahead = {turns} all agents could compute at the same time"));
+        if self.schedule == Schedule::Rotating && self.max_rounds_in_flight < u64::from(turns) {
+            notes.push(format!(
+                "groups of chains take turns: with max_rounds_in_flight = {turns} all agents could compute at the same time"
+            ));
         }
         if !self.correction && agents > 1 {
             notes.push("without correction chains are drawn to agents that make many updates on few rows".into());
@@ -340,8 +342,8 @@ impl DsgldSettings {
             ("chains", u64::from(self.chains)),
             ("rounds", self.rounds),
             ("batch", self.batch as u64),
-            ("ahead", self.ahead),
-            ("judged", self.judged as u64),
+            ("max_rounds_in_flight", self.max_rounds_in_flight),
+            ("evaluation_window", self.evaluation_window as u64),
         ])?;
         self.step.check().map_err(|error| error.to_string())?;
         let trajectories = self.listed();
@@ -351,8 +353,11 @@ impl DsgldSettings {
         if let Some(wrong) = self.sleep_ms.iter().find(|sleep| !(0.0..=1e6).contains(*sleep)) {
             return Err(format!("sleep_ms = {wrong}: must lie between 0 and 1e6"));
         }
-        if self.ahead > MOST_AHEAD {
-            return Err(format!("ahead = {}: at most {MOST_AHEAD} rounds can be under way", self.ahead));
+        if self.max_rounds_in_flight > MOST_AHEAD {
+            return Err(format!(
+                "max_rounds_in_flight = {}: at most {MOST_AHEAD} rounds can be under way",
+                self.max_rounds_in_flight
+            ));
         }
         if self.thin == 0 && !self.expectations {
             return Err("thin = 0 keeps no draws: then set expectations = true, or nothing comes out".into());

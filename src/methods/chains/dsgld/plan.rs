@@ -26,7 +26,7 @@ impl Default for Balance {
 /// Trajectories from some round on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Planned {
+pub struct PlannedTrajectories {
     /// The round, from 0.
     pub round: u64,
     /// τ_s of each agent.
@@ -91,7 +91,7 @@ impl Trajectories {
     }
 
     /// Goes on with these trajectories.
-    pub fn follow(&mut self, planned: &Planned) {
+    pub fn follow(&mut self, planned: &PlannedTrajectories) {
         self.mean.clone_from(&planned.updates);
     }
 

@@ -194,7 +194,7 @@ impl<T: Transition> DsgldServer<T> {
         let round = state.done;
         if !state.coming.0.is_empty() {
             state.seen.0.append(&mut state.coming.0);
-            let most = self.settings.judged.saturating_mul(self.dim);
+            let most = self.settings.evaluation_window.saturating_mul(self.dim);
             let old = state.seen.0.len().saturating_sub(most);
             state.seen.0.drain(..old);
         }
@@ -308,12 +308,12 @@ impl<T: Transition> Server<Dsgld<T>> for DsgldServer<T> {
                 Report::Visited(_) | Report::Expected(_) => Err("a visit before the rows are known"),
             });
             self.state.rows = rows.collect::<Result<_, _>>()?;
-            let DsgldSettings { schedule, chains, ahead, through_server, .. } = self.settings;
+            let DsgldSettings { schedule, chains, max_rounds_in_flight, through_server, .. } = self.settings;
             self.state.slots = schedule.first(chains, self.agents, &self.state.rows, cx);
             // What passes through the server has to be there first.
-            let ahead = if through_server { 1 } else { ahead.min(self.settings.rounds) };
+            let in_flight = if through_server { 1 } else { max_rounds_in_flight.min(self.settings.rounds) };
             self.state.plan.begin(chains, cx);
-            (0..ahead).for_each(|_| self.post(out, cx));
+            (0..in_flight).for_each(|_| self.post(out, cx));
             return Ok(());
         }
         if self.state.done == self.settings.rounds {
@@ -353,7 +353,7 @@ impl<T: Transition> Server<Dsgld<T>> for DsgldServer<T> {
 }
 
 impl<T: Transition> Posterior<T::Number> for DsgldServer<T> {
-    fn watch(&mut self, every: u64) {
+    fn set_evaluation_interval(&mut self, every: u64) {
         self.watched = every;
     }
 
