@@ -10,7 +10,7 @@ mod two_ranks;
 use mpibayes::cluster::mpi::{World, run, tune_allocator};
 use mpibayes::cluster::{Collectives, Context, JobOptions};
 use mpibayes::data::Shard;
-use mpibayes::kernels::hamiltonian::{Chain, Pull};
+use mpibayes::kernels::hamiltonian::{ChainState, ElasticForce};
 use mpibayes::methods::chains::coupled::{CouplingSchedule, Elastic};
 use mpibayes::methods::chains::ec_sghmc::EcSghmcSettings;
 use mpibayes::methods::common::scores::{Estimator, Scores};
@@ -126,9 +126,9 @@ fn main() {
     let center = theta.to_vec();
     let dynamics = transition.dynamics;
     let updating = milliseconds(&world, || {
-        dynamics.open(Chain { theta: &mut *theta, velocity: &mut *velocity, inverse_mass: None }, &mut stream(9));
-        let pull = Pull { strength: 1.0, center: &center };
-        dynamics.close(Chain { theta: &mut *theta, velocity: &mut *velocity, inverse_mass: None }, &score, Some(pull));
+        dynamics.first_half(ChainState { theta: &mut *theta, velocity: &mut *velocity, inverse_mass: None }, &mut stream(9));
+        let pull = ElasticForce { strength: 1.0, center: &center };
+        dynamics.second_half(ChainState { theta: &mut *theta, velocity: &mut *velocity, inverse_mass: None }, &score, Some(pull));
     });
     let mut whole = [0.0; 2];
     for (period, whole) in [PERIOD, STEPS].into_iter().zip(&mut whole) {

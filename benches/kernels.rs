@@ -1,7 +1,8 @@
 //! The Stein part of a step, without any model's gradient, beside plain matrix products of the same shapes.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use mpibayes::kernels::svgd::{Frozen, Settings, Stein};
+use mpibayes::kernels::kde::KdeFactor;
+use mpibayes::kernels::svgd::{Settings, SvgdLoop};
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::linalg::general_mat_mul;
@@ -19,7 +20,7 @@ fn small(c: &mut Criterion) {
     for n in [6, 100, 1000] {
         let mut theta = particles::<f64>(n, 55, 1, 1.0);
         let score = particles::<f64>(n, 55, 2, 1.0);
-        let mut stein = Stein::new(n, 55, Settings::default());
+        let mut stein = SvgdLoop::new(n, 55, Settings::default());
         stein.begin(theta.view(), &[]);
         let kernel = particles::<f64>(n, n, 3, 1.0);
         let (mut gram, mut out) = (Array2::zeros((n, n)), Array2::zeros((n, 55)));
@@ -53,8 +54,8 @@ fn wide(c: &mut Criterion) {
                 black_box((&gram, &out));
             });
         });
-        let frozen: Vec<_> = sets[1..=count].iter().map(|set| Frozen::plus(set.view())).collect();
-        let mut stein = Stein::new(n, d, Settings::default());
+        let frozen: Vec<_> = sets[1..=count].iter().map(|set| KdeFactor::plus(set.view())).collect();
+        let mut stein = SvgdLoop::new(n, d, Settings::default());
         stein.begin(theta.view(), &frozen);
         let score = particles::<f32>(n, d, 11, 1.0);
         group.bench_function(format!("{name}_step"), |b| {

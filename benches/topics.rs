@@ -6,8 +6,8 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mpibayes::lda::{
-    DocumentGibbs, Documents, Expected, SgrldUpdate, Sweeps, Tokens, TopicCounts, Truth, TruthSettings, WordSweep, WordTable,
-    dense_sweep, sgrld_step,
+    CorpusGenerator, CorpusGeneratorSettings, DocumentGibbs, Documents, ExpectedCounts, SgrldUpdate, Sweeps, Tokens, TopicCounts,
+    WordSweep, WordTable, dense_sweep, sgrld_step,
 };
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Stream, Who};
@@ -26,8 +26,9 @@ fn stream(step: u64) -> Stream {
 /// Documents of some 176 tokens, and their true topics (W × K).
 fn corpus<F: Real>(documents: u64, topics: u32) -> (Documents, Vec<F>) {
     // exp(5 + 0.6²/2) is 178.
-    let settings = TruthSettings { vocabulary: WORDS, topics, alpha: 0.01, concentration: 100.0, log_length: (5.0, 0.6) };
-    let truth = Truth::new(settings, Seed(3)).expect("sound settings");
+    let settings =
+        CorpusGeneratorSettings { vocabulary: WORDS, topics, alpha: 0.01, concentration: 100.0, log_length: (5.0, 0.6) };
+    let truth = CorpusGenerator::new(settings, Seed(3)).expect("sound settings");
     (truth.documents(0..documents), truth.phi())
 }
 
@@ -38,7 +39,7 @@ fn sgrld<F: Real>(criterion: &mut Criterion) {
         let (documents, phi) = corpus::<F>(BATCH, topics);
         let least = F::of(1e-7);
         let theta: Vec<F> = phi.iter().map(|&phi| F::of(5e3) * (phi + least)).collect();
-        let mut expected = Expected::<F>::new(WORDS, topics as usize, 0.01, SWEEPS);
+        let mut expected = ExpectedCounts::<F>::new(WORDS, topics as usize, 0.01, SWEEPS);
         let of = |what: &str| BenchmarkId::new(what, format!("{}, K = {topics}", F::NAME));
         group.throughput(Throughput::Elements(documents.tokens() * 100));
         group.bench_function(of("sampling"), |bencher| {
@@ -85,7 +86,7 @@ fn collapsed(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("collapsed");
     for topics in [100, 1000] {
         let (documents, _) = corpus::<f32>(3000, topics);
-        let tokens = Tokens::of(&documents);
+        let tokens = Tokens::from_documents(&documents);
         let mut assigned = tokens.draw_topics(topics, stream);
         let mut counts = TopicCounts::new(WORDS, topics as usize);
         counts.count(tokens.words(), &assigned);

@@ -118,7 +118,7 @@
 //! Settings with defaults, which build the model for the data at hand, and a `main` of one line:
 //!
 //! ```no_run
-//! # use mpibayes::models::{Batch, Built, DataFacts, ModelKind, needs_data};
+//! # use mpibayes::models::{Batch, BuiltModel, DataSchema, ModelSettings, require_data};
 //! # use mpibayes::models::toy::ToySettings;
 //! # use mpibayes::number::Real;
 //! use serde::{Deserialize, Serialize};
@@ -135,13 +135,13 @@
 //!     }
 //! }
 //!
-//! impl ModelKind for Settings {
+//! impl ModelSettings for Settings {
 //!     const NAME: &'static str = "varying-intercepts";
 //!
-//!     fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String> {
-//!         let facts = needs_data(facts)?;
-//!         // Ok(Built::for_data(VaryingIntercepts { groups: self.groups, slopes: facts.features - 1 }))
-//! #       ToySettings::default().make(None)
+//!     fn build_model<F: Real>(&self, facts: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+//!         let facts = require_data(facts)?;
+//!         // Ok(BuiltModel::for_data(VaryingIntercepts { groups: self.groups, slopes: facts.features - 1 }))
+//! #       ToySettings::default().build_model(None)
 //!     }
 //! }
 //!

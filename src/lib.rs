@@ -21,7 +21,7 @@
 //! | [`metrics`] | accuracy, log-likelihood, calibration; convergence of chains | `number` |
 //! | [`partial`] | files that appear whole or not at all | nothing |
 //! | [`random`] | addressed random numbers | `number` |
-//! | [`vector`] | vectorised elementary functions, with dispatch at run time | `number` |
+//! | [`vector`] | vectorized elementary functions, with dispatch at run time | `number` |
 //! | [`number`] | the number types that arrays are made of | nothing |
 
 pub mod cli;

@@ -95,9 +95,9 @@ pub fn run<K: Kernel>(kernel: K) -> K::Output {
 }
 
 /// Defines a function whose body [`run`] compiles once for each kind of vector unit.
-macro_rules! vectorised {
+macro_rules! vectorized {
     ($(#[$doc:meta])* $vis:vis fn $name:ident<$F:ident: $bound:path>($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
-        $crate::vector::vectorised! { $(#[$doc])* $vis fn $name<$F: $bound>($($arg: $ty),*) -> () $body }
+        $crate::vector::vectorized! { $(#[$doc])* $vis fn $name<$F: $bound>($($arg: $ty),*) -> () $body }
     };
     ($(#[$doc:meta])* $vis:vis fn $name:ident<$F:ident: $bound:path>($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty $body:block) => {
         $(#[$doc])*
@@ -119,7 +119,7 @@ macro_rules! vectorised {
     };
 }
 
-pub(crate) use vectorised;
+pub(crate) use vectorized;
 
 /// Asks the processor to fetch `len` elements from `start` on; the hardware's own prefetcher continues after the first lines.
 #[inline]

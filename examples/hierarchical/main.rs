@@ -7,7 +7,7 @@
 //! The first column of the data is the group: 0, 1, ... `run.toml` beside this file says how to run it on `schools.csv`, which is
 //! made up. `mpibayes::guide` leads through this file.
 
-use mpibayes::models::{Batch, Built, DataFacts, Model, ModelKind, Output, Part, Scratch, needs_data};
+use mpibayes::models::{Batch, BuiltModel, DataSchema, Model, ModelSettings, Output, Part, Scratch, require_data};
 use mpibayes::number::Real;
 use mpibayes::random::Stream;
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
@@ -27,18 +27,18 @@ impl Default for Settings {
     }
 }
 
-impl ModelKind for Settings {
+impl ModelSettings for Settings {
     const NAME: &'static str = "varying-intercepts";
 
-    fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String> {
-        let facts = needs_data(facts)?;
+    fn build_model<F: Real>(&self, facts: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+        let facts = require_data(facts)?;
         if facts.output != Output::Number {
             return Err("this model predicts a number: import with --task regression".into());
         }
         if facts.features == 0 || self.groups == 0 {
             return Err("this model needs at least one group, and its number in the first column".into());
         }
-        Ok(Built::for_data(VaryingIntercepts { groups: self.groups, slopes: facts.features - 1 }))
+        Ok(BuiltModel::for_data(VaryingIntercepts { groups: self.groups, slopes: facts.features - 1 }))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::data::Generator;
 use crate::data::corpus::{Made, write_docword, write_topics};
-use crate::lda::{Truth, TruthSettings};
+use crate::lda::{CorpusGenerator, CorpusGeneratorSettings};
 use crate::partial::PartialFile;
 use crate::random::Seed;
 use crate::report::text;
@@ -76,7 +76,7 @@ impl TopicsArgs {
         ]
     }
 
-    fn truth(&self, seed: Seed) -> anyhow::Result<Truth> {
+    fn truth(&self, seed: Seed) -> anyhow::Result<CorpusGenerator> {
         let (vocabulary, topics) = (self.words.unwrap_or(2000), self.topics.unwrap_or(20));
         ensure!(
             u64::from(vocabulary) * u64::from(topics) <= MOST_PROBABILITIES,
@@ -85,8 +85,9 @@ impl TopicsArgs {
         // The mean of a log-normal number with mean m and standard deviation s of its logarithm is exp(m + s²/2).
         let mean = f64::from(self.tokens.unwrap_or(100)).ln() - LENGTH_SD.powi(2) / 2.0;
         let alpha = self.alpha.unwrap_or(0.1);
-        let settings = TruthSettings { vocabulary, topics, alpha, concentration: CONCENTRATION, log_length: (mean, LENGTH_SD) };
-        Truth::new(settings, seed).map_err(|what| anyhow!("--{what}"))
+        let settings =
+            CorpusGeneratorSettings { vocabulary, topics, alpha, concentration: CONCENTRATION, log_length: (mean, LENGTH_SD) };
+        CorpusGenerator::new(settings, seed).map_err(|what| anyhow!("--{what}"))
     }
 }
 

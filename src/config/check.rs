@@ -8,7 +8,7 @@ use super::spec::{ConfigError, Precision, RunSpec};
 use super::typed::{Problem, Typed};
 use crate::data::{DataError, Dataset, Partition, Split, Task};
 use crate::methods::{DocumentBytes, Needs, Sharing};
-use crate::models::{Built, DataFacts, Output, Scratch};
+use crate::models::{BuiltModel, DataSchema, Output, Scratch};
 use crate::random::Seed;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -263,7 +263,7 @@ fn open(file: &Path) -> Result<OpenData, String> {
 }
 
 /// Asks the model about the rows: all of them, or the first of data that take long to read.
-fn unfit_rows(dataset: &Dataset, built: &Built<f64>) -> Result<(), String> {
+fn unfit_rows(dataset: &Dataset, built: &BuiltModel<f64>) -> Result<(), String> {
     let at_once = (BLOCK_NUMBERS / dataset.features()).max(1);
     let mut scratch = Scratch::new();
     for split in [Split::Train, Split::Test] {
@@ -278,7 +278,11 @@ fn unfit_rows(dataset: &Dataset, built: &Built<f64>) -> Result<(), String> {
 }
 
 /// The model for these data.
-pub(super) fn built_model(entry: &ModelEntry, settings: &toml::Table, facts: Option<DataFacts>) -> Result<Built<f64>, Wrong> {
+pub(super) fn built_model(
+    entry: &ModelEntry,
+    settings: &toml::Table,
+    facts: Option<DataSchema>,
+) -> Result<BuiltModel<f64>, Wrong> {
     // All that is asked of it is the same in either precision.
     let Makes::Rows(_, build) = entry.makes else {
         return Err(about_a_key(&[], wrong_data(entry.name(), entry.makes.over())));

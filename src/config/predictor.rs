@@ -7,7 +7,7 @@ use super::spec::{ConfigError, Precision, RunSpec};
 use crate::cluster::BoxError;
 use crate::data::{DataError, Dataset, FeatureScaling, Shard, SparseRows, Split, Task};
 use crate::methods::common::predict::predict;
-use crate::models::{DataFacts, Model, Output, Scratch};
+use crate::models::{DataSchema, Model, Output, Scratch};
 use crate::number::Real;
 use crate::results::{POSTERIOR, ResultsError, RunFile};
 use ndarray::{Array1, Array2};
@@ -136,7 +136,7 @@ impl Predictor {
         let classes = grid.list("classes").to_vec();
         let first = |name: &str| numbers(name).and_then(|all| all.first().copied());
         let output = if classes.is_empty() { Output::Number } else { Output::Classes(classes.len()) };
-        let facts = DataFacts { features: width, output };
+        let facts = DataSchema { features: width, output };
         let entry = registry.model(&spec.model).map_err(|wrong| ConfigError::of("model", &[wrong]))?;
         let engine: Box<dyn Engine> = match (entry.makes, spec.precision) {
             (Makes::Rows(build, _), Precision::F32) => Box::new(drawn::<f32>(file, &spec, facts, build)?),
@@ -207,7 +207,7 @@ impl Predictor {
     }
 }
 
-fn drawn<F: Real>(file: &RunFile, spec: &RunSpec, facts: DataFacts, build: BuildModel<F>) -> Result<Drawn<F>, RunError> {
+fn drawn<F: Real>(file: &RunFile, spec: &RunSpec, facts: DataSchema, build: BuildModel<F>) -> Result<Drawn<F>, RunError> {
     let model = build(&spec.model, Some(facts))?.model;
     let Some(theta) = predictive_draws::<F>(file)? else {
         return Err(RunError::Prediction("the run has kept no draws".into()));

@@ -27,13 +27,13 @@ use crate::models::linear::LinearSettings;
 use crate::models::logistic::LogisticSettings;
 use crate::models::network::NetworkSettings;
 use crate::models::toy::ToySettings;
-use crate::models::{Built, DataFacts, ModelKind};
+use crate::models::{BuiltModel, DataSchema, ModelSettings};
 use crate::number::Real;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
-pub(super) type BuildModel<F> = fn(&toml::Table, Option<DataFacts>) -> Result<Built<F>, ConfigError>;
+pub(super) type BuildModel<F> = fn(&toml::Table, Option<DataSchema>) -> Result<BuiltModel<F>, ConfigError>;
 pub(super) type LaunchMethod<F, P = Problem<F>> = fn(&toml::Table, P, Launch<F>) -> Result<(), RunError>;
 /// Fills in the defaults of a table, or tells all that is wrong with it.
 type Resolve = fn(&toml::Table) -> Result<toml::Table, Vec<Wrong>>;
@@ -162,7 +162,7 @@ impl Default for Registry {
 impl Registry {
     /// Adds a model; one of the same name gives way to it.
     #[must_use]
-    pub fn with_model<K: ModelKind>(mut self) -> Self {
+    pub fn with_model<K: ModelSettings>(mut self) -> Self {
         self.models.retain(|entry| entry.name != K::NAME);
         self.models.push(ModelEntry {
             name: K::NAME,
@@ -326,9 +326,9 @@ fn read<S: Serialize + DeserializeOwned>(table: &toml::Table) -> Result<(S, toml
     Ok((settings, resolved))
 }
 
-fn build<K: ModelKind, F: Real>(table: &toml::Table, facts: Option<DataFacts>) -> Result<Built<F>, ConfigError> {
+fn build<K: ModelSettings, F: Real>(table: &toml::Table, facts: Option<DataSchema>) -> Result<BuiltModel<F>, ConfigError> {
     let (settings, _) = read::<K>(table).map_err(|wrongs| ConfigError::of("model", &wrongs))?;
-    settings.make(facts).map_err(|cause| ConfigError::Table { table: "model", cause })
+    settings.build_model(facts).map_err(|cause| ConfigError::Table { table: "model", cause })
 }
 
 /// The settings of a method in a table, with the defaults that are its own.

@@ -15,7 +15,7 @@ use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::common::problem::OpenShard;
 use crate::methods::topics::{EVALUATION_SWEEPS, OpenHeldOut, TopicEvaluation, TopicProblem};
 use crate::methods::{Evaluation, Launcher, PARTICLE_PATHS, Posterior, Problem, Sharing, Shown, WithEvaluation};
-use crate::models::{DataFacts, Model, Output, Part};
+use crate::models::{DataSchema, Model, Output, Part};
 use crate::number::{Number, Real};
 use crate::random::Seed;
 use crate::results::{Grid, Kept, POSTERIOR, ResultsError, RunFolder, RunInfo, SampleGroup, SampleKind, Spool, config_file};
@@ -583,8 +583,8 @@ pub(super) fn needs_data(model: &str) -> String {
 }
 
 /// What a model has to fit to.
-pub(super) fn facts(dataset: &Dataset) -> DataFacts {
-    DataFacts {
+pub(super) fn facts(dataset: &Dataset) -> DataSchema {
+    DataSchema {
         features: dataset.features(),
         output: match dataset.task() {
             Task::Classification => Output::Classes(dataset.classes().len()),

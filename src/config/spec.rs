@@ -73,7 +73,7 @@ pub struct EvaluateSpec {
     /// The first round from which on predictions are averaged over evaluations as well, as those of chains should be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_from: Option<u64>,
-    /// Whether the kernelised Stein discrepancy of the particles from the posterior is measured; takes the gradient of all rows.
+    /// Whether the kernelized Stein discrepancy of the particles from the posterior is measured; takes the gradient of all rows.
     pub ksd: bool,
     /// Whether the particles of all evaluated rounds are kept, and not the last alone.
     pub particle_paths: bool,
@@ -97,7 +97,7 @@ impl EvaluateSpec {
             "the round from which on predictions are also averaged over the evaluations so far, as those of chains should be: at no \
              more memory than the predictions themselves; not by default",
         ),
-        ("ksd", "whether the kernelised Stein discrepancy from the posterior is measured; takes the gradient of all rows"),
+        ("ksd", "whether the kernelized Stein discrepancy from the posterior is measured; takes the gradient of all rows"),
         ("particle_paths", "whether the particles of all evaluated rounds are kept, and not the last alone"),
         ("predictions", "whether the predictions of the test rows are kept"),
     ];

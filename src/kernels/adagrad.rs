@@ -2,7 +2,7 @@
 
 use super::{SettingsError, ranged};
 use crate::number::Real;
-use crate::vector::vectorised;
+use crate::vector::vectorized;
 use serde::{Deserialize, Serialize};
 
 /// How a direction becomes a step.
@@ -109,7 +109,7 @@ impl<F: Real> AdaGrad<F> {
     }
 }
 
-vectorised! {
+vectorized! {
     fn plain<F: Real>(theta: &mut [F], direction: &[F], push: &[F], width: usize, step: F) {
         for ((row, phi), &push) in theta.chunks_exact_mut(width).zip(direction.chunks_exact(width)).zip(push) {
             for (x, &phi) in row.iter_mut().zip(phi) {
@@ -119,7 +119,7 @@ vectorised! {
     }
 }
 
-vectorised! {
+vectorized! {
     fn adaptive<F: Real>(theta: &mut [F], direction: &[F], squares: &mut [F], push: &[F], width: usize, numbers: [F; 4]) {
         let [step, keep, gain, fudge] = numbers;
         let rows = theta.chunks_exact_mut(width).zip(direction.chunks_exact(width)).zip(squares.chunks_exact_mut(width));

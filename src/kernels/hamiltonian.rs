@@ -11,7 +11,7 @@ const BLOCK: usize = 2048;
 /// ε, V and B̂ of the dynamics dθ = v dt, dv = −M⁻¹∇U dt − V v dt + N(0, 2V M⁻¹ dt), with the momentum M v (Chen, Fox & Guestrin 2014,
 /// "Stochastic gradient Hamiltonian Monte Carlo"). What others call learning rate is ε², and their momentum decay εV.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hamiltonian {
+pub struct SghmcDynamics {
     /// How a step follows the dynamics.
     pub scheme: Scheme,
     /// ε.
@@ -38,7 +38,7 @@ pub enum Scheme {
     SemiImplicit,
 }
 
-impl Hamiltonian {
+impl SghmcDynamics {
     /// Whether it can be run with inverse masses of at most this.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Hamiltonian {
     }
 
     /// The largest stiffness of U, beside the step, with which steps are stable: ε²λ must be below it.
-    pub fn stable_below(&self) -> f64 {
+    pub fn stability_limit(&self) -> f64 {
         match self.scheme {
             Scheme::Middle => 4.0,
             Scheme::SemiImplicit => 4.0 - 2.0 * self.step * self.friction,
@@ -71,7 +71,7 @@ impl Hamiltonian {
     }
 
     /// What of a velocity is kept in a step.
-    pub fn kept(&self) -> f64 {
+    pub fn velocity_decay(&self) -> f64 {
         match self.scheme {
             Scheme::Middle => (-self.step * self.friction).exp(),
             Scheme::SemiImplicit => 1.0 - self.step * self.friction,
@@ -83,7 +83,9 @@ impl Hamiltonian {
         let known = 2.0 * self.step * self.gradient_noise;
         match self.scheme {
             // Kicks come a step's friction later or earlier than the noise: they reach (1 + e^(−εV))/2 as far.
-            Scheme::Middle => [-(-2.0 * self.step * self.friction).exp_m1(), known * (0.5 * (1.0 + self.kept())).powi(2)],
+            Scheme::Middle => {
+                [-(-2.0 * self.step * self.friction).exp_m1(), known * (0.5 * (1.0 + self.velocity_decay())).powi(2)]
+            }
             Scheme::SemiImplicit => [2.0 * self.step * self.friction, known],
         }
     }
@@ -92,8 +94,8 @@ impl Hamiltonian {
     ///
     /// # Panics
     /// When arrays differ in length.
-    pub fn open<F: Real>(&self, chain: Chain<F>, noise: &mut Stream) {
-        let kept = F::of(self.kept());
+    pub fn first_half<F: Real>(&self, chain: ChainState<F>, noise: &mut Stream) {
+        let kept = F::of(self.velocity_decay());
         let half = F::of(0.5 * self.step);
         self.pass(chain, noise, |theta, velocity, _, z| {
             *velocity = kept * *velocity + z;
@@ -105,8 +107,8 @@ impl Hamiltonian {
     ///
     /// # Panics
     /// When arrays differ in length.
-    pub fn close<F: Real>(&self, chain: Chain<F>, score: &[F], pull: Option<Pull<F>>) {
-        let Chain { theta, velocity, inverse_mass } = chain;
+    pub fn second_half<F: Real>(&self, chain: ChainState<F>, score: &[F], pull: Option<ElasticForce<F>>) {
+        let ChainState { theta, velocity, inverse_mass } = chain;
         let dim = theta.len();
         let (pulled, masses) = (pull.map_or(dim, |pull| pull.center.len()), inverse_mass.map_or(dim, <[F]>::len));
         assert!([velocity.len(), score.len(), pulled, masses].iter().all(|&len| len == dim), "one number for each parameter");
@@ -118,14 +120,16 @@ impl Hamiltonian {
         let each = theta.iter_mut().zip(velocity).zip(score);
         match (pull, inverse_mass) {
             (None, None) => each.for_each(|((theta, velocity), &score)| move_by(theta, velocity, score)),
-            (Some(Pull { strength, center }), None) => each.zip(center).for_each(|(((theta, velocity), &score), &center)| {
-                let force = score + strength * (center - *theta);
-                move_by(theta, velocity, force);
-            }),
+            (Some(ElasticForce { strength, center }), None) => {
+                each.zip(center).for_each(|(((theta, velocity), &score), &center)| {
+                    let force = score + strength * (center - *theta);
+                    move_by(theta, velocity, force);
+                })
+            }
             (None, Some(masses)) => {
                 each.zip(masses).for_each(|(((theta, velocity), &score), &mass)| move_by(theta, velocity, mass * score));
             }
-            (Some(Pull { strength, center }), Some(masses)) => {
+            (Some(ElasticForce { strength, center }), Some(masses)) => {
                 each.zip(masses).zip(center).for_each(|((((theta, velocity), &score), &mass), &center)| {
                     let force = mass * (score + strength * (center - *theta));
                     move_by(theta, velocity, force);
@@ -138,10 +142,10 @@ impl Hamiltonian {
     ///
     /// # Panics
     /// When arrays differ in length.
-    pub fn step<F: Real>(&self, chain: Chain<F>, score: &[F], pull: Option<Pull<F>>, noise: &mut Stream) {
+    pub fn step<F: Real>(&self, chain: ChainState<F>, score: &[F], pull: Option<ElasticForce<F>>, noise: &mut Stream) {
         let dim = chain.theta.len();
         assert!(score.len() == dim && pull.is_none_or(|pull| pull.center.len() == dim), "one number for each parameter");
-        let (step, kept) = (F::of(self.step), F::of(self.kept()));
+        let (step, kept) = (F::of(self.step), F::of(self.velocity_decay()));
         let masses = chain.inverse_mass;
         self.pass(chain, noise, |theta, velocity, place, z| {
             let force = pull.map_or(score[place], |pull| score[place] + pull.strength * (pull.center[place] - *theta));
@@ -151,8 +155,8 @@ impl Hamiltonian {
     }
 
     /// Does something to every parameter, its velocity, its place and its noise.
-    fn pass<F: Real>(&self, chain: Chain<F>, noise: &mut Stream, each: impl Fn(&mut F, &mut F, usize, F)) {
-        let Chain { theta, velocity, inverse_mass } = chain;
+    fn pass<F: Real>(&self, chain: ChainState<F>, noise: &mut Stream, each: impl Fn(&mut F, &mut F, usize, F)) {
+        let ChainState { theta, velocity, inverse_mass } = chain;
         let dim = theta.len();
         assert!(velocity.len() == dim && inverse_mass.is_none_or(|masses| masses.len() == dim), "one number for each parameter");
         let [added, known] = self.of_noise();
@@ -178,7 +182,7 @@ impl Hamiltonian {
 }
 
 /// The state of a chain: each array has a number for each parameter.
-pub struct Chain<'a, F> {
+pub struct ChainState<'a, F> {
     /// θ.
     pub theta: &'a mut [F],
     /// v.
@@ -189,7 +193,7 @@ pub struct Chain<'a, F> {
 
 /// The force κ (c − θ) towards a center.
 #[derive(Clone, Copy, Debug)]
-pub struct Pull<'a, F> {
+pub struct ElasticForce<'a, F> {
     /// κ.
     pub strength: F,
     /// c, a number for each parameter.
@@ -219,16 +223,21 @@ mod tests {
             .into_iter()
             .flat_map(|scheme| [(false, false), (true, false), (false, true), (true, true)].map(|(a, b)| (scheme, a, b)))
         {
-            let settings = Hamiltonian { scheme, step: 0.1, friction: 0.7, gradient_noise: 0.05, noise: true };
+            let settings = SghmcDynamics { scheme, step: 0.1, friction: 0.7, gradient_noise: 0.05, noise: true };
             let (mut theta, mut velocity) = (numbers(0.0), numbers(1.0));
             let (before, rates) = (numbers(0.0), numbers(1.0));
-            let pull = pulled.then_some(Pull { strength: 1.3, center: &center });
+            let pull = pulled.then_some(ElasticForce { strength: 1.3, center: &center });
             let inverse_mass = heavy.then_some(masses.as_slice());
             if scheme == Scheme::Middle {
-                settings.open(Chain { theta: &mut theta, velocity: &mut velocity, inverse_mass }, &mut stream());
-                settings.close(Chain { theta: &mut theta, velocity: &mut velocity, inverse_mass }, &score, pull);
+                settings.first_half(ChainState { theta: &mut theta, velocity: &mut velocity, inverse_mass }, &mut stream());
+                settings.second_half(ChainState { theta: &mut theta, velocity: &mut velocity, inverse_mass }, &score, pull);
             } else {
-                settings.step(Chain { theta: &mut theta, velocity: &mut velocity, inverse_mass }, &score, pull, &mut stream());
+                settings.step(
+                    ChainState { theta: &mut theta, velocity: &mut velocity, inverse_mass },
+                    &score,
+                    pull,
+                    &mut stream(),
+                );
             }
             for place in 0..dim {
                 let mass = if heavy { masses[place] } else { 1.0 };
@@ -253,22 +262,22 @@ mod tests {
 
     #[test]
     fn numbers_out_of_range_are_named() {
-        let fine = Hamiltonian { scheme: Scheme::Middle, step: 0.1, friction: 1.0, gradient_noise: 0.0, noise: true };
+        let fine = SghmcDynamics { scheme: Scheme::Middle, step: 0.1, friction: 1.0, gradient_noise: 0.0, noise: true };
         assert!(fine.check(1.0).is_ok());
         for (wrong, says) in [
-            (Hamiltonian { step: 0.0, ..fine }, "step = 0"),
-            (Hamiltonian { friction: 20.0, ..fine }, "friction = 20"),
-            (Hamiltonian { friction: -1.0, ..fine }, "friction = -1"),
-            (Hamiltonian { friction: 0.0, ..fine }, "friction = 0"),
-            (Hamiltonian { gradient_noise: 1.5, ..fine }, "gradient_noise = 1.5"),
+            (SghmcDynamics { step: 0.0, ..fine }, "step = 0"),
+            (SghmcDynamics { friction: 20.0, ..fine }, "friction = 20"),
+            (SghmcDynamics { friction: -1.0, ..fine }, "friction = -1"),
+            (SghmcDynamics { friction: 0.0, ..fine }, "friction = 0"),
+            (SghmcDynamics { gradient_noise: 1.5, ..fine }, "gradient_noise = 1.5"),
         ] {
             assert!(wrong.check(1.0).unwrap_err().to_string().contains(says));
         }
-        let known = Hamiltonian { gradient_noise: 0.5, ..fine };
+        let known = SghmcDynamics { gradient_noise: 0.5, ..fine };
         assert!(
             known.check(1.0).is_ok()
                 && known.check(10.0).is_err()
-                && Hamiltonian { friction: 0.0, noise: false, ..fine }.check(1.0).is_ok()
+                && SghmcDynamics { friction: 0.0, noise: false, ..fine }.check(1.0).is_ok()
         );
     }
 }

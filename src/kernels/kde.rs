@@ -1,7 +1,6 @@
 //! Kernel density estimates of particle sets and their scores, in log space.
 
 use super::rbf::squared_distances;
-use super::svgd::Frozen;
 use super::{SettingsError, ranged};
 use crate::number::Real;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
@@ -147,6 +146,59 @@ fn log_sum(a: f64, b: f64) -> f64 {
     if high == f64::NEG_INFINITY { high } else { high + (low - high).exp().ln_1p() }
 }
 
+/// Whether a density multiplies or divides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// Its score is added.
+    Plus,
+    /// Its score is subtracted.
+    Minus,
+}
+
+impl Sign {
+    /// 1 or −1.
+    pub fn value(self) -> f64 {
+        match self {
+            Self::Plus => 1.0,
+            Self::Minus => -1.0,
+        }
+    }
+}
+
+/// A particle set that stays where it is during a loop: its density estimate is a factor of the target.
+#[derive(Clone, Copy, Debug)]
+pub struct KdeFactor<'a, F> {
+    /// Whether it multiplies or divides.
+    pub sign: Sign,
+    /// Its particles, any number × d.
+    pub particles: ArrayView2<'a, F>,
+}
+
+impl<'a, F> KdeFactor<'a, F> {
+    /// A set whose density multiplies.
+    pub fn plus(particles: ArrayView2<'a, F>) -> Self {
+        Self { sign: Sign::Plus, particles }
+    }
+
+    /// A set whose density divides.
+    pub fn minus(particles: ArrayView2<'a, F>) -> Self {
+        Self { sign: Sign::Minus, particles }
+    }
+}
+
+/// The sets that remain when each one that equals one of opposite sign has been dropped together with it: their scores cancel in exact
+/// arithmetic, and so they do here.
+pub(super) fn uncancelled<'a, F: Real>(frozen: &[KdeFactor<'a, F>]) -> Vec<KdeFactor<'a, F>> {
+    let mut kept: Vec<KdeFactor<F>> = Vec::with_capacity(frozen.len());
+    for set in frozen {
+        match kept.iter().position(|other| other.sign != set.sign && other.particles == set.particles) {
+            Some(at) => drop(kept.remove(at)),
+            None => kept.push(*set),
+        }
+    }
+    kept
+}
+
 /// What the history reports of a signed sum of density estimates at some particles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CavityReport {
@@ -159,19 +211,24 @@ pub struct CavityReport {
 
 /// Evaluates Σ_j sign_j ∇log q_j at the particles (N × d) and adds it to `score` (N × d), by an explicit pass that is meant for once a
 /// loop. Sets that cancel exactly do so here too.
-pub fn cavity_report<F: Real>(kde: Kde, frozen: &[Frozen<F>], theta: ArrayView2<F>, mut score: ArrayViewMut2<F>) -> CavityReport {
+pub fn add_cavity_score<F: Real>(
+    kde: Kde,
+    frozen: &[KdeFactor<F>],
+    theta: ArrayView2<F>,
+    mut score: ArrayViewMut2<F>,
+) -> CavityReport {
     let mut cavity = Array2::zeros(theta.dim());
-    let add = |set: &Frozen<F>| kde.add_score(set.sign.value(), set.particles, theta, cavity.view_mut());
+    let add = |set: &KdeFactor<F>| kde.add_score(set.sign.value(), set.particles, theta, cavity.view_mut());
     let weights = frozen.iter().map(add).map(|weight| if kde.is_none() { f64::NAN } else { weight }).collect();
-    if super::svgd::uncancelled(frozen).is_empty() {
+    if uncancelled(frozen).is_empty() {
         cavity.fill(F::zero());
     }
     score += &cavity;
-    CavityReport { norm: frobenius(cavity.view()), weights }
+    CavityReport { norm: frobenius_norm(cavity.view()), weights }
 }
 
 /// The root of the sum of all squares.
-pub fn frobenius<F: Real>(matrix: ArrayView2<F>) -> f64 {
+pub fn frobenius_norm<F: Real>(matrix: ArrayView2<F>) -> f64 {
     matrix.iter().map(|x| x.f64() * x.f64()).sum::<f64>().sqrt()
 }
 
@@ -286,21 +343,29 @@ mod tests {
         let kde = Kde { mode: KdeMode::Lse { floor: 0.0 }, bandwidth: 0.5 };
         let (theta, point) = (ndarray::array![[0.0], [1.0]], ndarray::array![[2.0]]);
         let mut score = Array2::zeros((2, 1));
-        let report = cavity_report(kde, &[Frozen::plus(point.view())], theta.view(), score.view_mut());
+        let report = add_cavity_score(kde, &[KdeFactor::plus(point.view())], theta.view(), score.view_mut());
         // (2 − x)/λ² = 8 and 4.
         assert_eq!(score, ndarray::array![[8.0], [4.0]]);
         assert!((report.norm - 80_f64.sqrt()).abs() < 1e-12 && (report.weights[0] - 1.0).abs() < 1e-15);
-        let report =
-            cavity_report(kde, &[Frozen::plus(point.view()), Frozen::minus(point.view())], theta.view(), score.view_mut());
+        let report = add_cavity_score(
+            kde,
+            &[KdeFactor::plus(point.view()), KdeFactor::minus(point.view())],
+            theta.view(),
+            score.view_mut(),
+        );
         assert_eq!((report.norm, report.weights.len()), (0.0, 2));
         let floored = Kde { mode: KdeMode::default(), ..kde };
         // A set that is out of reach does not hide behind one that is not.
         let far = ndarray::array![[9.0]];
-        let report =
-            cavity_report(floored, &[Frozen::plus(theta.view()), Frozen::minus(far.view())], theta.view(), score.view_mut());
+        let report = add_cavity_score(
+            floored,
+            &[KdeFactor::plus(theta.view()), KdeFactor::minus(far.view())],
+            theta.view(),
+            score.view_mut(),
+        );
         assert!(report.weights[0] > 0.99 && report.weights[1] < 1e-40, "{report:?}");
         let none = Kde { mode: KdeMode::None, ..kde };
-        assert!(cavity_report(none, &[Frozen::plus(far.view())], theta.view(), score.view_mut()).weights[0].is_nan());
+        assert!(add_cavity_score(none, &[KdeFactor::plus(far.view())], theta.view(), score.view_mut()).weights[0].is_nan());
         let moved = &theta + 0.25;
         let ideal = distillation_residual([theta.view(), moved.view()], [theta.view(), moved.view()]);
         assert_eq!(ideal, 0.0);

@@ -1,4 +1,4 @@
-//! The kernelised Stein discrepancy of particles from a density that is known by its score.
+//! The kernelized Stein discrepancy of particles from a density that is known by its score.
 
 use super::rbf::squared_distances;
 use crate::number::Real;

@@ -1,6 +1,6 @@
 //! Langevin steps: step sizes that stay or fall, and the step itself.
 
-use super::hamiltonian::Pull;
+use super::hamiltonian::ElasticForce;
 use super::{SettingsError, ranged};
 use crate::number::Real;
 use crate::random::Stream;
@@ -60,13 +60,13 @@ impl StepSize {
 ///
 /// # Panics
 /// When θ, the score and c differ in length.
-pub fn langevin_step<F: Real>(theta: &mut [F], score: &[F], pull: Option<Pull<F>>, step: f64, noise: &mut Stream) {
+pub fn langevin_step<F: Real>(theta: &mut [F], score: &[F], pull: Option<ElasticForce<F>>, step: f64, noise: &mut Stream) {
     assert_eq!(theta.len(), score.len(), "a score has a number for each parameter");
     let half = F::of(0.5 * step);
     let both = theta.iter_mut().zip(score);
     match pull {
         None => both.for_each(|(theta, &score)| *theta += half * score),
-        Some(Pull { strength, center }) => {
+        Some(ElasticForce { strength, center }) => {
             assert_eq!(score.len(), center.len(), "a center has a number for each parameter");
             both.zip(center).for_each(|((theta, &score), &center)| *theta += half * (score + strength * (center - *theta)));
         }

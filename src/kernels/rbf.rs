@@ -3,7 +3,7 @@
 use super::select::Selector;
 use super::{SettingsError, ranged};
 use crate::number::Real;
-use crate::vector::vectorised;
+use crate::vector::vectorized;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +83,7 @@ pub fn squared_distances<F: Real>(x: ArrayView2<F>, y: ArrayView2<F>) -> Array2<
     })
 }
 
-vectorised! {
+vectorized! {
     fn squared_distance<F: Real>(x: &[F], y: &[F]) -> f64 {
         let mut sums = [0.0; 8];
         let (x, x_rest) = x.as_chunks::<8>();

@@ -8,7 +8,7 @@ const LANES: usize = 16;
 const BLOCK: usize = 1024;
 
 /// |x|², in double precision; the same bits on every processor.
-pub fn square<F: Real>(x: &[F]) -> f64 {
+pub fn squared_norm<F: Real>(x: &[F]) -> f64 {
     let mut sums = [0.0; LANES];
     let (chunks, rest) = x.as_chunks::<LANES>();
     for chunk in chunks {
@@ -31,7 +31,7 @@ mod tests {
         for len in [0, 1, 15, 16, 17, 1023, 1024, 2049] {
             let x: Vec<f32> = (0..len).map(|place| place as f32).collect();
             let exact: f64 = (0..len).map(|place| (place * place) as f64).sum();
-            assert!(all_finite(&x) && (square(&x) - exact).abs() <= 1e-15 * exact, "{len}");
+            assert!(all_finite(&x) && (squared_norm(&x) - exact).abs() <= 1e-15 * exact, "{len}");
             for place in 0..len {
                 let mut wrong = x.clone();
                 wrong[place] = [f32::NAN, f32::NEG_INFINITY, f32::INFINITY][place % 3];

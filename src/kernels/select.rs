@@ -1,7 +1,7 @@
 //! Exact order statistics of many numbers, step after step: a narrow bracket around the last answer, then a small selection.
 
 use crate::number::Real;
-use crate::vector::vectorised;
+use crate::vector::vectorized;
 
 /// Below this many numbers a plain selection is the fastest.
 const PLAIN: usize = 256;
@@ -74,7 +74,7 @@ fn select<F: Real>(values: &mut [F], low: usize, high: usize) -> (F, F) {
     (lower, upper)
 }
 
-vectorised! {
+vectorized! {
     /// Moves the values in [from, to] to the front of the buffer; how many were smaller, and how many moved.
     fn collect<F: Real>(values: &[F], buffer: &mut [F], from: F, to: F) -> (usize, usize) {
         let (mut below, mut inside) = (0, 0);

@@ -12,12 +12,12 @@
 
 use super::SettingsError;
 use super::adagrad::{AdaGrad, Optimizer};
-use super::kde::Kde;
+use super::kde::{Kde, KdeFactor, uncancelled};
 use super::rbf::Bandwidth;
 use super::select::Selector;
 use super::symmetric::Symmetric;
 use crate::number::Real;
-use crate::vector::{self, vectorised};
+use crate::vector::{self, vectorized};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 
@@ -61,59 +61,6 @@ impl Settings {
         self.optimizer.check()?;
         self.kde.check()
     }
-}
-
-/// Whether a density multiplies or divides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sign {
-    /// Its score is added.
-    Plus,
-    /// Its score is subtracted.
-    Minus,
-}
-
-impl Sign {
-    /// 1 or −1.
-    pub fn value(self) -> f64 {
-        match self {
-            Self::Plus => 1.0,
-            Self::Minus => -1.0,
-        }
-    }
-}
-
-/// A particle set that stays where it is during a loop: its density estimate is a factor of the target.
-#[derive(Clone, Copy, Debug)]
-pub struct Frozen<'a, F> {
-    /// Whether it multiplies or divides.
-    pub sign: Sign,
-    /// Its particles, any number × d.
-    pub particles: ArrayView2<'a, F>,
-}
-
-impl<'a, F> Frozen<'a, F> {
-    /// A set whose density multiplies.
-    pub fn plus(particles: ArrayView2<'a, F>) -> Self {
-        Self { sign: Sign::Plus, particles }
-    }
-
-    /// A set whose density divides.
-    pub fn minus(particles: ArrayView2<'a, F>) -> Self {
-        Self { sign: Sign::Minus, particles }
-    }
-}
-
-/// The sets that remain when each one that equals one of opposite sign has been dropped together with it: their scores cancel in exact
-/// arithmetic, and so they do here.
-pub(super) fn uncancelled<'a, F: Real>(frozen: &[Frozen<'a, F>]) -> Vec<Frozen<'a, F>> {
-    let mut kept: Vec<Frozen<F>> = Vec::with_capacity(frozen.len());
-    for set in frozen {
-        match kept.iter().position(|other| other.sign != set.sign && other.particles == set.particles) {
-            Some(at) => drop(kept.remove(at)),
-            None => kept.push(*set),
-        }
-    }
-    kept
 }
 
 /// What one step tells.
@@ -174,10 +121,10 @@ struct Coefficients<F> {
 
 /// A Stein loop over N particles in d dimensions; owns all its memory and allocates nothing in a step.
 ///
-/// [`Stein::begin`] starts a loop, [`Stein::step`] moves all particles once. The bits of the result do not depend on the number of
+/// [`SvgdLoop::begin`] starts a loop, [`SvgdLoop::step`] moves all particles once. The bits of the result do not depend on the number of
 /// threads.
 #[derive(Clone, Debug)]
-pub struct Stein<F> {
+pub struct SvgdLoop<F> {
     settings: Settings,
     n: usize,
     dim: usize,
@@ -197,7 +144,7 @@ pub struct Stein<F> {
     selector: Selector<F>,
 }
 
-impl<F: Real> Stein<F> {
+impl<F: Real> SvgdLoop<F> {
     /// For N particles in d dimensions, both at least 1.
     pub fn new(n: usize, dim: usize, settings: Settings) -> Self {
         assert!(n > 0 && dim > 0, "a Stein loop needs particles and dimensions");
@@ -235,7 +182,7 @@ impl<F: Real> Stein<F> {
 
     /// Starts a loop at the particles `theta` (N × d), with the optimiser at its start and these frozen sets as factors of the target.
     /// A pair of equal sets with opposite signs is dropped.
-    pub fn begin(&mut self, theta: ArrayView2<F>, frozen: &[Frozen<F>]) {
+    pub fn begin(&mut self, theta: ArrayView2<F>, frozen: &[KdeFactor<F>]) {
         assert_eq!(theta.dim(), (self.n, self.dim), "the particles' shape");
         let frozen = if self.settings.kde.is_none() { Vec::new() } else { uncancelled(frozen) };
         let mut rows = self.n;
@@ -514,7 +461,7 @@ fn reshape<F: Real>(matrix: &mut Array2<F>, rows: usize, columns: usize) {
     }
 }
 
-vectorised! {
+vectorized! {
     fn accumulate<F: Real>(sums: &mut [f64], row: &[F]) {
         for (sum, x) in sums.iter_mut().zip(row) {
             *sum += x.f64();
@@ -522,7 +469,7 @@ vectorised! {
     }
 }
 
-vectorised! {
+vectorized! {
     /// ‖x‖² + ‖y‖² − 2 xᵀy, which rounding must not make negative.
     fn distances<F: Real>(out: &mut [F], products: &[f64], norms: &[f64], norm: f64) {
         for ((out, product), other) in out.iter_mut().zip(products).zip(norms) {
@@ -532,7 +479,7 @@ vectorised! {
     }
 }
 
-vectorised! {
+vectorized! {
     fn start<F: Real>(total: &mut [F], x: &[F], score: &[F], pull: F) {
         for ((total, &x), &score) in total.iter_mut().zip(x).zip(score) {
             *total = score - pull * x;
@@ -540,7 +487,7 @@ vectorised! {
     }
 }
 
-vectorised! {
+vectorized! {
     fn add<F: Real>(to: &mut [F], x: &[F], centre: &[F]) {
         for ((to, &x), &centre) in to.iter_mut().zip(x).zip(centre) {
             *to = x + centre;
@@ -571,7 +518,7 @@ mod tests {
     fn naive(
         theta: &Array2<f64>,
         score: &Array2<f64>,
-        frozen: &[Frozen<f64>],
+        frozen: &[KdeFactor<f64>],
         settings: Settings,
         repulsion: f64,
     ) -> Array2<f64> {
@@ -602,8 +549,13 @@ mod tests {
         phi
     }
 
-    fn direction<F: Real>(theta: &Array2<F>, score: Option<&Array2<F>>, frozen: &[Frozen<F>], settings: Settings) -> Array2<F> {
-        let mut stein = Stein::new(theta.nrows(), theta.ncols(), settings);
+    fn direction<F: Real>(
+        theta: &Array2<F>,
+        score: Option<&Array2<F>>,
+        frozen: &[KdeFactor<F>],
+        settings: Settings,
+    ) -> Array2<F> {
+        let mut stein = SvgdLoop::new(theta.nrows(), theta.ncols(), settings);
         stein.begin(theta.view(), frozen);
         let mut moved = theta.clone();
         stein.step(score.map(|s| s.view()), Some(moved.view_mut()));
@@ -632,8 +584,8 @@ mod tests {
                 for kernel in [Kernel::Rbf(Bandwidth::Repository), Kernel::Rbf(Bandwidth::Paper), Kernel::Linear] {
                     let settings = plain(kernel, mode);
                     let plain = (Some(&score), vec![]);
-                    let cavity = (Some(&score), vec![Frozen::plus(q), Frozen::minus(t)]);
-                    let distillation = (None, vec![Frozen::plus(new), Frozen::plus(t), Frozen::minus(q)]);
+                    let cavity = (Some(&score), vec![KdeFactor::plus(q), KdeFactor::minus(t)]);
+                    let distillation = (None, vec![KdeFactor::plus(new), KdeFactor::plus(t), KdeFactor::minus(q)]);
                     for (s, frozen) in [plain, cavity, distillation] {
                         let moved = direction(&theta, s, &frozen, settings);
                         let expected = naive(&theta, s.unwrap_or(&none), &frozen, settings, 1.0);
@@ -655,8 +607,8 @@ mod tests {
         let theta = particles::<f64>(9, 4, 1, 0.5);
         let sets = [particles::<f64>(9, 4, 2, 0.5), particles::<f64>(9, 4, 3, 0.5)];
         let settings = plain(Kernel::default(), KdeMode::Lse { floor: 1e-2 });
-        let frozen = [Frozen::plus(sets[0].view()), Frozen::minus(sets[1].view())];
-        let mut stein = Stein::new(9, 4, settings);
+        let frozen = [KdeFactor::plus(sets[0].view()), KdeFactor::minus(sets[1].view())];
+        let mut stein = SvgdLoop::new(9, 4, settings);
         stein.begin(theta.view(), &frozen);
         let step = stein.step(None, None);
         let h = Bandwidth::Repository.of(theta.view());
@@ -664,7 +616,7 @@ mod tests {
         assert!((step.bandwidth - h).abs() < 1e-13 * h);
         assert!((step.mean_kernel - kernel.mean().unwrap()).abs() < 1e-13);
         let mut score = Array2::zeros((9, 4));
-        let report = super::super::kde::cavity_report(settings.kde, &frozen, theta.view(), score.view_mut());
+        let report = super::super::kde::add_cavity_score(settings.kde, &frozen, theta.view(), score.view_mut());
         let weight = report.weights.iter().sum::<f64>() / 2.0;
         assert!((step.kde_weight - weight).abs() < 1e-13, "{step:?} {report:?}");
     }
@@ -690,7 +642,7 @@ mod tests {
         let settings = plain(Kernel::default(), KdeMode::default());
         let phi = |map: &dyn Fn(&Array2<f64>) -> Array2<f64>, turn: &dyn Fn(&Array2<f64>) -> Array2<f64>| {
             let (q, t) = (map(&q), map(&t));
-            direction(&map(&theta), Some(&turn(&score)), &[Frozen::plus(q.view()), Frozen::minus(t.view())], settings)
+            direction(&map(&theta), Some(&turn(&score)), &[KdeFactor::plus(q.view()), KdeFactor::minus(t.view())], settings)
         };
         let same = |m: &Array2<f64>| m.clone();
         let base = phi(&same, &same);
@@ -715,7 +667,7 @@ mod tests {
         let theta = array![[0.1, -3.0, 1e5]];
         let score = array![[1.0 / 3.0, 0.7, -2.0]];
         for kernel in [Kernel::Rbf(Bandwidth::Repository), Kernel::Rbf(Bandwidth::Paper), Kernel::Rbf(Bandwidth::Fixed(2.0))] {
-            let mut stein = Stein::new(1, 3, plain(kernel, KdeMode::None));
+            let mut stein = SvgdLoop::new(1, 3, plain(kernel, KdeMode::None));
             stein.begin(theta.view(), &[]);
             let mut moved = theta.clone();
             for _ in 0..3 {
@@ -730,8 +682,8 @@ mod tests {
     fn equal_sets_of_opposite_sign_cancel_to_the_bit() {
         let (theta, score) = (particles::<f64>(6, 55, 1, 1.0), particles::<f64>(6, 55, 2, 1.0));
         let settings = Settings::default();
-        let frozen = [Frozen::plus(theta.view()), Frozen::minus(theta.view())];
-        let (mut with, mut without) = (Stein::new(6, 55, settings), Stein::new(6, 55, settings));
+        let frozen = [KdeFactor::plus(theta.view()), KdeFactor::minus(theta.view())];
+        let (mut with, mut without) = (SvgdLoop::new(6, 55, settings), SvgdLoop::new(6, 55, settings));
         with.begin(theta.view(), &frozen);
         without.begin(theta.view(), &[]);
         let (mut a, mut b) = (theta.clone(), theta.clone());
@@ -748,8 +700,8 @@ mod tests {
         let theta = particles::<f64>(5, 7, 1, 1.0);
         let other = particles::<f64>(4, 7, 2, 1.0);
         let score = particles::<f64>(5, 7, 3, 1.0);
-        let run = |stein: &mut Stein<f64>| {
-            stein.begin(theta.view(), &[Frozen::plus(other.view())]);
+        let run = |stein: &mut SvgdLoop<f64>| {
+            stein.begin(theta.view(), &[KdeFactor::plus(other.view())]);
             let mut moved = theta.clone();
             for _ in 0..5 {
                 stein.step(Some(score.view()), None);
@@ -757,7 +709,7 @@ mod tests {
             stein.read(moved.view_mut());
             moved
         };
-        let mut stein = Stein::new(5, 7, Settings::default());
+        let mut stein = SvgdLoop::new(5, 7, Settings::default());
         let first = run(&mut stein);
         stein.begin(score.view(), &[]);
         stein.step(None, None);
@@ -772,8 +724,8 @@ mod tests {
         let run = |threads: usize, scored: bool| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
-                let mut stein = Stein::new(8, 5000, Settings::default());
-                stein.begin(theta.view(), &[Frozen::plus(sets[0].view()), Frozen::minus(sets[1].view())]);
+                let mut stein = SvgdLoop::new(8, 5000, Settings::default());
+                stein.begin(theta.view(), &[KdeFactor::plus(sets[0].view()), KdeFactor::minus(sets[1].view())]);
                 let mut moved = theta.clone();
                 for _ in 0..4 {
                     stein.step(scored.then(|| score.view()), Some(moved.view_mut()));
@@ -800,9 +752,9 @@ mod tests {
         let wide = |m: &Array2<f32>| m.mapv(f64::from);
         let settings = plain(Kernel::default(), KdeMode::Lse { floor: 0.0 });
         let (theta64, t64) = (wide(&theta), wide(&t));
-        let frozen = [Frozen::plus(theta.view()), Frozen::minus(t.view())];
-        let frozen64 = [Frozen::plus(theta64.view()), Frozen::minus(t64.view())];
-        let mut stein = Stein::<f32>::new(n, d, settings);
+        let frozen = [KdeFactor::plus(theta.view()), KdeFactor::minus(t.view())];
+        let frozen64 = [KdeFactor::plus(theta64.view()), KdeFactor::minus(t64.view())];
+        let mut stein = SvgdLoop::<f32>::new(n, d, settings);
         stein.begin(theta.view(), &frozen);
         let step = stein.step(Some(score.view()), None);
         let h = Bandwidth::Repository.of(theta64.view());
@@ -820,8 +772,8 @@ mod tests {
         let [q, t, new] = [array![[0.3, -1.0]], array![[2.0, 0.7]], array![[-0.4, 1.1]]];
         let mut settings = plain(Kernel::default(), KdeMode::Lse { floor: 0.0 });
         settings.optimizer = Optimizer::Plain { step: 0.55 * 0.55 };
-        let mut stein = Stein::new(1, 2, settings);
-        stein.begin(t.view(), &[Frozen::plus(new.view()), Frozen::plus(t.view()), Frozen::minus(q.view())]);
+        let mut stein = SvgdLoop::new(1, 2, settings);
+        stein.begin(t.view(), &[KdeFactor::plus(new.view()), KdeFactor::plus(t.view()), KdeFactor::minus(q.view())]);
         let mut local = t.clone();
         stein.step(None, Some(local.view_mut()));
         assert!(largest(&(&local - &(&t + &new - &q))) < 1e-14);
@@ -837,7 +789,7 @@ mod tests {
         let run = |kernel: Kernel| {
             let mut theta = particles::<f64>(n, d, 5, 1.0);
             let settings = Settings { optimizer: Optimizer::Plain { step: 0.05 }, ..plain(kernel, KdeMode::None) };
-            let mut stein = Stein::new(n, d, settings);
+            let mut stein = SvgdLoop::new(n, d, settings);
             stein.begin(theta.view(), &[]);
             for _ in 0..4000 {
                 let score = (&mean - &theta).dot(&precision);

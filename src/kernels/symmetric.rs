@@ -1,7 +1,7 @@
 //! A symmetric matrix as the tiles of its lower half: each pair is kept once, and a tile stays in cache while both halves are multiplied.
 
 use crate::number::Real;
-use crate::vector::{self, vectorised};
+use crate::vector::{self, vectorized};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, s};
 use std::ops::Range;
@@ -155,7 +155,7 @@ fn bands(n: usize) -> impl Iterator<Item = Band> {
     (0..n).step_by(TILE).map(move |first| Band { first, rows: TILE.min(n - first) })
 }
 
-vectorised! {
+vectorized! {
     fn scale<F: Real>(values: &mut [F], by: F) {
         for value in values {
             *value *= by;
@@ -163,7 +163,7 @@ vectorised! {
     }
 }
 
-vectorised! {
+vectorized! {
     /// Adds the sums of the rows and of the columns of some rows of a tile.
     fn add_sums<F: Real>(part: &[F], rows: &mut [F], columns: &mut [F]) {
         for (row, sum) in part.chunks_exact(TILE).zip(rows) {
@@ -181,7 +181,7 @@ vectorised! {
     }
 }
 
-vectorised! {
+vectorized! {
     fn total<F: Real>(values: &[F]) -> F {
         let mut lanes = [F::zero(); 16];
         let (groups, rest) = values.as_chunks::<16>();
@@ -195,7 +195,7 @@ vectorised! {
     }
 }
 
-vectorised! {
+vectorized! {
     /// The symmetric matrix (n × n) with the rows of `triangle` below its diagonal, which stays as it is; piece by piece, because what
     /// a row scatters to above the diagonal is one entry in each of many rows.
     fn unpack<F: Real>(triangle: &[F], square: &mut [F], n: usize) {

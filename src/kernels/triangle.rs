@@ -3,13 +3,13 @@
 use ndarray::{Array2, ArrayView2};
 
 /// How many numbers the triangle of a d × d matrix has.
-pub fn size(dim: usize) -> usize {
+pub fn packed_len(dim: usize) -> usize {
     dim * (dim + 1) / 2
 }
 
 /// Where the entry (i, j), or (j, i), is.
-pub fn place(i: usize, j: usize) -> usize {
-    size(i.max(j)) + i.min(j)
+pub fn packed_index(i: usize, j: usize) -> usize {
+    packed_len(i.max(j)) + i.min(j)
 }
 
 /// The triangle of a matrix (d × d).
@@ -25,7 +25,7 @@ pub fn pack<F: Copy>(matrix: ArrayView2<F>) -> Vec<F> {
 /// # Panics
 /// Where the triangle has fewer numbers.
 pub fn unpack<F: Copy>(triangle: &[F], dim: usize) -> Array2<F> {
-    Array2::from_shape_fn((dim, dim), |(i, j)| triangle[place(i, j)])
+    Array2::from_shape_fn((dim, dim), |(i, j)| triangle[packed_index(i, j)])
 }
 
 #[cfg(test)]
@@ -38,7 +38,7 @@ mod tests {
         let matrix = array![[2, 1, 5], [1, 3, 4], [5, 4, 6]];
         let triangle = pack(matrix.view());
         assert_eq!(triangle, [2, 1, 3, 5, 4, 6]);
-        assert_eq!((triangle.len(), triangle[place(0, 2)], triangle[place(1, 1)]), (size(3), 5, 3));
+        assert_eq!((triangle.len(), triangle[packed_index(0, 2)], triangle[packed_index(1, 1)]), (packed_len(3), 5, 3));
         assert_eq!(unpack(&triangle, 3), matrix);
     }
 }

@@ -419,7 +419,7 @@ mod tests {
             let counts: Vec<u32> = words.iter().map(|word| (word * 7 + document) % 5 * length / 100).collect();
             all.push(&words, &counts);
         }
-        Tokens::of(&all)
+        Tokens::from_documents(&all)
     }
 
     #[test]
@@ -475,7 +475,7 @@ mod tests {
                 for topics in [10, 40] {
                     let mut all = Documents::new(30);
                     (0..30).for_each(|word| all.push(&[word], &[1]));
-                    let tokens = Tokens::of(&all);
+                    let tokens = Tokens::from_documents(&all);
                     let mut assigned = tokens.draw_topics(topics, stream);
                     let mut counts = TopicCounts::new(30, topics as usize);
                     counts.count(tokens.words(), &assigned);

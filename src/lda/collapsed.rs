@@ -28,7 +28,7 @@ impl TopicCounts {
     ///
     /// # Panics
     /// When it is not of whole rows.
-    pub fn of(of_words: Vec<i32>, topics: usize) -> Self {
+    pub fn from_counts(of_words: Vec<i32>, topics: usize) -> Self {
         assert_eq!(of_words.len() % topics, 0, "counts that are no whole rows of {topics} topics");
         let mut totals = vec![0; topics];
         for row in of_words.chunks_exact(topics) {
@@ -109,7 +109,7 @@ pub struct Tokens {
 
 impl Tokens {
     /// Those of some documents; a document's are ordered by their words.
-    pub fn of(documents: &Documents) -> Self {
+    pub fn from_documents(documents: &Documents) -> Self {
         // At most what memory can hold.
         let mut tokens = Self { words: Vec::with_capacity(documents.tokens() as usize), starts: vec![0] };
         for bag in documents.iter() {

@@ -22,7 +22,7 @@ pub struct HeldOut {
 
 /// How many tokens of each entry of a document are to be predicted: a share of all tokens, drawn without replacement; what is left of
 /// rounding to whole tokens is drawn too, and at least one token stays to be seen.
-pub fn draw_scored(counts: &[u32], share: f64, stream: &mut Stream) -> Vec<u32> {
+pub fn draw_scored_tokens(counts: &[u32], share: f64, stream: &mut Stream) -> Vec<u32> {
     let mut left: u64 = counts.iter().map(|&count| u64::from(count)).sum();
     let wanted = share * left as f64 + stream.random::<f64>();
     let mut wanted = (wanted as u64).min(left.saturating_sub(1));
@@ -45,14 +45,14 @@ pub struct Completion {
 
 /// How well tokens were predicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Completed {
+pub struct CompletionScore {
     /// Σ log p over the scored tokens, in nats.
     pub log_likelihood: f64,
     /// How many these are.
     pub tokens: u64,
 }
 
-impl Completed {
+impl CompletionScore {
     /// Takes tokens of a word that has this probability.
     fn take(&mut self, probability: f64, tokens: u32) {
         self.log_likelihood += f64::from(tokens) * probability.ln();
@@ -86,7 +86,7 @@ impl Completion {
         sweeps: Sweeps,
         phi: impl FnMut(u32, &mut [F]),
         mut stream: impl FnMut(u64) -> Stream,
-    ) -> Completed {
+    ) -> CompletionScore {
         let HeldOut { observed, scored } = held_out;
         table.fill(observed.iter().chain(scored.iter()), phi);
         let entries = scored.iter().map(|bag| bag.words.len()).sum();
@@ -96,7 +96,7 @@ impl Completion {
         assert_eq!((self.sums.len(), observed.len()), (entries, scored.len()), "other documents than before");
         let mut sums = self.sums.iter_mut();
         let mut weights = vec![0.0; table.topics()];
-        let mut completed = Completed::default();
+        let mut completed = CompletionScore::default();
         for (document, (seen, bag)) in (0..).zip(observed.iter().zip(scored.iter())) {
             if bag.words.is_empty() {
                 continue;
@@ -119,8 +119,8 @@ impl Completion {
     }
 
     /// How well the draws predict; without any, nothing was predicted.
-    pub fn completed(&self, held_out: &HeldOut) -> Completed {
-        let mut completed = Completed::default();
+    pub fn score(&self, held_out: &HeldOut) -> CompletionScore {
+        let mut completed = CompletionScore::default();
         let counts = held_out.scored.iter().flat_map(|bag| bag.counts.iter());
         for (&count, &sum) in counts.zip(&self.sums) {
             completed.take(sum / self.draws as f64, count);

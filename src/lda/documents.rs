@@ -34,7 +34,7 @@ impl Documents {
     }
 
     /// The same, with room for so many documents and entries.
-    pub fn with_room(vocabulary: u32, documents: usize, entries: usize) -> Self {
+    pub fn with_capacity(vocabulary: u32, documents: usize, entries: usize) -> Self {
         let mut starts = Vec::with_capacity(documents + 1);
         starts.push(0);
         let [words, counts] = [Vec::with_capacity(entries), Vec::with_capacity(entries)];

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// What documents are drawn from: topics whose words follow Zipf's law over the vocabulary, each with words of its own in front.
 #[derive(Clone, Debug)]
-pub struct Truth {
+pub struct CorpusGenerator {
     seed: Seed,
     vocabulary: u32,
     alpha: f64,
@@ -18,9 +18,9 @@ pub struct Truth {
     running: Vec<f64>,
 }
 
-/// How a [`Truth`] is drawn.
+/// How a [`CorpusGenerator`] is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TruthSettings {
+pub struct CorpusGeneratorSettings {
     /// W.
     pub vocabulary: u32,
     /// K.
@@ -33,13 +33,13 @@ pub struct TruthSettings {
     pub log_length: (f64, f64),
 }
 
-impl Truth {
+impl CorpusGenerator {
     /// Draws topics.
     ///
     /// # Errors
     /// Says which number is out of its range.
-    pub fn new(settings: TruthSettings, seed: Seed) -> Result<Self, String> {
-        let TruthSettings { vocabulary, topics, alpha, concentration, log_length: (mean, sd) } = settings;
+    pub fn new(settings: CorpusGeneratorSettings, seed: Seed) -> Result<Self, String> {
+        let CorpusGeneratorSettings { vocabulary, topics, alpha, concentration, log_length: (mean, sd) } = settings;
         for (name, value) in [("alpha", alpha), ("concentration", concentration)] {
             if !(value.is_finite() && value > 0.0) {
                 return Err(format!("{name} = {value}: must be a number above 0"));

@@ -13,7 +13,7 @@ use crate::vector::{self, Kernel, Unit};
 ///
 /// # Panics
 /// When there are fewer documents or topics, or a word is not below the size of the vocabulary.
-pub fn draw_in_turn(
+pub fn draw_topics_sequentially(
     tokens: &Tokens,
     documents: usize,
     topics: &mut [u32],

@@ -22,14 +22,14 @@ mod table;
 pub use by_word::WordSweep;
 pub use coherence::{Coherence, CoherenceCounts};
 pub use collapsed::{Tokens, TopicCounts, dense_sweep};
-pub use completion::{Completed, Completion, HeldOut, draw_scored};
+pub use completion::{Completion, CompletionScore, HeldOut, draw_scored_tokens};
 pub use documents::{Bag, Documents};
-pub use generate::{Truth, TruthSettings};
+pub use generate::{CorpusGenerator, CorpusGeneratorSettings};
 pub use gibbs::{DocumentGibbs, Sweeps};
-pub use in_turn::draw_in_turn;
-pub use priors::{Evidence, Priors};
+pub use in_turn::draw_topics_sequentially;
+pub use priors::{PriorStatistics, Priors};
 pub use settings::LdaSettings;
-pub use sgrld::{Expected, SgrldUpdate, sgrld_step};
+pub use sgrld::{ExpectedCounts, SgrldUpdate, sgrld_step};
 pub use table::WordTable;
 
 #[cfg(test)]

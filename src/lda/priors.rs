@@ -21,11 +21,11 @@ pub struct Priors {
 }
 
 impl Priors {
-    /// How many [`Priors::words`] there are.
+    /// How many [`Priors::to_words`] there are.
     pub const WORDS: usize = 4;
 
     /// Their bits: what stands behind counts that travel.
-    pub fn words(self) -> [i32; Self::WORDS] {
+    pub fn to_words(self) -> [i32; Self::WORDS] {
         let halves = |number: f64| {
             let bytes = number.to_bits().to_le_bytes();
             [0, 4].map(|at| i32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte])))
@@ -35,7 +35,7 @@ impl Priors {
     }
 
     /// Those with these bits.
-    pub fn of_words([a, b, c, d]: [i32; Self::WORDS]) -> Self {
+    pub fn from_words([a, b, c, d]: [i32; Self::WORDS]) -> Self {
         let number = |low: i32, high: i32| f64::from_bits(u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32);
         Self { alpha: number(a, b), beta: number(c, d) }
     }
@@ -43,7 +43,7 @@ impl Priors {
 
 /// What a prior is estimated from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Evidence {
+pub struct PriorStatistics {
     /// Of the counts n_i, those of 0 left out.
     counts: Frequencies,
     /// Of their sums n.
@@ -56,7 +56,7 @@ const ESTIMATES: (f64, f64) = (1e-6, 1e4);
 const STEPS: usize = 20;
 const PRECISE: f64 = 1e-6;
 
-impl Evidence {
+impl PriorStatistics {
     /// Of α: how many tokens of each document have each of K topics.
     ///
     /// # Panics
@@ -98,7 +98,7 @@ impl Evidence {
 
     /// A few steps from `prior` towards the most likely one, for counts of `outcomes` each. Without tokens, or where all priors are as
     /// likely, it stays.
-    pub fn improve(&self, mut prior: f64, outcomes: usize) -> f64 {
+    pub fn update_prior(&self, mut prior: f64, outcomes: usize) -> f64 {
         for _ in 0..STEPS {
             let all = outcomes as f64;
             let change = self.counts.rise(prior) / (all * self.totals.rise(all * prior));
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn priors_travel_bit_for_bit() {
         for (alpha, beta) in [(0.1, 1e-300), (f64::MAX, 5e-324), (-0.0, std::f64::consts::PI)] {
-            let back = Priors::of_words(Priors { alpha, beta }.words());
+            let back = Priors::from_words(Priors { alpha, beta }.to_words());
             assert_eq!((back.alpha.to_bits(), back.beta.to_bits()), (alpha.to_bits(), beta.to_bits()));
         }
     }
@@ -207,7 +207,7 @@ mod tests {
         let mut documents = Documents::new(counts[0].len() as u32);
         let words: Vec<u32> = (0..counts[0].len() as u32).collect();
         counts.iter().for_each(|counts| documents.push(&words, counts));
-        let tokens = Tokens::of(&documents);
+        let tokens = Tokens::from_documents(&documents);
         let topics = tokens.words().to_vec();
         (tokens, topics)
     }
@@ -238,8 +238,8 @@ mod tests {
         middle.exp()
     }
 
-    fn converged(evidence: &Evidence, mut prior: f64, outcomes: usize) -> f64 {
-        (0..200).for_each(|_| prior = evidence.improve(prior, outcomes));
+    fn converged(evidence: &PriorStatistics, mut prior: f64, outcomes: usize) -> f64 {
+        (0..200).for_each(|_| prior = evidence.update_prior(prior, outcomes));
         prior
     }
 
@@ -253,17 +253,17 @@ mod tests {
             counts.push(vec![0; topics]);
             let best = brute_force(&counts);
             let (tokens, assigned) = corpus(&counts);
-            let of_documents = Evidence::of_documents(&tokens, &assigned, topics);
+            let of_documents = PriorStatistics::of_documents(&tokens, &assigned, topics);
             // As topics: words and topics change places.
             let of_words: Vec<i32> = (0..topics).flat_map(|word| counts.iter().map(move |row| row[word] as i32)).collect();
-            let mut of_topics = Evidence::of_topics(&of_words, counts.len(), 0..7);
-            of_topics.merge(&Evidence::of_topics(&of_words, counts.len(), 7..counts.len()));
+            let mut of_topics = PriorStatistics::of_topics(&of_words, counts.len(), 0..7);
+            of_topics.merge(&PriorStatistics::of_topics(&of_words, counts.len(), 7..counts.len()));
             assert_eq!(of_topics, of_documents);
             for start in [1e-3, 1.0, 50.0] {
                 let found = converged(&of_documents, start, topics);
                 assert!((found / best - 1.0).abs() < 1e-3, "{found}, not {best}, from {start}");
                 // No step leads down.
-                let once = of_documents.improve(start, topics);
+                let once = of_documents.update_prior(start, topics);
                 assert!(log_likelihood(&counts, once) >= log_likelihood(&counts, start) - 1e-9);
             }
             // The control: with an outcome more the maximum is elsewhere.
@@ -276,9 +276,9 @@ mod tests {
     fn what_tells_nothing_changes_nothing_and_estimates_stay_in_their_range() {
         let improved = |counts: &[Vec<u32>], prior: f64| {
             let (tokens, topics) = corpus(counts);
-            converged(&Evidence::of_documents(&tokens, &topics, counts[0].len()), prior, counts[0].len())
+            converged(&PriorStatistics::of_documents(&tokens, &topics, counts[0].len()), prior, counts[0].len())
         };
-        assert_eq!(Evidence::default().improve(0.3, 5), 0.3);
+        assert_eq!(PriorStatistics::default().update_prior(0.3, 5), 0.3);
         assert_eq!(improved(&[vec![0, 0], vec![0, 0]], 0.3), 0.3);
         assert!((improved(&[vec![7], vec![2000]], 0.3) - 0.3).abs() < 1e-9);
         // A topic for each document: the fewer the better; all alike: the more the better.

@@ -16,7 +16,7 @@ fn floor<F: Real>() -> F {
 
 /// What a minibatch tells of the topics: E\[n_dkw\], summed over its documents.
 #[derive(Clone, Debug)]
-pub struct Expected<F> {
+pub struct ExpectedCounts<F> {
     table: WordTable<F>,
     gibbs: DocumentGibbs<F>,
     sweeps: Sweeps,
@@ -25,7 +25,7 @@ pub struct Expected<F> {
     totals: Vec<f64>,
 }
 
-impl<F: Real> Expected<F> {
+impl<F: Real> ExpectedCounts<F> {
     /// For a vocabulary of this size and K topics, with the prior's α for the topics of a document.
     pub fn new(vocabulary: u32, topics: usize, alpha: f64, sweeps: Sweeps) -> Self {
         Self {
@@ -87,8 +87,8 @@ pub struct SgrldUpdate {
 /// An update of ϑ (W × K) with what a minibatch has told of it.
 ///
 /// # Panics
-/// When ϑ has another size than at [`Expected::sample`].
-pub fn sgrld_step<F: Real>(theta: &mut [F], expected: &Expected<F>, update: SgrldUpdate, noise: &mut Stream) {
+/// When ϑ has another size than at [`ExpectedCounts::sample`].
+pub fn sgrld_step<F: Real>(theta: &mut [F], expected: &ExpectedCounts<F>, update: SgrldUpdate, noise: &mut Stream) {
     let SgrldUpdate { beta, step, scale } = update;
     let topics = expected.totals.len();
     assert_eq!(theta.len(), expected.table.vocabulary() * topics, "topics of another size");

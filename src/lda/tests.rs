@@ -140,7 +140,7 @@ const TINY: [&[u32]; 2] = [&[0, 0, 1], &[1, 2, 2]];
 
 /// Whether pairs of the six tokens of the tiny corpus have the same topic, on average over sweeps of independent runs.
 fn pairs(sweep: Sweep, topics: u32, alpha: f64, beta: f64) -> Vec<Vec<f64>> {
-    let tokens = Tokens::of(&documents(3, &TINY));
+    let tokens = Tokens::from_documents(&documents(3, &TINY));
     let run = |run: u64| {
         let mut assigned = tokens.draw_topics(topics, |document| stream(1_000_000 * run + document));
         let mut counts = TopicCounts::new(3, topics as usize);
@@ -200,7 +200,7 @@ fn collapsed_sweeps_have_the_enumerated_posterior() {
 #[test]
 fn topics_drawn_in_turn_have_the_probabilities_of_those_before() {
     let (alpha, beta, words) = (0.5, 0.7, TINY.concat());
-    let tokens = Tokens::of(&documents(3, &TINY));
+    let tokens = Tokens::from_documents(&documents(3, &TINY));
     let exact = |beta: f64| {
         let (mut same, mut all) = (vec![0.0; PAIRS.len()], 0.0);
         each_assignment(6, 3, |z| {
@@ -224,7 +224,9 @@ fn topics_drawn_in_turn_have_the_probabilities_of_those_before() {
         let mut same = vec![0.0; PAIRS.len()];
         for draw in 0..200 {
             let (mut topics, mut counts) = (vec![2; 6], TopicCounts::new(3, 3));
-            draw_in_turn(&tokens, 2, &mut topics, &mut counts, alpha, beta, |document| stream(1000 * run + 2 * draw + document));
+            draw_topics_sequentially(&tokens, 2, &mut topics, &mut counts, alpha, beta, |document| {
+                stream(1000 * run + 2 * draw + document)
+            });
             let mut again = TopicCounts::new(3, 3);
             again.count(tokens.words(), &topics);
             assert_eq!(counts, again);
@@ -240,14 +242,14 @@ fn topics_drawn_in_turn_have_the_probabilities_of_those_before() {
     assert!(largest_z(&runs, &exact(0.9)) > 8.0, "{}", largest_z(&runs, &exact(0.9)));
     // Documents behind the first so many stay as they are.
     let (mut topics, mut counts) = (vec![2; 6], TopicCounts::new(3, 3));
-    draw_in_turn(&tokens, 1, &mut topics, &mut counts, alpha, beta, stream);
+    draw_topics_sequentially(&tokens, 1, &mut topics, &mut counts, alpha, beta, stream);
     assert_eq!((&topics[3..], counts.totals().iter().sum::<i32>()), (&[2, 2, 2][..], 3));
 }
 
 #[test]
 fn counts_are_those_of_the_assignments_after_every_sweep() {
     let corpus = documents(4, &[&[0, 0, 1, 3], &[], &[1, 2, 2], &[3]]);
-    let tokens = Tokens::of(&corpus);
+    let tokens = Tokens::from_documents(&corpus);
     assert_eq!((tokens.documents(), tokens.words()), (4, &[0, 0, 1, 3, 1, 2, 2, 3][..]));
     for (_, sweep) in SWEEPS {
         let mut topics = tokens.draw_topics(3, stream);
@@ -319,7 +321,7 @@ fn joint_prior(lengths: [usize; 2], topics_in_all: usize, (alpha, wrong): (f64, 
             }
             // Sweeps have the tokens of a document in the order of their words, in which words must not be drawn anew.
             let order = sorted_within(&words, &lengths);
-            let tokens = Tokens::of(&documents(WORDS, &[&words[..lengths[0]], &words[lengths[0]..]]));
+            let tokens = Tokens::from_documents(&documents(WORDS, &[&words[..lengths[0]], &words[lengths[0]..]]));
             let mut sorted: Vec<u32> = order.iter().map(|&token| topics[token]).collect();
             let mut counts = TopicCounts::new(WORDS, topics_in_all);
             counts.count(tokens.words(), &sorted);
@@ -361,7 +363,7 @@ fn sorted_within(words: &[u32], lengths: &[usize]) -> Vec<usize> {
 #[test]
 fn with_one_topic_riemannian_langevin_finds_the_dirichlet_posterior() {
     let corpus = documents(3, &[&[0, 0, 0, 1], &[0, 0, 1, 1, 2, 2]]);
-    let mut expected = Expected::<f64>::new(3, 1, 0.1, Sweeps { burn_in: 0, kept: 1 });
+    let mut expected = ExpectedCounts::<f64>::new(3, 1, 0.1, Sweeps { burn_in: 0, kept: 1 });
     let update = SgrldUpdate { beta: 1.0, step: 0.01, scale: 1.0 };
     let run = |run: u64| {
         let mut theta = [1.0, 1.0, 1.0];
@@ -425,7 +427,7 @@ fn an_update_is_the_formula() {
             (theta[at] + 0.5 * step * score + (step * theta[at]).sqrt() * normals[at]).abs()
         })
         .collect();
-    let mut expected = Expected::new(4, TOPICS, 0.3, sweeps);
+    let mut expected = ExpectedCounts::new(4, TOPICS, 0.3, sweeps);
     let mut updated = theta.clone();
     expected.sample(&theta, corpus.iter(), stream);
     sgrld_step(&mut updated, &expected, SgrldUpdate { beta, step, scale }, &mut stream(99));
@@ -466,7 +468,7 @@ fn minibatches_are_right_on_average() {
     let corpus = documents(4, &[&[0, 0, 1], &[1, 2, 2, 3], &[3], &[0, 1, 2, 3, 3, 3]]);
     let theta = [30.0, 20.0, 40.0, 10.0];
     let updated = |batch: &[usize], scale: f64| {
-        let mut expected = Expected::<f64>::new(4, 1, 0.1, Sweeps { burn_in: 0, kept: 2 });
+        let mut expected = ExpectedCounts::<f64>::new(4, 1, 0.1, Sweeps { burn_in: 0, kept: 2 });
         expected.sample(&theta, batch.iter().map(|&document| corpus.document(document)), stream);
         let mut after = theta;
         sgrld_step(&mut after, &expected, SgrldUpdate { beta: 0.5, step: 1e-3, scale }, &mut stream(1));
@@ -485,7 +487,7 @@ fn minibatches_are_right_on_average() {
 #[test]
 fn topics_never_become_zero() {
     let corpus = documents(2, &[&[0]]);
-    let mut expected = Expected::<f32>::new(2, 3, 0.1, Sweeps { burn_in: 1, kept: 1 });
+    let mut expected = ExpectedCounts::<f32>::new(2, 3, 0.1, Sweeps { burn_in: 1, kept: 1 });
     let mut theta = [1e-30_f32; 6];
     for step in 0..500 {
         expected.sample(&theta, corpus.iter(), |_| stream(step));
@@ -504,7 +506,7 @@ fn perplexity(held_out: &HeldOut, topics: usize, alpha: f64, draws: &[Vec<f64>])
         completion.add(held_out, &mut gibbs, &mut table, Sweeps { burn_in: 20, kept: 20 }, row, stream);
     }
     assert_eq!(completion.draws(), draws.len() as u64);
-    completion.completed(held_out).perplexity()
+    completion.score(held_out).perplexity()
 }
 
 #[test]
@@ -534,12 +536,12 @@ fn what_was_seen_of_a_document_tells_its_topics() {
     assert!((perplexity(&held_out, 2, alpha, &[phi]) - exact).abs() < 1e-12);
 }
 
-const SETTINGS: TruthSettings =
-    TruthSettings { vocabulary: 50, topics: 4, alpha: 0.3, concentration: 40.0, log_length: (3.0, 0.5) };
+const SETTINGS: CorpusGeneratorSettings =
+    CorpusGeneratorSettings { vocabulary: 50, topics: 4, alpha: 0.3, concentration: 40.0, log_length: (3.0, 0.5) };
 
 #[test]
 fn made_up_documents_have_the_words_and_lengths_of_their_truth() {
-    let truth = Truth::new(SETTINGS, Seed(2)).unwrap();
+    let truth = CorpusGenerator::new(SETTINGS, Seed(2)).unwrap();
     let phi = truth.phi::<f64>();
     let documents = truth.documents(0..20_000);
     let (n, mean) = (20_000.0_f64, f64::exp(3.0 + 0.125));
@@ -559,18 +561,18 @@ fn made_up_documents_have_the_words_and_lengths_of_their_truth() {
     assert!((phi.iter().sum::<f64>() - 4.0).abs() < 1e-12);
     // The same documents, whichever are asked for.
     assert!(truth.documents(700..703).iter().eq(documents.iter().skip(700).take(3)));
-    assert_ne!(Truth::new(SETTINGS, Seed(3)).unwrap().documents(0..3), truth.documents(0..3));
+    assert_ne!(CorpusGenerator::new(SETTINGS, Seed(3)).unwrap().documents(0..3), truth.documents(0..3));
 }
 
 #[test]
 fn a_truth_that_cannot_be_drawn_is_refused() {
     for (settings, says) in [
-        (TruthSettings { alpha: 0.0, ..SETTINGS }, "alpha = 0"),
-        (TruthSettings { concentration: f64::NAN, ..SETTINGS }, "concentration = NaN"),
-        (TruthSettings { topics: 0, ..SETTINGS }, "0 topics"),
-        (TruthSettings { log_length: (3.0, -1.0), ..SETTINGS }, "log_length = 3, -1"),
+        (CorpusGeneratorSettings { alpha: 0.0, ..SETTINGS }, "alpha = 0"),
+        (CorpusGeneratorSettings { concentration: f64::NAN, ..SETTINGS }, "concentration = NaN"),
+        (CorpusGeneratorSettings { topics: 0, ..SETTINGS }, "0 topics"),
+        (CorpusGeneratorSettings { log_length: (3.0, -1.0), ..SETTINGS }, "log_length = 3, -1"),
     ] {
-        let message = Truth::new(settings, Seed(1)).unwrap_err();
+        let message = CorpusGenerator::new(settings, Seed(1)).unwrap_err();
         assert!(message.contains(says), "{message}");
     }
 }
@@ -578,7 +580,7 @@ fn a_truth_that_cannot_be_drawn_is_refused() {
 /// Topics that are known predict better than topics of other documents, and than what knows nothing.
 #[test]
 fn the_truth_completes_documents_best() {
-    let truth = Truth::new(SETTINGS, Seed(2)).unwrap();
+    let truth = CorpusGenerator::new(SETTINGS, Seed(2)).unwrap();
     let documents = truth.documents(0..300);
     let mut held_out = HeldOut { observed: Documents::new(50), scored: Documents::new(50) };
     for bag in documents.iter() {
@@ -591,6 +593,7 @@ fn the_truth_completes_documents_best() {
     }
     let of = |phi: Vec<f64>| perplexity(&held_out, 4, 0.3, &[phi]);
     let known = of(truth.phi());
-    let other = of(Truth::new(SETTINGS, Seed(9)).unwrap().phi::<f64>().iter().map(|phi| 0.9 * phi + 0.1 / 50.0).collect());
+    let other =
+        of(CorpusGenerator::new(SETTINGS, Seed(9)).unwrap().phi::<f64>().iter().map(|phi| 0.9 * phi + 0.1 / 50.0).collect());
     assert!(known < 0.8 * other && known < 0.8 * 50.0, "{known} {other}");
 }

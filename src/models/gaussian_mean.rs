@@ -6,10 +6,12 @@
 use super::error::{finite, not_negative, positive};
 use super::layout::{flat, flat_mut, particle_mut};
 use super::rows::{MOST_BLOCK_ROWS, Rows};
-use super::{Batch, Built, Curvatures, DataFacts, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data};
+use super::{
+    Batch, BuiltModel, CurvatureSupport, DataSchema, Model, ModelError, ModelSettings, Output, Part, Scratch, require_data,
+};
 use crate::number::Real;
 use crate::random::Stream;
-use crate::vector::{self, vectorised};
+use crate::vector::{self, vectorized};
 use ndarray::{Array1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 
 /// A number for all features, or one for each.
@@ -75,7 +77,7 @@ impl GaussianMeanSettings {
     }
 }
 
-impl ModelKind for GaussianMeanSettings {
+impl ModelSettings for GaussianMeanSettings {
     const NAME: &'static str = "gaussian_mean";
 
     const DOCS: &'static [(&'static str, &'static str)] = &[
@@ -84,9 +86,9 @@ impl ModelKind for GaussianMeanSettings {
         ("prior_precision", "λ in the prior N(prior_mean, 1/λ); 0: a flat prior, with initial draws from N(prior_mean, 1)"),
     ];
 
-    fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String> {
-        let model = self.build(needs_data(facts)?.features).map_err(|error| error.to_string())?;
-        Ok(Built::for_data(model))
+    fn build_model<F: Real>(&self, facts: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+        let model = self.build(require_data(facts)?.features).map_err(|error| error.to_string())?;
+        Ok(BuiltModel::for_data(model))
     }
 }
 
@@ -238,7 +240,7 @@ impl<F: Real> Model<F> for GaussianMean {
         self.add_score_over(Rows { batch, chosen: None }, theta, weight, score, scratch);
     }
 
-    fn add_score_of(
+    fn add_minibatch_score(
         &self,
         rows: &[usize],
         theta: ArrayView2<F>,
@@ -250,8 +252,8 @@ impl<F: Real> Model<F> for GaussianMean {
         self.add_score_over(Rows { batch, chosen: Some(rows) }, theta, weight, score, scratch);
     }
 
-    fn curvatures(&self) -> Curvatures {
-        Curvatures::Full
+    fn curvature_support(&self) -> CurvatureSupport {
+        CurvatureSupport::Full
     }
 
     fn add_curvature(&self, _: ArrayView2<F>, batch: Batch<F>, weight: F, mut curvature: ArrayViewMut2<F>, _: &mut Scratch<F>) {
@@ -291,7 +293,7 @@ impl<F: Real> Model<F> for GaussianMean {
     }
 }
 
-vectorised! {
+vectorized! {
     /// sums += Σ_i (x_i − centre), i over these rows.
     fn add_differences<F: Real>(x: &[F], rows: &[usize], centre: &[F], sums: &mut [F]) {
         // Random rows miss the cache: ask for them this many rows ahead.
@@ -372,7 +374,7 @@ mod tests {
             let (mut in_place, mut copied) = (Array2::zeros(theta.dim()), Array2::zeros(theta.dim()));
             let (mut scratch, y) = (Scratch::new(), Array1::zeros(400));
             let all = Batch { x: x.view(), y: y.view() };
-            model.add_score_of(&chosen, theta.view(), all, 0.5, in_place.view_mut(), &mut scratch);
+            model.add_minibatch_score(&chosen, theta.view(), all, 0.5, in_place.view_mut(), &mut scratch);
             let (x, y) = (x.select(Axis(0), &chosen), y.select(Axis(0), &chosen));
             model.add_score(theta.view(), Batch { x: x.view(), y: y.view() }, 0.5, copied.view_mut(), &mut scratch);
             assert_eq!(in_place, copied);

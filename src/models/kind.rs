@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// What a model has to fit to.
 #[derive(Clone, Copy, Debug)]
-pub struct DataFacts {
+pub struct DataSchema {
     /// Columns of x.
     pub features: usize,
     /// What the rows' targets are.
@@ -16,7 +16,7 @@ pub struct DataFacts {
 }
 
 /// The settings of a model that a run file can name: the keys of its `[model]` table, each with a default.
-pub trait ModelKind: Serialize + DeserializeOwned + 'static {
+pub trait ModelSettings: Serialize + DeserializeOwned + 'static {
     /// Its `name` in the table.
     const NAME: &'static str;
 
@@ -31,18 +31,18 @@ pub trait ModelKind: Serialize + DeserializeOwned + 'static {
     ///
     /// # Errors
     /// A message that says which setting does not fit, and what would.
-    fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String>;
+    fn build_model<F: Real>(&self, facts: Option<DataSchema>) -> Result<BuiltModel<F>, String>;
 }
 
 /// A model, and the rows that it brings along where it needs no dataset.
-pub struct Built<F> {
+pub struct BuiltModel<F> {
     /// The model.
     pub model: Arc<dyn Model<F>>,
     /// Rows 0, 1, ... of a single column that holds the row's own number: the factors of a product.
     pub own_rows: usize,
 }
 
-impl<F: Real> Built<F> {
+impl<F: Real> BuiltModel<F> {
     /// A model for the rows of a dataset.
     pub fn for_data(model: impl Model<F> + 'static) -> Self {
         Self { model: Arc::new(model), own_rows: 0 }
@@ -53,6 +53,6 @@ impl<F: Real> Built<F> {
 ///
 /// # Errors
 /// Where there are no data.
-pub fn needs_data(facts: Option<DataFacts>) -> Result<DataFacts, String> {
+pub fn require_data(facts: Option<DataSchema>) -> Result<DataSchema, String> {
     facts.ok_or_else(|| "this model needs data: add [data] with file = \"...\" (made by mpibayes import)".into())
 }

@@ -6,7 +6,9 @@ use super::error::positive;
 use super::layout::{flat, flat_mut, particle_mut};
 use super::linear_predictor::{LinearPredictor, blas_blocks};
 use super::rows::Rows;
-use super::{Batch, Built, Curvatures, DataFacts, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data};
+use super::{
+    Batch, BuiltModel, CurvatureSupport, DataSchema, Model, ModelError, ModelSettings, Output, Part, Scratch, require_data,
+};
 use crate::number::Real;
 use crate::random::Stream;
 use ndarray::linalg::{general_mat_mul, general_mat_vec_mul};
@@ -53,7 +55,7 @@ impl LinearSettings {
     }
 }
 
-impl ModelKind for LinearSettings {
+impl ModelSettings for LinearSettings {
     const NAME: &'static str = "linear";
 
     const DOCS: &'static [(&'static str, &'static str)] = &[
@@ -62,10 +64,10 @@ impl ModelKind for LinearSettings {
         ("prior_precision", "λ in the prior N(0, 1/λ) of each weight and of the intercept"),
     ];
 
-    fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String> {
-        let facts = needs_data(facts)?;
+    fn build_model<F: Real>(&self, facts: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+        let facts = require_data(facts)?;
         let model = self.build(facts.features, facts.output).map_err(|error| error.to_string())?;
-        Ok(Built::for_data(model))
+        Ok(BuiltModel::for_data(model))
     }
 }
 
@@ -172,7 +174,7 @@ impl<F: Real> Model<F> for Linear {
         self.add_score_over(Rows { batch, chosen: None }, theta, weight, score, scratch);
     }
 
-    fn add_score_of(
+    fn add_minibatch_score(
         &self,
         rows: &[usize],
         theta: ArrayView2<F>,
@@ -184,8 +186,8 @@ impl<F: Real> Model<F> for Linear {
         self.add_score_over(Rows { batch, chosen: Some(rows) }, theta, weight, score, scratch);
     }
 
-    fn curvatures(&self) -> Curvatures {
-        Curvatures::Full
+    fn curvature_support(&self) -> CurvatureSupport {
+        CurvatureSupport::Full
     }
 
     fn add_curvature(

@@ -9,12 +9,12 @@ use super::layout::{flat, flat_mut, index, particle_mut};
 use super::linear_predictor::LinearPredictor;
 use super::rows::Rows;
 use super::{
-    Batch, Built, Curvatures, DataFacts, LARGEST_LOG_PRECISION, Model, ModelError, ModelKind, Output, Part, Scratch, needs_data,
-    precision,
+    Batch, BuiltModel, CurvatureSupport, DataSchema, LARGEST_LOG_PRECISION, Model, ModelError, ModelSettings, Output, Part,
+    Scratch, precision, require_data,
 };
 use crate::number::Real;
 use crate::random::Stream;
-use crate::vector::{self, vectorised};
+use crate::vector::{self, vectorized};
 use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
 use rand_distr::{Distribution, Gamma};
 
@@ -73,7 +73,7 @@ impl LogisticSettings {
     }
 }
 
-impl ModelKind for LogisticSettings {
+impl ModelSettings for LogisticSettings {
     const NAME: &'static str = "logistic";
 
     const DOCS: &'static [(&'static str, &'static str)] = &[
@@ -84,10 +84,10 @@ impl ModelKind for LogisticSettings {
         ("predictive_bandwidth", "bandwidth of the density estimate that predictions average over; 0: the plain average"),
     ];
 
-    fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String> {
-        let facts = needs_data(facts)?;
+    fn build_model<F: Real>(&self, facts: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+        let facts = require_data(facts)?;
         let model = self.build(facts.features, facts.output).map_err(|error| error.to_string())?;
-        Ok(Built::for_data(model))
+        Ok(BuiltModel::for_data(model))
     }
 }
 
@@ -193,7 +193,7 @@ impl<F: Real> Model<F> for Logistic {
         self.predictor.add_score(theta, rows, weight, score, scratch, vector::sigmoid);
     }
 
-    fn add_score_of(
+    fn add_minibatch_score(
         &self,
         rows: &[usize],
         theta: ArrayView2<F>,
@@ -206,8 +206,8 @@ impl<F: Real> Model<F> for Logistic {
         self.predictor.add_score(theta, rows, weight, score, scratch, vector::sigmoid);
     }
 
-    fn curvatures(&self) -> Curvatures {
-        Curvatures::Full
+    fn curvature_support(&self) -> CurvatureSupport {
+        CurvatureSupport::Full
     }
 
     fn add_curvature(
@@ -278,7 +278,7 @@ fn slope<F: Real>(logits: &mut [F]) {
     logits.iter_mut().for_each(|p| *p = *p * (F::one() - *p));
 }
 
-vectorised! {
+vectorized! {
     /// score = `by` · weights; returns ‖weights‖².
     fn shrink<F: Real>(weights: &[F], score: &mut [F], by: F) -> F {
         let mut squares = [F::zero(); 16];
@@ -384,7 +384,7 @@ mod tests {
             let chosen: Vec<usize> = (0..rows).map(|i| i * 7 % 400).collect();
             let (mut in_place, mut copied) = (Array2::zeros(theta.dim()), Array2::zeros(theta.dim()));
             let (mut scratch, all) = (Scratch::new(), Batch { x: x.view(), y: y.view() });
-            model.add_score_of(&chosen, theta.view(), all, 0.5, in_place.view_mut(), &mut scratch);
+            model.add_minibatch_score(&chosen, theta.view(), all, 0.5, in_place.view_mut(), &mut scratch);
             let (x, y) = (x.select(Axis(0), &chosen), y.select(Axis(0), &chosen));
             let batch = Batch { x: x.view(), y: y.view() };
             model.add_score(theta.view(), batch, 0.5, copied.view_mut(), &mut scratch);

@@ -16,7 +16,7 @@ mod tests;
 pub mod toy;
 
 pub use error::ModelError;
-pub use kind::{Built, DataFacts, ModelKind, needs_data};
+pub use kind::{BuiltModel, DataSchema, ModelSettings, require_data};
 pub use scratch::Scratch;
 
 use crate::number::Real;
@@ -74,7 +74,7 @@ pub enum Output {
 
 /// What a model tells of the curvature of its loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Curvatures {
+pub enum CurvatureSupport {
     /// Nothing.
     None,
     /// The diagonals of Gauss-Newton matrices: [`Model::add_curvature`].
@@ -122,7 +122,7 @@ pub trait Model<F: Real>: Send + Sync {
     fn add_score(&self, theta: ArrayView2<F>, batch: Batch<F>, weight: F, score: ArrayViewMut2<F>, scratch: &mut Scratch<F>);
 
     /// As [`Model::add_score`] over these rows of the batch, in this order; a minibatch. By default they are copied together first.
-    fn add_score_of(
+    fn add_minibatch_score(
         &self,
         rows: &[usize],
         theta: ArrayView2<F>,
@@ -135,13 +135,13 @@ pub trait Model<F: Real>: Send + Sync {
     }
 
     /// What it tells of the curvature of its loss.
-    fn curvatures(&self) -> Curvatures {
-        Curvatures::None
+    fn curvature_support(&self) -> CurvatureSupport {
+        CurvatureSupport::None
     }
 
     /// curvature_n += weight · Σ_i diag G_i(θ_n) over the batch, for each particle (N × d), with G_i the generalised Gauss-Newton matrix
     /// of ℓ_i, or its expectation: at least 0, and 0 for parameters that the loss does not contain. Only of models that
-    /// [tell it](Model::curvatures).
+    /// [tell it](Model::curvature_support).
     fn add_curvature(
         &self,
         _theta: ArrayView2<F>,
@@ -153,7 +153,7 @@ pub trait Model<F: Real>: Send + Sync {
     }
 
     /// curvature += weight · Σ_n Σ_i G_i(θ_n) over the batch and all particles (d × d), the whole matrices. Only of models that
-    /// [tell it](Model::curvatures).
+    /// [tell it](Model::curvature_support).
     fn add_full_curvature(
         &self,
         _theta: ArrayView2<F>,

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use super::{Batch, Curvatures, Model, Scratch};
+use super::{Batch, CurvatureSupport, Model, Scratch};
 use crate::random::{Purpose, Seed, Stream, Who};
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
@@ -72,7 +72,7 @@ pub fn gradient_errors(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch
 pub fn curvature_error(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch<f64>, weight: f64, parameters: usize) -> f64 {
     let before = normals(&mut stream(98), theta.nrows(), theta.ncols());
     let mut curvature = before.clone();
-    assert_ne!(model.curvatures(), Curvatures::None);
+    assert_ne!(model.curvature_support(), CurvatureSupport::None);
     model.add_curvature(theta.view(), batch, weight, curvature.view_mut(), &mut Scratch::new());
     let curvature = (&curvature - &before) / weight;
     let gradient = |theta: &Array2<f64>| {
@@ -98,7 +98,7 @@ pub fn curvature_error(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch
 /// The largest error of a model's whole curvature, relative to its largest entry, from central differences of the gradient of all particles
 /// together. Also checks its diagonal, and that it is added with its weight.
 pub fn full_curvature_error(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch<f64>, weight: f64) -> f64 {
-    assert_eq!(model.curvatures(), Curvatures::Full);
+    assert_eq!(model.curvature_support(), CurvatureSupport::Full);
     let d = theta.ncols();
     let before = normals(&mut stream(97), d, d);
     let (mut curvature, mut diagonals) = (before.clone(), Array2::zeros(theta.raw_dim()));

@@ -1,7 +1,7 @@
 //! The example targets of Kassab & Simeone (arXiv 2009.06419) as run files name them; they need no data.
 
 use super::gaussian::FactorProductSettings;
-use super::{Built, DataFacts, ModelKind};
+use super::{BuiltModel, DataSchema, ModelSettings};
 use crate::number::Real;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -27,13 +27,13 @@ pub struct ToySettings {
     target: Target,
 }
 
-impl ModelKind for ToySettings {
+impl ModelSettings for ToySettings {
     const NAME: &'static str = "toy";
 
     const DOCS: &'static [(&'static str, &'static str)] =
         &[("target", "\"mixture1d\", \"mixture1d_uniform\" or \"mixture2d\"; brings its own factors, and so needs no data")];
 
-    fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String> {
+    fn build_model<F: Real>(&self, facts: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
         if facts.is_some() {
             return Err("a toy brings its own factors: take [data] out".into());
         }
@@ -44,6 +44,6 @@ impl ModelKind for ToySettings {
         };
         let model = product.build().map_err(|error| error.to_string())?;
         let own_rows = model.data::<F>().0.nrows();
-        Ok(Built { model: Arc::new(model), own_rows })
+        Ok(BuiltModel { model: Arc::new(model), own_rows })
     }
 }

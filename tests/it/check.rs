@@ -20,7 +20,7 @@ use mpibayes::methods::variational::gvi::GviSettings;
 use mpibayes::methods::variational::npv::NpvSettings;
 use mpibayes::methods::variational::pvi::PviSettings;
 use mpibayes::methods::{MethodKind, Texts};
-use mpibayes::models::ModelKind;
+use mpibayes::models::ModelSettings;
 use mpibayes::models::gaussian_mean::GaussianMeanSettings;
 use mpibayes::models::linear::LinearSettings;
 use mpibayes::models::logistic::LogisticSettings;

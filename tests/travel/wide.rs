@@ -1,6 +1,6 @@
 //! A model for chains of any size, whose updates cost next to nothing: θ ~ N(0, I), whatever the rows.
 
-use mpibayes::models::{Batch, Built, DataFacts, Model, ModelKind, Output, Part, Scratch};
+use mpibayes::models::{Batch, BuiltModel, DataSchema, Model, ModelSettings, Output, Part, Scratch};
 use mpibayes::number::Real;
 use mpibayes::random::Stream;
 use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
@@ -21,12 +21,12 @@ impl Default for Wide {
     }
 }
 
-impl ModelKind for Wide {
+impl ModelSettings for Wide {
     const NAME: &'static str = "wide";
 
-    fn make<F: Real>(&self, _: Option<DataFacts>) -> Result<Built<F>, String> {
+    fn build_model<F: Real>(&self, _: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
         // As many rows as agents, at least.
-        Ok(Built { model: Arc::new(self.clone()), own_rows: 64 })
+        Ok(BuiltModel { model: Arc::new(self.clone()), own_rows: 64 })
     }
 }
 

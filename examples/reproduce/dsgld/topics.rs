@@ -14,8 +14,8 @@ use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{AgentId, BoxError, JobOptions, Method};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::lda::{
-    Completion, DocumentGibbs, Documents, Expected, HeldOut, SgrldUpdate, Sweeps, Tokens, TopicCounts, Truth, TruthSettings,
-    WordSweep, WordTable, dense_sweep, draw_scored, sgrld_step,
+    Completion, CorpusGenerator, CorpusGeneratorSettings, DocumentGibbs, Documents, ExpectedCounts, HeldOut, SgrldUpdate, Sweeps,
+    Tokens, TopicCounts, WordSweep, WordTable, dense_sweep, draw_scored_tokens, sgrld_step,
 };
 use mpibayes::methods::chains::dsgld::{AveragingPhase, Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::topics::{
@@ -196,7 +196,7 @@ impl Course {
 
 /// Documents with known topics.
 struct Corpus {
-    truth: Truth,
+    truth: CorpusGenerator,
     train: Documents,
     held_out: HeldOut,
 }
@@ -223,8 +223,9 @@ impl<K: std::hash::Hash + Eq + Clone, T> Memory<K, T> {
 fn corpus(documents: u64, topics: u32, seed: u64) -> Result<Arc<Corpus>> {
     static CORPORA: Memory<(u64, u32, u64), Corpus> = Memory::new();
     CORPORA.get((documents, topics, seed), || {
-        let settings = TruthSettings { vocabulary: WORDS, topics, alpha: ALPHA, concentration: 200.0, log_length: (4.4, 0.5) };
-        let truth = Truth::new(settings, Seed(seed))?;
+        let settings =
+            CorpusGeneratorSettings { vocabulary: WORDS, topics, alpha: ALPHA, concentration: 200.0, log_length: (4.4, 0.5) };
+        let truth = CorpusGenerator::new(settings, Seed(seed))?;
         let held_out = parted(&truth.documents(documents..documents + HELD_OUT), seed);
         Ok(Corpus { train: truth.documents(0..documents), held_out, truth })
     })
@@ -235,7 +236,7 @@ fn parted(documents: &Documents, seed: u64) -> HeldOut {
     let [mut observed, mut scored] = [Documents::new(WORDS), Documents::new(WORDS)];
     for (number, bag) in (0..).zip(documents.iter()) {
         let mut stream = Seed(seed).stream(Who::Server, number, Purpose::HeldOut);
-        let taken = draw_scored(bag.counts, 0.1, &mut stream);
+        let taken = draw_scored_tokens(bag.counts, 0.1, &mut stream);
         let rest: Vec<u32> = bag.counts.iter().zip(&taken).map(|(count, taken)| count - taken).collect();
         observed.push(bag.words, &rest);
         scored.push(bag.words, &taken);
@@ -289,7 +290,7 @@ impl Corpus {
         let stream = |document| Seed(1).stream(Who::Server, document, Purpose::Completion);
         let (mut gibbs, mut table) = (DocumentGibbs::new(size, ALPHA), WordTable::new(WORDS, size));
         completion.add(&self.held_out, &mut gibbs, &mut table, EVALUATION_SWEEPS, row, stream);
-        completion.completed(&self.held_out).perplexity().ln()
+        completion.score(&self.held_out).perplexity().ln()
     }
 }
 
@@ -314,7 +315,7 @@ fn costs(topics: u32) -> Result<Arc<Costs>> {
         let corpus = corpus(5000, topics, 1)?;
         let size = topics as usize;
         let mut theta: Vec<f32> = corpus.truth.phi::<f32>().iter().map(|phi| 5e3 * (phi + 1e-7)).collect();
-        let mut expected = Expected::<f32>::new(WORDS, size, ALPHA, SWEEPS);
+        let mut expected = ExpectedCounts::<f32>::new(WORDS, size, ALPHA, SWEEPS);
         let stream = |number: u64| Seed(3).stream(Who::Server, number, Purpose::Topics);
         let seconds = |mut job: Box<dyn FnMut(usize) + '_>| {
             least((0..25).map(|time| {
@@ -329,7 +330,7 @@ fn costs(topics: u32) -> Result<Arc<Costs>> {
             expected.sample(&theta, bags, |number| stream((time as u64) << 32 | number));
             sgrld_step(&mut theta, &expected, SgrldUpdate { beta: BETA, step: 1e-4, scale: 100.0 }, &mut stream(time as u64));
         }));
-        let tokens = Tokens::of(&corpus.train);
+        let tokens = Tokens::from_documents(&corpus.train);
         let mut topics_of = tokens.draw_topics(topics, stream);
         let mut counts = TopicCounts::new(WORDS, size);
         counts.count(tokens.words(), &topics_of);

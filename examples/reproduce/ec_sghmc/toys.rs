@@ -7,7 +7,7 @@ use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
 use mpibayes::cluster::{AgentId, BoxError, JobOptions};
 use mpibayes::data::Shard;
-use mpibayes::kernels::hamiltonian::{Hamiltonian, Scheme};
+use mpibayes::kernels::hamiltonian::{Scheme, SghmcDynamics};
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
 use mpibayes::methods::chains::coupled::{
     CenterDynamics, Coupled, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength, Elastic,
@@ -41,7 +41,7 @@ fn independent(dim: usize, agents: u32) -> Result<Problem<f64>> {
 }
 
 fn sghmc(problem: Problem<f64>, step: f64, friction: f64) -> Sghmc<f64> {
-    let dynamics = Hamiltonian { scheme: Scheme::Middle, step, friction, gradient_noise: 0.0, noise: true };
+    let dynamics = SghmcDynamics { scheme: Scheme::Middle, step, friction, gradient_noise: 0.0, noise: true };
     Sghmc { problem, batch: 1, gradient: Estimator::Plain, dynamics, preconditioner: None }
 }
 

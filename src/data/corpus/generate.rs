@@ -1,7 +1,7 @@
 //! Made-up documents whose topics are known: written as UCI's bag of words, and their topics as a NumPy array.
 
 use super::super::npy;
-use crate::lda::Truth;
+use crate::lda::CorpusGenerator;
 use std::io::{self, Write};
 
 /// So many documents are in memory at once.
@@ -21,7 +21,7 @@ pub struct Made {
 ///
 /// # Errors
 /// Where `out` cannot be written.
-pub fn write_docword(truth: &Truth, documents: u64, out: &mut impl Write) -> io::Result<Made> {
+pub fn write_docword(truth: &CorpusGenerator, documents: u64, out: &mut impl Write) -> io::Result<Made> {
     let stretches = || (0..documents).step_by(AT_ONCE as usize).map(|first| first..documents.min(first + AT_ONCE));
     let mut made = Made::default();
     for stretch in stretches() {
@@ -45,7 +45,7 @@ pub fn write_docword(truth: &Truth, documents: u64, out: &mut impl Write) -> io:
 ///
 /// # Errors
 /// Where `out` cannot be written.
-pub fn write_topics(truth: &Truth, out: &mut impl Write) -> io::Result<()> {
+pub fn write_topics(truth: &CorpusGenerator, out: &mut impl Write) -> io::Result<()> {
     npy::write_header(out, truth.topics(), truth.vocabulary() as usize)?;
     for topic in 0..truth.topics() {
         truth.topic(topic).try_for_each(|phi| out.write_all(&phi.to_le_bytes()))?;
@@ -59,16 +59,16 @@ mod tests {
     use super::super::super::{Npy, Source};
     use super::super::{BagFormat, Sizes};
     use super::*;
-    use crate::lda::TruthSettings;
+    use crate::lda::CorpusGeneratorSettings;
     use crate::random::Seed;
     use std::path::Path;
 
-    const SETTINGS: TruthSettings =
-        TruthSettings { vocabulary: 40, topics: 3, alpha: 0.4, concentration: 30.0, log_length: (3.0, 0.4) };
+    const SETTINGS: CorpusGeneratorSettings =
+        CorpusGeneratorSettings { vocabulary: 40, topics: 3, alpha: 0.4, concentration: 30.0, log_length: (3.0, 0.4) };
 
     fn docword(documents: u64, seed: u64) -> (Vec<u8>, Made) {
         let mut out = Vec::new();
-        let made = write_docword(&Truth::new(SETTINGS, Seed(seed)).unwrap(), documents, &mut out).unwrap();
+        let made = write_docword(&CorpusGenerator::new(SETTINGS, Seed(seed)).unwrap(), documents, &mut out).unwrap();
         (out, made)
     }
 
@@ -90,7 +90,7 @@ mod tests {
         });
         assert_eq!((sizes.unwrap(), seen), (Sizes { documents: DOCUMENTS, words: 40 }, made));
         let mut written = Vec::new();
-        write_topics(&Truth::new(SETTINGS, Seed(5)).unwrap(), &mut written).unwrap();
+        write_topics(&CorpusGenerator::new(SETTINGS, Seed(5)).unwrap(), &mut written).unwrap();
         assert_eq!(written.len(), 128 + 3 * 40 * 8);
         let mut npy = Npy::open(Source::of_bytes(Path::new("x"), &written).unwrap()).unwrap();
         assert_eq!((npy.rows(), npy.row_shape()), (3, &[40][..]));

@@ -10,7 +10,7 @@ use super::shuffle::{Shuffle, Shuffled};
 use super::text::{Text, TextFound, Vocabulary};
 use super::vocabulary::read_vocabulary;
 use super::{TASK, VERSION};
-use crate::lda::draw_scored;
+use crate::lda::draw_scored_tokens;
 use crate::random::{Purpose, Seed, Who};
 use std::path::{Path, PathBuf};
 
@@ -158,7 +158,7 @@ pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<CorpusFound
             return writer.push(Split::Train, &document, &[]);
         }
         let mut stream = seed.stream(Who::Run, document.number, Purpose::HeldOut);
-        let scored = draw_scored(&document.counts, *scored, &mut stream);
+        let scored = draw_scored_tokens(&document.counts, *scored, &mut stream);
         all_scored += scored.iter().map(|&count| u64::from(count)).sum::<u64>();
         writer.push(Split::Test, &document, &scored)
     })?;

@@ -188,7 +188,7 @@ impl Corpus {
     /// When the file cannot be read or is damaged.
     pub fn whole(&self, split: Split, documents: Range<usize>) -> Result<Documents> {
         let entries = self.stretch(split, &documents)?;
-        let mut read = Documents::with_room(self.words, documents.len(), entries.len());
+        let mut read = Documents::with_capacity(self.words, documents.len(), entries.len());
         self.read(split, documents, |words, counts, _| read.push(words, counts))?;
         Ok(read)
     }

@@ -9,7 +9,7 @@ use crate::cluster::record::HISTORY;
 use crate::cluster::{
     Agent, AgentId, Body, Context, Method, Order, Outbox, Progress, Raw, Response, Result, SerializesAs, Server,
 };
-use crate::kernels::hamiltonian::{Chain, Hamiltonian, Scheme};
+use crate::kernels::hamiltonian::{ChainState, Scheme, SghmcDynamics};
 use crate::kernels::reduce::all_finite;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing, at_least_one};
 use crate::methods::common::problem::Problem;
@@ -68,9 +68,9 @@ impl Default for AsyncSghmcSettings {
 }
 
 impl AsyncSghmcSettings {
-    fn dynamics(&self) -> Hamiltonian {
+    fn dynamics(&self) -> SghmcDynamics {
         let Self { scheme, step, friction, noise, .. } = *self;
-        Hamiltonian { scheme, step, friction, gradient_noise: 0.0, noise }
+        SghmcDynamics { scheme, step, friction, gradient_noise: 0.0, noise }
     }
 
     /// O, of so many agents.
@@ -253,7 +253,7 @@ impl<F: Real> AsyncSghmcServer<F> {
         let mut noise = cx.stream(Who::Chain(0), t + 1, Purpose::Noise);
         match dynamics.scheme {
             Scheme::SemiImplicit => {
-                dynamics.step(Chain { theta: &mut *theta, velocity, inverse_mass: None }, &state.sum.0, None, &mut noise);
+                dynamics.step(ChainState { theta: &mut *theta, velocity, inverse_mass: None }, &state.sum.0, None, &mut noise);
                 if is_draw {
                     cx.record("posterior", 0, before, dim, theta);
                 }
@@ -262,9 +262,9 @@ impl<F: Real> AsyncSghmcServer<F> {
                 if is_draw {
                     cx.record("posterior", 0, before, dim, theta);
                 }
-                let chain = Chain { theta: &mut *theta, velocity: &mut *velocity, inverse_mass: None };
-                dynamics.close(chain, &state.sum.0, None);
-                dynamics.open(Chain { theta, velocity, inverse_mass: None }, &mut noise);
+                let chain = ChainState { theta: &mut *theta, velocity: &mut *velocity, inverse_mass: None };
+                dynamics.second_half(chain, &state.sum.0, None);
+                dynamics.first_half(ChainState { theta, velocity, inverse_mass: None }, &mut noise);
             }
         }
         state.sum.0.fill(F::zero());
@@ -301,7 +301,7 @@ impl<F: Real> Server<AsyncSghmc<F>> for AsyncSghmcServer<F> {
         let (theta, velocity) = chain.split_at_mut(self.dim);
         if settings.scheme == Scheme::Middle {
             let mut noise = cx.stream(Who::Chain(0), 0, Purpose::Noise);
-            dynamics.open(Chain { theta, velocity, inverse_mass: None }, &mut noise);
+            dynamics.first_half(ChainState { theta, velocity, inverse_mass: None }, &mut noise);
         }
         self.state.sum.0.resize(self.dim, F::zero());
         self.ask_all((0..self.method.problem.agents).collect(), out);

@@ -1,6 +1,6 @@
 //! The settings of `ec_sghmc`: chains of second order that a center holds together.
 
-use crate::kernels::hamiltonian::{Hamiltonian, Scheme};
+use crate::kernels::hamiltonian::{Scheme, SghmcDynamics};
 use crate::methods::chains::coupled::settings::{
     ASYNCHRONOUS, BATCH, BURN_IN, COUPLING, COURSE, FRICTION, GRADIENT, GRADIENT_NOISE, PERIOD, PRECONDITIONER, SAME_START,
     SCHEME, SLEEP, STEP, STEPS, THIN, check_centers, check_dynamics, check_steps, launch_coupled, needs_of, notes_of, strength,
@@ -105,9 +105,9 @@ impl Default for EcSghmcSettings {
 }
 
 impl EcSghmcSettings {
-    fn dynamics(&self) -> Hamiltonian {
+    fn dynamics(&self) -> SghmcDynamics {
         let Self { scheme, step, friction, gradient_noise, noise, .. } = *self;
-        Hamiltonian { scheme, step, friction, gradient_noise, noise }
+        SghmcDynamics { scheme, step, friction, gradient_noise, noise }
     }
 
     fn strength(&self) -> CouplingStrength {
@@ -115,9 +115,9 @@ impl EcSghmcSettings {
     }
 
     /// The dynamics of the lightest parameter that masses may make: as if its step were longer.
-    fn stiffest_dynamics(&self) -> Hamiltonian {
+    fn stiffest_dynamics(&self) -> SghmcDynamics {
         let lightest = self.preconditioner.map_or(1.0, |preconditioner| preconditioner.floor.recip());
-        Hamiltonian { step: self.step * lightest.sqrt(), friction: self.friction / lightest.sqrt(), ..self.dynamics() }
+        SghmcDynamics { step: self.step * lightest.sqrt(), friction: self.friction / lightest.sqrt(), ..self.dynamics() }
     }
 
     /// What chains do.
@@ -245,7 +245,7 @@ impl MethodKind for EcSghmcSettings {
         }
         // A spring alone, where the data say nothing.
         let dynamics = self.stiffest_dynamics();
-        let (stiff, most) = (dynamics.step.powi(2) * self.coupling, dynamics.stable_below());
+        let (stiff, most) = (dynamics.step.powi(2) * self.coupling, dynamics.stability_limit());
         if self.variant == Variant::Elastic && stiff >= most {
             let masses = if self.preconditioner.is_some() { "/floor" } else { "" };
             return Err(format!(

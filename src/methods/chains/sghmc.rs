@@ -1,6 +1,6 @@
 //! Chains that know nothing of each other: the settings of `sghmc`.
 
-use crate::kernels::hamiltonian::{Hamiltonian, Scheme};
+use crate::kernels::hamiltonian::{Scheme, SghmcDynamics};
 use crate::methods::chains::coupled::settings::{
     BATCH, BURN_IN, FRICTION, GRADIENT, GRADIENT_NOISE, PRECONDITIONER, SAME_START, SCHEME, STEP, STEPS, THIN, check_dynamics,
     check_steps, needs_of,
@@ -55,9 +55,9 @@ impl Default for SghmcSettings {
 }
 
 impl SghmcSettings {
-    fn dynamics(&self) -> Hamiltonian {
+    fn dynamics(&self) -> SghmcDynamics {
         let Self { scheme, step, friction, gradient_noise, .. } = *self;
-        Hamiltonian { scheme, step, friction, gradient_noise, noise: true }
+        SghmcDynamics { scheme, step, friction, gradient_noise, noise: true }
     }
 }
 

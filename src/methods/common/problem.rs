@@ -152,7 +152,7 @@ impl<F: Real> LocalLoss<F> {
             if all {
                 model.add_score(theta, batch, weight, score, scratch);
             } else {
-                model.add_score_of(rows, theta, batch, weight, score, scratch);
+                model.add_minibatch_score(rows, theta, batch, weight, score, scratch);
             }
             return;
         }

@@ -10,7 +10,7 @@ use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Ra
 use crate::kernels::adagrad::Optimizer;
 use crate::kernels::kde::Kde;
 use crate::kernels::rbf::Bandwidth;
-use crate::kernels::svgd::{Settings, Stein};
+use crate::kernels::svgd::{Settings, SvgdLoop};
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one};
 use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
@@ -164,7 +164,7 @@ impl<F: Real> Method for Svgd<F> {
             problem: self.problem.clone(),
             shape: (particles, dim),
             score: Array2::zeros((particles, dim)),
-            stein: Stein::new(particles, dim, self.stein),
+            stein: SvgdLoop::new(particles, dim, self.stein),
             state: saved.unwrap_or(AgentState { theta: Raw(Vec::new()) }),
         })
     }
@@ -249,7 +249,7 @@ pub struct SvgdAgent<F: Real> {
     /// N and d.
     shape: (usize, usize),
     score: Array2<F>,
-    stein: Stein<F>,
+    stein: SvgdLoop<F>,
     state: AgentState<F>,
 }
 
@@ -283,7 +283,7 @@ impl<F: Real> SvgdAgent<F> {
     }
 
     /// One step along the direction of this score (N × d).
-    fn advance(stein: &mut Stein<F>, state: &mut AgentState<F>, score: ArrayView2<F>) -> Result<Report> {
+    fn advance(stein: &mut SvgdLoop<F>, state: &mut AgentState<F>, score: ArrayView2<F>) -> Result<Report> {
         let theta = ArrayViewMut2::from_shape(score.dim(), &mut state.theta.0)?;
         let step = stein.step(Some(score), Some(theta));
         Ok(Report { round: None, bandwidth: step.bandwidth, mean_kernel: step.mean_kernel })

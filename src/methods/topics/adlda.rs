@@ -80,7 +80,7 @@ impl Method for AdLda {
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<AdLdaAgent> {
-        let none = || [vec![0; self.problem.size()], self.problem.priors().words().to_vec()].concat();
+        let none = || [vec![0; self.problem.size()], self.problem.priors().to_words().to_vec()].concat();
         let fresh = || AgentState { topics: Raw(Vec::new()), counts: Raw(none()) };
         let state = saved.unwrap_or_else(fresh);
         Ok(AdLdaAgent { id, method: self.clone(), shard: Shard::open(&self.problem, id, self.settings.sweep_by)?, state })
@@ -194,7 +194,7 @@ impl AdLdaAgent {
         }
         counts.iter_mut().zip(changed).for_each(|(count, changed)| *count += changed);
         conserved(counts, tokens)?;
-        *words = priors.words();
+        *words = priors.to_words();
         if self.id == 0 {
             keep_draw(problem, &self.state.counts.0, done, settings, cx)?;
         }

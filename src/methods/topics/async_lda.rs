@@ -76,7 +76,7 @@ impl Method for AsyncLda {
     fn server(&self, saved: Option<ServerState>) -> Result<AsyncLdaServer> {
         let agents = self.problem.agents as usize;
         let fresh = || ServerState {
-            counts: Raw([vec![0; self.problem.size()], self.problem.priors().words().to_vec()].concat()),
+            counts: Raw([vec![0; self.problem.size()], self.problem.priors().to_words().to_vec()].concat()),
             tokens: 0,
             drawn: 0,
             swept: vec![0; agents],
@@ -160,7 +160,7 @@ impl Server<AsyncLda> for AsyncLdaServer {
             if state.told.iter().all(Option::is_some) {
                 priors = PriorEvidence::improve(state.told.iter().flatten(), problem, priors);
                 state.told.fill(None);
-                state.counts.0[problem.size()..].copy_from_slice(&priors.words());
+                state.counts.0[problem.size()..].copy_from_slice(&priors.to_words());
             }
         }
         state.swept[reported.from as usize] += 1;

@@ -3,7 +3,7 @@
 use super::problem::TopicProblem;
 use crate::cluster::record::METRICS;
 use crate::cluster::{AgentId, Body, BoxError, Context, Result};
-use crate::lda::{Completed, Completion, DocumentGibbs, HeldOut, Priors, Sweeps, WordTable};
+use crate::lda::{CompletionScore, Completion, DocumentGibbs, HeldOut, Priors, Sweeps, WordTable};
 use crate::methods::common::kind::{Shown, TopicArray};
 use crate::methods::common::with_evaluation::{Evaluated, Evaluator, LocalEvaluator};
 use crate::number::Number;
@@ -43,9 +43,9 @@ pub struct TopicEvaluation {
 /// An agent's contribution to an evaluation.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CompletedDocuments {
-    averaged: Completed,
+    averaged: CompletionScore,
     /// Predictions of single arrays, summed over those of this round.
-    single: Completed,
+    single: CompletionScore,
     /// Number of arrays that are averaged over.
     draws: u64,
 }
@@ -85,7 +85,7 @@ impl<N: Number> Evaluator<N> for TopicEvaluation {
     }
 
     fn finish(&self, evaluated: Evaluated, agents: Vec<CompletedDocuments>, _: Body<N>, cx: &mut Context) -> Result<()> {
-        let (mut averaged, mut single) = (Completed::default(), Completed::default());
+        let (mut averaged, mut single) = (CompletionScore::default(), CompletionScore::default());
         for agent in &agents {
             averaged.merge(agent.averaged);
             single.merge(agent.single);
@@ -131,7 +131,7 @@ impl<N: Number> LocalEvaluator<N> for LocalCompletion {
                     return Err(format!("{} values are too few for topic-word counts and their priors", arrays.len()).into());
                 };
                 // Exact: counts are i32.
-                let Priors { alpha, beta } = Priors::of_words(words.map(|word| word.f64() as i32));
+                let Priors { alpha, beta } = Priors::from_words(words.map(|word| word.f64() as i32));
                 self.gibbs.set_alpha(alpha);
                 (arrays, beta)
             }
@@ -151,7 +151,7 @@ impl<N: Number> LocalEvaluator<N> for LocalCompletion {
             *completion = Completion::default();
         }
         *has_begun = round >= *draws_from;
-        let mut single = Completed::default();
+        let mut single = CompletionScore::default();
         for (number, array) in (0_u64..).zip(arrays.chunks_exact(size)) {
             let mut totals = vec![smoothing * f64::from(problem.vocabulary); topics];
             for word in array.chunks_exact(topics) {
@@ -169,7 +169,7 @@ impl<N: Number> LocalEvaluator<N> for LocalCompletion {
             single.merge(completion.add(&self.held_out, &mut self.gibbs, &mut self.table, *sweeps, phi, stream));
         }
         Ok((
-            CompletedDocuments { averaged: completion.completed(&self.held_out), single, draws: completion.draws() },
+            CompletedDocuments { averaged: completion.score(&self.held_out), single, draws: completion.draws() },
             Body::empty(),
         ))
     }

@@ -4,7 +4,7 @@ use super::problem::TopicProblem;
 use super::sweeps::{OptimizePriors, SweepBy, SweepSettings};
 use crate::cluster::record::HISTORY;
 use crate::cluster::{AgentId, Context, Result};
-use crate::lda::{Evidence, Priors, Tokens, TopicCounts, WordSweep, dense_sweep, draw_in_turn};
+use crate::lda::{PriorStatistics, Priors, Tokens, TopicCounts, WordSweep, dense_sweep, draw_topics_sequentially};
 use crate::methods::common::thinning::draws;
 use crate::random::{Purpose, Who};
 use serde::{Deserialize, Serialize};
@@ -21,12 +21,12 @@ pub struct Told {
 /// What an agent tells of the priors: of α by its documents, and of β by its share of the topics.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PriorEvidence {
-    of_documents: Evidence,
-    of_topics: Evidence,
+    of_documents: PriorStatistics,
+    of_topics: PriorStatistics,
 }
 
 impl PriorEvidence {
-    /// Better priors by what all agents tell. Evidence is of integers: its sum is the same in any order.
+    /// Better priors by what all agents tell. PriorStatistics is of integers: its sum is the same in any order.
     pub fn improve<'a>(all: impl IntoIterator<Item = &'a Self>, problem: &TopicProblem, priors: Priors) -> Priors {
         let mut sum = Self::default();
         for told in all {
@@ -35,8 +35,8 @@ impl PriorEvidence {
         }
         // What nobody has told of stays.
         Priors {
-            alpha: sum.of_documents.improve(priors.alpha, problem.topics as usize),
-            beta: sum.of_topics.improve(priors.beta, problem.vocabulary as usize),
+            alpha: sum.of_documents.update_prior(priors.alpha, problem.topics as usize),
+            beta: sum.of_topics.update_prior(priors.beta, problem.vocabulary as usize),
         }
     }
 }
@@ -47,7 +47,7 @@ impl PriorEvidence {
 /// Where there are not so many numbers.
 pub(super) fn parted<'a>(array: &'a [i32], problem: &TopicProblem) -> Result<(&'a [i32], Priors)> {
     match array.split_last_chunk() {
-        Some((counts, words)) if counts.len() == problem.size() => Ok((counts, Priors::of_words(*words))),
+        Some((counts, words)) if counts.len() == problem.size() => Ok((counts, Priors::from_words(*words))),
         _ => Err(format!("{} counts came, not {}", array.len(), problem.size() + Priors::WORDS).into()),
     }
 }
@@ -72,7 +72,7 @@ impl Shard {
     pub fn open(problem: &TopicProblem, id: AgentId, by: SweepBy) -> Result<Self> {
         let documents = problem.open(id)?;
         countable(documents.tokens())?;
-        let tokens = Tokens::of(&documents);
+        let tokens = Tokens::from_documents(&documents);
         drop(documents);
         let topics = problem.topics as usize;
         let by_word = match by {
@@ -99,8 +99,8 @@ impl Shard {
             OptimizePriors::Alpha | OptimizePriors::None => 0..0,
         };
         PriorEvidence {
-            of_documents: Evidence::of_documents(&self.tokens, topics, all),
-            of_topics: Evidence::of_topics(counts, all, share),
+            of_documents: PriorStatistics::of_documents(&self.tokens, topics, all),
+            of_topics: PriorStatistics::of_topics(counts, all, share),
         }
     }
 
@@ -116,7 +116,7 @@ impl Shard {
         if self.id == 0 {
             let documents = self.tokens.documents();
             let first = (documents.saturating_mul(agents as usize) / 3).min(documents);
-            draw_in_turn(&self.tokens, first, &mut drawn, &mut none(), alpha, beta, |document| stream(1 << 63 | document));
+            draw_topics_sequentially(&self.tokens, first, &mut drawn, &mut none(), alpha, beta, |document| stream(1 << 63 | document));
         }
         let mut counts = none();
         counts.count(self.tokens.words(), &drawn);
@@ -138,7 +138,7 @@ impl Shard {
             return Err(format!("the saved topics are not those of these {} tokens", self.tokens.len()).into());
         }
         let evidence = settings.is_due(sweep).then(|| self.evidence(topics, counts, settings.optimize));
-        let mut here = TopicCounts::of(counts.to_vec(), self.problem.topics as usize);
+        let mut here = TopicCounts::from_counts(counts.to_vec(), self.problem.topics as usize);
         let stream = |number: u64| cx.stream(Who::Agent(self.id), sweep << 32 | number, Purpose::Topics);
         match &mut self.by_word {
             Some(by_word) => by_word.sweep(topics, &mut here, alpha, beta, |word| stream(u64::from(word))),
@@ -162,7 +162,7 @@ pub(super) fn keep_draw(
     let before = draws(swept.saturating_sub(1), burn_in, thin);
     if draws(swept, burn_in, thin) > before {
         let (counts, priors) = parted(array, problem)?;
-        let phi = TopicCounts::of(counts.to_vec(), problem.topics as usize).phi::<f32>(priors.beta);
+        let phi = TopicCounts::from_counts(counts.to_vec(), problem.topics as usize).phi::<f32>(priors.beta);
         cx.record("posterior", 0, before, phi.len(), &phi);
     }
     Ok(())

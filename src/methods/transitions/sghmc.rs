@@ -1,7 +1,7 @@
 //! Stochastic gradient Hamiltonian Monte Carlo as a transition: scores of minibatches, and velocities that chains carry with them.
 
 use crate::cluster::{AgentId, Context, Result};
-use crate::kernels::hamiltonian::{Chain, Hamiltonian, Scheme};
+use crate::kernels::hamiltonian::{ChainState, Scheme, SghmcDynamics};
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::{ControlPoint, Estimator, Scores};
 use crate::methods::transitions::transition::{LocalTransition, Transition, Update};
@@ -10,7 +10,7 @@ use crate::random::{Purpose, Stream, Who};
 use ndarray::ArrayViewMut1;
 use serde::{Deserialize, Serialize};
 
-/// Steps of [`Hamiltonian`] (Chen, Fox & Guestrin 2014). A chain carries θ, v and, where the mass is adapted, the mean square of its
+/// Steps of [`SghmcDynamics`] (Chen, Fox & Guestrin 2014). A chain carries θ, v and, where the mass is adapted, the mean square of its
 /// scores.
 #[derive(Clone)]
 pub struct Sghmc<F> {
@@ -21,7 +21,7 @@ pub struct Sghmc<F> {
     /// How minibatches become scores.
     pub gradient: Estimator,
     /// ε, V and B̂.
-    pub dynamics: Hamiltonian,
+    pub dynamics: SghmcDynamics,
     /// How M is found; the identity where there is none.
     pub preconditioner: Option<Preconditioner>,
 }
@@ -113,7 +113,7 @@ impl<F: Real> Transition for Sghmc<F> {
 
 /// SGHMC on one shard.
 pub struct LocalSghmc<F: Real> {
-    dynamics: Hamiltonian,
+    dynamics: SghmcDynamics,
     preconditioner: Option<Preconditioner>,
     scores: Scores<F>,
     dim: usize,
@@ -169,8 +169,9 @@ impl<F: Real> LocalTransition<F> for LocalSghmc<F> {
         let is_middle = self.dynamics.scheme == Scheme::Middle;
         if is_middle {
             // The masses are those of the last step, or the identity before the first.
-            let chain = Chain { theta: &mut *theta, velocity: &mut *velocity, inverse_mass: unless_identity(&self.inverse_mass) };
-            self.dynamics.open(chain, &mut noise);
+            let chain =
+                ChainState { theta: &mut *theta, velocity: &mut *velocity, inverse_mass: unless_identity(&self.inverse_mass) };
+            self.dynamics.first_half(chain, &mut noise);
         }
         let score = self.scores.at(control, theta, number, t, scale, cx)?;
         if let Some(Preconditioner { burn_in, decay, floor }) = self.preconditioner
@@ -179,9 +180,9 @@ impl<F: Real> LocalTransition<F> for LocalSghmc<F> {
             average(squares, score, F::of(decay), t == 0);
             inverse(squares, floor, &mut self.inverse_mass);
         }
-        let chain = Chain { theta, velocity, inverse_mass: unless_identity(&self.inverse_mass) };
+        let chain = ChainState { theta, velocity, inverse_mass: unless_identity(&self.inverse_mass) };
         if is_middle {
-            self.dynamics.close(chain, score, pull);
+            self.dynamics.second_half(chain, score, pull);
         } else {
             self.dynamics.step(chain, score, pull, &mut noise);
         }

@@ -5,7 +5,7 @@
 
 use crate::cluster::{AgentId, Context, Result};
 use crate::kernels::langevin::StepSize;
-use crate::lda::{Documents, Expected, SgrldUpdate, Sweeps, sgrld_step};
+use crate::lda::{Documents, ExpectedCounts, SgrldUpdate, Sweeps, sgrld_step};
 use crate::methods::topics::TopicProblem;
 use crate::methods::transitions::transition::{LocalTransition, Transition, Update};
 use crate::number::Real;
@@ -85,7 +85,7 @@ impl<F: Real> Transition for Sgrld<F> {
         Ok(LocalSgrld {
             minibatch: Minibatch::new(documents.len(), self.batch as usize),
             documents,
-            expected: Expected::new(vocabulary, topics as usize, alpha, self.sweeps),
+            expected: ExpectedCounts::new(vocabulary, topics as usize, alpha, self.sweeps),
             settings: self.clone(),
         })
     }
@@ -96,7 +96,7 @@ pub struct LocalSgrld<F> {
     settings: Sgrld<F>,
     documents: Documents,
     minibatch: Minibatch,
-    expected: Expected<F>,
+    expected: ExpectedCounts<F>,
 }
 
 impl<F: Real> LocalTransition<F> for LocalSgrld<F> {

@@ -1,7 +1,7 @@
 //! One update of a chain on one agent's shard: what travelling and coupled chains are made of.
 
 use crate::cluster::{AgentId, Context, Result, Serializable};
-use crate::kernels::hamiltonian::Pull;
+use crate::kernels::hamiltonian::ElasticForce;
 use crate::number::Real;
 use crate::random::Stream;
 
@@ -75,5 +75,5 @@ pub struct Update<'a, N> {
     /// What the score of the shard is multiplied by: 1/q_s.
     pub scale: f64,
     /// What draws the chain beside its posterior.
-    pub pull: Option<Pull<'a, N>>,
+    pub pull: Option<ElasticForce<'a, N>>,
 }

@@ -16,7 +16,7 @@ use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one, ce
 use crate::methods::common::participation::Participation;
 use crate::methods::common::particles::raw;
 use crate::methods::common::problem::{LocalLoss, Problem};
-use crate::models::Curvatures;
+use crate::models::CurvatureSupport;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
 use argmin::core::{CostFunction, Error, Executor, Gradient};
@@ -336,7 +336,7 @@ fn lowest(start: Vec<f64>, iterations: u64, cost: impl Fn(&[f64]) -> f64, gradie
 impl<F: Real> Strategy<F> for Npv {
     fn start(&self, problem: &Problem<F>, cx: &Context) -> Result<Global<F>> {
         centralised(NpvSettings::NAME, problem.agents)?;
-        if problem.model.curvatures() == Curvatures::None {
+        if problem.model.curvature_support() == CurvatureSupport::None {
             return Err("npv wants the curvature of the loss, which this model does not tell".into());
         }
         let means = problem.initial_particles(self.components, cx).mapv(|mean| mean.f64());

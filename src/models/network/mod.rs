@@ -11,7 +11,7 @@ mod settings;
 pub use settings::{Loss, NetworkSettings};
 
 use super::layout::{flat, flat_mut, matrix, particle_mut};
-use super::{Batch, Curvatures, Model, Output, Part, Scratch};
+use super::{Batch, CurvatureSupport, Model, Output, Part, Scratch};
 use crate::number::Real;
 use crate::random::Stream;
 use dense::{Layer, Pass};
@@ -103,7 +103,7 @@ impl Network {
     }
 
     /// Σ ℓ of one particle.
-    fn loss_of<F: Real>(&self, theta: &[F], batch: Batch<F>, memory: &mut [F]) -> f64 {
+    fn particle_loss<F: Real>(&self, theta: &[F], batch: Batch<F>, memory: &mut [F]) -> f64 {
         let mut sum = 0.0;
         for block in Self::blocks(batch) {
             let mut pass = Pass::forward(&self.layers, theta, block.x, memory);
@@ -113,7 +113,7 @@ impl Network {
     }
 
     /// score −= weight · Σ ∇ℓ of one particle.
-    fn add_score_of<F: Real>(&self, theta: &[F], batch: Batch<F>, weight: F, score: &mut [F], memory: &mut [F]) {
+    fn add_particle_score<F: Real>(&self, theta: &[F], batch: Batch<F>, weight: F, score: &mut [F], memory: &mut [F]) {
         for block in Self::blocks(batch) {
             let mut pass = Pass::forward(&self.layers, theta, block.x, memory);
             self.likelihood.outputs_to_score(theta, pass.outputs(), block.y, weight, score);
@@ -122,7 +122,7 @@ impl Network {
     }
 
     /// curvature += weight · Σ diag G of one particle. With one hidden layer it is exact.
-    fn add_curvature_of<F: Real>(&self, theta: &[F], batch: Batch<F>, weight: F, curvature: &mut [F], memory: &mut [F]) {
+    fn add_particle_curvature<F: Real>(&self, theta: &[F], batch: Batch<F>, weight: F, curvature: &mut [F], memory: &mut [F]) {
         for block in Self::blocks(batch) {
             let mut pass = Pass::forward(&self.layers, theta, block.x, memory);
             let outputs = pass.outputs();
@@ -224,7 +224,7 @@ impl<F: Real> Model<F> for Network {
         let mut memory = scratch.take(threads * piece);
         let work = |((theta, out), memory): ((&[F], &mut [f64]), &mut [F])| {
             for (theta, out) in theta.chunks_exact(d).zip(out) {
-                *out = self.loss_of(theta, batch, memory);
+                *out = self.particle_loss(theta, batch, memory);
             }
         };
         if threads == 1 {
@@ -238,12 +238,12 @@ impl<F: Real> Model<F> for Network {
 
     fn add_score(&self, theta: ArrayView2<F>, batch: Batch<F>, weight: F, score: ArrayViewMut2<F>, scratch: &mut Scratch<F>) {
         self.over_particles(theta, batch, score, scratch, |theta, score, memory| {
-            self.add_score_of(theta, batch, weight, score, memory);
+            self.add_particle_score(theta, batch, weight, score, memory);
         });
     }
 
-    fn curvatures(&self) -> Curvatures {
-        Curvatures::Diagonal
+    fn curvature_support(&self) -> CurvatureSupport {
+        CurvatureSupport::Diagonal
     }
 
     fn add_curvature(
@@ -255,7 +255,7 @@ impl<F: Real> Model<F> for Network {
         scratch: &mut Scratch<F>,
     ) {
         self.over_particles(theta, batch, curvature, scratch, |theta, curvature, memory| {
-            self.add_curvature_of(theta, batch, weight, curvature, memory);
+            self.add_particle_curvature(theta, batch, weight, curvature, memory);
         });
     }
 

@@ -1,7 +1,7 @@
 //! What may be set of a network, and the network that it makes.
 
 use super::super::error::positive;
-use super::super::{Built, DataFacts, ModelError, ModelKind, Output, needs_data};
+use super::super::{BuiltModel, DataSchema, ModelError, ModelSettings, Output, require_data};
 use super::Network;
 use super::dense::Layer;
 use super::losses::Likelihood;
@@ -94,7 +94,7 @@ impl NetworkSettings {
     }
 }
 
-impl ModelKind for NetworkSettings {
+impl ModelSettings for NetworkSettings {
     const NAME: &'static str = "network";
 
     const DOCS: &'static [(&'static str, &'static str)] = &[
@@ -111,9 +111,9 @@ impl ModelKind for NetworkSettings {
     const ADVICE: &'static [(&'static str, &'static str)] =
         &[("precision", "\"f32\""), ("method.optimizer", "{ adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }")];
 
-    fn make<F: Real>(&self, facts: Option<DataFacts>) -> Result<Built<F>, String> {
-        let facts = needs_data(facts)?;
+    fn build_model<F: Real>(&self, facts: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+        let facts = require_data(facts)?;
         let model = self.build(facts.features, facts.output).map_err(|error| error.to_string())?;
-        Ok(Built::for_data(model))
+        Ok(BuiltModel::for_data(model))
     }
 }

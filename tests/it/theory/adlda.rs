@@ -8,8 +8,8 @@ use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{BoxError, JobOptions, Method, threads};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::lda::{
-    Completion, DocumentGibbs, Documents, Evidence, HeldOut, Priors, Sweeps, Tokens, TopicCounts, WordSweep, WordTable,
-    dense_sweep, draw_in_turn,
+    Completion, DocumentGibbs, Documents, HeldOut, PriorStatistics, Priors, Sweeps, Tokens, TopicCounts, WordSweep, WordTable,
+    dense_sweep, draw_topics_sequentially,
 };
 use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::topics::adlda::AdLda;
@@ -63,11 +63,11 @@ fn adlda_of_one_agent_is_collapsed_gibbs_bit_for_bit() {
     for by in [SweepBy::Document, SweepBy::Word] {
         let problem = problem(1, 3, 0.2, 0.1);
         let seen = run(AdLda { problem: problem.clone(), settings: sweeps(6, 0, 1, by) }, 12);
-        let tokens = Tokens::of(&(problem.documents)(0).unwrap());
+        let tokens = Tokens::from_documents(&(problem.documents)(0).unwrap());
         let stream = |step, purpose| Seed(12).stream(Who::Agent(0), step, purpose);
         let mut topics = tokens.draw_topics(3, |document| stream(document, Purpose::Initial));
         let again = |document| stream(1 << 63 | document, Purpose::Initial);
-        draw_in_turn(&tokens, 8, &mut topics, &mut TopicCounts::new(WORDS, 3), 0.2, 0.1, again);
+        draw_topics_sequentially(&tokens, 8, &mut topics, &mut TopicCounts::new(WORDS, 3), 0.2, 0.1, again);
         let mut counts = TopicCounts::new(WORDS, 3);
         counts.count(tokens.words(), &topics);
         let mut by_word = WordSweep::new(&tokens, 3);
@@ -103,13 +103,13 @@ impl Serial {
     /// One of the agents that share the corpus, with its first topics.
     fn new(id: u32, agents: u32, by: SweepBy) -> Self {
         let (k, alpha, beta) = PRIORS;
-        let tokens = Tokens::of(&(problem(agents, k, alpha, beta).documents)(id).unwrap());
+        let tokens = Tokens::from_documents(&(problem(agents, k, alpha, beta).documents)(id).unwrap());
         let stream = |number| Seed(12).stream(Who::Agent(id), number, Purpose::Initial);
         let mut topics = tokens.draw_topics(k, stream);
         if id == 0 {
             // Of 24 documents a third.
             let mut none = TopicCounts::new(WORDS, k as usize);
-            draw_in_turn(&tokens, 8, &mut topics, &mut none, alpha, beta, |document| stream(1 << 63 | document));
+            draw_topics_sequentially(&tokens, 8, &mut topics, &mut none, alpha, beta, |document| stream(1 << 63 | document));
         }
         let by_word = WordSweep::new(&tokens, k as usize);
         Self { id, tokens, topics, by_word, by }
@@ -125,7 +125,7 @@ impl Serial {
     /// Sweeps with a copy of these counts; gives the copy.
     fn sweep(&mut self, counts: &[i32], number: u64) -> Vec<i32> {
         let (k, alpha, beta) = PRIORS;
-        let mut copy = TopicCounts::of(counts.to_vec(), k as usize);
+        let mut copy = TopicCounts::from_counts(counts.to_vec(), k as usize);
         let stream = |at: u64| Seed(12).stream(Who::Agent(self.id), number << 32 | at, Purpose::Topics);
         match self.by {
             SweepBy::Document => dense_sweep(&self.tokens, &mut self.topics, &mut copy, alpha, beta, stream),
@@ -136,7 +136,7 @@ impl Serial {
 }
 
 fn phi(counts: &[i32]) -> Vec<f32> {
-    TopicCounts::of(counts.to_vec(), PRIORS.0 as usize).phi::<f32>(PRIORS.2)
+    TopicCounts::from_counts(counts.to_vec(), PRIORS.0 as usize).phi::<f32>(PRIORS.2)
 }
 
 /// n + Σ_s (n^s − n).
@@ -255,7 +255,7 @@ fn both_find_the_topics_of_a_corpus_however_many_agents_have_it() {
         assert_eq!(found.len(), 20 * size);
         assert!(found.chunks(size).all(|phi| halves(phi) > 0.7), "Async-LDA on {agents} agents");
         // The control: before the first sweep nothing tells them apart.
-        let tokens = Tokens::of(&(problem.documents)(0).unwrap());
+        let tokens = Tokens::from_documents(&(problem.documents)(0).unwrap());
         let topics = tokens.draw_topics(2, |document| Seed(1).stream(Who::Run, document, Purpose::Initial));
         let mut counts = TopicCounts::new(WORDS, 2);
         counts.count(tokens.words(), &topics);
@@ -529,7 +529,7 @@ where
 
 /// The priors that are most likely given the topics that the tokens were made with.
 fn by_true_topics() -> Priors {
-    let (mut of_documents, mut of_words) = (Evidence::default(), vec![0; MADE_WORDS as usize * MADE_TOPICS]);
+    let (mut of_documents, mut of_words) = (PriorStatistics::default(), vec![0; MADE_WORDS as usize * MADE_TOPICS]);
     for number in 0..600 {
         let (_, mut tokens) = made(number);
         // As documents have them: by their words.
@@ -537,11 +537,11 @@ fn by_true_topics() -> Priors {
         let mut document = Documents::new(MADE_WORDS);
         document.push(&(0..MADE_WORDS).collect::<Vec<_>>(), &made(number).0);
         let topics: Vec<u32> = tokens.iter().map(|&(_, topic)| topic).collect();
-        of_documents.merge(&Evidence::of_documents(&Tokens::of(&document), &topics, MADE_TOPICS));
+        of_documents.merge(&PriorStatistics::of_documents(&Tokens::from_documents(&document), &topics, MADE_TOPICS));
         tokens.iter().for_each(|&(word, topic)| of_words[word as usize * MADE_TOPICS + topic as usize] += 1);
     }
-    let of_topics = Evidence::of_topics(&of_words, MADE_TOPICS, 0..MADE_TOPICS);
-    let found = |evidence: &Evidence, outcomes| (0..50).fold(1.0, |prior, _| evidence.improve(prior, outcomes));
+    let of_topics = PriorStatistics::of_topics(&of_words, MADE_TOPICS, 0..MADE_TOPICS);
+    let found = |evidence: &PriorStatistics, outcomes| (0..50).fold(1.0, |prior, _| evidence.update_prior(prior, outcomes));
     Priors { alpha: found(&of_documents, MADE_TOPICS), beta: found(&of_topics, MADE_WORDS as usize) }
 }
 

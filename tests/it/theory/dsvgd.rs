@@ -8,9 +8,9 @@ use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{Context, JobOptions};
 use mpibayes::data::Shard;
 use mpibayes::kernels::adagrad::Optimizer;
-use mpibayes::kernels::kde::{Kde, KdeMode};
+use mpibayes::kernels::kde::{Kde, KdeFactor, KdeMode};
 use mpibayes::kernels::rbf::Bandwidth;
-use mpibayes::kernels::svgd::{Frozen, Kernel, Settings, Stein};
+use mpibayes::kernels::svgd::{Kernel, Settings, SvgdLoop};
 use mpibayes::methods::common::federated::Federated;
 use mpibayes::methods::common::participation::Participation;
 use mpibayes::methods::common::problem::Problem;
@@ -114,8 +114,8 @@ fn pure_rounds_are_those_of_a_loop_by_hand() {
     const N: usize = 12;
     const STEPS: u64 = 25;
     let stein = settings(Optimizer::default(), KdeMode::default());
-    let mut loops = Stein::new(N, 1, stein);
-    let mut walk = |from: &Array2<f64>, frozen: &[Frozen<f64>], score: Option<&dyn Fn(f64) -> f64>| {
+    let mut loops = SvgdLoop::new(N, 1, stein);
+    let mut walk = |from: &Array2<f64>, frozen: &[KdeFactor<f64>], score: Option<&dyn Fn(f64) -> f64>| {
         let mut theta = from.clone();
         loops.begin(theta.view(), frozen);
         for _ in 0..STEPS {
@@ -131,9 +131,9 @@ fn pure_rounds_are_those_of_a_loop_by_hand() {
     }
     let first = walk(&start, &[], Some(&|x| -x - toy_gradient(0, x)));
     // The factor q^(1)/q^(0) = q^(1)/p0 of the first agent.
-    let factor = walk(&start, &[Frozen::plus(first.view())], Some(&|x| x));
-    let second = walk(&first, &[Frozen::plus(first.view())], Some(&|x| -toy_gradient(1, x)));
-    let cavity = [Frozen::plus(second.view()), Frozen::minus(factor.view())];
+    let factor = walk(&start, &[KdeFactor::plus(first.view())], Some(&|x| x));
+    let second = walk(&first, &[KdeFactor::plus(first.view())], Some(&|x| -toy_gradient(1, x)));
+    let cavity = [KdeFactor::plus(second.view()), KdeFactor::minus(factor.view())];
     let third = walk(&second, &cavity, Some(&|x| -toy_gradient(0, x)));
     for (rounds, by_hand) in (1..).zip([&first, &second, &third]) {
         let pure = dsvgd(share(toy(), 2, 1.0, own_number), N, rounds, STEPS, stein, PriorConvention::Pure);
@@ -532,7 +532,7 @@ fn fixed_points_of_sites_are_those_of_central_svgd() {
         let mut score = Array2::zeros(theta.raw_dim());
         problem.model.prior_score(theta.view(), score.view_mut());
         problem.open(0, usize::MAX).unwrap().add_score(theta.view(), 0, score.view_mut(), &Context::outside(Seed(1)));
-        let mut stein = Stein::new(theta.nrows(), theta.ncols(), settings(Optimizer::Plain { step: 1.0 }, KdeMode::None));
+        let mut stein = SvgdLoop::new(theta.nrows(), theta.ncols(), settings(Optimizer::Plain { step: 1.0 }, KdeMode::None));
         stein.begin(theta.view(), &[]);
         let mut moved = theta.clone();
         stein.step(Some(score.view()), Some(moved.view_mut()));

@@ -7,7 +7,7 @@
 use crate::linear_chains::{Joint, Scheme, delayed, noiseless, stationary};
 use crate::recording::{Seen, value};
 use mpibayes::cluster::{Context, JobOptions, Method};
-use mpibayes::kernels::hamiltonian::{Chain, Hamiltonian, Scheme as Steps};
+use mpibayes::kernels::hamiltonian::{ChainState, Scheme as Steps, SghmcDynamics};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
 use mpibayes::methods::chains::coupled::{
@@ -38,8 +38,8 @@ fn target(lambda: f64, dim: usize, agents: u32) -> Problem<f64> {
     Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(move |_| Ok(shard.clone())) }
 }
 
-fn dynamics(step: f64, friction: f64) -> Hamiltonian {
-    Hamiltonian { scheme: Steps::Middle, step, friction, gradient_noise: 0.0, noise: true }
+fn dynamics(step: f64, friction: f64) -> SghmcDynamics {
+    SghmcDynamics { scheme: Steps::Middle, step, friction, gradient_noise: 0.0, noise: true }
 }
 
 fn sghmc(problem: Problem<f64>, step: f64, friction: f64) -> Sghmc<f64> {
@@ -141,7 +141,7 @@ fn known_noise_of_gradients_is_left_out_of_the_noise_that_is_added() {
         (0.0, (2.0 * friction + noise * step) * (2.0 - friction * step) / (lambda * friction * (side - step * step * lambda))),
         (0.5 * step * noise, side / (side - step * step * lambda) / lambda),
     ] {
-        let dynamics = Hamiltonian { scheme: Steps::SemiImplicit, gradient_noise: told, ..dynamics(step, friction) };
+        let dynamics = SghmcDynamics { scheme: Steps::SemiImplicit, gradient_noise: told, ..dynamics(step, friction) };
         let (mut theta, mut velocity, mut score) = (vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]);
         let mut kept = Vec::new();
         for t in 0..30_000 {
@@ -150,7 +150,7 @@ fn known_noise_of_gradients_is_left_out_of_the_noise_that_is_added() {
                 .iter_mut()
                 .zip(&theta)
                 .for_each(|(score, theta): (&mut f64, &f64)| *score = *score * noise.sqrt() - lambda * theta);
-            let chain = Chain { theta: &mut theta, velocity: &mut velocity, inverse_mass: None };
+            let chain = ChainState { theta: &mut theta, velocity: &mut velocity, inverse_mass: None };
             dynamics.step(chain, &score, None, &mut Seed(4).stream(Who::Chain(0), t, Purpose::Noise));
             if t >= 1000 {
                 kept.extend_from_slice(&theta);
@@ -169,18 +169,21 @@ fn known_noise_of_gradients_is_left_out_of_the_middle_scheme() {
     let (step, friction, dim) = (0.1, 1.0, 60);
     let noise = 2.0 * 0.5 / step;
     let found = |told: f64| {
-        let dynamics = Hamiltonian { gradient_noise: told, ..dynamics(step, friction) };
+        let dynamics = SghmcDynamics { gradient_noise: told, ..dynamics(step, friction) };
         let (mut theta, mut velocity, mut score) = (vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]);
         let mut kept = Vec::new();
         for t in 0..40_000 {
             let stream = |purpose| Seed(5).stream(Who::Chain(0), t, purpose);
-            dynamics.open(Chain { theta: &mut theta, velocity: &mut velocity, inverse_mass: None }, &mut stream(Purpose::Noise));
+            dynamics.first_half(
+                ChainState { theta: &mut theta, velocity: &mut velocity, inverse_mass: None },
+                &mut stream(Purpose::Noise),
+            );
             if t >= 1000 {
                 kept.extend_from_slice(&theta);
             }
             stream(Purpose::Synthetic).normals(&mut score);
             score.iter_mut().zip(&theta).for_each(|(score, theta): (&mut f64, &f64)| *score = *score * noise.sqrt() - theta);
-            dynamics.close(Chain { theta: &mut theta, velocity: &mut velocity, inverse_mass: None }, &score, None);
+            dynamics.second_half(ChainState { theta: &mut theta, velocity: &mut velocity, inverse_mass: None }, &score, None);
         }
         Array2::from_shape_vec((kept.len() / dim, dim), kept).unwrap()
     };

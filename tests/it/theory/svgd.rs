@@ -6,7 +6,7 @@ use crate::grid::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
 use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::kde::{Kde, KdeMode};
 use mpibayes::kernels::rbf::Bandwidth;
-use mpibayes::kernels::svgd::{Kernel, Settings, Stein};
+use mpibayes::kernels::svgd::{Kernel, Settings, SvgdLoop};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::Array2;
 
@@ -85,7 +85,7 @@ fn svgd_on_the_toy() {
     let (optimum, kde) = (dvi.optimum(), Kde { mode: KdeMode::Lse { floor: 0.0 }, bandwidth: 0.55 });
     let run = |seed: u64, bandwidth: Bandwidth| {
         let mut theta = normals(200, seed);
-        let mut stein = Stein::new(200, 1, Settings { kernel: Kernel::Rbf(bandwidth), ..Settings::default() });
+        let mut stein = SvgdLoop::new(200, 1, Settings { kernel: Kernel::Rbf(bandwidth), ..Settings::default() });
         stein.begin(theta.view(), &[]);
         for _ in 0..800 {
             let score = toy_score(&theta, 1.0);
@@ -111,7 +111,7 @@ fn small_plain_steps_decrease_the_free_energy() {
     let run = |sign: f64| {
         let mut theta = normals(200, 1) * 0.5 - 3.0;
         let optimizer = Optimizer::Plain { step: 0.02 };
-        let mut stein = Stein::new(200, 1, Settings { optimizer, ..Settings::default() });
+        let mut stein = SvgdLoop::new(200, 1, Settings { optimizer, ..Settings::default() });
         stein.begin(theta.view(), &[]);
         let mut kl = vec![dvi.grid().kl_of_particles(kde, theta.view(), &optimum)];
         for _ in 0..50 {

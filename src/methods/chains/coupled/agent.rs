@@ -2,8 +2,8 @@
 
 use super::{AgentStateOf, Coupled, Coupling, CouplingPlan, Elastic, Period, Task};
 use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, SerializesAs};
-use crate::kernels::hamiltonian::Pull;
-use crate::kernels::reduce::{all_finite, square};
+use crate::kernels::hamiltonian::ElasticForce;
+use crate::kernels::reduce::{all_finite, squared_norm};
 use crate::methods::transitions::transition::{LocalTransition, Update};
 use crate::number::Real;
 use crate::random::{Purpose, Who};
@@ -111,7 +111,7 @@ impl<T: Coupled> ElasticAgent<T> {
         self.local.arrive(&mut self.state.local, period.number, &self.state.chain.0, cx)?;
         let mut kept = Vec::new();
         for number in first..first + steps {
-            let pull = follows.then(|| Pull { strength: T::Number::of(strength.at(number)), center: &center[..dim] });
+            let pull = follows.then(|| ElasticForce { strength: T::Number::of(strength.at(number)), center: &center[..dim] });
             let update = Update { chain: self.id, number, scale: 1.0, pull };
             self.local.update(&mut self.state.local, &mut self.state.chain.0, update, cx)?;
             // Along with the first step, from where the chain was before it.
@@ -164,7 +164,7 @@ impl<T: Coupled> Agent<Elastic<T>> for ElasticAgent<T> {
             Task::Run(period) => {
                 let body = self.run(period, body, cx)?;
                 let theta = &self.state.chain.0[..if period.measured { self.transition.dim() } else { 0 }];
-                Ok((square(theta), body))
+                Ok((squared_norm(theta), body))
             }
         }
     }

@@ -7,7 +7,7 @@ use super::center::Center;
 use super::{CenterDynamics, Coupled, Coupling, CouplingPlan, Elastic, Period, SPREAD, Task};
 use crate::cluster::record::HISTORY;
 use crate::cluster::{AgentId, Context, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
-use crate::kernels::reduce::square;
+use crate::kernels::reduce::squared_norm;
 use crate::methods::common::staleness::Staleness;
 use crate::methods::common::thinning::{draws, has_row, is_due};
 use crate::methods::common::with_evaluation::Posterior;
@@ -277,7 +277,7 @@ impl<T: Coupled> ElasticServer<T> {
     fn spread(&self) -> f64 {
         let chains = f64::from(self.active());
         let sum = if self.groups() == 1 { &self.state.shares[0].0 } else { &self.state.total.0 };
-        let apart = self.state.squares.iter().sum::<f64>() - square(sum) / chains;
+        let apart = self.state.squares.iter().sum::<f64>() - squared_norm(sum) / chains;
         (apart.max(0.0) / ((chains - 1.0) * self.dim as f64)).sqrt()
     }
 

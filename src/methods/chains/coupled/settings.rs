@@ -1,7 +1,7 @@
 //! The settings of chains that see all data, a file for each method, and what they have in common.
 
 use super::{Coupled, CouplingPlan, CouplingSchedule, CouplingStrength, Elastic};
-use crate::kernels::hamiltonian::Hamiltonian;
+use crate::kernels::hamiltonian::SghmcDynamics;
 use crate::methods::common::kind::{Launcher, Needs, at_least_one};
 use crate::methods::transitions::sghmc::Preconditioner;
 use crate::models::Model;
@@ -62,7 +62,7 @@ pub(in crate::methods) fn check_centers(steps: u64, period: u64, burn_in: u64, t
 
 /// What steps of second order have to keep to.
 pub(in crate::methods) fn check_dynamics(
-    dynamics: Hamiltonian,
+    dynamics: SghmcDynamics,
     preconditioner: Option<Preconditioner>,
     burn_in: u64,
     thin: u64,

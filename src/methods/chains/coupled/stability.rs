@@ -5,7 +5,7 @@
 //! each with its own law kept. Chains that meet it one by one, a center that is extrapolated, and kicks have resonances.
 
 use super::center::CenterDynamics;
-use crate::kernels::hamiltonian::{Hamiltonian, Scheme};
+use crate::kernels::hamiltonian::{Scheme, SghmcDynamics};
 use ndarray::Array2;
 
 /// Curvatures λ that are looked at: from this share of κ to what steps can do with, so many, in equal ratios.
@@ -22,7 +22,7 @@ pub(in crate::methods) enum Steps {
     /// Of first order, of this time.
     FirstOrder(f64),
     /// Of second order.
-    SecondOrder(Hamiltonian),
+    SecondOrder(SghmcDynamics),
 }
 
 impl Steps {
@@ -37,7 +37,7 @@ impl Steps {
     fn stiffest(self) -> f64 {
         match self {
             Self::FirstOrder(time) => 2.0 / time,
-            Self::SecondOrder(dynamics) => dynamics.stable_below() / dynamics.step.powi(2),
+            Self::SecondOrder(dynamics) => dynamics.stability_limit() / dynamics.step.powi(2),
         }
     }
 
@@ -61,16 +61,18 @@ impl Steps {
                 along(change(size, &[(x, &[(x, 1.0), own, center])]))
             }
             Self::SecondOrder(dynamics) => {
-                let Hamiltonian { step, scheme, .. } = dynamics;
+                let SghmcDynamics { step, scheme, .. } = dynamics;
                 let [own, center] = force(step);
                 let move_by = |time: f64| change(size, &[(x, &[(x, 1.0), (v, time)])]);
                 match scheme {
                     Scheme::Middle => {
-                        let forget = change(size, &[(v, &[(v, dynamics.kept())])]);
+                        let forget = change(size, &[(v, &[(v, dynamics.velocity_decay())])]);
                         let kick = change(size, &[(v, &[(v, 1.0), own, center])]);
                         along(move_by(0.5 * step).dot(&kick).dot(&move_by(0.5 * step)).dot(&forget))
                     }
-                    Scheme::SemiImplicit => along(move_by(step).dot(&change(size, &[(v, &[(v, dynamics.kept()), own, center])]))),
+                    Scheme::SemiImplicit => {
+                        along(move_by(step).dot(&change(size, &[(v, &[(v, dynamics.velocity_decay()), own, center])])))
+                    }
                 }
             }
         }
@@ -185,8 +187,8 @@ pub(in crate::methods) fn kicks_are_stable(steps: Steps, kappa: f64, chains: u32
 mod tests {
     use super::*;
 
-    const DYNAMICS: Hamiltonian =
-        Hamiltonian { scheme: Scheme::Middle, step: 0.1, friction: 1.0, gradient_noise: 0.0, noise: true };
+    const DYNAMICS: SghmcDynamics =
+        SghmcDynamics { scheme: Scheme::Middle, step: 0.1, friction: 1.0, gradient_noise: 0.0, noise: true };
     const CENTER: CenterDynamics = CenterDynamics::SecondOrder { mass: 1.0, friction: 1.0 };
 
     #[test]

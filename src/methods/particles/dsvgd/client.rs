@@ -3,8 +3,8 @@
 use super::sites::{Expansion, Sites};
 use super::{Caution, Dsvgd, Factors, Found, SiteSettings};
 use crate::cluster::{AgentId, Body, Context, Raw, Result};
-use crate::kernels::kde::{cavity_report, distillation_residual, frobenius};
-use crate::kernels::svgd::{Frozen, Stein};
+use crate::kernels::kde::{KdeFactor, add_cavity_score, distillation_residual, frobenius_norm};
+use crate::kernels::svgd::SvgdLoop;
 use crate::methods::common::federated::{Client, ClientState};
 use crate::methods::common::particles::raw;
 use crate::methods::common::problem::{LocalLoss, Problem};
@@ -41,14 +41,14 @@ struct Visit<F> {
 /// What the loops of one visit work in. It is many times the size of the particles, and a rank hosts many agents of which few are
 /// visited at a time: made for a visit, which takes long beside that, and dropped behind it.
 struct Workspace<F> {
-    stein: Stein<F>,
+    stein: SvgdLoop<F>,
     score: Array2<F>,
 }
 
 /// The sets of a cavity.
 struct Cavity<'a, F> {
     /// The agent's own last.
-    frozen: Vec<Frozen<'a, F>>,
+    frozen: Vec<KdeFactor<'a, F>>,
     /// Whether p0 stands beside the local loss.
     has_prior: bool,
     /// Whether the density estimate of the agent's own particles is a factor.
@@ -68,22 +68,22 @@ impl<'a, F: Real> Cavity<'a, F> {
         let mut frozen = Vec::with_capacity(1 + own.len() / size);
         let has_factor = has_factor(factors, state);
         if !factors.is_exact_prior(round) && factors.sites().is_none() {
-            frozen.push(Frozen::plus(before));
+            frozen.push(KdeFactor::plus(before));
         }
         let has_prior = match factors {
             Factors::Sites(_) => true,
             Factors::Distilled { .. } => {
                 if has_factor {
-                    frozen.push(Frozen::minus(ArrayView2::from_shape(shape, own)?));
+                    frozen.push(KdeFactor::minus(ArrayView2::from_shape(shape, own)?));
                 }
                 round == 1 || factors.absorb()
             }
             Factors::Remembered => {
                 for (&visit, pair) in state.visits.iter().zip(own.chunks_exact(2 * size)) {
                     if visit > 1 {
-                        frozen.push(Frozen::plus(ArrayView2::from_shape(shape, &pair[..size])?));
+                        frozen.push(KdeFactor::plus(ArrayView2::from_shape(shape, &pair[..size])?));
                     }
-                    frozen.push(Frozen::minus(ArrayView2::from_shape(shape, &pair[size..])?));
+                    frozen.push(KdeFactor::minus(ArrayView2::from_shape(shape, &pair[size..])?));
                 }
                 // q^(0) is p0: as what was sent in the first round, or in the factor of whoever was visited then.
                 round == 1 || state.visits.first() == Some(&1)
@@ -124,7 +124,7 @@ impl<F: Real> DsvgdClient<F> {
     ) -> Result<(Vec<f64>, Array2<F>, Workspace<F>)> {
         let Dsvgd { factors, local_steps, stein: settings, .. } = self.method;
         let cavity = Cavity::new(factors, &self.state, self.shape, round, before)?;
-        let mut stein = Stein::new(self.shape.0, self.shape.1, settings);
+        let mut stein = SvgdLoop::new(self.shape.0, self.shape.1, settings);
         let mut score = Array2::zeros(self.shape);
         stein.begin(before, &cavity.frozen);
         let mut theta = before.to_owned();
@@ -145,10 +145,10 @@ impl<F: Real> DsvgdClient<F> {
             self.local.add_score(theta.view(), step, score.view_mut(), cx);
             told.get_or_insert_with(|| {
                 let mut unused = Array2::zeros(self.shape);
-                let report = cavity_report(settings.kde, &cavity.frozen, before, unused.view_mut());
+                let report = add_cavity_score(settings.kde, &cavity.frozen, before, unused.view_mut());
                 let (norm, local) = match prior {
-                    Some(prior) => (frobenius((&unused + &prior).view()), frobenius((&score - &prior).view())),
-                    None => (report.norm, frobenius(score.view())),
+                    Some(prior) => (frobenius_norm((&unused + &prior).view()), frobenius_norm((&score - &prior).view())),
+                    None => (report.norm, frobenius_norm(score.view())),
                 };
                 let weight = report.weights.last().copied().filter(|_| cavity.has_factor).unwrap_or(f64::NAN);
                 vec![norm / local, norm, local, weight]
@@ -214,12 +214,12 @@ impl<F: Real> DsvgdClient<F> {
         let after = ArrayView2::from_shape(self.shape, &visit.after)?;
         let own = ArrayView2::from_shape(self.shape, &self.state.numbers.0)?;
         let exact_prior = factors.is_exact_prior(visit.round);
-        let mut factor = vec![Frozen::plus(after)];
+        let mut factor = vec![KdeFactor::plus(after)];
         if has_factor(factors, &self.state) {
-            factor.push(Frozen::plus(own));
+            factor.push(KdeFactor::plus(own));
         }
         if !exact_prior {
-            factor.push(Frozen::minus(before));
+            factor.push(KdeFactor::minus(before));
         }
         let Workspace { mut stein, mut score } = visit.workspace;
         stein.begin(own, &factor);

@@ -4,7 +4,8 @@ use super::client::DsvgdClient;
 use super::sites::Sites;
 use super::{Dsvgd, Factors};
 use crate::cluster::{AgentId, Context, Raw, Result};
-use crate::kernels::svgd::{Frozen, Stein};
+use crate::kernels::kde::KdeFactor;
+use crate::kernels::svgd::SvgdLoop;
 use crate::methods::common::federated::{Client, ClientState, Global, Responses, Strategy};
 use crate::methods::common::problem::Problem;
 use crate::number::Real;
@@ -79,15 +80,15 @@ impl Dsvgd {
         let shape = (self.particles, problem.model.dim());
         let before = ArrayView2::from_shape(shape, &global.theta.0)?;
         let visited = global.sets.iter().filter(|set| !set.0.is_empty());
-        let factors: Vec<Frozen<F>> =
-            visited.map(|set| Ok(Frozen::plus(ArrayView2::from_shape(shape, &set.0)?))).collect::<Result<_>>()?;
+        let factors: Vec<KdeFactor<F>> =
+            visited.map(|set| Ok(KdeFactor::plus(ArrayView2::from_shape(shape, &set.0)?))).collect::<Result<_>>()?;
         let priors = F::of(if self.factors.absorb() { 1.0 - factors.len() as f64 } else { 1.0 });
         let sites = self.factors.sites().map(|settings| {
             let sums = global.sums.0.iter().map(|&sum| F::of(sum)).collect();
             Sites::of(settings.curvature, shape, sums)
         });
         let sites = sites.transpose()?;
-        let mut stein = Stein::new(shape.0, shape.1, self.stein);
+        let mut stein = SvgdLoop::new(shape.0, shape.1, self.stein);
         stein.begin(before, &factors);
         let (mut theta, mut score) = (before.to_owned(), Array2::zeros(shape));
         for _ in 0..steps {

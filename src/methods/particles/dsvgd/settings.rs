@@ -9,7 +9,7 @@ use crate::methods::common::federated::Federated;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
-use crate::models::{Curvatures, Model};
+use crate::models::{CurvatureSupport, Model};
 use crate::number::Real;
 use serde::{Deserialize, Serialize};
 
@@ -47,9 +47,9 @@ const MOST_FULL: usize = 300;
 
 impl Cavity {
     pub(crate) fn factors<F: Real>(self, model: &dyn Model<F>, steps: u64, prior: PriorConvention) -> Factors {
-        match (self, model.curvatures()) {
-            (Self::Kde, _) | (Self::Auto, Curvatures::None) => Factors::Distilled { steps, prior },
-            (Self::Auto, Curvatures::Full) if model.dim() <= MOST_FULL => {
+        match (self, model.curvature_support()) {
+            (Self::Kde, _) | (Self::Auto, CurvatureSupport::None) => Factors::Distilled { steps, prior },
+            (Self::Auto, CurvatureSupport::Full) if model.dim() <= MOST_FULL => {
                 Factors::Sites(SiteSettings { curvature: Curvature::Full, ..SiteSettings::default() })
             }
             (Self::Auto, _) => Factors::Sites(SiteSettings::default()),

@@ -3,7 +3,7 @@
 use crate::cluster::{Context, Result};
 use crate::kernels::triangle;
 use crate::methods::common::problem::LocalLoss;
-use crate::models::{Curvatures, Model};
+use crate::models::{CurvatureSupport, Model};
 use crate::number::Real;
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Zip};
 use serde::{Deserialize, Serialize};
@@ -70,7 +70,7 @@ impl Curvature {
         match self {
             Self::PerParticle => particles * dim,
             Self::Shared => dim,
-            Self::Full => triangle::size(dim),
+            Self::Full => triangle::packed_len(dim),
         }
     }
 }
@@ -97,14 +97,14 @@ impl SiteSettings {
     /// # Errors
     /// A message that says what it does not tell.
     pub fn check_model<F: Real>(&self, model: &dyn Model<F>) -> Result<(), String> {
-        match (model.curvatures(), self.curvature) {
-            (Curvatures::Full, _) | (Curvatures::Diagonal, Curvature::PerParticle | Curvature::Shared) => Ok(()),
-            (Curvatures::Diagonal, Curvature::Full) => Err(
+        match (model.curvature_support(), self.curvature) {
+            (CurvatureSupport::Full, _) | (CurvatureSupport::Diagonal, Curvature::PerParticle | Curvature::Shared) => Ok(()),
+            (CurvatureSupport::Diagonal, Curvature::Full) => Err(
                 "cavity: curvature = \"full\" wants a model that tells all of the curvature of its loss, and this one tells its \
                  diagonal: take \"per_particle\" or \"shared\""
                     .into(),
             ),
-            (Curvatures::None, _) => {
+            (CurvatureSupport::None, _) => {
                 Err("cavity = { sites = ... } wants a model that tells the curvature of its loss, which this one does not: take \
                  cavity = \"kde\""
                     .into())

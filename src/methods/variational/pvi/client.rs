@@ -4,7 +4,7 @@ use super::{Covariance, Cubature, Gaussian, Natural, Nodes, Pvi, double};
 use crate::cluster::{AgentId, Body, Context, Raw, Result};
 use crate::methods::common::federated::{Client, ClientState};
 use crate::methods::common::problem::{LocalLoss, Problem};
-use crate::models::Curvatures;
+use crate::models::CurvatureSupport;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
 use ndarray::{Array2, Axis};
@@ -43,7 +43,7 @@ impl<F: Real> PviClient<F> {
         self.local.prior_score(theta.view(), score.view_mut());
         let share = F::of(1.0 / f64::from(self.problem.agents));
         score.mapv_inplace(|score| share * score);
-        if matches!(self.cubature, Cubature::Fixed(_)) || self.problem.model.curvatures() != Curvatures::Full {
+        if matches!(self.cubature, Cubature::Fixed(_)) || self.problem.model.curvature_support() != CurvatureSupport::Full {
             self.local.add_score(theta.view(), step, score.view_mut(), cx);
             return q.fitted(nodes, score.mapv(F::f64).view());
         }

@@ -34,7 +34,7 @@ impl Natural {
     /// How many numbers.
     pub fn size(self) -> usize {
         match self.covariance {
-            Covariance::Full => self.dim + triangle::size(self.dim),
+            Covariance::Full => self.dim + triangle::packed_len(self.dim),
             Covariance::Diagonal => 2 * self.dim,
         }
     }
@@ -51,7 +51,7 @@ impl Natural {
     /// The diagonal of Λ.
     pub fn precisions(self, numbers: &[f64]) -> impl Iterator<Item = f64> {
         let place = move |i: usize| match self.covariance {
-            Covariance::Full => triangle::place(i, i),
+            Covariance::Full => triangle::packed_index(i, i),
             Covariance::Diagonal => i,
         };
         (0..self.dim).map(move |i| numbers[self.dim + place(i)])
