@@ -3,7 +3,7 @@
 use super::problem::TopicProblem;
 use crate::cluster::record::METRICS;
 use crate::cluster::{AgentId, Body, BoxError, Context, Result};
-use crate::lda::{CompletionScore, Completion, DocumentGibbs, HeldOut, Priors, Sweeps, WordTable};
+use crate::lda::{Completion, CompletionScore, DocumentGibbs, HeldOut, Priors, Sweeps, WordTable};
 use crate::methods::common::kind::{Shown, TopicArray};
 use crate::methods::common::with_evaluation::{Evaluated, Evaluator, LocalEvaluator};
 use crate::number::Number;
@@ -168,9 +168,6 @@ impl<N: Number> LocalEvaluator<N> for LocalCompletion {
             let stream = |document: u64| cx.stream(Who::Agent(self.agent), address | document, Purpose::Completion);
             single.merge(completion.add(&self.held_out, &mut self.gibbs, &mut self.table, *sweeps, phi, stream));
         }
-        Ok((
-            CompletedDocuments { averaged: completion.score(&self.held_out), single, draws: completion.draws() },
-            Body::empty(),
-        ))
+        Ok((CompletedDocuments { averaged: completion.score(&self.held_out), single, draws: completion.draws() }, Body::empty()))
     }
 }

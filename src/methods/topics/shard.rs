@@ -116,7 +116,9 @@ impl Shard {
         if self.id == 0 {
             let documents = self.tokens.documents();
             let first = (documents.saturating_mul(agents as usize) / 3).min(documents);
-            draw_topics_sequentially(&self.tokens, first, &mut drawn, &mut none(), alpha, beta, |document| stream(1 << 63 | document));
+            draw_topics_sequentially(&self.tokens, first, &mut drawn, &mut none(), alpha, beta, |document| {
+                stream(1 << 63 | document)
+            });
         }
         let mut counts = none();
         counts.count(self.tokens.words(), &drawn);
