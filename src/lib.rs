@@ -15,6 +15,7 @@
 //! | [`models`] | log-densities with gradients, batched over particles | `vector`, `random`, `number` |
 //! | [`lda`] | topic models: documents, and what samplers do with them | `vector`, `random`, `number` |
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `lda`, `partial`, `random`, `number` |
+//! | [`download`] | the catalog of public data sets and the downloader | `data` |
 //! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `metrics`, `models`, `partial`, `number` |
 //! | [`plots`] | pictures from result files | `results`, `metrics`, `number` |
 //! | [`guide`] | documentation: from an idea to a run | nothing |
@@ -28,6 +29,7 @@ pub mod cli;
 pub mod cluster;
 pub mod config;
 pub mod data;
+pub mod download;
 pub mod guide;
 pub mod kernels;
 pub mod lda;

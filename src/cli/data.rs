@@ -1,11 +1,11 @@
-//! `mpibayes data`: lists the data sets of the papers, fetches them from their public homes, makes those that have a rule.
+//! `mpibayes data`: lists public data sets, downloads them, and generates synthetic ones.
 
 use super::make::{self, MakeArgs};
 use super::output::print;
-use crate::data::catalog::{CATALOG, DataSet, RemoteFile, Way, data_set};
-use crate::data::fetch::{self, Had, Patience};
+use crate::download::catalog::{Availability, CATALOG, DataSet, RemoteFile, data_set};
+use crate::download::{Fetched, RetryPolicy, fetch};
 use crate::report::text;
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -20,9 +20,9 @@ Examples:
   mpibayes data make twonorm --rows 7400 --seed 1 -o twonorm.csv
   mpibayes data make topics --documents 20000 --words 2000 --topics 20 --seed 1 -o topics.docword.txt.gz
 
-Files go into a folder of the set's name in $MPIBAYES_DATA, or in `datasets` where that is not set.";
+Files go into $MPIBAYES_DATA/NAME, or into datasets/NAME if the variable is not set.";
 
-/// What can be typed after `mpibayes data`.
+/// Arguments of `mpibayes data`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DataArgs {
@@ -31,132 +31,143 @@ pub struct DataArgs {
     pub action: DataAction,
 }
 
-/// What can be done about data sets.
+/// Subcommands of `mpibayes data`.
 #[derive(Debug, clap::Subcommand)]
 pub enum DataAction {
-    /// Show the data sets of the papers: size, licence, home page, and which are here
+    /// Show the data sets of the papers: size, license, home page, and which of them are on this machine
     List,
-    /// Fetch a data set, or go on with it where that was cut off; what is there already is taken
+    /// Download a data set, or resume an interrupted download; existing files are kept
     Get(GetArgs),
-    /// Make a data set by its rule: rows as CSV with the label in the last column, or documents with known topics
+    /// Generate a synthetic data set: rows as CSV with the label in the last column, or documents with known topics
     Make(MakeArgs),
 }
 
-/// What can be typed after `mpibayes data get`.
+/// Arguments of `mpibayes data get`.
 #[derive(Debug, clap::Args)]
 pub struct GetArgs {
-    /// Its name, as `mpibayes data list` shows it
+    /// The data set, as `mpibayes data list` names it
     pub name: String,
-    /// A mirror: the address of the folder that holds the files
+    /// A mirror: the URL of the folder that holds the files
     #[arg(long, value_name = "URL")]
     pub from: Option<String>,
-    /// The folder to put them into [default: NAME in $MPIBAYES_DATA, or in datasets]
+    /// The folder to download into [default: NAME in $MPIBAYES_DATA, or in datasets]
     #[arg(long, value_name = "DIR")]
     pub into: Option<PathBuf>,
-    /// How often to try in a row before giving up
+    /// Consecutive failed attempts before giving up
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub attempts: u32,
 }
 
-/// Does what was typed.
+/// Runs `mpibayes data`.
 ///
 /// # Errors
-/// What could not be fetched, made or written.
+/// When a data set cannot be downloaded, generated or written.
 pub fn run(args: &DataArgs) -> anyhow::Result<ExitCode> {
-    let said = match &args.action {
+    let report = match &args.action {
         DataAction::List => list(),
         DataAction::Get(args) => get(args)?,
         DataAction::Make(args) => make::make(args)?,
     };
-    print(&said).context("cannot print what was done")?;
+    print(&report).context("cannot print the report")?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folders that data sets may lie in, the one to write to first.
+/// The folders that may contain data sets; downloads go to the first.
 fn folders() -> Vec<PathBuf> {
-    let named = std::env::var_os("MPIBAYES_DATA").filter(|folder| !folder.is_empty());
-    named.map(PathBuf::from).into_iter().chain([PathBuf::from("datasets")]).collect()
+    let configured = std::env::var_os("MPIBAYES_DATA").filter(|folder| !folder.is_empty());
+    configured.map(PathBuf::from).into_iter().chain([PathBuf::from("datasets")]).collect()
 }
 
-/// Where all files of a set lie, if they do.
-fn here(name: &str, files: &[RemoteFile]) -> Option<PathBuf> {
+/// The folder that contains all files of a data set, if there is one.
+fn local_folder(name: &str, files: &[RemoteFile]) -> Option<PathBuf> {
     folders().into_iter().map(|folder| folder.join(name)).find(|folder| files.iter().all(|file| folder.join(file.name).exists()))
 }
 
-/// How a set is had, for people.
-fn how(set: &DataSet) -> String {
-    match set.way {
-        Way::Fetch { files, .. } => match here(set.name, files) {
-            Some(folder) => format!("here, in {}", folder.display()),
+/// How to get a data set, for people.
+fn instructions(set: &DataSet) -> String {
+    match set.availability {
+        Availability::Download { files, .. } => match local_folder(set.name, files) {
+            Some(folder) => format!("available in {}", folder.display()),
             None => format!("mpibayes data get {}", set.name),
         },
-        Way::Make(generator) => format!("mpibayes data make {0} -o {0}.csv", generator.name()),
-        Way::Look(what) => format!("by hand: {what}"),
+        Availability::Generate(generator) => format!("mpibayes data make {0} -o {0}.csv", generator.name()),
+        Availability::Manual(steps) => format!("by hand: {steps}"),
     }
 }
 
 fn list() -> String {
-    let mut text = String::new();
+    let mut report = String::new();
     for set in CATALOG {
-        let lines = [("for", set.used_for), ("size", set.size), ("licence", set.licence), ("home", set.home), ("how", &how(set))]
-            .map(|(name, line)| (name, line.to_owned()));
-        text.push_str(&format!("{}\n{}\n", set.name, text::pairs(&lines)));
+        let lines = [
+            ("for", set.used_for),
+            ("size", set.size),
+            ("license", set.license),
+            ("home", set.home),
+            ("get it", &instructions(set)),
+        ]
+        .map(|(name, line)| (name, line.to_owned()));
+        report.push_str(&format!("{}\n{}\n", set.name, text::pairs(&lines)));
     }
-    text
+    report
 }
 
 fn get(args: &GetArgs) -> anyhow::Result<String> {
     let set = data_set(&args.name).ok_or_else(|| {
         let names: Vec<&str> = CATALOG.iter().map(|set| set.name).collect();
-        anyhow!("there is no data set {:?}; there are: {}", args.name, names.join(", "))
+        anyhow!("there is no data set {:?}; choose one of: {}", args.name, names.join(", "))
     })?;
-    let (files, then) = match set.way {
-        Way::Fetch { files, then } => (files, then),
-        Way::Make(_) => bail!("{} is made, not fetched: {}", set.name, how(set)),
-        Way::Look(what) => bail!("{} has no address that a program could fetch; at {} {what}", set.name, set.home),
+    let (files, then) = match set.availability {
+        Availability::Download { files, then } => (files, then),
+        Availability::Generate(_) => bail!("{} is synthetic; generate it: {}", set.name, instructions(set)),
+        Availability::Manual(steps) => bail!("{} cannot be downloaded by a program; at {} {steps}", set.name, set.home),
     };
-    let default = || here(set.name, files).or_else(|| folders().first().map(|folder| folder.join(set.name)));
+    let default = || local_folder(set.name, files).or_else(|| folders().first().map(|folder| folder.join(set.name)));
     let folder = args.into.clone().or_else(default).unwrap_or_default();
     std::fs::create_dir_all(&folder)
-        .with_context(|| format!("{}: cannot make this folder; name another with --into", folder.display()))?;
-    let patience = Patience { attempts: args.attempts, ..Patience::default() };
+        .with_context(|| format!("{}: cannot create this folder; name another with --into", folder.display()))?;
+    let retry = RetryPolicy { attempts: args.attempts, ..RetryPolicy::default() };
+    let url = |file: &RemoteFile| match &args.from {
+        Some(mirror) => format!("{}/{}", mirror.trim_end_matches('/'), file.name),
+        None => file.url.to_owned(),
+    };
+    if !cfg!(feature = "download") {
+        let missing = files.iter().filter(|file| !folder.join(file.name).exists());
+        let commands: Vec<String> =
+            missing.map(|file| format!("curl -L -o {} {}", folder.join(file.name).display(), url(file))).collect();
+        ensure!(
+            commands.is_empty(),
+            "this mpibayes was built without downloads (cargo feature `download`); fetch the files by hand: {}",
+            commands.join("; ")
+        );
+    }
     let mut lines = Vec::new();
     for file in files {
-        let url = match &args.from {
-            Some(mirror) => format!("{}/{}", mirror.trim_end_matches('/'), file.name),
-            None => file.url.to_owned(),
-        };
         let target = folder.join(file.name);
-        let bar = bar(file.name);
-        let had = fetch::fetch(&url, &target, patience, |have, total| {
+        let bar = progress_bar(file.name);
+        let fetched = fetch(&url(file), &target, retry, |received, total| {
             if let Some(total) = total {
                 bar.set_length(total);
             }
-            bar.set_position(have);
+            bar.set_position(received);
         });
         bar.finish_and_clear();
-        lines.push((
-            file.name,
-            match had? {
-                Had::There => "there already, with no checksum to compare it with".to_owned(),
-                Had::Checked => "there already, with the checksum of its first download".to_owned(),
-                Had::Fetched(sha256) => {
-                    let size = std::fs::metadata(&target).with_context(|| target.display().to_string())?.len();
-                    format!(
-                        "{}, SHA-256 {}... written beside it",
-                        text::bytes(size),
-                        sha256.chars().take(super::DIGEST_SHOWN).collect::<String>()
-                    )
-                }
-            },
-        ));
+        let line = match fetched? {
+            Fetched::Existing => "exists, without a recorded checksum to compare with".to_owned(),
+            Fetched::Verified => "exists, with the checksum of its first download".to_owned(),
+            Fetched::Downloaded(sha256) => {
+                let size = std::fs::metadata(&target).with_context(|| target.display().to_string())?.len();
+                let shown: String = sha256.chars().take(super::DIGEST_SHOWN).collect();
+                format!("{}, SHA-256 {shown}... recorded in {}.sha256", text::bytes(size), file.name)
+            }
+        };
+        lines.push((file.name, line));
     }
     let then = then.replace("{}", &folder.display().to_string()).replace("NAME", set.name);
-    Ok(format!("{}\n{}licence: {} ({})\nthen: {then}\n", folder.display(), text::pairs(&lines), set.licence, set.home))
+    Ok(format!("{}\n{}license: {} ({})\nthen: {then}\n", folder.display(), text::pairs(&lines), set.license, set.home))
 }
 
-/// A bar on a terminal, and nothing elsewhere.
-fn bar(name: &str) -> ProgressBar {
+/// A progress bar on a terminal; hidden if standard error is redirected.
+fn progress_bar(name: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }

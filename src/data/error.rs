@@ -67,6 +67,11 @@ impl DataError {
         Self::Content { path: path.to_path_buf(), place, what: what.into() }
     }
 
+    /// A column whose scale or offset double precision cannot hold.
+    pub(crate) fn overflow(path: &Path, column: &str) -> Self {
+        Self::content(path, Place::File, format!("{column} spans more than double precision holds: scale it before importing"))
+    }
+
     pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { path, doing, source }

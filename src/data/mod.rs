@@ -37,130 +37,40 @@
 //!
 //! Text formats may come from anybody. HDF5 files are trusted input: its C library does not withstand hostile ones.
 
-mod arrays;
-pub mod catalog;
-mod classes;
 pub mod corpus;
 mod dataset;
-mod decimal;
 mod error;
-pub mod fetch;
-mod fields;
-mod format;
 mod generate;
-mod growing;
 pub(crate) mod hdf;
-mod held_out;
-mod idx;
 mod import;
-mod libsvm;
-mod lines;
-mod npy;
-mod npz;
 mod pages;
 mod partition;
-mod principal;
-mod scaling;
+mod readers;
 mod shard;
-mod source;
 mod sparse;
-mod table;
-mod targets;
-mod write;
 
-pub use arrays::{ArrayFile, ArrayImport, ArrayPair, import_arrays};
-pub use dataset::Dataset;
+pub use dataset::layout::{Split, Task};
+pub use dataset::read::Dataset;
+pub use dataset::scaling::{FeatureScaling, Scaling};
+pub use dataset::targets::Targets;
 pub use error::{DataError, Place, Result};
-pub use fields::Delimiter;
-pub use format::{Format, detect};
 pub use generate::Generator;
-pub use held_out::Test;
-pub use idx::{Idx, IdxPair, import_idx};
-pub use import::{TableImport, import_table};
-pub use libsvm::{IndexLimit, LibsvmImport, LibsvmRow, MOST_FEATURES, import_libsvm, is_libsvm, read_libsvm};
-pub use npy::Npy;
-pub use npz::Npz;
+pub use import::arrays::{ArrayFile, ArrayImport, ArrayPair, import_arrays};
+pub use import::images::{IdxPair, import_idx};
+pub use import::libsvm::{LibsvmImport, import_libsvm};
+pub use import::table::{TableImport, import_table};
+pub use import::test_rows::Test;
 pub use partition::{Label, Partition, ShardAssignment};
-pub use scaling::{FeatureScaling, Scaling};
+pub use readers::fields::Delimiter;
+pub use readers::format::{Format, detect};
+pub use readers::idx::Idx;
+pub use readers::libsvm::{IndexLimit, LibsvmRow, MOST_FEATURES, is_libsvm, read_libsvm};
+pub use readers::npy::Npy;
+pub use readers::npz::Npz;
+pub use readers::source::Source;
+pub use readers::table::{Column, Header, Row, Table, TableLayout};
 pub use shard::Shard;
-pub use source::Source;
 pub use sparse::SparseRows;
-pub use table::{Column, Header, Row, Table, TableLayout};
-pub use write::Targets;
-
-/// The root attribute `format` of a dataset.
-const FORMAT: &str = "mpibayes-dataset";
-/// The version of the layout of dense rows.
-const DENSE_VERSION: u32 = 2;
-/// The version of the layout of sparse rows.
-const SPARSE_VERSION: u32 = 3;
-/// The version of the layout of dense rows with a rotation: older programs would pass over it.
-const ROTATED_VERSION: u32 = 4;
-/// The newest that is read.
-const NEWEST_VERSION: u32 = ROTATED_VERSION;
-
-/// What the targets of a dataset are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Task {
-    /// Indices of classes.
-    Classification,
-    /// Numbers.
-    Regression,
-}
-
-impl Task {
-    /// Its name in configuration and files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Classification => "classification",
-            Self::Regression => "regression",
-        }
-    }
-
-    fn named(name: &str) -> Option<Self> {
-        [Self::Classification, Self::Regression].into_iter().find(|task| task.name() == name)
-    }
-}
-
-/// A part of a dataset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Split {
-    /// The rows that agents learn from.
-    Train = 0,
-    /// The rows that predictions are judged on.
-    Test = 1,
-}
-
-impl Split {
-    /// Its name: the group in the file.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Train => "train",
-            Self::Test => "test",
-        }
-    }
-
-    /// A list of the split.
-    fn list(self, name: &str) -> String {
-        format!("{}/{name}", self.name())
-    }
-
-    fn x(self) -> &'static str {
-        match self {
-            Self::Train => "train/x",
-            Self::Test => "test/x",
-        }
-    }
-
-    fn y(self) -> &'static str {
-        match self {
-            Self::Train => "train/y",
-            Self::Test => "test/y",
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests;

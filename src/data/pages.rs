@@ -8,7 +8,7 @@ const MOST_AT_ONCE: usize = 4 << 30;
 
 /// Asks the system to keep an array that is already filled in large pages; where it cannot, nothing happens. Every number is then in
 /// another place in memory, so that a large array takes a fraction of a second.
-pub(super) fn make_large<T>(numbers: &[T]) {
+pub(crate) fn make_large<T>(numbers: &[T]) {
     #[cfg(target_os = "linux")]
     {
         const LARGE: usize = 2 << 20;

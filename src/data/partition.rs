@@ -1,7 +1,9 @@
 //! Which agent owns which rows of a split: the same for any number of ranks.
 
-use super::error::{DataError, Result};
-use super::{Dataset, Split, Targets};
+use crate::data::dataset::layout::Split;
+use crate::data::dataset::read::Dataset;
+use crate::data::dataset::targets::Targets;
+use crate::data::error::{DataError, Result};
 use crate::random::{Purpose, Seed, Stream, Who};
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
@@ -11,7 +13,7 @@ use std::ops::Range;
 /// independent. The discriminants are their step: part of the promise that a seed gives the same bits.
 #[derive(Clone, Copy)]
 #[repr(u64)]
-pub(super) enum Draw {
+pub(crate) enum Draw {
     /// Which agent owns which training rows.
     Train = 0,
     /// Which rows an import puts aside for testing.
@@ -26,7 +28,7 @@ pub(super) enum Draw {
 
 impl Draw {
     /// Its random numbers.
-    pub(super) fn stream(self, seed: Seed) -> Stream {
+    pub(crate) fn stream(self, seed: Seed) -> Stream {
         seed.stream(Who::Run, self as u64, Purpose::Partition)
     }
 }

@@ -1,7 +1,7 @@
 //! Rows in memory: what an agent computes on, dense or sparse.
 
-use super::pages::make_large;
-use super::sparse::SparseRows;
+use crate::data::pages::make_large;
+use crate::data::sparse::SparseRows;
 use crate::models::{Batch, Model, Scratch};
 use crate::number::Real;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, CowArray, Ix2, s};

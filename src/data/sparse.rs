@@ -1,15 +1,7 @@
 //! Sparse rows (CSR): in memory, where agents turn a few of them at a time into dense ones, and on their way into a dataset.
 
-use super::error::{DataError, Result};
-use super::growing::Growing;
-use super::scaling::Scaling;
-use super::write::{CHUNK_BYTES, Canonical, Description, create};
-use super::{SPARSE_VERSION, Split, Targets};
 use crate::number::Real;
-use crate::partial::PartialFile;
-use std::collections::HashMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 /// Dense blocks of sparse rows are of about this size: small beside any data that is worth keeping sparse, and large enough for
 /// products of matrices. A constant, never a function of threads: the sums over blocks, and so the bits, depend on it.
@@ -54,167 +46,16 @@ impl<F: Real> SparseRows<F> {
     }
 
     /// How many rows make a block of at most a few megabytes; at least one.
-    pub(super) fn block(&self) -> usize {
+    pub(crate) fn block(&self) -> usize {
         (BLOCK_BYTES / (self.features * size_of::<F>()).max(1)).max(1)
     }
 
     /// Writes a row with all its zeros.
-    pub(super) fn fill(&self, row: usize, dense: &mut [F]) {
+    pub(crate) fn fill(&self, row: usize, dense: &mut [F]) {
         dense.fill(F::zero());
         let Range { start, end } = self.starts[row]..self.starts[row + 1];
         for (&column, &value) in self.columns[start..end].iter().zip(&self.values[start..end]) {
             dense[column as usize] = value;
         }
-    }
-}
-
-/// The values of a split: in single precision as long as it holds each of them exactly.
-enum Values {
-    Single(Growing<f32>),
-    Double(Growing<f64>),
-}
-
-/// The rows of a split on their way into the file.
-struct Rows {
-    group: hdf5::Group,
-    starts: Growing<u64>,
-    columns: Growing<u32>,
-    values: Values,
-    entries: u64,
-    digest: blake3::Hasher,
-}
-
-impl Rows {
-    fn new(file: &hdf5::File, split: Split) -> hdf5::Result<Self> {
-        let group = file.create_group(split.name())?;
-        let mut starts = Growing::new(&group, "indptr")?;
-        starts.push(0)?;
-        let (columns, values) = (Growing::new(&group, "indices")?, Values::Single(Growing::new(&group, "values")?));
-        Ok(Self { group, starts, columns, values, entries: 0, digest: blake3::Hasher::new() })
-    }
-
-    fn push(&mut self, columns: &[u32], values: &[f64]) -> hdf5::Result<()> {
-        let entries = columns.len() as u64;
-        self.digest.update(&entries.to_le_bytes());
-        self.digest.update(bytemuck::cast_slice(columns));
-        self.digest.update(bytemuck::cast_slice(values));
-        self.entries += entries;
-        self.starts.push(self.entries)?;
-        self.columns.extend(columns)?;
-        for &value in values {
-            if let Values::Single(single) = &mut self.values {
-                let rounded = f32::of(value);
-                if f64::from(rounded).to_bits() == value.to_bits() {
-                    single.push(rounded)?;
-                    continue;
-                }
-                self.widen()?;
-            }
-            if let Values::Double(double) = &mut self.values {
-                double.push(value)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Begins the values anew in double precision; mostly this happens within the first rows.
-    fn widen(&mut self) -> hdf5::Result<()> {
-        let Values::Single(single) = &mut self.values else { return Ok(()) };
-        single.flush()?;
-        self.group.relink("values", "values_single")?;
-        let mut double = Growing::new(&self.group, "values")?;
-        let block = CHUNK_BYTES / size_of::<f32>();
-        for first in (0..single.written).step_by(block) {
-            for value in single.data.read_slice_1d::<f32, _>(first..(first + block).min(single.written))? {
-                double.push(f64::from(value))?;
-            }
-        }
-        self.values = Values::Double(double);
-        self.group.unlink("values_single")
-    }
-
-    /// Writes what is left; gives the digest of all rows.
-    fn finish(mut self) -> hdf5::Result<blake3::Hash> {
-        self.starts.flush()?;
-        self.columns.flush()?;
-        match &mut self.values {
-            Values::Single(values) => values.flush()?,
-            Values::Double(values) => values.flush()?,
-        }
-        Ok(self.digest.finalize())
-    }
-}
-
-/// A dataset of sparse rows under construction.
-pub(super) struct SparseWriter {
-    // Before `partial`: fields are dropped in order, and the file is closed before it is removed.
-    file: hdf5::File,
-    rows: [Option<Rows>; 2],
-    partial: PartialFile,
-    path: PathBuf,
-    scaling: Scaling,
-    /// The largest absolute value of each column that has any, over the training rows.
-    largest: HashMap<u32, f64>,
-}
-
-impl SparseWriter {
-    /// Begins the dataset that shall become `path`.
-    pub(super) fn new(path: &Path, scaling: Scaling) -> Result<Self> {
-        if !matches!(scaling, Scaling::None | Scaling::MaxAbs) {
-            return Err(DataError::Request(format!(
-                "the scaling {} would turn the zeros of sparse rows into other numbers: choose none or max-abs",
-                scaling.name()
-            )));
-        }
-        let (file, partial) = create(path)?;
-        let path = path.to_path_buf();
-        Ok(Self { file, rows: [None, None], partial, path, scaling, largest: HashMap::new() })
-    }
-
-    /// Appends a row: its ascending columns and their values, none of them zero.
-    pub(super) fn push(&mut self, split: Split, columns: &[u32], values: &[f64]) -> Result<()> {
-        if split == Split::Train && self.scaling == Scaling::MaxAbs {
-            for (&column, &value) in columns.iter().zip(values) {
-                let largest = self.largest.entry(column).or_default();
-                *largest = value.abs().max(*largest);
-            }
-        }
-        let rows = &mut self.rows[split as usize];
-        let rows = match rows {
-            Some(rows) => rows,
-            None => rows.insert(Rows::new(&self.file, split).map_err(DataError::hdf5(&self.path, "write"))?),
-        };
-        rows.push(columns, values).map_err(DataError::hdf5(&self.path, "write"))
-    }
-
-    /// Completes the file; `from` is named if the scaling does not suit the data.
-    pub(super) fn finish(self, about: &Description, train: &Targets, test: Option<&Targets>, from: &Path) -> Result<()> {
-        let mut scales = Vec::with_capacity(self.largest.len());
-        for (&column, &largest) in &self.largest {
-            let named = || format!("feature {}", u64::from(column) + 1);
-            scales.push((column, Scaling::of_largest(largest, from, named)?));
-        }
-        scales.sort_unstable_by_key(|&(column, _)| column);
-        let (columns, scales): (Vec<u32>, Vec<f64>) = scales.into_iter().unzip();
-        let target = train.scaling(from)?;
-        let [train_rows, test_rows] = self.rows;
-        let write = || -> hdf5::Result<()> {
-            let mut digest =
-                Canonical::begin(about, "csr", &[bytemuck::cast_slice(&columns), bytemuck::cast_slice(&scales)], target);
-            for (split, rows, targets) in [(Split::Train, train_rows, Some(train)), (Split::Test, test_rows, test)] {
-                let (Some(rows), Some(targets)) = (rows, targets) else { continue };
-                targets.write(&rows.group)?;
-                digest.split(split, &rows.finish()?, targets);
-            }
-            let features = about.write(&self.file, SPARSE_VERSION, self.scaling, target, digest)?;
-            if self.scaling == Scaling::MaxAbs {
-                features.new_dataset_builder().with_data(&columns).obj_track_times(false).create("column")?;
-                features.new_dataset_builder().with_data(&scales).obj_track_times(false).create("scale")?;
-            }
-            self.file.flush()
-        };
-        write().map_err(DataError::hdf5(&self.path, "write"))?;
-        self.file.close().map_err(DataError::hdf5(&self.path, "close"))?;
-        self.partial.commit().map_err(DataError::io(&self.path, "finish"))
     }
 }

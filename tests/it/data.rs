@@ -1,6 +1,7 @@
 //! `mpibayes data`: downloads from a server that misbehaves in every way, and data sets that are made.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
+#![cfg_attr(not(feature = "download"), allow(dead_code, unused_imports))]
 
 use crate::launcher::unlaunched;
 use sha2::{Digest, Sha256};
@@ -144,7 +145,8 @@ fn arrived(folder: &Path, bytes: &[u8]) {
 }
 
 #[test]
-fn a_file_is_fetched_once_and_compared_from_then_on() {
+#[cfg(feature = "download")]
+fn a_file_is_downloaded_once_and_verified_afterwards() {
     let (folder, server) = (folder(), Server::new(Manner::Good));
     let told = said(&get(folder.path(), &server));
     assert!(
@@ -152,11 +154,11 @@ fn a_file_is_fetched_once_and_compared_from_then_on() {
         "{told}"
     );
     arrived(folder.path(), &content());
-    assert!(said(&get(folder.path(), &server)).contains("there already, with the checksum"));
+    assert!(said(&get(folder.path(), &server)).contains("exists, with the checksum"));
     assert_eq!(server.requests().len(), 1);
     assert!(server.requests()[0].starts_with(&format!("GET /sets/{FILE} HTTP/1.1\r\n")), "{:?}", server.requests());
     let listed = said(&mpibayes(folder.path(), &["data", "list"]));
-    assert!(listed.contains("here, in datasets/covertype") && listed.contains("mpibayes data get mnist"), "{listed}");
+    assert!(listed.contains("available in datasets/covertype") && listed.contains("mpibayes data get mnist"), "{listed}");
     // Damage is found, and not repaired behind the user's back.
     let path = folder.path().join("datasets/covertype").join(FILE);
     std::fs::write(&path, "damaged").unwrap();
@@ -164,16 +166,17 @@ fn a_file_is_fetched_once_and_compared_from_then_on() {
     assert_eq!(std::fs::read(&path).unwrap(), b"damaged");
     // A file that a user put there is taken as it is.
     std::fs::remove_file(path.with_extension("gz.sha256")).unwrap();
-    assert!(said(&get(folder.path(), &server)).contains("there already, with no checksum"));
+    assert!(said(&get(folder.path(), &server)).contains("exists, without a recorded checksum"));
     // And one that is fetched again must be what it was.
     std::fs::remove_file(&path).unwrap();
     std::fs::write(path.with_extension("gz.sha256"), format!("{:064}  {FILE}\n", 0)).unwrap();
-    refused(&get(folder.path(), &server), &["says 0000", "another version"]);
+    refused(&get(folder.path(), &server), &["records 0000", "another version"]);
     assert!(!path.exists());
 }
 
 #[test]
-fn what_was_cut_off_goes_on() {
+#[cfg(feature = "download")]
+fn an_interrupted_download_resumes() {
     let (folder, server) = (folder(), Server::new(Manner::CutOnce));
     said(&get(folder.path(), &server));
     arrived(folder.path(), &content());
@@ -204,7 +207,8 @@ fn what_was_cut_off_goes_on() {
 }
 
 #[test]
-fn servers_without_ranges_and_files_that_change_begin_anew() {
+#[cfg(feature = "download")]
+fn downloads_start_over_if_the_server_cannot_resume_or_the_file_changed() {
     let (folder, server) = (folder(), Server::new(Manner::CutOnceNoRange));
     said(&get(folder.path(), &server));
     arrived(folder.path(), &content());
@@ -219,22 +223,38 @@ fn servers_without_ranges_and_files_that_change_begin_anew() {
 }
 
 #[test]
-fn what_cannot_be_had_is_said() {
+#[cfg(feature = "download")]
+fn failed_downloads_report_the_cause_and_the_remedy() {
     let (folder, server) = (folder(), Server::new(Manner::Missing));
     refused(&get(folder.path(), &server), &[FILE, "404", "--from"]);
     assert_eq!(server.requests().len(), 1, "there is no sense in asking again");
     let (folder, server) = (self::folder(), Server::new(Manner::Short));
-    refused(&get(folder.path(), &server), &["cut off after 200000", "the same command goes on"]);
+    refused(&get(folder.path(), &server), &["interrupted after 200000", "the same command resumes"]);
     assert!(!folder.path().join("datasets/covertype").join(FILE).exists());
     // Nobody listens on a port that was just given back.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let from = format!("http://{nobody}");
     let get = |name: &str, from: &str| mpibayes(folder.path(), &["data", "get", name, "--attempts", "1", "--from", from]);
-    refused(&get("kos", &from), &["docword.kos.txt.gz", "refused", "at attempt 1"]);
+    refused(&get("kos", &from), &["docword.kos.txt.gz", "refused", "(attempt 1)"]);
     refused(&get("kos", "nowhere"), &["nowhere/docword.kos.txt.gz", "must begin with"]);
     refused(&get("mnits", &from), &["no data set \"mnits\"", "mnist, "]);
     refused(&get("twonorm", &from), &["mpibayes data make twonorm"]);
     refused(&get("wikipedia", &from), &["https://dumps.wikimedia.org/enwiki/", "take a dump"]);
+}
+
+#[test]
+#[cfg(not(feature = "download"))]
+fn a_build_without_downloads_prints_the_commands() {
+    let folder = folder();
+    let mirror = ["data", "get", "kos", "--from", "https://example.org"];
+    refused(
+        &mpibayes(folder.path(), &mirror),
+        &["built without downloads", "curl -L -o datasets/kos/vocab.kos.txt https://example.org/vocab.kos.txt"],
+    );
+    for file in ["docword.kos.txt.gz", "vocab.kos.txt"] {
+        std::fs::write(folder.path().join("datasets/kos").join(file), "x").unwrap();
+    }
+    assert!(said(&mpibayes(folder.path(), &mirror)).contains("mpibayes import datasets/kos/docword.kos.txt.gz"));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Readers of documents that are counted already: UCI's bag of words, Blei's lda-c, and matrices of Matrix Market.
 
-use super::super::error::{DataError, Place, Result};
-use super::super::lines::{lines, shown};
-use super::super::source::Source;
-use super::MOST_WORDS;
+use super::limits::{MOST_TOKENS, MOST_WORDS};
+use crate::data::error::{DataError, Place, Result};
+use crate::data::readers::lines::{lines, shown};
+use crate::data::readers::source::Source;
 use std::path::Path;
 
 /// How counted documents are written.
@@ -19,8 +19,6 @@ pub enum BagFormat {
     MatrixMarket,
 }
 
-/// The most tokens of a document: what counts in single precision still tells apart.
-pub const MOST_TOKENS: u64 = (1 << 24) - 1;
 /// By so many bytes from its beginning a file's format is told.
 const HEAD: u64 = 1 << 16;
 

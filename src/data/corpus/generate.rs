@@ -1,6 +1,6 @@
 //! Made-up documents whose topics are known: written as UCI's bag of words, and their topics as a NumPy array.
 
-use super::super::npy;
+use crate::data::readers::npy;
 use crate::lda::CorpusGenerator;
 use std::io::{self, Write};
 
@@ -56,9 +56,9 @@ pub fn write_topics(truth: &CorpusGenerator, out: &mut impl Write) -> io::Result
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::super::{Npy, Source};
-    use super::super::{BagFormat, Sizes};
+    use super::super::bags::{BagFormat, Sizes};
     use super::*;
+    use crate::data::{Npy, Source};
     use crate::lda::CorpusGeneratorSettings;
     use crate::random::Seed;
     use std::path::Path;

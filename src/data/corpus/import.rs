@@ -1,15 +1,18 @@
 //! Import of documents: counted, put in random order, a part of them held out, and written as a corpus.
 
-use super::super::error::{DataError, Place, Result};
-use super::super::growing::Growing;
-use super::super::source::{Source, file_name};
-use super::super::write::{Canonical, create};
-use super::super::{FORMAT, Split, hdf};
 use super::bags::{BagFormat, Each, Sizes};
+use super::limits::VERSION;
 use super::shuffle::{Shuffle, Shuffled};
 use super::text::{Text, TextFound, Vocabulary};
 use super::vocabulary::read_vocabulary;
-use super::{TASK, VERSION};
+use crate::data::dataset::growing::Growing;
+use crate::data::dataset::layout::FORMAT;
+use crate::data::dataset::layout::Split;
+use crate::data::dataset::layout::TOPICS;
+use crate::data::dataset::write::{Canonical, create};
+use crate::data::error::{DataError, Place, Result};
+use crate::data::hdf;
+use crate::data::readers::source::{Source, file_name};
 use crate::lda::draw_scored_tokens;
 use crate::random::{Purpose, Seed, Who};
 use std::path::{Path, PathBuf};
@@ -286,7 +289,7 @@ impl Writer {
         let Self { splits: [train, test], file, partial, path } = self;
         let write = || -> hdf5::Result<()> {
             let mut digest = Canonical::default();
-            digest.field(TASK.as_bytes());
+            digest.field(TOPICS.as_bytes());
             digest.field(&size.to_le_bytes());
             digest.field(words.unwrap_or_default().join("\0").as_bytes());
             for (split, lists) in [(Split::Train, train), (Split::Test, test)] {
@@ -297,7 +300,7 @@ impl Writer {
             }
             hdf::write_text(&file, "format", FORMAT)?;
             hdf::write_scalar(&file, "version", &VERSION)?;
-            hdf::write_text(&file, "task", TASK)?;
+            hdf::write_text(&file, "task", TOPICS)?;
             hdf::write_text(&file, "source", source)?;
             hdf::write_text(&file, "digest", &digest.finish())?;
             let vocabulary = file.create_group("vocabulary")?;

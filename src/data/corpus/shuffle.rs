@@ -1,6 +1,6 @@
 //! Documents in random order, in the memory of a 64th of them: spread over files by random keys.
 
-use super::super::error::{DataError, Result};
+use crate::data::error::{DataError, Result};
 use crate::random::{Purpose, Seed, Who};
 use rand::Rng;
 use std::fs::File;

@@ -3,10 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use super::super::tests::Place;
+use super::read::DOCUMENTS_AT_ONCE;
 use super::*;
+use crate::data::Split;
 use crate::lda::Bag;
+use crate::lda::HeldOut;
 use crate::random::Seed;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 fn import(place: &Place, documents: &str, vocabulary: Option<&str>, format: BagFormat) -> CorpusImport {
     let documents = place.file("x", documents);
@@ -133,7 +137,9 @@ fn long_stretches_of_documents_are_read_as_they_are() {
     let corpus = Corpus::open(&place.output()).unwrap();
     assert_eq!(corpus.entries(Split::Train), 140_000);
     let numbers = corpus.numbers(Split::Train, 0..140_000).unwrap();
-    for stretch in [0..140_000, 5..AT_ONCE + 5, 1..AT_ONCE + 2, AT_ONCE..2 * AT_ONCE, 7..7] {
+    for stretch in
+        [0..140_000, 5..DOCUMENTS_AT_ONCE + 5, 1..DOCUMENTS_AT_ONCE + 2, DOCUMENTS_AT_ONCE..2 * DOCUMENTS_AT_ONCE, 7..7]
+    {
         let read = corpus.train(stretch.clone()).unwrap();
         assert!(read.iter().map(|bag| u64::from(bag.counts[0]) - 1).eq(numbers[stretch].iter().copied()));
     }

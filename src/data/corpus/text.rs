@@ -1,12 +1,12 @@
 //! Documents in text: where they stand, and what becomes of their words in two passes over them.
 
-use super::super::error::{DataError, Place, Result};
-use super::super::format::{Format, of_head};
-use super::super::lines::{LONGEST, lines};
-use super::super::source::{Source, read_error};
 use super::bags::{Each, few};
 use super::vocabulary::{Choice, Chosen, Counts, MOST_DISTINCT, StopWords, Sum, read_vocabulary};
-use super::{LONGEST_WORD, Words};
+use super::words::{LONGEST_WORD, Words};
+use crate::data::error::{DataError, Place, Result};
+use crate::data::readers::format::{Format, of_head};
+use crate::data::readers::lines::{LONGEST, lines};
+use crate::data::readers::source::{Source, read_error};
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -188,7 +188,7 @@ impl Text {
         let stop_words = match &choice.stop_words {
             StopWords::None => String::new(),
             StopWords::English => "no English stop words, ".into(),
-            StopWords::File(path) => format!("no stop words of {}, ", super::super::source::file_name(path)),
+            StopWords::File(path) => format!("no stop words of {}, ", crate::data::readers::source::file_name(path)),
         };
         format!(
             "as text (words of {shortest} letters or more, {stop_words}in at least {} documents and at most {} of all, the {} most frequent)",

@@ -1,9 +1,11 @@
 //! Vocabularies of text: given as a list, or chosen among the words that occur by how often they do.
 
-use super::super::error::{DataError, Place, Result};
-use super::super::lines::lines;
-use super::super::source::Source;
-use super::{MOST_WORDS, Words, stop_words};
+use super::limits::MOST_WORDS;
+use super::stop_words;
+use super::words::Words;
+use crate::data::error::{DataError, Place, Result};
+use crate::data::readers::lines::lines;
+use crate::data::readers::source::Source;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 

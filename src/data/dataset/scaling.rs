@@ -1,7 +1,7 @@
 //! How raw values become the numbers that models see: one scale and one offset per column, and at most a rotation of rows.
 
-use super::error::{DataError, Place, Result};
-use super::principal::{Found, PrincipalAxes};
+use crate::data::dataset::principal::{Found, PrincipalAxes};
+use crate::data::error::{DataError, Place, Result};
 use crate::number::Real;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, Axis, s};
@@ -44,9 +44,9 @@ impl Scaling {
     }
 
     /// The scale of [`Scaling::MaxAbs`] for a column with this largest absolute value; `name` tells people which one.
-    pub(super) fn of_largest(largest: f64, path: &Path, name: impl Fn() -> String) -> Result<f64> {
+    pub(crate) fn of_largest(largest: f64, path: &Path, name: impl Fn() -> String) -> Result<f64> {
         let scale = if largest > 0.0 { 1.0 / largest } else { 1.0 };
-        if scale.is_finite() { Ok(scale) } else { Err(too_wide(path, &name())) }
+        if scale.is_finite() { Ok(scale) } else { Err(DataError::overflow(path, &name())) }
     }
 }
 
@@ -97,7 +97,7 @@ impl FeatureScaling {
 }
 
 /// What a [`Scaling`] makes of columns.
-pub(super) struct Scales {
+pub(crate) struct Scales {
     /// One for each column.
     pub scale: Vec<f64>,
     /// One for each column.
@@ -107,7 +107,7 @@ pub(super) struct Scales {
 }
 
 /// Running statistics of the training columns: what a [`Scaling`] is made from.
-pub(super) struct Columns {
+pub(crate) struct Columns {
     scaling: Scaling,
     rows: f64,
     mean: Vec<f64>,
@@ -119,7 +119,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    pub(super) fn new(scaling: Scaling, features: usize) -> Self {
+    pub(crate) fn new(scaling: Scaling, features: usize) -> Self {
         Self {
             scaling,
             rows: 0.0,
@@ -132,7 +132,7 @@ impl Columns {
     }
 
     /// Takes a training row into account.
-    pub(super) fn add<T: Copy + Into<f64>>(&mut self, row: &[T]) {
+    pub(crate) fn add<T: Copy + Into<f64>>(&mut self, row: &[T]) {
         match self.scaling {
             Scaling::None => {}
             Scaling::Standardize => {
@@ -157,7 +157,7 @@ impl Columns {
 
     /// Scale and offset of each column, and the rotation; `unit` is the scale that values of their type have where all columns share
     /// one, `name` tells people which column is meant.
-    pub(super) fn finish(mut self, path: &Path, unit: Option<f64>, name: impl Fn(usize) -> String) -> Result<Scales> {
+    pub(crate) fn finish(mut self, path: &Path, unit: Option<f64>, name: impl Fn(usize) -> String) -> Result<Scales> {
         let (mut shared, mut rotation) = (unit.unwrap_or(1.0), None);
         if let Some(axes) = self.axes.take() {
             let Found { mean, variance, axes } = axes.finish(path, &name)?;
@@ -197,18 +197,13 @@ impl Columns {
         };
         let columns = (0..self.mean.len()).map(column).collect::<Result<Vec<_>>>()?;
         match columns.iter().position(|(scale, offset)| !scale.is_finite() || !offset.is_finite()) {
-            Some(j) => Err(too_wide(path, &name(j))),
+            Some(j) => Err(DataError::overflow(path, &name(j))),
             None => {
                 let (scale, offset) = columns.into_iter().unzip();
                 Ok(Scales { scale, offset, rotation })
             }
         }
     }
-}
-
-pub(super) fn too_wide(path: &Path, name: &str) -> DataError {
-    let what = format!("{name} spans more than double precision holds: scale it before importing");
-    DataError::content(path, Place::File, what)
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Text tables cut into records and fields: streaming, quotes as in RFC 4180, any of the usual delimiters.
 
-use super::error::{DataError, Place, Result};
-use super::source::{Source, read_error};
+use crate::data::error::{DataError, Place, Result};
+use crate::data::readers::source::{Source, read_error};
 use memchr::memchr;
 use std::io::{ErrorKind, Read};
 
 /// The size of the window that a file is read through.
 const WINDOW: usize = 1 << 18;
 /// A record longer than this is no record: a stray quote or another kind of file.
-pub(super) const LONGEST_RECORD: usize = 1 << 26;
+pub(crate) const LONGEST_RECORD: usize = 1 << 26;
 
 /// What stands between the fields of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Delimiter {
     }
 
     /// What it is called in messages.
-    pub(super) fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         match self {
             Self::Blanks => "blanks".into(),
             Self::Character(b'\t') => "tabs".into(),
@@ -47,7 +47,7 @@ impl Delimiter {
 
     /// The delimiter of a table that begins with this line. The order matters: decimal commas occur between semicolons, commas in
     /// texts between tabs, and blanks everywhere.
-    pub(super) fn detect(line: &[u8]) -> Self {
+    pub(crate) fn detect(line: &[u8]) -> Self {
         let mut quoted = false;
         let mut seen = [false; 256];
         for &byte in line {
@@ -97,7 +97,7 @@ impl State {
 
 /// The fields of a record, unquoted.
 #[derive(Default)]
-pub(super) struct Fields {
+pub(crate) struct Fields {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     /// Whether something stands behind a closing quote: a quote is missing somewhere, and lines may have run together.
@@ -105,7 +105,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    pub(super) fn split(&mut self, record: &[u8], delimiter: Delimiter) {
+    pub(crate) fn split(&mut self, record: &[u8], delimiter: Delimiter) {
         self.bytes.clear();
         self.ends.clear();
         self.text_behind_quote = false;
@@ -128,24 +128,24 @@ impl Fields {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Whether something stands behind a closing quote.
-    pub(super) fn has_text_behind_quote(&self) -> bool {
+    pub(crate) fn has_text_behind_quote(&self) -> bool {
         self.text_behind_quote
     }
 
     /// The fields without the blanks around them.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| self.bytes.get(start..end).unwrap_or_default().trim_ascii())
     }
 }
 
 /// The records of a text file, one at a time through a window.
-pub(super) struct Records<'a> {
+pub(crate) struct Records<'a> {
     source: Source<'a>,
     window: Vec<u8>,
     /// Where the current record begins and ends in the window, where the next begins, and where what was read ends.
@@ -160,7 +160,7 @@ pub(super) struct Records<'a> {
 
 impl<'a> Records<'a> {
     /// Begins before the first record, behind a byte order mark.
-    pub(super) fn new(source: Source<'a>) -> Result<Self> {
+    pub(crate) fn new(source: Source<'a>) -> Result<Self> {
         let window = vec![0; WINDOW];
         let mut records = Self { source, window, start: 0, end: 0, next: 0, filled: 0, over: false, line: 1, next_line: 1 };
         while records.filled < 3 && !records.over {
@@ -178,7 +178,7 @@ impl<'a> Records<'a> {
     }
 
     /// The line without its end that the next record begins with; empty at the end of the file.
-    pub(super) fn peek(&mut self) -> Result<&[u8]> {
+    pub(crate) fn peek(&mut self) -> Result<&[u8]> {
         loop {
             self.start = self.next;
             let (length, found) = match self.line_end(0)? {
@@ -195,7 +195,7 @@ impl<'a> Records<'a> {
     }
 
     /// Goes to the next record, over empty lines; false at the end of the file.
-    pub(super) fn advance(&mut self, delimiter: Delimiter) -> Result<bool> {
+    pub(crate) fn advance(&mut self, delimiter: Delimiter) -> Result<bool> {
         loop {
             self.start = self.next;
             self.line = self.next_line;
@@ -233,22 +233,22 @@ impl<'a> Records<'a> {
     }
 
     /// The current record, without the end of its line.
-    pub(super) fn record(&self) -> &[u8] {
+    pub(crate) fn record(&self) -> &[u8] {
         &self.window[self.start..self.end]
     }
 
     /// The line that it begins on.
-    pub(super) fn line(&self) -> u64 {
+    pub(crate) fn line(&self) -> u64 {
         self.line
     }
 
     /// What the file is called in errors.
-    pub(super) fn path(&self) -> &std::path::Path {
+    pub(crate) fn path(&self) -> &std::path::Path {
         &self.source.path
     }
 
     /// What is wrong with the current record.
-    pub(super) fn wrong(&self, what: impl Into<String>) -> DataError {
+    pub(crate) fn wrong(&self, what: impl Into<String>) -> DataError {
         DataError::content(&self.source.path, Place::Line(self.line), what)
     }
 

@@ -12,7 +12,7 @@ const POWERS: [f64; 8] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
 /// `delimiter` follows, and eight bytes can be read after the sign. To the bit what `str::parse` gives: digits and power of ten are
 /// exact, so that the only rounding is that of their quotient.
 #[inline(always)]
-pub(super) fn short(text: &[u8], start: usize, delimiter: u8) -> Option<(f64, usize)> {
+pub(crate) fn short(text: &[u8], start: usize, delimiter: u8) -> Option<(f64, usize)> {
     let negative = *text.get(start)? == b'-';
     let start = start + usize::from(negative);
     // The first character is the lowest byte.

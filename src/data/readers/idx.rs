@@ -1,79 +1,10 @@
 //! IDX files (MNIST, Fashion-MNIST): big-endian header, then bytes; a file of images and a file of their labels.
 
-use super::classes::{Labels, unknown};
-use super::error::{DataError, Place, Result};
-use super::npy::MOST_DIMENSIONS;
-use super::scaling::Scaling;
-use super::source::{Source, file_name, read_error};
-use super::write::{Description, Targets, Writer};
-use super::{Split, Task};
+use crate::data::error::{DataError, Place, Result};
+use crate::data::readers::npy::MOST_DIMENSIONS;
+use crate::data::readers::source::{Source, read_error};
 use std::io::{ErrorKind, Read};
-use std::path::{Path, PathBuf};
-
-/// A file of images and the file of their labels, each plain or gzip.
-#[derive(Clone, Debug)]
-pub struct IdxPair {
-    /// The images: unsigned bytes in two or more dimensions, images first.
-    pub images: PathBuf,
-    /// The labels: unsigned bytes in one dimension.
-    pub labels: PathBuf,
-}
-
-/// Imports images with labels into the dataset `output`. The digit labels become the classes; raw bytes are stored with their
-/// scaling.
-///
-/// # Errors
-/// When a file cannot be read, is no IDX file, does not hold what its header promises, or images and labels do not match;
-/// and when a test label does not occur in the training labels. Nothing half written stays.
-pub fn import_idx(train: &IdxPair, test: Option<&IdxPair>, scaling: Scaling, output: &Path) -> Result<()> {
-    let mut labels = Labels::default();
-    let mut images = Idx::open(Source::open(&train.images)?)?;
-    let mut writer = Writer::new(output, images.row_size(), scaling)?;
-    let train_labels = images.labels(&train.labels)?;
-    for (&label, record) in train_labels.iter().zip(1..) {
-        labels.index(&label.to_string(), &train.labels, Place::Record(record))?;
-    }
-    let (classes, finals) = labels.sort(&train.labels)?;
-    // A label is a byte: look its class up by it.
-    let mut class_of = [None; 256];
-    for label in 0..=255_u8 {
-        let known = labels.known(&label.to_string(), &train.labels, Place::File).ok();
-        class_of[usize::from(label)] = known.and_then(|provisional| finals.get(provisional as usize).copied());
-    }
-    let targets = |labels: &[u8], path: &Path| -> Result<Targets> {
-        let class = |(&label, record): (&u8, u64)| {
-            class_of[usize::from(label)].ok_or_else(|| unknown(&label.to_string(), path, Place::Record(record)))
-        };
-        labels.iter().zip(1..).map(class).collect::<Result<_>>().map(Targets::Classes)
-    };
-    let train_targets = targets(&train_labels, &train.labels)?;
-    images.rows(|row| writer.push(Split::Train, row))?;
-    let mut sources = vec![file_name(&train.images), file_name(&train.labels)];
-    let mut test_targets = None;
-    if let Some(test) = test {
-        let mut held_out = Idx::open(Source::open(&test.images)?)?;
-        if held_out.shape[1..] != images.shape[1..] {
-            let what = format!(
-                "images of shape {:?}, but those of {} have shape {:?}: the two sets do not belong together",
-                &held_out.shape[1..],
-                train.images.display(),
-                &images.shape[1..]
-            );
-            return Err(DataError::content(&test.images, Place::File, what));
-        }
-        test_targets = Some(targets(&held_out.labels(&test.labels)?, &test.labels)?);
-        held_out.rows(|row| writer.push(Split::Test, row))?;
-        sources.extend([file_name(&test.images), file_name(&test.labels)]);
-    }
-    let about = Description {
-        task: Task::Classification,
-        source: sources.join(", "),
-        features: None,
-        shape: images.shape[1..].to_vec(),
-        classes,
-    };
-    writer.finish(&about, train_targets, test_targets, &train.images)
-}
+use std::path::Path;
 
 /// An IDX file of unsigned bytes, its header checked against its size.
 pub struct Idx<'a> {
@@ -129,13 +60,18 @@ impl<'a> Idx<'a> {
         Ok(idx)
     }
 
+    /// The shape of a record; empty for single bytes.
+    pub(crate) fn row_shape(&self) -> &[usize] {
+        &self.shape[1..]
+    }
+
     /// Bytes in a record.
     pub fn row_size(&self) -> usize {
         self.shape[1..].iter().product()
     }
 
     /// Reads a file of labels for these images.
-    fn labels(&self, path: &Path) -> Result<Vec<u8>> {
+    pub(crate) fn labels(&self, path: &Path) -> Result<Vec<u8>> {
         if self.shape.len() < 2 {
             let what = "a list of single bytes, as labels are: images have at least two dimensions".to_owned();
             return Err(DataError::content(&self.source.path, Place::File, what));

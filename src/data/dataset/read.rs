@@ -1,9 +1,15 @@
 //! Reading a dataset: its description at once, its rows by their numbers.
 
-use super::error::{DataError, Place, Result};
-use super::scaling::FeatureScaling;
-use super::sparse::SparseRows;
-use super::{FORMAT, NEWEST_VERSION, Shard, Split, Targets, Task, corpus, hdf};
+use crate::data::dataset::layout::NEWEST_VERSION;
+use crate::data::dataset::layout::Split;
+use crate::data::dataset::layout::Task;
+use crate::data::dataset::layout::{TOPICS, open_own};
+use crate::data::dataset::scaling::FeatureScaling;
+use crate::data::dataset::targets::Targets;
+use crate::data::error::{DataError, Place, Result};
+use crate::data::hdf;
+use crate::data::shard::Shard;
+use crate::data::sparse::SparseRows;
 use crate::number::Real;
 use ndarray::{Array1, Array2, Ix2};
 use std::path::{Path, PathBuf};
@@ -38,22 +44,6 @@ struct Extent {
     features: Vec<usize>,
 }
 
-/// Opens a file that `mpibayes import` has made, which its reader calls a `thing`; gives its task, too.
-pub(super) fn open_own(path: &Path, thing: &str) -> Result<(hdf5::File, String)> {
-    // HDF5's own message for a missing file runs over many lines.
-    std::fs::File::open(path).map_err(DataError::io(path, "open"))?;
-    let foreign = || {
-        let what = format!("this is no {thing} of this program: make one with `mpibayes import`");
-        DataError::content(path, Place::File, what)
-    };
-    let file = hdf::open(path).map_err(|_| foreign())?;
-    if hdf::read_text(&file, "format").map_err(|_| foreign())? != FORMAT {
-        return Err(foreign());
-    }
-    let task = hdf::read_text(&file, "task").map_err(DataError::hdf5(path, "read the description"))?;
-    Ok((file, task))
-}
-
 impl Dataset {
     /// Opens a dataset and reads its description, but no rows.
     ///
@@ -64,7 +54,7 @@ impl Dataset {
         let wrong = |what: String| DataError::content(path, Place::File, what);
         let damaged = |doing| DataError::hdf5(path, doing);
         let text = |name| hdf::read_text(&file, name).map_err(DataError::hdf5(path, "read the description"));
-        if task == corpus::TASK {
+        if task == TOPICS {
             return Err(wrong("this is a corpus of documents, for topic models: rows with targets are needed here".into()));
         }
         let version: u32 = file.attr("version").and_then(|at| at.read_scalar()).map_err(damaged("read the version"))?;
@@ -454,12 +444,12 @@ fn runs(mut rest: &[usize], row_bytes: usize) -> impl Iterator<Item = (usize, &[
 #[cfg(test)]
 impl Dataset {
     /// Raw values as they are stored, for tests.
-    pub(super) fn raw<T: hdf5::H5Type>(&self, name: &str) -> Vec<T> {
+    pub(crate) fn raw<T: hdf5::H5Type>(&self, name: &str) -> Vec<T> {
         self.file.dataset(name).and_then(|data| data.read_raw()).unwrap_or_default()
     }
 
     /// Whether numbers are stored as this type.
-    pub(super) fn stored_in<T: hdf5::H5Type>(&self, name: &str) -> bool {
+    pub(crate) fn stored_in<T: hdf5::H5Type>(&self, name: &str) -> bool {
         self.file.dataset(name).and_then(|data| data.dtype()).is_ok_and(|stored| stored.is::<T>())
     }
 }

@@ -1,15 +1,15 @@
 //! The lines of a text file one by one, in the memory of one of them.
 
-use super::error::{DataError, Place, Result};
-use super::source::read_error;
+use crate::data::error::{DataError, Place, Result};
+use crate::data::readers::source::read_error;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
 /// A longer line is none: a decompressed one could fill the memory.
-pub(super) const LONGEST: u64 = 1 << 28;
+pub(crate) const LONGEST: u64 = 1 << 28;
 
 /// Hands over every line with its number from 1, without what ends it, nor a byte-order mark in front of the first.
-pub(super) fn lines(mut reader: impl BufRead, path: &Path, mut each: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+pub(crate) fn lines(mut reader: impl BufRead, path: &Path, mut each: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
     let mut bytes = Vec::new();
     for line in 1.. {
         bytes.clear();
@@ -30,7 +30,7 @@ pub(super) fn lines(mut reader: impl BufRead, path: &Path, mut each: impl FnMut(
 }
 
 /// A token as a message shows it.
-pub(super) fn shown(token: &[u8]) -> String {
+pub(crate) fn shown(token: &[u8]) -> String {
     const MOST: usize = 40;
     let text = String::from_utf8_lossy(&token[..token.len().min(MOST)]).into_owned();
     if token.len() > MOST { format!("{text:?}...") } else { format!("{text:?}") }

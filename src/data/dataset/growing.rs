@@ -1,9 +1,9 @@
 //! Lists of numbers that grow in a file, chunk by chunk.
 
-use super::write::CHUNK_BYTES;
+use crate::data::dataset::write::CHUNK_BYTES;
 
 /// A list of numbers that grows in the file.
-pub(super) struct Growing<T> {
+pub(crate) struct Growing<T> {
     pub data: hdf5::Dataset,
     buffer: Vec<T>,
     /// How many are in the file.

@@ -1,13 +1,14 @@
 //! Imports: rows stream from a reader into the dataset, each into its split, its target into the classes.
 
-use super::error::{Place, Result};
-use super::held_out::{HeldOut, Test};
-use super::scaling::Scaling;
-use super::source::{Source, file_name};
-use super::table::{Table, TableLayout};
-use super::targets::Collected;
-use super::write::{Description, Writer};
-use super::{Split, Task};
+use crate::data::dataset::layout::Split;
+use crate::data::dataset::layout::Task;
+use crate::data::dataset::scaling::Scaling;
+use crate::data::dataset::write::{Description, Writer};
+use crate::data::error::{Place, Result};
+use crate::data::import::targets::Collected;
+use crate::data::import::test_rows::{HeldOut, Test};
+use crate::data::readers::source::{Source, file_name};
+use crate::data::readers::table::{Table, TableLayout};
 use std::path::{Path, PathBuf};
 
 /// What to import from a text table, and how.

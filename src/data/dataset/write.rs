@@ -1,9 +1,15 @@
 //! Writing a dataset: rows stream in, the file appears whole or not at all.
 
-use super::error::{DataError, Result};
-use super::principal;
-use super::scaling::{Columns, Scales, Scaling};
-use super::{DENSE_VERSION, FORMAT, ROTATED_VERSION, Split, Task, hdf};
+use crate::data::dataset::layout::DENSE_VERSION;
+use crate::data::dataset::layout::FORMAT;
+use crate::data::dataset::layout::ROTATED_VERSION;
+use crate::data::dataset::layout::Split;
+use crate::data::dataset::layout::Task;
+use crate::data::dataset::principal;
+use crate::data::dataset::scaling::{Columns, Scales, Scaling};
+use crate::data::dataset::targets::Targets;
+use crate::data::error::{DataError, Result};
+use crate::data::hdf;
 use crate::partial::PartialFile;
 use ndarray::ArrayView2;
 use std::path::{Path, PathBuf};
@@ -11,14 +17,14 @@ use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::thread::JoinHandle;
 
 /// Chunks of about this size: large enough for fast sequential reading, small enough that one row does not drag a megabyte along.
-pub(super) const CHUNK_BYTES: usize = 1 << 18;
+pub(crate) const CHUNK_BYTES: usize = 1 << 18;
 /// Rows are handed to HDF5 in blocks of this many chunks.
 const BLOCK_CHUNKS: usize = 8;
 /// So many blocks may wait for being written.
 const BLOCKS_WAITING: usize = 2;
 
 /// A raw feature value as the file stores it.
-pub(super) trait Stored: hdf5::H5Type + bytemuck::Pod + Into<f64> + Send {
+pub(crate) trait Stored: hdf5::H5Type + bytemuck::Pod + Into<f64> + Send {
     const NAME: &'static str;
     /// The scale that values of this type have by themselves, if they have one.
     const UNIT: Option<f64>;
@@ -34,51 +40,8 @@ impl Stored for f64 {
     const UNIT: Option<f64> = None;
 }
 
-/// The targets of the rows of a split, as they are stored.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Targets {
-    /// Indices of classes.
-    Classes(Vec<u32>),
-    /// Numbers in the dataset's own units.
-    Numbers(Vec<f64>),
-}
-
-impl Targets {
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Classes(classes) => classes.len(),
-            Self::Numbers(numbers) => numbers.len(),
-        }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Classes(classes) => bytemuck::cast_slice(classes),
-            Self::Numbers(numbers) => bytemuck::cast_slice(numbers),
-        }
-    }
-
-    /// Scale and offset that standardise numbers; none for classes.
-    pub(super) fn scaling(&self, from: &Path) -> Result<Option<(f64, f64)>> {
-        let Self::Numbers(numbers) = self else { return Ok(None) };
-        let mut column = Columns::new(Scaling::Standardize, 1);
-        numbers.iter().for_each(|&number| column.add(&[number]));
-        let Scales { scale, offset, .. } = column.finish(from, None, |_| "the target".into())?;
-        Ok(scale.first().copied().zip(offset.first().copied()))
-    }
-
-    pub(super) fn write(&self, group: &hdf5::Group) -> hdf5::Result<()> {
-        let builder = group.new_dataset_builder();
-        match self {
-            Self::Classes(classes) => builder.with_data(classes.as_slice()).obj_track_times(false).create("y"),
-            Self::Numbers(numbers) => builder.with_data(numbers.as_slice()).obj_track_times(false).create("y"),
-        }
-        .map(drop)
-    }
-}
-
 /// What a dataset says about itself, known when all rows have been read.
-pub(super) struct Description {
+pub(crate) struct Description {
     pub task: Task,
     /// Where it came from, for people: file names, not paths.
     pub source: String,
@@ -92,7 +55,7 @@ pub(super) struct Description {
 
 impl Description {
     /// Writes what every dataset says about itself; gives the group for what there is to say of features.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         file: &hdf5::File,
         version: u32,
@@ -125,11 +88,11 @@ impl Description {
 
 /// The digest of the canonical content: a field after the other, each behind its length, so that no two datasets read the same.
 #[derive(Default)]
-pub(super) struct Canonical(blake3::Hasher);
+pub(crate) struct Canonical(blake3::Hasher);
 
 impl Canonical {
     /// All but the rows: what is said of the dataset, how values are stored, and the two lists that scale them, perhaps with a rotation.
-    pub(super) fn begin(about: &Description, stored: &str, scaling: &[&[u8]], target: Option<(f64, f64)>) -> Self {
+    pub(crate) fn begin(about: &Description, stored: &str, scaling: &[&[u8]], target: Option<(f64, f64)>) -> Self {
         let mut digest = Self::default();
         digest.field(about.task.name().as_bytes());
         digest.field(stored.as_bytes());
@@ -144,26 +107,26 @@ impl Canonical {
     }
 
     /// A split.
-    pub(super) fn split(&mut self, split: Split, rows: &blake3::Hash, targets: &Targets) {
+    pub(crate) fn split(&mut self, split: Split, rows: &blake3::Hash, targets: &Targets) {
         self.field(split.name().as_bytes());
         self.field(rows.as_bytes());
         self.field(targets.bytes());
     }
 
     /// The next field.
-    pub(super) fn field(&mut self, bytes: &[u8]) {
+    pub(crate) fn field(&mut self, bytes: &[u8]) {
         self.0.update(&(bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
     }
 
     /// The digest as text.
-    pub(super) fn finish(&self) -> String {
+    pub(crate) fn finish(&self) -> String {
         self.0.finalize().to_hex().to_string()
     }
 }
 
 /// Creates the file that shall become `path`.
-pub(super) fn create(path: &Path) -> Result<(hdf5::File, PartialFile)> {
+pub(crate) fn create(path: &Path) -> Result<(hdf5::File, PartialFile)> {
     let partial = PartialFile::new(path);
     // HDF5's own messages for a missing folder or a full disk run over many lines.
     std::fs::File::create(partial.path()).map_err(DataError::io(partial.path(), "create"))?;
@@ -175,7 +138,7 @@ pub(super) fn create(path: &Path) -> Result<(hdf5::File, PartialFile)> {
 const MOST_FEATURES: usize = 1 << 24;
 
 /// A dataset under construction.
-pub(super) struct Writer<T> {
+pub(crate) struct Writer<T> {
     // Before `partial`: fields are dropped in order, and the file is written no more and closed before it is removed.
     train: Option<Rows<T>>,
     test: Option<Rows<T>>,
@@ -189,7 +152,7 @@ pub(super) struct Writer<T> {
 
 impl<T: Stored> Writer<T> {
     /// Begins the dataset that shall become `path`, with rows of `features` numbers.
-    pub(super) fn new(path: &Path, features: usize, scaling: Scaling) -> Result<Self> {
+    pub(crate) fn new(path: &Path, features: usize, scaling: Scaling) -> Result<Self> {
         if features > MOST_FEATURES {
             let what = format!("rows of {features} features: dense rows may have at most {MOST_FEATURES}; is the file damaged?");
             return Err(DataError::Request(what));
@@ -203,7 +166,7 @@ impl<T: Stored> Writer<T> {
     }
 
     /// Appends a row.
-    pub(super) fn push(&mut self, split: Split, row: &[T]) -> Result<()> {
+    pub(crate) fn push(&mut self, split: Split, row: &[T]) -> Result<()> {
         if split == Split::Train {
             self.columns.add(row);
         }
@@ -220,7 +183,7 @@ impl<T: Stored> Writer<T> {
     }
 
     /// Completes the file; `from` is named if the scaling does not suit the data.
-    pub(super) fn finish(self, about: &Description, train: Targets, test: Option<Targets>, from: &Path) -> Result<()> {
+    pub(crate) fn finish(self, about: &Description, train: Targets, test: Option<Targets>, from: &Path) -> Result<()> {
         let Scales { scale, offset, rotation } = self.columns.finish(from, T::UNIT, |j| format!("feature {}", j + 1))?;
         let target = train.scaling(from)?;
         let write = || -> hdf5::Result<()> {

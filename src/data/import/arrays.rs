@@ -1,15 +1,16 @@
 //! Imports of NumPy arrays: one of features, one of targets, as NPY files or in NPZ archives.
 
-use super::error::{DataError, Place, Result};
-use super::format::{Format, detect};
-use super::held_out::{HeldOut, Test};
-use super::npy::Npy;
-use super::npz::{Npz, listed};
-use super::scaling::Scaling;
-use super::source::{Source, file_name};
-use super::targets::Collected;
-use super::write::{Description, Writer};
-use super::{Split, Task};
+use crate::data::dataset::layout::Split;
+use crate::data::dataset::layout::Task;
+use crate::data::dataset::scaling::Scaling;
+use crate::data::dataset::write::{Description, Writer};
+use crate::data::error::{DataError, Place, Result};
+use crate::data::import::targets::Collected;
+use crate::data::import::test_rows::{HeldOut, Test};
+use crate::data::readers::format::{Format, detect};
+use crate::data::readers::npy::Npy;
+use crate::data::readers::npz::{Npz, listed};
+use crate::data::readers::source::{Source, file_name};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! Which format a file has, by its first bytes.
 
-use super::error::Result;
-use super::source::Source;
-use super::{npy, npz};
+use crate::data::error::Result;
+use crate::data::readers::npy;
+use crate::data::readers::npz;
+use crate::data::readers::source::Source;
 use std::path::Path;
 
 /// A format of files that hold features with their targets, or one of them.
@@ -31,7 +32,7 @@ pub fn detect(path: &Path) -> Result<Format> {
 }
 
 /// The format of what begins with these bytes.
-pub(super) fn of_head(head: &[u8]) -> Format {
+pub(crate) fn of_head(head: &[u8]) -> Format {
     match head {
         [b'P', b'K', 5, 6, ..] => Format::Npz,
         head if head.starts_with(npy::MAGIC) => Format::Npy,

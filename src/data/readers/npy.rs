@@ -1,15 +1,15 @@
 //! NumPy's NPY files: a header that is a Python literal, then numbers; read row by row.
 
-use super::error::{DataError, Place, Result};
-use super::source::{Source, read_error};
+use crate::data::error::{DataError, Place, Result};
+use crate::data::readers::source::{Source, read_error};
 use std::io::{ErrorKind, Read, Write};
 
 /// What every NPY file begins with.
-pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
+pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
 /// NumPy itself refuses to trust headers longer than 10,000 characters.
 const LONGEST_HEADER: u32 = 1 << 16;
 /// More dimensions than any data set has.
-pub(super) const MOST_DIMENSIONS: usize = 16;
+pub(crate) const MOST_DIMENSIONS: usize = 16;
 /// An array that lies in memory column by column is read as a whole, if it is not larger than this.
 const MOST_BY_COLUMNS: u64 = 1 << 30;
 
@@ -97,7 +97,7 @@ pub struct Npy<'a> {
 }
 
 /// Writes the header of a matrix of float64, whose rows come next with each number in little-endian order.
-pub(super) fn write_header(out: &mut impl Write, rows: usize, columns: usize) -> std::io::Result<()> {
+pub(crate) fn write_header(out: &mut impl Write, rows: usize, columns: usize) -> std::io::Result<()> {
     let literal = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
     // With what stands before it 128 bytes, in which two numbers of 20 digits find room.
     out.write_all(MAGIC)?;
@@ -196,7 +196,7 @@ impl<'a> Npy<'a> {
     }
 
     /// What errors call the file.
-    pub(super) fn path(&self) -> std::path::PathBuf {
+    pub(crate) fn path(&self) -> std::path::PathBuf {
         self.source.path.clone()
     }
 

@@ -1,17 +1,18 @@
 //! The targets of an import: labels or numbers on their way to the classes and targets of a dataset.
 
-use super::classes::Labels;
-use super::error::{DataError, Place, Result};
-use super::held_out::HeldOut;
-use super::write::Targets;
-use super::{Split, Task};
+use crate::data::dataset::layout::Split;
+use crate::data::dataset::layout::Task;
+use crate::data::dataset::targets::Targets;
+use crate::data::error::{DataError, Place, Result};
+use crate::data::import::labels::Labels;
+use crate::data::import::test_rows::HeldOut;
 use std::path::Path;
 
 /// More classes than this, more than one for every two rows, and not all of them whole: numbers that somebody wants to predict.
 const MANY_CLASSES: usize = 50;
 
 /// The targets so far: a few bytes a row, kept in memory because class indices are known only at the end.
-pub(super) struct Collected {
+pub(crate) struct Collected {
     task: Task,
     labels: Labels,
     /// In which split each class was seen, and where first: held-out rows may leave a class without training rows.
@@ -22,7 +23,7 @@ pub(super) struct Collected {
 }
 
 impl Collected {
-    pub(super) fn new(task: Task) -> Self {
+    pub(crate) fn new(task: Task) -> Self {
         Self {
             task,
             labels: Labels::default(),
@@ -34,11 +35,11 @@ impl Collected {
     }
 
     /// Takes the label or target of a row in text.
-    pub(super) fn text(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
+    pub(crate) fn text(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
         match self.task {
             Task::Classification => self.label(split, label, path, place),
             Task::Regression => {
-                let target = super::table::number(label);
+                let target = crate::data::readers::table::number(label);
                 let target = target.map_err(|what| DataError::content(path, place, format!("the target {what}")))?;
                 self.numbers[split as usize].push(target);
                 Ok(())
@@ -47,7 +48,7 @@ impl Collected {
     }
 
     /// Takes the label or target of a row as a number; classes are whole numbers.
-    pub(super) fn number(&mut self, split: Split, target: f64, path: &Path, place: Place) -> Result<()> {
+    pub(crate) fn number(&mut self, split: Split, target: f64, path: &Path, place: Place) -> Result<()> {
         let wrong = |what: String| Err(DataError::content(path, place, what));
         match self.task {
             _ if !target.is_finite() => {
@@ -77,7 +78,7 @@ impl Collected {
     }
 
     /// Takes the label or target of a test row from another input than the training rows', which are complete.
-    pub(super) fn must_know(&mut self, label: &str, path: &Path, place: Place) -> Result<()> {
+    pub(crate) fn must_know(&mut self, label: &str, path: &Path, place: Place) -> Result<()> {
         match self.task {
             Task::Classification => self.labels.known(label, path, place).map(drop),
             Task::Regression => Ok(()),
@@ -85,7 +86,7 @@ impl Collected {
     }
 
     /// Makes sure that every class has training rows.
-    pub(super) fn check(&self, held_out: &HeldOut, path: &Path) -> Result<()> {
+    pub(crate) fn check(&self, held_out: &HeldOut, path: &Path) -> Result<()> {
         let rows: usize = self.classes.iter().map(Vec::len).sum();
         let classes = self.in_train.len();
         let numbers = || (0..classes).map(|class| self.labels.name(u32::try_from(class).unwrap_or(0)).parse::<f64>());
@@ -106,7 +107,7 @@ impl Collected {
     }
 
     /// Class names, training targets, test targets.
-    pub(super) fn finish(self, path: &Path) -> Result<(Vec<String>, Targets, Option<Targets>)> {
+    pub(crate) fn finish(self, path: &Path) -> Result<(Vec<String>, Targets, Option<Targets>)> {
         let some = |targets: Targets, empty: bool| if empty { None } else { Some(targets) };
         match self.task {
             Task::Classification => {

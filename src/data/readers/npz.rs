@@ -1,15 +1,15 @@
 //! NumPy's NPZ files: NPY arrays in a ZIP archive.
 
-use super::error::{DataError, Place, Result};
-use super::npy::Npy;
-use super::source::{MOST_PER_DEFLATED_BYTE, Source};
+use crate::data::error::{DataError, Place, Result};
+use crate::data::readers::npy::Npy;
+use crate::data::readers::source::{MOST_PER_DEFLATED_BYTE, Source};
 use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
 /// What an NPZ file begins with, unless it is empty.
-pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
+pub(crate) const MAGIC: &[u8] = b"PK\x03\x04";
 
 /// An archive of arrays.
 pub struct Npz<R> {
@@ -49,7 +49,7 @@ impl<R: Read + Seek> Npz<R> {
         let most_bytes = member.compressed_size().saturating_mul(MOST_PER_DEFLATED_BYTE);
         let path = PathBuf::from(format!("{}[{name}]", path.display()));
         let mut reader = BufReader::with_capacity(1 << 16, member);
-        let head = reader.fill_buf().map_err(|error| super::source::read_error(&path, Place::File, error))?;
+        let head = reader.fill_buf().map_err(|error| crate::data::readers::source::read_error(&path, Place::File, error))?;
         if head.is_empty() {
             return Err(DataError::content(&path, Place::File, "the array is empty: save the file again"));
         }
@@ -58,7 +58,7 @@ impl<R: Read + Seek> Npz<R> {
 }
 
 /// Names for a message.
-pub(super) fn listed(names: &[String]) -> String {
+pub(crate) fn listed(names: &[String]) -> String {
     const LISTED: usize = 12;
     let mut text = names.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
     match names.len() {

@@ -1,13 +1,13 @@
 //! Opening input, plain or gzip, told apart by its content and never by its name.
 
-use super::error::{DataError, Place, Result};
+use crate::data::error::{DataError, Place, Result};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// Deflate packs at most about 1,032 bytes into one (RFC 1951: 258 bytes in two bits).
-pub(super) const MOST_PER_DEFLATED_BYTE: u64 = 1032;
+pub(crate) const MOST_PER_DEFLATED_BYTE: u64 = 1032;
 /// How much is read at once.
 const BUFFER: usize = 1 << 18;
 /// A buffer for a record of unknown size begins with this; it grows as data really comes.
@@ -15,11 +15,11 @@ const FIRST_RECORD: u64 = 1 << 16;
 
 /// Input that is being read, with the name that errors call it by.
 pub struct Source<'a> {
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The uncompressed content.
-    pub(super) reader: Box<dyn BufRead + 'a>,
+    pub(crate) reader: Box<dyn BufRead + 'a>,
     /// More bytes than these cannot come: exact for a plain file, a bound for a compressed one.
-    pub(super) most_bytes: u64,
+    pub(crate) most_bytes: u64,
 }
 
 impl<'a> Source<'a> {
@@ -63,7 +63,7 @@ impl<'a> Source<'a> {
     }
 
     /// The first `bytes` bytes of a file, uncompressed; fewer if it ends before.
-    pub(super) fn head(path: &Path, bytes: u64) -> Result<Vec<u8>> {
+    pub(crate) fn head(path: &Path, bytes: u64) -> Result<Vec<u8>> {
         let mut head = Vec::new();
         let read = Source::open(path)?.reader.take(bytes).read_to_end(&mut head);
         read.map_err(|error| read_error(path, Place::File, error))?;
@@ -86,7 +86,7 @@ impl<'a> Source<'a> {
 
     /// Replaces `record` by the next `bytes` bytes, or by fewer if the input ends. Memory is taken as data comes, not as a header
     /// promises it.
-    pub(super) fn fill(&mut self, record: &mut Vec<u8>, bytes: u64) -> std::io::Result<()> {
+    pub(crate) fn fill(&mut self, record: &mut Vec<u8>, bytes: u64) -> std::io::Result<()> {
         record.clear();
         // At most `FIRST_RECORD`, which fits any machine.
         record.reserve(bytes.min(FIRST_RECORD) as usize);
@@ -94,7 +94,7 @@ impl<'a> Source<'a> {
     }
 
     /// Makes sure that nothing comes after the last of the records that a header promised.
-    pub(super) fn must_end(&mut self, records: usize) -> Result<()> {
+    pub(crate) fn must_end(&mut self, records: usize) -> Result<()> {
         match self.reader.fill_buf() {
             Ok([]) => Ok(()),
             Ok(_) => {
@@ -107,7 +107,7 @@ impl<'a> Source<'a> {
 }
 
 /// A read error at a place: damaged compressed data is the file's fault, anything else the system's.
-pub(super) fn read_error(path: &Path, place: Place, error: std::io::Error) -> DataError {
+pub(crate) fn read_error(path: &Path, place: Place, error: std::io::Error) -> DataError {
     match error.kind() {
         ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput => DataError::content(
             path,
@@ -119,6 +119,6 @@ pub(super) fn read_error(path: &Path, place: Place, error: std::io::Error) -> Da
 }
 
 /// The name of a file without its folders: what our own files may say of where they came from.
-pub(super) fn file_name(path: &Path) -> String {
+pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }

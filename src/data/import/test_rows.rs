@@ -1,9 +1,9 @@
 //! Which rows of the input are put aside for testing.
 
-use super::Split;
-use super::error::{DataError, Place, Result};
-use super::partition::Draw;
-use super::source::{Source, file_name, read_error};
+use crate::data::dataset::layout::Split;
+use crate::data::error::{DataError, Place, Result};
+use crate::data::partition::Draw;
+use crate::data::readers::source::{Source, file_name, read_error};
 use crate::random::Seed;
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub enum Test<F = PathBuf> {
 }
 
 /// The test rows among all rows, asked about in ascending order.
-pub(super) struct HeldOut {
+pub(crate) struct HeldOut {
     /// Ascending.
     rows: Vec<u64>,
     next: usize,
@@ -40,7 +40,7 @@ pub(super) struct HeldOut {
 
 impl HeldOut {
     /// The rows that are held out of input with `count` rows, which is only asked when it matters.
-    pub(super) fn of<F>(test: &Test<F>, from: &Path, count: impl FnOnce() -> Result<usize>) -> Result<Self> {
+    pub(crate) fn of<F>(test: &Test<F>, from: &Path, count: impl FnOnce() -> Result<usize>) -> Result<Self> {
         match test {
             Test::None | Test::File(_) => Ok(Self { rows: Vec::new(), next: 0, listed: None, source: String::new() }),
             Test::Fraction(fraction, seed) => Self::draw(*fraction, *seed, from, count()?),
@@ -77,7 +77,7 @@ impl HeldOut {
         loop {
             line.clear();
             number += 1;
-            let most = super::fields::LONGEST_RECORD as u64;
+            let most = crate::data::readers::fields::LONGEST_RECORD as u64;
             let read = reader.by_ref().take(most).read_until(b'\n', &mut line);
             let read = read.map_err(|error| read_error(path, Place::Line(number), error))?;
             if read == 0 {
@@ -132,7 +132,7 @@ impl HeldOut {
     }
 
     /// The split of the next row; rows are asked about one after the other, from 0.
-    pub(super) fn split(&mut self, row: u64) -> Split {
+    pub(crate) fn split(&mut self, row: u64) -> Split {
         if self.rows.get(self.next) == Some(&row) {
             self.next += 1;
             Split::Test
@@ -142,12 +142,12 @@ impl HeldOut {
     }
 
     /// What to do about a class that only test rows have.
-    pub(super) fn advice(&self) -> &'static str {
+    pub(crate) fn advice(&self) -> &'static str {
         if self.listed.is_some() { "choose other test rows" } else { "choose another seed or fraction" }
     }
 
     /// Refuses rows that the input did not have, and a split that leaves nothing to learn from.
-    pub(super) fn finish(&self, rows: u64, from: &Path) -> Result<()> {
+    pub(crate) fn finish(&self, rows: u64, from: &Path) -> Result<()> {
         let Some((path, place)) = &self.listed else { return Ok(()) };
         if let Some(row) = self.rows.get(self.next) {
             let what = format!("row {row} is past the end: {} has rows 0 to {}", from.display(), rows.saturating_sub(1));

@@ -1,9 +1,9 @@
 //! Tables of numbers in text, one row an example, one column its label or target: CSV, TSV, columns between blanks.
 
-use super::decimal::short;
-use super::error::{DataError, Place, Result};
-use super::fields::{Delimiter, Fields, Records};
-use super::source::Source;
+use crate::data::error::{DataError, Place, Result};
+use crate::data::readers::decimal::short;
+use crate::data::readers::fields::{Delimiter, Fields, Records};
+use crate::data::readers::source::Source;
 use memchr::memchr;
 use std::path::PathBuf;
 
@@ -230,7 +230,7 @@ impl<'a> Table<'a> {
     }
 
     /// Refuses a test table whose columns are not those of the training table.
-    pub(super) fn must_match(&self, train: &Self) -> Result<()> {
+    pub(crate) fn must_match(&self, train: &Self) -> Result<()> {
         let (width, training, theirs) = (self.roles.len(), train.roles.len(), train.records.path().display());
         let what = if width != training {
             format!("{width} columns, but {theirs} has {training}")
@@ -244,7 +244,7 @@ impl<'a> Table<'a> {
     }
 
     /// Counts the rows.
-    pub(super) fn count(mut self) -> Result<usize> {
+    pub(crate) fn count(mut self) -> Result<usize> {
         let mut rows = 1;
         while self.records.advance(self.delimiter)? {
             rows += 1;
@@ -392,7 +392,7 @@ fn leading_number(bytes: &[u8]) -> Option<(f64, usize)> {
 }
 
 /// A field as a finite number, or what is wrong with it.
-pub(super) fn number(field: &str) -> std::result::Result<f64, String> {
+pub(crate) fn number(field: &str) -> std::result::Result<f64, String> {
     match field.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),
         Ok(_) => Err(format!("{field:?} is not a finite number: remove the row or fill in a value")),

@@ -1,7 +1,6 @@
 //! The principal axes of training rows: their mean and covariance in one pass, and the eigenvectors of that.
 
-use super::error::{DataError, Place, Result};
-use super::scaling::too_wide;
+use crate::data::error::{DataError, Place, Result};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, Axis, s};
 use ndarray_linalg::{EighInto, UPLO};
@@ -17,7 +16,7 @@ const LEAST_ROWS: usize = 64;
 const MOST_ROWS: usize = 4096;
 
 /// Refuses rows that are too long to be rotated.
-pub(super) fn check_width(features: usize) -> Result<()> {
+pub(crate) fn check_width(features: usize) -> Result<()> {
     if features <= MOST_FEATURES {
         return Ok(());
     }
@@ -29,7 +28,7 @@ pub(super) fn check_width(features: usize) -> Result<()> {
 
 /// Mean and covariance of training rows, merged block by block (Chan, Golub & LeVeque 1983, "Algorithms for computing the sample
 /// variance", eq. 2.1): sums of plain products would cancel for columns far from zero.
-pub(super) struct PrincipalAxes {
+pub(crate) struct PrincipalAxes {
     /// Rows that are not added yet, and room for one more.
     block: Array2<f64>,
     filled: usize,
@@ -40,7 +39,7 @@ pub(super) struct PrincipalAxes {
 }
 
 /// What [`PrincipalAxes`] come to.
-pub(super) struct Found {
+pub(crate) struct Found {
     /// The mean of each column.
     pub mean: Array1<f64>,
     /// The mean of the variances of the columns; 0 where all of them are constant.
@@ -50,7 +49,7 @@ pub(super) struct Found {
 }
 
 impl PrincipalAxes {
-    pub(super) fn new(features: usize) -> Self {
+    pub(crate) fn new(features: usize) -> Self {
         let rows = (BLOCK_BYTES / (size_of::<f64>() * features.max(1))).clamp(LEAST_ROWS, MOST_ROWS);
         Self {
             block: Array2::zeros((rows + 1, features)),
@@ -62,7 +61,7 @@ impl PrincipalAxes {
     }
 
     /// Takes a row into account.
-    pub(super) fn add<T: Copy + Into<f64>>(&mut self, row: &[T]) {
+    pub(crate) fn add<T: Copy + Into<f64>>(&mut self, row: &[T]) {
         self.block.row_mut(self.filled).iter_mut().zip(row).for_each(|(kept, &value)| *kept = value.into());
         self.filled += 1;
         if self.filled + 1 == self.block.nrows() {
@@ -93,11 +92,11 @@ impl PrincipalAxes {
     }
 
     /// The axes; `name` tells people which column is meant.
-    pub(super) fn finish(mut self, path: &Path, name: impl Fn(usize) -> String) -> Result<Found> {
+    pub(crate) fn finish(mut self, path: &Path, name: impl Fn(usize) -> String) -> Result<Found> {
         self.merge();
         let covariance = self.products / self.rows.max(1.0);
         if let Some(j) = covariance.diag().iter().position(|variance| !variance.is_finite()) {
-            return Err(too_wide(path, &name(j)));
+            return Err(DataError::overflow(path, &name(j)));
         }
         let variance = covariance.diag().mean().unwrap_or(0.0);
         // Rounding leaves constant columns a variance of this order.

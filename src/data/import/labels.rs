@@ -1,6 +1,6 @@
 //! Labels as they were typed, and the class indices that models use.
 
-use super::error::{DataError, Place, Result};
+use crate::data::error::{DataError, Place, Result};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -9,14 +9,14 @@ const MOST: usize = 10_000;
 
 /// The labels of the training data in order of appearance, turned into sorted classes at the end.
 #[derive(Default)]
-pub(super) struct Labels {
+pub(crate) struct Labels {
     indices: HashMap<String, u32>,
     names: Vec<String>,
 }
 
 impl Labels {
     /// The provisional index of a label, a new one if it was not seen before.
-    pub(super) fn index(&mut self, label: &str, path: &Path, place: Place) -> Result<u32> {
+    pub(crate) fn index(&mut self, label: &str, path: &Path, place: Place) -> Result<u32> {
         if let Some(&index) = self.indices.get(label) {
             return Ok(index);
         }
@@ -36,17 +36,17 @@ impl Labels {
     }
 
     /// The provisional index of a label that must have been seen.
-    pub(super) fn known(&self, label: &str, path: &Path, place: Place) -> Result<u32> {
+    pub(crate) fn known(&self, label: &str, path: &Path, place: Place) -> Result<u32> {
         self.indices.get(label).copied().ok_or_else(|| unknown(label, path, place))
     }
 
     /// The label with a provisional index.
-    pub(super) fn name(&self, index: u32) -> &str {
+    pub(crate) fn name(&self, index: u32) -> &str {
         self.names.get(index as usize).map_or("", String::as_str)
     }
 
     /// The sorted class names (by number if all are numbers, else by text), and the final index of each provisional one.
-    pub(super) fn sort(&self, path: &Path) -> Result<(Vec<String>, Vec<u32>)> {
+    pub(crate) fn sort(&self, path: &Path) -> Result<(Vec<String>, Vec<u32>)> {
         if let [only] = self.names.as_slice() {
             let what = format!("every training row has the label {only:?}: a classification needs at least two classes");
             return Err(DataError::content(path, Place::File, what));
@@ -74,7 +74,7 @@ impl Labels {
 }
 
 /// The error for a test row of a class that the training rows do not have.
-pub(super) fn unknown(label: &str, path: &Path, place: Place) -> DataError {
+pub(crate) fn unknown(label: &str, path: &Path, place: Place) -> DataError {
     let what = format!("the test row's label {label:?} does not occur in the training data: a model cannot know this class");
     DataError::content(path, place, what)
 }
