@@ -100,7 +100,7 @@ fn main() {
     let world = World::start().unwrap();
     let (problem, settings) = (problem(), settings());
     let transition = settings.transition(problem.clone());
-    let cx = Context::outside(Seed(1));
+    let cx = Context::detached(Seed(1));
     let dim = transition.dim();
     let mut chain = vec![0.0_f32; transition.carried()];
     transition.draw_initial(&mut cx.stream(Who::Run, 0, Purpose::Initial), &mut chain);

@@ -17,18 +17,18 @@ pub trait Number:
     /// The value in double precision.
     fn f64(self) -> f64;
 
-    /// Says which type this is, of something that there is for each: what takes a [`Picked`] is compiled once, not by its callers.
-    fn pick<T: Family>(of: T::Of<Self>) -> Picked<T>;
+    /// Says which type this is, of something that there is for each: what takes a [`ByNumber`] is compiled once, not by its callers.
+    fn by_number<T: PerNumber>(of: T::Of<Self>) -> ByNumber<T>;
 }
 
 /// Something that there is for each type of number.
-pub trait Family {
+pub trait PerNumber {
     /// That for this type.
     type Of<N: Number>;
 }
 
-/// One of a [`Family`].
-pub enum Picked<T: Family> {
+/// One of a [`PerNumber`].
+pub enum ByNumber<T: PerNumber> {
     /// That for `f32`.
     F32(T::Of<f32>),
     /// That for `f64`.
@@ -45,8 +45,8 @@ impl Number for f32 {
         f64::from(self)
     }
 
-    fn pick<T: Family>(of: T::Of<Self>) -> Picked<T> {
-        Picked::F32(of)
+    fn by_number<T: PerNumber>(of: T::Of<Self>) -> ByNumber<T> {
+        ByNumber::F32(of)
     }
 }
 
@@ -58,8 +58,8 @@ impl Number for f64 {
         self
     }
 
-    fn pick<T: Family>(of: T::Of<Self>) -> Picked<T> {
-        Picked::F64(of)
+    fn by_number<T: PerNumber>(of: T::Of<Self>) -> ByNumber<T> {
+        ByNumber::F64(of)
     }
 }
 
@@ -71,8 +71,8 @@ impl Number for i32 {
         f64::from(self)
     }
 
-    fn pick<T: Family>(of: T::Of<Self>) -> Picked<T> {
-        Picked::I32(of)
+    fn by_number<T: PerNumber>(of: T::Of<Self>) -> ByNumber<T> {
+        ByNumber::I32(of)
     }
 }
 

@@ -18,7 +18,7 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     crate::cluster::mpi::tune_allocator();
     blas::hold_to_one_thread();
     // Before MPI starts, only environment variables of the launcher show which process speaks for the job.
-    let speaks = World::speaks();
+    let speaks = World::is_primary();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // All processes have the same command line. The others exit with success: if the launcher saw one of them fail first,

@@ -96,7 +96,7 @@ pub fn run(args: &EnvArgs) -> anyhow::Result<ExitCode> {
             texts.iter().map(|text| serde_json::from_slice(text)).collect::<Result<_, _>>()?
         }
     };
-    if World::speaks() {
+    if World::is_primary() {
         let variables: BTreeMap<_, _> = VARIABLES.iter().filter_map(|&name| Some((name, std::env::var(name).ok()?))).collect();
         warnings.extend(crowded(&placement, args.threads));
         warnings.extend(busy_libraries(&variables));

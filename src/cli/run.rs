@@ -87,7 +87,7 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
 /// Carries the run to its end.
 fn carry(spec: &RunSpec, registry: &Registry, carrier: &Carrier, output: &Path) -> Result<ExitCode, RunError> {
     let every = Duration::try_from_secs_f64(spec.cluster.checkpoint_every).unwrap_or(Duration::MAX);
-    let mut folder = RunFolder::new(output, every, World::speaks());
+    let mut folder = RunFolder::new(output, every, World::is_primary());
     launch(spec, registry, carrier, &mut folder)?;
     Ok(if folder.stopped() { ExitCode::from(STOPPED) } else { ExitCode::SUCCESS })
 }

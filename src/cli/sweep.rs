@@ -114,7 +114,7 @@ enum Ended {
 /// What is wrong with the file, or keeps the table from being written. A run that fails is told, and the others go on.
 pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let looks_only = args.list || args.collect;
-    if looks_only && !World::speaks() {
+    if looks_only && !World::is_primary() {
         return Ok(ExitCode::SUCCESS);
     }
     results::listen();
@@ -221,7 +221,7 @@ fn one(run: &Planned, registry: &Registry, carrier: &Carrier, folder: &Path) -> 
     let spec = RunSpec::from_toml(&run.spec)?;
     let every = Duration::try_from_secs_f64(spec.cluster.checkpoint_every).unwrap_or(Duration::MAX);
     // The lines of each run would drown those of the sweep; a bar does not.
-    let shows = World::speaks() && std::io::stderr().is_terminal();
+    let shows = World::is_primary() && std::io::stderr().is_terminal();
     let mut folder = RunFolder::new(&folder.join(&run.name), every, shows);
     let outcome = launch(&spec, registry, carrier, &mut folder);
     let stopped = carrier.of_root(&[u8::from(folder.stopped())]) == [1];

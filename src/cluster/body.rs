@@ -1,10 +1,10 @@
-//! The flat array of a task or report: owned or shared, whole or a slice, and free to take where nobody else holds it.
+//! The flat array of a task or report: a shared slice that its last holder can take without a copy.
 
 use crate::number::Number;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// A flat array that travels with a task or a report.
+/// A flat array that is sent with a task or a report; clones share its memory.
 #[derive(Clone, Debug)]
 pub struct Body<N> {
     data: Arc<Vec<N>>,
@@ -12,34 +12,34 @@ pub struct Body<N> {
 }
 
 impl<N: Number> Body<N> {
-    /// No numbers at all.
+    /// An array of length 0.
     pub fn empty() -> Self {
         Vec::new().into()
     }
 
-    /// A part of this body; shares its memory.
+    /// A part of this array; shares its memory.
     pub(super) fn slice(&self, range: Range<usize>) -> Self {
         let start = self.range.start + range.start;
         Self { data: self.data.clone(), range: start..self.range.start + range.end }
     }
 
-    /// The numbers as bytes.
+    /// The values as bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(self)
     }
 
-    /// The numbers of these bytes.
+    /// Reads values from bytes.
     ///
     /// # Errors
-    /// Where they end within a number.
+    /// If the number of bytes is not a multiple of the size of a value.
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         if !bytes.len().is_multiple_of(size_of::<N>()) {
-            return Err(format!("{} bytes are no whole number of {}", bytes.len(), N::NAME));
+            return Err(format!("{} bytes are not a whole number of {} values", bytes.len(), N::NAME));
         }
         Ok(bytemuck::allocation::pod_collect_to_vec::<u8, N>(bytes).into())
     }
 
-    /// The numbers as an owned array: free where this is the only holder of the whole array, a copy elsewhere.
+    /// The values as an owned array: without a copy if this is the only holder of the whole array.
     pub fn into_vec(self) -> Vec<N> {
         if self.range == (0..self.data.len()) {
             Arc::try_unwrap(self.data).unwrap_or_else(|shared| shared.as_ref().clone())
@@ -87,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn a_body_comes_back_from_whole_bytes() {
+    fn a_body_is_read_from_its_bytes_and_truncated_bytes_are_refused() {
         let body: Body<f64> = vec![1.5, f64::MIN_POSITIVE].into();
         assert_eq!(&*Body::<f64>::from_bytes(body.bytes()).expect("whole"), &*body);
         assert!(Body::<f64>::from_bytes(&body.bytes()[..7]).is_err_and(|cause| cause.contains("7 bytes")));
     }
 
     #[test]
-    fn a_slice_of_a_slice_is_where_it_should_be() {
+    fn a_slice_of_a_slice_has_the_right_offset() {
         let body: Body<i32> = (0..10).collect::<Vec<_>>().into();
         let inner = body.slice(2..8).slice(1..3);
         assert_eq!(&*inner, &[3, 4]);

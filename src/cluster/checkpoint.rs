@@ -2,12 +2,11 @@
 
 use super::body::Body;
 use super::codec::{CodecError, Raw, decode, encode};
-use super::erased::EncodedRequest;
-use super::method::{AgentId, Progress};
-use super::outbox::Route;
-use super::packet::{RequestId, SavedParcel, TimeSpent, Traffic};
-use super::record::{Extents, Record};
-use super::run::StoredByRank;
+use super::layout::AgentId;
+use super::method::Progress;
+use super::packet::{RequestId, SavedTransfer, TimeSpent, Traffic};
+use super::record::{Extents, Record, StoredByRank};
+use super::request::{EncodedRequest, Route};
 use crate::number::Number;
 use crate::partial::PartialFile;
 use serde::{Deserialize, Serialize};
@@ -46,8 +45,8 @@ pub struct Checkpoint {
     pub(super) next_request: RequestId,
     pub(super) server: Raw<u8>,
     pub(super) agents: Vec<(AgentId, Raw<u8>)>,
-    pub(super) parcels: Vec<SavedParcel>,
-    pub(super) promises: Vec<Vec<RequestId>>,
+    pub(super) transfers: Vec<SavedTransfer>,
+    pub(super) promised_transfers: Vec<Vec<RequestId>>,
     pub(super) held: Vec<HeldRequest>,
 }
 
@@ -58,15 +57,15 @@ pub(super) struct HeldRequest {
     task: Raw<u8>,
     /// The bytes of its numbers.
     body: Raw<u8>,
-    handed: bool,
+    with_transfer: bool,
     route: Route,
-    aside: bool,
+    monitoring: bool,
 }
 
 impl HeldRequest {
     pub(super) fn new<N: Number>(request: &EncodedRequest<N>) -> Self {
-        let EncodedRequest { to, task, body, handed, route, aside } = request.clone();
-        Self { to, task, body: Raw(body.bytes().to_vec()), handed, route, aside }
+        let EncodedRequest { to, task, body, with_transfer, route, monitoring } = request.clone();
+        Self { to, task, body: Raw(body.bytes().to_vec()), with_transfer, route, monitoring }
     }
 
     /// The request of a run whose bodies are made of these numbers.
@@ -74,8 +73,8 @@ impl HeldRequest {
     /// # Errors
     /// Where its body ends within a number.
     pub(super) fn into_ask<N: Number>(self) -> Result<EncodedRequest<N>, String> {
-        let Self { to, task, body, handed, route, aside } = self;
-        Ok(EncodedRequest { to, task, body: Body::from_bytes(&body.0)?, handed, route, aside })
+        let Self { to, task, body, with_transfer, route, monitoring } = self;
+        Ok(EncodedRequest { to, task, body: Body::from_bytes(&body.0)?, with_transfer, route, monitoring })
     }
 }
 

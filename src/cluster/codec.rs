@@ -1,44 +1,44 @@
-//! One codec for messages, saved states and parcels: a small head by postcard, arrays as raw little-endian bytes.
+//! Serialization of messages and saved states: postcard for heads, raw little-endian bytes for arrays.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// What a head or a saved state is made of: any owned serde type that postcard gives back as it was. It goes through bytes under every
-/// driver: skipped fields are not there then, and types that describe themselves, `untagged` or `flatten`, cannot be read.
+/// Types of heads and saved states: any owned serde type that survives a round trip through postcard. Values are serialized under
+/// every driver, so skipped fields are lost, and self-describing formats (`untagged`, `flatten`) cannot be read.
 pub trait Serializable: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync + 'static> Serializable for T {}
 
-/// What is written as a saved state of type `S` is, without being one: a reference to it, or such things side by side.
+/// Types that serialize to the same bytes as `S` without being `S`: references, and tuples of such types.
 pub trait SerializesAs<S>: Serialize {}
 
 impl<S: Serializable> SerializesAs<S> for &S {}
 
 impl<A, B, X: SerializesAs<A>, Y: SerializesAs<B>> SerializesAs<(A, B)> for (X, Y) {}
 
-/// An array that is written as raw little-endian bytes, not number by number: for the arrays inside saved states.
+/// An array inside a saved state that is serialized as raw little-endian bytes, not element by element.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent, bound = "N: bytemuck::Pod")]
 pub struct Raw<N>(#[serde(with = "raw")] pub Vec<N>);
 
-/// How serde writes and reads the array of a [`Raw`], for fields that are plain arrays: `#[serde(with = "raw")]`.
+/// Serialization of array fields as raw bytes: `#[serde(with = "raw")]`.
 pub mod raw {
     use serde::de::{Error, Visitor};
     use serde::{Deserializer, Serializer};
     use std::marker::PhantomData;
 
-    /// The bytes of the array.
+    /// Serializes the array as bytes.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// Errors of the serializer.
     pub fn serialize<N: bytemuck::Pod, S: Serializer>(array: &[N], serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(bytemuck::cast_slice(array))
     }
 
-    /// The array of these bytes.
+    /// Reads an array from bytes.
     ///
     /// # Errors
-    /// Where the bytes end within a number.
+    /// If the number of bytes is not a multiple of the element size.
     pub fn deserialize<'de, N: bytemuck::Pod, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<N>, D::Error> {
         struct Bytes<N>(PhantomData<N>);
         impl<N: bytemuck::Pod> Visitor<'_> for Bytes<N> {
@@ -51,7 +51,7 @@ pub mod raw {
             fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<N>, E> {
                 if !bytes.len().is_multiple_of(size_of::<N>()) {
                     return Err(E::custom(format!(
-                        "{} bytes are no whole number of {}",
+                        "{} bytes are not a whole number of {} values",
                         bytes.len(),
                         std::any::type_name::<N>()
                     )));
@@ -63,7 +63,7 @@ pub mod raw {
     }
 }
 
-/// What went wrong with bytes that should hold a head or a state.
+/// A head or a state that cannot be encoded or decoded.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {what}: {cause}")]
 pub struct CodecError {
@@ -72,12 +72,12 @@ pub struct CodecError {
     cause: postcard::Error,
 }
 
-/// Writes `value` as bytes; `what` names it in errors.
+/// Serializes `value`; `what` names it in errors.
 pub fn encode<T: Serialize>(what: &'static str, value: &T) -> Result<Vec<u8>, CodecError> {
     postcard::to_stdvec(value).map_err(|cause| CodecError { action: "encode", what, cause })
 }
 
-/// Reads a value back from `bytes`; `what` names it in errors.
+/// Reads a value from `bytes`; `what` names it in errors.
 pub fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, CodecError> {
     postcard::from_bytes(bytes).map_err(|cause| CodecError { action: "decode", what, cause })
 }
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_come_back_bit_for_bit_whatever_their_alignment() {
+    fn arrays_survive_a_round_trip_bit_for_bit_at_any_alignment() {
         for shift in 0..9 {
             let sample = Sample {
                 round: 1 << (7 * shift),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_off_state_is_an_error() {
+    fn a_truncated_state_is_an_error() {
         let bytes = encode("sample", &Raw(vec![1.0_f64, 2.0])).unwrap();
         assert!(decode::<Raw<f64>>("sample", &bytes[..bytes.len() - 1]).is_err());
         let odd = encode("sample", &Raw(vec![1_i32])).unwrap();

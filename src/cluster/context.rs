@@ -1,6 +1,6 @@
-//! A method's only way out: addressed random numbers, the clock, and what it writes down.
+//! Random numbers, the clock and records for a method's server and agents.
 
-use super::method::AgentId;
+use super::layout::AgentId;
 use super::record::{Draws, Record, Row};
 use crate::number::Number;
 use crate::random::{Purpose, Seed, Stream, Who};
@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-/// What a server or an agent is given with every call.
+/// Gives a server or an agent access to random numbers, the clock and records, in every call.
 #[derive(Debug)]
 pub struct Context {
     seed: Seed,
@@ -18,41 +18,41 @@ pub struct Context {
     records: Vec<Record>,
 }
 
-/// The time since the run began: time before a resume included, time for asides left out.
+/// The time since the run began, including the time before a resume and excluding the time for monitoring requests.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
     source: Source,
-    /// Bits of an `f64`: seconds that do not count.
-    left_out: Arc<AtomicU64>,
+    /// Bits of an `f64`: seconds to subtract.
+    excluded: Arc<AtomicU64>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Source {
-    /// Seconds before this process, and when it began.
+    /// Seconds before this process started, and when it started.
     Wall(f64, Instant),
     /// Virtual seconds.
     Virtual(f64),
 }
 
 impl Clock {
-    /// A wall clock that starts now at this many seconds.
+    /// A wall clock that starts now with the value `before`, in seconds.
     pub(super) fn wall(before: f64) -> Self {
-        Self { source: Source::Wall(before, Instant::now()), left_out: Arc::default() }
+        Self { source: Source::Wall(before, Instant::now()), excluded: Arc::default() }
     }
 
-    /// A virtual clock that shows this many seconds.
+    /// A virtual clock with the value `now`, in seconds.
     pub(super) fn simulated(now: f64) -> Self {
-        Self { source: Source::Virtual(now), left_out: Arc::default() }
+        Self { source: Source::Virtual(now), excluded: Arc::default() }
     }
 
     /// The same virtual clock at another time.
     pub(super) fn moved_to(&self, now: f64) -> Self {
-        Self { source: Source::Virtual(now), left_out: self.left_out.clone() }
+        Self { source: Source::Virtual(now), excluded: self.excluded.clone() }
     }
 
-    /// Leaves out these seconds since the process began, instead of those that were named before.
-    pub(super) fn leave_out(&self, seconds: f64) {
-        self.left_out.store(seconds.to_bits(), Relaxed);
+    /// Replaces the seconds to subtract.
+    pub(super) fn exclude(&self, seconds: f64) {
+        self.excluded.store(seconds.to_bits(), Relaxed);
     }
 
     pub(super) fn seconds(&self) -> f64 {
@@ -60,13 +60,13 @@ impl Clock {
             Source::Wall(before, since) => before + since.elapsed().as_secs_f64(),
             Source::Virtual(now) => now,
         };
-        raw - f64::from_bits(self.left_out.load(Relaxed))
+        raw - f64::from_bits(self.excluded.load(Relaxed))
     }
 }
 
 impl Context {
-    /// One outside of a run, for tests of agents and transitions: its clock shows 0.
-    pub fn outside(seed: Seed) -> Self {
+    /// A context without a run, for tests of agents and transitions; its clock stays at 0.
+    pub fn detached(seed: Seed) -> Self {
         Self::new(seed, None, Clock::simulated(0.0))
     }
 
@@ -74,19 +74,18 @@ impl Context {
         Self { seed, agent, clock, records: Vec::new() }
     }
 
-    /// The random numbers at an address; see [`crate::random`].
+    /// The random stream at an address; see [`crate::random`].
     pub fn stream(&self, who: Who, step: u64, purpose: Purpose) -> Stream {
         self.seed.stream(who, step, purpose)
     }
 
-    /// Seconds since the run began: wall, or virtual in a simulation; the server's clock leaves out the time for asides
-    /// ([`Request::monitoring`](super::Request::monitoring)). For information only: a method whose mathematics depends on it gives up
-    /// reproducibility.
+    /// Seconds since the run began: wall time, or virtual time in a simulation. The server's clock excludes the time for
+    /// [`monitoring`](super::RequestOf::monitoring) requests. For information only: a method that computes with it is not reproducible.
     pub fn seconds(&self) -> f64 {
         self.clock.seconds()
     }
 
-    /// Writes a row of information: what may be thrown away without changing the run.
+    /// Writes a row of a table: for information, without influence on the run.
     pub fn log_row(&mut self, table: &str, step: u64, values: impl IntoIterator<Item = (impl Into<String>, f64)>) {
         self.records.push(Record::Row(Row {
             table: table.into(),
@@ -96,7 +95,7 @@ impl Context {
         }));
     }
 
-    /// Writes draws: `values` holds rows of `dim` numbers, the first of which is the chain's draw number `first`.
+    /// Records draws: `values` holds rows of length `dim`; the first row is the chain's draw number `first`.
     pub fn record<N: Number>(&mut self, group: &str, chain: u32, first: u64, dim: usize, values: &[N]) {
         self.records.push(Record::Draws(Draws {
             group: group.into(),

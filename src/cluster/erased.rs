@@ -1,22 +1,17 @@
-//! Methods behind one type: the engine sees tasks, reports and states as bytes, and is compiled once for each type of number.
+//! Type erasure of methods: the engine sees tasks, reports and states as bytes, so it is compiled once for each number type.
 
 use super::body::Body;
 use super::codec::{Raw, decode, encode};
 use super::context::Context;
-use super::method::{Agent, AgentId, AgentReportOf, Method, Order, Placement, Progress, ResponseOf, Result, Server};
-use super::outbox::{Outbox, RequestOf};
-use super::run::JobOptions;
-use crate::number::{Family, Number, Picked};
+use super::fault::Result;
+use super::layout::{AgentId, Placement};
+use super::method::{Agent, Method, Order, Outbox, Progress, Server};
+use super::options::JobOptions;
+use super::request::{EncodedRequest, EncodedResponse, ResponseOf};
+use crate::number::{ByNumber, Number, PerNumber};
 use std::sync::Arc;
 
-/// A request as the engine sees it.
-pub type EncodedRequest<N> = RequestOf<Raw<u8>, N>;
-/// The report of one agent as the engine sees it.
-pub type EncodedReport<N> = AgentReportOf<Raw<u8>, N>;
-/// The response to a request as the engine sees it.
-pub type EncodedResponse<N> = ResponseOf<Raw<u8>, N>;
-
-/// A [`Method`] with types that the engine does not know.
+/// A [`Method`] without its types.
 pub trait ErasedMethod<N>: Send + Sync {
     fn name(&self) -> &'static str;
     fn order(&self) -> Order;
@@ -26,7 +21,7 @@ pub trait ErasedMethod<N>: Send + Sync {
     fn agent(&self, id: AgentId, saved: Option<&[u8]>) -> Result<Box<dyn ErasedAgent<N>>>;
 }
 
-/// A [`Server`] of such a method; gives what it posts.
+/// A [`Server`] without its types; returns the requests that it posts.
 pub trait ErasedServer<N>: Send {
     fn state(&self) -> Result<Raw<u8>>;
     fn start(&mut self, cx: &mut Context) -> Result<Vec<EncodedRequest<N>>>;
@@ -35,39 +30,39 @@ pub trait ErasedServer<N>: Send {
     fn progress(&self) -> Progress;
 }
 
-/// An [`Agent`] of such a method.
+/// An [`Agent`] without its types.
 pub trait ErasedAgent<N>: Send {
     fn state(&self) -> Result<Raw<u8>>;
     fn perform(&mut self, task: &[u8], body: Body<N>, cx: &mut Context) -> Result<(Raw<u8>, Body<N>)>;
     fn after_report(&mut self, cx: &mut Context) -> Result<()>;
 }
 
-/// A method as the engine takes it.
+/// A method as the engine sees it.
 pub type Erased<N> = Arc<dyn ErasedMethod<N>>;
 
-/// A method as drivers take it, whatever its numbers are. They are compiled for each type of number here: a crate with a method of its
-/// own compiles its two halves, and not an engine around them.
-pub type AnyMethod = Picked<Methods>;
+/// A method of any number type, as drivers take it. Drivers are compiled for each number type in this crate, so that a crate with its
+/// own method compiles only the two halves of the method, not the engine.
+pub type AnyMethod = ByNumber<Methods>;
 
-/// The methods with each type of number.
+/// Erased methods of each number type.
 pub struct Methods;
 
-impl Family for Methods {
+impl PerNumber for Methods {
     type Of<N: Number> = Erased<N>;
 }
 
-/// A method with its name in this run, erased.
+/// A method with its name in this run.
 struct MethodOf<M>(Arc<M>, &'static str);
 
-/// The server of a method, erased.
+/// The server of a method.
 struct ServerOf<M: Method>(M::Server);
 
-/// An agent of a method, erased.
+/// An agent of a method.
 struct AgentOf<M: Method>(M::Agent);
 
-/// The method as drivers take it.
+/// Erases the types of a method.
 pub(super) fn erased<M: Method>(method: Arc<M>, options: &JobOptions) -> AnyMethod {
-    M::Number::pick::<Methods>(Arc::new(MethodOf(method, options.name_of::<M>())))
+    M::Number::by_number::<Methods>(Arc::new(MethodOf(method, options.name_of::<M>())))
 }
 
 impl<M: Method> ErasedMethod<M::Number> for MethodOf<M> {
@@ -98,7 +93,7 @@ impl<M: Method> ErasedMethod<M::Number> for MethodOf<M> {
     }
 }
 
-/// The requests of a server, with their tasks as bytes.
+/// The posted requests, with their tasks as bytes.
 fn encoded<M: Method>(outbox: Outbox<M>) -> Result<Vec<EncodedRequest<M::Number>>> {
     outbox.into_requests().into_iter().map(|request| Ok(request.try_map_task(|task| encode("a task", &task).map(Raw))?)).collect()
 }

@@ -1,7 +1,6 @@
-//! What ends a job: which rank and agent, what it was doing, and why; panics and calls of `exit` included.
+//! Faults that end a job, with rank, agent, activity and cause; includes panics and calls of `exit`.
 
-use super::layout::Rank;
-use super::method::{AgentId, BoxError};
+use super::layout::{AgentId, Rank};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -9,151 +8,159 @@ use std::io::Write;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
+/// Any error of a method; it ends the job with a message that names rank, agent and activity.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The result of a method's functions.
+pub type Result<T, E = BoxError> = std::result::Result<T, E>;
+
 /// The exit code of a job that a fault ended.
 pub const EXIT_CODE: i32 = 70;
 
 /// A failure that ends the whole job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("rank {rank}, {who}, {doing}: {cause}")]
+#[error("rank {rank}, {who}, {activity}: {cause}")]
 pub struct Fault {
-    /// Where it happened.
+    /// The rank.
     pub rank: Rank,
     /// The agent or the server.
     pub who: String,
     /// What it was doing.
-    pub doing: String,
-    /// What the method, the panic or the system said.
+    pub activity: String,
+    /// The error of the method or the system, or the message of the panic.
     pub cause: String,
 }
 
 impl Fault {
-    /// Prints the message of a failed job, at one stroke: written in pieces, mpirun's own lines would come between them.
-    pub(super) fn say(&self) {
-        // Nobody is left to tell that the error output is closed.
+    /// Prints the message with a single write, so that mpirun's own lines cannot come between its parts.
+    pub(super) fn print(&self) {
+        // If standard error is closed, there is nowhere to report that.
         drop(std::io::stderr().write_all(format!("mpibayes: {self}\n").as_bytes()));
     }
 
-    /// Prints the message and ends the process at once with [`EXIT_CODE`]: an ordinary exit would take the libraries away under
-    /// worker threads that are still in the middle of a matrix product.
+    /// Prints the message and ends the process at once with [`EXIT_CODE`]. An ordinary exit would unload libraries while worker
+    /// threads still use them.
     pub fn end_process(&self) -> ! {
-        self.say();
+        self.print();
         end_process(EXIT_CODE)
     }
 }
 
-/// Ends a process in which a run has failed and others were done since, for the reason of [`Fault::end_process`].
+/// Ends a process in which an earlier run has failed; see [`Fault::end_process`] for why not by an ordinary exit.
 pub fn end_process(code: i32) -> ! {
     // SAFETY: ends the process without running any handler.
     unsafe { libc::_exit(code) }
 }
 
-/// What a thread is doing for a method; `Copy`, because the exit handler reads it when destructors have run.
+/// What a thread is doing for a method; `Copy`, because the exit handler reads it after destructors have run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Doing {
+pub(super) struct Activity {
     pub method: &'static str,
     pub rank: Rank,
     pub agent: Option<AgentId>,
-    pub what: What,
+    pub action: Action,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What {
-    Making,
+pub(super) enum Action {
+    Creating,
     Starting,
     Receiving,
     Posting,
     Performing(u64),
-    Settling,
+    Following,
     Saving,
-    Keeping,
-    Talking,
+    Recording,
+    Communicating,
 }
 
-impl Doing {
+impl Activity {
     pub(super) fn fault(self, cause: impl Into<String>) -> Fault {
-        let doing = match self.what {
-            What::Making => "being made".into(),
-            What::Starting => "starting".into(),
-            What::Receiving => "receiving a response".into(),
-            What::Posting => "posting a request".into(),
-            What::Performing(request) => format!("performing a task (request {request})"),
-            What::Settling => "settling".into(),
-            What::Saving => "giving its state".into(),
-            What::Keeping => "having the run written down".into(),
-            What::Talking => "passing messages on".into(),
+        let activity = match self.action {
+            Action::Creating => "being created".into(),
+            Action::Starting => "starting".into(),
+            Action::Receiving => "receiving a response".into(),
+            Action::Posting => "posting a request".into(),
+            Action::Performing(request) => format!("performing a task (request {request})"),
+            Action::Following => "working after its report".into(),
+            Action::Saving => "saving its state".into(),
+            Action::Recording => "recording the run".into(),
+            Action::Communicating => "exchanging messages".into(),
         };
         Fault {
             rank: self.rank,
             who: self.agent.map_or_else(|| "server".into(), |agent| format!("agent {agent}")),
-            doing: format!("{} {doing}", self.method),
+            activity: format!("{} {activity}", self.method),
             cause: cause.into(),
         }
     }
 }
 
 thread_local! {
-    static CURRENT: Cell<Option<Doing>> = const { Cell::new(None) };
-    /// Where this thread panicked last.
-    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+    static CURRENT: Cell<Option<Activity>> = const { Cell::new(None) };
+    /// The source location of this thread's last panic.
+    static LOCATION: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// What all threads of the process are doing for a method: the threads that help them, rayon's, have no record of their own.
-static GUARDED: Mutex<Guarded> = Mutex::new(Guarded { next: 0, doing: BTreeMap::new(), helpers_place: None });
+/// The activities of all threads that work for a method. Rayon's threads, which help them, have no activity of their own.
+static GUARDED: Mutex<Guarded> = Mutex::new(Guarded { next: 0, activities: BTreeMap::new(), helper_location: None });
 
 struct Guarded {
     next: u64,
-    doing: BTreeMap<u64, Doing>,
-    /// Where a helping thread panicked last. Rayon hands the panic on to the thread that it helps, but not the place.
-    helpers_place: Option<String>,
+    activities: BTreeMap<u64, Activity>,
+    /// The source location of the last panic in a helping thread. Rayon passes the panic on to the helped thread, but not the location.
+    helper_location: Option<String>,
 }
 
 fn guarded() -> MutexGuard<'static, Guarded> {
     GUARDED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether this thread works for others, and nobody's code but theirs runs on it.
+/// Whether this is one of rayon's threads, which only run code of the threads they help.
 fn is_helper() -> bool {
     rayon::current_thread_index().is_some()
 }
 
-/// What this thread is doing for a method, itself or as a helper. Which thread a helper helps is not known where several are at
-/// work: an agent's task is the likeliest.
-fn current() -> Option<Doing> {
+/// What this thread is doing for a method, itself or as a helper. If several threads are at work, it is unknown which one a helper
+/// helps: an agent's task is the likeliest.
+fn current() -> Option<Activity> {
     CURRENT.get().or_else(|| {
-        let likeliest = |doing: &&Doing| (doing.agent.is_none(), matches!(doing.what, What::Talking | What::Keeping));
-        is_helper().then(|| guarded().doing.values().min_by_key(likeliest).copied()).flatten()
+        let likeliest = |activity: &&Activity| {
+            (activity.agent.is_none(), matches!(activity.action, Action::Communicating | Action::Recording))
+        };
+        is_helper().then(|| guarded().activities.values().min_by_key(likeliest).copied()).flatten()
     })
 }
 
-/// Runs a method's code: its error or panic becomes a fault, and an exit from inside is known to the exit handler.
-pub(super) fn guard<T>(doing: Doing, work: impl FnOnce() -> Result<T, BoxError>) -> Result<T, Fault> {
-    let outer = CURRENT.replace(Some(doing));
+/// Runs a method's code. An error or panic becomes a fault, and the exit handler can name the activity if the code calls `exit`.
+pub(super) fn guard<T>(activity: Activity, work: impl FnOnce() -> Result<T, BoxError>) -> Result<T, Fault> {
+    let outer = CURRENT.replace(Some(activity));
     let number = {
         let mut guarded = guarded();
         guarded.next += 1;
         let number = guarded.next;
-        guarded.doing.insert(number, doing);
+        guarded.activities.insert(number, activity);
         number
     };
     let result = std::panic::catch_unwind(AssertUnwindSafe(work));
-    guarded().doing.remove(&number);
+    guarded().activities.remove(&number);
     CURRENT.set(outer);
     match result {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(doing.fault(chain(error.as_ref()))),
+        Ok(Err(error)) => Err(activity.fault(chain(error.as_ref()))),
         Err(payload) => {
             let text = payload
                 .downcast_ref::<String>()
                 .map(String::as_str)
                 .or_else(|| payload.downcast_ref::<&str>().copied())
                 .unwrap_or("a panic without a message");
-            let place = PLACE.take().or_else(|| guarded().helpers_place.take());
-            Err(doing.fault(format!("panicked at {}: {text}", place.as_deref().unwrap_or("an unknown place"))))
+            let location = LOCATION.take().or_else(|| guarded().helper_location.take());
+            Err(activity.fault(format!("panicked at {}: {text}", location.as_deref().unwrap_or("an unknown location"))))
         }
     }
 }
 
-/// An error with its causes, in one line.
+/// An error with its chain of causes, in one line.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -164,36 +171,36 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// Who is told when a method's code calls `exit`; returns when the teller has taken over, or never.
+/// Called when a method's code calls `exit`; may not return.
 type Reporter = Box<dyn Fn(Fault) + Send>;
 
 static ON_EXIT: Mutex<Option<Reporter>> = Mutex::new(None);
 
-/// Keeps panics of guarded code quiet (the fault says it all), prints others, and turns an exit from guarded code into a fault.
+/// Silences panics of guarded code (their faults are printed) but not others, and turns a call of `exit` in guarded code into a fault.
 pub(super) fn install(on_exit: Reporter) {
     static ONCE: Once = Once::new();
     *ON_EXIT.lock().unwrap_or_else(PoisonError::into_inner) = Some(on_exit);
     ONCE.call_once(|| {
         let print = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            let place = info.location().map(ToString::to_string);
+            let location = info.location().map(ToString::to_string);
             if CURRENT.get().is_some() {
-                PLACE.set(place);
+                LOCATION.set(location);
             } else if current().is_some() {
-                guarded().helpers_place = place;
+                guarded().helper_location = location;
             } else {
                 print(info);
             }
         }));
         // SAFETY: registers a handler that takes no arguments and touches only statics and thread-locals without destructors
-        // (rayon's number of a thread is one of them).
+        // (among them rayon's thread index).
         unsafe { libc::atexit(at_exit) };
     });
 }
 
 extern "C" fn at_exit() {
-    let Some(doing) = current() else { return };
-    let fault = doing.fault("the process was ended by a call of exit");
+    let Some(activity) = current() else { return };
+    let fault = activity.fault("the process was ended by a call of exit");
     if let Some(report) = ON_EXIT.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
         report(fault);
     }

@@ -1,20 +1,30 @@
-//! Which rank hosts which agent.
+//! The placement of agents on ranks.
 
-use super::method::{AgentId, Placement};
-
-/// The number of a rank: 0 holds the server.
+/// The number of a rank; rank 0 holds the server.
 pub type Rank = u32;
 
-/// How agents lie on ranks.
+/// The number of an agent, from 0; independent of ranks.
+pub type AgentId = u32;
+
+/// How agents are distributed over the ranks that host them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Consecutive agents share a rank: best if agents transfer states to their neighbors.
+    Blocks,
+    /// Consecutive agents are on different ranks: best if agents are visited one after another and compute after their report.
+    Cyclic,
+}
+
+/// Numbers of ranks and agents, and the rank of each agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// How many ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// How many agents.
+    /// Number of agents.
     pub agents: u32,
-    /// Whether rank 0 keeps free of agents (needs at least two ranks).
+    /// Whether rank 0 hosts no agents; ignored on one rank.
     pub dedicated: bool,
-    /// How agents are dealt.
+    /// How agents are distributed.
     pub placement: Placement,
 }
 
@@ -23,7 +33,7 @@ impl Layout {
         u32::from(self.dedicated && self.ranks > 1)
     }
 
-    /// How many ranks may host agents.
+    /// Number of ranks that may host agents.
     pub fn hosts(&self) -> u32 {
         self.ranks - self.first_host()
     }
@@ -34,7 +44,7 @@ impl Layout {
         self.first_host()
             + match self.placement {
                 Placement::Cyclic => agent % hosts,
-                // The first `large` hosts take one agent more than the others.
+                // The first `large` hosts have one agent more than the others.
                 Placement::Blocks => {
                     let (small, large) = (self.agents / hosts, self.agents % hosts);
                     let in_large = large * (small + 1);

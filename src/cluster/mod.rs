@@ -1,46 +1,44 @@
-//! Who computes what, and how it travels: methods, the engine, and the drivers that carry it.
+//! The engine for distributed methods, and the drivers that run it: MPI, threads, simulation.
 //!
-//! A distributed method is plain types with no communication in them: a [`Server`] asks a set of [`Agent`]s to perform a
-//! task, and says where the bodies of their reports go ([`Outbox`]). One engine (a state machine for each rank) turns this
-//! into packets, and three drivers carry the packets: [`mpi`], [`threads`], [`simulate`]. To the engine tasks, reports and states are
-//! bytes, and it is compiled for each type of number once, whatever methods there are.
+//! A distributed method is plain types with no communication code: a [`Server`] asks a set of [`Agent`]s to perform a task, and decides
+//! where the bodies of their reports go ([`Outbox`]). The engine is a state machine for each rank that turns requests into packets. Three
+//! drivers carry the packets: [`mpi`], [`threads`], [`simulate`]. The engine sees tasks, reports and states as bytes, so it is compiled
+//! once for each number type and not for each method.
 
 mod body;
 mod checkpoint;
 pub mod codec;
 mod context;
+mod coordinator;
+#[cfg(test)]
+mod echo;
 mod erased;
 mod fault;
-mod hub;
-mod job;
 mod layout;
 mod method;
 pub mod mpi;
 mod node;
-mod outbox;
-mod packed;
+mod options;
 mod packet;
-#[cfg(test)]
-mod plain;
+mod packing;
 pub mod record;
+mod request;
 mod run;
 pub mod simulate;
 mod sums;
 pub mod threads;
+mod work;
 mod workers;
 
 pub use body::Body;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use codec::{Raw, Serializable, SerializesAs};
 pub use context::Context;
-pub use fault::{EXIT_CODE, Fault, end_process};
-pub use layout::{Layout, Rank};
-pub use method::{
-    Agent, AgentId, AgentReport, AgentReportOf, AgentState, BoxError, Method, Order, Placement, Progress, Response, ResponseOf,
-    Result, Server, ServerState,
-};
-pub use outbox::{Outbox, Request, RequestOf};
+pub use fault::{BoxError, EXIT_CODE, Fault, Result, end_process};
+pub use layout::{AgentId, Layout, Placement, Rank};
+pub use method::{Agent, AgentReport, AgentState, Method, Order, Outbox, Progress, Request, Response, Server, ServerState};
+pub use options::{Collectives, DrawStore, JobOptions, RequestDelivery, Sums};
 pub use packet::{AgentTime, Flow, TimeSpent, Traffic};
-pub use run::{
-    AfterCheckpoint, Collectives, DrawStore, JobOptions, Outcome, Recorder, RequestDelivery, Status, StoredByRank, Sums,
-};
+pub use record::StoredByRank;
+pub use request::{AgentReportOf, RequestOf, ResponseOf};
+pub use run::{AfterCheckpoint, Outcome, Recorder, Status};

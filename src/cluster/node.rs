@@ -1,20 +1,19 @@
-//! One rank of the engine as a state machine: packets and finished jobs go in, packets and jobs come out; no thread, no clock, no MPI.
+//! One rank of the engine as a state machine: packets and finished work go in, packets and work come out; no thread, no clock, no MPI.
 
 use super::body::Body;
 use super::checkpoint::Checkpoint;
 use super::codec::Raw;
-use super::erased::{EncodedReport, Erased, ErasedAgent};
-use super::fault::{Doing, Fault, What, guard};
-use super::hub::{Hub, totals};
-use super::job::{Done, Job};
-use super::layout::{Layout, Rank};
-use super::method::AgentId;
-use super::outbox::Route;
-use super::packed::travelling;
-use super::packet::{AgentTime, Head, Member, Packet, Posted, Reduction, RequestId, SavedParcel, Traffic, children};
+use super::coordinator::{Coordinator, totals};
+use super::erased::{Erased, ErasedAgent};
+use super::fault::{Action, Activity, Fault, guard};
+use super::layout::{AgentId, Layout, Rank};
+use super::options::DrawStore;
+use super::packet::{AgentTime, Head, Member, Packet, Posted, Reduction, RequestId, SavedTransfer, Traffic, children};
+use super::packing::wire_bytes;
 use super::record::Record;
-use super::run::DrawStore;
-use super::sums::{Adder, Assembly, adders, bounds};
+use super::request::{EncodedReport, Route};
+use super::sums::{Adder, Assembly, adding_ranks, bounds};
+use super::work::{Completed, Work};
 use crate::number::Number;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,28 +22,28 @@ pub(super) struct Node<N: Number> {
     method: Erased<N>,
     rank: Rank,
     layout: Layout,
-    hub: Option<Hub<N>>,
+    coordinator: Option<Coordinator<N>>,
     agents: BTreeMap<AgentId, Hosted<N>>,
     /// Whether the start packet has come: large ones are overtaken by others.
     started: bool,
     adders: BTreeMap<RequestId, Adder<N>>,
     assemblies: BTreeMap<RequestId, Assembly<N>>,
-    parcels: BTreeMap<RequestId, Parcel<N>>,
-    /// The parcels to wait for before this rank is at rest, once it was asked to come to rest.
-    resting: Option<Vec<(AgentId, RequestId)>>,
+    transfers: BTreeMap<RequestId, Transfer<N>>,
+    /// The transfers to wait for before this rank is at rest, once it was asked to come to rest.
+    quiescing: Option<Vec<(AgentId, RequestId)>>,
     records: Vec<Record>,
     traffic: Traffic,
-    /// What the agents here have spent since the last rest.
+    /// Action the agents here have spent since the last rest.
     spent: BTreeMap<AgentId, AgentTime>,
     /// Worker threads for agents.
     threads: usize,
     /// Seconds that asides have taken of all workers here.
-    aside: f64,
+    monitoring: f64,
     /// Where the draws of the agents here are put.
     pub store: Option<Arc<dyn DrawStore>>,
     pub stopped: bool,
     pub out: VecDeque<(Rank, Packet<N>)>,
-    pub jobs: VecDeque<Job<N>>,
+    pub work: VecDeque<Work<N>>,
     /// On rank 0 requests for all ranks, where the driver broadcasts them; elsewhere empty.
     pub broadcasts: Option<VecDeque<Packet<N>>>,
     /// Shares of sums that the driver adds over all hosting ranks.
@@ -62,11 +61,11 @@ struct Hosted<N: Number> {
 struct Entry<N: Number> {
     request: Arc<Posted>,
     body: Body<N>,
-    parcel: Option<RequestId>,
+    transfer: Option<RequestId>,
 }
 
 /// A body that waits here for the agents it was promised to.
-struct Parcel<N> {
+struct Transfer<N> {
     body: Body<N>,
     to: Vec<AgentId>,
 }
@@ -78,22 +77,22 @@ impl<N: Number> Node<N> {
             method,
             rank,
             layout,
-            hub: None,
+            coordinator: None,
             agents: BTreeMap::new(),
             started: false,
             adders: BTreeMap::new(),
             assemblies: BTreeMap::new(),
-            parcels: BTreeMap::new(),
-            resting: None,
+            transfers: BTreeMap::new(),
+            quiescing: None,
             records: Vec::new(),
             traffic: Traffic::default(),
             spent: BTreeMap::new(),
             threads,
-            aside: 0.0,
+            monitoring: 0.0,
             store: None,
             stopped: false,
             out: VecDeque::new(),
-            jobs: VecDeque::new(),
+            work: VecDeque::new(),
             broadcasts: None,
             reductions: Vec::new(),
         }
@@ -103,11 +102,11 @@ impl<N: Number> Node<N> {
     ///
     /// # Errors
     /// Where the checkpoint is not of this number of agents.
-    pub fn lead(&mut self, saved: Option<Checkpoint>) -> Result<(), Fault> {
-        let (hub, out, job) = Hub::new(self.method.clone(), self.layout, saved)?;
-        self.hub = Some(hub);
+    pub fn host_server(&mut self, saved: Option<Checkpoint>) -> Result<(), Fault> {
+        let (coordinator, out, work) = Coordinator::new(self.method.clone(), self.layout, saved)?;
+        self.coordinator = Some(coordinator);
         self.out.extend(out);
-        self.jobs.push_back(job);
+        self.work.push_back(work);
         Ok(())
     }
 
@@ -117,16 +116,16 @@ impl<N: Number> Node<N> {
     }
 
     /// The server's half; only on rank 0.
-    pub fn hub(&mut self) -> Option<&mut Hub<N>> {
-        self.hub.as_mut()
+    pub fn coordinator(&mut self) -> Option<&mut Coordinator<N>> {
+        self.coordinator.as_mut()
     }
 
     fn fault(&self, agent: Option<AgentId>, cause: impl Into<String>) -> Fault {
-        self.doing(agent, What::Talking).fault(cause)
+        self.activity(agent, Action::Communicating).fault(cause)
     }
 
-    fn doing(&self, agent: Option<AgentId>, what: What) -> Doing {
-        Doing { method: self.method.name(), rank: self.rank, agent, what }
+    fn activity(&self, agent: Option<AgentId>, action: Action) -> Activity {
+        Activity { method: self.method.name(), rank: self.rank, agent, action }
     }
 
     fn send(&mut self, to: Rank, packet: Packet<N>) {
@@ -135,7 +134,7 @@ impl<N: Number> Node<N> {
             if draws > 0 {
                 self.traffic.count("draws", draws);
             }
-            let bytes = travelling(&packet.body) as u64 + packet.head.states();
+            let bytes = wire_bytes(&packet.body) as u64 + packet.head.states();
             self.traffic.count(packet.head.purpose(), bytes);
         }
         self.out.push_back((to, packet));
@@ -157,36 +156,36 @@ impl<N: Number> Node<N> {
                 for id in self.layout.hosted(self.rank) {
                     let hosted = self.agents.entry(id).or_insert_with(Hosted::absent);
                     hosted.agent = None;
-                    self.jobs.push_back(Job::MakeAgent { id, saved: saved.remove(&id) });
+                    self.work.push_back(Work::MakeAgent { id, saved: saved.remove(&id) });
                 }
                 // It may have been asked to rest before, and have no agents.
-                self.try_rest()?;
+                self.try_quiesce()?;
             }
-            Head::Request(request) => self.asked(request, body)?,
-            Head::Report { request, from, seconds, aside, report, records } => {
-                if let Some(hub) = &mut self.hub {
-                    hub.records.extend(records);
-                    hub.report(request, EncodedReport { from, seconds, report, body }, aside);
+            Head::Request(request) => self.receive_request(request, body)?,
+            Head::Report { request, from, seconds, monitoring, report, records } => {
+                if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.records.extend(records);
+                    coordinator.report(request, EncodedReport { from, seconds, report, body }, monitoring);
                 }
-                self.turn()?;
+                self.advance_server()?;
             }
-            Head::Slice { request, from, len } => self.share(request, from, len, body)?,
+            Head::Slice { request, from, len } => self.add_contribution(request, from, len, body)?,
             Head::Total { request, part, parts, to } => {
                 let assembly = self.assemblies.entry(request).or_insert_with(|| Assembly::new(parts));
                 if let Some(body) = assembly.put(part, body) {
                     self.assemblies.remove(&request);
-                    self.arrived(request, to, body)?;
+                    self.deliver(request, to, body)?;
                 }
             }
-            Head::Rest { expected } => {
-                self.resting = Some(expected);
-                self.try_rest()?;
+            Head::Quiesce { expected } => {
+                self.quiescing = Some(expected);
+                self.try_quiesce()?;
             }
-            Head::Rested { rank, agents, parcels, records, traffic, spent, stored } => {
-                if let Some(hub) = &mut self.hub {
-                    hub.records.extend(records);
-                    hub.stored.insert(rank, stored);
-                    hub.rested(agents, parcels, &traffic, spent);
+            Head::Quiesced { rank, agents, transfers, records, traffic, spent, stored } => {
+                if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.records.extend(records);
+                    coordinator.stored.insert(rank, stored);
+                    coordinator.quiesced(agents, transfers, &traffic, spent);
                 }
             }
             Head::Stop => self.stopped = true,
@@ -197,8 +196,8 @@ impl<N: Number> Node<N> {
 
     /// Has the driver add sums over all hosting ranks from now on; only rank 0 needs to know.
     pub fn reduce_together(&mut self) {
-        if let Some(hub) = &mut self.hub {
-            hub.reducing = Some((self.layout.hosting(), 0));
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.reducing = Some((self.layout.hosting(), 0));
         }
     }
 
@@ -206,7 +205,7 @@ impl<N: Number> Node<N> {
     pub fn reduced(&mut self, request: &Posted, sum: Body<N>) -> Result<(), Fault> {
         if let Route::SumTo(to) = &request.route {
             let here: Vec<AgentId> = to.iter().copied().filter(|&agent| self.layout.rank_of(agent) == self.rank).collect();
-            return if here.is_empty() { Ok(()) } else { self.arrived(request.id, here, sum) };
+            return if here.is_empty() { Ok(()) } else { self.deliver(request.id, here, sum) };
         }
         if self.layout.hosting().first() == Some(&self.rank) {
             self.send_all(totals(&self.layout, request.id, 0, 1, &[], sum));
@@ -230,84 +229,84 @@ impl<N: Number> Node<N> {
         }
     }
 
-    fn asked(&mut self, request: Arc<Posted>, body: Body<N>) -> Result<(), Fault> {
+    fn receive_request(&mut self, request: Arc<Posted>, body: Body<N>) -> Result<(), Fault> {
         self.pass_on(&request, &body);
         let mut local = 0;
         for member in &request.members {
             if self.layout.rank_of(member.agent) == self.rank {
                 local += 1;
-                let entry = Entry { request: request.clone(), body: body.clone(), parcel: member.parcel };
+                let entry = Entry { request: request.clone(), body: body.clone(), transfer: member.transfer };
                 self.agents.entry(member.agent).or_insert_with(Hosted::absent).agenda.insert(member.place, entry);
             }
         }
         if local > 0 && request.route != Route::Back {
             let adder = self.adders.entry(request.id).or_default();
             adder.request = Some(if request.reduction.is_some() {
-                let (task, route, aside, ranks) =
-                    (request.task.clone(), request.route.clone(), request.aside, request.ranks.clone());
+                let (task, route, monitoring, ranks) =
+                    (request.task.clone(), request.route.clone(), request.monitoring, request.ranks.clone());
                 let here = |member: &&Member| self.layout.rank_of(member.agent) == self.rank;
                 let members = request.members.iter().filter(here).copied().collect();
-                Arc::new(Posted { id: request.id, task, members, route, aside, ranks, reduction: request.reduction })
+                Arc::new(Posted { id: request.id, task, members, route, monitoring, ranks, reduction: request.reduction })
             } else {
                 request.clone()
             });
-            adder.local_left = local;
+            adder.local_missing = local;
             self.fold(request.id)?;
         }
         drop(body);
         for member in &request.members {
-            self.advance(member.agent);
+            self.advance_agent(member.agent);
         }
         Ok(())
     }
 
     /// Starts the agent's next task if it is here and ready.
-    fn advance(&mut self, id: AgentId) {
+    fn advance_agent(&mut self, id: AgentId) {
         let Some(hosted) = self.agents.get_mut(&id) else { return };
-        let parcels = &self.parcels;
+        let transfers = &self.transfers;
         let ready = hosted.agent.is_some()
             && hosted
                 .agenda
                 .get(&hosted.next_place)
-                .is_some_and(|entry| entry.parcel.is_none_or(|parcel| parcels.contains_key(&parcel)));
+                .is_some_and(|entry| entry.transfer.is_none_or(|transfer| transfers.contains_key(&transfer)));
         if !ready {
             return;
         }
         let (Some(entry), Some(agent)) = (hosted.agenda.remove(&hosted.next_place), hosted.agent.take()) else { return };
         hosted.next_place += 1;
-        let body = entry.parcel.map_or(entry.body, |parcel| self.take_parcel(parcel, id));
-        self.jobs.push_back(Job::Perform { id, agent, request: entry.request, body });
+        let body = entry.transfer.map_or(entry.body, |transfer| self.take_transfer(transfer, id));
+        self.work.push_back(Work::Perform { id, agent, request: entry.request, body });
     }
 
-    fn take_parcel(&mut self, request: RequestId, id: AgentId) -> Body<N> {
-        let Some(mut parcel) = self.parcels.remove(&request) else { return Body::empty() };
-        parcel.to.retain(|&other| other != id);
-        if parcel.to.is_empty() {
-            return parcel.body;
+    fn take_transfer(&mut self, request: RequestId, id: AgentId) -> Body<N> {
+        let Some(mut transfer) = self.transfers.remove(&request) else { return Body::empty() };
+        transfer.to.retain(|&other| other != id);
+        if transfer.to.is_empty() {
+            return transfer.body;
         }
-        let body = parcel.body.clone();
-        self.parcels.insert(request, parcel);
+        let body = transfer.body.clone();
+        self.transfers.insert(request, transfer);
         body
     }
 
-    /// A whole sum or parcel has come: for agents here, or for the server.
-    fn arrived(&mut self, request: RequestId, to: Vec<AgentId>, body: Body<N>) -> Result<(), Fault> {
+    /// A whole sum or transfer has come: for agents here, or for the server.
+    fn deliver(&mut self, request: RequestId, to: Vec<AgentId>, body: Body<N>) -> Result<(), Fault> {
         if to.is_empty() {
-            if let Some(hub) = &mut self.hub {
-                hub.sum(request, body);
+            if let Some(coordinator) = &mut self.coordinator {
+                coordinator.sum(request, body);
             }
-            return self.turn();
+            return self.advance_server();
         }
-        self.parcels.insert(request, Parcel { body, to: to.clone() });
+        self.transfers.insert(request, Transfer { body, to: to.clone() });
         for id in to {
-            self.advance(id);
+            self.advance_agent(id);
         }
-        self.try_rest()
+        self.try_quiesce()
     }
 
-    /// A member's share of the slice that this rank adds.
-    fn share(&mut self, request: RequestId, from: AgentId, len: u64, share: Body<N>) -> Result<(), Fault> {
-        let added = self.adders.entry(request).or_default().add(from, len, share);
+    /// A member's contribution of the slice that this rank adds.
+    fn add_contribution(&mut self, request: RequestId, from: AgentId, len: u64, contribution: Body<N>) -> Result<(), Fault> {
+        let added = self.adders.entry(request).or_default().add(from, len, contribution);
         added.map_err(|cause| self.fault(Some(from), cause))?;
         self.fold(request)
     }
@@ -316,13 +315,13 @@ impl<N: Number> Node<N> {
     fn fold(&mut self, id: RequestId) -> Result<(), Fault> {
         let Some(adder) = self.adders.get_mut(&id) else { return Ok(()) };
         let folded = (adder.fold(), adder.request.clone(), adder.len);
-        if let (Some(share), Some(request), Some(number)) =
+        if let (Some(contribution), Some(request), Some(number)) =
             (&folded.0, &folded.1, folded.1.as_ref().and_then(|request| request.reduction))
         {
-            self.traffic.count("sums of all", (share.len() * size_of::<N>()) as u64);
-            self.reductions.push(Reduction { number, request: request.clone(), share: share.clone() });
+            self.traffic.count("sums of all", (contribution.len() * size_of::<N>()) as u64);
+            self.reductions.push(Reduction { number, request: request.clone(), contribution: contribution.clone() });
         } else if let (Some(total), Some(request), Some((_, len))) = folded {
-            let ranks = adders::<N>(&self.layout, &request.member_ids(), len as usize);
+            let ranks = adding_ranks::<N>(&self.layout, &request.member_ids(), len as usize);
             let part = ranks.iter().position(|&rank| rank == self.rank).unwrap_or(0);
             let to = match &request.route {
                 Route::SumTo(to) => to.as_slice(),
@@ -330,72 +329,72 @@ impl<N: Number> Node<N> {
             };
             self.send_all(totals(&self.layout, id, part as u32, ranks.len() as u32, to, total));
         }
-        if self.adders.get(&id).is_some_and(|adder| adder.finished && adder.local_left == 0) {
+        if self.adders.get(&id).is_some_and(|adder| adder.finished && adder.local_missing == 0) {
             self.adders.remove(&id);
         }
         Ok(())
     }
 
-    /// A job is done.
-    pub fn done(&mut self, done: Done<N>) -> Result<(), Fault> {
-        match done {
-            Done::ServerMade { server, progress } => {
-                if let Some(hub) = &mut self.hub {
-                    hub.settled(server, progress);
+    /// A work is done.
+    pub fn complete(&mut self, completed: Completed<N>) -> Result<(), Fault> {
+        match completed {
+            Completed::ServerMade { server, progress } => {
+                if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.return_server(server, progress);
                 }
-                self.turn()
+                self.advance_server()
             }
-            Done::AgentMade { id, agent } => {
-                self.home(id, agent);
-                self.try_rest()
+            Completed::AgentMade { id, agent } => {
+                self.return_agent(id, agent);
+                self.try_quiesce()
             }
-            Done::Served { requests, progress, records } => {
+            Completed::Served { requests, progress, records } => {
                 let mut out = Vec::new();
-                if let Some(hub) = &mut self.hub {
-                    hub.progress = progress;
-                    hub.records.extend(records);
-                    out = hub.take(requests)?;
+                if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.progress = progress;
+                    coordinator.records.extend(records);
+                    out = coordinator.queue(requests)?;
                 }
                 self.send_all(out);
                 Ok(())
             }
-            Done::ServerSettled { server, progress, seconds, aside, records } => {
-                if let Some(hub) = &mut self.hub {
-                    hub.served(seconds, aside);
-                    hub.records.extend(records);
-                    hub.settled(server, progress);
+            Completed::ServerReturned { server, progress, seconds, monitoring, records } => {
+                if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.add_server_time(seconds, monitoring);
+                    coordinator.records.extend(records);
+                    coordinator.return_server(server, progress);
                 }
-                self.turn()
+                self.advance_server()
             }
-            Done::Performed { id, request, seconds, report, body, records } => {
+            Completed::Performed { id, request, seconds, report, body, records } => {
                 self.records.extend(records);
                 self.performed(id, &request, seconds, report, body)
             }
-            Done::AgentSettled { id, agent, seconds, records } => {
+            Completed::AgentReturned { id, agent, seconds, records } => {
                 self.spent.entry(id).or_default().after_report += seconds;
                 self.records.extend(records);
-                self.home(id, agent);
-                self.try_rest()
+                self.return_agent(id, agent);
+                self.try_quiesce()
             }
-            Done::Failed(fault) => Err(fault),
+            Completed::Failed(fault) => Err(fault),
         }
     }
 
-    fn home(&mut self, id: AgentId, agent: Box<dyn ErasedAgent<N>>) {
+    fn return_agent(&mut self, id: AgentId, agent: Box<dyn ErasedAgent<N>>) {
         self.agents.entry(id).or_insert_with(Hosted::absent).agent = Some(agent);
-        self.advance(id);
+        self.advance_agent(id);
     }
 
     fn performed(&mut self, id: AgentId, request: &Posted, seconds: f64, report: Raw<u8>, body: Body<N>) -> Result<(), Fault> {
         let spent = self.spent.entry(id).or_default();
-        if request.aside {
+        if request.monitoring {
             spent.monitoring += seconds;
-            self.aside += seconds / self.threads.min(self.agents.len()).max(1) as f64;
+            self.monitoring += seconds / self.threads.min(self.agents.len()).max(1) as f64;
         } else {
             spent.tasks += seconds;
         }
-        let (aside, records) = (self.aside, std::mem::take(&mut self.records));
-        let head = Head::Report { request: request.id, from: id, seconds, aside, report, records };
+        let (monitoring, records) = (self.monitoring, std::mem::take(&mut self.records));
+        let head = Head::Report { request: request.id, from: id, seconds, monitoring, report, records };
         if request.route == Route::Back {
             self.send(0, Packet { head, body });
             return Ok(());
@@ -404,70 +403,74 @@ impl<N: Number> Node<N> {
         let len = body.len();
         if request.reduction.is_some() {
             if let Some(adder) = self.adders.get_mut(&request.id) {
-                adder.local_left -= 1;
+                adder.local_missing -= 1;
             }
-            return self.share(request.id, id, len as u64, body);
+            return self.add_contribution(request.id, id, len as u64, body);
         }
-        let ranks = adders::<N>(&self.layout, &request.member_ids(), len);
+        let ranks = adding_ranks::<N>(&self.layout, &request.member_ids(), len);
         let adds_here = ranks.contains(&self.rank);
         if let Some(adder) = self.adders.get_mut(&request.id) {
-            adder.local_left -= 1;
+            adder.local_missing -= 1;
             adder.finished |= !adds_here;
         }
         for (part, &rank) in ranks.iter().enumerate() {
-            let share = body.slice(bounds(part, ranks.len(), len));
+            let contribution = body.slice(bounds(part, ranks.len(), len));
             if rank != self.rank {
                 let head = Head::Slice { request: request.id, from: id, len: len as u64 };
-                self.send(rank, Packet { head, body: share });
+                self.send(rank, Packet { head, body: contribution });
             }
         }
-        // The own share last: without other holders its memory is added into, not copied.
+        // The own contribution last: without other holders its memory is added into, not copied.
         let own = ranks.iter().position(|&rank| rank == self.rank).map(|part| bounds(part, ranks.len(), len));
         match own {
             Some(own) => {
-                let share = body.slice(own);
+                let contribution = body.slice(own);
                 drop(body);
-                self.share(request.id, id, len as u64, share)
+                self.add_contribution(request.id, id, len as u64, contribution)
             }
             None => self.fold(request.id),
         }
     }
 
     /// The server's next call or step to rest.
-    fn turn(&mut self) -> Result<(), Fault> {
-        let Some(hub) = &mut self.hub else { return Ok(()) };
-        let (job, out) = hub.turn()?;
-        self.jobs.extend(job);
+    fn advance_server(&mut self) -> Result<(), Fault> {
+        let Some(coordinator) = &mut self.coordinator else { return Ok(()) };
+        let (work, out) = coordinator.next()?;
+        self.work.extend(work);
         self.send_all(out);
         Ok(())
     }
 
-    fn try_rest(&mut self) -> Result<(), Fault> {
-        let Some(expected) = &self.resting else { return Ok(()) };
+    fn try_quiesce(&mut self) -> Result<(), Fault> {
+        let Some(expected) = &self.quiescing else { return Ok(()) };
         let quiet = self.started
             && self.agents.values().all(|hosted| hosted.agent.is_some() && hosted.agenda.is_empty())
-            && expected.iter().all(|(_, parcel)| self.parcels.contains_key(parcel));
+            && expected.iter().all(|(_, transfer)| self.transfers.contains_key(transfer));
         if !quiet {
             return Ok(());
         }
-        self.resting = None;
-        let keeping = self.doing(None, What::Keeping);
-        let stored = self.store.as_ref().map_or(Ok(0), |store| guard(keeping, || store.flush()))?;
+        self.quiescing = None;
+        let recording = self.activity(None, Action::Recording);
+        let stored = self.store.as_ref().map_or(Ok(0), |store| guard(recording, || store.flush()))?;
         let mut agents = Vec::with_capacity(self.agents.len());
         for (&id, hosted) in &self.agents {
             if let Some(agent) = &hosted.agent {
-                agents.push((id, guard(self.doing(Some(id), What::Saving), || agent.state())?));
+                agents.push((id, guard(self.activity(Some(id), Action::Saving), || agent.state())?));
             }
         }
-        let parcels = self
-            .parcels
+        let transfers = self
+            .transfers
             .iter()
-            .map(|(&request, parcel)| SavedParcel { request, to: parcel.to.clone(), body: Raw(parcel.body.bytes().to_vec()) })
+            .map(|(&request, transfer)| SavedTransfer {
+                request,
+                to: transfer.to.clone(),
+                body: Raw(transfer.body.bytes().to_vec()),
+            })
             .collect();
         let records = std::mem::take(&mut self.records);
         let traffic = std::mem::take(&mut self.traffic);
         let spent = std::mem::take(&mut self.spent).into_iter().collect();
-        let head = Head::Rested { rank: self.rank, agents, parcels, records, traffic, spent, stored };
+        let head = Head::Quiesced { rank: self.rank, agents, transfers, records, traffic, spent, stored };
         self.send(0, Packet { head, body: Body::empty() });
         Ok(())
     }
@@ -480,8 +483,8 @@ impl<N: Number> Node<N> {
     }
 
     /// Goes on after a rest; only on rank 0.
-    pub fn go_on(&mut self) -> Result<(), Fault> {
-        let out = self.hub.as_mut().map(Hub::go_on).transpose()?.unwrap_or_default();
+    pub fn resume(&mut self) -> Result<(), Fault> {
+        let out = self.coordinator.as_mut().map(Coordinator::resume).transpose()?.unwrap_or_default();
         self.send_all(out);
         Ok(())
     }
@@ -496,16 +499,17 @@ impl<N: Number> Hosted<N> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
+    use super::super::echo::Echo;
     use super::super::erased::{ErasedServer, erased};
-    use super::super::method::{Placement, Progress};
-    use super::super::plain::Plain;
-    use super::super::run::JobOptions;
+    use super::super::layout::Placement;
+    use super::super::method::Progress;
+    use super::super::options::JobOptions;
     use super::*;
-    use crate::number::Picked;
+    use crate::number::ByNumber;
     use crate::random::Seed;
 
     fn method() -> Erased<f64> {
-        let Picked::F64(method) = erased(Arc::new(Plain), &JobOptions::new(Seed(1))) else { panic!("other numbers") };
+        let ByNumber::F64(method) = erased(Arc::new(Echo), &JobOptions::new(Seed(1))) else { panic!("other numbers") };
         method
     }
 
@@ -529,7 +533,7 @@ mod tests {
     /// The agents whose states a rank has sent with the message that it rests, if it has sent one.
     fn rested(node: &mut Node<f64>) -> Option<Vec<AgentId>> {
         node.out.drain(..).find_map(|(_, packet)| match packet.head {
-            Head::Rested { agents, .. } => Some(agents.into_iter().map(|(id, _)| id).collect()),
+            Head::Quiesced { agents, .. } => Some(agents.into_iter().map(|(id, _)| id).collect()),
             _ => None,
         })
     }
@@ -540,13 +544,13 @@ mod tests {
         for (rank, hosted) in [(1, vec![1]), (3, vec![])] {
             let mut node = plain(rank, 4);
             let packet = |head| Packet { head, body: Body::empty() };
-            node.handle(packet(Head::Rest { expected: Vec::new() })).unwrap();
+            node.handle(packet(Head::Quiesce { expected: Vec::new() })).unwrap();
             assert_eq!(rested(&mut node), None, "rank {rank}");
             node.handle(packet(Head::Start { saved: Vec::new() })).unwrap();
-            for job in std::mem::take(&mut node.jobs) {
+            for work in std::mem::take(&mut node.work) {
                 assert_eq!(rested(&mut node), None, "rank {rank}");
-                let Job::MakeAgent { id, saved: None } = job else { panic!("another job") };
-                node.done(Done::AgentMade { id, agent: agent(id) }).unwrap();
+                let Work::MakeAgent { id, saved: None } = work else { panic!("another work") };
+                node.complete(Completed::AgentMade { id, agent: agent(id) }).unwrap();
             }
             assert_eq!(rested(&mut node), Some(hosted), "rank {rank}");
         }
@@ -555,21 +559,21 @@ mod tests {
     /// The one rank of a run that comes to rest at once, asked for its states.
     fn alone(saved: Option<Checkpoint>) -> Result<Node<f64>, Fault> {
         let mut node = plain(0, 1);
-        node.lead(saved)?;
+        node.host_server(saved)?;
         while let Some((_, packet)) = node.out.pop_front() {
             node.handle(packet)?;
         }
         for id in 0..3 {
-            node.done(Done::AgentMade { id, agent: agent(id) })?;
+            node.complete(Completed::AgentMade { id, agent: agent(id) })?;
         }
-        node.hub().unwrap().rest();
-        node.done(Done::ServerMade { server: server(), progress: Progress::default() })?;
+        node.coordinator().unwrap().drain();
+        node.complete(Completed::ServerMade { server: server(), progress: Progress::default() })?;
         // A fresh server is called first, and posts nothing.
-        node.done(Done::ServerSettled {
+        node.complete(Completed::ServerReturned {
             server: server(),
             progress: Progress::default(),
             seconds: 0.0,
-            aside: false,
+            monitoring: false,
             records: Vec::new(),
         })?;
         Ok(node)
@@ -581,12 +585,12 @@ mod tests {
         for lacking in [None, Some(0), Some(2)] {
             let mut node = alone(None).unwrap();
             while let Some((_, mut packet)) = node.out.pop_front() {
-                if let Head::Rested { agents, .. } = &mut packet.head {
+                if let Head::Quiesced { agents, .. } = &mut packet.head {
                     agents.retain(|(id, _)| Some(*id) != lacking);
                 }
                 node.handle(packet).unwrap();
             }
-            let made = node.hub().unwrap().at_rest(0.0);
+            let made = node.coordinator().unwrap().take_checkpoint(0.0);
             match lacking {
                 None => sound = Some(made.unwrap().unwrap()),
                 Some(_) => assert!(made.err().unwrap().cause.contains("2 agents, and the run has 3")),
@@ -600,8 +604,8 @@ mod tests {
             assert!(refused.cause.contains(says), "{refused}");
         };
         refused(&|damaged| drop(damaged.agents.remove(1)), "2 agents, and the run has 3");
-        refused(&|damaged| damaged.method = "other".into(), "a run of other in f64, not of plain in f64");
-        refused(&|damaged| damaged.number = "f32".into(), "a run of plain in f32, not of plain in f64");
+        refused(&|damaged| damaged.method = "other".into(), "a run of other in f64, not of echo in f64");
+        refused(&|damaged| damaged.number = "f32".into(), "a run of echo in f32, not of echo in f64");
         assert!(alone(Some(sound)).is_ok(), "the control");
     }
 }

@@ -1,17 +1,16 @@
-//! What ranks send each other: a head and a body.
+//! Packets between ranks, and their statistics: messages, bytes and seconds of computing.
 
 use super::body::Body;
 use super::codec::Raw;
 use super::fault::Fault;
-use super::layout::Rank;
-use super::method::AgentId;
-use super::outbox::Route;
+use super::layout::{AgentId, Rank};
 use super::record::Record;
+use super::request::Route;
 use crate::number::Number;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The number of a request; also of the parcel that it promises.
+/// The number of a request, and of the transfer that results from it.
 pub(super) type RequestId = u64;
 
 pub(super) struct Packet<N: Number> {
@@ -19,58 +18,60 @@ pub(super) struct Packet<N: Number> {
     pub body: Body<N>,
 }
 
+/// The content of a packet besides its body.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Head {
-    /// Make your agents, from these saved states where there are any.
+    /// Makes the agents of the receiving rank, from saved states if the run is resumed.
     Start { saved: Vec<(AgentId, Raw<u8>)> },
-    /// A task; pass it on along the tree. The body belongs to every member.
+    /// A task, to be forwarded along the tree. The body goes to every member.
     Request(Arc<Posted>),
-    /// A member has performed. `aside` is what its rank has spent on monitoring so far, in seconds of all its workers.
-    Report { request: RequestId, from: AgentId, seconds: f64, aside: f64, report: Raw<u8>, records: Vec<Record> },
-    /// A member's share of one slice of a sum, for the rank that adds this slice. `len` is the length of the whole body.
+    /// A member has performed its task. `monitoring` is the time that its rank has spent on monitoring so far: seconds during which
+    /// all its workers are busy.
+    Report { request: RequestId, from: AgentId, seconds: f64, monitoring: f64, report: Raw<u8>, records: Vec<Record> },
+    /// A member's contribution to one slice of a sum, for the rank that adds this slice. `len` is the length of the whole body.
     Slice { request: RequestId, from: AgentId, len: u64 },
-    /// One added slice of a sum, for these agents on the receiving rank, or for the server where there are none.
+    /// One slice of a total, for these agents on the receiving rank, or for the server if there are none.
     Total { request: RequestId, part: u32, parts: u32, to: Vec<AgentId> },
-    /// Say when your agents are at rest and these parcels have come.
-    Rest { expected: Vec<(AgentId, RequestId)> },
-    /// All agents here are at rest, in these states.
-    Rested {
+    /// Asks for the states of the receiving rank's agents, once they are idle and these transfers have arrived.
+    Quiesce { expected: Vec<(AgentId, RequestId)> },
+    /// The states of a rank whose agents are idle.
+    Quiesced {
         rank: Rank,
         agents: Vec<(AgentId, Raw<u8>)>,
-        parcels: Vec<SavedParcel>,
+        transfers: Vec<SavedTransfer>,
         records: Vec<Record>,
         traffic: Traffic,
         spent: Vec<(AgentId, AgentTime)>,
-        /// What has been put into the rank's store since the last rest.
+        /// The amount that the rank has stored since the last checkpoint.
         stored: u64,
     },
     /// The run is over.
     Stop,
-    /// The job has to end.
+    /// The job must end.
     Fail(Fault),
 }
 
-/// A request as it travels.
+/// A request on its way to the ranks of its members.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Posted {
     pub id: RequestId,
     pub task: Raw<u8>,
     pub members: Vec<Member>,
     pub route: Route,
-    pub aside: bool,
-    /// The ranks that it goes to, the server's first: the tree along which it is passed on.
+    pub monitoring: bool,
+    /// The ranks of the tree along which it is forwarded; rank 0 is the root.
     pub ranks: Vec<Rank>,
-    /// Its number among the sums that all hosting ranks add together, where it is one.
+    /// Its number among the sums over all hosting ranks by all-reduce, if it is one of them.
     pub reduction: Option<u64>,
 }
 
-/// A rank's share of a sum that all hosting ranks add together.
+/// A rank's contribution to a sum over all hosting ranks by all-reduce.
 pub(super) struct Reduction<N: Number> {
-    /// All ranks add in the order of these numbers.
+    /// The number of the sum: all ranks add in this order.
     pub number: u64,
-    /// The request, with the members on this rank only.
+    /// The request, with only the members on this rank.
     pub request: Arc<Posted>,
-    pub share: Body<N>,
+    pub contribution: Body<N>,
 }
 
 impl Posted {
@@ -83,18 +84,18 @@ impl Posted {
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Member {
     pub agent: AgentId,
-    /// The place of this request among all of the agent's requests: a tree may reorder what it carries.
+    /// The position of this request among all requests to the agent: packets may overtake each other in a tree.
     pub place: u64,
-    /// The parcel that the agent is handed.
-    pub parcel: Option<RequestId>,
+    /// The transfer that becomes the body of the agent's task.
+    pub transfer: Option<RequestId>,
 }
 
-/// A parcel in a checkpoint.
+/// A transfer in a checkpoint.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct SavedParcel {
+pub(super) struct SavedTransfer {
     pub request: RequestId,
     pub to: Vec<AgentId>,
-    /// The bytes of its numbers.
+    /// The values as bytes.
     pub body: Raw<u8>,
 }
 
@@ -102,23 +103,23 @@ pub(super) struct SavedParcel {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic(pub std::collections::BTreeMap<String, Flow>);
 
-/// How much of one purpose.
+/// Messages and bytes of one purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
     /// Messages between ranks.
     pub messages: u64,
-    /// Bytes of bodies, draws and saved states; the rest of a message, some tens of bytes, is not counted.
+    /// Bytes of bodies, draws and saved states; the few tens of bytes besides them in each message are not counted.
     pub bytes: u64,
 }
 
-/// Seconds that an agent's thread was busy with it.
+/// Seconds of computing of one agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentTime {
-    /// With tasks.
+    /// Tasks.
     pub tasks: f64,
-    /// With what may wait until a report is on its way.
+    /// Work after reports.
     pub after_report: f64,
-    /// With monitoring: evaluation.
+    /// Monitoring tasks, such as evaluation.
     pub monitoring: f64,
 }
 
@@ -130,12 +131,12 @@ impl AgentTime {
     }
 }
 
-/// Seconds of computing, by who spent them.
+/// Seconds of computing of the server and of each agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimeSpent {
     /// The server.
     pub server: f64,
-    /// The server with asides.
+    /// The server, on responses to monitoring requests.
     pub server_monitoring: f64,
     /// Each agent.
     pub agents: std::collections::BTreeMap<AgentId, AgentTime>,
@@ -161,9 +162,9 @@ impl Traffic {
 }
 
 impl Head {
-    /// Bytes of the draws that travel in it.
+    /// Bytes of the draws in it.
     pub fn draws(&self) -> u64 {
-        let (Self::Report { records, .. } | Self::Rested { records, .. }) = self else { return 0 };
+        let (Self::Report { records, .. } | Self::Quiesced { records, .. }) = self else { return 0 };
         let bytes = |record: &Record| match record {
             Record::Draws(draws) => draws.bytes.len() as u64,
             Record::Row(_) => 0,
@@ -171,13 +172,13 @@ impl Head {
         records.iter().map(bytes).sum()
     }
 
-    /// Bytes of the saved states that travel in it.
+    /// Bytes of the saved states in it.
     pub fn states(&self) -> u64 {
         match self {
             Self::Start { saved } => saved.iter().map(|state| state.1.0.len() as u64).sum(),
-            Self::Rested { agents, parcels, .. } => {
-                let parcels = parcels.iter().map(|parcel| parcel.body.0.len() as u64);
-                agents.iter().map(|state| state.1.0.len() as u64).chain(parcels).sum()
+            Self::Quiesced { agents, transfers, .. } => {
+                let transfers = transfers.iter().map(|transfer| transfer.body.0.len() as u64);
+                agents.iter().map(|state| state.1.0.len() as u64).chain(transfers).sum()
             }
             _ => 0,
         }
@@ -195,7 +196,7 @@ impl Head {
                     "hand-overs"
                 }
             }
-            Self::Start { .. } | Self::Rest { .. } | Self::Rested { .. } | Self::Stop | Self::Fail(_) => "control",
+            Self::Start { .. } | Self::Quiesce { .. } | Self::Quiesced { .. } | Self::Stop | Self::Fail(_) => "control",
         }
     }
 }

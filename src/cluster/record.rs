@@ -1,20 +1,21 @@
-//! What a run writes down beside its state: rows of information and draws.
+//! Records of a run: rows of tables and draws.
 
 use super::codec::raw;
+use super::layout::Rank;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The table of the judged predictions, a row for each evaluated round.
+/// The table of evaluation metrics, a row for each evaluated round.
 pub const METRICS: &str = "metrics";
-/// The table of what happened in rounds: in each, or in some of very many.
+/// The table of quantities by round, with a row for every round or for some of them.
 pub const HISTORY: &str = "history";
 
-/// One thing that a server or an agent wrote down.
+/// A record of a server or an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Record {
-    /// A row of a table: may be thrown away without changing the run.
+    /// A row of a table: for information, without influence on the run.
     Row(Row),
-    /// Draws or particles: what the run is for.
+    /// Draws or particles: the result of the run.
     Draws(Draws),
 }
 
@@ -23,11 +24,11 @@ pub enum Record {
 pub struct Row {
     /// The table: `history`, `metrics`.
     pub table: String,
-    /// The round or step that it tells of.
+    /// The round or step.
     pub step: u64,
-    /// The agent that wrote it, if one did.
+    /// The agent that wrote it; none for the server.
     pub agent: Option<u32>,
-    /// Columns by name, in the order in which a reader should see them.
+    /// Names and values of the columns, in display order.
     pub values: Vec<(String, f64)>,
 }
 
@@ -36,9 +37,9 @@ pub struct Row {
 pub struct Draws {
     /// The group of the result file: `posterior`.
     pub group: String,
-    /// The chain that they belong to.
+    /// The chain.
     pub chain: u32,
-    /// The number of the first row among the chain's draws.
+    /// The index of the first row among the chain's draws.
     pub first: u64,
     /// d, the length of a row.
     pub dim: u64,
@@ -49,29 +50,32 @@ pub struct Draws {
     pub bytes: Vec<u8>,
 }
 
-/// How many draws each chain of each group has.
+/// The number of draws of each chain in each group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extents(BTreeMap<String, BTreeMap<u32, u64>>);
 
 impl Extents {
-    /// Whether there are no draws at all.
+    /// Whether there are no draws.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The draws of a chain.
+    /// The number of draws of a chain.
     pub fn of(&self, group: &str, chain: u32) -> u64 {
         self.0.get(group).and_then(|chains| chains.get(&chain)).copied().unwrap_or(0)
     }
 
-    /// Sets the draws of a chain.
+    /// Sets the number of draws of a chain.
     pub fn set(&mut self, group: &str, chain: u32, draws: u64) {
         self.0.entry(group.to_owned()).or_default().insert(chain, draws);
     }
 
-    /// Draws of each chain of a group, from chain 0 to the last that has any.
+    /// The number of draws of each chain of a group, from chain 0 to the last chain that has draws.
     pub fn lengths(&self, group: &str) -> Vec<u64> {
         let last = self.0.get(group).and_then(|chains| chains.keys().next_back());
         last.map_or_else(Vec::new, |&last| (0..=last).map(|chain| self.of(group, chain)).collect())
     }
 }
+
+/// The amount that each rank has stored since the last checkpoint, in the unit of its store.
+pub type StoredByRank = BTreeMap<Rank, u64>;

@@ -4,15 +4,16 @@ use super::checkpoint::Checkpoint;
 use super::codec::{CodecError, decode};
 use super::context::Clock;
 use super::erased::{AnyMethod, Erased, erased};
-use super::fault::{self, Doing, Fault, What};
-use super::job::{Done, Job, WorkerContext};
-use super::layout::{Layout, Rank};
-use super::method::{AgentId, Method};
+use super::fault::{self, Action, Activity, Fault};
+use super::layout::{AgentId, Layout, Rank};
+use super::method::Method;
 use super::node::Node;
-use super::packed::travelling;
+use super::options::JobOptions;
 use super::packet::Packet;
-use super::run::{JobOptions, Outcome, Recorder, look_after};
-use crate::number::{Number, Picked};
+use super::packing::wire_bytes;
+use super::run::{Outcome, Recorder, serve_recorder};
+use super::work::{Completed, Work, WorkerContext};
+use crate::number::{ByNumber, Number};
 use crate::random::Seed;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -47,10 +48,10 @@ struct Costs<'a> {
 /// A [`Cost`] that reads the bytes of the task.
 type ErasedCost<'a> = Box<dyn Fn(AgentId, &[u8]) -> Result<f64, CodecError> + 'a>;
 
-/// What happens at a time.
+/// Action happens at a time.
 enum Event<N: Number> {
     Arrive(Rank, Packet<N>),
-    Done(Rank, Done<N>),
+    Completed(Rank, Completed<N>),
     /// A core of this rank is free again.
     Free(Rank),
 }
@@ -103,7 +104,7 @@ impl<N: Number> Agenda<N> {
 struct Machine<N: Number> {
     node: Node<N>,
     free_cores: usize,
-    queue: VecDeque<Job<N>>,
+    queue: VecDeque<Work<N>>,
     sends_until: f64,
     receives_until: f64,
 }
@@ -127,14 +128,14 @@ pub fn run<M: Method>(
         task: cluster.task.as_ref().map(erased_cost::<M>),
         after_report: cluster.after_report.as_ref().map(erased_cost::<M>),
     };
-    carry_any(erased(method, &options), options, &costs, saved, recorder)
+    run_any(erased(method, &options), options, &costs, saved, recorder)
 }
 
 fn erased_cost<M: Method>(cost: &Cost<M>) -> ErasedCost<'_> {
     Box::new(move |agent, task| Ok(cost(agent, &decode("a task", task)?)))
 }
 
-fn carry_any(
+fn run_any(
     method: AnyMethod,
     options: JobOptions,
     cluster: &Costs,
@@ -142,20 +143,20 @@ fn carry_any(
     recorder: &mut dyn Recorder,
 ) -> Result<Outcome, Fault> {
     match method {
-        Picked::F32(method) => carry(method, options, cluster, saved, recorder),
-        Picked::F64(method) => carry(method, options, cluster, saved, recorder),
-        Picked::I32(method) => carry(method, options, cluster, saved, recorder),
+        ByNumber::F32(method) => run_typed(method, options, cluster, saved, recorder),
+        ByNumber::F64(method) => run_typed(method, options, cluster, saved, recorder),
+        ByNumber::I32(method) => run_typed(method, options, cluster, saved, recorder),
     }
 }
 
-fn carry<N: Number>(
+fn run_typed<N: Number>(
     method: Erased<N>,
     options: JobOptions,
     cluster: &Costs,
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
 ) -> Result<Outcome, Fault> {
-    fault::install(Box::new(|fault| fault.say()));
+    fault::install(Box::new(|fault| fault.print()));
     let layout =
         Layout { ranks: cluster.ranks, agents: method.agents(), dedicated: options.dedicated, placement: method.placement() };
     let mut now = saved.as_ref().map_or(0.0, |saved| saved.seconds);
@@ -168,20 +169,20 @@ fn carry<N: Number>(
             receives_until: now,
         })
         .collect();
-    machines[0].node.lead(saved)?;
+    machines[0].node.host_server(saved)?;
     let mut agenda = Agenda { heap: BinaryHeap::new(), made: 0 };
     let clock = Clock::simulated(now);
     let mut touched = 0;
     loop {
         let clock = clock.moved_to(now);
         if let Some(outcome) =
-            settle_down(touched, now, &clock, &method, options.seed, cluster, &mut machines, &mut agenda, recorder)?
+            dispatch(touched, now, &clock, &method, options.seed, cluster, &mut machines, &mut agenda, recorder)?
         {
             return Ok(outcome);
         }
         let Some((time, event)) = agenda.next() else {
-            let doing = Doing { method: method.name(), rank: 0, agent: None, what: What::Talking };
-            return Err(doing.fault("a deadlock: nothing is under way, and the run is not over"));
+            let activity = Activity { method: method.name(), rank: 0, agent: None, action: Action::Communicating };
+            return Err(activity.fault("a deadlock: nothing is under way, and the run is not over"));
         };
         now = time;
         touched = match event {
@@ -189,8 +190,8 @@ fn carry<N: Number>(
                 machines[rank as usize].node.handle(packet)?;
                 rank
             }
-            Event::Done(rank, done) => {
-                machines[rank as usize].node.done(done)?;
+            Event::Completed(rank, completed) => {
+                machines[rank as usize].node.complete(completed)?;
                 rank
             }
             Event::Free(rank) => {
@@ -203,7 +204,7 @@ fn carry<N: Number>(
 
 /// Sends what a rank has to send and starts what it can start, at this time.
 #[expect(clippy::too_many_arguments, reason = "the whole state of the simulation, used in one place")]
-fn settle_down<N: Number>(
+fn dispatch<N: Number>(
     rank: usize,
     now: f64,
     clock: &Clock,
@@ -220,16 +221,16 @@ fn settle_down<N: Number>(
                 machines[rank].node.handle(packet)?;
                 continue;
             }
-            let transfer = travelling(&packet.body) as f64 / cluster.bandwidth;
+            let seconds = wire_bytes(&packet.body) as f64 / cluster.bandwidth;
             let leaves = machines[rank].sends_until.max(now);
-            machines[rank].sends_until = leaves + transfer;
+            machines[rank].sends_until = leaves + seconds;
             let receiver = &mut machines[to as usize];
-            let arrives = (leaves + cluster.latency).max(receiver.receives_until) + transfer;
+            let arrives = (leaves + cluster.latency).max(receiver.receives_until) + seconds;
             receiver.receives_until = arrives;
             agenda.at(arrives, Event::Arrive(to, packet));
         }
         if rank == 0
-            && let Some(outcome) = look_after(&mut machines[0].node, recorder, clock)?
+            && let Some(outcome) = serve_recorder(&mut machines[0].node, recorder, clock)?
         {
             return Ok(Some(outcome));
         }
@@ -238,34 +239,36 @@ fn settle_down<N: Number>(
         }
     }
     let machine = &mut machines[rank];
-    machine.queue.extend(machine.node.jobs.drain(..));
-    let bench = WorkerContext { method: method.clone(), seed, rank: rank as Rank, clock: clock.clone(), store: None };
+    machine.queue.extend(machine.node.work.drain(..));
+    let worker = WorkerContext { method: method.clone(), seed, rank: rank as Rank, clock: clock.clone(), store: None };
     // The server and the making of agents cost nothing; tasks wait for a core.
-    while let Some(place) = machine.queue.iter().position(|job| machine.free_cores > 0 || !matches!(job, Job::Perform { .. })) {
-        let Some(job) = machine.queue.remove(place) else { break };
-        let declared = |cost: &Option<ErasedCost>| match (&job, cost) {
-            (Job::Perform { id, request, .. }, Some(cost)) => {
-                let doing = Doing { method: method.name(), rank: rank as Rank, agent: Some(*id), what: What::Talking };
-                cost(*id, &request.task.0).map(Some).map_err(|cause| doing.fault(cause.to_string()))
+    while let Some(place) = machine.queue.iter().position(|work| machine.free_cores > 0 || !matches!(work, Work::Perform { .. }))
+    {
+        let Some(work) = machine.queue.remove(place) else { break };
+        let declared = |cost: &Option<ErasedCost>| match (&work, cost) {
+            (Work::Perform { id, request, .. }, Some(cost)) => {
+                let activity =
+                    Activity { method: method.name(), rank: rank as Rank, agent: Some(*id), action: Action::Communicating };
+                cost(*id, &request.task.0).map(Some).map_err(|cause| activity.fault(cause.to_string()))
             }
             _ => Ok(None),
         };
-        let (declared, settles) = (declared(&cluster.task)?, declared(&cluster.after_report)?.unwrap_or(0.0));
-        let is_task = matches!(job, Job::Perform { .. });
+        let (declared, after_report) = (declared(&cluster.task)?, declared(&cluster.after_report)?.unwrap_or(0.0));
+        let is_task = matches!(work, Work::Perform { .. });
         let mut end = now;
-        job.run(&bench, |mut done| {
-            if let Done::Performed { seconds, .. } = &mut done {
+        work.run(&worker, |mut completed| {
+            if let Completed::Performed { seconds, .. } = &mut completed {
                 *seconds = declared.unwrap_or(*seconds);
                 end += *seconds;
             }
-            if let Done::ServerSettled { seconds, .. } = &mut done {
+            if let Completed::ServerReturned { seconds, .. } = &mut completed {
                 *seconds = 0.0;
             }
-            if let Done::AgentSettled { seconds, .. } = &mut done {
-                *seconds = settles;
-                end += settles;
+            if let Completed::AgentReturned { seconds, .. } = &mut completed {
+                *seconds = after_report;
+                end += after_report;
             }
-            agenda.at(end, Event::Done(rank as Rank, done));
+            agenda.at(end, Event::Completed(rank as Rank, completed));
         });
         if is_task {
             machine.free_cores -= 1;

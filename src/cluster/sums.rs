@@ -1,8 +1,7 @@
 //! Sums over agents: cut into slices, each added by one rank in agent order, put together where they are wanted.
 
 use super::body::Body;
-use super::layout::{Layout, Rank};
-use super::method::AgentId;
+use super::layout::{AgentId, Layout, Rank};
 use super::packet::Posted;
 use crate::number::Number;
 use std::collections::BTreeMap;
@@ -13,7 +12,7 @@ use std::sync::Arc;
 const WHOLE_BELOW: usize = 32 * 1024;
 
 /// The ranks that add a sum over these members of this length: rank `j` of them adds slice `j`.
-pub(super) fn adders<N: Number>(layout: &Layout, members: &[AgentId], len: usize) -> Vec<Rank> {
+pub(super) fn adding_ranks<N: Number>(layout: &Layout, members: &[AgentId], len: usize) -> Vec<Rank> {
     let mut ranks = layout.ranks_of(members);
     if len * size_of::<N>() < WHOLE_BELOW {
         ranks.truncate(1);
@@ -31,7 +30,7 @@ pub(super) struct Adder<N: Number> {
     /// Unknown while slices of other ranks come before the request itself.
     pub request: Option<Arc<Posted>>,
     /// Members on this rank that have not contributed yet.
-    pub local_left: usize,
+    pub local_missing: usize,
     /// Whether this rank adds nothing of it, or has added all.
     pub finished: bool,
     /// The length of the whole body, and who said so.
@@ -43,13 +42,13 @@ pub(super) struct Adder<N: Number> {
 
 impl<N: Number> Default for Adder<N> {
     fn default() -> Self {
-        Self { request: None, local_left: 0, finished: false, len: None, waiting: BTreeMap::new(), folded: 0, total: None }
+        Self { request: None, local_missing: 0, finished: false, len: None, waiting: BTreeMap::new(), folded: 0, total: None }
     }
 }
 
 impl<N: Number> Adder<N> {
-    /// Takes a member's share of this rank's slice; the error names two members whose bodies differ in length.
-    pub fn add(&mut self, from: AgentId, len: u64, share: Body<N>) -> Result<(), String> {
+    /// Takes a member's contribution of this rank's slice; the error names two members whose bodies differ in length.
+    pub fn add(&mut self, from: AgentId, len: u64, contribution: Body<N>) -> Result<(), String> {
         match self.len {
             Some((other, known)) if known != len => {
                 return Err(format!(
@@ -58,7 +57,7 @@ impl<N: Number> Adder<N> {
             }
             _ => self.len = Some((from, len)),
         }
-        self.waiting.insert(from, share);
+        self.waiting.insert(from, contribution);
         Ok(())
     }
 
@@ -66,12 +65,12 @@ impl<N: Number> Adder<N> {
     pub fn fold(&mut self) -> Option<Body<N>> {
         let request = self.request.as_ref()?;
         while let Some(member) = request.members.get(self.folded) {
-            let share = self.waiting.remove(&member.agent)?;
+            let contribution = self.waiting.remove(&member.agent)?;
             self.total = Some(match self.total.take() {
-                None => share,
+                None => contribution,
                 Some(total) => {
                     let mut total = total.into_vec();
-                    for (sum, &term) in total.iter_mut().zip(&*share) {
+                    for (sum, &term) in total.iter_mut().zip(&*contribution) {
                         *sum += term;
                     }
                     total.into()

@@ -4,13 +4,14 @@ use super::checkpoint::Checkpoint;
 use super::context::Clock;
 use super::erased::{AnyMethod, Erased, erased};
 use super::fault::{self, Fault};
-use super::job::WorkerContext;
 use super::layout::Layout;
 use super::method::Method;
 use super::node::Node;
-use super::run::{JobOptions, LOOK_EVERY, Outcome, Recorder, look_after};
+use super::options::JobOptions;
+use super::run::{Outcome, RECORDER_INTERVAL, Recorder, serve_recorder};
+use super::work::WorkerContext;
 use super::workers::Workers;
-use crate::number::{Number, Picked};
+use crate::number::{ByNumber, Number};
 use crossbeam_channel::RecvTimeoutError;
 use std::sync::Arc;
 
@@ -24,47 +25,47 @@ pub fn run<M: Method>(
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
 ) -> Result<Outcome, Fault> {
-    carry_any(erased(method, &options), options, saved, recorder)
+    run_any(erased(method, &options), options, saved, recorder)
 }
 
-fn carry_any(
+fn run_any(
     method: AnyMethod,
     options: JobOptions,
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
 ) -> Result<Outcome, Fault> {
     match method {
-        Picked::F32(method) => carry(method, options, saved, recorder),
-        Picked::F64(method) => carry(method, options, saved, recorder),
-        Picked::I32(method) => carry(method, options, saved, recorder),
+        ByNumber::F32(method) => run_typed(method, options, saved, recorder),
+        ByNumber::F64(method) => run_typed(method, options, saved, recorder),
+        ByNumber::I32(method) => run_typed(method, options, saved, recorder),
     }
 }
 
-fn carry<N: Number>(
+fn run_typed<N: Number>(
     method: Erased<N>,
     options: JobOptions,
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
 ) -> Result<Outcome, Fault> {
-    fault::install(Box::new(|fault| fault.say()));
+    fault::install(Box::new(|fault| fault.print()));
     let layout = Layout { ranks: 1, agents: method.agents(), dedicated: false, placement: method.placement() };
     let clock = Clock::wall(saved.as_ref().map_or(0.0, |saved| saved.seconds));
     let mut node = Node::new(method.clone(), 0, layout, options.threads);
     node.store.clone_from(&options.store);
-    node.lead(saved)?;
-    let bench = WorkerContext { method, seed: options.seed, rank: 0, clock: clock.clone(), store: options.store };
-    let workers = Workers::start(bench, options.threads);
+    node.host_server(saved)?;
+    let worker = WorkerContext { method, seed: options.seed, rank: 0, clock: clock.clone(), store: options.store };
+    let workers = Workers::start(worker, options.threads);
     loop {
         while let Some((_, packet)) = node.out.pop_front() {
             node.handle(packet)?;
         }
-        if let Some(outcome) = look_after(&mut node, recorder, &clock)? {
+        if let Some(outcome) = serve_recorder(&mut node, recorder, &clock)? {
             return Ok(outcome);
         }
-        node.jobs.drain(..).for_each(|job| workers.give(job));
+        node.work.drain(..).for_each(|work| workers.submit(work));
         if node.out.is_empty() {
-            match workers.results.recv_timeout(LOOK_EVERY) {
-                Ok(done) => node.done(done)?,
+            match workers.results.recv_timeout(RECORDER_INTERVAL) {
+                Ok(completed) => node.complete(completed)?,
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
         }

@@ -144,7 +144,7 @@ where
 
 /// Seconds of a gradient on one core here: the least of some.
 fn gradient_seconds(problem: &Problem<f32>) -> Result<f64> {
-    let cx = Context::outside(Seed(1));
+    let cx = Context::detached(Seed(1));
     let mut theta = vec![0.0; problem.model.dim()];
     problem.model.draw_initial(&mut cx.stream(Who::Run, 0, Purpose::Initial), ndarray::ArrayViewMut1::from(&mut theta));
     let mut scores = Scores::open(problem, 0, BATCH, Estimator::Plain)?;

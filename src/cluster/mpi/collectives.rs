@@ -1,7 +1,7 @@
 //! Requests to all ranks by broadcasts that wait for them, and sums over all hosting ranks by all-reduce.
 
 use super::super::body::Body;
-use super::super::fault::{Doing, Fault, What};
+use super::super::fault::{Action, Activity, Fault};
 use super::super::layout::Rank;
 use super::super::packet::{Packet, Posted, Reduction};
 use super::frame::{Frame, Incoming, PIECE, test};
@@ -118,7 +118,7 @@ fn broadcast(comm: &Comm, start: *mut u8, len: c_int) -> ffi::MPI_Request {
     }
 }
 
-/// What MPI calls a number type, where it can add it.
+/// Action MPI calls a number type, where it can add it.
 pub(super) fn datatype<N: Number>() -> Option<ffi::MPI_Datatype> {
     // SAFETY: constants of the MPI library.
     unsafe {
@@ -146,7 +146,7 @@ type Reduced<N> = (Arc<Posted>, Body<N>);
 /// The sum under way.
 struct Current<N: Number> {
     request: Arc<Posted>,
-    share: Body<N>,
+    contribution: Body<N>,
     /// Not yet agreed on: (len, −len) here, and the largest of each. On the heap, for MPI holds on to them.
     lengths: Option<Box<[[i64; 2]; 2]>>,
     sum: Vec<N>,
@@ -156,7 +156,7 @@ struct Current<N: Number> {
 impl<N: Number> Reductions<N> {
     /// Every rank calls this; those that host no agents get nothing.
     pub fn new(world: &World, hosts: bool) -> Option<Self> {
-        let comm = Comm::among(world, hosts)?;
+        let comm = Comm::split(world, hosts)?;
         let kind = datatype::<N>()?;
         Some(Self { comm, kind, next: 0, waiting: BTreeMap::new(), current: None })
     }
@@ -166,9 +166,9 @@ impl<N: Number> Reductions<N> {
         self.current.is_some() || !self.waiting.is_empty()
     }
 
-    /// Takes this rank's share of a sum.
-    pub fn add(&mut self, share: Reduction<N>) {
-        self.waiting.insert(share.number, share);
+    /// Takes this rank's contribution of a sum.
+    pub fn add(&mut self, contribution: Reduction<N>) {
+        self.waiting.insert(contribution.number, contribution);
     }
 
     /// The next finished sum, if there is one.
@@ -178,9 +178,9 @@ impl<N: Number> Reductions<N> {
     pub fn finished(&mut self, rank: Rank, method: &'static str) -> Result<Option<Reduced<N>>, Fault> {
         loop {
             let Some(current) = &mut self.current else {
-                let Some(share) = self.waiting.remove(&self.next) else { return Ok(None) };
+                let Some(contribution) = self.waiting.remove(&self.next) else { return Ok(None) };
                 self.next += 1;
-                self.current = Some(self.begin(share));
+                self.current = Some(self.begin(contribution));
                 continue;
             };
             current.requests.retain_mut(|request| !test(request));
@@ -188,22 +188,22 @@ impl<N: Number> Reductions<N> {
                 return Ok(None);
             }
             let Some(lengths) = current.lengths.take() else {
-                let Some(Current { request, share, mut sum, .. }) = self.current.take() else { return Ok(None) };
+                let Some(Current { request, contribution, mut sum, .. }) = self.current.take() else { return Ok(None) };
                 // SAFETY: the sum has this much room, and the completed operations have written all of it.
-                unsafe { sum.set_len(share.len()) };
+                unsafe { sum.set_len(contribution.len()) };
                 return Ok(Some((request, sum.into())));
             };
             let [_, [most, least]] = *lengths;
             if most != -least {
                 let agent = current.request.members.first().map(|member| member.agent);
-                let here = current.share.len();
-                return Err(Doing { method, rank, agent, what: What::Talking }.fault(format!(
+                let here = current.contribution.len();
+                return Err(Activity { method, rank, agent, action: Action::Communicating }.fault(format!(
                     "bodies of one sum differ in length: {here} numbers here, from {} to {most} on all ranks (request {})",
                     -least, current.request.id
                 )));
             }
-            current.sum.reserve_exact(current.share.len());
-            for (at, piece) in (0..).step_by(NUMBERS).zip(current.share.chunks(NUMBERS)) {
+            current.sum.reserve_exact(current.contribution.len());
+            for (at, piece) in (0..).step_by(NUMBERS).zip(current.contribution.chunks(NUMBERS)) {
                 let mut request = MaybeUninit::uninit();
                 // SAFETY: `Current` keeps both arrays on the heap until the request has completed; the length fits a C int.
                 unsafe {
@@ -217,8 +217,8 @@ impl<N: Number> Reductions<N> {
     }
 
     /// Asks all hosting ranks for the lengths of their shares.
-    fn begin(&self, share: Reduction<N>) -> Current<N> {
-        let len = share.share.len() as i64;
+    fn begin(&self, contribution: Reduction<N>) -> Current<N> {
+        let len = contribution.contribution.len() as i64;
         let mut lengths = Box::new([[len, -len], [0, 0]]);
         let mut request = MaybeUninit::uninit();
         // SAFETY: the numbers keep their place on the heap inside `Current` until the request has completed.
@@ -228,6 +228,12 @@ impl<N: Number> Reductions<N> {
             ffi::MPI_Iallreduce(send, receive, 2, ffi::RSMPI_INT64_T, ffi::RSMPI_MAX, comm, request.as_mut_ptr());
             request.assume_init()
         };
-        Current { request: share.request, share: share.share, lengths: Some(lengths), sum: Vec::new(), requests: vec![request] }
+        Current {
+            request: contribution.request,
+            contribution: contribution.contribution,
+            lengths: Some(lengths),
+            sum: Vec::new(),
+            requests: vec![request],
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::super::body::Body;
 use super::super::codec::{decode, encode};
-use super::super::packed::{packed, unpacked};
 use super::super::packet::Packet;
+use super::super::packing::{pack, unpack};
 use crate::number::Number;
 use mpi::ffi;
 use std::ffi::c_int;
@@ -48,7 +48,7 @@ impl<N: Number> Frame<N> {
     pub fn new(packet: Packet<N>, room: usize) -> Result<Self, String> {
         let head = encode("a packet", &packet.head).map_err(|error| error.to_string())?;
         let numbers = packet.body.len();
-        let content = packed(&packet.body).map_or(Content::Plain(packet.body), Content::Packed);
+        let content = pack(&packet.body).map_or(Content::Plain(packet.body), Content::Packed);
         let is_packed = matches!(content, Content::Packed(_));
         let body = content.bytes();
         let head_inside = PREFIX + head.len() <= room;
@@ -156,7 +156,7 @@ impl<N: Number> Incoming<N> {
             Some((packed, bytes)) => {
                 // SAFETY: as above.
                 unsafe { packed.set_len(*bytes) };
-                self.body = unpacked(packed, self.numbers)?;
+                self.body = unpack(packed, self.numbers)?;
             }
             // SAFETY: as above.
             None => unsafe { self.body.set_len(self.numbers) },

@@ -1,7 +1,7 @@
 //! The driver for `mpirun` and `srun`: a rank of the engine in each process; the main thread makes every MPI call.
 //!
-//! What collectives gain over point-to-point, as the ratio of median times (below 1 they win) in four runs of
-//! `cargo bench --bench messages` (one without [`tune_allocator`]): 2 ranks on a busy 2-core machine, Open MPI 4.1.4.
+//! Action collectives gain over point-to-point, as the ratio of median times (below 1 they win) in four runs of
+//! `cargo worker --worker messages` (one without [`tune_allocator`]): 2 ranks on a busy 2-core machine, Open MPI 4.1.4.
 //! More ranks or machines were not timed.
 //!
 //! | | 8 B | 4 KB | 5 MB | default |
@@ -22,27 +22,28 @@ pub use world::{World, WorldError};
 use super::checkpoint::Checkpoint;
 use super::context::Clock;
 use super::erased::{AnyMethod, Erased, erased};
-use super::fault::{self, Doing, EXIT_CODE, Fault, What, guard};
-use super::job::{Done, WorkerContext};
+use super::fault::{self, Action, Activity, EXIT_CODE, Fault, guard};
 use super::layout::Layout;
 use super::method::Method;
 use super::node::Node;
+use super::options::{JobOptions, RequestDelivery, Sums};
 use super::packet::{Head, Packet};
-use super::run::{JobOptions, Outcome, Recorder, RequestDelivery, Sums, look_after};
+use super::run::{Outcome, Recorder, serve_recorder};
+use super::work::{Completed, WorkerContext};
 use super::workers::Workers;
 use crate::cluster::body::Body;
-use crate::number::{Number, Picked};
+use crate::number::{ByNumber, Number};
 use collectives::{Broadcasts, Reductions};
 use std::collections::VecDeque;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wait::Patience;
+use wait::Backoff;
 use wire::Wire;
 
 /// How long a failing rank waits for rank 0 to say so and to end the job.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const ABORT_GRACE: Duration = Duration::from_secs(2);
 
 /// Runs a method to its end, or until its recorder stops it, over all ranks of the job. Every rank calls this; rank 0 alone
 /// gives a checkpoint and has its recorder called, and gets the outcome. A failure on any rank ends the job from inside, with
@@ -54,10 +55,10 @@ pub fn run<M: Method>(
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
 ) -> Option<Outcome> {
-    carry_any(world, erased(method, &options), options, saved, recorder)
+    run_any(world, erased(method, &options), options, saved, recorder)
 }
 
-fn carry_any(
+fn run_any(
     world: &World,
     method: AnyMethod,
     options: JobOptions,
@@ -65,13 +66,13 @@ fn carry_any(
     recorder: &mut dyn Recorder,
 ) -> Option<Outcome> {
     match method {
-        Picked::F32(method) => carry(world, method, options, saved, recorder),
-        Picked::F64(method) => carry(world, method, options, saved, recorder),
-        Picked::I32(method) => carry(world, method, options, saved, recorder),
+        ByNumber::F32(method) => run_typed(world, method, options, saved, recorder),
+        ByNumber::F64(method) => run_typed(world, method, options, saved, recorder),
+        ByNumber::I32(method) => run_typed(world, method, options, saved, recorder),
     }
 }
 
-fn carry<N: Number>(
+fn run_typed<N: Number>(
     world: &World,
     method: Erased<N>,
     options: JobOptions,
@@ -81,45 +82,45 @@ fn carry<N: Number>(
     let rank = world.rank();
     let layout =
         Layout { ranks: world.size(), agents: method.agents(), dedicated: options.dedicated, placement: method.placement() };
-    world.meet();
-    let mut lines = Lines::new(world, &options, layout);
+    world.barrier();
+    let mut transport = Transport::new(world, &options, layout);
     let mut node = Node::new(method.clone(), rank, layout, options.threads);
     node.store.clone_from(&options.store);
     // Agents read the clock as well as the server, wherever they are.
     let before = world.broadcast_bytes(saved.as_ref().map(|saved| saved.seconds.to_le_bytes().to_vec()));
     let clock = Clock::wall(before.try_into().map_or(0.0, f64::from_le_bytes));
-    let led = if rank == 0 { node.lead(saved) } else { Ok(()) };
-    node.broadcasts = lines.broadcasts.is_some().then(VecDeque::new);
-    if lines.reduces {
+    let hosted = if rank == 0 { node.host_server(saved) } else { Ok(()) };
+    node.broadcasts = transport.broadcasts.is_some().then(VecDeque::new);
+    if transport.reduces {
         node.reduce_together();
     }
-    let bench = WorkerContext { method, seed: options.seed, rank, clock: clock.clone(), store: options.store };
-    let workers = Workers::start(bench, options.threads);
+    let worker = WorkerContext { method, seed: options.seed, rank, clock: clock.clone(), store: options.store };
+    let workers = Workers::start(worker, options.threads);
     let report = workers.report.clone();
     // SAFETY: asks for the number of the calling thread. (The standard library's handle is gone when exit handlers run.)
     let main = unsafe { libc::pthread_self() };
     fault::install(Box::new(move |fault| {
         // SAFETY: as above.
         if unsafe { libc::pthread_self() } == main {
-            // Nobody is left to carry messages; the launcher ends the job when this process ends with an error.
-            fault.say();
+            // Nobody is left to run_typed messages; the launcher ends the job when this process ends with an error.
+            fault.print();
         } else {
             // The main thread ends the job; this one only keeps the process until then.
-            drop(report.send(Done::Failed(fault)));
-            std::thread::sleep(2 * LAST_WORDS);
+            drop(report.send(Completed::Failed(fault)));
+            std::thread::sleep(2 * ABORT_GRACE);
         }
     }));
     // Should the engine itself panic: unwinding past here would finalise MPI, which waits for the other ranks for ever.
-    let doing = Doing { method: node.method(), rank, agent: None, what: What::Talking };
-    let carried = guard(doing, || Ok(led.and_then(|()| go(&mut node, &mut lines, &workers, &clock, recorder))));
+    let activity = Activity { method: node.method(), rank, agent: None, action: Action::Communicating };
+    let carried = guard(activity, || Ok(hosted.and_then(|()| event_loop(&mut node, &mut transport, &workers, &clock, recorder))));
     match carried.map_err(|fault| Fault { who: "driver".into(), ..fault }).flatten() {
         Ok(outcome) => outcome,
-        Err(fault) => fail(world, &mut lines.wire, fault),
+        Err(fault) => abort_job(world, &mut transport.wire, fault),
     }
 }
 
 /// All ways between ranks.
-struct Lines<N: Number> {
+struct Transport<N: Number> {
     wire: Wire<N>,
     broadcasts: Option<Broadcasts<N>>,
     /// Whether sums go by all-reduce, on all ranks; this one takes part where it hosts agents.
@@ -127,7 +128,7 @@ struct Lines<N: Number> {
     reductions: Option<Reductions<N>>,
 }
 
-impl<N: Number> Lines<N> {
+impl<N: Number> Transport<N> {
     fn new(world: &World, options: &JobOptions, layout: Layout) -> Self {
         let hosting = layout.hosting();
         let sums = if N::EXACT { options.collectives.integer_sums } else { options.collectives.float_sums };
@@ -156,11 +157,11 @@ impl<N: Number> Lines<N> {
 }
 
 /// Moves what goes by collectives; whether there was any.
-fn collect<N: Number>(node: &mut Node<N>, lines: &mut Lines<N>) -> Result<bool, Fault> {
-    let (rank, method) = (lines.wire.rank(), node.method());
+fn progress_collectives<N: Number>(node: &mut Node<N>, transport: &mut Transport<N>) -> Result<bool, Fault> {
+    let (rank, method) = (transport.wire.rank(), node.method());
     let fault = |cause| wire_fault(method, rank, cause);
     let mut busy = false;
-    if let Some(broadcasts) = &mut lines.broadcasts {
+    if let Some(broadcasts) = &mut transport.broadcasts {
         for packet in node.broadcasts.iter_mut().flat_map(|waiting| waiting.drain(..)) {
             busy = true;
             broadcasts.send(packet).map_err(fault)?;
@@ -170,10 +171,10 @@ fn collect<N: Number>(node: &mut Node<N>, lines: &mut Lines<N>) -> Result<bool, 
             node.handle(packet)?;
         }
     }
-    if let Some(reductions) = &mut lines.reductions {
-        for share in node.reductions.drain(..) {
+    if let Some(reductions) = &mut transport.reductions {
+        for contribution in node.reductions.drain(..) {
             busy = true;
-            reductions.add(share);
+            reductions.add(contribution);
         }
         while let Some((request, sum)) = reductions.finished(rank, method)? {
             busy = true;
@@ -194,17 +195,17 @@ pub fn tune_allocator() {
     }
 }
 
-/// Moves packets and jobs until the run is over.
-fn go<N: Number>(
+/// Moves packets and work until the run is over.
+fn event_loop<N: Number>(
     node: &mut Node<N>,
-    lines: &mut Lines<N>,
+    transport: &mut Transport<N>,
     workers: &Workers<N>,
     clock: &Clock,
     recorder: &mut dyn Recorder,
 ) -> Result<Option<Outcome>, Fault> {
-    let mut patience = Patience::new();
+    let mut backoff = Backoff::new();
     let mut outcome = None;
-    let (rank, method) = (lines.wire.rank(), node.method());
+    let (rank, method) = (transport.wire.rank(), node.method());
     let fault = |cause| wire_fault(method, rank, cause);
     loop {
         let mut busy = false;
@@ -213,53 +214,53 @@ fn go<N: Number>(
             if to == rank {
                 node.handle(packet)?;
             } else {
-                lines.wire.send(to, packet).map_err(fault)?;
+                transport.wire.send(to, packet).map_err(fault)?;
             }
         }
-        for job in node.jobs.drain(..) {
-            workers.give(job);
+        for job in node.work.drain(..) {
+            workers.submit(job);
         }
-        busy |= collect(node, lines)?;
-        while let Some(packet) = lines.wire.receive().map_err(fault)? {
+        busy |= progress_collectives(node, transport)?;
+        while let Some(packet) = transport.wire.receive().map_err(fault)? {
             busy = true;
             node.handle(packet)?;
         }
-        while let Ok(done) = workers.results.try_recv() {
+        while let Ok(completed) = workers.results.try_recv() {
             busy = true;
-            node.done(done)?;
+            node.complete(completed)?;
         }
         if outcome.is_none() {
-            outcome = look_after(node, recorder, clock)?;
+            outcome = serve_recorder(node, recorder, clock)?;
             busy |= outcome.is_some();
         }
-        if node.stopped && node.out.is_empty() && lines.is_over().map_err(fault)? {
+        if node.stopped && node.out.is_empty() && transport.is_over().map_err(fault)? {
             return Ok(outcome);
         }
-        // What the recorder has released must not wait for a nap to end.
+        // Action the recorder has released must not wait for a nap to end.
         if busy || !node.out.is_empty() {
-            patience.reset();
-        } else if let Some(done) = patience.wait(&workers.results, lines.is_moving()) {
-            patience.reset();
-            node.done(done)?;
+            backoff.reset();
+        } else if let Some(completed) = backoff.wait(&workers.results, transport.is_moving()) {
+            backoff.reset();
+            node.complete(completed)?;
         }
     }
 }
 
 fn wire_fault(method: &str, rank: u32, cause: String) -> Fault {
-    Fault { rank, who: "driver".into(), doing: format!("{method} passing messages on"), cause }
+    Fault { rank, who: "driver".into(), activity: format!("{method} passing messages on"), cause }
 }
 
 /// Ends the job: rank 0 prints the first fault and aborts; another rank tells rank 0 and waits for that a while.
-fn fail<N: Number>(world: &World, wire: &mut Wire<N>, fault: Fault) -> ! {
+fn abort_job<N: Number>(world: &World, wire: &mut Wire<N>, fault: Fault) -> ! {
     if world.rank() != 0 {
         let told = wire.send(0, Packet { head: Head::Fail(fault.clone()), body: Body::empty() });
         let since = Instant::now();
-        while told.is_ok() && since.elapsed() < LAST_WORDS {
+        while told.is_ok() && since.elapsed() < ABORT_GRACE {
             // Sends go on inside; what comes in no longer matters.
             drop(wire.receive());
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    fault.say();
+    fault.print();
     world.abort(EXIT_CODE)
 }

@@ -13,11 +13,11 @@ const LONGEST_NAP: Duration = Duration::from_millis(10);
 const SHARE: u32 = 16;
 
 /// How long nothing has happened.
-pub(super) struct Patience {
+pub(super) struct Backoff {
     since: Instant,
 }
 
-impl Patience {
+impl Backoff {
     pub fn new() -> Self {
         // The kernel's default timer slack of 50 µs is longer than the first naps.
         #[cfg(target_os = "linux")]

@@ -1,7 +1,7 @@
 //! The MPI job as a whole: starting it, checking that it is the one the launcher meant, ending it.
 
 use super::frame::{PIECE, test};
-use super::wait::Patience;
+use super::wait::Backoff;
 use mpi::Threading;
 use mpi::ffi;
 use mpi::raw::AsRaw;
@@ -58,7 +58,7 @@ impl World {
     }
 
     /// Whether this is the process that speaks to the user, as far as the launcher's variables tell.
-    pub fn speaks() -> bool {
+    pub fn is_primary() -> bool {
         launched().is_none_or(|(_, rank, _)| rank == 0)
     }
 
@@ -164,7 +164,7 @@ impl World {
     }
 
     /// Waits for all ranks.
-    pub(super) fn meet(&self) {
+    pub(super) fn barrier(&self) {
         // SAFETY: takes no buffers.
         complete(|request| unsafe { ffi::MPI_Ibarrier(self.comm.as_raw(), request) });
     }
@@ -186,9 +186,9 @@ fn complete(start: impl FnOnce(*mut ffi::MPI_Request) -> c_int) {
     start(request.as_mut_ptr());
     // SAFETY: the operation has written its request.
     let mut request = unsafe { request.assume_init() };
-    let (patience, nobody) = (Patience::new(), crossbeam_channel::never::<()>());
+    let (backoff, nobody) = (Backoff::new(), crossbeam_channel::never::<()>());
     while !test(&mut request) {
-        patience.wait(&nobody, false);
+        backoff.wait(&nobody, false);
     }
 }
 
@@ -206,17 +206,17 @@ impl Comm {
         })
     }
 
-    /// The ranks that say `inside`, in order; every rank calls this, and those outside get nothing.
-    pub fn among(world: &World, inside: bool) -> Option<Self> {
+    /// The ranks that say `member`, in order; every rank calls this, and those outside get nothing.
+    pub fn split(world: &World, member: bool) -> Option<Self> {
         let mut comm = MaybeUninit::uninit();
         // SAFETY: the call writes the new communicator, the null one outside.
         let comm = unsafe {
-            let colour = if inside { 0 } else { ffi::RSMPI_UNDEFINED };
+            let colour = if member { 0 } else { ffi::RSMPI_UNDEFINED };
             ffi::MPI_Comm_split(world.comm.as_raw(), colour, world.comm.rank(), comm.as_mut_ptr());
             comm.assume_init()
         };
         // Not `then_some`: outside, the null communicator must not be freed.
-        inside.then(|| Self(comm))
+        member.then(|| Self(comm))
     }
 
     /// For MPI calls.

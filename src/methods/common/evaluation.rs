@@ -370,7 +370,7 @@ mod tests {
             .map(|set| Array2::from_shape_fn((2, Model::<f64>::dim(&*model)), |(i, j)| f64::from(set) - (i + 2 * j) as f64 * 0.4))
             .collect();
         let mut state = RunningMean::default();
-        let cx = Context::outside(crate::random::Seed(1));
+        let cx = Context::detached(crate::random::Seed(1));
         let contributions: Vec<PredictionTallies> = (1..)
             .zip(&sets)
             .map(|(round, set)| local.evaluate(&mut state, round, set.as_slice().unwrap(), &cx).unwrap().0)

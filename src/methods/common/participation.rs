@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn orders_visit_all_agents_equally_often() {
         let (agents, turns) = (5, 4000);
-        let cx = Context::outside(Seed(3));
+        let cx = Context::detached(Seed(3));
         let visited =
             |order: Participation| (0..turns * 5).map(|round| order.agents(round, agents, &cx)[0]).collect::<Vec<u32>>();
         assert_eq!(visited(Participation::RoundRobin)[..7], [0, 1, 2, 3, 4, 0, 1]);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn subsets_are_ascending_and_fair() {
-        let cx = Context::outside(Seed(4));
+        let cx = Context::detached(Seed(4));
         let rounds = 3000_u32;
         let mut counts = [0.0_f64; 10];
         for round in 0..rounds {

@@ -193,7 +193,7 @@ fn several_agents_are_refused() {
     let strategies: [Box<dyn Strategy<f64>>; 2] =
         [Box::new(Npv { components: 1, iterations: 1, particles: 1 }), Box::new(pmd(2, 1, 1.0))];
     for strategy in strategies {
-        let error = strategy.start(&problem, &Context::outside(Seed(SEED))).err().unwrap().to_string();
+        let error = strategy.start(&problem, &Context::detached(Seed(SEED))).err().unwrap().to_string();
         assert!(error.contains("set agents = 1"), "{error}");
     }
 }

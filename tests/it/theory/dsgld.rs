@@ -381,7 +381,7 @@ fn scaled_scores_are_unbiased() {
             let problem = problem(shards.clone());
             let mut score = Array2::zeros((1, 3));
             let mut local = problem.open(agent as u32, usize::MAX).unwrap();
-            let cx = Context::outside(Seed(1));
+            let cx = Context::detached(Seed(1));
             local.add_score_for(Who::Run, theta.view(), 0, scale, score.view_mut(), &cx);
             score
         };

@@ -531,7 +531,7 @@ fn fixed_points_of_sites_are_those_of_central_svgd() {
         let (problem, _) = regression(1);
         let mut score = Array2::zeros(theta.raw_dim());
         problem.model.prior_score(theta.view(), score.view_mut());
-        problem.open(0, usize::MAX).unwrap().add_score(theta.view(), 0, score.view_mut(), &Context::outside(Seed(1)));
+        problem.open(0, usize::MAX).unwrap().add_score(theta.view(), 0, score.view_mut(), &Context::detached(Seed(1)));
         let mut stein = SvgdLoop::new(theta.nrows(), theta.ncols(), settings(Optimizer::Plain { step: 1.0 }, KdeMode::None));
         stein.begin(theta.view(), &[]);
         let mut moved = theta.clone();

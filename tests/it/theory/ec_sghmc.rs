@@ -254,7 +254,7 @@ fn without_coupling_chains_are_those_of_a_loop() {
     plan.burn_in = 0;
     let draws = run(Elastic { agents, transition: transition.clone(), plan: plan.clone(), asynchronous: true }, 5);
     let synchronous = coupled(transition.clone(), agents, plan.clone(), 5);
-    let cx = Context::outside(Seed(5));
+    let cx = Context::detached(Seed(5));
     for chain in 0..agents {
         let mut state = vec![0.0; transition.carried()];
         transition.draw_initial(&mut cx.stream(Who::Run, u64::from(chain), Purpose::Initial), &mut state);

@@ -37,7 +37,7 @@ fn after(rounds: u64, schedule: Participation, temperature: f64, method: FedAvg)
 
 /// L steps ε on N_k a_k/2 · (θ − c_k)²/α shrink the distance to c_k by r_k = (1 − ε N_k a_k/α)^L; then the average.
 fn closed_form(rounds: u64, schedule: Participation, temperature: f64, local_steps: i32, weighting: Weighting) -> f64 {
-    let cx = Context::outside(Seed(1));
+    let cx = Context::detached(Seed(1));
     (0..rounds).fold(START, |theta, round| {
         let result = |k: usize| {
             let shrink = (1.0 - STEP * ROWS[k] as f64 * CURVATURES[k] / temperature).powi(local_steps);

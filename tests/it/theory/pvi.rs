@@ -35,7 +35,7 @@ struct ByHand {
 
 impl ByHand {
     fn new(problem: &Problem<f64>, method: &Pvi) -> Self {
-        let cx = Context::outside(Seed(1));
+        let cx = Context::detached(Seed(1));
         let global = method.start(problem, &cx).unwrap();
         let clients = (0..problem.agents).map(|agent| method.client(problem, agent, Default::default()).unwrap()).collect();
         Self { problem: problem.clone(), method: method.clone(), global, clients, cx }
@@ -379,7 +379,7 @@ fn logistic_regression_ends_where_the_free_energy_is_stationary() {
 fn priors_are_fitted() {
     let start = |problem: &Problem<f64>, covariance| {
         let method = Pvi { covariance, ..plain() };
-        let sums = method.start(problem, &Context::outside(Seed(1))).map(|global| global.sums.0);
+        let sums = method.start(problem, &Context::detached(Seed(1))).map(|global| global.sums.0);
         sums.map(|sums| Gaussian::of(Natural { covariance, dim: problem.model.dim() }, &sums).unwrap())
     };
     for covariance in [Covariance::Full, Covariance::Diagonal] {

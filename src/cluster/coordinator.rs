@@ -1,24 +1,23 @@
-//! Rank 0's half of the engine: open requests, their responses, promised parcels, and checkpoints.
+//! Rank 0's half of the engine: open requests, their responses, promised transfers, and checkpoints.
 
 use super::body::Body;
 use super::checkpoint::{Checkpoint, HeldRequest};
 use super::codec::Raw;
-use super::erased::{EncodedReport, EncodedRequest, EncodedResponse, Erased, ErasedServer};
-use super::fault::{Doing, Fault, What, guard};
-use super::job::Job;
-use super::layout::{Layout, Rank};
-use super::method::{AgentId, Order, Progress, ResponseOf};
-use super::outbox::Route;
-use super::packet::{AgentTime, Head, Member, Packet, Posted, RequestId, SavedParcel, TimeSpent, Traffic};
-use super::record::{Extents, Record};
-use super::run::StoredByRank;
+use super::erased::{Erased, ErasedServer};
+use super::fault::{Action, Activity, Fault, guard};
+use super::layout::{AgentId, Layout, Rank};
+use super::method::{Order, Progress};
+use super::packet::{AgentTime, Head, Member, Packet, Posted, RequestId, SavedTransfer, TimeSpent, Traffic};
+use super::record::{Extents, Record, StoredByRank};
+use super::request::{EncodedReport, EncodedRequest, EncodedResponse, ResponseOf, Route};
+use super::work::Work;
 use crate::number::Number;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
 /// The server and everything that waits for it.
-pub(super) struct Hub<N: Number> {
+pub(super) struct Coordinator<N: Number> {
     method: Erased<N>,
     layout: Layout,
     /// Away while a worker serves with it.
@@ -31,20 +30,20 @@ pub(super) struct Hub<N: Number> {
     next_request: RequestId,
     /// For each agent, how many requests it has been sent.
     places: Vec<u64>,
-    /// For each agent, the parcels that were promised to it and not yet handed.
-    promises: Vec<VecDeque<RequestId>>,
+    /// For each agent, the transfers that were promised to it and not yet handed.
+    promised_transfers: Vec<VecDeque<RequestId>>,
     held: VecDeque<EncodedRequest<N>>,
     phase: Phase,
     gathered: Gathered,
     /// Seconds that asides have taken from the run, as far as reports have told.
-    aside: f64,
+    monitoring: f64,
     /// Seconds that the run has waited for the server's part in asides.
-    servers_aside: f64,
+    server_monitoring: f64,
     pub progress: Progress,
     pub responses: u64,
     /// Written down since the driver last took it.
     pub records: Vec<Record>,
-    /// What ranks have told that they have stored since the last rest.
+    /// Action ranks have told that they have stored since the last rest.
     pub stored: StoredByRank,
     pub traffic: Traffic,
     pub spent: TimeSpent,
@@ -59,12 +58,12 @@ enum Phase {
     Draining,
     /// Waiting for this many ranks to come to rest.
     Gathering(u32),
-    AtRest,
+    Quiesced,
 }
 
 struct Open<N: Number> {
     members: Vec<AgentId>,
-    aside: bool,
+    monitoring: bool,
     reports: BTreeMap<AgentId, EncodedReport<N>>,
     wants_sum: bool,
     sum: Option<Body<N>>,
@@ -81,16 +80,16 @@ impl<N: Number> Open<N> {
 #[derive(Default)]
 struct Gathered {
     agents: BTreeMap<AgentId, Raw<u8>>,
-    parcels: BTreeMap<RequestId, SavedParcel>,
+    transfers: BTreeMap<RequestId, SavedTransfer>,
 }
 
 type Sent<N> = Vec<(Rank, Packet<N>)>;
 
-impl<N: Number> Hub<N> {
-    /// The hub of a fresh run or of a resumed one, with the first packets and the server's first job.
-    pub fn new(method: Erased<N>, layout: Layout, saved: Option<Checkpoint>) -> Result<(Self, Sent<N>, Job<N>), Fault> {
+impl<N: Number> Coordinator<N> {
+    /// The coordinator of a fresh run or of a resumed one, with the first packets and the server's first work.
+    pub fn new(method: Erased<N>, layout: Layout, saved: Option<Checkpoint>) -> Result<(Self, Sent<N>, Work<N>), Fault> {
         let agents = layout.agents as usize;
-        let mut hub = Self {
+        let mut coordinator = Self {
             method,
             layout,
             server: None,
@@ -99,12 +98,12 @@ impl<N: Number> Hub<N> {
             complete: VecDeque::new(),
             next_request: 0,
             places: vec![0; agents],
-            promises: vec![VecDeque::new(); agents],
+            promised_transfers: vec![VecDeque::new(); agents],
             held: VecDeque::new(),
             phase: Phase::Running,
             gathered: Gathered::default(),
-            aside: 0.0,
-            servers_aside: 0.0,
+            monitoring: 0.0,
+            server_monitoring: 0.0,
             progress: Progress::default(),
             responses: 0,
             records: Vec::new(),
@@ -113,62 +112,62 @@ impl<N: Number> Hub<N> {
             spent: TimeSpent::default(),
             reducing: None,
         };
-        let making = hub.doing(What::Making);
+        let creating = coordinator.activity(Action::Creating);
         let mut states = BTreeMap::new();
-        let (mut server, mut parcels) = (None, Vec::new());
+        let (mut server, mut transfers) = (None, Vec::new());
         if let Some(saved) = saved {
-            saved.check(hub.method.name(), N::NAME).map_err(|cause| making.fault(cause))?;
-            hub.check_states(What::Making, &saved.agents)?;
-            hub.next_request = saved.next_request;
-            hub.promises = saved.promises.into_iter().map(VecDeque::from).collect();
+            saved.check(coordinator.method.name(), N::NAME).map_err(|cause| creating.fault(cause))?;
+            coordinator.check_states(Action::Creating, &saved.agents)?;
+            coordinator.next_request = saved.next_request;
+            coordinator.promised_transfers = saved.promised_transfers.into_iter().map(VecDeque::from).collect();
             let held: Result<_, _> = saved.held.into_iter().map(HeldRequest::into_ask).collect();
-            hub.held = held.map_err(|cause| making.fault(cause))?;
-            hub.progress = saved.progress;
-            hub.responses = saved.responses;
-            hub.records = saved.records;
-            hub.traffic = saved.traffic;
-            hub.spent = saved.spent;
+            coordinator.held = held.map_err(|cause| creating.fault(cause))?;
+            coordinator.progress = saved.progress;
+            coordinator.responses = saved.responses;
+            coordinator.records = saved.records;
+            coordinator.traffic = saved.traffic;
+            coordinator.spent = saved.spent;
             states = saved.agents.into_iter().collect();
             server = Some(saved.server);
-            parcels = saved.parcels;
+            transfers = saved.transfers;
         }
         let mut out: Sent<N> = Vec::new();
         for rank in 0..layout.ranks {
             let saved = layout.hosted(rank).filter_map(|agent| Some((agent, states.remove(&agent)?))).collect();
             out.push((rank, Packet { head: Head::Start { saved }, body: Body::empty() }));
         }
-        for parcel in parcels {
-            let body = Body::from_bytes(&parcel.body.0).map_err(|cause| making.fault(cause))?;
-            out.extend(totals(&layout, parcel.request, 0, 1, &parcel.to, body));
+        for transfer in transfers {
+            let body = Body::from_bytes(&transfer.body.0).map_err(|cause| creating.fault(cause))?;
+            out.extend(totals(&layout, transfer.request, 0, 1, &transfer.to, body));
         }
-        Ok((hub, out, Job::MakeServer { saved: server }))
+        Ok((coordinator, out, Work::MakeServer { saved: server }))
     }
 
     /// A checkpoint without all states would begin some agents afresh.
-    fn check_states(&self, what: What, states: &[(AgentId, Raw<u8>)]) -> Result<(), Fault> {
+    fn check_states(&self, action: Action, states: &[(AgentId, Raw<u8>)]) -> Result<(), Fault> {
         if states.iter().map(|&(agent, _)| agent).eq(0..self.layout.agents) {
             return Ok(());
         }
         let (states, agents) = (states.len(), self.layout.agents);
-        Err(self.doing(what).fault(format!("the checkpoint holds the states of {states} agents, and the run has {agents}")))
+        Err(self.activity(action).fault(format!("the checkpoint holds the states of {states} agents, and the run has {agents}")))
     }
 
-    fn doing(&self, what: What) -> Doing {
-        Doing { method: self.method.name(), rank: 0, agent: None, what }
+    fn activity(&self, action: Action) -> Activity {
+        Activity { method: self.method.name(), rank: 0, agent: None, action }
     }
 
     fn fault(&self, cause: impl Into<String>) -> Fault {
-        self.doing(What::Posting).fault(cause)
+        self.activity(Action::Posting).fault(cause)
     }
 
     /// Takes what the server posted.
-    pub fn take(&mut self, requests: Vec<EncodedRequest<N>>) -> Result<Sent<N>, Fault> {
+    pub fn queue(&mut self, requests: Vec<EncodedRequest<N>>) -> Result<Sent<N>, Fault> {
         self.held.extend(requests);
-        self.release()
+        self.post_held()
     }
 
     /// Sends held requests, unless the run is coming to rest.
-    fn release(&mut self) -> Result<Sent<N>, Fault> {
+    fn post_held(&mut self) -> Result<Sent<N>, Fault> {
         let mut out = Vec::new();
         if self.phase == Phase::Running {
             while let Some(request) = self.held.pop_front() {
@@ -198,25 +197,25 @@ impl<N: Number> Hub<N> {
         let id = self.next_request;
         self.next_request += 1;
         self.check("members", &request.to)?;
-        if request.handed && !request.body.is_empty() {
-            return Err(self.fault("a request has a body of its own and is handed a parcel as well"));
+        if request.with_transfer && !request.body.is_empty() {
+            return Err(self.fault("a request has a body of its own and is handed a transfer as well"));
         }
         let mut members = Vec::with_capacity(request.to.len());
         for &agent in &request.to {
-            let parcel = if request.handed {
-                let parcel = self.promises[agent as usize].pop_front();
-                Some(parcel.ok_or_else(|| self.fault(format!("agent {agent} was handed nothing")))?)
+            let transfer = if request.with_transfer {
+                let transfer = self.promised_transfers[agent as usize].pop_front();
+                Some(transfer.ok_or_else(|| self.fault(format!("agent {agent} was handed nothing")))?)
             } else {
                 None
             };
             let place = self.places[agent as usize];
             self.places[agent as usize] += 1;
-            members.push(Member { agent, place, parcel });
+            members.push(Member { agent, place, transfer });
         }
         if let Route::SumTo(to) = &request.route {
             self.check("receivers", to)?;
             for &agent in to {
-                self.promises[agent as usize].push_back(id);
+                self.promised_transfers[agent as usize].push_back(id);
             }
         }
         let wants_sum = request.route == Route::Sum;
@@ -224,7 +223,7 @@ impl<N: Number> Hub<N> {
             id,
             Open {
                 members: request.to.clone(),
-                aside: request.aside,
+                monitoring: request.monitoring,
                 reports: BTreeMap::new(),
                 wants_sum,
                 sum: None,
@@ -242,55 +241,56 @@ impl<N: Number> Hub<N> {
         if ranks[0] != 0 {
             ranks.insert(0, 0);
         }
-        let posted = Posted { id, task: request.task, members, route: request.route, aside: request.aside, ranks, reduction };
+        let posted =
+            Posted { id, task: request.task, members, route: request.route, monitoring: request.monitoring, ranks, reduction };
         out.push((0, Packet { head: Head::Request(Arc::new(posted)), body: request.body }));
         Ok(())
     }
 
     /// A member has reported; its rank has spent this much on asides so far.
-    pub fn report(&mut self, request: RequestId, reported: EncodedReport<N>, aside: f64) {
+    pub fn report(&mut self, request: RequestId, reported: EncodedReport<N>, monitoring: f64) {
         // Every rank does an aside between the same requests as the others, so that all that follows comes later by the time of one
         // rank, not by the sum over ranks.
-        self.aside = self.aside.max(aside);
-        self.came(request, |open| drop(open.reports.insert(reported.from, reported)));
+        self.monitoring = self.monitoring.max(monitoring);
+        self.arrived(request, |open| drop(open.reports.insert(reported.from, reported)));
     }
 
     /// A sum for the server is there.
     pub fn sum(&mut self, request: RequestId, sum: Body<N>) {
-        self.came(request, |open| open.sum = Some(sum));
+        self.arrived(request, |open| open.sum = Some(sum));
     }
 
-    fn came(&mut self, request: RequestId, take: impl FnOnce(&mut Open<N>)) {
+    fn arrived(&mut self, request: RequestId, take: impl FnOnce(&mut Open<N>)) {
         let Some(open) = self.open.get_mut(&request) else { return };
         take(open);
         if open.is_complete() {
             open.complete = Some(Instant::now());
         }
-        if open.is_complete() && (open.aside || self.method.order() == Order::Arrival) {
+        if open.is_complete() && (open.monitoring || self.method.order() == Order::Arrival) {
             self.complete.push_back(request);
         }
     }
 
     /// The server is made or has settled.
-    pub fn settled(&mut self, server: Box<dyn ErasedServer<N>>, progress: Progress) {
+    pub fn return_server(&mut self, server: Box<dyn ErasedServer<N>>, progress: Progress) {
         self.progress = progress;
         self.server = Some(server);
     }
 
     /// A call of the server has taken this long.
-    pub fn served(&mut self, seconds: f64, aside: bool) {
-        if aside {
+    pub fn add_server_time(&mut self, seconds: f64, monitoring: bool) {
+        if monitoring {
             self.spent.server_monitoring += seconds;
-            self.servers_aside += self.waited(seconds);
+            self.server_monitoring += self.waited(seconds);
         } else {
             self.spent.server += seconds;
         }
     }
 
-    /// How long of a call that ends now, for an aside, the run has waited for it: as long as another response was there, and all the
+    /// How long of a call that ends now, for an monitoring, the run has waited for it: as long as another response was there, and all the
     /// time where none is to come.
     fn waited(&self, seconds: f64) -> f64 {
-        let mut others = self.open.values().filter(|open| !open.aside).peekable();
+        let mut others = self.open.values().filter(|open| !open.monitoring).peekable();
         if others.peek().is_none() {
             return seconds;
         }
@@ -302,96 +302,99 @@ impl<N: Number> Hub<N> {
     }
 
     /// Seconds that the run's clock leaves out.
-    pub fn left_out(&self) -> f64 {
-        self.aside + self.servers_aside
+    pub fn excluded(&self) -> f64 {
+        self.monitoring + self.server_monitoring
     }
 
-    /// What is to be done now: a call of the server, or the next step on the way to rest.
-    pub fn turn(&mut self) -> Result<(Option<Job<N>>, Sent<N>), Fault> {
+    /// Action is to be done now: a call of the server, or the next step on the way to rest.
+    pub fn next(&mut self) -> Result<(Option<Work<N>>, Sent<N>), Fault> {
         let Some(server) = self.server.take() else { return Ok((None, Vec::new())) };
         if std::mem::take(&mut self.fresh) {
             return Ok((Some(self.serve(server, None, false)), Vec::new()));
         }
-        if let Some((response, aside)) = self.next_response() {
+        if let Some((response, monitoring)) = self.next_response() {
             self.responses += 1;
-            return Ok((Some(self.serve(server, Some(response), aside)), Vec::new()));
+            return Ok((Some(self.serve(server, Some(response), monitoring)), Vec::new()));
         }
         self.server = Some(server);
-        let mut out = self.release()?;
+        let mut out = self.post_held()?;
         let quiet = self.open.is_empty() && matches!(self.phase, Phase::Running | Phase::Draining);
         if quiet {
-            // With nothing held the run is over: the last rest sees everything settled and every parcel arrived.
+            // With nothing held the run is over: the last rest sees everything settled and every transfer arrived.
             self.phase = Phase::Gathering(self.layout.ranks);
             let mut expected: BTreeMap<Rank, Vec<(AgentId, RequestId)>> = BTreeMap::new();
-            for (agent, parcels) in (0..).zip(&self.promises) {
-                expected.entry(self.layout.rank_of(agent)).or_default().extend(parcels.iter().map(|&parcel| (agent, parcel)));
+            for (agent, transfers) in (0..).zip(&self.promised_transfers) {
+                expected
+                    .entry(self.layout.rank_of(agent))
+                    .or_default()
+                    .extend(transfers.iter().map(|&transfer| (agent, transfer)));
             }
             for rank in 0..self.layout.ranks {
-                let head = Head::Rest { expected: expected.remove(&rank).unwrap_or_default() };
+                let head = Head::Quiesce { expected: expected.remove(&rank).unwrap_or_default() };
                 out.push((rank, Packet { head, body: Body::empty() }));
             }
         }
         Ok((None, out))
     }
 
-    fn serve(&self, server: Box<dyn ErasedServer<N>>, response: Option<EncodedResponse<N>>, aside: bool) -> Job<N> {
-        Job::Serve { server, response, aside, left_out: self.left_out() }
+    fn serve(&self, server: Box<dyn ErasedServer<N>>, response: Option<EncodedResponse<N>>, monitoring: bool) -> Work<N> {
+        Work::Serve { server, response, monitoring, excluded: self.excluded() }
     }
 
     /// The next response for the server, and whether it is that to an aside.
     fn next_response(&mut self) -> Option<(EncodedResponse<N>, bool)> {
         let in_turn = match self.method.order() {
-            Order::Posted => self.open.iter().find(|(_, open)| !open.aside).filter(|(_, open)| open.is_complete()),
+            Order::Posted => self.open.iter().find(|(_, open)| !open.monitoring).filter(|(_, open)| open.is_complete()),
             Order::Arrival => None,
         };
         let request = in_turn.map(|(&request, _)| request).or_else(|| self.complete.pop_front())?;
         let open = self.open.remove(&request)?;
         let response = ResponseOf { reports: open.reports.into_values().collect(), sum: open.sum.unwrap_or_else(Body::empty) };
-        Some((response, open.aside))
+        Some((response, open.monitoring))
     }
 
     /// A rank has come to rest.
-    pub fn rested(
+    pub fn quiesced(
         &mut self,
         agents: Vec<(AgentId, Raw<u8>)>,
-        parcels: Vec<SavedParcel>,
+        transfers: Vec<SavedTransfer>,
         traffic: &Traffic,
         spent: Vec<(AgentId, AgentTime)>,
     ) {
         self.gathered.agents.extend(agents);
-        for parcel in parcels {
-            match self.gathered.parcels.get_mut(&parcel.request) {
+        for transfer in transfers {
+            match self.gathered.transfers.get_mut(&transfer.request) {
                 Some(same) => {
                     // Ranks rest in any order; a checkpoint's bytes do not depend on it.
-                    same.to.extend(parcel.to);
+                    same.to.extend(transfer.to);
                     same.to.sort_unstable();
                 }
                 None => {
-                    self.gathered.parcels.insert(parcel.request, parcel);
+                    self.gathered.transfers.insert(transfer.request, transfer);
                 }
             }
         }
         self.traffic.add(traffic);
         spent.into_iter().for_each(|(agent, spent)| self.spent.agents.entry(agent).or_default().add(spent));
         if let Phase::Gathering(left) = self.phase {
-            self.phase = if left == 1 { Phase::AtRest } else { Phase::Gathering(left - 1) };
+            self.phase = if left == 1 { Phase::Quiesced } else { Phase::Gathering(left - 1) };
         }
     }
 
     /// Asks the run to come to rest after the open requests.
-    pub fn rest(&mut self) {
+    pub fn drain(&mut self) {
         if self.phase == Phase::Running {
             self.phase = Phase::Draining;
         }
     }
 
     /// The run at rest, once it is.
-    pub fn at_rest(&mut self, seconds: f64) -> Result<Option<Checkpoint>, Fault> {
-        let (Phase::AtRest, Some(server)) = (self.phase, &self.server) else { return Ok(None) };
-        let server = guard(self.doing(What::Saving), || server.state())?;
+    pub fn take_checkpoint(&mut self, seconds: f64) -> Result<Option<Checkpoint>, Fault> {
+        let (Phase::Quiesced, Some(server)) = (self.phase, &self.server) else { return Ok(None) };
+        let server = guard(self.activity(Action::Saving), || server.state())?;
         let gathered = std::mem::take(&mut self.gathered);
         let agents: Vec<_> = gathered.agents.into_iter().collect();
-        self.check_states(What::Saving, &agents)?;
+        self.check_states(Action::Saving, &agents)?;
         Ok(Some(Checkpoint {
             method: self.method.name().into(),
             number: N::NAME.into(),
@@ -407,20 +410,20 @@ impl<N: Number> Hub<N> {
             next_request: self.next_request,
             server,
             agents,
-            parcels: gathered.parcels.into_values().collect(),
-            promises: self.promises.iter().map(|queue| queue.iter().copied().collect()).collect(),
+            transfers: gathered.transfers.into_values().collect(),
+            promised_transfers: self.promised_transfers.iter().map(|queue| queue.iter().copied().collect()).collect(),
             held: self.held.iter().map(HeldRequest::new).collect(),
         }))
     }
 
     /// Goes on after a rest.
-    pub fn go_on(&mut self) -> Result<Sent<N>, Fault> {
+    pub fn resume(&mut self) -> Result<Sent<N>, Fault> {
         self.phase = Phase::Running;
-        self.release()
+        self.post_held()
     }
 }
 
-/// The packets that carry one slice of a total to the ranks of its receivers, or to the server where there are none.
+/// The packets that run_typed one slice of a total to the ranks of its receivers, or to the server where there are none.
 pub(super) fn totals<N: Number>(
     layout: &Layout,
     request: RequestId,

@@ -30,7 +30,7 @@ fn each(integers: &[i32], mut take: impl FnMut(u32)) {
 }
 
 /// How many bytes a body has on its way.
-pub(super) fn travelling<N: Number>(numbers: &[N]) -> usize {
+pub(super) fn wire_bytes<N: Number>(numbers: &[N]) -> usize {
     let plain = size_of_val(numbers);
     let Some(integers) = integers(numbers) else { return plain };
     let mut bytes = 0;
@@ -39,7 +39,7 @@ pub(super) fn travelling<N: Number>(numbers: &[N]) -> usize {
 }
 
 /// The numbers packed, where that is shorter.
-pub(super) fn packed<N: Number>(numbers: &[N]) -> Option<Vec<u8>> {
+pub(super) fn pack<N: Number>(numbers: &[N]) -> Option<Vec<u8>> {
     let integers = integers(numbers)?;
     let mut bytes = Vec::with_capacity(size_of_val(numbers) / 4);
     each(integers, |mut value| {
@@ -56,7 +56,7 @@ pub(super) fn packed<N: Number>(numbers: &[N]) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// Where these are not its bytes.
-pub(super) fn unpacked<N: Number>(bytes: &[u8], numbers: usize) -> Result<Vec<N>, String> {
+pub(super) fn unpack<N: Number>(bytes: &[u8], numbers: usize) -> Result<Vec<N>, String> {
     let mut integers = vec![0_i32; numbers];
     let mut at = 0_usize;
     let mut rest = bytes.iter();
@@ -97,27 +97,27 @@ mod tests {
         for spread in [2, 3, 130, 70_000] {
             let mut numbers = vec![0; spread * extremes.len() + 300];
             extremes.iter().enumerate().for_each(|(at, &number)| numbers[at * spread] = number);
-            let bytes = packed(&numbers).expect("mostly zeros");
-            assert_eq!(travelling(&numbers), bytes.len());
+            let bytes = pack(&numbers).expect("mostly zeros");
+            assert_eq!(wire_bytes(&numbers), bytes.len());
             assert!(bytes.len() < 100);
-            assert_eq!(unpacked::<i32>(&bytes, numbers.len()), Ok(numbers));
+            assert_eq!(unpack::<i32>(&bytes, numbers.len()), Ok(numbers));
         }
-        assert_eq!(unpacked::<i32>(&packed(&[0; 1000]).expect("zeros"), 1000), Ok(vec![0; 1000]));
+        assert_eq!(unpack::<i32>(&pack(&[0; 1000]).expect("zeros"), 1000), Ok(vec![0; 1000]));
     }
 
     #[test]
     fn what_is_full_or_no_integers_travels_as_it_is() {
-        assert_eq!((packed(&[7; 1000]), travelling(&[7; 1000])), (None, 4000));
-        assert_eq!((packed(&[0.0_f32; 1000]), travelling(&[0.0_f32; 1000])), (None, 4000));
-        assert_eq!((packed(&[0; 10]), travelling(&[0; 10])), (None, 40));
+        assert_eq!((pack(&[7; 1000]), wire_bytes(&[7; 1000])), (None, 4000));
+        assert_eq!((pack(&[0.0_f32; 1000]), wire_bytes(&[0.0_f32; 1000])), (None, 4000));
+        assert_eq!((pack(&[0; 10]), wire_bytes(&[0; 10])), (None, 40));
     }
 
     #[test]
     fn damaged_bytes_are_told() {
         let numbers: Vec<i32> = (0..1000).map(|at| if at % 50 == 0 { at * 1000 } else { 0 }).collect();
-        let bytes = packed(&numbers).expect("mostly zeros");
-        assert!(unpacked::<i32>(&bytes, 900).is_err());
-        assert!(unpacked::<i32>(&bytes[..bytes.len() - 1], 1000).is_err());
-        assert!(unpacked::<i32>(&[255; 12], 1000).is_err());
+        let bytes = pack(&numbers).expect("mostly zeros");
+        assert!(unpack::<i32>(&bytes, 900).is_err());
+        assert!(unpack::<i32>(&bytes[..bytes.len() - 1], 1000).is_err());
+        assert!(unpack::<i32>(&[255; 12], 1000).is_err());
     }
 }

@@ -2,47 +2,49 @@
 
 use super::body::Body;
 use super::codec::SerializesAs;
-use super::method::{Agent, AgentId, Method, Progress, Response, Result, Server};
+use super::fault::Result;
+use super::layout::AgentId;
+use super::method::{Agent, Method, Progress, Response, Server};
 use super::{Context, Outbox};
 
 /// Three agents with a state of one number each; the server asks for nothing.
-pub(super) struct Plain;
+pub(super) struct Echo;
 
-pub(super) struct PlainAgent(u32);
+pub(super) struct EchoAgent(u32);
 
-impl Method for Plain {
-    const NAME: &'static str = "plain";
+impl Method for Echo {
+    const NAME: &'static str = "echo";
     type Number = f64;
     type Task = ();
     type Report = ();
-    type Server = Plain;
-    type Agent = PlainAgent;
+    type Server = Echo;
+    type Agent = EchoAgent;
 
     fn agents(&self) -> u32 {
         3
     }
 
-    fn server(&self, _saved: Option<()>) -> Result<Plain> {
-        Ok(Plain)
+    fn server(&self, _saved: Option<()>) -> Result<Echo> {
+        Ok(Echo)
     }
 
-    fn agent(&self, id: AgentId, saved: Option<u32>) -> Result<PlainAgent> {
-        Ok(PlainAgent(saved.unwrap_or(id)))
+    fn agent(&self, id: AgentId, saved: Option<u32>) -> Result<EchoAgent> {
+        Ok(EchoAgent(saved.unwrap_or(id)))
     }
 }
 
-impl Server<Plain> for Plain {
+impl Server<Echo> for Echo {
     type State = ();
 
     fn state(&self) -> impl SerializesAs<()> {
         &()
     }
 
-    fn start(&mut self, _out: &mut Outbox<Plain>, _cx: &mut Context) -> Result<()> {
+    fn start(&mut self, _out: &mut Outbox<Echo>, _cx: &mut Context) -> Result<()> {
         Ok(())
     }
 
-    fn receive(&mut self, _answer: Response<Plain>, _out: &mut Outbox<Plain>, _cx: &mut Context) -> Result<()> {
+    fn receive(&mut self, _answer: Response<Echo>, _out: &mut Outbox<Echo>, _cx: &mut Context) -> Result<()> {
         Ok(())
     }
 
@@ -51,7 +53,7 @@ impl Server<Plain> for Plain {
     }
 }
 
-impl Agent<Plain> for PlainAgent {
+impl Agent<Echo> for EchoAgent {
     type State = u32;
 
     fn state(&self) -> impl SerializesAs<u32> {

@@ -1,0 +1,93 @@
+//! The options of a job: seed, threads, use of MPI collectives, and where draws are stored.
+
+use super::fault::Result;
+use super::method::Method;
+use super::record::Draws;
+use crate::random::Seed;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What every driver needs to know about a run.
+#[derive(Clone, Debug)]
+pub struct JobOptions {
+    /// The method's name in messages and checkpoints; by default [`Method::NAME`].
+    pub name: Option<&'static str>,
+    /// The root of all random numbers.
+    pub seed: Seed,
+    /// Worker threads on each rank.
+    pub threads: usize,
+    /// Whether rank 0 hosts no agents.
+    pub dedicated: bool,
+    /// Use of MPI's collectives; other drivers ignore it.
+    pub collectives: Collectives,
+    /// Stores the draws of agents on their own ranks; without it they are sent to the recorder. Simulations ignore it.
+    pub store: Option<Arc<dyn DrawStore>>,
+}
+
+impl JobOptions {
+    /// One thread on each rank, agents on all ranks, default collectives, no store.
+    pub fn new(seed: Seed) -> Self {
+        Self { name: None, seed, threads: 1, dedicated: false, collectives: Collectives::default(), store: None }
+    }
+
+    /// The method's name in this run.
+    pub fn name_of<M: Method>(&self) -> &'static str {
+        self.name.unwrap_or(M::NAME)
+    }
+}
+
+/// Stores the draws of agents on the rank that made them; the recorder collects them at every checkpoint. Draws of a server are not
+/// stored here: a chain must be drawn entirely by agents or entirely by the server.
+pub trait DrawStore: std::fmt::Debug + Send + Sync {
+    /// Takes draws of an agent on this rank; called from the agent's thread.
+    ///
+    /// # Errors
+    /// If they cannot be stored; ends the job.
+    fn put(&self, draws: Vec<Draws>) -> Result<()>;
+
+    /// Makes everything that was put since the last call available to the recorder, and returns its amount in the store's own
+    /// unit, such as bytes.
+    ///
+    /// # Errors
+    /// If it cannot be made available; ends the job.
+    fn flush(&self) -> Result<u64>;
+}
+
+/// Which communication uses MPI's collectives rather than point-to-point messages. Only `float_sums` affects the bits of results. The
+/// defaults are the faster choice wherever the bits allow it; see [`mpi`](super::mpi).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Collectives {
+    /// Requests to agents on every rank.
+    pub requests: RequestDelivery,
+    /// Sums of integers with members on every rank that hosts agents.
+    pub integer_sums: Sums,
+    /// The same for floating-point numbers; with `allreduce`, bits depend on the number of ranks.
+    pub float_sums: Sums,
+}
+
+impl Default for Collectives {
+    fn default() -> Self {
+        Self { requests: RequestDelivery::PointToPoint, integer_sums: Sums::Allreduce, float_sums: Sums::PointToPoint }
+    }
+}
+
+/// How a request reaches all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestDelivery {
+    /// Along a tree of ranks.
+    PointToPoint,
+    /// By a broadcast that every rank has posted in advance.
+    Broadcast,
+}
+
+/// How a sum is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sums {
+    /// In slices, each added by one rank in agent order.
+    PointToPoint,
+    /// On each rank first, then by `MPI_Iallreduce`.
+    Allreduce,
+}
