@@ -11,7 +11,7 @@ use mpibayes::cluster::mpi::{World, run, tune_allocator};
 use mpibayes::cluster::{Collectives, Context, JobOptions};
 use mpibayes::data::Shard;
 use mpibayes::kernels::hamiltonian::{ChainState, ElasticForce};
-use mpibayes::methods::chains::coupled::{CouplingSchedule, Elastic};
+use mpibayes::methods::chains::coupled::{CoupledChains, CouplingSchedule};
 use mpibayes::methods::chains::ec_sghmc::EcSghmcSettings;
 use mpibayes::methods::common::scores::{Estimator, Scores};
 use mpibayes::methods::{Problem, Transition};
@@ -134,8 +134,12 @@ fn main() {
     for (period, whole) in [PERIOD, STEPS].into_iter().zip(&mut whole) {
         let mut settings = settings.clone();
         settings.period = period;
-        let method =
-            Elastic { agents: 2, transition: settings.transition(problem.clone()), plan: settings.plan(), asynchronous: false };
+        let method = CoupledChains {
+            agents: 2,
+            transition: settings.transition(problem.clone()),
+            plan: settings.plan(),
+            asynchronous: false,
+        };
         let plan = JobOptions { collectives: Collectives::default(), ..JobOptions::new(Seed(1)) };
         let since = Instant::now();
         run(&world, Arc::new(method), plan, None, &mut ());

@@ -10,7 +10,7 @@ use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{AgentId, BoxError, Context, JobOptions, Method, Recorder};
 use mpibayes::data::{Scaling, Shard, Split};
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
-use mpibayes::methods::chains::coupled::{CouplingSchedule, Elastic};
+use mpibayes::methods::chains::coupled::{CoupledChains, CouplingSchedule};
 use mpibayes::methods::chains::ec_sghmc::EcSghmcSettings;
 use mpibayes::methods::common::problem::OpenShard;
 use mpibayes::methods::common::scores::{Estimator, Scores};
@@ -162,16 +162,16 @@ fn gradient_seconds(problem: &Problem<f32>) -> Result<f64> {
 enum Contender {
     One,
     Asynchronous(u64),
-    Elastic { period: u64, anneal: bool },
+    Coupled { period: u64, anneal: bool },
 }
 
 const LINEUP: [(&str, Contender); 6] = [
     ("SGHMC, one chain", Contender::One),
     ("asynchronous SGHMC, s = 1", Contender::Asynchronous(1)),
     ("asynchronous SGHMC, s = 8", Contender::Asynchronous(8)),
-    ("EC-SGHMC, s = 1", Contender::Elastic { period: 1, anneal: false }),
-    ("EC-SGHMC, s = 8", Contender::Elastic { period: 8, anneal: false }),
-    ("EC-SGHMC, s = 8, annealed", Contender::Elastic { period: 8, anneal: true }),
+    ("EC-SGHMC, s = 1", Contender::Coupled { period: 1, anneal: false }),
+    ("EC-SGHMC, s = 8", Contender::Coupled { period: 8, anneal: false }),
+    ("EC-SGHMC, s = 8, annealed", Contender::Coupled { period: 8, anneal: true }),
 ];
 
 fn race(who: Contender, images: &Images, steps: u64, seconds: f64, seed: u64) -> Result<Path> {
@@ -179,12 +179,12 @@ fn race(who: Contender, images: &Images, steps: u64, seconds: f64, seed: u64) ->
     let problem = images.problem(&[800, 800], agents)?;
     let every = steps / 10;
     match who {
-        Contender::One | Contender::Elastic { .. } => {
+        Contender::One | Contender::Coupled { .. } => {
             let (period, coupling, schedule) = match who {
-                Contender::Elastic { period, anneal: true } => {
+                Contender::Coupled { period, anneal: true } => {
                     (period, COUPLING, CouplingSchedule::Anneal { from: steps / 2, over: steps / 4 })
                 }
-                Contender::Elastic { period, anneal: false } => (period, COUPLING, CouplingSchedule::Constant),
+                Contender::Coupled { period, anneal: false } => (period, COUPLING, CouplingSchedule::Constant),
                 Contender::One | Contender::Asynchronous(_) => (1, 0.0, CouplingSchedule::Constant),
             };
             let settings = EcSghmcSettings {
@@ -201,8 +201,12 @@ fn race(who: Contender, images: &Images, steps: u64, seconds: f64, seed: u64) ->
                 thin: 0,
                 ..EcSghmcSettings::default()
             };
-            let method =
-                Elastic { agents, transition: settings.transition(problem.clone()), plan: settings.plan(), asynchronous: true };
+            let method = CoupledChains {
+                agents,
+                transition: settings.transition(problem.clone()),
+                plan: settings.plan(),
+                asynchronous: true,
+            };
             let cost = move |task: &mpibayes::methods::chains::coupled::Task| task.updates() as f64 * seconds;
             judged(method, &problem, images, every / period, period as f64, cost, seed)
         }
@@ -307,7 +311,7 @@ pub fn descent(effort: Effort, hidden: &[usize], rates: [f64; 3]) -> Result<Outc
                 thin: 0,
                 ..EcSghmcSettings::default()
             };
-            let method = Elastic {
+            let method = CoupledChains {
                 agents: workers,
                 transition: settings.transition(problem.clone()),
                 plan: settings.plan(),
@@ -325,7 +329,7 @@ pub fn descent(effort: Effort, hidden: &[usize], rates: [f64; 3]) -> Result<Outc
                 thin: 0,
                 ..EasgdSettings::default()
             };
-            let method = Elastic {
+            let method = CoupledChains {
                 agents: workers,
                 transition: settings.transition(problem.clone()),
                 plan: settings.plan(workers),

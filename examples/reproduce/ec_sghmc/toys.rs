@@ -10,7 +10,7 @@ use mpibayes::data::Shard;
 use mpibayes::kernels::hamiltonian::{Scheme, SghmcDynamics};
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
 use mpibayes::methods::chains::coupled::{
-    CenterDynamics, Coupled, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength, Elastic,
+    CenterDynamics, CoupledChains, CoupledTransition, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength,
 };
 use mpibayes::methods::common::scores::Estimator;
 use mpibayes::methods::transitions::sghmc::{LocalSghmc, Sghmc};
@@ -88,7 +88,7 @@ impl Transition for From {
     }
 }
 
-impl Coupled for From {
+impl CoupledTransition for From {
     fn time(&self) -> f64 {
         self.inner.time()
     }
@@ -124,7 +124,7 @@ fn first_steps(step: f64, coupling: f64, seed: u64) -> Result<Vec<Vec<[f64; 2]>>
         sleep_ms: Vec::new(),
     };
     let transition = From { inner: sghmc(problem, step, 1.0), start: START };
-    let seen = Seen::of(Elastic { agents: CHAINS, transition, plan, asynchronous: false }, JobOptions::new(Seed(seed)))?;
+    let seen = Seen::of(CoupledChains { agents: CHAINS, transition, plan, asynchronous: false }, JobOptions::new(Seed(seed)))?;
     Ok((0..CHAINS).map(|chain| seen.chain(chain).rows().into_iter().map(|at| [at[0], at[1]]).collect()).collect())
 }
 
@@ -196,7 +196,10 @@ fn variances(
             sleep_ms: Vec::new(),
         };
         let transition = sghmc(independent(dim, chains)?, step, 1.0);
-        Ok(variance(&Seen::of(Elastic { agents: chains, transition, plan, asynchronous: false }, JobOptions::new(Seed(seed)))?))
+        Ok(variance(&Seen::of(
+            CoupledChains { agents: chains, transition, plan, asynchronous: false },
+            JobOptions::new(Seed(seed)),
+        )?))
     })
 }
 

@@ -6,7 +6,7 @@ use crate::methods::chains::coupled::settings::{
     SCHEME, SLEEP, STEP, STEPS, THIN, check_centers, check_dynamics, check_steps, launch_coupled, needs_of, notes_of, strength,
     unstable,
 };
-use crate::methods::chains::coupled::stability::{Steps, extrapolation_is_stable, kicks_are_stable, turns_are_stable};
+use crate::methods::chains::coupled::stability::{Steps, asynchronous_is_stable, extrapolation_is_stable, kicks_are_stable};
 use crate::methods::chains::coupled::{CenterDynamics, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing};
 use crate::methods::common::problem::Problem;
@@ -190,7 +190,7 @@ impl MethodKind for EcSghmcSettings {
         }
         let steps = Steps::SecondOrder(self.stiffest_dynamics());
         match self.plan().coupling {
-            Coupling::Elastic(center) if self.asynchronous && !turns_are_stable(steps, kappa, agents, center, period) => {
+            Coupling::Elastic(center) if self.asynchronous && !asynchronous_is_stable(steps, kappa, agents, center, period) => {
                 unstable(kappa, period, self.step, "asynchronous = true")
             }
             Coupling::Elastic(center) if self.extrapolate && !extrapolation_is_stable(steps, kappa, agents, center, period) => {
@@ -215,7 +215,7 @@ impl MethodKind for EcSghmcSettings {
         let Self { steps, period, batch, burn_in, thin, .. } = *self;
         check_steps(steps, period, batch, self.strength(), burn_in, thin)?;
         check_dynamics(self.dynamics(), self.preconditioner, burn_in, thin)?;
-        if self.plan().shows_center(self.noise) {
+        if self.plan().result_is_center(self.noise) {
             check_centers(steps, period, burn_in, thin)?;
         }
         for (name, number) in [("center_mass", Some(self.center_mass)), ("center_friction", self.center_friction)] {

@@ -5,7 +5,7 @@ use crate::methods::chains::coupled::settings::{
     ASYNCHRONOUS, BATCH, BURN_IN, COUPLING, COURSE, GRADIENT, PERIOD, SAME_START, STEPS, THIN, check_steps, launch_coupled,
     needs_of, notes_of, strength, unstable,
 };
-use crate::methods::chains::coupled::stability::{Steps, turns_are_stable};
+use crate::methods::chains::coupled::stability::{Steps, asynchronous_is_stable};
 use crate::methods::chains::coupled::{CenterDynamics, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
 use crate::methods::chains::ec_sghmc::EcSghmcSettings;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing};
@@ -113,7 +113,7 @@ impl MethodKind for EcSgldSettings {
     fn check_for(&self, agents: u32) -> Result<(), String> {
         let (kappa, period) = (self.coupling, self.period.min(self.steps));
         let steps = Steps::FirstOrder(0.5 * self.step);
-        if self.asynchronous && kappa > 0.0 && !turns_are_stable(steps, kappa, agents, CenterDynamics::FirstOrder, period) {
+        if self.asynchronous && kappa > 0.0 && !asynchronous_is_stable(steps, kappa, agents, CenterDynamics::FirstOrder, period) {
             return unstable(kappa, period, self.step, "asynchronous = true");
         }
         Ok(())

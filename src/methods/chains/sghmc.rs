@@ -5,7 +5,7 @@ use crate::methods::chains::coupled::settings::{
     BATCH, BURN_IN, FRICTION, GRADIENT, GRADIENT_NOISE, PRECONDITIONER, SAME_START, SCHEME, STEP, STEPS, THIN, check_dynamics,
     check_steps, needs_of,
 };
-use crate::methods::chains::coupled::{Coupling, CouplingPlan, CouplingStrength, Elastic};
+use crate::methods::chains::coupled::{CoupledChains, Coupling, CouplingPlan, CouplingStrength};
 use crate::methods::chains::ec_sghmc::EcSghmcSettings;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing};
 use crate::methods::common::problem::Problem;
@@ -107,6 +107,6 @@ impl MethodKind for SghmcSettings {
             extrapolate: false,
             sleep_ms: Vec::new(),
         };
-        launcher.chains(Elastic { agents, transition, plan, asynchronous: false }, model)
+        launcher.chains(CoupledChains { agents, transition, plan, asynchronous: false }, model)
     }
 }

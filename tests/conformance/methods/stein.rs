@@ -4,7 +4,7 @@ use mpibayes::cluster::Method;
 use mpibayes::data::Shard;
 use mpibayes::kernels::svgd::Settings;
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
-use mpibayes::methods::chains::coupled::{Coupling, CouplingSchedule, Elastic};
+use mpibayes::methods::chains::coupled::{CoupledChains, Coupling, CouplingSchedule};
 use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::chains::ec_sghmc::EcSghmcSettings;
 use mpibayes::methods::chains::ec_sgld::EcSgldSettings;
@@ -62,14 +62,14 @@ pub fn dsgld<F: Real>(change: impl Fn(&mut DsgldSettings)) -> Dsgld<Sgld<F>> {
 }
 
 /// Chains of their own on four agents.
-pub fn sghmc<F: Real>() -> Elastic<Sghmc<F>> {
+pub fn sghmc<F: Real>() -> CoupledChains<Sghmc<F>> {
     let mut method = ec_sghmc(false, |_| {});
     (method.plan.strength.full, method.plan.coupling) = (0.0, Coupling::Friction);
     method
 }
 
 /// Coupled chains on four agents, annealed in the middle, with a last period that is shorter.
-pub fn ec_sghmc<F: Real>(asynchronous: bool, change: impl Fn(&mut EcSghmcSettings)) -> Elastic<Sghmc<F>> {
+pub fn ec_sghmc<F: Real>(asynchronous: bool, change: impl Fn(&mut EcSghmcSettings)) -> CoupledChains<Sghmc<F>> {
     let mut settings = EcSghmcSettings {
         steps: 34,
         period: 3,
@@ -84,11 +84,11 @@ pub fn ec_sghmc<F: Real>(asynchronous: bool, change: impl Fn(&mut EcSghmcSetting
     };
     change(&mut settings);
     settings.check().unwrap();
-    Elastic { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan(), asynchronous }
+    CoupledChains { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan(), asynchronous }
 }
 
 /// Coupled Langevin chains on four agents.
-pub fn ec_sgld<F: Real>() -> Elastic<Sgld<F>> {
+pub fn ec_sgld<F: Real>() -> CoupledChains<Sgld<F>> {
     let coupling_schedule = Some(CouplingSchedule::Constant);
     let settings = EcSgldSettings {
         steps: 30,
@@ -101,14 +101,14 @@ pub fn ec_sgld<F: Real>() -> Elastic<Sgld<F>> {
         ..Default::default()
     };
     settings.check().unwrap();
-    Elastic { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan(), asynchronous: false }
+    CoupledChains { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan(), asynchronous: false }
 }
 
 /// Elastic averaging on four agents, with momentum.
-pub fn easgd<F: Real>(asynchronous: bool) -> Elastic<Sgd<F>> {
+pub fn easgd<F: Real>(asynchronous: bool) -> CoupledChains<Sgd<F>> {
     let settings = EasgdSettings { steps: 30, period: 4, batch: 6, step: 1e-3, momentum: 0.9, thin: 2, ..Default::default() };
     settings.check().unwrap();
-    Elastic { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan(4), asynchronous }
+    CoupledChains { agents: 4, transition: settings.transition(problem(4)), plan: settings.plan(4), asynchronous }
 }
 
 /// One chain with gradients by four agents.

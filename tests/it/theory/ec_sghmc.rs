@@ -11,7 +11,7 @@ use mpibayes::kernels::hamiltonian::{ChainState, Scheme as Steps, SghmcDynamics}
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
 use mpibayes::methods::chains::coupled::{
-    CenterDynamics, Coupled, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength, Elastic, Task,
+    CenterDynamics, CoupledChains, CoupledTransition, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength, Task,
 };
 use mpibayes::methods::chains::ec_sghmc::{EcSghmcSettings, Variant};
 use mpibayes::methods::common::problem::Problem;
@@ -100,13 +100,13 @@ fn run<M: Method>(method: M, seed: u64) -> Seen {
 }
 
 /// Chains of all but equal speed: in each round every one comes a little behind the one before it.
-fn in_turn<T: Coupled>(transition: T, agents: u32, plan: CouplingPlan, seed: u64) -> Seen {
+fn in_turn<T: CoupledTransition>(transition: T, agents: u32, plan: CouplingPlan, seed: u64) -> Seen {
     let task = |agent: u32, task: &Task| task.updates() as f64 * (1.0 + 1e-9 * f64::from(agent));
-    Seen::timed(Elastic { agents, transition, plan, asynchronous: true }, JobOptions::new(Seed(seed)), task).unwrap()
+    Seen::timed(CoupledChains { agents, transition, plan, asynchronous: true }, JobOptions::new(Seed(seed)), task).unwrap()
 }
 
-fn coupled<T: Coupled>(transition: T, agents: u32, plan: CouplingPlan, seed: u64) -> Seen {
-    run(Elastic { agents, transition, plan, asynchronous: false }, seed)
+fn coupled<T: CoupledTransition>(transition: T, agents: u32, plan: CouplingPlan, seed: u64) -> Seen {
+    run(CoupledChains { agents, transition, plan, asynchronous: false }, seed)
 }
 
 const SECOND: CenterDynamics = CenterDynamics::SecondOrder { mass: 1.0, friction: 1.0 };
@@ -252,7 +252,7 @@ fn without_coupling_chains_are_those_of_a_loop() {
     let transition = sghmc(target(2.0, 3, agents), 0.3, 0.7);
     let mut plan = plan(100, 7, 0.0, Coupling::Elastic(SECOND));
     plan.burn_in = 0;
-    let draws = run(Elastic { agents, transition: transition.clone(), plan: plan.clone(), asynchronous: true }, 5);
+    let draws = run(CoupledChains { agents, transition: transition.clone(), plan: plan.clone(), asynchronous: true }, 5);
     let synchronous = coupled(transition.clone(), agents, plan.clone(), 5);
     let cx = Context::detached(Seed(5));
     for chain in 0..agents {
@@ -541,7 +541,8 @@ fn asynchronous_chains_of_unequal_speed_have_the_law_of_their_order() {
     // The third takes twice as long, and every one comes a little behind the one before it.
     let task =
         |agent: u32, task: &Task| task.updates() as f64 * (1.0 + 1e-9 * f64::from(agent)) * if agent == 2 { 2.0 } else { 1.0 };
-    let method = Elastic { agents: chains, transition: sghmc(target(1.0, 60, chains), step, 1.0), plan, asynchronous: true };
+    let method =
+        CoupledChains { agents: chains, transition: sghmc(target(1.0, 60, chains), step, 1.0), plan, asynchronous: true };
     let draws = Seen::timed(method, JobOptions::new(Seed(31)), task).unwrap();
     // When the others have ended the slow one goes on alone: of all chains the first half.
     let half = |chain: u32| {
@@ -586,7 +587,8 @@ fn asynchronous_chains_that_come_and_go_keep_the_posterior() {
         let mut plan = plan(60_000, 10, 4.0, Coupling::Elastic(SECOND));
         plan.strength.schedule = schedule;
         let task = |agent: u32, task: &Task| task.updates() as f64 * (1.0 + 0.37 * f64::from(agent));
-        let method = Elastic { agents: chains, transition: sghmc(target(1.0, 60, chains), 0.1, 1.0), plan, asynchronous: true };
+        let method =
+            CoupledChains { agents: chains, transition: sghmc(target(1.0, 60, chains), 0.1, 1.0), plan, asynchronous: true };
         Seen::timed(method, JobOptions::new(Seed(17)), task).unwrap()
     };
     let cyclic = found(CouplingSchedule::Cyclic { coupled: 100, free: 400, settle: 200 });
@@ -627,7 +629,8 @@ fn elastic_averaging_is_its_formulas() {
         let start: f64 = theta.iter().sum::<f64>() + theta.iter().sum::<f64>() / f64::from(chains);
         let found = if asynchronous {
             let task = |agent: u32, task: &Task| task.updates() as f64 + 1e-3 * f64::from(agent);
-            Seen::timed(Elastic { agents: chains, transition, plan, asynchronous: true }, JobOptions::new(Seed(7)), task).unwrap()
+            Seen::timed(CoupledChains { agents: chains, transition, plan, asynchronous: true }, JobOptions::new(Seed(7)), task)
+                .unwrap()
         } else {
             coupled(transition, chains, plan, 7)
         };

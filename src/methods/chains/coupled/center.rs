@@ -1,22 +1,22 @@
-//! The center variable: how it moves between two exchanges, by the exact law of its linear dynamics.
+//! The center variable of coupled chains, and the exact solution of its linear dynamics between two exchanges.
 
 use crate::cluster::Raw;
 use crate::number::Real;
 use crate::random::Stream;
 use serde::{Deserialize, Serialize};
 
-/// Coordinates that one pass works on at a time.
+/// Coordinates per block, so that the normals of a block fit on the stack.
 const BLOCK: usize = 1024;
 
-/// The dynamics of each coordinate of the center, with the chains where they are.
+/// The dynamics of each coordinate of the center while the chains are fixed.
 ///
-/// Of second order: dc = u dt, du = −(k/M)(c − m) dt − (C/M) u dt + N(0, 2C/M² dt), with m the mean of the chains, k = κ · (their number),
-/// M the center's mass and C its friction. Of first order: dc = −k (c − m) dt + N(0, 2 dt).
+/// Second order: dc = u dt, du = −(k/M)(c − m) dt − (C/M) u dt + N(0, 2C/M² dt), with m the mean of the K chains, k = κK, M the center's
+/// mass and C its friction. First order: dc = −k (c − m) dt + N(0, 2 dt).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CenterDynamics {
-    /// A position alone.
+    /// Overdamped: the state is a position.
     FirstOrder,
-    /// A position and a velocity.
+    /// Underdamped: the state is a position and a velocity.
     SecondOrder {
         /// M.
         mass: f64,
@@ -25,7 +25,7 @@ pub enum CenterDynamics {
     },
 }
 
-/// What some time does to (c − m, u): it is multiplied by a matrix, and noise is added whose covariance is L Lᵀ.
+/// The solution over some time: (c − m, u) is multiplied by a matrix, and noise with covariance L Lᵀ is added.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flow {
     /// The matrix.
@@ -35,7 +35,7 @@ pub struct Flow {
 }
 
 impl CenterDynamics {
-    /// The exact flow of this time under a spring of stiffness k; without noise that of its mean.
+    /// The exact solution over this time under a spring of stiffness k, with or without noise.
     pub fn flow(self, stiffness: f64, time: f64, noise: bool) -> Flow {
         let (rate, diffusion) = match self {
             Self::FirstOrder => ([[-stiffness, 0.0], [0.0, 0.0]], [1.0, 0.0]),
@@ -44,17 +44,17 @@ impl CenterDynamics {
             }
         };
         let largest = rate.as_flattened().iter().fold(0.0_f64, |most, rate| most.max(rate.abs()));
-        // A short time by its series, then doubled as often as it was halved.
+        // Scaling and squaring: a series for a short time, then doubled as often as the time was halved.
         let halvings = ((time * largest).max(1e-300).log2().ceil() as i32 + 7).max(0);
         let short = time * 0.5_f64.powi(halvings);
         let mut drift = exponential(rate, short);
         let mut covariance = [[0.0; 2]; 2];
-        // Gauss-Legendre with three nodes of ∫ e^{Bs} 2D e^{Bᵀs} ds.
+        // ∫ e^{Bs} 2D e^{Bᵀs} ds by Gauss-Legendre quadrature with three nodes.
         for (node, weight) in [(-(0.6_f64.sqrt()), 5.0 / 9.0), (0.0, 8.0 / 9.0), (0.6_f64.sqrt(), 5.0 / 9.0)] {
-            let at = exponential(rate, 0.5 * short * (1.0 + node));
+            let propagator = exponential(rate, 0.5 * short * (1.0 + node));
             for (i, row) in covariance.iter_mut().enumerate() {
                 for (j, entry) in row.iter_mut().enumerate() {
-                    let both: f64 = (0..2).map(|k| at[i][k] * diffusion[k] * at[j][k]).sum();
+                    let both: f64 = (0..2).map(|k| propagator[i][k] * diffusion[k] * propagator[j][k]).sum();
                     *entry += weight * short * both;
                 }
             }
@@ -91,7 +91,7 @@ fn exponential(rate: [[f64; 2]; 2], time: f64) -> [[f64; 2]; 2] {
     sum
 }
 
-/// The center's position and velocity; the velocity is empty where the dynamics are of first order.
+/// The center's position and velocity; the velocity is empty for dynamics of first order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Center<F: Real> {
@@ -102,15 +102,15 @@ pub struct Center<F: Real> {
 }
 
 impl<F: Real> Center<F> {
-    /// At rest in this place.
-    pub fn at(place: Vec<F>, dynamics: CenterDynamics) -> Self {
-        let moving = matches!(dynamics, CenterDynamics::SecondOrder { .. });
-        let velocity = vec![F::zero(); if moving { place.len() } else { 0 }];
-        Self { position: Raw(place), velocity: Raw(velocity) }
+    /// At rest at this position.
+    pub fn at(position: Vec<F>, dynamics: CenterDynamics) -> Self {
+        let has_velocity = matches!(dynamics, CenterDynamics::SecondOrder { .. });
+        let velocity = vec![F::zero(); if has_velocity { position.len() } else { 0 }];
+        Self { position: Raw(position), velocity: Raw(velocity) }
     }
 
-    /// Moves along a flow about the mean of the chains: the sum of their positions, times this share.
-    pub fn flow(&mut self, flow: &Flow, sum: &[F], share: F, noise: &mut Stream) {
+    /// Applies a flow about the mean of the chains: `weight` times the sum of their positions.
+    pub fn flow(&mut self, flow: &Flow, sum: &[F], weight: F, noise: &mut Stream) {
         let [[a, b], [c, d]] = flow.drift.map(|row| row.map(F::of));
         let [first, shared, second] = flow.noise.map(F::of);
         let noisy = flow.noise != [0.0; 3];
@@ -125,7 +125,7 @@ impl<F: Real> Center<F> {
                     noise.normals(z);
                 }
                 for ((c, &sum), &z) in position[part.clone()].iter_mut().zip(&sum[part]).zip(&*z) {
-                    let mean = share * sum;
+                    let mean = weight * sum;
                     *c = mean + a * (*c - mean) + first * z;
                 }
                 continue;
@@ -136,7 +136,7 @@ impl<F: Real> Center<F> {
             let (z1, z2) = normals[..2 * len].split_at(len);
             let both = position[part.clone()].iter_mut().zip(&mut velocity[part.clone()]);
             for (((x, u), &sum), (&z1, &z2)) in both.zip(&sum[part]).zip(z1.iter().zip(z2)) {
-                let mean = share * sum;
+                let mean = weight * sum;
                 let (off, rate) = (*x - mean, *u);
                 *x = mean + a * off + b * rate + first * z1;
                 *u = c * off + d * rate + shared * z1 + second * z2;
@@ -154,9 +154,9 @@ mod tests {
         (a - b).abs() < 1e-11 * (1.0 + b.abs())
     }
 
-    /// Two flows are the flow of both times, and a long one forgets all but the stationary law, variances 1/k and 1/M.
+    /// Flows compose; they keep the stationary distribution, with variances 1/k and 1/M; a long flow forgets the start.
     #[test]
-    fn flows_compose_and_keep_the_stationary_law() {
+    fn flows_compose_and_keep_the_stationary_distribution() {
         for (mass, friction, stiffness) in [(1.0, 1.0, 3.0), (4.0, 0.5, 8.0), (2.0, 30.0, 0.7)] {
             let dynamics = CenterDynamics::SecondOrder { mass, friction };
             let covariance = |flow: Flow| {
@@ -193,20 +193,20 @@ mod tests {
         assert!(close(flow.noise[1].powi(2) + flow.noise[2].powi(2), of_velocity));
     }
 
-    /// Over the end of a block, and without noise: the drift alone.
+    /// Without noise only the drift acts, also on the last, incomplete block.
     #[test]
     fn every_coordinate_flows_alike() {
         let dim = BLOCK + 3;
         let dynamics = CenterDynamics::SecondOrder { mass: 1.5, friction: 0.4 };
         let flow = dynamics.flow(2.0, 0.5, false);
-        let place: Vec<f64> = (0..dim).map(|place| (place as f64).sin()).collect();
-        let mean: Vec<f64> = place.iter().map(|value| 0.5 * value - 1.0).collect();
-        let mut center = Center::at(place.clone(), dynamics);
+        let start: Vec<f64> = (0..dim).map(|j| (j as f64).sin()).collect();
+        let mean: Vec<f64> = start.iter().map(|value| 0.5 * value - 1.0).collect();
+        let mut center = Center::at(start.clone(), dynamics);
         let mut stream = Seed(1).stream(Who::Server, 0, Purpose::Noise);
         center.flow(&flow, &mean, 1.0, &mut stream);
         for j in 0..dim {
-            assert!(close(center.position.0[j], mean[j] + flow.drift[0][0] * (place[j] - mean[j])));
-            assert!(close(center.velocity.0[j], flow.drift[1][0] * (place[j] - mean[j])));
+            assert!(close(center.position.0[j], mean[j] + flow.drift[0][0] * (start[j] - mean[j])));
+            assert!(close(center.velocity.0[j], flow.drift[1][0] * (start[j] - mean[j])));
         }
     }
 }

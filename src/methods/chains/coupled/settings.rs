@@ -1,6 +1,6 @@
 //! The settings of chains that see all data, a file for each method, and what they have in common.
 
-use super::{Coupled, CouplingPlan, CouplingSchedule, CouplingStrength, Elastic};
+use super::{CoupledChains, CoupledTransition, CouplingPlan, CouplingSchedule, CouplingStrength};
 use crate::kernels::hamiltonian::SghmcDynamics;
 use crate::methods::common::kind::{Launcher, Needs, at_least_one};
 use crate::methods::transitions::sghmc::Preconditioner;
@@ -100,7 +100,7 @@ pub(in crate::methods) fn unstable(kappa: f64, period: u64, step: f64, what: &st
 pub(in crate::methods) fn notes_of(strength: CouplingStrength, keeps_law: bool, agents: u32) -> Vec<String> {
     let biased = strength.full > 0.0 && strength.schedule == CouplingSchedule::Constant && !keeps_law && agents > 1;
     let kappa = strength.full;
-    if kappa > 0.0 && !strength.acts(0, 1) {
+    if kappa > 0.0 && !strength.is_active(0, 1) {
         return vec![
             "chains are not coupled at all: with burn_in = 0 there is no time to anneal the coupling in; set schedule".into(),
         ];
@@ -131,7 +131,7 @@ pub(in crate::methods) fn needs_of(agents: u32, parameters: usize, steps: u64, p
 }
 
 /// Starts chains, all at once or each on its own time.
-pub(in crate::methods) fn launch_coupled<F: Real, T: Coupled<Number = F>, L: Launcher<F>>(
+pub(in crate::methods) fn launch_coupled<F: Real, T: CoupledTransition<Number = F>, L: Launcher<F>>(
     asynchronous: bool,
     agents: u32,
     transition: T,
@@ -139,5 +139,5 @@ pub(in crate::methods) fn launch_coupled<F: Real, T: Coupled<Number = F>, L: Lau
     model: Arc<dyn Model<F>>,
     launcher: L,
 ) -> L::Outcome {
-    launcher.chains(Elastic { agents, transition, plan, asynchronous }, model)
+    launcher.chains(CoupledChains { agents, transition, plan, asynchronous }, model)
 }

@@ -1,27 +1,28 @@
-//! Which steps, periods and springs are stable, by the linear dynamics of chains and center on U = λθ²/2, for all λ that the chains'
-//! own steps can do with.
+//! Stability of coupled chains: the spectral radius of the linear map that a period is on U = λθ²/2, for all λ at which the chains' own
+//! steps are stable.
 //!
-//! Springs between chains that all meet the center at once are stable wherever the chains' steps are: chains and center move by turns,
-//! each with its own law kept. Chains that meet it one by one, a center that is extrapolated, and kicks have resonances.
+//! With synchronous exchanges, springs are stable whenever the chains' steps are: chains and center move in turn, and each part leaves the
+//! joint distribution invariant. Asynchronous exchanges, an extrapolated center, and kicks have resonances.
 
 use super::center::CenterDynamics;
 use crate::kernels::hamiltonian::{Scheme, SghmcDynamics};
 use ndarray::Array2;
 
-/// Curvatures λ that are looked at: from this share of κ to what steps can do with, so many, in equal ratios.
-const LEAST_CURVATURE: f64 = 1e-3;
+/// The smallest curvature λ that is tested, in units of κ.
+const MIN_CURVATURE: f64 = 1e-3;
+/// The number of curvatures that are tested, in a geometric sequence up to the largest one that the steps allow.
 const CURVATURES: u32 = 40;
-/// More chains than this are looked at as so many.
-const MOST_CHAINS: u32 = 12;
-/// A map that grows by less than this is one that does not.
-const ROUNDING: f64 = 1e-6;
+/// The number of chains in the test is at most this.
+const MAX_CHAINS: u32 = 12;
+/// Tolerance on a spectral radius of 1.
+const TOLERANCE: f64 = 1e-6;
 
-/// How a chain steps, as far as a mean knows.
+/// The mean dynamics of a step of a chain.
 #[derive(Clone, Copy)]
 pub(in crate::methods) enum Steps {
-    /// Of first order, of this time.
+    /// First order, over this time.
     FirstOrder(f64),
-    /// Of second order.
+    /// Second order.
     SecondOrder(SghmcDynamics),
 }
 
@@ -33,45 +34,45 @@ impl Steps {
         }
     }
 
-    /// The largest stiffness that steps are stable with.
-    fn stiffest(self) -> f64 {
+    /// The largest stiffness at which steps are stable.
+    fn max_stiffness(self) -> f64 {
         match self {
             Self::FirstOrder(time) => 2.0 / time,
             Self::SecondOrder(dynamics) => dynamics.stability_limit() / dynamics.step.powi(2),
         }
     }
 
-    /// Curvatures beside a spring.
+    /// The curvatures to test, in addition to the stiffness of a spring.
     fn curvatures(self, kappa: f64, spring: f64) -> impl Iterator<Item = f64> {
-        let (least, most) = (LEAST_CURVATURE * kappa, 0.999 * (self.stiffest() - spring));
+        let (least, most) = (MIN_CURVATURE * kappa, 0.999 * (self.max_stiffness() - spring));
         let ratio = (most / least).max(1.0).powf(1.0 / f64::from(CURVATURES));
         (0..=CURVATURES).map(move |place| least * ratio.powf(f64::from(place)))
     }
 
-    /// A step under the force −λθ + κ(c − θ); `drift` moves what is known of the center along with its velocity, in the end.
+    /// A step under the force −λθ + κ(c − θ). With `drift`, the chain's copy of the center then moves with the velocity at this index.
     fn step(self, size: usize, [x, v, c]: [usize; 3], lambda: f64, kappa: f64, drift: Option<usize>) -> Array2<f64> {
         let force = |time: f64| [(x, -time * (lambda + kappa)), (c, time * kappa)];
         let along = |map: Array2<f64>| match drift {
-            Some(u) => change(size, &[(c, &[(c, 1.0), (u, self.time())])]).dot(&map),
+            Some(u) => identity_except(size, &[(c, &[(c, 1.0), (u, self.time())])]).dot(&map),
             None => map,
         };
         match self {
             Self::FirstOrder(time) => {
                 let [own, center] = force(time);
-                along(change(size, &[(x, &[(x, 1.0), own, center])]))
+                along(identity_except(size, &[(x, &[(x, 1.0), own, center])]))
             }
             Self::SecondOrder(dynamics) => {
                 let SghmcDynamics { step, scheme, .. } = dynamics;
                 let [own, center] = force(step);
-                let move_by = |time: f64| change(size, &[(x, &[(x, 1.0), (v, time)])]);
+                let move_by = |time: f64| identity_except(size, &[(x, &[(x, 1.0), (v, time)])]);
                 match scheme {
                     Scheme::Middle => {
-                        let forget = change(size, &[(v, &[(v, dynamics.velocity_decay())])]);
-                        let kick = change(size, &[(v, &[(v, 1.0), own, center])]);
+                        let forget = identity_except(size, &[(v, &[(v, dynamics.velocity_decay())])]);
+                        let kick = identity_except(size, &[(v, &[(v, 1.0), own, center])]);
                         along(move_by(0.5 * step).dot(&kick).dot(&move_by(0.5 * step)).dot(&forget))
                     }
                     Scheme::SemiImplicit => {
-                        along(move_by(step).dot(&change(size, &[(v, &[(v, dynamics.velocity_decay()), own, center])])))
+                        along(move_by(step).dot(&identity_except(size, &[(v, &[(v, dynamics.velocity_decay()), own, center])])))
                     }
                 }
             }
@@ -79,8 +80,8 @@ impl Steps {
     }
 }
 
-/// The identity but for some rows, which are sums of these multiples of rows.
-fn change(size: usize, rows: &[(usize, &[(usize, f64)])]) -> Array2<f64> {
+/// The identity with some rows replaced by linear combinations.
+fn identity_except(size: usize, rows: &[(usize, &[(usize, f64)])]) -> Array2<f64> {
     let mut map = Array2::eye(size);
     for (to, from) in rows {
         map.row_mut(*to).fill(0.0);
@@ -89,7 +90,7 @@ fn change(size: usize, rows: &[(usize, &[(usize, f64)])]) -> Array2<f64> {
     map
 }
 
-/// A map so many times, by squaring.
+/// A power of a map, by repeated squaring.
 fn power(map: &Array2<f64>, mut times: u64) -> Array2<f64> {
     let (mut done, mut square) = (Array2::eye(map.nrows()), map.clone());
     while times > 0 {
@@ -102,8 +103,8 @@ fn power(map: &Array2<f64>, mut times: u64) -> Array2<f64> {
     done
 }
 
-/// The factor by which a map grows in the long run.
-fn growth(mut map: Array2<f64>) -> f64 {
+/// The spectral radius of a map, by repeated squaring.
+fn spectral_radius(mut map: Array2<f64>) -> f64 {
     let (mut log, mut times) = (0.0, 1.0);
     for _ in 0..24 {
         let largest = map.iter().fold(0.0_f64, |most, entry| most.max(entry.abs()));
@@ -121,37 +122,50 @@ fn growth(mut map: Array2<f64>) -> f64 {
     log.exp()
 }
 
-/// Rows that move a center at (c, u) along its flow, about the mean of these places.
-fn flows(size: usize, center: CenterDynamics, stiffness: f64, time: f64, [c, u]: [usize; 2], chains: &[usize]) -> Array2<f64> {
+/// The map that moves a center (c, u) along its flow about the mean of the values at these indices.
+fn center_flow(
+    size: usize,
+    center: CenterDynamics,
+    stiffness: f64,
+    time: f64,
+    [c, u]: [usize; 2],
+    chains: &[usize],
+) -> Array2<f64> {
     let [[a, b], [d, e]] = center.flow(stiffness, time, false).drift;
     let share = if stiffness > 0.0 { 1.0 / chains.len() as f64 } else { 0.0 };
     let row = |own: f64, velocity: f64, back: f64| -> Vec<(usize, f64)> {
         [(c, own), (u, velocity)].into_iter().chain(chains.iter().map(|&chain| (chain, share * back))).collect()
     };
-    change(size, &[(c, &row(a, b, 1.0 - a)), (u, &row(d, e, -d))])
+    identity_except(size, &[(c, &row(a, b, 1.0 - a)), (u, &row(d, e, -d))])
 }
 
-/// Whether chains are stable that meet the center one by one, in turn.
-pub(in crate::methods) fn turns_are_stable(steps: Steps, kappa: f64, chains: u32, center: CenterDynamics, period: u64) -> bool {
-    let k = chains.min(MOST_CHAINS) as usize;
-    // θ_i, v_i, what each chain knows of the center, what the center knows of each; c, u.
+/// Whether asynchronous exchanges are stable: chains that exchange with the center one after the other.
+pub(in crate::methods) fn asynchronous_is_stable(
+    steps: Steps,
+    kappa: f64,
+    chains: u32,
+    center: CenterDynamics,
+    period: u64,
+) -> bool {
+    let k = chains.min(MAX_CHAINS) as usize;
+    // θ_i, v_i, each chain's copy of the center, the center's copy of each chain; c, u.
     let size = 4 * k + 2;
     let center_at = [4 * k, 4 * k + 1];
-    let told: Vec<usize> = (3 * k..4 * k).collect();
+    let known: Vec<usize> = (3 * k..4 * k).collect();
     let time = steps.time() * period as f64 / k as f64;
-    let flow = flows(size, center, kappa * k as f64, time, center_at, &told);
+    let flow = center_flow(size, center, kappa * k as f64, time, center_at, &known);
     steps.curvatures(kappa, kappa).all(|lambda| {
         let round = (0..k).fold(Array2::eye(size), |map, i| {
-            let meets = change(size, &[(3 * k + i, &[(i, 1.0)])]);
-            let learns = change(size, &[(2 * k + i, &[(4 * k, 1.0)])]);
+            let sends = identity_except(size, &[(3 * k + i, &[(i, 1.0)])]);
+            let receives = identity_except(size, &[(2 * k + i, &[(4 * k, 1.0)])]);
             let moves = power(&steps.step(size, [i, k + i, 2 * k + i], lambda, kappa, None), period);
-            moves.dot(&learns).dot(&flow).dot(&meets).dot(&map)
+            moves.dot(&receives).dot(&flow).dot(&sends).dot(&map)
         });
-        growth(round) < 1.0 + ROUNDING
+        spectral_radius(round) < 1.0 + TOLERANCE
     })
 }
 
-/// Whether chains are stable that follow the center's velocity from where it was at an exchange of all.
+/// Whether synchronous chains are stable that extrapolate the center with its velocity.
 pub(in crate::methods) fn extrapolation_is_stable(
     steps: Steps,
     kappa: f64,
@@ -159,27 +173,27 @@ pub(in crate::methods) fn extrapolation_is_stable(
     center: CenterDynamics,
     period: u64,
 ) -> bool {
-    // θ̄, v̄, c, u, and what chains know of c and u.
+    // θ̄, v̄, c, u, and the chains' copies of c and u.
     let size = 6;
-    let learns = change(size, &[(4, &[(2, 1.0)]), (5, &[(3, 1.0)])]);
-    let flow = flows(size, center, kappa * f64::from(chains), steps.time() * period as f64, [2, 3], &[0]);
+    let receives = identity_except(size, &[(4, &[(2, 1.0)]), (5, &[(3, 1.0)])]);
+    let flow = center_flow(size, center, kappa * f64::from(chains), steps.time() * period as f64, [2, 3], &[0]);
     steps.curvatures(kappa, kappa).all(|lambda| {
         let moves = power(&steps.step(size, [0, 1, 4], lambda, kappa, Some(5)), period);
-        growth(moves.dot(&flow).dot(&learns)) < 1.0 + ROUNDING
+        spectral_radius(moves.dot(&flow).dot(&receives)) < 1.0 + TOLERANCE
     })
 }
 
-/// Whether kicks between the mean of the chains and a center are stable that come before every period.
+/// Whether kicks between the mean of the chains and the center before every period are stable.
 pub(in crate::methods) fn kicks_are_stable(steps: Steps, kappa: f64, chains: u32, mass: f64, friction: f64, period: u64) -> bool {
-    // θ̄, v̄, c, u; nothing is known in between.
+    // θ̄, v̄, c, u, and a center of the chains that stays 0.
     let size = 5;
     let time = steps.time() * period as f64;
     let (kick, back) = (kappa * time, -kappa * time * f64::from(chains) / mass);
-    let kicks = change(size, &[(1, &[(1, 1.0), (2, kick), (0, -kick)]), (3, &[(3, 1.0), (2, back), (0, -back)])]);
-    let flow = flows(size, CenterDynamics::SecondOrder { mass, friction }, 0.0, time, [2, 3], &[0]);
+    let kicks = identity_except(size, &[(1, &[(1, 1.0), (2, kick), (0, -kick)]), (3, &[(3, 1.0), (2, back), (0, -back)])]);
+    let flow = center_flow(size, CenterDynamics::SecondOrder { mass, friction }, 0.0, time, [2, 3], &[0]);
     steps.curvatures(kappa, 0.0).all(|lambda| {
         let moves = power(&steps.step(size, [0, 1, 4], lambda, 0.0, None), period);
-        growth(moves.dot(&flow).dot(&kicks)) < 1.0 + ROUNDING
+        spectral_radius(moves.dot(&flow).dot(&kicks)) < 1.0 + TOLERANCE
     })
 }
 
@@ -192,27 +206,27 @@ mod tests {
     const CENTER: CenterDynamics = CenterDynamics::SecondOrder { mass: 1.0, friction: 1.0 };
 
     #[test]
-    fn growth_is_that_of_the_largest_eigenvalue() {
+    fn the_spectral_radius_is_that_of_the_largest_eigenvalue() {
         let (sine, cosine) = 0.3_f64.sin_cos();
-        let turn = change(6, &[(0, &[(0, 1.1 * cosine), (1, -1.1 * sine)]), (1, &[(0, 1.1 * sine), (1, 1.1 * cosine)])]);
-        assert!((growth(turn.clone()) - 1.1).abs() < 1e-6);
-        assert!((growth(change(6, &[(0, &[(0, 1.0), (5, 1e3)])])) - 1.0).abs() < 1e-4);
+        let turn = identity_except(6, &[(0, &[(0, 1.1 * cosine), (1, -1.1 * sine)]), (1, &[(0, 1.1 * sine), (1, 1.1 * cosine)])]);
+        assert!((spectral_radius(turn.clone()) - 1.1).abs() < 1e-6);
+        assert!((spectral_radius(identity_except(6, &[(0, &[(0, 1.0), (5, 1e3)])])) - 1.0).abs() < 1e-4);
         let five = (0..5).fold(Array2::eye(6), |map, _| turn.dot(&map));
         assert!((&power(&turn, 5) - &five).iter().all(|entry: &f64| entry.abs() < 1e-12));
     }
 
-    /// Known cases on both sides: found with another program, by eigenvalues and by simulation.
+    /// Cases on both sides of the bound, found with another program by eigenvalues and by simulation.
     #[test]
     fn resonances_are_found() {
         let chains = Steps::SecondOrder(DYNAMICS);
-        let turns = |kappa, period| turns_are_stable(chains, kappa, 4, CENTER, period);
-        assert!(turns(1.0, 1) && turns(1.0, 2));
-        assert!(!turns(2.5, 16) && !turns(10.0, 8));
+        let asynchronous = |kappa, period| asynchronous_is_stable(chains, kappa, 4, CENTER, period);
+        assert!(asynchronous(1.0, 1) && asynchronous(1.0, 2));
+        assert!(!asynchronous(2.5, 16) && !asynchronous(10.0, 8));
         let extrapolated = |kappa, period| extrapolation_is_stable(chains, kappa, 4, CENTER, period);
         assert!(extrapolated(0.01, 1) && extrapolated(1.0, 8) && !extrapolated(1.0, 16) && !extrapolated(5.0, 16));
-        // T²κ(1 + K/M) = 4 is the bound without friction and data; with friction it is a little further.
+        // T²κ(1 + K/M) = 4 is the bound without friction and data; friction moves it a little.
         let kicks = |kappa: f64| kicks_are_stable(chains, kappa, 4, 1.0, 1.0, 1);
         assert!(kicks(1.0) && !kicks(200.0));
-        assert!(!turns_are_stable(Steps::FirstOrder(1.0), 1.9, 6, CenterDynamics::FirstOrder, 1));
+        assert!(!asynchronous_is_stable(Steps::FirstOrder(1.0), 1.9, 6, CenterDynamics::FirstOrder, 1));
     }
 }

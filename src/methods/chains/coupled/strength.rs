@@ -1,4 +1,4 @@
-//! How strong the coupling is from step to step, and which steps may be draws.
+//! Coupling strength: a schedule of κ over the steps of a chain, and which of these steps may be draws.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CouplingSchedule {
-    /// It stays. For two chains and more their law is then not the posterior.
+    /// κ stays the same. The stationary distribution of two or more chains is then not the posterior.
     #[default]
     Constant,
-    /// It falls to 0; draws are taken from there on.
+    /// κ falls linearly to 0; draws come after that.
     Anneal {
-        /// The step from which it falls.
+        /// The first step at which it falls.
         from: u64,
-        /// Steps in which it falls, linearly.
+        /// The number of steps until it is 0.
         over: u64,
     },
-    /// It is there and not, in turn; draws are taken where it is not.
+    /// κ is switched on and off in cycles; draws come from steps without coupling.
     Cyclic {
-        /// Steps with it.
+        /// Steps with coupling in each cycle.
         coupled: u64,
-        /// Steps without it.
+        /// Steps without coupling in each cycle.
         free: u64,
-        /// How many of those without it come before the draws.
+        /// Steps without coupling before the first draw of each cycle.
         settle: u64,
     },
 }
 
-/// κ over the steps of a chain, and what is kept of them.
+/// κ over the steps of a chain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CouplingStrength {
-    /// κ where it is there in full.
+    /// The largest κ.
     pub full: f64,
     /// How it changes.
     pub schedule: CouplingSchedule,
@@ -40,7 +40,7 @@ impl CouplingStrength {
     /// No coupling.
     pub const NONE: Self = Self { full: 0.0, schedule: CouplingSchedule::Constant };
 
-    /// κ in a step (0, 1, ...).
+    /// κ at a step, counted from 0.
     pub fn at(self, step: u64) -> f64 {
         self.full
             * match self.schedule {
@@ -53,15 +53,15 @@ impl CouplingStrength {
             }
     }
 
-    /// Whether there is any coupling in these steps; as many as at least one.
-    pub fn acts(self, first: u64, steps: u64) -> bool {
+    /// Whether κ is above 0 at any of these steps (`steps` ≥ 1).
+    pub fn is_active(self, first: u64, steps: u64) -> bool {
         let last = first + steps - 1;
-        let turns = matches!(self.schedule, CouplingSchedule::Cyclic { coupled, free, .. } if first / (coupled + free) < last / (coupled + free));
-        self.full > 0.0 && (turns || self.at(first) > 0.0)
+        let spans_cycles = matches!(self.schedule, CouplingSchedule::Cyclic { coupled, free, .. } if first / (coupled + free) < last / (coupled + free));
+        self.full > 0.0 && (spans_cycles || self.at(first) > 0.0)
     }
 
-    /// How many of the first `steps` steps may be draws, whatever the burn-in.
-    fn usable(self, steps: u64) -> u64 {
+    /// How many of the first `steps` steps may be draws, before burn-in is considered.
+    fn eligible(self, steps: u64) -> u64 {
         match self.schedule {
             _ if self.full == 0.0 => steps,
             CouplingSchedule::Constant => steps,
@@ -73,28 +73,28 @@ impl CouplingStrength {
         }
     }
 
-    /// How many draws are kept of the first `steps` steps: every so-many-th of those that may be, after the burn-in.
+    /// How many draws are kept of the first `steps` steps: every `thin`-th step after burn-in that may be a draw.
     pub fn draws(self, steps: u64, burn_in: u64, thin: u64) -> u64 {
-        self.usable(steps).saturating_sub(self.usable(burn_in)).checked_div(thin).unwrap_or(0)
+        self.eligible(steps).saturating_sub(self.eligible(burn_in)).checked_div(thin).unwrap_or(0)
     }
 
-    /// Whether it can be run.
+    /// Checks all values.
     ///
     /// # Errors
-    /// Says which number is out of its range.
+    /// Names the key that is out of range.
     pub fn check(self) -> Result<(), String> {
         if !(self.full.is_finite() && self.full >= 0.0) {
-            return Err(format!("coupling = {} must be a number from 0", self.full));
+            return Err(format!("coupling = {} must be a finite number, 0 or above", self.full));
         }
         match self.schedule {
             CouplingSchedule::Cyclic { coupled, free, settle } if coupled == 0 || free <= settle => Err(format!(
-                "schedule: of {free} free steps {settle} are to settle, after {coupled} coupled ones: there must be coupled steps, and more free ones than settle"
+                "coupling_schedule: coupled = {coupled}, free = {free}, settle = {settle}: coupled must be at least 1, and free above settle"
             )),
             CouplingSchedule::Cyclic { coupled, free, .. } if coupled.checked_add(free).is_none() => {
-                Err(format!("schedule: {coupled} coupled and {free} free steps are more than can be counted"))
+                Err(format!("coupling_schedule: coupled = {coupled} plus free = {free} exceeds 2^64"))
             }
             CouplingSchedule::Anneal { from, over } if from.checked_add(over).is_none() => {
-                Err(format!("schedule: {over} steps from {from} on are more than can be counted"))
+                Err(format!("coupling_schedule: from = {from} plus over = {over} exceeds 2^64"))
             }
             _ => Ok(()),
         }
@@ -106,24 +106,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_coupling_is_annealed_to_nothing_and_draws_begin_there() {
+    fn annealed_coupling_falls_to_zero_and_draws_begin_there() {
         let strength = CouplingStrength { full: 2.0, schedule: CouplingSchedule::Anneal { from: 10, over: 4 } };
         let found: Vec<f64> = [0, 9, 10, 11, 12, 13, 14, 15].iter().map(|&step| strength.at(step)).collect();
         assert_eq!(found, [2.0, 2.0, 2.0, 1.5, 1.0, 0.5, 0.0, 0.0]);
-        assert!(strength.acts(13, 4) && !strength.acts(14, 4));
+        assert!(strength.is_active(13, 4) && !strength.is_active(14, 4));
         assert_eq!([strength.draws(14, 0, 1), strength.draws(20, 0, 2), strength.draws(20, 16, 2)], [0, 3, 2]);
         let at_once = CouplingStrength { full: 2.0, schedule: CouplingSchedule::Anneal { from: 3, over: 0 } };
         assert_eq!([at_once.at(2), at_once.at(3)], [2.0, 0.0]);
     }
 
     #[test]
-    fn cyclic_coupling_comes_and_goes_and_draws_lie_between() {
+    fn draws_of_cyclic_coupling_come_from_free_steps() {
         let strength = CouplingStrength { full: 1.0, schedule: CouplingSchedule::Cyclic { coupled: 3, free: 5, settle: 2 } };
         let kept: Vec<u64> = (0..16).filter(|&step| strength.draws(step + 1, 0, 1) > strength.draws(step, 0, 1)).collect();
         assert_eq!(kept, [5, 6, 7, 13, 14, 15]);
         assert!(kept.iter().all(|&step| strength.at(step) == 0.0));
-        let acting: Vec<u64> = (0..16).filter(|&first| strength.acts(first, 2)).collect();
-        assert_eq!(acting, [0, 1, 2, 7, 8, 9, 10, 15]);
+        let active: Vec<u64> = (0..16).filter(|&first| strength.is_active(first, 2)).collect();
+        assert_eq!(active, [0, 1, 2, 7, 8, 9, 10, 15]);
     }
 
     #[test]
