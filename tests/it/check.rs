@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::launcher::unlaunched;
+use crate::harness::Cli;
 use mpibayes::config::keys::fields_of;
 use mpibayes::config::{ClusterSpec, DataSpec, EvaluateSpec, Registry, RunSpec, Typed, check, template};
 use mpibayes::lda::LdaSettings;
@@ -27,36 +27,25 @@ use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::models::toy::ToySettings;
 use std::path::Path;
-use std::process::Output;
-use tempfile::TempDir;
 
 /// A folder with a dataset of 32 training rows in two classes, one of numbers to predict, one without test rows, and one of documents.
-fn folder() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+fn folder() -> Cli {
+    let cli = Cli::new();
     let rows: String = (0..40).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, ["no", "yes"][i % 2])).collect();
-    std::fs::write(folder.path().join("a.csv"), rows).unwrap();
+    cli.write("a.csv", rows);
     let rows: String = (0..40).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, i % 5)).collect();
-    std::fs::write(folder.path().join("r.csv"), rows).unwrap();
+    cli.write("r.csv", rows);
     let documents: String = (0..40).map(|i| format!("3 {}:2 {}:1 {}:3\n", i % 4, 4 + i % 3, 7 + i % 5)).collect();
-    std::fs::write(folder.path().join("c.ldac"), documents).unwrap();
+    cli.write("c.ldac", documents);
     for arguments in [
         "import a.csv --test-fraction 0.2 -o a.h5",
         "import r.csv --test-fraction 0.2 --task regression -o r.h5",
         "import a.csv -o untested.h5",
         "import c.ldac --test-fraction 0.2 -o c.h5",
     ] {
-        let output = mpibayes(folder.path(), arguments);
-        assert!(output.status.success(), "{}", text(&output.stderr));
+        cli.succeed(arguments);
     }
-    folder
-}
-
-fn mpibayes(folder: &Path, arguments: &str) -> Output {
-    unlaunched(env!("CARGO_BIN_EXE_mpibayes")).current_dir(folder).args(arguments.split(' ')).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    cli
 }
 
 /// A right run file; the tests break it.
@@ -82,11 +71,11 @@ fn with(line: &str, other: &str) -> String {
 }
 
 /// What check says of a wrong file: a line for each mistake.
-fn mistakes(folder: &Path, file: &str, set: &str) -> Vec<String> {
-    std::fs::write(folder.join("run.toml"), file).unwrap();
-    let output = mpibayes(folder, &format!("check run.toml{set}"));
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{file}\n{said}{}", text(&output.stdout));
+fn mistakes(cli: &Cli, file: &str, set: &str) -> Vec<String> {
+    cli.write("run.toml", file);
+    let output = cli.run(&format!("check run.toml{set}"));
+    let said = output.stderr;
+    assert_eq!(output.code, 1, "{file}\n{said}{}", output.stdout);
     assert!(output.stdout.is_empty());
     let lines: Vec<String> = said.lines().map(str::to_owned).collect();
     assert!(lines.iter().all(|line| line.starts_with("mpibayes: ")), "{said}");
@@ -95,7 +84,7 @@ fn mistakes(folder: &Path, file: &str, set: &str) -> Vec<String> {
 
 #[test]
 fn wrong_configurations_get_helpful_messages() {
-    let folder = folder();
+    let cli = folder();
     let table: &[(String, &str, &str)] = &[
         (with("seed = 3", "sed = 3"), "", "run.toml, line 1: sed: there is no such key; did you mean `seed`?"),
         (
@@ -187,45 +176,45 @@ fn wrong_configurations_get_helpful_messages() {
         (with("[data]", "[sweep]\nseed = 1\n[data]"), "", "[sweep] seed: must be a list of values, such as [1, 2]"),
     ];
     for (file, set, says) in table {
-        let found = mistakes(folder.path(), file, set);
+        let found = mistakes(&cli, file, set);
         assert!(found.iter().any(|line| line.contains(says)), "{says}\nis missing in\n{}\n", found.join("\n"));
         // One mistake, one message, and their number.
         let expected = if file.starts_with("seed = 1\n") { 3 } else { 2 };
         assert!(found.len() == expected || file.contains("[metod]"), "{}", found.join("\n"));
         // Run says the same, in a line.
-        let run = mpibayes(folder.path(), &format!("run run.toml{set} --output out"));
-        let said = text(&run.stderr);
-        assert_eq!((run.status.code(), said.lines().count()), (Some(1), 1), "{file}\n{said}");
-        assert!(!folder.path().join("out/result.h5").exists());
+        let run = cli.run(&format!("run run.toml{set} --output out"));
+        let said = run.stderr;
+        assert_eq!((run.code, said.lines().count()), (1, 1), "{file}\n{said}");
+        assert!(!cli.exists("out/result.h5"));
     }
     // The control.
-    std::fs::write(folder.path().join("run.toml"), RIGHT).unwrap();
-    let output = mpibayes(folder.path(), "check run.toml");
-    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+    cli.write("run.toml", RIGHT);
+    let output = cli.run("check run.toml");
+    assert!(output.code == 0 && output.stderr.is_empty(), "{}", output.stderr);
 }
 
 #[test]
 fn all_mistakes_are_told_at_once_in_the_order_of_their_lines() {
-    let folder = folder();
+    let cli = folder();
     let file =
         RIGHT.replace("seed", "sed").replace("a.h5", "b.h5").replace("rounds = 6", "rounds = \"x\"").replace("batch", "bach");
-    let found = mistakes(folder.path(), &file, " --set temperature=-1");
+    let found = mistakes(&cli, &file, " --set temperature=-1");
     for (place, says) in [(0, "line 1: sed"), (1, "b.h5"), (2, "line 10: [method] rounds"), (3, "line 11: [method] bach")] {
         assert!(found[place].contains(says), "{says} in\n{}", found.join("\n"));
     }
-    let run = text(&mpibayes(folder.path(), "run run.toml").stderr);
+    let run = cli.run("run run.toml").stderr;
     assert!(run.contains("line 1: sed") && run.contains("mpibayes check lists all") && run.lines().count() == 1, "{run}");
-    let found = mistakes(folder.path(), "seed = 1\n[model\n", "");
+    let found = mistakes(&cli, "seed = 1\n[model\n", "");
     assert!(found[0].contains("run.toml, line 2: ") && found[0].contains("[model"), "{found:?}");
 }
 
 #[test]
 fn a_right_run_is_described() {
-    let folder = folder();
-    std::fs::write(folder.path().join("run.toml"), with("a.h5", "untested.h5")).unwrap();
-    let output = mpibayes(folder.path(), "check run.toml --set method.batch=100");
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let cli = folder();
+    cli.write("run.toml", with("a.h5", "untested.h5"));
+    let output = cli.run("check run.toml --set method.batch=100");
+    let said = output.stdout;
+    assert_eq!(output.code, 0, "{}", output.stderr);
     for says in [
         "run.toml can be run\n",
         "  method     dsvgd\n",
@@ -242,40 +231,40 @@ fn a_right_run_is_described() {
     ] {
         assert!(said.contains(says), "{says}\nin\n{said}");
     }
-    assert!(!folder.path().join("runs").exists(), "check writes nothing");
+    assert!(!cli.exists("runs"), "check writes nothing");
 }
 
 #[test]
 fn every_point_of_a_sweep_is_checked() {
-    let folder = folder();
+    let cli = folder();
     let sweep = format!("{RIGHT}[sweep]\nseed = [1, 2]\n\"method.local_steps\" = [5, 6]\n");
-    std::fs::write(folder.path().join("sweep.toml"), &sweep).unwrap();
-    let output = mpibayes(folder.path(), "check sweep.toml");
-    assert!(text(&output.stdout).contains("4 runs over seed, method.local_steps"), "{}", text(&output.stderr));
-    let found = mistakes(folder.path(), &sweep.replace("[5, 6]", "[5, 0]"), "");
+    cli.write("sweep.toml", &sweep);
+    let output = cli.run("check sweep.toml");
+    assert!(output.stdout.contains("4 runs over seed, method.local_steps"), "{}", output.stderr);
+    let found = mistakes(&cli, &sweep.replace("[5, 6]", "[5, 0]"), "");
     assert_eq!(found.len(), 2, "told once: {found:?}");
     let says = "run.toml, line 15: [method] local_steps: local_steps = 0: must be at least 1 (in the run seed=1,local_steps=0)";
     assert!(found[0].contains(says), "{found:?}");
-    let run = text(&mpibayes(folder.path(), "run sweep.toml").stderr);
+    let run = cli.run("run sweep.toml").stderr;
     assert!(run.contains("mpibayes sweep sweep.toml"), "{run}");
 }
 
 /// Test rows are of no use to it, and no hindrance.
 #[test]
 fn a_model_that_predicts_nothing_runs_on_data_with_test_rows() {
-    let folder = folder();
+    let cli = folder();
     let run = "[data]\nfile = \"r.h5\"\n[model]\nname = \"gaussian_mean\"\n[method]\nname = \"svgd\"\nrounds = 1\nsteps = 1\n";
-    std::fs::write(folder.path().join("mean.toml"), run).unwrap();
-    let checked = mpibayes(folder.path(), "check mean.toml");
-    let said = text(&checked.stdout);
-    assert!(checked.status.success() && said.contains("  evaluate   no predictions: the model makes none"), "{said}");
-    let ran = mpibayes(folder.path(), "run mean.toml --output mean");
-    assert!(ran.status.success() && folder.path().join("mean/result.h5").is_file(), "{}", text(&ran.stderr));
+    cli.write("mean.toml", run);
+    let checked = cli.run("check mean.toml");
+    let said = checked.stdout;
+    assert!(checked.code == 0 && said.contains("  evaluate   no predictions: the model makes none"), "{said}");
+    let ran = cli.run("run mean.toml --output mean");
+    assert!(ran.code == 0 && cli.path("mean/result.h5").is_file(), "{}", ran.stderr);
 }
 
 #[test]
 fn what_init_writes_passes_check() {
-    let folder = folder();
+    let cli = folder();
     let registry = Registry::default();
     for method in registry.methods() {
         for model in registry.models() {
@@ -286,8 +275,8 @@ fn what_init_writes_passes_check() {
                 _ => !is_topics,
             };
             if !fits {
-                let refused = mpibayes(folder.path(), &format!("init {method} --model {model}"));
-                let said = text(&refused.stderr);
+                let refused = cli.run(&format!("init {method} --model {model}"));
+                let said = refused.stderr;
                 assert!(said.contains(&format!("\"{method}\" is not for the model")) && said.contains("dsgld"), "{said}");
                 continue;
             }
@@ -299,11 +288,11 @@ fn what_init_writes_passes_check() {
             };
             let data = file.map_or_else(String::new, |file| format!(" --data {file}"));
             let data_table = file.map_or_else(String::new, |file| format!("[data]\nfile = \"{file}\"\n"));
-            let written = mpibayes(folder.path(), &format!("init {method} --model {model}{data} -o my.toml --force"));
-            assert!(written.status.success(), "{}", text(&written.stderr));
-            let checked = mpibayes(folder.path(), "check my.toml");
-            let file = std::fs::read_to_string(folder.path().join("my.toml")).unwrap();
-            assert!(checked.status.success(), "{file}\n{}", text(&checked.stderr));
+            let written = cli.run(&format!("init {method} --model {model}{data} -o my.toml --force"));
+            assert!(written.code == 0, "{}", written.stderr);
+            let checked = cli.run("check my.toml");
+            let file = cli.read("my.toml");
+            assert!(checked.code == 0, "{file}\n{}", checked.stderr);
             // It says no more than the defaults, but for two agents where the method has several, and what networks want.
             let is_network = model == "network";
             let agents = if ["npv", "pmd"].contains(&method) { 1 } else { 2 };
@@ -318,17 +307,17 @@ fn what_init_writes_passes_check() {
                 }
             );
             let resolved = |text: &str| {
-                std::fs::write(folder.path().join("x.toml"), text).unwrap();
-                RunSpec::read(&folder.path().join("x.toml"), &[], &registry).unwrap()
+                cli.write("x.toml", text);
+                RunSpec::read(&cli.path("x.toml"), &[], &registry).unwrap()
             };
             assert_eq!(resolved(&file), resolved(&defaults));
             assert!(file.lines().all(|line| line.chars().count() <= 130), "{file}");
         }
     }
     let refused = |arguments: &str, says: &str| {
-        let output = mpibayes(folder.path(), arguments);
-        let said = text(&output.stderr);
-        assert!(output.status.code() == Some(1) && said.contains(says) && said.lines().count() == 1, "{said}");
+        let output = cli.run(arguments);
+        let said = output.stderr;
+        assert!(output.code == 1 && said.contains(says) && said.lines().count() == 1, "{said}");
     };
     refused(
         "init dsvdg",
@@ -340,24 +329,24 @@ fn what_init_writes_passes_check() {
     refused("init svgd --data none.h5", "none.h5");
     refused("init svgd -o my.toml", "--force");
     // On the screen, for data of which logistic regression would know nothing.
-    let shown = text(&mpibayes(folder.path(), "init svgd --data r.h5").stdout);
+    let shown = cli.run("init svgd --data r.h5").stdout;
     assert!(shown.contains("name = \"network\"") && shown.contains("file = \"r.h5\"") && shown.contains("# loss ="), "{shown}");
 }
 
 /// Where every chain sees all rows there is nothing to deal, and there may be more chains than rows.
 #[test]
 fn chains_that_see_all_rows_want_no_partition() {
-    let folder = folder();
-    let written = mpibayes(folder.path(), "init ec_sghmc --model network --data a.h5 -o my.toml --force");
-    assert!(written.status.success(), "{}", text(&written.stderr));
-    assert!(!std::fs::read_to_string(folder.path().join("my.toml")).unwrap().contains("partition"));
+    let cli = folder();
+    let written = cli.run("init ec_sghmc --model network --data a.h5 -o my.toml --force");
+    assert!(written.code == 0, "{}", written.stderr);
+    assert!(!cli.read("my.toml").contains("partition"));
     for command in ["check my.toml", "run my.toml --output r"] {
-        let output = mpibayes(folder.path(), &format!("{command} --set data.partition=by_label"));
-        let said = text(&output.stderr);
-        assert!(output.status.code() == Some(1) && said.contains("every agent of ec_sghmc sees all rows"), "{said}");
+        let output = cli.run(&format!("{command} --set data.partition=by_label"));
+        let said = output.stderr;
+        assert!(output.code == 1 && said.contains("every agent of ec_sghmc sees all rows"), "{said}");
     }
-    let many = mpibayes(folder.path(), "check my.toml --set agents=5000");
-    assert!(many.status.success(), "{}", text(&many.stderr));
+    let many = cli.run("check my.toml --set agents=5000");
+    assert!(many.code == 0, "{}", many.stderr);
 }
 
 fn described(name: &str, docs: &[(&str, &str)], fields: &[&str], readme: &str) {
@@ -439,9 +428,9 @@ mod own {
 
 #[test]
 fn methods_of_a_users_own_are_checked_and_written_too() {
-    let folder = tempfile::tempdir().unwrap();
+    let cli = Cli::new();
     let registry = Registry::default().with_method::<own::Plain>();
-    let file = folder.path().join("own.toml");
+    let file = cli.path("own.toml");
     let text = template(&registry, "plain", Some("toy"), None).unwrap();
     assert!(text.contains("name = \"plain\"\nrate = 0.1\nsweeps = 3\n"), "{text}");
     std::fs::write(&file, &text).unwrap();

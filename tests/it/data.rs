@@ -3,14 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 #![cfg_attr(not(feature = "download"), allow(dead_code, unused_imports))]
 
-use crate::launcher::unlaunched;
+use crate::harness::{Cli, Launch};
 use sha2::{Digest, Sha256};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::Output;
 use std::sync::{Arc, Mutex};
-use tempfile::TempDir;
 
 const FILE: &str = "covtype.data.gz";
 
@@ -103,41 +100,14 @@ fn answer(mut stream: TcpStream, manner: Manner, number: usize, log: &Mutex<Vec<
     stream.flush()
 }
 
-fn mpibayes(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = unlaunched(env!("CARGO_BIN_EXE_mpibayes"));
-    for (name, _) in std::env::vars() {
-        if name.to_ascii_lowercase().ends_with("_proxy") || name == "MPIBAYES_DATA" {
-            command.env_remove(name);
-        }
-    }
-    command.current_dir(folder).args(arguments).output().unwrap()
-}
-
 /// `data get covertype` from a server.
-fn get(folder: &Path, server: &Server) -> Output {
-    mpibayes(folder, &["data", "get", "covertype", "--from", &server.url, "--attempts", "2"])
-}
-
-fn said(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-/// Asserts exit code 1 and one line on standard error that says all of this.
-fn refused(output: &Output, says: &[&str]) {
-    let error = String::from_utf8(output.stderr.clone()).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(error.starts_with("mpibayes: error: ") && error.lines().count() == 1 && output.stdout.is_empty(), "{error}");
-    assert!(says.iter().all(|says| error.contains(says)), "{error:?} must say {says:?}");
-}
-
-fn folder() -> TempDir {
-    tempfile::tempdir().unwrap()
+fn get(cli: &Cli, server: &Server) -> Launch {
+    cli.alone(&format!("data get covertype --from {} --attempts 2", server.url))
 }
 
 /// Asserts that the file is there with its checksum, and nothing else.
-fn arrived(folder: &Path, bytes: &[u8]) {
-    let place = folder.join("datasets/covertype");
+fn arrived(cli: &Cli, bytes: &[u8]) {
+    let place = cli.path("datasets/covertype");
     assert!(std::fs::read(place.join(FILE)).unwrap() == bytes);
     let digest: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(std::fs::read_to_string(place.join(format!("{FILE}.sha256"))).unwrap(), format!("{digest}  {FILE}\n"));
@@ -147,39 +117,39 @@ fn arrived(folder: &Path, bytes: &[u8]) {
 #[test]
 #[cfg(feature = "download")]
 fn a_file_is_downloaded_once_and_verified_afterwards() {
-    let (folder, server) = (folder(), Server::new(Manner::Good));
-    let told = said(&get(folder.path(), &server));
+    let (cli, server) = (Cli::new(), Server::new(Manner::Good));
+    let told = get(&cli, &server).succeed(&[]).stdout;
     assert!(
         told.contains("195.3 KiB, SHA-256 ") && told.contains("mpibayes import datasets/covertype/covtype.data.gz"),
         "{told}"
     );
-    arrived(folder.path(), &content());
-    assert!(said(&get(folder.path(), &server)).contains("exists, with the checksum"));
+    arrived(&cli, &content());
+    assert!(get(&cli, &server).succeed(&[]).stdout.contains("exists, with the checksum"));
     assert_eq!(server.requests().len(), 1);
     assert!(server.requests()[0].starts_with(&format!("GET /sets/{FILE} HTTP/1.1\r\n")), "{:?}", server.requests());
-    let listed = said(&mpibayes(folder.path(), &["data", "list"]));
+    let listed = cli.stdout("data list");
     assert!(listed.contains("available in datasets/covertype") && listed.contains("mpibayes data get mnist"), "{listed}");
     // Damage is found, and not repaired behind the user's back.
-    let path = folder.path().join("datasets/covertype").join(FILE);
+    let path = cli.path("datasets/covertype").join(FILE);
     std::fs::write(&path, "damaged").unwrap();
-    refused(&get(folder.path(), &server), &[FILE, "SHA-256", "damaged, or another version"]);
+    get(&cli, &server).refuse(&[FILE, "SHA-256", "damaged, or another version"]);
     assert_eq!(std::fs::read(&path).unwrap(), b"damaged");
     // A file that a user put there is taken as it is.
     std::fs::remove_file(path.with_extension("gz.sha256")).unwrap();
-    assert!(said(&get(folder.path(), &server)).contains("exists, without a recorded checksum"));
+    assert!(get(&cli, &server).succeed(&[]).stdout.contains("exists, without a recorded checksum"));
     // And one that is fetched again must be what it was.
     std::fs::remove_file(&path).unwrap();
     std::fs::write(path.with_extension("gz.sha256"), format!("{:064}  {FILE}\n", 0)).unwrap();
-    refused(&get(folder.path(), &server), &["records 0000", "another version"]);
+    get(&cli, &server).refuse(&["records 0000", "another version"]);
     assert!(!path.exists());
 }
 
 #[test]
 #[cfg(feature = "download")]
 fn an_interrupted_download_resumes() {
-    let (folder, server) = (folder(), Server::new(Manner::CutOnce));
-    said(&get(folder.path(), &server));
-    arrived(folder.path(), &content());
+    let (cli, server) = (Cli::new(), Server::new(Manner::CutOnce));
+    get(&cli, &server).succeed(&[]);
+    arrived(&cli, &content());
     let requests = server.requests();
     let second = requests[1].to_ascii_lowercase();
     assert!(
@@ -189,57 +159,56 @@ fn an_interrupted_download_resumes() {
 
     // What lies there without a word on its version may be a part of another: the file comes anew.
     for left in [1, 70_000, 200_000] {
-        let (folder, server) = (self::folder(), Server::new(Manner::Good));
-        let place = folder.path().join("datasets/covertype");
+        let (cli, server) = (Cli::new(), Server::new(Manner::Good));
+        let place = cli.path("datasets/covertype");
         std::fs::create_dir_all(&place).unwrap();
         std::fs::write(place.join(format!("{FILE}.part")), &content()[..left]).unwrap();
-        said(&get(folder.path(), &server));
-        arrived(folder.path(), &content());
+        get(&cli, &server).succeed(&[]);
+        arrived(&cli, &content());
         assert!(!server.requests()[0].to_ascii_lowercase().contains("range:"));
     }
     // What is longer than the file is no part of it.
-    let (folder, server) = (self::folder(), Server::new(Manner::Good));
-    let place = folder.path().join("datasets/covertype");
+    let (cli, server) = (Cli::new(), Server::new(Manner::Good));
+    let place = cli.path("datasets/covertype");
     std::fs::create_dir_all(&place).unwrap();
     std::fs::write(place.join(format!("{FILE}.part")), vec![0; 200_001]).unwrap();
-    said(&get(folder.path(), &server));
-    arrived(folder.path(), &content());
+    get(&cli, &server).succeed(&[]);
+    arrived(&cli, &content());
 }
 
 #[test]
 #[cfg(feature = "download")]
 fn downloads_start_over_if_the_server_cannot_resume_or_the_file_changed() {
-    let (folder, server) = (folder(), Server::new(Manner::CutOnceNoRange));
-    said(&get(folder.path(), &server));
-    arrived(folder.path(), &content());
-    let (folder, server) = (self::folder(), Server::new(Manner::CutAndChanged));
-    said(&get(folder.path(), &server));
+    let (cli, server) = (Cli::new(), Server::new(Manner::CutOnceNoRange));
+    get(&cli, &server).succeed(&[]);
+    arrived(&cli, &content());
+    let (cli, server) = (Cli::new(), Server::new(Manner::CutAndChanged));
+    get(&cli, &server).succeed(&[]);
     let mut other = content();
     other.reverse();
-    arrived(folder.path(), &other);
-    let (folder, server) = (self::folder(), Server::new(Manner::BusyOnce));
-    said(&get(folder.path(), &server));
-    arrived(folder.path(), &content());
+    arrived(&cli, &other);
+    let (cli, server) = (Cli::new(), Server::new(Manner::BusyOnce));
+    get(&cli, &server).succeed(&[]);
+    arrived(&cli, &content());
 }
 
 #[test]
 #[cfg(feature = "download")]
 fn failed_downloads_report_the_cause_and_the_remedy() {
-    let (folder, server) = (folder(), Server::new(Manner::Missing));
-    refused(&get(folder.path(), &server), &[FILE, "404", "--from"]);
+    let (cli, server) = (Cli::new(), Server::new(Manner::Missing));
+    get(&cli, &server).refuse(&[FILE, "404", "--from"]);
     assert_eq!(server.requests().len(), 1, "there is no sense in asking again");
-    let (folder, server) = (self::folder(), Server::new(Manner::Short));
-    refused(&get(folder.path(), &server), &["interrupted after 200000", "the same command resumes"]);
-    assert!(!folder.path().join("datasets/covertype").join(FILE).exists());
-    // Nobody listens on a port that was just given back.
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let from = format!("http://{nobody}");
-    let get = |name: &str, from: &str| mpibayes(folder.path(), &["data", "get", name, "--attempts", "1", "--from", from]);
-    refused(&get("kos", &from), &["docword.kos.txt.gz", "refused", "(attempt 1)"]);
-    refused(&get("kos", "nowhere"), &["nowhere/docword.kos.txt.gz", "must begin with"]);
-    refused(&get("mnits", &from), &["no data set \"mnits\"", "mnist, "]);
-    refused(&get("twonorm", &from), &["mpibayes data make twonorm"]);
-    refused(&get("wikipedia", &from), &["https://dumps.wikimedia.org/enwiki/", "take a dump"]);
+    let (cli, server) = (Cli::new(), Server::new(Manner::Short));
+    get(&cli, &server).refuse(&["interrupted after 200000", "the same command resumes"]);
+    assert!(!cli.path("datasets/covertype").join(FILE).exists());
+    // Nothing listens on this port.
+    let from = "http://127.0.0.1:1";
+    let get = |name: &str, from: &str| cli.alone(&format!("data get {name} --attempts 1 --from {from}"));
+    get("kos", from).refuse(&["docword.kos.txt.gz", "refused", "(attempt 1)"]);
+    get("kos", "nowhere").refuse(&["nowhere/docword.kos.txt.gz", "must begin with"]);
+    get("mnits", from).refuse(&["no data set \"mnits\"", "mnist, "]);
+    get("twonorm", from).refuse(&["mpibayes data make twonorm"]);
+    get("wikipedia", from).refuse(&["https://dumps.wikimedia.org/enwiki/", "take a dump"]);
 }
 
 #[test]
@@ -259,35 +228,33 @@ fn a_build_without_downloads_prints_the_commands() {
 
 #[test]
 fn a_made_set_is_the_same_for_a_seed_and_can_be_imported() {
-    let folder = folder();
-    let make = |arguments: &str| mpibayes(folder.path(), &arguments.split(' ').collect::<Vec<_>>());
-    let told = said(&make("data make waveform --rows 300 --seed 4 -o made/a.csv"));
+    let cli = Cli::new();
+    let told = cli.stdout("data make waveform --rows 300 --seed 4 -o made/a.csv");
     assert!(told.contains("300 rows, 21 features") && told.contains("mpibayes import made/a.csv"), "{told}");
-    said(&make("data make waveform --rows 300 --seed 4 -o b.csv.gz"));
+    cli.succeed("data make waveform --rows 300 --seed 4 -o b.csv.gz");
     let imported = |file: &str| {
-        let told = said(&make(&format!("import {file} -o a.h5 --force")));
+        let told = cli.stdout(&format!("import {file} -o a.h5 --force"));
         assert!(told.contains("classes   3: 1, 2, 3"), "{told}");
         told.lines().last().unwrap().to_owned()
     };
     assert_eq!(imported("made/a.csv"), imported("b.csv.gz"));
-    said(&make("data make waveform --rows 300 --seed 5 -o c.csv"));
+    cli.succeed("data make waveform --rows 300 --seed 5 -o c.csv");
     assert_ne!(imported("made/a.csv"), imported("c.csv"));
-    refused(&make("data make waveform -o c.csv"), &["c.csv", "--force"]);
-    assert!(said(&make("data make year --rows 5 -o y.csv")).contains("synthetic"));
-    assert!(said(&make("import y.csv --task regression -o y.h5")).contains("targets"));
+    cli.refuse("data make waveform -o c.csv", &["c.csv", "--force"]);
+    assert!(cli.stdout("data make year --rows 5 -o y.csv").contains("synthetic"));
+    assert!(cli.stdout("import y.csv --task regression -o y.h5").contains("targets"));
 }
 
 #[test]
 fn made_documents_come_with_their_topics_and_can_be_imported() {
-    let folder = folder();
-    let mpibayes = |arguments: &str| mpibayes(folder.path(), &arguments.split(' ').collect::<Vec<_>>());
+    let cli = Cli::new();
     let make = "data make topics --documents 1200 --words 300 --topics 4 --tokens 50 --alpha 0.2 --seed 3 -o";
-    let told = said(&mpibayes(&format!("{make} made/t.docword.txt.gz")));
+    let told = cli.stdout(&format!("{make} made/t.docword.txt.gz"));
     assert!(told.starts_with("wrote made/t.docword.txt.gz (") && told.contains("1,200 documents, 300 words, "), "{told}");
     assert!(told.contains("wrote made/t.phi.npy (9.5 KiB): their true topics, float64 4 × 300, a topic in each row"), "{told}");
     // As it says, word for word; a mean of 50 tokens and a standard deviation of 50 √(e^0.36 − 1) = 33, within 4.5 errors.
     let then = told.lines().last().unwrap().strip_prefix("then: mpibayes ").unwrap();
-    let told = said(&mpibayes(then));
+    let told = cli.stdout(then);
     assert!(told.contains("train   1,080 documents, ") && told.contains("test    120 documents, "), "{told}");
     let tokens = |line: &str| -> u64 {
         let line = told.lines().find(|found| found.trim_start().starts_with(line)).unwrap();
@@ -295,10 +262,10 @@ fn made_documents_come_with_their_topics_and_can_be_imported() {
     };
     assert!((tokens("train") + tokens("test")).abs_diff(60_000) < 5_200, "{told}");
     // The same seed makes the same files.
-    said(&mpibayes(&format!("{make} again.docword.txt.gz")));
-    let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    cli.succeed(&format!("{make} again.docword.txt.gz"));
+    let read = |name: &str| std::fs::read(cli.path(name)).unwrap();
     assert!(read("made/t.docword.txt.gz") == read("again.docword.txt.gz") && read("made/t.phi.npy") == read("again.phi.npy"));
-    said(&mpibayes("data make topics --documents 1200 --words 300 --topics 4 --tokens 50 --alpha 0.2 --seed 4 -o other.txt"));
+    cli.succeed("data make topics --documents 1200 --words 300 --topics 4 --tokens 50 --alpha 0.2 --seed 4 -o other.txt");
     assert_ne!(read("other.phi.npy"), read("again.phi.npy"));
     for (arguments, says) in [
         ("topics -o other.txt", ["other.txt", "--force"]),
@@ -308,6 +275,6 @@ fn made_documents_come_with_their_topics_and_can_be_imported() {
         ("topics --words 4000000000 -o n.txt", ["20 topics of 4000000000 words", "268435456"]),
         ("topics --alpha 0 -o n.txt", ["--alpha = 0", "above 0"]),
     ] {
-        refused(&mpibayes(&format!("data make {arguments}")), &says);
+        cli.refuse(&format!("data make {arguments}"), &says);
     }
 }

@@ -5,7 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::launcher::unlaunched;
+use crate::harness::Cli;
+use crate::launcher::{Ended, watched};
 use mpibayes::cluster::record::Row;
 use mpibayes::models::Part;
 use mpibayes::results::{RunFile, RunInfo, SampleKind, Samples, Values, write_run};
@@ -14,49 +15,38 @@ use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
-}
-
-/// Runs the program alone, in a folder, and returns what it printed.
-fn mpibayes(folder: &Path, arguments: &str) -> String {
-    let output = unlaunched(env!("CARGO_BIN_EXE_mpibayes")).current_dir(folder).args(arguments.split(' ')).output().unwrap();
-    assert!(output.status.success(), "mpibayes {arguments}: {}", said(&output));
-    String::from_utf8(output.stdout).unwrap()
-}
+use std::process::Command;
 
 /// The result files of small runs of all methods on made-up data.
-fn runs(folder: &Path) -> Vec<PathBuf> {
+fn runs(cli: &Cli) -> Vec<PathBuf> {
     let rows = |i: usize| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, ["no", "yes", "perhaps"][i * 7 % 11 / 4]);
-    std::fs::write(folder.join("a.csv"), (0..60).map(rows).collect::<String>()).unwrap();
-    mpibayes(folder, "import a.csv --test-fraction 0.25 -o a.h5");
+    cli.write("a.csv", (0..60).map(rows).collect::<String>());
+    cli.succeed("import a.csv --test-fraction 0.25 -o a.h5");
     let file = |method: &str, precision: &str, model: &str, settings: &str| {
         let text = format!(
             "seed = 3\nprecision = \"{precision}\"\nagents = 2\n[data]\nfile = \"a.h5\"\n[model]\n{model}\n[method]\n\
              name = \"{method}\"\nbatch = 8\n{settings}\n"
         );
-        std::fs::write(folder.join(format!("{method}.toml")), text).unwrap();
-        mpibayes(folder, &format!("run {method}.toml --output {method}"));
-        folder.join(method).join("result.h5")
+        cli.write(&format!("{method}.toml"), text);
+        cli.succeed(&format!("run {method}.toml --output {method}"));
+        cli.path(format!("{method}/result.h5"))
     };
     let network = "name = \"network\"\nhidden = [4]";
     let few = "particles = 5\nrounds = 3";
     let chains = "rounds = 60\ntrajectory = 3\nburn_in = 30\nthin = 2\nexpectations = true\nstep = { constant = 1e-3 }";
     let documents = |i: usize| format!("{} {} {}\n", ["alpha", "beta"][i % 2], ["gamma", "delta"][i % 3 / 2], "epsilon");
-    std::fs::write(folder.join("t.txt"), (0..40).map(documents).collect::<String>()).unwrap();
-    mpibayes(folder, "import t.txt --format text --most-share 1 --test-fraction 0.25 -o t.h5");
+    cli.write("t.txt", (0..40).map(documents).collect::<String>());
+    cli.succeed("import t.txt --format text --most-share 1 --test-fraction 0.25 -o t.h5");
     let text = "precision = \"f32\"\nagents = 2\n[data]\nfile = \"t.h5\"\n[model]\nname = \"lda\"\ntopics = 3\n[method]\n\
                 name = \"adlda\"\nrounds = 20\nburn_in = 10\nthin = 2\n";
-    std::fs::write(folder.join("adlda.toml"), text).unwrap();
-    mpibayes(folder, "run adlda.toml --output adlda");
-    let topics = folder.join("adlda").join("result.h5");
+    cli.write("adlda.toml", text);
+    cli.succeed("run adlda.toml --output adlda");
+    let topics = cli.path("adlda/result.h5");
     vec![file("svgd", "f64", network, few), file("dsvgd", "f32", network, few), file("dsgld", "f64", network, chains), topics]
 }
 
 /// A file with groups of all number types and shapes, and a group for each made-up set of chains.
-fn made_up(folder: &Path) -> PathBuf {
+fn made_up(cli: &Cli) -> PathBuf {
     let sets = crate::example_chains::sets();
     // JSON has no infinity to compare with.
     let finite = sets.into_iter().filter(|(_, draws)| draws.iter().all(|draw| !draw.is_infinite()));
@@ -89,7 +79,7 @@ fn made_up(folder: &Path) -> PathBuf {
         row("history", 2, Some(3), &[("seconds", 0.2), ("bandwidth", 1e-300)]),
         row("metrics", 2, None, &[("accuracy", f64::NAN), ("ece", 0.1)]),
     ];
-    let path = folder.join("made-up.h5");
+    let path = cli.path("made-up.h5");
     write_run(&path, &RunInfo::new("chains", "none", u64::MAX, "", "seed = 1 # ä\n"), &groups, &rows).unwrap();
     path
 }
@@ -132,10 +122,9 @@ fn table(file: &RunFile, name: &str) -> Value {
 }
 
 /// What `summary --json` says about each parameter: by group, by part, with its index.
-fn estimates(path: &Path) -> Value {
-    let folder = path.parent().unwrap();
+fn estimates(cli: &Cli, path: &Path) -> Value {
     let name = path.file_name().unwrap().to_str().unwrap();
-    let summary: Value = serde_json::from_str(&mpibayes(folder, &format!("summary {name} --all --json"))).unwrap();
+    let summary: Value = cli.json(&format!("summary {name} --all --json"));
     let mut groups = Map::new();
     for draws in summary["draws"].as_array().unwrap() {
         let mut parts: Map<String, Value> = Map::new();
@@ -153,7 +142,7 @@ fn estimates(path: &Path) -> Value {
 }
 
 /// All that the script compares of a file.
-fn expected(path: &Path) -> Value {
+fn expected(cli: &Cli, path: &Path) -> Value {
     let file = RunFile::open(path).unwrap();
     let (mut groups, mut attributes) = (Map::new(), Map::new());
     for name in file.sample_groups().unwrap() {
@@ -170,15 +159,14 @@ fn expected(path: &Path) -> Value {
     let info = file.info();
     let root = json!({"method": info.method, "model": info.model, "seed": info.seed, "config": info.config});
     attributes.insert(String::new(), root);
-    json!({"path": path, "groups": groups, "attributes": attributes, "estimates": estimates(path)})
+    json!({"path": path, "groups": groups, "attributes": attributes, "estimates": estimates(cli, path)})
 }
 
-fn script(python: &OsString, folder: &Path, files: &[Value]) -> Output {
-    let text = folder.join("expected.json");
-    std::fs::write(&text, json!({"files": files}).to_string()).unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/interop/check.py");
-    let output = Command::new(python).arg(script).arg(text).current_dir(folder).output();
-    output.unwrap_or_else(|error| panic!("MPIBAYES_PYTHON={}: {error}", python.display()))
+fn script(python: &OsString, cli: &Cli, files: &[Value]) -> Ended {
+    cli.write("expected.json", json!({"files": files}).to_string());
+    let mut command = Command::new(python);
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/interop/check.py")).arg(cli.path("expected.json"));
+    watched(command).unwrap_or_else(|error| panic!("MPIBAYES_PYTHON={}: {error}", python.display()))
 }
 
 #[test]
@@ -190,12 +178,12 @@ fn others_read_the_same_values_and_find_the_same_convergence() {
         std::io::stderr().write_all(says.as_bytes()).unwrap();
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let mut paths = runs(folder.path());
-    paths.push(made_up(folder.path()));
-    let files: Vec<Value> = paths.iter().map(|path| expected(path)).collect();
-    let output = script(&python, folder.path(), &files);
-    assert!(output.status.success(), "{}", said(&output));
+    let cli = Cli::new();
+    let mut paths = runs(&cli);
+    paths.push(made_up(&cli));
+    let files: Vec<Value> = paths.iter().map(|path| expected(&cli, path)).collect();
+    let output = script(&python, &cli, &files);
+    assert!(output.code == 0, "{}", output.written());
     // The controls: another value, dimension or diagnostic is noticed.
     let made_up = files.last().unwrap();
     for (place, value, says) in [
@@ -207,7 +195,7 @@ fn others_read_the_same_values_and_find_the_same_convergence() {
     ] {
         let mut wrong = made_up.clone();
         *wrong.pointer_mut(place).expect(place) = value;
-        let output = script(&python, folder.path(), &[wrong]);
-        assert!(!output.status.success() && said(&output).contains(says), "{place}: {}", said(&output));
+        let output = script(&python, &cli, &[wrong]);
+        assert!(output.code != 0 && output.written().contains(says), "{place}: {}", output.written());
     }
 }

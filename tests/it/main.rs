@@ -1,8 +1,8 @@
 //! Integration tests, one module for each subject: `cargo test --release --test it run::` runs those of `mpibayes run`.
 //!
 //! One program instead of one for each file: they share the time to link, and their tests fill all cores. What needs a process of its
-//! own has one: `tests/corruptions.rs` counts the memory that its process allocates, and `tests/conformance` and `tests/travel` start
-//! themselves under `mpirun`.
+//! own has one: `tests/corruptions.rs` counts the memory that its process allocates, `tests/sparse_memory.rs` that of its child process, which
+//! the system counts from the memory of its parent on, and `tests/conformance` and `tests/travel` start themselves under `mpirun`.
 
 mod check;
 mod cli;
@@ -27,6 +27,8 @@ mod example_chains;
 mod gaussian_shards;
 #[path = "../support/grid.rs"]
 mod grid;
+#[path = "../support/harness.rs"]
+mod harness;
 #[path = "../support/launcher.rs"]
 mod launcher;
 #[path = "../support/linear_chains.rs"]

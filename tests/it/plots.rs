@@ -2,38 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::launcher::unlaunched;
+use crate::harness::Cli;
 use mpibayes::cluster::record::Row;
 use mpibayes::models::Part;
 use mpibayes::results::{RunInfo, RunState, SampleKind, Samples, Values, write_run};
 use ndarray::Array3;
 use std::path::Path;
-use std::process::Output;
-
-fn mpibayes(folder: &Path, arguments: &str) -> Output {
-    unlaunched(env!("CARGO_BIN_EXE_mpibayes")).current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-/// What a command printed; it must have ended well.
-fn printed(folder: &Path, arguments: &str) -> String {
-    let output = mpibayes(folder, arguments);
-    assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-/// Asserts exit code 1, nothing on standard output and one line on standard error that says all of this.
-fn refused(folder: &Path, arguments: &str, says: &[&str]) {
-    let output = mpibayes(folder, arguments);
-    let error = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{arguments}: {error}");
-    assert!(output.stdout.is_empty(), "{arguments}");
-    assert!(error.starts_with("mpibayes: error: ") && error.lines().count() == 1, "{arguments}: {error}");
-    assert!(says.iter().all(|says| error.contains(says)), "{arguments}: {error:?} must say {says:?}");
-}
 
 fn row(table: &str, step: u64, values: &[(&str, f64)]) -> Row {
     Row { table: table.into(), step, agent: None, values: values.iter().map(|&(name, value)| (name.into(), value)).collect() }
@@ -76,12 +50,12 @@ fn config(method: &str, seed: u64, settings: &str) -> String {
     )
 }
 
-fn write(folder: &Path, name: &str, config: &str, samples: &[Samples], rows: &[Row]) {
+fn write(cli: &Cli, name: &str, config: &str, samples: &[Samples], rows: &[Row]) {
     let parsed: toml::Table = config.parse().unwrap();
     let seed = u64::try_from(parsed["seed"].as_integer().unwrap()).unwrap();
     let info = RunInfo::new(parsed["method"]["name"].as_str().unwrap(), "network", seed, "0123456789abcdef", config);
-    std::fs::create_dir_all(folder.join(name)).unwrap();
-    write_run(&folder.join(name).join("result.h5"), &info, samples, rows).unwrap();
+    std::fs::create_dir_all(cli.path(name)).unwrap();
+    write_run(&cli.path(name).join("result.h5"), &info, samples, rows).unwrap();
 }
 
 /// Chains of an autoregression, each from its own addressed noise.
@@ -99,15 +73,15 @@ fn draws(chains: usize, draws: usize) -> Samples {
 }
 
 /// A run of four chains with everything.
-fn chains(folder: &Path) {
+fn chains(cli: &Cli) {
     let rows: Vec<Row> = rows(12, 1, false).into_iter().chain(reliability(11)).chain(reliability(12)).collect();
-    write(folder, "chains", &config("sghmc", 1, "step = 0.1"), &[draws(4, 500)], &rows);
+    write(&cli, "chains", &config("sghmc", 1, "step = 0.1"), &[draws(4, 500)], &rows);
 }
 
 /// A run of particles without a reliability table.
-fn particles(folder: &Path) {
+fn particles(cli: &Cli) {
     let samples = Samples { kind: SampleKind::Particles, ..draws(1, 30) };
-    write(folder, "particles", &config("svgd", 1, "particles = 30"), &[samples], &rows(6, 1, false));
+    write(&cli, "particles", &config("svgd", 1, "particles = 30"), &[samples], &rows(6, 1, false));
 }
 
 /// Width and height of a PNG, and how many pixels are not white.
@@ -119,18 +93,18 @@ fn png(path: &Path) -> (u32, u32, usize) {
 
 #[test]
 fn all_that_there_is_is_drawn() {
-    let folder = tempfile::tempdir().unwrap();
-    chains(folder.path());
+    let cli = Cli::new();
+    chains(&cli);
     let expected: String = ["history", "reliability", "posterior", "chains"]
         .iter()
         .flat_map(|kind| ["svg", "png"].map(|format| format!("chains/plots/{kind}.{format}\n")))
         .collect();
-    let output = mpibayes(folder.path(), "plot chains");
-    assert_eq!(text(&output.stdout), expected);
-    let said = text(&output.stderr);
+    let output = cli.run("plot chains");
+    assert_eq!(output.stdout, expected);
+    let said = output.stderr;
     assert!(said.contains("12 of 17 parameters") && said.contains("--parameter"), "{said}");
     for file in expected.lines() {
-        let path = folder.path().join(file);
+        let path = cli.path(file);
         if file.ends_with("png") {
             let (width, height, ink) = png(&path);
             assert!(width > 900 && height > 600 && ink > 5000, "{file}: {width} × {height}, {ink}");
@@ -142,40 +116,40 @@ fn all_that_there_is_is_drawn() {
         }
     }
     // Pictures are derived: the same command again replaces them, and nothing half-written stays.
-    std::fs::write(folder.path().join("chains/plots/history.svg"), "old").unwrap();
-    assert_eq!(printed(folder.path(), "plot chains/result.h5"), expected);
-    assert!(std::fs::read_to_string(folder.path().join("chains/plots/history.svg")).unwrap().contains("accuracy"));
-    assert_eq!(std::fs::read_dir(folder.path().join("chains/plots")).unwrap().count(), 8);
+    cli.write("chains/plots/history.svg", "old");
+    assert_eq!(cli.stdout("plot chains/result.h5"), expected);
+    assert!(cli.read("chains/plots/history.svg").contains("accuracy"));
+    assert_eq!(std::fs::read_dir(cli.path("chains/plots")).unwrap().count(), 8);
 }
 
 #[test]
 fn formats_sizes_and_places_are_as_asked() {
-    let folder = tempfile::tempdir().unwrap();
-    chains(folder.path());
-    let at = |name: &str| folder.path().join(name);
-    assert_eq!(printed(folder.path(), "plot chains history -o new/a.png --size 700x500 --scale 1"), "new/a.png\n");
+    let cli = Cli::new();
+    chains(&cli);
+    let at = |name: &str| cli.path(name);
+    assert_eq!(cli.stdout("plot chains history -o new/a.png --size 700x500 --scale 1"), "new/a.png\n");
     assert_eq!(png(&at("new/a.png")).0, 700);
     assert_eq!(png(&at("new/a.png")).1, 500);
-    printed(folder.path(), "plot chains history -o b.png --size 700x500 --scale 2.5");
+    cli.stdout("plot chains history -o b.png --size 700x500 --scale 2.5");
     assert_eq!((png(&at("b.png")).0, png(&at("b.png")).1), (1750, 1250));
-    assert_eq!(printed(folder.path(), "plot chains history reliability -o d --format svg"), "d/history.svg\nd/reliability.svg\n");
-    let files = printed(folder.path(), "plot chains history -o alpha0.5 --pair weights_1[0,1] log_precision --format png");
+    assert_eq!(cli.stdout("plot chains history reliability -o d --format svg"), "d/history.svg\nd/reliability.svg\n");
+    let files = cli.stdout("plot chains history -o alpha0.5 --pair weights_1[0,1] log_precision --format png");
     assert_eq!(files, "alpha0.5/history.png\nalpha0.5/pair.png\n");
-    refused(folder.path(), "plot chains -o c.svg", &["c.svg is one file", "history, reliability, posterior, chains"]);
-    refused(folder.path(), "plot chains history -o c.svg --format png", &["contradict"]);
-    refused(folder.path(), "plot chains posterior --size 200x200", &["200 × 200", "too small for 12 panels"]);
-    refused(folder.path(), "plot chains history --size 20000x20000", &["more than 100 million"]);
+    cli.refuse("plot chains -o c.svg", &["c.svg is one file", "history, reliability, posterior, chains"]);
+    cli.refuse("plot chains history -o c.svg --format png", &["contradict"]);
+    cli.refuse("plot chains posterior --size 200x200", &["200 × 200", "too small for 12 panels"]);
+    cli.refuse("plot chains history --size 20000x20000", &["more than 100 million"]);
     std::fs::write(at("file"), "").unwrap();
-    refused(folder.path(), "plot chains history -o file", &["file/history.svg", "cannot write"]);
+    cli.refuse("plot chains history -o file", &["file/history.svg", "cannot write"]);
 }
 
 #[test]
 fn columns_and_parameters_are_chosen_by_name() {
-    let folder = tempfile::tempdir().unwrap();
-    chains(folder.path());
+    let cli = Cli::new();
+    chains(&cli);
     let drawn = |arguments: &str, kind: &str| {
-        printed(folder.path(), &format!("plot chains {kind} --format svg {arguments}"));
-        std::fs::read_to_string(folder.path().join(format!("chains/plots/{kind}.svg"))).unwrap()
+        cli.stdout(&format!("plot chains {kind} --format svg {arguments}"));
+        cli.read(&format!("chains/plots/{kind}.svg"))
     };
     let all = drawn("", "history");
     assert!(all.contains(">accuracy<") && !all.contains(">bandwidth<") && all.contains("Without a value: mce_20"), "{all}");
@@ -185,70 +159,64 @@ fn columns_and_parameters_are_chosen_by_name() {
     assert!(drawn("--metric mce_20", "history").contains("no finite values"));
     let one = drawn("--parameter weights_1[2,3] --parameter log_precision", "posterior");
     assert!(one.contains(">weights_1[2,3]<") && one.contains(">log_precision<") && !one.contains("biases_1"));
-    refused(folder.path(), "plot chains history --metric acuracy", &["chains", "acuracy", "accuracy, ece"]);
-    refused(folder.path(), "plot chains posterior --parameter weights_2", &["weights_1[3 × 4], biases_1[4], log_precision"]);
-    refused(folder.path(), "plot chains posterior --pair biases_1 log_precision", &["biases_1[0]"]);
-    refused(folder.path(), "plot chains history --against bytes", &["no column of bytes"]);
+    cli.refuse("plot chains history --metric acuracy", &["chains", "acuracy", "accuracy, ece"]);
+    cli.refuse("plot chains posterior --parameter weights_2", &["weights_1[3 × 4], biases_1[4], log_precision"]);
+    cli.refuse("plot chains posterior --pair biases_1 log_precision", &["biases_1[0]"]);
+    cli.refuse("plot chains history --against bytes", &["no column of bytes"]);
 }
 
 #[test]
 fn what_cannot_be_drawn_is_said() {
-    let folder = tempfile::tempdir().unwrap();
-    particles(folder.path());
-    refused(folder.path(), "plot nowhere", &["nowhere: there is no such folder"]);
-    refused(folder.path(), "plot particles reliability", &["particles", "reliability table", "there is history, posterior"]);
-    refused(folder.path(), "plot particles history chains", &["particles have none", "there is history, posterior"]);
-    write(folder.path(), "empty", &config("svgd", 1, ""), &[], &[]);
-    refused(folder.path(), "plot empty", &["empty: nothing to draw"]);
-    refused(folder.path(), "plot empty posterior", &["no draws", "nor anything else"]);
+    let cli = Cli::new();
+    particles(&cli);
+    cli.refuse("plot nowhere", &["nowhere: there is no such folder"]);
+    cli.refuse("plot particles reliability", &["particles", "reliability table", "there is history, posterior"]);
+    cli.refuse("plot particles history chains", &["particles have none", "there is history, posterior"]);
+    write(&cli, "empty", &config("svgd", 1, ""), &[], &[]);
+    cli.refuse("plot empty", &["empty: nothing to draw"]);
+    cli.refuse("plot empty posterior", &["no draws", "nor anything else"]);
     // Particles get no picture of an order that they do not have; the control are the chains above.
-    assert!(!printed(folder.path(), "plot particles").contains("chains"));
-    std::fs::create_dir(folder.path().join("begun")).unwrap();
-    std::fs::write(folder.path().join("begun/config.toml"), "seed = 1").unwrap();
-    refused(folder.path(), "plot begun", &["not finished"]);
+    assert!(!cli.stdout("plot particles").contains("chains"));
+    std::fs::create_dir(cli.path("begun")).unwrap();
+    cli.write("begun/config.toml", "seed = 1");
+    cli.refuse("plot begun", &["not finished"]);
 }
 
 #[test]
 fn an_unfinished_run_shows_what_there_is_and_says_so() {
-    let folder = tempfile::tempdir().unwrap();
-    particles(folder.path());
-    let quiet = mpibayes(folder.path(), "plot particles history --format svg");
-    assert!(quiet.status.success() && quiet.stderr.is_empty());
+    let cli = Cli::new();
+    particles(&cli);
+    let quiet = cli.run("plot particles history --format svg");
+    assert!(quiet.code == 0 && quiet.stderr.is_empty());
     let info = RunInfo::new("svgd", "network", 1, "0123456789abcdef", &config("svgd", 1, "particles = 30"));
     let info = RunInfo { state: RunState { finished: false, ..RunState::over() }, ..info };
-    write_run(&folder.path().join("particles/result.h5"), &info, &[], &rows(6, 1, false)).unwrap();
-    let output = mpibayes(folder.path(), "plot particles history --format svg");
-    assert!(output.status.success() && text(&output.stderr).contains("not finished"));
-    let svg = std::fs::read_to_string(folder.path().join("particles/plots/history.svg")).unwrap();
+    write_run(&cli.path("particles/result.h5"), &info, &[], &rows(6, 1, false)).unwrap();
+    let output = cli.run("plot particles history --format svg");
+    assert!(output.code == 0 && output.stderr.contains("not finished"));
+    let svg = cli.read("particles/plots/history.svg");
     assert!(svg.contains("· not finished"), "{svg}");
 }
 
 /// Two methods of three seeds each, and one with another setting.
-fn several(folder: &Path) {
+fn several(cli: &Cli) {
     for seed in 1..=3 {
         write(
-            folder,
+            cli,
             &format!("runs/a-{seed}"),
             &config("dsvgd", seed, "particles = 20\nlocal_steps = 5"),
             &[],
             &rows(9, seed, true),
         );
-        write(
-            folder,
-            &format!("runs/b-{seed}"),
-            &config("svgd", seed, "particles = 20\nsteps = 5"),
-            &[],
-            &rows(6, seed + 5, true),
-        );
+        write(cli, &format!("runs/b-{seed}"), &config("svgd", seed, "particles = 20\nsteps = 5"), &[], &rows(6, seed + 5, true));
     }
-    write(folder, "runs/c", &config("svgd", 1, "particles = 50\nsteps = 5"), &[], &rows(6, 9, true));
+    write(&cli, "runs/c", &config("svgd", 1, "particles = 50\nsteps = 5"), &[], &rows(6, 9, true));
 }
 
 #[test]
 fn a_comparison_shows_what_differs_and_what_is_best() {
-    let folder = tempfile::tempdir().unwrap();
-    several(folder.path());
-    let table = printed(folder.path(), "compare runs/a-1 runs/b-1 runs/c");
+    let cli = Cli::new();
+    several(&cli);
+    let table = cli.stdout("compare runs/a-1 runs/b-1 runs/c");
     let lines: Vec<&str> = table.lines().collect();
     let heading: Vec<&str> = lines[0].split_whitespace().collect();
     // Not the seed, which is the same; not the steps, which follow from the method.
@@ -259,11 +227,11 @@ fn a_comparison_shows_what_differs_and_what_is_best() {
     assert_eq!(lines[2].matches('*').count() + lines[3].matches('*').count(), 0, "{table}");
     assert!(table.contains("* the best final value") && table.contains("--output FILE.svg"));
 
-    let json: serde_json::Value = serde_json::from_str(&printed(folder.path(), "compare runs/a-1 runs/a-2 --json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&cli.stdout("compare runs/a-1 runs/a-2 --json")).unwrap();
     assert_eq!(json["differs"], serde_json::json!(["seed"]));
     assert_eq!((&json["runs"][1]["settings"]["seed"], &json["runs"][0]["bytes"]), (&"2".into(), &18432.into()));
     assert!(json["runs"][0]["metrics"]["mce_20"].is_null() && json["best"].get("mce_20").is_none());
-    let csv = printed(folder.path(), "compare runs/a-1 runs/c --csv");
+    let csv = cli.stdout("compare runs/a-1 runs/c --csv");
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
     let headers = reader.headers().unwrap().clone();
     assert_eq!(headers.iter().take(4).collect::<Vec<_>>(), ["run", "method", "method.name", "method.particles"]);
@@ -272,13 +240,13 @@ fn a_comparison_shows_what_differs_and_what_is_best() {
 
 #[test]
 fn a_comparison_draws_seeds_as_one_line() {
-    let folder = tempfile::tempdir().unwrap();
-    several(folder.path());
+    let cli = Cli::new();
+    several(&cli);
     let runs = "runs/a-1 runs/b-1 runs/a-2 runs/c runs/b-2 runs/a-3 runs/b-3";
     let drawn = |arguments: &str| {
-        let output = mpibayes(folder.path(), &format!("compare {runs} --output c.svg {arguments}"));
-        assert!(output.status.success() && text(&output.stderr).contains("wrote c.svg"), "{}", text(&output.stderr));
-        std::fs::read_to_string(folder.path().join("c.svg")).unwrap()
+        let output = cli.run(&format!("compare {runs} --output c.svg {arguments}"));
+        assert!(output.code == 0 && output.stderr.contains("wrote c.svg"), "{}", output.stderr);
+        cli.read("c.svg")
     };
     let svg = drawn("");
     for says in [
@@ -293,35 +261,31 @@ fn a_comparison_draws_seeds_as_one_line() {
     assert_eq!((svg.matches("class=\"line\"").count(), svg.matches("class=\"band\"").count()), (3, 2));
     assert!(drawn("--against seconds --metric ece").contains(">time in s<"));
     assert!(drawn("--against bytes").contains("bytes between ranks"));
-    assert!(!folder.path().join("c.png").exists());
+    assert!(!cli.exists("c.png"));
 }
 
 #[test]
 fn what_cannot_be_compared_is_said() {
-    let folder = tempfile::tempdir().unwrap();
-    several(folder.path());
-    particles(folder.path());
-    refused(folder.path(), "compare runs/a-1 runs/none", &["runs/none: there is no such folder"]);
-    refused(folder.path(), "compare runs/a-1 runs/c --metric f1", &["\"f1\"", "accuracy, bandwidth, ece"]);
+    let cli = Cli::new();
+    several(&cli);
+    particles(&cli);
+    cli.refuse("compare runs/a-1 runs/none", &["runs/none: there is no such folder"]);
+    cli.refuse("compare runs/a-1 runs/c --metric f1", &["\"f1\"", "accuracy, bandwidth, ece"]);
     // `runs/*` names what lies there, runs or not.
-    std::fs::create_dir(folder.path().join("runs/pictures")).unwrap();
-    let output = mpibayes(folder.path(), "compare runs/a-1 runs/pictures runs/a-2");
-    assert!(output.status.success() && text(&output.stderr).contains("left out: runs/pictures: this is no folder of a run"));
-    refused(folder.path(), "plot runs/a-1 history -o history.pdf", &["history.pdf: pictures are written as .svg or .png"]);
+    std::fs::create_dir(cli.path("runs/pictures")).unwrap();
+    let output = cli.run("compare runs/a-1 runs/pictures runs/a-2");
+    assert!(output.code == 0 && output.stderr.contains("left out: runs/pictures: this is no folder of a run"));
+    cli.refuse("plot runs/a-1 history -o history.pdf", &["history.pdf: pictures are written as .svg or .png"]);
     // Without bytes in its history a run is left out; without any there is no picture, but the table.
-    let output = mpibayes(folder.path(), "compare runs/a-1 particles --against bytes --output d.svg");
-    assert!(
-        output.status.success() && text(&output.stderr).contains("particles: not in the picture"),
-        "{}",
-        text(&output.stderr)
-    );
-    let output = mpibayes(folder.path(), "compare particles particles --against bytes --output e.svg");
-    assert!(output.status.success() && text(&output.stderr).contains("no picture") && !output.stdout.is_empty());
-    assert!(folder.path().join("d.svg").exists() && !folder.path().join("e.svg").exists());
+    let output = cli.run("compare runs/a-1 particles --against bytes --output d.svg");
+    assert!(output.code == 0 && output.stderr.contains("particles: not in the picture"), "{}", output.stderr);
+    let output = cli.run("compare particles particles --against bytes --output e.svg");
+    assert!(output.code == 0 && output.stderr.contains("no picture") && !output.stdout.is_empty());
+    assert!(cli.exists("d.svg") && !cli.exists("e.svg"));
     let other = config("svgd", 4, "particles = 30");
     let info = RunInfo::new("svgd", "network", 4, "fedcba9876543210", &other);
-    std::fs::create_dir(folder.path().join("elsewhere")).unwrap();
-    write_run(&folder.path().join("elsewhere/result.h5"), &info, &[], &rows(6, 4, false)).unwrap();
-    assert!(printed(folder.path(), "compare particles elsewhere").contains("different data"));
-    assert!(!printed(folder.path(), "compare runs/a-1 runs/a-2").contains("different data"));
+    std::fs::create_dir(cli.path("elsewhere")).unwrap();
+    write_run(&cli.path("elsewhere/result.h5"), &info, &[], &rows(6, 4, false)).unwrap();
+    assert!(cli.stdout("compare particles elsewhere").contains("different data"));
+    assert!(!cli.stdout("compare runs/a-1 runs/a-2").contains("different data"));
 }

@@ -2,12 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::launcher::unlaunched;
-use mpibayes::results::{Grid, RunFile, Samples};
+use crate::harness::Cli;
+use mpibayes::results::Grid;
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Output, Stdio};
-use tempfile::TempDir;
 
 /// The words of two topics, in alphabetical order.
 const SEA: [&str; 8] = ["anchor", "boat", "canvas", "deck", "harbour", "keel", "mast", "rudder"];
@@ -35,55 +32,18 @@ const DSGLD: &str = "--set method={name=\"dsgld\",chains=2,rounds=40,trajectory=
                      sweeps={burn_in=5,kept=5}}";
 
 /// A folder with a corpus of 120 documents, 20 of them held out, each with the eight words of a topic and four more of them; rows; and a run file for each.
-fn folder() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+fn folder() -> Cli {
+    let cli = Cli::new();
     let word = |i: usize, j: usize| [SEA, KITCHEN][i % 2][(i / 2 * (j / 8) + 3 * j) % 8];
     let line = |i| (0..12).map(|j| word(i, j)).collect::<Vec<_>>().join(" ") + "\n";
-    write(&folder, "text.txt", &(0..120).map(line).collect::<String>());
-    printed(&folder, "import text.txt --format text --least-documents 1 --most-share 1 --test-documents 20 -o c.h5");
-    write(&folder, "run.toml", RUN);
-    write(&folder, "a.csv", &(0..40).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, i % 2)).collect::<String>());
-    printed(&folder, "import a.csv --test-fraction 0.2 -o a.h5");
+    cli.write("text.txt", &(0..120).map(line).collect::<String>());
+    cli.stdout("import text.txt --format text --least-documents 1 --most-share 1 --test-documents 20 -o c.h5");
+    cli.write("run.toml", RUN);
+    cli.write("a.csv", &(0..40).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, i % 2)).collect::<String>());
+    cli.stdout("import a.csv --test-fraction 0.2 -o a.h5");
     let rows = "[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\n[method]\nname = \"svgd\"\nrounds = 1\nsteps = 1\n";
-    write(&folder, "rows.toml", rows);
-    folder
-}
-
-fn write(folder: &TempDir, name: &str, content: &str) {
-    std::fs::write(folder.path().join(name), content).unwrap();
-}
-
-fn command(folder: &TempDir, arguments: &str) -> Command {
-    let mut command = unlaunched(env!("CARGO_BIN_EXE_mpibayes"));
-    command.current_dir(folder.path()).args(arguments.split_whitespace());
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn ended_well(output: Output, arguments: &str) -> String {
-    assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-/// What a command printed; it must have ended well.
-fn printed(folder: &TempDir, arguments: &str) -> String {
-    ended_well(command(folder, arguments).output().unwrap(), arguments)
-}
-
-fn json(folder: &TempDir, arguments: &str) -> serde_json::Value {
-    serde_json::from_str(&printed(folder, arguments)).unwrap()
-}
-
-/// Asserts exit code 1 and one line on standard error that says all of this.
-fn refused(folder: &TempDir, arguments: &str, says: &[&str]) {
-    let output = command(folder, arguments).output().unwrap();
-    let error = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{arguments}: {error}");
-    assert!(error.starts_with("mpibayes: error: ") && error.lines().count() == 1, "{arguments}: {error}");
-    assert!(says.iter().all(|says| error.contains(says)), "{arguments}: {error:?} must say {says:?}");
+    cli.write("rows.toml", rows);
+    cli
 }
 
 fn set(words: impl IntoIterator<Item = impl AsRef<str>>) -> BTreeSet<String> {
@@ -91,8 +51,8 @@ fn set(words: impl IntoIterator<Item = impl AsRef<str>>) -> BTreeSet<String> {
 }
 
 /// The top eight words of each topic of a run.
-fn words(folder: &TempDir, run: &str) -> Vec<BTreeSet<String>> {
-    let found = json(folder, &format!("topics {run} --words 8 --json"));
+fn words(cli: &Cli, run: &str) -> Vec<BTreeSet<String>> {
+    let found = cli.json(&format!("topics {run} --words 8 --json"));
     let of = |topic: &serde_json::Value| set(topic["words"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()));
     found["topics"].as_array().unwrap().iter().map(of).collect()
 }
@@ -101,22 +61,18 @@ fn has_found_both(topics: &[BTreeSet<String>]) -> bool {
     topics.len() == 2 && topics.contains(&set(SEA)) && topics.contains(&set(KITCHEN))
 }
 
-fn posterior(folder: &TempDir, run: &str) -> Samples {
-    RunFile::open(&folder.path().join(run).join("result.h5")).unwrap().samples("posterior").unwrap()
-}
-
 /// `async_lda` is another run each time: of 60 runs none missed a topic, and of 400 perplexities lay between 8.12 and 8.14. The others
 /// have the bits of their seed; of 60 seeds none missed a topic either, and one sweep found both with 3, but never a perplexity below 13.
 #[test]
 fn every_method_finds_planted_topics_and_one_sweep_does_not() {
-    let folder = folder();
-    let checked = printed(&folder, "check run.toml");
+    let cli = folder();
+    let checked = cli.stdout("check run.toml");
     for says in ["adlda", "lda, 32 parameters", "100 to learn from, 20 to test on", "16 in the vocabulary, 1,200 tokens"] {
         assert!(checked.contains(says), "{says} in {checked}");
     }
     // 50 documents of an agent with 600 tokens, and three arrays of 32 counts, which are integers whatever is asked for.
     let memory = |how: &str| {
-        let checked = printed(&folder, &format!("check run.toml {how}"));
+        let checked = cli.stdout(&format!("check run.toml {how}"));
         let line = |name: &str| checked.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
         (line("memory"), line("numbers"))
     };
@@ -130,36 +86,36 @@ fn every_method_finds_planted_topics_and_one_sweep_does_not() {
         assert!(memory.contains(says) && numbers.contains("4 bytes each"), "{says} in {memory}, {numbers}");
     }
     for (run, how) in [("adlda", ""), ("async_lda", "--set method.name=\"async_lda\""), ("dsgld", DSGLD)] {
-        printed(&folder, &format!("run run.toml {how} --output {run}"));
-        let summary = json(&folder, &format!("summary {run} --json"));
+        cli.stdout(&format!("run run.toml {how} --output {run}"));
+        let summary = cli.json(&format!("summary {run} --json"));
         let perplexity = summary["metrics"]["perplexity"].as_f64().unwrap();
         // Eight words of equal probability where the topic is known; the noise of steps takes some from them.
         assert!((7.9..9.0).contains(&perplexity), "{run}: {perplexity}");
-        assert!(has_found_both(&words(&folder, run)), "{run}: {:?}", words(&folder, run));
-        let shown = printed(&folder, &format!("topics {run} --words 3"));
+        assert!(has_found_both(&words(&cli, run)), "{run}: {:?}", words(&cli, run));
+        let shown = cli.stdout(&format!("topics {run} --words 3"));
         let lines: Vec<&str> = shown.lines().collect();
         assert!(lines.len() == 5 && lines[0].starts_with(&format!("{run}/result.h5: 2 topics of chain 0")), "{shown}");
         assert!(lines[1].trim_start().starts_with("topic") && lines[2].matches(',').count() == 2, "{shown}");
         assert!(lines[4].starts_with("mean NPMI ") && lines[4].contains("mean UMass "), "{shown}");
     }
-    assert_eq!(json(&folder, "topics dsgld --chain 1 --json")["chain"], 1);
-    let of_chain = |chain: &str| printed(&folder, &format!("predict dsgld c.h5 {chain}"));
+    assert_eq!(cli.json("topics dsgld --chain 1 --json")["chain"], 1);
+    let of_chain = |chain: &str| cli.stdout(&format!("predict dsgld c.h5 {chain}"));
     assert!(of_chain("") == of_chain("--chain 0") && of_chain("") != of_chain("--chain 1"));
     // A word by itself has no coherence.
-    assert!(printed(&folder, "topics adlda --words 1").ends_with("\nmean NPMI -, mean UMass -\n"));
+    assert!(cli.stdout("topics adlda --words 1").ends_with("\nmean NPMI -, mean UMass -\n"));
     let one = "--set method.rounds=1 --set method.burn_in=0 --set method.thin=1";
-    printed(&folder, &format!("run run.toml {one} --output one"));
-    assert!(!has_found_both(&words(&folder, "one")));
-    assert!(json(&folder, "summary one --json")["metrics"]["perplexity"].as_f64().unwrap() > 12.0);
+    cli.stdout(&format!("run run.toml {one} --output one"));
+    assert!(!has_found_both(&words(&cli, "one")));
+    assert!(cli.json("summary one --json")["metrics"]["perplexity"].as_f64().unwrap() > 12.0);
 }
 
 #[test]
 fn arrays_are_distributions_and_documents_of_other_words_are_given_topics() {
-    let folder = folder();
-    printed(&folder, "run run.toml --output run");
-    printed(&folder, "topics run --arrays arrays.h5");
-    refused(&folder, "topics run --arrays arrays.h5", &["arrays.h5", "--force"]);
-    let file = Grid::read_file(&folder.path().join("arrays.h5")).unwrap();
+    let cli = folder();
+    cli.stdout("run run.toml --output run");
+    cli.stdout("topics run --arrays arrays.h5");
+    cli.refuse("topics run --arrays arrays.h5", &["arrays.h5", "--force"]);
+    let file = Grid::read_file(&cli.path("arrays.h5")).unwrap();
     let array = |name: &str| file.array(name).unwrap();
     let shapes =
         ["topic_term_dists", "doc_topic_dists", "doc_lengths", "term_frequency"].map(|name| array(name).shape().to_vec());
@@ -175,38 +131,38 @@ fn arrays_are_distributions_and_documents_of_other_words_are_given_topics() {
 
     // Held-out documents are few and short, but clear: each is of one topic, as its number says.
     let weights = |arguments: &str| -> Vec<Vec<f64>> {
-        let shown = printed(&folder, arguments);
+        let shown = cli.stdout(arguments);
         let mut lines = shown.lines();
         assert_eq!(lines.next(), Some("document,tokens,topic_0,topic_1"));
         let rows: Vec<Vec<f64>> = lines.map(|line| line.split(',').map(|cell| cell.parse().unwrap()).collect()).collect();
         assert!(rows.iter().all(|row| (row[2] + row[3] - 1.0).abs() < 1e-9), "{shown}");
         rows
     };
-    let sea = 2 + usize::from(!words_of_topic_0(&folder, "run").contains("anchor"));
+    let sea = 2 + usize::from(!words_of_topic_0(&cli, "run").contains("anchor"));
     let rows = weights("predict run c.h5");
     assert!(rows.len() == 20 && rows.iter().all(|row| row[1] == 12.0 && (row[sea] > 0.9) == (row[0] % 2.0 == 0.0)), "{rows:?}");
     assert_eq!(weights("predict run c.h5 --split train").len(), 100);
 
     // Other words have other numbers there, and those that the run does not know are left out.
-    write(&folder, "new.txt", "zeppelin sugar salt onion sugar aardvark\nmast deck anchor keel\nzeppelin aardvark\n");
-    printed(&folder, "import new.txt --format text --least-documents 1 --most-share 1 -o new.h5");
+    cli.write("new.txt", "zeppelin sugar salt onion sugar aardvark\nmast deck anchor keel\nzeppelin aardvark\n");
+    cli.stdout("import new.txt --format text --least-documents 1 --most-share 1 -o new.h5");
     let mut rows = weights("predict run new.h5");
     rows.sort_by(|a, b| a[0].total_cmp(&b[0]));
     assert_eq!(rows.iter().map(|row| row[1]).collect::<Vec<_>>(), [4.0, 4.0, 0.0]);
     assert!(rows[0][sea] < 0.2 && rows[1][sea] > 0.8 && (rows[2][sea] - 0.5).abs() < 0.2, "{rows:?}");
-    write(&folder, "foreign.txt", "zeppelin aardvark\n");
-    printed(&folder, "import foreign.txt --format text --least-documents 1 --most-share 1 -o foreign.h5");
+    cli.write("foreign.txt", "zeppelin aardvark\n");
+    cli.stdout("import foreign.txt --format text --least-documents 1 --most-share 1 -o foreign.h5");
     for arguments in ["predict run foreign.h5", "topics run --data foreign.h5"] {
-        refused(&folder, arguments, &["foreign.h5: it has no word in common with the topics"]);
+        cli.refuse(arguments, &["foreign.h5: it has no word in common with the topics"]);
     }
 
-    let plots = printed(&folder, "plot run");
+    let plots = cli.stdout("plot run");
     assert_eq!(plots.lines().collect::<Vec<_>>(), ["run/plots/history.svg", "run/plots/history.png"]);
 }
 
 /// Gives words of a corpus other names of as many letters, as programs before this one let them have.
-fn rename(folder: &TempDir, corpus: &str, names: &[(&str, &str)]) {
-    let path = folder.path().join(corpus);
+fn rename(cli: &Cli, corpus: &str, names: &[(&str, &str)]) {
+    let path = cli.path(corpus);
     let mut bytes = std::fs::read(&path).unwrap();
     for (name, other) in names {
         let places: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(name.as_bytes())).collect();
@@ -218,79 +174,57 @@ fn rename(folder: &TempDir, corpus: &str, names: &[(&str, &str)]) {
 
 #[test]
 fn a_name_that_words_share_takes_nothing_from_them() {
-    let folder = folder();
-    printed(&folder, "run run.toml --output distinct");
-    let distinct = printed(&folder, "predict distinct c.h5");
+    let cli = folder();
+    cli.stdout("run run.toml --output distinct");
+    let distinct = cli.stdout("predict distinct c.h5");
     let arrays = |run: &str| {
-        printed(&folder, &format!("topics {run} --arrays {run}.arrays"));
-        Grid::read_file(&folder.path().join(format!("{run}.arrays"))).unwrap().array("term_frequency").unwrap()
+        cli.stdout(&format!("topics {run} --arrays {run}.arrays"));
+        Grid::read_file(&cli.path(format!("{run}.arrays"))).unwrap().array("term_frequency").unwrap()
     };
     let frequency = arrays("distinct");
     // Words of both topics, which are told apart by their numbers alone.
-    std::fs::copy(folder.path().join("c.h5"), folder.path().join("other.h5")).unwrap();
+    std::fs::copy(cli.path("c.h5"), cli.path("other.h5")).unwrap();
     let shared = [("butter", "anchor"), ("rudder", "anchor")];
-    rename(&folder, "c.h5", &shared);
-    printed(&folder, "run run.toml --output shared");
-    assert_eq!(printed(&folder, "predict shared c.h5"), distinct);
+    rename(&cli, "c.h5", &shared);
+    cli.stdout("run run.toml --output shared");
+    assert_eq!(cli.stdout("predict shared c.h5"), distinct);
     assert_eq!(arrays("shared"), frequency);
     // In a corpus of other words a name stands for the first that has it, however often it comes.
-    rename(&folder, "other.h5", &shared);
-    rename(&folder, "other.h5", &[("sugar", "wheat")]);
+    rename(&cli, "other.h5", &shared);
+    rename(&cli, "other.h5", &[("sugar", "wheat")]);
     let tokens = |corpus: &str| -> f64 {
-        let rows = printed(&folder, &format!("predict shared {corpus} --split train"));
+        let rows = cli.stdout(&format!("predict shared {corpus} --split train"));
         rows.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().parse::<f64>().unwrap()).sum()
     };
     assert_eq!((tokens("c.h5"), tokens("other.h5")), (1200.0, 1200.0 - frequency[15]), "sugar is the last word");
 }
 
 /// The words of the topic that the run calls 0, whatever its share.
-fn words_of_topic_0(folder: &TempDir, run: &str) -> BTreeSet<String> {
-    let found = json(folder, &format!("topics {run} --words 8 --json"));
+fn words_of_topic_0(cli: &Cli, run: &str) -> BTreeSet<String> {
+    let found = cli.json(&format!("topics {run} --words 8 --json"));
     let first = found["topics"].as_array().unwrap().iter().find(|topic| topic["topic"] == 0).unwrap().clone();
     set(first["words"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()))
 }
 
-/// Asks a run to save itself and stop as soon as it says that it has begun.
-fn stopped(mut command: Command) {
-    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains(" on the model lda") {
-        line.clear();
-        assert!(lines.read_line(&mut line).unwrap() > 0, "it ended before it began");
-    }
-    assert!(Command::new("kill").args(["-USR1", &child.id().to_string()]).status().unwrap().success());
-    let mut rest = String::new();
-    lines.read_to_string(&mut rest).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(75), "{rest}");
-}
-
-fn on_two_ranks(folder: &TempDir, arguments: &str) -> Output {
-    let mut command = unlaunched("mpirun");
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").current_dir(folder.path());
-    command.args(["--oversubscribe", "-n", "2", env!("CARGO_BIN_EXE_mpibayes")]).args(arguments.split_whitespace());
-    command.output().expect("mpirun of Open MPI (openmpi-bin) is on the PATH")
-}
-
 #[test]
 fn two_ranks_and_a_stop_in_between_give_the_same_draws() {
-    let folder = folder();
+    let cli = folder();
     // So long that the signal comes in time.
     let long = "--set method.rounds=3000 --set method.burn_in=2980 --set evaluate.every=500";
     let optimized = format!("{long} --set method.optimize=\"both\"");
     for (how, is_stopped) in [(long, true), (&optimized, true), (DSGLD, false)] {
         let run = |output: &str| format!("run run.toml {how} --output {output}");
-        printed(&folder, &run("whole"));
+        cli.stdout(&run("whole"));
         if is_stopped {
-            stopped(command(&folder, &run("parts")));
-            has_no_topics_yet(&folder, "parts");
+            cli.stop("parts", || cli.alone(&run("parts")));
+            has_no_topics_yet(&cli, "parts");
         }
-        ended_well(on_two_ranks(&folder, &run("parts")), "on two ranks");
-        assert_eq!(posterior(&folder, "parts"), posterior(&folder, "whole"));
-        let perplexity = |run: &str| printed(&folder, &format!("summary {run} --get perplexity"));
+        cli.mpirun(2, &run("parts")).succeed(&[]);
+        assert_eq!(cli.posterior("parts"), cli.posterior("whole"));
+        let perplexity = |run: &str| cli.stdout(&format!("summary {run} --get perplexity"));
         assert_eq!(perplexity("parts"), perplexity("whole"));
         for run in ["whole", "parts"] {
-            std::fs::remove_dir_all(folder.path().join(run)).unwrap();
+            std::fs::remove_dir_all(cli.path(run)).unwrap();
         }
     }
 }
@@ -298,47 +232,44 @@ fn two_ranks_and_a_stop_in_between_give_the_same_draws() {
 /// Each document has one topic to more than nine tenths: the most likely alpha is far below 5, with which nothing is told of a topic.
 #[test]
 fn alpha_follows_the_documents_and_their_weights_follow_alpha() {
-    let folder = folder();
+    let cli = folder();
     let alpha = |run: &str| {
-        let history = RunFile::open(&folder.path().join(run).join("result.h5")).unwrap().table("history").unwrap();
+        let history = cli.results(run).table("history").unwrap();
         history.column("alpha").map(<[f64]>::to_vec)
     };
     // The largest weight of a document without tokens but one, which tells little but alpha.
-    write(&folder, "new.txt", "mast\nsugar\n");
-    printed(&folder, "import new.txt --format text --least-documents 1 --most-share 1 -o new.h5");
+    cli.write("new.txt", "mast\nsugar\n");
+    cli.stdout("import new.txt --format text --least-documents 1 --most-share 1 -o new.h5");
     let certain = |run: &str| {
-        let shown = printed(&folder, &format!("predict {run} new.h5"));
+        let shown = cli.stdout(&format!("predict {run} new.h5"));
         shown.lines().nth(1).unwrap().split(',').skip(2).map(|cell| cell.parse().unwrap()).fold(0.0, f64::max)
     };
-    printed(&folder, "run run.toml --set model.alpha=5 --output fixed");
-    printed(
-        &folder,
-        "run run.toml --set model.alpha=5 --set method.optimize=\"both\" --set method.optimize_after=5 --output free",
-    );
+    cli.stdout("run run.toml --set model.alpha=5 --output fixed");
+    cli.stdout("run run.toml --set model.alpha=5 --set method.optimize=\"both\" --set method.optimize_after=5 --output free");
     let free = alpha("free").unwrap();
     assert!(free.len() == 40 && free[4] == 5.0 && free[39] < 0.3, "{free:?}");
     assert!(alpha("fixed").is_none());
     assert!(certain("free") > 0.75 && certain("fixed") < 0.65, "{} {}", certain("free"), certain("fixed"));
-    let perplexity = |run: &str| json(&folder, &format!("summary {run} --json"))["metrics"]["perplexity"].as_f64().unwrap();
+    let perplexity = |run: &str| cli.json(&format!("summary {run} --json"))["metrics"]["perplexity"].as_f64().unwrap();
     assert!(perplexity("free") < 0.9 * perplexity("fixed"), "{} {}", perplexity("free"), perplexity("fixed"));
-    assert!(printed(&folder, "plot free history --metric alpha,beta").contains("free/plots/history.svg"));
+    assert!(cli.stdout("plot free history --metric alpha,beta").contains("free/plots/history.svg"));
 }
 
 /// A run that was stopped says so where topics are asked for.
-fn has_no_topics_yet(folder: &TempDir, run: &str) {
+fn has_no_topics_yet(cli: &Cli, run: &str) {
     for arguments in [format!("topics {run}"), format!("predict {run} c.h5")] {
-        let output = command(folder, &arguments).output().unwrap();
-        let error = text(&output.stderr);
-        assert!(output.status.code() == Some(1) && error.lines().count() == 1, "{error}");
+        let output = cli.run(&arguments);
+        let error = output.stderr;
+        assert!(output.code == 1 && error.lines().count() == 1, "{error}");
         assert!(["not over", "not finished"].iter().any(|says| error.contains(says)), "{error}");
     }
 }
 
 #[test]
 fn mistakes_are_told_in_a_line() {
-    let folder = folder();
-    printed(&folder, "run rows.toml --output rows");
-    printed(&folder, "run run.toml --output run");
+    let cli = folder();
+    cli.stdout("run rows.toml --output rows");
+    cli.stdout("run run.toml --output run");
     for (change, says) in [
         ("run.toml --set method.name=\"svgd\"", ["\"svgd\" is not for the model lda", "adlda, async_lda, dsgld"]),
         ("rows.toml --set method.name=\"adlda\"", ["\"adlda\" is not for the models of rows", "svgd, dsvgd"]),
@@ -367,17 +298,17 @@ fn mistakes_are_told_in_a_line() {
         (&format!("run.toml {DSGLD} --set method.optimize=\"alpha\""), ["[method] optimize", "belongs to the method `adlda`"]),
         ("run.toml --set method.name=\"adlad\"", ["did you mean \"adlda\"?", "async_lda"]),
     ] {
-        refused(&folder, &format!("run {change} --output wrong"), &says);
+        cli.refuse(&format!("run {change} --output wrong"), &says);
         // Once, whatever else could be said.
-        let checked = command(&folder, &format!("check {change}")).output().unwrap();
-        let said = text(&checked.stderr);
-        assert!(checked.status.code() == Some(1) && said.lines().count() == 2, "{said}");
+        let checked = cli.run(&format!("check {change}"));
+        let said = checked.stderr;
+        assert!(checked.code == 1 && said.lines().count() == 2, "{said}");
         assert!(says.iter().all(|says| said.contains(says)), "{said:?} must say {says:?}");
     }
     // The method is not blamed for a model that nobody knows.
-    let said = text(&command(&folder, "check run.toml --set model.name=\"ldaa\"").output().unwrap().stderr);
+    let said = cli.run("check run.toml --set model.name=\"ldaa\"").stderr;
     assert!(said.lines().count() == 2 && said.contains("did you mean \"lda\"?"), "{said}");
-    assert!(!folder.path().join("wrong").exists());
+    assert!(!cli.exists("wrong"));
     for (arguments, says) in [
         ("topics rows", ["rows/result.h5: the run is on the model logistic", "lda"]),
         ("topics run --chain 3", ["there is no chain 3", "0 to 0"]),
@@ -390,6 +321,6 @@ fn mistakes_are_told_in_a_line() {
         ("predict run c.h5 --chain 3", ["there is no chain 3", "0 to 0"]),
         ("predict rows a.h5 --chain 0", ["--chain is for topics", "all chains"]),
     ] {
-        refused(&folder, arguments, &says);
+        cli.refuse(arguments, &says);
     }
 }
