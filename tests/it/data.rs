@@ -214,16 +214,14 @@ fn failed_downloads_report_the_cause_and_the_remedy() {
 #[test]
 #[cfg(not(feature = "download"))]
 fn a_build_without_downloads_prints_the_commands() {
-    let folder = folder();
-    let mirror = ["data", "get", "kos", "--from", "https://example.org"];
-    refused(
-        &mpibayes(folder.path(), &mirror),
-        &["built without downloads", "curl -L -o datasets/kos/vocab.kos.txt https://example.org/vocab.kos.txt"],
-    );
+    let cli = Cli::new();
+    let mirror = "data get kos --from https://example.org";
+    let command = "curl -L -o datasets/kos/vocab.kos.txt https://example.org/vocab.kos.txt";
+    cli.refuse(mirror, &["built without downloads", command]);
     for file in ["docword.kos.txt.gz", "vocab.kos.txt"] {
-        std::fs::write(folder.path().join("datasets/kos").join(file), "x").unwrap();
+        cli.write(&format!("datasets/kos/{file}"), "x");
     }
-    assert!(said(&mpibayes(folder.path(), &mirror)).contains("mpibayes import datasets/kos/docword.kos.txt.gz"));
+    assert!(cli.stdout(mirror).contains("mpibayes import datasets/kos/docword.kos.txt.gz"));
 }
 
 #[test]
