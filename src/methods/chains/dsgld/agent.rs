@@ -1,7 +1,8 @@
-//! The agent half: moves the chain that visits its shard, and keeps the draws.
+//! The agent of D-SGLD: updates the chain that visits its shard, and records draws.
 
 use super::expectations::Expectations;
-use super::{Dsgld, DsgldSettings, Report, Stop, Task, Visit, Visited};
+use super::settings::DsgldSettings;
+use super::task::{Dsgld, Report, Stop, Task, Visit, Visited};
 use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, SerializesAs};
 use crate::kernels::reduce::all_finite;
 use crate::methods::common::thinning::draws;
@@ -12,7 +13,7 @@ use num_traits::Zero;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Moves chains on one shard.
+/// Updates chains on one shard.
 pub struct DsgldAgent<T: Transition> {
     id: AgentId,
     transition: T,
@@ -21,18 +22,18 @@ pub struct DsgldAgent<T: Transition> {
     state: StateOf<T>,
 }
 
-/// What the transition needs, and what was expected so far.
+/// What the transition needs, and the moments of all states so far.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AgentState<S> {
     transition: S,
     expectations: Expectations,
 }
 
-/// That of a transition.
+/// The state of an agent with this transition.
 pub(super) type StateOf<T> = AgentState<<<T as Transition>::Local as LocalTransition<<T as Transition>::Number>>::State>;
 
-/// What is told of a visit, and the chain that goes on.
-type Told<T> = (Visited<<T as Transition>::Number>, Body<<T as Transition>::Number>);
+/// The report of a visit, and the chain that is passed on.
+type VisitResult<T> = (Visited<<T as Transition>::Number>, Body<<T as Transition>::Number>);
 
 impl<T: Transition> DsgldAgent<T> {
     pub(super) fn new(method: &Dsgld<T>, id: AgentId, saved: Option<StateOf<T>>) -> Result<Self> {
@@ -46,27 +47,27 @@ impl<T: Transition> DsgldAgent<T> {
         })
     }
 
-    /// The state in which a chain arrives.
+    /// The state of an arriving chain: drawn at first, otherwise the mean of the states in the body.
     fn arrival(&self, stop: &Stop, body: Body<T::Number>, cx: &Context) -> Result<Vec<T::Number>> {
-        let numbers = self.transition.carried();
-        if stop.shared == 0 {
-            let mut chain = vec![T::Number::zero(); numbers];
+        let length = self.transition.carried();
+        if stop.summands == 0 {
+            let mut chain = vec![T::Number::zero(); length];
             let mut stream = cx.stream(Who::Run, u64::from(stop.chain), Purpose::Initial);
             self.transition.draw_initial(&mut stream, &mut chain);
             return Ok(chain);
         }
         let mut chain = body.into_vec();
-        if chain.len() != numbers {
-            return Err(format!("chain {} arrived with {} numbers, not {numbers}", stop.chain, chain.len()).into());
+        if chain.len() != length {
+            return Err(format!("chain {}: expected {length} values, got {}", stop.chain, chain.len()).into());
         }
-        if stop.shared > 1 {
-            let share = T::Number::of(1.0 / f64::from(stop.shared));
-            chain.iter_mut().for_each(|value| *value *= share);
+        if stop.summands > 1 {
+            let weight = T::Number::of(1.0 / f64::from(stop.summands));
+            chain.iter_mut().for_each(|value| *value *= weight);
             if self.settings.noise_correction {
-                // Averaging left the noise of the last update with its variance over R.
+                // Averaging R chains divides the variance of the last update's noise by R.
                 let noise = self.transition.noise(stop.first.saturating_sub(1));
-                let noise = noise.ok_or("noise_correction is not for this sampler, whose noise depends on the state")?;
-                let lost = noise * (1.0 - 1.0 / f64::from(stop.shared));
+                let noise = noise.ok_or("noise_correction needs a sampler whose noise does not depend on the state")?;
+                let lost = noise * (1.0 - 1.0 / f64::from(stop.summands));
                 let mut stream = cx.stream(Who::Chain(stop.leader), stop.first, Purpose::Coupling);
                 stream.add_normals(T::Number::of(lost.sqrt()), &mut chain);
             }
@@ -74,10 +75,10 @@ impl<T: Transition> DsgldAgent<T> {
         Ok(chain)
     }
 
-    fn visit(&mut self, visit: &Visit, body: Body<T::Number>, cx: &mut Context) -> Result<Told<T>> {
-        let stop = *visit.stops.iter().find(|stop| stop.agent == self.id).ok_or("a visit without a chain")?;
+    fn visit(&mut self, visit: &Visit, body: Body<T::Number>, cx: &mut Context) -> Result<VisitResult<T>> {
+        let stop = *visit.stops.iter().find(|stop| stop.agent == self.id).ok_or("the visit has no chain for this agent")?;
         let mut chain = self.arrival(&stop, body, cx)?;
-        let fixed = self.local.arrive(&mut self.state.transition, visit.round, &chain, cx)?;
+        let other_work = self.local.arrive(&mut self.state.transition, visit.round, &chain, cx)?;
         let DsgldSettings { burn_in, thin, expectations, .. } = self.settings;
         let dim = self.transition.dim();
         let mut kept = Vec::new();
@@ -92,8 +93,9 @@ impl<T: Transition> DsgldAgent<T> {
             }
         }
         if !all_finite(&chain) {
-            let what = format!("chain {} has diverged by update {}: take a smaller step", stop.chain, stop.first + stop.updates);
-            return Err(what.into());
+            return Err(
+                format!("chain {} has diverged by update {}: set a smaller step", stop.chain, stop.first + stop.updates).into()
+            );
         }
         if !kept.is_empty() {
             cx.record("posterior", stop.chain, draws(stop.first, burn_in, thin), dim, &kept);
@@ -111,8 +113,8 @@ impl<T: Transition> DsgldAgent<T> {
             std::thread::sleep(Duration::from_secs_f64(1e-3 * sleep * stop.updates as f64));
         }
         let last = stop.first + stop.updates - 1;
-        let state = Raw(if visit.shown { chain[..dim].to_vec() } else { Vec::new() });
-        let visited = Visited { chain: stop.chain, updates: stop.updates, step: self.transition.step(last), fixed, state };
+        let state = Raw(if visit.reports_state { chain[..dim].to_vec() } else { Vec::new() });
+        let visited = Visited { chain: stop.chain, updates: stop.updates, step: self.transition.step(last), other_work, state };
         Ok((visited, if visit.is_last { Body::empty() } else { chain.into() }))
     }
 }
@@ -132,8 +134,8 @@ impl<T: Transition> Agent<Dsgld<T>> for DsgldAgent<T> {
                 let (visited, body) = self.visit(visit, body, cx)?;
                 Ok((Report::Visited(visited), body))
             }
-            Task::Sum => Ok((Report::Expected(expectations.weight()), expectations.sum(self.transition.dim()).into())),
-            Task::Squares => Ok((Report::Expected(expectations.weight()), expectations.squares_about(&body)?.into())),
+            Task::Sum => Ok((Report::Weight(expectations.weight()), expectations.sum(self.transition.dim()).into())),
+            Task::Squares => Ok((Report::Weight(expectations.weight()), expectations.squares_about(&body)?.into())),
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Posterior means and standard deviations without draws: computed where chains are, and added up at the end.
+//! Posterior means and standard deviations without draws: agents accumulate moments of the states, the server combines them at the end.
 
 use crate::cluster::{Raw, Result};
 use crate::number::Real;
 use serde::{Deserialize, Serialize};
 
-/// The groups of draws that hold the posterior's mean and standard deviation, one vector each.
+/// The groups of draws with the posterior mean and the posterior standard deviation, one vector each.
 pub const EXPECTATIONS: [&str; 2] = ["posterior_mean", "posterior_sd"];
 
-/// The weighted mean of the states that an agent has seen, and their weighted squares about it (West 1979, "Updating mean and variance
+/// The weighted mean of the states at an agent and their weighted squared deviations from it (West 1979, "Updating mean and variance
 /// estimates: an improved method"). Empty before the first state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Expectations {
@@ -23,16 +23,16 @@ impl Default for Expectations {
 }
 
 impl Expectations {
-    /// Takes a state into account; `weight` must be above 0.
+    /// Adds a state; `weight` must be above 0.
     pub fn add<F: Real>(&mut self, state: &[F], weight: f64) {
         self.mean.0.resize(state.len(), 0.0);
         self.squares.0.resize(state.len(), 0.0);
         self.weight += weight;
-        let share = weight / self.weight;
+        let fraction = weight / self.weight;
         for ((mean, squares), state) in self.mean.0.iter_mut().zip(&mut self.squares.0).zip(state) {
-            let off = state.f64() - *mean;
-            *mean += share * off;
-            *squares += weight * off * (state.f64() - *mean);
+            let deviation = state.f64() - *mean;
+            *mean += fraction * deviation;
+            *squares += weight * deviation * (state.f64() - *mean);
         }
     }
 
@@ -41,20 +41,20 @@ impl Expectations {
         self.weight
     }
 
-    /// The weighted sum of the states, of `dim` numbers.
+    /// The weighted sum of the states (length `dim`).
     pub fn sum<F: Real>(&self, dim: usize) -> Vec<F> {
         let mut sum = vec![F::zero(); dim];
         sum.iter_mut().zip(&self.mean.0).for_each(|(sum, mean)| *sum = F::of(mean * self.weight));
         sum
     }
 
-    /// The weighted squares of the states about the mean over all agents.
+    /// The weighted squared deviations of the states from the mean over all agents.
     ///
     /// # Errors
-    /// Where that mean is not one of these states.
+    /// If the mean has the wrong length.
     pub fn squares_about<F: Real>(&self, mean: &[F]) -> Result<Vec<F>> {
         if !self.mean.0.is_empty() && self.mean.0.len() != mean.len() {
-            return Err(format!("a mean of {} numbers, the model has {}", mean.len(), self.mean.0.len()).into());
+            return Err(format!("the mean has {} values, the model {} parameters", mean.len(), self.mean.0.len()).into());
         }
         let mut about = vec![F::zero(); mean.len()];
         for (about, ((all, own), squares)) in about.iter_mut().zip(mean.iter().zip(&self.mean.0).zip(&self.squares.0)) {

@@ -1,19 +1,19 @@
-//! Which chains are averaged when: groups that stay for some rounds and then become smaller, or none.
+//! Averaging of coupled chains: groups of chains that are averaged for some rounds, in phases.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// For some rounds, chains in so many groups are averaged at the end of every visit.
+/// A phase in which the chains of each group are averaged at the end of every visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AveragingPhase {
-    /// How many groups of neighbouring chains, as equal as can be: 1 couples all chains.
+    /// Number of groups of consecutive chains, of nearly equal size; 1 averages all chains.
     pub groups: u32,
-    /// For how many rounds.
+    /// Number of rounds.
     pub rounds: u64,
 }
 
-/// The groups of this round: ranges of chains, each chain in one. After the last phase every chain is on its own.
+/// The groups of a round, as ranges that cover all chains. After the last phase every chain is a group of its own.
 pub fn groups(phases: &[AveragingPhase], round: u64, chains: u32) -> Vec<Range<u32>> {
     let mut end = 0_u64;
     let phase = phases.iter().find(|phase| {
@@ -25,8 +25,8 @@ pub fn groups(phases: &[AveragingPhase], round: u64, chains: u32) -> Vec<Range<u
     (0..groups).map(|group| edge(group)..edge(group + 1)).collect()
 }
 
-/// Whether every group of so many lies within one of as many as before.
-pub(super) fn splits(chains: u32, before: u32, after: u32) -> bool {
+/// Whether each of `after` groups lies within one of `before` groups.
+pub(super) fn can_split(chains: u32, before: u32, after: u32) -> bool {
     let phase = |groups: u32| self::groups(&[AveragingPhase { groups, rounds: 1 }], 0, chains);
     let before = phase(before);
     phase(after).iter().all(|group| before.iter().any(|other| other.start <= group.start && group.end <= other.end))
@@ -37,12 +37,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_shrink_and_then_chains_are_alone() {
+    fn groups_are_nearly_equal_and_end_with_the_last_phase() {
         let phases = [AveragingPhase { groups: 1, rounds: 2 }, AveragingPhase { groups: 3, rounds: 1 }];
         assert_eq!(groups(&phases, 1, 7).first(), Some(&(0..7)));
         let sizes: Vec<usize> = groups(&phases, 2, 7).iter().map(ExactSizeIterator::len).collect();
         assert_eq!((sizes.iter().sum::<usize>(), sizes.iter().min(), sizes.iter().max()), (7, Some(&2), Some(&3)));
-        assert!(splits(8, 2, 4) && splits(7, 1, 3) && !splits(7, 2, 3) && !splits(8, 4, 2));
+        assert!(can_split(8, 2, 4) && can_split(7, 1, 3) && !can_split(7, 2, 3) && !can_split(8, 4, 2));
         assert_eq!(groups(&phases, 3, 3), [0..1, 1..2, 2..3]);
         assert_eq!(groups(&[], 0, 1).first(), Some(&(0..1)));
         assert_eq!(groups(&[AveragingPhase { groups: 9, rounds: 1 }], 0, 2), [0..1, 1..2]);

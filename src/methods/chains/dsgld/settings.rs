@@ -1,0 +1,213 @@
+//! The settings of D-SGLD.
+
+use super::averaging::AveragingPhase;
+use super::schedule::Schedule;
+use super::trajectories::{Balance, PlannedTrajectories, Trajectories};
+use crate::kernels::langevin::StepSize;
+use crate::lda::Sweeps;
+use crate::methods::common::kind::{MethodKind, at_least_one};
+use crate::methods::common::scores::Estimator;
+use serde::{Deserialize, Serialize};
+
+/// More rounds cannot be in flight: requests that are posted can neither be planned anew nor left out of a checkpoint.
+const MAX_ROUNDS_IN_FLIGHT: u64 = 1000;
+
+/// Updates in a visit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Trajectory {
+    /// The same number at every agent.
+    Same(f64),
+    /// One number for each agent.
+    Each(Vec<f64>),
+}
+
+/// The settings of `dsgld`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DsgldSettings {
+    /// Number of chains (C). More chains than agents are allowed.
+    pub chains: u32,
+    /// Visits of each chain; with `schedule = "rotating"`, visits of all groups of chains.
+    pub rounds: u64,
+    /// Updates in a visit (τ): a number, or a list with one number for each agent.
+    pub trajectory: Trajectory,
+    /// Rows in a minibatch, drawn anew for every update.
+    pub batch: usize,
+    /// Variance of the noise of an update (ε_t), whose drift is half of it times the score. `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is
+    /// a (b + t)^-c after t updates of the chain; `{ constant = 1e-5 }` stays the same.
+    pub step: StepSize,
+    /// Estimator of the score: `"plain"`, or `{ control_variate = 100 }`, which from that round on corrects the score of a minibatch by the
+    /// score at a fixed point.
+    pub gradient: Estimator,
+    /// Gibbs sweeps over each document of a minibatch; topic models only.
+    pub sweeps: Option<Sweeps>,
+    /// Whether scores are scaled by the frequency of updates at each shard (1/q_s). Without it, the chains are biased to small shards.
+    pub correction: bool,
+    /// How chains travel: `"permutation"`, `"cyclic"`, `"derangement"` (no chain stays at its agent, unless there are more chains than agents),
+    /// `"rotating"` (one group of chains moves in each round, as in the paper on DSVGD), or `"categorical"` (for one chain).
+    pub schedule: Schedule,
+    /// Updates of each chain before its first draw.
+    pub burn_in: u64,
+    /// Keep every `thin`-th update after burn-in; 0 keeps no draws. If it shares a factor with `trajectory`, draws cluster at the ends of
+    /// visits. With annealed steps, early and late draws have the same weight.
+    pub thin: u64,
+    /// Whether posterior means and standard deviations are computed from all updates after burn-in, weighted by step size, without
+    /// storing draws.
+    pub expectations: bool,
+    /// Rounds that may be in flight at the same time. 1 waits for the slowest agent after each round.
+    pub max_rounds_in_flight: u64,
+    /// `{ threshold = 0.2, decay = 0.99, until = 100 }` adapts trajectories to the measured speeds of the agents until that round. Off by
+    /// default.
+    pub balance: Option<Balance>,
+    /// `[{ round = 0, updates = [4, 12, 6, 3] }, ...]`: trajectories of all agents from given rounds on, instead of `balance`.
+    /// `mpibayes plan RUN` prints those of an earlier run.
+    pub plans: Vec<PlannedTrajectories>,
+    /// `[{ groups = 1, rounds = 100 }, ...]`: phases in which chains are averaged within that many groups at the end of every visit.
+    pub coupling: Vec<AveragingPhase>,
+    /// Whether averaged chains get back the variance that averaging removes. Requires `trajectory = 1`; draws are states before averaging.
+    pub noise_correction: bool,
+    /// Whether chains travel through the server, as in Algorithm 1 of the paper. Doubles the traffic.
+    pub through_server: bool,
+    /// Number of the latest states that predictions are averaged over when a round is evaluated.
+    pub evaluation_window: usize,
+    /// Whether every visit is written to the table `visits`: round, agent, chain, updates before and during the visit.
+    pub log_visits: bool,
+    /// Milliseconds that each agent sleeps per update, to imitate slow machines in experiments; one number for each agent.
+    pub sleep_ms: Vec<f64>,
+}
+
+impl Default for DsgldSettings {
+    fn default() -> Self {
+        Self {
+            chains: 4,
+            rounds: 1000,
+            trajectory: Trajectory::Same(10.0),
+            batch: 100,
+            step: StepSize::default(),
+            gradient: Estimator::default(),
+            sweeps: None,
+            correction: true,
+            schedule: Schedule::default(),
+            burn_in: 1000,
+            thin: 7,
+            expectations: false,
+            max_rounds_in_flight: 2,
+            balance: None,
+            plans: Vec::new(),
+            coupling: Vec::new(),
+            noise_correction: false,
+            through_server: false,
+            evaluation_window: 100,
+            log_visits: false,
+            sleep_ms: Vec::new(),
+        }
+    }
+}
+
+impl DsgldSettings {
+    /// τ_s of each agent.
+    pub(super) fn trajectories(&self, agents: u32) -> Result<Trajectories, String> {
+        self.check_for(agents)?;
+        Ok(Trajectories::new(match &self.trajectory {
+            Trajectory::Same(updates) => vec![*updates; agents as usize],
+            Trajectory::Each(updates) => updates.clone(),
+        }))
+    }
+
+    /// The total updates of a chain, on average over agents. With the categorical schedule a lower bound: the frequencies of visits depend
+    /// on the rows of the agents, which are not known here.
+    pub(super) fn updates(&self, agents: u32) -> f64 {
+        let in_visit = |updates: &[f64]| match self.schedule {
+            Schedule::Categorical => updates.iter().copied().fold(f64::INFINITY, f64::min),
+            _ => updates.iter().sum::<f64>() / updates.len() as f64,
+        };
+        // Each plan holds from its round to that of the next plan.
+        let first = std::iter::once((0, in_visit(self.initial_trajectories())));
+        let planned = self.plans.iter().map(|planned| (planned.round, in_visit(&planned.updates)));
+        let plans: Vec<(u64, f64)> = first.chain(planned).collect();
+        let ends = plans.iter().skip(1).map(|plan| plan.0).chain([self.rounds]);
+        let total: f64 = plans.iter().zip(ends).map(|(&(from, updates), to)| updates * to.saturating_sub(from) as f64).sum();
+        total / f64::from(self.schedule.every(self.chains, agents))
+    }
+
+    /// The first round after which chains have draws, on average over agents.
+    pub(crate) fn first_round_with_draws(&self, agents: u32) -> u64 {
+        let share = (self.burn_in as f64 / self.updates(agents)).clamp(0.0, 1.0);
+        1 + (share * self.rounds as f64) as u64
+    }
+
+    /// The trajectories of the first round: one for all agents, or one for each.
+    pub(super) fn initial_trajectories(&self) -> &[f64] {
+        match &self.trajectory {
+            Trajectory::Same(updates) => std::slice::from_ref(updates),
+            Trajectory::Each(updates) => updates,
+        }
+    }
+
+    /// Checks all settings that do not depend on the transition or the number of agents.
+    ///
+    /// # Errors
+    /// Names the key that is out of range.
+    pub(crate) fn check_travel(&self) -> Result<(), String> {
+        at_least_one(&[
+            ("chains", u64::from(self.chains)),
+            ("rounds", self.rounds),
+            ("batch", self.batch as u64),
+            ("max_rounds_in_flight", self.max_rounds_in_flight),
+            ("evaluation_window", self.evaluation_window as u64),
+        ])?;
+        self.step.check().map_err(|error| error.to_string())?;
+        let trajectories = self.initial_trajectories();
+        if let Some(wrong) = trajectories.iter().find(|updates| !(1.0..=1e9).contains(*updates)) {
+            return Err(format!("trajectory = {wrong}: must lie between 1 and 1e9"));
+        }
+        if let Some(wrong) = self.sleep_ms.iter().find(|sleep| !(0.0..=1e6).contains(*sleep)) {
+            return Err(format!("sleep_ms = {wrong}: must lie between 0 and 1e6"));
+        }
+        if self.max_rounds_in_flight > MAX_ROUNDS_IN_FLIGHT {
+            return Err(format!("max_rounds_in_flight = {}: must be at most {MAX_ROUNDS_IN_FLIGHT}", self.max_rounds_in_flight));
+        }
+        if self.thin == 0 && !self.expectations {
+            return Err("thin = 0 keeps no draws: set expectations = true, or the run has no result".into());
+        }
+        let planned = || self.plans.iter().flat_map(|planned| &planned.updates);
+        if let Some(wrong) = planned().find(|updates| !(1.0..=1e9).contains(*updates)) {
+            return Err(format!("plans: {wrong} updates: must lie between 1 and 1e9"));
+        }
+        if let Some(pair) = self.plans.windows(2).find(|pair| pair[0].round >= pair[1].round) {
+            return Err(format!(
+                "plans: round {} comes before round {}: list rounds in ascending order, each once",
+                pair[0].round, pair[1].round
+            ));
+        }
+        if let Some(late) = self.plans.iter().find(|planned| planned.round >= self.rounds) {
+            return Err(format!("plans: round {} does not exist: rounds count from 0, and rounds = {}", late.round, self.rounds));
+        }
+        if self.noise_correction && self.coupling.is_empty() {
+            return Err("noise_correction = true has no effect without coupling: set coupling, or remove noise_correction".into());
+        }
+        if self.schedule == Schedule::Rotating && !self.coupling.is_empty() {
+            return Err("schedule = \"rotating\" moves one group of chains per round, but coupling averages all chains: choose one of both".into());
+        }
+        if self.schedule == Schedule::Categorical && self.chains != 1 {
+            return Err(format!("schedule = \"categorical\" supports one chain only: set chains = 1, not {}", self.chains));
+        }
+        if self.coupling.iter().any(|phase| phase.groups == 0 || phase.rounds == 0) {
+            return Err("coupling: groups and rounds of a phase must be at least 1".into());
+        }
+        if self.noise_correction
+            && (trajectories.iter().chain(planned()).any(|updates| *updates != 1.0) || self.balance.is_some())
+        {
+            return Err("noise_correction requires averaging after every update: set trajectory = 1, without balance".into());
+        }
+        if let Some(Balance { threshold, decay, .. }) = self.balance
+            && !(threshold > 0.0 && (0.0..=1.0).contains(&decay))
+        {
+            return Err(format!(
+                "balance: threshold = {threshold} must be above 0, and decay = {decay} must lie between 0 and 1"
+            ));
+        }
+        Ok(())
+    }
+}
