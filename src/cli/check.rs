@@ -100,7 +100,7 @@ fn describe(report: &Report, output: &Path) -> String {
     lines.push(("model", format!("{}, {}", report.model, text::counted(report.parameters, "parameter"))));
     let thing = match &report.data {
         Some(data) => {
-            let digest: String = data.digest.chars().take(super::DIGEST_SHOWN).collect();
+            let digest = text::short_digest(&data.digest);
             lines.push(("data", format!("{} (digest {digest})", data.path.display())));
             let split = format!("{} to learn from, {} to test on", number(data.train), number(data.test));
             match data.content {

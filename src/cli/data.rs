@@ -156,8 +156,8 @@ fn get(args: &GetArgs) -> anyhow::Result<String> {
             Fetched::Verified => "exists, with the checksum of its first download".to_owned(),
             Fetched::Downloaded(sha256) => {
                 let size = std::fs::metadata(&target).with_context(|| target.display().to_string())?.len();
-                let shown: String = sha256.chars().take(super::DIGEST_SHOWN).collect();
-                format!("{}, SHA-256 {shown}... recorded in {}.sha256", text::bytes(size), file.name)
+                let digest = text::short_digest(&sha256);
+                format!("{}, SHA-256 {digest}... recorded in {}.sha256", text::bytes(size), file.name)
             }
         };
         lines.push((file.name, line));

@@ -567,7 +567,7 @@ fn describe(path: &Path, scaling: Scaling) -> anyhow::Result<String> {
         lines
             .push(("targets", format!("mean {}, standard deviation {}", text::value(-offset / scale), text::value(1.0 / scale))));
     }
-    lines.push(("digest", data.digest().chars().take(super::DIGEST_SHOWN).collect()));
+    lines.push(("digest", text::short_digest(data.digest()).to_owned()));
     Ok(format!("wrote {} ({})\n{}", path.display(), text::bytes(size), text::pairs(&lines)))
 }
 

@@ -5,16 +5,20 @@ pub mod check;
 pub mod compare;
 pub mod data;
 mod documents;
+#[cfg(feature = "plots")]
+mod drawing;
+#[cfg(not(feature = "plots"))]
+#[path = "no_drawing.rs"]
+mod drawing;
 mod entry;
 pub mod env;
 pub mod import;
 pub mod init;
 mod make;
 mod output;
-mod picture;
+pub mod picture;
 pub mod plan;
 pub mod plot;
-pub mod posterior;
 pub mod predict;
 pub mod run;
 pub mod shell;
@@ -27,9 +31,6 @@ pub use entry::main_with;
 const EXIT_CODES: &str = "\
 Exit codes: 0 all went well, 1 something could not be done (one line says what), 2 a typing mistake, 70 a run failed on its way \
 (one line says on which rank and in which agent), 75 a run was saved and stopped before its end: the same command goes on with it.";
-
-/// How many digits of a digest people are shown.
-const DIGEST_SHOWN: usize = 12;
 
 /// Bayesian inference on data that is spread over a cluster.
 ///

@@ -1,26 +1,24 @@
-//! What can be typed about pictures, and the files that they become.
+//! Command-line options for figures: size, formats and the horizontal axis.
 
-use crate::partial::PartialFile;
-use crate::plots::{Against, Drawing, Figure};
-use anyhow::{Context, bail};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use crate::results::XAxis;
+use anyhow::bail;
+use std::path::Path;
 
-/// The size and the formats of pictures.
+/// Size and formats of figures.
 #[derive(Debug, clap::Args)]
 pub struct PictureArgs {
-    /// Formats, separated by commas: both by default, or the one that --output ends in
+    /// Formats, separated by commas [default: both, or the one that --output ends in]
     #[arg(long, value_name = "svg,png", value_delimiter = ',')]
     pub format: Vec<Format>,
-    /// Width and height, such as 800x600: in pixels of the SVG, of which 96 make an inch; fitting by default
+    /// Width and height in pixels of the SVG (96 per inch), such as 800x600 [default: chosen by the number of panels]
     #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = size)]
     pub size: Option<(u32, u32)>,
-    /// Pixels of the PNG for each of the SVG, in both directions
+    /// Resolution of the PNG: its pixels for each pixel of the SVG, in each direction
     #[arg(long, value_name = "FACTOR", default_value = "2", value_parser = scale)]
     pub scale: f64,
 }
 
-/// A format of pictures.
+/// A file format of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// Scalable Vector Graphics, for papers and browsers
@@ -30,14 +28,15 @@ pub enum Format {
 }
 
 impl Format {
-    fn extension(self) -> &'static str {
+    /// The extension of its files.
+    pub fn extension(self) -> &'static str {
         match self {
             Self::Svg => "svg",
             Self::Png => "png",
         }
     }
 
-    /// The format that the name of a file tells.
+    /// The format that a file name ends in, if any.
     pub fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?;
         [Self::Svg, Self::Png].into_iter().find(|format| extension.eq_ignore_ascii_case(format.extension()))
@@ -55,63 +54,29 @@ fn scale(typed: &str) -> Result<f64, String> {
     scale.ok_or_else(|| "write a number from 0.1 to 20".into())
 }
 
-/// The horizontal axis, as typed.
+/// The horizontal axis, as an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Over {
+pub enum Axis {
     /// Rounds
     Round,
-    /// Seconds since the run began, without those of evaluations
+    /// Seconds since the run began, without evaluations
     Seconds,
-    /// Bytes between ranks since the run began
+    /// Bytes sent between ranks since the run began
     Bytes,
 }
 
-impl From<Over> for Against {
-    fn from(over: Over) -> Self {
-        match over {
-            Over::Round => Self::Round,
-            Over::Seconds => Self::Seconds,
-            Over::Bytes => Self::Bytes,
+impl From<Axis> for XAxis {
+    fn from(axis: Axis) -> Self {
+        match axis {
+            Axis::Round => Self::Round,
+            Axis::Seconds => Self::Seconds,
+            Axis::Bytes => Self::Bytes,
         }
     }
 }
 
 impl PictureArgs {
-    /// Draws a figure into `stem` with the extension of each format, replacing what is there, and tells the files.
-    ///
-    /// # Errors
-    /// When the figure does not fit its size, or a file cannot be written.
-    pub fn write(&self, figure: &Figure, stem: &Path) -> anyhow::Result<Vec<PathBuf>> {
-        let named = Format::of(stem);
-        let drawing = figure.draw(self.size)?;
-        let mut files = Vec::new();
-        for format in [Format::Svg, Format::Png] {
-            let wanted = match (self.format.as_slice(), named) {
-                ([], Some(named)) => named == format,
-                ([], None) => true,
-                (formats, _) => formats.contains(&format),
-            };
-            if wanted {
-                let path = match named {
-                    Some(_) => stem.with_extension(format.extension()),
-                    // A name may have a point that begins no extension, such as `alpha0.5`.
-                    None => PathBuf::from(format!("{}.{}", stem.display(), format.extension())),
-                };
-                write(&path, &self.encode(&drawing, format)?).with_context(|| format!("{}: cannot write", path.display()))?;
-                files.push(path);
-            }
-        }
-        Ok(files)
-    }
-
-    fn encode(&self, drawing: &Drawing, format: Format) -> anyhow::Result<Vec<u8>> {
-        Ok(match format {
-            Format::Svg => drawing.svg().as_bytes().to_vec(),
-            Format::Png => drawing.png(self.scale)?,
-        })
-    }
-
-    /// Refuses an `--output` whose extension is that of a picture, but none of those that `--format` asks for.
+    /// Checks that `--format` contains the format that `--output` ends in.
     ///
     /// # Errors
     /// When they contradict each other.
@@ -125,21 +90,12 @@ impl PictureArgs {
     }
 }
 
-fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let partial = PartialFile::new(path);
-    std::fs::File::create(partial.path())?.write_all(content)?;
-    partial.commit()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn sizes_and_scales_are_checked() {
+    fn invalid_sizes_and_scales_are_refused() {
         assert_eq!((size("800x600"), size("800 × 600")), (Ok((800, 600)), Ok((800, 600))));
         for wrong in ["", "800", "x", "0x5", "-800x600", "800x600x1", "99999999999x5", "1e3x500", "800.5x600"] {
             assert!(size(wrong).is_err(), "{wrong}");

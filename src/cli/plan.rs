@@ -1,9 +1,9 @@
 //! `mpibayes plan`: prints how a run has planned the trajectories of its chains, so that another run can follow the same plans.
 
 use super::output::print;
-use super::summary;
 use crate::methods::chains::dsgld::PlannedTrajectories;
-use crate::results::{RunFile, Table};
+use crate::report::RunResults;
+use crate::results::Table;
 use anyhow::{Context, ensure};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,11 +24,10 @@ pub struct PlanArgs {
 /// # Errors
 /// Where there is no such run, or it has planned nothing.
 pub fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
-    let path = summary::find(&args.run)?;
-    let file = RunFile::open(&path)?;
-    let planned = file.tables()?.iter().any(|table| table == PLANS);
-    ensure!(planned, "{}: this run has planned no trajectories; runs of dsgld do", path.display());
-    let plans = plans(&file.table(PLANS)?).with_context(|| format!("{}: the table {PLANS}", path.display()))?;
+    let RunResults { file, path } = RunResults::open(&args.run)?;
+    let path = path.display();
+    let table = file.find_table(PLANS)?.with_context(|| format!("{path}: this run has no plan of trajectories; runs of dsgld have one"))?;
+    let plans = plans(&table).with_context(|| format!("{path}: the table {PLANS}"))?;
     let each = plans.iter().map(|PlannedTrajectories { round, updates }| {
         let updates: Vec<String> = updates.iter().map(|updates| format!("{updates:?}")).collect();
         format!("{{ round = {round}, updates = [{}] }}", updates.join(", "))

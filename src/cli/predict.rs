@@ -1,7 +1,6 @@
 //! `mpibayes predict`: what a finished run predicts for new rows, or the topics of new documents, as CSV.
 
 use super::import::{HeaderName, column, delimiter};
-use super::summary::find;
 use crate::config::Registry;
 use crate::config::predictor::{Predictor, RawRows};
 use crate::config::topics::TopicModel;
@@ -14,6 +13,7 @@ use crate::metrics::Tally;
 use crate::partial::PartialFile;
 use crate::report::text;
 use crate::results::RunFile;
+use crate::report::RunResults;
 use anyhow::{Context, bail, ensure};
 use ndarray::{Array2, ArrayView1};
 use std::fs::File;
@@ -93,8 +93,7 @@ pub enum SplitName {
 /// # Errors
 /// When there is no such run, it is not over, or the rows are not those that it can predict.
 pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
-    let path = find(&args.run)?;
-    let file = RunFile::open(&path)?;
+    let RunResults { file, path } = RunResults::open(&args.run)?;
     let mut subject = Subject::of(&file, args.chain, registry).with_context(|| format!("{}", path.display()))?;
     if let Some(output) = args.output.as_deref().filter(|output| output.exists()) {
         let same = output.canonicalize().ok() == args.data.canonicalize().ok();

@@ -92,10 +92,8 @@ impl TopicModel {
             let one = one.into_shape_with_order(phi.dim()).map_err(|_| cannot("its topics do not fit its words".into()))?;
             phi.scaled_add(1.0 / draws as f32, &one);
         }
-        let estimated = match file.tables()?.iter().any(|name| name == HISTORY) {
-            true => file.table(HISTORY)?.column("alpha").and_then(|alpha| alpha.last().copied()),
-            false => None,
-        };
+        let history = file.find_table(HISTORY)?.unwrap_or_default();
+        let estimated = history.column("alpha").and_then(|alpha| alpha.last().copied());
         // As many as words, which are u32.
         let all: Vec<u32> = (0..words.len() as u32).collect();
         let mut table = WordTable::new(words.len() as u32, phi.ncols());

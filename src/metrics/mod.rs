@@ -4,6 +4,9 @@
 //! the same bits for any number of ranks, and finishes them into [`Metrics`].
 
 pub mod convergence;
+mod quantity;
+
+pub use quantity::{Better, better, domain, label};
 
 use crate::number::Real;
 use ndarray::{ArrayView1, ArrayView2};

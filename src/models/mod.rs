@@ -59,6 +59,20 @@ impl Part {
     pub fn size(&self) -> usize {
         self.shape.iter().product()
     }
+
+    /// The name of one of its numbers, by its row-major position: `weights_1[0,3]`, or the part's own name if it is a scalar.
+    pub fn element_name(&self, mut position: usize) -> String {
+        if self.shape.is_empty() {
+            return self.name.clone();
+        }
+        let mut indices: Vec<String> = Vec::new();
+        for &side in self.shape.iter().rev() {
+            indices.push((position % side.max(1)).to_string());
+            position /= side.max(1);
+        }
+        indices.reverse();
+        format!("{}[{}]", self.name, indices.join(","))
+    }
 }
 
 /// What a model predicts for a row.

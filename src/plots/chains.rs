@@ -3,7 +3,7 @@
 use super::Result;
 use super::canvas::Stroke;
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
-use super::parameters::{Choice, column};
+use super::parameters::{Selection, column};
 use super::posterior::{extent, keys_of_chains};
 use super::ticks::drawable;
 use crate::results::Samples;
@@ -11,19 +11,19 @@ use crate::results::Samples;
 /// At most so many panels.
 const MOST_PANELS: usize = 8;
 
-/// The draws of these parameters over their number, or of a choice of at most 8; none if no chain has a second draw.
+/// The draws of these parameters over their number, or of a selection of at most 8; none if no chain has a second draw.
 ///
 /// Particles have no order: this picture means nothing for them.
 ///
 /// # Errors
 /// When there is no such parameter.
 pub fn chains(samples: &Samples, names: &[String]) -> Result<Option<Figure>> {
-    let choice = Choice::new(samples, names, MOST_PANELS)?;
+    let selection = Selection::new(samples, names, MOST_PANELS)?;
     let (chains, draws, _) = samples.values.dim();
-    if choice.shown.is_empty() || draws < 2 {
+    if selection.shown.is_empty() || draws < 2 {
         return Ok(None);
     }
-    let panels = choice.shown.iter().map(|(name, index)| {
+    let panels = selection.shown.iter().map(|(name, index)| {
         let mut panel = Panel { x: Axis { whole: true, ..Axis::new("draw") }, y: Axis::new(name), ..Panel::default() };
         let columns = column(samples, *index);
         let missing = columns.iter().flatten().filter(|value| !drawable(**value)).count();
@@ -47,5 +47,5 @@ pub fn chains(samples: &Samples, names: &[String]) -> Result<Option<Figure>> {
     if let [all] = legend.as_mut_slice() {
         *all = Key { label: format!("each of {chains} chains; colours repeat"), sample: Sample::Line(series(0)) };
     }
-    Ok(Some(Figure { legend, caption: extent(samples), remark: choice.remark, ..figure }))
+    Ok(Some(Figure { legend, caption: extent(samples), remark: selection.remark, ..figure }))
 }

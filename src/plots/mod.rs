@@ -1,8 +1,8 @@
-//! Pictures from result files: what is shown of a run, in figures that become SVG and PNG by one drawing code.
+//! Figures of runs, drawn as SVG and PNG.
 //!
-//! [`history()`], [`reliability()`], [`posterior()`], [`pair()`] and [`chains()`] make a [`Figure`] from the file of a run,
-//! [`comparison()`] one from several. [`Figure::draw`] lays it out, and [`Drawing`] is an SVG document, or a PNG file rendered
-//! from it. The font comes along: no system library and no installed font is needed, and pictures are the same everywhere.
+//! [`history()`], [`reliability()`], [`posterior()`], [`pair()`] and [`chains()`] make a [`Figure`] from the result
+//! file of a run, [`comparison()`] one from several runs. [`Figure::draw`] lays it out as a [`Drawing`]: an SVG document, from which a PNG
+//! is rendered. The font is built in, so that figures look the same everywhere and no installed font is needed.
 
 mod canvas;
 mod chains;
@@ -13,7 +13,6 @@ mod font;
 mod history;
 mod parameters;
 mod posterior;
-mod quantity;
 mod reliability;
 #[cfg(test)]
 mod tests;
@@ -21,57 +20,56 @@ mod ticks;
 
 pub use canvas::Stroke;
 pub use chains::chains;
-pub use comparison::{Curve, Values, comparison, values};
+pub use comparison::{Curve, comparison};
 pub use figure::{Axis, Drawing, Figure, Key, Mark, Panel, Sample, series};
-pub use history::{Against, HistoryOptions, SECONDS, columns, history};
-pub use parameters::Choice;
+pub use history::{HistoryOptions, history};
+pub use parameters::Selection;
 pub use posterior::{pair, posterior};
-pub use quantity::{Better, better, label};
 pub use reliability::reliability;
 
 use crate::results::ResultsError;
 
-/// Why there is no picture.
+/// Why there is no figure.
 #[derive(Debug, thiserror::Error)]
 pub enum PlotError {
     /// The file cannot be read.
     #[error(transparent)]
     Results(#[from] ResultsError),
-    /// A parameter was asked for that there is none of.
+    /// The run has no such parameter.
     #[error("{0}")]
     Parameter(String),
-    /// A column was asked for that no table has.
-    #[error("no metric is called {name:?}; there are {there}")]
+    /// The run has no such column.
+    #[error("there is no metric {name:?}; the run has {columns}")]
     Column {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// What could be.
-        there: String,
+        /// The columns of the run.
+        columns: String,
     },
-    /// The horizontal axis that was asked for is not in the file.
-    #[error("the tables of this run have no column of {0}; take rounds for the horizontal axis")]
-    Clock(&'static str),
-    /// The size that was asked for leaves no room for data.
-    #[error("a figure of {width:.0} × {height:.0} pixels is too small for {panels} panels ({title}): give it more, or show less")]
+    /// The run has no such horizontal axis.
+    #[error("this run has no column of {0}: use rounds as the horizontal axis")]
+    NoAxis(&'static str),
+    /// The size leaves no room for the data.
+    #[error("a figure of {width:.0} × {height:.0} pixels is too small for {panels} panels ({title}): make it larger, or show less")]
     TooSmall {
-        /// The width that was asked for.
+        /// Its width.
         width: f64,
-        /// The height that was asked for.
+        /// Its height.
         height: f64,
-        /// How many panels it has.
+        /// Its number of panels.
         panels: usize,
         /// Its title.
         title: String,
     },
-    /// The bitmap would be larger than is of use.
-    #[error("a PNG of {width:.0} × {height:.0} pixels is more than 100 million: ask for a smaller size or scale")]
+    /// The PNG would be too large.
+    #[error("a PNG of {width:.0} × {height:.0} pixels exceeds 100 million pixels: choose a smaller size or scale")]
     TooLarge {
         /// Its width.
         width: f64,
         /// Its height.
         height: f64,
     },
-    /// The renderer refused.
+    /// Rendering failed.
     #[error("cannot make a PNG: {0}")]
     Png(String),
 }
@@ -79,7 +77,7 @@ pub enum PlotError {
 /// A `Result` whose error is a [`PlotError`].
 pub type Result<T> = std::result::Result<T, PlotError>;
 
-/// A number of things: `1 draw`, `20 draws`.
-fn count(number: usize, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+/// A count with its noun: `1 draw`, `20 draws`.
+fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,20 +1,20 @@
-//! Which parameters a picture shows: names such as `weights_1[0,3]`, and a choice where there are too many.
+//! The parameters that a figure shows: named ones such as `weights_1[0,3]`, or a selection if there are too many.
 
-use super::{PlotError, Result, count};
+use super::{PlotError, Result, counted};
 use crate::results::{Samples, Values};
 
-/// The parameters of a picture.
+/// The parameters of a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
-    /// Name and place in a draw of each.
+pub struct Selection {
+    /// The name of each parameter and its position in a draw.
     pub shown: Vec<(String, usize)>,
-    /// What is not shown, in a sentence; empty if all is.
+    /// A sentence about parameters that are not shown; empty if all are.
     pub remark: String,
 }
 
-impl Choice {
-    /// The parameters of these names, or, if there are none, the first of each part, the second of each, and so on, as long as
-    /// there is room for `most`.
+impl Selection {
+    /// The parameters of these names. Without names, the first element of each variable, then the second of each, and so on. At most
+    /// `most` parameters.
     ///
     /// # Errors
     /// When there is no parameter of such a name.
@@ -26,10 +26,10 @@ impl Choice {
         for name in names {
             shown.extend(find(samples, name)?);
         }
-        let asked = shown.len();
+        let named = shown.len();
         shown.truncate(most);
-        let remark = if asked > most {
-            format!("The first {most} of {} that were asked for.", count(asked, "parameter"))
+        let remark = if named > most {
+            format!("The first {most} of {} that were named.", counted(named, "parameter"))
         } else {
             String::new()
         };
@@ -48,56 +48,41 @@ impl Choice {
         let turns = (0..rounds).flat_map(|turn| (0..sizes.len()).map(move |part| (part, turn)));
         let mut chosen: Vec<(usize, usize)> = turns.filter(|&(part, turn)| turn < sizes[part]).take(most).collect();
         chosen.sort_unstable();
-        let shown = chosen.iter().map(|&(part, place)| (name_of(samples, part, place), starts[part] + place)).collect();
+        let shown = chosen.iter().map(|&(part, place)| (samples.parts[part].element_name(place), starts[part] + place)).collect();
         let remark = match total > chosen.len() {
-            true => format!("{} of {} are shown, the first ones of each part.", chosen.len(), count(total, "parameter")),
+            true => format!("{} of {}: the first of each variable.", chosen.len(), counted(total, "parameter")),
             false => String::new(),
         };
         Self { shown, remark }
     }
 }
 
-/// The name of a part's element: `weights_1[0,3]`, or that of the part if it is a scalar.
-fn name_of(samples: &Samples, part: usize, place: usize) -> String {
-    let part = &samples.parts[part];
-    if part.shape.is_empty() {
-        return part.name.clone();
-    }
-    let (mut rest, mut indices) = (place, Vec::new());
-    for &side in part.shape.iter().rev() {
-        indices.push((rest % side).to_string());
-        rest /= side;
-    }
-    indices.reverse();
-    format!("{}[{}]", part.name, indices.join(","))
-}
-
-/// A part's name with its shape, as people should see it.
-fn shaped(name: &str, shape: &[usize]) -> String {
+/// A variable with its shape: `weights_1[20 × 50]`.
+fn with_shape(name: &str, shape: &[usize]) -> String {
     match shape {
         [] => name.to_owned(),
         sides => format!("{name}[{}]", sides.iter().map(usize::to_string).collect::<Vec<_>>().join(" × ")),
     }
 }
 
-/// All parameters that a name means: one element, or all of a part.
+/// The parameters that a name refers to: one element, or all elements of a variable.
 fn find(samples: &Samples, typed: &str) -> Result<Vec<(String, usize)>> {
-    let refuse = |what: String| Err(PlotError::Parameter(what));
+    let error = |message: String| Err(PlotError::Parameter(message));
     let (name, indices) = match typed.split_once('[') {
         None => (typed.trim(), None),
         Some((name, rest)) => match rest.trim().strip_suffix(']') {
             Some(inside) => (name.trim(), Some(inside)),
-            None => return refuse(format!("{typed:?} is no parameter: write NAME or NAME[0,3]")),
+            None => return error(format!("{typed:?} is not a parameter: write NAME or NAME[0,3]")),
         },
     };
     let Some(at) = samples.parts.iter().position(|part| part.name == name) else {
-        let there: Vec<String> = samples.parts.iter().map(|part| shaped(&part.name, &part.shape)).collect();
-        return refuse(format!("no parameter is called {name:?}; there are {}", there.join(", ")));
+        let variables: Vec<String> = samples.parts.iter().map(|part| with_shape(&part.name, &part.shape)).collect();
+        return error(format!("there is no parameter {name:?}; the run has {}", variables.join(", ")));
     };
     let start: usize = samples.parts[..at].iter().map(|part| part.size()).sum();
     let part = &samples.parts[at];
     let Some(indices) = indices else {
-        return Ok((0..part.size()).map(|place| (name_of(samples, at, place), start + place)).collect());
+        return Ok((0..part.size()).map(|place| (samples.parts[at].element_name(place), start + place)).collect());
     };
     let parsed: Option<Vec<usize>> = indices.split(',').map(|index| index.trim().parse().ok()).collect();
     let fits =
@@ -105,13 +90,13 @@ fn find(samples: &Samples, typed: &str) -> Result<Vec<(String, usize)>> {
     match parsed.filter(fits) {
         Some(indices) => {
             let place = indices.iter().zip(&part.shape).fold(0, |place, (index, side)| place * side + index);
-            Ok(vec![(name_of(samples, at, place), start + place)])
+            Ok(vec![(samples.parts[at].element_name(place), start + place)])
         }
-        None if part.shape.is_empty() => refuse(format!("{typed:?}: {name} is a single number, without indices")),
+        None if part.shape.is_empty() => error(format!("{typed:?}: {name} is a scalar and has no indices")),
         None => {
             let last: Vec<String> = part.shape.iter().map(|side| side.saturating_sub(1).to_string()).collect();
-            let shape = shaped(name, &part.shape);
-            refuse(format!("{typed:?} is not in {shape}: indices go from 0 to {}", last.join(" and ")))
+            let shape = with_shape(name, &part.shape);
+            error(format!("{typed:?} is not in {shape}: indices go from 0 to {}", last.join(" and ")))
         }
     }
 }
@@ -146,36 +131,36 @@ mod tests {
     }
 
     #[test]
-    fn names_find_their_numbers() {
+    fn parameters_are_found_by_name() {
         let samples = samples();
-        let found = Choice::new(&samples, &names(&["weights[1,3]", "log_precision", " bias [ 1 ] ", "bias"]), 12).unwrap();
+        let found = Selection::new(&samples, &names(&["weights[1,3]", "log_precision", " bias [ 1 ] ", "bias"]), 12).unwrap();
         let expected = [("weights[1,3]", 7), ("log_precision", 14), ("bias[1]", 13), ("bias[0]", 12), ("bias[1]", 13)];
         assert_eq!(found.shown, expected.map(|(name, index)| (name.to_owned(), index)));
         assert_eq!(column(&samples, 7)[1], [1007.0, 1107.0, 1207.0, 1307.0, 1407.0]);
-        assert_eq!(Choice::new(&samples, &names(&["weights"]), 5).unwrap().shown.len(), 5);
+        assert_eq!(Selection::new(&samples, &names(&["weights"]), 5).unwrap().shown.len(), 5);
         for (typed, says) in [
-            ("weight[0]", "there are weights[3 × 4], bias[2], log_precision"),
+            ("weight[0]", "the run has weights[3 × 4], bias[2], log_precision"),
             ("weights[3,0]", "from 0 to 2 and 3"),
             ("weights[1]", "from 0 to 2 and 3"),
             ("weights[-1,0]", "from 0"),
             ("weights[1,0", "write NAME"),
             ("bias[99999999999999999999999]", "from 0 to 1"),
-            ("log_precision[0]", "single number"),
-            ("", "there are"),
+            ("log_precision[0]", "is a scalar"),
+            ("", "the run has"),
         ] {
-            let message = Choice::new(&samples, &names(&[typed]), 12).unwrap_err().to_string();
+            let message = Selection::new(&samples, &names(&[typed]), 12).unwrap_err().to_string();
             assert!(message.contains(says), "{typed}: {message}");
         }
     }
 
     #[test]
-    fn each_part_is_among_the_chosen() {
+    fn every_variable_is_selected() {
         let shown = |most| -> Vec<String> {
-            Choice::new(&samples(), &[], most).unwrap().shown.into_iter().map(|(name, _)| name).collect()
+            Selection::new(&samples(), &[], most).unwrap().shown.into_iter().map(|(name, _)| name).collect()
         };
         assert_eq!(shown(3), ["weights[0,0]", "bias[0]", "log_precision"]);
         assert_eq!(shown(6), ["weights[0,0]", "weights[0,1]", "weights[0,2]", "bias[0]", "bias[1]", "log_precision"]);
-        assert_eq!(Choice::new(&samples(), &[], 6).unwrap().remark, "6 of 15 parameters are shown, the first ones of each part.");
-        assert_eq!((shown(15).len(), Choice::new(&samples(), &[], 15).unwrap().remark.as_str()), (15, ""));
+        assert_eq!(Selection::new(&samples(), &[], 6).unwrap().remark, "6 of 15 parameters: the first of each variable.");
+        assert_eq!((shown(15).len(), Selection::new(&samples(), &[], 15).unwrap().remark.as_str()), (15, ""));
     }
 }

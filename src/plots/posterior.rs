@@ -3,9 +3,9 @@
 use super::canvas::Stroke;
 use super::density::{bandwidth, density, quantile, shares};
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, region, series};
-use super::parameters::{Choice, column};
+use super::parameters::{Selection, column};
 use super::ticks::drawable;
-use super::{PlotError, Result, count};
+use super::{PlotError, Result, counted};
 use crate::results::Samples;
 
 /// At most so many panels.
@@ -40,8 +40,8 @@ pub(super) fn of_chain(chain: usize, chains: usize) -> Stroke {
 /// How many draws there are, for a caption.
 pub(super) fn extent(samples: &Samples) -> String {
     match samples.values.dim() {
-        (1, draws, _) => format!("{}.", count(draws, "draw")),
-        (chains, draws, _) => format!("{}, {} each.", count(chains, "chain"), count(draws, "draw")),
+        (1, draws, _) => format!("{}.", counted(draws, "draw")),
+        (chains, draws, _) => format!("{}, {} each.", counted(chains, "chain"), counted(draws, "draw")),
     }
 }
 
@@ -51,21 +51,21 @@ fn finite_and_sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     sorted
 }
 
-/// The marginals of these parameters, or of a choice of at most 12; none if there are no draws.
+/// The marginals of these parameters, or of a selection of at most 12; none if there are no draws.
 ///
 /// Each chain has its density; mean and 90 % interval are those of all draws together.
 ///
 /// # Errors
 /// When there is no such parameter.
 pub fn posterior(samples: &Samples, names: &[String]) -> Result<Option<Figure>> {
-    let choice = Choice::new(samples, names, MOST_PANELS)?;
+    let selection = Selection::new(samples, names, MOST_PANELS)?;
     let (chains, draws, _) = samples.values.dim();
-    if choice.shown.is_empty() || chains * draws == 0 {
+    if selection.shown.is_empty() || chains * draws == 0 {
         return Ok(None);
     }
     let mut panels = Vec::new();
     let mut bars = false;
-    for (name, index) in &choice.shown {
+    for (name, index) in &selection.shown {
         let (panel, of_bars) = marginal(name, &column(samples, *index));
         bars |= of_bars;
         panels.push(panel);
@@ -82,7 +82,7 @@ pub fn posterior(samples: &Samples, names: &[String]) -> Result<Option<Figure>> 
     if bars {
         caption += " Bars are shares of whole numbers.";
     }
-    Ok(Some(Figure { legend, caption, remark: choice.remark, ..Figure::of_equal("Posterior marginals", panels) }))
+    Ok(Some(Figure { legend, caption, remark: selection.remark, ..Figure::of_equal("Posterior marginals", panels) }))
 }
 
 /// The panel of one parameter, and whether it has bars.
@@ -135,7 +135,7 @@ fn marginal(name: &str, chains: &[Vec<f64>]) -> (Panel, bool) {
 /// When there is no such parameter, or a name means several.
 pub fn pair(samples: &Samples, first: &str, second: &str) -> Result<Option<Figure>> {
     let one = |name: &str| -> Result<(String, usize)> {
-        let mut found = Choice::new(samples, &[name.to_owned()], 2)?.shown;
+        let mut found = Selection::new(samples, &[name.to_owned()], 2)?.shown;
         match (found.pop(), found.is_empty()) {
             (Some(found), true) => Ok(found),
             (None, _) => Err(PlotError::Parameter(format!("{name:?} has no numbers"))),

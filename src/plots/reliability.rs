@@ -1,16 +1,16 @@
-//! The reliability diagram: how often predictions of each confidence are right, and how many there are.
+//! The reliability diagram: accuracy by confidence, with the number of rows in each bin.
 
 use super::canvas::Stroke;
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, bars, series};
-use super::{Result, count};
+use super::{Result, counted};
 use crate::results::{METRICS, RunFile, Table};
 
 /// The table of reliability bins.
 const TABLE: &str = "reliability";
-/// The 0.95 quantile of the standard normal distribution: intervals of 90 %.
+/// The 0.95 quantile of the standard normal distribution, for 90 % intervals.
 const Z: f64 = 1.644_853_626_951_472_2;
 
-/// A bin of the table: rows with a confidence in (`lower`, `upper`].
+/// A bin of the table: the rows with a confidence in (`lower`, `upper`].
 struct Bin {
     lower: f64,
     upper: f64,
@@ -19,7 +19,7 @@ struct Bin {
     confidence: f64,
 }
 
-/// The last evaluation's bins.
+/// The round of the last evaluation, and its bins.
 fn last_bins(table: &Table) -> Option<(u64, Vec<Bin>)> {
     let column = |name| table.column(name);
     let (lower, upper, rows) = (column("lower")?, column("upper")?, column("rows")?);
@@ -35,24 +35,20 @@ fn last_bins(table: &Table) -> Option<(u64, Vec<Bin>)> {
     Some((step, bins.collect()))
 }
 
-/// The interval of Wilson (1927) for a share `p` of `n`.
+/// The 90 % score interval of Wilson (1927) for a proportion `p` of `n` rows.
 fn wilson(p: f64, n: f64) -> (f64, f64) {
-    let (centre, denominator) = (p + Z * Z / (2.0 * n), 1.0 + Z * Z / n);
+    let (center, denominator) = (p + Z * Z / (2.0 * n), 1.0 + Z * Z / n);
     let half = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
-    ((centre - half) / denominator, (centre + half) / denominator)
+    ((center - half) / denominator, (center + half) / denominator)
 }
 
-/// The reliability diagram of the last evaluation; none if the run has no reliability table.
+/// The reliability diagram of the last evaluation; `None` if the run has no reliability table.
 ///
 /// # Errors
 /// When the file cannot be read.
 pub fn reliability(file: &RunFile) -> Result<Option<Figure>> {
-    let tables = file.tables()?;
-    if !tables.iter().any(|name| name == TABLE) {
-        return Ok(None);
-    }
-    let Some((step, bins)) = last_bins(&file.table(TABLE)?) else { return Ok(None) };
-    let metrics = if tables.iter().any(|name| name == METRICS) { file.table(METRICS)? } else { Table::default() };
+    let Some((step, bins)) = file.find_table(TABLE)?.as_ref().and_then(last_bins) else { return Ok(None) };
+    let metrics = file.find_table(METRICS)?.unwrap_or_default();
     let metric = |name: &str| {
         let row = (0..metrics.rows()).rfind(|&row| metrics.agent[row].is_none() && metrics.step[row] == step)?;
         metrics.column(name).map(|values| values[row]).filter(|value| value.is_finite())
@@ -67,10 +63,10 @@ pub fn reliability(file: &RunFile) -> Result<Option<Figure>> {
         let (low, high) = wilson(bin.accuracy, bin.rows);
         (bin.confidence, low, high)
     });
-    let share = |label: &str| Axis { low: Some(-0.02), high: Some(1.03), domain: Some((0.0, 1.0)), ..Axis::new(label) };
+    let proportion = |label: &str| Axis { low: Some(-0.02), high: Some(1.03), domain: Some((0.0, 1.0)), ..Axis::new(label) };
     let upper = Panel {
-        x: Axis { bare: true, ..share("") },
-        y: share("accuracy"),
+        x: Axis { bare: true, ..proportion("") },
+        y: proportion("accuracy"),
         marks: vec![
             Mark::Line { points: vec![(0.0, 0.0), (1.0, 1.0)], stroke: diagonal, marked: false },
             Mark::Whiskers { points: intervals.collect(), stroke: whisker },
@@ -81,30 +77,30 @@ pub fn reliability(file: &RunFile) -> Result<Option<Figure>> {
     };
     let colour = series(5).colour;
     let lower = Panel {
-        x: share("confidence"),
+        x: proportion("confidence"),
         y: Axis { low: Some(0.0), whole: true, ..Axis::new("test rows") },
         marks: vec![Mark::Bars { bars: bins.iter().map(|bin| (bin.lower, bin.upper, bin.rows)).collect(), colour }],
         height: 1.25,
         ..Panel::default()
     };
-    // Counts, written as numbers.
+    // The table holds counts as floating-point numbers.
     let rows = bins.iter().map(|bin| bin.rows).filter(|rows| rows.is_finite()).sum::<f64>() as usize;
     let errors: Vec<String> = [
         ("ece", "expected calibration error (ECE)"),
         ("mce", "maximum calibration error (MCE)"),
-        ("mce_20", "MCE of bins with 20 rows or more"),
+        ("mce_20", "MCE of bins with at least 20 rows"),
     ]
     .into_iter()
-    .filter_map(|(name, says)| metric(name).map(|value| format!("{says} {value:.4}")))
+    .filter_map(|(name, label)| metric(name).map(|value| format!("{label} {value:.4}")))
     .collect();
-    let mut caption = format!("Round {step}, {}", count(rows, "test row"));
+    let mut caption = format!("Round {step}, {}", counted(rows, "test row"));
     if !errors.is_empty() {
         caption = format!("{caption}: {}", errors.join(", "));
     }
     let legend = vec![
-        Key { label: "accuracy of a bin, with 90 % interval".into(), sample: Sample::Marked(of_bins) },
+        Key { label: "accuracy in a bin, with 90 % interval".into(), sample: Sample::Marked(of_bins) },
         Key { label: "perfect calibration".into(), sample: Sample::Line(diagonal) },
-        Key { label: "rows in a bin".into(), sample: bars(colour) },
+        Key { label: "test rows in a bin".into(), sample: bars(colour) },
     ];
     Ok(Some(Figure {
         title: "Reliability".into(),
@@ -123,15 +119,15 @@ mod tests {
     use super::wilson;
 
     #[test]
-    fn the_interval_is_that_of_wilson() {
-        // By its definition: at its ends p0 the score test of p0 just does not refuse, (p − p0)² n = z² p0(1 − p0).
+    fn intervals_are_wilson_score_intervals() {
+        // By definition, the score test of p0 is at its critical value at both ends p0: (p − p0)² n = z² p0(1 − p0).
         for (p, n) in [(0.5, 10.0), (0.0, 5.0), (1.0, 1.0), (0.93, 2000.0)] {
             let (low, high) = wilson(p, n);
             for end in [low, high] {
                 let (score, bound) = ((p - end) * (p - end) * n, super::Z * super::Z * end * (1.0 - end));
                 assert!((score - bound).abs() < 1e-12, "{p} of {n}: {end}");
             }
-            // Up to rounding, at shares of 0 and 1.
+            // Up to rounding, for proportions of 0 and 1.
             assert!(low < p + 1e-15 && p < high + 1e-15 && low < high && low > -1e-15 && high < 1.0 + 1e-15);
         }
     }

@@ -1,3 +1,13 @@
-//! What is shown of results: summaries, posterior tables, comparisons, topics, pictures.
+//! What is shown of results: summaries, posterior tables, comparisons of runs, topics, figures.
 
+pub mod comparison;
+mod error;
+pub mod figures;
+pub mod posterior;
+mod run;
+pub mod summary;
 pub(crate) mod text;
+pub mod topics;
+
+pub use error::{ReportError, Result};
+pub use run::RunResults;

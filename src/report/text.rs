@@ -32,6 +32,11 @@ pub(crate) fn list(names: &[String]) -> String {
     if names.len() > SHOWN { format!("{shown}, ...") } else { shown }
 }
 
+/// The first digits of a digest, enough to recognize it.
+pub(crate) fn short_digest(digest: &str) -> &str {
+    digest.get(..12).unwrap_or(digest)
+}
+
 /// A size in the largest binary unit of which there is at least one: `47.1 MiB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];

@@ -23,10 +23,10 @@ const LINE_EVERY: Duration = Duration::from_secs(20);
 /// The first checkpoint of a job comes no later than this: people look at what they have just started.
 const FIRST_AFTER: Duration = Duration::from_secs(10);
 
-/// The table of messages and bytes between ranks.
-const TRAFFIC: &str = "traffic";
-/// The table of seconds: of the server and for saving in the row of no agent, of each agent in its own.
-const PHASES: &str = "phases";
+/// The table of messages and bytes between ranks: columns `PURPOSE_messages` and `PURPOSE_bytes`.
+pub const TRAFFIC: &str = "traffic";
+/// The table of seconds by phase: a row of the server, which includes saving, and a row for each agent.
+pub const PHASES: &str = "phases";
 /// So many times as long as saving took is it until the next checkpoint, at least.
 const MOST_SAVING: f64 = 20.0;
 

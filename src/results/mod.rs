@@ -29,6 +29,7 @@
 //! checkpoints come the less often the longer copying takes. Where `draws = "files"`, the folder `draws.parts` beside it holds what ranks
 //! have drawn since then.
 
+mod curves;
 mod draws;
 mod error;
 mod folder;
@@ -43,8 +44,9 @@ mod table;
 mod write;
 
 pub use crate::cluster::record::{HISTORY, METRICS};
+pub use curves::{Points, SECONDS, XAxis};
 pub use error::{Result, ResultsError};
-pub use folder::{Kept, RunFolder, checkpoint_file, config_file, is_finished, result_file};
+pub use folder::{Kept, PHASES, RunFolder, TRAFFIC, checkpoint_file, config_file, is_finished, result_file};
 pub use grid::{Grid, GridFile};
 pub use read::RunFile;
 pub use samples::{SampleGroup, SampleKind, Samples, Values};

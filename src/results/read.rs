@@ -114,6 +114,14 @@ impl RunFile {
         read().map_err(ResultsError::hdf5(&self.path, format!("read the table {name:?}")))
     }
 
+    /// A table, or `None` if there is no table of this name.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn find_table(&self, name: &str) -> Result<Option<Table>> {
+        if self.tables()?.iter().any(|table| table == name) { self.table(name).map(Some) } else { Ok(None) }
+    }
+
     /// A group of arrays; none if there is no such group.
     ///
     /// # Errors

@@ -1,16 +1,16 @@
-//! What the columns of tables mean: their names on an axis, with units, and which direction is the better one.
+//! Properties of metrics by name: label with unit, range of possible values, and whether higher or lower is better.
 
-/// Which values of a quantity are the better ones.
+/// Whether higher or lower values of a metric are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// Large ones.
+    /// Higher values are better.
     Higher,
-    /// Small ones.
+    /// Lower values are better.
     Lower,
 }
 
 impl Better {
-    /// The better one of the numbers that are finite; none if there are none.
+    /// The best of the finite values, if there are any.
     pub fn best(self, values: impl IntoIterator<Item = f64>) -> Option<f64> {
         let finite = values.into_iter().filter(|value| value.is_finite());
         match self {
@@ -20,7 +20,7 @@ impl Better {
     }
 }
 
-/// Whether more or less of a metric is better; none where mpibayes does not know.
+/// Whether higher or lower values of a metric are better, if that is known.
 pub fn better(name: &str) -> Option<Better> {
     match name {
         "accuracy" | "log_likelihood" | "log_posterior" => Some(Better::Higher),
@@ -30,27 +30,27 @@ pub fn better(name: &str) -> Option<Better> {
     }
 }
 
-/// The name of a column on an axis, with its unit.
+/// The label of a column on an axis, with its unit.
 pub fn label(name: &str) -> String {
     match name {
-        "log_likelihood" => "log-likelihood in nats per row".into(),
-        "rmse" => "RMSE in units of the target".into(),
+        "log_likelihood" => "log-likelihood (nats per row)".into(),
+        "rmse" => "RMSE (units of the target)".into(),
         "ece" => "expected calibration error".into(),
         "mce" => "maximum calibration error".into(),
         "ksd" => "kernel Stein discrepancy".into(),
-        "seconds" => "time in s".into(),
+        "seconds" => "time (s)".into(),
         "round" => "round".into(),
-        "bytes" => "bytes between ranks".into(),
+        "bytes" => "bytes sent between ranks".into(),
         _ => match (name.strip_suffix("_seconds"), name.strip_prefix("mce_")) {
-            (Some(what), _) => format!("{} in s", spaced(what)),
-            (_, Some(rows)) if rows.parse::<u32>().is_ok() => format!("MCE of bins with {rows} rows or more"),
+            (Some(what), _) => format!("{} (s)", spaced(what)),
+            (_, Some(rows)) if rows.parse::<u32>().is_ok() => format!("MCE of bins with at least {rows} rows"),
             _ => spaced(name),
         },
     }
 }
 
-/// The values that a metric can have, where it is bounded.
-pub(super) fn domain(name: &str) -> Option<(f64, f64)> {
+/// The smallest and largest possible value of a bounded metric.
+pub fn domain(name: &str) -> Option<(f64, f64)> {
     match name {
         "accuracy" | "ece" | "mce" => Some((0.0, 1.0)),
         _ if name.starts_with("mce_") => Some((0.0, 1.0)),
@@ -68,10 +68,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_have_readable_names_and_directions() {
+    fn metrics_have_readable_labels_and_directions() {
         let names = ["accuracy", "log_likelihood", "mce_20", "distil_seconds", "effective_number"].map(label);
         let readable =
-            ["accuracy", "log-likelihood in nats per row", "MCE of bins with 20 rows or more", "distil in s", "effective number"];
+            ["accuracy", "log-likelihood (nats per row)", "MCE of bins with at least 20 rows", "distil (s)", "effective number"];
         assert_eq!(names, readable);
         assert_eq!(["accuracy", "mce_20", "bandwidth"].map(better), [Some(Better::Higher), Some(Better::Lower), None]);
         let values = [0.5, f64::NAN, 2.0, f64::INFINITY, -f64::INFINITY];

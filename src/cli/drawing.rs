@@ -1,0 +1,141 @@
+//! Drawing and writing the figures of `mpibayes plot` and `mpibayes compare`.
+
+use super::compare::CompareArgs;
+use super::output::print;
+use super::picture::{Format, PictureArgs};
+use super::plot::PlotArgs;
+use crate::partial::PartialFile;
+use crate::plots::{Figure, HistoryOptions};
+use crate::report::RunResults;
+use crate::report::comparison::Comparison;
+use crate::report::figures::{ComparisonFigure, FigureKind, RunFigures};
+use crate::results::XAxis;
+use anyhow::{Context, bail};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Draws the figures of a run and prints the names of their files.
+///
+/// # Errors
+/// When there is nothing to draw, or a file cannot be written.
+pub(super) fn draw_run(args: &PlotArgs) -> anyhow::Result<()> {
+    let into_file = args.output.as_deref().filter(|path| Format::of(path).is_some());
+    let run = RunResults::open(&args.run)?;
+    let figures = figures(args, &RunFigures::new(&run))?;
+    if let (Some(file), [_, _, ..]) = (into_file, figures.as_slice()) {
+        let names: Vec<&str> = figures.iter().map(|figure| figure.0.as_str()).collect();
+        bail!("{} is one file for several figures ({}): choose one kind, or give a folder", file.display(), names.join(", "));
+    }
+    if !run.is_finished() {
+        eprintln!("mpibayes: {}: this run is not finished: the figures show its results so far", args.run.display());
+    }
+    let folder = match &args.output {
+        Some(folder) => folder.clone(),
+        None => run.path.parent().unwrap_or(Path::new("")).join("plots"),
+    };
+    for (name, figure) in figures {
+        let stem = into_file.map_or_else(|| folder.join(&name), Path::to_path_buf);
+        let files = write(&args.picture, &figure, &stem)?;
+        if !figure.remark.is_empty() {
+            let option = if name == FigureKind::History.name() { "--metric NAME" } else { "--parameter 'NAME[0,3]'" };
+            eprintln!("mpibayes: {name}: {} {option} selects others.", figure.remark);
+        }
+        let lines: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
+        print(&lines).context("cannot print the names of the files")?;
+    }
+    Ok(())
+}
+
+/// The figures to draw, each with the name of its file.
+fn figures(args: &PlotArgs, run: &RunFigures) -> anyhow::Result<Vec<(String, Figure)>> {
+    let path = args.run.display();
+    let mut figures = Vec::new();
+    let options = HistoryOptions { x_axis: args.against.into(), columns: args.metric.clone(), details: args.details };
+    let kinds = if args.kinds.is_empty() { &FigureKind::ALL[..] } else { &args.kinds };
+    for &kind in kinds {
+        match run.figure(kind, &options, &args.parameter).with_context(|| path.to_string())? {
+            Some(figure) => figures.push((kind.name().to_owned(), figure)),
+            None if args.kinds.is_empty() => {}
+            None => {
+                let available: Vec<&str> = run.available()?.into_iter().map(FigureKind::name).collect();
+                let available = if available.is_empty() { "nothing".to_owned() } else { available.join(", ") };
+                bail!("{path}: cannot draw {:?}: {}; this run has data for: {available}", kind.name(), kind.missing());
+            }
+        }
+    }
+    for (place, names) in args.pair.chunks(2).enumerate() {
+        let [first, second] = names else { continue };
+        let Some(figure) = run.pair(first, second).with_context(|| path.to_string())? else {
+            bail!("{path}: cannot draw --pair: {}", FigureKind::Posterior.missing())
+        };
+        let name = if args.pair.len() > 2 { format!("pair-{}", place + 1) } else { "pair".into() };
+        figures.push((name, figure));
+    }
+    if figures.is_empty() {
+        bail!("{path}: nothing to draw: this run has no metrics, no history, no reliability table and no draws");
+    }
+    Ok(figures)
+}
+
+/// Draws the figure of a comparison, and returns what to report about it.
+///
+/// # Errors
+/// When no run has the metric, or a file cannot be written.
+pub(super) fn draw_comparison(
+    args: &CompareArgs,
+    comparison: &Comparison,
+    runs: &[RunResults],
+    output: &Path,
+) -> anyhow::Result<Vec<String>> {
+    let axis = args.against.map_or_else(|| comparison.default_axis(), XAxis::from);
+    let ComparisonFigure { figure, left_out: mut notes } =
+        ComparisonFigure::new(comparison, runs, args.metric.as_deref(), axis)?;
+    match figure {
+        Some(figure) => {
+            notes.extend(write(&args.picture, &figure, output)?.iter().map(|file| format!("wrote {}", file.display())));
+        }
+        None => notes.push(format!("no figure: these runs have not recorded {}; use --against round", axis.name())),
+    }
+    Ok(notes)
+}
+
+/// Writes a figure to `stem` with the extension of each format, replacing existing files, and returns the files.
+///
+/// # Errors
+/// When the figure does not fit its size, or a file cannot be written.
+fn write(picture: &PictureArgs, figure: &Figure, stem: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let named = Format::of(stem);
+    let drawing = figure.draw(picture.size)?;
+    let mut files = Vec::new();
+    for format in [Format::Svg, Format::Png] {
+        let wanted = match (picture.format.as_slice(), named) {
+            ([], Some(named)) => named == format,
+            ([], None) => true,
+            (formats, _) => formats.contains(&format),
+        };
+        if !wanted {
+            continue;
+        }
+        let path = match named {
+            Some(_) => stem.with_extension(format.extension()),
+            // The point in a name such as `alpha0.5` does not begin an extension.
+            None => PathBuf::from(format!("{}.{}", stem.display(), format.extension())),
+        };
+        let content = match format {
+            Format::Svg => drawing.svg().as_bytes().to_vec(),
+            Format::Png => drawing.png(picture.scale)?,
+        };
+        write_file(&path, &content).with_context(|| format!("{}: cannot write", path.display()))?;
+        files.push(path);
+    }
+    Ok(files)
+}
+
+fn write_file(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let partial = PartialFile::new(path);
+    std::fs::File::create(partial.path())?.write_all(content)?;
+    partial.commit()
+}

@@ -1,0 +1,18 @@
+//! Stands in for `drawing` if mpibayes was built without the cargo feature `plots`.
+
+use super::compare::CompareArgs;
+use super::plot::PlotArgs;
+use crate::report::RunResults;
+use crate::report::comparison::Comparison;
+use anyhow::bail;
+use std::path::Path;
+
+const NO_PLOTS: &str = "this mpibayes was built without figures: build it with `cargo build --release --features plots`";
+
+pub(super) fn draw_run(_: &PlotArgs) -> anyhow::Result<()> {
+    bail!(NO_PLOTS)
+}
+
+pub(super) fn draw_comparison(_: &CompareArgs, _: &Comparison, _: &[RunResults], _: &Path) -> anyhow::Result<Vec<String>> {
+    bail!(NO_PLOTS)
+}

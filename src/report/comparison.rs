@@ -1,0 +1,342 @@
+//! A comparison of runs: final metrics, the settings in which the runs differ, and groups of runs that differ only in the seed.
+
+use super::error::{ReportError, Result};
+use super::run::{RunResults, data_label};
+use super::summary::{Summary, as_object};
+use super::text;
+use crate::metrics::better;
+use crate::results::{SECONDS, XAxis};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The key of the seed in a configuration.
+const SEED: &str = "seed";
+/// The key of the dataset in a configuration.
+const DATA: &str = "data.file";
+/// Settings that decide how much work a round is.
+const SETTINGS_OF_A_ROUND: [&str; 7] = [
+    "method.name",
+    "method.steps",
+    "method.local_steps",
+    "method.iterations",
+    "method.period",
+    "method.trajectory",
+    "method.batch",
+];
+/// Longer labels of a legend are replaced by the name of the run.
+const LONGEST_LABEL: usize = 60;
+
+/// A comparison of runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The keys of the configuration in which the runs differ.
+    pub differs: Vec<String>,
+    /// The metrics of all runs.
+    pub metrics: Vec<String>,
+    /// The best final value of each metric for which higher or lower is known to be better.
+    pub best: BTreeMap<String, f64>,
+    /// The runs, in the order in which they were given.
+    pub runs: Vec<Entry>,
+    /// Whether all runs use the same data.
+    pub same_data: bool,
+}
+
+/// A run of a comparison.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Entry {
+    /// Its name: its folder, or its path if that is not unique.
+    pub run: String,
+    /// Its result file.
+    pub file: PathBuf,
+    /// The method.
+    pub method: String,
+    /// Whether it is finished.
+    pub finished: bool,
+    /// Its values of the keys in which the runs differ; `None` if its configuration does not have the key.
+    pub settings: BTreeMap<String, Option<String>>,
+    /// Its final metrics, by name; missing values are NaN (`null` in JSON).
+    #[serde(serialize_with = "as_object")]
+    pub metrics: Vec<(String, f64)>,
+    /// Its last round.
+    pub rounds: u64,
+    /// Its seconds, without evaluations; NaN if unknown.
+    pub seconds: f64,
+    /// Bytes sent between ranks.
+    pub bytes: Option<u64>,
+    /// The digest of its data.
+    #[serde(skip)]
+    digest: String,
+    /// Its configuration, by dotted key.
+    #[serde(skip)]
+    config: BTreeMap<String, String>,
+}
+
+impl Comparison {
+    /// Compares runs, each with the path that it was named by.
+    ///
+    /// # Errors
+    /// When a result file cannot be read.
+    pub fn of(paths: &[PathBuf], results: &[RunResults]) -> Result<Self> {
+        let named = names(paths).into_iter().zip(results);
+        let mut runs = named.map(|(name, run)| Entry::read(name, run)).collect::<Result<Vec<_>>>()?;
+        let mut metrics: Vec<String> = Vec::new();
+        for (name, _) in runs.iter().flat_map(|run| &run.metrics) {
+            if !metrics.contains(name) {
+                metrics.push(name.clone());
+            }
+        }
+        let same_data = runs.windows(2).all(|pair| pair[0].digest == pair[1].digest);
+        let differs = differing(&runs, same_data);
+        for run in &mut runs {
+            run.settings = differs.iter().map(|key| (key.clone(), run.config.get(key).cloned())).collect();
+        }
+        let best = metrics.iter().filter_map(|name| {
+            let values = || runs.iter().map(|run| run.metric(name)).filter(|value| value.is_finite());
+            // With a single value there is nothing to compare.
+            (values().count() > 1).then_some(())?;
+            Some((name.clone(), better(name)?.best(values())?))
+        });
+        Ok(Self { best: best.collect(), differs, metrics, runs, same_data })
+    }
+
+    /// Checks that at least one run has a column of this name.
+    ///
+    /// # Errors
+    /// When no run has it, or a file cannot be read.
+    pub fn check_metric(&self, runs: &[RunResults], metric: &str) -> Result<()> {
+        let mut columns = BTreeSet::new();
+        for run in runs {
+            columns.extend(run.file.curves()?);
+        }
+        if columns.contains(metric) {
+            return Ok(());
+        }
+        let columns: Vec<String> = columns.into_iter().collect();
+        let columns = if columns.is_empty() { "none".into() } else { columns.join(", ") };
+        Err(ReportError::Missing(format!("no run has a metric {metric:?}; the runs have {columns}")))
+    }
+
+    /// Rounds if a round is the same amount of work in all runs, otherwise seconds, if all runs have recorded them.
+    pub fn default_axis(&self) -> XAxis {
+        let is_comparable = !self.differs.iter().any(|key| SETTINGS_OF_A_ROUND.contains(&key.as_str()));
+        if is_comparable || self.runs.iter().any(|run| run.seconds.is_nan()) { XAxis::Round } else { XAxis::Seconds }
+    }
+
+    /// The indices of runs that differ only in the seed, by groups with a label.
+    pub fn groups(&self) -> Vec<(String, Vec<usize>)> {
+        let mut groups: Vec<(BTreeMap<String, String>, Vec<usize>)> = Vec::new();
+        for (place, run) in self.runs.iter().enumerate() {
+            let mut config = run.config.clone();
+            let seed = config.remove(SEED);
+            if self.same_data {
+                config.remove(DATA);
+            }
+            // Two runs with the same seed are not two samples.
+            let fits = |group: &&mut (BTreeMap<String, String>, Vec<usize>)| {
+                group.0 == config && group.1.iter().all(|&other| self.runs[other].config.get(SEED) != seed.as_ref())
+            };
+            match groups.iter_mut().find(fits) {
+                Some(group) => group.1.push(place),
+                None => groups.push((config, vec![place])),
+            }
+        }
+        let keys: Vec<&String> = self.differs.iter().filter(|key| *key != SEED).collect();
+        let short = shortened(&keys);
+        let label_of = |member: usize| -> String {
+            let value = |key: &String| self.runs[member].settings.get(key).and_then(Option::as_deref);
+            let parts = keys.iter().zip(&short).filter_map(|(key, short)| match key.as_str() {
+                "method.name" | "model.name" => value(key).map(str::to_owned),
+                _ => value(key).map(|value| format!("{short} {value}")),
+            });
+            parts.collect::<Vec<_>>().join(", ")
+        };
+        let labels: Vec<String> = groups.iter().map(|group| label_of(group.1[0])).collect();
+        let distinct = labels.iter().collect::<BTreeSet<_>>().len() == labels.len();
+        let usable = distinct && labels.iter().all(|label| !label.is_empty() && label.chars().count() <= LONGEST_LABEL);
+        let named = groups.into_iter().zip(labels).map(|((_, members), label)| {
+            let label = match members.as_slice() {
+                _ if usable => label,
+                [only] => self.runs[*only].run.clone(),
+                [first, ..] => self.runs[*first].run.clone() + " and others",
+                [] => label,
+            };
+            (label, members)
+        });
+        named.collect()
+    }
+
+    /// What all runs have in common, in one line.
+    pub fn heading(&self) -> String {
+        let common = |key: &str, noun: &str| {
+            let first = self.runs.first()?.config.get(key)?;
+            self.runs.iter().all(|run| run.config.get(key) == Some(first)).then(|| format!("{noun} {first}"))
+        };
+        let data = self.runs.first().filter(|_| self.same_data).and_then(|run| run.config.get(DATA)).map(|file| data_label(file));
+        let facts = [common("method.name", "method"), common("model.name", "model"), data, common(SEED, "seed")];
+        let count = format!("{} runs", self.runs.len());
+        facts.into_iter().flatten().chain([count]).collect::<Vec<_>>().join(" · ")
+    }
+
+    /// The table as CSV, a row for each run.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn csv(&self) -> csv::Result<String> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let fixed = ["rounds", "seconds", "bytes", "finished"].map(str::to_owned);
+        let heading = ["run".to_owned(), "method".to_owned()];
+        writer.write_record(heading.iter().chain(&self.differs).chain(&self.metrics).chain(&fixed))?;
+        for run in &self.runs {
+            let number = |value: f64| if value.is_nan() { String::new() } else { value.to_string() };
+            let settings = self.differs.iter().map(|key| run.config.get(key).cloned().unwrap_or_default());
+            let metrics = self.metrics.iter().map(|name| number(run.metric(name)));
+            let bytes = run.bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
+            let fixed = [run.rounds.to_string(), number(run.seconds), bytes, run.finished.to_string()];
+            let names = [run.run.clone(), run.method.clone()];
+            writer.write_record(names.into_iter().chain(settings).chain(metrics).chain(fixed))?;
+        }
+        Ok(String::from_utf8_lossy(&writer.into_inner().map_err(|error| error.into_error())?).into_owned())
+    }
+}
+
+impl std::fmt::Display for Comparison {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut columns: Vec<(String, Vec<String>)> = Vec::new();
+        let all = |cell: &dyn Fn(&Entry) -> String| -> Vec<String> { self.runs.iter().map(cell).collect() };
+        columns.push(("run".into(), all(&|run| run.run.clone())));
+        let keys: Vec<&String> = self.differs.iter().collect();
+        for (key, short) in self.differs.iter().zip(shortened(&keys)) {
+            columns.push((short, all(&|run| run.config.get(key).cloned().unwrap_or_else(|| "-".into()))));
+        }
+        for name in &self.metrics {
+            let values: Vec<f64> = self.runs.iter().map(|run| run.metric(name)).collect();
+            let best = self.best.get(name);
+            let marked = text::values(&values).into_iter().zip(&values).map(|(cell, value)| match best {
+                Some(best) if best == value => format!("{cell} *"),
+                Some(_) => format!("{cell}  "),
+                None => cell,
+            });
+            let heading = if best.is_some() { format!("{name}  ") } else { name.clone() };
+            columns.push((heading, marked.collect()));
+        }
+        columns.push(("rounds".into(), all(&|run| text::count(run.rounds))));
+        columns.push(("time".into(), all(&|run| if run.seconds.is_nan() { "-".into() } else { text::seconds(run.seconds) })));
+        columns.push(("bytes".into(), all(&|run| run.bytes.map_or("-".into(), text::bytes))));
+        for line in text::table(&columns).lines() {
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        if !self.best.is_empty() {
+            writeln!(f, "\n  * best final value")?;
+        }
+        if !self.same_data {
+            writeln!(f, "\n  These runs use different data: their metrics may not be comparable.")?;
+        }
+        Ok(())
+    }
+}
+
+impl Entry {
+    /// A final metric; NaN if the run does not have it.
+    fn metric(&self, name: &str) -> f64 {
+        self.metrics.iter().find(|metric| metric.0 == name).map_or(f64::NAN, |metric| metric.1)
+    }
+
+    fn read(name: String, run: &RunResults) -> Result<Self> {
+        let summary = Summary::of(run, false)?;
+        let last = |name: &str| {
+            let rounds = summary.history.last().into_iter().chain(summary.evaluations.last());
+            rounds.flat_map(|round| &round.values).find(|value| value.0 == name).map(|value| value.1)
+        };
+        let steps = summary.history.last().into_iter().chain(summary.evaluations.last()).map(|round| round.step);
+        let mut config = BTreeMap::new();
+        let parsed = run.file.info().config.parse();
+        let parsed = parsed.map_err(|error| ReportError::missing(&run.path, format_args!("cannot read the configuration: {error}")))?;
+        flatten("", &toml::Value::Table(parsed), &mut config);
+        config.entry("method.name".into()).or_insert_with(|| summary.method.clone());
+        config.entry("model.name".into()).or_insert_with(|| summary.model.clone());
+        config.entry(SEED.into()).or_insert_with(|| summary.seed.to_string());
+        Ok(Self {
+            run: name,
+            file: summary.file,
+            method: summary.method,
+            finished: summary.finished,
+            settings: BTreeMap::new(),
+            rounds: steps.max().unwrap_or(0),
+            seconds: last(SECONDS).unwrap_or(f64::NAN),
+            bytes: (!summary.traffic.is_empty())
+                .then(|| summary.traffic.iter().fold(0, |sum: u64, traffic| sum.saturating_add(traffic.bytes))),
+            metrics: summary.metrics.into_iter().filter(|metric| metric.0 != SECONDS).collect(),
+            digest: summary.data_digest,
+            config,
+        })
+    }
+}
+
+/// The values of a configuration by dotted key, such as `method.particles`.
+fn flatten(prefix: &str, value: &toml::Value, flat: &mut BTreeMap<String, String>) {
+    match value {
+        toml::Value::Table(table) => {
+            for (key, value) in table {
+                flatten(&if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") }, value, flat);
+            }
+        }
+        toml::Value::String(text) => drop(flat.insert(prefix.to_owned(), text.clone())),
+        other => drop(flat.insert(prefix.to_owned(), other.to_string())),
+    }
+}
+
+/// The keys in which runs differ. A key that only one method or model has, with the same value in all of its runs, is left out.
+fn differing(runs: &[Entry], same_data: bool) -> Vec<String> {
+    let keys: BTreeSet<&String> = runs.iter().flat_map(|run| run.config.keys()).collect();
+    let differ = |key: &str, runs: &mut dyn Iterator<Item = &Entry>| -> bool {
+        let values: BTreeSet<Option<&String>> = runs.map(|run| run.config.get(key)).collect();
+        values.len() > 1
+    };
+    let differs = |key: &&&String| -> bool {
+        let table = key.split('.').next().unwrap_or_default();
+        let name = format!("{table}.name");
+        if ***key == DATA && same_data || !differ(key, &mut runs.iter()) {
+            return false;
+        }
+        let everywhere = runs.iter().all(|run| run.config.contains_key(**key));
+        if everywhere || **key == &name {
+            return true;
+        }
+        // Compare the runs of each method or model with one another.
+        let by_name: BTreeSet<Option<&String>> = runs.iter().map(|run| run.config.get(&name)).collect();
+        by_name.into_iter().any(|own| differ(key, &mut runs.iter().filter(|run| run.config.get(&name) == own)))
+    };
+    let mut differing: Vec<String> = keys.iter().filter(differs).map(|key| (*key).clone()).collect();
+    // Methods and models first, the seed last.
+    differing.sort_by_key(|key| (key == SEED, !key.ends_with(".name")));
+    differing
+}
+
+/// Keys without their tables, unless two would then be equal; `TABLE.name` becomes `TABLE`.
+fn shortened(keys: &[&String]) -> Vec<String> {
+    let short = |key: &str| match key.strip_suffix(".name") {
+        Some(table) => table.to_owned(),
+        None => key.rsplit('.').next().unwrap_or(key).to_owned(),
+    };
+    let all: Vec<String> = keys.iter().map(|key| short(key)).collect();
+    let once = |name: &String| all.iter().filter(|other| *other == name).count() == 1;
+    keys.iter().zip(&all).map(|(key, name)| if once(name) { name.clone() } else { (*key).clone() }).collect()
+}
+
+/// The names of runs: their folders, or their paths if two folders have the same name.
+fn names(runs: &[PathBuf]) -> Vec<String> {
+    let folders: Vec<&Path> = runs
+        .iter()
+        .map(|run| match run.file_name() {
+            Some(file) if file == "result.h5" && run.parent().is_some_and(|folder| folder.file_name().is_some()) => {
+                run.parent().unwrap_or(run)
+            }
+            _ => run,
+        })
+        .collect();
+    let last = |run: &Path| run.file_name().map_or_else(|| run.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let short: Vec<String> = folders.iter().map(|run| last(run)).collect();
+    let distinct = short.iter().collect::<BTreeSet<_>>().len() == short.len();
+    if distinct { short } else { folders.iter().map(|run| run.display().to_string()).collect() }
+}

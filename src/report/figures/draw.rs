@@ -1,0 +1,122 @@
+//! Figures of a run by kind, and the figure of a comparison.
+
+use super::FigureKind;
+use crate::plots::{self, Curve, Figure, HistoryOptions};
+use crate::report::comparison::Comparison;
+use crate::report::error::{ReportError, Result};
+use crate::report::run::RunResults;
+use crate::results::{POSTERIOR, SampleKind, Samples, XAxis};
+use std::cell::OnceCell;
+
+/// The metric of a comparison unless another one is named: the first of these that a run has.
+const DEFAULT_METRICS: [&str; 4] = ["accuracy", "rmse", "perplexity", "log_likelihood"];
+
+/// The figures of a run, whose draws are read when the first figure needs them.
+pub struct RunFigures<'a> {
+    run: &'a RunResults,
+    samples: OnceCell<Option<Samples>>,
+}
+
+impl<'a> RunFigures<'a> {
+    /// The figures of a run.
+    pub fn new(run: &'a RunResults) -> Self {
+        Self { run, samples: OnceCell::new() }
+    }
+
+    fn samples(&self) -> Result<Option<&Samples>> {
+        if self.samples.get().is_none() {
+            let file = &self.run.file;
+            // The marginal of a single word probability shows nothing, so topics have no such figures.
+            let has_parameters = file.sample_groups()?.iter().any(|group| group == POSTERIOR)
+                && file.kind(POSTERIOR)? != SampleKind::Topics;
+            let samples = if has_parameters { Some(file.samples(POSTERIOR)?) } else { None };
+            return Ok(self.samples.get_or_init(|| samples).as_ref());
+        }
+        Ok(self.samples.get().and_then(Option::as_ref))
+    }
+
+    /// The figure of a kind; `None` if the run has no data for it.
+    ///
+    /// # Errors
+    /// When the results cannot be read, or there is no such column or parameter.
+    pub fn figure(&self, kind: FigureKind, options: &HistoryOptions, parameters: &[String]) -> Result<Option<Figure>> {
+        let figure = match kind {
+            FigureKind::History => plots::history(&self.run.file, options)?,
+            FigureKind::Reliability => plots::reliability(&self.run.file)?,
+            FigureKind::Posterior => self.samples()?.map(|samples| plots::posterior(samples, parameters)).transpose()?.flatten(),
+            FigureKind::Chains => self
+                .samples()?
+                .filter(|samples| samples.kind == SampleKind::Chains)
+                .map(|samples| plots::chains(samples, parameters))
+                .transpose()?
+                .flatten(),
+        };
+        Ok(figure.map(|figure| Figure { subtitle: self.run.heading(), ..figure }))
+    }
+
+    /// A scatter plot of two parameters; `None` if the run has no draws.
+    ///
+    /// # Errors
+    /// When the results cannot be read, or there is no such parameter.
+    pub fn pair(&self, first: &str, second: &str) -> Result<Option<Figure>> {
+        let figure = self.samples()?.map(|samples| plots::pair(samples, first, second)).transpose()?.flatten();
+        Ok(figure.map(|figure| Figure { subtitle: self.run.heading(), ..figure }))
+    }
+
+    /// The kinds of figures that the run has data for.
+    ///
+    /// # Errors
+    /// When the results cannot be read.
+    pub fn available(&self) -> Result<Vec<FigureKind>> {
+        let mut kinds = Vec::new();
+        for kind in FigureKind::ALL {
+            if self.figure(kind, &HistoryOptions::default(), &[])?.is_some() {
+                kinds.push(kind);
+            }
+        }
+        Ok(kinds)
+    }
+}
+
+/// The curves of a metric for several runs.
+pub struct ComparisonFigure {
+    /// The figure; `None` if no run has the metric on this axis.
+    pub figure: Option<Figure>,
+    /// Why runs are not in the figure, in a sentence each.
+    pub left_out: Vec<String>,
+}
+
+impl ComparisonFigure {
+    /// Draws a metric, or the usual one, of all runs of a comparison.
+    ///
+    /// # Errors
+    /// When no run has the metric, or results cannot be read.
+    pub fn new(comparison: &Comparison, runs: &[RunResults], metric: Option<&str>, axis: XAxis) -> Result<Self> {
+        let is_there = |name: &&str| comparison.metrics.iter().any(|metric| metric == name);
+        let usual = || DEFAULT_METRICS.into_iter().find(is_there).or(comparison.metrics.first().map(String::as_str));
+        let Some(metric) = metric.or_else(usual) else {
+            let message = "these runs have no metrics: name a column of their histories with --metric";
+            return Err(ReportError::Missing(message.into()));
+        };
+        comparison.check_metric(runs, metric)?;
+        let (mut curves, mut left_out) = (Vec::new(), Vec::new());
+        for (label, members) in comparison.groups() {
+            let mut points = Vec::new();
+            for &member in &members {
+                match runs[member].file.curve(metric, axis)? {
+                    Some(curve) => points.push(curve),
+                    None => {
+                        let run = &comparison.runs[member].run;
+                        left_out.push(format!("{run}: not in the figure: it has no {metric} by {}", axis.name()));
+                    }
+                }
+            }
+            if !points.is_empty() {
+                curves.push(Curve { label, runs: points });
+            }
+        }
+        let figure = plots::comparison(metric, axis, &curves);
+        let figure = (!curves.is_empty()).then(|| Figure { subtitle: comparison.heading(), ..figure });
+        Ok(Self { figure, left_out })
+    }
+}

@@ -1,0 +1,292 @@
+//! Posterior summaries of a run: mean, standard deviation, quantiles and convergence diagnostics of each parameter.
+
+use super::error::Result;
+use super::text;
+use crate::methods::chains::dsgld::EXPECTATIONS;
+use crate::metrics::convergence::{Convergence, Estimate, LEAST_DRAWS, estimates, particle_estimates};
+use crate::models::Part;
+use crate::results::{RunFile, SampleKind, Values};
+use ndarray::{Array3, ArrayView3, s};
+use serde::Serialize;
+
+/// Fewer particles per parameter underestimate the spread: on Gaussians, 7 per parameter give 0.72 of the standard deviation (measured),
+/// and 100 would give about 0.98 by the same trend.
+const ENOUGH_PER_PARAMETER: usize = 100;
+/// Rows of a table, unless all are requested.
+const SHOWN: usize = 15;
+/// Of larger groups only every n-th parameter is assessed. This many values take about five seconds on one core.
+const MAX_VALUES: usize = 16_000_000;
+/// Chains with an R-hat from here on have not converged (Vehtari et al. 2021, section 4).
+const HIGH_R_HAT: f64 = 1.01;
+/// Up to this effective sample size, quantiles and diagnostics are unreliable (Vehtari et al. 2021, section 4).
+const LOW_ESS: f64 = 400.0;
+/// Characters of a parameter's name in a table.
+const NAME_WIDTH: usize = 30;
+
+/// A group of draws with the estimates of its parameters.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Draws {
+    /// The group in the result file: `posterior`.
+    pub group: String,
+    /// What the draws are.
+    pub kind: SampleKind,
+    /// The number of chains; particles are one chain.
+    pub chains: usize,
+    /// Draws of each chain, or particles.
+    pub draws: usize,
+    /// The number of parameters.
+    pub parameters: usize,
+    /// The variables with their shapes.
+    pub parts: Vec<Part>,
+    /// The estimates of all parameters in order, or of every n-th one if there are very many.
+    pub estimates: Vec<Parameter>,
+}
+
+/// A parameter with its estimates.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Parameter {
+    /// Its variable, with an index if that is not a scalar: `weights[3]`.
+    pub name: String,
+    /// Its estimates.
+    #[serde(flatten)]
+    pub estimate: Estimate,
+}
+
+/// Posterior mean and standard deviation of a parameter, accumulated over all updates instead of draws.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Expectation {
+    /// Its variable, with an index if that is not a scalar.
+    pub name: String,
+    /// E θ.
+    pub mean: f64,
+    /// The square root of E (θ − E θ)².
+    pub sd: f64,
+}
+
+/// The posterior means and standard deviations that the run has accumulated over all updates; empty if it has not.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn expectations(file: &RunFile) -> Result<Vec<Expectation>> {
+    let groups = file.sample_groups()?;
+    if !EXPECTATIONS.iter().all(|name| groups.iter().any(|group| group == name)) {
+        return Ok(Vec::new());
+    }
+    let [mean, sd] = [file.samples(EXPECTATIONS[0])?, file.samples(EXPECTATIONS[1])?];
+    let names = mean.parts.iter().flat_map(|part| (0..part.size()).map(|place| part.element_name(place)));
+    let flat = |values: &Values| values.matrix().into_iter().collect::<Vec<f64>>();
+    let moments = flat(&mean.values).into_iter().zip(flat(&sd.values));
+    Ok(names.zip(moments).map(|(name, (mean, sd))| Expectation { name, mean, sd }).collect())
+}
+
+/// The table of the first expectations, or of all.
+pub(super) fn expectations_table(expectations: &[Expectation], all: bool) -> String {
+    let rows = &expectations[..if all { expectations.len() } else { expectations.len().min(SHOWN) }];
+    let cells = |of: fn(&Expectation) -> f64| rows.iter().map(|row| text::value(of(row))).collect::<Vec<_>>();
+    let columns = [
+        ("parameter".to_owned(), rows.iter().map(|row| shortened(&row.name)).collect()),
+        ("mean".into(), cells(|row| row.mean)),
+        ("sd".into(), cells(|row| row.sd)),
+    ];
+    text::table(&columns) + &omitted("", expectations.len() - rows.len())
+}
+
+/// A line for the parameters that a table does not show.
+fn omitted(order: &str, parameters: usize) -> String {
+    match parameters {
+        0 => String::new(),
+        omitted => format!("  {order}{} omitted: --all shows them, --json lists them\n", text::counted(omitted, "parameter")),
+    }
+}
+
+impl Draws {
+    /// Reads a group of draws and estimates its parameters: `all`, or every n-th one if there are very many.
+    ///
+    /// # Errors
+    /// When there is no such group, or it cannot be read.
+    pub fn read(file: &RunFile, group: &str, all: bool) -> Result<Self> {
+        Self::read_at_most(file, group, if all { usize::MAX } else { MAX_VALUES })
+    }
+
+    /// Reads a group of draws and estimates as many of its parameters as have at most `values` values.
+    fn read_at_most(file: &RunFile, group: &str, values: usize) -> Result<Self> {
+        let kind = file.kind(group)?;
+        let (chains, draws, parts) = file.shape(group)?;
+        // During a run, chains may have different lengths.
+        let common = file.lengths(group)?.into_iter().min().unwrap_or(0).min(draws);
+        let parameters = parts.iter().map(Part::size).sum();
+        let stride = chains.saturating_mul(common).saturating_mul(parameters).div_ceil(values).max(1);
+        let mut found = Vec::new();
+        let mut before: usize = 0;
+        let has_estimates = !matches!(kind, SampleKind::Paths | SampleKind::Topics) && common > 1;
+        for part in parts.iter().filter(|_| has_estimates) {
+            let first = before.next_multiple_of(stride) - before;
+            before += part.size();
+            if first >= part.size() {
+                continue;
+            }
+            let estimates = match &file.part(group, part)? {
+                Values::F32(values) => estimated(values, kind, common, first, stride),
+                Values::F64(values) => estimated(values, kind, common, first, stride),
+                Values::I32(values) => estimated(values, kind, common, first, stride),
+            };
+            let names = (first..part.size()).step_by(stride).map(|place| part.element_name(place));
+            found.extend(names.zip(estimates).map(|(name, estimate)| Parameter { name, estimate }));
+        }
+        Ok(Self { group: group.to_owned(), kind, chains, draws: common, parameters, parts, estimates: found })
+    }
+
+    /// The rows of the table: all parameters, or the worst ones of chains, or some of each variable of particles.
+    fn rows(&self, all: bool) -> Vec<&Parameter> {
+        if self.kind == SampleKind::Particles {
+            if all {
+                return self.estimates.iter().collect();
+            }
+            let sizes: Vec<usize> = self.parts.iter().map(Part::size).collect();
+            let mut start = 0;
+            let mut rows = Vec::new();
+            for (size, quota) in sizes.iter().zip(quotas(&sizes, SHOWN)) {
+                rows.extend(self.estimates.iter().skip(start).take(quota));
+                start += size;
+            }
+            return rows;
+        }
+        let mut rows: Vec<&Parameter> = self.estimates.iter().collect();
+        // Undefined diagnostics count as the worst. The sort is stable, so that ties stay in order.
+        rows.sort_by(|a, b| badness(b).partial_cmp(&badness(a)).unwrap_or(std::cmp::Ordering::Equal));
+        rows.truncate(if all { usize::MAX } else { SHOWN });
+        rows
+    }
+
+    /// Whether the draws can be trusted, in one or two lines.
+    pub fn verdict(&self) -> String {
+        if self.kind == SampleKind::Particles {
+            let mut verdict = "R-hat, ESS and MCSE are not defined for particles".to_owned();
+            if self.draws < ENOUGH_PER_PARAMETER * self.parameters {
+                verdict += &format!("\n  fewer than {ENOUGH_PER_PARAMETER} particles per parameter: sd may be too small");
+            }
+            return verdict;
+        }
+        if self.draws < LEAST_DRAWS {
+            return format!("fewer than {LEAST_DRAWS} draws per chain: too few for convergence diagnostics");
+        }
+        let assessed: Vec<&Convergence> =
+            self.estimates.iter().filter_map(|parameter| parameter.estimate.convergence.as_ref()).collect();
+        let total = text::count(assessed.len());
+        let of_total = |count: usize| format!("{} of {total} parameters", text::count(count));
+        let few = assessed.iter().filter(|c| c.ess_bulk.min(c.ess_tail) <= LOW_ESS).count();
+        let ess = match few {
+            0 => format!("ESS > {LOW_ESS}"),
+            few => format!("{} have ESS ≤ {LOW_ESS}: run longer", of_total(few)),
+        };
+        if self.chains == 1 {
+            let ess = if few == 0 { format!("all {total} parameters have {ess}") } else { ess };
+            return format!("{ess}; R-hat needs at least two chains");
+        }
+        let undefined = assessed.iter().filter(|c| c.r_hat.is_nan()).count();
+        let high = assessed.iter().filter(|c| c.r_hat >= HIGH_R_HAT).count();
+        if undefined > 0 {
+            let more = if high > 0 { format!("; {} have R-hat ≥ {HIGH_R_HAT}", of_total(high)) } else { String::new() };
+            return format!("{} are constant or not finite and have no R-hat{more}", of_total(undefined));
+        }
+        match (high, few) {
+            (0, 0) => format!("all {total} parameters have R-hat < {HIGH_R_HAT} and {ess}"),
+            (0, _) => ess,
+            (high, _) => format!("{} have R-hat ≥ {HIGH_R_HAT}: run longer", of_total(high)),
+        }
+    }
+
+    /// The table of the worst parameters, or of all, with the verdict.
+    pub(super) fn table(&self, all: bool) -> String {
+        if self.estimates.is_empty() {
+            return String::new();
+        }
+        let rows = self.rows(all);
+        let cells = |of: fn(&Estimate) -> f64| rows.iter().map(|row| text::value(of(&row.estimate))).collect::<Vec<_>>();
+        let mut columns = vec![
+            ("parameter".to_owned(), rows.iter().map(|row| shortened(&row.name)).collect()),
+            ("mean".into(), cells(|e| e.mean)),
+            ("sd".into(), cells(|e| e.sd)),
+            ("5 %".into(), cells(|e| e.q5)),
+            ("95 %".into(), cells(|e| e.q95)),
+        ];
+        let is_chains = self.kind == SampleKind::Chains;
+        if is_chains {
+            let diagnostic = |of: fn(&Convergence) -> f64, format: fn(f64) -> String| {
+                rows.iter().map(|row| format(row.estimate.convergence.as_ref().map_or(f64::NAN, of))).collect::<Vec<_>>()
+            };
+            columns.push(("MCSE".into(), diagnostic(|c| c.mcse_mean, text::value)));
+            columns.push(("bulk ESS".into(), diagnostic(|c| c.ess_bulk, rounded)));
+            columns.push(("tail ESS".into(), diagnostic(|c| c.ess_tail, rounded)));
+            columns.push(("R-hat".into(), diagnostic(|c| c.r_hat, three_decimals)));
+        }
+        let mut shown = text::table(&columns);
+        if rows.len() < self.estimates.len() {
+            let order = if is_chains { "sorted by R-hat, worst first; " } else { "" };
+            shown += &omitted(order, self.parameters - rows.len());
+        }
+        if self.estimates.len() < self.parameters {
+            let (assessed, all) = (text::count(self.estimates.len()), text::count(self.parameters));
+            shown += &format!("  assessed {assessed} of {all} parameters, evenly spaced; --all assesses every one\n");
+        }
+        shown + &format!("  {}\n", self.verdict())
+    }
+}
+
+/// Estimates of every `stride`-th parameter of a variable from the first `draws` draws.
+fn estimated<T: Copy + Into<f64> + Sync>(
+    values: &Array3<T>,
+    kind: SampleKind,
+    draws: usize,
+    first: usize,
+    stride: usize,
+) -> Vec<Estimate> {
+    // Strides of arrays are `isize`, and every length in memory fits.
+    let step = isize::try_from(stride).unwrap_or(isize::MAX);
+    let chosen: ArrayView3<T> = values.slice(s![.., ..draws, first..;step]);
+    match (kind, chosen.outer_iter().next()) {
+        (SampleKind::Particles, Some(particles)) => particle_estimates(particles),
+        _ => estimates(chosen),
+    }
+}
+
+/// The sort key of a parameter: R-hat, then the smaller ESS.
+fn badness(parameter: &Parameter) -> (f64, f64) {
+    let worst = |value: f64| if value.is_nan() { f64::INFINITY } else { value };
+    parameter.estimate.convergence.map_or((0.0, 0.0), |c| (worst(c.r_hat), worst(-c.ess_bulk.min(c.ess_tail))))
+}
+
+/// Distributes rows over variables of these sizes: small variables are shown completely, large ones get equal numbers of rows.
+fn quotas(sizes: &[usize], rows: usize) -> Vec<usize> {
+    let mut quotas = vec![0; sizes.len()];
+    for _ in 0..rows {
+        let open = (0..sizes.len()).filter(|&part| quotas[part] < sizes[part]);
+        match open.min_by_key(|&part| quotas[part]) {
+            Some(part) => quotas[part] += 1,
+            None => break,
+        }
+    }
+    quotas
+}
+
+fn shortened(name: &str) -> String {
+    let letters = name.chars().count();
+    if letters <= NAME_WIDTH {
+        return name.to_owned();
+    }
+    // Keep the index at the end, which distinguishes parameters.
+    let end: String = name.chars().skip(letters - NAME_WIDTH / 2).collect();
+    name.chars().take(NAME_WIDTH - 1 - NAME_WIDTH / 2).chain(['…']).collect::<String>() + &end
+}
+
+/// An effective sample size without decimals.
+fn rounded(value: f64) -> String {
+    if value.is_finite() { text::count(value.max(0.0).round() as u64) } else { text::value(value) }
+}
+
+fn three_decimals(value: f64) -> String {
+    if value.is_finite() && value < 1e4 { format!("{value:.3}") } else { text::value(value) }
+}
+
+#[cfg(test)]
+mod tests;

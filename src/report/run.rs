@@ -1,0 +1,81 @@
+//! The results of a run, found and opened by the folder of the run or by its result file.
+
+use super::error::{ReportError, Result};
+use super::text;
+use crate::results::{RunFile, checkpoint_file, config_file, result_file};
+use std::path::{Path, PathBuf};
+
+/// An open result file.
+#[derive(Debug)]
+pub struct RunResults {
+    /// The result file.
+    pub file: RunFile,
+    /// Its path.
+    pub path: PathBuf,
+}
+
+impl RunResults {
+    /// Opens the results of a run: `run` is the folder of the run or its result file.
+    ///
+    /// # Errors
+    /// When there is no such run, it has no results yet, or its file cannot be read or is not a result file.
+    pub fn open(run: &Path) -> Result<Self> {
+        let path = find(run)?;
+        Ok(Self { file: RunFile::open(&path)?, path })
+    }
+
+    /// Whether the run is finished; otherwise these are its results so far.
+    pub fn is_finished(&self) -> bool {
+        self.file.info().state.finished
+    }
+
+    /// The path of the dataset in the configuration of the run, if it has one.
+    pub fn dataset(&self) -> Option<String> {
+        let config: toml::Table = self.file.info().config.parse().ok()?;
+        Some(config.get("data")?.get("file")?.as_str()?.to_owned())
+    }
+
+    /// Method, model, data and seed in one line.
+    pub fn heading(&self) -> String {
+        let info = self.file.info();
+        let digest = || match info.data_digest.as_str() {
+            "" => None,
+            digest => Some(format!("data with digest {}", text::short_digest(digest))),
+        };
+        let data = self.dataset().map(|file| data_label(&file)).or_else(digest);
+        let unfinished = (!self.is_finished()).then(|| "not finished".to_owned());
+        let facts = [Some(format!("method {}", info.method)), Some(format!("model {}", info.model)), data];
+        let facts = facts.into_iter().chain([Some(format!("seed {}", info.seed)), unfinished]);
+        facts.flatten().collect::<Vec<_>>().join(" · ")
+    }
+}
+
+/// The file name of a dataset, for a heading.
+pub(super) fn data_label(file: &str) -> String {
+    format!("data {}", Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy()))
+}
+
+/// The result file of a run, which is given by its folder or by the file itself.
+fn find(run: &Path) -> Result<PathBuf> {
+    if run.is_file() {
+        return Ok(run.to_path_buf());
+    }
+    if !run.is_dir() {
+        return Err(ReportError::missing(run, "there is no such folder or file"));
+    }
+    let file = result_file(run);
+    if file.exists() {
+        return Ok(file);
+    }
+    Err(if checkpoint_file(run).exists() || config_file(run).exists() {
+        ReportError::missing(
+            run,
+            format_args!(
+                "this run is not finished and has no results yet. If it was stopped, `mpibayes run FILE.toml --output {}` resumes it",
+                run.display()
+            ),
+        )
+    } else {
+        ReportError::missing(run, "this is not the folder of a run: it contains neither a result file nor a configuration")
+    })
+}

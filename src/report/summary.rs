@@ -1,0 +1,485 @@
+//! The summary of a run: metrics, calibration, history, posterior, time and traffic, as text and as JSON.
+
+use super::error::{ReportError, Result};
+use super::posterior::{self, Draws, Expectation};
+use super::run::RunResults;
+use super::text;
+use crate::data::Dataset;
+use crate::methods::SPREAD;
+use crate::methods::chains::coupled::SPREAD as SPREAD_OF_CHAINS;
+use crate::methods::chains::dsgld::EXPECTATIONS;
+use crate::results::{HISTORY, METRICS, PHASES, RunState, SECONDS, SampleKind, TRAFFIC, Table};
+use serde::{Serialize, Serializer};
+use std::path::PathBuf;
+
+/// The tables of accuracy by confidence and by class: a row for each bin or class of each evaluated round.
+const RELIABILITY: &str = "reliability";
+const CLASSES: &str = "classes";
+/// Most classes, rows and columns of a table in the text; JSON has all.
+const MAX_CLASSES: usize = 20;
+const MAX_ROWS: usize = 16;
+const MAX_COLUMNS: usize = 8;
+
+/// The results of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The result file.
+    pub file: PathBuf,
+    /// The method, by its name in the configuration.
+    pub method: String,
+    /// The model, by its name in the configuration.
+    pub model: String,
+    /// The path of the dataset in the configuration, if it has one.
+    pub data: Option<String>,
+    /// The digest of the dataset; empty without data.
+    pub data_digest: String,
+    /// The seed.
+    pub seed: u64,
+    /// The version of mpibayes that ran.
+    pub version: String,
+    /// When the file was created: ISO 8601, UTC.
+    pub created_at: String,
+    /// Whether the run is finished; otherwise these are its results so far.
+    pub finished: bool,
+    /// Completed rounds; 0 if unknown.
+    pub rounds_done: u64,
+    /// All rounds of the run; 0 if unknown.
+    pub rounds_total: u64,
+    /// The last row of the metrics, by name; missing values are NaN (`null` in JSON).
+    #[serde(serialize_with = "as_object")]
+    pub metrics: Vec<(String, f64)>,
+    /// The metrics of each evaluation.
+    pub evaluations: Vec<Round>,
+    /// Of each evaluation, the lowest and highest accuracy or RMSE among the agents' shares of the test rows.
+    pub spread: Vec<Round>,
+    /// The columns that the method logged in each round.
+    pub history: Vec<Round>,
+    /// Accuracy by confidence: the bins of each evaluation.
+    pub reliability: Vec<Round>,
+    /// Accuracy by class: the classes of each evaluation.
+    pub classes: Vec<Round>,
+    /// Whether chains stay elastically coupled while draws are taken.
+    pub stays_coupled: bool,
+    /// The names of the classes; empty if the dataset cannot be found.
+    pub class_names: Vec<String>,
+    /// The groups of draws with the estimates of their parameters.
+    pub draws: Vec<Draws>,
+    /// Posterior means and standard deviations that were accumulated over all updates.
+    pub expectations: Vec<Expectation>,
+    /// Seconds by phase.
+    #[serde(serialize_with = "as_object")]
+    pub phases: Vec<(String, f64)>,
+    /// Messages and bytes between ranks, by purpose.
+    pub traffic: Vec<Traffic>,
+}
+
+/// A row of a table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Round {
+    /// The round.
+    pub step: u64,
+    /// The values by column, seconds first.
+    #[serde(flatten, serialize_with = "as_object")]
+    pub values: Vec<(String, f64)>,
+}
+
+/// Messages of one purpose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Traffic {
+    /// The purpose: `tasks`, `reports`.
+    pub purpose: String,
+    /// Messages between ranks.
+    pub messages: u64,
+    /// Bytes of their payloads.
+    pub bytes: u64,
+}
+
+/// Named values as a JSON object in their order, with NaN as `null`.
+pub(super) fn as_object<S: Serializer>(values: &[(String, f64)], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
+}
+
+impl Summary {
+    /// Summarizes the results of a run. Of very many parameters every n-th is assessed, or `all`.
+    ///
+    /// # Errors
+    /// When the result file cannot be read.
+    pub fn of(run: &RunResults, all: bool) -> Result<Self> {
+        let file = &run.file;
+        let table = |name: &str| file.find_table(name).map(Option::unwrap_or_default);
+        let metrics = table(METRICS)?;
+        let last = rows_without_agent(&metrics).last();
+        let mut groups = file.sample_groups()?;
+        groups.retain(|group| !EXPECTATIONS.contains(&group.as_str()));
+        let draws = groups.into_iter().map(|group| Draws::read(file, &group, all)).collect::<Result<_>>()?;
+        let info = file.info().clone();
+        let RunState { finished, done, total, .. } = info.state;
+        let data = run.dataset();
+        let classes = rounds(&table(CLASSES)?);
+        Ok(Self {
+            stays_coupled: stays_coupled(&info.config),
+            class_names: if classes.is_empty() { Vec::new() } else { class_names(data.as_deref(), &info.data_digest) },
+            classes,
+            reliability: rounds(&table(RELIABILITY)?),
+            phases: phases(&table(PHASES)?),
+            data,
+            finished,
+            rounds_done: done,
+            rounds_total: total,
+            file: run.path.clone(),
+            method: info.method,
+            model: info.model,
+            data_digest: info.data_digest,
+            seed: info.seed,
+            version: info.version,
+            created_at: info.created_at,
+            metrics: last.map(|row| values_at(&metrics, row)).unwrap_or_default(),
+            evaluations: rounds(&metrics),
+            spread: rounds(&table(SPREAD)?),
+            history: rounds(&table(HISTORY)?),
+            draws,
+            expectations: posterior::expectations(file)?,
+            traffic: traffic(&table(TRAFFIC)?),
+        })
+    }
+
+    /// A final metric by name, with four decimals.
+    ///
+    /// # Errors
+    /// When the run has no such metric.
+    pub fn metric(&self, name: &str) -> Result<String> {
+        let missing = |what: String| Err(ReportError::missing(&self.file, what));
+        match self.metrics.iter().find(|metric| metric.0 == name) {
+            Some((_, value)) => Ok(format!("{value:.4}")),
+            None if self.metrics.is_empty() => missing("this run has no metrics: no predictions were evaluated".into()),
+            None => {
+                let names: Vec<&str> = self.metrics.iter().map(|metric| metric.0.as_str()).collect();
+                missing(format!("there is no metric {name:?}; the run has {}", names.join(", ")))
+            }
+        }
+    }
+}
+
+/// Whether a configuration couples chains by springs during the whole run.
+fn stays_coupled(config: &str) -> bool {
+    let method = || config.parse::<toml::Table>().ok()?.remove("method")?.try_into::<toml::Table>().ok();
+    let method = method().unwrap_or_default();
+    let text = |key: &str| method.get(key).and_then(toml::Value::as_str);
+    text("coupling_schedule") == Some("constant") && text("variant").is_none_or(|variant| variant == "elastic")
+}
+
+/// The names of the classes, if the dataset is still where the run found it.
+fn class_names(data: Option<&str>, digest: &str) -> Vec<String> {
+    let dataset = data.and_then(|file| Dataset::open(file.as_ref()).ok());
+    dataset.filter(|dataset| dataset.digest() == digest).map(|dataset| dataset.classes().to_vec()).unwrap_or_default()
+}
+
+/// Seconds by phase, summed over the server and all agents.
+fn phases(table: &Table) -> Vec<(String, f64)> {
+    let total = |values: &[f64]| 0.0 + values.iter().filter(|value| !value.is_nan()).sum::<f64>();
+    table.columns.iter().map(|(name, values)| (name.clone(), total(values))).collect()
+}
+
+fn rows_without_agent(table: &Table) -> impl Iterator<Item = usize> + '_ {
+    (0..table.rows()).filter(|&row| table.agent[row].is_none())
+}
+
+fn values_at(table: &Table, row: usize) -> Vec<(String, f64)> {
+    table.columns.iter().map(|(name, values)| (name.clone(), values[row])).collect()
+}
+
+/// The rows of the server, seconds first.
+fn rounds(table: &Table) -> Vec<Round> {
+    rows_without_agent(table)
+        .map(|row| {
+            let mut values = values_at(table, row);
+            // The sort is stable: all other columns stay in order.
+            values.sort_by_key(|(name, _)| name != SECONDS);
+            Round { step: table.step[row], values }
+        })
+        .collect()
+}
+
+/// Messages and bytes by purpose, from the last row of the table.
+fn traffic(table: &Table) -> Vec<Traffic> {
+    let Some(row) = table.rows().checked_sub(1) else { return Vec::new() };
+    // The table holds counts as floating-point numbers.
+    let number = |name: &str| table.column(name).map_or(0, |values| values[row] as u64);
+    let purposes = table.columns.iter().filter_map(|(name, _)| name.strip_suffix("_messages"));
+    purposes
+        .map(|purpose| Traffic {
+            purpose: purpose.replace('_', " "),
+            messages: number(&format!("{purpose}_messages")),
+            bytes: number(&format!("{purpose}_bytes")),
+        })
+        .collect()
+}
+
+/// The indices of at most `most` of `rows` rows, evenly spaced, including the first and the last.
+fn evenly_spaced(rows: usize, most: usize) -> Vec<usize> {
+    if rows <= most {
+        return (0..rows).collect();
+    }
+    (0..most).map(|i| i * (rows - 1) / (most - 1)).collect()
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text(false))
+    }
+}
+
+impl Summary {
+    /// The summary as text, with the worst parameters of the posterior, or `all`.
+    pub fn text(&self, all: bool) -> String {
+        let mut text = format!("{}\n", self.file.display());
+        if !self.finished {
+            let rounds = match self.rounds_total {
+                0 => String::new(),
+                total => format!(" (round {} of {total})", self.rounds_done),
+            };
+            text += &format!("not finished{rounds}: these are the results so far\n");
+        }
+        text += &self.description();
+        text += &self.final_metrics();
+        text += &self.calibration();
+        text += &self.accuracy_by_class();
+        text += &table_of_rounds("metrics by round", &self.evaluations);
+        text += &table_of_rounds("history of the method", &self.history);
+        text += &self.coupling();
+        for draws in &self.draws {
+            text += &description_of(draws, all);
+        }
+        if !self.expectations.is_empty() {
+            text += "\nposterior mean and sd over all updates after burn-in, not only the kept draws\n";
+            text += &posterior::expectations_table(&self.expectations, all);
+        }
+        text += &self.time_by_phase();
+        if !self.traffic.is_empty() {
+            let columns = [
+                ("purpose".into(), self.traffic.iter().map(|traffic| traffic.purpose.clone()).collect()),
+                ("messages".into(), self.traffic.iter().map(|traffic| text::count(traffic.messages)).collect()),
+                ("size".into(), self.traffic.iter().map(|traffic| text::bytes(traffic.bytes)).collect()),
+            ];
+            text += &format!("\ntraffic between ranks\n{}", text::table(&columns));
+        }
+        text
+    }
+
+    /// Method, model, data, seed and version.
+    fn description(&self) -> String {
+        let digest = text::short_digest(&self.data_digest);
+        let data = match &self.data {
+            _ if digest.is_empty() => "none".into(),
+            Some(file) => format!("{file} (digest {digest})"),
+            None => format!("digest {digest}"),
+        };
+        text::pairs(&[
+            ("method", self.method.clone()),
+            ("model", self.model.clone()),
+            ("data", data),
+            ("seed", self.seed.to_string()),
+            ("created", format!("{} by mpibayes {}", self.created_at, self.version)),
+        ])
+    }
+
+    /// The metrics of the last evaluation, with their range over agents.
+    fn final_metrics(&self) -> String {
+        if self.metrics.is_empty() {
+            return String::new();
+        }
+        let mut lines: Vec<(&str, String)> =
+            self.metrics.iter().map(|(name, value)| (name.as_str(), with_unit(name, *value))).collect();
+        let lowest = self.spread.last().and_then(|last| {
+            let ends = |value: &&(String, f64)| value.0.ends_with("_lowest");
+            Some((last, last.values.iter().find(ends)?))
+        });
+        if let Some((last, (name, lowest))) = lowest {
+            let name = name.strip_suffix("_lowest").unwrap_or(name);
+            let highest = with_unit(name, last.value(&format!("{name}_highest")));
+            let range = format!("{name} {} to {highest} on each agent's share of the test rows", with_unit(name, *lowest));
+            lines.push(("by agent", range));
+        }
+        let round = self.evaluations.last().map_or(String::new(), |last| format!(" (round {})", last.step));
+        format!("\n{} metrics{round}\n{}", if self.finished { "final" } else { "latest" }, text::pairs(&lines))
+    }
+
+    /// The reliability table of the last evaluation, without empty bins.
+    fn calibration(&self) -> String {
+        let bins: Vec<&Round> = last_step(&self.reliability).into_iter().filter(|bin| bin.value("rows") > 0.0).collect();
+        if bins.is_empty() {
+            return String::new();
+        }
+        let percent = |of: fn(&Round) -> f64| bins.iter().map(|bin| percent(of(bin))).collect();
+        let edge = |share: f64| (1e4 * share).round() / 1e2;
+        let edges = |bin: &&Round| format!("{} to {} %", edge(bin.value("lower")), edge(bin.value("upper")));
+        let columns = [
+            ("bin".into(), bins.iter().map(edges).collect()),
+            ("rows".into(), bins.iter().map(|bin| whole_number(bin.value("rows"))).collect()),
+            ("confidence".into(), percent(|bin| bin.value("confidence"))),
+            ("accuracy".into(), percent(|bin| bin.value("accuracy"))),
+            ("overconfidence".into(), percent(|bin| bin.value("confidence") - bin.value("accuracy"))),
+        ];
+        format!("\ncalibration: accuracy of predictions by their confidence\n{}", text::table(&columns))
+    }
+
+    /// The accuracy of each class in the last evaluation, or of the worst classes if there are many.
+    fn accuracy_by_class(&self) -> String {
+        let mut classes = last_step(&self.classes);
+        let all = classes.len();
+        if all == 0 {
+            return String::new();
+        }
+        let mut heading = "\naccuracy by class".to_owned();
+        if all > MAX_CLASSES {
+            classes.sort_by(|a, b| a.value("accuracy").total_cmp(&b.value("accuracy")));
+            classes.truncate(MAX_CLASSES);
+            heading += &format!(" (the worst {MAX_CLASSES} of {}; --json has all)", text::count(all));
+        }
+        let name = |class: &&Round| {
+            let number = whole_number(class.value("class"));
+            number.parse().ok().and_then(|index: usize| self.class_names.get(index)).cloned().unwrap_or(number)
+        };
+        let columns = [
+            ("class".into(), classes.iter().map(name).collect()),
+            ("rows".into(), classes.iter().map(|class| whole_number(class.value("rows"))).collect()),
+            ("accuracy".into(), classes.iter().map(|class| percent(class.value("accuracy"))).collect()),
+        ];
+        format!("{heading}\n{}", text::table(&columns))
+    }
+
+    /// The bias of draws from chains that stay coupled by springs.
+    fn coupling(&self) -> String {
+        // One row is noisy if there are few parameters, so the second half of the rows is averaged. The last period has no exchange
+        // after it and no value.
+        let measured: Vec<&Round> = self.history.iter().filter(|round| round.value(SPREAD_OF_CHAINS).is_finite()).collect();
+        let second_half = &measured[measured.len() / 2..];
+        let (Some(last), true) = (second_half.last(), self.stays_coupled) else { return String::new() };
+        let square =
+            second_half.iter().map(|round| round.value(SPREAD_OF_CHAINS).powi(2)).sum::<f64>() / second_half.len() as f64;
+        let (spread, kappa) = (square.sqrt(), last.value("coupling"));
+        // S = 1/(λ + κ) for a Gaussian posterior with precision λ.
+        let data = 1.0 / (spread * spread) - kappa;
+        let free = if data > 0.0 { format!("{:.3e}", data.sqrt().recip()) } else { "too large to estimate".into() };
+        format!(
+            "\ncoupled chains: draws do not have the posterior distribution\n  distance of a parameter from the mean of the chains (root \
+             mean square): {spread:.3e}; by the coupling alone it would be {:.3e}\n  corresponding posterior sd, if the posterior is \
+             Gaussian: {free}\n",
+            kappa.sqrt().recip()
+        )
+    }
+
+    fn time_by_phase(&self) -> String {
+        let known: Vec<&(String, f64)> = self.phases.iter().filter(|phase| phase.1.is_finite()).collect();
+        if known.is_empty() {
+            return String::new();
+        }
+        let all: f64 = known.iter().map(|phase| phase.1).sum();
+        let columns = [
+            ("phase".into(), known.iter().map(|phase| phase.0.replace('_', " ")).collect()),
+            ("time".into(), known.iter().map(|phase| text::seconds(phase.1)).collect()),
+            ("share".into(), known.iter().map(|phase| percent(phase.1 / all)).collect()),
+        ];
+        format!("\ntime by phase, summed over all agents\n{}", text::table(&columns))
+    }
+}
+
+impl Round {
+    /// A value by name; NaN if it is missing.
+    pub(super) fn value(&self, name: &str) -> f64 {
+        self.values.iter().find(|value| value.0 == name).map_or(f64::NAN, |value| value.1)
+    }
+}
+
+/// The rows of the last step.
+fn last_step(rounds: &[Round]) -> Vec<&Round> {
+    let last = rounds.last().map(|round| round.step);
+    rounds.iter().filter(|round| Some(round.step) == last).collect()
+}
+
+fn percent(share: f64) -> String {
+    if share.is_nan() { "-".into() } else { format!("{:.1} %", 100.0 * share) }
+}
+
+/// A count that a table holds as a floating-point number; `-` for NaN.
+fn whole_number(number: f64) -> String {
+    // The conversion saturates.
+    if number.is_nan() { "-".into() } else { text::count(number as u64) }
+}
+
+/// A group of draws: its size, its variables and the estimates of its parameters.
+fn description_of(draws: &Draws, all: bool) -> String {
+    let (noun, chains) = match draws.kind {
+        SampleKind::Particles => ("particle", String::new()),
+        SampleKind::Paths => ("evaluation", format!("{} × ", text::counted(draws.chains, "particle"))),
+        // Expectations have a table of their own.
+        SampleKind::Expectation => return String::new(),
+        SampleKind::Chains | SampleKind::Topics => ("draw", format!("{} × ", text::counted(draws.chains, "chain"))),
+    };
+    let size = format!("{chains}{} × {}", text::counted(draws.draws, noun), text::counted(draws.parameters, "parameter"));
+    let columns: Vec<(String, Vec<String>)> = vec![
+        ("variable".into(), draws.parts.iter().map(|part| part.name.clone()).collect()),
+        ("shape".into(), draws.parts.iter().map(|part| shape(&part.shape)).collect()),
+        ("size".into(), draws.parts.iter().map(|part| text::count(part.size())).collect()),
+    ];
+    let mut text = format!("\n{}: {size}\n{}", draws.group, text::table(&columns));
+    if draws.kind == SampleKind::Topics {
+        text += "  `mpibayes topics` lists the top words of each topic\n";
+    }
+    let table = draws.table(all);
+    if !table.is_empty() {
+        text += &format!("\n{} estimates\n{table}", draws.group);
+    }
+    text
+}
+
+/// A table of rounds: all of them, or an evenly spaced selection.
+fn table_of_rounds(title: &str, all: &[Round]) -> String {
+    let Some(first) = all.first() else { return String::new() };
+    let places = evenly_spaced(all.len(), MAX_ROWS);
+    let rounds: Vec<&Round> = places.iter().map(|&row| &all[row]).collect();
+    let mut text = format!("\n{title}");
+    if places.len() < all.len() {
+        text += &format!(" ({} of {} rows; --json has all)", places.len(), all.len());
+    }
+    let mut columns = vec![("round".to_owned(), rounds.iter().map(|round| round.step.to_string()).collect())];
+    for (place, (name, _)) in first.values.iter().enumerate().take(MAX_COLUMNS) {
+        let values: Vec<f64> = rounds.iter().map(|round| round.values[place].1).collect();
+        let cells = match is_time(name) {
+            true => values.iter().map(|value| format!("{value:.2}")).collect(),
+            false => text::values(&values),
+        };
+        columns.push((name.clone(), cells));
+    }
+    text += &format!("\n{}", text::table(&columns));
+    if let Some(rest @ [_, ..]) = first.values.get(MAX_COLUMNS..) {
+        let names: Vec<&str> = rest.iter().map(|value| value.0.as_str()).collect();
+        text += &format!("  more columns in --json: {}\n", names.join(", "));
+    }
+    text
+}
+
+fn is_time(name: &str) -> bool {
+    name == SECONDS || name.ends_with("_seconds")
+}
+
+/// A metric with its unit.
+fn with_unit(name: &str, value: f64) -> String {
+    match name {
+        _ if value.is_nan() => "-".into(),
+        "accuracy" | "particle_accuracy" | "posterior_accuracy" => format!("{:.2} %", 100.0 * value),
+        "log_likelihood" | "particle_log_likelihood" | "posterior_log_likelihood" => format!("{value:.4} nats per row"),
+        _ if is_time(name) => text::seconds(value),
+        _ => text::value(value),
+    }
+}
+
+fn shape(sides: &[usize]) -> String {
+    match sides {
+        [] => "scalar".into(),
+        sides => sides.iter().map(usize::to_string).collect::<Vec<_>>().join(" × "),
+    }
+}
+
+#[cfg(test)]
+mod tests;

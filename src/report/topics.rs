@@ -1,0 +1,171 @@
+//! The topics of a run: top words, shares of the tokens and coherence, and the arrays that pyLDAvis takes.
+
+use super::error::{ReportError, Result};
+use super::text;
+use crate::config::topics::{Adopted, TopicModel};
+use crate::data::Split;
+use crate::lda::{Coherence, CoherenceCounts};
+use crate::partial::PartialFile;
+use crate::results::{Grid, GridFile};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Documents that are read at a time.
+const BLOCK: usize = 4096;
+
+/// The topics of one chain of a run.
+#[derive(Debug, Serialize)]
+pub struct TopicReport {
+    /// The result file.
+    pub run: PathBuf,
+    /// The chain.
+    pub chain: usize,
+    /// The number of draws that are averaged.
+    pub draws: usize,
+    /// The number of training documents for shares and coherence.
+    pub documents: usize,
+    /// Mean coherence by UMass.
+    pub mean_umass: f64,
+    /// Mean coherence by normalized pointwise mutual information.
+    pub mean_npmi: f64,
+    /// The topics, the largest first.
+    pub topics: Vec<Topic>,
+}
+
+/// A topic.
+#[derive(Debug, Serialize)]
+pub struct Topic {
+    /// Its index.
+    pub topic: usize,
+    /// Its share of all tokens.
+    pub share: f64,
+    /// Its coherence by UMass.
+    pub umass: f64,
+    /// Its coherence by normalized pointwise mutual information.
+    pub npmi: f64,
+    /// Its top words, the most probable first.
+    pub words: Vec<String>,
+    /// The probabilities of these words.
+    pub probabilities: Vec<f32>,
+}
+
+/// What a report of topics covers.
+#[derive(Clone, Copy, Debug)]
+pub struct TopicOptions {
+    /// The chain: topics of different chains have no common order.
+    pub chain: usize,
+    /// Top words of each topic.
+    pub words: usize,
+    /// The most training documents to use for shares and coherence; 0 for all.
+    pub documents: usize,
+}
+
+impl TopicReport {
+    /// Computes shares and coherence of the topics of a run.
+    ///
+    /// # Errors
+    /// When the documents cannot be read.
+    pub fn new(run: &Path, model: &TopicModel, corpus: &Adopted, options: TopicOptions) -> Result<Self> {
+        let all = corpus.documents(Split::Train);
+        let documents = if options.documents == 0 { all } else { options.documents.min(all) };
+        let top_words: Vec<Vec<u32>> = (0..model.topics()).map(|topic| model.top_words(topic, options.words)).collect();
+        let mut counts = CoherenceCounts::new(&top_words);
+        let mut tokens = vec![0.0; model.topics()];
+        for first in (0..documents).step_by(BLOCK) {
+            let block = corpus.read(Split::Train, first..(first + BLOCK).min(documents))?;
+            block.iter().for_each(|bag| counts.add(bag));
+            for (weights, bag) in model.weights(&block, first as u64).rows().into_iter().zip(block.iter()) {
+                tokens.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += weight * bag.tokens() as f64);
+            }
+        }
+        let sum: f64 = tokens.iter().sum();
+        let coherences = counts.finish();
+        let mean = |of: fn(&Coherence) -> f64| coherences.iter().map(of).sum::<f64>() / coherences.len() as f64;
+        let (mean_umass, mean_npmi) = (mean(|of| of.umass), mean(|of| of.npmi));
+        let mut topics: Vec<Topic> = top_words
+            .iter()
+            .enumerate()
+            .zip(&coherences)
+            .map(|((topic, words), coherence)| Topic {
+                topic,
+                share: tokens[topic] / sum,
+                umass: coherence.umass,
+                npmi: coherence.npmi,
+                words: words.iter().map(|&word| model.words[word as usize].clone()).collect(),
+                probabilities: words.iter().map(|&word| model.phi[(word as usize, topic)]).collect(),
+            })
+            .collect();
+        topics.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.topic.cmp(&b.topic)));
+        let (run, chain, draws) = (run.to_owned(), options.chain, model.draws);
+        Ok(Self { run, chain, draws, documents, mean_umass, mean_npmi, topics })
+    }
+}
+
+/// A number with this many decimals; `-` for NaN, such as the coherence of a single word.
+fn decimals(value: f64, decimals: usize) -> String {
+    if value.is_nan() { "-".into() } else { format!("{value:.decimals$}") }
+}
+
+impl std::fmt::Display for TopicReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(
+            f,
+            "{}: {} of chain {}, averaged over {}; token share and coherence on {}",
+            self.run.display(),
+            text::counted(self.topics.len(), "topic"),
+            self.chain,
+            text::counted(self.draws, "draw"),
+            text::counted(self.documents, "training document"),
+        )?;
+        let cells = |cell: &dyn Fn(&Topic) -> String| self.topics.iter().map(cell).collect::<Vec<_>>();
+        let columns = [
+            ("topic".to_owned(), cells(&|topic| topic.topic.to_string())),
+            ("share".into(), cells(&|topic| format!("{:.2} %", 100.0 * topic.share))),
+            ("NPMI".into(), cells(&|topic| decimals(topic.npmi, 3))),
+            ("UMass".into(), cells(&|topic| decimals(topic.umass, 2))),
+        ];
+        let table = text::table(&columns);
+        let words = std::iter::once("top words".to_owned()).chain(self.topics.iter().map(|topic| topic.words.join(", ")));
+        for (line, words) in table.lines().zip(words) {
+            writeln!(f, "{line}  {words}")?;
+        }
+        writeln!(f, "mean NPMI {}, mean UMass {}", decimals(self.mean_npmi, 3), decimals(self.mean_umass, 2))
+    }
+}
+
+/// Writes the arrays that pyLDAvis takes, for all training documents, and returns their size in words.
+///
+/// # Errors
+/// When the documents cannot be read, or the file cannot be written.
+pub fn write_arrays(model: &TopicModel, corpus: &Adopted, output: &Path) -> Result<String> {
+    let all = corpus.documents(Split::Train);
+    let (topics, words) = (model.topics(), model.words.len());
+    let mut grid = Grid {
+        group: String::new(),
+        dimensions: vec![("topic".into(), topics), ("word".into(), words), ("document".into(), all)],
+        variables: Vec::new(),
+        names: vec![("vocab".into(), 1, model.words.clone())],
+    };
+    let partial = PartialFile::new(output);
+    // This is the only array that may be too large for memory.
+    let mut file = GridFile::create(partial.path(), &grid, "doc_topic_dists", [2, 0])?;
+    let mut lengths = Vec::with_capacity(all);
+    let mut frequency = vec![0.0; words];
+    for first in (0..all).step_by(BLOCK) {
+        let block = corpus.read(Split::Train, first..(first + BLOCK).min(all))?;
+        file.push(model.weights(&block, first as u64).view())?;
+        for bag in block.iter() {
+            lengths.push(bag.tokens() as f64);
+            bag.words.iter().zip(bag.counts).for_each(|(&word, &count)| frequency[word as usize] += f64::from(count));
+        }
+    }
+    grid.variables = vec![
+        ("topic_term_dists".into(), vec![0, 1], model.phi.t().iter().map(|&phi| f64::from(phi)).collect()),
+        ("doc_lengths".into(), vec![2], lengths),
+        ("term_frequency".into(), vec![1], frequency),
+    ];
+    file.finish(&grid)?;
+    partial.commit().map_err(ReportError::write(output))?;
+    let [topics, words, all] = [(topics, "topic"), (words, "word"), (all, "document")].map(|(n, noun)| text::counted(n, noun));
+    Ok(format!("{topics}, {words}, {all}"))
+}
