@@ -7,7 +7,7 @@
 //! | room | job | may use |
 //! | --- | --- | --- |
 //! | [`cli`] | the command line: arguments in, text out; a file for each subcommand | everything |
-//! | [`report`] | what is shown of results: summaries, posterior tables, comparisons, topics, pictures | `config`, `methods`, `models`, `lda`, `data`, `results`, `plots`, `metrics`, `partial`, `number` |
+//! | [`report`] | what is shown of results: summaries, posterior tables, comparisons, topics, figures | `config`, `methods`, `models`, `lda`, `data`, `results`, `plots`, `metrics`, `partial`, `number` |
 //! | [`config`] | what was typed becomes a validated run | everything but `cli`, `report` |
 //! | [`methods`] | the distributed methods: server half, agent half; transitions of chains on a shard | `cluster`, `kernels`, `models`, `lda`, `data`, `metrics`, `random`, `number` |
 //! | [`cluster`] | who computes what, and how it travels; knows no statistics | `partial`, `random`, `number` |
@@ -17,7 +17,7 @@
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `lda`, `partial`, `random`, `number` |
 //! | [`download`] | the catalog of public data sets and the downloader | `data` |
 //! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `metrics`, `models`, `partial`, `number` |
-//! | [`plots`] | pictures from result files | `results`, `metrics`, `number` |
+//! | [`plots`] | figures of runs as SVG and PNG; with the cargo feature `plots` | `results`, `metrics`, `number` |
 //! | [`guide`] | documentation: from an idea to a run | nothing |
 //! | [`metrics`] | accuracy, log-likelihood, calibration; convergence of chains | `number` |
 //! | [`partial`] | files that appear whole or not at all | nothing |
@@ -38,6 +38,7 @@ pub mod metrics;
 pub mod models;
 pub mod number;
 pub mod partial;
+#[cfg(feature = "plots")]
 pub mod plots;
 pub mod random;
 pub mod report;

@@ -4,8 +4,9 @@
 
 use super::*;
 use clap::Parser;
-use mpibayes::cli::summary::Summary;
 use mpibayes::cli::{Cli, Command, import};
+use mpibayes::report::RunResults;
+use mpibayes::report::summary::Summary;
 use mpibayes::config::{Assignment, Carrier, Registry, RunSpec, Typed, check, launch};
 use mpibayes::random::{Purpose, Seed, Who};
 use mpibayes::results::{RunFile, RunFolder, result_file};
@@ -187,7 +188,7 @@ fn every_method_takes_it_from_the_csv_to_a_summary() {
     for method in ["svgd", "dsvgd"] {
         let output = folder.path().join(method);
         run(&output, &data, &[&format!("method.name={method}"), "method.rounds=6"]).unwrap();
-        let summary = Summary::read(&output, false).unwrap();
+        let summary = Summary::of(&RunResults::open(&output).unwrap(), false).unwrap();
         let rmse: f64 = summary.metric("rmse").unwrap().parse().unwrap();
         // The noise of the made-up scores has a standard deviation of 6, the scores themselves one of about 12.
         assert!(rmse > 3.0 && rmse < 9.0, "{method}: {rmse}");

@@ -88,8 +88,7 @@ pub(super) fn draw_comparison(
     output: &Path,
 ) -> anyhow::Result<Vec<String>> {
     let axis = args.against.map_or_else(|| comparison.default_axis(), XAxis::from);
-    let ComparisonFigure { figure, left_out: mut notes } =
-        ComparisonFigure::new(comparison, runs, args.metric.as_deref(), axis)?;
+    let ComparisonFigure { figure, left_out: mut notes } = ComparisonFigure::new(comparison, runs, args.metric.as_deref(), axis)?;
     match figure {
         Some(figure) => {
             notes.extend(write(&args.picture, &figure, output)?.iter().map(|file| format!("wrote {}", file.display())));

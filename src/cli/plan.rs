@@ -26,7 +26,9 @@ pub struct PlanArgs {
 pub fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     let RunResults { file, path } = RunResults::open(&args.run)?;
     let path = path.display();
-    let table = file.find_table(PLANS)?.with_context(|| format!("{path}: this run has no plan of trajectories; runs of dsgld have one"))?;
+    let table = file
+        .find_table(PLANS)?
+        .with_context(|| format!("{path}: this run has no plan of trajectories; runs of dsgld have one"))?;
     let plans = plans(&table).with_context(|| format!("{path}: the table {PLANS}"))?;
     let each = plans.iter().map(|PlannedTrajectories { round, updates }| {
         let updates: Vec<String> = updates.iter().map(|updates| format!("{updates:?}")).collect();

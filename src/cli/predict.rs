@@ -11,9 +11,9 @@ use crate::data::{
 use crate::lda::LdaSettings;
 use crate::metrics::Tally;
 use crate::partial::PartialFile;
+use crate::report::RunResults;
 use crate::report::text;
 use crate::results::RunFile;
-use crate::report::RunResults;
 use anyhow::{Context, bail, ensure};
 use ndarray::{Array2, ArrayView1};
 use std::fs::File;

@@ -50,7 +50,9 @@ pub enum PlotError {
     #[error("this run has no column of {0}: use rounds as the horizontal axis")]
     NoAxis(&'static str),
     /// The size leaves no room for the data.
-    #[error("a figure of {width:.0} × {height:.0} pixels is too small for {panels} panels ({title}): make it larger, or show less")]
+    #[error(
+        "a figure of {width:.0} × {height:.0} pixels is too small for {panels} panels ({title}): make it larger, or show less"
+    )]
     TooSmall {
         /// Its width.
         width: f64,

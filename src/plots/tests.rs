@@ -1,11 +1,11 @@
-//! Pictures as a whole: what they contain, whatever the numbers are.
+//! Tests of whole figures: what they contain, also for missing, constant and extreme values.
 
 #![allow(clippy::unwrap_used)]
 
 use super::*;
 use crate::cluster::record::Row;
 use crate::models::Part;
-use crate::results::{RunFile, RunInfo, SampleKind, Samples, Values, write_run};
+use crate::results::{RunFile, RunInfo, SampleKind, Samples, Values, XAxis, write_run};
 use ndarray::Array3;
 use resvg::tiny_skia::Pixmap;
 use std::path::Path;
@@ -31,7 +31,8 @@ fn history_of(rounds: u64, metrics: &[Metric]) -> Figure {
     history(&file(folder.path(), &rows), &HistoryOptions::default()).unwrap().unwrap()
 }
 
-/// Asserts that a drawing is sound XML without numbers that are none, all inside its frame, and a PNG with something on it.
+/// Draws a figure and asserts that it is valid XML without NaN or infinite coordinates, that nothing is cut off, and that its PNG is not
+/// empty.
 fn sound(figure: &Figure, size: Option<(u32, u32)>) -> String {
     let drawing = figure.draw(size).unwrap();
     let svg = drawing.svg().to_owned();
@@ -42,7 +43,7 @@ fn sound(figure: &Figure, size: Option<(u32, u32)>) -> String {
     let picture = Pixmap::decode_png(&drawing.png(1.0).unwrap()).unwrap();
     assert_eq!((f64::from(picture.width()), f64::from(picture.height())), (width.round(), height.round()));
     let white = |x: u32, y: u32| picture.pixel(x, y).is_some_and(|pixel| pixel.red() == 255 && pixel.blue() == 255);
-    // Nothing is cut off: the outermost pixels are empty.
+    // If nothing is cut off, the outermost pixels are white.
     let (w, h) = (picture.width(), picture.height());
     assert!((0..w).all(|x| white(x, 0) && white(x, h - 1)) && (0..h).all(|y| white(0, y) && white(w - 1, y)), "{}", figure.title);
     assert!(picture.pixels().iter().filter(|pixel| pixel.red() < 128).count() > 100, "{}", figure.title);
@@ -54,7 +55,7 @@ fn a_history_has_title_labels_and_a_mark_for_each_point() {
     let mut figure = history_of(7, &[("accuracy", |t| 1.0 - 0.5 / t), ("log_likelihood", |t| -1.0 / t)]);
     figure.subtitle = "method <a> & b".into();
     let svg = sound(&figure, None);
-    for says in [">Metrics by round<", ">method &lt;a&gt; &amp; b<", ">accuracy<", ">log-likelihood in nats per row<", ">round<"]
+    for says in [">Metrics by round<", ">method &lt;a&gt; &amp; b<", ">accuracy<", ">log-likelihood (nats per row)<", ">round<"]
     {
         assert!(svg.contains(says), "{says}");
     }
@@ -64,7 +65,7 @@ fn a_history_has_title_labels_and_a_mark_for_each_point() {
 }
 
 #[test]
-fn odd_numbers_are_drawn_as_far_as_they_are_numbers() {
+fn missing_and_extreme_values_are_drawn() {
     let figure = history_of(
         9,
         &[
@@ -77,7 +78,7 @@ fn odd_numbers_are_drawn_as_far_as_they_are_numbers() {
         ],
     );
     assert_eq!(figure.panels.len(), 5);
-    assert_eq!(figure.caption, "Without a value: ece.");
+    assert_eq!(figure.caption, "No values: ece.");
     let svg = sound(&figure, None);
     assert!(svg.contains("1 of 9 missing") && svg.contains("2 of 9 missing") && svg.contains('…'));
     // A gap: two lines on both sides of the fourth round.
@@ -90,17 +91,17 @@ fn odd_numbers_are_drawn_as_far_as_they_are_numbers() {
 }
 
 #[test]
-fn ten_thousand_rounds_are_no_ten_thousand_elements() {
+fn long_curves_are_thinned() {
     let figure = history_of(10_000, &[("accuracy", |t| 0.5 + 0.3 * (t / 700.0).sin() + 0.1 * (t * 1.7).sin())]);
     let svg = sound(&figure, None);
     assert!(svg.len() < 120_000 && !svg.contains("<circle"), "{}", svg.len());
-    // The extremes are still there: the line reaches as high as all points do.
+    // Only the drawing is thinned, not the data.
     let Mark::Line { points, .. } = &figure.panels[0].marks[0] else { panic!("no line") };
     assert_eq!(points.len(), 10_000);
 }
 
 #[test]
-fn agents_have_lines_of_their_own_where_the_server_wrote_none() {
+fn agents_get_a_line_each_if_only_they_wrote_rows() {
     let folder = tempfile::tempdir().unwrap();
     let rows: Vec<Row> =
         (0..30).map(|i| row("history", u64::from(i / 3), Some(i % 3), &[("seconds", 1.0), ("moves", f64::from(i))])).collect();
@@ -111,21 +112,21 @@ fn agents_have_lines_of_their_own_where_the_server_wrote_none() {
 }
 
 #[test]
-fn seconds_come_from_the_history_where_metrics_have_none() {
+fn seconds_come_from_the_history_if_metrics_have_none() {
     let folder = tempfile::tempdir().unwrap();
     let mut rows = vec![row("metrics", 0, None, &[("ece", 0.5)]), row("metrics", 2, None, &[("ece", 0.25)])];
     rows.extend([row("history", 1, None, &[("seconds", 10.0)]), row("history", 2, None, &[("seconds", 20.0)])]);
     let file = file(folder.path(), &rows);
-    let options = HistoryOptions { against: Against::Seconds, ..HistoryOptions::default() };
+    let options = HistoryOptions { x_axis: XAxis::Seconds, ..HistoryOptions::default() };
     let figure = history(&file, &options).unwrap().unwrap();
     let Mark::Line { points, .. } = &figure.panels[0].marks[0] else { panic!("no line") };
     assert_eq!(points, &[(0.0, 0.5), (20.0, 0.25)]);
-    let bytes = history(&file, &HistoryOptions { against: Against::Bytes, ..options });
-    assert!(matches!(bytes, Err(PlotError::Clock("bytes"))));
+    let bytes = history(&file, &HistoryOptions { x_axis: XAxis::Bytes, ..options });
+    assert!(matches!(bytes, Err(PlotError::NoAxis("bytes"))));
 }
 
 #[test]
-fn reliability_is_that_of_the_last_evaluation() {
+fn the_reliability_diagram_shows_the_last_evaluation() {
     let folder = tempfile::tempdir().unwrap();
     let bin = |step, lower: f64, rows: f64, accuracy: f64| {
         let values =
@@ -146,7 +147,7 @@ fn reliability_is_that_of_the_last_evaluation() {
         "Round 3, 80 test rows: expected calibration error (ECE) 0.0500, maximum calibration error (MCE) 0.0625."
     );
     let svg = sound(&figure, None);
-    // One bin has rows: one whisker of three strokes, one point beside that of the legend, two bars, one of them of no height.
+    // Only one bin has rows: the figure has one point besides that of the legend.
     assert_eq!(svg.matches("<circle").count(), 2);
     for says in [">confidence<", ">accuracy<", ">test rows<", ">perfect calibration<"] {
         assert!(svg.contains(says), "{says}");
@@ -216,12 +217,12 @@ fn sizes_are_kept_or_refused() {
 fn long_names_cover_and_cut_off_nothing() {
     let long = "a_run_with_a_name_that_goes_on_and_on_".repeat(6);
     let curve = |label: String| Curve { label, runs: vec![vec![(1, 1.0, 0.5), (2, 2.0, 0.75)]] };
-    let mut figure = comparison("accuracy", Against::Round, &[curve(long.clone()), curve("b".into()), curve(long.clone())]);
+    let mut figure = comparison("accuracy", XAxis::Round, &[curve(long.clone()), curve("b".into()), curve(long.clone())]);
     figure.subtitle = long.clone();
     figure.caption = long.clone();
     let svg = sound(&figure, None);
     assert!(svg.contains('…') && svg.contains(">b<"));
     let many: Vec<Curve> = (0..30).map(|i| curve(format!("run {i}"))).collect();
-    let svg = sound(&comparison("accuracy", Against::Round, &many), None);
+    let svg = sound(&comparison("accuracy", XAxis::Round, &many), None);
     assert!(svg.contains(">run 29<") && svg.contains("stroke-dasharray"));
 }

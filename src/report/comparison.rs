@@ -251,7 +251,8 @@ impl Entry {
         let steps = summary.history.last().into_iter().chain(summary.evaluations.last()).map(|round| round.step);
         let mut config = BTreeMap::new();
         let parsed = run.file.info().config.parse();
-        let parsed = parsed.map_err(|error| ReportError::missing(&run.path, format_args!("cannot read the configuration: {error}")))?;
+        let parsed =
+            parsed.map_err(|error| ReportError::missing(&run.path, format_args!("cannot read the configuration: {error}")))?;
         flatten("", &toml::Value::Table(parsed), &mut config);
         config.entry("method.name".into()).or_insert_with(|| summary.method.clone());
         config.entry("model.name".into()).or_insert_with(|| summary.model.clone());

@@ -10,6 +10,7 @@ mod convergence;
 mod data;
 mod interop;
 mod logistic_prior;
+#[cfg(feature = "plots")]
 mod plots;
 mod predict;
 mod rules;

@@ -92,7 +92,7 @@ fn png(path: &Path) -> (u32, u32, usize) {
 }
 
 #[test]
-fn all_that_there_is_is_drawn() {
+fn all_figures_are_drawn_by_default() {
     let cli = Cli::new();
     chains(&cli);
     let expected: String = ["history", "reliability", "posterior", "chains"]
@@ -123,7 +123,7 @@ fn all_that_there_is_is_drawn() {
 }
 
 #[test]
-fn formats_sizes_and_places_are_as_asked() {
+fn formats_sizes_and_paths_are_as_requested() {
     let cli = Cli::new();
     chains(&cli);
     let at = |name: &str| cli.path(name);
@@ -138,7 +138,7 @@ fn formats_sizes_and_places_are_as_asked() {
     cli.refuse("plot chains -o c.svg", &["c.svg is one file", "history, reliability, posterior, chains"]);
     cli.refuse("plot chains history -o c.svg --format png", &["contradict"]);
     cli.refuse("plot chains posterior --size 200x200", &["200 × 200", "too small for 12 panels"]);
-    cli.refuse("plot chains history --size 20000x20000", &["more than 100 million"]);
+    cli.refuse("plot chains history --size 20000x20000", &["exceeds 100 million"]);
     std::fs::write(at("file"), "").unwrap();
     cli.refuse("plot chains history -o file", &["file/history.svg", "cannot write"]);
 }
@@ -152,10 +152,10 @@ fn columns_and_parameters_are_chosen_by_name() {
         cli.read(&format!("chains/plots/{kind}.svg"))
     };
     let all = drawn("", "history");
-    assert!(all.contains(">accuracy<") && !all.contains(">bandwidth<") && all.contains("Without a value: mce_20"), "{all}");
+    assert!(all.contains(">accuracy<") && !all.contains(">bandwidth<") && all.contains("No values: mce_20"), "{all}");
     assert!(drawn("--details", "history").contains(">bandwidth<"));
     let seconds = drawn("--against seconds --metric ece,bandwidth", "history");
-    assert!(seconds.contains(">time in s<") && seconds.contains(">bandwidth<") && !seconds.contains(">accuracy<"));
+    assert!(seconds.contains(">time (s)<") && seconds.contains(">bandwidth<") && !seconds.contains(">accuracy<"));
     assert!(drawn("--metric mce_20", "history").contains("no finite values"));
     let one = drawn("--parameter weights_1[2,3] --parameter log_precision", "posterior");
     assert!(one.contains(">weights_1[2,3]<") && one.contains(">log_precision<") && !one.contains("biases_1"));
@@ -166,16 +166,16 @@ fn columns_and_parameters_are_chosen_by_name() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_said() {
+fn missing_data_is_reported() {
     let cli = Cli::new();
     particles(&cli);
     cli.refuse("plot nowhere", &["nowhere: there is no such folder"]);
-    cli.refuse("plot particles reliability", &["particles", "reliability table", "there is history, posterior"]);
-    cli.refuse("plot particles history chains", &["particles have none", "there is history, posterior"]);
+    cli.refuse("plot particles reliability", &["particles", "reliability table", "data for: history, posterior"]);
+    cli.refuse("plot particles history chains", &["particles have no order", "data for: history, posterior"]);
     write(&cli, "empty", &config("svgd", 1, ""), &[], &[]);
     cli.refuse("plot empty", &["empty: nothing to draw"]);
-    cli.refuse("plot empty posterior", &["no draws", "nor anything else"]);
-    // Particles get no picture of an order that they do not have; the control are the chains above.
+    cli.refuse("plot empty posterior", &["no draws", "data for: nothing"]);
+    // Particles have no order, so there is no trace plot. The control: chains have one, above.
     assert!(!cli.stdout("plot particles").contains("chains"));
     std::fs::create_dir(cli.path("begun")).unwrap();
     cli.write("begun/config.toml", "seed = 1");
@@ -183,7 +183,7 @@ fn what_cannot_be_drawn_is_said() {
 }
 
 #[test]
-fn an_unfinished_run_shows_what_there_is_and_says_so() {
+fn figures_of_an_unfinished_run_say_so() {
     let cli = Cli::new();
     particles(&cli);
     let quiet = cli.run("plot particles history --format svg");
@@ -213,7 +213,7 @@ fn several(cli: &Cli) {
 }
 
 #[test]
-fn a_comparison_shows_what_differs_and_what_is_best() {
+fn a_comparison_shows_differing_settings_and_best_values() {
     let cli = Cli::new();
     several(&cli);
     let table = cli.stdout("compare runs/a-1 runs/b-1 runs/c");
@@ -225,7 +225,7 @@ fn a_comparison_shows_what_differs_and_what_is_best() {
     // More rounds are better here: 0.2/9 against 0.2/6.
     assert!(lines[1].contains("dsvgd") && lines[1].contains("0.0222 *") && lines[1].contains("18.0 KiB"), "{table}");
     assert_eq!(lines[2].matches('*').count() + lines[3].matches('*').count(), 0, "{table}");
-    assert!(table.contains("* the best final value") && table.contains("--output FILE.svg"));
+    assert!(table.contains("* best final value") && table.contains("--output FILE.svg"));
 
     let json: serde_json::Value = serde_json::from_str(&cli.stdout("compare runs/a-1 runs/a-2 --json")).unwrap();
     assert_eq!(json["differs"], serde_json::json!(["seed"]));
@@ -250,7 +250,7 @@ fn a_comparison_draws_seeds_as_one_line() {
     };
     let svg = drawn("");
     for says in [
-        ">Accuracy by round<",
+        ">Accuracy by time<",
         "dsvgd, particles 20 (mean and range of 3 seeds)",
         ">svgd, particles 20 (mean and range of 3 seeds)<",
         ">svgd, particles 50<",
@@ -259,13 +259,14 @@ fn a_comparison_draws_seeds_as_one_line() {
         assert!(svg.contains(says), "{says} in {svg}");
     }
     assert_eq!((svg.matches("class=\"line\"").count(), svg.matches("class=\"band\"").count()), (3, 2));
-    assert!(drawn("--against seconds --metric ece").contains(">time in s<"));
-    assert!(drawn("--against bytes").contains("bytes between ranks"));
+    assert!(drawn("--against seconds --metric ece").contains(">time (s)<"));
+    assert!(drawn("--against round").contains(">Accuracy by round<"));
+    assert!(drawn("--against bytes").contains("bytes sent between ranks"));
     assert!(!cli.exists("c.png"));
 }
 
 #[test]
-fn what_cannot_be_compared_is_said() {
+fn runs_that_cannot_be_compared_are_reported() {
     let cli = Cli::new();
     several(&cli);
     particles(&cli);
@@ -274,13 +275,13 @@ fn what_cannot_be_compared_is_said() {
     // `runs/*` names what lies there, runs or not.
     std::fs::create_dir(cli.path("runs/pictures")).unwrap();
     let output = cli.run("compare runs/a-1 runs/pictures runs/a-2");
-    assert!(output.code == 0 && output.stderr.contains("left out: runs/pictures: this is no folder of a run"));
-    cli.refuse("plot runs/a-1 history -o history.pdf", &["history.pdf: pictures are written as .svg or .png"]);
+    assert!(output.code == 0 && output.stderr.contains("left out: runs/pictures: this is not the folder of a run"));
+    cli.refuse("plot runs/a-1 history -o history.pdf", &["history.pdf: figures are written as .svg or .png"]);
     // Without bytes in its history a run is left out; without any there is no picture, but the table.
     let output = cli.run("compare runs/a-1 particles --against bytes --output d.svg");
-    assert!(output.code == 0 && output.stderr.contains("particles: not in the picture"), "{}", output.stderr);
+    assert!(output.code == 0 && output.stderr.contains("particles: not in the figure"), "{}", output.stderr);
     let output = cli.run("compare particles particles --against bytes --output e.svg");
-    assert!(output.code == 0 && output.stderr.contains("no picture") && !output.stdout.is_empty());
+    assert!(output.code == 0 && output.stderr.contains("no figure") && !output.stdout.is_empty());
     assert!(cli.exists("d.svg") && !cli.exists("e.svg"));
     let other = config("svgd", 4, "particles = 30");
     let info = RunInfo::new("svgd", "network", 4, "fedcba9876543210", &other);

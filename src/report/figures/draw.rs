@@ -27,8 +27,8 @@ impl<'a> RunFigures<'a> {
         if self.samples.get().is_none() {
             let file = &self.run.file;
             // The marginal of a single word probability shows nothing, so topics have no such figures.
-            let has_parameters = file.sample_groups()?.iter().any(|group| group == POSTERIOR)
-                && file.kind(POSTERIOR)? != SampleKind::Topics;
+            let has_parameters =
+                file.sample_groups()?.iter().any(|group| group == POSTERIOR) && file.kind(POSTERIOR)? != SampleKind::Topics;
             let samples = if has_parameters { Some(file.samples(POSTERIOR)?) } else { None };
             return Ok(self.samples.get_or_init(|| samples).as_ref());
         }

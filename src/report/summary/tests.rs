@@ -4,8 +4,13 @@
 use super::*;
 use crate::cluster::record::Row;
 use crate::models::Part;
-use crate::results::{RunInfo, SampleKind, Samples, Values, write_run};
+use crate::results::{RunInfo, Samples, Values, checkpoint_file, config_file, result_file, write_run};
 use ndarray::Array3;
+use std::path::Path;
+
+fn read(run: &Path) -> Summary {
+    Summary::of(&RunResults::open(run).unwrap(), false).unwrap()
+}
 
 fn row(table: &str, step: u64, agent: Option<u32>, values: &[(&str, f64)]) -> Row {
     Row { table: table.into(), step, agent, values: values.iter().map(|&(name, value)| (name.into(), value)).collect() }
@@ -27,12 +32,8 @@ fn write(folder: &Path, rounds: u64) -> PathBuf {
         ));
     }
     let parts = vec![Part::new("weights_1", &[3, 2]), Part::new("log_precision", &[])];
-    let samples = Samples {
-        group: "posterior".into(),
-        kind: SampleKind::Particles,
-        parts,
-        values: Values::F32(Array3::zeros((1, 20, 7))),
-    };
+    let samples =
+        Samples { group: "posterior".into(), kind: SampleKind::Particles, parts, values: Values::F32(Array3::zeros((1, 20, 7))) };
     let info = RunInfo::new("dsvgd", "network", 7, "0123456789abcdef", "seed = 7\n[data]\nfile = \"my.h5\"\n");
     let path = result_file(folder);
     write_run(&path, &info, &[samples], &rows).unwrap();
@@ -40,32 +41,32 @@ fn write(folder: &Path, rounds: u64) -> PathBuf {
 }
 
 #[test]
-fn folder_and_file_say_the_same_and_all_of_it() {
+fn folder_and_file_have_the_same_complete_summary() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), 3);
-    let summary = Summary::read(folder.path(), false).unwrap();
-    assert_eq!(format!("{summary:?}"), format!("{:?}", Summary::read(&path, false).unwrap()));
+    let summary = read(folder.path());
+    assert_eq!(format!("{summary:?}"), format!("{:?}", read(&path)));
     let shown = summary.to_string();
-    for says in [
+    for line in [
         "  method  dsvgd\n",
         "  data    my.h5 (digest 0123456789ab)\n",
-        "final metrics (step 3)\n  accuracy        83.33 %\n  ece             0.0213\n  mce_20          -\n  log_likelihood  -0.4567 nats per row\n",
-        "  step  accuracy     ece  mce_20  log_likelihood\n     1    0.5000  0.0213       -         -0.4567\n",
-        "history of the method\n  step  seconds  bandwidth\n     1     0.25     0.5000\n",
+        "final metrics (round 3)\n  accuracy        83.33 %\n  ece             0.0213\n  mce_20          -\n  log_likelihood  -0.4567 nats per row\n",
+        "  round  accuracy     ece  mce_20  log_likelihood\n      1    0.5000  0.0213       -         -0.4567\n",
+        "history of the method\n  round  seconds  bandwidth\n      1     0.25     0.5000\n",
         "\nposterior: 20 particles × 7 parameters\n",
-        "\nparameters of posterior\n  parameter       mean  sd  5 %  95 %\n  weights_1[0,0]     0   0    0     0\n",
-        "  weights_1       3 × 2        6\n  log_precision  scalar        1\n",
+        "\nposterior estimates\n  parameter       mean  sd  5 %  95 %\n  weights_1[0,0]     0   0    0     0\n",
+        "  weights_1       3 × 2     6\n  log_precision  scalar     1\n",
         "  tasks              1,200  3.3 MiB\n  slices of sums         3      0 B\n",
     ] {
-        assert!(shown.contains(says), "{says}\nin\n{shown}");
+        assert!(shown.contains(line), "{line}\nin\n{shown}");
     }
 }
 
 #[test]
-fn json_holds_the_same() {
+fn json_has_all_rows() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), 40);
-    let summary = Summary::read(folder.path(), false).unwrap();
+    let summary = read(folder.path());
     let json: serde_json::Value = serde_json::from_str(&serde_json::to_string(&summary).unwrap()).unwrap();
     assert_eq!(json["metrics"]["accuracy"], 0.9875);
     assert!(json["metrics"]["mce_20"].is_null());
@@ -78,31 +79,31 @@ fn json_holds_the_same() {
     let shown = summary.to_string();
     assert!(
         shown.contains("history of the method (16 of 40 rows; --json has all)")
-            && shown.contains("\n     1  ")
-            && shown.contains("\n    40  "),
+            && shown.contains("\n      1  ")
+            && shown.contains("\n     40  "),
         "{shown}"
     );
 }
 
 #[test]
-fn a_run_that_goes_on_says_how_far_it_is() {
+fn an_unfinished_run_shows_its_progress() {
     let folder = tempfile::tempdir().unwrap();
     let path = result_file(folder.path());
     let state = RunState { finished: false, done: 7, total: 12, seconds: 3.0 };
     let info = RunInfo { state, ..RunInfo::new("svgd", "toy", 1, "", "") };
     write_run(&path, &info, &[], &[row("metrics", 7, None, &[("rmse", 2.0)])]).unwrap();
-    let summary = Summary::read(folder.path(), false).unwrap();
+    let summary = read(folder.path());
     let shown = summary.to_string();
-    assert_eq!(shown.lines().nth(1), Some("not finished: round 7 of 12; this is what there is so far"));
-    assert!(shown.contains("\nlatest metrics (step 7)\n"), "{shown}");
+    assert_eq!(shown.lines().nth(1), Some("not finished (round 7 of 12): these are the results so far"));
+    assert!(shown.contains("\nlatest metrics (round 7)\n"), "{shown}");
     assert_eq!((summary.finished, summary.rounds_done), (false, 7));
-    // The control: a run that is over.
+    // The control: a finished run.
     write_run(&path, &RunInfo::new("svgd", "toy", 1, "", ""), &[], &[]).unwrap();
-    assert!(!Summary::read(folder.path(), false).unwrap().to_string().contains("not finished"));
+    assert!(!read(folder.path()).to_string().contains("not finished"));
 }
 
 #[test]
-fn calibration_classes_and_phases_are_those_of_the_last_evaluation() {
+fn calibration_and_classes_are_from_the_last_evaluation() {
     let folder = tempfile::tempdir().unwrap();
     let path = result_file(folder.path());
     let mut rows = vec![row("phases", 0, None, &[("compute", 3.0), ("wait_for_others", 1.0)])];
@@ -115,25 +116,25 @@ fn calibration_classes_and_phases_are_those_of_the_last_evaluation() {
         rows.extend((0..30).map(|number| row("classes", step, None, &class(number))));
     }
     write_run(&path, &RunInfo::new("svgd", "toy", 1, "", ""), &[], &rows).unwrap();
-    let mut summary = Summary::read(folder.path(), false).unwrap();
+    let mut summary = read(folder.path());
     summary.class_names = (0..30).map(|number| format!("name{number}")).collect();
     let shown = summary.to_string();
-    for says in [
-        "       in bin  rows  confidence  accuracy  too sure by\n  90 to 100 %    80      95.0 %    90.0 %        5.0 %\n",
+    for line in [
+        "          bin  rows  confidence  accuracy  overconfidence\n  90 to 100 %    80      95.0 %    90.0 %           5.0 %\n",
         "\naccuracy by class (the worst 20 of 30; --json has all)\n  class   rows  accuracy\n  name0     10     0.0 %\n",
         "  compute          3.00 s  75.0 %\n  wait for others  1.00 s  25.0 %\n",
     ] {
-        assert!(shown.contains(says), "{says}\nin\n{shown}");
+        assert!(shown.contains(line), "{line}\nin\n{shown}");
     }
     assert!(!shown.contains("80 to 90") && !shown.contains("name20"), "{shown}");
     assert_eq!((summary.reliability.len(), summary.classes.len()), (4, 60));
 }
 
 #[test]
-fn one_metric_is_found_by_name() {
+fn a_metric_is_found_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), 2);
-    let summary = Summary::read(&path, false).unwrap();
+    let summary = read(&path);
     assert_eq!(summary.metric("accuracy").unwrap(), "0.7500");
     let refused = summary.metric("rmse").unwrap_err().to_string();
     assert!(refused.contains("accuracy, ece, mce_20, log_likelihood"), "{refused}");
@@ -144,19 +145,19 @@ fn a_run_without_metrics_shows_its_history() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.h5");
     write_run(&path, &RunInfo::new("svgd", "toy", 1, "", ""), &[], &[row("history", 5, None, &[("seconds", 1.0)])]).unwrap();
-    let summary = Summary::read(&path, false).unwrap();
+    let summary = read(&path);
     let shown = summary.to_string();
-    assert!(shown.contains("data    none") && shown.contains("  step  seconds\n     5     1.00\n"), "{shown}");
-    assert!(summary.metric("accuracy").unwrap_err().to_string().contains("judged no predictions"));
+    assert!(shown.contains("data    none") && shown.contains("  round  seconds\n      5     1.00\n"), "{shown}");
+    assert!(summary.metric("accuracy").unwrap_err().to_string().contains("no predictions were evaluated"));
 }
 
 #[test]
-fn what_is_no_finished_run_is_said_to_be_so() {
+fn other_folders_and_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let refused = |path: &Path| format!("{:#}", Summary::read(path, false).unwrap_err());
+    let refused = |path: &Path| RunResults::open(path).unwrap_err().to_string();
     assert!(refused(&folder.path().join("nowhere")).contains("no such folder"));
-    assert!(refused(folder.path()).contains("no folder of a run"));
-    // A run has a configuration from its beginning, and a checkpoint later.
+    assert!(refused(folder.path()).contains("not the folder of a run"));
+    // A run that has just begun has a configuration; later it has a checkpoint.
     for file in [config_file, checkpoint_file] {
         let begun = tempfile::tempdir().unwrap();
         std::fs::write(file(begun.path()), "content").unwrap();
@@ -169,7 +170,7 @@ fn what_is_no_finished_run_is_said_to_be_so() {
 }
 
 #[test]
-fn the_spread_keeps_both_ends() {
-    assert_eq!(spread(3, 5), [0, 1, 2]);
-    assert_eq!(spread(101, 5), [0, 25, 50, 75, 100]);
+fn selected_rows_include_both_ends() {
+    assert_eq!(evenly_spaced(3, 5), [0, 1, 2]);
+    assert_eq!(evenly_spaced(101, 5), [0, 25, 50, 75, 100]);
 }
