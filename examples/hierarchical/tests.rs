@@ -5,10 +5,10 @@
 use super::*;
 use clap::Parser;
 use mpibayes::cli::{Cli, Command, import};
-use mpibayes::report::RunResults;
-use mpibayes::report::summary::Summary;
 use mpibayes::config::{Assignment, Carrier, Registry, RunSpec, Typed, check, launch};
 use mpibayes::random::{Purpose, Seed, Who};
+use mpibayes::report::RunResults;
+use mpibayes::report::summary::Summary;
 use mpibayes::results::{RunFile, RunFolder, result_file};
 use ndarray::{Array1, Array2};
 use ndarray_linalg::{Cholesky, SolveC, UPLO};

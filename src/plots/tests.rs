@@ -55,8 +55,7 @@ fn a_history_has_title_labels_and_a_mark_for_each_point() {
     let mut figure = history_of(7, &[("accuracy", |t| 1.0 - 0.5 / t), ("log_likelihood", |t| -1.0 / t)]);
     figure.subtitle = "method <a> & b".into();
     let svg = sound(&figure, None);
-    for says in [">Metrics by round<", ">method &lt;a&gt; &amp; b<", ">accuracy<", ">log-likelihood (nats per row)<", ">round<"]
-    {
+    for says in [">Metrics by round<", ">method &lt;a&gt; &amp; b<", ">accuracy<", ">log-likelihood (nats per row)<", ">round<"] {
         assert!(svg.contains(says), "{says}");
     }
     assert_eq!((svg.matches("<circle").count(), svg.matches("class=\"line\"").count()), (14, 2));

@@ -53,10 +53,7 @@ fn verdicts_for_few_chains_few_draws_and_constant_parameters() {
     let cut = |values: Array3<f64>, chains: usize, draws: usize| {
         read(SampleKind::Chains, Values::F64(values.slice(s![..chains, ..draws, ..]).to_owned()), false).verdict()
     };
-    assert_eq!(
-        cut(chains(&[]), 1, 200),
-        "22 of 22 parameters have ESS ≤ 400: run longer; R-hat needs at least two chains"
-    );
+    assert_eq!(cut(chains(&[]), 1, 200), "22 of 22 parameters have ESS ≤ 400: run longer; R-hat needs at least two chains");
     assert!(cut(chains(&[]), 4, 3).starts_with("fewer than 4 draws"));
     assert_eq!(cut(chains(&[]), 4, 1), cut(chains(&[]), 4, 3));
     let mut still = chains(&[3]);
@@ -99,7 +96,8 @@ fn very_many_parameters_are_sampled_evenly() {
     assert_eq!(draws.estimates[249].estimate.mean, 4.0 + 498.0);
     assert!(draws.table(false).contains("250 of 500 parameters, evenly spaced; --all"), "{}", draws.table(false));
     // The control: all of them fit, or all are requested.
-    for whole in [Draws::read_at_most(&file, "posterior", 2 * 8 * 500), Draws::read(&file, "posterior", true)].map(Result::unwrap) {
+    for whole in [Draws::read_at_most(&file, "posterior", 2 * 8 * 500), Draws::read(&file, "posterior", true)].map(Result::unwrap)
+    {
         assert!(whole.estimates.len() == 500 && !whole.table(false).contains("evenly"));
     }
 }
