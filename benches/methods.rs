@@ -14,7 +14,6 @@ use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::kernels::svgd::Settings;
 use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Trajectory};
-use mpibayes::methods::common::federated::Federated;
 use mpibayes::methods::common::participation::Participation;
 use mpibayes::methods::common::problem::Problem;
 use mpibayes::methods::common::scores::Estimator;
@@ -119,20 +118,17 @@ fn visit(distillation_steps: u64, local_steps: u64) {
     let model = NetworkSettings { hidden: vec![HIDDEN], ..NetworkSettings::default() };
     let model = Arc::new(model.build(FEATURES, Output::Classes(CLASSES)).expect("valid"));
     let optimizer = Optimizer::Adagrad { step: 1e-3, decay: 0.9, fudge: 1e-6 };
-    let strategy = Dsvgd {
+    run(Dsvgd::<f32> {
+        problem: Problem { agents: 2, ..problem(model, 2_000, FEATURES, CLASSES) },
+        // The second agent's visit is the first with a cavity distribution: the frozen sets of the first visit are equal and cancel.
+        rounds: 2,
+        schedule: Participation::RoundRobin,
         particles: PARTICLES,
         local_steps,
         factors: Factors::Distilled { steps: distillation_steps, prior: PriorConvention::Absorbed },
         batch: BATCH,
         stein: Settings { optimizer, ..Settings::default() },
         server_steps: None,
-    };
-    run(Federated::<f32> {
-        problem: Problem { agents: 2, ..problem(model, 2_000, FEATURES, CLASSES) },
-        // The second agent's visit is the first with a cavity: the first one's sets are equal and drop out.
-        rounds: 2,
-        schedule: Participation::RoundRobin,
-        strategy: Arc::new(strategy),
     });
 }
 

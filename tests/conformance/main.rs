@@ -35,7 +35,6 @@ use mpibayes::methods::particles::pmd::Pmd;
 use mpibayes::methods::point::fedavg::{FedAvg, Weighting};
 use mpibayes::methods::transitions::sghmc::Preconditioner;
 use mpibayes::methods::variational::npv::Npv;
-use mpibayes::methods::variational::pvi::{Covariance, Pvi};
 use subject::{Subject, conforms};
 use tally::Tally;
 
@@ -64,7 +63,7 @@ fn roster() -> Vec<Box<dyn Subject>> {
             let sites = SiteSettings { caution: Caution::Found(Found::Measured), curvature: Curvature::PerParticle, rows: 9 };
             stein::evaluated(stein::dsvgd::<f32>(4, Participation::Random, Factors::Sites(sites)), 3)
         }),
-        conforms("dsvgd that remembers, random order", || {
+        conforms("u-dsvgd, random order", || {
             stein::evaluated(stein::dsvgd::<f32>(4, Participation::RandomPermutation, Factors::Remembered), 6)
         }),
         conforms("p-dsvgd", || {
@@ -74,20 +73,20 @@ fn roster() -> Vec<Box<dyn Subject>> {
             let sites = SiteSettings { caution: Caution::Fixed(1.5), curvature: Curvature::Shared, rows: 100 };
             stein::evaluated(stein::dsvgd::<f32>(4, Participation::All, Factors::Sites(sites)), 4)
         }),
-        conforms("pvi", || stein::evaluated(stein::federated::<f32>(5, Participation::Subset(2), gaussian(3, 2)), 3)),
-        conforms("gvi", || stein::evaluated(stein::federated::<f32>(4, Participation::All, gaussian(1, 4)), 5)),
+        conforms("pvi", || stein::evaluated(stein::pvi::<f32>(5, Participation::Subset(2), 3), 3)),
+        conforms("gvi", || stein::evaluated(stein::pvi::<f32>(4, Participation::All, 1), 5)),
         conforms("fedavg", || {
-            let weighting = Weighting::Total;
-            let strategy = FedAvg { local_steps: 5, batch: 8, optimizer: Optimizer::default(), weighting };
-            stein::evaluated(stein::federated::<f32>(5, Participation::Subset(3), strategy), 4)
+            let (schedule, optimizer, weighting) = (Participation::Subset(3), Optimizer::default(), Weighting::Total);
+            let problem = stein::problem::<f32>(5);
+            stein::evaluated(FedAvg { problem, rounds: 12, schedule, local_steps: 5, batch: 8, optimizer, weighting }, 4)
         }),
         conforms("npv", || {
-            let strategy = Npv { components: 2, iterations: 2, particles: 3 };
-            stein::evaluated(stein::federated::<f32>(1, Participation::All, strategy), 6)
+            let problem = stein::problem::<f32>(1);
+            stein::evaluated(Npv { problem, rounds: 12, components: 2, iterations: 2, particles: 3 }, 6)
         }),
         conforms("pmd", || {
-            let strategy = Pmd { particles: 5, steps: 3, batch: 8, gain: 500.0, jitter: 0.002 };
-            stein::evaluated(stein::federated::<f32>(1, Participation::All, strategy), 4)
+            let problem = stein::problem::<f32>(1);
+            stein::evaluated(Pmd { problem, rounds: 12, particles: 5, steps: 3, batch: 8, gain: 500.0, jitter: 0.002 }, 4)
         }),
         conforms("dsgld", || stein::evaluated(stein::dsgld::<f64>(|_| {}), 4)),
         conforms("dsgld, more chains than agents, control variate", || {
@@ -149,11 +148,6 @@ fn roster() -> Vec<Box<dyn Subject>> {
 
 fn distilled(prior: PriorConvention) -> Factors {
     Factors::Distilled { steps: 5, prior }
-}
-
-fn gaussian(iterations: u64, together: u32) -> Pvi {
-    let (covariance, nodes, batch) = (Covariance::Diagonal, Some(6), Some(8));
-    Pvi { iterations, damping: 0.2, covariance, nodes, batch, particles: 4, together }
 }
 
 fn main() {

@@ -12,7 +12,6 @@ use mpibayes::kernels::langevin::StepSize;
 use mpibayes::kernels::rbf::Bandwidth;
 use mpibayes::kernels::svgd::Settings;
 use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Schedule, Trajectory};
-use mpibayes::methods::common::federated::{Federated, Strategy};
 use mpibayes::methods::common::participation::Participation;
 use mpibayes::methods::common::problem::OpenShard;
 use mpibayes::methods::particles::dsvgd::{Caution, Curvature, Dsvgd, Factors, Found, PriorConvention, SiteSettings};
@@ -247,27 +246,17 @@ impl Contender {
     pub fn run<F: Real>(self, setup: Setup, shared: &Shared<F>, seed: u64) -> Result<Course> {
         let Setup { particles, rounds, steps, distillation, batch, optimizer, schedule, every, .. } = setup;
         let kde = |mode| Settings::rbf(Bandwidth::default(), optimizer, Kde { mode, ..Kde::default() });
-        let federated = |strategy: Arc<dyn Strategy<F>>| {
-            let method = Federated { problem: shared.problem(false), rounds, schedule, strategy };
-            watch(method, shared, every, seed)
-        };
-        let central = |strategy: Arc<dyn Strategy<F>>| {
-            let method = Federated { problem: shared.problem(true), rounds, schedule: Participation::All, strategy };
-            watch(method, shared, every, seed)
-        };
-        let gaussian = |iterations| Pvi {
-            iterations,
-            damping: 0.2,
-            covariance: Covariance::Full,
-            nodes: None,
-            batch: None,
-            particles: 20_000,
-            together: 1,
+        let problem = |central| shared.problem(central);
+        let gaussian = |central| {
+            let (covariance, particles) = (Covariance::Full, 20_000);
+            let (problem, iterations) = (problem(central), steps);
+            Pvi { problem, rounds, schedule, iterations, damping: 0.2, covariance, nodes: None, batch: None, particles }
         };
         let distilled = Factors::Distilled { steps: distillation, prior: PriorConvention::Absorbed };
         let dsvgd = |mode, factors, server_steps| {
-            let stein = kde(mode);
-            federated(Arc::new(Dsvgd { particles, local_steps: steps, factors, batch, stein, server_steps }))
+            let (problem, stein) = (problem(false), kde(mode));
+            let method = Dsvgd { problem, rounds, schedule, particles, local_steps: steps, factors, batch, stein, server_steps };
+            watch(method, shared, every, seed)
         };
         match self {
             // Without an estimate nothing is distilled.
@@ -284,7 +273,11 @@ impl Contender {
                 let stein = kde(KdeMode::None);
                 watch(Svgd { problem: shared.problem(true), particles, rounds, steps, batch, stein }, shared, every, seed)
             }
-            Self::FedAvg(weighting) => federated(Arc::new(FedAvg { local_steps: steps, batch, optimizer, weighting })),
+            Self::FedAvg(weighting) => {
+                let problem = problem(false);
+                let method = FedAvg { problem, rounds, schedule, local_steps: steps, batch, optimizer, weighting };
+                watch(method, shared, every, seed)
+            }
             Self::Sgld => {
                 let method = Dsgld::sgld(shared.problem(true), setup.chains(rounds, Schedule::Permutation)?);
                 watch(method, shared, every, seed)
@@ -294,10 +287,18 @@ impl Contender {
                 let method = Dsgld::sgld(shared.problem(false), setup.chains(rounds, schedule)?);
                 watch(method, shared, every, seed)
             }
-            Self::Pvi => federated(Arc::new(gaussian(steps))),
-            Self::Gvi => central(Arc::new(gaussian(steps))),
-            Self::Npv => central(Arc::new(Npv { components: particles, iterations: 20, particles: 100 })),
-            Self::Pmd => central(Arc::new(Pmd { particles, steps, batch, gain: 5000.0, jitter: 0.002 })),
+            Self::Pvi => watch(gaussian(false), shared, every, seed),
+            Self::Gvi => watch(gaussian(true), shared, every, seed),
+            Self::Npv => {
+                let problem = problem(true);
+                let method = Npv { problem, rounds, components: particles, iterations: 20, particles: 100 };
+                watch(method, shared, every, seed)
+            }
+            Self::Pmd => {
+                let problem = problem(true);
+                let method = Pmd { problem, rounds, particles, steps, batch, gain: 5000.0, jitter: 0.002 };
+                watch(method, shared, every, seed)
+            }
             Self::Theirs { central, noise, scale } => {
                 let problem = shared.problem(central);
                 let schedule = if central { Schedule::Permutation } else { Schedule::Rotating };

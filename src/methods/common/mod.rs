@@ -1,7 +1,6 @@
 //! What several methods share: the problem that agents share, participation, evaluation.
 
 pub mod evaluation;
-pub mod federated;
 pub mod kind;
 pub mod participation;
 pub mod particles;

@@ -1,6 +1,7 @@
-//! Which agents take part in a round.
+//! Participation of agents in the rounds of a federated method, and the history row of a round.
 
-use crate::cluster::{AgentId, Context};
+use crate::cluster::record::HISTORY;
+use crate::cluster::{AgentId, AgentReportOf, Context};
 use crate::random::{Purpose, Who};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -9,34 +10,33 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Participation {
-    /// One after the other.
+    /// One agent: 0, 1, ... in turn.
     #[default]
     RoundRobin,
-    /// One; each once in as many rounds as there are agents, in a fresh random order each time.
+    /// One agent: each once per cycle, in a new random order for every cycle.
     RandomPermutation,
-    /// Any one.
+    /// One agent, drawn uniformly.
     Random,
-    /// All of them.
+    /// All agents.
     All,
-    /// So many, any.
+    /// This many different agents, drawn uniformly.
     Subset(u32),
 }
 
 impl Participation {
-    /// What it means, for people, where one agent is visited in each round.
+    /// Documentation of the key `schedule` where one agent is visited in each round.
     pub const ONE: &'static str = "in which order agents are visited: \"round_robin\", \"random_permutation\" (all in a fresh random order, again and \
          again) or \"random\"";
 
-    /// What it means, for people, where several agents may take part.
+    /// Documentation of the key `schedule` where several agents may take part.
     pub const ANY: &'static str = "who takes part in a round: \"all\", { subset = 20 } (so many, drawn afresh each time), or one agent: \"round_robin\", \
          \"random_permutation\" or \"random\"";
 
-    /// The agents of this round, which counts from 0; ascending.
+    /// The agents of a round, ascending; rounds count from 0.
     pub fn agents(self, round: u64, agents: u32, cx: &Context) -> Vec<AgentId> {
         let place = round % u64::from(agents.max(1));
-        let stream = |turn| cx.stream(Who::Run, turn, Purpose::Schedule);
-        let permutation = |turn| stream(turn).permutation(agents as usize).into_iter().map(|agent| agent as AgentId);
-        // Below the number of agents, in each case.
+        let stream = |number| cx.stream(Who::Run, number, Purpose::Schedule);
+        let permutation = |number| stream(number).permutation(agents as usize).into_iter().map(|agent| agent as AgentId);
         match self {
             Self::RoundRobin => vec![place as AgentId],
             Self::RandomPermutation => permutation(round / u64::from(agents.max(1))).skip(place as usize).take(1).collect(),
@@ -50,7 +50,7 @@ impl Participation {
         }
     }
 
-    /// How many agents take part in a round, of so many.
+    /// How many of `agents` take part in a round.
     pub fn size(self, agents: u32) -> u32 {
         match self {
             Self::RoundRobin | Self::RandomPermutation | Self::Random => 1,
@@ -59,42 +59,56 @@ impl Participation {
         }
     }
 
-    /// Whether one agent is visited in each round.
+    /// Checks that one agent is visited in each round.
     ///
     /// # Errors
-    /// A message that says who visits several.
+    /// If several agents take part in a round.
     pub fn check_one(self) -> Result<(), String> {
         match self {
             Self::RoundRobin | Self::RandomPermutation | Self::Random => Ok(()),
             Self::All | Self::Subset(_) => {
-                Err("schedule: particles visit one agent after another here; p-dsvgd has several in a round".into())
+                Err("schedule: this method visits one agent in each round; use p-dsvgd for several agents".into())
             }
         }
     }
 
-    /// Whether somebody takes part.
+    /// Checks that at least one agent takes part.
     ///
     /// # Errors
-    /// A message that says who should.
+    /// If no agent does.
     pub fn check(self) -> Result<(), String> {
         match self {
-            Self::Subset(0) => Err("schedule: { subset = 0 } leaves nobody; take at least 1".into()),
+            Self::Subset(0) => Err("schedule: { subset = 0 } selects no agent; use at least 1".into()),
             _ => Ok(()),
         }
     }
 
-    /// Whether there are as many agents as should take part.
+    /// Checks that there are enough agents for a round.
     ///
     /// # Errors
-    /// A message that says how many there are.
+    /// If a round needs more agents than there are.
     pub fn check_for(self, agents: u32) -> Result<(), String> {
         match self {
             Self::Subset(size) if size > agents => {
-                Err(format!("schedule: {{ subset = {size} }} of {agents} agents; take at most {agents}, or \"all\""))
+                Err(format!("schedule: {{ subset = {size} }} is more than the {agents} agents; use at most {agents}, or \"all\""))
             }
             _ => Ok(()),
         }
     }
+}
+
+/// Writes the history row of a round: when it ended, which agent was visited or how many took part, and the means of their metrics.
+pub fn log_round<N, const C: usize>(round: u64, names: [&str; C], reports: &[AgentReportOf<[f64; C], N>], cx: &mut Context) {
+    let mut columns = vec![("seconds", cx.seconds())];
+    match reports {
+        [only] => columns.push(("visited", f64::from(only.from))),
+        _ => columns.push(("agents", reports.len() as f64)),
+    }
+    for (place, name) in names.into_iter().enumerate() {
+        let sum: f64 = reports.iter().map(|reported| reported.report[place]).sum();
+        columns.push((name, sum / reports.len() as f64));
+    }
+    cx.log_row(HISTORY, round, columns);
 }
 
 #[cfg(test)]
@@ -104,23 +118,23 @@ mod tests {
     use crate::random::Seed;
 
     #[test]
-    fn orders_visit_all_agents_equally_often() {
-        let (agents, turns) = (5, 4000);
+    fn sequential_schedules_visit_all_agents_equally_often() {
+        let (agents, cycles) = (5, 4000);
         let cx = Context::detached(Seed(3));
         let visited =
-            |order: Participation| (0..turns * 5).map(|round| order.agents(round, agents, &cx)[0]).collect::<Vec<u32>>();
+            |order: Participation| (0..cycles * 5).map(|round| order.agents(round, agents, &cx)[0]).collect::<Vec<u32>>();
         assert_eq!(visited(Participation::RoundRobin)[..7], [0, 1, 2, 3, 4, 0, 1]);
         let permuted = visited(Participation::RandomPermutation);
-        for turn in permuted.chunks(5) {
-            let mut turn = turn.to_vec();
-            turn.sort_unstable();
-            assert_eq!(turn, [0, 1, 2, 3, 4]);
+        for cycle in permuted.chunks(5) {
+            let mut cycle = cycle.to_vec();
+            cycle.sort_unstable();
+            assert_eq!(cycle, [0, 1, 2, 3, 4]);
         }
         assert!(permuted[..5] != permuted[5..10] || permuted[..5] != permuted[10..15]);
         for order in [Participation::RandomPermutation, Participation::Random] {
-            // How often an agent is first of a turn: chi-square with 4 degrees of freedom, above 30 in 5 cases of a million.
+            // How often each agent is the first of a cycle: chi-square with 4 degrees of freedom exceeds 30 with probability 5e-6.
             let mut first = [0.0_f64; 5];
-            visited(order).chunks(5).for_each(|turn| first[turn[0] as usize] += 1.0);
+            visited(order).chunks(5).for_each(|cycle| first[cycle[0] as usize] += 1.0);
             let chi: f64 = first.iter().map(|count| (count - 800.0).powi(2) / 800.0).sum();
             assert!(chi < 30.0, "{order:?}: {first:?}");
         }
@@ -137,7 +151,8 @@ mod tests {
             assert!(chosen.len() == 3 && chosen.is_sorted_by(|a, b| a < b), "{chosen:?}");
             chosen.iter().for_each(|&agent| counts[agent as usize] += 1.0);
         }
-        // Means 900 with variance 630; 10 z² sum to chi-square with 9 degrees of freedom times 10/9: above 50 in 4 cases of 10 million.
+        // Counts have mean 900 and variance 630, and 9/10 of the sum of squares is chi-square with 9 degrees of freedom: the sum exceeds
+        // 50 with probability 4e-7.
         let chi: f64 = counts.iter().map(|count| (count - 900.0).powi(2) / 630.0).sum();
         assert!(chi < 50.0, "{counts:?}");
         assert_eq!(Participation::All.agents(7, 4, &cx), [0, 1, 2, 3]);

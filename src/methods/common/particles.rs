@@ -1,12 +1,12 @@
-//! What the servers of particle methods keep and save: how many rounds are done, and the particles after them.
+//! State of a particle method's server: the rounds done and the particles after them.
 
-use crate::cluster::{Progress, Raw};
+use crate::cluster::{Context, Progress, Raw};
 use crate::number::Real;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-/// Rounds done, and the particles after them (N × d, row-major; empty where there are none yet).
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// Rounds done and the particles after them (N × d, row-major; empty before the first round).
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Particles<F: Real> {
     /// Rounds done.
@@ -15,30 +15,32 @@ pub struct Particles<F: Real> {
     pub theta: Raw<F>,
 }
 
-impl<F: Real> Default for Particles<F> {
-    fn default() -> Self {
-        Self { round: 0, theta: Raw(Vec::new()) }
-    }
-}
-
 impl<F: Real> Particles<F> {
-    /// Before the first round.
+    /// Particles before the first round.
     pub fn initial(theta: Array2<F>) -> Self {
         Self { round: 0, theta: raw(theta) }
     }
 
-    /// Of so many rounds.
+    /// Ends a round with these particles of `dim` parameters, and records them as the posterior after the last of `rounds`.
+    pub fn end_round(&mut self, theta: Vec<F>, dim: usize, rounds: u64, cx: &mut Context) {
+        *self = Self { round: self.round + 1, theta: Raw(theta) };
+        if self.round == rounds {
+            cx.record("posterior", 0, 0, dim, &self.theta.0);
+        }
+    }
+
+    /// Progress in a run of this many rounds.
     pub fn progress(&self, rounds: u64) -> Progress {
         Progress { done: self.round, total: rounds }
     }
 
-    /// As evaluations ask for them.
+    /// The round and its particles, as [`Posterior`](crate::methods::Posterior) returns them.
     pub fn posterior(&self) -> (u64, &[F]) {
         (self.round, &self.theta.0)
     }
 }
 
-/// A matrix as it is saved, row-major.
+/// A matrix in the form in which it is saved, row-major.
 pub fn raw<F: Real>(matrix: Array2<F>) -> Raw<F> {
     Raw(matrix.into_raw_vec_and_offset().0)
 }

@@ -7,7 +7,6 @@ use crate::kernels::adagrad::Optimizer;
 use crate::kernels::kde::{Kde, KdeMode};
 use crate::kernels::rbf::Bandwidth;
 use crate::kernels::svgd::Settings;
-use crate::methods::common::federated::Federated;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
@@ -147,10 +146,13 @@ impl MethodKind for PDsvgdSettings {
     }
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let Self { particles, local_steps, batch, server_steps, .. } = *self;
-        let factors = self.cavity.factors(problem.model.as_ref(), self.distillation_steps, self.prior);
-        let method = Dsvgd { particles, local_steps, factors, batch, stein: self.stein(), server_steps: Some(server_steps) };
-        Federated::launch(problem, self.rounds, self.schedule, method, launcher)
+        let Self { particles, rounds, schedule, local_steps, batch, server_steps, .. } = *self;
+        let model = problem.model.clone();
+        let (factors, stein) = (self.cavity.factors(problem.model.as_ref(), self.distillation_steps, self.prior), self.stein());
+        launcher.particles(
+            Dsvgd { problem, rounds, schedule, particles, local_steps, factors, batch, stein, server_steps: Some(server_steps) },
+            model,
+        )
     }
 }
 

@@ -1,31 +1,35 @@
-//! Particle mirror descent: weighted particles whose density estimate follows the posterior by tempered Bayesian updates on minibatches
-//! (Dai, He, Dai & Song 2016, arXiv 1506.03101, Algorithm 2).
+//! Particle mirror descent (PMD): weighted particles whose density estimate follows the posterior by tempered Bayesian updates on
+//! minibatches (Dai, He, Dai & Song 2016, arXiv 1506.03101, Algorithm 2).
 //!
 //! The target's update is q_{t+1} ∝ q_t^{1−γ} p0^γ exp(−γ L̂/α). Particles are drawn from q_t, the weighted density estimate of the last
-//! ones with kernel exp(−‖·‖²/h): an ancestor by weight, and Gaussian jitter of variance h/2. Their log-weights are
-//! γ_t (log p0 − L̂/α − log q_t). h is `jitter` times the squared median distance, γ_t = a/(N (100 + √t)), at most 1, with N rows.
-//! q_1 is p0 itself: the first particles are initial draws, which for networks are no draws from p0.
+//! particles with kernel exp(−‖·‖²/h): an ancestor is drawn by weight, and Gaussian jitter of variance h/2 is added. The log-weights are
+//! γ_t (log p0 − L̂/α − log q_t). h is `jitter` times the squared median distance, γ_t = min(1, a/(N (100 + √t))) with N rows.
+//! q_1 is p0 itself: the first particles are initial draws, which for networks are not draws from p0.
 //!
-//! One agent has all data. Evaluation sees particles that are resampled by weight.
+//! One agent has all data. Evaluation uses particles that are resampled by weight.
 
-use crate::cluster::{AgentId, Body, Context, Raw, Result};
+use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::kernels::kde::log_sum_exp;
 use crate::kernels::rbf::squared_distances;
-use crate::methods::common::federated::{Client, ClientState, Federated, Global, Responses, Strategy};
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one, centralised};
-use crate::methods::common::participation::Participation;
-use crate::methods::common::particles::raw;
+use crate::methods::common::participation::log_round;
+use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
+use crate::methods::common::with_evaluation::Posterior;
 use crate::number::Real;
 use crate::random::{Purpose, Stream, Who};
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-/// Particle mirror descent, as a strategy of [`Federated`] with one agent.
-#[derive(Clone, Debug)]
-pub struct Pmd {
-    /// N.
+/// Particle mirror descent on one agent.
+#[derive(Clone)]
+pub struct Pmd<F> {
+    /// The model and all data.
+    pub problem: Problem<F>,
+    /// I, the number of rounds.
+    pub rounds: u64,
+    /// N, the number of particles.
     pub particles: usize,
     /// Updates in a round.
     pub steps: u64,
@@ -41,17 +45,17 @@ pub struct Pmd {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PmdSettings {
-    /// N.
+    /// Number of weighted particles that represent the posterior. Evaluations use as many, resampled by weight.
     particles: usize,
-    /// Rounds of updates; the particles are evaluated after each.
+    /// Rounds of updates. The particles can be evaluated after each round.
     rounds: u64,
     /// Updates in a round.
     steps: u64,
     /// Rows in a minibatch.
     batch: usize,
-    /// a in γ_t = a/(N (100 + √t)).
+    /// a in the step size γ_t = a/(rows · (100 + √t)), which is at most 1.
     gain: f64,
-    /// h over the squared median distance of particles.
+    /// Bandwidth h of the kernel exp(−‖·‖²/h) of the density estimate, in units of the squared median distance of particles.
     jitter: f64,
 }
 
@@ -104,15 +108,16 @@ impl MethodKind for PmdSettings {
     }
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let Self { particles, steps, batch, gain, jitter, .. } = *self;
-        Federated::launch(problem, self.rounds, Participation::All, Pmd { particles, steps, batch, gain, jitter }, launcher)
+        let Self { particles, rounds, steps, batch, gain, jitter } = *self;
+        let model = problem.model.clone();
+        launcher.particles(Pmd { problem, rounds, particles, steps, batch, gain, jitter }, model)
     }
 }
 
-/// Places in [0, 1) of weights that need not add up to 1, each found by a binary search of the weights' sums.
-struct Wheel(Vec<f64>);
+/// Cumulative sums of weights, which need not add up to 1: a binary search in them draws by weight.
+struct CumulativeWeights(Vec<f64>);
 
-impl Wheel {
+impl CumulativeWeights {
     fn new(log_weights: &[f64]) -> Self {
         let top = log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut sum = 0.0;
@@ -123,123 +128,180 @@ impl Wheel {
         Self(sums.collect())
     }
 
-    /// Whose weight this place lies in.
-    fn at(&self, place: f64) -> usize {
+    /// The particle at this quantile, a number in [0, 1).
+    fn at(&self, quantile: f64) -> usize {
         let total = self.0.last().copied().unwrap_or(0.0);
-        self.0.partition_point(|&sum| sum <= place * total).min(self.0.len() - 1)
+        self.0.partition_point(|&sum| sum <= quantile * total).min(self.0.len() - 1)
     }
 }
 
-/// Particles in equal numbers for weighted ones: one place, and as many more at equal distances (Kitagawa 1996).
+/// Equally weighted particles for weighted ones by systematic resampling (Kitagawa 1996).
 fn resampled<F: Real>(theta: ArrayView2<F>, log_weights: &[f64], stream: &mut Stream) -> Array2<F> {
-    let (wheel, count) = (Wheel::new(log_weights), theta.nrows() as f64);
-    let first: f64 = stream.random();
-    let chosen: Vec<usize> = (0..theta.nrows()).map(|n| wheel.at((n as f64 + first) / count)).collect();
-    theta.select(ndarray::Axis(0), &chosen)
+    let (weights, count) = (CumulativeWeights::new(log_weights), theta.nrows() as f64);
+    let offset: f64 = stream.random();
+    let chosen: Vec<usize> = (0..theta.nrows()).map(|n| weights.at((n as f64 + offset) / count)).collect();
+    theta.select(Axis(0), &chosen)
 }
 
 /// Shifts log-weights so that the weights add up to 1.
 ///
 /// # Errors
-/// Where none of them is a weight.
-fn normalise(log_weights: &mut [f64]) -> Result<()> {
+/// If no weight is positive and finite.
+fn normalize(log_weights: &mut [f64]) -> Result<()> {
     let sum = log_sum_exp(log_weights.iter().copied());
     if !sum.is_finite() {
-        return Err("no particle has a weight: the model's log-density is not a number at any of them".into());
+        return Err("pmd: no particle has a positive weight: the model's log-density is not finite at any of them".into());
     }
     log_weights.iter_mut().for_each(|log| *log -= sum);
     Ok(())
 }
 
-/// The median of squared distances between different particles; 1 where there are none apart.
+/// The median of squared distances between different particles; 1 if it is 0 or there is one particle.
 fn squared_median(distances: &Array2<f64>) -> f64 {
-    let mut apart: Vec<f64> = distances.indexed_iter().filter(|((i, j), _)| i < j).map(|(_, distance)| *distance).collect();
-    if apart.is_empty() {
+    let mut pairs: Vec<f64> = distances.indexed_iter().filter(|((i, j), _)| i < j).map(|(_, distance)| *distance).collect();
+    if pairs.is_empty() {
         return 1.0;
     }
-    let middle = apart.len() / 2;
-    let median = *apart.select_nth_unstable_by(middle, f64::total_cmp).1;
+    let middle = pairs.len() / 2;
+    let median = *pairs.select_nth_unstable_by(middle, f64::total_cmp).1;
     if median > 0.0 { median } else { 1.0 }
 }
 
-impl<F: Real> Strategy<F> for Pmd {
-    fn start(&self, problem: &Problem<F>, cx: &Context) -> Result<Global<F>> {
+impl<F: Real> Method for Pmd<F> {
+    const NAME: &'static str = PmdSettings::NAME;
+    type Number = F;
+    /// The round, which counts from 1. The body holds particles (N × d) followed by log-weights (N), and so does the report's.
+    type Task = u64;
+    /// The effective number of particles and γ after the round.
+    type Report = [f64; 2];
+    type Server = PmdServer<F>;
+    type Agent = PmdAgent<F>;
+
+    fn agents(&self) -> u32 {
+        self.problem.agents
+    }
+
+    fn server(&self, saved: Option<ServerState<F>>) -> Result<PmdServer<F>> {
+        Ok(PmdServer { method: self.clone(), state: saved.unwrap_or_default() })
+    }
+
+    fn agent(&self, id: AgentId, _: Option<()>) -> Result<PmdAgent<F>> {
+        Ok(PmdAgent { local: self.problem.open(id, self.batch)?, method: self.clone() })
+    }
+}
+
+impl<F: Real> Pmd<F> {
+    /// Particles (N × d) and log-weights (N) of a body.
+    fn split<'a>(&self, weighted: &'a [F]) -> Result<(ArrayView2<'a, F>, Vec<f64>)> {
+        let shape = (self.particles, self.problem.model.dim());
+        let size = shape.0 * shape.1;
+        if weighted.len() != size + self.particles {
+            return Err(format!("pmd: {} values for {} weighted particles", weighted.len(), self.particles).into());
+        }
+        let theta = ArrayView2::from_shape(shape, &weighted[..size])?;
+        Ok((theta, weighted[size..].iter().map(|log| log.f64()).collect()))
+    }
+}
+
+/// Keeps the weighted particles between rounds and resamples them for evaluations.
+pub struct PmdServer<F: Real> {
+    method: Pmd<F>,
+    state: ServerState<F>,
+}
+
+/// Saved state of the server.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct ServerState<F: Real> {
+    /// The resampled particles.
+    resampled: Particles<F>,
+    /// The weighted particles (N × d), followed by their log-weights (N).
+    weighted: Raw<F>,
+}
+
+impl<F: Real> PmdServer<F> {
+    fn request_round(&self, out: &mut Outbox<Pmd<F>>) {
+        let ServerState { resampled, weighted } = &self.state;
+        if resampled.round < self.method.rounds {
+            out.request([0], resampled.round + 1).with(weighted.0.clone());
+        }
+    }
+}
+
+impl<F: Real> Server<Pmd<F>> for PmdServer<F> {
+    type State = ServerState<F>;
+
+    fn state(&self) -> impl SerializesAs<ServerState<F>> {
+        &self.state
+    }
+
+    fn start(&mut self, out: &mut Outbox<Pmd<F>>, cx: &mut Context) -> Result<()> {
+        let Pmd { problem, particles, .. } = &self.method;
         centralised(PmdSettings::NAME, problem.agents)?;
-        let Raw(theta) = raw(problem.initial_particles(self.particles, cx));
-        let weights = std::iter::repeat_n(F::of(-(self.particles as f64).ln()), self.particles);
-        let set = theta.iter().copied().chain(weights).collect();
-        Ok(Global { sets: vec![Raw(set)], ..Global::initial(theta) })
-    }
-
-    fn message(&self, global: &Global<F>) -> Vec<F> {
-        global.sets.first().map(|set| set.0.clone()).unwrap_or_default()
-    }
-
-    fn aggregate(&self, global: &mut Global<F>, responses: Responses<F>, problem: &Problem<F>, cx: &mut Context) -> Result<()> {
-        let set = responses.only()?.into_vec();
-        let (theta, log_weights) = self.split(&set, problem.model.dim())?;
-        let mut stream = cx.stream(Who::Server, global.round, Purpose::Noise);
-        global.theta = raw(resampled(theta, &log_weights, &mut stream));
-        global.sets = vec![Raw(set)];
+        let resampled = Particles::initial(problem.initial_particles(*particles, cx));
+        let log_weights = std::iter::repeat_n(F::of(-(*particles as f64).ln()), *particles);
+        let weighted = Raw(resampled.theta.0.iter().copied().chain(log_weights).collect());
+        self.state = ServerState { resampled, weighted };
+        self.request_round(out);
         Ok(())
     }
 
-    fn columns(&self) -> &'static [&'static str] {
-        &["effective_particles", "gamma"]
+    fn receive(&mut self, response: Response<Pmd<F>>, out: &mut Outbox<Pmd<F>>, cx: &mut Context) -> Result<()> {
+        let Pmd { problem, rounds, .. } = &self.method;
+        let round = self.state.resampled.round;
+        log_round(round + 1, ["effective_particles", "gamma"], &response.reports, cx);
+        self.state.weighted = Raw(response.only()?.body.into_vec());
+        let (theta, log_weights) = self.method.split(&self.state.weighted.0)?;
+        let theta = resampled(theta, &log_weights, &mut cx.stream(Who::Server, round, Purpose::Noise));
+        self.state.resampled.end_round(raw(theta).0, problem.model.dim(), *rounds, cx);
+        self.request_round(out);
+        Ok(())
     }
 
-    fn client(&self, problem: &Problem<F>, agent: AgentId, state: ClientState<F>) -> Result<Box<dyn Client<F>>> {
-        let local = problem.open(agent, self.batch)?;
-        Ok(Box::new(Descent { local, dim: problem.model.dim(), method: self.clone(), state }))
-    }
-}
-
-impl Pmd {
-    /// Particles (N × d) and log-weights (N) of a message.
-    fn split<'a, F: Real>(&self, set: &'a [F], dim: usize) -> Result<(ArrayView2<'a, F>, Vec<f64>)> {
-        let size = self.particles * dim;
-        if set.len() != size + self.particles {
-            return Err(format!("{} numbers for {} weighted particles", set.len(), self.particles).into());
-        }
-        let theta = ArrayView2::from_shape((self.particles, dim), &set[..size])?;
-        Ok((theta, set[size..].iter().map(|log| log.f64()).collect()))
+    fn progress(&self) -> Progress {
+        self.state.resampled.progress(self.method.rounds)
     }
 }
 
-/// Holds all data, and keeps nothing between rounds.
-struct Descent<F: Real> {
+impl<F: Real> Posterior<F> for PmdServer<F> {
+    fn posterior(&self) -> (u64, &[F]) {
+        self.state.resampled.posterior()
+    }
+}
+
+/// Updates the weighted particles on all data; keeps nothing between rounds.
+pub struct PmdAgent<F: Real> {
     local: LocalLoss<F>,
-    dim: usize,
-    method: Pmd,
-    state: ClientState<F>,
+    method: Pmd<F>,
 }
 
-impl<F: Real> Descent<F> {
-    /// Draws from the density estimate of weighted particles, and its logarithm at them up to a constant.
-    fn drawn(&self, theta: &Array2<F>, log_weights: &[f64], stream: &mut Stream) -> (Array2<F>, Vec<f64>) {
+impl<F: Real> PmdAgent<F> {
+    /// Draws from the density estimate of weighted particles, and the logarithm of the estimate at the draws up to a constant.
+    fn draw(&self, theta: &Array2<F>, log_weights: &[f64], stream: &mut Stream) -> (Array2<F>, Vec<f64>) {
         let h = self.method.jitter * squared_median(&squared_distances(theta.view(), theta.view()));
-        let wheel = Wheel::new(log_weights);
-        let ancestors: Vec<usize> = (0..theta.nrows()).map(|_| wheel.at(stream.random())).collect();
-        let mut next = theta.select(ndarray::Axis(0), &ancestors).as_standard_layout().into_owned();
+        let weights = CumulativeWeights::new(log_weights);
+        let ancestors: Vec<usize> = (0..theta.nrows()).map(|_| weights.at(stream.random())).collect();
+        let mut next = theta.select(Axis(0), &ancestors).as_standard_layout().into_owned();
         if let Some(next) = next.as_slice_mut() {
             stream.add_normals(F::of((0.5 * h).sqrt()), next);
         }
         let distances = squared_distances(next.view(), theta.view());
-        let density =
-            |row: ndarray::ArrayView1<f64>| log_sum_exp(row.iter().zip(log_weights).map(|(distance, log)| log - distance / h));
+        let density = |row: ArrayView1<f64>| log_sum_exp(row.iter().zip(log_weights).map(|(distance, log)| log - distance / h));
         let log_density = distances.rows().into_iter().map(density).collect();
         (next, log_density)
     }
 }
 
-impl<F: Real> Client<F> for Descent<F> {
-    fn state(&self) -> &ClientState<F> {
-        &self.state
+impl<F: Real> Agent<Pmd<F>> for PmdAgent<F> {
+    type State = ();
+
+    fn state(&self) -> impl SerializesAs<()> {
+        &()
     }
 
-    fn respond(&mut self, round: u64, message: Body<F>, cx: &mut Context) -> Result<(Vec<f64>, Body<F>)> {
+    fn perform(&mut self, &round: &u64, weighted: Body<F>, cx: &mut Context) -> Result<([f64; 2], Body<F>)> {
         let Pmd { particles, steps, gain, .. } = self.method;
-        let (theta, mut log_weights) = self.method.split(&message, self.dim)?;
+        let (theta, mut log_weights) = self.method.split(&weighted)?;
         let mut theta = theta.to_owned();
         let (mut prior, mut loss) = (vec![0.0; particles], vec![0.0; particles]);
         let mut gamma = 0.0;
@@ -248,7 +310,7 @@ impl<F: Real> Client<F> for Descent<F> {
             let log_density = if step == 0 {
                 None
             } else {
-                let (next, log_density) = self.drawn(&theta, &log_weights, &mut cx.stream(Who::Run, step, Purpose::Noise));
+                let (next, log_density) = self.draw(&theta, &log_weights, &mut cx.stream(Who::Run, step, Purpose::Noise));
                 theta = next;
                 Some(log_density)
             };
@@ -261,11 +323,11 @@ impl<F: Real> Client<F> for Descent<F> {
                     *log_weight = f64::NEG_INFINITY;
                 }
             }
-            normalise(&mut log_weights)?;
+            normalize(&mut log_weights)?;
         }
         let squares: f64 = log_weights.iter().map(|log| (2.0 * log).exp()).sum();
-        let answer: Vec<F> = theta.into_iter().chain(log_weights.iter().map(|&log| F::of(log))).collect();
-        Ok((vec![1.0 / squares, gamma], answer.into()))
+        let weighted: Vec<F> = theta.into_iter().chain(log_weights.iter().map(|&log| F::of(log))).collect();
+        Ok(([1.0 / squares, gamma], weighted.into()))
     }
 }
 
@@ -277,20 +339,20 @@ mod tests {
     use ndarray::array;
 
     #[test]
-    fn settings_that_cannot_be_run_are_refused() {
+    fn invalid_settings_are_refused() {
         let parse = |text: &str| toml::from_str::<PmdSettings>(text).unwrap();
         assert_eq!(parse("").check(), Ok(()));
-        for (bad, says) in
+        for (bad, message) in
             [("steps = 0", "steps"), ("gain = 0.0", "gain"), ("jitter = -1.0", "jitter"), ("jitter = inf", "jitter")]
         {
-            assert!(parse(bad).check().unwrap_err().contains(says), "{bad}");
+            assert!(parse(bad).check().unwrap_err().contains(message), "{bad}");
         }
         assert!(parse("").check_for(1).is_ok() && parse("").check_for(4).unwrap_err().contains("set agents = 1"));
     }
 
-    /// Systematic resampling takes a particle of weight w at least ⌊N w⌋ and at most ⌈N w⌉ times, whatever the place.
+    /// Systematic resampling takes a particle of weight w at least ⌊N w⌋ and at most ⌈N w⌉ times, whatever the offset.
     #[test]
-    fn resampling_keeps_shares() {
+    fn systematic_resampling_takes_particles_in_proportion_to_their_weights() {
         let theta = array![[0.0], [1.0], [2.0], [3.0]];
         let logs = [0.5_f64, 0.25, 0.0, 0.25].map(f64::ln);
         for step in 0..50 {
@@ -303,10 +365,10 @@ mod tests {
             let taken = resampled(theta.view(), &uneven, &mut Seed(1).stream(Who::Run, step, Purpose::Noise));
             taken.iter().for_each(|x: &f64| counts[*x as usize] += 1.0 / 16_000.0);
         }
-        // Counts of a draw vary by less than 1: 4.5 standard errors of their mean are at most 4.5 · 0.5/√4000/4.
+        // A count varies by less than 1: 4.5 standard errors of its mean are at most 4.5 · 0.5/√4000/4.
         for (count, weight) in counts.iter().zip([0.4, 0.3, 0.2, 0.1]) {
             assert!((count - weight).abs() < 0.009, "{counts:?}");
         }
-        assert!(normalise(&mut [f64::NEG_INFINITY; 2]).is_err());
+        assert!(normalize(&mut [f64::NEG_INFINITY; 2]).is_err());
     }
 }

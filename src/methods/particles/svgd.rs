@@ -217,13 +217,10 @@ impl<F: Real> Server<Svgd<F>> for SvgdServer<F> {
     fn receive(&mut self, response: Response<Svgd<F>>, out: &mut Outbox<Svgd<F>>, cx: &mut Context) -> Result<()> {
         let Some(first) = response.reports.into_iter().next() else { return Ok(()) };
         if let Some(round) = first.report.round {
-            self.state = Particles { round: round + 1, theta: Raw(first.body.into_vec()) };
             let columns =
                 [("seconds", cx.seconds()), ("bandwidth", first.report.bandwidth), ("mean_kernel", first.report.mean_kernel)];
             cx.log_row(HISTORY, round + 1, columns);
-            if round + 1 == self.rounds {
-                cx.record("posterior", 0, 0, self.dim, &self.state.theta.0);
-            }
+            self.state.end_round(first.body.into_vec(), self.dim, self.rounds, cx);
             self.post(out);
         }
         Ok(())

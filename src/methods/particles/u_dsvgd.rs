@@ -7,7 +7,6 @@ use crate::kernels::adagrad::Optimizer;
 use crate::kernels::kde::{Kde, KdeMode};
 use crate::kernels::rbf::Bandwidth;
 use crate::kernels::svgd::Settings;
-use crate::methods::common::federated::Federated;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
@@ -102,10 +101,13 @@ impl MethodKind for UDsvgdSettings {
     }
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let Self { particles, local_steps, batch, .. } = *self;
+        let Self { particles, rounds, schedule, local_steps, batch, .. } = *self;
+        let model = problem.model.clone();
         let (factors, stein) = (Factors::Remembered, self.stein());
-        let method = Dsvgd { particles, local_steps, factors, batch, stein, server_steps: None };
-        Federated::launch(problem, self.rounds, self.schedule, method, launcher)
+        launcher.particles(
+            Dsvgd { problem, rounds, schedule, particles, local_steps, factors, batch, stein, server_steps: None },
+            model,
+        )
     }
 }
 

@@ -1,46 +1,52 @@
-//! Federated averaging: agents optimise their own losses from common parameters, whose next values are an average of the results.
+//! Federated averaging (FedAvg): agents optimize their own losses from common parameters, which are replaced by an average of the results.
 //!
-//! Every agent of a round takes L steps of the optimiser, whose state is fresh with each visit, from θ on L̂_k/α alone: no prior. With N_k
-//! the rows of agent k and 𝒦 the agents of the round, the next θ is
+//! Every agent of a round takes L steps of the optimizer from θ on L̂_k/α alone, without a prior; each visit starts with a new optimizer
+//! state. With N_k the rows of agent k and 𝒦 the agents of the round, the next θ is
 //!
 //! - `participants`: Σ_{k∈𝒦} N_k θ_k / Σ_{k∈𝒦} N_k (McMahan et al. 2017, arXiv 1602.05629, Algorithm 1);
-//! - `total`: Σ_{k∈𝒦} (N_k/N) θ_k + (Σ_{k∉𝒦} N_k/N) θ, N the rows of all agents: absent agents vote for what was (the code of Kassab &
-//!   Simeone, arXiv 2009.06419). One of K like agents moves θ by 1/K of its own way.
+//! - `total`: Σ_{k∈𝒦} (N_k/N) θ_k + (Σ_{k∉𝒦} N_k/N) θ, where N counts the rows of all agents and absent agents count as unchanged (the
+//!   code of Kassab & Simeone, arXiv 2009.06419). One of K identical agents moves θ by 1/K of its own change.
 //!
-//! The server has no data: for `total`, agents tell their rows before the first round.
+//! The server has no data: for `total`, agents report their rows before the first round.
 
-use crate::cluster::{AgentId, Body, Context, Raw, Result};
+use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
 use crate::kernels::adagrad::{AdaGrad, Optimizer};
-use crate::methods::common::federated::{Client, ClientState, Federated, Global, Responses, Strategy};
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one};
-use crate::methods::common::participation::Participation;
-use crate::methods::common::particles::raw;
+use crate::methods::common::participation::{Participation, log_round};
+use crate::methods::common::particles::Particles;
 use crate::methods::common::problem::{LocalLoss, Problem};
+use crate::methods::common::with_evaluation::Posterior;
 use crate::number::Real;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
-/// Federated averaging, as a strategy of [`Federated`]; θ is the only particle.
-#[derive(Clone, Debug)]
-pub struct FedAvg {
-    /// L, an agent's steps in a round.
+/// Federated averaging; θ is the only particle.
+#[derive(Clone)]
+pub struct FedAvg<F> {
+    /// The model and the agents' data; its prior is not used.
+    pub problem: Problem<F>,
+    /// I, the number of rounds.
+    pub rounds: u64,
+    /// Which agents take part in a round.
+    pub schedule: Participation,
+    /// L, an agent's optimizer steps in a round.
     pub local_steps: u64,
     /// Rows in a minibatch.
     pub batch: usize,
-    /// How a gradient becomes a step.
+    /// Optimizer of the local losses.
     pub optimizer: Optimizer,
     /// How results are averaged.
     pub weighting: Weighting,
 }
 
-/// How results are averaged.
+/// How the agents' results are averaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weighting {
-    /// Over the agents of the round, by rows.
+    /// Over the agents of the round, weighted by rows.
     #[default]
     Participants,
-    /// Over all agents, by rows; those that take no part stand for θ as it was.
+    /// Over all agents, weighted by rows; absent agents count as unchanged parameters.
     Total,
 }
 
@@ -48,17 +54,20 @@ pub enum Weighting {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FedAvgSettings {
-    /// I.
+    /// Rounds: in each, some agents optimize and their results are averaged.
     rounds: u64,
-    /// L, an agent's steps in a round.
+    /// Optimizer steps of an agent in a round (L).
     local_steps: u64,
-    /// Rows in a minibatch.
+    /// Rows in a minibatch of the agent.
     batch: usize,
-    /// Who takes part in a round.
+    /// Which agents take part in a round: "all", { subset = 20 } (that many, drawn anew for each round), or one agent:
+    /// "round_robin", "random_permutation" or "random".
     schedule: Participation,
-    /// How results are averaged.
+    /// Average, weighted by rows, over the agents of the round ("participants") or over all agents, where absent agents count as
+    /// unchanged ("total").
     weighting: Weighting,
-    /// How a gradient becomes a step.
+    /// Optimizer of the local losses: { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }. For
+    /// networks use step = 1e-3 and fudge = 1e-6.
     optimizer: Optimizer,
 }
 
@@ -115,86 +124,148 @@ impl MethodKind for FedAvgSettings {
     }
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let Self { local_steps, batch, optimizer, weighting, .. } = *self;
-        let method = FedAvg { local_steps, batch, optimizer, weighting };
-        Federated::launch(problem, self.rounds, self.schedule, method, launcher)
+        let Self { rounds, local_steps, batch, schedule, weighting, optimizer } = *self;
+        let model = problem.model.clone();
+        launcher.particles(FedAvg { problem, rounds, schedule, local_steps, batch, optimizer, weighting }, model)
     }
 }
 
-impl<F: Real> Strategy<F> for FedAvg {
-    fn start(&self, problem: &Problem<F>, cx: &Context) -> Result<Global<F>> {
-        Ok(Global::initial(raw(problem.initial_particles(1, cx)).0))
+/// Work of an agent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Task {
+    /// Send the number of rows.
+    CountRows,
+    /// Optimize in this round, which counts from 1: send N_k θ_k followed by N_k.
+    Optimize(u64),
+}
+
+impl<F: Real> Method for FedAvg<F> {
+    const NAME: &'static str = "fedavg";
+    type Number = F;
+    type Task = Task;
+    type Report = [f64; 0];
+    type Server = FedAvgServer<F>;
+    type Agent = FedAvgAgent<F>;
+
+    fn agents(&self) -> u32 {
+        self.problem.agents
     }
 
-    fn prepares(&self) -> bool {
-        self.weighting == Weighting::Total
+    fn server(&self, saved: Option<ServerState<F>>) -> Result<FedAvgServer<F>> {
+        Ok(FedAvgServer { method: self.clone(), state: saved.unwrap_or_default() })
     }
 
-    fn prepare(&self, global: &mut Global<F>, sum: Body<F>) -> Result<()> {
-        let rows = sum.first().ok_or("agents told no rows")?;
-        global.sums = Raw(vec![rows.f64()]);
-        Ok(())
+    fn agent(&self, id: AgentId, _: Option<()>) -> Result<FedAvgAgent<F>> {
+        let local = self.problem.open(id, self.batch)?;
+        Ok(FedAvgAgent { local, local_steps: self.local_steps, optimizer: self.optimizer })
+    }
+}
+
+/// Averages the agents' results.
+pub struct FedAvgServer<F: Real> {
+    method: FedAvg<F>,
+    state: ServerState<F>,
+}
+
+/// Saved state of the server.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct ServerState<F: Real> {
+    parameters: Particles<F>,
+    /// N, once agents have reported their rows; not needed for [`Weighting::Participants`].
+    total_rows: Option<f64>,
+}
+
+impl<F: Real> FedAvgServer<F> {
+    fn request_round(&self, out: &mut Outbox<FedAvg<F>>, cx: &Context) {
+        let FedAvg { problem, rounds, schedule, .. } = &self.method;
+        let Particles { round, theta } = &self.state.parameters;
+        if round < rounds {
+            let agents = schedule.agents(*round, problem.agents, cx);
+            out.request(agents, Task::Optimize(round + 1)).with(theta.0.clone()).sum();
+        }
+    }
+}
+
+impl<F: Real> Server<FedAvg<F>> for FedAvgServer<F> {
+    type State = ServerState<F>;
+
+    fn state(&self) -> impl SerializesAs<ServerState<F>> {
+        &self.state
     }
 
-    fn message(&self, global: &Global<F>) -> Vec<F> {
-        global.theta.0.clone()
-    }
-
-    fn adds_up(&self) -> bool {
-        true
-    }
-
-    /// Of Σ N_k θ_k, and Σ N_k behind it.
-    fn aggregate(&self, global: &mut Global<F>, responses: Responses<F>, _: &Problem<F>, _: &mut Context) -> Result<()> {
-        let sum = responses.only()?;
-        let Some((rows, results)) = sum.split_last() else { return Err("agents answered nothing".into()) };
-        let absent = match (self.weighting, global.sums.0.first()) {
-            (Weighting::Participants, _) => F::zero(),
-            (Weighting::Total, Some(&all)) => F::of(all) - *rows,
-            (Weighting::Total, None) => return Err("agents have not told their rows".into()),
-        };
-        let all = *rows + absent;
-        // Nobody has a row: nobody has moved.
-        if all > F::zero() {
-            for (theta, &result) in global.theta.0.iter_mut().zip(results) {
-                *theta = (result + absent * *theta) / all;
+    fn start(&mut self, out: &mut Outbox<FedAvg<F>>, cx: &mut Context) -> Result<()> {
+        let FedAvg { problem, weighting, .. } = &self.method;
+        self.state.parameters = Particles::initial(problem.initial_particles(1, cx));
+        match weighting {
+            Weighting::Participants => self.request_round(out, cx),
+            Weighting::Total => {
+                out.request(0..problem.agents, Task::CountRows).sum();
             }
         }
         Ok(())
     }
 
-    fn client(&self, problem: &Problem<F>, agent: AgentId, state: ClientState<F>) -> Result<Box<dyn Client<F>>> {
-        Ok(Box::new(Learner { local: problem.open(agent, self.batch)?, method: self.clone(), state }))
+    fn receive(&mut self, response: Response<FedAvg<F>>, out: &mut Outbox<FedAvg<F>>, cx: &mut Context) -> Result<()> {
+        let FedAvg { problem, rounds, weighting, .. } = &self.method;
+        let ServerState { parameters, total_rows } = &mut self.state;
+        let (&rows, sum) = response.sum.split_last().ok_or("fedavg: agents sent an empty sum")?;
+        if *weighting == Weighting::Total && total_rows.is_none() {
+            *total_rows = Some(rows.f64());
+        } else {
+            log_round(parameters.round + 1, [], &response.reports, cx);
+            let absent = total_rows.map_or(F::zero(), |total| F::of(total) - rows);
+            let total = rows + absent;
+            let mut theta = std::mem::take(&mut parameters.theta.0);
+            // Without any row nothing has changed.
+            if total > F::zero() {
+                theta.iter_mut().zip(sum).for_each(|(theta, &sum)| *theta = (sum + absent * *theta) / total);
+            }
+            parameters.end_round(theta, problem.model.dim(), *rounds, cx);
+        }
+        self.request_round(out, cx);
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        self.state.parameters.progress(self.method.rounds)
     }
 }
 
-/// Holds a shard, and keeps nothing between rounds.
-struct Learner<F: Real> {
+impl<F: Real> Posterior<F> for FedAvgServer<F> {
+    fn posterior(&self) -> (u64, &[F]) {
+        self.state.parameters.posterior()
+    }
+}
+
+/// Optimizes the loss of one shard; keeps nothing between rounds.
+pub struct FedAvgAgent<F: Real> {
     local: LocalLoss<F>,
-    method: FedAvg,
-    state: ClientState<F>,
+    local_steps: u64,
+    optimizer: Optimizer,
 }
 
-impl<F: Real> Client<F> for Learner<F> {
-    fn state(&self) -> &ClientState<F> {
-        &self.state
+impl<F: Real> Agent<FedAvg<F>> for FedAvgAgent<F> {
+    type State = ();
+
+    fn state(&self) -> impl SerializesAs<()> {
+        &()
     }
 
-    fn respond(&mut self, round: u64, message: Body<F>, cx: &mut Context) -> Result<(Vec<f64>, Body<F>)> {
+    fn perform(&mut self, task: &Task, parameters: Body<F>, cx: &mut Context) -> Result<([f64; 0], Body<F>)> {
         let rows = F::of(self.local.rows() as f64);
-        let Some(before) = round.checked_sub(1) else { return Ok((Vec::new(), vec![rows].into())) };
-        let mut theta = message.into_vec();
-        let FedAvg { local_steps, optimizer, .. } = self.method;
-        let mut descent = Array2::zeros((1, theta.len()));
-        let mut state = AdaGrad::new(optimizer, theta.len());
-        for step in before * local_steps..(before + 1) * local_steps {
-            descent.fill(F::zero());
-            self.local.add_score(ArrayView2::from_shape(descent.dim(), &theta)?, step, descent.view_mut(), cx);
-            state.step(&mut theta, descent.as_slice().ok_or("a gradient is a row")?);
+        let Task::Optimize(round) = *task else { return Ok(([], vec![rows].into())) };
+        let mut theta = parameters.into_vec();
+        let mut score = Array2::zeros((1, theta.len()));
+        let mut optimizer = AdaGrad::new(self.optimizer, theta.len());
+        for step in (round - 1) * self.local_steps..round * self.local_steps {
+            score.fill(F::zero());
+            self.local.add_score(ArrayView2::from_shape(score.dim(), &theta)?, step, score.view_mut(), cx);
+            optimizer.step(&mut theta, score.as_slice().ok_or("fedavg: the score is not contiguous")?);
         }
         theta.iter_mut().for_each(|theta| *theta *= rows);
         theta.push(rows);
-        Ok((Vec::new(), theta.into()))
+        Ok(([], theta.into()))
     }
 }
 
@@ -204,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_that_cannot_be_run_are_refused() {
+    fn invalid_settings_are_refused() {
         let parse = |text: &str| toml::from_str::<FedAvgSettings>(text);
         for fine in ["", "weighting = \"total\"\nschedule = { subset = 3 }", "schedule = \"round_robin\""] {
             assert_eq!(parse(fine).unwrap().check(), Ok(()), "{fine}");

@@ -1,9 +1,8 @@
 //! Global Gaussian variational inference (GVI): partitioned variational inference in which all agents take one step at a time.
 
 use super::pvi::settings::{BATCH, COVARIANCE, DAMPING, NODES, PARTICLES};
-use super::pvi::{Covariance, Pvi, PviSettings};
-use crate::methods::common::federated::Federated;
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one};
+use super::pvi::{Covariance, PviSettings};
+use crate::methods::common::kind::{Launcher, MethodKind, Needs};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::number::Real;
@@ -13,17 +12,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GviSettings {
-    /// Steps.
+    /// Rounds: in each, all agents take one step together.
     rounds: u64,
-    /// ρ.
+    /// Weight of the new factor in each step (ρ), above 0 and at most 1.
     damping: f64,
-    /// What is kept of the covariance.
+    /// Covariance of the Gaussian: "full" or "diagonal". For networks use "diagonal".
     covariance: Covariance,
-    /// Over how many points expectations are taken.
+    /// Points over which expectations are averaged: per axis in one and two dimensions (default 80 and 40), random points in more
+    /// dimensions (default twice the number of parameters; with a diagonal covariance at most 200).
     nodes: Option<usize>,
-    /// Rows in a minibatch.
+    /// Rows in a minibatch of the agent. By default all rows are used.
     batch: Option<usize>,
-    /// N.
+    /// Number of draws from the Gaussian that make predictions and are kept in the result file.
     particles: usize,
 }
 
@@ -35,9 +35,10 @@ impl Default for GviSettings {
 }
 
 impl GviSettings {
-    fn method(&self, agents: u32) -> Pvi {
-        let Self { damping, covariance, nodes, batch, particles, .. } = *self;
-        Pvi { iterations: 1, damping, covariance, nodes, batch, particles, together: agents }
+    /// The same method as settings of PVI.
+    fn pvi(&self) -> PviSettings {
+        let Self { rounds, damping, covariance, nodes, batch, particles } = *self;
+        PviSettings { rounds, iterations: 1, damping, schedule: Participation::All, covariance, nodes, batch, particles }
     }
 }
 
@@ -48,16 +49,15 @@ impl MethodKind for GviSettings {
         &[("rounds", "rounds: a step of all agents together in each"), DAMPING, COVARIANCE, NODES, BATCH, PARTICLES];
 
     fn needs(&self, agents: u32, parameters: usize) -> Needs {
-        self.method(agents).needs(self.rounds, agents, parameters)
+        self.pvi().needs(agents, parameters)
     }
 
     fn check(&self) -> Result<(), String> {
-        at_least_one(&[("rounds", self.rounds)])?;
-        self.method(1).check()
+        self.pvi().check()
     }
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let method = self.method(problem.agents);
-        Federated::launch(problem, self.rounds, Participation::All, method, launcher)
+        let model = problem.model.clone();
+        launcher.particles(self.pvi().pvi(problem), model)
     }
 }

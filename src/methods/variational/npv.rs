@@ -1,21 +1,21 @@
-//! Nonparametric variational inference: a mixture of Gaussians of equal weights, fitted to the posterior
+//! Nonparametric variational inference (NPV): a mixture of Gaussians with equal weights is fitted to the posterior
 //! (Gershman, Hoffman & Blei 2012, arXiv 1206.4665).
 //!
 //! q = 1/N Σ_n N(μ_n, σ_n² I). Its entropy is at least H = −1/N Σ_n log q̂_n, q̂_n = 1/N Σ_j N(μ_n; μ_j, (σ_n² + σ_j²) I). With f the log
-//! joint density at the temperature, a round maximises ELBO₁ = H + 1/N Σ_n f(μ_n) over each mean in turn, and then
-//! ELBO₂ = ELBO₁ + 1/N Σ_n σ_n²/2 · tr ∇²f(μ_n) over all log σ_n² together, both by L-BFGS. Of the loss, ∇² is the Gauss-Newton matrix,
-//! of which only the diagonal is wanted; of the prior, differences of its score.
+//! joint density at the temperature, a round maximizes ELBO₁ = H + 1/N Σ_n f(μ_n) over one mean after the other, and then
+//! ELBO₂ = ELBO₁ + 1/N Σ_n σ_n²/2 · tr ∇²f(μ_n) over all log σ_n² together, both by L-BFGS. ∇² of the loss is its Gauss-Newton matrix,
+//! of which only the diagonal is needed; ∇² of the log prior comes from differences of its score.
 //!
-//! One agent has all data. Evaluation sees draws from q.
+//! One agent has all data. Evaluation uses draws from q.
 
-use crate::cluster::{AgentId, Body, Context, Raw, Result};
+use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::kernels::kde::log_sum_exp;
 use crate::kernels::rbf::squared_distances;
-use crate::methods::common::federated::{Client, ClientState, Federated, Global, Responses, Strategy};
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one, centralised};
-use crate::methods::common::participation::Participation;
-use crate::methods::common::particles::raw;
+use crate::methods::common::participation::log_round;
+use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
+use crate::methods::common::with_evaluation::Posterior;
 use crate::models::CurvatureSupport;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
@@ -27,19 +27,23 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::f64::consts::PI;
 
-/// The lowest variance of a component.
-const FLOOR: f64 = 1e-7;
-/// Pairs of steps and gradients that L-BFGS remembers.
-const MEMORY: usize = 10;
+/// The smallest variance of a component.
+const MIN_VARIANCE: f64 = 1e-7;
+/// Pairs of steps and gradients that L-BFGS keeps.
+const LBFGS_MEMORY: usize = 10;
 
-/// Nonparametric variational inference, as a strategy of [`Federated`] with one agent.
-#[derive(Clone, Debug)]
-pub struct Npv {
+/// Nonparametric variational inference on one agent.
+#[derive(Clone)]
+pub struct Npv<F> {
+    /// The model and all data.
+    pub problem: Problem<F>,
+    /// I, the number of rounds.
+    pub rounds: u64,
     /// N, the components of the mixture.
     pub components: usize,
     /// Iterations of L-BFGS for each mean, and for the variances.
     pub iterations: u64,
-    /// Draws from the mixture that evaluations see.
+    /// Draws from the mixture that evaluations use.
     pub particles: usize,
 }
 
@@ -47,13 +51,13 @@ pub struct Npv {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NpvSettings {
-    /// N, the components of the mixture.
+    /// Number of Gaussians in the mixture, all of equal weight.
     components: usize,
-    /// Rounds: means in turn, then variances.
+    /// Rounds: in each, the means are fitted one after the other, and then all variances.
     rounds: u64,
     /// Iterations of L-BFGS for each mean, and for the variances.
     iterations: u64,
-    /// Draws from the mixture that evaluations see.
+    /// Draws from the mixture that evaluations use and the result file keeps.
     particles: usize,
 }
 
@@ -80,7 +84,9 @@ impl MethodKind for NpvSettings {
             rounds: Some(self.rounds),
             minibatch: None,
             // Means, their curvatures, two scores of the prior; what L-BFGS remembers.
-            numbers_of_agent: Some(parameters.saturating_mul(components.saturating_mul(4).saturating_add(2 * MEMORY as u64))),
+            numbers_of_agent: Some(
+                parameters.saturating_mul(components.saturating_mul(4).saturating_add(2 * LBFGS_MEMORY as u64)),
+            ),
             numbers_per_round: Some(0),
             ..Needs::default()
         }
@@ -101,12 +107,13 @@ impl MethodKind for NpvSettings {
     }
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let Self { components, iterations, particles, .. } = *self;
-        Federated::launch(problem, self.rounds, Participation::All, Npv { components, iterations, particles }, launcher)
+        let Self { components, rounds, iterations, particles } = *self;
+        let model = problem.model.clone();
+        launcher.particles(Npv { problem, rounds, components, iterations, particles }, model)
     }
 }
 
-/// The mixture.
+/// A mixture of Gaussians with equal weights.
 #[derive(Clone, Debug)]
 struct Mixture {
     /// μ_n, N × d.
@@ -115,7 +122,7 @@ struct Mixture {
     log_variances: Vec<f64>,
 }
 
-/// The entropy's bound and what its slopes are made of.
+/// The bound on the entropy and the terms of its gradient.
 struct Entropy {
     /// N · H.
     bound: f64,
@@ -123,13 +130,13 @@ struct Entropy {
     distances: Array2<f64>,
     /// log N(μ_n; μ_j, σ_n² + σ_j²).
     logs: Array2<f64>,
-    /// log Σ_j of these.
+    /// log Σ_j N(μ_n; μ_j, σ_n² + σ_j²).
     sums: Vec<f64>,
 }
 
 impl Entropy {
-    /// w_nj, the share of component j in q̂_n.
-    fn share(&self, n: usize, j: usize) -> f64 {
+    /// The responsibility w_nj of component j in q̂_n.
+    fn responsibility(&self, n: usize, j: usize) -> f64 {
         (self.logs[(n, j)] - self.sums[n]).exp()
     }
 }
@@ -139,64 +146,70 @@ fn log_normal(dim: usize, variance: f64, squared_distance: f64) -> f64 {
     -0.5 * (dim as f64 * (2.0 * PI * variance).ln() + squared_distance / variance)
 }
 
-/// A mixture of which one mean moves: what of the entropy's bound does not change with it is kept.
-struct Around<'a> {
+/// The entropy bound of a mixture as a function of one mean: the terms that do not depend on this mean are computed once.
+struct OneMean<'a> {
     mixture: &'a Mixture,
-    /// Which one.
+    /// The component whose mean varies.
     n: usize,
-    /// log Σ_j N(μ_i; μ_j, σ_i² + σ_j²) over all others j.
-    rest: Vec<f64>,
+    /// log Σ_{j≠n} N(μ_i; μ_j, σ_i² + σ_j²) of each component i.
+    other_sums: Vec<f64>,
 }
 
-impl Around<'_> {
-    /// log N(μ; μ_j, σ_n² + σ_j²) of all j, where component n is at μ.
+impl OneMean<'_> {
+    /// log N(μ; μ_j, σ_n² + σ_j²) of all j, with component n at μ.
     fn logs(&self, mean: &[f64]) -> Vec<f64> {
-        let apart = |j: usize| mean.iter().zip(self.mixture.means.row(j)).map(|(own, other)| (own - other).powi(2)).sum();
+        let squared_distance_to =
+            |j: usize| mean.iter().zip(self.mixture.means.row(j)).map(|(own, other)| (own - other).powi(2)).sum();
         let log = |j: usize| {
-            let squared_distance = if j == self.n { 0.0 } else { apart(j) };
+            let squared_distance = if j == self.n { 0.0 } else { squared_distance_to(j) };
             log_normal(mean.len(), self.mixture.variance(self.n, j), squared_distance)
         };
-        (0..self.rest.len()).map(log).collect()
+        (0..self.other_sums.len()).map(log).collect()
     }
 
-    /// log Σ_j of each component, from what [`Self::logs`] gives.
+    /// log Σ_j of each component, from the result of [`Self::logs`].
     fn sums(&self, logs: &[f64]) -> Vec<f64> {
-        let sum = |(i, (&log, &rest))| {
-            if i == self.n { log_sum_exp(logs.iter().copied()) } else { log_sum_exp([rest, log].into_iter()) }
+        let sum = |(i, (&log, &others))| {
+            if i == self.n { log_sum_exp(logs.iter().copied()) } else { log_sum_exp([others, log].into_iter()) }
         };
-        logs.iter().zip(&self.rest).enumerate().map(sum).collect()
+        logs.iter().zip(&self.other_sums).enumerate().map(sum).collect()
     }
 
-    /// N · H where component n is at μ.
+    /// N · H with component n at μ.
     fn bound(&self, mean: &[f64]) -> f64 {
-        let count = self.rest.len() as f64;
+        let count = self.other_sums.len() as f64;
         count * count.ln() - self.sums(&self.logs(mean)).iter().sum::<f64>()
     }
 
-    /// Its slope over μ, onto `slope`.
-    fn add_slope(&self, mean: &[f64], slope: &mut [f64]) {
+    /// Adds the gradient of [`Self::bound`] to `gradient`.
+    fn add_gradient(&self, mean: &[f64], gradient: &mut [f64]) {
         let logs = self.logs(mean);
         let sums = self.sums(&logs);
         for j in (0..logs.len()).filter(|&j| j != self.n) {
-            let push = ((logs[j] - sums[self.n]).exp() + (logs[j] - sums[j]).exp()) / self.mixture.variance(self.n, j);
-            let apart = mean.iter().zip(self.mixture.means.row(j));
-            slope.iter_mut().zip(apart).for_each(|(slope, (own, other))| *slope += push * (own - other));
+            let weight = ((logs[j] - sums[self.n]).exp() + (logs[j] - sums[j]).exp()) / self.mixture.variance(self.n, j);
+            let pairs = mean.iter().zip(self.mixture.means.row(j));
+            gradient.iter_mut().zip(pairs).for_each(|(gradient, (own, other))| *gradient += weight * (own - other));
         }
     }
 }
 
 impl Mixture {
-    fn of<F: Real>(numbers: &[F], components: usize, dim: usize) -> Result<Self> {
-        if numbers.len() != components * (dim + 1) {
-            return Err(format!("{} numbers for a mixture of {components} Gaussians", numbers.len()).into());
+    /// From its parameters, as [`Self::parameters`] returns them.
+    ///
+    /// # Errors
+    /// If their number does not fit.
+    fn from_parameters<F: Real>(parameters: &[F], components: usize, dim: usize) -> Result<Self> {
+        if parameters.len() != components * (dim + 1) {
+            return Err(format!("npv: {} parameters for a mixture of {components} Gaussians", parameters.len()).into());
         }
-        let (means, log_variances) = numbers.split_at(components * dim);
+        let (means, log_variances) = parameters.split_at(components * dim);
         let means = Array2::from_shape_vec((components, dim), means.iter().map(|mean| mean.f64()).collect())?;
         Ok(Self { means, log_variances: log_variances.iter().map(|log| log.f64()).collect() })
     }
 
-    fn numbers<F: Real>(&self) -> Vec<F> {
-        self.means.iter().chain(&self.log_variances).map(|&number| F::of(number)).collect()
+    /// All means (N × d), followed by all log variances (N).
+    fn parameters<F: Real>(&self) -> Vec<F> {
+        self.means.iter().chain(&self.log_variances).map(|&parameter| F::of(parameter)).collect()
     }
 
     /// σ_n² + σ_j².
@@ -213,42 +226,42 @@ impl Mixture {
         Entropy { bound, distances, logs, sums }
     }
 
-    /// The mixture around component n, which moves.
-    fn around(&self, n: usize) -> Around<'_> {
+    /// The entropy bound as a function of the mean of component n.
+    fn one_mean(&self, n: usize) -> OneMean<'_> {
         let Entropy { logs, .. } = self.entropy();
-        let rest = |i: usize| log_sum_exp((0..self.means.nrows()).filter(|&j| j != n).map(|j| logs[(i, j)]));
-        Around { mixture: self, n, rest: (0..self.means.nrows()).map(rest).collect() }
+        let other_sum = |i: usize| log_sum_exp((0..self.means.nrows()).filter(|&j| j != n).map(|j| logs[(i, j)]));
+        OneMean { mixture: self, n, other_sums: (0..self.means.nrows()).map(other_sum).collect() }
     }
 
-    /// The slope of N · H over log σ_n², of all n.
-    fn slope_of_variances(&self) -> Vec<f64> {
+    /// The gradient of N · H with respect to all log σ_n².
+    fn gradient_of_variances(&self) -> Vec<f64> {
         let entropy = self.entropy();
         let (count, dim) = self.means.dim();
-        let slope = |n: usize| {
+        let derivative = |n: usize| {
             let own = self.log_variances[n].exp();
-            let towards = |j: usize| {
+            let term = |j: usize| {
                 let variance = self.variance(n, j);
-                // −∂ log N(μ_n; μ_j, v)/∂v · ∂v/∂ log σ_n². The component's own density is in q̂_n alone, and has v = 2 σ_n².
+                // −∂ log N(μ_n; μ_j, v)/∂v · ∂v/∂ log σ_n². The component's own term occurs in q̂_n only, with v = 2 σ_n².
                 let slope = 0.5 * (dim as f64 / variance - entropy.distances[(n, j)] / (variance * variance));
                 if j == n {
-                    entropy.share(n, n) * slope * 2.0 * own
+                    entropy.responsibility(n, n) * slope * 2.0 * own
                 } else {
-                    (entropy.share(n, j) + entropy.share(j, n)) * slope * own
+                    (entropy.responsibility(n, j) + entropy.responsibility(j, n)) * slope * own
                 }
             };
-            (0..count).map(towards).sum()
+            (0..count).map(term).sum()
         };
-        (0..count).map(slope).collect()
+        (0..count).map(derivative).collect()
     }
 }
 
-/// All data of the posterior, and where they are evaluated.
-struct Joint<'a, F> {
+/// The log joint density f on all data.
+struct LogJoint<'a, F> {
     local: &'a mut LocalLoss<F>,
     cx: &'a Context,
 }
 
-impl<F: Real> Joint<'_, F> {
+impl<F: Real> LogJoint<'_, F> {
     /// f(θ), up to a constant.
     fn log_density(&mut self, theta: &[f64]) -> f64 {
         let theta = Array2::from_shape_fn((1, theta.len()), |(_, i)| F::of(theta[i]));
@@ -273,7 +286,7 @@ impl<F: Real> Joint<'_, F> {
         let mut curvature = Array2::zeros(theta.dim());
         self.local.add_curvature(theta.view(), 0, curvature.view_mut(), self.cx);
         let mut traces: Vec<f64> = curvature.rows().into_iter().map(|row| -row.iter().map(|c| c.f64()).sum::<f64>()).collect();
-        // Where rounding and the third derivative cost alike.
+        // Balances rounding against the truncation error of a central difference.
         let step = F::epsilon().f64().cbrt();
         let mut moved = theta.clone();
         let mut scores = [Array2::zeros(theta.dim()), Array2::zeros(theta.dim())];
@@ -294,84 +307,71 @@ impl<F: Real> Joint<'_, F> {
     }
 }
 
-/// A function that is minimised, with the lowest point that was looked at: a line search that finds no lower one ends in an error.
-struct Descent<C, G> {
+/// A function to minimize, with the lowest point evaluated so far: a line search that finds no lower one returns an error, not a point.
+struct Objective<C, G> {
     cost: C,
     gradient: G,
     lowest: RefCell<(f64, Vec<f64>)>,
 }
 
-impl<C: Fn(&[f64]) -> f64, G> CostFunction for &Descent<C, G> {
+impl<C: Fn(&[f64]) -> f64, G> CostFunction for &Objective<C, G> {
     type Param = Vec<f64>;
     type Output = f64;
 
-    fn cost(&self, at: &Vec<f64>) -> std::result::Result<f64, Error> {
-        let cost = (self.cost)(at);
+    fn cost(&self, point: &Vec<f64>) -> std::result::Result<f64, Error> {
+        let cost = (self.cost)(point);
         let mut lowest = self.lowest.borrow_mut();
         if cost < lowest.0 {
-            *lowest = (cost, at.clone());
+            *lowest = (cost, point.clone());
         }
         Ok(cost)
     }
 }
 
-impl<C, G: Fn(&[f64]) -> Vec<f64>> Gradient for &Descent<C, G> {
+impl<C, G: Fn(&[f64]) -> Vec<f64>> Gradient for &Objective<C, G> {
     type Param = Vec<f64>;
     type Gradient = Vec<f64>;
 
-    fn gradient(&self, at: &Vec<f64>) -> std::result::Result<Vec<f64>, Error> {
-        Ok((self.gradient)(at))
+    fn gradient(&self, point: &Vec<f64>) -> std::result::Result<Vec<f64>, Error> {
+        Ok((self.gradient)(point))
     }
 }
 
-/// Where L-BFGS gets to from here in so many iterations; it ends earlier where no lower point is found.
-fn lowest(start: Vec<f64>, iterations: u64, cost: impl Fn(&[f64]) -> f64, gradient: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
-    let descent = Descent { cost, gradient, lowest: RefCell::new((f64::INFINITY, start.clone())) };
-    let solver = LBFGS::new(MoreThuenteLineSearch::new(), MEMORY);
-    // The point is kept by the function; an error says that there is no lower one along the line.
-    drop(Executor::new(&descent, solver).configure(|state| state.param(start).max_iters(iterations)).run());
-    descent.lowest.into_inner().1
+/// The lowest point that L-BFGS finds from `start` within `iterations`; it stops early if a line search finds no lower point.
+fn minimize(start: Vec<f64>, iterations: u64, cost: impl Fn(&[f64]) -> f64, gradient: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
+    let objective = Objective { cost, gradient, lowest: RefCell::new((f64::INFINITY, start.clone())) };
+    let solver = LBFGS::new(MoreThuenteLineSearch::new(), LBFGS_MEMORY);
+    // An error only means that the line search has found no lower point; the lowest point is kept by the objective.
+    drop(Executor::new(&objective, solver).configure(|state| state.param(start).max_iters(iterations)).run());
+    objective.lowest.into_inner().1
 }
 
-impl<F: Real> Strategy<F> for Npv {
-    fn start(&self, problem: &Problem<F>, cx: &Context) -> Result<Global<F>> {
-        centralised(NpvSettings::NAME, problem.agents)?;
-        if problem.model.curvature_support() == CurvatureSupport::None {
-            return Err("npv wants the curvature of the loss, which this model does not tell".into());
-        }
-        let means = problem.initial_particles(self.components, cx).mapv(|mean| mean.f64());
-        let mixture = Mixture { means, log_variances: vec![0.0; self.components] };
-        Ok(Global { sets: vec![Raw(mixture.numbers())], ..Global::initial(raw(self.draws(&mixture, 0, cx)).0) })
+impl<F: Real> Method for Npv<F> {
+    const NAME: &'static str = NpvSettings::NAME;
+    type Number = F;
+    /// The round, which counts from 1. The body holds the parameters of the mixture, and so does the report's.
+    type Task = u64;
+    /// The evidence lower bound after the round.
+    type Report = [f64; 1];
+    type Server = NpvServer<F>;
+    type Agent = NpvAgent<F>;
+
+    fn agents(&self) -> u32 {
+        self.problem.agents
     }
 
-    fn message(&self, global: &Global<F>) -> Vec<F> {
-        global.sets.first().map(|set| set.0.clone()).unwrap_or_default()
+    fn server(&self, saved: Option<ServerState<F>>) -> Result<NpvServer<F>> {
+        Ok(NpvServer { method: self.clone(), state: saved.unwrap_or_default() })
     }
 
-    fn aggregate(&self, global: &mut Global<F>, responses: Responses<F>, problem: &Problem<F>, cx: &mut Context) -> Result<()> {
-        let set = responses.only()?.into_vec();
-        let mixture = Mixture::of(&set, self.components, problem.model.dim())?;
-        for (n, log) in mixture.log_variances.iter().enumerate() {
-            cx.log_row("components", global.round + 1, [("component", n as f64), ("variance", log.exp())]);
-        }
-        global.theta = raw(self.draws(&mixture, global.round + 1, cx));
-        global.sets = vec![Raw(set)];
-        Ok(())
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &["elbo"]
-    }
-
-    fn client(&self, problem: &Problem<F>, agent: AgentId, state: ClientState<F>) -> Result<Box<dyn Client<F>>> {
-        let local = problem.open(agent, usize::MAX)?;
-        Ok(Box::new(Fit { local, dim: problem.model.dim(), method: self.clone(), state }))
+    fn agent(&self, id: AgentId, _: Option<()>) -> Result<NpvAgent<F>> {
+        Ok(NpvAgent { local: self.problem.open(id, usize::MAX)?, method: self.clone() })
     }
 }
 
-impl Npv {
-    /// Draws from the mixture, as many of each component as of every other, or one more.
-    fn draws<F: Real>(&self, mixture: &Mixture, round: u64, cx: &Context) -> Array2<F> {
+impl<F: Real> Npv<F> {
+    /// Draws from the mixture; component n gives draws n, n + N, n + 2N, ...
+    fn draws(&self, mixture: &Mixture, round: u64, cx: &Context) -> Array2<F> {
         let dim = mixture.means.ncols();
         let mut draws = Array2::zeros((self.particles, dim));
         let mut stream = cx.stream(Who::Server, round, Purpose::Noise);
@@ -387,39 +387,113 @@ impl Npv {
     }
 }
 
-/// Holds all data, and keeps nothing between rounds.
-struct Fit<F: Real> {
-    local: LocalLoss<F>,
-    dim: usize,
-    method: Npv,
-    state: ClientState<F>,
+/// Keeps the mixture between rounds and draws from it for evaluations.
+pub struct NpvServer<F: Real> {
+    method: Npv<F>,
+    state: ServerState<F>,
 }
 
-impl<F: Real> Client<F> for Fit<F> {
-    fn state(&self) -> &ClientState<F> {
+/// Saved state of the server.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct ServerState<F: Real> {
+    /// Draws from the mixture.
+    draws: Particles<F>,
+    /// The parameters of the mixture: means (N × d), then log variances (N).
+    mixture: Raw<F>,
+}
+
+impl<F: Real> NpvServer<F> {
+    fn request_round(&self, out: &mut Outbox<Npv<F>>) {
+        let ServerState { draws, mixture } = &self.state;
+        if draws.round < self.method.rounds {
+            out.request([0], draws.round + 1).with(mixture.0.clone());
+        }
+    }
+}
+
+impl<F: Real> Server<Npv<F>> for NpvServer<F> {
+    type State = ServerState<F>;
+
+    fn state(&self) -> impl SerializesAs<ServerState<F>> {
         &self.state
     }
 
-    fn respond(&mut self, _: u64, message: Body<F>, cx: &mut Context) -> Result<(Vec<f64>, Body<F>)> {
+    fn start(&mut self, out: &mut Outbox<Npv<F>>, cx: &mut Context) -> Result<()> {
+        let Npv { problem, components, .. } = &self.method;
+        centralised(NpvSettings::NAME, problem.agents)?;
+        if problem.model.curvature_support() == CurvatureSupport::None {
+            return Err("npv: this model does not provide the curvature of its loss; use another method".into());
+        }
+        let means = problem.initial_particles(*components, cx).mapv(|mean| mean.f64());
+        let mixture = Mixture { means, log_variances: vec![0.0; *components] };
+        let draws = Particles::initial(self.method.draws(&mixture, 0, cx));
+        self.state = ServerState { draws, mixture: Raw(mixture.parameters()) };
+        self.request_round(out);
+        Ok(())
+    }
+
+    fn receive(&mut self, response: Response<Npv<F>>, out: &mut Outbox<Npv<F>>, cx: &mut Context) -> Result<()> {
+        let Npv { problem, rounds, components, .. } = &self.method;
+        let round = self.state.draws.round + 1;
+        log_round(round, ["elbo"], &response.reports, cx);
+        self.state.mixture = Raw(response.only()?.body.into_vec());
+        let mixture = Mixture::from_parameters(&self.state.mixture.0, *components, problem.model.dim())?;
+        for (n, log) in mixture.log_variances.iter().enumerate() {
+            cx.log_row("components", round, [("component", n as f64), ("variance", log.exp())]);
+        }
+        let draws = raw(self.method.draws(&mixture, round, cx)).0;
+        self.state.draws.end_round(draws, problem.model.dim(), *rounds, cx);
+        self.request_round(out);
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        self.state.draws.progress(self.method.rounds)
+    }
+}
+
+impl<F: Real> Posterior<F> for NpvServer<F> {
+    fn posterior(&self) -> (u64, &[F]) {
+        self.state.draws.posterior()
+    }
+}
+
+/// Fits the mixture to all data; keeps nothing between rounds.
+pub struct NpvAgent<F: Real> {
+    local: LocalLoss<F>,
+    method: Npv<F>,
+}
+
+impl<F: Real> Agent<Npv<F>> for NpvAgent<F> {
+    type State = ();
+
+    fn state(&self) -> impl SerializesAs<()> {
+        &()
+    }
+
+    fn perform(&mut self, _: &u64, parameters: Body<F>, cx: &mut Context) -> Result<([f64; 1], Body<F>)> {
         let Npv { components, iterations, .. } = self.method;
-        let mut mixture = Mixture::of(&message, components, self.dim)?;
-        let joint = RefCell::new(Joint { local: &mut self.local, cx });
+        let dim = self.method.problem.model.dim();
+        let mut mixture = Mixture::from_parameters(&parameters, components, dim)?;
+        let joint = RefCell::new(LogJoint { local: &mut self.local, cx });
         for n in 0..components {
-            let around = mixture.around(n);
-            let cost = |mean: &[f64]| -around.bound(mean) - joint.borrow_mut().log_density(mean);
+            let one_mean = mixture.one_mean(n);
+            let cost = |mean: &[f64]| -one_mean.bound(mean) - joint.borrow_mut().log_density(mean);
             let gradient = |mean: &[f64]| {
-                let mut slope = joint.borrow_mut().score(mean);
-                around.add_slope(mean, &mut slope);
-                slope.iter_mut().for_each(|slope| *slope = -*slope);
-                slope
+                let mut gradient = joint.borrow_mut().score(mean);
+                one_mean.add_gradient(mean, &mut gradient);
+                gradient.iter_mut().for_each(|gradient| *gradient = -*gradient);
+                gradient
             };
-            let mean = lowest(mixture.means.row(n).to_vec(), iterations, cost, gradient);
+            let mean = minimize(mixture.means.row(n).to_vec(), iterations, cost, gradient);
             mixture.means.row_mut(n).assign(&ArrayView1::from(&mean));
         }
         let traces = joint.borrow_mut().traces(&mixture.means);
         if let Some(n) = traces.iter().position(|trace| trace.is_nan() || *trace >= 0.0) {
+            let trace = traces[n];
             return Err(
-                format!("the posterior has no peak at component {n}: its log-density curves by {} in all", traces[n]).into()
+                format!("npv: component {n} is not at a maximum of the posterior: tr ∇² log p = {trace}, not negative").into()
             );
         }
         let with = |log_variances: &[f64]| Mixture { log_variances: log_variances.to_vec(), ..mixture.clone() };
@@ -427,16 +501,16 @@ impl<F: Real> Client<F> for Fit<F> {
         let elbo =
             |logs: &[f64]| with(logs).entropy().bound + logs.iter().zip(&traces).map(|(l, t)| trace_term(l, t)).sum::<f64>();
         let gradient = |logs: &[f64]| {
-            let slopes = with(logs).slope_of_variances().into_iter().zip(logs.iter().zip(&traces));
+            let slopes = with(logs).gradient_of_variances().into_iter().zip(logs.iter().zip(&traces));
             slopes.map(|(slope, (log, trace))| -slope - trace_term(log, trace)).collect()
         };
-        // Exact for components that are far from each other.
-        let alone = traces.iter().map(|trace| (-(self.dim as f64) / trace).ln()).collect();
-        let mut logs = lowest(alone, iterations, |logs| -elbo(logs), gradient);
-        logs.iter_mut().for_each(|log| *log = log.max(FLOOR.ln()));
+        // The optimum of components that are far from each other.
+        let start = traces.iter().map(|trace| (-(dim as f64) / trace).ln()).collect();
+        let mut logs = minimize(start, iterations, |logs| -elbo(logs), gradient);
+        logs.iter_mut().for_each(|log| *log = log.max(MIN_VARIANCE.ln()));
         let densities: f64 = mixture.means.rows().into_iter().map(|mean| joint.borrow_mut().log_density(&mean.to_vec())).sum();
         let bound = (elbo(&logs) + densities) / components as f64;
-        Ok((vec![bound], with(&logs).numbers().into()))
+        Ok(([bound], with(&logs).parameters().into()))
     }
 }
 
@@ -447,44 +521,44 @@ mod tests {
     use crate::random::Seed;
 
     #[test]
-    fn settings_that_cannot_be_run_are_refused() {
+    fn invalid_settings_are_refused() {
         let parse = |text: &str| toml::from_str::<NpvSettings>(text).unwrap();
         assert_eq!(parse("").check(), Ok(()));
-        for (bad, says) in [("components = 0", "components"), ("iterations = 0", "iterations"), ("particles = 0", "particles")] {
-            assert!(parse(bad).check().unwrap_err().contains(says), "{bad}");
+        for (bad, message) in [("components = 0", "components"), ("iterations = 0", "iterations"), ("particles = 0", "particles")]
+        {
+            assert!(parse(bad).check().unwrap_err().contains(message), "{bad}");
         }
         assert!(parse("").check_for(1).is_ok() && parse("").check_for(2).unwrap_err().contains("set agents = 1"));
     }
 
-    /// Slopes of the entropy's bound are its central differences; with one component it is d/2 log(4πσ²), that of a Gaussian but for
-    /// d/2 log(e/2).
+    /// With one component the bound is d/2 log(4πσ²), the entropy of the Gaussian less d/2 log(e/2).
     #[test]
-    fn slopes_of_the_entropy_agree_with_central_differences() {
+    fn gradients_of_the_entropy_bound_agree_with_central_differences() {
         let (components, dim) = (4, 3);
         let mut means = vec![0.0; components * dim];
         Seed(5).stream(Who::Run, 0, Purpose::Synthetic).normals(&mut means);
         let means = Array2::from_shape_vec((components, dim), means).unwrap();
         let mixture = Mixture { means, log_variances: vec![-0.3, 0.4, -1.0, 0.1] };
         let step = 1e-5;
-        let slope = |change: &dyn Fn(&mut Mixture, f64)| {
-            let at = |by: f64| {
+        let central_difference = |change: &dyn Fn(&mut Mixture, f64)| {
+            let bound = |by: f64| {
                 let mut moved = mixture.clone();
                 change(&mut moved, by);
                 moved.entropy().bound
             };
-            (at(step) - at(-step)) / (2.0 * step)
+            (bound(step) - bound(-step)) / (2.0 * step)
         };
-        for (n, variance) in mixture.slope_of_variances().into_iter().enumerate() {
-            let (around, mean) = (mixture.around(n), mixture.means.row(n).to_vec());
-            assert!((around.bound(&mean) - mixture.entropy().bound).abs() < 1e-12);
+        for (n, variance) in mixture.gradient_of_variances().into_iter().enumerate() {
+            let (one_mean, mean) = (mixture.one_mean(n), mixture.means.row(n).to_vec());
+            assert!((one_mean.bound(&mean) - mixture.entropy().bound).abs() < 1e-12);
             let mut own = vec![0.0; dim];
-            around.add_slope(&mean, &mut own);
+            one_mean.add_gradient(&mean, &mut own);
             for (i, own) in own.iter().enumerate() {
-                let exact = slope(&|moved, by| moved.means[(n, i)] += by);
+                let exact = central_difference(&|moved, by| moved.means[(n, i)] += by);
                 assert!((own - exact).abs() < 1e-8, "{n} {i}: {own} {exact}");
             }
-            assert!(own.iter().any(|own| own.abs() > 1e-3), "the control: means push each other");
-            let exact = slope(&|moved, by| moved.log_variances[n] += by);
+            assert!(own.iter().any(|own| own.abs() > 1e-3), "control: the gradient is not 0, as components repel each other");
+            let exact = central_difference(&|moved, by| moved.log_variances[n] += by);
             assert!((variance - exact).abs() < 1e-8, "{n}: {variance} {exact}");
         }
         let one = Mixture { means: Array2::zeros((1, dim)), log_variances: vec![0.7] };
@@ -492,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mixture_of_another_size_is_refused() {
-        assert!(Mixture::of(&[0.0; 7], 2, 3).is_err() && Mixture::of(&[0.0; 8], 2, 3).is_ok());
+    fn mixture_parameters_of_the_wrong_size_are_refused() {
+        assert!(Mixture::from_parameters(&[0.0; 7], 2, 3).is_err() && Mixture::from_parameters(&[0.0; 8], 2, 3).is_ok());
     }
 }

@@ -8,7 +8,6 @@ use mpibayes::methods::chains::coupled::{CoupledChains, Coupling, CouplingSchedu
 use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::chains::ec_sghmc::EcSghmcSettings;
 use mpibayes::methods::chains::ec_sgld::EcSgldSettings;
-use mpibayes::methods::common::federated::{Federated, Strategy};
 use mpibayes::methods::common::participation::Participation;
 use mpibayes::methods::particles::dsvgd::{Dsvgd, Factors, PriorConvention};
 use mpibayes::methods::particles::svgd::Svgd;
@@ -16,6 +15,7 @@ use mpibayes::methods::point::easgd::EasgdSettings;
 use mpibayes::methods::transitions::sgd::Sgd;
 use mpibayes::methods::transitions::sghmc::Sghmc;
 use mpibayes::methods::transitions::sgld::Sgld;
+use mpibayes::methods::variational::pvi::{Covariance, Pvi};
 use mpibayes::methods::{Evaluation, MethodKind, Posterior, Problem, WithEvaluation};
 use mpibayes::models::Output;
 use mpibayes::models::network::NetworkSettings;
@@ -28,7 +28,7 @@ const FEATURES: usize = 3;
 const CLASSES: usize = 2;
 
 /// A small network of 20 parameters, with 17 rows for each of these agents.
-fn problem<F: Real>(agents: u32) -> Problem<F> {
+pub fn problem<F: Real>(agents: u32) -> Problem<F> {
     let settings = NetworkSettings { hidden: vec![3], ..NetworkSettings::default() };
     let model = settings.build(FEATURES, Output::Classes(CLASSES)).unwrap();
     let shard = |agent| {
@@ -130,20 +130,22 @@ pub fn async_sghmc<F: Real>(gradients: u32, period: u64) -> AsyncSghmc<F> {
 }
 
 /// DSVGD over these agents, each visited more than once.
-pub fn dsvgd<F: Real>(agents: u32, schedule: Participation, factors: Factors) -> Federated<F> {
+pub fn dsvgd<F: Real>(agents: u32, schedule: Participation, factors: Factors) -> Dsvgd<F> {
     let server_steps = schedule.check_one().is_err().then_some(6);
-    let strategy = Dsvgd { particles: 4, local_steps: 5, factors, batch: 8, stein: Settings::default(), server_steps };
-    federated(agents, schedule, strategy)
+    let (problem, stein) = (problem(agents), Settings::default());
+    Dsvgd { problem, rounds: 12, schedule, particles: 4, local_steps: 5, factors, batch: 8, stein, server_steps }
 }
 
-/// DSVGD over these agents, one after the other, that distil.
-pub fn distilling<F: Real>(agents: u32) -> Federated<F> {
+/// DSVGD over these agents, one after the other, with distillation.
+pub fn distilling<F: Real>(agents: u32) -> Dsvgd<F> {
     dsvgd(agents, Participation::RoundRobin, Factors::Distilled { steps: 5, prior: PriorConvention::Absorbed })
 }
 
-/// Any strategy over these agents.
-pub fn federated<F: Real>(agents: u32, schedule: Participation, strategy: impl Strategy<F> + 'static) -> Federated<F> {
-    Federated { problem: problem(agents), rounds: 12, schedule, strategy: Arc::new(strategy) }
+/// Partitioned variational inference with a diagonal covariance over these agents.
+pub fn pvi<F: Real>(agents: u32, schedule: Participation, iterations: u64) -> Pvi<F> {
+    let (covariance, nodes, batch) = (Covariance::Diagonal, Some(6), Some(8));
+    let problem = problem(agents);
+    Pvi { problem, rounds: 12, schedule, iterations, damping: 0.2, covariance, nodes, batch, particles: 4 }
 }
 
 /// A method whose state, as particles of 20 numbers each, is evaluated after every so many rounds.

@@ -1,14 +1,12 @@
-//! The centralised baselines against exact theory: nonparametric variational inference on Gaussians, and particle mirror descent, whose
-//! first full step is importance sampling from the prior.
+//! Centralized baselines against exact theory: nonparametric variational inference on Gaussians, and particle mirror descent, whose first
+//! full step is importance sampling from the prior.
 
 #![allow(clippy::unwrap_used)]
 
 use crate::one_dimensional::{Line, Notes, run, share};
-use mpibayes::cluster::Context;
+use mpibayes::cluster::{Context, Method, Outbox, Server};
 use mpibayes::data::Shard;
 use mpibayes::methods::Problem;
-use mpibayes::methods::common::federated::{Federated, Strategy};
-use mpibayes::methods::common::participation::Participation;
 use mpibayes::methods::particles::pmd::Pmd;
 use mpibayes::methods::variational::npv::Npv;
 use mpibayes::models::gaussian_mean::{GaussianMeanSettings, PerFeature};
@@ -43,8 +41,13 @@ fn problem(model: impl Model<f64> + 'static, x: Array2<f64>, y: Array1<f64>) -> 
     Problem { model: Arc::new(model), agents: 1, temperature: 1.0, shard: Arc::new(shard) }
 }
 
-fn go(problem: Problem<f64>, rounds: u64, strategy: impl Strategy<f64> + 'static) -> Notes {
-    run(Federated { problem, rounds, schedule: Participation::All, strategy: Arc::new(strategy) }, SEED)
+fn npv(problem: Problem<f64>, rounds: u64, components: usize, particles: usize) -> Npv<f64> {
+    Npv { problem, rounds, components, iterations: 100, particles }
+}
+
+/// One round of these steps.
+fn pmd(problem: Problem<f64>, particles: usize, steps: u64, gain: f64) -> Pmd<f64> {
+    Pmd { problem, rounds: 1, particles, steps, batch: ROWS, gain, jitter: 0.002 }
 }
 
 /// The last value of a column of a table.
@@ -69,9 +72,8 @@ fn largest(off: &Array1<f64>) -> f64 {
 /// not diagonal. ELBO₂ is then d/2 log(4πσ²) + f(μ) − d/2.
 #[test]
 fn one_component_is_exact_on_gaussians() {
-    let npv = || Npv { components: 1, iterations: 100, particles: 1 };
     let (problem_of_mean, mean, variance) = gaussian();
-    let notes = go(problem_of_mean.clone(), 1, npv());
+    let notes = run(npv(problem_of_mean.clone(), 1, 1, 1), SEED);
     // L-BFGS ends where its line search finds nothing lower: at the root of rounding.
     let off = largest(&(fitted_mean(&notes, 1) - &mean));
     assert!(off < 1e-6, "{off}");
@@ -101,7 +103,7 @@ fn one_component_is_exact_on_gaussians() {
     let model = model.build(features, Output::Number).unwrap();
     let (mean, _) = model.posterior(Batch { x: x.view(), y: y.view() }, 1.0).unwrap();
     let trace = x.mapv(|x| x * x).sum() + 2.0 * features as f64;
-    let notes = go(problem(model, x, y), 1, npv());
+    let notes = run(npv(problem(model, x, y), 1, 1, 1), SEED);
     let off = largest(&(fitted_mean(&notes, 1) - &mean));
     assert!(off < 1e-6, "{off}");
     let found = last(&notes, "components", "variance") * trace / features as f64;
@@ -112,19 +114,13 @@ fn one_component_is_exact_on_gaussians() {
 /// that is wide in one direction they spread along it.
 #[test]
 fn more_components_raise_the_bound() {
-    let bound = |components, rounds| {
-        last(&go(gaussian().0, rounds, Npv { components, iterations: 100, particles: 8 }), "history", "elbo")
-    };
+    let bound = |components, rounds| last(&run(npv(gaussian().0, rounds, components, 8), SEED), "history", "elbo");
     let one = bound(1, 1);
     let four: Vec<f64> = [1, 2, 4, 8].map(|rounds| bound(4, rounds)).to_vec();
     assert!(four[3] > one + 0.1, "{one} {four:?}");
-    let notes = go(gaussian().0, 8, Npv { components: 4, iterations: 100, particles: 4000 });
+    let notes = run(npv(gaussian().0, 8, 4, 4000), SEED);
     let spread = notes.particles.var_axis(Axis(0), 0.0);
     assert!(spread[2] > 1.5 * spread[0], "{spread}");
-}
-
-fn pmd(particles: usize, steps: u64, gain: f64) -> Pmd {
-    Pmd { particles, steps, batch: ROWS, gain, jitter: 0.002 }
 }
 
 /// γ = 1, all rows, no jitter in the first step: particles are prior draws, weighted by their likelihood.
@@ -148,7 +144,7 @@ fn the_first_full_step_is_importance_sampling_from_the_prior() {
     };
     // γ = a/(N · 101) with N rows.
     for gamma in [1.0, 0.25] {
-        let notes = go(problem.clone(), 1, pmd(N, 1, gamma * 101.0 * ROWS as f64));
+        let notes = run(pmd(problem.clone(), N, 1, gamma * 101.0 * ROWS as f64), SEED);
         let exact = weights(gamma);
         let effective = last(&notes, "history", "effective_particles") * exact.mapv(|w| w * w).sum();
         assert!((effective - 1.0).abs() < 1e-10 && (last(&notes, "history", "gamma") - gamma).abs() < 1e-12, "{effective}");
@@ -162,7 +158,7 @@ fn the_first_full_step_is_importance_sampling_from_the_prior() {
         assert!(shares.iter().zip(&other).any(|(taken, weight)| (*taken as f64 - N as f64 * weight).abs() > 2.0));
     }
     // The control: from the second step on particles are drawn from the density estimate, and move.
-    let notes = go(problem.clone(), 1, pmd(N, 2, 1e9));
+    let notes = run(pmd(problem.clone(), N, 2, 1e9), SEED);
     assert_eq!(shares(&notes).iter().sum::<usize>(), 0);
 }
 
@@ -173,7 +169,7 @@ fn the_first_full_step_is_importance_sampling_from_the_prior() {
 fn full_steps_stay_at_the_posterior() {
     let (problem, mean, variance) = gaussian();
     for steps in [1, 4] {
-        let notes = go(problem.clone(), 1, pmd(2000, steps, 1e9));
+        let notes = run(pmd(problem.clone(), 2000, steps, 1e9), SEED);
         let effective = last(&notes, "history", "effective_particles");
         let found = notes.particles.mean_axis(Axis(0)).unwrap();
         for i in 0..3 {
@@ -185,15 +181,16 @@ fn full_steps_stay_at_the_posterior() {
     }
 }
 
-/// Both refuse to forget what other agents have.
+/// Both methods are centralized: with several agents they would use the data of the first only.
 #[test]
 fn several_agents_are_refused() {
+    fn refusal<M: Method>(method: M) -> String {
+        let mut cx = Context::detached(Seed(SEED));
+        method.server(None).unwrap().start(&mut Outbox::default(), &mut cx).unwrap_err().to_string()
+    }
     let line = Line { initial: |z| z, prior_score: |x| -x, gradient: |_, _| 0.0 };
     let problem = share(line, 2, 1.0, |_| vec![0.0]);
-    let strategies: [Box<dyn Strategy<f64>>; 2] =
-        [Box::new(Npv { components: 1, iterations: 1, particles: 1 }), Box::new(pmd(2, 1, 1.0))];
-    for strategy in strategies {
-        let error = strategy.start(&problem, &Context::detached(Seed(SEED))).err().unwrap().to_string();
+    for error in [refusal(npv(problem.clone(), 1, 1, 1)), refusal(pmd(problem, 2, 1, 1.0))] {
         assert!(error.contains("set agents = 1"), "{error}");
     }
 }

@@ -11,7 +11,6 @@ use mpibayes::kernels::adagrad::Optimizer;
 use mpibayes::kernels::kde::{Kde, KdeFactor, KdeMode};
 use mpibayes::kernels::rbf::Bandwidth;
 use mpibayes::kernels::svgd::{Kernel, Settings, SvgdLoop};
-use mpibayes::methods::common::federated::Federated;
 use mpibayes::methods::common::participation::Participation;
 use mpibayes::methods::common::problem::Problem;
 use mpibayes::methods::particles::dsvgd::{Caution, Curvature, Dsvgd, Factors, PriorConvention, SiteSettings};
@@ -39,30 +38,15 @@ fn own_number(agent: u32) -> Vec<f64> {
     vec![f64::from(agent)]
 }
 
-/// DSVGD over a problem.
-#[derive(Clone)]
-struct Visits {
-    problem: Problem<f64>,
-    particles: usize,
-    rounds: u64,
-    local_steps: u64,
-    factors: Factors,
-    batch: usize,
-    stein: Settings,
-    /// All agents in every round, where these are there.
-    server_steps: Option<u64>,
+/// U-DSVGD: agents are visited one after the other, for `local_steps` each, and remember their visits.
+fn remembered(problem: Problem<f64>, particles: usize, rounds: u64, local_steps: u64, stein: Settings) -> Dsvgd<f64> {
+    let (schedule, factors) = (Participation::RoundRobin, Factors::Remembered);
+    Dsvgd { problem, rounds, schedule, particles, local_steps, factors, batch: 100, stein, server_steps: None }
 }
 
-fn go(visits: Visits, seed: u64) -> Notes {
-    let Visits { problem, particles, rounds, local_steps, factors, batch, stein, server_steps } = visits;
-    let schedule = if server_steps.is_some() { Participation::All } else { Participation::RoundRobin };
-    let strategy = Arc::new(Dsvgd { particles, local_steps, factors, batch, stein, server_steps });
-    run(Federated { problem, rounds, schedule, strategy }, seed)
-}
-
-/// Visits of so many steps, one agent after the other, that are remembered.
-fn loops(problem: Problem<f64>, particles: usize, rounds: u64, local_steps: u64, stein: Settings) -> Visits {
-    Visits { problem, particles, rounds, local_steps, factors: Factors::Remembered, batch: 100, stein, server_steps: None }
+/// P-DSVGD with all agents in every round.
+fn parallel(method: Dsvgd<f64>, server_steps: u64) -> Dsvgd<f64> {
+    Dsvgd { schedule: Participation::All, server_steps: Some(server_steps), ..method }
 }
 
 fn dsvgd(
@@ -73,8 +57,8 @@ fn dsvgd(
     stein: Settings,
     prior: PriorConvention,
 ) -> Array2<f64> {
-    let method = Visits { factors: Factors::Distilled { steps, prior }, ..loops(problem, particles, rounds, steps, stein) };
-    go(method, 1).particles
+    let method = Dsvgd { factors: Factors::Distilled { steps, prior }, ..remembered(problem, particles, rounds, steps, stein) };
+    run(method, 1).particles
 }
 
 fn svgd(problem: Problem<f64>, particles: usize, rounds: u64, steps: u64, stein: Settings) -> Array2<f64> {
@@ -155,8 +139,9 @@ fn minibatches_stand_for_the_shard_of_their_agent() {
     let moved = |rounds| {
         let problem = share(model(), 2, temperature, own);
         let (prior, stein) = (PriorConvention::Absorbed, settings(Optimizer::Plain { step }, KdeMode::None));
-        let method = Visits { batch, factors: Factors::Distilled { steps: 0, prior }, ..loops(problem, 1, rounds, steps, stein) };
-        go(method, 1).particles[(0, 0)]
+        let method =
+            Dsvgd { batch, factors: Factors::Distilled { steps: 0, prior }, ..remembered(problem, 1, rounds, steps, stein) };
+        run(method, 1).particles[(0, 0)]
     };
     let shifts = [moved(1), moved(2) - moved(1)];
     for (shift, rows) in shifts.into_iter().zip([&C[..SIZES[0]], &C[SIZES[0]..]]) {
@@ -186,16 +171,16 @@ fn the_history_tells_cavity_and_local_score_apart() {
     let stein = settings(Optimizer::default(), KdeMode::default());
     let method = |prior, rounds| {
         let problem = share(toy(), 2, 1.0, own_number);
-        Visits { factors: Factors::Distilled { steps: 3, prior }, ..loops(problem, 1, rounds, 3, stein) }
+        Dsvgd { factors: Factors::Distilled { steps: 3, prior }, ..remembered(problem, 1, rounds, 3, stein) }
     };
     let mut start = [0.0_f64];
     Seed(1).stream(Who::Run, 0, Purpose::Initial).normals(&mut start);
     let [x] = start;
-    let pure = go(method(PriorConvention::Pure, 3), 1);
+    let pure = run(method(PriorConvention::Pure, 3), 1);
     let (cavity, local, weight) = (history(&pure, "cavity_norm"), history(&pure, "local_norm"), history(&pure, "kde_weight"));
     assert!((cavity[0] - x.abs()).abs() < 1e-15 && (local[0] - toy_gradient(0, x).abs()).abs() < 1e-15, "{cavity:?} {local:?}");
     assert!(weight[0].is_nan() && weight[1].is_nan() && weight[2] > 0.99, "{weight:?}");
-    let absorbed = go(method(PriorConvention::Absorbed, 1), 1);
+    let absorbed = run(method(PriorConvention::Absorbed, 1), 1);
     assert!((history(&absorbed, "local_norm")[0] - (x + toy_gradient(0, x)).abs()).abs() < 1e-15);
     assert!(history(&absorbed, "cavity_norm")[0] == 0.0 && (history(&absorbed, "kde_weight")[0] - 1.0).abs() < 1e-8);
 }
@@ -208,8 +193,8 @@ fn a_factor_out_of_reach_shows_in_the_history() {
     let weight = |optimizer| {
         let (prior, stein) = (PriorConvention::Absorbed, settings(optimizer, KdeMode::default()));
         let problem = share(Line { ..model }, 2, 1.0, own_number);
-        let method = Visits { factors: Factors::Distilled { steps: 10, prior }, ..loops(problem, 5, 2, 10, stein) };
-        history(&go(method, 1), "kde_weight")[1]
+        let method = Dsvgd { factors: Factors::Distilled { steps: 10, prior }, ..remembered(problem, 5, 2, 10, stein) };
+        history(&run(method, 1), "kde_weight")[1]
     };
     // Some sixteen λ away.
     let far = weight(Optimizer::Plain { step: 0.5 });
@@ -246,8 +231,8 @@ fn one_agent_that_remembers_is_svgd_bit_for_bit() {
     let stein = settings(Optimizer::default(), KdeMode::default());
     for rounds in 1..=4 {
         let central = svgd(share(toy(), 1, 1.0, everything), 20, rounds, 50, stein);
-        let remembered = go(loops(share(toy(), 1, 1.0, everything), 20, rounds, 50, stein), 1).particles;
-        assert_eq!(central, remembered, "round {rounds}");
+        let found = run(remembered(share(toy(), 1, 1.0, everything), 20, rounds, 50, stein), 1).particles;
+        assert_eq!(central, found, "round {rounds}");
         // The control: what distils is another method from the second round on.
         let distilled = dsvgd(share(toy(), 1, 1.0, everything), 20, rounds, 50, stein, PriorConvention::Absorbed);
         assert_eq!(central == distilled, rounds == 1, "round {rounds}");
@@ -280,7 +265,7 @@ fn one_particle_that_is_remembered_ends_at_the_mode() {
         at.push((force + A[agent] * M[agent]) / (stiffness + A[agent]));
     }
     for rounds in [1, 2, 3, 4, 7, 60] {
-        let found = go(loops(share(model(), 3, 1.0, own_number), 1, rounds, 400, stein), 1).particles[(0, 0)];
+        let found = run(remembered(share(model(), 3, 1.0, own_number), 1, rounds, 400, stein), 1).particles[(0, 0)];
         assert!((found - at[rounds as usize]).abs() < 1e-9, "round {rounds}: {found} against {}", at[rounds as usize]);
     }
     let mode = (P * MU + A.iter().zip(M).map(|(a, m)| a * m).sum::<f64>()) / (P + A.iter().sum::<f64>());
@@ -343,8 +328,8 @@ fn dsvgd_follows_distributed_variational_inference_at_temperature_two() {
     let particles = |temperature, rounds, seed| {
         let (problem, particles, prior) = (share(toy(), 2, temperature, own_number), 200, PriorConvention::Absorbed);
         let method =
-            Visits { factors: Factors::Distilled { steps: 200, prior }, ..loops(problem, particles, rounds, 200, stein) };
-        go(method, u64::from(seed)).particles
+            Dsvgd { factors: Factors::Distilled { steps: 200, prior }, ..remembered(problem, particles, rounds, 200, stein) };
+        run(method, u64::from(seed)).particles
     };
     let mut oracles = [1.0, 2.0].map(dvi);
     let mut visit = |agent| {
@@ -419,11 +404,12 @@ fn both_modes_of_the_plane_are_found() {
     let (far, minor) = pool(&|seed| run(svgd.clone(), seed).particles);
     assert!(far < 0.1 && (0.12..=0.28).contains(&minor), "SVGD: mean off by {far}, {minor} in the minor mode");
     let (problem, particles) = (plane(2), 200);
-    let dsvgd = Visits { batch, factors: Factors::Distilled { steps: 200, prior }, ..loops(problem, particles, 5, 200, stein) };
-    let (far, minor) = pool(&|seed| go(dsvgd.clone(), seed).particles);
+    let dsvgd =
+        Dsvgd { batch, factors: Factors::Distilled { steps: 200, prior }, ..remembered(problem, particles, 5, 200, stein) };
+    let (far, minor) = pool(&|seed| run(dsvgd.clone(), seed).particles);
     assert!(far < 0.2 && (0.12..=0.28).contains(&minor), "DSVGD: mean off by {far}, {minor} in the minor mode");
     // The control: one visit knows the first agent's factor alone.
-    let (far, minor) = pool(&|seed| go(Visits { rounds: 1, ..dsvgd.clone() }, seed).particles);
+    let (far, minor) = pool(&|seed| run(Dsvgd { rounds: 1, ..dsvgd.clone() }, seed).particles);
     assert!(far > 0.5 && minor > 0.28, "one visit: mean off by {far}, {minor} in the minor mode");
 }
 
@@ -459,10 +445,10 @@ fn with_sites(
     steps: u64,
     step: f64,
     (caution, curvature): (f64, Curvature),
-) -> Visits {
+) -> Dsvgd<f64> {
     let stein = settings(Optimizer::Plain { step }, KdeMode::None);
     let factors = Factors::Sites(SiteSettings { caution: Caution::Fixed(caution), curvature, rows: 1000 });
-    Visits { factors, ..loops(problem, particles, rounds, steps, stein) }
+    Dsvgd { factors, ..remembered(problem, particles, rounds, steps, stein) }
 }
 
 fn largest(off: &Array2<f64>) -> f64 {
@@ -476,7 +462,7 @@ fn one_agent_with_sites_is_svgd() {
     let central = svgd(regression(1).0, 10, 5, 60, stein);
     for curvature in CURVATURES {
         let visits = with_sites(regression(1).0, 10, 5, 60, 2e-3, (1.0, curvature));
-        let off = largest(&(&central - &go(visits, 1).particles));
+        let off = largest(&(&central - &run(visits, 1).particles));
         assert!(off < 1e-9, "{curvature:?}: {off}");
     }
 }
@@ -502,7 +488,7 @@ fn one_particle_with_exact_sites_is_at_the_mode_after_a_sweep() {
     let problem = Problem { model: Arc::new(model), agents: 3, temperature: 1.0, shard: Arc::new(shard) };
     let off = |rounds, caution, curvature| {
         let visits = with_sites(problem.clone(), 1, rounds, 2000, 0.01, (caution, curvature));
-        largest(&(&go(visits, 1).particles - &mode))
+        largest(&(&run(visits, 1).particles - &mode))
     };
     for curvature in CURVATURES {
         for rounds in 3..7 {
@@ -517,7 +503,7 @@ fn one_particle_with_exact_sites_is_at_the_mode_after_a_sweep() {
     // All agents at a time: every site is the loss itself, wherever it is expanded, and the server's loop ends at the mode.
     let at_a_time = |rounds| {
         let visits = with_sites(problem.clone(), 1, rounds, 50, 0.01, (1.0, Curvature::PerParticle));
-        largest(&(&go(Visits { server_steps: Some(2000), ..visits }, 1).particles - &mode))
+        largest(&(&run(parallel(visits, 2000), 1).particles - &mode))
     };
     assert!(at_a_time(1) < 1e-9 && at_a_time(3) < 1e-9, "{} {}", at_a_time(1), at_a_time(3));
 }
@@ -540,10 +526,8 @@ fn fixed_points_of_sites_are_those_of_central_svgd() {
     };
     for curvature in CURVATURES {
         let visits = with_sites(problem(), 6, 240, 300, 2e-3, (2.0, curvature));
-        let (one_by_one, together) = (
-            field(&go(visits.clone(), 1).particles),
-            field(&go(Visits { rounds: 80, server_steps: Some(300), ..visits }, 1).particles),
-        );
+        let (one_by_one, together) =
+            (field(&run(visits.clone(), 1).particles), field(&run(parallel(Dsvgd { rounds: 80, ..visits }, 300), 1).particles));
         assert!(one_by_one < 1e-2 && together < 1e-2, "{curvature:?}: {one_by_one}, {together}");
     }
     let stein = settings(Optimizer::Plain { step: 2e-3 }, KdeMode::None);
@@ -572,8 +556,8 @@ fn a_thousand_agents_end_at_the_mode() {
     let off = |schedule| {
         let stein = settings(Optimizer::Plain { step: 4e-4 }, KdeMode::None);
         let factors = Factors::Sites(SiteSettings { caution: Caution::Fixed(1.0), curvature: Curvature::PerParticle, rows: 2 });
-        let strategy = Dsvgd { particles: 1, local_steps: 3, factors, batch: 100, stein, server_steps: Some(100) };
-        let method = Federated { problem: problem.clone(), rounds: 1, schedule, strategy: Arc::new(strategy) };
+        let method = Dsvgd { factors, ..remembered(problem.clone(), 1, 1, 3, stein) };
+        let method = Dsvgd { schedule, ..parallel(method, 100) };
         let mut notes = Notes::default();
         let cluster = Cluster { ranks: 64, task: None, after_report: None, latency: 1e-5, bandwidth: 1e9 };
         simulate::run(Arc::new(method), JobOptions::new(Seed(1)), &cluster, None, &mut notes).unwrap();
@@ -592,7 +576,7 @@ fn distillations(rounds: u64, (local_steps, steps): (u64, u64), optimizer: Optim
     let problem = Problem { model: Arc::new(model.build(D).unwrap()), agents: 2, temperature: 1.0, shard: Arc::new(shard) };
     let stein = settings(optimizer, KdeMode::Lse { floor });
     let factors = Factors::Distilled { steps, prior: PriorConvention::Absorbed };
-    let notes = go(Visits { factors, ..loops(problem, 8, rounds, local_steps, stein) }, 1);
+    let notes = run(Dsvgd { factors, ..remembered(problem, 8, rounds, local_steps, stein) }, 1);
     let mut told: Vec<_> = notes.rows.iter().filter(|row| row.table == "distillation").collect();
     told.sort_by_key(|row| row.step);
     told.iter().map(|row| row.values[0].1).collect()

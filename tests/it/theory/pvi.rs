@@ -4,12 +4,11 @@
 
 use crate::grid::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
 use crate::one_dimensional::{Line, run, share};
-use mpibayes::cluster::{Body, Context};
+use mpibayes::cluster::{Agent, AgentReportOf, Body, Context, Method, Outbox, ResponseOf, Server};
 use mpibayes::data::Shard;
-use mpibayes::methods::common::federated::{Client, Federated, Global, Responses, Strategy};
 use mpibayes::methods::common::participation::Participation;
 use mpibayes::methods::common::problem::Problem;
-use mpibayes::methods::variational::pvi::{Covariance, Gaussian, Natural, Pvi};
+use mpibayes::methods::variational::pvi::{Covariance, Gaussian, Natural, Pvi, PviAgent, PviServer};
 use mpibayes::models::gaussian::FactorProductSettings;
 use mpibayes::models::linear::LinearSettings;
 use mpibayes::models::logistic::LogisticSettings;
@@ -20,60 +19,67 @@ use ndarray_linalg::Inverse;
 use std::sync::Arc;
 
 /// One agent at a time, full covariance, no damping.
-fn plain() -> Pvi {
-    Pvi { iterations: 1, damping: 1.0, covariance: Covariance::Full, nodes: None, batch: None, particles: 5, together: 1 }
+fn plain(problem: Problem<f64>) -> Pvi<f64> {
+    let (schedule, covariance) = (Participation::RoundRobin, Covariance::Full);
+    let (rounds, particles) = (u64::MAX, 5);
+    Pvi { problem, rounds, schedule, iterations: 1, damping: 1.0, covariance, nodes: None, batch: None, particles }
 }
 
-/// The server's and the agents' halves, driven by hand, so that factors can be looked at.
+/// The server and the agents, driven by hand so that natural parameters can be read.
 struct ByHand {
-    problem: Problem<f64>,
-    method: Pvi,
-    global: Global<f64>,
-    clients: Vec<Box<dyn Client<f64>>>,
+    method: Pvi<f64>,
+    server: PviServer<f64>,
+    agents: Vec<PviAgent<f64>>,
     cx: Context,
 }
 
 impl ByHand {
-    fn new(problem: &Problem<f64>, method: &Pvi) -> Self {
-        let cx = Context::detached(Seed(1));
-        let global = method.start(problem, &cx).unwrap();
-        let clients = (0..problem.agents).map(|agent| method.client(problem, agent, Default::default()).unwrap()).collect();
-        Self { problem: problem.clone(), method: method.clone(), global, clients, cx }
+    fn new(method: &Pvi<f64>) -> Self {
+        let mut cx = Context::detached(Seed(1));
+        let mut server = method.server(None).unwrap();
+        server.start(&mut Outbox::default(), &mut cx).unwrap();
+        let agents = (0..method.problem.agents).map(|agent| method.agent(agent, None).unwrap()).collect();
+        Self { method: method.clone(), server, agents, cx }
+    }
+
+    fn natural_parameters(&self) -> &[f64] {
+        &self.server.state.natural_parameters.0
     }
 
     /// A round of these agents.
     fn round(&mut self, agents: &[u32]) {
-        let round = self.global.round + 1;
-        let mut sum = vec![0.0; self.global.sums.0.len()];
-        for &agent in agents {
-            let message: Body<f64> = Strategy::<f64>::message(&self.method, &self.global).into();
-            let (_, answer) = self.clients[agent as usize].respond(round, message, &mut self.cx).unwrap();
-            sum.iter_mut().zip(answer.iter()).for_each(|(sum, change)| *sum += change);
+        let round = self.server.state.draws.round + 1;
+        let message = self.natural_parameters().to_vec();
+        let mut sum = vec![0.0; message.len()];
+        let mut reports = Vec::new();
+        for &from in agents {
+            let (report, change) = self.agents[from as usize].perform(&round, message.clone().into(), &mut self.cx).unwrap();
+            sum.iter_mut().zip(change.iter()).for_each(|(sum, change)| *sum += change);
+            reports.push(AgentReportOf { from, seconds: 0.0, report, body: Body::empty() });
         }
-        let responses = Responses { agents: agents.to_vec(), bodies: vec![sum.into()] };
-        self.method.aggregate(&mut self.global, responses, &self.problem, &mut self.cx).unwrap();
-        self.global.round = round;
+        let response = ResponseOf { reports, sum: sum.into() };
+        self.server.receive(response, &mut Outbox::default(), &mut self.cx).unwrap();
     }
 
     /// Rounds of one agent after the other.
     fn turns(mut self, rounds: u32) -> Self {
-        (0..rounds).for_each(|round| self.round(&[round % self.problem.agents]));
+        (0..rounds).for_each(|round| self.round(&[round % self.method.problem.agents]));
         self
     }
 
     /// Rounds of all agents.
     fn together(mut self, rounds: u32) -> Self {
-        let all: Vec<u32> = (0..self.problem.agents).collect();
+        let all: Vec<u32> = (0..self.method.problem.agents).collect();
         (0..rounds).for_each(|_| self.round(&all));
         self
     }
 
     fn natural(&self) -> Natural {
-        Natural { covariance: self.method.covariance, dim: self.problem.model.dim() }
+        Natural { covariance: self.method.covariance, dim: self.method.problem.model.dim() }
     }
 
     fn q(&self) -> Gaussian {
-        Gaussian::of(self.natural(), &self.global.sums.0).unwrap()
+        Gaussian::of(self.natural(), self.natural_parameters()).unwrap()
     }
 }
 
@@ -106,27 +112,27 @@ fn regression(agents: u32, temperature: f64) -> (Problem<f64>, Array1<f64>, Arra
 /// Gaussian factors are known after one visit, whatever q was: one sweep is the posterior, at any temperature, and later ones stay there.
 #[test]
 fn one_sweep_over_gaussian_factors_is_the_posterior() {
-    let off = |method: &Pvi, rounds, temperature, exact: f64| {
-        let (problem, ..) = regression(3, temperature);
+    let plain_at = |temperature| plain(regression(3, temperature).0);
+    let off = |method: &Pvi<f64>, rounds, exact: f64| {
         let (_, mean, covariance) = regression(3, exact);
-        let q = ByHand::new(&problem, method).turns(rounds).q();
+        let q = ByHand::new(method).turns(rounds).q();
         largest(&(&q.mean() - &mean)).max(largest(&(q.covariance() - covariance)))
     };
     for temperature in [1.0, 2.5] {
         for rounds in [3, 4, 9] {
-            let off = off(&plain(), rounds, temperature, temperature);
+            let off = off(&plain_at(temperature), rounds, temperature);
             assert!(off < 1e-8, "temperature {temperature}, {rounds} rounds: {off}");
         }
         // Damped steps end in the same place: 0.8^150 = 3e-15.
-        let damped = off(&Pvi { iterations: 150, damping: 0.2, ..plain() }, 3, temperature, temperature);
+        let damped = off(&Pvi { iterations: 150, damping: 0.2, ..plain_at(temperature) }, 3, temperature);
         assert!(damped < 1e-8, "{damped}");
         // The controls: before the last agent's visit, and at another temperature.
-        assert!(off(&plain(), 2, temperature, temperature) > 1e-2);
-        assert!(off(&plain(), 3, temperature, 1.5) > 1e-3);
+        assert!(off(&plain_at(temperature), 2, temperature) > 1e-2);
+        assert!(off(&plain_at(temperature), 3, 1.5) > 1e-3);
     }
     // All at a time need one round.
     let (problem, mean, covariance) = regression(3, 1.0);
-    let q = ByHand::new(&problem, &Pvi { together: 3, ..plain() }).together(1).q();
+    let q = ByHand::new(&Pvi { schedule: Participation::All, ..plain(problem) }).together(1).q();
     assert!(largest(&(&q.mean() - &mean)) < 1e-8 && largest(&(q.covariance() - covariance)) < 1e-8);
 }
 
@@ -135,7 +141,7 @@ fn one_sweep_over_gaussian_factors_is_the_posterior() {
 fn independent_coordinates_have_the_variances_of_mean_field_theory() {
     let (problem, mean, covariance) = regression(3, 1.0);
     let precision = covariance.inv().unwrap();
-    let method = Pvi { covariance: Covariance::Diagonal, iterations: 10, damping: 0.3, ..plain() };
+    let method = Pvi { covariance: Covariance::Diagonal, iterations: 10, damping: 0.3, ..plain(problem) };
     let off = |hand: ByHand| {
         let q = hand.q();
         let variances = q.deviations().mapv(|sd| sd * sd);
@@ -143,13 +149,13 @@ fn independent_coordinates_have_the_variances_of_mean_field_theory() {
         (largest(&(&q.mean() - &mean)), of(precision.diag().mapv(f64::recip)), of(covariance.diag().to_owned()))
     };
     for (mean, variance, marginal) in [
-        off(ByHand::new(&problem, &method).turns(90)),
-        off(ByHand::new(&problem, &Pvi { iterations: 1, together: 3, ..method.clone() }).together(300)),
+        off(ByHand::new(&method).turns(90)),
+        off(ByHand::new(&Pvi { iterations: 1, schedule: Participation::All, ..method.clone() }).together(300)),
     ] {
         assert!(mean < 1e-8 && variance < 1e-8, "{mean} {variance}");
         assert!(marginal > 0.1, "the control: these are not the marginal variances ({marginal})");
     }
-    assert!(off(ByHand::new(&problem, &method).turns(2)).0 > 1e-3, "the control: before the last agent's visit");
+    assert!(off(ByHand::new(&method).turns(2)).0 > 1e-3, "the control: before the last agent's visit");
 }
 
 /// The one-dimensional example of Kassab & Simeone with prior N(0, 1).
@@ -189,8 +195,7 @@ fn the_toys_optimum_is_reached() {
         (mean - 0.5103).abs() < 5e-5 && (variance - 1.2483).abs() < 5e-5 && (least - 0.0773).abs() < 5e-5,
         "{mean} {variance} {least}"
     );
-    let method = Pvi { iterations: 200, damping: 0.1, ..plain() };
-    let global = Pvi { iterations: 1, damping: 0.1, together: 2, ..plain() };
+    let method = |temperature| Pvi { iterations: 200, damping: 0.1, ..plain(toy(2, temperature)) };
     let off = |hand: &ByHand| {
         let q = hand.q();
         let log = grid.map(|x| log_normal(x[0], q.mean()[0], q.covariance()[[0, 0]]));
@@ -198,21 +203,22 @@ fn the_toys_optimum_is_reached() {
         (far, grid.kl(&log, &posterior) - least)
     };
     for rounds in [2, 3, 4, 8] {
-        let hand = ByHand::new(&toy(2, 1.0), &method).turns(rounds);
+        let hand = ByHand::new(&method(1.0)).turns(rounds);
         let (far, excess) = off(&hand);
         // The search on the grid is good to some 1e-5.
         assert!(far < 1e-4 && excess.abs() < 1e-7, "round {rounds}: {far} {excess}");
         // t_2 without its share of the prior, in the form exp(η¹θ + η²θ²).
-        let second = -0.5 * (hand.clients[1].state().numbers.0[1] - 0.5);
+        let second = -0.5 * (hand.agents[1].factor.0[1] - 0.5);
         assert!((second - 0.2245).abs() < 1e-4, "{second}");
     }
     for agents in [1, 2] {
-        let (far, excess) = off(&ByHand::new(&toy(agents, 1.0), &Pvi { together: agents, ..global.clone() }).together(200));
+        let global = Pvi { damping: 0.1, schedule: Participation::All, ..plain(toy(agents, 1.0)) };
+        let (far, excess) = off(&ByHand::new(&global).together(200));
         assert!(far < 1e-4 && excess.abs() < 1e-7, "{agents} agents: {far} {excess}");
     }
     // The controls: one visit; another temperature; a second factor held at precision 0 or above.
-    assert!(off(&ByHand::new(&toy(2, 1.0), &method).turns(1)).0 > 0.1);
-    assert!(off(&ByHand::new(&toy(2, 1.5), &method).turns(4)).0 > 0.01);
+    assert!(off(&ByHand::new(&method(1.0)).turns(1)).0 > 0.1);
+    assert!(off(&ByHand::new(&method(1.5)).turns(4)).0 > 0.01);
     let held = |m: i32| grid.kl(&grid.map(|x| log_normal(x[0], 0.005 * f64::from(m), 1.0 / 1.25)), &posterior);
     let held = (-1200..=1200).map(held);
     assert!(held.fold(f64::INFINITY, f64::min) > least + 0.01);
@@ -223,7 +229,7 @@ fn the_toys_optimum_is_reached() {
 fn the_toys_optimum_follows_the_temperature() {
     let (grid, posterior) = toy_posterior(1.5);
     let (mean, variance, _) = best(&grid, &posterior);
-    let q = ByHand::new(&toy(2, 1.5), &Pvi { iterations: 200, damping: 0.1, ..plain() }).turns(8).q();
+    let q = ByHand::new(&Pvi { iterations: 200, damping: 0.1, ..plain(toy(2, 1.5)) }).turns(8).q();
     assert!((q.mean()[0] - mean).abs() < 1e-4 && (q.covariance()[[0, 0]] - variance).abs() < 1e-4, "{q:?} {mean} {variance}");
     let (other, ..) = best(&grid, &toy_posterior(1.0).1);
     assert!((q.mean()[0] - other).abs() > 1e-2, "the control: {other}");
@@ -262,8 +268,9 @@ fn the_planes_optimum_is_reached() {
         });
         grid.kl(&log, &posterior)
     };
-    let visits = ByHand::new(&problem, &Pvi { iterations: 150, damping: 0.1, ..plain() }).turns(12);
-    let global = ByHand::new(&problem, &Pvi { damping: 0.1, together: 2, ..plain() }).together(250);
+    let method = Pvi { iterations: 150, damping: 0.1, ..plain(problem) };
+    let visits = ByHand::new(&method).turns(12);
+    let global = ByHand::new(&Pvi { iterations: 1, schedule: Participation::All, ..method.clone() }).together(250);
     for hand in [&visits, &global] {
         let (q, least) = (hand.q(), kl(&hand.q()));
         let mean = q.mean();
@@ -273,15 +280,15 @@ fn the_planes_optimum_is_reached() {
         );
         for place in 0..5 {
             for by in [-1e-2, 1e-2] {
-                let mut numbers = hand.global.sums.0.clone();
-                numbers[place] += by;
-                let beside = kl(&Gaussian::of(hand.natural(), &numbers).unwrap());
-                assert!(beside > least + 1e-7, "{place} {by}: {beside} against {least}");
+                let mut parameters = hand.natural_parameters().to_vec();
+                parameters[place] += by;
+                let moved = kl(&Gaussian::of(hand.natural(), &parameters).unwrap());
+                assert!(moved > least + 1e-7, "{place} {by}: {moved} against {least}");
             }
         }
     }
     assert!(largest(&(&visits.q().mean() - &global.q().mean())) < 1e-6);
-    let early = ByHand::new(&problem, &Pvi { iterations: 150, damping: 0.1, ..plain() }).turns(1).q();
+    let early = ByHand::new(&method).turns(1).q();
     assert!(kl(&early) > 0.2, "the control: one visit");
 }
 
@@ -305,11 +312,11 @@ fn logistic(features: usize, agents: u32) -> Problem<f64> {
 /// All agents at a time, one step each, is one iteration on all data: with nodes that are drawn at random, too.
 #[test]
 fn global_iterations_do_not_depend_on_who_has_the_data() {
-    let method = |iterations, covariance| Pvi { iterations, damping: 0.3, covariance, ..plain() };
     for (features, covariance) in [(1, Covariance::Full), (4, Covariance::Full), (4, Covariance::Diagonal)] {
         let after = |agents, iterations| {
-            let method = Pvi { together: agents, ..method(iterations, covariance) };
-            ByHand::new(&logistic(features, agents), &method).together(12).global.sums.0
+            let problem = logistic(features, agents);
+            let method = Pvi { schedule: Participation::All, iterations, damping: 0.3, covariance, ..plain(problem) };
+            ByHand::new(&method).together(12).natural_parameters().to_vec()
         };
         let one = after(1, 1);
         let off =
@@ -352,23 +359,23 @@ fn logistic_regression_ends_where_the_free_energy_is_stationary() {
     let slopes = |hand: &ByHand| {
         (0..5).fold(0.0_f64, |worst, place| {
             let energy = |by: f64| {
-                let mut numbers = hand.global.sums.0.clone();
-                numbers[place] += by;
-                free_energy(&problem, &Gaussian::of(hand.natural(), &numbers).unwrap())
+                let mut parameters = hand.natural_parameters().to_vec();
+                parameters[place] += by;
+                free_energy(&problem, &Gaussian::of(hand.natural(), &parameters).unwrap())
             };
             worst.max((energy(1e-4) - energy(-1e-4)).abs() / 2e-4)
         })
     };
-    let visits = Pvi { iterations: 40, damping: 0.2, ..plain() };
-    let ends = ByHand::new(&problem, &visits).turns(60);
-    let global = ByHand::new(&problem, &Pvi { damping: 0.2, together: 3, ..plain() }).together(200);
+    let visits = Pvi { iterations: 40, damping: 0.2, ..plain(problem.clone()) };
+    let ends = ByHand::new(&visits).turns(60);
+    let global = ByHand::new(&Pvi { iterations: 1, schedule: Participation::All, ..visits.clone() }).together(200);
     // Central differences err by the third derivative times 1e-8/6.
     assert!(slopes(&ends) < 1e-7 && slopes(&global) < 1e-7, "{} {}", slopes(&ends), slopes(&global));
     assert!(ends.q().divergence(&global.q()).abs() < 1e-9);
     // The controls: after one visit to each, and with one parameter off by a hundredth.
-    assert!(slopes(&ByHand::new(&problem, &visits).turns(3)) > 1e-5);
+    assert!(slopes(&ByHand::new(&visits).turns(3)) > 1e-5);
     let mut off = global;
-    off.global.sums.0[0] *= 1.01;
+    off.server.state.natural_parameters.0[0] *= 1.01;
     assert!(slopes(&off) > 1e-4);
 }
 
@@ -378,9 +385,10 @@ fn logistic_regression_ends_where_the_free_energy_is_stationary() {
 #[test]
 fn priors_are_fitted() {
     let start = |problem: &Problem<f64>, covariance| {
-        let method = Pvi { covariance, ..plain() };
-        let sums = method.start(problem, &Context::detached(Seed(1))).map(|global| global.sums.0);
-        sums.map(|sums| Gaussian::of(Natural { covariance, dim: problem.model.dim() }, &sums).unwrap())
+        let mut server = Pvi { covariance, ..plain(problem.clone()) }.server(None).unwrap();
+        let started = server.start(&mut Outbox::default(), &mut Context::detached(Seed(1)));
+        let natural = Natural { covariance, dim: problem.model.dim() };
+        started.map(|()| Gaussian::of(natural, &server.state.natural_parameters.0).unwrap())
     };
     for covariance in [Covariance::Full, Covariance::Diagonal] {
         for rate in [1.0, 100.0] {
@@ -405,23 +413,16 @@ fn priors_are_fitted() {
     assert!(largest(&(start(&plane().0, Covariance::Full).unwrap().covariance() - exact)) < 1e-12);
 }
 
-/// The whole method in a run: its particles are draws of the q that it writes down, which is that of the halves driven by hand; and a
-/// client goes on from what it has saved.
+/// A whole run records draws from q and writes the table of q, which is the q of server and agents driven by hand; and an agent resumes
+/// from its saved factor.
 #[test]
-fn a_run_is_its_halves() {
+fn a_run_agrees_with_server_and_agents_driven_by_hand() {
     let (problem, ..) = regression(3, 1.0);
-    let method = Pvi { iterations: 5, damping: 0.3, particles: 4000, ..plain() };
-    let federated = Federated {
-        problem: problem.clone(),
-        rounds: 4,
-        schedule: Participation::RoundRobin,
-        strategy: Arc::new(method.clone()),
-    };
-    let notes = run(federated, 1);
-    let mut hand = ByHand::new(&problem, &method).turns(2);
-    for (agent, client) in (0..).zip(hand.clients.iter_mut()) {
-        let saved = client.state().clone();
-        *client = method.client(&problem, agent, saved).unwrap();
+    let method = Pvi { rounds: 4, iterations: 5, damping: 0.3, particles: 4000, ..plain(problem) };
+    let notes = run(method.clone(), 1);
+    let mut hand = ByHand::new(&method).turns(2);
+    for (id, agent) in (0..).zip(hand.agents.iter_mut()) {
+        *agent = method.agent(id, Some(agent.factor.clone())).unwrap();
     }
     (0..2).for_each(|round| hand.round(&[(round + 2) % 3]));
     let q = hand.q();
@@ -432,7 +433,7 @@ fn a_run_is_its_halves() {
         assert!(row.step == place as u64 && value("mean") == q.mean()[place] && value("sd") == q.deviations()[place]);
         assert_eq!(value("covariance_2"), q.covariance()[[place, 2]]);
     }
-    assert_eq!(notes.particles.iter().copied().collect::<Vec<_>>(), hand.global.theta.0);
+    assert_eq!(notes.particles.iter().copied().collect::<Vec<_>>(), hand.server.state.draws.theta.0);
     assert_eq!(notes.rows.iter().filter(|row| row.table == "approximation").count(), 4);
     // 4000 draws: 5 standard errors of the mean and of the variance, which one of eight exceeds with probability 5e-6.
     let (mean, variance) = (notes.particles.mean_axis(Axis(0)).unwrap(), notes.particles.var_axis(Axis(0), 1.0));
@@ -442,8 +443,8 @@ fn a_run_is_its_halves() {
         assert!((variance[place] / (sd * sd) - 1.0).abs() < 5.0 * (2.0 / 4000.0_f64).sqrt());
     }
     // The control: an agent that forgot its factor.
-    let mut forgets = ByHand::new(&problem, &method).turns(3);
-    forgets.clients[0] = method.client(&problem, 0, Default::default()).unwrap();
+    let mut forgets = ByHand::new(&method).turns(3);
+    forgets.agents[0] = method.agent(0, None).unwrap();
     forgets.round(&[0]);
     assert!(forgets.q().divergence(&q) > 1e-3);
 }

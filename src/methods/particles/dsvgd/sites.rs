@@ -1,4 +1,4 @@
-//! Quadratic sites: what an agent leaves behind of its loss at each particle, and where those of all agents together pull particles.
+//! Quadratic sites: an approximate likelihood factor that models an agent's loss by its gradient and curvature at each particle.
 
 use crate::cluster::{Context, Result};
 use crate::kernels::triangle;
@@ -8,15 +8,15 @@ use crate::number::Real;
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Zip};
 use serde::{Deserialize, Serialize};
 
-/// How sites are made.
+/// Settings of quadratic sites.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SiteSettings {
-    /// c, what the curvature is multiplied by: above 1 for models whose curvature is far from what is kept of it.
+    /// Factor of the curvature (c): a number, or "measured". Use more than 1 if the part of the curvature that is kept is too small.
     pub caution: Caution,
-    /// What is kept of the Gauss-Newton matrix.
+    /// Part of the Gauss-Newton matrix that is kept: "per_particle", "shared" or, for regressions, "full".
     pub curvature: Curvature,
-    /// Over how many rows of an agent's shard its loss is expanded, drawn afresh for each visit; over all where it has no more.
+    /// Rows of the agent's shard over which its loss is expanded, drawn anew for each visit; all rows if the shard has no more.
     pub rows: usize,
 }
 
@@ -26,21 +26,21 @@ impl Default for SiteSettings {
     }
 }
 
-/// What the curvature of sites is multiplied by.
+/// The factor of the curvature of sites.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Caution {
     /// This number.
     Fixed(f64),
-    /// What each agent finds.
+    /// A factor that each agent finds itself.
     Found(Found),
 }
 
-/// How agents find their caution.
+/// How agents find the factor of the curvature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Found {
-    /// How much more curvature their loss has along the way that particles have gone in a visit than is kept of it: c = δᵀHδ/δᵀDδ, summed
+    /// The curvature of the loss along the particles' moves δ in a visit, relative to the part that is kept: c = δᵀHδ/δᵀDδ, both summed
     /// over particles, and at least 1.
     Measured,
 }
@@ -51,21 +51,21 @@ impl Default for Caution {
     }
 }
 
-/// What sites keep of the Gauss-Newton matrix.
+/// The part of the Gauss-Newton matrix that sites keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Curvature {
-    /// Its diagonal, at each particle: N d numbers.
+    /// Its diagonal at each particle: N d values.
     #[default]
     PerParticle,
-    /// The mean of the particles' diagonals: d numbers.
+    /// The mean of the particles' diagonals: d values.
     Shared,
-    /// The mean of the particles' matrices: d(d + 1)/2 numbers.
+    /// The mean of the particles' matrices: d(d + 1)/2 values.
     Full,
 }
 
 impl Curvature {
-    /// How many numbers are kept of N × d.
+    /// Values that are kept for N particles in d dimensions.
     fn size(self, (particles, dim): (usize, usize)) -> usize {
         match self {
             Self::PerParticle => particles * dim,
@@ -76,48 +76,47 @@ impl Curvature {
 }
 
 impl SiteSettings {
-    /// Whether every number is in its range.
+    /// Checks that every setting is in its range.
     ///
     /// # Errors
-    /// A message that says which is not.
+    /// Names the first setting that is not.
     pub fn check(&self) -> Result<(), String> {
         if self.rows == 0 {
-            return Err("cavity: rows = 0 leaves nothing to expand; take at least 1".into());
+            return Err("cavity: rows = 0: must be at least 1".into());
         }
         match self.caution {
             Caution::Fixed(caution) if !(caution.is_finite() && caution > 0.0) => {
-                Err(format!("cavity: caution = {caution} must be a number above 0, or \"measured\""))
+                Err(format!("cavity: caution = {caution}: must be a number above 0, or \"measured\""))
             }
             Caution::Fixed(_) | Caution::Found(_) => Ok(()),
         }
     }
 
-    /// Whether a model tells what sites want to know.
+    /// Checks that the model provides the curvature that these sites need.
     ///
     /// # Errors
-    /// A message that says what it does not tell.
+    /// Names what the model does not provide.
     pub fn check_model<F: Real>(&self, model: &dyn Model<F>) -> Result<(), String> {
         match (model.curvature_support(), self.curvature) {
             (CurvatureSupport::Full, _) | (CurvatureSupport::Diagonal, Curvature::PerParticle | Curvature::Shared) => Ok(()),
             (CurvatureSupport::Diagonal, Curvature::Full) => Err(
-                "cavity: curvature = \"full\" wants a model that tells all of the curvature of its loss, and this one tells its \
-                 diagonal: take \"per_particle\" or \"shared\""
+                "cavity: curvature = \"full\" needs the whole curvature matrix of the loss, and this model provides its diagonal only; \
+                 use \"per_particle\" or \"shared\""
                     .into(),
             ),
             (CurvatureSupport::None, _) => {
-                Err("cavity = { sites = ... } wants a model that tells the curvature of its loss, which this one does not: take \
-                 cavity = \"kde\""
+                Err("cavity = { sites = ... } needs the curvature of the loss, which this model does not provide; use cavity = \"kde\""
                     .into())
             }
         }
     }
 
-    /// How many numbers sites of N particles in d dimensions have.
+    /// Values of the sites of N particles in d dimensions.
     pub fn size(&self, particles: usize, dim: usize) -> usize {
         particles * dim + self.curvature.size((particles, dim))
     }
 
-    /// What is kept of the curvature of a loss at the particles (N × d), on the minibatch of this step.
+    /// The kept part of the curvature of a loss at the particles (N × d), on the minibatch of this step.
     pub fn curvature_of<F: Real>(&self, loss: &mut LocalLoss<F>, theta: ArrayView2<F>, step: u64, cx: &Context) -> Vec<F> {
         if self.curvature == Curvature::Full {
             let mut sum = Array2::zeros((theta.ncols(), theta.ncols()));
@@ -133,111 +132,112 @@ impl SiteSettings {
     }
 }
 
-/// How far back, as a share of the way that particles have gone, gradients are compared.
+/// Fraction of the particles' moves by which they are moved back to measure curvature from gradients.
 const NUDGE: f64 = 0.1;
 
-/// What −∇L and D say of a loss where sites are expanded.
+/// Gradient and curvature of a loss at the particles where it is expanded.
 pub struct Expansion<'a, F> {
     /// The particles (N × d).
     pub theta: ArrayView2<'a, F>,
     /// −∇L there.
     pub score: ArrayView2<'a, F>,
-    /// What is kept of D.
+    /// The kept part of D.
     pub curvature: Vec<F>,
 }
 
 impl<F: Real> Expansion<'_, F> {
-    /// Particles a little back on the way from where they came.
+    /// The particles, moved back a little towards where they were before.
     pub fn nudged(&self, before: ArrayView2<F>) -> Array2<F> {
         let nudge = F::of(NUDGE);
         Zip::from(self.theta).and(before).map_collect(|&theta, &before| theta + nudge * (before - theta))
     }
 
-    /// By how much the curvature along the way exceeds what is kept of it, from −∇L at the nudged particles; at least 1.
+    /// The ratio of the curvature along the moves, from −∇L at the nudged particles, to the kept part of it; at least 1.
     ///
     /// # Errors
-    /// Where the numbers are not of these particles.
-    pub fn measured(&self, kept: Curvature, nudged: ArrayView2<F>, score: ArrayView2<F>) -> Result<f64> {
-        let mut modelled = Array2::zeros(nudged.raw_dim());
-        self.sites(kept, 1.0)?.add_score(nudged, modelled.view_mut())?;
-        let (mut found, mut said) = (0.0, 0.0);
-        Zip::from(nudged).and(self.theta).and(self.score).and(score).and(&modelled).for_each(
-            |&nudged, &theta, &here, &there, &modelled| {
+    /// If shapes do not match.
+    pub fn measured_caution(&self, kept: Curvature, nudged: ArrayView2<F>, score: ArrayView2<F>) -> Result<f64> {
+        let mut modeled = Array2::zeros(nudged.raw_dim());
+        self.sites(kept, 1.0)?.add_score(nudged, modeled.view_mut())?;
+        let (mut exact, mut approximate) = (0.0, 0.0);
+        Zip::from(nudged).and(self.theta).and(self.score).and(score).and(&modeled).for_each(
+            |&nudged, &theta, &score, &nudged_score, &modeled| {
                 let moved = (nudged - theta).f64();
-                found += moved * (here - there).f64();
-                said += moved * (here - modelled).f64();
+                exact += moved * (score - nudged_score).f64();
+                approximate += moved * (score - modeled).f64();
             },
         );
-        Ok(if said > 0.0 { (found / said).max(1.0) } else { 1.0 })
+        Ok(if approximate > 0.0 { (exact / approximate).max(1.0) } else { 1.0 })
     }
 
-    /// The sites: their score at the particles is −∇L, whatever the curvature.
+    /// The sites; their score at the particles is −∇L, whatever the curvature.
     ///
     /// # Errors
-    /// Where the curvature is not of these particles.
+    /// If the curvature has the wrong size.
     pub fn sites(&self, kept: Curvature, caution: f64) -> Result<Sites<F>> {
         let caution = F::of(caution);
-        let mut numbers = vec![F::zero(); self.theta.len()];
-        numbers.extend(self.curvature.iter().map(|&curvature| caution * curvature));
-        let mut sites = Sites::of(kept, self.theta.dim(), numbers)?;
+        let mut values = vec![F::zero(); self.theta.len()];
+        values.extend(self.curvature.iter().map(|&curvature| caution * curvature));
+        let mut sites = Sites::new(kept, self.theta.dim(), values)?;
         // With η = 0 their score is −Λθ.
-        let mut pull = Array2::zeros(self.theta.raw_dim());
-        sites.add_score(self.theta, pull.view_mut())?;
-        sites.numbers.iter_mut().zip(&self.score).zip(&pull).for_each(|((number, &score), &pull)| *number = score - pull);
+        let mut linear = Array2::zeros(self.theta.raw_dim());
+        sites.add_score(self.theta, linear.view_mut())?;
+        sites.values.iter_mut().zip(&self.score).zip(&linear).for_each(|((eta, &score), &linear)| *eta = score - linear);
         Ok(sites)
     }
 }
 
-/// A Gaussian factor at each particle, log t_n(θ) = η_n·θ − θᵀΛ_nθ/2, or a product of such factors: η (N × d), then what is kept of Λ.
+/// A Gaussian factor at each particle, log t_n(θ) = η_n·θ − θᵀΛ_nθ/2, or a product of such factors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sites<F> {
     shape: (usize, usize),
     curvature: Curvature,
-    numbers: Vec<F>,
-    /// Λ where it is a matrix.
+    /// η (N × d), followed by the kept part of Λ.
+    values: Vec<F>,
+    /// Λ, if it is kept as a matrix.
     matrix: Option<Array2<F>>,
 }
 
 impl<F: Real> Sites<F> {
-    /// From their numbers, η and then Λ.
+    /// From their values: η, followed by the kept part of Λ.
     ///
     /// # Errors
-    /// Where there are too few of them or too many.
-    pub fn of(curvature: Curvature, shape: (usize, usize), numbers: Vec<F>) -> Result<Self> {
+    /// If their number does not fit.
+    pub fn new(curvature: Curvature, shape: (usize, usize), values: Vec<F>) -> Result<Self> {
         let wanted = shape.0 * shape.1 + curvature.size(shape);
-        if numbers.len() != wanted {
-            return Err(format!("{} numbers of sites, not {wanted}", numbers.len()).into());
+        if values.len() != wanted {
+            return Err(format!("dsvgd: {} values of sites, not {wanted}", values.len()).into());
         }
-        let matrix = (curvature == Curvature::Full).then(|| triangle::unpack(&numbers[shape.0 * shape.1..], shape.1));
-        Ok(Self { shape, curvature, numbers, matrix })
+        let matrix = (curvature == Curvature::Full).then(|| triangle::unpack(&values[shape.0 * shape.1..], shape.1));
+        Ok(Self { shape, curvature, values, matrix })
     }
 
-    /// Their numbers, for good.
-    pub fn into_numbers(self) -> Vec<F> {
-        self.numbers
+    /// Their values.
+    pub fn into_values(self) -> Vec<F> {
+        self.values
     }
 
-    /// The quotient of factors.
+    /// The quotient of two products of sites.
     ///
     /// # Errors
-    /// Where they are not of the same particles.
-    pub fn over(&self, others: &Self) -> Result<Self> {
-        if (self.shape, self.curvature) != (others.shape, others.curvature) {
-            return Err("these sites are not of the same particles".into());
+    /// If their shapes differ.
+    pub fn divided_by(&self, divisor: &Self) -> Result<Self> {
+        if (self.shape, self.curvature) != (divisor.shape, divisor.curvature) {
+            return Err("dsvgd: sites of different shapes".into());
         }
-        let quotient = self.numbers.iter().zip(&others.numbers).map(|(&own, &other)| own - other).collect();
-        Self::of(self.curvature, self.shape, quotient)
+        let quotient = self.values.iter().zip(&divisor.values).map(|(&own, &divisor)| own - divisor).collect();
+        Self::new(self.curvature, self.shape, quotient)
     }
 
     /// Adds their score η − Λ θ at the particles (N × d).
     ///
     /// # Errors
-    /// Where they are not of these particles.
+    /// If shapes do not match.
     pub fn add_score(&self, theta: ArrayView2<F>, mut score: ArrayViewMut2<F>) -> Result<()> {
         if theta.dim() != self.shape {
-            return Err(format!("sites of {:?} particles and parameters for {:?}", self.shape, theta.dim()).into());
+            return Err(format!("dsvgd: sites of shape {:?} and particles of shape {:?}", self.shape, theta.dim()).into());
         }
-        let (eta, lambda) = self.numbers.split_at(theta.len());
+        let (eta, lambda) = self.values.split_at(theta.len());
         let eta = ArrayView2::from_shape(self.shape, eta)?;
         if let Some(matrix) = &self.matrix {
             score += &eta;
@@ -246,7 +246,7 @@ impl<F: Real> Sites<F> {
         }
         let shared = ArrayView1::from(lambda);
         let lambda = match self.curvature {
-            Curvature::Shared => shared.broadcast(self.shape).ok_or("too few numbers of a shared curvature")?,
+            Curvature::Shared => shared.broadcast(self.shape).ok_or("dsvgd: too few values of a shared curvature")?,
             _ => ArrayView2::from_shape(self.shape, lambda)?,
         };
         Zip::from(score).and(theta).and(eta).and(lambda).for_each(|score, &theta, &eta, &lambda| *score += eta - lambda * theta);
@@ -262,7 +262,7 @@ mod tests {
 
     const KEPT: [Curvature; 3] = [Curvature::PerParticle, Curvature::Shared, Curvature::Full];
 
-    /// What is kept of the matrix [[2, 1], [1, 3]] at two particles.
+    /// The kept part of the matrix [[2, 1], [1, 3]] at two particles.
     fn curvature(kept: Curvature) -> Vec<f64> {
         match kept {
             Curvature::PerParticle => vec![2.0, 3.0, 2.0, 3.0],
@@ -282,45 +282,45 @@ mod tests {
     }
 
     #[test]
-    fn the_score_of_an_expansion_is_that_of_the_loss_where_it_was_made() {
+    fn sites_have_the_score_of_the_loss_at_the_point_of_expansion() {
         let (theta, gradient) = (array![[1.0, -2.0], [0.5, 3.0]], array![[0.3, 0.1], [-4.0, 2.0]]);
         for kept in KEPT {
             let expansion = Expansion { theta: theta.view(), score: gradient.view(), curvature: curvature(kept) };
             for caution in [1.0, 3.0] {
                 let sites = expansion.sites(kept, caution).unwrap();
                 assert!(is_near(&score(&sites, &theta), &gradient), "{kept:?}");
-                let along = if kept == Curvature::Full { array![3.0, 4.0] } else { array![2.0, 3.0] };
-                assert!(is_near(&score(&sites, &(&theta + 0.1)), &(&gradient - &(along * (0.1 * caution)))), "{kept:?}");
-                let nothing = sites.over(&sites).unwrap();
-                assert!(nothing.into_numbers().iter().all(|number| *number == 0.0));
+                let product = if kept == Curvature::Full { array![3.0, 4.0] } else { array![2.0, 3.0] };
+                assert!(is_near(&score(&sites, &(&theta + 0.1)), &(&gradient - &(product * (0.1 * caution)))), "{kept:?}");
+                let ratio = sites.divided_by(&sites).unwrap();
+                assert!(ratio.into_values().iter().all(|value| *value == 0.0));
                 assert!(sites.add_score(array![[1.0, 0.0]].view(), Array2::zeros((1, 2)).view_mut()).is_err());
             }
         }
-        let none = |kept, numbers| Sites::of(kept, (2, 2), vec![0.0; numbers]);
-        assert!(none(Curvature::Full, 6).is_err() && none(Curvature::Full, 7).is_ok());
-        let (one, other) = (none(Curvature::Shared, 6).unwrap(), none(Curvature::PerParticle, 8).unwrap());
-        assert!(one.over(&other).is_err());
+        let zero = |kept, size| Sites::new(kept, (2, 2), vec![0.0; size]);
+        assert!(zero(Curvature::Full, 6).is_err() && zero(Curvature::Full, 7).is_ok());
+        let (one, other) = (zero(Curvature::Shared, 6).unwrap(), zero(Curvature::PerParticle, 8).unwrap());
+        assert!(one.divided_by(&other).is_err());
     }
 
-    /// A quadratic loss whose curvature along (1, 1) is 7, of which a diagonal keeps 5; along (1, −1) it is 3, and 5 is caution enough.
+    /// The curvature of this quadratic loss along (1, 1) is 7, of which a diagonal keeps 5; along (1, −1) it is 3, below the 5 that are kept.
     #[test]
-    fn measured_caution_is_the_curvature_along_the_way_over_what_is_kept() {
+    fn measured_caution_is_the_ratio_of_the_curvature_along_the_moves_to_the_kept_part() {
         let hessian = array![[2.0, 1.0], [1.0, 3.0]];
         let theta = array![[1.0, -2.0], [0.5, 3.0]];
         let score = |theta: &Array2<f64>| -theta.dot(&hessian);
-        for (way, diagonal) in [(array![1.0, 1.0], 7.0 / 5.0), (array![1.0, -1.0], 1.0)] {
-            let before = &theta - &way;
+        for (step, diagonal) in [(array![1.0, 1.0], 7.0 / 5.0), (array![1.0, -1.0], 1.0)] {
+            let before = &theta - &step;
             for (kept, expected) in [(Curvature::PerParticle, diagonal), (Curvature::Shared, diagonal), (Curvature::Full, 1.0)] {
-                let here = score(&theta);
-                let expansion = Expansion { theta: theta.view(), score: here.view(), curvature: curvature(kept) };
+                let score_at_theta = score(&theta);
+                let expansion = Expansion { theta: theta.view(), score: score_at_theta.view(), curvature: curvature(kept) };
                 let nudged = expansion.nudged(before.view());
-                let found = expansion.measured(kept, nudged.view(), score(&nudged).view()).unwrap();
+                let found = expansion.measured_caution(kept, nudged.view(), score(&nudged).view()).unwrap();
                 assert!((found - expected).abs() < 1e-12, "{kept:?}: {found}, not {expected}");
             }
         }
-        // Particles that have not moved tell nothing.
-        let here = score(&theta);
-        let still = Expansion { theta: theta.view(), score: here.view(), curvature: curvature(Curvature::Shared) };
-        assert_eq!(still.measured(Curvature::Shared, theta.view(), here.view()).unwrap(), 1.0);
+        // Particles that have not moved give no measurement.
+        let score = score(&theta);
+        let unmoved = Expansion { theta: theta.view(), score: score.view(), curvature: curvature(Curvature::Shared) };
+        assert_eq!(unmoved.measured_caution(Curvature::Shared, theta.view(), score.view()).unwrap(), 1.0);
     }
 }

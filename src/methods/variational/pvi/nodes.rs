@@ -39,7 +39,7 @@ pub enum Cubature {
 }
 
 /// How many nodes are asked for: along each axis in up to two dimensions, in all in more.
-pub(super) fn asked(dim: usize, count: Option<usize>, covariance: Covariance) -> usize {
+pub(super) fn node_count(dim: usize, count: Option<usize>, covariance: Covariance) -> usize {
     count.unwrap_or(match (dim, covariance) {
         (1 | 2, _) => AXIS[dim - 1],
         (_, Covariance::Full) => 2 * dim,
@@ -54,7 +54,7 @@ impl Cubature {
     /// # Errors
     /// Where an eigenvalue problem cannot be solved.
     pub fn new(dim: usize, count: Option<usize>, covariance: Covariance) -> Result<Self> {
-        let count = asked(dim, count, covariance);
+        let count = node_count(dim, count, covariance);
         if let 1 | 2 = dim {
             let line = gauss_hermite(count)?;
             return Ok(Self::Fixed(if dim == 1 { line } else { square(&line) }));

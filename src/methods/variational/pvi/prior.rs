@@ -1,53 +1,52 @@
-//! The Gaussian that stands for the prior before any data are seen.
+//! Gaussian approximation of the prior, with which partitioned variational inference starts.
 
 use super::{Gaussian, Pvi};
 use crate::cluster::{Context, Result};
-use crate::methods::common::problem::Problem;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
 use ndarray::Array2;
 
-/// The most steps of the fit: it is where factors begin, and need not be exact.
-const STEPS: u64 = 200;
+/// The maximum number of steps of the fit. Factors start from its result, which need not be exact.
+const MAX_STEPS: u64 = 200;
 
-/// A step that changes the fit by less than this KL divergence for each parameter is the last; above the rounding of single precision.
-const SMALL: f64 = 1e-13;
+/// The fit stops when a step changes it by less than this KL divergence per parameter, which exceeds rounding in single precision.
+const TOLERANCE: f64 = 1e-13;
 
-impl Pvi {
-    /// The natural parameters of the Gaussian that is fitted to p0, the same on the server and all agents: a first step that is not damped,
-    /// which of a Gaussian p0 finds p0 itself, and damped ones.
+impl<F: Real> Pvi<F> {
+    /// Natural parameters of the Gaussian that is fitted to p0, the same on the server and all agents. The first step is not damped, and
+    /// finds a Gaussian p0 exactly; the others are damped.
     ///
     /// # Errors
-    /// Where p0 does not pin down every parameter.
-    pub(super) fn prior<F: Real>(&self, problem: &Problem<F>, cx: &Context) -> Result<Vec<f64>> {
-        let dim = problem.model.dim();
-        let (natural, cubature) = (self.natural(dim), self.cubature(dim)?);
-        let mut numbers = natural.standard();
-        let mut q = Gaussian::of(natural, &numbers).ok_or("no parameters to infer")?;
-        let mut pinned = false;
-        for step in 0..STEPS {
+    /// If p0 does not bound every parameter.
+    pub(super) fn prior(&self, cx: &Context) -> Result<Vec<f64>> {
+        let (natural, cubature) = (self.natural(), self.cubature()?);
+        let mut parameters = natural.standard();
+        let mut q = Gaussian::of(natural, &parameters).ok_or("pvi: the model has no parameters")?;
+        let mut bounded = false;
+        for step in 0..MAX_STEPS {
             let nodes = cubature.nodes(cx.stream(Who::Server, step, Purpose::Nodes))?;
             let theta = q.place(nodes.z.view()).mapv(F::of);
             let mut score = Array2::zeros(theta.raw_dim());
-            problem.model.prior_score(theta.view(), score.view_mut());
+            self.problem.model.prior_score(theta.view(), score.view_mut());
             let target = q.fitted(&nodes, score.mapv(F::f64).view());
-            let mut slack = numbers.clone();
-            natural.step(&mut numbers, &target, &mut slack, 1.0, if step == 0 { 1.0 } else { 0.5 });
-            pinned |= natural.precisions(&target).all(|precision| precision > 0.0);
-            let new = Gaussian::of(natural, &numbers).ok_or("the prior's precision cannot be told from 0")?;
+            let mut slack = parameters.clone();
+            natural.step(&mut parameters, &target, &mut slack, 1.0, if step == 0 { 1.0 } else { 0.5 });
+            bounded |= natural.precisions(&target).all(|precision| precision > 0.0);
+            let new =
+                Gaussian::of(natural, &parameters).ok_or("pvi: the prior's precision is 0 to rounding; use a stronger prior")?;
             let change = new.divergence(&q);
             q = new;
-            if pinned && change < SMALL * dim as f64 {
+            if bounded && change < TOLERANCE * natural.dim as f64 {
                 break;
             }
         }
-        if !pinned {
+        if !bounded {
             return Err(
-                "the prior does not pin down every parameter, as a flat one does not, and no Gaussian can stand for it before \
-                        data are seen; take a proper prior, or a method with particles or chains"
+                "pvi: the prior is flat in some parameters and no Gaussian approximates it; use a proper prior, or a method with \
+                        particles or chains"
                     .into(),
             );
         }
-        Ok(numbers)
+        Ok(parameters)
     }
 }

@@ -1,90 +1,123 @@
-//! The server of partitioned variational inference: adds up changes of factors, and draws from their product.
+//! Server of partitioned variational inference: adds up the changes of the agents' factors and draws from their product.
 
-use super::client::{COLUMNS, PviClient};
 use super::{Covariance, Gaussian, Pvi};
-use crate::cluster::{AgentId, Context, Raw, Result};
-use crate::methods::common::federated::{Client, ClientState, Global, Responses, Strategy};
-use crate::methods::common::problem::Problem;
+use crate::cluster::{Context, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
+use crate::methods::common::participation::log_round;
+use crate::methods::common::particles::Particles;
+use crate::methods::common::with_evaluation::Posterior;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
 use ndarray::Array2;
+use serde::{Deserialize, Serialize};
 
-/// The most dimensions in which the covariance is written down.
-const WRITTEN: usize = 20;
+/// The largest dimension in which the covariance is written to the result file.
+const MAX_COVARIANCE_DIM: usize = 20;
 
-impl<F: Real> Strategy<F> for Pvi {
-    fn start(&self, problem: &Problem<F>, cx: &Context) -> Result<Global<F>> {
-        let sums = self.prior(problem, cx)?;
-        let q = self.product(&sums, problem.model.dim())?;
-        Ok(Global { sums: Raw(sums), ..Global::initial(self.draws(&q, cx)) })
-    }
+/// Keeps the product of all factors.
+pub struct PviServer<F: Real> {
+    pub(super) method: Pvi<F>,
+    /// What a checkpoint keeps.
+    pub state: ServerState<F>,
+}
 
-    fn message(&self, global: &Global<F>) -> Vec<F> {
-        global.sums.0.iter().map(|&sum| F::of(sum)).collect()
-    }
+/// Saved state of the server.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct ServerState<F: Real> {
+    /// Draws from q.
+    pub draws: Particles<F>,
+    /// Natural parameters of q; in double precision, as the changes of all rounds are added up.
+    pub natural_parameters: Raw<f64>,
+}
 
-    fn adds_up(&self) -> bool {
-        true
-    }
-
-    fn columns(&self) -> &'static [&'static str] {
-        &COLUMNS
-    }
-
-    fn aggregate(&self, global: &mut Global<F>, responses: Responses<F>, problem: &Problem<F>, cx: &mut Context) -> Result<()> {
-        let change = responses.only()?;
-        if change.len() != global.sums.0.len() {
-            return Err(format!("{} numbers from a round, not {}", change.len(), global.sums.0.len()).into());
+impl<F: Real> PviServer<F> {
+    fn request_round(&self, out: &mut Outbox<Pvi<F>>, cx: &Context) {
+        let Pvi { problem, rounds, schedule, .. } = &self.method;
+        let round = self.state.draws.round;
+        if round < *rounds {
+            let parameters: Vec<F> = self.state.natural_parameters.0.iter().map(|&value| F::of(value)).collect();
+            out.request(schedule.agents(round, problem.agents, cx), round + 1).with(parameters).sum();
         }
-        let dim = problem.model.dim();
-        let before = self.product(&global.sums.0, dim)?;
-        global.sums.0.iter_mut().zip(change.iter()).for_each(|(sum, change)| *sum += change.f64());
-        let q = self.product(&global.sums.0, dim)?;
-        let columns = [("kl_of_change", q.divergence(&before)), ("log_determinant", q.log_determinant())];
-        cx.log_row("approximation", global.round + 1, columns);
-        global.theta = Raw(self.draws(&q, cx));
-        Ok(())
-    }
-
-    /// Table `gaussian`: a row for each coordinate, its number in the place of the step; in up to 20 dimensions with its row of the
-    /// covariance.
-    fn finish(&self, global: &Global<F>, problem: &Problem<F>, cx: &mut Context) -> Result<()> {
-        let dim = problem.model.dim();
-        let q = self.product(&global.sums.0, dim)?;
-        let covariance = (self.covariance == Covariance::Full && dim <= WRITTEN).then(|| q.covariance());
-        for (place, (step, (&mean, sd))) in (0..).zip(q.mean().iter().zip(q.deviations())).enumerate() {
-            let mut columns = vec![("mean".to_owned(), mean), ("sd".to_owned(), sd)];
-            if let Some(covariance) = &covariance {
-                columns.extend(
-                    covariance.row(place).iter().enumerate().map(|(other, &value)| (format!("covariance_{other}"), value)),
-                );
-            }
-            cx.log_row("gaussian", step, columns);
-        }
-        Ok(())
-    }
-
-    fn client(&self, problem: &Problem<F>, agent: AgentId, saved: ClientState<F>) -> Result<Box<dyn Client<F>>> {
-        Ok(Box::new(PviClient::new(self.clone(), problem.clone(), agent, saved)?))
     }
 }
 
-impl Pvi {
+impl<F: Real> Server<Pvi<F>> for PviServer<F> {
+    type State = ServerState<F>;
+
+    fn state(&self) -> impl SerializesAs<ServerState<F>> {
+        &self.state
+    }
+
+    fn start(&mut self, out: &mut Outbox<Pvi<F>>, cx: &mut Context) -> Result<()> {
+        let natural_parameters = self.method.prior(cx)?;
+        let draws = self.method.draws(&self.method.gaussian(&natural_parameters)?, cx);
+        self.state =
+            ServerState { draws: Particles { round: 0, theta: Raw(draws) }, natural_parameters: Raw(natural_parameters) };
+        self.request_round(out, cx);
+        Ok(())
+    }
+
+    fn receive(&mut self, response: Response<Pvi<F>>, out: &mut Outbox<Pvi<F>>, cx: &mut Context) -> Result<()> {
+        let Self { method, state: ServerState { draws, natural_parameters: Raw(parameters) } } = self;
+        let (round, change) = (draws.round + 1, response.sum);
+        log_round(round, ["damping"], &response.reports, cx);
+        if change.len() != parameters.len() {
+            return Err(format!("pvi: changes of {} natural parameters, not {}", change.len(), parameters.len()).into());
+        }
+        let before = method.gaussian(parameters)?;
+        parameters.iter_mut().zip(change.iter()).for_each(|(sum, change)| *sum += change.f64());
+        let q = method.gaussian(parameters)?;
+        cx.log_row("approximation", round, [("kl_of_change", q.divergence(&before)), ("log_determinant", q.log_determinant())]);
+        draws.end_round(method.draws(&q, cx), method.dim(), method.rounds, cx);
+        if round == method.rounds {
+            method.log_gaussian(&q, cx);
+        }
+        self.request_round(out, cx);
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        self.state.draws.progress(self.method.rounds)
+    }
+}
+
+impl<F: Real> Posterior<F> for PviServer<F> {
+    fn posterior(&self) -> (u64, &[F]) {
+        self.state.draws.posterior()
+    }
+}
+
+impl<F: Real> Pvi<F> {
     /// The product of all factors.
-    fn product(&self, sums: &[f64], dim: usize) -> Result<Gaussian> {
-        Gaussian::of(self.natural(dim), sums).ok_or_else(|| {
-            "the agents' factors together are no Gaussian any more: their precision is not positive definite; take a smaller damping".into()
+    fn gaussian(&self, natural_parameters: &[f64]) -> Result<Gaussian> {
+        Gaussian::of(self.natural(), natural_parameters).ok_or_else(|| {
+            "pvi: the product of the agents' factors is not a Gaussian: its precision is not positive definite; use a smaller damping"
+                .into()
         })
     }
 
-    /// N draws, of the same standard normal numbers always: what differs between rounds is q.
-    fn draws<F: Real>(&self, q: &Gaussian, cx: &Context) -> Vec<F> {
-        let mut z = Array2::zeros((self.particles, q.mean().len()));
+    /// N draws from q (N × d). They come from the same standard normal numbers in every round, so that only q changes them.
+    fn draws(&self, q: &Gaussian, cx: &Context) -> Vec<F> {
+        let mut z = Array2::zeros((self.particles, self.dim()));
         for (n, mut row) in (0..).zip(z.rows_mut()) {
             let mut normals = vec![0.0; row.len()];
             cx.stream(Who::Run, n, Purpose::Initial).normals(&mut normals);
             row.iter_mut().zip(normals).for_each(|(z, normal)| *z = normal);
         }
         q.place(z.view()).into_iter().map(F::of).collect()
+    }
+
+    /// Writes the table `gaussian`: one row for each coordinate, whose number takes the place of the step; in up to 20 dimensions with
+    /// its row of the covariance.
+    fn log_gaussian(&self, q: &Gaussian, cx: &mut Context) {
+        let covariance = (self.covariance == Covariance::Full && self.dim() <= MAX_COVARIANCE_DIM).then(|| q.covariance());
+        for (place, (step, (&mean, sd))) in (0..).zip(q.mean().iter().zip(q.deviations())).enumerate() {
+            let mut columns = vec![("mean".to_owned(), mean), ("sd".to_owned(), sd)];
+            if let Some(covariance) = &covariance {
+                let row = covariance.row(place);
+                columns.extend(row.iter().enumerate().map(|(other, &value)| (format!("covariance_{other}"), value)));
+            }
+            cx.log_row("gaussian", step, columns);
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! Settings of partitioned variational inference (`pvi`) and the keys that it shares with `gvi`.
 
-use super::nodes::asked;
+use super::nodes::node_count;
 use super::{Covariance, Pvi};
-use crate::methods::common::federated::Federated;
 use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
@@ -24,21 +23,23 @@ pub(crate) const PARTICLES: (&str, &str) = ("particles", "N, how many draws from
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PviSettings {
-    /// I.
+    /// Rounds: in each, some agents fit their factors again.
     pub(crate) rounds: u64,
-    /// L, steps of a visit.
+    /// Steps in which an agent fits its factor in a round (L).
     pub(crate) iterations: u64,
-    /// ρ.
+    /// Weight of the new factor in each step (ρ), above 0 and at most 1.
     pub(crate) damping: f64,
-    /// Who takes part in a round.
+    /// Which agents take part in a round: "all", { subset = 20 } (that many, drawn anew for each round), or one agent:
+    /// "round_robin", "random_permutation" or "random".
     pub(crate) schedule: Participation,
-    /// What is kept of the covariance.
+    /// Covariance of the Gaussian: "full" or "diagonal". For networks use "diagonal".
     pub(crate) covariance: Covariance,
-    /// Over how many points expectations are taken.
+    /// Points over which expectations are averaged: per axis in one and two dimensions (default 80 and 40), random points in more
+    /// dimensions (default twice the number of parameters; with a diagonal covariance at most 200).
     pub(crate) nodes: Option<usize>,
-    /// Rows in a minibatch.
+    /// Rows in a minibatch of the agent. By default all rows are used.
     pub(crate) batch: Option<usize>,
-    /// N.
+    /// Number of draws from the Gaussian that make predictions and are kept in the result file.
     pub(crate) particles: usize,
 }
 
@@ -58,9 +59,9 @@ impl Default for PviSettings {
 }
 
 impl PviSettings {
-    fn method(&self, agents: u32) -> Pvi {
-        let Self { iterations, damping, schedule, covariance, nodes, batch, particles, .. } = *self;
-        Pvi { iterations, damping, covariance, nodes, batch, particles, together: schedule.size(agents).max(1) }
+    pub(crate) fn pvi<F: Real>(&self, problem: Problem<F>) -> Pvi<F> {
+        let Self { rounds, iterations, damping, schedule, covariance, nodes, batch, particles } = *self;
+        Pvi { problem, rounds, schedule, iterations, damping, covariance, nodes, batch, particles }
     }
 }
 
@@ -79,13 +80,40 @@ impl MethodKind for PviSettings {
     ];
 
     fn needs(&self, agents: u32, parameters: usize) -> Needs {
-        self.method(agents).needs(self.rounds, agents, parameters)
+        let d = parameters as u64;
+        let (factor, matrices) = match self.covariance {
+            Covariance::Full => (d.saturating_add(d.saturating_mul(d.saturating_add(1)) / 2), 3 * d),
+            Covariance::Diagonal => (2 * d, 3),
+        };
+        let nodes = node_count(parameters, self.nodes, self.covariance) as u64;
+        let nodes = if parameters == 2 { nodes.saturating_mul(nodes) } else { nodes };
+        // Nodes, the scores there and two products of them; factors and their Cholesky root.
+        let work = nodes.saturating_mul(4).saturating_add(matrices).saturating_mul(d);
+        let together = u64::from(self.schedule.size(agents).max(1));
+        Needs {
+            particles: Some(self.particles as u64),
+            rounds: Some(self.rounds),
+            minibatch: self.batch.map(|batch| batch as u64),
+            numbers_of_agent: Some(work.saturating_add(factor.saturating_mul(6))),
+            numbers_per_round: Some(if agents > 1 { factor.saturating_mul(2 * together) } else { 0 }),
+            ..Needs::default()
+        }
     }
 
     fn check(&self) -> Result<(), String> {
-        at_least_one(&[("rounds", self.rounds), ("iterations", self.iterations)])?;
-        self.schedule.check()?;
-        self.method(1).check()
+        let Self { rounds, iterations, damping, nodes, batch, particles, .. } = *self;
+        let [nodes, batch] = [nodes, batch].map(|count| count.unwrap_or(1) as u64);
+        at_least_one(&[
+            ("rounds", rounds),
+            ("iterations", iterations),
+            ("nodes", nodes),
+            ("batch", batch),
+            ("particles", particles as u64),
+        ])?;
+        if !(damping > 0.0 && damping <= 1.0) {
+            return Err(format!("damping = {damping}: must be above 0 and at most 1"));
+        }
+        self.schedule.check()
     }
 
     fn check_for(&self, agents: u32) -> Result<(), String> {
@@ -93,39 +121,8 @@ impl MethodKind for PviSettings {
     }
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let method = self.method(problem.agents);
-        Federated::launch(problem, self.rounds, self.schedule, method, launcher)
-    }
-}
-
-impl Pvi {
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let Self { damping, nodes, batch, particles, .. } = *self;
-        if !(damping > 0.0 && damping <= 1.0) {
-            return Err(format!("damping = {damping}: must be above 0 and at most 1"));
-        }
-        let counts = [("nodes", nodes.unwrap_or(1)), ("batch", batch.unwrap_or(1)), ("particles", particles)];
-        at_least_one(&counts.map(|(name, count)| (name, count as u64)))
-    }
-
-    pub(crate) fn needs(&self, rounds: u64, agents: u32, parameters: usize) -> Needs {
-        let d = parameters as u64;
-        let (factor, matrices) = match self.covariance {
-            Covariance::Full => (d.saturating_add(d.saturating_mul(d.saturating_add(1)) / 2), 3 * d),
-            Covariance::Diagonal => (2 * d, 3),
-        };
-        let asked = asked(parameters, self.nodes, self.covariance) as u64;
-        let nodes = if parameters == 2 { asked.saturating_mul(asked) } else { asked };
-        // Where the expectation is taken, the score there, and products of them; factors and their root.
-        let work = nodes.saturating_mul(4).saturating_add(matrices).saturating_mul(d);
-        Needs {
-            particles: Some(self.particles as u64),
-            rounds: Some(rounds),
-            minibatch: self.batch.map(|batch| batch as u64),
-            numbers_of_agent: Some(work.saturating_add(factor.saturating_mul(6))),
-            numbers_per_round: Some(if agents > 1 { factor.saturating_mul(2 * u64::from(self.together)) } else { 0 }),
-            ..Needs::default()
-        }
+        let model = problem.model.clone();
+        launcher.particles(self.pvi(problem), model)
     }
 }
 
@@ -136,13 +133,13 @@ mod tests {
     use crate::methods::variational::gvi::GviSettings;
 
     #[test]
-    fn settings_that_cannot_be_run_are_refused() {
+    fn invalid_settings_are_refused() {
         let pvi = |text: &str| toml::from_str::<PviSettings>(text).unwrap().check();
         let gvi = |text: &str| toml::from_str::<GviSettings>(text).unwrap().check();
         for fine in ["", "damping = 1.0", "covariance = \"diagonal\"\nnodes = 7\nbatch = 10"] {
             assert!(pvi(fine) == Ok(()) && gvi(fine) == Ok(()), "{fine}");
         }
-        for (bad, says) in [
+        for (bad, message) in [
             ("rounds = 0", "rounds"),
             ("damping = 0.0", "damping"),
             ("damping = 1.5", "at most 1"),
@@ -151,16 +148,16 @@ mod tests {
             ("batch = 0", "batch"),
             ("particles = 0", "particles"),
         ] {
-            assert!(pvi(bad).unwrap_err().contains(says) && gvi(bad).unwrap_err().contains(says), "{bad}");
+            assert!(pvi(bad).unwrap_err().contains(message) && gvi(bad).unwrap_err().contains(message), "{bad}");
         }
         assert!(pvi("iterations = 0").unwrap_err().contains("iterations"));
         assert!(pvi("schedule = { subset = 0 }").unwrap_err().contains("at least 1"));
-        let few = toml::from_str::<PviSettings>("schedule = { subset = 20 }").unwrap();
-        assert!(few.check_for(20).is_ok() && few.check_for(19).unwrap_err().contains("at most 19"));
+        let subset = toml::from_str::<PviSettings>("schedule = { subset = 20 }").unwrap();
+        assert!(subset.check_for(20).is_ok() && subset.check_for(19).unwrap_err().contains("at most 19"));
     }
 
     #[test]
-    fn what_a_run_takes_is_told() {
+    fn traffic_and_minibatches_are_predicted() {
         let needs = PviSettings::default().needs(3, 10);
         assert_eq!((needs.numbers_per_round, needs.minibatch), (Some(2 * (10 + 55)), None));
         assert_eq!(GviSettings::default().needs(3, 10).numbers_per_round, Some(3 * 2 * (10 + 55)));
