@@ -1,39 +1,39 @@
-//! The number types that arrays are made of: [`Number`] for what travels, [`Real`] for what is computed with.
+//! The number types of arrays: [`Number`] for messages, [`Real`] for computation.
 
 use std::fmt::{Debug, Display};
 
 #[cfg(target_endian = "big")]
-compile_error!("messages and checkpoints are raw little-endian arrays; this machine is big-endian");
+compile_error!("messages and checkpoints are raw little-endian arrays: big-endian machines are not supported");
 
-/// Plain old data that can be added: what message bodies are made of.
+/// The element type of message bodies: plain old data with addition.
 pub trait Number:
     bytemuck::Pod + Debug + Display + Default + PartialEq + std::ops::Add<Output = Self> + std::ops::AddAssign + Send + Sync + 'static
 {
-    /// The name of the type in configuration and files: `f32`, `f64` or `i32`.
+    /// The name of the type: `f32`, `f64` or `i32`.
     const NAME: &'static str;
-    /// Whether a sum is the same in any order.
+    /// Whether sums are exact, and so do not depend on the order.
     const EXACT: bool;
 
-    /// The value in double precision.
+    /// The value as `f64`.
     fn f64(self) -> f64;
 
-    /// Says which type this is, of something that there is for each: what takes a [`ByNumber`] is compiled once, not by its callers.
+    /// Wraps a value in the variant of this type. Code that takes a [`ByNumber`] is compiled once, in this crate, and not by its callers.
     fn by_number<T: PerNumber>(of: T::Of<Self>) -> ByNumber<T>;
 }
 
-/// Something that there is for each type of number.
+/// A type constructor over number types.
 pub trait PerNumber {
-    /// That for this type.
+    /// The type for this number type.
     type Of<N: Number>;
 }
 
-/// One of a [`PerNumber`].
+/// A value of a type that depends on the number type.
 pub enum ByNumber<T: PerNumber> {
-    /// That for `f32`.
+    /// For `f32`.
     F32(T::Of<f32>),
-    /// That for `f64`.
+    /// For `f64`.
     F64(T::Of<f64>),
-    /// That for `i32`.
+    /// For `i32`.
     I32(T::Of<i32>),
 }
 
@@ -76,7 +76,7 @@ impl Number for i32 {
     }
 }
 
-/// A floating-point type that models and kernels compute in.
+/// The floating-point type in which models and kernels compute.
 pub trait Real: Number + ndarray::NdFloat + num_traits::FloatConst + std::iter::Sum {
     /// The nearest value of this type.
     fn of(value: f64) -> Self;

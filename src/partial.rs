@@ -1,11 +1,11 @@
-//! Files that appear whole or not at all: written beside the target, made durable, then renamed over it.
+//! Atomic file replacement: a file is written under a temporary name, synchronized to disk, then renamed over the target.
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file under construction: `NAME.partial`, removed again unless it is committed.
+/// A temporary file `NAME.partial`, removed unless it is committed.
 #[derive(Debug)]
 pub struct PartialFile {
     target: PathBuf,
@@ -14,22 +14,22 @@ pub struct PartialFile {
 }
 
 impl PartialFile {
-    /// Announces a file that shall become `target`; nothing is created yet.
+    /// A temporary file for `target`; does not create it.
     pub fn new(target: &Path) -> Self {
         let mut partial: OsString = target.as_os_str().to_owned();
         partial.push(".partial");
         Self { target: target.to_path_buf(), partial: partial.into(), committed: false }
     }
 
-    /// Where to write.
+    /// The path of the temporary file.
     pub fn path(&self) -> &Path {
         &self.partial
     }
 
-    /// Makes the written file durable and gives it its name, replacing an older one; the writer must have closed it.
+    /// Synchronizes the file to disk and renames it to the target, which it replaces; the writer must have closed it.
     ///
     /// # Errors
-    /// When the file cannot be synchronised or renamed; the target is then as it was before.
+    /// If the file cannot be synchronized or renamed; the target is then unchanged.
     pub fn commit(mut self) -> io::Result<()> {
         File::open(&self.partial)?.sync_all()?;
         std::fs::rename(&self.partial, &self.target)?;
@@ -45,7 +45,7 @@ impl PartialFile {
 impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.committed {
-            // It may never have been created, and in a destructor there is nobody to tell.
+            // The file may not exist, and a destructor cannot report errors.
             let _ = std::fs::remove_file(&self.partial);
         }
     }

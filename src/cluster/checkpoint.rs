@@ -1,4 +1,4 @@
-//! A run at rest: all that is needed to go on, on any number of ranks.
+//! Checkpoints: everything needed to resume a run on any number of ranks, and their files.
 
 use super::body::Body;
 use super::codec::{CodecError, Raw, decode, encode};
@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 /// The first bytes of a checkpoint file, with the version of its layout.
 const MAGIC: &[u8; 16] = b"mpibayes-state-6";
 
-/// A run at rest.
+/// A checkpoint of a run.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// The method's name.
     pub method: String,
-    /// What its bodies are made of.
+    /// The number type of its bodies.
     pub(super) number: String,
     /// Whether the run is over.
     pub finished: bool,
@@ -29,14 +29,14 @@ pub struct Checkpoint {
     pub responses: u64,
     /// Seconds since the run began.
     pub seconds: f64,
-    /// What was written down so far and the recorder has nowhere else: its to fill.
+    /// Records that the recorder keeps nowhere else; filled by the recorder.
     pub records: Vec<Record>,
-    /// How many draws the recorder has elsewhere: its to fill.
+    /// The number of draws that the recorder keeps elsewhere; filled by the recorder.
     pub drawn: Extents,
-    /// What ranks have put into their stores since the last rest; the recorder collects it, and no file holds it.
+    /// The amounts that ranks have stored since the last checkpoint, for the recorder to collect; not saved.
     #[serde(skip)]
     pub stored: StoredByRank,
-    /// How far the run is.
+    /// The progress of the run.
     pub progress: Progress,
     /// Messages and bytes between ranks so far.
     pub traffic: Traffic,
@@ -50,12 +50,12 @@ pub struct Checkpoint {
     pub(super) held: Vec<HeldRequest>,
 }
 
-/// A request that was posted while the run came to rest.
+/// A request that was posted after the checkpoint was started.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct HeldRequest {
     to: Vec<AgentId>,
     task: Raw<u8>,
-    /// The bytes of its numbers.
+    /// The values as bytes.
     body: Raw<u8>,
     with_transfer: bool,
     route: Route,
@@ -68,38 +68,38 @@ impl HeldRequest {
         Self { to, task, body: Raw(body.bytes().to_vec()), with_transfer, route, monitoring }
     }
 
-    /// The request of a run whose bodies are made of these numbers.
+    /// The request, with its body as values of type `N`.
     ///
     /// # Errors
-    /// Where its body ends within a number.
+    /// If the number of bytes is not a multiple of the size of a value.
     pub(super) fn into_ask<N: Number>(self) -> Result<EncodedRequest<N>, String> {
         let Self { to, task, body, with_transfer, route, monitoring } = self;
         Ok(EncodedRequest { to, task, body: Body::from_bytes(&body.0)?, with_transfer, route, monitoring })
     }
 }
 
-/// What went wrong with a checkpoint.
+/// A checkpoint that cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// The system refused to read or write.
     #[error("cannot {action} the checkpoint {}: {cause}", path.display())]
     Io {
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
-    /// The bytes are not those of a checkpoint that was written here.
-    #[error("the checkpoint {} is damaged or was written by another version: {cause}; delete it to start the run afresh", path.display())]
+    /// The file is not a checkpoint of this version.
+    #[error("the checkpoint {} is damaged or was written by another version: {cause}; delete it to start the run from the beginning", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// The reason.
         cause: String,
     },
-    /// The state could not be turned into bytes.
+    /// The state could not be serialized.
     #[error(transparent)]
     Codec(#[from] CodecError),
 }
@@ -108,7 +108,7 @@ impl Checkpoint {
     /// The checkpoint as bytes with a checksum.
     ///
     /// # Errors
-    /// Where a state cannot be encoded.
+    /// If a state cannot be serialized.
     pub fn to_bytes(&self) -> Result<Vec<u8>, CodecError> {
         let body = encode("a checkpoint", self)?;
         let mut bytes = Vec::with_capacity(MAGIC.len() + blake3::OUT_LEN + body.len());
@@ -118,23 +118,23 @@ impl Checkpoint {
         Ok(bytes)
     }
 
-    /// Reads a checkpoint back; the error says what does not fit.
+    /// Reads a checkpoint from bytes.
     ///
     /// # Errors
-    /// Where the bytes are cut off, damaged or of another version.
+    /// If the bytes are truncated, damaged or of another version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin as a checkpoint of this version")?;
-        let (sum, body) = rest.split_at_checked(blake3::OUT_LEN).ok_or("it is cut off")?;
+        let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin like a checkpoint of this version")?;
+        let (sum, body) = rest.split_at_checked(blake3::OUT_LEN).ok_or("it is truncated")?;
         if blake3::hash(body).as_bytes() != sum {
             return Err("its checksum is wrong".into());
         }
         decode("a checkpoint", body).map_err(|error| error.to_string())
     }
 
-    /// Whether it is of this method, with bodies of these numbers; the error says of what it is.
+    /// Checks that the checkpoint belongs to this method with this number type.
     ///
     /// # Errors
-    /// Where it is of others.
+    /// If it does not; the error names both methods and types.
     pub fn check(&self, method: &str, number: &str) -> Result<(), String> {
         if self.method == method && self.number == number {
             return Ok(());
@@ -142,10 +142,10 @@ impl Checkpoint {
         Err(format!("the checkpoint holds a run of {} in {}, not of {method} in {number}", self.method, self.number))
     }
 
-    /// Writes the checkpoint so that `path` always holds a whole one.
+    /// Writes the checkpoint so that `path` holds either the old or the new one, whole.
     ///
     /// # Errors
-    /// Where the system refuses; the old checkpoint is then untouched.
+    /// If it cannot be written; the old checkpoint is then untouched.
     pub fn write(&self, path: &Path) -> Result<(), CheckpointError> {
         let bytes = self.to_bytes()?;
         let partial = PartialFile::new(path);
@@ -157,10 +157,10 @@ impl Checkpoint {
         partial.commit().map_err(io("finish", path))
     }
 
-    /// The checkpoint at `path`, or nothing where there is no such file.
+    /// The checkpoint at `path`, or none if there is no such file.
     ///
     /// # Errors
-    /// Where the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn read(path: &Path) -> Result<Option<Self>, CheckpointError> {
         match fs::read(path) {
             Ok(bytes) => match Self::from_bytes(&bytes) {

@@ -16,48 +16,49 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The server and everything that waits for it.
+/// The server, its open requests, and the state of the next checkpoint.
 pub(super) struct Coordinator<N: Number> {
     method: Erased<N>,
     layout: Layout,
-    /// Away while a worker serves with it.
+    /// None while a worker runs it.
     server: Option<Box<dyn ErasedServer<N>>>,
-    /// Whether the first call of a fresh run is still to be made.
-    fresh: bool,
+    /// Whether the run is new and the server has not started yet.
+    not_started: bool,
     open: BTreeMap<RequestId, Open<N>>,
-    /// Those that are answered in the order in which they became complete.
+    /// Completed requests whose responses are delivered in the order of arrival.
     complete: VecDeque<RequestId>,
     next_request: RequestId,
-    /// For each agent, how many requests it has been sent.
+    /// For each agent, the number of requests sent to it.
     places: Vec<u64>,
-    /// For each agent, the transfers that were promised to it and not yet handed.
+    /// For each agent, the transfers that were promised to it and that no request has used yet.
     promised_transfers: Vec<VecDeque<RequestId>>,
     held: VecDeque<EncodedRequest<N>>,
     phase: Phase,
     gathered: Gathered,
-    /// Seconds that asides have taken from the run, as far as reports have told.
+    /// Seconds of the run that agents have spent on monitoring, according to the reports so far.
     monitoring: f64,
-    /// Seconds that the run has waited for the server's part in asides.
+    /// Seconds that the run has waited while the server handled monitoring responses.
     server_monitoring: f64,
     pub progress: Progress,
     pub responses: u64,
-    /// Written down since the driver last took it.
+    /// Records since the driver last took them.
     pub records: Vec<Record>,
-    /// Action ranks have told that they have stored since the last rest.
+    /// The amounts that ranks have stored since the last checkpoint.
     pub stored: StoredByRank,
     pub traffic: Traffic,
     pub spent: TimeSpent,
-    /// The ranks that add together, and how many sums they have been sent, where the driver does this.
+    /// If the driver sums by all-reduce: the ranks that take part, and the number of sums so far.
     pub reducing: Option<(Vec<Rank>, u64)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// New requests are held until the open ones are answered.
+    /// New requests are held until all open requests are complete.
     Draining,
-    /// Waiting for this many ranks to come to rest.
+    /// Waiting for the states of this many ranks.
     Gathering(u32),
+    /// All states are there.
     Quiesced,
 }
 
@@ -67,7 +68,7 @@ struct Open<N: Number> {
     reports: BTreeMap<AgentId, EncodedReport<N>>,
     wants_sum: bool,
     sum: Option<Body<N>>,
-    /// Since when all is there.
+    /// When the last part arrived.
     complete: Option<Instant>,
 }
 
@@ -83,17 +84,17 @@ struct Gathered {
     transfers: BTreeMap<RequestId, SavedTransfer>,
 }
 
-type Sent<N> = Vec<(Rank, Packet<N>)>;
+type Packets<N> = Vec<(Rank, Packet<N>)>;
 
 impl<N: Number> Coordinator<N> {
-    /// The coordinator of a fresh run or of a resumed one, with the first packets and the server's first work.
-    pub fn new(method: Erased<N>, layout: Layout, saved: Option<Checkpoint>) -> Result<(Self, Sent<N>, Work<N>), Fault> {
+    /// The coordinator of a new or resumed run, with the first packets and the server's first work.
+    pub fn new(method: Erased<N>, layout: Layout, saved: Option<Checkpoint>) -> Result<(Self, Packets<N>, Work<N>), Fault> {
         let agents = layout.agents as usize;
         let mut coordinator = Self {
             method,
             layout,
             server: None,
-            fresh: saved.is_none(),
+            not_started: saved.is_none(),
             open: BTreeMap::new(),
             complete: VecDeque::new(),
             next_request: 0,
@@ -131,7 +132,7 @@ impl<N: Number> Coordinator<N> {
             server = Some(saved.server);
             transfers = saved.transfers;
         }
-        let mut out: Sent<N> = Vec::new();
+        let mut out: Packets<N> = Vec::new();
         for rank in 0..layout.ranks {
             let saved = layout.hosted(rank).filter_map(|agent| Some((agent, states.remove(&agent)?))).collect();
             out.push((rank, Packet { head: Head::Start { saved }, body: Body::empty() }));
@@ -143,13 +144,13 @@ impl<N: Number> Coordinator<N> {
         Ok((coordinator, out, Work::MakeServer { saved: server }))
     }
 
-    /// A checkpoint without all states would begin some agents afresh.
+    /// Refuses incomplete states: agents without one would silently start from the beginning.
     fn check_states(&self, action: Action, states: &[(AgentId, Raw<u8>)]) -> Result<(), Fault> {
         if states.iter().map(|&(agent, _)| agent).eq(0..self.layout.agents) {
             return Ok(());
         }
         let (states, agents) = (states.len(), self.layout.agents);
-        Err(self.activity(action).fault(format!("the checkpoint holds the states of {states} agents, and the run has {agents}")))
+        Err(self.activity(action).fault(format!("the checkpoint holds the states of {states} agents, but the run has {agents}")))
     }
 
     fn activity(&self, action: Action) -> Activity {
@@ -160,14 +161,14 @@ impl<N: Number> Coordinator<N> {
         self.activity(Action::Posting).fault(cause)
     }
 
-    /// Takes what the server posted.
-    pub fn queue(&mut self, requests: Vec<EncodedRequest<N>>) -> Result<Sent<N>, Fault> {
+    /// Takes the requests that the server posted.
+    pub fn queue(&mut self, requests: Vec<EncodedRequest<N>>) -> Result<Packets<N>, Fault> {
         self.held.extend(requests);
         self.post_held()
     }
 
-    /// Sends held requests, unless the run is coming to rest.
-    fn post_held(&mut self) -> Result<Sent<N>, Fault> {
+    /// Sends held requests, unless a checkpoint is under way.
+    fn post_held(&mut self) -> Result<Packets<N>, Fault> {
         let mut out = Vec::new();
         if self.phase == Phase::Running {
             while let Some(request) = self.held.pop_front() {
@@ -185,26 +186,28 @@ impl<N: Number> Coordinator<N> {
             return Err(self.fault(format!("agent {} is twice among the {what} of a request", twice[0])));
         }
         match agents.last() {
-            Some(&last) if last >= self.layout.agents => {
-                Err(self
-                    .fault(format!("agent {last} is among the {what} of a request, and there are {} agents", self.layout.agents)))
-            }
+            Some(&last) if last >= self.layout.agents => Err(self.fault(format!(
+                "agent {last} is among the {what} of a request, but there are only {} agents",
+                self.layout.agents
+            ))),
             _ => Ok(()),
         }
     }
 
-    fn post(&mut self, request: EncodedRequest<N>, out: &mut Sent<N>) -> Result<(), Fault> {
+    fn post(&mut self, request: EncodedRequest<N>, out: &mut Packets<N>) -> Result<(), Fault> {
         let id = self.next_request;
         self.next_request += 1;
         self.check("members", &request.to)?;
         if request.with_transfer && !request.body.is_empty() {
-            return Err(self.fault("a request has a body of its own and is handed a transfer as well"));
+            return Err(self.fault("a request has a body and a transfer: remove `with` or `with_transfer`"));
         }
         let mut members = Vec::with_capacity(request.to.len());
         for &agent in &request.to {
             let transfer = if request.with_transfer {
                 let transfer = self.promised_transfers[agent as usize].pop_front();
-                Some(transfer.ok_or_else(|| self.fault(format!("agent {agent} was handed nothing")))?)
+                Some(transfer.ok_or_else(|| {
+                    self.fault(format!("a request uses a transfer to agent {agent}, but none was promised to it"))
+                })?)
             } else {
                 None
             };
@@ -247,15 +250,15 @@ impl<N: Number> Coordinator<N> {
         Ok(())
     }
 
-    /// A member has reported; its rank has spent this much on asides so far.
+    /// Takes a member's report; `monitoring` is the time that its rank has spent on monitoring so far.
     pub fn report(&mut self, request: RequestId, reported: EncodedReport<N>, monitoring: f64) {
-        // Every rank does an aside between the same requests as the others, so that all that follows comes later by the time of one
-        // rank, not by the sum over ranks.
+        // All ranks perform a monitoring request at the same point of the run. It delays the run by the time of the slowest rank, not by
+        // the sum over ranks.
         self.monitoring = self.monitoring.max(monitoring);
         self.arrived(request, |open| drop(open.reports.insert(reported.from, reported)));
     }
 
-    /// A sum for the server is there.
+    /// Takes a sum for the server.
     pub fn sum(&mut self, request: RequestId, sum: Body<N>) {
         self.arrived(request, |open| open.sum = Some(sum));
     }
@@ -271,13 +274,13 @@ impl<N: Number> Coordinator<N> {
         }
     }
 
-    /// The server is made or has settled.
+    /// Takes back the server after a worker has created or run it.
     pub fn return_server(&mut self, server: Box<dyn ErasedServer<N>>, progress: Progress) {
         self.progress = progress;
         self.server = Some(server);
     }
 
-    /// A call of the server has taken this long.
+    /// Accounts for the duration of a call of the server.
     pub fn add_server_time(&mut self, seconds: f64, monitoring: bool) {
         if monitoring {
             self.spent.server_monitoring += seconds;
@@ -287,8 +290,8 @@ impl<N: Number> Coordinator<N> {
         }
     }
 
-    /// How long of a call that ends now, for an monitoring, the run has waited for it: as long as another response was there, and all the
-    /// time where none is to come.
+    /// The part of a monitoring call, which ends now, during which the run has waited for it: the time since another response was
+    /// ready, or the whole call if no other request is open.
     fn waited(&self, seconds: f64) -> f64 {
         let mut others = self.open.values().filter(|open| !open.monitoring).peekable();
         if others.peek().is_none() {
@@ -301,15 +304,15 @@ impl<N: Number> Coordinator<N> {
         ready.map_or(0.0, |since| since.elapsed().as_secs_f64().min(seconds))
     }
 
-    /// Seconds that the run's clock leaves out.
+    /// The seconds that the run's clock excludes.
     pub fn excluded(&self) -> f64 {
         self.monitoring + self.server_monitoring
     }
 
-    /// Action is to be done now: a call of the server, or the next step on the way to rest.
-    pub fn next(&mut self) -> Result<(Option<Work<N>>, Sent<N>), Fault> {
+    /// The next call of the server, or the next step towards a checkpoint.
+    pub fn next(&mut self) -> Result<(Option<Work<N>>, Packets<N>), Fault> {
         let Some(server) = self.server.take() else { return Ok((None, Vec::new())) };
-        if std::mem::take(&mut self.fresh) {
+        if std::mem::take(&mut self.not_started) {
             return Ok((Some(self.serve(server, None, false)), Vec::new()));
         }
         if let Some((response, monitoring)) = self.next_response() {
@@ -320,7 +323,7 @@ impl<N: Number> Coordinator<N> {
         let mut out = self.post_held()?;
         let quiet = self.open.is_empty() && matches!(self.phase, Phase::Running | Phase::Draining);
         if quiet {
-            // With nothing held the run is over: the last rest sees everything settled and every transfer arrived.
+            // If no request is held, the run is over: the last checkpoint includes all work after reports and all transfers.
             self.phase = Phase::Gathering(self.layout.ranks);
             let mut expected: BTreeMap<Rank, Vec<(AgentId, RequestId)>> = BTreeMap::new();
             for (agent, transfers) in (0..).zip(&self.promised_transfers) {
@@ -341,7 +344,7 @@ impl<N: Number> Coordinator<N> {
         Work::Serve { server, response, monitoring, excluded: self.excluded() }
     }
 
-    /// The next response for the server, and whether it is that to an aside.
+    /// The next response for the server, and whether it belongs to a monitoring request.
     fn next_response(&mut self) -> Option<(EncodedResponse<N>, bool)> {
         let in_turn = match self.method.order() {
             Order::Posted => self.open.iter().find(|(_, open)| !open.monitoring).filter(|(_, open)| open.is_complete()),
@@ -353,7 +356,7 @@ impl<N: Number> Coordinator<N> {
         Some((response, open.monitoring))
     }
 
-    /// A rank has come to rest.
+    /// Takes the states of a rank.
     pub fn quiesced(
         &mut self,
         agents: Vec<(AgentId, Raw<u8>)>,
@@ -365,7 +368,7 @@ impl<N: Number> Coordinator<N> {
         for transfer in transfers {
             match self.gathered.transfers.get_mut(&transfer.request) {
                 Some(same) => {
-                    // Ranks rest in any order; a checkpoint's bytes do not depend on it.
+                    // The bytes of a checkpoint must not depend on the order in which ranks send their states.
                     same.to.extend(transfer.to);
                     same.to.sort_unstable();
                 }
@@ -381,14 +384,14 @@ impl<N: Number> Coordinator<N> {
         }
     }
 
-    /// Asks the run to come to rest after the open requests.
+    /// Starts a checkpoint: it is taken when all open requests are complete.
     pub fn drain(&mut self) {
         if self.phase == Phase::Running {
             self.phase = Phase::Draining;
         }
     }
 
-    /// The run at rest, once it is.
+    /// The checkpoint, if all states have arrived.
     pub fn take_checkpoint(&mut self, seconds: f64) -> Result<Option<Checkpoint>, Fault> {
         let (Phase::Quiesced, Some(server)) = (self.phase, &self.server) else { return Ok(None) };
         let server = guard(self.activity(Action::Saving), || server.state())?;
@@ -416,14 +419,14 @@ impl<N: Number> Coordinator<N> {
         }))
     }
 
-    /// Goes on after a rest.
-    pub fn resume(&mut self) -> Result<Sent<N>, Fault> {
+    /// Resumes the run after a checkpoint.
+    pub fn resume(&mut self) -> Result<Packets<N>, Fault> {
         self.phase = Phase::Running;
         self.post_held()
     }
 }
 
-/// The packets that run_typed one slice of a total to the ranks of its receivers, or to the server where there are none.
+/// The packets that carry one slice of a total to the ranks of its receivers, or to the server if there are none.
 pub(super) fn totals<N: Number>(
     layout: &Layout,
     request: RequestId,
@@ -431,7 +434,7 @@ pub(super) fn totals<N: Number>(
     parts: u32,
     to: &[AgentId],
     body: Body<N>,
-) -> Sent<N> {
+) -> Packets<N> {
     if to.is_empty() {
         return vec![(0, Packet { head: Head::Total { request, part, parts, to: Vec::new() }, body })];
     }

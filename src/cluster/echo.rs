@@ -1,4 +1,4 @@
-//! The least of all methods, for tests of the engine: agents give their bodies back.
+//! A minimal method for tests of the engine: agents return the bodies they receive.
 
 use super::body::Body;
 use super::codec::SerializesAs;
@@ -7,7 +7,7 @@ use super::layout::AgentId;
 use super::method::{Agent, Method, Progress, Response, Server};
 use super::{Context, Outbox};
 
-/// Three agents with a state of one number each; the server asks for nothing.
+/// Three agents whose state is one number; the server posts no requests.
 pub(super) struct Echo;
 
 pub(super) struct EchoAgent(u32);

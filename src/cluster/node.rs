@@ -1,4 +1,4 @@
-//! One rank of the engine as a state machine: packets and finished work go in, packets and work come out; no thread, no clock, no MPI.
+//! The state machine of one rank: takes packets and results of work, returns packets and work; without threads, clocks or MPI.
 
 use super::body::Body;
 use super::checkpoint::Checkpoint;
@@ -18,41 +18,42 @@ use crate::number::Number;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+/// A rank: its agents, the sums that it adds, the transfers that wait here, and on rank 0 the coordinator.
 pub(super) struct Node<N: Number> {
     method: Erased<N>,
     rank: Rank,
     layout: Layout,
     coordinator: Option<Coordinator<N>>,
     agents: BTreeMap<AgentId, Hosted<N>>,
-    /// Whether the start packet has come: large ones are overtaken by others.
+    /// Whether the start packet has arrived: if it is large, others overtake it.
     started: bool,
     adders: BTreeMap<RequestId, Adder<N>>,
     assemblies: BTreeMap<RequestId, Assembly<N>>,
     transfers: BTreeMap<RequestId, Transfer<N>>,
-    /// The transfers to wait for before this rank is at rest, once it was asked to come to rest.
+    /// While a checkpoint is under way, the transfers to wait for.
     quiescing: Option<Vec<(AgentId, RequestId)>>,
     records: Vec<Record>,
     traffic: Traffic,
-    /// Action the agents here have spent since the last rest.
+    /// Computing time of this rank's agents since the last checkpoint.
     spent: BTreeMap<AgentId, AgentTime>,
     /// Worker threads for agents.
     threads: usize,
-    /// Seconds that asides have taken of all workers here.
+    /// Seconds of monitoring on this rank, during which all its workers are busy.
     monitoring: f64,
-    /// Where the draws of the agents here are put.
+    /// Stores the draws of this rank's agents.
     pub store: Option<Arc<dyn DrawStore>>,
     pub stopped: bool,
     pub out: VecDeque<(Rank, Packet<N>)>,
     pub work: VecDeque<Work<N>>,
-    /// On rank 0 requests for all ranks, where the driver broadcasts them; elsewhere empty.
+    /// If the driver broadcasts requests: those to broadcast, on rank 0; empty on other ranks.
     pub broadcasts: Option<VecDeque<Packet<N>>>,
-    /// Shares of sums that the driver adds over all hosting ranks.
+    /// Contributions to sums that the driver adds by all-reduce.
     pub reductions: Vec<Reduction<N>>,
 }
 
-/// An agent that lives here.
+/// An agent on this rank.
 struct Hosted<N: Number> {
-    /// Away while a worker makes it, performs or settles with it.
+    /// None while a worker creates or runs it.
     agent: Option<Box<dyn ErasedAgent<N>>>,
     next_place: u64,
     agenda: BTreeMap<u64, Entry<N>>,
@@ -64,7 +65,7 @@ struct Entry<N: Number> {
     transfer: Option<RequestId>,
 }
 
-/// A body that waits here for the agents it was promised to.
+/// A body that waits for the agents it was promised to.
 struct Transfer<N> {
     body: Body<N>,
     to: Vec<AgentId>,
@@ -98,10 +99,10 @@ impl<N: Number> Node<N> {
         }
     }
 
-    /// Makes this rank, 0, the server's.
+    /// Starts the server on this rank, which must be rank 0.
     ///
     /// # Errors
-    /// Where the checkpoint is not of this number of agents.
+    /// If the checkpoint is not one of this method with this number of agents.
     pub fn host_server(&mut self, saved: Option<Checkpoint>) -> Result<(), Fault> {
         let (coordinator, out, work) = Coordinator::new(self.method.clone(), self.layout, saved)?;
         self.coordinator = Some(coordinator);
@@ -115,7 +116,7 @@ impl<N: Number> Node<N> {
         self.method.name()
     }
 
-    /// The server's half; only on rank 0.
+    /// The coordinator; only on rank 0.
     pub fn coordinator(&mut self) -> Option<&mut Coordinator<N>> {
         self.coordinator.as_mut()
     }
@@ -146,7 +147,7 @@ impl<N: Number> Node<N> {
         }
     }
 
-    /// A packet has come.
+    /// Handles a packet.
     pub fn handle(&mut self, packet: Packet<N>) -> Result<(), Fault> {
         let Packet { head, body } = packet;
         match head {
@@ -158,7 +159,7 @@ impl<N: Number> Node<N> {
                     hosted.agent = None;
                     self.work.push_back(Work::MakeAgent { id, saved: saved.remove(&id) });
                 }
-                // It may have been asked to rest before, and have no agents.
+                // The request for states may have come first, and this rank may have no agents.
                 self.try_quiesce()?;
             }
             Head::Request(request) => self.receive_request(request, body)?,
@@ -194,18 +195,18 @@ impl<N: Number> Node<N> {
         Ok(())
     }
 
-    /// Has the driver add sums over all hosting ranks from now on; only rank 0 needs to know.
-    pub fn reduce_together(&mut self) {
+    /// From now on, the driver adds sums over all hosting ranks by all-reduce; only has an effect on rank 0.
+    pub fn use_allreduce(&mut self) {
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.reducing = Some((self.layout.hosting(), 0));
         }
     }
 
-    /// A sum that was added over all hosting ranks.
+    /// Takes a sum that the driver has added by all-reduce.
     pub fn reduced(&mut self, request: &Posted, sum: Body<N>) -> Result<(), Fault> {
         if let Route::SumTo(to) = &request.route {
-            let here: Vec<AgentId> = to.iter().copied().filter(|&agent| self.layout.rank_of(agent) == self.rank).collect();
-            return if here.is_empty() { Ok(()) } else { self.deliver(request.id, here, sum) };
+            let local: Vec<AgentId> = to.iter().copied().filter(|&agent| self.layout.rank_of(agent) == self.rank).collect();
+            return if local.is_empty() { Ok(()) } else { self.deliver(request.id, local, sum) };
         }
         if self.layout.hosting().first() == Some(&self.rank) {
             self.send_all(totals(&self.layout, request.id, 0, 1, &[], sum));
@@ -213,8 +214,8 @@ impl<N: Number> Node<N> {
         Ok(())
     }
 
-    /// Sends a request on to the ranks that have it from this one.
-    fn pass_on(&mut self, request: &Arc<Posted>, body: &Body<N>) {
+    /// Forwards a request to this rank's children in the tree.
+    fn forward(&mut self, request: &Arc<Posted>, body: &Body<N>) {
         if let (Some(broadcasts), true) = (&mut self.broadcasts, request.ranks.len() == self.layout.ranks as usize) {
             if self.rank == 0 {
                 self.traffic.count("tasks to all", (body.len() * size_of::<N>()) as u64);
@@ -230,7 +231,7 @@ impl<N: Number> Node<N> {
     }
 
     fn receive_request(&mut self, request: Arc<Posted>, body: Body<N>) -> Result<(), Fault> {
-        self.pass_on(&request, &body);
+        self.forward(&request, &body);
         let mut local = 0;
         for member in &request.members {
             if self.layout.rank_of(member.agent) == self.rank {
@@ -244,8 +245,8 @@ impl<N: Number> Node<N> {
             adder.request = Some(if request.reduction.is_some() {
                 let (task, route, monitoring, ranks) =
                     (request.task.clone(), request.route.clone(), request.monitoring, request.ranks.clone());
-                let here = |member: &&Member| self.layout.rank_of(member.agent) == self.rank;
-                let members = request.members.iter().filter(here).copied().collect();
+                let is_local = |member: &&Member| self.layout.rank_of(member.agent) == self.rank;
+                let members = request.members.iter().filter(is_local).copied().collect();
                 Arc::new(Posted { id: request.id, task, members, route, monitoring, ranks, reduction: request.reduction })
             } else {
                 request.clone()
@@ -260,7 +261,7 @@ impl<N: Number> Node<N> {
         Ok(())
     }
 
-    /// Starts the agent's next task if it is here and ready.
+    /// Starts the agent's next task if agent, request and transfer are ready.
     fn advance_agent(&mut self, id: AgentId) {
         let Some(hosted) = self.agents.get_mut(&id) else { return };
         let transfers = &self.transfers;
@@ -289,7 +290,7 @@ impl<N: Number> Node<N> {
         body
     }
 
-    /// A whole sum or transfer has come: for agents here, or for the server.
+    /// Delivers a whole sum to the server, or as a transfer to agents on this rank.
     fn deliver(&mut self, request: RequestId, to: Vec<AgentId>, body: Body<N>) -> Result<(), Fault> {
         if to.is_empty() {
             if let Some(coordinator) = &mut self.coordinator {
@@ -304,14 +305,14 @@ impl<N: Number> Node<N> {
         self.try_quiesce()
     }
 
-    /// A member's contribution of the slice that this rank adds.
+    /// Takes a member's contribution to the slice that this rank adds.
     fn add_contribution(&mut self, request: RequestId, from: AgentId, len: u64, contribution: Body<N>) -> Result<(), Fault> {
         let added = self.adders.entry(request).or_default().add(from, len, contribution);
         added.map_err(|cause| self.fault(Some(from), cause))?;
         self.fold(request)
     }
 
-    /// Adds what can be added of a sum, and sends the total when it is complete.
+    /// Adds the contributions that have arrived, and sends the total when it is complete.
     fn fold(&mut self, id: RequestId) -> Result<(), Fault> {
         let Some(adder) = self.adders.get_mut(&id) else { return Ok(()) };
         let folded = (adder.fold(), adder.request.clone(), adder.len);
@@ -335,7 +336,7 @@ impl<N: Number> Node<N> {
         Ok(())
     }
 
-    /// A work is done.
+    /// Takes a result of work.
     pub fn complete(&mut self, completed: Completed<N>) -> Result<(), Fault> {
         match completed {
             Completed::ServerMade { server, progress } => {
@@ -420,7 +421,7 @@ impl<N: Number> Node<N> {
                 self.send(rank, Packet { head, body: contribution });
             }
         }
-        // The own contribution last: without other holders its memory is added into, not copied.
+        // The own slice comes last: when it is the only holder of its memory, contributions are added in place.
         let own = ranks.iter().position(|&rank| rank == self.rank).map(|part| bounds(part, ranks.len(), len));
         match own {
             Some(own) => {
@@ -432,7 +433,7 @@ impl<N: Number> Node<N> {
         }
     }
 
-    /// The server's next call or step to rest.
+    /// Starts the server's next call, or the next step towards a checkpoint.
     fn advance_server(&mut self) -> Result<(), Fault> {
         let Some(coordinator) = &mut self.coordinator else { return Ok(()) };
         let (work, out) = coordinator.next()?;
@@ -482,7 +483,7 @@ impl<N: Number> Node<N> {
         }
     }
 
-    /// Goes on after a rest; only on rank 0.
+    /// Resumes the run after a checkpoint; only on rank 0.
     pub fn resume(&mut self) -> Result<(), Fault> {
         let out = self.coordinator.as_mut().map(Coordinator::resume).transpose()?.unwrap_or_default();
         self.send_all(out);
@@ -498,114 +499,4 @@ impl<N: Number> Hosted<N> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
-mod tests {
-    use super::super::echo::Echo;
-    use super::super::erased::{ErasedServer, erased};
-    use super::super::layout::Placement;
-    use super::super::method::Progress;
-    use super::super::options::JobOptions;
-    use super::*;
-    use crate::number::ByNumber;
-    use crate::random::Seed;
-
-    fn method() -> Erased<f64> {
-        let ByNumber::F64(method) = erased(Arc::new(Echo), &JobOptions::new(Seed(1))) else { panic!("other numbers") };
-        method
-    }
-
-    /// The node of a rank, not yet started.
-    fn plain(rank: Rank, ranks: u32) -> Node<f64> {
-        Node::new(method(), rank, layout(ranks, 3), 1)
-    }
-
-    fn agent(id: AgentId) -> Box<dyn ErasedAgent<f64>> {
-        method().agent(id, None).unwrap()
-    }
-
-    fn server() -> Box<dyn ErasedServer<f64>> {
-        method().server(None).unwrap()
-    }
-
-    fn layout(ranks: u32, agents: u32) -> Layout {
-        Layout { ranks, agents, dedicated: false, placement: Placement::Blocks }
-    }
-
-    /// The agents whose states a rank has sent with the message that it rests, if it has sent one.
-    fn rested(node: &mut Node<f64>) -> Option<Vec<AgentId>> {
-        node.out.drain(..).find_map(|(_, packet)| match packet.head {
-            Head::Quiesced { agents, .. } => Some(agents.into_iter().map(|(id, _)| id).collect()),
-            _ => None,
-        })
-    }
-
-    #[test]
-    fn a_rest_that_overtakes_the_start_waits_for_the_agents() {
-        // Three agents on four ranks: the last hosts none.
-        for (rank, hosted) in [(1, vec![1]), (3, vec![])] {
-            let mut node = plain(rank, 4);
-            let packet = |head| Packet { head, body: Body::empty() };
-            node.handle(packet(Head::Quiesce { expected: Vec::new() })).unwrap();
-            assert_eq!(rested(&mut node), None, "rank {rank}");
-            node.handle(packet(Head::Start { saved: Vec::new() })).unwrap();
-            for work in std::mem::take(&mut node.work) {
-                assert_eq!(rested(&mut node), None, "rank {rank}");
-                let Work::MakeAgent { id, saved: None } = work else { panic!("another work") };
-                node.complete(Completed::AgentMade { id, agent: agent(id) }).unwrap();
-            }
-            assert_eq!(rested(&mut node), Some(hosted), "rank {rank}");
-        }
-    }
-
-    /// The one rank of a run that comes to rest at once, asked for its states.
-    fn alone(saved: Option<Checkpoint>) -> Result<Node<f64>, Fault> {
-        let mut node = plain(0, 1);
-        node.host_server(saved)?;
-        while let Some((_, packet)) = node.out.pop_front() {
-            node.handle(packet)?;
-        }
-        for id in 0..3 {
-            node.complete(Completed::AgentMade { id, agent: agent(id) })?;
-        }
-        node.coordinator().unwrap().drain();
-        node.complete(Completed::ServerMade { server: server(), progress: Progress::default() })?;
-        // A fresh server is called first, and posts nothing.
-        node.complete(Completed::ServerReturned {
-            server: server(),
-            progress: Progress::default(),
-            seconds: 0.0,
-            monitoring: false,
-            records: Vec::new(),
-        })?;
-        Ok(node)
-    }
-
-    #[test]
-    fn a_checkpoint_that_lacks_an_agents_state_is_neither_made_nor_resumed() {
-        let mut sound = None;
-        for lacking in [None, Some(0), Some(2)] {
-            let mut node = alone(None).unwrap();
-            while let Some((_, mut packet)) = node.out.pop_front() {
-                if let Head::Quiesced { agents, .. } = &mut packet.head {
-                    agents.retain(|(id, _)| Some(*id) != lacking);
-                }
-                node.handle(packet).unwrap();
-            }
-            let made = node.coordinator().unwrap().take_checkpoint(0.0);
-            match lacking {
-                None => sound = Some(made.unwrap().unwrap()),
-                Some(_) => assert!(made.err().unwrap().cause.contains("2 agents, and the run has 3")),
-            }
-        }
-        let sound = sound.unwrap();
-        let refused = |damage: &dyn Fn(&mut Checkpoint), says: &str| {
-            let mut damaged = sound.clone();
-            damage(&mut damaged);
-            let refused = alone(Some(damaged)).err().unwrap();
-            assert!(refused.cause.contains(says), "{refused}");
-        };
-        refused(&|damaged| drop(damaged.agents.remove(1)), "2 agents, and the run has 3");
-        refused(&|damaged| damaged.method = "other".into(), "a run of other in f64, not of echo in f64");
-        refused(&|damaged| damaged.number = "f32".into(), "a run of echo in f32, not of echo in f64");
-        assert!(alone(Some(sound)).is_ok(), "the control");
-    }
-}
+mod tests;

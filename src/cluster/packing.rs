@@ -1,26 +1,25 @@
-//! Integers on their way between ranks: gaps and values, where most of them are 0.
+//! Compression of sparse integer arrays between ranks: run lengths of zeros and variable-length values.
 //!
-//! Of each number that is not 0: how many zeros come before it, then its value with the sign in the lowest bit, both in as many groups of
-//! seven bits as they need, the lowest first. Sums of integers are exact, and so nothing depends on how they travel.
+//! Each nonzero integer is preceded by the number of zeros before it. Both are LEB128 varints; the sign of the value is in the lowest
+//! bit (zigzag). The encoding is lossless.
 
 use crate::number::Number;
 
-/// Fewer numbers than these travel as they are.
+/// Shorter arrays are not packed.
 const LEAST: usize = 256;
 
-/// The numbers, where they are integers and at most half of them are not 0.
+/// The values, if they are integers that are worth packing: at most half of them nonzero.
 fn integers<N: Number>(numbers: &[N]) -> Option<&[i32]> {
     let integers: &[i32] = if N::EXACT { bytemuck::try_cast_slice(numbers).ok()? } else { return None };
     let filled = integers.iter().map(|&number| usize::from(number != 0)).sum::<usize>();
     (integers.len() >= LEAST && filled <= integers.len() / 2).then_some(integers)
 }
 
-/// Hands over gaps and signed values.
+/// Passes gaps and zigzag values to `take`.
 fn each(integers: &[i32], mut take: impl FnMut(u32)) {
     let mut gap = 0;
     for &number in integers {
         if number == 0 {
-            // A body of more zeros is none that fits into memory.
             gap += 1;
             continue;
         }
@@ -29,7 +28,7 @@ fn each(integers: &[i32], mut take: impl FnMut(u32)) {
     }
 }
 
-/// How many bytes a body has on its way.
+/// The number of bytes of a body in messages.
 pub(super) fn wire_bytes<N: Number>(numbers: &[N]) -> usize {
     let plain = size_of_val(numbers);
     let Some(integers) = integers(numbers) else { return plain };
@@ -38,7 +37,7 @@ pub(super) fn wire_bytes<N: Number>(numbers: &[N]) -> usize {
     bytes.min(plain)
 }
 
-/// The numbers packed, where that is shorter.
+/// The packed values, if that is shorter.
 pub(super) fn pack<N: Number>(numbers: &[N]) -> Option<Vec<u8>> {
     let integers = integers(numbers)?;
     let mut bytes = Vec::with_capacity(size_of_val(numbers) / 4);
@@ -52,10 +51,10 @@ pub(super) fn pack<N: Number>(numbers: &[N]) -> Option<Vec<u8>> {
     (bytes.len() < size_of_val(numbers)).then_some(bytes)
 }
 
-/// So many numbers from what [`packed`] made of them.
+/// Unpacks an array of length `numbers`.
 ///
 /// # Errors
-/// Where these are not its bytes.
+/// If the bytes are not those of a packed array of this length.
 pub(super) fn unpack<N: Number>(bytes: &[u8], numbers: usize) -> Result<Vec<N>, String> {
     let mut integers = vec![0_i32; numbers];
     let mut at = 0_usize;
@@ -84,7 +83,7 @@ pub(super) fn unpack<N: Number>(bytes: &[u8], numbers: usize) -> Result<Vec<N>, 
 }
 
 fn damaged(numbers: usize) -> String {
-    format!("a message is not that of {numbers} packed numbers")
+    format!("a message does not hold {numbers} packed values")
 }
 
 #[cfg(test)]
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_come_back_from_fewer_bytes() {
+    fn sparse_integers_survive_a_round_trip_in_fewer_bytes() {
         let extremes = [1, -1, 63, 64, -64, -65, 127, 128, i32::MAX, i32::MIN, 8191, 8192];
         for spread in [2, 3, 130, 70_000] {
             let mut numbers = vec![0; spread * extremes.len() + 300];
@@ -106,14 +105,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_full_or_no_integers_travels_as_it_is() {
+    fn dense_short_and_floating_point_arrays_are_not_packed() {
         assert_eq!((pack(&[7; 1000]), wire_bytes(&[7; 1000])), (None, 4000));
         assert_eq!((pack(&[0.0_f32; 1000]), wire_bytes(&[0.0_f32; 1000])), (None, 4000));
         assert_eq!((pack(&[0; 10]), wire_bytes(&[0; 10])), (None, 40));
     }
 
     #[test]
-    fn damaged_bytes_are_told() {
+    fn damaged_bytes_are_refused() {
         let numbers: Vec<i32> = (0..1000).map(|at| if at % 50 == 0 { at * 1000 } else { 0 }).collect();
         let bytes = pack(&numbers).expect("mostly zeros");
         assert!(unpack::<i32>(&bytes, 900).is_err());

@@ -1,4 +1,4 @@
-//! The driver on a virtual cluster: the real algorithm and the real packets on a discrete-event clock, deterministic.
+//! The simulation driver: runs a method on a virtual cluster with a discrete-event clock, deterministically.
 
 use super::checkpoint::Checkpoint;
 use super::codec::{CodecError, decode};
@@ -19,24 +19,24 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-/// A virtual cluster. Times in seconds.
+/// A virtual cluster; times in seconds.
 pub struct Cluster<M: Method> {
-    /// How many ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// How long a task takes an agent: declared, or `None` for the seconds that it really took (then no longer deterministic).
+    /// Duration of a task; `None` for its measured duration, which makes the simulation nondeterministic.
     pub task: Option<Cost<M>>,
-    /// How long an agent's work behind the report of a task takes: declared, or `None` for no time at all.
+    /// Duration of an agent's work after the report of a task; `None` for 0.
     pub after_report: Option<Cost<M>>,
-    /// From sending to arriving, for the first byte.
+    /// Time from sending to arrival of the first byte.
     pub latency: f64,
-    /// Bytes per second of each rank's link, one way.
+    /// Bytes per second of each rank's link, in each direction.
     pub bandwidth: f64,
 }
 
-/// The declared seconds of a task, or of the work behind it.
+/// Seconds that a task of an agent takes.
 pub type Cost<M> = Box<dyn Fn(AgentId, &<M as Method>::Task) -> f64>;
 
-/// A virtual cluster as the engine sees it.
+/// A virtual cluster without the types of its method.
 struct Costs<'a> {
     ranks: u32,
     latency: f64,
@@ -45,24 +45,24 @@ struct Costs<'a> {
     after_report: Option<ErasedCost<'a>>,
 }
 
-/// A [`Cost`] that reads the bytes of the task.
+/// A [`Cost`] of a task as bytes.
 type ErasedCost<'a> = Box<dyn Fn(AgentId, &[u8]) -> Result<f64, CodecError> + 'a>;
 
-/// Action happens at a time.
+/// An event of the simulation.
 enum Event<N: Number> {
     Arrive(Rank, Packet<N>),
     Completed(Rank, Completed<N>),
-    /// A core of this rank is free again.
+    /// A core of this rank becomes free.
     Free(Rank),
 }
 
-/// Events by time; equal times in the order in which they were made.
+/// Events by time; simultaneous events in the order in which they were scheduled.
 struct Agenda<N: Number> {
     heap: BinaryHeap<Reverse<Scheduled<N>>>,
-    made: u64,
+    scheduled: u64,
 }
 
-/// An event, ordered by its time and number.
+/// An event with its time and number.
 struct Scheduled<N: Number> {
     time: f64,
     number: u64,
@@ -90,9 +90,9 @@ impl<N: Number> PartialEq for Scheduled<N> {
 impl<N: Number> Eq for Scheduled<N> {}
 
 impl<N: Number> Agenda<N> {
-    fn at(&mut self, time: f64, event: Event<N>) {
-        self.made += 1;
-        self.heap.push(Reverse(Scheduled { time, number: self.made, event }));
+    fn schedule(&mut self, time: f64, event: Event<N>) {
+        self.scheduled += 1;
+        self.heap.push(Reverse(Scheduled { time, number: self.scheduled, event }));
     }
 
     fn next(&mut self) -> Option<(f64, Event<N>)> {
@@ -100,7 +100,7 @@ impl<N: Number> Agenda<N> {
     }
 }
 
-/// A virtual rank: its node, free cores, and when its links are free.
+/// A virtual rank: its node, its free cores, and the times at which its links become free.
 struct Machine<N: Number> {
     node: Node<N>,
     free_cores: usize,
@@ -109,10 +109,10 @@ struct Machine<N: Number> {
     receives_until: f64,
 }
 
-/// Runs a method to its end, or until its recorder stops it, on a virtual cluster with `options.threads` cores a rank.
+/// Runs a method on a virtual cluster with `options.threads` cores per rank until it ends or the recorder stops it.
 ///
 /// # Errors
-/// The first failure of the server or an agent; a deadlock of the method.
+/// The first failure of the server or an agent, or a deadlock of the method.
 pub fn run<M: Method>(
     method: Arc<M>,
     options: JobOptions,
@@ -170,22 +170,22 @@ fn run_typed<N: Number>(
         })
         .collect();
     machines[0].node.host_server(saved)?;
-    let mut agenda = Agenda { heap: BinaryHeap::new(), made: 0 };
+    let mut agenda = Agenda { heap: BinaryHeap::new(), scheduled: 0 };
     let clock = Clock::simulated(now);
-    let mut touched = 0;
+    let mut changed = 0;
     loop {
         let clock = clock.moved_to(now);
         if let Some(outcome) =
-            dispatch(touched, now, &clock, &method, options.seed, cluster, &mut machines, &mut agenda, recorder)?
+            dispatch(changed, now, &clock, &method, options.seed, cluster, &mut machines, &mut agenda, recorder)?
         {
             return Ok(outcome);
         }
         let Some((time, event)) = agenda.next() else {
             let activity = Activity { method: method.name(), rank: 0, agent: None, action: Action::Communicating };
-            return Err(activity.fault("a deadlock: nothing is under way, and the run is not over"));
+            return Err(activity.fault("deadlock: no message or task is under way, and the run is not over"));
         };
         now = time;
-        touched = match event {
+        changed = match event {
             Event::Arrive(rank, packet) => {
                 machines[rank as usize].node.handle(packet)?;
                 rank
@@ -202,7 +202,7 @@ fn run_typed<N: Number>(
     }
 }
 
-/// Sends what a rank has to send and starts what it can start, at this time.
+/// Sends the packets of a rank and starts the work for which it has free cores.
 #[expect(clippy::too_many_arguments, reason = "the whole state of the simulation, used in one place")]
 fn dispatch<N: Number>(
     rank: usize,
@@ -227,7 +227,7 @@ fn dispatch<N: Number>(
             let receiver = &mut machines[to as usize];
             let arrives = (leaves + cluster.latency).max(receiver.receives_until) + seconds;
             receiver.receives_until = arrives;
-            agenda.at(arrives, Event::Arrive(to, packet));
+            agenda.schedule(arrives, Event::Arrive(to, packet));
         }
         if rank == 0
             && let Some(outcome) = serve_recorder(&mut machines[0].node, recorder, clock)?
@@ -241,7 +241,7 @@ fn dispatch<N: Number>(
     let machine = &mut machines[rank];
     machine.queue.extend(machine.node.work.drain(..));
     let worker = WorkerContext { method: method.clone(), seed, rank: rank as Rank, clock: clock.clone(), store: None };
-    // The server and the making of agents cost nothing; tasks wait for a core.
+    // The server and the creation of agents take no time; tasks wait for a core.
     while let Some(place) = machine.queue.iter().position(|work| machine.free_cores > 0 || !matches!(work, Work::Perform { .. }))
     {
         let Some(work) = machine.queue.remove(place) else { break };
@@ -268,11 +268,11 @@ fn dispatch<N: Number>(
                 *seconds = after_report;
                 end += after_report;
             }
-            agenda.at(end, Event::Completed(rank as Rank, completed));
+            agenda.schedule(end, Event::Completed(rank as Rank, completed));
         });
         if is_task {
             machine.free_cores -= 1;
-            agenda.at(end, Event::Free(rank as Rank));
+            agenda.schedule(end, Event::Free(rank as Rank));
         }
     }
     Ok(None)

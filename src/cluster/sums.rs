@@ -1,4 +1,4 @@
-//! Sums over agents: cut into slices, each added by one rank in agent order, put together where they are wanted.
+//! Sums over agents: each rank adds one slice in agent order; receivers assemble the slices.
 
 use super::body::Body;
 use super::layout::{AgentId, Layout, Rank};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Sums shorter than this go in one piece: cutting them costs more messages than it saves bytes.
+/// Sums of fewer bytes are not sliced: the additional messages would cost more than the saved bytes.
 const WHOLE_BELOW: usize = 32 * 1024;
 
 /// The ranks that add a sum over these members of this length: rank `j` of them adds slice `j`.
@@ -25,15 +25,15 @@ pub(super) fn bounds(part: usize, parts: usize, len: usize) -> Range<usize> {
     part * len / parts..(part + 1) * len / parts
 }
 
-/// One slice of a sum on the rank that adds it.
+/// One slice of a sum, on the rank that adds it.
 pub(super) struct Adder<N: Number> {
-    /// Unknown while slices of other ranks come before the request itself.
+    /// Unknown if slices from other ranks arrive before the request.
     pub request: Option<Arc<Posted>>,
     /// Members on this rank that have not contributed yet.
     pub local_missing: usize,
-    /// Whether this rank adds nothing of it, or has added all.
+    /// Whether this rank adds no slice, or has added all contributions.
     pub finished: bool,
-    /// The length of the whole body, and who said so.
+    /// The length of the whole body, and an agent that sent it.
     pub len: Option<(AgentId, u64)>,
     waiting: BTreeMap<AgentId, Body<N>>,
     folded: usize,
@@ -47,12 +47,12 @@ impl<N: Number> Default for Adder<N> {
 }
 
 impl<N: Number> Adder<N> {
-    /// Takes a member's contribution of this rank's slice; the error names two members whose bodies differ in length.
+    /// Takes a member's contribution to this rank's slice; the error names two members whose bodies differ in length.
     pub fn add(&mut self, from: AgentId, len: u64, contribution: Body<N>) -> Result<(), String> {
         match self.len {
             Some((other, known)) if known != len => {
                 return Err(format!(
-                    "bodies of one sum differ in length: agent {other} sent {known} numbers, agent {from} sent {len} numbers"
+                    "bodies of one sum differ in length: agent {other} sent {known} values, agent {from} sent {len} values"
                 ));
             }
             _ => self.len = Some((from, len)),
@@ -61,7 +61,7 @@ impl<N: Number> Adder<N> {
         Ok(())
     }
 
-    /// Adds what has come, in agent order from the first contribution on; the total when all have.
+    /// Adds the contributions that have arrived, in agent order; returns the total when all have.
     pub fn fold(&mut self) -> Option<Body<N>> {
         let request = self.request.as_ref()?;
         while let Some(member) = request.members.get(self.folded) {
@@ -83,7 +83,7 @@ impl<N: Number> Adder<N> {
     }
 }
 
-/// Slices of one total that are put together again.
+/// Assembles a total from its slices.
 pub(super) struct Assembly<N> {
     parts: Vec<Option<Body<N>>>,
 }
@@ -93,7 +93,7 @@ impl<N: Number> Assembly<N> {
         Self { parts: (0..parts).map(|_| None).collect() }
     }
 
-    /// Takes a slice; the whole when it was the last.
+    /// Takes a slice; returns the whole total after the last one.
     pub fn put(&mut self, part: u32, slice: Body<N>) -> Option<Body<N>> {
         if let Some(place) = self.parts.get_mut(part as usize) {
             *place = Some(slice);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_put_together_are_the_whole() {
+    fn assembled_slices_are_the_whole() {
         let whole: Body<i32> = (0..10).collect::<Vec<_>>().into();
         let mut assembly = Assembly::new(3);
         assert!(assembly.put(2, whole.slice(bounds(2, 3, 10))).is_none());

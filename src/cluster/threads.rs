@@ -1,4 +1,4 @@
-//! The driver without MPI: server and agents in one process, agents on worker threads.
+//! The driver without MPI: server and agents in one process, on worker threads.
 
 use super::checkpoint::Checkpoint;
 use super::context::Clock;
@@ -15,7 +15,7 @@ use crate::number::{ByNumber, Number};
 use crossbeam_channel::RecvTimeoutError;
 use std::sync::Arc;
 
-/// Runs a method to its end, or until its recorder stops it, in this process.
+/// Runs a method in this process until it ends or the recorder stops it.
 ///
 /// # Errors
 /// The first failure of the server or an agent.

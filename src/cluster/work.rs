@@ -1,4 +1,4 @@
-//! A piece of a method's work: what a worker thread runs, and what comes of it.
+//! Units of work for worker threads, and their results.
 
 use super::body::Body;
 use super::codec::Raw;
@@ -16,6 +16,7 @@ use crate::random::Seed;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// A unit of work.
 pub(super) enum Work<N: Number> {
     MakeServer {
         saved: Option<Raw<u8>>,
@@ -24,13 +25,13 @@ pub(super) enum Work<N: Number> {
         id: AgentId,
         saved: Option<Raw<u8>>,
     },
-    /// The first call of a fresh run where there is no response.
+    /// Hands a response to the server; without one, starts the server.
     Serve {
         server: Box<dyn ErasedServer<N>>,
         response: Option<EncodedResponse<N>>,
-        /// Whether it is the response to an aside.
+        /// Whether it is the response to a monitoring request.
         monitoring: bool,
-        /// Seconds that the run's clock leaves out from now on.
+        /// The seconds that the run's clock excludes from now on.
         excluded: f64,
     },
     Perform {
@@ -41,6 +42,7 @@ pub(super) enum Work<N: Number> {
     },
 }
 
+/// A result of work.
 pub(super) enum Completed<N: Number> {
     ServerMade { server: Box<dyn ErasedServer<N>>, progress: Progress },
     AgentMade { id: AgentId, agent: Box<dyn ErasedAgent<N>> },
@@ -51,7 +53,7 @@ pub(super) enum Completed<N: Number> {
     Failed(Fault),
 }
 
-/// Action every work of a rank needs.
+/// What every unit of work of a rank needs.
 pub(super) struct WorkerContext<N: Number> {
     pub method: Erased<N>,
     pub seed: Seed,
@@ -67,29 +69,29 @@ impl<N: Number> Clone for WorkerContext<N> {
 }
 
 impl<N: Number> WorkerContext<N> {
-    /// Action travels of these records, and what is stored here.
+    /// Separates the records that are sent to rank 0 from the draws that are stored on this rank.
     fn split_draws(&self, records: Vec<Record>) -> (Vec<Record>, Vec<Draws>) {
         if self.store.is_none() {
             return (records, Vec::new());
         }
-        let (mut travels, mut stays) = (Vec::new(), Vec::new());
+        let (mut sent, mut stored) = (Vec::new(), Vec::new());
         for record in records {
             match record {
-                Record::Draws(draws) => stays.push(draws),
-                Record::Row(_) => travels.push(record),
+                Record::Draws(draws) => stored.push(draws),
+                Record::Row(_) => sent.push(record),
             }
         }
-        (travels, stays)
+        (sent, stored)
     }
 }
 
 impl<N: Number> Work<N> {
-    /// Whether this is work of the server, which has a thread of its own.
+    /// Whether this is work of the server, which has its own thread.
     pub fn is_for_server(&self) -> bool {
         matches!(self, Self::MakeServer { .. } | Self::Serve { .. })
     }
 
-    /// Does the work; `emit` is called once or, where something settles, twice.
+    /// Does the work and emits its results: one, or two if work follows a report or a response.
     pub fn run(self, worker: &WorkerContext<N>, mut emit: impl FnMut(Completed<N>)) {
         if let Err(fault) = self.steps(worker, &mut emit) {
             emit(Completed::Failed(fault));

@@ -1,4 +1,4 @@
-//! The threads that compute: some for agents, one for the server, so that responses never queue behind an agent's task.
+//! Worker threads: some for agents, one for the server, so that responses never wait for an agent's task.
 
 use super::work::{Completed, Work, WorkerContext};
 use crate::number::Number;
@@ -9,7 +9,7 @@ pub(super) struct Workers<N: Number> {
     agents: Sender<Work<N>>,
     server: Sender<Work<N>>,
     pub results: Receiver<Completed<N>>,
-    /// Where results go; also for what did not come from a worker.
+    /// Sends results, also those that do not come from a worker.
     pub report: Sender<Completed<N>>,
 }
 
@@ -23,7 +23,7 @@ impl<N: Number> Workers<N> {
             let (worker, report) = (worker.clone(), report.clone());
             std::thread::spawn(move || {
                 for work in jobs {
-                    // A closed channel means that the run is over and nobody wants the result.
+                    // The channel is closed if the run is over.
                     work.run(&worker, |completed| drop(report.send(completed)));
                 }
             });

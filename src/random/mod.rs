@@ -1,4 +1,4 @@
-//! Addressed random numbers: every draw belongs to (seed, who, step, purpose), never to a rank or a thread.
+//! Counter-based random numbers addressed by (seed, who, step, purpose), independent of ranks and threads.
 
 mod minibatch;
 mod normals;
@@ -12,51 +12,51 @@ pub use stream::Stream;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Seed(pub u64);
 
-/// Whose random numbers they are.
+/// The owner of a random stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// The run as a whole: initial particles, partitions of the data.
+    /// The whole run: initial particles, partitions of the data.
     Run,
     /// The server.
     Server,
     /// An agent, by its number.
     Agent(u32),
-    /// A chain or particle set that travels, by its number.
+    /// A chain or a set of particles that moves between agents, by its number.
     Chain(u32),
 }
 
-/// What the random numbers are for. The discriminants are part of the promise that a seed gives the same bits: never renumber.
+/// The purpose of a random stream. Never renumber: a seed must keep giving the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
     /// Initial values of parameters.
     Initial = 1,
-    /// Which rows a minibatch holds.
+    /// Rows of minibatches.
     Minibatch = 2,
-    /// Noise that a transition adds.
+    /// Noise in a transition.
     Noise = 3,
-    /// Which agent owns which rows.
+    /// Assignment of rows to agents.
     Partition = 4,
-    /// Who is asked next.
+    /// Order in which agents are visited.
     Schedule = 5,
-    /// Data made up for examples and tests.
+    /// Synthetic data for examples and tests.
     Synthetic = 6,
-    /// Noise that chains share which were averaged.
+    /// Noise shared by coupled chains.
     Coupling = 7,
-    /// Whether something is planned anew.
+    /// Whether a plan is computed again.
     Planning = 8,
-    /// Where expectations are taken.
+    /// Nodes at which expectations are computed.
     Nodes = 9,
-    /// Which tokens of a document are to be predicted.
+    /// Tokens of a document to be predicted.
     HeldOut = 10,
     /// Topics of tokens.
     Topics = 11,
-    /// Topics of tokens that may be seen of a document whose others are to be predicted.
+    /// Topics of the observed tokens of a document whose other tokens are to be predicted.
     Completion = 12,
 }
 
 impl Seed {
-    /// The stream at an address. Streams at different addresses are independent; making one costs nanoseconds.
+    /// The stream at an address. Streams at different addresses are independent; creating one takes nanoseconds.
     pub fn stream(self, who: Who, step: u64, purpose: Purpose) -> Stream {
         Stream::at(self, who, step, purpose)
     }

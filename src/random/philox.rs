@@ -1,7 +1,7 @@
-//! The counter-based generator Philox4x32-10, several blocks at once, on the widest vectors of this machine.
+//! The counter-based generator Philox4x32-10, computed for several blocks at once with the widest vectors of the machine.
 //!
-//! Salmon, Moraes, Dror & Shaw (2011), "Parallel random numbers: as easy as 1, 2, 3", SC '11. Every path runs the same
-//! source, written so that the compiler turns its loops into vectors, and correctly rounded operations only: equal bits.
+//! Salmon, Moraes, Dror & Shaw (2011), "Parallel random numbers: as easy as 1, 2, 3", SC '11. All paths are compiled
+//! from the same source, which the compiler can vectorize, and use correctly rounded operations only, so their bits are equal.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ pub(super) const BLOCKS: usize = 16;
 /// The 64-bit halves of [`BLOCKS`] consecutive Philox blocks in order: words 4b, 4b+1 | words 4b+2, 4b+3.
 pub(super) type Halves = [u64; 2 * BLOCKS];
 
-/// Groups that pass through each stage in a row, so that the latencies of one hide behind the others.
+/// Groups that go through each stage together, so that their latencies overlap.
 const GROUPS: usize = 4;
 const LOW: u64 = 0xFFFF_FFFF;
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
@@ -24,19 +24,19 @@ pub(super) struct Address {
     pub step: u64,
 }
 
-/// What the blocks of an address are turned into. Each kernel has a quarter of the counter's lower half for itself.
+/// Turns the blocks of an address into items. Each kernel uses its own quarter of the counter's lower half.
 pub(super) trait Kernel {
     type Item: Copy;
     /// The items of [`BLOCKS`] blocks.
     type Chunk: AsRef<[Self::Item]> + AsMut<[Self::Item]>;
     const EMPTY: Self::Chunk;
-    /// Which quarter, 0 to 3.
+    /// The quarter, 0 to 3.
     const SEQUENCE: u64;
     const ITEMS_PER_BLOCK: usize;
     fn convert(halves: &Halves, chunk: &mut Self::Chunk);
 }
 
-/// The words themselves.
+/// The kernel whose items are the words themselves.
 pub(super) struct Words;
 
 impl Kernel for Words {
@@ -52,10 +52,10 @@ impl Kernel for Words {
     }
 }
 
-/// The instructions that a fill uses.
+/// The instruction set that a fill uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Path {
-    /// What the build's target has. Without a fused multiply-add in hardware its arithmetic is slow, but the same.
+    /// The instruction set of the build's target. Without a hardware fused multiply-add it is slower, with the same results.
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -64,7 +64,7 @@ pub(super) enum Path {
 }
 
 impl Path {
-    /// The paths that this machine can run, the fastest last.
+    /// The paths that this machine supports, the fastest last.
     pub fn available() -> Vec<Self> {
         let mut paths = vec![Self::Portable];
         #[cfg(target_arch = "x86_64")]
@@ -83,7 +83,7 @@ impl Path {
         paths
     }
 
-    /// The fastest path of this machine.
+    /// The fastest path that this machine supports.
     #[inline]
     pub fn best() -> Self {
         static BEST: OnceLock<Path> = OnceLock::new();
@@ -91,7 +91,7 @@ impl Path {
     }
 }
 
-/// Gives items `start`, `start + 1`, ... of an address to the places of `out`, by `emit(place, item)`.
+/// Calls `emit(place, item)` for each place of `out` with items `start`, `start + 1`, ... of an address.
 #[inline]
 pub(super) fn fill<K: Kernel>(
     path: Path,
@@ -102,7 +102,7 @@ pub(super) fn fill<K: Kernel>(
 ) {
     match path {
         Path::Portable => body::<K>(address, start, out, emit),
-        // SAFETY: `Path::available` names these two only after it has found their features on this machine.
+        // SAFETY: `Path::available` returns these two only on machines with the required features.
         #[cfg(target_arch = "x86_64")]
         Path::Avx2 => unsafe { avx2::<K>(address, start, out, emit) },
         #[cfg(target_arch = "x86_64")]
@@ -159,7 +159,7 @@ fn blocks(address: Address, sequence: u64, first: u64, halves: &mut Halves) {
     }
 }
 
-/// One block, its words in the lower halves of 64-bit lanes (the upper halves hold rubbish): vectors have no other product.
+/// One block, its words in the lower halves of 64-bit lanes (the upper halves are undefined), because vectors have no other multiplication.
 #[inline(always)]
 fn block(low: u64, high: u64, key: [u32; 2]) -> [u64; 4] {
     let [mut a, mut b, mut c, mut d] = [low, low >> 32, high, high >> 32];

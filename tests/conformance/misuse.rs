@@ -9,21 +9,21 @@ pub fn groups(tally: &mut Tally) {
     tally.group("misuse of the protocol has a name", |group| {
         let all: &[u32] = &[0, 1, 2];
         let cases: [(&str, Vec<Post>, &[&str]); 12] = [
-            ("handed with nothing promised", vec![Post::to(&[1]).with_transfer()], &["agent 1", "handed nothing"]),
+            ("handed with nothing promised", vec![Post::to(&[1]).with_transfer()], &["agent 1", "none was promised"]),
             (
                 "handed twice what was promised once",
                 vec![Post::to(&[0]).sum_to(&[1]), Post::to(&[1]).with_transfer(), Post::to(&[1]).with_transfer()],
-                &["agent 1", "handed nothing"],
+                &["agent 1", "none was promised"],
             ),
             (
                 "one of the members was promised nothing",
                 vec![Post::to(&[0]).sum_to(&[0, 1]), Post::to(all).with_transfer()],
-                &["agent 2", "handed nothing"],
+                &["agent 2", "none was promised"],
             ),
             (
                 "two agents that wait for each other",
                 vec![Post::to(&[0]).with_transfer().sum_to(&[1]), Post::to(&[1]).with_transfer().sum_to(&[0])],
-                &["agent 0", "handed nothing"],
+                &["agent 0", "none was promised"],
             ),
             (
                 "a body and a parcel",

@@ -1,4 +1,4 @@
-//! Requests to all ranks by broadcasts that wait for them, and sums over all hosting ranks by all-reduce.
+//! Collective communication: requests to all ranks by broadcast, sums over all hosting ranks by all-reduce.
 
 use super::super::body::Body;
 use super::super::fault::{Action, Activity, Fault};
@@ -13,24 +13,24 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// Every broadcast begins with a message of this many bytes; what does not fit follows in broadcasts of known size.
+/// The size of the first broadcast of a packet; the rest follows in broadcasts whose sizes are then known.
 const BLOCK: usize = 4 * 1024;
-/// An all-reduce adds at most this many numbers: MPI counts in C ints.
-const NUMBERS: usize = 1 << 28;
+/// The most values in one all-reduce: MPI counts in C ints.
+const LONGEST: usize = 1 << 28;
 
-/// Broadcasts from rank 0, one of which is always posted on the other ranks.
+/// Broadcasts from rank 0; the other ranks always have one posted in advance.
 pub(super) struct Broadcasts<N: Number> {
     comm: Comm,
     is_root: bool,
     sending: VecDeque<(Vec<ffi::MPI_Request>, Frame<N>)>,
     posted: Option<(Vec<u8>, ffi::MPI_Request)>,
     receiving: VecDeque<Incoming<N>>,
-    /// Rank 0 has sent the empty message that ends the broadcasts, or another rank has it.
+    /// Whether rank 0 has sent the empty message that ends the broadcasts, or another rank has received it.
     ended: bool,
 }
 
 impl<N: Number> Broadcasts<N> {
-    /// Every rank calls this.
+    /// Collective: every rank calls this.
     pub fn new(world: &World) -> Self {
         let mut new = Self {
             comm: Comm::duplicate(world),
@@ -46,7 +46,7 @@ impl<N: Number> Broadcasts<N> {
         new
     }
 
-    /// Whether anything but the waiting broadcast is on its way.
+    /// Whether any broadcast is under way, apart from the one posted in advance.
     pub fn is_moving(&self) -> bool {
         !self.sending.is_empty() || !self.receiving.is_empty()
     }
@@ -67,58 +67,58 @@ impl<N: Number> Broadcasts<N> {
 
     fn start(&mut self, frame: Frame<N>) {
         let mut requests = vec![broadcast(&self.comm, frame.first.as_ptr().cast_mut(), BLOCK as c_int)];
-        // The root's buffer is only read, although MPI takes it as mutable.
+        // MPI takes the root's buffer as mutable, but only reads it.
         let pieces = frame.pieces(PIECE);
         requests.extend(pieces.map(|piece| broadcast(&self.comm, piece.as_ptr().cast_mut(), piece.len() as c_int)));
         self.sending.push_back((requests, frame));
     }
 
-    /// The next packet that is here whole, if there is one.
+    /// The next packet that has been received completely, if any.
     pub fn receive(&mut self) -> Result<Option<Packet<N>>, String> {
         self.sending.retain_mut(|(requests, _)| {
             requests.retain_mut(|request| !test(request));
             !requests.is_empty()
         });
-        let came = self.posted.take_if(|(_, request)| test(request));
-        if let Some((block, _)) = came {
+        let received = self.posted.take_if(|(_, request)| test(request));
+        if let Some((block, _)) = received {
             if block.iter().take(8).all(|&byte| byte == 0) {
                 self.ended = true;
             } else {
                 let comm = &self.comm;
                 self.receiving.push_back(Incoming::new(&block, PIECE, |start, len| broadcast(comm, start, len))?);
-                // After the pieces: all ranks post in the same order.
+                // After the pieces, because all ranks must post in the same order.
                 self.post();
             }
         }
-        let place = self.receiving.iter_mut().position(Incoming::is_here);
+        let place = self.receiving.iter_mut().position(Incoming::is_complete);
         place.and_then(|place| self.receiving.remove(place)).map(Incoming::into_packet).transpose()
     }
 
-    /// Ends the broadcasts when the run is over; whether they have ended here.
+    /// Ends the broadcasts when the run is over; returns whether they have ended on this rank.
     pub fn end(&mut self) -> Result<bool, String> {
         if self.is_root && !self.ended {
             self.ended = true;
-            // A head is never empty, so a block of zeros says it.
+            // A head is never empty, so a block of zeros marks the end.
             self.start(Frame::blank(BLOCK));
         }
-        if let Some(_late) = self.receive()? {
-            return Err("a request came after the end of the run".into());
+        if let Some(_) = self.receive()? {
+            return Err("a request arrived after the end of the run".into());
         }
         Ok(self.ended && self.sending.is_empty() && self.receiving.is_empty())
     }
 }
 
-/// Starts a broadcast from rank 0; the buffer has to outlive the request.
+/// Starts a broadcast from rank 0; the buffer must outlive the operation.
 fn broadcast(comm: &Comm, start: *mut u8, len: c_int) -> ffi::MPI_Request {
     let mut request = MaybeUninit::uninit();
-    // SAFETY: the callers keep the buffer on the heap beside the request.
+    // SAFETY: the callers keep the buffer on the heap together with the MPI request.
     unsafe {
         ffi::MPI_Ibcast(start.cast(), len, ffi::RSMPI_UINT8_T, 0, comm.raw(), request.as_mut_ptr());
         request.assume_init()
     }
 }
 
-/// Action MPI calls a number type, where it can add it.
+/// The MPI datatype of a number type, if MPI can add it.
 pub(super) fn datatype<N: Number>() -> Option<ffi::MPI_Datatype> {
     // SAFETY: constants of the MPI library.
     unsafe {
@@ -131,7 +131,7 @@ pub(super) fn datatype<N: Number>() -> Option<ffi::MPI_Datatype> {
     }
 }
 
-/// Sums over all ranks that host agents, one after another in the order of their numbers.
+/// Sums over all ranks that host agents, one at a time, in the order of their numbers.
 pub(super) struct Reductions<N: Number> {
     comm: Comm,
     kind: ffi::MPI_Datatype,
@@ -140,41 +140,42 @@ pub(super) struct Reductions<N: Number> {
     current: Option<Current<N>>,
 }
 
-/// A finished sum, and the request that it is of.
+/// A request and its finished sum.
 type Reduced<N> = (Arc<Posted>, Body<N>);
 
-/// The sum under way.
+/// The sum that is being computed.
 struct Current<N: Number> {
     request: Arc<Posted>,
     contribution: Body<N>,
-    /// Not yet agreed on: (len, −len) here, and the largest of each. On the heap, for MPI holds on to them.
+    /// While ranks compare lengths: (length, −length) of this rank, and the maximum of each over ranks. On the heap, because MPI keeps
+    /// their addresses.
     lengths: Option<Box<[[i64; 2]; 2]>>,
     sum: Vec<N>,
     requests: Vec<ffi::MPI_Request>,
 }
 
 impl<N: Number> Reductions<N> {
-    /// Every rank calls this; those that host no agents get nothing.
+    /// Collective: every rank calls this; ranks without agents get none.
     pub fn new(world: &World, hosts: bool) -> Option<Self> {
         let comm = Comm::split(world, hosts)?;
         let kind = datatype::<N>()?;
         Some(Self { comm, kind, next: 0, waiting: BTreeMap::new(), current: None })
     }
 
-    /// Whether any sum is not finished.
+    /// Whether any sum is unfinished.
     pub fn is_moving(&self) -> bool {
         self.current.is_some() || !self.waiting.is_empty()
     }
 
-    /// Takes this rank's contribution of a sum.
+    /// Takes this rank's contribution to a sum.
     pub fn add(&mut self, contribution: Reduction<N>) {
         self.waiting.insert(contribution.number, contribution);
     }
 
-    /// The next finished sum, if there is one.
+    /// The next finished sum, if any.
     ///
     /// # Errors
-    /// Where the shares of a sum differ in length.
+    /// If the contributions to a sum differ in length.
     pub fn finished(&mut self, rank: Rank, method: &'static str) -> Result<Option<Reduced<N>>, Fault> {
         loop {
             let Some(current) = &mut self.current else {
@@ -196,14 +197,14 @@ impl<N: Number> Reductions<N> {
             let [_, [most, least]] = *lengths;
             if most != -least {
                 let agent = current.request.members.first().map(|member| member.agent);
-                let here = current.contribution.len();
+                let own = current.contribution.len();
                 return Err(Activity { method, rank, agent, action: Action::Communicating }.fault(format!(
-                    "bodies of one sum differ in length: {here} numbers here, from {} to {most} on all ranks (request {})",
+                    "bodies of one sum differ in length: {own} values on this rank, from {} to {most} on all ranks (request {})",
                     -least, current.request.id
                 )));
             }
             current.sum.reserve_exact(current.contribution.len());
-            for (at, piece) in (0..).step_by(NUMBERS).zip(current.contribution.chunks(NUMBERS)) {
+            for (at, piece) in (0..).step_by(LONGEST).zip(current.contribution.chunks(LONGEST)) {
                 let mut request = MaybeUninit::uninit();
                 // SAFETY: `Current` keeps both arrays on the heap until the request has completed; the length fits a C int.
                 unsafe {
@@ -216,12 +217,12 @@ impl<N: Number> Reductions<N> {
         }
     }
 
-    /// Asks all hosting ranks for the lengths of their shares.
+    /// Compares the lengths of the contributions of all hosting ranks.
     fn begin(&self, contribution: Reduction<N>) -> Current<N> {
         let len = contribution.contribution.len() as i64;
         let mut lengths = Box::new([[len, -len], [0, 0]]);
         let mut request = MaybeUninit::uninit();
-        // SAFETY: the numbers keep their place on the heap inside `Current` until the request has completed.
+        // SAFETY: `Current` keeps the lengths on the heap until the operation has completed.
         let request = unsafe {
             let (send, receive) = ((&raw const lengths[0]).cast(), (&raw mut lengths[1]).cast());
             let comm = self.comm.raw();

@@ -1,4 +1,4 @@
-//! A packet as messages: a first one of limited size, and pieces for what does not fit into it.
+//! Packets as MPI messages: a first message of limited size, and further pieces for a large head or body.
 
 use super::super::body::Body;
 use super::super::codec::{decode, encode};
@@ -8,17 +8,19 @@ use crate::number::Number;
 use mpi::ffi;
 use std::ffi::c_int;
 
-/// What does not fit into the first message is cut into pieces of at most this many bytes: MPI counts in C ints.
+/// The most bytes in a further message: MPI counts in C ints.
 pub(super) const PIECE: usize = 1 << 30;
 
-/// The start of a first message: bytes of the head, numbers of the body, its bytes, what of them is inside.
+/// The prefix of a first message: bytes of the head, length of the body, bytes of the body, flags.
 const PREFIX: usize = 25;
+/// Flag: the head is in the first message.
 const HEAD_INSIDE: u8 = 1;
+/// Flag: the body is in the first message.
 const BODY_INSIDE: u8 = 2;
-/// Whether the body is packed.
+/// Flag: the body is packed.
 const PACKED: u8 = 4;
 
-/// A packet on its way out. A head may be large too: a checkpoint's states travel in one.
+/// A packet to be sent. Its head may be large too: it may contain the states of a checkpoint.
 pub(super) struct Frame<N> {
     /// The first message.
     pub first: Vec<u8>,
@@ -26,7 +28,7 @@ pub(super) struct Frame<N> {
     body: Content<N>,
 }
 
-/// A body on its way out.
+/// A body to be sent.
 enum Content<N> {
     Nothing,
     Plain(Body<N>),
@@ -44,7 +46,7 @@ impl<N: Number> Content<N> {
 }
 
 impl<N: Number> Frame<N> {
-    /// Lays a packet out with a first message of at most `room` bytes.
+    /// Splits a packet into messages, the first with at most `room` bytes.
     pub fn new(packet: Packet<N>, room: usize) -> Result<Self, String> {
         let head = encode("a packet", &packet.head).map_err(|error| error.to_string())?;
         let numbers = packet.body.len();
@@ -68,31 +70,31 @@ impl<N: Number> Frame<N> {
         Ok(Self { first, head: if head_inside { Vec::new() } else { head }, body })
     }
 
-    /// A first message of `room` zeros, which no packet has.
+    /// A first message of `room` zeros, which is never that of a packet.
     pub fn blank(room: usize) -> Self {
         Self { first: vec![0; room], head: Vec::new(), body: Content::Nothing }
     }
 
-    /// What follows the first message, in pieces of at most `piece` bytes.
+    /// The further messages, of at most `piece` bytes each.
     pub fn pieces(&self, piece: usize) -> impl Iterator<Item = &[u8]> {
         self.head.chunks(piece).chain(self.body.bytes().chunks(piece))
     }
 }
 
-/// A packet on its way in: its arrays have room for what their pieces write, and no length before that.
+/// A packet being received: MPI writes into the spare capacity of its arrays, whose lengths are set at the end.
 pub(super) struct Incoming<N: Number> {
     head: Vec<u8>,
     head_len: usize,
     body: Vec<N>,
     numbers: usize,
-    /// The body as it came, and its length, if it is packed.
+    /// The bytes of a packed body, and their number.
     packed: Option<(Vec<u8>, usize)>,
     requests: Vec<ffi::MPI_Request>,
 }
 
 impl<N: Number> Incoming<N> {
-    /// Reads a first message and calls `receive` with the place and length of each piece that follows it. The places stay
-    /// valid until the packet has come, or for ever where this is leaked.
+    /// Reads a first message and calls `receive` with buffer and length of each further message. The buffers stay valid until the
+    /// packet has been received, or forever if this value is leaked.
     pub fn new(first: &[u8], piece: usize, mut receive: impl FnMut(*mut u8, c_int) -> ffi::MPI_Request) -> Result<Self, String> {
         let number = |at: usize| {
             let field = first.get(at..at + 8).and_then(|field| field.try_into().ok());
@@ -109,7 +111,7 @@ impl<N: Number> Incoming<N> {
             }
         };
         if inside & HEAD_INSIDE != 0 {
-            let (head, after) = rest.split_at_checked(head_len).ok_or("a message is shorter than its head says")?;
+            let (head, after) = rest.split_at_checked(head_len).ok_or("a message is shorter than the head that it announces")?;
             incoming.head = head.to_vec();
             rest = after;
         } else {
@@ -117,13 +119,13 @@ impl<N: Number> Incoming<N> {
             post(incoming.head.as_mut_ptr(), head_len);
         }
         let plain = numbers.checked_mul(size_of::<N>()).filter(|&plain| bytes <= plain);
-        let plain = plain.ok_or("a message names an impossible length")?;
+        let plain = plain.ok_or("a message announces an impossible length")?;
         let is_packed = inside & PACKED != 0;
         if !is_packed && bytes != plain {
-            return Err("a message contradicts itself".into());
+            return Err("the length of a message's body does not match its number of bytes".into());
         }
         if inside & BODY_INSIDE != 0 {
-            let body = rest.get(..bytes).ok_or("a message is shorter than its body says")?;
+            let body = rest.get(..bytes).ok_or("a message is shorter than the body that it announces")?;
             match is_packed {
                 true => incoming.packed = Some((body.to_vec(), bytes)),
                 false => incoming.body = bytemuck::allocation::pod_collect_to_vec(body),
@@ -139,16 +141,16 @@ impl<N: Number> Incoming<N> {
         Ok(incoming)
     }
 
-    /// Whether all pieces have come.
-    pub fn is_here(&mut self) -> bool {
+    /// Whether all messages have been received.
+    pub fn is_complete(&mut self) -> bool {
         self.requests.retain_mut(|request| !test(request));
         self.requests.is_empty()
     }
 
-    /// The packet, once it is here.
+    /// The packet, once all messages have been received.
     pub fn into_packet(mut self) -> Result<Packet<N>, String> {
         if !self.requests.is_empty() {
-            return Err("a packet was opened before it had come".into());
+            return Err("a packet was opened before it was complete".into());
         }
         // SAFETY: the array has this much room, and the completed receives have written all of it.
         unsafe { self.head.set_len(self.head_len) };
@@ -166,7 +168,7 @@ impl<N: Number> Incoming<N> {
     }
 }
 
-/// Whether a request has completed.
+/// Whether an MPI operation has completed.
 pub(super) fn test(request: &mut ffi::MPI_Request) -> bool {
     let mut flag = 0;
     // SAFETY: the request is live or null, both of which MPI_Test takes.
@@ -181,12 +183,12 @@ mod tests {
     use super::*;
     use crate::cluster::codec::Raw;
 
-    fn travel(head_bytes: usize, numbers: usize, room: usize, piece: usize) -> usize {
-        travel_with(head_bytes, (0..numbers).map(|at| at as f64).collect(), room, piece)
+    fn round_trip(head_bytes: usize, numbers: usize, room: usize, piece: usize) -> usize {
+        round_trip_of(head_bytes, (0..numbers).map(|at| at as f64).collect(), room, piece)
     }
 
-    /// Takes a packet apart and puts it together again; how many pieces followed its first message.
-    fn travel_with<N: Number>(head_bytes: usize, body: Vec<N>, room: usize, piece: usize) -> usize {
+    /// Splits a packet into messages and reads it from them; returns the number of messages after the first.
+    fn round_trip_of<N: Number>(head_bytes: usize, body: Vec<N>, room: usize, piece: usize) -> usize {
         let state: Vec<u8> = (0..head_bytes).map(|at| (at % 251) as u8).collect();
         let head = Head::Start { saved: vec![(0, Raw(state.clone()))] };
         let frame = Frame::new(Packet { head, body: body.clone().into() }, room).unwrap();
@@ -216,29 +218,29 @@ mod tests {
     }
 
     #[test]
-    fn heads_and_bodies_come_whole_from_pieces_of_any_size() {
-        assert_eq!(travel(10, 10, 1000, 7), 0);
-        assert_eq!(travel(10, 200, 1000, 1 << 30), 1);
-        assert_eq!(travel(5000, 0, 1000, 1 << 30), 1);
+    fn heads_and_bodies_survive_pieces_of_any_size() {
+        assert_eq!(round_trip(10, 10, 1000, 7), 0);
+        assert_eq!(round_trip(10, 200, 1000, 1 << 30), 1);
+        assert_eq!(round_trip(5000, 0, 1000, 1 << 30), 1);
         for piece in [1, 7, 8, 64, 999, 1600, 1601] {
-            assert_eq!(travel(10, 200, 1000, piece), 1600_usize.div_ceil(piece));
+            assert_eq!(round_trip(10, 200, 1000, piece), 1600_usize.div_ceil(piece));
             // The head of 5000 bytes of state has 5005: a tag, a count, an agent, a length of two bytes.
-            assert_eq!(travel(5000, 200, 1000, piece), 5005_usize.div_ceil(piece) + 1600_usize.div_ceil(piece));
+            assert_eq!(round_trip(5000, 200, 1000, piece), 5005_usize.div_ceil(piece) + 1600_usize.div_ceil(piece));
         }
     }
 
     #[test]
-    fn integers_travel_packed() {
+    fn sparse_integers_are_packed() {
         let numbers = |filled: i32| (0..5000).map(|at| if at % 10 < filled { at } else { 0 }).collect::<Vec<i32>>();
         // Some three bytes for each of 500, where 20,000 would be; in one message, and in pieces.
-        assert_eq!(travel_with(10, numbers(1), 1600, 10_000), 0);
-        assert_eq!(travel_with(10, numbers(1), 1000, 10_000), 1);
+        assert_eq!(round_trip_of(10, numbers(1), 1600, 10_000), 0);
+        assert_eq!(round_trip_of(10, numbers(1), 1000, 10_000), 1);
         // The control: full bodies as they are.
-        assert_eq!(travel_with(10, numbers(9), 1600, 10_000), 2);
+        assert_eq!(round_trip_of(10, numbers(9), 1600, 10_000), 2);
     }
 
     #[test]
-    fn a_message_that_is_cut_off_is_an_error() {
+    fn a_truncated_message_is_an_error() {
         let packet = || Packet { head: Head::Stop, body: vec![1.0; 3].into() };
         let first = Frame::new(packet(), 100).unwrap().first;
         for len in 0..first.len() {

@@ -1,15 +1,15 @@
-//! The driver for `mpirun` and `srun`: a rank of the engine in each process; the main thread makes every MPI call.
+//! The MPI driver, for `mpirun` and `srun`: one rank of the engine per process; the main thread makes all MPI calls.
 //!
-//! Action collectives gain over point-to-point, as the ratio of median times (below 1 they win) in four runs of
+//! Median times of collectives relative to point-to-point messages (below 1, collectives are faster), from four runs of
 //! `cargo worker --worker messages` (one without [`tune_allocator`]): 2 ranks on a busy 2-core machine, Open MPI 4.1.4.
 //! More ranks or machines were not timed.
 //!
 //! | | 8 B | 4 KB | 5 MB | default |
 //! | --- | --- | --- | --- | --- |
-//! | a request to all by a broadcast posted beforehand | 1.3–1.6 | 1.0–1.5 | 0.5–1.1 | point-to-point |
+//! | a request to all by a broadcast posted in advance | 1.3–1.6 | 1.0–1.5 | 0.5–1.1 | point-to-point |
 //! | a sum of `i32` to all by `MPI_Iallreduce` | 0.7–0.9 | 0.8–1.1 | 0.4–0.7 | all-reduce |
 //!
-//! Sums of floating-point numbers stay point-to-point whatever the gain: only so are their bits the same on any number of ranks.
+//! Sums of floating-point numbers are point-to-point by default, because only then are their bits the same on any number of ranks.
 
 mod collectives;
 mod frame;
@@ -42,12 +42,11 @@ use std::time::{Duration, Instant};
 use wait::Backoff;
 use wire::Wire;
 
-/// How long a failing rank waits for rank 0 to say so and to end the job.
+/// How long a failing rank waits for rank 0 to print the fault and end the job.
 const ABORT_GRACE: Duration = Duration::from_secs(2);
 
-/// Runs a method to its end, or until its recorder stops it, over all ranks of the job. Every rank calls this; rank 0 alone
-/// gives a checkpoint and has its recorder called, and gets the outcome. A failure on any rank ends the job from inside, with
-/// one message and exit code [`EXIT_CODE`].
+/// Runs a method on all ranks of the job until it ends or the recorder stops it. Every rank calls this; the checkpoint, the recorder and
+/// the outcome matter on rank 0 only. A failure on any rank ends the process with one message and exit code [`EXIT_CODE`].
 pub fn run<M: Method>(
     world: &World,
     method: Arc<M>,
@@ -86,44 +85,44 @@ fn run_typed<N: Number>(
     let mut transport = Transport::new(world, &options, layout);
     let mut node = Node::new(method.clone(), rank, layout, options.threads);
     node.store.clone_from(&options.store);
-    // Agents read the clock as well as the server, wherever they are.
+    // Agents on all ranks read the clock.
     let before = world.broadcast_bytes(saved.as_ref().map(|saved| saved.seconds.to_le_bytes().to_vec()));
     let clock = Clock::wall(before.try_into().map_or(0.0, f64::from_le_bytes));
     let hosted = if rank == 0 { node.host_server(saved) } else { Ok(()) };
     node.broadcasts = transport.broadcasts.is_some().then(VecDeque::new);
     if transport.reduces {
-        node.reduce_together();
+        node.use_allreduce();
     }
     let worker = WorkerContext { method, seed: options.seed, rank, clock: clock.clone(), store: options.store };
     let workers = Workers::start(worker, options.threads);
     let report = workers.report.clone();
-    // SAFETY: asks for the number of the calling thread. (The standard library's handle is gone when exit handlers run.)
+    // SAFETY: returns the ID of the calling thread. (The standard library's handle is gone when exit handlers run.)
     let main = unsafe { libc::pthread_self() };
     fault::install(Box::new(move |fault| {
         // SAFETY: as above.
         if unsafe { libc::pthread_self() } == main {
-            // Nobody is left to run_typed messages; the launcher ends the job when this process ends with an error.
+            // No thread is left to exchange messages; the launcher ends the job when this process ends with an error.
             fault.print();
         } else {
-            // The main thread ends the job; this one only keeps the process until then.
+            // The main thread ends the job; this thread keeps the process alive until then.
             drop(report.send(Completed::Failed(fault)));
             std::thread::sleep(2 * ABORT_GRACE);
         }
     }));
-    // Should the engine itself panic: unwinding past here would finalise MPI, which waits for the other ranks for ever.
+    // A panic of the engine itself must not unwind past here: that would finalize MPI, which waits for the other ranks forever.
     let activity = Activity { method: node.method(), rank, agent: None, action: Action::Communicating };
-    let carried = guard(activity, || Ok(hosted.and_then(|()| event_loop(&mut node, &mut transport, &workers, &clock, recorder))));
-    match carried.map_err(|fault| Fault { who: "driver".into(), ..fault }).flatten() {
+    let result = guard(activity, || Ok(hosted.and_then(|()| event_loop(&mut node, &mut transport, &workers, &clock, recorder))));
+    match result.map_err(|fault| Fault { who: "driver".into(), ..fault }).flatten() {
         Ok(outcome) => outcome,
         Err(fault) => abort_job(world, &mut transport.wire, fault),
     }
 }
 
-/// All ways between ranks.
+/// All communication of a rank: messages, broadcasts, all-reduce.
 struct Transport<N: Number> {
     wire: Wire<N>,
     broadcasts: Option<Broadcasts<N>>,
-    /// Whether sums go by all-reduce, on all ranks; this one takes part where it hosts agents.
+    /// Whether sums use all-reduce on all ranks; this rank takes part if it hosts agents.
     reduces: bool,
     reductions: Option<Reductions<N>>,
 }
@@ -142,21 +141,21 @@ impl<N: Number> Transport<N> {
         }
     }
 
-    /// Whether anything is on its way.
+    /// Whether any communication is under way.
     fn is_moving(&self) -> bool {
         self.wire.is_moving()
             || self.broadcasts.as_ref().is_some_and(Broadcasts::is_moving)
             || self.reductions.as_ref().is_some_and(Reductions::is_moving)
     }
 
-    /// Whether everything has left and come; ends the broadcasts.
+    /// Whether all communication is complete; ends the broadcasts.
     fn is_over(&mut self) -> Result<bool, String> {
         let broadcasts = self.broadcasts.as_mut().map_or(Ok(true), Broadcasts::end)?;
         Ok(broadcasts && self.wire.is_quiet() && self.reductions.as_ref().is_none_or(|reductions| !reductions.is_moving()))
     }
 }
 
-/// Moves what goes by collectives; whether there was any.
+/// Advances collective communication; returns whether there was any.
 fn progress_collectives<N: Number>(node: &mut Node<N>, transport: &mut Transport<N>) -> Result<bool, Fault> {
     let (rank, method) = (transport.wire.rank(), node.method());
     let fault = |cause| wire_fault(method, rank, cause);
@@ -184,8 +183,8 @@ fn progress_collectives<N: Number>(node: &mut Node<N>, transport: &mut Transport
     Ok(busy)
 }
 
-/// Lets the memory of large messages be used again instead of given back: freshly mapped pages cost more than the transfer. To
-/// be called once, at the start of `main`; does nothing where the C library is not GNU's.
+/// Makes the allocator keep the memory of large messages instead of returning it: mapping new pages costs more than the transfer.
+/// Call once, at the start of `main`; has an effect with the GNU C library only.
 pub fn tune_allocator() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: sets two numbers of the allocator; takes no pointers.
@@ -195,7 +194,7 @@ pub fn tune_allocator() {
     }
 }
 
-/// Moves packets and work until the run is over.
+/// Exchanges packets and work until the run is over.
 fn event_loop<N: Number>(
     node: &mut Node<N>,
     transport: &mut Transport<N>,
@@ -236,7 +235,7 @@ fn event_loop<N: Number>(
         if node.stopped && node.out.is_empty() && transport.is_over().map_err(fault)? {
             return Ok(outcome);
         }
-        // Action the recorder has released must not wait for a nap to end.
+        // Requests that the recorder has released must not wait for the end of a nap.
         if busy || !node.out.is_empty() {
             backoff.reset();
         } else if let Some(completed) = backoff.wait(&workers.results, transport.is_moving()) {
@@ -247,16 +246,16 @@ fn event_loop<N: Number>(
 }
 
 fn wire_fault(method: &str, rank: u32, cause: String) -> Fault {
-    Fault { rank, who: "driver".into(), activity: format!("{method} passing messages on"), cause }
+    Fault { rank, who: "driver".into(), activity: format!("{method} exchanging messages"), cause }
 }
 
-/// Ends the job: rank 0 prints the first fault and aborts; another rank tells rank 0 and waits for that a while.
+/// Ends the job: rank 0 prints the first fault and aborts; another rank sends the fault to rank 0 and waits a while for that.
 fn abort_job<N: Number>(world: &World, wire: &mut Wire<N>, fault: Fault) -> ! {
     if world.rank() != 0 {
-        let told = wire.send(0, Packet { head: Head::Fail(fault.clone()), body: Body::empty() });
+        let sent = wire.send(0, Packet { head: Head::Fail(fault.clone()), body: Body::empty() });
         let since = Instant::now();
-        while told.is_ok() && since.elapsed() < ABORT_GRACE {
-            // Sends go on inside; what comes in no longer matters.
+        while sent.is_ok() && since.elapsed() < ABORT_GRACE {
+            // Receiving also completes sends; incoming packets no longer matter.
             drop(wire.receive());
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -1,18 +1,18 @@
-//! Waiting that responds at once and burns no core: poll briefly, then nap a sixteenth of the time waited so far.
+//! Back-off while polling MPI: poll briefly, then nap for a sixteenth of the time waited so far.
 
 use crossbeam_channel::Receiver;
 use std::time::{Duration, Instant};
 
-/// Poll without napping for this long.
+/// Time of polling without naps.
 const POLL: Duration = Duration::from_micros(50);
-/// The same while a transfer is in flight: naps would stretch it.
+/// The same while a message is in flight: naps would delay it.
 const POLL_MOVING: Duration = Duration::from_millis(1);
-/// No nap is longer: it bounds what a long wait takes of a core.
+/// The longest nap: bounds the CPU time of a long wait.
 const LONGEST_NAP: Duration = Duration::from_millis(10);
-/// A nap is this share of the time waited so far: it adds at most 6 % to a wait.
-const SHARE: u32 = 16;
+/// A nap is this fraction of the time waited so far, so that naps lengthen a wait by at most 6 %.
+const FRACTION: u32 = 16;
 
-/// How long nothing has happened.
+/// The time since the last event.
 pub(super) struct Backoff {
     since: Instant,
 }
@@ -28,18 +28,18 @@ impl Backoff {
         Self { since: Instant::now() }
     }
 
-    /// Something happened.
+    /// Notes an event.
     pub fn reset(&mut self) {
         self.since = Instant::now();
     }
 
-    /// Waits a moment for a result of this rank's own workers, which ends the nap at once.
+    /// Waits for a moment; a result of this rank's own workers ends the wait at once.
     pub fn wait<T>(&self, results: &Receiver<T>, moving: bool) -> Option<T> {
         let waited = self.since.elapsed();
         if waited < if moving { POLL_MOVING } else { POLL } {
             std::thread::yield_now();
             return results.try_recv().ok();
         }
-        results.recv_timeout((waited / SHARE).min(LONGEST_NAP)).ok()
+        results.recv_timeout((waited / FRACTION).min(LONGEST_NAP)).ok()
     }
 }

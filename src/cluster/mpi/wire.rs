@@ -1,5 +1,4 @@
-//! Packets between two ranks: small ones in one message, large heads and bodies in messages of their own, straight from and into
-//! their arrays.
+//! Point-to-point packets: a small packet is one message; large heads and bodies are further messages without intermediate copies.
 
 use super::super::packet::Packet;
 use super::frame::{Frame, Incoming, PIECE, test};
@@ -10,14 +9,14 @@ use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 
-/// Packets up to this many bytes travel in one message.
+/// Packets up to this many bytes are sent as one message.
 const ROOM: usize = 16 * 1024;
 const TAG_FIRST: c_int = 1;
 const TAG_PIECE: c_int = 2;
 
-/// This rank's end of all connections of one run.
+/// This rank's point-to-point communication in one run.
 pub(super) struct Wire<N: Number> {
-    // A communicator for each run: a rank that is ahead may send for the next run while this one still ends elsewhere.
+    // A communicator for each run: a rank may already send packets of the next run while another still ends this one.
     comm: Comm,
     rank: u32,
     size: usize,
@@ -25,14 +24,14 @@ pub(super) struct Wire<N: Number> {
     receiving: VecDeque<Incoming<N>>,
 }
 
-/// A packet on its way out; the buffers live until it has left.
+/// A packet being sent; its buffers live until the operations have completed.
 struct Sending<N> {
     requests: Vec<ffi::MPI_Request>,
     _frame: Frame<N>,
 }
 
 impl<N: Number> Wire<N> {
-    /// Every rank makes its end at the same time.
+    /// Collective: every rank calls this.
     pub fn new(world: &World) -> Self {
         Self {
             comm: Comm::duplicate(world),
@@ -47,26 +46,26 @@ impl<N: Number> Wire<N> {
         self.rank
     }
 
-    /// Whether all messages have left and every body has come.
+    /// Whether all sends and receives have completed.
     pub fn is_quiet(&mut self) -> bool {
-        self.let_go();
+        self.drop_sent();
         self.sending.is_empty() && self.receiving.is_empty()
     }
 
-    /// Whether anything is on its way.
+    /// Whether any packet is being sent or received.
     pub fn is_moving(&self) -> bool {
         !self.sending.is_empty() || !self.receiving.is_empty()
     }
 
-    /// Drops what has left.
-    fn let_go(&mut self) {
+    /// Drops packets that have been sent.
+    fn drop_sent(&mut self) {
         self.sending.retain_mut(|sending| {
             sending.requests.retain_mut(|request| !test(request));
             !sending.requests.is_empty()
         });
     }
 
-    /// Starts to send a packet.
+    /// Starts sending a packet.
     pub fn send(&mut self, to: u32, packet: Packet<N>) -> Result<(), String> {
         if to as usize >= self.size {
             return Err(format!("there is no rank {to}"));
@@ -81,7 +80,7 @@ impl<N: Number> Wire<N> {
 
     fn isend(&self, bytes: &[u8], to: c_int, tag: c_int) -> ffi::MPI_Request {
         let mut request = MaybeUninit::uninit();
-        // SAFETY: the caller keeps `bytes` on the heap until the request has completed (`Sending`); the length fits a C int.
+        // SAFETY: the caller keeps `bytes` on the heap until the operation has completed (`Sending`); the length fits a C int.
         unsafe {
             let (start, len) = (bytes.as_ptr().cast(), bytes.len() as c_int);
             ffi::MPI_Isend(start, len, ffi::RSMPI_UINT8_T, to, tag, self.comm.raw(), request.as_mut_ptr());
@@ -89,9 +88,9 @@ impl<N: Number> Wire<N> {
         }
     }
 
-    /// The next packet that is here whole, if there is one.
+    /// The next packet that has been received completely, if any.
     pub fn receive(&mut self) -> Result<Option<Packet<N>>, String> {
-        self.let_go();
+        self.drop_sent();
         if let Some(packet) = self.finished()? {
             return Ok(Some(packet));
         }
@@ -99,7 +98,7 @@ impl<N: Number> Wire<N> {
         let comm = self.comm.raw();
         let incoming = Incoming::new(&first, PIECE, |start, len| {
             let mut request = MaybeUninit::uninit();
-            // SAFETY: `Incoming` keeps the place until the request has completed.
+            // SAFETY: `Incoming` keeps the buffer until the operation has completed.
             unsafe {
                 ffi::MPI_Irecv(start.cast(), len, ffi::RSMPI_UINT8_T, from, TAG_PIECE, comm, request.as_mut_ptr());
                 request.assume_init()
@@ -109,13 +108,13 @@ impl<N: Number> Wire<N> {
         self.finished()
     }
 
-    /// A packet that has come in whole.
+    /// A packet that has been received completely.
     fn finished(&mut self) -> Result<Option<Packet<N>>, String> {
-        let place = self.receiving.iter_mut().position(Incoming::is_here);
+        let place = self.receiving.iter_mut().position(Incoming::is_complete);
         place.and_then(|place| self.receiving.remove(place)).map(Incoming::into_packet).transpose()
     }
 
-    /// A first message from anybody, if one is there.
+    /// The first message of a packet from any rank, if one has arrived.
     fn probe(&self) -> Option<(c_int, Vec<u8>)> {
         // SAFETY: plain C calls on live buffers; the message handle is used at once by the matching receive.
         unsafe {

@@ -1,4 +1,4 @@
-//! The MPI job as a whole: starting it, checking that it is the one the launcher meant, ending it.
+//! The MPI job: starts it, checks that it has the number of ranks that the launcher started, ends it.
 
 use super::frame::{PIECE, test};
 use super::wait::Backoff;
@@ -9,9 +9,9 @@ use mpi::topology::{Communicator, SimpleCommunicator};
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 
-/// MPI, started on this rank; ends it when dropped.
+/// The initialized MPI library on this rank; finalizes it when dropped.
 pub struct World {
-    // Before the universe: communicators must not outlive it.
+    // Declared before the universe, because communicators must not outlive it.
     comm: SimpleCommunicator,
     _universe: mpi::environment::Universe,
 }
@@ -19,33 +19,33 @@ pub struct World {
 /// Why MPI cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
-    /// MPI was started already, or does not start.
-    #[error("MPI does not start in this process (was it started before?)")]
+    /// MPI was initialized before, or initialization failed.
+    #[error("cannot initialize MPI in this process (was it initialized before?)")]
     Start,
-    /// The MPI library gives too little thread support.
+    /// The MPI library has too little thread support.
     #[error("this MPI library offers thread level {0:?}, and mpibayes needs Funneled (threads beside the one that calls MPI)")]
     Threads(Threading),
-    /// A launcher started several processes, and each is a job of its own.
+    /// A launcher started several processes, but each is an MPI job of its own.
     #[error(
-        "the launcher started {meant} processes ({variable}={meant}), but each of them is an MPI job of its own: mpibayes was \
+        "the launcher started {started} processes ({variable}={started}), but each of them is an MPI job of its own: mpibayes was \
          built against another MPI ({library}) than the launcher's. Load the MPI module that it was built with, or build it again \
          with this one (cargo clean && jobs/setup.sh)"
     )]
     Singletons {
-        /// How many the launcher meant.
-        meant: u32,
-        /// What says so.
+        /// The number of processes that the launcher started.
+        started: u32,
+        /// The environment variable with this number.
         variable: &'static str,
-        /// The library in use.
+        /// The MPI library in use.
         library: String,
     },
 }
 
-/// Variables in which launchers say how many processes they started, and which of them this is.
+/// The variables in which launchers pass the number of processes and the number of this process.
 const LAUNCHERS: [(&str, &str); 3] =
     [("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"), ("PMI_SIZE", "PMI_RANK"), ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID")];
 
-/// What a launcher told this process, without asking MPI: (processes, this one, the variable that says so).
+/// The launcher's variables: (number of processes, number of this process, name of the first variable).
 fn launched() -> Option<(u32, u32, &'static str)> {
     let number = |name| std::env::var(name).ok()?.parse().ok();
     LAUNCHERS.iter().find_map(|&(size, rank)| Some((number(size)?, number(rank).unwrap_or(0), size)))
@@ -57,15 +57,15 @@ impl World {
         launched().is_some()
     }
 
-    /// Whether this is the process that speaks to the user, as far as the launcher's variables tell.
+    /// Whether this process prints messages to the user: rank 0 according to the launcher's variables.
     pub fn is_primary() -> bool {
         launched().is_none_or(|(_, rank, _)| rank == 0)
     }
 
-    /// Starts MPI with thread support.
+    /// Initializes MPI with thread support.
     ///
     /// # Errors
-    /// Where MPI does not start, has too little thread support, or is another one than the launcher's.
+    /// If initialization fails, thread support is insufficient, or the MPI library is not the launcher's.
     pub fn start() -> Result<Self, WorldError> {
         let (universe, threading) = mpi::initialize_with_threading(Threading::Funneled).ok_or(WorldError::Start)?;
         if threading < Threading::Funneled {
@@ -73,26 +73,26 @@ impl World {
         }
         let comm = universe.world();
         match launched() {
-            Some((meant, _, variable)) if meant > 1 && comm.size() == 1 => {
-                Err(WorldError::Singletons { meant, variable, library: Self::library() })
+            Some((started, _, variable)) if started > 1 && comm.size() == 1 => {
+                Err(WorldError::Singletons { started, variable, library: Self::library() })
             }
             _ => Ok(Self { comm, _universe: universe }),
         }
     }
 
-    /// The MPI library in use, whether started or not.
+    /// The MPI library in use, initialized or not.
     pub fn library() -> String {
         let library = mpi::environment::library_version().unwrap_or_default();
         library.split(',').next().unwrap_or_default().trim().to_owned()
     }
 
-    /// The version of the standard that it follows.
+    /// The version of the MPI standard that it implements.
     pub fn standard() -> String {
         let (major, minor) = mpi::environment::version();
         format!("{major}.{minor}")
     }
 
-    /// What threads may do while MPI runs: `Funneled` or more.
+    /// The thread support level: `Funneled` or more.
     pub fn thread_level(&self) -> String {
         format!("{:?}", mpi::environment::threading_support())
     }
@@ -102,7 +102,7 @@ impl World {
         self.comm.rank().unsigned_abs()
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn size(&self) -> u32 {
         self.comm.size().unsigned_abs()
     }
@@ -117,13 +117,13 @@ impl World {
         self.comm.abort(code)
     }
 
-    /// Rank 0's bytes on every rank, such as the run's configuration; the others give nothing. Every rank calls this. Waiting
-    /// takes next to no CPU.
+    /// Broadcasts bytes of rank 0, such as the run's configuration; other ranks pass none. Every rank calls this. Waiting takes almost
+    /// no CPU time.
     pub fn broadcast_bytes(&self, bytes: Option<Vec<u8>>) -> Vec<u8> {
         self.broadcast_from(0, bytes.unwrap_or_default())
     }
 
-    /// Every rank's bytes on every rank, by rank; for small things. Every rank calls this.
+    /// Gathers the bytes of all ranks on every rank; for small data. Every rank calls this.
     pub fn gather_bytes(&self, mine: &[u8]) -> Vec<Vec<u8>> {
         let of = |root| self.broadcast_from(root, if root == self.comm.rank() { mine.to_vec() } else { Vec::new() });
         (0..self.comm.size()).map(of).collect()
@@ -144,10 +144,11 @@ impl World {
         bytes
     }
 
-    /// Whether something went well on every rank, such as opening the data. Every rank calls this. Waiting takes next to no CPU.
+    /// Agrees on whether an action, such as opening the data, succeeded on every rank. Every rank calls this. Waiting takes almost no
+    /// CPU time.
     ///
     /// # Errors
-    /// On every rank the error of the lowest rank that has one, with the number of that rank.
+    /// On every rank, the error of the lowest rank that failed, with the number of that rank.
     pub fn agree<T>(&self, mine: Result<T, String>) -> Result<T, String> {
         let own = if mine.is_ok() { self.comm.size() } else { self.comm.rank() };
         let mut lowest = own;
@@ -172,27 +173,27 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // Ending MPI in the ordinary way waits for the other ranks, which wait for this one.
+        // Finalizing MPI would wait for the other ranks, which wait for this one.
         if std::thread::panicking() {
             self.abort(super::EXIT_CODE);
         }
     }
 }
 
-/// Starts an operation and waits until it is complete.
+/// Starts an MPI operation and waits for its completion.
 fn complete(start: impl FnOnce(*mut ffi::MPI_Request) -> c_int) {
     let mut request = MaybeUninit::uninit();
-    // MPI ends the job on an error, so the result says nothing.
+    // MPI ends the job on an error, so the return code carries no information.
     start(request.as_mut_ptr());
     // SAFETY: the operation has written its request.
     let mut request = unsafe { request.assume_init() };
-    let (backoff, nobody) = (Backoff::new(), crossbeam_channel::never::<()>());
+    let (backoff, no_results) = (Backoff::new(), crossbeam_channel::never::<()>());
     while !test(&mut request) {
-        backoff.wait(&nobody, false);
+        backoff.wait(&no_results, false);
     }
 }
 
-/// A communicator of the engine's own; nothing may be under way on it when it is dropped.
+/// A communicator of the engine; all its operations must have completed when it is dropped.
 pub(super) struct Comm(ffi::MPI_Comm);
 
 impl Comm {
@@ -206,16 +207,16 @@ impl Comm {
         })
     }
 
-    /// The ranks that say `member`, in order; every rank calls this, and those outside get nothing.
+    /// The ranks with `member`, in order. Collective: every rank calls this; the others get none.
     pub fn split(world: &World, member: bool) -> Option<Self> {
         let mut comm = MaybeUninit::uninit();
-        // SAFETY: the call writes the new communicator, the null one outside.
+        // SAFETY: the call writes the new communicator, which is null on the other ranks.
         let comm = unsafe {
-            let colour = if member { 0 } else { ffi::RSMPI_UNDEFINED };
-            ffi::MPI_Comm_split(world.comm.as_raw(), colour, world.comm.rank(), comm.as_mut_ptr());
+            let color = if member { 0 } else { ffi::RSMPI_UNDEFINED };
+            ffi::MPI_Comm_split(world.comm.as_raw(), color, world.comm.rank(), comm.as_mut_ptr());
             comm.assume_init()
         };
-        // Not `then_some`: outside, the null communicator must not be freed.
+        // Not `then_some`: the null communicator of the other ranks must not be freed.
         member.then(|| Self(comm))
     }
 
@@ -227,7 +228,7 @@ impl Comm {
 
 impl Drop for Comm {
     fn drop(&mut self) {
-        // SAFETY: the communicator was made by this type and is used no more.
+        // SAFETY: the communicator was made by this type and is not used any more.
         unsafe { ffi::MPI_Comm_free(&raw mut self.0) };
     }
 }
