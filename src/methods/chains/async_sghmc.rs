@@ -27,25 +27,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AsyncSghmcSettings {
-    /// Steps of the chain.
+    /// Steps of the chain, which lies at the server; every agent sees all data.
     pub steps: u64,
-    /// O; all agents where nothing is said.
+    /// Gradients per step (O). 1 waits for no agent; with as many as agents and `period = 1`, no gradient is stale.
     pub gradients: Option<u32>,
-    /// s.
+    /// Gradients that an agent computes at a state before it receives a new one (s).
     pub period: u64,
-    /// Rows in a minibatch.
+    /// Rows in a minibatch of an agent, drawn anew for every gradient.
     pub batch: usize,
-    /// ε.
+    /// Step size (ε); its square is what others call the learning rate.
     pub step: f64,
-    /// V.
+    /// Rate at which velocities decay (V); 1/step with `"semi_implicit"` is SGLD with steps of step².
     pub friction: f64,
-    /// How a step follows the dynamics.
+    /// Integrator: `"middle"` or `"semi_implicit"`.
     pub scheme: Scheme,
-    /// Whether noise is added.
+    /// `false` descends to a mode instead of sampling.
     pub noise: bool,
     /// Steps before the first draw.
     pub burn_in: u64,
-    /// Of the steps after those every so-many-th is kept.
+    /// Keep every `thin`-th step after burn-in; 0 keeps no draws.
     pub thin: u64,
 }
 

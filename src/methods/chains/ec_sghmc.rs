@@ -19,47 +19,50 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EcSghmcSettings {
-    /// Steps of each chain.
+    /// Steps of each chain. Every agent runs a chain on all data.
     pub steps: u64,
-    /// s.
+    /// Steps between exchanges with the center (s).
     pub period: u64,
-    /// Rows in a minibatch.
+    /// Rows in a minibatch, drawn anew for every step.
     pub batch: usize,
-    /// ε.
+    /// Step size (ε); its square is what others call the learning rate.
     pub step: f64,
-    /// V.
+    /// Rate at which velocities decay (V); step · friction is what others call momentum decay.
     pub friction: f64,
-    /// κ.
+    /// Strength of the springs between chains and center (κ).
     pub coupling: f64,
-    /// How κ changes; annealed in the burn-in where nothing is said.
+    /// How the coupling changes: `"constant"` (draws are then not from the posterior), `{ anneal = { from = 500, over = 500 } }`, or
+    /// `{ cyclic = { coupled = 100, free = 400, settle = 100 } }`. By default it is annealed to 0 in the second half of burn-in.
     pub coupling_schedule: Option<CouplingSchedule>,
-    /// How chains are coupled.
+    /// What is coupled: `"elastic"` (each chain to the center), or without bias `"mean"` (the center to the mean of the chains) or
+    /// `"friction"` (velocities only).
     pub variant: Variant,
-    /// M_c: that of a chain's parameter is 1. Chains drag the center along, so that it should be light beside all of them.
+    /// Mass of the center (M_c); the mass of a chain is 1. Chains drag the center along, so it should be light compared to all of them.
     pub center_mass: f64,
-    /// C; V·M_c where nothing is said.
+    /// Friction of the center (C); `friction * center_mass` by default.
     pub center_friction: Option<f64>,
-    /// Whether chains follow the center's velocity between exchanges.
+    /// Whether chains extrapolate the center with its velocity between exchanges.
     pub extrapolate: bool,
-    /// Whether each chain meets the center on its own time.
+    /// Whether each chain exchanges with the center on its own time; `false` waits for the slowest at every exchange.
     pub asynchronous: bool,
-    /// Whether noise is added.
+    /// `false` descends to a mode instead of sampling. With constant coupling the result is then the center, kept as by `easgd`.
     pub noise: bool,
-    /// How a step follows the dynamics.
+    /// Integrator: `"middle"`, exact for Gaussian posteriors at every stable step size, or `"semi_implicit"`, as in the papers.
     pub scheme: Scheme,
-    /// B̂.
+    /// Half of step · the variance of the scores of minibatches (B̂), by which the added noise is reduced; 0 if unknown.
     pub gradient_noise: f64,
-    /// How masses are found.
+    /// `{ burn_in = 1000, decay = 0.99, floor = 1.0 }` adapts masses to the size of the scores in the first `burn_in` steps. Off by default.
     pub preconditioner: Option<Preconditioner>,
-    /// How minibatches become scores.
+    /// Estimator of the score: `"plain"`, or `{ control_variate = 100 }`, which from that period on corrects the score of a minibatch by
+    /// the score at a fixed point.
     pub gradient: Estimator,
-    /// Whether all chains begin in the same place.
+    /// Whether all chains start at the same state.
     pub same_start: bool,
-    /// Steps before the first draw.
+    /// Steps of each chain before its first draw.
     pub burn_in: u64,
-    /// Of the steps after those every so-many-th is kept.
+    /// Keep every `thin`-th step after burn-in; 0 keeps no draws.
     pub thin: u64,
-    /// Milliseconds that each agent sleeps for a step.
+    /// Milliseconds that each agent sleeps per step, to imitate slow machines in experiments; one number for each agent.
     pub sleep_ms: Vec<f64>,
 }
 

@@ -19,27 +19,29 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EcSgldSettings {
-    /// Steps of each chain.
+    /// Steps of each chain. Every agent runs a chain on all data.
     pub steps: u64,
-    /// s.
+    /// Steps between exchanges with the center (s).
     pub period: u64,
-    /// Rows in a minibatch.
+    /// Rows in a minibatch, drawn anew for every step.
     pub batch: usize,
-    /// The variance of the noise of a step.
+    /// Variance of the noise of a step, whose drift is half of it times the score.
     pub step: f64,
-    /// κ.
+    /// Strength of the springs between chains and center (κ).
     pub coupling: f64,
-    /// How κ changes; annealed in the burn-in where nothing is said.
+    /// How the coupling changes: `"constant"` (draws are then not from the posterior), `{ anneal = { from = 500, over = 500 } }`, or
+    /// `{ cyclic = { coupled = 100, free = 400, settle = 100 } }`. By default it is annealed to 0 in the second half of burn-in.
     pub coupling_schedule: Option<CouplingSchedule>,
-    /// Whether each chain meets the center on its own time.
+    /// Whether each chain exchanges with the center on its own time; `false` waits for the slowest at every exchange.
     pub asynchronous: bool,
-    /// How minibatches become scores.
+    /// Estimator of the score: `"plain"`, or `{ control_variate = 100 }`, which from that period on corrects the score of a minibatch by
+    /// the score at a fixed point.
     pub gradient: Estimator,
-    /// Whether all chains begin in the same place.
+    /// Whether all chains start at the same state.
     pub same_start: bool,
-    /// Steps before the first draw.
+    /// Steps of each chain before its first draw.
     pub burn_in: u64,
-    /// Of the steps after those every so-many-th is kept.
+    /// Keep every `thin`-th step after burn-in; 0 keeps no draws.
     pub thin: u64,
 }
 

@@ -18,29 +18,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SghmcSettings {
-    /// Steps of each chain.
+    /// Steps of each chain. Every agent runs a chain on all data.
     pub steps: u64,
-    /// Rows in a minibatch.
+    /// Rows in a minibatch, drawn anew for every step.
     pub batch: usize,
-    /// ε.
+    /// Step size (ε); its square is what others call the learning rate.
     pub step: f64,
-    /// V.
+    /// Rate at which velocities decay (V); step · friction is what others call momentum decay.
     pub friction: f64,
-    /// How a step follows the dynamics.
+    /// Integrator: `"middle"`, exact for Gaussian posteriors at every stable step size, or `"semi_implicit"`, as in the papers.
     pub scheme: Scheme,
-    /// B̂.
+    /// Half of step · the variance of the scores of minibatches (B̂), by which the added noise is reduced; 0 if unknown.
     pub gradient_noise: f64,
-    /// How masses are found.
+    /// `{ burn_in = 1000, decay = 0.99, floor = 1.0 }` adapts masses to the size of the scores in the first `burn_in` steps. Off by default.
     pub preconditioner: Option<Preconditioner>,
-    /// How minibatches become scores.
+    /// Estimator of the score: `"plain"`, or `{ control_variate = 100 }`, which from that period on corrects the score of a minibatch by
+    /// the score at a fixed point.
     pub gradient: Estimator,
-    /// Steps between two reports to the server.
+    /// Steps between two reports to the server: the rounds of evaluation.
     pub period: u64,
-    /// Whether all chains begin in the same place.
+    /// Whether all chains start at the same state.
     pub same_start: bool,
-    /// Steps before the first draw.
+    /// Steps of each chain before its first draw.
     pub burn_in: u64,
-    /// Of the steps after those every so-many-th is kept.
+    /// Keep every `thin`-th step after burn-in; 0 keeps no draws.
     pub thin: u64,
 }
 

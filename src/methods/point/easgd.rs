@@ -16,29 +16,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EasgdSettings {
-    /// Steps of each worker.
+    /// Steps of each worker. Every agent is a worker on all data. The method descends to a mode and is no sampler.
     pub steps: u64,
-    /// s.
+    /// Steps between exchanges with the center (s).
     pub period: u64,
-    /// Rows in a minibatch.
+    /// Rows in a minibatch, drawn anew for every step.
     pub batch: usize,
-    /// η.
+    /// Step size (η) in units of the whole potential; step · rows is what others call the learning rate.
     pub step: f64,
-    /// μ.
+    /// Momentum (μ): 0 for EASGD; EAMSGD uses 0.99.
     pub momentum: f64,
-    /// Whether gradients are taken ahead.
+    /// Whether momentum is Nesterov's: gradients are taken ahead, at θ + μ v.
     pub nesterov: bool,
-    /// β = K a.
+    /// Fraction of the distance to the mean of the workers by which the center moves at an exchange (β).
     pub rate: f64,
-    /// Whether each worker meets the center on its own time.
+    /// Whether each worker exchanges with the center on its own time; `false` waits for the slowest at every exchange.
     pub asynchronous: bool,
-    /// How minibatches become scores.
+    /// Estimator of the score: `"plain"`, or `{ control_variate = 100 }`, which from that period on corrects the score of a minibatch by
+    /// the score at a fixed point.
     pub gradient: Estimator,
-    /// Whether all workers begin in the same place.
+    /// Whether all workers start at the same state.
     pub same_start: bool,
     /// Steps before the first center that is kept.
     pub burn_in: u64,
-    /// Of the centers after those every so-many-th is kept.
+    /// Keep the center of every `thin`-th exchange after burn-in; 0 keeps none.
     pub thin: u64,
 }
 

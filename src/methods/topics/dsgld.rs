@@ -2,82 +2,178 @@
 
 use super::evaluation::MAX_ARRAYS;
 use super::problem::TopicProblem;
+use crate::kernels::langevin::StepSize;
 use crate::lda::Sweeps;
-use crate::methods::chains::dsgld::{Dsgld, DsgldSettings};
+use crate::methods::chains::dsgld::{AveragingPhase, Balance, Dsgld, DsgldSettings, PlannedTrajectories, Schedule, Trajectory};
 use crate::methods::common::kind::{DocumentBytes, Launcher, MethodKind, Needs, Shown, Texts, TopicArray};
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::Sgrld;
 use crate::number::Real;
 use serde::{Deserialize, Serialize};
 
-/// The settings of `dsgld` for topics: those of chains that travel, with SGRLD for their updates.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct TopicDsgldSettings(pub DsgldSettings);
+/// The settings of `dsgld` for topic models.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TopicDsgldSettings {
+    /// Number of chains (C). More chains than agents are allowed.
+    pub chains: u32,
+    /// Visits of each chain; with `schedule = "rotating"`, visits of all groups of chains.
+    pub rounds: u64,
+    /// Updates in a visit (τ): a number, or a list with one number for each agent.
+    pub trajectory: Trajectory,
+    /// Documents in a minibatch, drawn anew for every update.
+    pub batch: usize,
+    /// Variance of the noise of an update (ε_t), whose drift is half of it times the score. `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is
+    /// a (b + t)^-c after t updates of the chain; `{ constant = 1e-5 }` stays the same.
+    pub step: StepSize,
+    /// `{ burn_in = 10, kept = 20 }`: Gibbs sweeps over each document of a minibatch, before and while topics are counted.
+    pub sweeps: Sweeps,
+    /// Whether scores are scaled by the frequency of updates at each shard (1/q_s). Without it, the chains are biased to small shards.
+    pub correction: bool,
+    /// How chains travel: `"permutation"`, `"cyclic"`, `"derangement"` (no chain stays at its agent, unless there are more chains than agents),
+    /// `"rotating"` (one group of chains moves in each round, as in the paper on DSVGD), or `"categorical"` (for one chain).
+    pub schedule: Schedule,
+    /// Updates of each chain before its first draw.
+    pub burn_in: u64,
+    /// Keep every `thin`-th update after burn-in. If it shares a factor with `trajectory`, draws cluster at the ends of visits. With
+    /// annealed steps, early and late draws have the same weight.
+    pub thin: u64,
+    /// Rounds that may be in flight at the same time. 1 waits for the slowest agent after each round.
+    pub max_rounds_in_flight: u64,
+    /// `{ threshold = 0.2, decay = 0.99, until = 100 }` adapts trajectories to the measured speeds of the agents until that round. Off by
+    /// default.
+    pub balance: Option<Balance>,
+    /// `[{ round = 0, updates = [4, 12, 6, 3] }, ...]`: trajectories of all agents from given rounds on, instead of `balance`.
+    /// `mpibayes plan RUN` prints those of an earlier run.
+    pub plans: Vec<PlannedTrajectories>,
+    /// `[{ groups = 1, rounds = 100 }, ...]`: phases in which chains are averaged within that many groups at the end of every visit.
+    pub coupling: Vec<AveragingPhase>,
+    /// Whether chains travel through the server, as in Algorithm 1 of the paper. Doubles the traffic.
+    pub through_server: bool,
+    /// Whether every visit is written to the table `visits`: round, agent, chain, updates before and during the visit.
+    pub log_visits: bool,
+    /// Milliseconds that each agent sleeps per update, to imitate slow machines in experiments; one number for each agent.
+    pub sleep_ms: Vec<f64>,
+}
+
+impl Default for TopicDsgldSettings {
+    /// The step size is that of Patterson & Teh 2013: 0.01 (1 + t/1000)^-0.6.
+    fn default() -> Self {
+        let DsgldSettings {
+            chains,
+            trajectory,
+            correction,
+            schedule,
+            max_rounds_in_flight,
+            balance,
+            plans,
+            coupling,
+            through_server,
+            log_visits,
+            sleep_ms,
+            ..
+        } = DsgldSettings::default();
+        Self {
+            chains,
+            rounds: 500,
+            trajectory,
+            batch: 50,
+            step: StepSize::Annealed { a: 0.631, b: 1000.0, c: 0.6 },
+            sweeps: Sweeps { burn_in: 10, kept: 20 },
+            correction,
+            schedule,
+            burn_in: 1000,
+            thin: 500,
+            max_rounds_in_flight,
+            balance,
+            plans,
+            coupling,
+            through_server,
+            log_visits,
+            sleep_ms,
+        }
+    }
+}
+
+impl TopicDsgldSettings {
+    /// The settings of the chains, without those of the transition.
+    fn chains(&self) -> DsgldSettings {
+        DsgldSettings {
+            chains: self.chains,
+            rounds: self.rounds,
+            trajectory: self.trajectory.clone(),
+            batch: self.batch,
+            step: self.step,
+            gradient: Estimator::Plain,
+            correction: self.correction,
+            schedule: self.schedule,
+            burn_in: self.burn_in,
+            thin: self.thin,
+            // The topics of different chains have no common order.
+            expectations: false,
+            max_rounds_in_flight: self.max_rounds_in_flight,
+            balance: self.balance,
+            plans: self.plans.clone(),
+            coupling: self.coupling.clone(),
+            // The noise of an update depends on the topics.
+            noise_correction: false,
+            through_server: self.through_server,
+            // Every state is evaluated once.
+            evaluation_window: self.chains as usize,
+            log_visits: self.log_visits,
+            sleep_ms: self.sleep_ms.clone(),
+        }
+    }
+
+    /// The transition of the chains.
+    fn transition<F: Real>(&self, problem: TopicProblem) -> Sgrld<F> {
+        // An agent has fewer than 2^32 documents.
+        Sgrld::new(problem, u32::try_from(self.batch).unwrap_or(u32::MAX), self.step, self.sweeps)
+    }
+}
 
 impl MethodKind<Texts> for TopicDsgldSettings {
     const NAME: &'static str = <DsgldSettings as MethodKind>::NAME;
-    const DOCS: &'static [(&'static str, &'static str)] = <DsgldSettings as MethodKind>::DOCS;
-    /// The step size is that of Patterson & Teh 2013: 0.01 (1 + t/1000)^-0.6.
-    const DEFAULTS: &'static [(&'static str, &'static str)] = &[
-        ("rounds", "500"),
-        ("batch", "50"),
-        ("sweeps", "{ burn_in = 10, kept = 20 }"),
-        ("step", "{ annealed = { a = 0.631, b = 1000.0, c = 0.6 } }"),
-        ("burn_in", "1000"),
-        ("thin", "500"),
-    ];
+    const DOCS: &'static [(&'static str, &'static str)] = {
+        const OF: &[(&str, &str)] = <DsgldSettings as MethodKind>::DOCS;
+        const SWEEPS: (&str, &str) = ("sweeps", "{ burn_in = 10, kept = 20 }: Gibbs sweeps over each document of a minibatch");
+        &[
+            OF[0], OF[1], OF[2], OF[3], OF[4], SWEEPS, OF[6], OF[7], OF[8], OF[9], OF[11], OF[12], OF[13], OF[14], OF[16],
+            OF[18], OF[19],
+        ]
+    };
 
     fn check(&self) -> Result<(), String> {
-        let Self(settings) = self;
-        if settings.gradient != Estimator::Plain {
-            return Err("gradient: topics have plain minibatches alone".into());
+        if self.chains > MAX_ARRAYS {
+            return Err(format!("chains = {}: must be at most {MAX_ARRAYS}", self.chains));
         }
-        if settings.expectations {
-            return Err("expectations: topics of several chains have no common order; keep draws with thin instead".into());
+        if self.sweeps.kept == 0 {
+            return Err("sweeps: kept = 0: must be at least 1".into());
         }
-        if settings.evaluation_window != DsgldSettings::default().evaluation_window {
-            return Err(
-                "evaluation_window: of topics every state is judged once, and predictions are averaged from the burn-in on"
-                    .into(),
-            );
+        if self.thin == 0 {
+            return Err("thin = 0: must be at least 1".into());
         }
-        if settings.chains > MAX_ARRAYS {
-            return Err(format!("chains = {}: topics have at most {MAX_ARRAYS}", settings.chains));
-        }
-        if settings.noise_correction {
-            return Err("noise_correction: the noise of topics depends on them, so that nothing is known to be given back".into());
-        }
-        if settings.sweeps.is_none_or(|sweeps| sweeps.kept == 0) {
-            return Err("sweeps: { burn_in = 10, kept = 20 }, of which one at least is kept".into());
-        }
-        settings.check_travel()
+        self.chains().check_travel()
     }
 
     fn check_for(&self, agents: u32) -> Result<(), String> {
-        self.0.check_for(agents)
+        self.chains().check_for(agents)
     }
 
     fn needs(&self, agents: u32, parameters: usize) -> Needs {
-        // Documents are read as they are, and tokens are those of a minibatch.
+        // Documents stay as they are read; tokens are made for minibatches only.
         let of_documents = DocumentBytes { document: 8, entry: 8, token: 0 };
-        Needs { of_documents, ..self.0.needs(agents, parameters) }
+        Needs { of_documents, ..self.chains().needs(agents, parameters) }
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {
-        self.0.notes(agents)
+        self.chains().notes(agents)
     }
 
     fn launch<F: Real, L: Launcher<F>>(&self, problem: TopicProblem, launcher: L) -> L::Outcome {
-        let Self(settings) = self;
-        let (agents, chains) = (problem.agents, settings.chains as usize);
+        let (agents, settings) = (problem.agents, self.chains());
         let draws_from = settings.first_round_with_draws(agents);
-        // A batch is counted in documents, of which an agent has fewer than 2^32.
-        let batch = u32::try_from(settings.batch).unwrap_or(u32::MAX);
-        let sweeps = settings.sweeps.unwrap_or(Sweeps { burn_in: 0, kept: 0 });
-        let transition = Sgrld::<F>::new(problem, batch, settings.step, sweeps);
-        // Every state is judged once.
-        let settings = DsgldSettings { evaluation_window: chains, ..settings.clone() };
-        launcher.topics(Dsgld { agents, transition, settings }, Shown { array: TopicArray::Phi, draws_from })
+        let method = Dsgld { agents, transition: self.transition::<F>(problem), settings };
+        launcher.topics(method, Shown { array: TopicArray::Phi, draws_from })
     }
 }

@@ -9,17 +9,18 @@ use serde::{Deserialize, Serialize};
 pub struct SweepSettings {
     /// Sweeps over all tokens.
     pub rounds: u64,
-    /// Sweeps before the first draw.
+    /// Sweeps before the first draw. Predictions are averaged from there on.
     pub burn_in: u64,
-    /// Of the sweeps after those every so many-th gives a draw: φ (W × K), the mean of the topics given the counts.
+    /// Keep every `thin`-th sweep after burn-in as a draw: φ (W × K), the mean of the topics given the counts.
     pub thin: u64,
-    /// In which order an agent sweeps over its tokens.
+    /// Order of a sweep: `"word"`, at a cost that grows with the topics of a token's document, or `"document"`, the plain algorithm, at a
+    /// cost that grows with all topics.
     pub sweep_by: SweepBy,
-    /// Which priors are estimated on the way, from those of the problem on.
+    /// Priors that are estimated from the topics of all tokens, starting at the values of the model: `"none"`, `"alpha"` or `"both"`.
     pub optimize: OptimizePriors,
     /// Sweeps between estimates.
     pub optimize_every: u64,
-    /// Sweeps before the first estimate.
+    /// Sweeps before the first estimate: from the random initial topics, alpha would be far too large.
     pub optimize_after: u64,
 }
 

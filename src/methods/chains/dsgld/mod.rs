@@ -56,7 +56,6 @@ impl MethodKind for DsgldSettings {
             "gradient",
             "\"plain\", or { control_variate = 100 }: from that round on the score of minibatches is corrected by that at a fixed point",
         ),
-        ("sweeps", "{ burn_in = 10, kept = 20 }: Gibbs sweeps over each document of a minibatch; for topic models alone"),
         ("correction", "whether scores are scaled to how often a shard is used; false shows the bias"),
         (
             "schedule",
@@ -182,9 +181,6 @@ impl MethodKind for DsgldSettings {
     }
 
     fn check(&self) -> Result<(), String> {
-        if self.sweeps.is_some() {
-            return Err("sweeps are those of documents: this model has none".into());
-        }
         self.check_travel()
     }
 

@@ -4,7 +4,6 @@ use super::averaging::AveragingPhase;
 use super::schedule::Schedule;
 use super::trajectories::{Balance, PlannedTrajectories, Trajectories};
 use crate::kernels::langevin::StepSize;
-use crate::lda::Sweeps;
 use crate::methods::common::kind::{MethodKind, at_least_one};
 use crate::methods::common::scores::Estimator;
 use serde::{Deserialize, Serialize};
@@ -40,8 +39,6 @@ pub struct DsgldSettings {
     /// Estimator of the score: `"plain"`, or `{ control_variate = 100 }`, which from that round on corrects the score of a minibatch by the
     /// score at a fixed point.
     pub gradient: Estimator,
-    /// Gibbs sweeps over each document of a minibatch; topic models only.
-    pub sweeps: Option<Sweeps>,
     /// Whether scores are scaled by the frequency of updates at each shard (1/q_s). Without it, the chains are biased to small shards.
     pub correction: bool,
     /// How chains travel: `"permutation"`, `"cyclic"`, `"derangement"` (no chain stays at its agent, unless there are more chains than agents),
@@ -86,7 +83,6 @@ impl Default for DsgldSettings {
             batch: 100,
             step: StepSize::default(),
             gradient: Estimator::default(),
-            sweeps: None,
             correction: true,
             schedule: Schedule::default(),
             burn_in: 1000,
