@@ -5,7 +5,7 @@ use std::any::TypeId;
 use std::marker::PhantomData;
 
 /// A kind of vector unit.
-pub trait Unit {
+pub trait SimdLevel {
     /// Whether it multiplies and adds in one instruction with one rounding.
     const FMA: bool;
     /// Whether it has 32 registers of 512 bits; if not, count on 16 registers of 256 bits.
@@ -24,46 +24,46 @@ struct Fused;
 struct Baseline;
 
 #[cfg(target_arch = "x86_64")]
-impl Unit for Wide {
+impl SimdLevel for Wide {
     const FMA: bool = true;
     const WIDE: bool = true;
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-impl Unit for Fused {
+impl SimdLevel for Fused {
     const FMA: bool = true;
     const WIDE: bool = false;
 }
 
-impl Unit for Baseline {
+impl SimdLevel for Baseline {
     const FMA: bool = false;
     const WIDE: bool = false;
 }
 
-/// A computation that [`run`] compiles once for each kind of vector unit.
+/// A computation that [`dispatch`] compiles once for each kind of vector unit.
 ///
 /// `compute` must be `#[inline(always)]`, and so must everything in its inner loops: only then is it compiled with the vector instructions.
-pub trait Kernel {
+pub trait SimdKernel {
     /// What it returns.
     type Output;
 
     /// Does the work on the vector unit `U`.
-    fn compute<U: Unit>(self) -> Self::Output;
+    fn compute<U: SimdLevel>(self) -> Self::Output;
 }
 
 /// Runs a kernel with the widest vector instructions of this machine (x86-64: AVX-512, AVX2 with FMA, or the baseline).
 ///
 /// AVX2 and AVX-512 give the same bits for elementwise work; the x86 baseline has no fused multiply-add and rounds differently.
-pub fn run<K: Kernel>(kernel: K) -> K::Output {
+pub fn dispatch<K: SimdKernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
-        fn avx512<K: Kernel>(kernel: K) -> K::Output {
+        fn avx512<K: SimdKernel>(kernel: K) -> K::Output {
             kernel.compute::<Wide>()
         }
 
         #[target_feature(enable = "avx2,fma")]
-        fn avx2<K: Kernel>(kernel: K) -> K::Output {
+        fn avx2<K: SimdKernel>(kernel: K) -> K::Output {
             kernel.compute::<Fused>()
         }
 
@@ -94,7 +94,7 @@ pub fn run<K: Kernel>(kernel: K) -> K::Output {
     }
 }
 
-/// Defines a function whose body [`run`] compiles once for each kind of vector unit.
+/// Defines a function whose body [`dispatch`] compiles once for each kind of vector unit.
 macro_rules! vectorized {
     ($(#[$doc:meta])* $vis:vis fn $name:ident<$F:ident: $bound:path>($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
         $crate::vector::vectorized! { $(#[$doc])* $vis fn $name<$F: $bound>($($arg: $ty),*) -> () $body }
@@ -104,17 +104,17 @@ macro_rules! vectorized {
         $vis fn $name<$F: $bound>($($arg: $ty),*) -> $ret {
             struct Call<Arguments>(Arguments);
 
-            impl<$F: $bound> $crate::vector::Kernel for Call<($($ty,)*)> {
+            impl<$F: $bound> $crate::vector::SimdKernel for Call<($($ty,)*)> {
                 type Output = $ret;
 
                 #[inline(always)]
-                fn compute<U: $crate::vector::Unit>(self) -> $ret {
+                fn compute<U: $crate::vector::SimdLevel>(self) -> $ret {
                     let ($($arg,)*) = self.0;
                     $body
                 }
             }
 
-            $crate::vector::run(Call(($($arg,)*)))
+            $crate::vector::dispatch(Call(($($arg,)*)))
         }
     };
 }
@@ -142,7 +142,7 @@ pub(crate) fn prefetch<F>(data: &[F], start: usize, len: usize) {
 
 /// a·b + c, rounded once if the unit can, and twice otherwise.
 #[inline(always)]
-pub fn multiply_add<F: Real, U: Unit>(a: F, b: F, c: F) -> F {
+pub fn multiply_add<F: Real, U: SimdLevel>(a: F, b: F, c: F) -> F {
     if U::FMA { a.mul_add(b, c) } else { a * b + c }
 }
 
@@ -165,7 +165,7 @@ pub fn sigmoid<F: Real>(values: &mut [F]) {
 
 /// A function of one number, compiled into a loop over a slice.
 trait Function {
-    fn apply<L: Lane, U: Unit>(x: L) -> L;
+    fn apply<L: Lane, U: SimdLevel>(x: L) -> L;
 }
 
 struct Exp;
@@ -174,14 +174,14 @@ struct Sigmoid;
 
 impl Function for Exp {
     #[inline(always)]
-    fn apply<L: Lane, U: Unit>(x: L) -> L {
+    fn apply<L: Lane, U: SimdLevel>(x: L) -> L {
         x.exponential::<U>()
     }
 }
 
 impl Function for Softplus {
     #[inline(always)]
-    fn apply<L: Lane, U: Unit>(x: L) -> L {
+    fn apply<L: Lane, U: SimdLevel>(x: L) -> L {
         let positive = if x < L::zero() { L::zero() } else { x };
         positive + (-x.abs()).exponential::<U>().log_one_plus::<U>()
     }
@@ -189,18 +189,18 @@ impl Function for Softplus {
 
 impl Function for Sigmoid {
     #[inline(always)]
-    fn apply<L: Lane, U: Unit>(x: L) -> L {
+    fn apply<L: Lane, U: SimdLevel>(x: L) -> L {
         L::one() / (L::one() + (-x).exponential::<U>())
     }
 }
 
 struct Map<'a, L, G>(&'a mut [L], PhantomData<G>);
 
-impl<L: Lane, G: Function> Kernel for Map<'_, L, G> {
+impl<L: Lane, G: Function> SimdKernel for Map<'_, L, G> {
     type Output = ();
 
     #[inline(always)]
-    fn compute<U: Unit>(self) {
+    fn compute<U: SimdLevel>(self) {
         for value in self.0 {
             *value = G::apply::<L, U>(*value);
         }
@@ -209,9 +209,9 @@ impl<L: Lane, G: Function> Kernel for Map<'_, L, G> {
 
 fn map<G: Function, F: Real>(values: &mut [F]) {
     if TypeId::of::<F>() == TypeId::of::<f64>() {
-        run(Map::<f64, G>(bytemuck::cast_slice_mut(values), PhantomData));
+        dispatch(Map::<f64, G>(bytemuck::cast_slice_mut(values), PhantomData));
     } else if TypeId::of::<F>() == TypeId::of::<f32>() {
-        run(Map::<f32, G>(bytemuck::cast_slice_mut(values), PhantomData));
+        dispatch(Map::<f32, G>(bytemuck::cast_slice_mut(values), PhantomData));
     } else {
         for value in values {
             *value = F::of(G::apply::<f64, Baseline>(value.f64()));
@@ -222,14 +222,14 @@ fn map<G: Function, F: Real>(values: &mut [F]) {
 /// A number type with elementary functions free of branches and calls, so that loops over them become vector loops.
 trait Lane: Real {
     /// exp(x).
-    fn exponential<U: Unit>(self) -> Self;
+    fn exponential<U: SimdLevel>(self) -> Self;
     /// log(1 + x) for 0 ≤ x ≤ 1.
-    fn log_one_plus<U: Unit>(self) -> Self;
+    fn log_one_plus<U: SimdLevel>(self) -> Self;
 }
 
 /// `c[0] + x (c[1] + x (c[2] + ...))`.
 #[inline(always)]
-fn polynomial<L: Real, U: Unit, const N: usize>(x: L, coefficients: &[L; N]) -> L {
+fn polynomial<L: Real, U: SimdLevel, const N: usize>(x: L, coefficients: &[L; N]) -> L {
     let mut sum = coefficients[N - 1];
     for &coefficient in coefficients[..N - 1].iter().rev() {
         sum = multiply_add::<L, U>(sum, x, coefficient);
@@ -243,7 +243,7 @@ macro_rules! lane {
         impl Lane for $float {
             // exp(x) = 2^n exp(r) with r = x − n ln 2, |r| ≤ ln(2)/2, and exp(r) by its Taylor series.
             #[inline(always)]
-            fn exponential<U: Unit>(self) -> Self {
+            fn exponential<U: SimdLevel>(self) -> Self {
                 // 1/k!
                 const TAYLOR: [$float; $exp_terms] = {
                     let mut terms = [1.0; $exp_terms];
@@ -269,7 +269,7 @@ macro_rules! lane {
 
             // log(1 + x) = 2 artanh(s), s = x/(2 + x) ≤ 1/3, by the Taylor series of artanh in s².
             #[inline(always)]
-            fn log_one_plus<U: Unit>(self) -> Self {
+            fn log_one_plus<U: SimdLevel>(self) -> Self {
                 // 2/(2k + 3)
                 const TAYLOR: [$float; $log_terms] = {
                     let mut terms = [0.0; $log_terms];

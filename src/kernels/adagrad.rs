@@ -1,30 +1,31 @@
-//! AdaGrad as the Stein papers use it: an exponential window started at the first squared gradient.
+//! Optimizers: plain gradient steps, and AdaGrad with an exponential window as in the SVGD papers.
 
-use super::{SettingsError, ranged};
+use super::{SettingsError, check_range};
 use crate::number::Real;
 use crate::vector::vectorized;
 use serde::{Deserialize, Serialize};
 
-/// How a direction becomes a step.
+/// The optimizer: how a direction φ becomes a step of θ. `{ adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } }` adapts the step of
+/// each parameter; `{ plain = { step = 1e-3 } }` uses the same step for all. Networks need `step = 1e-3, fudge = 1e-6`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Optimizer {
-    /// θ += a φ / (f + √G), elementwise, with G = φ² at the first step and ρ G + (1 − ρ) φ² later: the reference implementations of
-    /// SVGD (Liu & Wang 2016) and DSVGD (Kassab & Simeone, arXiv 2009.06419) call it AdaGrad with momentum.
+    /// θ += a φ / (f + √G) elementwise, with G = φ² at the first step and ρ G + (1 − ρ) φ² later. The reference implementations of
+    /// SVGD (Liu & Wang 2016) and DSVGD (Kassab & Simeone, arXiv 2009.06419) call this AdaGrad with momentum.
     Adagrad {
-        /// a, the step size.
+        /// Step size a, above 0: about the change of a parameter per step.
         #[serde(default = "default_step")]
         step: f64,
-        /// ρ, how much of G is kept.
+        /// Decay ρ of the running mean G of squared directions, from 0 to below 1.
         #[serde(default = "default_decay")]
         decay: f64,
-        /// f, the fudge factor that keeps the division finite.
+        /// Constant f, above 0, that keeps the division finite. Larger values damp parameters with small gradients.
         #[serde(default = "default_fudge")]
         fudge: f64,
     },
-    /// θ += ε φ.
+    /// θ += ε φ for all parameters.
     Plain {
-        /// ε, the step size.
+        /// Step size ε, above 0.
         step: f64,
     },
 }
@@ -42,34 +43,34 @@ fn default_fudge() -> f64 {
 }
 
 impl Default for Optimizer {
-    /// The logistic regressions of Kassab & Simeone: a = 0.05, ρ = 0.9, f = 1e-9.
+    /// The settings of Kassab & Simeone for logistic regression.
     fn default() -> Self {
         Self::Adagrad { step: default_step(), decay: default_decay(), fudge: default_fudge() }
     }
 }
 
 impl Optimizer {
-    /// What it means, for people.
+    /// A description for users.
     pub const DOCS: &'static str = "{ adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }; networks want step = 1e-3, \
          fudge = 1e-6";
 
-    /// Whether every number is in its range.
+    /// Checks that all settings are in range.
     pub fn check(&self) -> Result<(), SettingsError> {
-        let positive = |step: f64| ranged("step", step, step.is_finite() && step > 0.0, "a positive number");
+        let positive = |step: f64| check_range("step", step, step.is_finite() && step > 0.0, "positive");
         match *self {
             Self::Plain { step } => positive(step),
             Self::Adagrad { step, decay, fudge } => {
                 positive(step)?;
-                ranged("decay", decay, (0.0..1.0).contains(&decay), "at least 0 and below 1")?;
-                // A direction of 0, as of a weight behind a dead unit, would otherwise be divided by 0; also in single precision.
-                let positive = fudge.is_finite() && fudge >= f64::from(f32::MIN_POSITIVE);
-                ranged("fudge", fudge, positive, "a number of at least 1.2e-38")
+                check_range("decay", decay, (0.0..1.0).contains(&decay), "at least 0 and below 1")?;
+                // A direction of 0, such as that of a weight after a dead unit, must not give 0/0, also in single precision.
+                let valid = fudge.is_finite() && fudge >= f64::from(f32::MIN_POSITIVE);
+                check_range("fudge", fudge, valid, "at least 1.2e-38")
             }
         }
     }
 }
 
-/// An optimiser with its state: the running mean square G of the directions, one number per parameter.
+/// An optimizer with its state G, the running mean square of the direction of each parameter.
 #[derive(Clone, Debug)]
 pub struct AdaGrad<F> {
     optimizer: Optimizer,
@@ -78,29 +79,29 @@ pub struct AdaGrad<F> {
 }
 
 impl<F: Real> AdaGrad<F> {
-    /// For `len` parameters, at its start.
+    /// An optimizer of `len` parameters in its initial state.
     pub fn new(optimizer: Optimizer, len: usize) -> Self {
         let len = if matches!(optimizer, Optimizer::Plain { .. }) { 0 } else { len };
         Self { optimizer, squares: vec![F::zero(); len], started: false }
     }
 
-    /// Forgets G: the next step is a first step.
+    /// Resets the state: the next step is a first step.
     pub fn reset(&mut self) {
         self.started = false;
     }
 
-    /// One step: moves `theta` along `direction` (ascent), both as long as the optimiser was made for.
+    /// Moves `theta` along `direction` (ascent). Both must have the length for which the optimizer was created.
     pub fn step(&mut self, theta: &mut [F], direction: &[F]) {
         let len = theta.len();
         self.step_rows(theta, direction, &[F::zero()], len);
     }
 
-    /// One step of a matrix of rows of length `width` along `direction` + push_n · theta_n.
+    /// Moves each row θ_n, of length `width`, along `direction`_n + `push`_n · θ_n.
     pub(super) fn step_rows(&mut self, theta: &mut [F], direction: &[F], push: &[F], width: usize) {
         match self.optimizer {
             Optimizer::Plain { step } => plain(theta, direction, push, width, F::of(step)),
             Optimizer::Adagrad { step, decay, fudge } => {
-                // The first step sets G = φ², whatever it was.
+                // The first step sets G = φ².
                 let (keep, gain) = if self.started { (F::of(decay), F::of(1.0 - decay)) } else { (F::zero(), F::one()) };
                 adaptive(theta, direction, &mut self.squares, push, width, [F::of(step), keep, gain, F::of(fudge)]);
             }
@@ -120,13 +121,13 @@ vectorized! {
 }
 
 vectorized! {
-    fn adaptive<F: Real>(theta: &mut [F], direction: &[F], squares: &mut [F], push: &[F], width: usize, numbers: [F; 4]) {
-        let [step, keep, gain, fudge] = numbers;
+    fn adaptive<F: Real>(theta: &mut [F], direction: &[F], squares: &mut [F], push: &[F], width: usize, settings: [F; 4]) {
+        let [step, keep, gain, fudge] = settings;
         let rows = theta.chunks_exact_mut(width).zip(direction.chunks_exact(width)).zip(squares.chunks_exact_mut(width));
         for (((row, phi), squares), &push) in rows.zip(push) {
             for ((x, &phi), square) in row.iter_mut().zip(phi).zip(squares) {
                 let phi = phi + push * *x;
-                // Not `keep * square` alone: 0 · ∞ of an earlier loop would be NaN; reset squares are overwritten instead.
+                // After a reset G is overwritten, because 0 · G is NaN if G is infinite.
                 *square = if keep == F::zero() { phi * phi } else { keep * *square + gain * phi * phi };
                 *x += step * phi / (fudge + square.sqrt());
             }
@@ -159,7 +160,7 @@ mod tests {
         for (x, y) in theta.iter().zip(expected) {
             assert!((x - y).abs() < 1e-14, "{theta:?} {expected:?}");
         }
-        // A zero direction divides 0 by f and stays.
+        // A direction of 0 does not move the parameter.
         assert_eq!(theta[2], 0.5);
     }
 
@@ -175,8 +176,8 @@ mod tests {
         assert!(parse("optimizer = { plain = { step = 0.1, decay = 0.9 } }").is_err());
         assert!(Optimizer::Plain { step: 0.0 }.check().is_err());
         assert!(Optimizer::Adagrad { step: 0.1, decay: 1.0, fudge: 1e-9 }.check().is_err());
-        for (fudge, fine) in [(0.0, false), (1e-45, false), (-1.0, false), (f64::NAN, false), (1e-38 * 1.2, true)] {
-            assert_eq!(Optimizer::Adagrad { step: 0.1, decay: 0.9, fudge }.check().is_ok(), fine, "{fudge}");
+        for (fudge, valid) in [(0.0, false), (1e-45, false), (-1.0, false), (f64::NAN, false), (1e-38 * 1.2, true)] {
+            assert_eq!(Optimizer::Adagrad { step: 0.1, decay: 0.9, fudge }.check().is_ok(), valid, "{fudge}");
         }
         assert!(Optimizer::default().check().is_ok());
     }

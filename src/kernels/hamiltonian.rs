@@ -1,68 +1,65 @@
-//! Steps of stochastic gradient Hamiltonian Monte Carlo, in two passes over the parameters or in one.
+//! Stochastic gradient Hamiltonian Monte Carlo (SGHMC): integrators of the dynamics with friction and noise.
 
-use super::{SettingsError, ranged};
+use super::{SettingsError, check_range};
 use crate::number::Real;
 use crate::random::Stream;
 use serde::{Deserialize, Serialize};
 
-/// Parameters that one pass works on at a time: noise for so many lies in the first-level cache.
+/// The number of parameters per block: its noise fits into the first-level cache.
 const BLOCK: usize = 2048;
 
-/// ε, V and B̂ of the dynamics dθ = v dt, dv = −M⁻¹∇U dt − V v dt + N(0, 2V M⁻¹ dt), with the momentum M v (Chen, Fox & Guestrin 2014,
-/// "Stochastic gradient Hamiltonian Monte Carlo"). What others call learning rate is ε², and their momentum decay εV.
+/// The dynamics dθ = v dt, dv = −M⁻¹∇U dt − V v dt + N(0, 2V M⁻¹ dt), with the momentum M v (Chen, Fox & Guestrin 2014,
+/// "Stochastic gradient Hamiltonian Monte Carlo"). Other implementations call ε² the learning rate and εV the momentum decay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SghmcDynamics {
-    /// How a step follows the dynamics.
+    /// The integrator.
     pub scheme: Scheme,
-    /// ε.
+    /// The step size ε.
     pub step: f64,
-    /// V, the rate at which velocities are forgotten.
+    /// The friction V, the decay rate of velocities.
     pub friction: f64,
-    /// B̂ = ½ε·(variance of the gradient's noise), which the noise that is added does without; 0 where it is not known.
+    /// The estimate B̂ = ½ε·(variance of the gradient noise), by which the added noise is reduced; 0 if unknown.
     pub gradient_noise: f64,
-    /// Whether noise is added at all: without, this is gradient descent with momentum.
+    /// Whether noise is added. Without noise this is gradient descent with momentum.
     pub noise: bool,
 }
 
-/// How a step follows the dynamics; both take one gradient.
+/// The integrator of the SGHMC dynamics: `"middle"` or `"semi_implicit"`. Both use one gradient per step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheme {
     /// v ← e^(−εV) v + N(0, (1 − e^(−2εV)) M⁻¹), θ ← θ + ½εv, v ← v − ε M⁻¹∇Û(θ), θ ← θ + ½εv (Leimkuhler & Matthews 2013; Zhang et al. 2019
-    /// call it the middle scheme). Where the gradient is taken, a Gaussian posterior has its exact covariance at every stable step; at
-    /// the ends of steps θ and v are independent.
+    /// call it the middle scheme). For a Gaussian posterior, θ has the exact covariance where the gradient is evaluated, at every stable
+    /// step size. At the end of a step, θ and v are independent.
     #[default]
     Middle,
-    /// v ← (1 − εV) v − ε M⁻¹∇Û(θ) + N(0, 2ε(V M⁻¹ − B̂ M⁻²)), θ ← θ + ε v, as in the paper. With the new velocity: the explicit scheme is
-    /// unstable for ε ≥ V/λ.
+    /// v ← (1 − εV) v − ε M⁻¹∇Û(θ) + N(0, 2ε(V M⁻¹ − B̂ M⁻²)), θ ← θ + ε v, as in the SGHMC paper. θ moves with the new
+    /// velocity, because the explicit scheme is unstable for ε ≥ V/λ.
     SemiImplicit,
 }
 
 impl SghmcDynamics {
-    /// Whether it can be run with inverse masses of at most this.
-    ///
-    /// # Errors
-    /// Says which number is out of its range.
-    pub fn check(&self, lightest: f64) -> Result<(), SettingsError> {
+    /// Checks that all settings are in range for inverse masses up to `max_inverse_mass`.
+    pub fn check(&self, max_inverse_mass: f64) -> Result<(), SettingsError> {
         let Self { step, friction, gradient_noise, noise, .. } = *self;
-        ranged("step", step, step.is_finite() && step > 0.0, "a number above 0")?;
-        let limit = friction.is_finite() && step * friction < 2.0;
+        check_range("step", step, step.is_finite() && step > 0.0, "positive")?;
+        let stable = friction.is_finite() && step * friction < 2.0;
         if noise {
-            ranged("friction", friction, limit && friction > 0.0, "a number from above 0 to below 2/step")?;
+            check_range("friction", friction, stable && friction > 0.0, "above 0 and below 2/step")?;
         } else {
-            ranged("friction", friction, limit && friction >= 0.0, "a number from 0 to below 2/step")?;
+            check_range("friction", friction, stable && friction >= 0.0, "at least 0 and below 2/step")?;
         }
-        let [added, known] = self.of_noise();
-        let fits = gradient_noise >= 0.0 && known * lightest <= added.max(0.0);
-        ranged(
+        let [added, known] = self.noise_variances();
+        let fits = gradient_noise >= 0.0 && known * max_inverse_mass <= added.max(0.0);
+        check_range(
             "gradient_noise",
             gradient_noise,
             !noise || fits,
-            "a number from 0 to about friction, times floor with a preconditioner",
+            "from 0 to about friction, times floor with a preconditioner",
         )
     }
 
-    /// The largest stiffness of U, beside the step, with which steps are stable: ε²λ must be below it.
+    /// The stability limit: steps are stable if ε²λ is below it, with λ the largest eigenvalue of M⁻¹∇²U.
     pub fn stability_limit(&self) -> f64 {
         match self.scheme {
             Scheme::Middle => 4.0,
@@ -70,7 +67,7 @@ impl SghmcDynamics {
         }
     }
 
-    /// What of a velocity is kept in a step.
+    /// The factor by which friction reduces a velocity in a step.
     pub fn velocity_decay(&self) -> f64 {
         match self.scheme {
             Scheme::Middle => (-self.step * self.friction).exp(),
@@ -78,11 +75,12 @@ impl SghmcDynamics {
         }
     }
 
-    /// The variance of the noise that a step adds, by M⁻¹, and what of it the gradient's noise makes already, by M⁻².
-    fn of_noise(&self) -> [f64; 2] {
+    /// Per step: the noise variance that the dynamics need, in units of M⁻¹, and the part that the gradient noise already contributes, in
+    /// units of M⁻².
+    fn noise_variances(&self) -> [f64; 2] {
         let known = 2.0 * self.step * self.gradient_noise;
         match self.scheme {
-            // Kicks come a step's friction later or earlier than the noise: they reach (1 + e^(−εV))/2 as far.
+            // Kicks and noise are separated by friction, which scales the contribution of kicks by (1 + e^(−εV))/2.
             Scheme::Middle => {
                 [-(-2.0 * self.step * self.friction).exp_m1(), known * (0.5 * (1.0 + self.velocity_decay())).powi(2)]
             }
@@ -90,77 +88,83 @@ impl SghmcDynamics {
         }
     }
 
-    /// The first half of a step of the middle scheme, before the gradient is taken: friction, noise, half of the way.
+    /// The first half of a step of the middle scheme, before the gradient: friction, noise, half of the move.
     ///
     /// # Panics
-    /// When arrays differ in length.
+    /// If arrays differ in length.
     pub fn first_half<F: Real>(&self, chain: ChainState<F>, noise: &mut Stream) {
-        let kept = F::of(self.velocity_decay());
-        let half = F::of(0.5 * self.step);
-        self.pass(chain, noise, |theta, velocity, _, z| {
-            *velocity = kept * *velocity + z;
-            *theta += half * *velocity;
+        let decay = F::of(self.velocity_decay());
+        let half_step = F::of(0.5 * self.step);
+        self.for_each(chain, noise, |theta, velocity, _, z| {
+            *velocity = decay * *velocity + z;
+            *theta += half_step * *velocity;
         });
     }
 
-    /// The second half: the score of the posterior at θ, the other half of the way.
+    /// The second half of a step of the middle scheme: the kick by the score of the posterior at θ, and the other half of the move.
     ///
     /// # Panics
-    /// When arrays differ in length.
-    pub fn second_half<F: Real>(&self, chain: ChainState<F>, score: &[F], pull: Option<ElasticForce<F>>) {
+    /// If arrays differ in length.
+    pub fn second_half<F: Real>(&self, chain: ChainState<F>, score: &[F], force: Option<ElasticForce<F>>) {
         let ChainState { theta, velocity, inverse_mass } = chain;
         let dim = theta.len();
-        let (pulled, masses) = (pull.map_or(dim, |pull| pull.center.len()), inverse_mass.map_or(dim, <[F]>::len));
-        assert!([velocity.len(), score.len(), pulled, masses].iter().all(|&len| len == dim), "one number for each parameter");
-        let (step, half) = (F::of(self.step), F::of(0.5 * self.step));
-        let move_by = |theta: &mut F, velocity: &mut F, force: F| {
-            *velocity += step * force;
-            *theta += half * *velocity;
+        let (center, masses) = (force.map_or(dim, |force| force.center.len()), inverse_mass.map_or(dim, <[F]>::len));
+        assert!(
+            [velocity.len(), score.len(), center, masses].iter().all(|&len| len == dim),
+            "arrays need one value per parameter"
+        );
+        let (step, half_step) = (F::of(self.step), F::of(0.5 * self.step));
+        let kick_and_move = |theta: &mut F, velocity: &mut F, gradient: F| {
+            *velocity += step * gradient;
+            *theta += half_step * *velocity;
         };
         let each = theta.iter_mut().zip(velocity).zip(score);
-        match (pull, inverse_mass) {
-            (None, None) => each.for_each(|((theta, velocity), &score)| move_by(theta, velocity, score)),
+        match (force, inverse_mass) {
+            (None, None) => each.for_each(|((theta, velocity), &score)| kick_and_move(theta, velocity, score)),
             (Some(ElasticForce { strength, center }), None) => {
                 each.zip(center).for_each(|(((theta, velocity), &score), &center)| {
                     let force = score + strength * (center - *theta);
-                    move_by(theta, velocity, force);
+                    kick_and_move(theta, velocity, force);
                 })
             }
             (None, Some(masses)) => {
-                each.zip(masses).for_each(|(((theta, velocity), &score), &mass)| move_by(theta, velocity, mass * score));
+                each.zip(masses).for_each(|(((theta, velocity), &score), &mass)| kick_and_move(theta, velocity, mass * score));
             }
             (Some(ElasticForce { strength, center }), Some(masses)) => {
                 each.zip(masses).zip(center).for_each(|((((theta, velocity), &score), &mass), &center)| {
-                    let force = mass * (score + strength * (center - *theta));
-                    move_by(theta, velocity, force);
+                    let gradient = mass * (score + strength * (center - *theta));
+                    kick_and_move(theta, velocity, gradient);
                 });
             }
         }
     }
 
-    /// A step of the semi-implicit scheme from θ, where the posterior's score is this.
+    /// A step of the semi-implicit scheme with the score of the posterior at θ.
     ///
     /// # Panics
-    /// When arrays differ in length.
-    pub fn step<F: Real>(&self, chain: ChainState<F>, score: &[F], pull: Option<ElasticForce<F>>, noise: &mut Stream) {
+    /// If arrays differ in length.
+    pub fn step<F: Real>(&self, chain: ChainState<F>, score: &[F], force: Option<ElasticForce<F>>, noise: &mut Stream) {
         let dim = chain.theta.len();
-        assert!(score.len() == dim && pull.is_none_or(|pull| pull.center.len() == dim), "one number for each parameter");
-        let (step, kept) = (F::of(self.step), F::of(self.velocity_decay()));
+        assert!(score.len() == dim && force.is_none_or(|force| force.center.len() == dim), "arrays need one value per parameter");
+        let (step, decay) = (F::of(self.step), F::of(self.velocity_decay()));
         let masses = chain.inverse_mass;
-        self.pass(chain, noise, |theta, velocity, place, z| {
-            let force = pull.map_or(score[place], |pull| score[place] + pull.strength * (pull.center[place] - *theta));
-            *velocity = kept * *velocity + step * masses.map_or(force, |masses| masses[place] * force) + z;
+        self.for_each(chain, noise, |theta, velocity, i, z| {
+            let gradient = force.map_or(score[i], |force| score[i] + force.strength * (force.center[i] - *theta));
+            *velocity = decay * *velocity + step * masses.map_or(gradient, |masses| masses[i] * gradient) + z;
             *theta += step * *velocity;
         });
     }
 
-    /// Does something to every parameter, its velocity, its place and its noise.
-    fn pass<F: Real>(&self, chain: ChainState<F>, noise: &mut Stream, each: impl Fn(&mut F, &mut F, usize, F)) {
+    /// Calls `each` for every parameter with its velocity, index and noise.
+    fn for_each<F: Real>(&self, chain: ChainState<F>, noise: &mut Stream, each: impl Fn(&mut F, &mut F, usize, F)) {
         let ChainState { theta, velocity, inverse_mass } = chain;
         let dim = theta.len();
-        assert!(velocity.len() == dim && inverse_mass.is_none_or(|masses| masses.len() == dim), "one number for each parameter");
-        let [added, known] = self.of_noise();
-        let common = F::of((added - known).max(0.0).sqrt());
+        assert!(
+            velocity.len() == dim && inverse_mass.is_none_or(|masses| masses.len() == dim),
+            "arrays need one value per parameter"
+        );
+        let [added, known] = self.noise_variances();
+        let deviation = F::of((added - known).max(0.0).sqrt());
         let (added, known) = (F::of(added), F::of(known));
         let mut normals = [F::zero(); BLOCK];
         for from in (0..dim).step_by(BLOCK) {
@@ -169,34 +173,34 @@ impl SghmcDynamics {
             if self.noise {
                 noise.normals(normals);
                 match inverse_mass {
-                    None => normals.iter_mut().for_each(|z| *z *= common),
+                    None => normals.iter_mut().for_each(|z| *z *= deviation),
                     Some(masses) => normals.iter_mut().zip(&masses[part.clone()]).for_each(|(z, mass)| {
                         *z *= (*mass * (added - known * *mass)).max(F::zero()).sqrt();
                     }),
                 }
             }
             let both = theta[part.clone()].iter_mut().zip(&mut velocity[part.clone()]).zip(&*normals).zip(part);
-            both.for_each(|(((theta, velocity), &z), place)| each(theta, velocity, place, z));
+            both.for_each(|(((theta, velocity), &z), i)| each(theta, velocity, i, z));
         }
     }
 }
 
-/// The state of a chain: each array has a number for each parameter.
+/// The state of a chain; each array has one value per parameter.
 pub struct ChainState<'a, F> {
-    /// θ.
+    /// The parameters θ.
     pub theta: &'a mut [F],
-    /// v.
+    /// The velocities v.
     pub velocity: &'a mut [F],
-    /// The diagonal of M⁻¹; the identity where there is none.
+    /// The diagonal of M⁻¹; `None` for the identity.
     pub inverse_mass: Option<&'a [F]>,
 }
 
-/// The force κ (c − θ) towards a center.
+/// The force κ (c − θ) towards a center c, which couples chains.
 #[derive(Clone, Copy, Debug)]
 pub struct ElasticForce<'a, F> {
-    /// κ.
+    /// The coupling strength κ.
     pub strength: F,
-    /// c, a number for each parameter.
+    /// The center c.
     pub center: &'a [F],
 }
 
@@ -261,23 +265,23 @@ mod tests {
     }
 
     #[test]
-    fn numbers_out_of_range_are_named() {
-        let fine = SghmcDynamics { scheme: Scheme::Middle, step: 0.1, friction: 1.0, gradient_noise: 0.0, noise: true };
-        assert!(fine.check(1.0).is_ok());
-        for (wrong, says) in [
-            (SghmcDynamics { step: 0.0, ..fine }, "step = 0"),
-            (SghmcDynamics { friction: 20.0, ..fine }, "friction = 20"),
-            (SghmcDynamics { friction: -1.0, ..fine }, "friction = -1"),
-            (SghmcDynamics { friction: 0.0, ..fine }, "friction = 0"),
-            (SghmcDynamics { gradient_noise: 1.5, ..fine }, "gradient_noise = 1.5"),
+    fn values_out_of_range_are_refused() {
+        let valid = SghmcDynamics { scheme: Scheme::Middle, step: 0.1, friction: 1.0, gradient_noise: 0.0, noise: true };
+        assert!(valid.check(1.0).is_ok());
+        for (wrong, message) in [
+            (SghmcDynamics { step: 0.0, ..valid }, "step = 0"),
+            (SghmcDynamics { friction: 20.0, ..valid }, "friction = 20"),
+            (SghmcDynamics { friction: -1.0, ..valid }, "friction = -1"),
+            (SghmcDynamics { friction: 0.0, ..valid }, "friction = 0"),
+            (SghmcDynamics { gradient_noise: 1.5, ..valid }, "gradient_noise = 1.5"),
         ] {
-            assert!(wrong.check(1.0).unwrap_err().to_string().contains(says));
+            assert!(wrong.check(1.0).unwrap_err().to_string().contains(message));
         }
-        let known = SghmcDynamics { gradient_noise: 0.5, ..fine };
+        let known = SghmcDynamics { gradient_noise: 0.5, ..valid };
         assert!(
             known.check(1.0).is_ok()
                 && known.check(10.0).is_err()
-                && SghmcDynamics { friction: 0.0, noise: false, ..fine }.check(1.0).is_ok()
+                && SghmcDynamics { friction: 0.0, noise: false, ..valid }.check(1.0).is_ok()
         );
     }
 }

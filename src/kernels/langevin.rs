@@ -1,25 +1,25 @@
-//! Langevin steps: step sizes that stay or fall, and the step itself.
+//! Langevin dynamics (SGLD): step-size schedules and the update.
 
 use super::hamiltonian::ElasticForce;
-use super::{SettingsError, ranged};
+use super::{SettingsError, check_range};
 use crate::number::Real;
 use crate::random::Stream;
 use serde::{Deserialize, Serialize};
 
-/// ε_t, the step size of update t = 0, 1, ..., in the half convention: θ moves by ε/2 times the score, with noise of variance ε
-/// (Welling & Teh 2011; Ahn, Shahbaba & Welling 2014, eq. 1).
+/// The step size ε_t of update t = 0, 1, ...: `{ constant = 1e-4 }` or `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }`. An update moves θ
+/// by ε/2 times the score and adds noise of variance ε (Welling & Teh 2011; Ahn, Shahbaba & Welling 2014, eq. 1).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StepSize {
-    /// The same for every update.
+    /// The same step size for every update, above 0. Draws have a bias that grows with it.
     Constant(f64),
-    /// a·(b + t)^(−c).
+    /// The decreasing step size a·(b + t)^(−c).
     Annealed {
-        /// a.
+        /// Scale a, above 0.
         a: f64,
-        /// b.
+        /// Offset b of the update number, above 0.
         b: f64,
-        /// c: above 0.5 and at most 1 for a chain that converges.
+        /// Exponent c, from 0 to 1. The chain converges to the posterior for c above 0.5.
         c: f64,
     },
 }
@@ -31,7 +31,7 @@ impl Default for StepSize {
 }
 
 impl StepSize {
-    /// ε_t.
+    /// The step size of update t.
     pub fn at(self, update: u64) -> f64 {
         match self {
             Self::Constant(step) => step,
@@ -39,36 +39,33 @@ impl StepSize {
         }
     }
 
-    /// Whether it is one.
-    ///
-    /// # Errors
-    /// Says which number is out of its range.
+    /// Checks that all settings are in range.
     pub fn check(self) -> Result<(), SettingsError> {
-        let positive = |name, value: f64| ranged(name, value, value.is_finite() && value > 0.0, "a number above 0");
+        let positive = |name, value: f64| check_range(name, value, value.is_finite() && value > 0.0, "positive");
         match self {
             Self::Constant(step) => positive("step.constant", step),
             Self::Annealed { a, b, c } => {
                 positive("step.annealed.a", a)?;
                 positive("step.annealed.b", b)?;
-                ranged("step.annealed.c", c, (0.0..=1.0).contains(&c), "a number from 0 to 1")
+                check_range("step.annealed.c", c, (0.0..=1.0).contains(&c), "from 0 to 1")
             }
         }
     }
 }
 
-/// θ ← θ + (ε/2)·(score + κ (c − θ)) + N(0, ε I), the pull towards c where there is one.
+/// The SGLD update θ ← θ + (ε/2)·(score + κ (c − θ)) + N(0, ε I), with the optional elastic force κ (c − θ).
 ///
 /// # Panics
-/// When θ, the score and c differ in length.
-pub fn langevin_step<F: Real>(theta: &mut [F], score: &[F], pull: Option<ElasticForce<F>>, step: f64, noise: &mut Stream) {
-    assert_eq!(theta.len(), score.len(), "a score has a number for each parameter");
-    let half = F::of(0.5 * step);
+/// If θ, the score and c differ in length.
+pub fn langevin_step<F: Real>(theta: &mut [F], score: &[F], force: Option<ElasticForce<F>>, step: f64, noise: &mut Stream) {
+    assert_eq!(theta.len(), score.len(), "the score needs one value per parameter");
+    let half_step = F::of(0.5 * step);
     let both = theta.iter_mut().zip(score);
-    match pull {
-        None => both.for_each(|(theta, &score)| *theta += half * score),
+    match force {
+        None => both.for_each(|(theta, &score)| *theta += half_step * score),
         Some(ElasticForce { strength, center }) => {
-            assert_eq!(score.len(), center.len(), "a center has a number for each parameter");
-            both.zip(center).for_each(|((theta, &score), &center)| *theta += half * (score + strength * (center - *theta)));
+            assert_eq!(score.len(), center.len(), "the center needs one value per parameter");
+            both.zip(center).for_each(|((theta, &score), &center)| *theta += half_step * (score + strength * (center - *theta)));
         }
     }
     noise.add_normals(F::of(step.sqrt()), theta);
@@ -91,18 +88,18 @@ mod tests {
         assert!((annealed.at(3) - 0.01 * 3.5_f64.powf(-0.55)).abs() < 1e-18);
         assert_eq!(StepSize::Constant(0.25).at(1 << 40), 0.25);
         assert!(annealed.check().is_ok() && StepSize::default().check().is_ok());
-        for (wrong, says) in [
+        for (wrong, message) in [
             (StepSize::Constant(0.0), "constant = 0"),
             (StepSize::Constant(f64::NAN), "constant = NaN"),
             (StepSize::Annealed { a: 1.0, b: 0.0, c: 0.5 }, "b = 0"),
             (StepSize::Annealed { a: 1.0, b: 1.0, c: 1.5 }, "c = 1.5"),
         ] {
-            assert!(wrong.check().unwrap_err().to_string().contains(says));
+            assert!(wrong.check().unwrap_err().to_string().contains(message));
         }
     }
 
     #[test]
-    fn a_step_is_half_of_the_score_and_noise_of_its_variance() {
+    fn an_update_adds_half_the_scaled_score_and_noise() {
         let stream = || Seed(1).stream(Who::Chain(0), 5, Purpose::Noise);
         let mut theta: [f64; 3] = [1.0, -2.0, 0.5];
         langevin_step(&mut theta, &[2.0, 4.0, -6.0], None, 0.25, &mut stream());

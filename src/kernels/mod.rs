@@ -1,4 +1,4 @@
-//! Update rules on arrays: Stein directions, kernel density estimates, optimisers; knows no server and no file.
+//! Update rules on arrays: SVGD, kernel density estimates, AdaGrad, Langevin and Hamiltonian steps.
 
 pub mod adagrad;
 pub mod hamiltonian;
@@ -12,22 +12,22 @@ pub mod svgd;
 mod symmetric;
 pub mod triangle;
 
-/// A setting of a kernel that no run can have.
+/// An invalid setting of an update rule.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SettingsError {
-    /// A number outside its range.
-    #[error("{name} = {value} is not {range}")]
+    /// A number is out of its range.
+    #[error("{name} = {value} must be {range}")]
     Range {
-        /// The setting.
+        /// The key.
         name: &'static str,
-        /// What it was set to.
+        /// Its value.
         value: f64,
-        /// What it may be, in words.
+        /// The valid values.
         range: &'static str,
     },
 }
 
-/// The setting `name`, if `ok` holds for its value.
-fn ranged(name: &'static str, value: f64, ok: bool, range: &'static str) -> Result<(), SettingsError> {
-    if ok { Ok(()) } else { Err(SettingsError::Range { name, value, range }) }
+/// Checks that the setting `name` is in its range, which `in_range` says.
+fn check_range(name: &'static str, value: f64, in_range: bool, range: &'static str) -> Result<(), SettingsError> {
+    if in_range { Ok(()) } else { Err(SettingsError::Range { name, value, range }) }
 }

@@ -1,7 +1,7 @@
 //! The RBF kernel k(x, y) = exp(−‖x − y‖²/h), its bandwidth modes, and squared distances.
 
 use super::select::Selector;
-use super::{SettingsError, ranged};
+use super::{SettingsError, check_range};
 use crate::number::Real;
 use crate::vector::vectorized;
 use ndarray::{Array2, ArrayView2};
@@ -29,7 +29,7 @@ impl Bandwidth {
     /// Whether the number is in its range.
     pub fn check(&self) -> Result<(), SettingsError> {
         match *self {
-            Self::Fixed(h) => ranged("bandwidth", h, h.is_finite() && h > 0.0, "a positive number"),
+            Self::Fixed(h) => check_range("bandwidth", h, h.is_finite() && h > 0.0, "a positive number"),
             Self::Paper | Self::Repository => Ok(()),
         }
     }

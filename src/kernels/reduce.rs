@@ -1,13 +1,13 @@
-//! Reductions over long arrays, in lanes: one after the other, additions and branches would take longer than the memory does.
+//! Reductions over long arrays in SIMD lanes, which run at the speed of memory.
 
 use crate::number::Real;
 
-/// Sums that are made side by side.
+/// The number of partial sums.
 const LANES: usize = 16;
-/// Numbers that are looked at before it is asked what was found.
+/// The number of values between two tests of the result.
 const BLOCK: usize = 1024;
 
-/// |x|², in double precision; the same bits on every processor.
+/// ‖x‖² in double precision, with the same bits on every processor.
 pub fn squared_norm<F: Real>(x: &[F]) -> f64 {
     let mut sums = [0.0; LANES];
     let (chunks, rest) = x.as_chunks::<LANES>();
@@ -17,7 +17,7 @@ pub fn squared_norm<F: Real>(x: &[F]) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|x| x.f64() * x.f64()).sum::<f64>()
 }
 
-/// Whether all of these are finite.
+/// Whether all values are finite.
 pub fn all_finite<F: Real>(x: &[F]) -> bool {
     x.chunks(BLOCK).all(|block| block.iter().fold(true, |all, x| all & x.is_finite()))
 }
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_counts() {
+    fn every_value_is_included() {
         for len in [0, 1, 15, 16, 17, 1023, 1024, 2049] {
             let x: Vec<f32> = (0..len).map(|place| place as f32).collect();
             let exact: f64 = (0..len).map(|place| (place * place) as f64).sum();

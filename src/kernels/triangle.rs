@@ -1,13 +1,13 @@
-//! The lower triangle of a symmetric matrix with its diagonal, row by row, as it is kept and sent.
+//! Packed storage of symmetric matrices: the lower triangle with the diagonal, row by row.
 
 use ndarray::{Array2, ArrayView2};
 
-/// How many numbers the triangle of a d × d matrix has.
+/// The number of values in the triangle of a d × d matrix.
 pub fn packed_len(dim: usize) -> usize {
     dim * (dim + 1) / 2
 }
 
-/// Where the entry (i, j), or (j, i), is.
+/// The index of the entries (i, j) and (j, i) in the triangle.
 pub fn packed_index(i: usize, j: usize) -> usize {
     packed_len(i.max(j)) + i.min(j)
 }
@@ -15,7 +15,7 @@ pub fn packed_index(i: usize, j: usize) -> usize {
 /// The triangle of a matrix (d × d).
 ///
 /// # Panics
-/// Where the matrix has fewer columns than rows.
+/// If the matrix has fewer columns than rows.
 pub fn pack<F: Copy>(matrix: ArrayView2<F>) -> Vec<F> {
     (0..matrix.nrows()).flat_map(|i| (0..=i).map(move |j| (i, j))).map(|at| matrix[at]).collect()
 }
@@ -23,7 +23,7 @@ pub fn pack<F: Copy>(matrix: ArrayView2<F>) -> Vec<F> {
 /// The matrix (d × d) of a triangle.
 ///
 /// # Panics
-/// Where the triangle has fewer numbers.
+/// If the triangle has too few values.
 pub fn unpack<F: Copy>(triangle: &[F], dim: usize) -> Array2<F> {
     Array2::from_shape_fn((dim, dim), |(i, j)| triangle[packed_index(i, j)])
 }
@@ -34,7 +34,7 @@ mod tests {
     use ndarray::array;
 
     #[test]
-    fn a_matrix_comes_back_from_its_triangle() {
+    fn unpacking_inverts_packing() {
         let matrix = array![[2, 1, 5], [1, 3, 4], [5, 4, 6]];
         let triangle = pack(matrix.view());
         assert_eq!(triangle, [2, 1, 3, 5, 4, 6]);

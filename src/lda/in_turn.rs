@@ -6,7 +6,7 @@
 use super::collapsed::{Tokens, TopicCounts};
 use super::lanes::{LANES, draw, smoothing};
 use crate::random::Stream;
-use crate::vector::{self, Kernel, Unit};
+use crate::vector::{self, SimdKernel, SimdLevel};
 
 /// Draws the topics of the first documents anew, token after token, with P(z = k | those before) ∝ (n_dk + α)(n_kw + β)/(n_k + W β);
 /// document d draws from `stream(d)`. The topics of other documents stay as they are and count for nothing.
@@ -22,7 +22,7 @@ pub fn draw_topics_sequentially(
     beta: f64,
     stream: impl FnMut(u64) -> Stream,
 ) {
-    vector::run(InTurn { tokens, documents, topics, counts, alpha, beta, stream });
+    vector::dispatch(InTurn { tokens, documents, topics, counts, alpha, beta, stream });
 }
 
 struct InTurn<'a, S> {
@@ -35,11 +35,11 @@ struct InTurn<'a, S> {
     stream: S,
 }
 
-impl<S: FnMut(u64) -> Stream> Kernel for InTurn<'_, S> {
+impl<S: FnMut(u64) -> Stream> SimdKernel for InTurn<'_, S> {
     type Output = ();
 
     #[inline(always)]
-    fn compute<U: Unit>(self) {
+    fn compute<U: SimdLevel>(self) {
         let Self { tokens, documents, topics, counts, alpha, beta, mut stream } = self;
         let (beta, spread) = smoothing(beta, counts.vocabulary());
         let alpha = alpha.clamp(1e-6, 1e10) as f32;

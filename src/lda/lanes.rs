@@ -3,7 +3,7 @@
 //! Every vector unit gives the same bits: sums are of the same numbers in the same order.
 
 use crate::random::Stream;
-use crate::vector::Unit;
+use crate::vector::SimdLevel;
 use rand::Rng;
 
 /// Numbers that are computed together: a vector, or a line of memory.
@@ -24,7 +24,7 @@ pub(super) fn smoothing(beta: f64, vocabulary: usize) -> (f32, f32) {
 /// Running sums over the lanes 0, 4, 8, 12, 1, 5, ... in this order, each in the place of its lane. None is below the one before it,
 /// and that of a lane with 0 is the one before it.
 #[inline(always)]
-pub(super) fn scan<U: Unit>(lanes: &[f32; LANES]) -> [f32; LANES] {
+pub(super) fn scan<U: SimdLevel>(lanes: &[f32; LANES]) -> [f32; LANES] {
     #[cfg(target_arch = "x86_64")]
     if U::WIDE {
         use std::arch::x86_64::*;
@@ -57,7 +57,7 @@ pub(super) fn scan<U: Unit>(lanes: &[f32; LANES]) -> [f32; LANES] {
 
 /// How many running sums are not above `point`.
 #[inline(always)]
-pub(super) fn below<U: Unit>(running: &[f32; LANES], point: f32) -> u32 {
+pub(super) fn below<U: SimdLevel>(running: &[f32; LANES], point: f32) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if U::WIDE {
         use std::arch::x86_64::*;
@@ -79,7 +79,7 @@ pub(super) fn place_of(below: u32) -> usize {
 /// Draws a place in proportion to the weights in blocks of sixteen, given the sums of the blocks in groups of sixteen; 0 where there is
 /// no block. No weight is below 0, and one is above.
 #[inline(always)]
-pub(super) fn draw<U: Unit>(
+pub(super) fn draw<U: SimdLevel>(
     weights: &[[f32; LANES]],
     groups: usize,
     sums: impl Fn(usize) -> [f32; LANES],
@@ -110,12 +110,12 @@ pub(super) fn draw<U: Unit>(
 mod tests {
     use super::*;
     use crate::random::{Purpose, Seed, Who};
-    use crate::vector::{self, Kernel};
+    use crate::vector::{self, SimdKernel};
 
     /// A unit without wide vectors.
     struct Narrow;
 
-    impl Unit for Narrow {
+    impl SimdLevel for Narrow {
         const FMA: bool = false;
         const WIDE: bool = false;
     }
@@ -123,11 +123,11 @@ mod tests {
     /// Running sums, and how many of them are not above a point.
     struct Both([f32; LANES], f32);
 
-    impl Kernel for Both {
+    impl SimdKernel for Both {
         type Output = ([f32; LANES], u32);
 
         #[inline(always)]
-        fn compute<U: Unit>(self) -> ([f32; LANES], u32) {
+        fn compute<U: SimdLevel>(self) -> ([f32; LANES], u32) {
             let running = scan::<U>(&self.0);
             (running, below::<U>(&running, self.1))
         }
@@ -148,7 +148,7 @@ mod tests {
                 }
             }
             let point = (uniform(&mut stream) * 2.0) as f32;
-            let (running, below) = vector::run(Both(lanes, point));
+            let (running, below) = vector::dispatch(Both(lanes, point));
             assert_eq!((running, below), Both(lanes, point).compute::<Narrow>());
             let mut before = 0.0;
             for number in 0..LANES as u32 {

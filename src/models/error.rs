@@ -1,88 +1,88 @@
-//! What can be wrong with the settings of a model.
+//! Errors in the settings of a model.
 
 /// A model that cannot be built from its settings.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
-    /// A setting that has to be a positive, finite number is not.
+    /// A setting must be a positive, finite number.
     #[error("`{setting}` must be a positive number, not {value}")]
     NotPositive {
-        /// Its name in the configuration.
+        /// The key in the run file.
         setting: &'static str,
-        /// What was given.
+        /// The value in the run file.
         value: f64,
     },
-    /// A setting that must not be negative is negative or no number.
+    /// A setting must be finite and at least 0.
     #[error("`{setting}` must be zero or a positive number, not {value}")]
     Negative {
-        /// Its name in the configuration.
+        /// The key in the run file.
         setting: &'static str,
-        /// What was given.
+        /// The value in the run file.
         value: f64,
     },
-    /// A setting that has to be a number is infinite or none.
+    /// A setting must be finite.
     #[error("`{setting}` must be a number, not {value}")]
     NotFinite {
-        /// Its name in the configuration.
+        /// The key in the run file.
         setting: &'static str,
-        /// What was given.
+        /// The value in the run file.
         value: f64,
     },
     /// The data have no feature columns.
     #[error("the model needs at least one feature column, but the data have none")]
     NoFeatures,
-    /// A hidden layer without units.
+    /// A hidden layer has no units.
     #[error("`hidden`: layer {layer} has width 0; every hidden layer needs at least one unit")]
     EmptyLayer {
-        /// Which one, counted from 1.
+        /// The layer, counted from 1.
         layer: usize,
     },
-    /// Fewer classes than can be told apart, or another number than the model is made for.
+    /// The model does not support this number of classes.
     #[error("the model cannot predict {classes} classes{hint}")]
     Classes {
-        /// How many.
+        /// The number of classes of the data.
         classes: usize,
-        /// What it can do instead.
+        /// What the model supports.
         hint: &'static str,
     },
-    /// A loss that does not suit what is to be predicted.
-    #[error("the loss `{loss}` does not suit {target}")]
+    /// The loss does not fit the targets.
+    #[error("the loss `{loss}` does not fit {target}")]
     Loss {
-        /// Its name in the configuration.
+        /// The key in the run file.
         loss: &'static str,
-        /// What the data hold.
+        /// The kind of targets, and the losses that fit them.
         target: &'static str,
     },
-    /// The data hold something else than the model predicts.
+    /// The model cannot predict this kind of targets.
     #[error("the model needs {needed}")]
     Target {
-        /// What it can predict.
+        /// The targets that the model needs.
         needed: &'static str,
     },
-    /// Vectors and matrices of a density do not fit together.
-    #[error("{what} has {found} numbers where {expected} are needed")]
+    /// A vector or matrix has the wrong size.
+    #[error("{what} has {found} numbers; {expected} are needed")]
     Size {
-        /// Which one.
+        /// The vector or matrix.
         what: &'static str,
-        /// How many numbers it has.
+        /// The number of values it has.
         found: usize,
-        /// How many it should have.
+        /// The number of values it needs.
         expected: usize,
     },
-    /// A covariance or precision that is no symmetric, positive definite matrix.
+    /// A covariance or precision matrix is not symmetric and positive definite.
     #[error("{what} must be a symmetric, positive definite matrix")]
     NotPositiveDefinite {
-        /// Which one.
+        /// The matrix.
         what: &'static str,
     },
-    /// A box whose sides are not in order.
+    /// A lower corner of a box is not below the upper corner.
     #[error("the box is empty: its lower corner must lie below its upper one, but {lower} is not below {upper}")]
     EmptyBox {
-        /// Lower limit of the first coordinate at fault.
+        /// The lower limit of the first invalid coordinate.
         lower: f64,
         /// Its upper limit.
         upper: f64,
     },
-    /// A mixture without components.
+    /// A mixture has no components.
     #[error("a mixture needs at least one component")]
     NoComponents,
 }

@@ -1,32 +1,24 @@
-//! Views as flat slices: the form in which models hand arrays to their inner loops and to BLAS.
+//! Array views as flat slices and back: models pass contiguous arrays to inner loops and BLAS.
 
 use crate::number::Real;
-use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
+use ndarray::{ArrayView2, ArrayViewMut, ArrayViewMut2, Dimension};
 
-/// The numbers of a row-major, contiguous matrix.
+/// A row-major, contiguous matrix as a slice.
 ///
 /// # Panics
 /// If it is not row-major and contiguous, which [`Model`](super::Model) requires.
 pub fn flat<'a, F>(matrix: ArrayView2<'a, F>) -> &'a [F] {
     match matrix.to_slice() {
         Some(slice) => slice,
-        None => panic!("models take row-major, contiguous arrays"),
+        None => panic!("models need row-major, contiguous arrays"),
     }
 }
 
-/// The numbers of a row-major, contiguous matrix, to be changed; panics as [`flat`] does.
-pub fn flat_mut<'a, F>(matrix: ArrayViewMut2<'a, F>) -> &'a mut [F] {
-    match matrix.into_slice() {
+/// A row-major, contiguous array as a mutable slice; panics as [`flat`] does.
+pub fn flat_mut<'a, F, D: Dimension>(array: ArrayViewMut<'a, F, D>) -> &'a mut [F] {
+    match array.into_slice() {
         Some(slice) => slice,
-        None => panic!("models take row-major, contiguous arrays"),
-    }
-}
-
-/// The numbers of one particle, to be changed; panics as [`flat`] does.
-pub fn particle_mut<'a, F>(theta: ArrayViewMut1<'a, F>) -> &'a mut [F] {
-    match theta.into_slice() {
-        Some(slice) => slice,
-        None => panic!("models take row-major, contiguous arrays"),
+        None => panic!("models need row-major, contiguous arrays"),
     }
 }
 
@@ -34,20 +26,20 @@ pub fn particle_mut<'a, F>(theta: ArrayViewMut1<'a, F>) -> &'a mut [F] {
 pub fn matrix<F>(slice: &[F], rows: usize, columns: usize) -> ArrayView2<'_, F> {
     match ArrayView2::from_shape((rows, columns), slice) {
         Ok(view) => view,
-        Err(error) => panic!("{rows} × {columns} numbers out of {}: {error}", slice.len()),
+        Err(error) => panic!("cannot view {} numbers as a {rows} × {columns} matrix: {error}", slice.len()),
     }
 }
 
-/// As [`matrix`], to be changed.
+/// A mutable slice as a matrix, like [`matrix`].
 pub fn matrix_mut<F>(slice: &mut [F], rows: usize, columns: usize) -> ArrayViewMut2<'_, F> {
     let len = slice.len();
     match ArrayViewMut2::from_shape((rows, columns), slice) {
         Ok(view) => view,
-        Err(error) => panic!("{rows} × {columns} numbers out of {len}: {error}"),
+        Err(error) => panic!("cannot view {len} numbers as a {rows} × {columns} matrix: {error}"),
     }
 }
 
-/// A target as the index of a class or factor below `count`.
+/// A target as the index of a class or factor.
 ///
 /// # Panics
 /// If it is not one of 0, 1, ..., `count` − 1.

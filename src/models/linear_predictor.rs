@@ -1,52 +1,133 @@
-//! Linear predictors wᵀx of rows, and gradients back through them: what models that see a row through one product with their weights share.
+//! Linear predictors η = wᵀx of generalized linear models, and the scores and curvatures of their weights.
 
+use super::batch::{Batch, MAX_BLOCK_ROWS, Rows};
 use super::layout::{flat, flat_mut, matrix, matrix_mut};
-use super::rows::{MOST_BLOCK_ROWS, Rows};
-use super::{Batch, Part, Scratch};
+use super::model::Part;
+use super::scratch::Scratch;
 use crate::number::Real;
-use crate::vector::{self, Kernel, Unit, multiply_add};
+use crate::vector::{self, SimdKernel, SimdLevel, multiply_add};
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 
-/// Bytes of features that go through the products at a time: they stay in the first-level cache while all particles pass over them.
+/// Bytes of features in a block of rows. A block stays in the first-level cache while it is multiplied with all particles.
 const BLOCK_BYTES: usize = 24 << 10;
 
-/// Particles from which on two products by BLAS are faster than the kernels here.
+/// The number of particles from which on two BLAS products are faster than the kernels in this file.
 const BLAS_FROM: usize = 17;
-/// Up to so many particles each is taken by itself, with lanes over features: with one of 8 lanes used, a block of lanes does more.
+/// Up to this number of particles, each is processed alone with SIMD lanes over features, because most lanes over particles would be
+/// unused.
 const FEW: usize = 2;
 
-/// Rows that BLAS takes at a time, so that memory does not grow with the batch.
+/// The number of rows per BLAS product, which bounds the memory for large batches.
 pub const BLAS_ROWS: usize = 512;
 
-/// Particles that the kernels take at once, one to a lane: 64 bytes of numbers.
+/// The number of SIMD lanes, one particle per lane: 64 bytes of numbers.
 const fn lanes<F>() -> usize {
     64 / size_of::<F>()
 }
 
-/// η = wᵀx, plus an intercept if there is one. A particle begins with w, then comes the intercept, then what else the model has.
+/// Evaluates an expression in which the constant L is the number of lanes of F.
+macro_rules! with_lanes {
+    ($F:ty, $L:ident => $call:expr) => {
+        if lanes::<$F>() == 16 {
+            const $L: usize = 16;
+            $call
+        } else {
+            const $L: usize = 8;
+            $call
+        }
+    };
+}
+
+/// The functions of [`Model`](super::Model) that generalized linear models share. `self.predictor` is their [`LinearPredictor`];
+/// `score_weight` divides a weight by the dispersion; `predictors_to_means` and `predictors_to_curvatures` replace predictors by the means
+/// of the targets and by the second derivatives of the loss.
+macro_rules! generalized_linear_model {
+    ($F:ident) => {
+        fn dim(&self) -> usize {
+            self.predictor.dim()
+        }
+
+        fn add_score(
+            &self,
+            theta: ArrayView2<$F>,
+            batch: Batch<$F>,
+            weight: $F,
+            score: ArrayViewMut2<$F>,
+            scratch: &mut Scratch<$F>,
+        ) {
+            let (rows, weight) = (super::batch::Rows { batch, selected: None }, self.score_weight(weight));
+            self.predictor.add_score(theta, rows, weight, score, scratch, Self::predictors_to_means);
+        }
+
+        fn add_minibatch_score(
+            &self,
+            rows: &[usize],
+            theta: ArrayView2<$F>,
+            batch: Batch<$F>,
+            weight: $F,
+            score: ArrayViewMut2<$F>,
+            scratch: &mut Scratch<$F>,
+        ) {
+            let (rows, weight) = (super::batch::Rows { batch, selected: Some(rows) }, self.score_weight(weight));
+            self.predictor.add_score(theta, rows, weight, score, scratch, Self::predictors_to_means);
+        }
+
+        fn curvature_support(&self) -> CurvatureSupport {
+            CurvatureSupport::Full
+        }
+
+        fn add_curvature(
+            &self,
+            theta: ArrayView2<$F>,
+            batch: Batch<$F>,
+            weight: $F,
+            curvature: ArrayViewMut2<$F>,
+            scratch: &mut Scratch<$F>,
+        ) {
+            let slope = |predictors: &mut [$F]| self.predictors_to_curvatures(predictors);
+            self.predictor.add_curvature(theta, batch, weight, curvature, scratch, slope);
+        }
+
+        fn add_full_curvature(
+            &self,
+            theta: ArrayView2<$F>,
+            batch: Batch<$F>,
+            weight: $F,
+            curvature: ArrayViewMut2<$F>,
+            scratch: &mut Scratch<$F>,
+        ) {
+            let slope = |predictors: &mut [$F]| self.predictors_to_curvatures(predictors);
+            self.predictor.add_full_curvature(theta, batch, weight, curvature, scratch, slope);
+        }
+    };
+}
+
+pub(super) use generalized_linear_model;
+
+/// η = wᵀx, plus an optional intercept. A particle holds w, then the intercept, then further parameters of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinearPredictor {
-    /// Columns of x.
+    /// The number of columns of x.
     pub features: usize,
-    /// Whether there is an intercept.
+    /// Whether the model has an intercept.
     pub intercept: bool,
-    /// How many parameters follow that are none of the predictor's.
-    pub others: usize,
+    /// The number of further parameters, which do not belong to the predictor.
+    pub further: usize,
 }
 
 impl LinearPredictor {
-    /// Length of w: features, and the intercept if there is one.
+    /// The length of w, including the intercept.
     pub fn weights(self) -> usize {
         self.features + usize::from(self.intercept)
     }
 
-    /// Numbers of a particle.
+    /// The number of parameters.
     pub fn dim(self) -> usize {
-        self.weights() + self.others
+        self.weights() + self.further
     }
 
-    /// The parts that a particle begins with.
+    /// The parts of θ that belong to the predictor.
     pub fn parts(self) -> Vec<Part> {
         let mut parts = vec![Part::new("weights", &[self.features])];
         if self.intercept {
@@ -55,9 +136,9 @@ impl LinearPredictor {
         parts
     }
 
-    /// Rows of a block, a multiple of the rows that the kernels take at once.
+    /// The number of rows of a block, a multiple of the rows that the kernels process at once.
     fn block_rows<F>(self) -> usize {
-        (BLOCK_BYTES / (self.features * size_of::<F>()) / 8 * 8).clamp(8, MOST_BLOCK_ROWS)
+        (BLOCK_BYTES / (self.features * size_of::<F>()) / 8 * 8).clamp(8, MAX_BLOCK_ROWS)
     }
 
     /// The largest number of predictors in a [`Block`].
@@ -70,7 +151,7 @@ impl LinearPredictor {
         assert_eq!(x.ncols(), self.features, "wrong number of features");
     }
 
-    /// Calls `visit` with each block of rows and each block of particles, rows outside, particles inside.
+    /// Calls `visit` with the predictors of each block of rows (outer loop) and each block of particles (inner loop).
     pub fn predict<F: Real>(
         self,
         theta: ArrayView2<F>,
@@ -78,17 +159,14 @@ impl LinearPredictor {
         scratch: &mut Scratch<F>,
         mut visit: impl FnMut(Block<F>),
     ) {
-        let rows = Rows { batch, chosen: None };
-        if lanes::<F>() == 16 {
-            self.in_lanes::<F, 16>(theta, rows, scratch, |block| visit(block.any_lanes()));
-        } else {
-            self.in_lanes::<F, 8>(theta, rows, scratch, |block| visit(block.any_lanes()));
-        }
+        let rows = Rows { batch, selected: None };
+        with_lanes!(F, L => self.for_each_block::<F, L>(theta, rows, scratch, |block| visit(block.any_lanes())));
     }
 
-    /// score_n += `weight` · Σ_i (y_i − μ(η_i)) (x_i, 1) over the rows, where `mean` turns predictors η into means μ(η) in place: the gradient of a log-likelihood of the exponential family in its natural parameter η.
+    /// Adds `weight` · Σ_i (y_i − μ(η_i)) (x_i, 1) over the rows to `score`: the gradient of an exponential-family log-likelihood in its
+    /// natural parameter η. `mean` replaces predictors η by means μ(η) in place. Sums run over the rows in order.
     ///
-    /// Few particles do so little with a row that copying it would cost as much: they read it where it is. Sums go over rows in their order.
+    /// With few particles, copying a row would cost as much as using it, so selected rows are read in place.
     pub fn add_score<F: Real>(
         self,
         theta: ArrayView2<F>,
@@ -98,9 +176,9 @@ impl LinearPredictor {
         scratch: &mut Scratch<F>,
         mean: impl Fn(&mut [F]),
     ) {
-        let Rows { batch, chosen } = rows;
+        let Rows { batch, selected } = rows;
         self.assert_fits(&theta, &batch.x);
-        match (theta.nrows(), chosen) {
+        match (theta.nrows(), selected) {
             (BLAS_FROM.., Some(rows)) => {
                 scratch.gather(batch, rows, |rows, scratch| self.add_score_by_blas(theta, rows, weight, score, scratch, mean));
             }
@@ -108,20 +186,15 @@ impl LinearPredictor {
             (1..=FEW, _) if self.features >= lanes::<F>() => {
                 let d = self.dim();
                 for (theta, score) in flat(theta).chunks_exact(d).zip(flat_mut(score).chunks_exact_mut(d)) {
-                    if lanes::<F>() == 16 {
-                        self.add_score_of_one::<F, 16>(theta, rows, weight, score, scratch, &mean);
-                    } else {
-                        self.add_score_of_one::<F, 8>(theta, rows, weight, score, scratch, &mean);
-                    }
+                    with_lanes!(F, L => self.add_particle_score::<F, L>(theta, rows, weight, score, scratch, &mean));
                 }
             }
-            _ if lanes::<F>() == 16 => self.add_score_in_lanes::<F, 16>(theta, rows, weight, score, scratch, mean),
-            _ => self.add_score_in_lanes::<F, 8>(theta, rows, weight, score, scratch, mean),
+            _ => with_lanes!(F, L => self.add_score_in_lanes::<F, L>(theta, rows, weight, score, scratch, mean)),
         }
     }
 
-    /// curvature_n += `weight` · Σ_i μ'(η_i) (x_i, 1)² over the rows, where `slope` turns predictors η into the slopes μ'(η) of their means
-    /// in place: the diagonal of the Fisher information.
+    /// Adds `weight` · Σ_i μ'(η_i) (x_i, 1)² over the rows to `curvature`: the diagonal of the Fisher information. `slope` replaces
+    /// predictors η by the derivatives μ'(η) in place.
     pub fn add_curvature<F: Real>(
         self,
         theta: ArrayView2<F>,
@@ -149,8 +222,8 @@ impl LinearPredictor {
         });
     }
 
-    /// curvature += `weight` · Σ_n Σ_i μ'(η_ni) (x_i, 1)(x_i, 1)ᵀ over the rows and all particles: the Fisher information of the weights, in
-    /// the first rows and columns.
+    /// Adds `weight` · Σ_n Σ_i μ'(η_ni) (x_i, 1)(x_i, 1)ᵀ over the rows and all particles, the Fisher information of the weights, to the
+    /// first rows and columns of `curvature`.
     pub fn add_full_curvature<F: Real>(
         self,
         theta: ArrayView2<F>,
@@ -160,7 +233,7 @@ impl LinearPredictor {
         scratch: &mut Scratch<F>,
         slope: impl Fn(&mut [F]),
     ) {
-        // A row counts with its slopes at all particles together.
+        // Each row has one weight: the sum of its slopes over all particles.
         let mut total = vec![F::zero(); batch.x.nrows()];
         self.predict(theta, batch, scratch, |block| {
             slope(block.values);
@@ -183,13 +256,13 @@ impl LinearPredictor {
         }
     }
 
-    /// Calls `visit` with each block of rows (all, or these), each block of particles and their predictors.
-    fn in_lanes<F: Real, const L: usize>(
+    /// Calls `visit` with the predictors of each block of rows and each block of particles.
+    fn for_each_block<F: Real, const L: usize>(
         self,
         theta: ArrayView2<F>,
         rows: Rows<F>,
         scratch: &mut Scratch<F>,
-        mut visit: impl FnMut(InLanes<F, L>),
+        mut visit: impl FnMut(LaneBlock<F, L>),
     ) {
         self.assert_fits(&theta, &rows.batch.x);
         let (particles, x) = (theta.nrows(), flat(rows.batch.x));
@@ -197,11 +270,11 @@ impl LinearPredictor {
         let mut buffers = Buffers::take(scratch, self.padded() * lane_blocks * L, self.block_rows::<F>() * L);
         let (weights, values) = buffers.split::<L>();
         self.transpose(flat(theta), weights);
-        rows.blocks(self.block_rows::<F>(), |first, rows| {
+        rows.for_each_block(self.block_rows::<F>(), |first, rows| {
             for (group, weights) in weights.chunks_exact(self.padded()).enumerate() {
                 let values = &mut values[..rows.len()];
-                vector::run(Dots { x, rows, features: self.features, weights, values });
-                visit(InLanes { first, x, rows, particles: group * L..particles.min((group + 1) * L), values });
+                vector::dispatch(Dots { x, rows, features: self.features, weights, values });
+                visit(LaneBlock { first, x, rows, particles: group * L..particles.min((group + 1) * L), values });
             }
         });
         buffers.put(scratch);
@@ -220,7 +293,7 @@ impl LinearPredictor {
         let mut buffers = Buffers::take(scratch, self.padded() * lane_blocks * L, 0);
         let (gradients, _) = buffers.split::<L>();
         gradients.fill([F::zero(); L]);
-        self.in_lanes::<F, L>(theta, rows, scratch, |block| {
+        self.for_each_block::<F, L>(theta, rows, scratch, |block| {
             mean(block.values.as_flattened_mut());
             for (&row, residuals) in block.rows.iter().zip(block.values.iter_mut()) {
                 let y = rows.batch.y[row];
@@ -230,14 +303,14 @@ impl LinearPredictor {
             }
             let group = block.particles.start / L;
             let gradient = &mut gradients[group * self.padded()..][..self.padded()];
-            vector::run(Outer { x: block.x, rows: block.rows, features: self.features, residuals: block.values, gradient });
+            vector::dispatch(Outer { x: block.x, rows: block.rows, features: self.features, residuals: block.values, gradient });
         });
         self.add_transposed(gradients, weight, flat_mut(score));
         buffers.put(scratch);
     }
 
-    /// A single particle: lanes hold features instead, of which there must be as many.
-    fn add_score_of_one<F: Real, const L: usize>(
+    /// Adds the score of a single particle, with lanes over features. There must be at least L features.
+    fn add_particle_score<F: Real, const L: usize>(
         self,
         theta: &[F],
         rows: Rows<F>,
@@ -248,12 +321,12 @@ impl LinearPredictor {
     ) {
         let (x, y, d, chunks) = (flat(rows.batch.x), rows.batch.y, self.features, self.features.div_ceil(L));
         let intercept = if self.intercept { theta[d] } else { F::zero() };
-        let mut buffers = Buffers::take(scratch, 2 * chunks * L, MOST_BLOCK_ROWS);
+        let mut buffers = Buffers::take(scratch, 2 * chunks * L, MAX_BLOCK_ROWS);
         let (chunked, values) = buffers.split::<L>();
         let (weights, gradient) = chunked.split_at_mut(chunks);
         let values = values.as_flattened_mut();
         gradient.fill([F::zero(); L]);
-        // The last chunk overlaps the one before, where its weights are zero.
+        // The last chunk overlaps the one before it; its weights are zero in the overlap.
         let (whole, overlap) = (d / L, chunks * L - d);
         weights.as_flattened_mut()[..whole * L].copy_from_slice(&theta[..whole * L]);
         if let Some(last) = weights.get_mut(whole) {
@@ -261,15 +334,15 @@ impl LinearPredictor {
             last[overlap..].copy_from_slice(&theta[whole * L..d]);
         }
         let mut residual_sum = F::zero();
-        rows.blocks(self.block_rows::<F>(), |_, rows| {
+        rows.for_each_block(self.block_rows::<F>(), |_, rows| {
             let values = &mut values[..rows.len()];
-            vector::run(DotsOfOne { x, rows, features: d, weights, intercept, values });
+            vector::dispatch(ParticleDots { x, rows, features: d, weights, intercept, values });
             mean(values);
             for (&row, residual) in rows.iter().zip(values.iter_mut()) {
                 *residual = y[row] - *residual;
                 residual_sum += *residual;
             }
-            vector::run(OuterOfOne { x, rows, features: d, residuals: values, gradient });
+            vector::dispatch(ParticleOuter { x, rows, features: d, residuals: values, gradient });
         });
         for (score, &gradient) in score.iter_mut().zip(&gradient.as_flattened()[..whole * L]) {
             *score += weight * gradient;
@@ -296,7 +369,7 @@ impl LinearPredictor {
     ) {
         let (n, d) = (theta.nrows(), self.features);
         let mut memory = scratch.take(n * batch.x.nrows().min(BLAS_ROWS));
-        for (x, y) in blas_blocks(batch) {
+        for Batch { x, y } in batch.blocks(BLAS_ROWS) {
             let residuals = &mut memory[..n * x.nrows()];
             let mut product = matrix_mut(residuals, n, x.nrows());
             general_mat_mul(F::one(), &theta.slice(s![.., ..d]), &x.t(), F::zero(), &mut product);
@@ -320,12 +393,12 @@ impl LinearPredictor {
         scratch.put(memory);
     }
 
-    /// Vectors for each block of particles: one for each feature and one for the intercept, which is zero if there is none.
+    /// The number of lane vectors per block of particles: one per feature, and one for the intercept, which is zero without one.
     fn padded(self) -> usize {
         self.features + 1
     }
 
-    /// Particles (rows) into lanes.
+    /// Transposes particles (rows) into lanes.
     fn transpose<F: Real, const L: usize>(self, theta: &[F], lanes: &mut [[F; L]]) {
         lanes.fill([F::zero(); L]);
         for (n, theta) in theta.chunks_exact(self.dim()).enumerate() {
@@ -336,7 +409,7 @@ impl LinearPredictor {
         }
     }
 
-    /// Adds `weight` times lanes to particles (rows).
+    /// Adds `weight` times the lanes to the particles (rows).
     fn add_transposed<F: Real, const L: usize>(self, lanes: &[[F; L]], weight: F, score: &mut [F]) {
         for (n, score) in score.chunks_exact_mut(self.dim()).enumerate() {
             let group = &lanes[n / L * self.padded()..][..self.padded()];
@@ -347,33 +420,24 @@ impl LinearPredictor {
     }
 }
 
-/// The batch in blocks of [`BLAS_ROWS`] rows: features and targets.
-pub fn blas_blocks<'a, F>(batch: Batch<'a, F>) -> impl Iterator<Item = (ArrayView2<'a, F>, ArrayView1<'a, F>)> {
-    let rows = batch.x.nrows();
-    (0..rows).step_by(BLAS_ROWS).map(move |first| {
-        let last = rows.min(first + BLAS_ROWS);
-        (batch.x.slice_move(s![first..last, ..]), batch.y.slice_move(s![first..last]))
-    })
-}
-
-/// The linear predictors of a block of rows and a block of particles. There may be more lanes than particles: those are surplus.
+/// The linear predictors of a block of rows and a block of particles. Lanes beyond the number of particles are unused.
 pub struct Block<'a, F> {
-    /// How many rows earlier blocks had.
+    /// The number of rows in earlier blocks.
     pub first: usize,
     /// Features of all rows, row-major.
     pub x: &'a [F],
-    /// The numbers of this block's rows.
+    /// The indices of this block's rows.
     pub rows: &'a [usize],
-    /// The numbers of its particles.
+    /// The indices of its particles.
     pub particles: std::ops::Range<usize>,
-    /// Particles that a row of `values` has room for.
+    /// The number of lanes: columns of `values`.
     pub lanes: usize,
     /// η, rows × lanes.
     pub values: &'a mut [F],
 }
 
-/// A [`Block`] whose lanes the compiler knows.
-struct InLanes<'a, F, const L: usize> {
+/// A [`Block`] whose number of lanes is known at compile time.
+struct LaneBlock<'a, F, const L: usize> {
     first: usize,
     x: &'a [F],
     rows: &'a [usize],
@@ -381,14 +445,14 @@ struct InLanes<'a, F, const L: usize> {
     values: &'a mut [[F; L]],
 }
 
-impl<'a, F, const L: usize> InLanes<'a, F, L> {
+impl<'a, F, const L: usize> LaneBlock<'a, F, L> {
     fn any_lanes(self) -> Block<'a, F> {
         let Self { first, x, rows, particles, values } = self;
         Block { first, x, rows, particles, lanes: L, values: values.as_flattened_mut() }
     }
 }
 
-/// Two buffers of one piece of scratch memory, the first at the start of a cache line: vectors that straddle lines cost double.
+/// Two buffers in one scratch buffer. The first begins at a cache line, because vectors that straddle lines cost double.
 struct Buffers<F> {
     memory: Vec<F>,
     start: usize,
@@ -400,7 +464,7 @@ impl<F: Real> Buffers<F> {
     fn take(scratch: &mut Scratch<F>, first: usize, second: usize) -> Self {
         let line = 64 / size_of::<F>();
         let memory = scratch.take(first + second + line);
-        // An address that cannot be aligned is only slower.
+        // An address that cannot be aligned only costs speed.
         let start = memory.as_ptr().align_offset(64).min(line);
         Self { memory, start, first, second }
     }
@@ -415,7 +479,7 @@ impl<F: Real> Buffers<F> {
     }
 }
 
-/// values[i] = Σ_j x_ij weights[j] + weights[features], i over these rows.
+/// values[i] = Σ_j x_ij weights[j] + weights[features] for each i in `rows`.
 struct Dots<'a, F, const L: usize> {
     x: &'a [F],
     rows: &'a [usize],
@@ -424,24 +488,24 @@ struct Dots<'a, F, const L: usize> {
     values: &'a mut [[F; L]],
 }
 
-impl<F: Real, const L: usize> Kernel for Dots<'_, F, L> {
+impl<F: Real, const L: usize> SimdKernel for Dots<'_, F, L> {
     type Output = ();
 
     #[inline(always)]
-    fn compute<U: Unit>(self) {
-        // As many sums as the registers hold.
+    fn compute<U: SimdLevel>(self) {
+        // As many sums as registers.
         if U::WIDE { self.rows_at_once::<U, 8>() } else { self.rows_at_once::<U, 4>() }
     }
 }
 
 impl<F: Real, const L: usize> Dots<'_, F, L> {
     #[inline(always)]
-    fn rows_at_once<U: Unit, const R: usize>(self) {
+    fn rows_at_once<U: SimdLevel, const R: usize>(self) {
         let d = self.features;
         let (weights, intercept) = (&self.weights[..d], self.weights[d]);
         let (groups, rest) = self.rows.as_chunks::<R>();
         let (values, last_values) = self.values.split_at_mut(groups.len() * R);
-        // Random rows miss the cache: one group is asked for while another is worked on.
+        // Random rows miss the cache, so the next group is prefetched while one is processed.
         groups.iter().take(1).flatten().for_each(|row| vector::prefetch(self.x, row * d, d));
         for (i, (group, values)) in groups.iter().zip(values.chunks_exact_mut(R)).enumerate() {
             self.rows.iter().skip((i + 1) * R).take(R).for_each(|row| vector::prefetch(self.x, row * d, d));
@@ -453,9 +517,9 @@ impl<F: Real, const L: usize> Dots<'_, F, L> {
     }
 }
 
-/// R rows against a block of particles, sums in registers.
+/// Dot products of R rows with a block of particles, with sums in registers.
 #[inline(always)]
-fn dots<F: Real, const L: usize, const R: usize, U: Unit>(
+fn dots<F: Real, const L: usize, const R: usize, U: SimdLevel>(
     rows: [&[F]; R],
     weights: &[[F; L]],
     intercept: [F; L],
@@ -465,7 +529,7 @@ fn dots<F: Real, const L: usize, const R: usize, U: Unit>(
     let mut sums = [intercept; R];
     for (j, weights) in weights.iter().enumerate() {
         for (row, sums) in rows.iter().zip(&mut sums) {
-            // SAFETY: j is below the number of weights, and no row is shorter. A checked index costs as much here as the arithmetic.
+            // SAFETY: j is below the number of weights, and no row is shorter. A bounds check would cost as much as the arithmetic.
             let x = unsafe { *row.get_unchecked(j) };
             for l in 0..L {
                 sums[l] = multiply_add::<F, U>(x, weights[l], sums[l]);
@@ -475,7 +539,7 @@ fn dots<F: Real, const L: usize, const R: usize, U: Unit>(
     values.copy_from_slice(&sums);
 }
 
-/// gradient[j] += Σ_i x_ij residuals[i], gradient[features] += Σ_i residuals[i], i over these rows.
+/// gradient[j] += Σ_i x_ij residuals[i] and gradient[features] += Σ_i residuals[i], with i in `rows`.
 struct Outer<'a, F, const L: usize> {
     x: &'a [F],
     rows: &'a [usize],
@@ -484,19 +548,19 @@ struct Outer<'a, F, const L: usize> {
     gradient: &'a mut [[F; L]],
 }
 
-impl<F: Real, const L: usize> Kernel for Outer<'_, F, L> {
+impl<F: Real, const L: usize> SimdKernel for Outer<'_, F, L> {
     type Output = ();
 
     #[inline(always)]
-    fn compute<U: Unit>(self) {
-        // As many sums as the registers hold.
+    fn compute<U: SimdLevel>(self) {
+        // As many sums as registers.
         if U::WIDE { self.columns_at_once::<U, 8>() } else { self.columns_at_once::<U, 4>() }
     }
 }
 
 impl<F: Real, const L: usize> Outer<'_, F, L> {
     #[inline(always)]
-    fn columns_at_once<U: Unit, const R: usize>(self) {
+    fn columns_at_once<U: SimdLevel, const R: usize>(self) {
         let d = self.features;
         let (gradient, intercept) = self.gradient.split_at_mut(d);
         let (whole, pairs) = (d / R * R, d / 2 * 2);
@@ -517,9 +581,9 @@ impl<F: Real, const L: usize> Outer<'_, F, L> {
     }
 }
 
-/// R columns from `j` on against a block of particles, sums in registers.
+/// Outer products for R columns from `j` on and a block of particles, with sums in registers.
 #[inline(always)]
-fn outer<F: Real, const L: usize, const R: usize, U: Unit>(
+fn outer<F: Real, const L: usize, const R: usize, U: SimdLevel>(
     x: &[F],
     rows: &[usize],
     d: usize,
@@ -540,9 +604,9 @@ fn outer<F: Real, const L: usize, const R: usize, U: Unit>(
     gradient.copy_from_slice(&sums);
 }
 
-/// As [`Dots`] for a single particle: weights in chunks of L features; where L does not divide their number, the last chunk holds the
-/// last L features, with zeros for those that the chunk before has counted.
-struct DotsOfOne<'a, F, const L: usize> {
+/// Like [`Dots`] for a single particle, with its weights in chunks of L features. If L does not divide the number of features, the last
+/// chunk holds the last L features, with zeros where it overlaps the chunk before it.
+struct ParticleDots<'a, F, const L: usize> {
     x: &'a [F],
     rows: &'a [usize],
     features: usize,
@@ -551,43 +615,47 @@ struct DotsOfOne<'a, F, const L: usize> {
     values: &'a mut [F],
 }
 
-impl<F: Real, const L: usize> Kernel for DotsOfOne<'_, F, L> {
+impl<F: Real, const L: usize> SimdKernel for ParticleDots<'_, F, L> {
     type Output = ();
 
     #[inline(always)]
-    fn compute<U: Unit>(self) {
-        // As many sums as the registers hold.
+    fn compute<U: SimdLevel>(self) {
+        // As many sums as registers.
         if U::WIDE { self.rows_at_once::<U, 8>() } else { self.rows_at_once::<U, 4>() }
     }
 }
 
-impl<F: Real, const L: usize> DotsOfOne<'_, F, L> {
+impl<F: Real, const L: usize> ParticleDots<'_, F, L> {
     #[inline(always)]
-    fn rows_at_once<U: Unit, const R: usize>(self) {
+    fn rows_at_once<U: SimdLevel, const R: usize>(self) {
         let d = self.features;
         let (groups, rest) = self.rows.as_chunks::<R>();
         let (values, last_values) = self.values.split_at_mut(groups.len() * R);
-        // As in `Dots`.
+        // Prefetched as in `Dots`.
         groups.iter().take(1).flatten().for_each(|row| vector::prefetch(self.x, row * d, d));
         for (i, (group, values)) in groups.iter().zip(values.chunks_exact_mut(R)).enumerate() {
             self.rows.iter().skip((i + 1) * R).take(R).for_each(|row| vector::prefetch(self.x, row * d, d));
             let rows = group.map(|row| &self.x[row * d..][..d]);
-            values.copy_from_slice(&dots_of_one::<F, L, R, U>(rows, self.weights, self.intercept));
+            values.copy_from_slice(&particle_dots::<F, L, R, U>(rows, self.weights, self.intercept));
         }
         for (row, value) in rest.iter().zip(last_values) {
-            [*value] = dots_of_one::<F, L, 1, U>([&self.x[row * d..][..d]], self.weights, self.intercept);
+            [*value] = particle_dots::<F, L, 1, U>([&self.x[row * d..][..d]], self.weights, self.intercept);
         }
     }
 }
 
-/// R rows against one particle.
+/// Dot products of R rows with one particle.
 #[inline(always)]
-fn dots_of_one<F: Real, const L: usize, const R: usize, U: Unit>(rows: [&[F]; R], weights: &[[F; L]], intercept: F) -> [F; R] {
+fn particle_dots<F: Real, const L: usize, const R: usize, U: SimdLevel>(
+    rows: [&[F]; R],
+    weights: &[[F; L]],
+    intercept: F,
+) -> [F; R] {
     let last = last_chunk::<F, L>(&rows);
     let mut sums = [[F::zero(); L]; R];
     for (c, weights) in weights.iter().enumerate() {
         for (row, sums) in rows.iter().zip(&mut sums) {
-            // SAFETY: a chunk begins no later than the last.
+            // SAFETY: no chunk begins after the last one.
             let x = unsafe { chunk::<F, L>(row, last.min(c * L)) };
             for l in 0..L {
                 sums[l] = multiply_add::<F, U>(x[l], weights[l], sums[l]);
@@ -606,8 +674,8 @@ fn dots_of_one<F: Real, const L: usize, const R: usize, U: Unit>(rows: [&[F]; R]
     })
 }
 
-/// gradient += Σ_i x_i residuals[i], i over these rows, in chunks as those of [`DotsOfOne`].
-struct OuterOfOne<'a, F, const L: usize> {
+/// gradient += Σ_i x_i residuals[i], with i in `rows` and chunks as in [`ParticleDots`].
+struct ParticleOuter<'a, F, const L: usize> {
     x: &'a [F],
     rows: &'a [usize],
     features: usize,
@@ -615,31 +683,35 @@ struct OuterOfOne<'a, F, const L: usize> {
     gradient: &'a mut [[F; L]],
 }
 
-impl<F: Real, const L: usize> Kernel for OuterOfOne<'_, F, L> {
+impl<F: Real, const L: usize> SimdKernel for ParticleOuter<'_, F, L> {
     type Output = ();
 
     #[inline(always)]
-    fn compute<U: Unit>(self) {
+    fn compute<U: SimdLevel>(self) {
         let d = self.features;
         let (groups, rest) = self.rows.as_chunks::<8>();
         let (residuals, last_residuals) = self.residuals.as_chunks::<8>();
         for (group, residuals) in groups.iter().zip(residuals) {
-            outer_of_one::<F, L, 8, U>(group.map(|row| &self.x[row * d..][..d]), *residuals, self.gradient);
+            particle_outer::<F, L, 8, U>(group.map(|row| &self.x[row * d..][..d]), *residuals, self.gradient);
         }
         for (row, &residual) in rest.iter().zip(last_residuals) {
-            outer_of_one::<F, L, 1, U>([&self.x[row * d..][..d]], [residual], self.gradient);
+            particle_outer::<F, L, 1, U>([&self.x[row * d..][..d]], [residual], self.gradient);
         }
     }
 }
 
-/// R rows onto the gradient, one after the other.
+/// Adds R rows to the gradient, one after the other.
 #[inline(always)]
-fn outer_of_one<F: Real, const L: usize, const R: usize, U: Unit>(rows: [&[F]; R], residuals: [F; R], gradient: &mut [[F; L]]) {
+fn particle_outer<F: Real, const L: usize, const R: usize, U: SimdLevel>(
+    rows: [&[F]; R],
+    residuals: [F; R],
+    gradient: &mut [[F; L]],
+) {
     let last = last_chunk::<F, L>(&rows);
     for (c, gradient) in gradient.iter_mut().enumerate() {
         let mut sums = *gradient;
         for (row, residual) in rows.iter().zip(residuals) {
-            // SAFETY: a chunk begins no later than the last.
+            // SAFETY: no chunk begins after the last one.
             let x = unsafe { chunk::<F, L>(row, last.min(c * L)) };
             for l in 0..L {
                 sums[l] = multiply_add::<F, U>(x[l], residual, sums[l]);
@@ -649,7 +721,7 @@ fn outer_of_one<F: Real, const L: usize, const R: usize, U: Unit>(rows: [&[F]; R
     }
 }
 
-/// Where the last L numbers of rows of one length begin, all of which have as many.
+/// The start of the last L numbers of rows of one length. Panics if rows are shorter than L.
 #[inline(always)]
 fn last_chunk<F, const L: usize>(rows: &[&[F]]) -> usize {
     let d = rows.iter().map(|row| row.len()).min().unwrap_or(0);
@@ -657,14 +729,14 @@ fn last_chunk<F, const L: usize>(rows: &[&[F]]) -> usize {
     d - L
 }
 
-/// L numbers of a row from `start` on. A checked range costs as much in a kernel as the arithmetic.
+/// L numbers of a row from `start` on. A bounds check would cost as much as the arithmetic.
 ///
 /// # Safety
-/// The row must have that many.
+/// The row must have at least `start` + L numbers.
 #[inline(always)]
 unsafe fn chunk<F, const L: usize>(row: &[F], start: usize) -> &[F; L] {
     debug_assert!(start + L <= row.len());
-    // SAFETY: the numbers are there, says the caller.
+    // SAFETY: the caller guarantees that the row is long enough.
     unsafe { &*row.as_ptr().add(start).cast::<[F; L]>() }
 }
 
@@ -676,13 +748,13 @@ mod tests {
     use crate::models::tests::{normals, stream};
     use ndarray::{Array1, Array2};
 
-    /// On both sides of what lanes, chunks, blocks and BLAS take, for all rows and for some: the plain sums, with a mean that is no
-    /// identity; and rows in place give the bits of rows copied together.
+    /// Scores equal plain sums on both sides of each size limit (lanes, chunks, blocks, BLAS), with a mean function other than the
+    /// identity. Selected rows read in place give the same bits as copied rows.
     #[test]
-    fn scores_are_plain_sums() {
+    fn scores_equal_plain_sums() {
         fn scores<F: Real>(tolerance: f64) {
             for features in [1, 7, 8, 9, 15, 16, 17, 54] {
-                for (particles, rows, intercept, others) in [
+                for (particles, rows, intercept, further) in [
                     (1, 1, false, 0),
                     (1, 100, true, 2),
                     (1, 300, false, 1),
@@ -690,22 +762,22 @@ mod tests {
                     (16, 9, true, 1),
                     (17, 30, false, 1),
                 ] {
-                    let predictor = LinearPredictor { features, intercept, others };
+                    let predictor = LinearPredictor { features, intercept, further };
                     let mut data = stream(features as u64);
                     let x = normals(&mut data, 400, features).mapv(F::of);
                     let y = normals(&mut data, 1, 400).row(0).mapv(F::of);
                     let theta = normals(&mut data, particles, predictor.dim()).mapv(F::of);
-                    let chosen: Vec<usize> = (0..rows).map(|i| i * 7 % 400).collect();
+                    let selected: Vec<usize> = (0..rows).map(|i| i * 7 % 400).collect();
                     let half = |values: &mut [F]| values.iter_mut().for_each(|value| *value *= F::of(0.5));
                     let (weight, mut scratch) = (F::of(3.0), Scratch::new());
-                    let mut of = |batch: Batch<F>, chosen: Option<&[usize]>| {
+                    let mut of = |batch: Batch<F>, selected: Option<&[usize]>| {
                         let mut score = Array2::from_elem(theta.dim(), F::one());
-                        let rows = Rows { batch, chosen };
+                        let rows = Rows { batch, selected };
                         predictor.add_score(theta.view(), rows, weight, score.view_mut(), &mut scratch, half);
                         score
                     };
-                    let in_place = of(Batch { x: x.view(), y: y.view() }, Some(&chosen));
-                    let (x, y) = (x.select(ndarray::Axis(0), &chosen), y.select(ndarray::Axis(0), &chosen));
+                    let in_place = of(Batch { x: x.view(), y: y.view() }, Some(&selected));
+                    let (x, y) = (x.select(ndarray::Axis(0), &selected), y.select(ndarray::Axis(0), &selected));
                     assert_eq!(in_place, of(Batch { x: x.view(), y: y.view() }, None));
 
                     for (theta, score) in theta.rows().into_iter().zip(in_place.rows()) {
@@ -726,7 +798,7 @@ mod tests {
                 }
             }
         }
-        // Roundings of up to 300 · 54 additions, of which most cancel.
+        // Rounding errors of up to 300 · 54 additions, most of which cancel.
         scores::<f64>(1e-13);
         scores::<f32>(5e-5);
     }

@@ -1,12 +1,12 @@
-//! Reusable buffers for models, so that nothing is allocated inside a step.
+//! Reusable buffers for models, which avoid allocations inside a step.
 
-use super::Batch;
+use super::batch::Batch;
 use super::layout::{flat, matrix};
 use crate::number::Real;
 use crate::vector::prefetch;
 use ndarray::ArrayView1;
 
-/// A pool of buffers: `take` one, give it back with `put`, and the next step finds it again.
+/// A pool of buffers: `take` a buffer, return it with `put`, and the next step reuses it.
 #[derive(Debug, Default)]
 pub struct Scratch<F> {
     free: Vec<Vec<F>>,
@@ -18,7 +18,7 @@ impl<F: Real> Scratch<F> {
         Self { free: Vec::new() }
     }
 
-    /// A buffer of this length with unspecified contents: the smallest free one that is large enough.
+    /// A buffer of this length with unspecified contents: the smallest free buffer that is large enough.
     pub fn take(&mut self, len: usize) -> Vec<F> {
         let fit = (0..self.free.len()).filter(|&i| self.free[i].capacity() >= len).min_by_key(|&i| self.free[i].capacity());
         let mut buffer = fit.map_or_else(|| Vec::with_capacity(len), |i| self.free.swap_remove(i));
@@ -26,17 +26,17 @@ impl<F: Real> Scratch<F> {
         buffer
     }
 
-    /// Gives a buffer back.
+    /// Returns a buffer to the pool.
     pub fn put(&mut self, buffer: Vec<F>) {
         self.free.push(buffer);
     }
 
-    /// Copies these rows of a batch together, in this order, for `use_them`.
+    /// Copies the rows of a batch with these indices into a contiguous batch, in this order, and calls `visit` with it.
     ///
     /// # Panics
-    /// When a row does not exist.
-    pub fn gather<T>(&mut self, from: Batch<F>, rows: &[usize], use_them: impl FnOnce(Batch<F>, &mut Self) -> T) -> T {
-        // Random rows miss the cache: ask for them this many rows ahead.
+    /// If a row does not exist.
+    pub fn gather<T>(&mut self, from: Batch<F>, rows: &[usize], visit: impl FnOnce(Batch<F>, &mut Self) -> T) -> T {
+        // Random rows miss the cache, so they are prefetched this many rows ahead.
         const AHEAD: usize = 4;
         let features = from.x.ncols();
         let x = flat(from.x);
@@ -44,7 +44,7 @@ impl<F: Real> Scratch<F> {
         for &row in rows.iter().take(AHEAD) {
             prefetch(x, row * features, features);
         }
-        // `max`: chunks of no elements are refused, and of no features there is nothing to copy.
+        // `max` because chunks of 0 elements panic; without features there is nothing to copy.
         for (i, (copy, &row)) in copies.chunks_exact_mut(features.max(1)).zip(rows).enumerate() {
             if let Some(&later) = rows.get(i + AHEAD) {
                 prefetch(x, later * features, features);
@@ -54,10 +54,10 @@ impl<F: Real> Scratch<F> {
         for (target, &row) in targets.iter_mut().zip(rows) {
             *target = from.y[row];
         }
-        let done = use_them(Batch { x: matrix(&copies, rows.len(), features), y: ArrayView1::from(&targets) }, self);
+        let result = visit(Batch { x: matrix(&copies, rows.len(), features), y: ArrayView1::from(&targets) }, self);
         self.put(copies);
         self.put(targets);
-        done
+        result
     }
 }
 

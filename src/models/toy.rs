@@ -1,12 +1,12 @@
-//! The example targets of Kassab & Simeone (arXiv 2009.06419) as run files name them; they need no data.
+//! The toy targets of Kassab & Simeone (arXiv 2009.06419): products of Gaussian mixtures, which need no data.
 
 use super::gaussian::FactorProductSettings;
-use super::{BuiltModel, DataSchema, ModelSettings};
+use super::settings::{BuiltModel, DataSchema, ModelSettings};
 use crate::number::Real;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Which toy.
+/// A toy target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -19,11 +19,11 @@ pub enum Target {
     Mixture2d,
 }
 
-/// The settings of `toy`.
+/// The settings of the model `toy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToySettings {
-    /// Which toy.
+    /// The target: `"mixture1d"`, `"mixture1d_uniform"` or `"mixture2d"`. It generates its own factors and needs no `[data]`.
     target: Target,
 }
 
@@ -31,18 +31,18 @@ impl ModelSettings for ToySettings {
     const NAME: &'static str = "toy";
 
     const DOCS: &'static [(&'static str, &'static str)] =
-        &[("target", "\"mixture1d\", \"mixture1d_uniform\" or \"mixture2d\"; brings its own factors, and so needs no data")];
+        &[("target", "\"mixture1d\", \"mixture1d_uniform\" or \"mixture2d\"; generates its own factors and needs no [data]")];
 
-    fn build_model<F: Real>(&self, facts: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
-        if facts.is_some() {
-            return Err("a toy brings its own factors: take [data] out".into());
+    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+        if data.is_some() {
+            return Err("the model 'toy' generates its own factors: remove [data]".into());
         }
         let product = match self.target {
             Target::Mixture1d => FactorProductSettings::mixture_1d_normal_prior(),
             Target::Mixture1dUniform => FactorProductSettings::mixture_1d_uniform_prior(),
             Target::Mixture2d => FactorProductSettings::mixture_2d(),
         };
-        let model = product.build().map_err(|error| error.to_string())?;
+        let model = product.build()?;
         let own_rows = model.data::<F>().0.nrows();
         Ok(BuiltModel { model: Arc::new(model), own_rows })
     }

@@ -152,7 +152,7 @@ fn wrong_configurations_get_helpful_messages() {
             "line 4: [data] file: a.csv: this is no dataset of this program: make one with `mpibayes import`",
         ),
         (with("a.h5", "r.h5"), "", "line 5: [model]: the model needs two classes as targets: this is logistic regression"),
-        (with("\"logistic\"", "\"toy\""), "", "line 5: [model]: a toy brings its own factors: take [data] out"),
+        (with("\"logistic\"", "\"toy\""), "", "line 5: [model]: the model 'toy' generates its own factors: remove [data]"),
         (with("[data]\nfile = \"a.h5\"\n", ""), "", "[model]: this model needs data: add [data]"),
         (with("file = \"a.h5\"\n", ""), "", "line 3: [data]: `file` is missing"),
         (with("batch = 6", "batch = 0"), "", "line 11: [method] batch: batch = 0: must be at least 1"),

@@ -1,11 +1,11 @@
-//! Dense layers on BLAS: forward and backward passes of one particle over one block of rows.
+//! Dense layers with BLAS: forward and backward passes of one particle over one block of rows.
 
 use super::super::layout::{matrix, matrix_mut};
 use crate::number::Real;
 use ndarray::linalg::general_mat_mul;
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{ArrayView2, ArrayViewMut2, CowArray, Ix2};
 
-/// Where a layer's weights and biases lie in θ.
+/// The position and shape of a layer's weights and biases in θ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
     pub inputs: usize,
@@ -27,7 +27,7 @@ impl Layer {
         layers
     }
 
-    /// How many weights and biases it has.
+    /// The number of weights and biases.
     pub fn size(&self) -> usize {
         (self.inputs + 1) * self.outputs
     }
@@ -41,7 +41,7 @@ impl Layer {
     }
 }
 
-/// How many numbers a [`Pass`] over this many rows borrows.
+/// The length of the buffer that a [`Pass`] over this many rows needs.
 pub fn memory(layers: &[Layer], rows: usize, backward: bool) -> usize {
     let errors = if backward { widest_hidden(layers) } else { 0 };
     rows * (layers.iter().map(|layer| layer.outputs).sum::<usize>() + errors)
@@ -56,15 +56,15 @@ pub struct Pass<'a, F> {
     layers: &'a [Layer],
     theta: &'a [F],
     x: ArrayView2<'a, F>,
-    /// What each layer puts out (after its activation), layer after layer. The backward pass overwrites it from the end on by
-    /// derivatives with respect to what goes into the activations.
+    /// The outputs of each layer after its activation, layer after layer. The backward pass overwrites them, last layer first, by
+    /// derivatives with respect to the inputs of the activations.
     values: &'a mut [F],
-    /// Derivatives with respect to a hidden layer's values; empty if there is no backward pass.
+    /// Derivatives with respect to a hidden layer's values; empty without a backward pass.
     errors: &'a mut [F],
 }
 
 impl<'a, F: Real> Pass<'a, F> {
-    /// Runs rows of features through the layers; `memory` has at least the length that [`memory`] says.
+    /// Propagates rows of features through the layers; `memory` must have at least the length given by [`memory`].
     pub fn forward(layers: &'a [Layer], theta: &'a [F], x: ArrayView2<'a, F>, memory: &'a mut [F]) -> Self {
         let rows = x.nrows();
         let (values, errors) = memory.split_at_mut(self::memory(layers, rows, false));
@@ -88,79 +88,74 @@ impl<'a, F: Real> Pass<'a, F> {
         Self { layers, theta, x, values, errors }
     }
 
-    /// What the last layer puts out, rows × outputs.
+    /// The outputs of the last layer, rows × outputs.
     pub fn outputs(&mut self) -> &mut [F] {
         let outputs = self.layers.last().map_or(0, |layer| self.x.nrows() * layer.outputs);
         let start = self.values.len() - outputs;
         &mut self.values[start..]
     }
 
-    /// Takes [`outputs`](Self::outputs) as the curvature h of the loss of each row in each output, and adds Σ (∂f/∂θ)² h to `curvature`.
-    /// `first` gives the curvature in the values of the last hidden layer from h and that layer's weights (rows × outputs, inputs ×
-    /// outputs, rows × inputs); layers below get only the diagonal of the layer above.
-    pub fn curvature(self, first: impl Fn(ArrayView2<F>, ArrayView2<F>, ArrayViewMut2<F>), curvature: &mut [F]) {
+    /// Reads [`outputs`](Self::outputs) as the curvature h of each row's loss in each output and adds Σ (∂f/∂θ)² h to `curvature`.
+    /// `last` computes the curvature in the values of the last hidden layer (rows × inputs) from h (rows × outputs) and the weights of the
+    /// output layer (inputs × outputs). Lower layers use only the diagonal of the layer above.
+    pub fn curvature(self, last: impl Fn(ArrayView2<F>, ArrayView2<F>, ArrayViewMut2<F>), curvature: &mut [F]) {
+        let outputs = self.layers.len() - 1;
+        self.propagate(curvature, squares, |layer, own, weights, mut below| {
+            if layer == outputs {
+                last(own, weights, below);
+            } else {
+                general_mat_mul(F::one(), &own, &squares(weights).t(), F::zero(), &mut below);
+            }
+        });
+    }
+
+    /// Reads [`outputs`](Self::outputs) as derivatives with respect to the outputs and adds those with respect to θ to `score`.
+    pub fn backward(self, score: &mut [F]) {
+        self.propagate(
+            score,
+            |values| CowArray::from(values),
+            |_, own, weights, mut below| {
+                general_mat_mul(F::one(), &own, &weights.t(), F::zero(), &mut below);
+            },
+        );
+    }
+
+    /// Propagates derivatives from the outputs to the first layer and adds derivatives with respect to θ to `sums`. `inputs` maps the
+    /// inputs of a layer to the factors of its weights' derivatives; `below` computes the derivatives of a layer's inputs from the layer's
+    /// index, its derivatives and its weights.
+    fn propagate(
+        self,
+        sums: &mut [F],
+        inputs: for<'v> fn(ArrayView2<'v, F>) -> CowArray<'v, F, Ix2>,
+        below: impl Fn(usize, ArrayView2<F>, ArrayView2<F>, ArrayViewMut2<F>),
+    ) {
         let rows = self.x.nrows();
         let mut start = self.values.len();
         for (l, layer) in self.layers.iter().enumerate().rev() {
             start -= rows * layer.outputs;
             let (before, rest) = self.values.split_at_mut(start);
             let own = &rest[..rows * layer.outputs];
-            let (weights, biases) = curvature[layer.offset..][..layer.size()].split_at_mut(layer.inputs * layer.outputs);
+            let (weights, biases) = sums[layer.offset..][..layer.size()].split_at_mut(layer.inputs * layer.outputs);
             for row in own.chunks_exact(layer.outputs) {
                 biases.iter_mut().zip(row).for_each(|(sum, &own)| *sum += own);
             }
             let own = matrix(own, rows, layer.outputs);
             let mut weights = matrix_mut(weights, layer.inputs, layer.outputs);
             if l == 0 {
-                general_mat_mul(F::one(), &self.x.mapv(|x| x * x).t(), &own, F::one(), &mut weights);
+                general_mat_mul(F::one(), &inputs(self.x).t(), &own, F::one(), &mut weights);
                 return;
             }
-            let inputs = &mut before[start - rows * layer.inputs..];
-            let squares = matrix(inputs, rows, layer.inputs).mapv(|value| value * value);
-            general_mat_mul(F::one(), &squares.t(), &own, F::one(), &mut weights);
+            let values = &mut before[start - rows * layer.inputs..];
+            general_mat_mul(F::one(), &inputs(matrix(values, rows, layer.inputs)).t(), &own, F::one(), &mut weights);
             let errors = &mut self.errors[..rows * layer.inputs];
-            let mut below = matrix_mut(errors, rows, layer.inputs);
-            if l + 1 == self.layers.len() {
-                first(own, layer.weights(self.theta), below);
-            } else {
-                let squares = layer.weights(self.theta).mapv(|weight| weight * weight);
-                general_mat_mul(F::one(), &own, &squares.t(), F::zero(), &mut below);
-            }
-            for (value, &below) in inputs.iter_mut().zip(errors.iter()) {
-                *value = if *value > F::zero() { below } else { F::zero() };
-            }
-        }
-    }
-
-    /// Takes [`outputs`](Self::outputs) as derivatives with respect to them and adds those with respect to θ to `score`.
-    pub fn backward(self, score: &mut [F]) {
-        let rows = self.x.nrows();
-        let mut start = self.values.len();
-        for (l, layer) in self.layers.iter().enumerate().rev() {
-            start -= rows * layer.outputs;
-            let (before, rest) = self.values.split_at_mut(start);
-            let derivatives = &rest[..rows * layer.outputs];
-            let (weights, biases) = score[layer.offset..][..layer.size()].split_at_mut(layer.inputs * layer.outputs);
-            for row in derivatives.chunks_exact(layer.outputs) {
-                for (sum, &derivative) in biases.iter_mut().zip(row) {
-                    *sum += derivative;
-                }
-            }
-            let derivatives = matrix(derivatives, rows, layer.outputs);
-            let mut weights = matrix_mut(weights, layer.inputs, layer.outputs);
-            if l == 0 {
-                general_mat_mul(F::one(), &self.x.t(), &derivatives, F::one(), &mut weights);
-                return;
-            }
-            let inputs = &mut before[start - rows * layer.inputs..];
-            let values = matrix(inputs, rows, layer.inputs);
-            general_mat_mul(F::one(), &values.t(), &derivatives, F::one(), &mut weights);
-            let errors = &mut self.errors[..rows * layer.inputs];
-            let mut product = matrix_mut(errors, rows, layer.inputs);
-            general_mat_mul(F::one(), &derivatives, &layer.weights(self.theta).t(), F::zero(), &mut product);
-            for (value, &error) in inputs.iter_mut().zip(errors.iter()) {
+            below(l, own, layer.weights(self.theta), matrix_mut(errors, rows, layer.inputs));
+            for (value, &error) in values.iter_mut().zip(errors.iter()) {
                 *value = if *value > F::zero() { error } else { F::zero() };
             }
         }
     }
+}
+
+fn squares<F: Real>(values: ArrayView2<'_, F>) -> CowArray<'_, F, Ix2> {
+    values.mapv(|value| value * value).into()
 }

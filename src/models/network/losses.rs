@@ -1,12 +1,13 @@
-//! Losses on a network's outputs, their derivatives and predictive densities.
+//! Losses of a network's outputs, with derivatives, curvatures and predictive densities.
 
 use super::super::layout::index;
-use super::super::{ModelError, Output, precision};
+use super::super::log_precision::precision;
+use super::super::{ModelError, Output};
 use crate::number::Real;
 use crate::vector;
 use ndarray::ArrayView1;
 
-/// What ties outputs to targets.
+/// The loss of a row as a function of the outputs and the target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Likelihood {
     /// Softmax cross-entropy over this many classes.
@@ -14,23 +15,23 @@ pub enum Likelihood {
     /// −log N(y | f, 1/γ), g = log γ the last parameter, with a Gamma(shape, rate) prior on γ.
     Gaussian { shape: f64, rate: f64 },
     /// Huber's loss: r²/2 for |r| ≤ δ, δ(|r| − δ/2) beyond; predictions use the density exp(−ℓ)/Z.
-    Huber { delta: f64, log_normaliser: f64 },
+    Huber { delta: f64, log_normalizer: f64 },
 }
 
 impl Likelihood {
     /// Huber's loss with this δ.
     pub fn huber(delta: f64) -> Result<Self, ModelError> {
         let delta = super::super::error::positive("huber", delta)?;
-        // Z = 2 ∫₀^δ exp(−r²/2) dr + (2/δ) exp(−δ²/2), by Simpson's rule; beyond r = 10 the integrand is nothing.
+        // Z = 2 ∫₀^δ exp(−r²/2) dr + (2/δ) exp(−δ²/2), by Simpson's rule; the integrand is negligible beyond r = 10.
         let (end, steps) = (delta.min(10.0), 2_000_u32);
         let step = end / f64::from(steps);
         let weight = |i| if i == 0 || i == steps { 1.0 } else { 2.0 + 2.0 * f64::from(i % 2) };
         let bulk: f64 = (0..=steps).map(|i| weight(i) * (-0.5 * (f64::from(i) * step).powi(2)).exp()).sum::<f64>() * step / 3.0;
-        let log_normaliser = (2.0 * bulk + 2.0 / delta * (-0.5 * delta * delta).exp()).ln();
-        Ok(Self::Huber { delta, log_normaliser })
+        let log_normalizer = (2.0 * bulk + 2.0 / delta * (-0.5 * delta * delta).exp()).ln();
+        Ok(Self::Huber { delta, log_normalizer })
     }
 
-    /// Whether the last parameter is g.
+    /// Whether the last parameter is g, the log-precision of the noise.
     pub fn has_log_precision(&self) -> bool {
         matches!(self, Self::Gaussian { .. })
     }
@@ -42,7 +43,7 @@ impl Likelihood {
         }
     }
 
-    /// The part of log p0(θ) that is not the weights'.
+    /// The part of log p0(θ) beside the prior of the weights.
     pub fn log_prior<F: Real>(&self, theta: &[F]) -> f64 {
         match self {
             Self::Gaussian { shape, rate } => {
@@ -53,7 +54,7 @@ impl Likelihood {
         }
     }
 
-    /// Overwrites the part of ∇log p0(θ) that is not the weights'.
+    /// Overwrites the part of ∇log p0(θ) beside the prior of the weights.
     pub fn prior_score<F: Real>(&self, theta: &[F], score: &mut [F]) {
         if let Self::Gaussian { shape, rate } = self {
             let (_, precision) = log_precision(theta);
@@ -61,7 +62,7 @@ impl Likelihood {
         }
     }
 
-    /// Σ ℓ over rows of outputs, which are used up.
+    /// Σ ℓ over rows of outputs, which are overwritten.
     pub fn loss<F: Real>(&self, theta: &[F], outputs: &mut [F], y: ArrayView1<F>) -> f64 {
         if let Self::CrossEntropy { classes } = *self {
             subtract_maxima(outputs, classes);
@@ -77,7 +78,7 @@ impl Likelihood {
 
     /// ℓ as a function of the residual f − y.
     fn residual_loss<F: Real>(&self, theta: &[F]) -> impl Fn(f64) -> f64 {
-        // (quadratic up to `delta` with this curvature, plus an offset)
+        // An offset plus a quadratic with this curvature up to `delta`, linear beyond.
         let (offset, curvature, delta) = match *self {
             Self::Gaussian { .. } => {
                 let (g, precision) = log_precision(theta);
@@ -92,7 +93,7 @@ impl Likelihood {
         }
     }
 
-    /// Overwrites outputs by −weight · ∂ℓ/∂output, and adds −weight · Σ ∂ℓ/∂g to the score of g.
+    /// Overwrites outputs by −weight · ∂ℓ/∂output and adds −weight · Σ ∂ℓ/∂g to the score of g.
     pub fn outputs_to_score<F: Real>(&self, theta: &[F], outputs: &mut [F], y: ArrayView1<F>, weight: F, score: &mut [F]) {
         match *self {
             Self::CrossEntropy { classes } => {
@@ -125,8 +126,8 @@ impl Likelihood {
         }
     }
 
-    /// Overwrites outputs, which are [probabilities](Self::probabilities) where there are classes, by weight · the diagonal of the loss's
-    /// Hessian in them, and adds the expected curvature in g to that of g.
+    /// Overwrites outputs by weight times the diagonal of the loss's Hessian in the outputs, and adds the expected curvature in g to that
+    /// of g. For classes, the outputs must be [probabilities](Self::probabilities).
     pub fn outputs_to_curvature<F: Real>(
         &self,
         theta: &[F],
@@ -151,43 +152,43 @@ impl Likelihood {
         }
     }
 
-    /// Turns outputs into the probabilities of classes; others stay.
+    /// Replaces the outputs of a classifier by class probabilities; other outputs are unchanged.
     pub fn probabilities<F: Real>(&self, outputs: &mut [F]) {
         if let Self::CrossEntropy { classes } = *self {
             softmax(outputs, classes);
         }
     }
 
-    /// Adds `share` of this particle's predictive mean (rows × outputs) and of its density at the targets; outputs are used up.
+    /// Adds `particle_weight` times this particle's predictive mean (rows × outputs) and density at the targets; outputs are overwritten.
     pub fn add_prediction<F: Real>(
         &self,
         theta: &[F],
         outputs: &mut [F],
         y: ArrayView1<F>,
-        share: f64,
+        particle_weight: f64,
         mean: &mut [f64],
         density: &mut [f64],
     ) {
         if let Self::CrossEntropy { classes } = *self {
             softmax(outputs, classes);
             for ((row, &y), density) in outputs.chunks_exact(classes).zip(y).zip(density) {
-                *density += share * row[index(y, classes)].f64();
+                *density += particle_weight * row[index(y, classes)].f64();
             }
             for (mean, p) in mean.iter_mut().zip(outputs.iter()) {
-                *mean += share * p.f64();
+                *mean += particle_weight * p.f64();
             }
             return;
         }
         let loss = self.residual_loss(theta);
-        let log_normaliser = if let Self::Huber { log_normaliser, .. } = *self { log_normaliser } else { 0.0 };
+        let log_normalizer = if let Self::Huber { log_normalizer, .. } = *self { log_normalizer } else { 0.0 };
         for (((f, &y), mean), density) in outputs.iter().zip(y).zip(mean).zip(density) {
-            *mean += share * f.f64();
-            *density += share * (-loss((*f - y).f64()) - log_normaliser).exp();
+            *mean += particle_weight * f.f64();
+            *density += particle_weight * (-loss((*f - y).f64()) - log_normalizer).exp();
         }
     }
 }
 
-/// g and its (clamped) exponential.
+/// g and the precision, its clamped exponential.
 fn log_precision<F: Real>(theta: &[F]) -> (f64, f64) {
     let g = theta[theta.len() - 1].f64();
     (g, precision(g))
@@ -202,7 +203,7 @@ fn subtract_maxima<F: Real>(logits: &mut [F], classes: usize) {
     }
 }
 
-/// Logits into probabilities, row by row.
+/// Replaces logits by probabilities, row by row.
 fn softmax<F: Real>(logits: &mut [F], classes: usize) {
     subtract_maxima(logits, classes);
     vector::exp(logits);

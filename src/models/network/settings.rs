@@ -1,22 +1,22 @@
-//! What may be set of a network, and the network that it makes.
+//! The settings of a network, and the network built from them.
 
 use super::super::error::positive;
 use super::super::{BuiltModel, DataSchema, ModelError, ModelSettings, Output, require_data};
-use super::Network;
 use super::dense::Layer;
 use super::losses::Likelihood;
+use super::model::Network;
 use crate::number::Real;
 
-/// What a network is trained on.
+/// The loss of a network.
 #[derive(serde::Deserialize, serde::Serialize, Clone, Copy, Debug, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
     /// Softmax cross-entropy, for classes: `"cross_entropy"`.
     CrossEntropy,
-    /// Gaussian noise whose log-precision is sampled along, for numbers: `"gaussian"`.
+    /// Gaussian noise whose log-precision is a parameter, for numbers: `"gaussian"`.
     Gaussian,
-    /// Huber's loss with this δ (in standard deviations, as targets are standardised), for numbers: `{ huber = 1.0 }`. No likelihood but robust to outliers: a
-    /// generalized Bayesian posterior.
+    /// Huber's loss with this δ in standard deviations of the targets, for numbers: `{ huber = 1.0 }`. It is robust to outliers and gives
+    /// a generalized posterior.
     Huber(f64),
 }
 
@@ -30,20 +30,21 @@ impl Loss {
     }
 }
 
-/// What may be set in a configuration.
+/// The settings of the model `network`.
 #[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkSettings {
-    /// Widths of the hidden layers, from the features on; empty for a linear model. Default: one of 50.
+    /// Widths of the hidden layers, from the features to the outputs; `[]` is a linear model.
     pub hidden: Vec<usize>,
-    /// Precision λ of the prior N(0, 1/λ) of each weight and bias. Default e, that of the DSVGD experiments (log λ = 1).
+    /// Precision λ of the prior N(0, 1/λ) of each weight and bias. The default e is that of the DSVGD experiments (log λ = 1).
     pub prior_precision: f64,
-    /// What it is trained on. Default: what suits the targets, cross-entropy for classes and Gaussian noise for numbers.
+    /// Loss: `"cross_entropy"` for classes; `"gaussian"` or `{ huber = 1.0 }` for numbers, with δ in standard deviations of the targets.
+    /// Without it, cross-entropy for classes and Gaussian noise for numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
-    /// Shape of the Gamma prior of the noise's precision (Gaussian loss only). Default 1.
+    /// Shape of the Gamma prior of the noise precision; only for the Gaussian loss.
     pub gamma_shape: f64,
-    /// Rate (not scale) of that prior. Default 0.1.
+    /// Rate (not scale) of the Gamma prior of the noise precision; only for the Gaussian loss.
     pub gamma_rate: f64,
 }
 
@@ -57,7 +58,7 @@ impl NetworkSettings {
     /// The network for data with this many features and these targets.
     ///
     /// # Errors
-    /// If a setting is out of its range, there is nothing to learn from or to predict, or the loss does not suit the targets.
+    /// If a setting is out of its range, there are no features or targets, or the loss does not fit the targets.
     pub fn build(&self, features: usize, output: Output) -> Result<Network, ModelError> {
         if features == 0 {
             return Err(ModelError::NoFeatures);
@@ -68,7 +69,7 @@ impl NetworkSettings {
         let prior_precision = positive("prior_precision", self.prior_precision)?;
         let (outputs, likelihood) = match (output, self.loss) {
             (Output::Classes(classes @ (0 | 1)), _) => {
-                return Err(ModelError::Classes { classes, hint: ": it takes two to tell apart" });
+                return Err(ModelError::Classes { classes, hint: ": a network needs at least two" });
             }
             (Output::Classes(classes), None | Some(Loss::CrossEntropy)) => (classes, Likelihood::CrossEntropy { classes }),
             (Output::Number, None | Some(Loss::Gaussian)) => {
@@ -85,7 +86,7 @@ impl NetworkSettings {
                     target: "targets that are numbers; use `gaussian` or `huber`",
                 });
             }
-            (Output::Nothing, _) => return Err(ModelError::Target { needed: "targets to predict: this is a network" }),
+            (Output::Nothing, _) => return Err(ModelError::Target { needed: "targets: a network predicts classes or numbers" }),
         };
         let mut widths = vec![features];
         widths.extend(&self.hidden);
@@ -98,22 +99,21 @@ impl ModelSettings for NetworkSettings {
     const NAME: &'static str = "network";
 
     const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("hidden", "widths of the hidden layers; [] for a linear model"),
+        ("hidden", "widths of the hidden layers; [] is a linear model"),
         ("prior_precision", "λ in the prior N(0, 1/λ) of each weight and bias"),
         (
             "loss",
-            "\"cross_entropy\", \"gaussian\" or { huber = 1.0 } (δ in standard deviations of the targets); without it, what suits the targets",
+            "\"cross_entropy\", \"gaussian\" or { huber = 1.0 } (δ in standard deviations of the targets); without it, cross-entropy for classes and Gaussian noise for numbers",
         ),
-        ("gamma_shape", "shape of the Gamma prior of the noise's precision (gaussian loss only)"),
-        ("gamma_rate", "rate (not scale) of that prior"),
+        ("gamma_shape", "shape of the Gamma prior of the noise precision (gaussian loss only)"),
+        ("gamma_rate", "rate (not scale) of the Gamma prior of the noise precision (gaussian loss only)"),
     ];
 
     const ADVICE: &'static [(&'static str, &'static str)] =
         &[("precision", "\"f32\""), ("method.optimizer", "{ adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }")];
 
-    fn build_model<F: Real>(&self, facts: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
-        let facts = require_data(facts)?;
-        let model = self.build(facts.features, facts.output).map_err(|error| error.to_string())?;
-        Ok(BuiltModel::for_data(model))
+    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+        let DataSchema { features, output } = require_data(data)?;
+        Ok(BuiltModel::for_data(self.build(features, output)?))
     }
 }

@@ -1,12 +1,13 @@
-//! Networks against central differences, hand computation and themselves under other shapes of the work.
+//! Networks against central differences, hand computation, and other partitions of the work.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use super::model::{MIN_WORK_FOR_THREADS, ROW_BLOCK};
 use super::*;
 use crate::models::tests as check;
 use crate::models::tests::stream;
-use crate::models::{Batch, Model, ModelError, Output, Scratch};
-use ndarray::{Array1, Array2, array};
+use crate::models::{Batch, Model, ModelError, Output, Part, Scratch};
+use ndarray::{Array1, Array2, array, s};
 use rand::RngExt;
 
 const LOSSES: [(Output, Option<Loss>); 3] =
@@ -44,8 +45,8 @@ fn gradients_agree_with_central_differences() {
     }
 }
 
-/// An output is linear in every single weight: the diagonal of the Hessian is that of the Gauss-Newton matrix, where that is exact. The
-/// precision's own curvature is an expectation, 1/2 for each row.
+/// An output is linear in every single weight, so the Hessian and the Gauss-Newton matrix have the same diagonal. The curvature of the
+/// log-precision is its expectation, 1/2 per row.
 #[test]
 fn curvatures_agree_with_central_differences() {
     for (output, loss) in LOSSES {
@@ -55,7 +56,7 @@ fn curvatures_agree_with_central_differences() {
             let theta = check::particles(&model, 3, 18);
             let batch = Batch { x: x.view(), y: y.view() };
             let error = check::curvature_error(&model, &theta, batch, 2.5, model.weights());
-            // Steps of the differences cross kinks of the activations and of Huber's loss now and then.
+            // Differences occasionally cross kinks of the activations and of Huber's loss.
             assert!(error < 1e-4, "{model:?}: {error}");
             let mut curvature = Array2::zeros(theta.raw_dim());
             model.add_curvature(theta.view(), batch, 2.0, curvature.view_mut(), &mut Scratch::new());
@@ -73,7 +74,7 @@ fn curvatures_agree_with_central_differences() {
 
 /// Batches longer than a block of rows are the sum of their blocks.
 #[test]
-fn long_batches_add_up() {
+fn long_batches_are_sums_of_blocks() {
     for (output, loss) in LOSSES {
         let model = build(&[6], 3, output, loss);
         let rows = 2 * ROW_BLOCK + 37;
@@ -125,7 +126,7 @@ fn prediction_agrees_with_hand_computation() {
     assert!((density[0] - 0.5 * (normal(1.5, 0.7) + normal(-3.0, -0.3))).abs() < 1e-14);
 }
 
-/// Far past one block of rows and on any number of threads: rows of probabilities, the same bits.
+/// With several blocks of rows, the bits of results do not depend on the number of threads, and probabilities add up to 1.
 #[test]
 fn bits_do_not_depend_on_threads() {
     let model = build(&[16], 8, Output::Classes(4), None);
@@ -133,7 +134,7 @@ fn bits_do_not_depend_on_threads() {
     let (x, y) = data(rows, 8, Output::Classes(4), 10);
     let batch = Batch { x: x.view(), y: y.view() };
     let theta = check::particles(&model, 7, 11);
-    assert!(7 * rows * model.weights() > WORTH_THREADS, "too little work to be spread");
+    assert!(7 * rows * model.weights() > MIN_WORK_FOR_THREADS, "the work is too small for threads");
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {

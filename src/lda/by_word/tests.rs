@@ -1,0 +1,116 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::lda::Documents;
+use crate::random::{Purpose, Seed, Who};
+
+/// A unit without wide vectors.
+struct Narrow;
+
+impl SimdLevel for Narrow {
+    const FMA: bool = false;
+    const WIDE: bool = false;
+}
+
+fn stream(step: u64) -> Stream {
+    Seed(3).stream(Who::Run, step, Purpose::Topics)
+}
+
+fn tokens(documents: u32, length: u32) -> Tokens {
+    let mut all = Documents::new(50);
+    for document in 0..documents {
+        let words: Vec<u32> = (0..50).collect();
+        let counts: Vec<u32> = words.iter().map(|word| (word * 7 + document) % 5 * length / 100).collect();
+        all.push(&words, &counts);
+    }
+    Tokens::from_documents(&all)
+}
+
+#[test]
+fn sweeps_have_the_same_bits_on_every_unit_and_leave_documents_as_they_would_be_taken() {
+    for (topics, length) in [(3, 100), (40, 100), (700, 300)] {
+        let tokens = tokens(9, length);
+        let mut assigned = tokens.draw_topics(topics as u32, stream);
+        let mut counts = TopicCounts::new(50, topics);
+        counts.count(tokens.words(), &assigned);
+        let mut sweep = WordSweep::new(&tokens, topics);
+        for number in 1..6 {
+            let at = |word: u32| stream(100 * number + u64::from(word));
+            let (mut other, mut topics_of_other, mut counts_of_other) = (sweep.clone(), assigned.clone(), counts.clone());
+            sweep.sweep(&mut assigned, &mut counts, 0.3, 0.1, at);
+            other.held.take(&other.ends, &topics_of_other);
+            let (topics, counts_there) = (&mut topics_of_other, &mut counts_of_other);
+            Sweep { all: &mut other, topics, counts: counts_there, alpha: 0.3, beta: 0.1, stream: at }.compute::<Narrow>();
+            assert_eq!((&assigned, &counts), (&topics_of_other, &counts_of_other));
+            let sorted = |held: &Held| {
+                let mut documents = Vec::new();
+                let mut rest = &held.lines[..];
+                for (begin, end) in std::iter::once(&0).chain(&sweep.ends).zip(&sweep.ends) {
+                    let (mine, others) = rest.split_at(capacity(end - begin, held.none as usize));
+                    let mut entries: Vec<u32> = mine.iter().flat_map(|line| line.0).collect();
+                    entries[1..].sort_unstable();
+                    documents.push(entries);
+                    rest = others;
+                }
+                documents
+            };
+            let mut again = sweep.held.clone();
+            again.take(&sweep.ends, &assigned);
+            assert_eq!(sorted(&sweep.held), sorted(&again));
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_told() {
+    let tokens = tokens(1, 1000);
+    assert_eq!(tokens.len(), 1000);
+    assert!(WordSweep::fits(&tokens, (1 << 22) - 1).is_ok());
+    let message = WordSweep::fits(&tokens, 1 << 22).unwrap_err();
+    assert!(message.contains("4194304 topics and a document of 1000 tokens"), "{message}");
+}
+
+/// Without its only token nothing is left of a word but β, which is lost beside 1 in sums that are kept up to date.
+#[test]
+fn a_token_whose_word_comes_nowhere_else_is_drawn_under_any_prior() {
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for (alpha, beta) in [(0.1, 1e-18), (1e-12, 1e-12), (1e3, 1e-300)] {
+            for topics in [10, 40] {
+                let mut all = Documents::new(30);
+                (0..30).for_each(|word| all.push(&[word], &[1]));
+                let tokens = Tokens::from_documents(&all);
+                let mut assigned = tokens.draw_topics(topics, stream);
+                let mut counts = TopicCounts::new(30, topics as usize);
+                counts.count(tokens.words(), &assigned);
+                let mut sweep = WordSweep::new(&tokens, topics as usize);
+                let mut seen = vec![false; topics as usize];
+                for number in 1..100 {
+                    sweep.sweep(&mut assigned, &mut counts, alpha, beta, |word| stream(100 * number + u64::from(word)));
+                    assigned.iter().for_each(|&topic| seen[topic as usize] = true);
+                }
+                let _ = tell.send((counts.totals().iter().sum::<i32>(), seen.contains(&false)));
+            }
+        }
+    });
+    for _ in 0..6 {
+        // Any topic may be drawn; and it is drawn at once.
+        let drawn = told.recv_timeout(std::time::Duration::from_secs(60));
+        assert_eq!(drawn, Ok((30, false)), "no topic was drawn within a minute");
+    }
+}
+
+#[test]
+fn priors_at_the_ends_of_what_numbers_can_be_are_swept_over() {
+    let tokens = tokens(2, 100);
+    for (alpha, beta) in [(1e-300, 1e-300), (1e300, 1e300), (1e-300, 1e300), (1e300, 1e-300)] {
+        let mut assigned = tokens.draw_topics(20, stream);
+        let mut counts = TopicCounts::new(50, 20);
+        counts.count(tokens.words(), &assigned);
+        let mut sweep = WordSweep::new(&tokens, 20);
+        (1..4).for_each(|number| {
+            sweep.sweep(&mut assigned, &mut counts, alpha, beta, |word| stream(100 * number + u64::from(word)))
+        });
+        assert!(counts.totals().iter().sum::<i32>() == tokens.len() as i32);
+    }
+}

@@ -1,0 +1,157 @@
+//! The trait that a statistical model implements: prior and loss with their gradients, and the posterior predictive.
+
+use super::batch::Batch;
+use super::scratch::Scratch;
+use crate::number::Real;
+use crate::random::Stream;
+use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
+
+/// A named part of the parameter vector θ.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Part {
+    /// Its name in result files, such as `weights_1` or `log_precision`.
+    pub name: String,
+    /// Its shape, row-major; empty for a scalar.
+    pub shape: Vec<usize>,
+}
+
+impl Part {
+    /// A part with this name and shape.
+    pub fn new(name: impl Into<String>, shape: &[usize]) -> Self {
+        Self { name: name.into(), shape: shape.to_vec() }
+    }
+
+    /// The number of scalar parameters.
+    pub fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The name of the element at a row-major position, such as `weights_1[0,3]`; the name of the part itself for a scalar.
+    pub fn element_name(&self, mut position: usize) -> String {
+        if self.shape.is_empty() {
+            return self.name.clone();
+        }
+        let mut indices: Vec<String> = Vec::new();
+        for &side in self.shape.iter().rev() {
+            indices.push((position % side.max(1)).to_string());
+            position /= side.max(1);
+        }
+        indices.reverse();
+        format!("{}[{}]", self.name, indices.join(","))
+    }
+}
+
+/// What a model predicts for a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Output {
+    /// Probabilities of this many classes.
+    Classes(usize),
+    /// A real number with a predictive density.
+    Number,
+    /// Nothing: the model is a density without targets.
+    Nothing,
+}
+
+/// Which curvatures of its loss a model provides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CurvatureSupport {
+    /// None.
+    None,
+    /// The diagonals of Gauss-Newton matrices: [`Model::add_curvature`].
+    Diagonal,
+    /// The diagonals and the full matrices: also [`Model::add_full_curvature`].
+    Full,
+}
+
+/// A model: a prior density over θ ∈ R^d and a loss per row of data, for the generalized posterior
+/// p(θ) ∝ p0(θ) exp(−Σ_i ℓ_i(θ)/α).
+///
+/// All functions are batched over particles: `theta` is N × d, one particle per row, row-major and contiguous.
+/// The caller handles the temperature α and the scaling of minibatches: it passes `weight` = N_k/(|B| α).
+pub trait Model<F: Real>: Send + Sync {
+    /// d, the number of parameters.
+    fn dim(&self) -> usize;
+
+    /// The named parts of θ in order; their sizes add up to d.
+    fn parts(&self) -> Vec<Part>;
+
+    /// What the model predicts.
+    fn output(&self) -> Output;
+
+    /// Checks that the rows hold valid values, such as group indices in range or nonnegative counts. Every agent calls it with its own
+    /// training and test rows before the run begins.
+    ///
+    /// # Errors
+    /// A message that says which values are invalid and which are allowed.
+    fn check(&self, _batch: Batch<F>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Writes an initial θ: a draw from the prior, or the customary initialization where prior draws are unsuitable (networks).
+    fn draw_initial(&self, stream: &mut Stream, theta: ArrayViewMut1<F>);
+
+    /// Overwrites `out` (length N) with log p0(θ_n), up to a constant.
+    fn log_prior(&self, theta: ArrayView2<F>, out: &mut [f64]);
+
+    /// Overwrites `score` (N × d) with ∇log p0(θ_n).
+    fn prior_score(&self, theta: ArrayView2<F>, score: ArrayViewMut2<F>);
+
+    /// Overwrites `out` (length N) with the loss Σ_i ℓ_i(θ_n) over the batch.
+    fn loss(&self, theta: ArrayView2<F>, batch: Batch<F>, out: &mut [f64], scratch: &mut Scratch<F>);
+
+    /// Subtracts `weight` · Σ_i ∇ℓ_i(θ_n) over the batch from `score` (N × d).
+    fn add_score(&self, theta: ArrayView2<F>, batch: Batch<F>, weight: F, score: ArrayViewMut2<F>, scratch: &mut Scratch<F>);
+
+    /// Does the same as [`Model::add_score`] for a minibatch: the rows of `batch` with the indices `rows`, in this order. The default
+    /// copies them into a contiguous batch first.
+    fn add_minibatch_score(
+        &self,
+        rows: &[usize],
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        score: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        scratch.gather(batch, rows, |rows, scratch| self.add_score(theta, rows, weight, score, scratch));
+    }
+
+    /// Which of the two curvature functions below the model implements.
+    fn curvature_support(&self) -> CurvatureSupport {
+        CurvatureSupport::None
+    }
+
+    /// Adds `weight` · Σ_i diag G_i(θ_n) over the batch to `curvature` (N × d). G_i is the generalized Gauss-Newton matrix of ℓ_i or its
+    /// expectation; its diagonal is at least 0, and 0 for parameters that the loss does not depend on.
+    fn add_curvature(
+        &self,
+        _theta: ArrayView2<F>,
+        _batch: Batch<F>,
+        _weight: F,
+        _curvature: ArrayViewMut2<F>,
+        _scratch: &mut Scratch<F>,
+    ) {
+    }
+
+    /// Adds `weight` · Σ_n Σ_i G_i(θ_n), over the batch and all particles, to `curvature` (d × d).
+    fn add_full_curvature(
+        &self,
+        _theta: ArrayView2<F>,
+        _batch: Batch<F>,
+        _weight: F,
+        _curvature: ArrayViewMut2<F>,
+        _scratch: &mut Scratch<F>,
+    ) {
+    }
+
+    /// The posterior predictive, averaged over the N particles. Overwrites `mean` (rows × outputs) with class probabilities or the mean,
+    /// and `density` (length rows) with the averaged probability or density of each row's target.
+    fn predict(
+        &self,
+        theta: ArrayView2<F>,
+        batch: Batch<F>,
+        mean: ArrayViewMut2<f64>,
+        density: &mut [f64],
+        scratch: &mut Scratch<F>,
+    );
+}

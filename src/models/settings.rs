@@ -1,0 +1,66 @@
+//! Models as run files name them: settings from which a model is built for given data.
+
+use super::error::ModelError;
+use super::model::{Model, Output};
+use crate::number::Real;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// The columns and targets of the data that a model is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct DataSchema {
+    /// The number of feature columns.
+    pub features: usize,
+    /// The kind of targets.
+    pub output: Output,
+}
+
+/// The settings of a model that run files can name: the keys of its `[model]` table, each with a default.
+pub trait ModelSettings: Serialize + DeserializeOwned + 'static {
+    /// The value of `name` in the table.
+    const NAME: &'static str;
+
+    /// A description of each key, in reading order; `mpibayes init` writes them as comments.
+    const DOCS: &'static [(&'static str, &'static str)] = &[];
+
+    /// Values of other run-file keys that suit the model better than their defaults, written as for `--set`. `mpibayes init` writes
+    /// those that the method has.
+    const ADVICE: &'static [(&'static str, &'static str)] = &[];
+
+    /// Builds the model for these data; `data` is `None` if the run file names no dataset.
+    ///
+    /// # Errors
+    /// A message that says which setting is invalid and which values are allowed.
+    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String>;
+}
+
+/// A model, and the rows that it generates if it needs no dataset.
+pub struct BuiltModel<F> {
+    /// The model.
+    pub model: Arc<dyn Model<F>>,
+    /// The number of generated rows. They have a single column, which holds the row's index; see
+    /// [`FactorProduct`](super::gaussian::FactorProduct). 0 for models of a dataset.
+    pub own_rows: usize,
+}
+
+impl<F: Real> BuiltModel<F> {
+    /// A model for the rows of a dataset.
+    pub fn for_data(model: impl Model<F> + 'static) -> Self {
+        Self { model: Arc::new(model), own_rows: 0 }
+    }
+}
+
+impl From<ModelError> for String {
+    fn from(error: ModelError) -> Self {
+        error.to_string()
+    }
+}
+
+/// The schema of the data, for models that need a dataset.
+///
+/// # Errors
+/// If there are no data.
+pub fn require_data(data: Option<DataSchema>) -> Result<DataSchema, String> {
+    data.ok_or_else(|| "this model needs data: add [data] with file = \"...\" (written by mpibayes import)".into())
+}
