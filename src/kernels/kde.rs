@@ -1,4 +1,4 @@
-//! Kernel density estimates of particle sets and their scores, in log space.
+//! Gaussian kernel density estimates (KDE) of particle sets: log-densities and scores, computed on the log scale.
 
 use super::rbf::squared_distances;
 use super::{SettingsError, check_range};
@@ -7,20 +7,20 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
-/// What the density estimate does far from its particles, where the logarithm of a sum of Gaussians has unbounded slope.
+/// How the density estimate behaves far from its particles, where its score grows without bound: `{ lse = { floor = 1e-9 } }`,
+/// `"authors_compat"` or `"none"`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum KdeMode {
-    /// log(Σ_n exp(e_n) + N δ) + const: a constant floor cuts the score off. δ = 0 is the exact estimate.
+    /// log(Σ_n exp(e_n) + N δ) + const. The floor δ makes the score vanish far from the particles.
     Lse {
-        /// δ.
+        /// Floor δ of each kernel, at least 0 and below 1, relative to its maximum. 0 is the exact estimate.
         #[serde(default = "default_floor")]
         floor: f64,
     },
-    /// What the code of Kassab & Simeone computes: floor 1e-9, the normaliser (N · 2πλ²)^(−d/2) with N inside the power, and
-    /// log(density + 1e-10). It switches the score off where d is not small. Their logistic regression hands over the number of features
-    /// as d, though particles have one coordinate more (log ξ); here, as in their networks, d counts all coordinates: the same formula
-    /// whose normaliser is smaller by the factor √(N · 2πλ²).
+    /// The formula in the code of Kassab & Simeone: floor 1e-9, the normalizer (N · 2πλ²)^(−d/2) with N inside the power, and
+    /// log(density + 1e-10). The score vanishes unless d is small. Here d counts all coordinates, as in their networks; their logistic
+    /// regression passes the number of features, one less than the dimension of a particle.
     AuthorsCompat,
     /// No density estimate: log density and score are 0.
     None,
@@ -36,13 +36,13 @@ impl Default for KdeMode {
     }
 }
 
-/// A Gaussian kernel density estimate: mode and bandwidth λ, the standard deviation of each kernel.
+/// The settings of a Gaussian kernel density estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Kde {
-    /// What happens far from the particles.
+    /// Behavior far from the particles.
     pub mode: KdeMode,
-    /// λ.
+    /// Bandwidth λ, above 0: the standard deviation of each kernel, in the units of the parameters.
     pub bandwidth: f64,
 }
 
@@ -54,21 +54,21 @@ impl Default for Kde {
 }
 
 impl Kde {
-    /// Whether every number is in its range.
+    /// Checks that all settings are in range.
     pub fn check(&self) -> Result<(), SettingsError> {
         if let KdeMode::Lse { floor } = self.mode {
             check_range("floor", floor, (0.0..1.0).contains(&floor), "at least 0 and below 1")?;
         }
-        check_range("bandwidth", self.bandwidth, self.bandwidth.is_finite() && self.bandwidth > 0.0, "a positive number")
+        check_range("bandwidth", self.bandwidth, self.bandwidth.is_finite() && self.bandwidth > 0.0, "positive")
     }
 
-    /// Whether there is no density at all.
+    /// Whether there is no density estimate.
     pub fn is_none(&self) -> bool {
         self.mode == KdeMode::None
     }
 
-    /// The logarithm of the constant beside the sum of n exponentials in d dimensions. Every mode is
-    /// log q = log(Σ exp(e) + constant) + [`Self::log_norm`]: the authors' second floor is one more part of the constant.
+    /// The logarithm of the constant that is added to the sum of n exponentials in d dimensions. In every mode,
+    /// log q = log(Σ exp(e) + constant) + [`Self::log_norm`]; the second floor of `AuthorsCompat` is part of the constant.
     pub(super) fn log_floor(&self, n: usize, d: usize) -> f64 {
         let inner = |floor: f64| (n as f64 * floor).ln();
         match self.mode {
@@ -87,7 +87,7 @@ impl Kde {
         }
     }
 
-    /// The estimate's logarithm at each particle of `theta` (M × d), from `points` (N × d), into `out` (length M).
+    /// Writes the log-density of the estimate from `points` (N × d) at each particle of `theta` (M × d) to `out` (length M).
     pub fn log_density<F: Real>(&self, points: ArrayView2<F>, theta: ArrayView2<F>, out: &mut [f64]) {
         let (n, d) = points.dim();
         if self.is_none() {
@@ -100,8 +100,8 @@ impl Kde {
         }
     }
 
-    /// Adds `sign` · ∇log q to `score` (M × d) at each particle of `theta` (M × d); q is the estimate from `points` (N × d).
-    /// Returns the mean over the particles of their total kernel weight Σ_n w_n, which is 1 without a floor.
+    /// Adds `sign` · ∇log q at each particle of `theta` (M × d) to `score` (M × d); q is the estimate from `points` (N × d).
+    /// Returns the total kernel weight Σ_n w_n, averaged over the particles. It is 1 without a floor.
     pub fn add_score<F: Real>(&self, sign: f64, points: ArrayView2<F>, theta: ArrayView2<F>, mut score: ArrayViewMut2<F>) -> f64 {
         let weights = self.weights(points, theta);
         let scale = sign / (self.bandwidth * self.bandwidth);
@@ -114,7 +114,7 @@ impl Kde {
         weights.sum() / theta.nrows() as f64
     }
 
-    /// w_n = exp(e_n)/(Σ exp(e) + floor) of each point (columns) at each particle (rows).
+    /// The kernel weights w_n = exp(e_n)/(Σ exp(e) + floor) of each point (columns) at each particle (rows).
     pub fn weights<F: Real>(&self, points: ArrayView2<F>, theta: ArrayView2<F>) -> Array2<f64> {
         let (n, d) = points.dim();
         if self.is_none() {
@@ -134,7 +134,7 @@ impl Kde {
     }
 }
 
-/// log Σ exp; −∞ of nothing.
+/// log Σ exp, or −∞ without terms.
 pub fn log_sum_exp(logs: impl Iterator<Item = f64> + Clone) -> f64 {
     let top = logs.clone().fold(f64::NEG_INFINITY, f64::max);
     if top.is_finite() { top + logs.map(|log| (log - top).exp()).sum::<f64>().ln() } else { top }
@@ -146,7 +146,7 @@ fn log_sum(a: f64, b: f64) -> f64 {
     if high == f64::NEG_INFINITY { high } else { high + (low - high).exp().ln_1p() }
 }
 
-/// Whether a density multiplies or divides.
+/// Whether a density multiplies or divides the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// Its score is added.
@@ -165,32 +165,32 @@ impl Sign {
     }
 }
 
-/// A particle set that stays where it is during a loop: its density estimate is a factor of the target.
+/// A factor of the target: the density estimate of a particle set that stays fixed during an SVGD loop.
 #[derive(Clone, Copy, Debug)]
 pub struct KdeFactor<'a, F> {
-    /// Whether it multiplies or divides.
+    /// Whether the density multiplies or divides the target.
     pub sign: Sign,
-    /// Its particles, any number × d.
+    /// The particles, any number × d.
     pub particles: ArrayView2<'a, F>,
 }
 
 impl<'a, F> KdeFactor<'a, F> {
-    /// A set whose density multiplies.
+    /// A density that multiplies the target.
     pub fn plus(particles: ArrayView2<'a, F>) -> Self {
         Self { sign: Sign::Plus, particles }
     }
 
-    /// A set whose density divides.
+    /// A density that divides the target.
     pub fn minus(particles: ArrayView2<'a, F>) -> Self {
         Self { sign: Sign::Minus, particles }
     }
 }
 
-/// The sets that remain when each one that equals one of opposite sign has been dropped together with it: their scores cancel in exact
-/// arithmetic, and so they do here.
-pub(super) fn uncancelled<'a, F: Real>(frozen: &[KdeFactor<'a, F>]) -> Vec<KdeFactor<'a, F>> {
-    let mut kept: Vec<KdeFactor<F>> = Vec::with_capacity(frozen.len());
-    for set in frozen {
+/// The factors without pairs of equal particle sets and opposite signs. Their scores cancel in exact arithmetic; dropping them makes the
+/// cancellation exact in floating point.
+pub(super) fn without_canceling_pairs<'a, F: Real>(factors: &[KdeFactor<'a, F>]) -> Vec<KdeFactor<'a, F>> {
+    let mut kept: Vec<KdeFactor<F>> = Vec::with_capacity(factors.len());
+    for set in factors {
         match kept.iter().position(|other| other.sign != set.sign && other.particles == set.particles) {
             Some(at) => drop(kept.remove(at)),
             None => kept.push(*set),
@@ -199,41 +199,41 @@ pub(super) fn uncancelled<'a, F: Real>(frozen: &[KdeFactor<'a, F>]) -> Vec<KdeFa
     kept
 }
 
-/// What the history reports of a signed sum of density estimates at some particles.
+/// Diagnostics of a signed sum of scores of density estimates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CavityReport {
     /// The Frobenius norm of the summed score over all particles.
     pub norm: f64,
-    /// The total kernel weight of each set, averaged over the particles: 1 without a floor, near 0 where the floor has switched the set
-    /// off, not a number without density estimates.
+    /// The total kernel weight of each factor, averaged over the particles: 1 without a floor, near 0 if the floor dominates, NaN without
+    /// density estimates.
     pub weights: Vec<f64>,
 }
 
-/// Evaluates Σ_j sign_j ∇log q_j at the particles (N × d) and adds it to `score` (N × d), by an explicit pass that is meant for once a
-/// loop. Sets that cancel exactly do so here too.
+/// Adds Σ_j sign_j ∇log q_j at the particles (N × d) to `score` (N × d). It is meant to be called once per loop. Pairs of equal sets
+/// with opposite signs cancel exactly.
 pub fn add_cavity_score<F: Real>(
     kde: Kde,
-    frozen: &[KdeFactor<F>],
+    factors: &[KdeFactor<F>],
     theta: ArrayView2<F>,
     mut score: ArrayViewMut2<F>,
 ) -> CavityReport {
     let mut cavity = Array2::zeros(theta.dim());
     let add = |set: &KdeFactor<F>| kde.add_score(set.sign.value(), set.particles, theta, cavity.view_mut());
-    let weights = frozen.iter().map(add).map(|weight| if kde.is_none() { f64::NAN } else { weight }).collect();
-    if uncancelled(frozen).is_empty() {
+    let weights = factors.iter().map(add).map(|weight| if kde.is_none() { f64::NAN } else { weight }).collect();
+    if without_canceling_pairs(factors).is_empty() {
         cavity.fill(F::zero());
     }
     score += &cavity;
     CavityReport { norm: frobenius_norm(cavity.view()), weights }
 }
 
-/// The root of the sum of all squares.
+/// The Frobenius norm, summed in order.
 pub fn frobenius_norm<F: Real>(matrix: ArrayView2<F>) -> f64 {
     matrix.iter().map(|x| x.f64() * x.f64()).sum::<f64>().sqrt()
 }
 
-/// How far a distillation ended from its ideal: ‖Θ_k' − (Θ_k + Θ' − Θ)‖ / ‖Θ' − Θ‖, where the local particles Θ_k became Θ_k' and the
-/// global ones Θ became Θ'. All are N × d. Not a number where the global particles did not move.
+/// The relative residual of a distillation: ‖Θ_k' − (Θ_k + Θ' − Θ)‖ / ‖Θ' − Θ‖, where the local particles Θ_k became Θ_k' and the global
+/// particles Θ became Θ'. All are N × d. NaN if the global particles did not move.
 pub fn distillation_residual<F: Real>(local: [ArrayView2<F>; 2], global: [ArrayView2<F>; 2]) -> f64 {
     let ([local, local_new], [global, global_new]) = (local, global);
     let (mut residual, mut moved) = (0.0, 0.0);

@@ -1,11 +1,11 @@
-//! The kernelized Stein discrepancy of particles from a density that is known by its score.
+//! The kernelized Stein discrepancy (KSD) of particles from a density with a known score.
 
 use super::rbf::squared_distances;
 use crate::number::Real;
 use ndarray::{ArrayView1, ArrayView2};
 
-/// S = (1/N²) Σ_{n,m} u(θ_n, θ_m), the V-statistic with the RBF kernel of bandwidth h (Liu, Lee & Jordan 2016): at least 0, and N · S
-/// stays bounded as N grows if the particles are draws from the density. `theta` and `score`, ∇log p at the particles, are N × d.
+/// The V-statistic S = (1/N²) Σ_{n,m} u(θ_n, θ_m) with the RBF kernel of bandwidth h (Liu, Lee & Jordan 2016). S is at least 0. If the
+/// particles are draws from the density, N · S stays bounded as N grows. `theta` and `score`, ∇log p at the particles, are N × d.
 pub fn ksd<F: Real>(theta: ArrayView2<F>, score: ArrayView2<F>, h: f64) -> f64 {
     let n = theta.nrows();
     let distances = squared_distances(theta, theta);
@@ -15,7 +15,7 @@ pub fn ksd<F: Real>(theta: ArrayView2<F>, score: ArrayView2<F>, h: f64) -> f64 {
     sum / (n * n) as f64
 }
 
-/// u(x, y) = k s(x)·s(y) + (2/h) k (x − y)·(s(x) − s(y)) + k (2d/h − 4‖x − y‖²/h²).
+/// The Stein kernel u(x, y) = k s(x)·s(y) + (2/h) k (x − y)·(s(x) − s(y)) + k (2d/h − 4‖x − y‖²/h²).
 fn stein<F: Real>([x, y]: [ArrayView1<F>; 2], [sx, sy]: [ArrayView1<F>; 2], distance: f64, h: f64) -> f64 {
     let (mut product, mut cross) = (0.0, 0.0);
     for ((x, y), (sx, sy)) in x.iter().zip(y).zip(sx.iter().zip(sy)) {
@@ -75,7 +75,7 @@ mod tests {
             let value = mean(n, 0.0);
             assert!((value / expected - 1.0).abs() < 0.9, "N={n}: {value} {expected}");
         }
-        // Negative control: draws from elsewhere grow like N.
+        // Negative control: for draws from another density N · S grows like N.
         assert!(mean(400, 1.0) > 10.0 * expected);
     }
 }

@@ -1,4 +1,4 @@
-//! The RBF kernel k(x, y) = exp(−‖x − y‖²/h), its bandwidth modes, and squared distances.
+//! Bandwidths of the RBF kernel k(x, y) = exp(−‖x − y‖²/h), and squared distances.
 
 use super::select::Selector;
 use super::{SettingsError, check_range};
@@ -7,34 +7,35 @@ use crate::vector::vectorized;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
-/// How h follows from the particles. Where that gives 0 (one particle, or so many equal ones that the median is 0), h = 1.
+/// The bandwidth h of the RBF kernel between particles: `"repository"`, `"paper"` or `{ fixed = 1.0 }`. If the rule gives 0 (a single
+/// particle, or a median of 0), h = 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Bandwidth {
-    /// h = med²/log N, with med the median distance between two different particles (Liu & Wang 2016).
+    /// h = med²/log N with the median distance med between two different particles, as in the SVGD paper (Liu & Wang 2016).
     Paper,
-    /// h = M/log(N + 1), with M the median of all N² squared distances, the N zeros of a particle to itself included: what the
-    /// reference implementations of SVGD and DSVGD compute.
+    /// h = M/log(N + 1) with the median M of all N² squared distances, including the zeros between a particle and itself, as in the
+    /// reference implementations of SVGD and DSVGD.
     #[default]
     Repository,
-    /// h is this number.
+    /// A constant h, above 0.
     Fixed(f64),
 }
 
 impl Bandwidth {
-    /// What it means, for people.
-    pub const DOCS: &'static str = "h of the kernel: \"repository\" (the median of all squared distances over log(N + 1)), \"paper\" (Liu & Wang 2016) \
+    /// A description for users.
+    pub const DOCS: &'static str = "bandwidth h of the kernel: \"repository\" (median of all squared distances over log(N + 1)), \"paper\" (Liu & Wang 2016) \
          or { fixed = 1.0 }";
 
-    /// Whether the number is in its range.
+    /// Checks that a fixed bandwidth is in range.
     pub fn check(&self) -> Result<(), SettingsError> {
         match *self {
-            Self::Fixed(h) => check_range("bandwidth", h, h.is_finite() && h > 0.0, "a positive number"),
+            Self::Fixed(h) => check_range("bandwidth", h, h.is_finite() && h > 0.0, "positive"),
             Self::Paper | Self::Repository => Ok(()),
         }
     }
 
-    /// h of these particles (N × d).
+    /// The bandwidth for these particles (N × d).
     pub fn of<F: Real>(&self, theta: ArrayView2<F>) -> f64 {
         let n = theta.nrows();
         let distances = squared_distances(theta, theta);
@@ -42,7 +43,7 @@ impl Bandwidth {
         self.of_pairs(&pairs, n, &mut Selector::new(pairs.len()))
     }
 
-    /// h from the squared distances of the n(n − 1)/2 pairs of different particles.
+    /// The bandwidth from the squared distances of the n(n − 1)/2 pairs of different particles.
     pub(super) fn of_pairs<F: Real>(&self, pairs: &[F], n: usize, selector: &mut Selector<F>) -> f64 {
         let count = n as f64;
         let h = match *self {
@@ -54,7 +55,7 @@ impl Bandwidth {
                 median * median / count.ln()
             }
             Self::Repository => {
-                // In the sorted N² entries the diagonal's zeros come first, then each pair twice.
+                // The sorted N² distances begin with the zeros of the diagonal; then each pair occurs twice.
                 let pair = |position: usize| position.checked_sub(n).map(|at| at / 2);
                 let median = match (pair((n * n - 1) / 2), pair(n * n / 2)) {
                     (Some(low), Some(high)) => {
@@ -71,7 +72,7 @@ impl Bandwidth {
     }
 }
 
-/// ‖x_i − y_j‖² (rows of x × rows of y), summed from differences: exact to rounding, but not made for inner loops.
+/// ‖x_i − y_j‖² (rows of x × rows of y) from differences: accurate, but too slow for inner loops.
 pub fn squared_distances<F: Real>(x: ArrayView2<F>, y: ArrayView2<F>) -> Array2<f64> {
     let (x, y) = (x.as_standard_layout(), y.as_standard_layout());
     Array2::from_shape_fn((x.nrows(), y.nrows()), |(i, j)| {

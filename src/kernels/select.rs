@@ -1,12 +1,12 @@
-//! Exact order statistics of many numbers, step after step: a narrow bracket around the last answer, then a small selection.
+//! Exact order statistics of large arrays in every step, by selection within a bracket around the result of the step before.
 
 use crate::number::Real;
 use crate::vector::vectorized;
 
-/// Below this many numbers a plain selection is the fastest.
+/// Up to this length, plain selection is fastest.
 const PLAIN: usize = 256;
 
-/// Finds order statistics; remembers the last one, because the next step's is near it. Results do not depend on what it remembers.
+/// Finds order statistics. It remembers the last result as a guess for the next; results do not depend on the guess.
 #[derive(Clone, Debug)]
 pub(super) struct Selector<F> {
     buffer: Vec<F>,
@@ -15,12 +15,12 @@ pub(super) struct Selector<F> {
 }
 
 impl<F: Real> Selector<F> {
-    /// For up to `len` numbers.
+    /// A selector for up to `len` values.
     pub(super) fn new(len: usize) -> Self {
         Self { buffer: vec![F::zero(); len], guess: F::zero(), width: F::zero() }
     }
 
-    /// The `low`-th and the `high`-th smallest of the values (from 0; `high` is `low` or `low` + 1). Values must not be negative.
+    /// The `low`-th and the `high`-th smallest value, counted from 0; `high` is `low` or `low` + 1. Values must be at least 0.
     pub(super) fn pair(&mut self, values: &[F], low: usize, high: usize) -> (F, F) {
         if values.len() > PLAIN {
             let near = (self.guess * (F::one() - self.width), self.guess * (F::one() + self.width));
@@ -31,7 +31,7 @@ impl<F: Real> Selector<F> {
             });
             if let Some(pair) = found {
                 let moved = (pair.0 - self.guess).abs() / pair.0.max(F::min_positive_value());
-                // Twice the largest recent move: a bracket that misses costs far more than one that is too wide.
+                // Twice the largest recent change: a bracket without the result costs far more than one that is too wide.
                 self.width = (moved * F::of(2.0)).max(self.width * F::of(0.9)).max(F::of(0.002)).min(F::of(0.2));
                 self.guess = pair.0;
                 return pair;
@@ -41,13 +41,13 @@ impl<F: Real> Selector<F> {
         select(&mut self.buffer[..values.len()], low, high)
     }
 
-    /// The order statistics, if they lie within the bracket.
+    /// The order statistics, if they lie in the bracket.
     fn within(&mut self, values: &[F], low: usize, high: usize, (from, to): (F, F)) -> Option<(F, F)> {
         let (below, inside) = collect(values, &mut self.buffer, from, to);
         (below <= low && high < below + inside).then(|| select(&mut self.buffer[..inside], low - below, high - below))
     }
 
-    /// A bracket that very likely holds the `low`-th value, from an evenly spaced sample.
+    /// A bracket that very likely contains the `low`-th value, from an evenly spaced sample.
     fn bracket(&mut self, values: &[F], low: usize) -> (F, F) {
         let stride = (values.len() / 1024).max(2);
         let count = values.len().div_ceil(stride);
@@ -58,13 +58,13 @@ impl<F: Real> Selector<F> {
         sample.sort_unstable_by(order);
         // Four standard errors of a sample quantile are at most 4 · √(1/4 count) of the ranks.
         let slack = 2 * count.isqrt();
-        let centre = low / stride;
-        (sample[centre.saturating_sub(slack)], sample[(centre + slack).min(count - 1)])
+        let center = low / stride;
+        (sample[center.saturating_sub(slack)], sample[(center + slack).min(count - 1)])
     }
 }
 
 fn order<F: Real>(a: &F, b: &F) -> std::cmp::Ordering {
-    // A total order, so that a diverged run with NaN among its distances does not panic here.
+    // A total order, because the distances of a diverged run may be NaN.
     a.f64().total_cmp(&b.f64())
 }
 
@@ -75,11 +75,11 @@ fn select<F: Real>(values: &mut [F], low: usize, high: usize) -> (F, F) {
 }
 
 vectorized! {
-    /// Moves the values in [from, to] to the front of the buffer; how many were smaller, and how many moved.
+    /// Copies the values in [from, to] to the front of the buffer. Returns the numbers of smaller values and of copied values.
     fn collect<F: Real>(values: &[F], buffer: &mut [F], from: F, to: F) -> (usize, usize) {
         let (mut below, mut inside) = (0, 0);
         for group in values.chunks(16) {
-            // Most groups have nothing inside once the bracket is narrow: two counts are vector code, moving is not.
+            // With a narrow bracket most groups have no value inside. Counting compiles to vector code, copying does not.
             let (mut under, mut upto) = (0_u32, 0_u32);
             for &value in group {
                 under += u32::from(value < from);

@@ -1,27 +1,28 @@
-//! A symmetric matrix as the tiles of its lower half: each pair is kept once, and a tile stays in cache while both halves are multiplied.
+//! Symmetric matrices stored as tiles of their lower half. A tile stays in cache while both halves are multiplied.
 
+use crate::models::layout::matrix;
 use crate::number::Real;
 use crate::vector::{self, vectorized};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, s};
 use std::ops::Range;
 
-/// Rows and columns of a tile.
+/// The number of rows and columns of a tile.
 const TILE: usize = 128;
-/// Rows of a tile that are mapped and summed while they are in the first-level cache.
+/// The number of rows of a tile that are mapped and summed at a time, in the first-level cache.
 const ROWS: usize = 8;
 
 /// A symmetric N × N matrix.
 #[derive(Clone, Debug)]
 pub(super) struct Symmetric<F> {
     n: usize,
-    /// Row of tiles by row of tiles: the tiles left of the diagonal, each row-major, then the diagonal tile's rows up to its diagonal.
+    /// For each row of tiles: the tiles left of the diagonal, each row-major, then the rows of the diagonal tile up to its diagonal.
     pairs: Vec<F>,
     /// The diagonal tiles as squares.
     squares: Vec<F>,
 }
 
-/// A row of tiles: which rows it has, and where its parts begin.
+/// A row of tiles: the matrix rows that it covers and the positions of its tiles.
 #[derive(Clone, Copy)]
 struct Band {
     first: usize,
@@ -29,18 +30,18 @@ struct Band {
 }
 
 impl Band {
-    /// Where its pairs begin: behind all pairs of earlier rows.
+    /// The start of its pairs, after all pairs of earlier rows.
     fn start(self) -> usize {
         self.first * self.first.saturating_sub(1) / 2
     }
 
-    /// The tile of the columns from `column` on.
+    /// The tile that begins at column `column`.
     fn tile(self, column: usize) -> Range<usize> {
         let start = self.start() + column * self.rows;
         start..start + TILE * self.rows
     }
 
-    /// The pairs below the diagonal of the diagonal tile.
+    /// The pairs below the diagonal in the diagonal tile.
     fn triangle(self) -> Range<usize> {
         let start = self.start() + self.first * self.rows;
         start..start + self.rows * (self.rows - 1) / 2
@@ -56,18 +57,18 @@ impl Band {
 }
 
 impl<F: Real> Symmetric<F> {
-    /// Zeros.
+    /// A zero matrix.
     pub(super) fn new(n: usize) -> Self {
         let squares = bands(n).map(|band| band.rows * band.rows).sum();
         Self { n, pairs: vec![F::zero(); n * (n - 1) / 2], squares: vec![F::zero(); squares] }
     }
 
-    /// All N(N − 1)/2 entries below the diagonal, in an order of its own.
+    /// All N(N − 1)/2 entries below the diagonal, in storage order.
     pub(super) fn pairs(&self) -> &[F] {
         &self.pairs
     }
 
-    /// Calls `fill` with each piece of row `i` below the diagonal, and the columns that it holds.
+    /// Calls `fill` for each piece of row `i` below the diagonal, with its columns and its values.
     pub(super) fn fill_row(&mut self, i: usize, mut fill: impl FnMut(Range<usize>, &mut [F])) {
         let band = Band { first: i / TILE * TILE, rows: TILE.min(self.n - i / TILE * TILE) };
         let row = i - band.first;
@@ -79,7 +80,7 @@ impl<F: Real> Symmetric<F> {
         }
     }
 
-    /// Turns each entry x below the diagonal into exp(`factor` · x), if there is a factor, sets the diagonal, and sums each row.
+    /// Replaces each entry x below the diagonal by exp(`factor` · x) if `factor` is given, sets the diagonal, and sums each row.
     pub(super) fn finish(&mut self, factor: Option<F>, diagonal: impl Fn(usize) -> F, sums: &mut [F]) {
         let map = |part: &mut [F]| {
             if let Some(factor) = factor {
@@ -107,7 +108,7 @@ impl<F: Real> Symmetric<F> {
         }
     }
 
-    /// `out` = `alpha` times this matrix times `x` (N × any), once it is finished.
+    /// Writes `alpha` times this matrix times `x` (N × any) to `out`. Requires [`Self::finish`].
     pub(super) fn multiply(&self, alpha: F, x: ArrayView2<F>, mut out: ArrayViewMut2<F>) {
         for band in bands(self.n) {
             let own = x.slice(s![band.all(), ..]);
@@ -120,7 +121,7 @@ impl<F: Real> Symmetric<F> {
         }
     }
 
-    /// Writes all entries to `out` (N × N), once it is finished.
+    /// Writes all entries to `out` (N × N). Requires [`Self::finish`].
     pub(super) fn write(&self, mut out: ArrayViewMut2<F>) {
         for band in bands(self.n) {
             out.slice_mut(s![band.all(), band.all()]).assign(&self.square(band));
@@ -133,21 +134,13 @@ impl<F: Real> Symmetric<F> {
 
     /// The diagonal tile of a row of tiles.
     fn square(&self, band: Band) -> ArrayView2<'_, F> {
-        as_matrix(&self.squares[band.square()], band.rows)
+        matrix(&self.squares[band.square()], band.rows, band.rows)
     }
 
-    /// The tiles left of it, with their columns.
+    /// The tiles left of the diagonal tile, with their columns.
     fn tiles(&self, band: Band) -> impl Iterator<Item = (Range<usize>, ArrayView2<'_, F>)> {
         let columns = (0..band.first).step_by(TILE);
-        columns.map(move |column| (column..column + TILE, as_matrix(&self.pairs[band.tile(column)], band.rows)))
-    }
-}
-
-/// A row-major slice as a matrix of so many rows.
-fn as_matrix<F>(slice: &[F], rows: usize) -> ArrayView2<'_, F> {
-    match ArrayView2::from_shape((rows, slice.len() / rows), slice) {
-        Ok(matrix) => matrix,
-        Err(error) => panic!("{rows} rows of {} numbers: {error}", slice.len()),
+        columns.map(move |column| (column..column + TILE, matrix(&self.pairs[band.tile(column)], band.rows, TILE)))
     }
 }
 
@@ -164,7 +157,7 @@ vectorized! {
 }
 
 vectorized! {
-    /// Adds the sums of the rows and of the columns of some rows of a tile.
+    /// Adds the row sums and the column sums of some rows of a tile.
     fn add_sums<F: Real>(part: &[F], rows: &mut [F], columns: &mut [F]) {
         for (row, sum) in part.chunks_exact(TILE).zip(rows) {
             let mut lanes = [F::zero(); 16];
@@ -196,8 +189,8 @@ vectorized! {
 }
 
 vectorized! {
-    /// The symmetric matrix (n × n) with the rows of `triangle` below its diagonal, which stays as it is; piece by piece, because what
-    /// a row scatters to above the diagonal is one entry in each of many rows.
+    /// Fills a symmetric matrix (n × n) from the rows of `triangle`, except for its diagonal. It proceeds piece by piece, because
+    /// transposing a row writes to one entry in each of many rows.
     fn unpack<F: Real>(triangle: &[F], square: &mut [F], n: usize) {
         const PIECE: usize = 32;
         for i in 1..n {
@@ -222,8 +215,8 @@ mod tests {
     use ndarray::Array2;
 
     #[test]
-    fn it_is_the_matrix_that_it_stands_for() {
-        // Sizes on both sides of a tile, and of two.
+    fn it_agrees_with_a_dense_matrix() {
+        // Sizes on both sides of one and two tiles.
         for n in [1, 2, 31, 100, 127, 128, 129, 200, 256, 300] {
             let mut x = Array2::<f64>::zeros((n, 5));
             Seed(n as u64).stream(Who::Run, 0, Purpose::Synthetic).normals(x.as_slice_mut().unwrap());

@@ -46,7 +46,7 @@ fn scores_are_central_differences() {
 }
 
 #[test]
-fn density_is_the_formula() {
+fn log_density_agrees_with_the_formula() {
     let (points, theta) = (particles(4, 2, 1, 1.0), particles(3, 2, 2, 1.0));
     let variance: f64 = 0.55 * 0.55;
     for mode in modes() {
@@ -71,7 +71,7 @@ fn density_is_the_formula() {
 }
 
 #[test]
-fn far_away_and_in_high_dimension() {
+fn floors_cut_off_distant_particles() {
     let points = particles(6, 54, 1, 10.0);
     let theta = particles(6, 54, 2, 1e3);
     let weight = |mode| {
@@ -84,14 +84,14 @@ fn far_away_and_in_high_dimension() {
     assert!((weight(KdeMode::Lse { floor: 0.0 }) - 1.0).abs() < 1e-12);
     assert_eq!(weight(KdeMode::Lse { floor: 1e-9 }), 0.0);
     assert_eq!(weight(KdeMode::AuthorsCompat), 0.0);
-    // At a particle itself: the floor leaves it alone, the authors' normaliser switches it off (their gain is 3e-19 or so here).
+    // At the particles, the floor has no effect, but the normalizer of `AuthorsCompat` makes the weight vanish.
     let at = |mode| Kde { mode, bandwidth: 0.55 }.weights(points.view(), points.view()).sum() / 6.0;
     assert!((at(KdeMode::Lse { floor: 1e-9 }) - 1.0).abs() < 1e-7);
     assert!(at(KdeMode::AuthorsCompat) < 1e-16);
 }
 
 #[test]
-fn reports() {
+fn reports_norms_weights_and_residuals() {
     let kde = Kde { mode: KdeMode::Lse { floor: 0.0 }, bandwidth: 0.5 };
     let (theta, point) = (ndarray::array![[0.0], [1.0]], ndarray::array![[2.0]]);
     let mut score = Array2::zeros((2, 1));
@@ -103,7 +103,7 @@ fn reports() {
         add_cavity_score(kde, &[KdeFactor::plus(point.view()), KdeFactor::minus(point.view())], theta.view(), score.view_mut());
     assert_eq!((report.norm, report.weights.len()), (0.0, 2));
     let floored = Kde { mode: KdeMode::default(), ..kde };
-    // A set that is out of reach does not hide behind one that is not.
+    // Weights are reported per factor.
     let far = ndarray::array![[9.0]];
     let report =
         add_cavity_score(floored, &[KdeFactor::plus(theta.view()), KdeFactor::minus(far.view())], theta.view(), score.view_mut());

@@ -113,7 +113,7 @@ fn step_reports_the_kernel() {
 }
 
 #[test]
-fn repulsion_is_internal() {
+fn repulsion_sums_to_zero() {
     for n in [2, 6, 100] {
         let theta = particles::<f64>(n, 5, 4, 1.0);
         let none = Array2::zeros((n, 5));
@@ -138,7 +138,7 @@ fn equivariances() {
     let same = |m: &Array2<f64>| m.clone();
     let base = phi(&same, &same);
     let close = |a: &Array2<f64>, b: &Array2<f64>| assert!(largest(&(a - b)) < 1e-12, "{a} {b}");
-    // Translation; far away, so that uncentred products would lose ten digits.
+    // Translation; far away, so that uncenterd products would lose ten digits.
     let far = |m: &Array2<f64>| m + 1e3;
     assert!(largest(&(phi(&far, &same) - &base)) < 1e-10);
     // Rotation in two planes.
@@ -169,7 +169,7 @@ fn one_particle_climbs_the_gradient() {
 }
 
 #[test]
-fn equal_sets_of_opposite_sign_cancel_to_the_bit() {
+fn equal_sets_of_opposite_sign_cancel_exactly() {
     let (theta, score) = (particles::<f64>(6, 55, 1, 1.0), particles::<f64>(6, 55, 2, 1.0));
     let settings = Settings::default();
     let frozen = [KdeFactor::plus(theta.view()), KdeFactor::minus(theta.view())];
@@ -186,7 +186,7 @@ fn equal_sets_of_opposite_sign_cancel_to_the_bit() {
 }
 
 #[test]
-fn loops_start_afresh() {
+fn each_loop_starts_from_a_reset_state() {
     let theta = particles::<f64>(5, 7, 1, 1.0);
     let other = particles::<f64>(4, 7, 2, 1.0);
     let score = particles::<f64>(5, 7, 3, 1.0);
@@ -232,8 +232,8 @@ fn bits_do_not_depend_on_threads() {
 }
 
 #[test]
-fn single_precision_stays_accurate_with_close_particles_far_out() {
-    // Particles 1e-2 apart at a distance of 1 from the origin in each of many coordinates: uncentred products would leave
+fn single_precision_is_accurate_far_from_the_origin() {
+    // Particles 1e-2 apart at a distance of 1 from the origin in each of many coordinates: uncenterd products would leave
     // nothing of the squared distances, 8 out of 80,000.
     let (n, d) = (20, 79_510);
     let theta = particles::<f32>(n, d, 1, 0.01) + 1.0;
@@ -285,15 +285,15 @@ fn linear_kernel_finds_gaussian_moments() {
             let score = (&mean - &theta).dot(&precision);
             stein.step(Some(score.view()), Some(theta.view_mut()));
         }
-        let centre = theta.mean_axis(Axis(0)).unwrap();
-        let around = &theta - &centre;
+        let center = theta.mean_axis(Axis(0)).unwrap();
+        let around = &theta - &center;
         let covariance = around.t().dot(&around) / n as f64;
         // Covariance times precision is the unit matrix.
         let product = covariance.dot(&precision) - Array2::<f64>::eye(d);
-        (largest(&product), (&centre - &mean).mapv(f64::abs).sum())
+        (largest(&product), (&center - &mean).mapv(f64::abs).sum())
     };
-    let (covariance, centre) = run(Kernel::Linear);
-    assert!(covariance < 1e-9 && centre < 1e-9, "{covariance} {centre}");
+    let (covariance, center) = run(Kernel::Linear);
+    assert!(covariance < 1e-9 && center < 1e-9, "{covariance} {center}");
     // Negative control: with few particles the RBF kernel has other fixed points.
     assert!(run(Kernel::default()).0 > 1e-2);
 }
