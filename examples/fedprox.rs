@@ -6,7 +6,7 @@
 
 // listing: begin
 use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
-use mpibayes::methods::{Launcher, LocalLoss, MethodKind, Particles, Posterior, Problem};
+use mpibayes::methods::{LocalLoss, MethodSettings, Particles, Posterior, Problem, Table, TableMethod};
 use mpibayes::number::Real;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,9 @@ impl Default for FedProxSettings {
     }
 }
 
-impl MethodKind for FedProxSettings {
+impl MethodSettings for FedProxSettings {
+    type Data = Table;
+
     const NAME: &'static str = "fedprox";
 
     fn check(&self) -> std::result::Result<(), String> {
@@ -45,9 +47,8 @@ impl MethodKind for FedProxSettings {
         if fine { Ok(()) } else { Err("rounds, batch and rate must be positive, proximal at least 0".into()) }
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let model = problem.model.clone();
-        launcher.particles(FedProx { problem, settings: self.clone() }, model)
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
+        TableMethod::particles(FedProx { problem, settings: self.clone() })
     }
 }
 

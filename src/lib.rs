@@ -7,13 +7,14 @@
 //! | room | job | may use |
 //! | --- | --- | --- |
 //! | [`cli`] | the command line: arguments in, text out; a file for each subcommand | everything |
-//! | [`report`] | what is shown of results: summaries, posterior tables, comparisons, topics, figures | `config`, `methods`, `models`, `lda`, `data`, `results`, `plots`, `metrics`, `partial`, `number` |
-//! | [`config`] | what was typed becomes a validated run | everything but `cli`, `report` |
-//! | [`methods`] | the distributed methods: server half, agent half; transitions of chains on a shard | `cluster`, `kernels`, `models`, `lda`, `data`, `metrics`, `random`, `number` |
+//! | [`report`] | what is shown of results: summaries, posterior tables, comparisons, topics, pictures | `job`, `config`, `methods`, `models`, `lda`, `data`, `results`, `plots`, `metrics`, `partial`, `number` |
+//! | [`job`] | a run meets its data: check, start, resume, predict | everything but `cli`, `report` |
+//! | [`config`] | run files: parsed once, to a validated run; the registry of models and methods | `methods`, `cluster`, `models`, `lda`, `data`, `settings`, `number` |
+//! | [`methods`] | the distributed methods: server half, agent half; transitions of chains on a shard | `cluster`, `kernels`, `models`, `lda`, `data`, `metrics`, `random`, `settings`, `number` |
 //! | [`cluster`] | who computes what, and how it travels; knows no statistics | `partial`, `random`, `number` |
 //! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `number` |
-//! | [`models`] | log-densities with gradients, batched over particles | `vector`, `random`, `number` |
-//! | [`lda`] | topic models: documents, and what samplers do with them | `vector`, `random`, `number` |
+//! | [`models`] | log-densities with gradients, batched over particles | `vector`, `random`, `settings`, `number` |
+//! | [`lda`] | topic models: documents, and what samplers do with them | `vector`, `random`, `settings`, `number` |
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `lda`, `partial`, `random`, `number` |
 //! | [`download`] | the catalog of public data sets and the downloader | `data` |
 //! | [`results`] | the HDF5 file of a run | `cluster`, `data`, `metrics`, `models`, `partial`, `number` |
@@ -23,6 +24,7 @@
 //! | [`partial`] | files that appear whole or not at all | nothing |
 //! | [`random`] | addressed random numbers | `number` |
 //! | [`vector`] | vectorized elementary functions, with dispatch at run time | `number` |
+//! | [`settings`] | tables of a run file as types: keys, documentation, mistakes | nothing |
 //! | [`number`] | the number types that arrays are made of | nothing |
 
 pub mod cli;
@@ -31,6 +33,7 @@ pub mod config;
 pub mod data;
 pub mod download;
 pub mod guide;
+pub mod job;
 pub mod kernels;
 pub mod lda;
 pub mod methods;
@@ -43,6 +46,7 @@ pub mod plots;
 pub mod random;
 pub mod report;
 pub mod results;
+pub mod settings;
 pub mod vector;
 
 pub use cli::main_with;

@@ -5,7 +5,8 @@
 use super::*;
 use clap::Parser;
 use mpibayes::cli::{Cli, Command, import};
-use mpibayes::config::{Assignment, Carrier, Registry, RunSpec, Typed, check, launch};
+use mpibayes::config::{Override, Registry, RunFile as TypedRun};
+use mpibayes::job::{Ranks, check, start};
 use mpibayes::random::{Purpose, Seed, Who};
 use mpibayes::report::RunResults;
 use mpibayes::report::summary::Summary;
@@ -103,9 +104,9 @@ fn run(folder: &Path, data: &str, set: &[&str]) -> Result<(), String> {
     let mut typed = vec!["mpibayes".to_owned(), "run".into(), file.into(), "--set".into(), format!("data.file={data}")];
     typed.extend(set.iter().flat_map(|set| ["--set".to_owned(), set.to_string()]));
     let Command::Run(args) = Cli::try_parse_from(typed).unwrap().command else { panic!("not a run") };
-    let spec = RunSpec::read(&args.file, &args.set, &registry()).unwrap();
+    let run = TypedRun::read(&args.file, &args.set).unwrap().parse(&registry()).unwrap();
     let mut folder = RunFolder::new(folder, Duration::MAX, false);
-    launch(&spec, &registry(), &Carrier::Threads, &mut folder).map_err(|error| error.to_string())
+    start(&run, &registry(), &Ranks::One, &mut folder).map_err(|error| error.to_string())
 }
 
 /// Posterior means and standard deviations of (β, α_1, ..., α_J), and the mean of log σ: given τ and σ all else is Gaussian, and
@@ -204,8 +205,8 @@ fn groups_that_are_none_are_told() {
     let file = folder.path().join("checked.toml");
     let text = format!("[data]\nfile = {data:?}\n[model]\nname = \"varying-intercepts\"\n[method]\nname = \"svgd\"\n");
     std::fs::write(&file, text).unwrap();
-    let set = Assignment::parse("model.groups=7").unwrap();
-    let problems = check(&Typed::read(&file, &[set]).unwrap(), &registry()).unwrap_err();
+    let set = Override::parse("model.groups=7").unwrap();
+    let problems = check(&TypedRun::read(&file, &[set]).unwrap(), &registry()).unwrap_err();
     assert!(problems.len() == 1 && problems[0].to_string().contains("7 in the first column is no group"), "{problems:?}");
     let message = run(&folder.path().join("few"), &data, &["model.groups=7"]).unwrap_err();
     assert!(message.contains("7 in the first column is no group") && message.contains("agent"), "{message}");

@@ -1,23 +1,24 @@
 //! `mpibayes check`: says what a run file asks for and what is wrong with it, data included, without starting anything.
 
 use super::output::print;
-use super::run::assignment;
-use crate::config::{Assignment, DataContent, Problem, Registry, Report, Typed, check, sweep};
+use super::run::parse_override;
+use crate::config::{Override, Problem, Registry, RunFile, sweep};
 use crate::data::Task;
+use crate::job::{CheckReport, DataContent, check};
 use crate::report::text;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What can be typed after `mpibayes check`.
+/// What can be file after `mpibayes check`.
 #[derive(clap::Args, Debug)]
 pub struct CheckArgs {
     /// The run file, or the file of a sweep
     #[arg(value_name = "FILE.toml")]
     pub file: PathBuf,
     /// Replace a value of the run file, as in --set method.rounds=20; may be given several times
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
-    pub set: Vec<Assignment>,
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
+    pub set: Vec<Override>,
     /// The folder that the run would write to; runs/NAME for NAME.toml without this
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -28,10 +29,10 @@ pub struct CheckArgs {
 /// # Errors
 /// Where the file is not TOML, or there is something wrong with the run.
 pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
-    let typed = Typed::read(&args.file, &args.set)?;
+    let file = RunFile::read(&args.file, &args.set)?;
     let output = super::run::output(args.output.as_deref(), &args.file)?;
     let found =
-        if sweep::is_sweep(&typed) { sweep_report(&typed, registry, &output) } else { run_report(&typed, registry, &output) };
+        if sweep::is_sweep(&file) { sweep_report(&file, registry, &output) } else { run_report(&file, registry, &output) };
     match found {
         Ok(text) => {
             print(&text)?;
@@ -47,26 +48,27 @@ pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn run_report(typed: &Typed, registry: &Registry, output: &Path) -> Result<String, Vec<Problem>> {
-    let report = check(typed, registry)?;
-    Ok(format!("{} can be run\n{}", typed.path().display(), describe(&report, output)))
+fn run_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<String, Vec<Problem>> {
+    let report = check(file, registry)?;
+    Ok(format!("{} can be run\n{}", file.path().display(), describe(&report, output)))
 }
 
 /// All points of a sweep; a mistake that several have in common is told once.
-fn sweep_report(typed: &Typed, registry: &Registry, output: &Path) -> Result<String, Vec<Problem>> {
-    let grid = sweep::grid(typed)?;
+fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<String, Vec<Problem>> {
+    let grid = sweep::grid(file)?;
     let mut problems: Vec<Problem> = Vec::new();
     let mut reports = Vec::new();
     for point in &grid.points {
-        match check(&point.typed, registry) {
+        match check(&point.file, registry) {
             Ok(report) => reports.push(report),
             Err(found) => {
                 for mut problem in found {
                     let same = |other: &Problem| {
-                        (&other.place, &other.key) == (&problem.place, &problem.key) && other.what.starts_with(&problem.what)
+                        (&other.place, &other.key) == (&problem.place, &problem.key)
+                            && other.message.starts_with(&problem.message)
                     };
                     if !problems.iter().any(same) {
-                        problem.what = format!("{} (in the run {})", problem.what, point.name);
+                        problem.message = format!("{} (in the run {})", problem.message, point.name);
                         problems.push(problem);
                     }
                 }
@@ -77,7 +79,7 @@ fn sweep_report(typed: &Typed, registry: &Registry, output: &Path) -> Result<Str
         return Err(problems);
     }
     let mut text =
-        format!("{} can be run: {} over {}\n", typed.path().display(), text::counted(reports.len(), "run"), grid.keys.join(", "));
+        format!("{} can be run: {} over {}\n", file.path().display(), text::counted(reports.len(), "run"), grid.keys.join(", "));
     if let (Some(first), Some(point)) = (reports.first(), grid.points.first()) {
         // Writing to a string does not fail.
         let _ = writeln!(text, "the first of them, {}:", point.name);
@@ -87,14 +89,14 @@ fn sweep_report(typed: &Typed, registry: &Registry, output: &Path) -> Result<Str
 }
 
 /// A run in lines for people.
-fn describe(report: &Report, output: &Path) -> String {
-    let Report { spec, needs, .. } = report;
+fn describe(report: &CheckReport, output: &Path) -> String {
+    let estimate = &report.estimate;
     let number = |number: usize| text::count(number);
     let mut lines = vec![("method", report.method.to_owned())];
-    if let Some(particles) = needs.particles {
+    if let Some(particles) = estimate.particles {
         lines.push(("particles", text::count(particles)));
     }
-    if let Some(rounds) = needs.rounds {
+    if let Some(rounds) = estimate.rounds {
         lines.push(("rounds", text::count(rounds)));
     }
     lines.push(("model", format!("{}, {}", report.model, text::counted(report.parameters, "parameter"))));
@@ -104,7 +106,7 @@ fn describe(report: &Report, output: &Path) -> String {
             lines.push(("data", format!("{} (digest {digest})", data.path.display())));
             let split = format!("{} to learn from, {} to test on", number(data.train), number(data.test));
             match data.content {
-                DataContent::Rows { task, features, classes } => {
+                DataContent::Table { task, features, classes } => {
                     let targets = match task {
                         Task::Classification => text::counted(classes, "class"),
                         Task::Regression => "numbers as targets".into(),
@@ -113,7 +115,7 @@ fn describe(report: &Report, output: &Path) -> String {
                     lines.push(("columns", format!("{}, {targets}", text::counted(features, "feature"))));
                     "rows"
                 }
-                DataContent::Documents { words, tokens, .. } => {
+                DataContent::Corpus { words, tokens, .. } => {
                     lines.push(("documents", split));
                     let tokens = text::count(tokens);
                     lines.push(("words", format!("{} in the vocabulary, {tokens} tokens to learn from", text::count(words))));
@@ -131,10 +133,11 @@ fn describe(report: &Report, output: &Path) -> String {
         (fewest, most) => format!("{} to {}", number(fewest), number(most)),
     };
     let things = if report.rows_per_agent.1 == 1 { thing.trim_end_matches('s') } else { thing };
-    lines.push(("agents", format!("{}, {rows} {things} each", text::count(spec.agents))));
-    lines.push(("numbers", format!("{} bytes each, seed {}, temperature {}", report.width, spec.seed, spec.temperature)));
+    lines.push(("agents", format!("{}, {rows} {things} each", text::count(report.agents))));
+    let temperature = report.temperature.map_or_else(String::new, |temperature| format!(", temperature {temperature}"));
+    lines.push(("values", format!("{} bytes each, seed {}{temperature}", report.value_bytes, report.seed)));
     if let Some(bytes) = report.bytes_of_agent() {
-        let all = text::bytes(bytes.saturating_mul(spec.agents.into()));
+        let all = text::bytes(bytes.saturating_mul(report.agents.into()));
         lines.push((
             "memory",
             format!("about {} for an agent, {all} for all; a rank has the agents that it hosts", text::bytes(bytes)),
@@ -144,7 +147,7 @@ fn describe(report: &Report, output: &Path) -> String {
         lines.push(("traffic", format!("about {} a round with a rank for each agent; none on one rank", text::bytes(bytes))));
     }
     let evaluated = report.is_evaluated();
-    lines.push(match spec.evaluate.every {
+    lines.push(match report.evaluate_every {
         0 => ("evaluate", "never".to_owned()),
         1 if evaluated => ("evaluate", "after every round".into()),
         every if evaluated => ("evaluate", format!("every {} rounds, and after the last", text::count(every))),

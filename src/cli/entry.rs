@@ -37,7 +37,7 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         Command::Import(args) => import::run(args),
         Command::Data(args) => data::run(args),
         Command::Summary(args) => summary::run(args),
-        Command::Topics(args) => topics::run(args),
+        Command::Topics(args) => topics::run(args, registry),
         Command::Predict(args) => predict::run(args, registry),
         Command::Plot(args) => plot::run(args),
         Command::Compare(args) => compare::run(args),

@@ -1,7 +1,8 @@
 //! `mpibayes init`: writes a starting run file with every key, its default and its meaning.
 
 use super::output::print;
-use crate::config::{Registry, template};
+use crate::config::Registry;
+use crate::job::template_for;
 use anyhow::{Context, ensure};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,7 +10,7 @@ use std::process::ExitCode;
 /// What can be typed after `mpibayes init`.
 #[derive(clap::Args, Debug)]
 pub struct InitArgs {
-    /// The method: dsvgd, svgd, dsgld
+    /// The method
     #[arg(value_name = "METHOD")]
     pub method: String,
     /// The model; without this, one that suits the data
@@ -31,7 +32,7 @@ pub struct InitArgs {
 /// # Errors
 /// Where there is no such method or model, the data do not suit, or the file cannot be written.
 pub fn run(args: &InitArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
-    let text = template(registry, &args.method, args.model.as_deref(), args.data.as_deref())?;
+    let text = template_for(registry, &args.method, args.model.as_deref(), args.data.as_deref())?;
     let Some(output) = &args.output else {
         print(&text)?;
         return Ok(ExitCode::SUCCESS);

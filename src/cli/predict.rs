@@ -2,12 +2,12 @@
 
 use super::import::{HeaderName, column, delimiter};
 use crate::config::Registry;
-use crate::config::predictor::{Predictor, RawRows};
-use crate::config::topics::TopicModel;
 use crate::data::{
     ArrayFile, Column, DataError, Dataset, Delimiter, Format, Idx, IndexLimit, Place, Source, Split, Table, TableLayout, Targets,
     detect, is_libsvm, read_libsvm,
 };
+use crate::job::predictor::{Predictor, RawRows};
+use crate::job::topic_model::TopicModel;
 use crate::lda::LdaSettings;
 use crate::metrics::Tally;
 use crate::partial::PartialFile;
@@ -133,7 +133,7 @@ enum Subject {
 impl Subject {
     fn of(file: &RunFile, chain: Option<usize>, registry: &Registry) -> anyhow::Result<Self> {
         if file.info().model == LdaSettings::NAME {
-            return Ok(Self::Topics(TopicModel::read(file, chain.unwrap_or(0))?));
+            return Ok(Self::Topics(TopicModel::read(file, chain.unwrap_or(0), registry)?));
         }
         ensure!(chain.is_none(), "--chain is for topics: rows are predicted by all chains together");
         Ok(Self::Rows(Predictor::new(file, registry)?))

@@ -2,7 +2,8 @@
 
 use super::output::print_error;
 use crate::cluster::mpi::World;
-use crate::config::{Assignment, Carrier, Registry, RunError, RunSpec, launch};
+use crate::config::{ConfigError, Override, Registry, Run, RunFile};
+use crate::job::{JobError, Ranks, start};
 use crate::results::{self, RunFolder};
 use anyhow::{Context as _, anyhow};
 use std::path::{Path, PathBuf};
@@ -16,8 +17,8 @@ pub struct RunArgs {
     #[arg(value_name = "FILE.toml")]
     pub file: PathBuf,
     /// Replace a value of the run file, as in --set method.rounds=20; may be given several times
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
-    pub set: Vec<Assignment>,
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
+    pub set: Vec<Override>,
     /// The folder for results and checkpoints; runs/NAME for NAME.toml without this
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -31,9 +32,9 @@ pub(super) fn output(typed: Option<&Path>, file: &Path) -> anyhow::Result<PathBu
     }
 }
 
-/// What was typed is a key and a value.
-pub(super) fn assignment(typed: &str) -> Result<Assignment, String> {
-    Assignment::parse(typed).ok_or_else(|| "write key=value, such as seed=2".into())
+/// Parses the argument of `--set`.
+pub(super) fn parse_override(typed: &str) -> Result<Override, String> {
+    Override::parse(typed).ok_or_else(|| "write key=value, such as seed=2".into())
 }
 
 /// The exit code of a run that was saved and stopped: the same command goes on with it (`EX_TEMPFAIL` of sysexits.h).
@@ -48,25 +49,31 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     results::listen();
     let output = output(args.output.as_deref(), &args.file)?;
     let Some(world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
-        let spec = RunSpec::read(&args.file, &args.set, registry)?;
-        return match carry(&spec, registry, &Carrier::Threads, &output) {
-            Err(RunError::Fault(fault)) => fault.end_process(),
+        let run = read(args, registry)?;
+        return match carry_out(&run, registry, &Ranks::One, &output) {
+            Err(JobError::Fault(fault)) => fault.end_process(),
             other => Ok(other?),
         };
     };
-    // Rank 0 reads for all: the others might see another state of a shared file system, or none.
+    // Rank 0 reads the file for all: the others might see another state of a shared file system, or none.
     let is_root = world.rank() == 0;
-    let read = || RunSpec::read(&args.file, &args.set, registry)?.to_toml().map_err(anyhow::Error::from);
-    let read = if is_root { read().map_err(|error| error.to_string()) } else { Ok(String::new()) };
-    let outcome = world.agree(read).map_err(RunError::Agreed).and_then(|text| {
+    let mut mine = None;
+    let text = match is_root.then(|| read(args, registry)) {
+        None => Ok(String::new()),
+        Some(run) => run.and_then(|run| mine.insert(run).to_toml()).map_err(|error| error.to_string()),
+    };
+    let outcome = world.agree(text).map_err(JobError::OnSomeRank).and_then(|text| {
         let text = world.broadcast_bytes(is_root.then(|| text.into_bytes()));
-        let spec = RunSpec::from_toml(&String::from_utf8_lossy(&text))?;
-        carry(&spec, registry, &Carrier::Mpi(&world), &output)
+        let run = match mine {
+            Some(run) => run,
+            None => Run::from_toml(&String::from_utf8_lossy(&text), registry)?,
+        };
+        carry_out(&run, registry, &Ranks::Mpi(&world), &output)
     });
     let code = match outcome {
         Ok(code) => code,
         // All ranks know of it and leave together; one of them says so.
-        Err(error @ RunError::Agreed(_)) => {
+        Err(error @ JobError::OnSomeRank(_)) => {
             if is_root {
                 print_error(&error.into());
             }
@@ -84,10 +91,15 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     Ok(if is_root { code } else { ExitCode::SUCCESS })
 }
 
-/// Carries the run to its end.
-fn carry(spec: &RunSpec, registry: &Registry, carrier: &Carrier, output: &Path) -> Result<ExitCode, RunError> {
-    let every = Duration::try_from_secs_f64(spec.cluster.checkpoint_every).unwrap_or(Duration::MAX);
+/// The run in the run file.
+fn read(args: &RunArgs, registry: &Registry) -> Result<Run, ConfigError> {
+    RunFile::read(&args.file, &args.set)?.parse(registry).map_err(ConfigError::Problems)
+}
+
+/// Carries out the run to its end, or until it is stopped.
+fn carry_out(run: &Run, registry: &Registry, ranks: &Ranks, output: &Path) -> Result<ExitCode, JobError> {
+    let every = Duration::try_from_secs_f64(run.cluster().checkpoint_every).unwrap_or(Duration::MAX);
     let mut folder = RunFolder::new(output, every, World::is_primary());
-    launch(spec, registry, carrier, &mut folder)?;
+    start(run, registry, ranks, &mut folder)?;
     Ok(if folder.stopped() { ExitCode::from(STOPPED) } else { ExitCode::SUCCESS })
 }

@@ -1,10 +1,11 @@
 //! `mpibayes sweep`: runs a grid of runs, alone or on all ranks of a job, and gathers what came out in one table.
 
 use super::output::{print, print_error};
-use super::run::{STOPPED, assignment};
+use super::run::{STOPPED, parse_override};
 use crate::cluster::mpi::World;
 use crate::config::sweep::{self, Sweep};
-use crate::config::{Assignment, Carrier, Registry, RunError, RunSpec, Typed, launch};
+use crate::config::{ConfigError, Override, Registry, Run, RunFile as TypedFile};
+use crate::job::{JobError, Ranks, start};
 use crate::partial::PartialFile;
 use crate::report::text;
 use crate::results::{self, HISTORY, METRICS, RunFile, RunFolder, Table, config_file, result_file};
@@ -34,8 +35,8 @@ pub struct SweepArgs {
     #[arg(value_name = "FILE.toml")]
     pub file: PathBuf,
     /// Replace a value that does not vary, as in --set method.rounds=20; may be given several times
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
-    pub set: Vec<Assignment>,
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
+    pub set: Vec<Override>,
     /// The folder for the folders of the runs; runs/NAME for NAME.toml without this
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -98,7 +99,8 @@ struct Planned {
     /// From 0.
     number: usize,
     name: String,
-    spec: String,
+    /// The validated run as TOML.
+    config: String,
 }
 
 /// How a run of a sweep ended.
@@ -148,7 +150,7 @@ pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
             let text = world.broadcast_bytes(is_root.then_some(text));
             let done = serde_json::from_slice(&text).map_err(anyhow::Error::from);
             let done =
-                done.and_then(|plan: Vec<Planned>| carry(&plan, desk.as_mut(), registry, &Carrier::Mpi(world), &args.folder()?));
+                done.and_then(|plan: Vec<Planned>| carry(&plan, desk.as_mut(), registry, &Ranks::Mpi(world), &args.folder()?));
             done.unwrap_or_else(|error| {
                 // One rank that leaves alone would keep the others waiting.
                 print_error(&anyhow!("rank {}: {error:#}", world.rank()));
@@ -170,7 +172,7 @@ fn alone(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         return desk.collect();
     }
     let plan = desk.plan(registry)?;
-    let code = carry(&plan, Some(&mut desk), registry, &Carrier::Threads, &args.folder()?)?;
+    let code = carry(&plan, Some(&mut desk), registry, &Ranks::One, &args.folder()?)?;
     if code == ExitCode::FAILURE {
         // A run that failed may have left threads that are still at work.
         crate::cluster::end_process(1);
@@ -189,19 +191,19 @@ fn carry(
     plan: &[Planned],
     mut desk: Option<&mut Desk>,
     registry: &Registry,
-    carrier: &Carrier,
+    ranks: &Ranks,
     folder: &Path,
 ) -> anyhow::Result<ExitCode> {
     let mut failed = Vec::new();
     for run in plan {
         // All ranks stop before the same run.
-        if carrier.of_root(&[u8::from(results::asked_to_stop())]) == [1] {
+        if ranks.broadcast(&[u8::from(results::asked_to_stop())]) == [1] {
             return desk.as_ref().map_or(Ok(ExitCode::from(STOPPED)), |desk| desk.stopped(run));
         }
         if let Some(desk) = &mut desk {
             desk.begin(run)?;
         }
-        let ended = one(run, registry, carrier, folder)?;
+        let ended = one(run, registry, ranks, folder)?;
         if let Some(desk) = &mut desk {
             desk.end(run, &ended)?;
         }
@@ -217,19 +219,19 @@ fn carry(
 }
 
 /// One run. An error that all ranks know of is the run's; one that this rank has alone ends the job.
-fn one(run: &Planned, registry: &Registry, carrier: &Carrier, folder: &Path) -> anyhow::Result<Ended> {
-    let spec = RunSpec::from_toml(&run.spec)?;
-    let every = Duration::try_from_secs_f64(spec.cluster.checkpoint_every).unwrap_or(Duration::MAX);
+fn one(run: &Planned, registry: &Registry, ranks: &Ranks, folder: &Path) -> anyhow::Result<Ended> {
+    let validated = Run::from_toml(&run.config, registry)?;
+    let every = Duration::try_from_secs_f64(validated.cluster().checkpoint_every).unwrap_or(Duration::MAX);
     // The lines of each run would drown those of the sweep; a bar does not.
     let shows = World::is_primary() && std::io::stderr().is_terminal();
     let mut folder = RunFolder::new(&folder.join(&run.name), every, shows);
-    let outcome = launch(&spec, registry, carrier, &mut folder);
-    let stopped = carrier.of_root(&[u8::from(folder.stopped())]) == [1];
-    match (outcome, carrier) {
+    let outcome = start(&validated, registry, ranks, &mut folder);
+    let stopped = ranks.broadcast(&[u8::from(folder.stopped())]) == [1];
+    match (outcome, ranks) {
         (Ok(()), _) if stopped => Ok(Ended::Stopped),
         (Ok(()), _) => Ok(Ended::Finished),
-        (Err(error @ RunError::Agreed(_)), _) | (Err(error), Carrier::Threads) => Ok(Ended::Failed(error.to_string())),
-        (Err(error), Carrier::Mpi(_)) => Err(error.into()),
+        (Err(error @ JobError::OnSomeRank(_)), _) | (Err(error), Ranks::One) => Ok(Ended::Failed(error.to_string())),
+        (Err(error), Ranks::Mpi(_)) => Err(error.into()),
     }
 }
 
@@ -263,8 +265,8 @@ enum State {
 
 impl Desk {
     fn open(args: &SweepArgs) -> anyhow::Result<Self> {
-        let typed = Typed::read(&args.file, &args.set)?;
-        let sweep = sweep::grid(&typed).map_err(crate::config::ConfigError::Problems)?;
+        let typed = TypedFile::read(&args.file, &args.set)?;
+        let sweep = sweep::grid(&typed).map_err(ConfigError::Problems)?;
         let folder = args.folder()?;
         let share = match (args.task, args.list || args.collect) {
             (Some(task), _) => Some(task),
@@ -298,8 +300,8 @@ impl Desk {
         let mut plan = Vec::new();
         let mut again = Vec::new();
         for (number, point) in self.sweep.points.iter().enumerate() {
-            let spec = match point.typed.resolve(registry) {
-                Ok(spec) => spec.to_toml().map_err(|cause| anyhow!("{}: {cause}", point.name))?,
+            let config = match point.file.parse(registry) {
+                Ok(run) => run.to_toml().map_err(|cause| anyhow!("{}: {cause}", point.name))?,
                 Err(mut found) => {
                     problems.append(&mut found);
                     continue;
@@ -308,7 +310,7 @@ impl Desk {
             if self.share.is_some_and(|share| !share.has(number)) {
                 continue;
             }
-            let planned = Planned { number, name: point.name.clone(), spec };
+            let planned = Planned { number, name: point.name.clone(), config };
             match self.state(&point.name) {
                 State::Failed(_) => again.push(planned),
                 // A finished run is looked at too: it must be the one that is asked for.
@@ -316,7 +318,7 @@ impl Desk {
             }
         }
         if !problems.is_empty() {
-            return Err(crate::config::ConfigError::Problems(problems).into());
+            return Err(ConfigError::Problems(problems).into());
         }
         plan.append(&mut again);
         let whose = self

@@ -1,7 +1,8 @@
 //! `mpibayes topics`: the top words of a run's topics, their shares and coherence, and arrays for other tools.
 
 use super::output::print;
-use crate::config::topics::TopicModel;
+use crate::config::Registry;
+use crate::job::topic_model::TopicModel;
 use crate::report::RunResults;
 use crate::report::topics::{TopicOptions, TopicReport, write_arrays};
 use anyhow::{Context, ensure};
@@ -52,9 +53,9 @@ pub struct TopicsArgs {
 ///
 /// # Errors
 /// When there is no such run, it has no topics, or its corpus cannot be read.
-pub fn run(args: &TopicsArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: &TopicsArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let results = RunResults::open(&args.run)?;
-    let model = TopicModel::read(&results.file, args.chain).with_context(|| format!("{}", results.path.display()))?;
+    let model = TopicModel::read(&results.file, args.chain, registry).with_context(|| format!("{}", results.path.display()))?;
     let data = args.data.clone().or_else(|| results.dataset().map(PathBuf::from)).context("the run has no data")?;
     let corpus = model.adopt(&data).context("cannot use the corpus of the run; --data names another place")?;
     if let Some(output) = &args.arrays {

@@ -6,7 +6,6 @@ use super::context::Context;
 use super::fault::Result;
 use super::layout::{AgentId, Placement};
 use super::method::{Agent, Method, Order, Outbox, Progress, Server};
-use super::options::JobOptions;
 use super::request::{EncodedRequest, EncodedResponse, ResponseOf};
 use crate::number::{ByNumber, Number, PerNumber};
 use std::sync::Arc;
@@ -60,9 +59,34 @@ struct ServerOf<M: Method>(M::Server);
 /// An agent of a method.
 struct AgentOf<M: Method>(M::Agent);
 
-/// Erases the types of a method.
-pub(super) fn erased<M: Method>(method: Arc<M>, options: &JobOptions) -> AnyMethod {
-    M::Number::by_number::<Methods>(Arc::new(MethodOf(method, options.name_of::<M>())))
+/// Erases the types of a method, which has this name in messages and checkpoints.
+pub fn erase<M: Method>(method: M, name: &'static str) -> AnyMethod {
+    erase_shared(Arc::new(method), name)
+}
+
+/// The same for a method that is shared.
+pub(super) fn erase_shared<M: Method>(method: Arc<M>, name: &'static str) -> AnyMethod {
+    M::Number::by_number::<Methods>(Arc::new(MethodOf(method, name)))
+}
+
+impl AnyMethod {
+    /// The name in messages and checkpoints.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::F32(method) => method.name(),
+            Self::F64(method) => method.name(),
+            Self::I32(method) => method.name(),
+        }
+    }
+
+    /// The name of its number type.
+    pub fn number(&self) -> &'static str {
+        match self {
+            Self::F32(_) => f32::NAME,
+            Self::F64(_) => f64::NAME,
+            Self::I32(_) => i32::NAME,
+        }
+    }
 }
 
 impl<M: Method> ErasedMethod<M::Number> for MethodOf<M> {

@@ -34,6 +34,7 @@ pub use body::Body;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use codec::{Raw, Serializable, SerializesAs};
 pub use context::Context;
+pub use erased::{AnyMethod, erase};
 pub use fault::{BoxError, EXIT_CODE, Fault, Result, end_process};
 pub use layout::{AgentId, Layout, Placement, Rank};
 pub use method::{Agent, AgentReport, AgentState, Method, Order, Outbox, Progress, Request, Response, Server, ServerState};

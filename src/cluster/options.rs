@@ -1,7 +1,6 @@
 //! The options of a job: seed, threads, use of MPI collectives, and where draws are stored.
 
 use super::fault::Result;
-use super::method::Method;
 use super::record::Draws;
 use crate::random::Seed;
 use serde::{Deserialize, Serialize};
@@ -10,8 +9,6 @@ use std::sync::Arc;
 /// What every driver needs to know about a run.
 #[derive(Clone, Debug)]
 pub struct JobOptions {
-    /// The method's name in messages and checkpoints; by default [`Method::NAME`].
-    pub name: Option<&'static str>,
     /// The root of all random numbers.
     pub seed: Seed,
     /// Worker threads on each rank.
@@ -27,12 +24,7 @@ pub struct JobOptions {
 impl JobOptions {
     /// One thread on each rank, agents on all ranks, default collectives, no store.
     pub fn new(seed: Seed) -> Self {
-        Self { name: None, seed, threads: 1, dedicated: false, collectives: Collectives::default(), store: None }
-    }
-
-    /// The method's name in this run.
-    pub fn name_of<M: Method>(&self) -> &'static str {
-        self.name.unwrap_or(M::NAME)
+        Self { seed, threads: 1, dedicated: false, collectives: Collectives::default(), store: None }
     }
 }
 
@@ -55,7 +47,7 @@ pub trait DrawStore: std::fmt::Debug + Send + Sync {
 
 /// Which communication uses MPI's collectives rather than point-to-point messages. Only `float_sums` affects the bits of results. The
 /// defaults are the faster choice wherever the bits allow it; see [`mpi`](super::mpi).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, documented::DocumentedFields)]
 #[serde(default, deny_unknown_fields)]
 pub struct Collectives {
     /// Requests to agents on every rank.

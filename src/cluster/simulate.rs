@@ -3,7 +3,7 @@
 use super::checkpoint::Checkpoint;
 use super::codec::{CodecError, decode};
 use super::context::Clock;
-use super::erased::{AnyMethod, Erased, erased};
+use super::erased::{AnyMethod, Erased, erase_shared};
 use super::fault::{self, Action, Activity, Fault};
 use super::layout::{AgentId, Layout, Rank};
 use super::method::Method;
@@ -128,7 +128,7 @@ pub fn run<M: Method>(
         task: cluster.task.as_ref().map(erased_cost::<M>),
         after_report: cluster.after_report.as_ref().map(erased_cost::<M>),
     };
-    run_any(erased(method, &options), options, &costs, saved, recorder)
+    run_any(erase_shared(method, M::NAME), options, &costs, saved, recorder)
 }
 
 fn erased_cost<M: Method>(cost: &Cost<M>) -> ErasedCost<'_> {

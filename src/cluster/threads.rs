@@ -2,7 +2,7 @@
 
 use super::checkpoint::Checkpoint;
 use super::context::Clock;
-use super::erased::{AnyMethod, Erased, erased};
+use super::erased::{AnyMethod, Erased, erase_shared};
 use super::fault::{self, Fault};
 use super::layout::Layout;
 use super::method::Method;
@@ -25,10 +25,11 @@ pub fn run<M: Method>(
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
 ) -> Result<Outcome, Fault> {
-    run_any(erased(method, &options), options, saved, recorder)
+    run_any(erase_shared(method, M::NAME), options, saved, recorder)
 }
 
-fn run_any(
+/// The same for a method whose types are erased.
+pub fn run_any(
     method: AnyMethod,
     options: JobOptions,
     saved: Option<Checkpoint>,

@@ -1,21 +1,28 @@
-//! What was typed (TOML and overrides) becomes a validated run.
+//! From a run file to a validated run: TOML with overrides is parsed once, with every mistake reported at its line.
 
-mod check;
-pub mod keys;
-mod open_data;
-pub mod predictions;
-pub mod predictor;
-pub mod registry;
-mod setup;
-mod spec;
+mod configured;
+mod domain;
+mod entries;
+mod error;
+mod hints;
+mod init;
+mod overrides;
+mod registry;
+mod renamed;
+mod run;
+mod run_file;
+mod sections;
 pub mod sweep;
-mod template;
-pub mod topics;
-mod typed;
 
-pub use check::{DataContent, DataReport, Report, check};
-pub use registry::Registry;
-pub use setup::{Carrier, Launch, RunError, launch};
-pub use spec::{Assignment, ClusterSpec, ConfigError, DataSpec, DrawsBy, EvaluateSpec, Precision, RunSpec};
-pub use template::template;
-pub use typed::{Problem, Typed};
+pub use configured::{ConfiguredMethod, ConfiguredModel, Precision};
+pub use domain::{DataWords, Domain};
+pub use entries::Registry;
+pub use error::{ConfigError, Problem};
+pub use init::{Choice, template};
+pub use overrides::Override;
+pub use run::{Run, RunOf};
+pub use run_file::RunFile;
+pub use sections::{
+    ClusterSettings, CorpusData, CorpusEvaluation, CorpusPartition, CorpusRunSettings, DrawTransport, Dtype, ReplicatedTableData,
+    RunSettings, SWEEP, TableData, TableEvaluation, TableRunSettings,
+};

@@ -1,9 +1,8 @@
 //! The `[sweep]` of a run file: keys with lists of values, and the grid of runs that they span.
 
-use super::typed::{Problem, Typed};
-
-/// The table's name.
-pub const TABLE: &str = "sweep";
+use super::error::Problem;
+use super::run_file::RunFile;
+use super::sections::SWEEP;
 
 /// More runs than this are a mistake.
 const MOST_POINTS: usize = 100_000;
@@ -29,7 +28,7 @@ pub struct Point {
     /// The value of each key for people.
     pub labels: Vec<String>,
     /// The run file with these values.
-    pub typed: Typed,
+    pub file: RunFile,
 }
 
 /// A key with its values.
@@ -40,18 +39,18 @@ struct Varied {
 }
 
 /// Whether a run file describes a sweep.
-pub fn is_sweep(typed: &Typed) -> bool {
-    typed.table().contains_key(TABLE)
+pub fn is_sweep(file: &RunFile) -> bool {
+    file.table().contains_key(SWEEP)
 }
 
 /// The grid that a run file describes.
 ///
 /// # Errors
 /// What is wrong with its `[sweep]`; its runs are not looked at.
-pub fn grid(typed: &Typed) -> Result<Sweep, Vec<Problem>> {
-    let wrong = |at: &[String], what: String| typed.problem_at(at, what);
-    let root = [TABLE.to_owned()];
-    let Some(table) = typed.table().get(TABLE) else {
+pub fn grid(file: &RunFile) -> Result<Sweep, Vec<Problem>> {
+    let wrong = |at: &[String], what: String| file.problem_at(at, what);
+    let root = [SWEEP.to_owned()];
+    let Some(table) = file.table().get(SWEEP) else {
         let example = "seed = [1, 2, 3]";
         return Err(vec![wrong(
             &[],
@@ -60,7 +59,7 @@ pub fn grid(typed: &Typed) -> Result<Sweep, Vec<Problem>> {
     };
     let mut found = Vec::new();
     leaves(table, &mut root.to_vec(), &mut found);
-    let order: Vec<&[String]> = typed.keys_below(&root).collect();
+    let order: Vec<&[String]> = file.keys_below(&root).collect();
     found.sort_by_key(|(at, _)| order.iter().position(|key| key == at).unwrap_or(usize::MAX));
     let mut problems = Vec::new();
     let mut varied: Vec<Varied> = Vec::new();
@@ -69,7 +68,7 @@ pub fn grid(typed: &Typed) -> Result<Sweep, Vec<Problem>> {
         let dotted = key.join(".");
         if key.iter().any(String::is_empty) {
             problems.push(wrong(&at, "its key has an empty part".into()));
-        } else if let Some(set) = typed.laid_on(&key) {
+        } else if let Some(set) = file.override_of(&key) {
             problems.push(wrong(&at, format!("the sweep varies {dotted}, and {set} sets it: leave one out")));
         } else if varied.iter().any(|other| other.at == key) {
             problems.push(wrong(&at, format!("{dotted} is there twice")));
@@ -94,18 +93,18 @@ pub fn grid(typed: &Typed) -> Result<Sweep, Vec<Problem>> {
     }
     let total = varied.iter().try_fold(1_usize, |total, key| total.checked_mul(key.values.len())).filter(|&n| n <= MOST_POINTS);
     match total {
-        Some(total) if problems.is_empty() => points(typed, &varied, total),
+        Some(total) if problems.is_empty() => points(file, &varied, total),
         None => Err(vec![wrong(&root, format!("these lists span more than {MOST_POINTS} runs"))]),
         Some(_) => Err(problems),
     }
 }
 
-fn points(typed: &Typed, varied: &[Varied], total: usize) -> Result<Sweep, Vec<Problem>> {
-    let base = typed.without_sweep();
+fn points(file: &RunFile, varied: &[Varied], total: usize) -> Result<Sweep, Vec<Problem>> {
+    let base = file.without_sweep();
     let names = short_names(varied);
     // A table replaces the one that is there, and must do so before one of its keys is set.
-    let mut laying: Vec<usize> = (0..varied.len()).collect();
-    laying.sort_by_key(|&key| varied[key].at.len());
+    let mut order_of_setting: Vec<usize> = (0..varied.len()).collect();
+    order_of_setting.sort_by_key(|&key| varied[key].at.len());
     let mut points = Vec::with_capacity(total);
     for number in 0..total {
         let mut rest = number;
@@ -115,17 +114,17 @@ fn points(typed: &Typed, varied: &[Varied], total: usize) -> Result<Sweep, Vec<P
             rest /= key.values.len();
         }
         let mut point = base.clone();
-        for &key in &laying {
+        for &key in &order_of_setting {
             let Varied { at, place, values } = &varied[key];
-            let laid = point.with(at, values[chosen[key]].0.clone(), place.clone());
-            point = laid.map_err(|part| {
-                let root = [TABLE.to_owned(), at.join(".")];
-                vec![typed.problem_at(&root, format!("{part} is a value, not a table"))]
+            let with = point.with(at, values[chosen[key]].0.clone(), place.clone());
+            point = with.map_err(|part| {
+                let root = [SWEEP.to_owned(), at.join(".")];
+                vec![file.problem_at(&root, format!("{part} is a value, not a table"))]
             })?;
         }
         let labels: Vec<String> = varied.iter().zip(&chosen).map(|(key, &choice)| key.values[choice].1.clone()).collect();
         let name: Vec<String> = names.iter().zip(&labels).map(|(name, label)| format!("{name}={label}")).collect();
-        points.push(Point { name: shortened(name.join(",")), labels, typed: point });
+        points.push(Point { name: shortened(name.join(",")), labels, file: point });
     }
     Ok(Sweep { keys: varied.iter().map(|key| key.at.join(".")).collect(), points })
 }
@@ -191,8 +190,8 @@ mod tests {
     fn read(sweep: &str) -> Result<Sweep, Vec<String>> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), format!("{BASE}{sweep}")).unwrap();
-        let typed = Typed::read(file.path(), &[]).unwrap();
-        grid(&typed).map_err(|problems| problems.iter().map(ToString::to_string).collect())
+        let file = RunFile::read(file.path(), &[]).unwrap();
+        grid(&file).map_err(|problems| problems.iter().map(ToString::to_string).collect())
     }
 
     fn names(sweep: &str) -> Vec<String> {
@@ -205,10 +204,10 @@ mod tests {
         assert_eq!(sweep.keys, ["seed", "method.steps"]);
         let names: Vec<&str> = sweep.points.iter().map(|point| point.name.as_str()).collect();
         assert_eq!(names, ["seed=1,steps=10", "seed=1,steps=20", "seed=2,steps=10", "seed=2,steps=20"]);
-        let table = sweep.points[2].typed.table();
+        let table = sweep.points[2].file.table();
         assert_eq!((&table["seed"], &table["method"]["steps"]), (&2.into(), &10.into()));
         assert_eq!(table["method"]["particles"], 5.into());
-        assert!(!table.contains_key(TABLE));
+        assert!(!table.contains_key(SWEEP));
         // Dotted without quotes, and the other way round.
         assert_eq!(self::names("[sweep]\nmethod.steps = [10, 20]\nseed = [1]\n"), ["steps=10,seed=1", "steps=20,seed=1"]);
     }
@@ -218,7 +217,7 @@ mod tests {
         let text = "[sweep]\n\"method.rounds\" = [3]\nmethod = [{ name = \"svgd\" }, { name = \"dsvgd\", local_steps = 7 }]\n";
         let sweep = read(text).unwrap();
         assert_eq!(sweep.points[1].name, "rounds=3,method=dsvgd");
-        let method = &sweep.points[1].typed.table()["method"];
+        let method = &sweep.points[1].file.table()["method"];
         assert_eq!((&method["local_steps"], &method["rounds"], method.get("particles")), (&7.into(), &3.into(), None));
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The keys of the `[model]` table `lda`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, documented::DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct LdaSettings {
     /// K.
@@ -28,13 +28,6 @@ const LEAST_PRIOR: f64 = 1e-12;
 impl LdaSettings {
     /// Its `name` in the table.
     pub const NAME: &'static str = "lda";
-
-    /// What each key means, in the order in which people should read them.
-    pub const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("topics", "K, how many topics"),
-        ("alpha", "α of the Dirichlet prior of a document's topics, for each of them: below 1 a document has few"),
-        ("beta", "β of the Dirichlet prior of a topic's words, for each of them: below 1 a topic has few"),
-    ];
 
     /// Whether the settings can be run.
     ///

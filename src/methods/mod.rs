@@ -9,8 +9,11 @@ pub mod transitions;
 pub mod variational;
 
 pub use common::evaluation::{Evaluation, PARTICLE_PATHS, SPREAD};
-pub use common::kind::{DataKind, DocumentBytes, Launcher, MethodKind, Needs, Rows, Sharing, Shown, Texts, TopicArray};
 pub use common::particles::Particles;
 pub use common::problem::{LocalLoss, Problem};
+pub use common::settings::{
+    Corpus, DataKind, DocumentBytes, Draws, MethodSettings, ResourceEstimate, Sharing, Table, TableMethod, TopicMethod,
+};
 pub use common::with_evaluation::{EvaluationTask, Evaluator, LocalEvaluator, Posterior, WithEvaluation};
+pub use topics::{TopicArray, TopicPosterior};
 pub use transitions::transition::{LocalTransition, Transition, Update};

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::number::Real;
 use crate::random::Stream;
+use crate::settings::{Key, keys};
 use crate::vector::{self, vectorized};
 use ndarray::{Array1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 
@@ -40,7 +41,7 @@ impl PerFeature {
 }
 
 /// The settings of the model `gaussian_mean`.
-#[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq)]
+#[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq, documented::DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct GaussianMeanSettings {
     /// Variance of each feature around its mean (the diagonal of Σ): one number for all features, or a list with one per feature.
@@ -79,14 +80,9 @@ impl GaussianMeanSettings {
 impl ModelSettings for GaussianMeanSettings {
     const NAME: &'static str = "gaussian_mean";
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("variance", "variance of each feature around its mean: one number for all features, or a list with one per feature"),
-        ("prior_mean", "mean of the prior: one number for all features, or a list with one per feature"),
-        (
-            "prior_precision",
-            "λ in the prior N(prior_mean, 1/λ); 0: a flat prior, with initial values drawn from N(prior_mean, 1)",
-        ),
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
     fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
         Ok(BuiltModel::for_data(self.build(require_data(data)?.features)?))

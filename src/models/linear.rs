@@ -10,12 +10,13 @@ use super::{
 };
 use crate::number::Real;
 use crate::random::Stream;
+use crate::settings::{Key, keys};
 use ndarray::linalg::{general_mat_mul, general_mat_vec_mul};
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1, ArrayViewMut2, s};
 use ndarray_linalg::{FactorizeC, InverseC, SolveC, UPLO};
 
 /// The settings of the model `linear`.
-#[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq)]
+#[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq, documented::DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinearSettings {
     /// Whether the model has an intercept: a column of ones beside the features.
@@ -58,11 +59,9 @@ impl LinearSettings {
 impl ModelSettings for LinearSettings {
     const NAME: &'static str = "linear";
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("intercept", "whether the model has an intercept: a column of ones beside the features"),
-        ("noise_variance", "variance of the noise; targets are standardized to variance 1"),
-        ("prior_precision", "λ in the prior N(0, 1/λ) of each weight and of the intercept"),
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
     fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
         let DataSchema { features, output } = require_data(data)?;

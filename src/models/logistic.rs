@@ -13,12 +13,13 @@ use super::{
 };
 use crate::number::Real;
 use crate::random::Stream;
+use crate::settings::{Key, keys};
 use crate::vector::{self, vectorized};
 use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
 use rand_distr::{Distribution, Gamma};
 
 /// The settings of the model `logistic`.
-#[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq)]
+#[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq, documented::DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogisticSettings {
     /// Shape a of the Gamma prior of the weights' precision ξ.
@@ -76,16 +77,9 @@ impl LogisticSettings {
 impl ModelSettings for LogisticSettings {
     const NAME: &'static str = "logistic";
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("gamma_shape", "shape of the Gamma prior of the weights' precision"),
-        ("gamma_rate", "rate (not scale) of the Gamma prior of the weights' precision"),
-        ("prior_precision", "a fixed precision of the weights, in place of the Gamma prior; not set by default"),
-        ("intercept", "whether the model has an intercept: a column of ones beside the features"),
-        (
-            "predictive_bandwidth",
-            "bandwidth of the kernel around each particle over which predictions are averaged; 0: the particles themselves",
-        ),
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
     fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
         let DataSchema { features, output } = require_data(data)?;

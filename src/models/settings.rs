@@ -3,8 +3,7 @@
 use super::error::ModelError;
 use super::model::{Model, Output};
 use crate::number::Real;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use crate::settings::{Key, Settings};
 use std::sync::Arc;
 
 /// The columns and targets of the data that a model is built for.
@@ -17,16 +16,19 @@ pub struct DataSchema {
 }
 
 /// The settings of a model that run files can name: the keys of its `[model]` table, each with a default.
-pub trait ModelSettings: Serialize + DeserializeOwned + 'static {
+pub trait ModelSettings: Settings {
     /// The value of `name` in the table.
     const NAME: &'static str;
 
-    /// A description of each key, in reading order; `mpibayes init` writes them as comments.
-    const DOCS: &'static [(&'static str, &'static str)] = &[];
+    /// The documentation of its keys, which `mpibayes init` writes into a run file.
+    fn keys() -> Vec<Key> {
+        Vec::new()
+    }
 
-    /// Values of other run-file keys that suit the model better than their defaults, written as for `--set`. `mpibayes init` writes
-    /// those that the method has.
-    const ADVICE: &'static [(&'static str, &'static str)] = &[];
+    /// Values of a run file that suit the model better than their defaults. `mpibayes init` writes them, if the method has such keys.
+    fn suggested() -> toml::Table {
+        toml::Table::new()
+    }
 
     /// Builds the model for these data; `data` is `None` if the run file names no dataset.
     ///

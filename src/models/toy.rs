@@ -3,6 +3,7 @@
 use super::gaussian::FactorProductSettings;
 use super::settings::{BuiltModel, DataSchema, ModelSettings};
 use crate::number::Real;
+use crate::settings::{Key, keys};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub enum Target {
 }
 
 /// The settings of the model `toy`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, documented::DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToySettings {
     /// The target: `"mixture1d"`, `"mixture1d_uniform"` or `"mixture2d"`. It generates its own factors and needs no `[data]`.
@@ -30,8 +31,9 @@ pub struct ToySettings {
 impl ModelSettings for ToySettings {
     const NAME: &'static str = "toy";
 
-    const DOCS: &'static [(&'static str, &'static str)] =
-        &[("target", "\"mixture1d\", \"mixture1d_uniform\" or \"mixture2d\"; generates its own factors and needs no [data]")];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
     fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
         if data.is_some() {

@@ -2,8 +2,8 @@
 
 use super::error::{ReportError, Result};
 use super::text;
-use crate::config::topics::{Adopted, TopicModel};
 use crate::data::Split;
+use crate::job::topic_model::{Adopted, TopicModel};
 use crate::lda::{Coherence, CoherenceCounts};
 use crate::partial::PartialFile;
 use crate::results::{Grid, GridFile};

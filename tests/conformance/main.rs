@@ -63,13 +63,13 @@ fn roster() -> Vec<Box<dyn Subject>> {
             let sites = SiteSettings { caution: Caution::Found(Found::Measured), curvature: Curvature::PerParticle, rows: 9 };
             stein::evaluated(stein::dsvgd::<f32>(4, Participation::Random, Factors::Sites(sites)), 3)
         }),
-        conforms("u-dsvgd, random order", || {
+        conforms("u_dsvgd, random order", || {
             stein::evaluated(stein::dsvgd::<f32>(4, Participation::RandomPermutation, Factors::Remembered), 6)
         }),
-        conforms("p-dsvgd", || {
+        conforms("p_dsvgd", || {
             stein::evaluated(stein::dsvgd::<f32>(5, Participation::Subset(3), distilled(PriorConvention::Absorbed)), 3)
         }),
-        conforms("p-dsvgd with shared sites", || {
+        conforms("p_dsvgd with shared sites", || {
             let sites = SiteSettings { caution: Caution::Fixed(1.5), curvature: Curvature::Shared, rows: 100 };
             stein::evaluated(stein::dsvgd::<f32>(4, Participation::All, Factors::Sites(sites)), 4)
         }),

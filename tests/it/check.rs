@@ -3,29 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::harness::Cli;
-use mpibayes::config::keys::fields_of;
-use mpibayes::config::{ClusterSpec, DataSpec, EvaluateSpec, Registry, RunSpec, Typed, check, template};
-use mpibayes::lda::LdaSettings;
-use mpibayes::methods::chains::async_sghmc::AsyncSghmcSettings;
-use mpibayes::methods::chains::{ec_sghmc::EcSghmcSettings, ec_sgld::EcSgldSettings, sghmc::SghmcSettings};
-use mpibayes::methods::particles::dsvgd::DsvgdSettings;
-use mpibayes::methods::particles::p_dsvgd::PDsvgdSettings;
-use mpibayes::methods::particles::pmd::PmdSettings;
-use mpibayes::methods::particles::svgd::SvgdSettings;
-use mpibayes::methods::particles::u_dsvgd::UDsvgdSettings;
-use mpibayes::methods::point::easgd::EasgdSettings;
-use mpibayes::methods::point::fedavg::FedAvgSettings;
-use mpibayes::methods::topics::{AdLdaSettings, AsyncLdaSettings, TopicDsgldSettings};
-use mpibayes::methods::variational::gvi::GviSettings;
-use mpibayes::methods::variational::npv::NpvSettings;
-use mpibayes::methods::variational::pvi::PviSettings;
-use mpibayes::methods::{MethodKind, Texts};
-use mpibayes::models::ModelSettings;
-use mpibayes::models::gaussian_mean::GaussianMeanSettings;
-use mpibayes::models::linear::LinearSettings;
-use mpibayes::models::logistic::LogisticSettings;
-use mpibayes::models::network::NetworkSettings;
-use mpibayes::models::toy::ToySettings;
+use mpibayes::config::{Registry, RunFile};
+use mpibayes::job::{check, template_for};
 use std::path::Path;
 
 /// A folder with a dataset of 32 training rows in two classes, one of numbers to predict, one without test rows, and one of documents.
@@ -86,94 +65,80 @@ fn mistakes(cli: &Cli, file: &str, set: &str) -> Vec<String> {
 fn wrong_configurations_get_helpful_messages() {
     let cli = folder();
     let table: &[(String, &str, &str)] = &[
-        (with("seed = 3", "sed = 3"), "", "run.toml, line 1: sed: there is no such key; did you mean `seed`?"),
-        (
-            with("rounds = 6", "ronuds = 6"),
-            "",
-            "run.toml, line 10: [method] ronuds: there is no such key; did you mean `rounds`?",
-        ),
-        (
-            with("seed = 3", "rounds = 3"),
-            "",
-            "run.toml, line 1: rounds: there is no such key here; did you mean `rounds` in [method]?",
-        ),
+        (with("seed = 3", "sed = 3"), "", "run.toml, line 1: 'sed' is not a key here. Did you mean `seed`?"),
+        (with("rounds = 6", "ronuds = 6"), "", "run.toml, line 10: 'method.ronuds' is not a key here. Did you mean `rounds`?"),
+        (with("seed = 3", "rounds = 3"), "", "run.toml, line 1: 'rounds' is not a key here. Did you mean `rounds` in [method]?"),
         (
             with("[method]\n", "[method]\nagents = 2\n"),
             "",
-            "[method] agents: there is no such key here; did you mean `agents` in the top of",
+            "'method.agents' is not a key here. Did you mean `agents` at the top of the file",
         ),
-        (with("[method]", "[metod]"), "", "line 7: [metod]: there is no such table; did you mean [method]?"),
+        (with("[method]", "[metod]"), "", "line 7: 'metod' is not a section of a run file. Did you mean [method]?"),
         (
             RIGHT.into(),
             " --set method.ruonds=3",
-            "--set method.ruonds=3: [method] ruonds: there is no such key; did you mean `rounds`?",
+            "--set method.ruonds=3: 'method.ruonds' is not a key here. Did you mean `rounds`?",
         ),
-        (with("batch = 6", "steps = 6"), "", "[method] steps: there is no such key; it belongs to the method `svgd`"),
-        (with("batch = 6", "step = 0.1"), "", "did you mean `optimizer.adagrad.step` in [method]?"),
+        (with("batch = 6", "steps = 6"), "", "'method.steps' is not a key here. It belongs to the method \"svgd\""),
+        (with("batch = 6", "step = 0.1"), "", "Did you mean `optimizer.adagrad.step` in [method]?"),
         (
             with("batch = 6", "optimizer = { adagrad = { stp = 0.1 } }"),
             "",
-            "line 11: [method] optimizer.adagrad.stp: there is no such key; did you mean `step`?",
+            "line 11: 'method.optimizer.adagrad.stp' is not a key here. Did you mean `step`?",
         ),
         (
             with("\"dsvgd\"", "\"dsvdg\""),
             "",
-            "line 8: [method] name: \"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, sghmc, ec_sghmc, ec_sgld, async_sghmc, easgd, \
-             fedavg, npv, pmd",
+            "line 8: 'method.name' = \"dsvdg\" is not known. Did you mean \"dsvgd\"? Choose one of: svgd, dsvgd, u_dsvgd, p_dsvgd, pvi, gvi, dsgld, sghmc, ec_sghmc, ec_sgld, async_sghmc, easgd, fedavg, npv, pmd",
         ),
         (
             with("\"logistic\"", "\"logistics\""),
             "",
-            "line 6: [model] name: \"logistics\" is unknown; did you mean \"logistic\"? there are: network, logistic, linear, gaussian_mean, toy, lda",
+            "line 6: 'model.name' = \"logistics\" is not known. Did you mean \"logistic\"? Choose one of: network, logistic, linear, gaussian_mean, toy, lda",
         ),
         (
             with("name = \"dsvgd\"\n", ""),
             "",
-            "line 7: [method]: `name` is missing; there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, sghmc, ec_sghmc, ec_sgld, async_sghmc, \
-             easgd, fedavg, npv, pmd",
+            "line 7: 'method' has no name. Add name = \"...\" with one of: svgd, dsvgd, u_dsvgd, p_dsvgd, pvi, gvi, dsgld, sghmc, ec_sghmc, ec_sgld, async_sghmc, easgd, fedavg, npv, pmd",
         ),
-        ("seed = 1\n".into(), "", "there is no [method]: add [method] with name"),
+        ("seed = 1\n".into(), "", "there is no [method]. Add [method] with name"),
         (
             with("particles = 4", "particles = \"four\""),
             "",
-            "line 9: [method] particles: must be a whole number, 0 or above, not \"four\"",
+            "line 9: 'method.particles' must be a whole number, 0 or larger, not \"four\"",
         ),
-        (with("agents = 3", "agents = -3"), "", "line 2: agents: must be a whole number, 0 or above, not -3"),
-        (with("agents = 3", "agents = 0"), "", "line 2: agents: must be at least 1"),
-        (
-            with("agents = 3", "agents = 100"),
-            "",
-            "line 2: agents: 100 agents cannot share 32 training rows: ask for 1 to 32 agents",
-        ),
-        (with("a.h5", "b.h5"), "", "line 4: [data] file: b.h5: there is no such file; mpibayes import makes one"),
+        (with("agents = 3", "agents = -3"), "", "line 2: 'agents' must be a whole number, 0 or larger, not -3"),
+        (with("agents = 3", "agents = 0"), "", "line 2: 'agents' must be at least 1, not 0"),
+        (with("agents = 3", "agents = 100"), "", "line 2: 'agents' must be at most 32, the number of training rows"),
+        (with("a.h5", "b.h5"), "", "line 4: 'data.file' names b.h5, which does not exist. `mpibayes import` makes"),
         (
             with("a.h5", "a.csv"),
             "",
             "line 4: [data] file: a.csv: this is no dataset of this program: make one with `mpibayes import`",
         ),
-        (with("a.h5", "r.h5"), "", "line 5: [model]: the model needs two classes as targets: this is logistic regression"),
+        (with("a.h5", "r.h5"), "", "line 5: 'model' the model needs two classes"),
         (with("\"logistic\"", "\"toy\""), "", "line 5: [model]: the model 'toy' generates its own factors: remove [data]"),
-        (with("[data]\nfile = \"a.h5\"\n", ""), "", "[model]: this model needs data: add [data]"),
-        (with("file = \"a.h5\"\n", ""), "", "line 3: [data]: `file` is missing"),
-        (with("batch = 6", "batch = 0"), "", "line 11: [method] batch: batch = 0: must be at least 1"),
+        (with("[data]\nfile = \"a.h5\"\n", ""), "", "needs data. Add [data]"),
+        (with("file = \"a.h5\"\n", ""), "", "line 3: 'data' lacks the key `file`"),
+        (with("batch = 6", "batch = 0"), "", "line 11: 'method.batch' must be at least 1, not 0"),
         (
             with("batch = 6", "kde = \"lsee\""),
             "",
-            "line 11: [method] kde: \"lsee\" is unknown; did you mean \"lse\"? there are: lse, authors_compat, none",
+            "line 11: 'method.kde' = \"lsee\" is not known. Did you mean \"lse\"? Choose one of: lse, authors_compat, none",
         ),
-        (with("batch = 6", "prior = \"pure\"\nkde = \"none\""), "", "[method] prior: prior = \"pure\" with kde = \"none\""),
-        (with("seed = 3", "temperature = 0"), "", "line 1: temperature: must be a positive number, not 0"),
+        (with("batch = 6", "prior = \"pure\"\nkde = \"none\""), "", "'method.prior' = \"pure\" with kde = \"none\""),
+        (with("seed = 3", "temperature = 0"), "", "line 1: 'temperature' must be a positive number, not 0"),
         (
-            with("seed = 3", "precision = \"f46\""),
+            with("seed = 3", "dtype = \"float23\""),
             "",
-            "line 1: precision: \"f46\" is unknown; did you mean \"f64\"? there are: f32, f64",
+            "line 1: 'dtype' = \"float23\" is not known. Did you mean \"float32\"? Choose one of: float32, float64",
         ),
         (
             with("[data]", "[cluster]\ncheckpoint_every = -1\n[data]"),
             "",
-            "[cluster] checkpoint_every: must be a positive number of seconds",
+            "'cluster.checkpoint_every' must be a positive number of seconds",
         ),
-        (with("[data]", "[sweep]\nseed = 1\n[data]"), "", "[sweep] seed: must be a list of values, such as [1, 2]"),
+        (with("[data]", "[sweep]\nseed = 1\n[data]"), "", "'sweep' describes a sweep of runs: start it with `mpibayes sweep`"),
     ];
     for (file, set, says) in table {
         let found = mistakes(&cli, file, set);
@@ -199,11 +164,11 @@ fn all_mistakes_are_told_at_once_in_the_order_of_their_lines() {
     let file =
         RIGHT.replace("seed", "sed").replace("a.h5", "b.h5").replace("rounds = 6", "rounds = \"x\"").replace("batch", "bach");
     let found = mistakes(&cli, &file, " --set temperature=-1");
-    for (place, says) in [(0, "line 1: sed"), (1, "b.h5"), (2, "line 10: [method] rounds"), (3, "line 11: [method] bach")] {
+    for (place, says) in [(0, "line 1: 'sed'"), (1, "b.h5"), (2, "line 10: 'method.rounds'"), (3, "line 11: 'method.bach'")] {
         assert!(found[place].contains(says), "{says} in\n{}", found.join("\n"));
     }
     let run = cli.run("run run.toml").stderr;
-    assert!(run.contains("line 1: sed") && run.contains("mpibayes check lists all") && run.lines().count() == 1, "{run}");
+    assert!(run.contains("line 1: 'sed'") && run.contains("`mpibayes check` lists all") && run.lines().count() == 1, "{run}");
     let found = mistakes(&cli, "seed = 1\n[model\n", "");
     assert!(found[0].contains("run.toml, line 2: ") && found[0].contains("[model"), "{found:?}");
 }
@@ -226,8 +191,8 @@ fn a_right_run_is_described() {
         // 2 sets of 4 particles with 3 parameters of 8 bytes.
         "about 192 B a round",
         "runs/run: config.toml",
-        "note: the data have no test rows",
-        "note: a minibatch is to have 100 rows of an agent that has 13",
+        "note: nothing is evaluated, because the data have no test rows",
+        "note: an agent with 13 rows uses all of them in each step, because batch = 100 is larger",
     ] {
         assert!(said.contains(says), "{says}\nin\n{said}");
     }
@@ -243,7 +208,7 @@ fn every_point_of_a_sweep_is_checked() {
     assert!(output.stdout.contains("4 runs over seed, method.local_steps"), "{}", output.stderr);
     let found = mistakes(&cli, &sweep.replace("[5, 6]", "[5, 0]"), "");
     assert_eq!(found.len(), 2, "told once: {found:?}");
-    let says = "run.toml, line 15: [method] local_steps: local_steps = 0: must be at least 1 (in the run seed=1,local_steps=0)";
+    let says = "run.toml, line 15: 'method.local_steps' must be at least 1, not 0 (in the run seed=1,local_steps=0)";
     assert!(found[0].contains(says), "{found:?}");
     let run = cli.run("run sweep.toml").stderr;
     assert!(run.contains("mpibayes sweep sweep.toml"), "{run}");
@@ -277,7 +242,7 @@ fn what_init_writes_passes_check() {
             if !fits {
                 let refused = cli.run(&format!("init {method} --model {model}"));
                 let said = refused.stderr;
-                assert!(said.contains(&format!("\"{method}\" is not for the model")) && said.contains("dsgld"), "{said}");
+                assert!(said.contains(&format!("\"{method}\" is not known")) && said.contains("dsgld"), "{said}");
                 continue;
             }
             let file = match model {
@@ -298,9 +263,9 @@ fn what_init_writes_passes_check() {
             let agents = if ["npv", "pmd"].contains(&method) { 1 } else { 2 };
             let defaults = format!(
                 "agents = {agents}\n{}{data_table}[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n{}",
-                if is_network || is_topics { "precision = \"f32\"\n" } else { "" },
+                if is_network || is_topics { "dtype = \"float32\"\n" } else { "" },
                 match method {
-                    "svgd" | "dsvgd" | "u-dsvgd" | "p-dsvgd" | "fedavg" if is_network =>
+                    "svgd" | "dsvgd" | "u_dsvgd" | "p_dsvgd" | "fedavg" if is_network =>
                         "optimizer = { adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }\n",
                     _ if is_topics => "[evaluate]\nevery = 10\n",
                     _ => "",
@@ -308,7 +273,7 @@ fn what_init_writes_passes_check() {
             );
             let resolved = |text: &str| {
                 cli.write("x.toml", text);
-                RunSpec::read(&cli.path("x.toml"), &[], &registry).unwrap()
+                RunFile::read(&cli.path("x.toml"), &[]).unwrap().parse(&registry).unwrap().to_table().unwrap()
             };
             assert_eq!(resolved(&file), resolved(&defaults));
             assert!(file.lines().all(|line| line.chars().count() <= 130), "{file}");
@@ -321,10 +286,9 @@ fn what_init_writes_passes_check() {
     };
     refused(
         "init dsvdg",
-        "\"dsvdg\" is unknown; did you mean \"dsvgd\"? there are: svgd, dsvgd, u-dsvgd, p-dsvgd, pvi, gvi, dsgld, sghmc, ec_sghmc, \
-         ec_sgld, async_sghmc, easgd, fedavg, npv, pmd, adlda, async_lda",
+        "\"dsvdg\" is not known. Did you mean \"dsvgd\"? Choose one of: svgd, dsvgd, u_dsvgd, p_dsvgd, pvi, gvi, dsgld, sghmc, ec_sghmc, ec_sgld, async_sghmc, easgd, fedavg, npv, pmd",
     );
-    refused("init svgd --model logstic", "did you mean \"logistic\"?");
+    refused("init svgd --model logstic", "Did you mean \"logistic\"?");
     refused("init svgd --model logistic --data r.h5", "two classes");
     refused("init svgd --data none.h5", "none.h5");
     refused("init svgd -o my.toml", "--force");
@@ -349,58 +313,91 @@ fn chains_that_see_all_rows_want_no_partition() {
     assert!(many.code == 0, "{}", many.stderr);
 }
 
-fn described(name: &str, docs: &[(&str, &str)], fields: &[&str], readme: &str) {
-    let mut keys: Vec<&str> = docs.iter().map(|doc| doc.0).collect();
-    let mut known = fields.to_vec();
-    keys.sort_unstable();
-    known.sort_unstable();
-    assert_eq!(keys, known, "the keys of {name} and what is said of them");
-    assert!(docs.iter().all(|(_, doc)| doc.len() > 10 && !doc.ends_with('.')), "{name}");
-    for key in known {
-        let ways =
-            [format!("`{key}`"), format!("`{key} ="), format!("`[{name}] {key}`"), format!("`[{key}]"), format!(", `{key}")];
-        assert!(ways.iter().any(|way| readme.contains(way)), "README.md says nothing of {name} {key}");
+#[test]
+fn every_key_is_documented_in_init_and_readme() {
+    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let documentation = Registry::default().documentation();
+    assert!(documentation.len() > 30, "{documentation:?}");
+    for (table, keys) in &documentation {
+        assert!(!keys.is_empty(), "{table}");
+        for key in keys {
+            assert!(key.doc.len() > 10 && key.doc.ends_with('.'), "{table} {}: {}", key.name, key.doc);
+            let name = key.name;
+            let ways =
+                [format!("`{name}`"), format!("`{name} ="), format!("] {name}`"), format!("`[{name}]"), format!(", `{name}")];
+            assert!(ways.iter().any(|way| readme.contains(way)), "README.md does not mention {name} of {table}");
+        }
+    }
+}
+
+/// A `[method]` table is deserialized once from the run file to the running method.
+mod counted {
+    use mpibayes::methods::{MethodSettings, Problem, Table, TableMethod};
+    use mpibayes::number::Real;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    pub static DESERIALIZED: AtomicUsize = AtomicUsize::new(0);
+
+    #[derive(Clone, serde::Serialize)]
+    pub struct Counted(mpibayes::methods::particles::svgd::SvgdSettings);
+
+    impl<'de> serde::Deserialize<'de> for Counted {
+        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            DESERIALIZED.fetch_add(1, Ordering::Relaxed);
+            serde::Deserialize::deserialize(deserializer).map(Self)
+        }
+    }
+
+    impl MethodSettings for Counted {
+        type Data = Table;
+
+        const NAME: &'static str = "counted";
+
+        fn check(&self) -> Result<(), String> {
+            self.0.check()
+        }
+
+        fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
+            self.0.method(problem)
+        }
     }
 }
 
 #[test]
-fn every_key_is_described_and_no_other() {
-    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
-    described("run", RunSpec::DOCS, fields_of::<RunSpec>(), &readme);
-    described("data", DataSpec::DOCS, fields_of::<DataSpec>(), &readme);
-    described("evaluate", EvaluateSpec::DOCS, fields_of::<EvaluateSpec>(), &readme);
-    described("cluster", ClusterSpec::DOCS, fields_of::<ClusterSpec>(), &readme);
-    described("network", NetworkSettings::DOCS, fields_of::<NetworkSettings>(), &readme);
-    described("logistic", LogisticSettings::DOCS, fields_of::<LogisticSettings>(), &readme);
-    described("linear", LinearSettings::DOCS, fields_of::<LinearSettings>(), &readme);
-    described("gaussian_mean", GaussianMeanSettings::DOCS, fields_of::<GaussianMeanSettings>(), &readme);
-    described("toy", ToySettings::DOCS, fields_of::<ToySettings>(), &readme);
-    described("svgd", SvgdSettings::DOCS, fields_of::<SvgdSettings>(), &readme);
-    described("dsvgd", DsvgdSettings::DOCS, fields_of::<DsvgdSettings>(), &readme);
-    described("u-dsvgd", UDsvgdSettings::DOCS, fields_of::<UDsvgdSettings>(), &readme);
-    described("p-dsvgd", PDsvgdSettings::DOCS, fields_of::<PDsvgdSettings>(), &readme);
-    described("pvi", PviSettings::DOCS, fields_of::<PviSettings>(), &readme);
-    described("gvi", GviSettings::DOCS, fields_of::<GviSettings>(), &readme);
-    described("sghmc", SghmcSettings::DOCS, fields_of::<SghmcSettings>(), &readme);
-    described("ec_sghmc", EcSghmcSettings::DOCS, fields_of::<EcSghmcSettings>(), &readme);
-    described("ec_sgld", EcSgldSettings::DOCS, fields_of::<EcSgldSettings>(), &readme);
-    described("async_sghmc", AsyncSghmcSettings::DOCS, fields_of::<AsyncSghmcSettings>(), &readme);
-    described("easgd", EasgdSettings::DOCS, fields_of::<EasgdSettings>(), &readme);
-    described("fedavg", FedAvgSettings::DOCS, fields_of::<FedAvgSettings>(), &readme);
-    described("npv", NpvSettings::DOCS, fields_of::<NpvSettings>(), &readme);
-    described("pmd", PmdSettings::DOCS, fields_of::<PmdSettings>(), &readme);
-    described("lda", LdaSettings::DOCS, fields_of::<LdaSettings>(), &readme);
-    described("adlda", <AdLdaSettings as MethodKind<Texts>>::DOCS, fields_of::<AdLdaSettings>(), &readme);
-    described("async_lda", <AsyncLdaSettings as MethodKind<Texts>>::DOCS, fields_of::<AsyncLdaSettings>(), &readme);
-    described("dsgld", <TopicDsgldSettings as MethodKind<Texts>>::DOCS, fields_of::<TopicDsgldSettings>(), &readme);
+fn a_method_table_is_deserialized_once() {
+    use counted::{Counted, DESERIALIZED};
+    use mpibayes::job::{Ranks, start};
+    use std::sync::atomic::Ordering;
+    let cli = Cli::new();
+    let registry = Registry::default().with_method::<Counted>();
+    cli.write("run.toml", "[model]\nname = \"toy\"\n[method]\nname = \"counted\"\nrounds = 2\nsteps = 1\n");
+    let run = RunFile::read(&cli.path("run.toml"), &[]).unwrap().parse(&registry).unwrap();
+    let mut folder = mpibayes::results::RunFolder::new(&cli.path("out"), std::time::Duration::MAX, false);
+    start(&run, &registry, &Ranks::One, &mut folder).unwrap();
+    assert!(cli.exists("out/result.h5"));
+    assert_eq!(DESERIALIZED.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn old_names_are_refused_with_the_new_ones() {
+    let cli = folder();
+    for (line, old, says) in [
+        ("seed = 3", "precision = \"f32\"", "'precision' is called `dtype` now"),
+        ("seed = 3", "dtype = \"f32\"", "'dtype' = \"f32\" is written \"float32\" now"),
+        ("\"dsvgd\"", "\"u-dsvgd\"", "'method.name' = \"u-dsvgd\" is written \"u_dsvgd\" now"),
+        ("[data]", "[evaluate]\nsingle = true\n[data]", "'evaluate.single' is called `per_particle` now"),
+    ] {
+        let found = mistakes(&cli, &with(line, old), "");
+        assert!(found.iter().any(|found| found.contains(says)), "{says} in {found:?}");
+    }
 }
 
 /// Settings of a user's own that nobody has described.
 mod own {
-    use mpibayes::methods::{Launcher, MethodKind, Problem};
+    use mpibayes::methods::{MethodSettings, Problem, Table, TableMethod};
     use mpibayes::number::Real;
 
-    #[derive(serde::Serialize, serde::Deserialize)]
+    #[derive(Clone, serde::Serialize, serde::Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct Plain {
         rate: f64,
@@ -413,14 +410,16 @@ mod own {
         }
     }
 
-    impl MethodKind for Plain {
+    impl MethodSettings for Plain {
+        type Data = Table;
+
         const NAME: &'static str = "plain";
 
         fn check(&self) -> Result<(), String> {
             if self.rate > 0.0 { Ok(()) } else { Err(format!("rate = {}: must be positive", self.rate)) }
         }
 
-        fn launch<F: Real, L: Launcher<F>>(&self, _: Problem<F>, _: L) -> L::Outcome {
+        fn method<F: Real>(&self, _: Problem<F>) -> TableMethod<F> {
             unreachable!("it is only checked");
         }
     }
@@ -431,14 +430,14 @@ fn methods_of_a_users_own_are_checked_and_written_too() {
     let cli = Cli::new();
     let registry = Registry::default().with_method::<own::Plain>();
     let file = cli.path("own.toml");
-    let text = template(&registry, "plain", Some("toy"), None).unwrap();
+    let text = template_for(&registry, "plain", Some("toy"), None).unwrap();
     assert!(text.contains("name = \"plain\"\nrate = 0.1\nsweeps = 3\n"), "{text}");
     std::fs::write(&file, &text).unwrap();
-    let report = check(&Typed::read(&file, &[]).unwrap(), &registry).unwrap();
+    let report = check(&RunFile::read(&file, &[]).unwrap(), &registry).unwrap();
     assert_eq!((report.method, report.model, report.parameters, report.bytes_per_round()), ("plain", "toy", 1, None));
-    for (line, says) in [("rat = 1", "did you mean `rate`?"), ("rate = -1", "[method] rate: rate = -1: must be positive")] {
+    for (line, says) in [("rat = 1", "Did you mean `rate`?"), ("rate = -1", "'method' rate = -1: must be positive")] {
         std::fs::write(&file, text.replace("rate = 0.1", line)).unwrap();
-        let problems = check(&Typed::read(&file, &[]).unwrap(), &registry).unwrap_err();
+        let problems = check(&RunFile::read(&file, &[]).unwrap(), &registry).unwrap_err();
         assert!(problems.len() == 1 && problems[0].to_string().contains(says), "{problems:?}");
     }
 }

@@ -91,7 +91,7 @@ fn a_hundred_agents_share_four_ranks() {
     cli.succeed("import a.csv --test-fraction 0.2 --force -o a.h5");
     for cavity in ["\"kde\"", "{sites={}}"] {
         let many = format!(
-            "run run.toml --set agents=100 --set method.name=\"p-dsvgd\" --set method.schedule={{subset=20}} --set method.cavity={cavity}"
+            "run run.toml --set agents=100 --set method.name=\"p_dsvgd\" --set method.schedule={{subset=20}} --set method.cavity={cavity}"
         );
         let messages = ["100 agents of 4 rows, 4 ranks × 1 thread", "finished"];
         cli.mpirun(4, &format!("{many} --output four")).report(&messages);

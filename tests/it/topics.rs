@@ -12,7 +12,7 @@ const KITCHEN: [&str; 8] = ["basil", "butter", "flour", "garlic", "onion", "pepp
 
 const RUN: &str = "\
 agents = 2
-precision = \"f32\"
+dtype = \"float32\"
 [data]
 file = \"c.h5\"
 [model]

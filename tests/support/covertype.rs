@@ -9,7 +9,7 @@ use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::common::scores::Estimator;
-use mpibayes::methods::{MethodKind, Problem};
+use mpibayes::methods::{MethodSettings, Problem};
 use mpibayes::metrics::convergence::estimates;
 use mpibayes::models::Output;
 use mpibayes::models::logistic::LogisticSettings;

@@ -9,7 +9,7 @@ use mpibayes::cluster::record::Row;
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Task};
-use mpibayes::methods::{MethodKind, Problem};
+use mpibayes::methods::{MethodSettings, Problem};
 use mpibayes::models::gaussian_mean::{GaussianMeanSettings, PerFeature};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array1, Array2};

@@ -21,7 +21,7 @@ use mpibayes::methods::chains::dsgld::{AveragingPhase, Dsgld, DsgldSettings, Tra
 use mpibayes::methods::topics::{
     AdLda, AsyncLda, EVALUATION_SWEEPS, Sgrld, SweepSettings, TopicEvaluation, TopicProblem, adlda, async_lda,
 };
-use mpibayes::methods::{EvaluationTask, Posterior, Shown, TopicArray, WithEvaluation};
+use mpibayes::methods::{EvaluationTask, Posterior, TopicArray, TopicPosterior, WithEvaluation};
 use mpibayes::random::{Purpose, Seed, Who};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -278,7 +278,7 @@ impl Corpus {
             problem: self.problem(run),
             held_out: Arc::new(held_out),
             sweeps: EVALUATION_SWEEPS,
-            shown: Shown { array, draws_from: run.rounds / 2 },
+            posterior: TopicPosterior { array, draws_from: run.rounds / 2 },
         }
     }
 

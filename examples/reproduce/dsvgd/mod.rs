@@ -194,8 +194,8 @@ fn methods() -> Outcome {
     let wanted = [
         ("SVGD: Bayesian, particles, on all data", "svgd"),
         ("DSVGD: Bayesian, particles, distributed", "dsvgd"),
-        ("U-DSVGD: Bayesian, particles, distributed", "u-dsvgd"),
-        ("P-DSVGD: Bayesian, particles, distributed", "p-dsvgd"),
+        ("U-DSVGD: Bayesian, particles, distributed", "u_dsvgd"),
+        ("P-DSVGD: Bayesian, particles, distributed", "p_dsvgd"),
         ("SGLD (one agent) and DSGLD: Bayesian, chains, distributed", "dsgld"),
         ("FedAvg: not Bayesian, distributed", "fedavg"),
         ("PVI: Bayesian, Gaussian, distributed", "pvi"),

@@ -21,7 +21,7 @@ pub use world::{World, WorldError};
 
 use super::checkpoint::Checkpoint;
 use super::context::Clock;
-use super::erased::{AnyMethod, Erased, erased};
+use super::erased::{AnyMethod, Erased, erase_shared};
 use super::fault::{self, Action, Activity, EXIT_CODE, Fault, guard};
 use super::layout::Layout;
 use super::method::Method;
@@ -54,10 +54,11 @@ pub fn run<M: Method>(
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
 ) -> Option<Outcome> {
-    run_any(world, erased(method, &options), options, saved, recorder)
+    run_any(world, erase_shared(method, M::NAME), options, saved, recorder)
 }
 
-fn run_any(
+/// The same for a method whose types are erased.
+pub fn run_any(
     world: &World,
     method: AnyMethod,
     options: JobOptions,

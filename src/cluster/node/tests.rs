@@ -2,15 +2,13 @@
 
 use super::*;
 use crate::cluster::echo::Echo;
-use crate::cluster::erased::{ErasedServer, erased};
+use crate::cluster::erased::{ErasedServer, erase_shared};
 use crate::cluster::layout::Placement;
 use crate::cluster::method::Progress;
-use crate::cluster::options::JobOptions;
 use crate::number::ByNumber;
-use crate::random::Seed;
 
 fn method() -> Erased<f64> {
-    let ByNumber::F64(method) = erased(Arc::new(Echo), &JobOptions::new(Seed(1))) else { panic!("another number type") };
+    let ByNumber::F64(method) = erase_shared(Arc::new(Echo), "echo") else { panic!("another number type") };
     method
 }
 

@@ -11,7 +11,8 @@ use crate::cluster::{
 };
 use crate::kernels::hamiltonian::{ChainState, Scheme, SghmcDynamics};
 use crate::kernels::reduce::all_finite;
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing, at_least_one};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing, Table, TableMethod, at_least_one};
+
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::{ControlPoint, Estimator, Scores};
 use crate::methods::common::staleness::Staleness;
@@ -21,10 +22,12 @@ use crate::methods::transitions::sghmc::Sghmc;
 use crate::methods::transitions::transition::Transition;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
+use crate::settings::{Key, keys};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// The settings of `async_sghmc`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct AsyncSghmcSettings {
     /// Steps of the chain, which lies at the server; every agent sees all data.
@@ -79,26 +82,16 @@ impl AsyncSghmcSettings {
     }
 }
 
-impl MethodKind for AsyncSghmcSettings {
+impl MethodSettings for AsyncSghmcSettings {
+    type Data = Table;
+
     const NAME: &'static str = "async_sghmc";
 
-    const SHARING: Sharing = Sharing::Everyone;
+    const SHARING: Sharing = Sharing::Replicated;
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("steps", "steps of the one chain, which lies at the server; every agent sees all data"),
-        (
-            "gradients",
-            "O, how many gradients make a step: 1 waits for nobody; with as many as agents and period = 1 nothing is stale",
-        ),
-        ("period", "s, gradients that an agent makes at the state that it knows before it gets a new one"),
-        ("batch", "rows in a minibatch of an agent, fresh for every gradient"),
-        ("step", "epsilon; what others call learning rate is its square"),
-        ("friction", "V, the rate at which velocities are forgotten; 1/step with \"semi_implicit\" is SGLD with steps of step²"),
-        ("scheme", "\"middle\" or \"semi_implicit\""),
-        ("noise", "false descends to a mode instead"),
-        ("burn_in", "steps before those that draws are taken of"),
-        ("thin", "of the steps after those every so-many-th is kept, 0 for none"),
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
     fn check(&self) -> Result<(), String> {
         at_least_one(&[("steps", self.steps), ("period", self.period), ("batch", self.batch as u64)])?;
@@ -108,22 +101,22 @@ impl MethodKind for AsyncSghmcSettings {
         self.dynamics().check(1.0).map_err(|error| error.to_string())
     }
 
-    fn check_for(&self, agents: u32) -> Result<(), String> {
+    fn check_agents(&self, agents: u32) -> Result<(), String> {
         match self.gradients(agents) {
             wanted if (1..=agents).contains(&wanted) => Ok(()),
             wanted => Err(format!("gradients = {wanted}: from 1 to the {agents} agents there are")),
         }
     }
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let parameters = parameters as u64;
-        Needs {
+        ResourceEstimate {
             particles: Some(1),
             rounds: Some(self.steps),
             minibatch: Some(self.batch as u64),
-            numbers_of_agent: Some(parameters.saturating_mul(3)),
-            numbers_per_round: Some(parameters.saturating_mul(2 * u64::from(self.gradients(agents)))),
-            ..Needs::default()
+            values_of_agent: Some(parameters.saturating_mul(3)),
+            values_per_round: Some(parameters.saturating_mul(2 * u64::from(self.gradients(agents)))),
+            ..ResourceEstimate::default()
         }
     }
 
@@ -134,9 +127,8 @@ impl MethodKind for AsyncSghmcSettings {
         stale.then(|| note.to_owned()).into_iter().collect()
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let model = problem.model.clone();
-        launcher.chains(AsyncSghmc { problem, settings: self.clone() }, model)
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
+        TableMethod::chains(AsyncSghmc { problem, settings: self.clone() })
     }
 }
 

@@ -2,21 +2,22 @@
 
 use crate::kernels::hamiltonian::{Scheme, SghmcDynamics};
 use crate::methods::chains::coupled::settings::{
-    ASYNCHRONOUS, BATCH, BURN_IN, COUPLING, COURSE, FRICTION, GRADIENT, GRADIENT_NOISE, PERIOD, PRECONDITIONER, SAME_START,
-    SCHEME, SLEEP, STEP, STEPS, THIN, check_centers, check_dynamics, check_steps, launch_coupled, needs_of, notes_of, strength,
-    unstable,
+    check_centers, check_dynamics, check_steps, coupled_method, needs_of, notes_of, strength, unstable,
 };
 use crate::methods::chains::coupled::stability::{Steps, asynchronous_is_stable, extrapolation_is_stable, kicks_are_stable};
 use crate::methods::chains::coupled::{CenterDynamics, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing, Table, TableMethod};
+
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sghmc::{Preconditioner, Sghmc};
 use crate::number::Real;
+use crate::settings::{Key, keys};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// The settings of `ec_sghmc`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct EcSghmcSettings {
     /// Steps of each chain. Every agent runs a chain on all data.
@@ -151,39 +152,18 @@ impl EcSghmcSettings {
     }
 }
 
-impl MethodKind for EcSghmcSettings {
+impl MethodSettings for EcSghmcSettings {
+    type Data = Table;
+
     const NAME: &'static str = "ec_sghmc";
 
-    const SHARING: Sharing = Sharing::Everyone;
+    const SHARING: Sharing = Sharing::Replicated;
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("steps", STEPS),
-        ("period", PERIOD),
-        ("batch", BATCH),
-        ("step", STEP),
-        ("friction", FRICTION),
-        ("coupling", COUPLING),
-        ("coupling_schedule", COURSE),
-        (
-            "variant",
-            "\"elastic\", or without its bias: \"mean\" (the center follows the mean of the chains) or \"friction\" (velocities only)",
-        ),
-        ("center_mass", "of the center, where that of a chain is 1; chains drag it along: light beside all of them together"),
-        ("center_friction", "of the center; friction * center_mass by default"),
-        ("extrapolate", "whether chains follow the center's velocity between exchanges, from where it was"),
-        ("asynchronous", ASYNCHRONOUS),
-        ("noise", "false descends to a mode instead; what comes out of constant coupling is then the center, kept as with easgd"),
-        ("scheme", SCHEME),
-        ("gradient_noise", GRADIENT_NOISE),
-        ("preconditioner", PRECONDITIONER),
-        ("gradient", GRADIENT),
-        ("same_start", SAME_START),
-        ("burn_in", BURN_IN),
-        ("thin", THIN),
-        ("sleep_ms", SLEEP),
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
-    fn check_for(&self, agents: u32) -> Result<(), String> {
+    fn check_agents(&self, agents: u32) -> Result<(), String> {
         if !self.sleep_ms.is_empty() && self.sleep_ms.len() != agents as usize {
             return Err(format!("sleep_ms lists {} numbers for {agents} agents: one for each", self.sleep_ms.len()));
         }
@@ -206,7 +186,7 @@ impl MethodKind for EcSghmcSettings {
         }
     }
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         needs_of(agents, parameters, self.steps, self.period, self.batch, 6)
     }
 
@@ -259,9 +239,9 @@ impl MethodKind for EcSghmcSettings {
         Ok(())
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let (model, agents, plan) = (problem.model.clone(), problem.agents, self.plan());
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
+        let (agents, plan) = (problem.agents, self.plan());
         let transition = self.transition(problem);
-        launch_coupled(self.asynchronous, agents, transition, plan, model, launcher)
+        coupled_method(self.asynchronous, agents, transition, plan)
     }
 }

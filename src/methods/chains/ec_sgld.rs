@@ -1,22 +1,22 @@
 //! The settings of `ec_sgld`: the same of first order.
 
 use crate::kernels::langevin::StepSize;
-use crate::methods::chains::coupled::settings::{
-    ASYNCHRONOUS, BATCH, BURN_IN, COUPLING, COURSE, GRADIENT, PERIOD, SAME_START, STEPS, THIN, check_steps, launch_coupled,
-    needs_of, notes_of, strength, unstable,
-};
+use crate::methods::chains::coupled::settings::{check_steps, coupled_method, needs_of, notes_of, strength, unstable};
 use crate::methods::chains::coupled::stability::{Steps, asynchronous_is_stable};
 use crate::methods::chains::coupled::{CenterDynamics, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
 use crate::methods::chains::ec_sghmc::EcSghmcSettings;
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing, Table, TableMethod};
+
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgld::Sgld;
 use crate::number::Real;
+use crate::settings::{Key, keys};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// The settings of `ec_sgld`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct EcSgldSettings {
     /// Steps of each chain. Every agent runs a chain on all data.
@@ -85,26 +85,18 @@ impl EcSgldSettings {
     }
 }
 
-impl MethodKind for EcSgldSettings {
+impl MethodSettings for EcSgldSettings {
+    type Data = Table;
+
     const NAME: &'static str = "ec_sgld";
 
-    const SHARING: Sharing = Sharing::Everyone;
+    const SHARING: Sharing = Sharing::Replicated;
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("steps", STEPS),
-        ("period", PERIOD),
-        ("batch", BATCH),
-        ("step", "variance of the noise of a step, whose drift is half of it times the score"),
-        ("coupling", COUPLING),
-        ("coupling_schedule", COURSE),
-        ("asynchronous", ASYNCHRONOUS),
-        ("gradient", GRADIENT),
-        ("same_start", SAME_START),
-        ("burn_in", BURN_IN),
-        ("thin", THIN),
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         needs_of(agents, parameters, self.steps, self.period, self.batch, 5)
     }
 
@@ -112,7 +104,7 @@ impl MethodKind for EcSgldSettings {
         notes_of(self.strength(), false, agents)
     }
 
-    fn check_for(&self, agents: u32) -> Result<(), String> {
+    fn check_agents(&self, agents: u32) -> Result<(), String> {
         let (kappa, period) = (self.coupling, self.period.min(self.steps));
         let steps = Steps::FirstOrder(0.5 * self.step);
         if self.asynchronous && kappa > 0.0 && !asynchronous_is_stable(steps, kappa, agents, CenterDynamics::FirstOrder, period) {
@@ -131,9 +123,9 @@ impl MethodKind for EcSgldSettings {
         Ok(())
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let (model, agents, plan) = (problem.model.clone(), problem.agents, self.plan());
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
+        let (agents, plan) = (problem.agents, self.plan());
         let transition = self.transition(problem);
-        launch_coupled(self.asynchronous, agents, transition, plan, model, launcher)
+        coupled_method(self.asynchronous, agents, transition, plan)
     }
 }

@@ -1,21 +1,21 @@
 //! Chains that know nothing of each other: the settings of `sghmc`.
 
 use crate::kernels::hamiltonian::{Scheme, SghmcDynamics};
-use crate::methods::chains::coupled::settings::{
-    BATCH, BURN_IN, FRICTION, GRADIENT, GRADIENT_NOISE, PRECONDITIONER, SAME_START, SCHEME, STEP, STEPS, THIN, check_dynamics,
-    check_steps, needs_of,
-};
+use crate::methods::chains::coupled::settings::{check_dynamics, check_steps, needs_of};
 use crate::methods::chains::coupled::{CoupledChains, Coupling, CouplingPlan, CouplingStrength};
 use crate::methods::chains::ec_sghmc::EcSghmcSettings;
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing, Table, TableMethod};
+
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sghmc::{Preconditioner, Sghmc};
 use crate::number::Real;
+use crate::settings::{Key, keys};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// The settings of `sghmc`: chains that know nothing of each other.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct SghmcSettings {
     /// Steps of each chain. Every agent runs a chain on all data.
@@ -62,29 +62,20 @@ impl SghmcSettings {
     }
 }
 
-impl MethodKind for SghmcSettings {
+impl MethodSettings for SghmcSettings {
+    type Data = Table;
+
     const NAME: &'static str = "sghmc";
 
-    const SHARING: Sharing = Sharing::Everyone;
+    const SHARING: Sharing = Sharing::Replicated;
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("steps", STEPS),
-        ("batch", BATCH),
-        ("step", STEP),
-        ("friction", FRICTION),
-        ("scheme", SCHEME),
-        ("gradient_noise", GRADIENT_NOISE),
-        ("preconditioner", PRECONDITIONER),
-        ("gradient", GRADIENT),
-        ("period", "steps between two reports to the server: what evaluation counts in"),
-        ("same_start", SAME_START),
-        ("burn_in", BURN_IN),
-        ("thin", THIN),
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let needs = needs_of(agents, parameters, self.steps, self.period, self.batch, 5);
-        Needs { numbers_per_round: None, ..needs }
+        ResourceEstimate { values_per_round: None, ..needs }
     }
 
     fn check(&self) -> Result<(), String> {
@@ -92,9 +83,9 @@ impl MethodKind for SghmcSettings {
         check_dynamics(self.dynamics(), self.preconditioner, self.burn_in, self.thin)
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
         let Self { steps, period, burn_in, thin, same_start, batch, gradient, preconditioner, .. } = *self;
-        let (model, agents) = (problem.model.clone(), problem.agents);
+        let agents = problem.agents;
         let transition = Sghmc { problem, batch, gradient, dynamics: self.dynamics(), preconditioner };
         let (strength, coupling) = (CouplingStrength::NONE, Coupling::Friction);
         let plan = CouplingPlan {
@@ -108,6 +99,6 @@ impl MethodKind for SghmcSettings {
             extrapolate: false,
             sleep_ms: Vec::new(),
         };
-        launcher.chains(CoupledChains { agents, transition, plan, asynchronous: false }, model)
+        TableMethod::chains(CoupledChains { agents, transition, plan, asynchronous: false })
     }
 }

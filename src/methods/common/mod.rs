@@ -1,12 +1,12 @@
 //! What several methods share: the problem that agents share, participation, evaluation.
 
 pub mod evaluation;
-pub mod kind;
 pub mod participation;
 pub mod particles;
 pub mod predict;
 pub mod problem;
 pub mod scores;
+pub mod settings;
 pub mod staleness;
 pub mod thinning;
 pub mod with_evaluation;

@@ -67,7 +67,7 @@ impl Participation {
         match self {
             Self::RoundRobin | Self::RandomPermutation | Self::Random => Ok(()),
             Self::All | Self::Subset(_) => {
-                Err("schedule: this method visits one agent in each round; use p-dsvgd for several agents".into())
+                Err("schedule: this method visits one agent in each round; use p_dsvgd for several agents".into())
             }
         }
     }
@@ -87,7 +87,7 @@ impl Participation {
     ///
     /// # Errors
     /// If a round needs more agents than there are.
-    pub fn check_for(self, agents: u32) -> Result<(), String> {
+    pub fn check_agents(self, agents: u32) -> Result<(), String> {
         match self {
             Self::Subset(size) if size > agents => {
                 Err(format!("schedule: {{ subset = {size} }} is more than the {agents} agents; use at most {agents}, or \"all\""))
@@ -157,7 +157,8 @@ mod tests {
         assert!(chi < 50.0, "{counts:?}");
         assert_eq!(Participation::All.agents(7, 4, &cx), [0, 1, 2, 3]);
         assert!(
-            Participation::Subset(0).check().is_err() && Participation::Subset(5).check_for(4).unwrap_err().contains("at most 4")
+            Participation::Subset(0).check().is_err()
+                && Participation::Subset(5).check_agents(4).unwrap_err().contains("at most 4")
         );
         assert!(Participation::All.check_one().is_err() && Participation::Random.check_one().is_ok());
     }

@@ -1,20 +1,23 @@
 //! Parallel distributed Stein variational gradient descent (P-DSVGD): several agents in each round, whose factors the server multiplies
 //! (Kassab & Simeone, arXiv 2009.06419, appendix A.5).
 
-use super::dsvgd::settings::{BATCH, CAVITY, DISTILLATION, KDE_BANDWIDTH, PARTICLES, PRIOR, numbers, worked_on};
+use super::dsvgd::settings::{numbers, worked_on};
 use super::dsvgd::{Cavity, Dsvgd, DsvgdSettings, PriorConvention};
 use crate::kernels::adagrad::Optimizer;
 use crate::kernels::kde::{Kde, KdeMode};
 use crate::kernels::rbf::Bandwidth;
 use crate::kernels::svgd::Settings;
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
+
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::number::Real;
+use crate::settings::{Key, keys};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-/// The settings of `p-dsvgd`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The settings of `p_dsvgd`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct PDsvgdSettings {
     /// N.
@@ -85,38 +88,28 @@ impl PDsvgdSettings {
     }
 }
 
-impl MethodKind for PDsvgdSettings {
-    const NAME: &'static str = "p-dsvgd";
+impl MethodSettings for PDsvgdSettings {
+    type Data = Table;
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        PARTICLES,
-        ("rounds", "rounds: in each, some agents make new factors and the server new particles of all factors"),
-        ("local_steps", "L, steps of an agent's global loop"),
-        ("distillation_steps", DISTILLATION),
-        ("server_steps", "L_s, steps of the server's loop"),
-        BATCH,
-        ("schedule", Participation::ANY),
-        ("cavity", CAVITY),
-        PRIOR,
-        ("bandwidth", Bandwidth::DOCS),
-        ("optimizer", Optimizer::DOCS),
-        ("kde", "the density estimates of factors: { lse = { floor = 1e-9 } } or \"authors_compat\" (as the authors' code)"),
-        KDE_BANDWIDTH,
-    ];
+    const NAME: &'static str = "p_dsvgd";
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
+
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let (sums, sets) = self.cavity.needs(self.particles, parameters);
         let set = numbers(1, self.particles, parameters);
         let answer = if sums > 0 { sums } else { set };
         let messages = set.saturating_add(sums).saturating_add(answer);
         let visited = u64::from(self.schedule.size(agents));
-        Needs {
+        ResourceEstimate {
             particles: Some(self.particles as u64),
             rounds: Some(self.rounds),
             minibatch: Some(self.batch as u64),
-            numbers_of_agent: Some(worked_on(sets, self.particles, parameters)),
-            numbers_per_round: Some(if agents > 1 { messages.saturating_mul(visited) } else { 0 }),
-            ..Needs::default()
+            values_of_agent: Some(worked_on(sets, self.particles, parameters)),
+            values_per_round: Some(if agents > 1 { messages.saturating_mul(visited) } else { 0 }),
+            ..ResourceEstimate::default()
         }
     }
 
@@ -141,18 +134,24 @@ impl MethodKind for PDsvgdSettings {
         self.stein().check().map_err(|error| error.to_string())
     }
 
-    fn check_for(&self, agents: u32) -> Result<(), String> {
-        self.schedule.check_for(agents)
+    fn check_agents(&self, agents: u32) -> Result<(), String> {
+        self.schedule.check_agents(agents)
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
         let Self { particles, rounds, schedule, local_steps, batch, server_steps, .. } = *self;
-        let model = problem.model.clone();
         let (factors, stein) = (self.cavity.factors(problem.model.as_ref(), self.distillation_steps, self.prior), self.stein());
-        launcher.particles(
-            Dsvgd { problem, rounds, schedule, particles, local_steps, factors, batch, stein, server_steps: Some(server_steps) },
-            model,
-        )
+        TableMethod::particles(Dsvgd {
+            problem,
+            rounds,
+            schedule,
+            particles,
+            local_steps,
+            factors,
+            batch,
+            stein,
+            server_steps: Some(server_steps),
+        })
     }
 }
 
@@ -161,7 +160,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn check<K: MethodKind>(text: &str) -> Result<(), String> {
+    fn check<K: MethodSettings>(text: &str) -> Result<(), String> {
         toml::from_str::<K>(text).unwrap().check()
     }
 
@@ -179,6 +178,6 @@ mod tests {
             assert!(check::<PDsvgdSettings>(bad).unwrap_err().contains(says), "{bad}");
         }
         let few = toml::from_str::<PDsvgdSettings>("schedule = { subset = 20 }").unwrap();
-        assert!(few.check_for(20).is_ok() && few.check_for(19).unwrap_err().contains("at most 19"));
+        assert!(few.check_agents(20).is_ok() && few.check_agents(19).unwrap_err().contains("at most 19"));
     }
 }

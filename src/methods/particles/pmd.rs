@@ -11,13 +11,16 @@
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::kernels::kde::log_sum_exp;
 use crate::kernels::rbf::squared_distances;
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one, centralised};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one, one_agent};
+
 use crate::methods::common::participation::log_round;
 use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::methods::common::with_evaluation::Posterior;
 use crate::number::Real;
 use crate::random::{Purpose, Stream, Who};
+use crate::settings::{Key, keys};
+use documented::DocumentedFields;
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -42,7 +45,7 @@ pub struct Pmd<F> {
 }
 
 /// The settings of `pmd`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct PmdSettings {
     /// Number of weighted particles that represent the posterior. Evaluations use as many, resampled by weight.
@@ -65,30 +68,27 @@ impl Default for PmdSettings {
     }
 }
 
-impl MethodKind for PmdSettings {
+impl MethodSettings for PmdSettings {
+    type Data = Table;
+
     const NAME: &'static str = "pmd";
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("particles", "how many weighted particles stand for the posterior; evaluations see as many, resampled by weight"),
-        ("rounds", "rounds of updates; the particles can be evaluated after each"),
-        ("steps", "updates in a round"),
-        ("batch", "rows in a minibatch"),
-        ("gain", "a in the step γ_t = a/(rows · (100 + √t)), which is at most 1"),
-        ("jitter", "h of the density estimate's kernel exp(−‖·‖²/h), over the squared median distance of particles"),
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
-    fn needs(&self, _: u32, parameters: usize) -> Needs {
+    fn estimate(&self, _: u32, parameters: usize) -> ResourceEstimate {
         let particles = self.particles as u64;
-        Needs {
+        ResourceEstimate {
             particles: Some(particles),
             rounds: Some(self.rounds),
             minibatch: Some(self.batch as u64),
             // Last and next particles, and the distances between them.
-            numbers_of_agent: Some(
+            values_of_agent: Some(
                 particles.saturating_mul(2 * parameters as u64).saturating_add(2 * particles.saturating_mul(particles)),
             ),
-            numbers_per_round: Some(0),
-            ..Needs::default()
+            values_per_round: Some(0),
+            ..ResourceEstimate::default()
         }
     }
 
@@ -103,14 +103,13 @@ impl MethodKind for PmdSettings {
         Ok(())
     }
 
-    fn check_for(&self, agents: u32) -> std::result::Result<(), String> {
-        centralised(Self::NAME, agents)
+    fn check_agents(&self, agents: u32) -> std::result::Result<(), String> {
+        one_agent(Self::NAME, agents)
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
         let Self { particles, rounds, steps, batch, gain, jitter } = *self;
-        let model = problem.model.clone();
-        launcher.particles(Pmd { problem, rounds, particles, steps, batch, gain, jitter }, model)
+        TableMethod::particles(Pmd { problem, rounds, particles, steps, batch, gain, jitter })
     }
 }
 
@@ -237,7 +236,7 @@ impl<F: Real> Server<Pmd<F>> for PmdServer<F> {
 
     fn start(&mut self, out: &mut Outbox<Pmd<F>>, cx: &mut Context) -> Result<()> {
         let Pmd { problem, particles, .. } = &self.method;
-        centralised(PmdSettings::NAME, problem.agents)?;
+        one_agent(PmdSettings::NAME, problem.agents)?;
         let resampled = Particles::initial(problem.initial_particles(*particles, cx));
         let log_weights = std::iter::repeat_n(F::of(-(*particles as f64).ln()), *particles);
         let weighted = Raw(resampled.theta.0.iter().copied().chain(log_weights).collect());
@@ -347,7 +346,7 @@ mod tests {
         {
             assert!(parse(bad).check().unwrap_err().contains(message), "{bad}");
         }
-        assert!(parse("").check_for(1).is_ok() && parse("").check_for(4).unwrap_err().contains("set agents = 1"));
+        assert!(parse("").check_agents(1).is_ok() && parse("").check_agents(4).unwrap_err().contains("set agents = 1"));
     }
 
     /// Systematic resampling takes a particle of weight w at least ⌊N w⌋ and at most ⌈N w⌉ times, whatever the offset.

@@ -11,11 +11,14 @@ use crate::kernels::adagrad::Optimizer;
 use crate::kernels::kde::Kde;
 use crate::kernels::rbf::Bandwidth;
 use crate::kernels::svgd::{Settings, SvgdLoop};
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
+
 use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::methods::common::with_evaluation::Posterior;
 use crate::number::Real;
+use crate::settings::{Key, keys};
+use documented::DocumentedFields;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +40,7 @@ pub struct Svgd<F> {
 }
 
 /// The settings of `svgd`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct SvgdSettings {
     /// N.
@@ -67,30 +70,27 @@ impl SvgdSettings {
     }
 }
 
-impl MethodKind for SvgdSettings {
+impl MethodSettings for SvgdSettings {
+    type Data = Table;
+
     const NAME: &'static str = "svgd";
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("particles", "N, how many particles stand for the posterior"),
-        ("rounds", "rounds of steps; the particles can be evaluated after each"),
-        ("steps", "steps in a round; the optimiser starts afresh with each round"),
-        ("batch", "rows in a minibatch, over all agents"),
-        ("bandwidth", Bandwidth::DOCS),
-        ("optimizer", Optimizer::DOCS),
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let (particles, others) = (self.particles as u64, u64::from(agents.saturating_sub(1)));
         let set = particles.saturating_mul(parameters as u64);
-        Needs {
+        ResourceEstimate {
             particles: Some(particles),
             rounds: Some(self.rounds),
             minibatch: Some((self.batch as u64).div_ceil(u64::from(agents.max(1)))),
             // Particles, score, direction, and the optimiser's mean square; distances between particles.
-            numbers_of_agent: Some(set.saturating_mul(4).saturating_add(particles.saturating_mul(particles))),
+            values_of_agent: Some(set.saturating_mul(4).saturating_add(particles.saturating_mul(particles))),
             // Slices of the sum to the ranks that add them, and back from there to all.
-            numbers_per_round: Some(set.saturating_mul(2 * others).saturating_mul(self.steps)),
-            ..Needs::default()
+            values_per_round: Some(set.saturating_mul(2 * others).saturating_mul(self.steps)),
+            ..ResourceEstimate::default()
         }
     }
 
@@ -100,10 +100,9 @@ impl MethodKind for SvgdSettings {
         self.stein().check().map_err(|error| error.to_string())
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let model = problem.model.clone();
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
         let Self { particles, rounds, steps, batch, .. } = *self;
-        launcher.particles(Svgd { problem, particles, rounds, steps, batch, stein: self.stein() }, model)
+        TableMethod::particles(Svgd { problem, particles, rounds, steps, batch, stein: self.stein() })
     }
 }
 

@@ -1,20 +1,23 @@
 //! Unconstrained-memory distributed Stein variational gradient descent (U-DSVGD): agents keep the particles before and after all of their
 //! visits (Kassab & Simeone, arXiv 2009.06419, section 5.1).
 
-use super::dsvgd::settings::{BATCH, KDE_BANDWIDTH, PARTICLES, numbers, worked_on};
+use super::dsvgd::settings::{numbers, worked_on};
 use super::dsvgd::{Dsvgd, DsvgdSettings, Factors};
 use crate::kernels::adagrad::Optimizer;
 use crate::kernels::kde::{Kde, KdeMode};
 use crate::kernels::rbf::Bandwidth;
 use crate::kernels::svgd::Settings;
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
+
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::number::Real;
+use crate::settings::{Key, keys};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-/// The settings of `u-dsvgd`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The settings of `u_dsvgd`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct UDsvgdSettings {
     /// N.
@@ -51,35 +54,26 @@ impl UDsvgdSettings {
     }
 }
 
-impl MethodKind for UDsvgdSettings {
-    const NAME: &'static str = "u-dsvgd";
+impl MethodSettings for UDsvgdSettings {
+    type Data = Table;
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        PARTICLES,
-        ("rounds", "rounds: one agent is visited in each, and remembers it"),
-        ("local_steps", "L, steps of the agent's loop in its round"),
-        BATCH,
-        ("schedule", Participation::ONE),
-        ("bandwidth", Bandwidth::DOCS),
-        ("optimizer", Optimizer::DOCS),
-        (
-            "kde",
-            "the density estimates behind the cavity: { lse = { floor = 1e-9 } } or \"authors_compat\" (as the authors' code)",
-        ),
-        KDE_BANDWIDTH,
-    ];
+    const NAME: &'static str = "u_dsvgd";
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
+
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let visits = self.rounds.div_ceil(u64::from(agents.max(1)));
-        Needs {
+        ResourceEstimate {
             particles: Some(self.particles as u64),
             rounds: Some(self.rounds),
             minibatch: Some(self.batch as u64),
             // Two sets for each visit, twice: in memory, and among the rows of the loop. Particles, score, direction, the optimiser's
             // mean square.
-            numbers_of_agent: Some(worked_on(visits.saturating_mul(4).saturating_add(5), self.particles, parameters)),
-            numbers_per_round: Some(if agents > 1 { numbers(2, self.particles, parameters) } else { 0 }),
-            ..Needs::default()
+            values_of_agent: Some(worked_on(visits.saturating_mul(4).saturating_add(5), self.particles, parameters)),
+            values_per_round: Some(if agents > 1 { numbers(2, self.particles, parameters) } else { 0 }),
+            ..ResourceEstimate::default()
         }
     }
 
@@ -100,14 +94,20 @@ impl MethodKind for UDsvgdSettings {
         self.stein().check().map_err(|error| error.to_string())
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
         let Self { particles, rounds, schedule, local_steps, batch, .. } = *self;
-        let model = problem.model.clone();
         let (factors, stein) = (Factors::Remembered, self.stein());
-        launcher.particles(
-            Dsvgd { problem, rounds, schedule, particles, local_steps, factors, batch, stein, server_steps: None },
-            model,
-        )
+        TableMethod::particles(Dsvgd {
+            problem,
+            rounds,
+            schedule,
+            particles,
+            local_steps,
+            factors,
+            batch,
+            stein,
+            server_steps: None,
+        })
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn check<K: MethodKind>(text: &str) -> Result<(), String> {
+    fn check<K: MethodSettings>(text: &str) -> Result<(), String> {
         toml::from_str::<K>(text).unwrap().check()
     }
 
@@ -126,7 +126,7 @@ mod tests {
             assert_eq!(check::<UDsvgdSettings>(fine), Ok(()), "{fine}");
         }
         for (bad, says) in
-            [("rounds = 0", "rounds"), ("batch = 0", "batch"), ("kde = \"none\"", "the prior"), ("schedule = \"all\"", "p-dsvgd")]
+            [("rounds = 0", "rounds"), ("batch = 0", "batch"), ("kde = \"none\"", "the prior"), ("schedule = \"all\"", "p_dsvgd")]
         {
             assert!(check::<UDsvgdSettings>(bad).unwrap_err().contains(says), "{bad}");
         }

@@ -1,19 +1,20 @@
 //! The settings of `easgd`: workers that descend, and average with their center.
 
-use crate::methods::chains::coupled::settings::{
-    ASYNCHRONOUS, BATCH, GRADIENT, PERIOD, SAME_START, check_centers, launch_coupled, needs_of,
-};
+use crate::methods::chains::coupled::settings::{check_centers, coupled_method, needs_of};
 use crate::methods::chains::coupled::{Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
 use crate::methods::chains::ec_sghmc::EcSghmcSettings;
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, Sharing, at_least_one};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing, Table, TableMethod, at_least_one};
+
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgd::Sgd;
 use crate::number::Real;
+use crate::settings::{Key, keys};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// The settings of `easgd`: elastic averaging SGD, without momentum and with it (EAMSGD).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct EasgdSettings {
     /// Steps of each worker. Every agent is a worker on all data. The method descends to a mode and is no sampler.
@@ -69,27 +70,18 @@ impl EasgdSettings {
     }
 }
 
-impl MethodKind for EasgdSettings {
+impl MethodSettings for EasgdSettings {
+    type Data = Table;
+
     const NAME: &'static str = "easgd";
 
-    const SHARING: Sharing = Sharing::Everyone;
+    const SHARING: Sharing = Sharing::Replicated;
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("steps", "steps of each worker; every agent is one, and sees all data. It descends to a mode: no sampler"),
-        ("period", PERIOD),
-        ("batch", BATCH),
-        ("step", "eta, in units of the whole potential: what others call learning rate is step * rows"),
-        ("momentum", "0 for EASGD; EAMSGD has 0.99"),
-        ("nesterov", "whether gradients are taken where momentum leads"),
-        ("rate", "beta, by which share of its distance the center moves to the mean of the workers at an exchange"),
-        ("asynchronous", ASYNCHRONOUS),
-        ("gradient", GRADIENT),
-        ("same_start", SAME_START),
-        ("burn_in", "steps before the first center that is kept"),
-        ("thin", "of the exchanges after those every so-many-th center is kept, 0 for none"),
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         needs_of(agents, parameters, self.steps, self.period, self.batch, 5)
     }
 
@@ -109,9 +101,9 @@ impl MethodKind for EasgdSettings {
         Ok(())
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let (model, agents, plan) = (problem.model.clone(), problem.agents, self.plan(problem.agents));
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
+        let (agents, plan) = (problem.agents, self.plan(problem.agents));
         let transition = self.transition(problem);
-        launch_coupled(self.asynchronous, agents, transition, plan, model, launcher)
+        coupled_method(self.asynchronous, agents, transition, plan)
     }
 }

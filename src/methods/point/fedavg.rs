@@ -11,12 +11,15 @@
 
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
 use crate::kernels::adagrad::{AdaGrad, Optimizer};
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
+
 use crate::methods::common::participation::{Participation, log_round};
 use crate::methods::common::particles::Particles;
 use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::methods::common::with_evaluation::Posterior;
 use crate::number::Real;
+use crate::settings::{Key, keys};
+use documented::DocumentedFields;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +54,7 @@ pub enum Weighting {
 }
 
 /// The settings of `fedavg`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct FedAvgSettings {
     /// Rounds: in each, some agents optimize and their results are averaged.
@@ -84,31 +87,25 @@ impl Default for FedAvgSettings {
     }
 }
 
-impl MethodKind for FedAvgSettings {
+impl MethodSettings for FedAvgSettings {
+    type Data = Table;
+
     const NAME: &'static str = "fedavg";
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("rounds", "rounds: in each, some agents optimise and their results are averaged"),
-        ("local_steps", "L, an agent's steps in a round"),
-        ("batch", "rows in a minibatch of the agent"),
-        ("schedule", Participation::ANY),
-        (
-            "weighting",
-            "average by rows over the agents of the round (\"participants\"), or over all, where those absent stand for no change (\"total\")",
-        ),
-        ("optimizer", Optimizer::DOCS),
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let (parameters, visited) = (parameters as u64, u64::from(self.schedule.size(agents)));
-        Needs {
+        ResourceEstimate {
             particles: Some(1),
             rounds: Some(self.rounds),
             minibatch: Some(self.batch as u64),
             // Parameters, gradient, the optimiser's mean square.
-            numbers_of_agent: Some(parameters.saturating_mul(3)),
-            numbers_per_round: Some(if agents > 1 { parameters.saturating_mul(2 * visited) } else { 0 }),
-            ..Needs::default()
+            values_of_agent: Some(parameters.saturating_mul(3)),
+            values_per_round: Some(if agents > 1 { parameters.saturating_mul(2 * visited) } else { 0 }),
+            ..ResourceEstimate::default()
         }
     }
 
@@ -119,14 +116,13 @@ impl MethodKind for FedAvgSettings {
         self.optimizer.check().map_err(|error| error.to_string())
     }
 
-    fn check_for(&self, agents: u32) -> std::result::Result<(), String> {
-        self.schedule.check_for(agents)
+    fn check_agents(&self, agents: u32) -> std::result::Result<(), String> {
+        self.schedule.check_agents(agents)
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
         let Self { rounds, local_steps, batch, schedule, weighting, optimizer } = *self;
-        let model = problem.model.clone();
-        launcher.particles(FedAvg { problem, rounds, schedule, local_steps, batch, optimizer, weighting }, model)
+        TableMethod::particles(FedAvg { problem, rounds, schedule, local_steps, batch, optimizer, weighting })
     }
 }
 
@@ -291,6 +287,6 @@ mod tests {
             assert!(message.contains(says), "{bad}: {message}");
         }
         assert!(parse("weighting = \"votes\"").is_err());
-        assert!(parse("schedule = { subset = 5 }").unwrap().check_for(4).unwrap_err().contains("at most 4"));
+        assert!(parse("schedule = { subset = 5 }").unwrap().check_agents(4).unwrap_err().contains("at most 4"));
     }
 }

@@ -10,9 +10,11 @@ use super::shard::{PriorEvidence, Shard, Told, conserved, countable, keep_draw, 
 use super::sweeps::SweepSettings;
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::lda::Priors;
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, Texts};
+use crate::methods::common::settings::{Corpus, MethodSettings, ResourceEstimate, TopicMethod};
+
 use crate::methods::common::with_evaluation::Posterior;
 use crate::number::Real;
+use crate::settings::{Key, keys};
 use serde::{Deserialize, Serialize};
 
 /// The settings of `adlda`.
@@ -20,20 +22,25 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct AdLdaSettings(pub SweepSettings);
 
-impl MethodKind<Texts> for AdLdaSettings {
+impl MethodSettings for AdLdaSettings {
+    type Data = Corpus;
+
     const NAME: &'static str = "adlda";
-    const DOCS: &'static [(&'static str, &'static str)] = SweepSettings::DOCS;
+
+    fn keys() -> Vec<Key> {
+        keys::<SweepSettings>()
+    }
 
     fn check(&self) -> Result<(), String> {
         self.0.check()
     }
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         self.0.needs(agents, parameters)
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: TopicProblem, launcher: L) -> L::Outcome {
-        launcher.topics(AdLda { problem, settings: self.0 }, self.0.shown())
+    fn method<F: Real>(&self, problem: TopicProblem) -> TopicMethod {
+        TopicMethod::new(AdLda { problem, settings: self.0 }, self.0.shown())
     }
 }
 

@@ -12,9 +12,11 @@ use super::sweeps::SweepSettings;
 use crate::cluster::{
     Agent, AgentId, Body, Context, Method, Order, Outbox, Progress, Raw, Response, Result, SerializesAs, Server,
 };
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, Texts};
+use crate::methods::common::settings::{Corpus, MethodSettings, ResourceEstimate, TopicMethod};
+
 use crate::methods::common::with_evaluation::Posterior;
 use crate::number::Real;
+use crate::settings::{Key, keys};
 use serde::{Deserialize, Serialize};
 
 /// The settings of `async_lda`.
@@ -22,20 +24,25 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct AsyncLdaSettings(pub SweepSettings);
 
-impl MethodKind<Texts> for AsyncLdaSettings {
+impl MethodSettings for AsyncLdaSettings {
+    type Data = Corpus;
+
     const NAME: &'static str = "async_lda";
-    const DOCS: &'static [(&'static str, &'static str)] = SweepSettings::DOCS;
+
+    fn keys() -> Vec<Key> {
+        keys::<SweepSettings>()
+    }
 
     fn check(&self) -> Result<(), String> {
         self.0.check()
     }
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         self.0.needs(agents, parameters)
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: TopicProblem, launcher: L) -> L::Outcome {
-        launcher.topics(AsyncLda { problem, settings: self.0 }, self.0.shown())
+    fn method<F: Real>(&self, problem: TopicProblem) -> TopicMethod {
+        TopicMethod::new(AsyncLda { problem, settings: self.0 }, self.0.shown())
     }
 }
 

@@ -5,14 +5,17 @@ use super::problem::TopicProblem;
 use crate::kernels::langevin::StepSize;
 use crate::lda::Sweeps;
 use crate::methods::chains::dsgld::{AveragingPhase, Balance, Dsgld, DsgldSettings, PlannedTrajectories, Schedule, Trajectory};
-use crate::methods::common::kind::{DocumentBytes, Launcher, MethodKind, Needs, Shown, Texts, TopicArray};
 use crate::methods::common::scores::Estimator;
+use crate::methods::common::settings::{Corpus, DocumentBytes, MethodSettings, ResourceEstimate, TopicMethod};
+use crate::methods::topics::{TopicArray, TopicPosterior};
 use crate::methods::transitions::Sgrld;
 use crate::number::Real;
+use crate::settings::{Key, keys};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// The settings of `dsgld` for topic models.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct TopicDsgldSettings {
     /// Number of chains (C). More chains than agents are allowed.
@@ -132,16 +135,14 @@ impl TopicDsgldSettings {
     }
 }
 
-impl MethodKind<Texts> for TopicDsgldSettings {
-    const NAME: &'static str = <DsgldSettings as MethodKind>::NAME;
-    const DOCS: &'static [(&'static str, &'static str)] = {
-        const OF: &[(&str, &str)] = <DsgldSettings as MethodKind>::DOCS;
-        const SWEEPS: (&str, &str) = ("sweeps", "{ burn_in = 10, kept = 20 }: Gibbs sweeps over each document of a minibatch");
-        &[
-            OF[0], OF[1], OF[2], OF[3], OF[4], SWEEPS, OF[6], OF[7], OF[8], OF[9], OF[11], OF[12], OF[13], OF[14], OF[16],
-            OF[18], OF[19],
-        ]
-    };
+impl MethodSettings for TopicDsgldSettings {
+    type Data = Corpus;
+
+    const NAME: &'static str = <DsgldSettings as MethodSettings>::NAME;
+
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
     fn check(&self) -> Result<(), String> {
         if self.chains > MAX_ARRAYS {
@@ -156,24 +157,24 @@ impl MethodKind<Texts> for TopicDsgldSettings {
         self.chains().check_travel()
     }
 
-    fn check_for(&self, agents: u32) -> Result<(), String> {
-        self.chains().check_for(agents)
+    fn check_agents(&self, agents: u32) -> Result<(), String> {
+        self.chains().check_agents(agents)
     }
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         // Documents stay as they are read; tokens are made for minibatches only.
-        let of_documents = DocumentBytes { document: 8, entry: 8, token: 0 };
-        Needs { of_documents, ..self.chains().needs(agents, parameters) }
+        let document_bytes = DocumentBytes { document: 8, entry: 8, token: 0 };
+        ResourceEstimate { document_bytes, ..self.chains().estimate(agents, parameters) }
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {
         self.chains().notes(agents)
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: TopicProblem, launcher: L) -> L::Outcome {
+    fn method<F: Real>(&self, problem: TopicProblem) -> TopicMethod {
         let (agents, settings) = (problem.agents, self.chains());
         let draws_from = settings.first_round_with_draws(agents);
         let method = Dsgld { agents, transition: self.transition::<F>(problem), settings };
-        launcher.topics(method, Shown { array: TopicArray::Phi, draws_from })
+        TopicMethod::new(method, TopicPosterior { array: TopicArray::Phi, draws_from })
     }
 }

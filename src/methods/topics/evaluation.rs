@@ -4,12 +4,29 @@ use super::problem::TopicProblem;
 use crate::cluster::record::METRICS;
 use crate::cluster::{AgentId, Body, BoxError, Context, Result};
 use crate::lda::{Completion, CompletionScore, DocumentGibbs, HeldOut, Priors, Sweeps, WordTable};
-use crate::methods::common::kind::{Shown, TopicArray};
 use crate::methods::common::with_evaluation::{Evaluated, Evaluator, LocalEvaluator};
 use crate::number::Number;
 use crate::random::{Purpose, Who};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// What an array of topics holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopicArray {
+    /// φ up to a factor for each topic (W × K).
+    Phi,
+    /// The counts n_kw (W × K), followed by the values of the priors, [`Priors`]: φ_kw = (n_kw + β)/(n_k + W β).
+    Counts,
+}
+
+/// What the posterior of a method for topics consists of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TopicPosterior {
+    /// What an array of topics holds.
+    pub array: TopicArray,
+    /// The round with the first draw.
+    pub draws_from: u64,
+}
 
 /// Gibbs sweeps over each held-out document.
 pub const EVALUATION_SWEEPS: Sweeps = Sweeps { burn_in: 20, kept: 30 };
@@ -37,7 +54,7 @@ pub struct TopicEvaluation {
     pub sweeps: Sweeps,
     /// What the posterior holds. From its first draw on, predictions are averaged over all evaluated arrays; before, over those of one
     /// round.
-    pub shown: Shown,
+    pub posterior: TopicPosterior,
 }
 
 /// An agent's contribution to an evaluation.
@@ -122,7 +139,7 @@ impl<N: Number> LocalEvaluator<N> for LocalCompletion {
         arrays: &[N],
         cx: &Context,
     ) -> Result<(CompletedDocuments, Body<N>)> {
-        let TopicEvaluation { problem, sweeps, shown: Shown { array, draws_from }, .. } = &self.settings;
+        let TopicEvaluation { problem, sweeps, posterior: TopicPosterior { array, draws_from }, .. } = &self.settings;
         let (size, topics) = (problem.size(), problem.topics as usize);
         let (arrays, smoothing) = match array {
             TopicArray::Phi => (arrays, 0.0),

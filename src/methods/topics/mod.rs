@@ -12,7 +12,7 @@ pub use crate::methods::transitions::{LocalSgrld, Sgrld};
 pub use adlda::{AdLda, AdLdaSettings};
 pub use async_lda::{AsyncLda, AsyncLdaSettings};
 pub use dsgld::TopicDsgldSettings;
-pub use evaluation::{EVALUATION_SWEEPS, OpenHeldOut, TopicEvaluation};
+pub use evaluation::{EVALUATION_SWEEPS, OpenHeldOut, TopicArray, TopicEvaluation, TopicPosterior};
 pub use problem::{OpenDocuments, TopicProblem};
 pub use shard::{PriorEvidence, Told};
 pub use sweeps::{OptimizePriors, SweepBy, SweepSettings};

@@ -1,10 +1,12 @@
 //! The settings of collapsed Gibbs sweeps over the topics of all tokens: shared by AD-LDA and asynchronous LDA.
 
-use crate::methods::common::kind::{DocumentBytes, Needs, Shown, TopicArray, at_least_one};
+use crate::methods::common::settings::{DocumentBytes, ResourceEstimate, at_least_one};
+use crate::methods::topics::{TopicArray, TopicPosterior};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// The settings of methods that sweep over the topics of all tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct SweepSettings {
     /// Sweeps over all tokens.
@@ -63,22 +65,6 @@ impl Default for SweepSettings {
 }
 
 impl SweepSettings {
-    pub(super) const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("rounds", "sweeps over all tokens"),
-        ("burn_in", "sweeps before those that draws are taken of; predictions are averaged from there on"),
-        ("thin", "of the sweeps after those every so many-th gives a draw of the topics: words × topics numbers"),
-        (
-            "sweep_by",
-            "\"word\", at a cost that follows the topics in a token's document, or \"document\", the plain algorithm, at a cost that follows all topics",
-        ),
-        (
-            "optimize",
-            "\"none\": alpha and beta of the model stay as they are; \"alpha\" or \"both\": they are where estimates begin, which follow the topics of all tokens",
-        ),
-        ("optimize_every", "sweeps between estimates"),
-        ("optimize_after", "sweeps before the first estimate: by topics drawn at random alpha would be far too large"),
-    ];
-
     pub(super) fn check(&self) -> Result<(), String> {
         at_least_one(&[("rounds", self.rounds), ("thin", self.thin), ("optimize_every", self.optimize_every)])?;
         if self.optimize != OptimizePriors::None && self.optimize_after >= self.rounds {
@@ -99,19 +85,19 @@ impl SweepSettings {
         self.optimize != OptimizePriors::None && swept > 0 && since.is_some_and(|since| since.is_multiple_of(self.optimize_every))
     }
 
-    pub(super) fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    pub(super) fn needs(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let parameters = parameters as u64;
-        Needs {
+        ResourceEstimate {
             particles: None,
             rounds: Some(self.rounds),
             minibatch: None,
             // The counts of all agents, its own copy, and what it has changed.
-            numbers_of_agent: Some(parameters.saturating_mul(3)),
+            values_of_agent: Some(parameters.saturating_mul(3)),
             // An array of counts to each agent, and one from it.
-            numbers_per_round: Some(parameters.saturating_mul(2).saturating_mul(u64::from(agents))),
+            values_per_round: Some(parameters.saturating_mul(2).saturating_mul(u64::from(agents))),
             // Counts are i32 in any precision.
-            bytes_of_number: Some(4),
-            of_documents: match self.sweep_by {
+            bytes_of_value: Some(4),
+            document_bytes: match self.sweep_by {
                 // Of a token its word, its topic, two places, and room for a topic of its document.
                 SweepBy::Word => DocumentBytes { document: 80, entry: 0, token: 20 },
                 // Its word and its topic.
@@ -121,7 +107,7 @@ impl SweepSettings {
     }
 
     /// From the counts of all tokens.
-    pub(super) fn shown(&self) -> Shown {
-        Shown { array: TopicArray::Counts, draws_from: self.burn_in.saturating_add(1) }
+    pub(super) fn shown(&self) -> TopicPosterior {
+        TopicPosterior { array: TopicArray::Counts, draws_from: self.burn_in.saturating_add(1) }
     }
 }

@@ -1,15 +1,17 @@
 //! Global Gaussian variational inference (GVI): partitioned variational inference in which all agents take one step at a time.
 
-use super::pvi::settings::{BATCH, COVARIANCE, DAMPING, NODES, PARTICLES};
 use super::pvi::{Covariance, PviSettings};
-use crate::methods::common::kind::{Launcher, MethodKind, Needs};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod};
+
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::number::Real;
+use crate::settings::{Key, keys};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// The settings of `gvi`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct GviSettings {
     /// Rounds: in each, all agents take one step together.
@@ -42,22 +44,24 @@ impl GviSettings {
     }
 }
 
-impl MethodKind for GviSettings {
+impl MethodSettings for GviSettings {
+    type Data = Table;
+
     const NAME: &'static str = "gvi";
 
-    const DOCS: &'static [(&'static str, &'static str)] =
-        &[("rounds", "rounds: a step of all agents together in each"), DAMPING, COVARIANCE, NODES, BATCH, PARTICLES];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
-        self.pvi().needs(agents, parameters)
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
+        self.pvi().estimate(agents, parameters)
     }
 
     fn check(&self) -> Result<(), String> {
         self.pvi().check()
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let model = problem.model.clone();
-        launcher.particles(self.pvi().pvi(problem), model)
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
+        TableMethod::particles(self.pvi().pvi(problem))
     }
 }

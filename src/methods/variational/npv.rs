@@ -11,7 +11,8 @@
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::kernels::kde::log_sum_exp;
 use crate::kernels::rbf::squared_distances;
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one, centralised};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one, one_agent};
+
 use crate::methods::common::participation::log_round;
 use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
@@ -19,9 +20,11 @@ use crate::methods::common::with_evaluation::Posterior;
 use crate::models::CurvatureSupport;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
+use crate::settings::{Key, keys};
 use argmin::core::{CostFunction, Error, Executor, Gradient};
 use argmin::solver::linesearch::MoreThuenteLineSearch;
 use argmin::solver::quasinewton::LBFGS;
+use documented::DocumentedFields;
 use ndarray::{Array2, ArrayView1};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -48,7 +51,7 @@ pub struct Npv<F> {
 }
 
 /// The settings of `npv`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct NpvSettings {
     /// Number of Gaussians in the mixture, all of equal weight.
@@ -67,28 +70,27 @@ impl Default for NpvSettings {
     }
 }
 
-impl MethodKind for NpvSettings {
+impl MethodSettings for NpvSettings {
+    type Data = Table;
+
     const NAME: &'static str = "npv";
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("components", "how many Gaussians of equal weight the mixture has"),
-        ("rounds", "rounds: in each, the means are fitted one after the other, and then all variances"),
-        ("iterations", "iterations of L-BFGS for each mean, and for the variances"),
-        ("particles", "draws from the mixture that evaluations see"),
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
-    fn needs(&self, _: u32, parameters: usize) -> Needs {
+    fn estimate(&self, _: u32, parameters: usize) -> ResourceEstimate {
         let (components, parameters) = (self.components as u64, parameters as u64);
-        Needs {
+        ResourceEstimate {
             particles: Some(self.particles as u64),
             rounds: Some(self.rounds),
             minibatch: None,
             // Means, their curvatures, two scores of the prior; what L-BFGS remembers.
-            numbers_of_agent: Some(
+            values_of_agent: Some(
                 parameters.saturating_mul(components.saturating_mul(4).saturating_add(2 * LBFGS_MEMORY as u64)),
             ),
-            numbers_per_round: Some(0),
-            ..Needs::default()
+            values_per_round: Some(0),
+            ..ResourceEstimate::default()
         }
     }
 
@@ -102,14 +104,13 @@ impl MethodKind for NpvSettings {
         ])
     }
 
-    fn check_for(&self, agents: u32) -> std::result::Result<(), String> {
-        centralised(Self::NAME, agents)
+    fn check_agents(&self, agents: u32) -> std::result::Result<(), String> {
+        one_agent(Self::NAME, agents)
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
         let Self { components, rounds, iterations, particles } = *self;
-        let model = problem.model.clone();
-        launcher.particles(Npv { problem, rounds, components, iterations, particles }, model)
+        TableMethod::particles(Npv { problem, rounds, components, iterations, particles })
     }
 }
 
@@ -421,7 +422,7 @@ impl<F: Real> Server<Npv<F>> for NpvServer<F> {
 
     fn start(&mut self, out: &mut Outbox<Npv<F>>, cx: &mut Context) -> Result<()> {
         let Npv { problem, components, .. } = &self.method;
-        centralised(NpvSettings::NAME, problem.agents)?;
+        one_agent(NpvSettings::NAME, problem.agents)?;
         if problem.model.curvature_support() == CurvatureSupport::None {
             return Err("npv: this model does not provide the curvature of its loss; use another method".into());
         }
@@ -528,7 +529,7 @@ mod tests {
         {
             assert!(parse(bad).check().unwrap_err().contains(message), "{bad}");
         }
-        assert!(parse("").check_for(1).is_ok() && parse("").check_for(2).unwrap_err().contains("set agents = 1"));
+        assert!(parse("").check_agents(1).is_ok() && parse("").check_agents(2).unwrap_err().contains("set agents = 1"));
     }
 
     /// With one component the bound is d/2 log(4πσ²), the entropy of the Gaussian less d/2 log(e/2).

@@ -6,6 +6,7 @@ use super::dense::Layer;
 use super::losses::Likelihood;
 use super::model::Network;
 use crate::number::Real;
+use crate::settings::{Key, keys};
 
 /// The loss of a network.
 #[derive(serde::Deserialize, serde::Serialize, Clone, Copy, Debug, PartialEq)]
@@ -31,7 +32,7 @@ impl Loss {
 }
 
 /// The settings of the model `network`.
-#[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq)]
+#[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq, documented::DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkSettings {
     /// Widths of the hidden layers, from the features to the outputs; `[]` is a linear model.
@@ -98,19 +99,17 @@ impl NetworkSettings {
 impl ModelSettings for NetworkSettings {
     const NAME: &'static str = "network";
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("hidden", "widths of the hidden layers; [] is a linear model"),
-        ("prior_precision", "λ in the prior N(0, 1/λ) of each weight and bias"),
-        (
-            "loss",
-            "\"cross_entropy\", \"gaussian\" or { huber = 1.0 } (δ in standard deviations of the targets); without it, cross-entropy for classes and Gaussian noise for numbers",
-        ),
-        ("gamma_shape", "shape of the Gamma prior of the noise precision (gaussian loss only)"),
-        ("gamma_rate", "rate (not scale) of the Gamma prior of the noise precision (gaussian loss only)"),
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
-    const ADVICE: &'static [(&'static str, &'static str)] =
-        &[("precision", "\"f32\""), ("method.optimizer", "{ adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }")];
+    fn suggested() -> toml::Table {
+        toml::toml! {
+            dtype = "float32"
+            [method]
+            optimizer = { adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }
+        }
+    }
 
     fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
         let DataSchema { features, output } = require_data(data)?;

@@ -16,7 +16,7 @@ use mpibayes::methods::transitions::sgd::Sgd;
 use mpibayes::methods::transitions::sghmc::Sghmc;
 use mpibayes::methods::transitions::sgld::Sgld;
 use mpibayes::methods::variational::pvi::{Covariance, Pvi};
-use mpibayes::methods::{Evaluation, MethodKind, Posterior, Problem, WithEvaluation};
+use mpibayes::methods::{Evaluation, MethodSettings, Posterior, Problem, WithEvaluation};
 use mpibayes::models::Output;
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::number::Real;

@@ -7,7 +7,7 @@ use mpibayes::methods::chains::dsgld::{AveragingPhase, Dsgld, DsgldSettings, Tra
 use mpibayes::methods::topics::adlda::AdLda;
 use mpibayes::methods::topics::async_lda::AsyncLda;
 use mpibayes::methods::topics::{OptimizePriors, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem};
-use mpibayes::methods::{Posterior, Shown, TopicArray, WithEvaluation};
+use mpibayes::methods::{Posterior, TopicArray, TopicPosterior, WithEvaluation};
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Who};
 use rand::RngExt;
@@ -85,7 +85,7 @@ where
         }),
         problem,
         sweeps: Sweeps { burn_in: 1, kept: 2 },
-        shown: Shown { array, draws_from: 2 * every },
+        posterior: TopicPosterior { array, draws_from: 2 * every },
     };
     WithEvaluation { inner, evaluator }
 }

@@ -17,7 +17,7 @@ use mpibayes::methods::topics::async_lda::AsyncLda;
 use mpibayes::methods::topics::{
     EVALUATION_SWEEPS, OptimizePriors, Sgrld, SweepBy, SweepSettings, TopicEvaluation, TopicProblem,
 };
-use mpibayes::methods::{Posterior, Shown, TopicArray, WithEvaluation};
+use mpibayes::methods::{Posterior, TopicArray, TopicPosterior, WithEvaluation};
 use mpibayes::random::{Purpose, Seed, Who};
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
@@ -378,7 +378,7 @@ fn evaluator_of(
         problem,
         held_out,
         sweeps: EVALUATION_SWEEPS,
-        shown: Shown { array: TopicArray::Counts, draws_from },
+        posterior: TopicPosterior { array: TopicArray::Counts, draws_from },
     }
 }
 

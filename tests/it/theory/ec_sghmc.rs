@@ -19,7 +19,7 @@ use mpibayes::methods::common::scores::Estimator;
 use mpibayes::methods::transitions::sgd::Sgd;
 use mpibayes::methods::transitions::sghmc::{Preconditioner, Sghmc};
 use mpibayes::methods::transitions::sgld::Sgld;
-use mpibayes::methods::{LocalTransition, MethodKind, Transition, Update};
+use mpibayes::methods::{LocalTransition, MethodSettings, Transition, Update};
 use mpibayes::models::gaussian::{ComponentSettings, FactorProductSettings, PriorSettings};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::Array2;
@@ -222,7 +222,7 @@ fn what_is_refused_would_diverge() {
     for (kappa, period, stable) in [(1.0, 16, true), (2.5, 16, false), (10.0, 8, false)] {
         let settings = settings(kappa, period);
         assert!(settings.check().is_ok());
-        assert_eq!(settings.check_for(4).is_ok(), stable, "κ {kappa}, s {period}");
+        assert_eq!(settings.check_agents(4).is_ok(), stable, "κ {kappa}, s {period}");
         let mut transition = sghmc(target(1.0, 1, 4), 0.1, 1.0);
         transition.dynamics.noise = false;
         let path = in_turn(transition, 4, settings.plan(), 91).chain(0).into_raw_vec_and_offset().0;
@@ -230,14 +230,14 @@ fn what_is_refused_would_diverge() {
         assert_eq!(grown < 1.0, stable, "κ {kappa}, s {period}: {grown}");
     }
     let refused = |settings: EcSghmcSettings, says: &str| {
-        let said = settings.check().and_then(|()| settings.check_for(4)).unwrap_err();
+        let said = settings.check().and_then(|()| settings.check_agents(4)).unwrap_err();
         assert!(said.contains(says), "{said}");
     };
     let at_once = || EcSghmcSettings { asynchronous: false, ..settings(1.0, 8) };
     refused(EcSghmcSettings { coupling: 500.0, ..at_once() }, "step² coupling");
     refused(EcSghmcSettings { extrapolate: true, coupling: 5.0, period: 16, ..at_once() }, "extrapolate");
     // However long a period is, the check has an end.
-    assert!(EcSghmcSettings { extrapolate: true, period: u64::MAX, ..at_once() }.check_for(4).is_ok());
+    assert!(EcSghmcSettings { extrapolate: true, period: u64::MAX, ..at_once() }.check_agents(4).is_ok());
     refused(EcSghmcSettings { variant: Variant::Mean, coupling: 50.0, ..at_once() }, "mean");
     refused(EcSghmcSettings { friction: 0.0, ..at_once() }, "friction");
     let masses = Some(Preconditioner { burn_in: 0, floor: 0.01, ..Preconditioner::default() });

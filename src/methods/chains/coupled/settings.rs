@@ -2,35 +2,10 @@
 
 use super::{CoupledChains, CoupledTransition, CouplingPlan, CouplingSchedule, CouplingStrength};
 use crate::kernels::hamiltonian::SghmcDynamics;
-use crate::methods::common::kind::{Launcher, Needs, at_least_one};
-use crate::methods::transitions::sghmc::Preconditioner;
-use crate::models::Model;
-use crate::number::Real;
-use std::sync::Arc;
+use crate::methods::common::settings::{ResourceEstimate, TableMethod, at_least_one};
 
-pub(in crate::methods) const STEPS: &str = "steps of each chain; every agent has a chain, and sees all data";
-pub(in crate::methods) const BURN_IN: &str = "steps of each chain before those that draws are taken of";
-pub(in crate::methods) const THIN: &str = "of the steps after those every so-many-th is kept, 0 for none";
-pub(in crate::methods) const BATCH: &str = "rows in a minibatch, fresh for every step";
-pub(in crate::methods) const GRADIENT: &str =
-    "\"plain\", or { control_variate = 100 }: from that period on scores are corrected by that at a fixed point";
-pub(in crate::methods) const STEP: &str = "epsilon; what others call learning rate is its square";
-pub(in crate::methods) const FRICTION: &str =
-    "V, the rate at which velocities are forgotten; what others call momentum decay is step * friction";
-pub(in crate::methods) const GRADIENT_NOISE: &str =
-    "half of step * the variance of scores of minibatches, which noise that is added does without; 0 if unknown";
-pub(in crate::methods) const PRECONDITIONER: &str =
-    "{ burn_in = 1000, decay = 0.99, floor = 1.0 }: masses by the size of scores, found in so many steps; not by default";
-pub(in crate::methods) const SCHEME: &str =
-    "\"middle\", exact for Gaussian posteriors at every stable step, or \"semi_implicit\", that of the papers";
-pub(in crate::methods) const SAME_START: &str = "whether all chains begin in the same place";
-pub(in crate::methods) const PERIOD: &str = "s, steps between exchanges with the center";
-pub(in crate::methods) const COUPLING: &str = "kappa, the strength of the springs between chains and center";
-pub(in crate::methods) const COURSE: &str = "\"constant\" (then draws are none of the posterior), { anneal = { from = 500, over = 500 } }, or { cyclic = { coupled = 100, free \
-     = 400, settle = 100 } }; by default annealed in the burn-in";
-pub(in crate::methods) const ASYNCHRONOUS: &str =
-    "whether each chain meets the center on its own time; false waits for the slowest at every exchange";
-pub(in crate::methods) const SLEEP: &str = "milliseconds that each agent sleeps for a step: slow machines for experiments";
+use crate::methods::transitions::sghmc::Preconditioner;
+use crate::number::Real;
 
 /// What all of them have to keep to.
 pub(in crate::methods) fn check_steps(
@@ -118,26 +93,31 @@ pub(in crate::methods) fn notes_of(strength: CouplingStrength, keeps_law: bool, 
 }
 
 /// What a run takes, with so many arrays of parameters for each chain.
-pub(in crate::methods) fn needs_of(agents: u32, parameters: usize, steps: u64, period: u64, batch: usize, arrays: u64) -> Needs {
+pub(in crate::methods) fn needs_of(
+    agents: u32,
+    parameters: usize,
+    steps: u64,
+    period: u64,
+    batch: usize,
+    arrays: u64,
+) -> ResourceEstimate {
     let parameters = parameters as u64;
-    Needs {
+    ResourceEstimate {
         particles: Some(u64::from(agents)),
         rounds: Some(steps.div_ceil(period.max(1))),
         minibatch: Some(batch as u64),
-        numbers_of_agent: Some(parameters.saturating_mul(arrays)),
-        numbers_per_round: Some(parameters.saturating_mul(2 * u64::from(agents))),
-        ..Needs::default()
+        values_of_agent: Some(parameters.saturating_mul(arrays)),
+        values_per_round: Some(parameters.saturating_mul(2 * u64::from(agents))),
+        ..ResourceEstimate::default()
     }
 }
 
-/// Starts chains, all at once or each on its own time.
-pub(in crate::methods) fn launch_coupled<F: Real, T: CoupledTransition<Number = F>, L: Launcher<F>>(
+/// The method of coupled chains, which exchange all at once or each on its own time.
+pub(in crate::methods) fn coupled_method<F: Real, T: CoupledTransition<Number = F>>(
     asynchronous: bool,
     agents: u32,
     transition: T,
     plan: CouplingPlan,
-    model: Arc<dyn Model<F>>,
-    launcher: L,
-) -> L::Outcome {
-    launcher.chains(CoupledChains { agents, transition, plan, asynchronous }, model)
+) -> TableMethod<F> {
+    TableMethod::chains(CoupledChains { agents, transition, plan, asynchronous })
 }

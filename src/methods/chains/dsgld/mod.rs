@@ -23,12 +23,14 @@ pub use task::{Dsgld, Report, Task, Visit, Visited};
 pub use trajectories::{Balance, PlannedTrajectories, Trajectories, balanced};
 
 use crate::cluster::{AgentId, Method, Result};
-use crate::methods::common::kind::{Launcher, MethodKind, Needs};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod};
+
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgld::Sgld;
 use crate::methods::transitions::transition::Transition;
 use crate::number::Real;
+use crate::settings::{Key, keys};
 use agent::DsgldAgent;
 use server::{DsgldServer, ServerState};
 
@@ -40,61 +42,16 @@ impl<F: Real> Dsgld<Sgld<F>> {
     }
 }
 
-impl MethodKind for DsgldSettings {
+impl MethodSettings for DsgldSettings {
+    type Data = Table;
+
     const NAME: &'static str = "dsgld";
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("chains", "C, how many chains; more than agents are fine"),
-        ("rounds", "visits that each chain makes; with the schedule rotating, of all groups in turn"),
-        ("trajectory", "updates in a visit: a number, or a list with one for each agent"),
-        ("batch", "rows, or documents, in a minibatch, fresh for every update"),
-        (
-            "step",
-            "{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }, a (b + t)^-c after t updates of the chain, or { constant = 1e-5 }: variance of the noise of an update, whose drift is half of it times the score",
-        ),
-        (
-            "gradient",
-            "\"plain\", or { control_variate = 100 }: from that round on the score of minibatches is corrected by that at a fixed point",
-        ),
-        ("correction", "whether scores are scaled to how often a shard is used; false shows the bias"),
-        (
-            "schedule",
-            "\"permutation\", \"cyclic\", \"derangement\" (no chain stays where it is, if there are no more chains than agents), \
-             \"rotating\" (a group of chains moves in each round, at one agent, as DSVGD's paper has it), or \"categorical\" for one chain",
-        ),
-        ("burn_in", "updates of each chain before those that draws are taken of"),
-        (
-            "thin",
-            "of the updates after those every so-many-th is kept, 0 for none; without a common factor with trajectory, or all draws are ends of visits. With annealed steps later draws count as much as earlier ones",
-        ),
-        (
-            "expectations",
-            "whether posterior means and standard deviations are computed of all updates after the burn-in, weighted by step sizes, without draws",
-        ),
-        ("max_rounds_in_flight", "rounds that are under way at a time: 1 waits for the slowest agent after each"),
-        (
-            "balance",
-            "{ threshold = 0.2, decay = 0.99, until = 100 } plans trajectories by measured speeds up to that round; not by default",
-        ),
-        (
-            "plans",
-            "[{ round = 0, updates = [4, 12, 6, 3] }, ...]: trajectories from some rounds on, in place of balance; `mpibayes plan RUN` prints those of a run",
-        ),
-        ("coupling", "[{ groups = 1, rounds = 100 }, ...]: for so many rounds chains are averaged within so many groups"),
-        (
-            "noise_correction",
-            "whether averaged chains get the variance back that averaging took; wants trajectory = 1. Draws are states before averaging",
-        ),
-        ("through_server", "whether chains travel through the server; twice the traffic"),
-        ("evaluation_window", "how many of the latest states predictions are averaged over when a round is evaluated"),
-        (
-            "log_visits",
-            "whether every visit is written down, in the table visits: round, agent, chain, updates before it and in it",
-        ),
-        ("sleep_ms", "milliseconds that each agent sleeps for an update: slow machines for experiments"),
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
-    fn check_for(&self, agents: u32) -> Result<(), String> {
+    fn check_agents(&self, agents: u32) -> Result<(), String> {
         let wrong = |count: usize, name: &str| format!("{name} lists {count} numbers for {agents} agents: one for each");
         if let Trajectory::Each(updates) = &self.trajectory
             && updates.len() != agents as usize
@@ -125,7 +82,7 @@ impl MethodKind for DsgldSettings {
         Ok(())
     }
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let chains = u64::from(self.chains);
         let moving = chains.div_ceil(u64::from(self.schedule.every(self.chains, agents)));
         let parameters = parameters as u64;
@@ -135,13 +92,13 @@ impl MethodKind for DsgldSettings {
         let draws = if self.thin == 0 { 0 } else { (longest as u64).div_ceil(self.thin) };
         // A chain and what its score is made in; the sums of expectations are in double precision, and their totals travel.
         let own = 5 + if self.gradient == Estimator::Plain { 0 } else { 2 } + if self.expectations { 6 } else { 0 };
-        Needs {
+        ResourceEstimate {
             particles: Some(chains),
             rounds: Some(self.rounds),
             minibatch: Some(self.batch as u64),
-            numbers_of_agent: Some(parameters.saturating_mul(own).saturating_add(parameters.saturating_mul(draws))),
-            numbers_per_round: Some(moving.saturating_mul(parameters).saturating_mul(if self.through_server { 2 } else { 1 })),
-            ..Needs::default()
+            values_of_agent: Some(parameters.saturating_mul(own).saturating_add(parameters.saturating_mul(draws))),
+            values_per_round: Some(moving.saturating_mul(parameters).saturating_mul(if self.through_server { 2 } else { 1 })),
+            ..ResourceEstimate::default()
         }
     }
 
@@ -184,9 +141,8 @@ impl MethodKind for DsgldSettings {
         self.check_travel()
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let model = problem.model.clone();
-        launcher.chains(Dsgld::sgld(problem, self.clone()), model)
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
+        TableMethod::chains(Dsgld::sgld(problem, self.clone()))
     }
 }
 

@@ -4,8 +4,10 @@ use super::averaging::AveragingPhase;
 use super::schedule::Schedule;
 use super::trajectories::{Balance, PlannedTrajectories, Trajectories};
 use crate::kernels::langevin::StepSize;
-use crate::methods::common::kind::{MethodKind, at_least_one};
+use crate::methods::common::settings::{MethodSettings, at_least_one};
+
 use crate::methods::common::scores::Estimator;
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// More rounds cannot be in flight: requests that are posted can neither be planned anew nor left out of a checkpoint.
@@ -22,7 +24,7 @@ pub enum Trajectory {
 }
 
 /// The settings of `dsgld`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct DsgldSettings {
     /// Number of chains (C). More chains than agents are allowed.
@@ -104,7 +106,7 @@ impl Default for DsgldSettings {
 impl DsgldSettings {
     /// τ_s of each agent.
     pub(super) fn trajectories(&self, agents: u32) -> Result<Trajectories, String> {
-        self.check_for(agents)?;
+        self.check_agents(agents)?;
         Ok(Trajectories::new(match &self.trajectory {
             Trajectory::Same(updates) => vec![*updates; agents as usize],
             Trajectory::Each(updates) => updates.clone(),

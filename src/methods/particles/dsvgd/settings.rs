@@ -1,32 +1,19 @@
-//! Settings of distributed Stein variational gradient descent (`dsvgd`) and the keys that it shares with its variants `u-dsvgd` and `p-dsvgd`.
+//! Settings of distributed Stein variational gradient descent (`dsvgd`) and the keys that it shares with its variants `u_dsvgd` and `p_dsvgd`.
 
 use super::{Curvature, Dsvgd, Factors, PriorConvention, SiteSettings};
 use crate::kernels::adagrad::Optimizer;
 use crate::kernels::kde::{Kde, KdeMode};
 use crate::kernels::rbf::Bandwidth;
 use crate::kernels::svgd::Settings;
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
+
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::models::{CurvatureSupport, Model};
 use crate::number::Real;
+use crate::settings::{Key, keys};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
-
-pub(crate) const PARTICLES: (&str, &str) = ("particles", "N, how many particles stand for the posterior");
-pub(crate) const BATCH: (&str, &str) = ("batch", "rows in a minibatch of the agent");
-pub(crate) const DISTILLATION: &str = "L', steps of the agent's distillation loop, by which it knows its factor";
-pub(crate) const CAVITY: &str = "what keeps an agent from forgetting the others' data: \"kde\" (the paper's ratio of density estimates), { sites = { caution = \
-     \"measured\", curvature = \"per_particle\", rows = 2000 } } (quadratic models of their losses; caution may be a number, curvature \
-     \"shared\" or, for regressions, \"full\") or \"auto\" (sites where the model tells the curvature of its loss)";
-pub(crate) const PRIOR: (&str, &str) = (
-    "prior",
-    "who carries the prior with cavity = \"kde\": \"absorbed\" (every agent's factor) or \"pure\" (none; for comparison only)",
-);
-pub(crate) const KDE: (&str, &str) = (
-    "kde",
-    "the density estimate behind cavity = \"kde\": { lse = { floor = 1e-9 } }, \"authors_compat\" (as the authors' code) or \"none\"",
-);
-pub(crate) const KDE_BANDWIDTH: (&str, &str) = ("kde_bandwidth", "λ, the bandwidth of that estimate");
 
 /// What keeps an agent from forgetting the others' data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -98,7 +85,7 @@ pub(crate) fn worked_on(sets: u64, particles: usize, parameters: usize) -> u64 {
 }
 
 /// The settings of `dsvgd`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct DsvgdSettings {
     /// N.
@@ -153,35 +140,26 @@ impl DsvgdSettings {
     }
 }
 
-impl MethodKind for DsvgdSettings {
+impl MethodSettings for DsvgdSettings {
+    type Data = Table;
+
     const NAME: &'static str = "dsvgd";
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        PARTICLES,
-        ("rounds", "rounds: one agent is visited in each"),
-        ("local_steps", "L, steps of the agent's global loop in its round"),
-        ("distillation_steps", DISTILLATION),
-        BATCH,
-        ("schedule", Participation::ONE),
-        ("cavity", CAVITY),
-        PRIOR,
-        ("bandwidth", Bandwidth::DOCS),
-        ("optimizer", Optimizer::DOCS),
-        KDE,
-        KDE_BANDWIDTH,
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let (sums, sets) = self.cavity.needs(self.particles, parameters);
         let message = numbers(1, self.particles, parameters).saturating_add(sums);
-        Needs {
+        ResourceEstimate {
             particles: Some(self.particles as u64),
             rounds: Some(self.rounds),
             minibatch: Some(self.batch as u64),
-            numbers_of_agent: Some(worked_on(sets, self.particles, parameters)),
+            values_of_agent: Some(worked_on(sets, self.particles, parameters)),
             // To an agent and back; a single agent lives with the server.
-            numbers_per_round: Some(if agents > 1 { message.saturating_mul(2) } else { 0 }),
-            ..Needs::default()
+            values_per_round: Some(if agents > 1 { message.saturating_mul(2) } else { 0 }),
+            ..ResourceEstimate::default()
         }
     }
 
@@ -198,14 +176,20 @@ impl MethodKind for DsvgdSettings {
         self.stein().check().map_err(|error| error.to_string())
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
         let Self { particles, rounds, schedule, local_steps, batch, .. } = *self;
-        let model = problem.model.clone();
         let (factors, stein) = (self.cavity.factors(problem.model.as_ref(), self.distillation_steps, self.prior), self.stein());
-        launcher.particles(
-            Dsvgd { problem, rounds, schedule, particles, local_steps, factors, batch, stein, server_steps: None },
-            model,
-        )
+        TableMethod::particles(Dsvgd {
+            problem,
+            rounds,
+            schedule,
+            particles,
+            local_steps,
+            factors,
+            batch,
+            stein,
+            server_steps: None,
+        })
     }
 }
 
@@ -214,7 +198,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn check<K: MethodKind>(text: &str) -> Result<(), String> {
+    fn check<K: MethodSettings>(text: &str) -> Result<(), String> {
         toml::from_str::<K>(text).unwrap().check()
     }
 
@@ -233,7 +217,7 @@ mod tests {
             ("particles = 0", "particles"),
             ("local_steps = 0", "local_steps"),
             ("kde_bandwidth = 0.0", "bandwidth"),
-            ("schedule = \"all\"", "p-dsvgd"),
+            ("schedule = \"all\"", "p_dsvgd"),
             ("cavity = { sites = { caution = 0.0 } }", "caution"),
             ("kde = \"none\"", "cavity = \"kde\""),
             ("cavity = { sites = {} }\nprior = \"pure\"", "cavity = \"kde\""),

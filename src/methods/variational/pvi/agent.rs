@@ -84,7 +84,7 @@ impl<F: Real> Agent<Pvi<F>> for PviAgent<F> {
         for step in (round - 1) * iterations..round * iterations {
             let q: Vec<f64> = product.iter().zip(&old).zip(&new).map(|((product, old), new)| product - old + new).collect();
             let q = Gaussian::of(self.natural, &q)
-                .ok_or("pvi: rounding errors have made the precision of the approximation indefinite; set precision = \"f64\"")?;
+                .ok_or("pvi: rounding errors have made the precision of the approximation indefinite; set dtype = \"float64\"")?;
             // The same nodes for all agents, so that a round of all agents does not depend on their number.
             let nodes = self.cubature.nodes(cx.stream(Who::Run, step, Purpose::Nodes))?;
             let target = self.fitted(&q, &nodes, step, cx);

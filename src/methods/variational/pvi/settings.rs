@@ -2,25 +2,17 @@
 
 use super::nodes::node_count;
 use super::{Covariance, Pvi};
-use crate::methods::common::kind::{Launcher, MethodKind, Needs, at_least_one};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
+
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::number::Real;
+use crate::settings::{Key, keys};
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-pub(crate) const DAMPING: (&str, &str) = ("damping", "ρ, the share of the new in each step, above 0 and at most 1");
-pub(crate) const COVARIANCE: (&str, &str) =
-    ("covariance", "what is kept of the covariance: \"full\" or \"diagonal\" (for networks)");
-pub(crate) const NODES: (&str, &str) = (
-    "nodes",
-    "how many points expectations are taken over: along each axis in up to two dimensions (default 80, 40), random ones in more \
-     (default twice the parameters; diagonal: at most 200)",
-);
-pub(crate) const BATCH: (&str, &str) = ("batch", "rows in a minibatch of the agent; not by default: all rows");
-pub(crate) const PARTICLES: (&str, &str) = ("particles", "N, how many draws from the Gaussian predict and are kept");
-
 /// The settings of `pvi`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct PviSettings {
     /// Rounds: in each, some agents fit their factors again.
@@ -65,21 +57,16 @@ impl PviSettings {
     }
 }
 
-impl MethodKind for PviSettings {
+impl MethodSettings for PviSettings {
+    type Data = Table;
+
     const NAME: &'static str = "pvi";
 
-    const DOCS: &'static [(&'static str, &'static str)] = &[
-        ("rounds", "rounds: in each, some agents fit their factors anew"),
-        ("iterations", "L, steps in which an agent fits its factor"),
-        DAMPING,
-        ("schedule", Participation::ANY),
-        COVARIANCE,
-        NODES,
-        BATCH,
-        PARTICLES,
-    ];
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
 
-    fn needs(&self, agents: u32, parameters: usize) -> Needs {
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
         let d = parameters as u64;
         let (factor, matrices) = match self.covariance {
             Covariance::Full => (d.saturating_add(d.saturating_mul(d.saturating_add(1)) / 2), 3 * d),
@@ -90,13 +77,13 @@ impl MethodKind for PviSettings {
         // Nodes, the scores there and two products of them; factors and their Cholesky root.
         let work = nodes.saturating_mul(4).saturating_add(matrices).saturating_mul(d);
         let together = u64::from(self.schedule.size(agents).max(1));
-        Needs {
+        ResourceEstimate {
             particles: Some(self.particles as u64),
             rounds: Some(self.rounds),
             minibatch: self.batch.map(|batch| batch as u64),
-            numbers_of_agent: Some(work.saturating_add(factor.saturating_mul(6))),
-            numbers_per_round: Some(if agents > 1 { factor.saturating_mul(2 * together) } else { 0 }),
-            ..Needs::default()
+            values_of_agent: Some(work.saturating_add(factor.saturating_mul(6))),
+            values_per_round: Some(if agents > 1 { factor.saturating_mul(2 * together) } else { 0 }),
+            ..ResourceEstimate::default()
         }
     }
 
@@ -116,13 +103,12 @@ impl MethodKind for PviSettings {
         self.schedule.check()
     }
 
-    fn check_for(&self, agents: u32) -> Result<(), String> {
-        self.schedule.check_for(agents)
+    fn check_agents(&self, agents: u32) -> Result<(), String> {
+        self.schedule.check_agents(agents)
     }
 
-    fn launch<F: Real, L: Launcher<F>>(&self, problem: Problem<F>, launcher: L) -> L::Outcome {
-        let model = problem.model.clone();
-        launcher.particles(self.pvi(problem), model)
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
+        TableMethod::particles(self.pvi(problem))
     }
 }
 
@@ -153,16 +139,16 @@ mod tests {
         assert!(pvi("iterations = 0").unwrap_err().contains("iterations"));
         assert!(pvi("schedule = { subset = 0 }").unwrap_err().contains("at least 1"));
         let subset = toml::from_str::<PviSettings>("schedule = { subset = 20 }").unwrap();
-        assert!(subset.check_for(20).is_ok() && subset.check_for(19).unwrap_err().contains("at most 19"));
+        assert!(subset.check_agents(20).is_ok() && subset.check_agents(19).unwrap_err().contains("at most 19"));
     }
 
     #[test]
     fn traffic_and_minibatches_are_predicted() {
-        let needs = PviSettings::default().needs(3, 10);
-        assert_eq!((needs.numbers_per_round, needs.minibatch), (Some(2 * (10 + 55)), None));
-        assert_eq!(GviSettings::default().needs(3, 10).numbers_per_round, Some(3 * 2 * (10 + 55)));
-        assert_eq!(GviSettings::default().needs(1, 10).numbers_per_round, Some(0));
+        let needs = PviSettings::default().estimate(3, 10);
+        assert_eq!((needs.values_per_round, needs.minibatch), (Some(2 * (10 + 55)), None));
+        assert_eq!(GviSettings::default().estimate(3, 10).values_per_round, Some(3 * 2 * (10 + 55)));
+        assert_eq!(GviSettings::default().estimate(1, 10).values_per_round, Some(0));
         let diagonal: PviSettings = toml::from_str("covariance = \"diagonal\"\nschedule = { subset = 4 }").unwrap();
-        assert_eq!(diagonal.needs(9, 10).numbers_per_round, Some(4 * 2 * 20));
+        assert_eq!(diagonal.estimate(9, 10).values_per_round, Some(4 * 2 * 20));
     }
 }

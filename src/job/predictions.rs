@@ -1,6 +1,6 @@
 //! What a run's posterior predicts for the test rows, and how the features were scaled: arrays that its result file ends with.
 
-use super::setup::RunError;
+use super::error::JobError;
 use crate::cluster::BoxError;
 use crate::data::{DataError, Dataset, FeatureScaling, Shard, Split, Task};
 use crate::methods::common::predict::predict;
@@ -127,7 +127,7 @@ pub(super) fn kept_scaling(grid: &Grid) -> Option<(usize, FeatureScaling)> {
 ///
 /// # Errors
 /// When the rows cannot be read, or the model predicts nothing.
-pub fn test_predictions<F: Real>(model: &dyn Model<F>, theta: &Array2<F>, dataset: &Dataset) -> Result<Grid, RunError> {
+pub fn test_predictions<F: Real>(model: &dyn Model<F>, theta: &Array2<F>, dataset: &Dataset) -> Result<Grid, JobError> {
     let rows = dataset.rows(Split::Test);
     let is_class = dataset.task() == Task::Classification;
     let mean_target = match dataset.target_scaling() {
@@ -145,7 +145,7 @@ pub fn test_predictions<F: Real>(model: &dyn Model<F>, theta: &Array2<F>, datase
             targets.extend(block.targets.iter().map(|target| target + mean_target));
             Ok::<_, BoxError>(())
         })
-        .map_err(|cause| RunError::Prediction(cause.to_string()))?;
+        .map_err(|cause| JobError::Prediction(cause.to_string()))?;
     }
     let mut grid = Grid {
         group: TEST_PREDICTIONS.into(),

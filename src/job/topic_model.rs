@@ -1,8 +1,7 @@
 //! The topics of a run as its result file has them, and what they say of documents.
 
-use super::registry::topics;
-use super::setup::RunError;
-use super::spec::{ConfigError, RunSpec};
+use super::error::JobError;
+use crate::config::{Registry, Run};
 use crate::data::corpus::Corpus;
 use crate::data::{DataError, Split};
 use crate::lda::{Bag, DocumentGibbs, Documents, LdaSettings, Sweeps, WordTable};
@@ -12,7 +11,7 @@ use ndarray::{Array2, Axis};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The name of the topics among a run's draws: φ (W × K).
 pub const PHI: &str = "phi";
@@ -50,6 +49,8 @@ pub struct TopicModel {
     pub words: Vec<String>,
     /// φ, W × K.
     pub phi: Array2<f32>,
+    /// The corpus that the run used.
+    pub corpus: PathBuf,
     /// How many draws it is the mean of.
     pub draws: usize,
     /// α: where the run has estimated it, what it was in the end.
@@ -64,20 +65,22 @@ impl TopicModel {
     ///
     /// # Errors
     /// When the run is on no documents or not over, or there is no such chain.
-    pub fn read(file: &RunFile, chain: usize) -> Result<Self, RunError> {
-        let cannot = |what: String| RunError::Topics(what);
-        let spec = RunSpec::from_toml(&file.info().config)?;
-        if file.info().model != LdaSettings::NAME {
+    pub fn read(file: &RunFile, chain: usize, registry: &Registry) -> Result<Self, JobError> {
+        let cannot = |what: String| JobError::Topics(what);
+        let Run::Corpus(run) = Run::from_toml(&file.info().config, registry)? else {
             let model = &file.info().model;
-            return Err(cannot(format!("the run is on the model {model}: topics are those of the model {}", LdaSettings::NAME)));
-        }
+            return Err(cannot(format!(
+                "the run uses the model {model}: only runs of the model {} have topics",
+                LdaSettings::NAME
+            )));
+        };
+        let settings = run.model;
         let Some(grid) = file.grid(VOCABULARY)? else {
             return Err(cannot(
                 "the run is not over: the same `mpibayes run` goes on with it, and at its end it has topics".into(),
             ));
         };
         let words = grid.list("words").to_vec();
-        let (settings, _) = topics(&spec.model).map_err(|wrongs| ConfigError::of("model", &wrongs))?;
         let lengths = file.lengths(POSTERIOR)?;
         let draws = match lengths.get(chain) {
             Some(&draws) if draws > 0 => draws,
@@ -100,7 +103,8 @@ impl TopicModel {
         table.fill(std::iter::once(Bag { words: &all, counts: &[] }), |word, out| {
             out.iter_mut().zip(phi.row(word as usize)).for_each(|(out, phi)| *out = *phi);
         });
-        Ok(Self { words, phi, draws, alpha: estimated.unwrap_or(settings.alpha), seed: Seed(spec.seed), table })
+        let corpus = run.data.map(|data| data.file).unwrap_or_default();
+        Ok(Self { words, phi, corpus, draws, alpha: estimated.unwrap_or(settings.alpha), seed: Seed(run.settings.seed), table })
     }
 
     /// K.
@@ -145,13 +149,13 @@ impl TopicModel {
     ///
     /// # Errors
     /// When it cannot be read, or has no word in common with the topics.
-    pub fn adopt(&self, path: &Path) -> Result<Adopted, RunError> {
+    pub fn adopt(&self, path: &Path) -> Result<Adopted, JobError> {
         let corpus = Corpus::open(path)?;
         let there = words(&corpus)?;
         let numbers = numbers_among(&self.words, &there);
         if numbers.iter().all(Option::is_none) {
             let what = format!("{}: it has no word in common with the topics", path.display());
-            return Err(RunError::Topics(what));
+            return Err(JobError::Topics(what));
         }
         Ok(Adopted { vocabulary: self.words.len() as u32, corpus, numbers })
     }

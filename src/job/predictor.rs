@@ -1,11 +1,11 @@
 //! A finished run as something that predicts: its model and draws from its result file, for rows in the units of the raw data.
 
+use super::error::JobError;
 use super::predictions::{PREPROCESSING, kept_scaling, predictive_draws};
-use super::registry::{BuildModel, Makes, Registry};
-use super::setup::RunError;
-use super::spec::{ConfigError, Precision, RunSpec};
 use crate::cluster::BoxError;
+use crate::config::{ConfigError, Dtype, Precision, Registry, Run, RunOf};
 use crate::data::{DataError, Dataset, FeatureScaling, Shard, SparseRows, Split, Task};
+use crate::methods::Table;
 use crate::methods::common::predict::predict;
 use crate::models::{DataSchema, Model, Output, Scratch};
 use crate::number::Real;
@@ -66,7 +66,7 @@ trait Engine {
     /// Probabilities or standardised means (rows × outputs).
     fn rows(&mut self, rows: RawRows, width: usize, scaling: &FeatureScaling) -> Result<Array2<f64>, BoxError>;
     /// The same of rows of a dataset.
-    fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize]) -> Result<Array2<f64>, RunError>;
+    fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize]) -> Result<Array2<f64>, JobError>;
 }
 
 struct Drawn<F> {
@@ -108,9 +108,9 @@ impl<F: Real> Engine for Drawn<F> {
         self.means(&shard)
     }
 
-    fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize]) -> Result<Array2<f64>, RunError> {
+    fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize]) -> Result<Array2<f64>, JobError> {
         let shard: Shard<F> = dataset.read_rows::<F>(split, rows)?.without_targets();
-        let place = |what: String| RunError::Prediction(format!("{}: {what}", dataset.path().display()));
+        let place = |what: String| JobError::Prediction(format!("{}: {what}", dataset.path().display()));
         shard.check(self.model.as_ref(), &mut self.scratch).map_err(place)?;
         self.means(&shard).map_err(|cause| place(cause.to_string()))
     }
@@ -121,9 +121,11 @@ impl Predictor {
     ///
     /// # Errors
     /// When the run is on no data, has drawn nothing yet, is not over, or its model is unknown here.
-    pub fn new(file: &RunFile, registry: &Registry) -> Result<Self, RunError> {
-        let cannot = |what: &str| RunError::Prediction(what.to_owned());
-        let spec = RunSpec::from_toml(&file.info().config)?;
+    pub fn new(file: &RunFile, registry: &Registry) -> Result<Self, JobError> {
+        let cannot = |what: &str| JobError::Prediction(what.to_owned());
+        let Run::Table(run) = Run::from_toml(&file.info().config, registry)? else {
+            return Err(cannot("the run is on documents, not on rows"));
+        };
         if !file.info().state.finished {
             return Err(cannot("the run is not over: the same `mpibayes run` goes on with it, and at its end it can predict"));
         }
@@ -136,12 +138,10 @@ impl Predictor {
         let classes = grid.list("classes").to_vec();
         let first = |name: &str| numbers(name).and_then(|all| all.first().copied());
         let output = if classes.is_empty() { Output::Number } else { Output::Classes(classes.len()) };
-        let facts = DataSchema { features: width, output };
-        let entry = registry.model(&spec.model).map_err(|wrong| ConfigError::of("model", &[wrong]))?;
-        let engine: Box<dyn Engine> = match (entry.makes, spec.precision) {
-            (Makes::Rows(build, _), Precision::F32) => Box::new(drawn::<f32>(file, &spec, facts, build)?),
-            (Makes::Rows(_, build), Precision::F64) => Box::new(drawn::<f64>(file, &spec, facts, build)?),
-            (Makes::Topics(_), _) => return Err(cannot("the run is on documents, not on rows")),
+        let schema = DataSchema { features: width, output };
+        let engine: Box<dyn Engine> = match run.settings.dtype {
+            Dtype::Float32 => Box::new(drawn::<f32>(file, &run, schema)?),
+            Dtype::Float64 => Box::new(drawn::<f64>(file, &run, schema)?),
         };
         Ok(Self {
             engine,
@@ -166,9 +166,9 @@ impl Predictor {
     ///
     /// # Panics
     /// When a row has a column that the run does not know.
-    pub fn rows(&mut self, rows: RawRows) -> Result<Array2<f64>, RunError> {
+    pub fn rows(&mut self, rows: RawRows) -> Result<Array2<f64>, JobError> {
         let means = self.engine.rows(rows, self.width, &self.scaling);
-        Ok(self.in_units(means.map_err(|cause| RunError::Prediction(cause.to_string()))?))
+        Ok(self.in_units(means.map_err(|cause| JobError::Prediction(cause.to_string()))?))
     }
 
     /// A dataset whose rows the run shall predict, from now on scaled as the run's own were.
@@ -195,7 +195,7 @@ impl Predictor {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize]) -> Result<Array2<f64>, RunError> {
+    pub fn dataset(&mut self, dataset: &Dataset, split: Split, rows: &[usize]) -> Result<Array2<f64>, JobError> {
         let means = self.engine.dataset(dataset, split, rows)?;
         Ok(self.in_units(means))
     }
@@ -207,10 +207,11 @@ impl Predictor {
     }
 }
 
-fn drawn<F: Real>(file: &RunFile, spec: &RunSpec, facts: DataSchema, build: BuildModel<F>) -> Result<Drawn<F>, RunError> {
-    let model = build(&spec.model, Some(facts))?.model;
+fn drawn<F: Precision>(file: &RunFile, run: &RunOf<Table>, schema: DataSchema) -> Result<Drawn<F>, JobError> {
+    let model =
+        F::model(run.model.as_ref(), Some(schema)).map_err(|error| ConfigError::Settings(vec![error.below("model")]))?.model;
     let Some(theta) = predictive_draws::<F>(file)? else {
-        return Err(RunError::Prediction("the run has kept no draws".into()));
+        return Err(JobError::Prediction("the run has kept no draws".into()));
     };
     if theta.ncols() != model.dim() || theta.nrows() == 0 {
         let what = format!("{} draws of {} numbers do not fit a model of {}", theta.nrows(), theta.ncols(), model.dim());

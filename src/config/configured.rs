@@ -1,0 +1,122 @@
+//! A model or a method with its settings, behind one type for all of them.
+
+use crate::methods::{DataKind, MethodSettings, ResourceEstimate, Sharing};
+use crate::models::{BuiltModel, DataSchema, ModelSettings};
+use crate::number::Real;
+use crate::settings::{self, KeyError};
+
+/// A method with its settings, for data of this kind.
+pub trait ConfiguredMethod<D: DataKind>: Send + Sync {
+    /// Its name in the run file.
+    fn name(&self) -> &'static str;
+    /// Who holds which training rows.
+    fn sharing(&self) -> Sharing;
+    /// The settings with every default.
+    fn table(&self) -> Result<toml::Table, toml::ser::Error>;
+    /// Checks the settings for this number of agents.
+    fn check_agents(&self, agents: u32) -> Result<(), KeyError>;
+    /// What a run needs.
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate;
+    /// Remarks on settings that are allowed but perhaps not meant.
+    fn notes(&self, agents: u32) -> Vec<String>;
+    /// The method in single precision.
+    fn float32(&self, problem: D::Problem<f32>) -> D::Method<f32>;
+    /// The method in double precision.
+    fn float64(&self, problem: D::Problem<f64>) -> D::Method<f64>;
+}
+
+impl<S: MethodSettings> ConfiguredMethod<S::Data> for S {
+    fn name(&self) -> &'static str {
+        S::NAME
+    }
+
+    fn sharing(&self) -> Sharing {
+        S::SHARING
+    }
+
+    fn table(&self) -> Result<toml::Table, toml::ser::Error> {
+        settings::table(self)
+    }
+
+    fn check_agents(&self, agents: u32) -> Result<(), KeyError> {
+        MethodSettings::check_agents(self, agents).map_err(|sentence| KeyError::about(&S::keys(), sentence))
+    }
+
+    fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
+        MethodSettings::estimate(self, agents, parameters)
+    }
+
+    fn notes(&self, agents: u32) -> Vec<String> {
+        MethodSettings::notes(self, agents)
+    }
+
+    fn float32(&self, problem: <S::Data as DataKind>::Problem<f32>) -> <S::Data as DataKind>::Method<f32> {
+        self.method(problem)
+    }
+
+    fn float64(&self, problem: <S::Data as DataKind>::Problem<f64>) -> <S::Data as DataKind>::Method<f64> {
+        self.method(problem)
+    }
+}
+
+/// A model for tables with its settings.
+pub trait ConfiguredModel: Send + Sync {
+    /// Its name in the run file.
+    fn name(&self) -> &'static str;
+    /// The settings with every default.
+    fn table(&self) -> Result<toml::Table, toml::ser::Error>;
+    /// The model in single precision.
+    fn float32(&self, schema: Option<DataSchema>) -> Result<BuiltModel<f32>, KeyError>;
+    /// The model in double precision.
+    fn float64(&self, schema: Option<DataSchema>) -> Result<BuiltModel<f64>, KeyError>;
+}
+
+impl<S: ModelSettings> ConfiguredModel for S {
+    fn name(&self) -> &'static str {
+        S::NAME
+    }
+
+    fn table(&self) -> Result<toml::Table, toml::ser::Error> {
+        settings::table(self)
+    }
+
+    fn float32(&self, schema: Option<DataSchema>) -> Result<BuiltModel<f32>, KeyError> {
+        self.build_model(schema).map_err(|sentence| KeyError::about(&S::keys(), sentence))
+    }
+
+    fn float64(&self, schema: Option<DataSchema>) -> Result<BuiltModel<f64>, KeyError> {
+        self.build_model(schema).map_err(|sentence| KeyError::about(&S::keys(), sentence))
+    }
+}
+
+/// A type that a run can compute in: picks the half of a configured model or method that is in this type.
+pub trait Precision: Real {
+    /// The model in this type.
+    ///
+    /// # Errors
+    /// A setting that does not suit the data.
+    fn model(model: &dyn ConfiguredModel, schema: Option<DataSchema>) -> Result<BuiltModel<Self>, KeyError>;
+
+    /// The method in this type.
+    fn method<D: DataKind>(method: &dyn ConfiguredMethod<D>, problem: D::Problem<Self>) -> D::Method<Self>;
+}
+
+impl Precision for f32 {
+    fn model(model: &dyn ConfiguredModel, schema: Option<DataSchema>) -> Result<BuiltModel<Self>, KeyError> {
+        model.float32(schema)
+    }
+
+    fn method<D: DataKind>(method: &dyn ConfiguredMethod<D>, problem: D::Problem<Self>) -> D::Method<Self> {
+        method.float32(problem)
+    }
+}
+
+impl Precision for f64 {
+    fn model(model: &dyn ConfiguredModel, schema: Option<DataSchema>) -> Result<BuiltModel<Self>, KeyError> {
+        model.float64(schema)
+    }
+
+    fn method<D: DataKind>(method: &dyn ConfiguredMethod<D>, problem: D::Problem<Self>) -> D::Method<Self> {
+        method.float64(problem)
+    }
+}

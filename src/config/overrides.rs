@@ -1,0 +1,62 @@
+//! Overrides of a run file: `--set method.rounds=20`.
+
+use super::error::ConfigError;
+
+/// An override: a dotted key and a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    key: String,
+    value: String,
+}
+
+impl Override {
+    /// From `key=value`.
+    pub fn parse(typed: &str) -> Option<Self> {
+        let (key, value) = typed.split_once('=')?;
+        let (key, value) = (key.trim(), value.trim());
+        (!key.is_empty()).then(|| Self { key: key.into(), value: value.into() })
+    }
+
+    /// The parts of the key.
+    pub(super) fn path(&self) -> Vec<String> {
+        self.key.split('.').map(str::to_owned).collect()
+    }
+
+    /// Sets the value in a table.
+    pub(super) fn apply(&self, table: &mut toml::Table) -> Result<(), ConfigError> {
+        let wrong = |message: String| ConfigError::Override { key: self.key.clone(), message };
+        // A value that is not TOML is a plain string, so that names need no quotes.
+        let value = value(&self.value).unwrap_or_else(|| toml::Value::String(self.value.clone()));
+        let path = self.path();
+        if path.iter().any(String::is_empty) {
+            return Err(wrong("its key has an empty part".into()));
+        }
+        set(table, &path, value).map_err(|part| wrong(format!("'{part}' is a value, not a table")))
+    }
+}
+
+impl std::fmt::Display for Override {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}={}", self.key, self.value)
+    }
+}
+
+/// A single value in TOML's notation.
+fn value(text: &str) -> Option<toml::Value> {
+    format!("value = {text}").parse::<toml::Table>().ok()?.remove("value")
+}
+
+/// Sets a value under a key of several parts, creating the tables on the way.
+///
+/// # Errors
+/// The part of the key that is a value and not a table.
+pub(super) fn set(table: &mut toml::Table, path: &[String], value: toml::Value) -> Result<(), String> {
+    let Some((last, tables)) = path.split_last() else { return Ok(()) };
+    let mut table = table;
+    for part in tables {
+        let next = table.entry(part.as_str()).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        table = next.as_table_mut().ok_or_else(|| part.clone())?;
+    }
+    table.insert(last.clone(), value);
+    Ok(())
+}

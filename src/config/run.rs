@@ -1,0 +1,250 @@
+//! A validated run: a run file is parsed to a [`Run`] once, and everything after works with its values.
+
+use super::configured::ConfiguredMethod;
+use super::domain::Domain;
+use super::entries::{Registry, name_of, unknown_name};
+use super::error::ConfigError;
+use super::renamed::upgrade;
+use super::sections::{ClusterSettings, RunSettings, SWEEP};
+use crate::lda::LdaSettings;
+use crate::methods::{Corpus, Table};
+use crate::settings::{KeyError, Mistake, read, table};
+use std::sync::Arc;
+
+/// A run with every default filled in, by the kind of its data.
+#[derive(Clone)]
+pub enum Run {
+    /// A run on a table, or without data.
+    Table(RunOf<Table>),
+    /// A run on a corpus.
+    Corpus(RunOf<Corpus>),
+}
+
+/// A run on one kind of data.
+pub struct RunOf<D: Domain> {
+    /// The keys above all tables.
+    pub settings: D::RunSettings,
+    /// The data; none for a model that brings its own.
+    pub data: Option<D::Data>,
+    /// The model.
+    pub model: D::Model,
+    /// The method.
+    pub method: Arc<dyn ConfiguredMethod<D>>,
+    /// What is evaluated during the run.
+    pub evaluate: D::Evaluate,
+    /// How the run uses the machine.
+    pub cluster: ClusterSettings,
+}
+
+impl<D: Domain> Clone for RunOf<D> {
+    fn clone(&self) -> Self {
+        Self {
+            settings: self.settings.clone(),
+            data: self.data.clone(),
+            model: self.model.clone(),
+            method: self.method.clone(),
+            evaluate: self.evaluate.clone(),
+            cluster: self.cluster.clone(),
+        }
+    }
+}
+
+impl Run {
+    /// Parses a table with the sections of a run file.
+    ///
+    /// # Errors
+    /// Every mistake, with its path from the top of the file.
+    pub fn parse(table: toml::Table, registry: &Registry) -> Result<Self, Vec<KeyError>> {
+        match is_on_corpus(&table, registry) {
+            false => RunOf::parse(table, registry).map(Self::Table),
+            true => RunOf::parse(table, registry).map(Self::Corpus),
+        }
+    }
+
+    /// A run from the text of [`Run::to_toml`]: that of rank 0, or one that was stored with its results.
+    ///
+    /// # Errors
+    /// If the text does not describe a run.
+    pub fn from_toml(text: &str, registry: &Registry) -> Result<Self, ConfigError> {
+        let syntax = |error: toml::de::Error| vec![KeyError::table(error.message())];
+        let mut table: toml::Table = text.parse().map_err(|error| ConfigError::Stored(syntax(error)))?;
+        upgrade(&mut table);
+        Self::parse(table, registry).map_err(ConfigError::Stored)
+    }
+
+    /// The run as TOML with every default written out.
+    ///
+    /// # Errors
+    /// If a value has no TOML form, such as an integer beyond 63 bits.
+    pub fn to_toml(&self) -> Result<String, ConfigError> {
+        let text = self.to_table().and_then(|table| toml::to_string_pretty(&table));
+        text.map_err(|error| ConfigError::Choice(format!("the run cannot be written as TOML: {error}")))
+    }
+
+    /// The run as a table with every default.
+    ///
+    /// # Errors
+    /// If a value has no TOML form.
+    pub fn to_table(&self) -> Result<toml::Table, toml::ser::Error> {
+        match self {
+            Self::Table(run) => run.to_table(),
+            Self::Corpus(run) => run.to_table(),
+        }
+    }
+
+    /// How the run uses the machine.
+    pub fn cluster(&self) -> &ClusterSettings {
+        match self {
+            Self::Table(run) => &run.cluster,
+            Self::Corpus(run) => &run.cluster,
+        }
+    }
+}
+
+/// Whether a run file is for a corpus: by its model, or, if that is unknown, by its method.
+pub(super) fn is_on_corpus(table: &toml::Table, registry: &Registry) -> bool {
+    let name = |section: &str| table.get(section).and_then(|table| table.get("name")).and_then(toml::Value::as_str);
+    match name("model") {
+        Some(LdaSettings::NAME) => true,
+        Some(model) if Table::models(registry).contains(&model) => false,
+        _ => name("method").is_some_and(|method| {
+            registry.methods_for::<Corpus>().contains(&method) && !registry.methods_for::<Table>().contains(&method)
+        }),
+    }
+}
+
+impl<D: Domain> RunOf<D> {
+    fn parse(mut file: toml::Table, registry: &Registry) -> Result<Self, Vec<KeyError>> {
+        let mut mistakes = Mistakes::default();
+        if file.remove(SWEEP).is_some() {
+            mistakes.add(KeyError::invalid(SWEEP, "describes a sweep of runs: start it with `mpibayes sweep`"));
+        }
+        let model = mistakes.required("model", &mut file, |table| D::model(registry, table));
+        let method = mistakes.required("method", &mut file, |table| method(registry, table));
+        let sharing = method.as_ref().map(|method| method.sharing()).unwrap_or_default();
+        let data = mistakes.section("data", &mut file, |table| D::data(table, sharing));
+        let evaluate = mistakes.section("evaluate", &mut file, read::<D::Evaluate>);
+        let cluster = mistakes.section("cluster", &mut file, read::<ClusterSettings>);
+        let settings = mistakes.collect(read::<D::RunSettings>(file));
+        if let Some(settings) = &settings {
+            mistakes.0.extend(settings.mistakes());
+        }
+        if let Some(cluster) = &cluster {
+            mistakes.0.extend(cluster.mistakes().into_iter().map(|mistake| mistake.below("cluster")));
+        }
+        match (settings, model, method, mistakes.0.is_empty()) {
+            (Some(settings), Some(model), Some(method), true) => {
+                let (evaluate, cluster) = (evaluate.unwrap_or_default(), cluster.unwrap_or_default());
+                Ok(Self { settings, data, model, method, evaluate, cluster })
+            }
+            _ => Err(mistakes.0),
+        }
+    }
+
+    /// The name of the model.
+    pub fn model_name(&self) -> &'static str {
+        D::model_name(&self.model)
+    }
+
+    /// The run as a table with every default.
+    ///
+    /// # Errors
+    /// If a value has no TOML form.
+    pub fn to_table(&self) -> Result<toml::Table, toml::ser::Error> {
+        let mut file = table(&self.settings)?;
+        if let Some(data) = &self.data {
+            file.insert("data".into(), table(data)?.into());
+        }
+        file.insert("model".into(), named(self.model_name(), D::model_table(&self.model)?).into());
+        file.insert("method".into(), named(self.method.name(), self.method.table()?).into());
+        file.insert("evaluate".into(), table(&self.evaluate)?.into());
+        file.insert("cluster".into(), table(&self.cluster)?.into());
+        Ok(file)
+    }
+}
+
+/// Settings with their name.
+pub(super) fn named(name: &str, settings: toml::Table) -> toml::Table {
+    let mut table = toml::Table::from_iter([("name".to_owned(), toml::Value::from(name))]);
+    table.extend(settings);
+    table
+}
+
+/// The method in a table.
+fn method<D: Domain>(registry: &Registry, mut table: toml::Table) -> Result<Arc<dyn ConfiguredMethod<D>>, Vec<KeyError>> {
+    let known = registry.methods_for::<D>();
+    let name = name_of(&table, &known).map_err(|error| vec![error])?;
+    let Some(entry) = D::methods(registry).iter().find(|entry| entry.name == name) else {
+        if registry.methods().contains(&name) {
+            let sentence = format!(
+                "= \"{name}\" cannot be used on {}, which is what the model {} is for. Choose one of: {}",
+                D::WORDS.kind,
+                D::models(registry).join(", "),
+                known.join(", ")
+            );
+            return Err(vec![KeyError::invalid("name", sentence)]);
+        }
+        return Err(vec![unknown_name(name, &known)]);
+    };
+    table.remove("name");
+    (entry.parse)(table)
+}
+
+/// The mistakes found so far.
+#[derive(Default)]
+struct Mistakes(Vec<KeyError>);
+
+impl Mistakes {
+    fn add(&mut self, mistake: KeyError) {
+        self.0.push(mistake);
+    }
+
+    /// The value, or none and its mistakes kept.
+    fn collect<T>(&mut self, result: Result<T, Vec<KeyError>>) -> Option<T> {
+        result.map_err(|mistakes| self.0.extend(mistakes)).ok()
+    }
+
+    /// Takes a section out of the file and parses it; none if it is missing or wrong.
+    fn section<T>(
+        &mut self,
+        name: &str,
+        file: &mut toml::Table,
+        parse: impl FnOnce(toml::Table) -> Result<T, Vec<KeyError>>,
+    ) -> Option<T> {
+        match file.remove(name)? {
+            toml::Value::Table(table) => {
+                let below = |mistakes: Vec<KeyError>| mistakes.into_iter().map(|mistake| mistake.below(name)).collect();
+                self.collect(parse(table).map_err(below))
+            }
+            value => {
+                self.add(KeyError::invalid(name, format!("must be a table, not {value}")));
+                None
+            }
+        }
+    }
+
+    /// The same for a section that every run file has.
+    fn required<T>(
+        &mut self,
+        name: &str,
+        file: &mut toml::Table,
+        parse: impl FnOnce(toml::Table) -> Result<T, Vec<KeyError>>,
+    ) -> Option<T> {
+        if !file.contains_key(name) {
+            self.add(KeyError { path: Vec::new(), mistake: Mistake::MissingKey(name.to_owned()) });
+        }
+        self.section(name, file, parse)
+    }
+}
+
+impl From<RunOf<Table>> for Run {
+    fn from(run: RunOf<Table>) -> Self {
+        Self::Table(run)
+    }
+}
+
+impl From<RunOf<Corpus>> for Run {
+    fn from(run: RunOf<Corpus>) -> Self {
+        Self::Corpus(run)
+    }
+}

@@ -1,0 +1,264 @@
+//! The sections of a run file as types: the keys above all tables, `[data]`, `[evaluate]` and `[cluster]`.
+//!
+//! Runs on tables and runs on corpora have types of their own where they take different keys. `[model]` and `[method]` are the settings of
+//! the model and the method that they name.
+
+use crate::cluster::Collectives;
+use crate::data::Partition;
+use crate::settings::KeyError;
+use documented::DocumentedFields;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The section that turns a run file into a sweep.
+pub const SWEEP: &str = "sweep";
+
+/// The floating-point type that a run computes in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dtype {
+    /// Single precision, for networks and topic models.
+    Float32,
+    /// Double precision.
+    #[default]
+    Float64,
+}
+
+/// The keys above all tables, for a run on a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields, default)]
+pub struct TableRunSettings {
+    /// The seed of all random numbers. The same seed gives the same draws, bit for bit.
+    pub seed: u64,
+    /// The floating-point type of parameters and features: "float32" or "float64". Networks run best in "float32".
+    pub dtype: Dtype,
+    /// The number of agents (K). Each agent holds a shard of the training rows, or a chain that sees all of them, as the method defines.
+    /// It is independent of the number of MPI ranks.
+    pub agents: u32,
+    /// The temperature of the posterior p0(θ) exp(-loss(θ)/temperature). 1 is Bayes' rule; larger values give the data less weight.
+    pub temperature: f64,
+}
+
+impl Default for TableRunSettings {
+    fn default() -> Self {
+        Self { seed: 1, dtype: Dtype::default(), agents: 1, temperature: 1.0 }
+    }
+}
+
+/// The keys above all tables, for a run on a corpus.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields, default)]
+pub struct CorpusRunSettings {
+    /// The seed of all random numbers. The same seed gives the same draws, bit for bit.
+    pub seed: u64,
+    /// The floating-point type of topics: "float32" or "float64". "float32" is precise enough.
+    pub dtype: Dtype,
+    /// The number of agents, each with a share of the documents. It is independent of the number of MPI ranks.
+    pub agents: u32,
+}
+
+impl Default for CorpusRunSettings {
+    fn default() -> Self {
+        Self { seed: 1, dtype: Dtype::default(), agents: 1 }
+    }
+}
+
+/// What the keys above all tables have in common.
+pub trait RunSettings {
+    /// The seed of all random numbers.
+    fn seed(&self) -> u64;
+    /// The floating-point type.
+    fn dtype(&self) -> Dtype;
+    /// The number of agents.
+    fn agents(&self) -> u32;
+    /// Values that no run can have.
+    fn mistakes(&self) -> Vec<KeyError> {
+        match self.agents() {
+            0 => vec![KeyError::invalid("agents", "must be at least 1, not 0")],
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl RunSettings for TableRunSettings {
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    fn agents(&self) -> u32 {
+        self.agents
+    }
+
+    fn mistakes(&self) -> Vec<KeyError> {
+        let mut mistakes = Vec::new();
+        if self.agents == 0 {
+            mistakes.push(KeyError::invalid("agents", "must be at least 1, not 0"));
+        }
+        if !(self.temperature.is_finite() && self.temperature > 0.0) {
+            mistakes.push(KeyError::invalid("temperature", format!("must be a positive number, not {}", self.temperature)));
+        }
+        mistakes
+    }
+}
+
+impl RunSettings for CorpusRunSettings {
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    fn agents(&self) -> u32 {
+        self.agents
+    }
+}
+
+/// `[data]` of a run whose agents split the rows of a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields)]
+pub struct TableData {
+    /// A dataset made by `mpibayes import`. A relative path counts from the folder in which mpibayes is started.
+    pub file: PathBuf,
+    /// Which agent gets which training rows: "equal" random shards, "by_label", { sizes = [0.7, 0.3] }, { labels = [["a"], ["b", "c"]] },
+    /// { label_share = 0.8 } or { dirichlet = 0.5 }.
+    #[serde(default)]
+    pub partition: Partition,
+}
+
+/// `[data]` of a run whose agents all see the whole table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields)]
+pub struct ReplicatedTableData {
+    /// A dataset made by `mpibayes import`. Every agent sees all of its training rows.
+    pub file: PathBuf,
+}
+
+/// `[data]` of a run on a corpus.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields)]
+pub struct CorpusData {
+    /// A corpus made by `mpibayes import`. A relative path counts from the folder in which mpibayes is started.
+    pub file: PathBuf,
+    /// How many documents each agent gets: "equal", or in proportion, { sizes = [0.7, 0.3] }.
+    #[serde(default)]
+    pub partition: CorpusPartition,
+}
+
+/// How many documents each agent gets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CorpusPartition {
+    /// Equal numbers.
+    #[default]
+    Equal,
+    /// Numbers in proportion to these.
+    Sizes(Vec<f64>),
+}
+
+impl From<CorpusPartition> for Partition {
+    fn from(partition: CorpusPartition) -> Self {
+        match partition {
+            CorpusPartition::Equal => Self::Equal,
+            CorpusPartition::Sizes(sizes) => Self::Sizes(sizes),
+        }
+    }
+}
+
+/// `[evaluate]` of a run on a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields, default)]
+pub struct TableEvaluation {
+    /// Rounds between evaluations on the test rows. The last round is evaluated too. 0 evaluates nothing. The time of an evaluation does
+    /// not count as time of the run.
+    pub every: u64,
+    /// Whether each particle's own predictions are evaluated, beside their average.
+    pub per_particle: bool,
+    /// The first round whose predictions enter an average over evaluations, which suits chains. Not set: no such average.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_from: Option<u64>,
+    /// Whether the kernelized Stein discrepancy between the particles and the posterior is computed. It needs the gradient of all rows.
+    pub ksd: bool,
+    /// Whether the particles of every evaluated round are kept, instead of those of the last round only. Chains keep their draws anyway.
+    pub particle_paths: bool,
+    /// Whether the predictions for the test rows are kept in the result file.
+    pub predictions: bool,
+}
+
+impl Default for TableEvaluation {
+    fn default() -> Self {
+        Self { every: 1, per_particle: false, average_from: None, ksd: false, particle_paths: false, predictions: true }
+    }
+}
+
+/// `[evaluate]` of a run on a corpus.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields, default)]
+pub struct CorpusEvaluation {
+    /// Rounds between evaluations on the held-out documents. The last round is evaluated too. 0 evaluates nothing. An evaluation can take
+    /// longer than a round.
+    pub every: u64,
+}
+
+impl Default for CorpusEvaluation {
+    fn default() -> Self {
+        Self { every: 1 }
+    }
+}
+
+/// `[cluster]`: how the run uses the machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClusterSettings {
+    /// Threads on each rank. 0 chooses: 1 under mpirun or srun, all cores without.
+    pub threads: usize,
+    /// Whether rank 0 only coordinates and hosts no agents.
+    pub dedicated: bool,
+    /// Seconds between checkpoints. The first one comes after ten seconds at the latest.
+    pub checkpoint_every: f64,
+    /// How draws reach the result file: as "messages" to rank 0, or in "files", which the ranks write themselves and rank 0 collects at
+    /// checkpoints. Files suit many or large draws.
+    pub draws: DrawTransport,
+    /// Which MPI collectives are used: requests = "broadcast", integer_sums or float_sums = "allreduce". With float_sums = "allreduce"
+    /// the last bits of the draws depend on the number of ranks.
+    pub collectives: Collectives,
+}
+
+impl Default for ClusterSettings {
+    fn default() -> Self {
+        Self {
+            threads: 0,
+            dedicated: false,
+            checkpoint_every: 300.0,
+            draws: DrawTransport::default(),
+            collectives: Collectives::default(),
+        }
+    }
+}
+
+impl ClusterSettings {
+    /// Values that no run can have.
+    pub(super) fn mistakes(&self) -> Vec<KeyError> {
+        let every = self.checkpoint_every;
+        match every.is_finite() && every > 0.0 {
+            true => Vec::new(),
+            false => vec![KeyError::invalid("checkpoint_every", format!("must be a positive number of seconds, not {every}"))],
+        }
+    }
+}
+
+/// How draws reach the result file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DrawTransport {
+    /// In messages to rank 0, after the responses.
+    #[default]
+    Messages,
+    /// In files that each rank writes, and that rank 0 collects at each checkpoint.
+    Files,
+}

@@ -1,0 +1,348 @@
+//! Checks a run before it starts: its keys, its values, its data, and whether they go together.
+
+use super::data::{DataFile, needs_data, schema};
+use super::prepare::{JobData, other_kind};
+use crate::config::{Dtype, Problem, Registry, Run, RunFile, RunOf, RunSettings};
+use crate::data::corpus::Corpus as CorpusFile;
+use crate::data::{DataError, Dataset, Split, Task};
+use crate::methods::{Corpus, DocumentBytes, ResourceEstimate, Table};
+use crate::models::{BuiltModel, Output, Scratch};
+use crate::settings::KeyError;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Values of a split that the model is asked about, which takes less than a tenth of a second to read.
+const CHECKED_VALUES: usize = 1 << 22;
+/// Values that are read at once.
+const BLOCK_VALUES: usize = 1 << 20;
+
+/// The data of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataReport {
+    /// The file.
+    pub path: PathBuf,
+    /// What they consist of.
+    pub content: DataContent,
+    /// Training rows or documents.
+    pub train: usize,
+    /// Test rows or held-out documents.
+    pub test: usize,
+    /// The digest of their content.
+    pub digest: String,
+}
+
+/// What data consist of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataContent {
+    /// Rows.
+    Table {
+        /// Classification or regression.
+        task: Task,
+        /// Features of a row.
+        features: usize,
+        /// How many classes; 0 for regression.
+        classes: usize,
+    },
+    /// Documents.
+    Corpus {
+        /// The size of the vocabulary (W).
+        words: u32,
+        /// Tokens of the training documents.
+        tokens: u64,
+        /// Distinct words of each training document, summed over documents.
+        entries: usize,
+    },
+}
+
+/// A run that can be started.
+#[derive(Clone, Debug)]
+pub struct CheckReport {
+    /// The seed.
+    pub seed: u64,
+    /// The number of agents.
+    pub agents: u32,
+    /// The temperature; none for topic models.
+    pub temperature: Option<f64>,
+    /// Rounds between evaluations; 0 for none.
+    pub evaluate_every: u64,
+    /// The method's name.
+    pub method: &'static str,
+    /// The model's name.
+    pub model: &'static str,
+    /// The number of parameters (d).
+    pub parameters: usize,
+    /// Whether the model makes predictions, which could be evaluated.
+    pub predicts: bool,
+    /// The data; none for a model that brings its own.
+    pub data: Option<DataReport>,
+    /// Training rows or documents of the agents with the fewest and with the most.
+    pub rows_per_agent: (usize, usize),
+    /// What the method needs.
+    pub estimate: ResourceEstimate,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Remarks on settings that are allowed but perhaps not meant.
+    pub notes: Vec<String>,
+}
+
+impl CheckReport {
+    /// Memory of an agent in bytes, rows and working arrays, if the method estimates it.
+    pub fn bytes_of_agent(&self) -> Option<u64> {
+        let rows = self.rows_per_agent.1 as u64;
+        let own = match self.data.as_ref().map(|data| (data.content, data.train as u64)) {
+            None => rows.saturating_mul(2 * self.value_bytes),
+            Some((DataContent::Table { features, .. }, _)) => {
+                rows.saturating_mul(features as u64 + 1).saturating_mul(self.value_bytes)
+            }
+            Some((DataContent::Corpus { tokens, entries, .. }, documents)) => {
+                let DocumentBytes { document, entry, token } = self.estimate.document_bytes;
+                let all = document as f64 * documents as f64 + entry as f64 * entries as f64 + token as f64 * tokens as f64;
+                (all * rows as f64 / documents.max(1) as f64) as u64
+            }
+        };
+        Some(own.saturating_add(self.estimate.values_of_agent?.saturating_mul(self.value_bytes)))
+    }
+
+    /// Bytes sent in a round, on average, if every agent has a rank of its own and the method estimates it.
+    pub fn bytes_per_round(&self) -> Option<u64> {
+        let set = self.estimate.particles.unwrap_or(0).saturating_mul(self.parameters as u64);
+        // An evaluation sends the particles to all ranks.
+        let to_all = set.saturating_mul(u64::from(self.agents.saturating_sub(1)));
+        let evaluation = if self.is_evaluated() { to_all / self.evaluate_every.max(1) } else { 0 };
+        Some(self.estimate.values_per_round?.saturating_add(evaluation).saturating_mul(self.value_bytes))
+    }
+
+    /// Whether predictions are evaluated during the run.
+    pub fn is_evaluated(&self) -> bool {
+        self.predicts && self.evaluate_every > 0 && self.data.as_ref().is_some_and(|data| data.test > 0)
+    }
+}
+
+/// Checks a run. Of large data it reads only the first rows.
+///
+/// # Errors
+/// Every mistake, as far as they can be found at once, in the order of the lines.
+pub fn check(file: &RunFile, registry: &Registry) -> Result<CheckReport, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let run = file.parse(registry).map_err(|mut found| problems.append(&mut found)).ok();
+    let path = file.table().get("data").and_then(|data| data.get("file")).and_then(toml::Value::as_str).map(Path::new);
+    let data = path.and_then(|path| open(path).map_err(|error| problems.push(file.problem(&["data", "file"], error))).ok());
+    let report = match run {
+        Some(Run::Table(run)) if problems.is_empty() => check_run(file, registry, &run, data.as_ref()),
+        Some(Run::Corpus(run)) if problems.is_empty() => check_run(file, registry, &run, data.as_ref()),
+        _ => Err(Vec::new()),
+    };
+    report.map_err(|mut found| {
+        problems.append(&mut found);
+        problems.sort_by_key(Problem::line);
+        problems
+    })
+}
+
+/// What a check asks about one kind of data.
+trait Checked: JobData {
+    /// What a file of such data consists of.
+    fn content(open: &Self::Open) -> DataContent;
+    /// The model's size, and whether it predicts.
+    fn model_size(run: &RunOf<Self>, open: Option<&Self::Open>) -> Result<ModelSize, KeyError>;
+    /// What is wrong with the rows for this model.
+    fn check_rows(run: &RunOf<Self>, open: &Self::Open) -> Result<(), String>;
+    /// The temperature, if such runs have one.
+    fn temperature(run: &RunOf<Self>) -> Option<f64>;
+    /// Rounds between evaluations.
+    fn evaluate_every(run: &RunOf<Self>) -> u64;
+}
+
+struct ModelSize {
+    parameters: usize,
+    predicts: bool,
+    /// Rows that the model brings along.
+    own_rows: usize,
+}
+
+fn check_run<D: Checked>(
+    file: &RunFile,
+    registry: &Registry,
+    run: &RunOf<D>,
+    data: Option<&DataFile>,
+) -> Result<CheckReport, Vec<Problem>> {
+    let open = data.and_then(D::downcast);
+    if let (Some(data), None) = (data, open) {
+        return Err(vec![file.problem(&["data", "file"], other_kind::<D>(data, data.path(), run.model_name()))]);
+    }
+    let mut problems = Vec::new();
+    let mut sizes = Vec::new();
+    if let Some(open) = open {
+        match D::shard_sizes(run, open) {
+            Ok(found) => sizes = found,
+            Err(error) => problems.push(match data.map(|data| data.len(Split::Train)) {
+                Some(entries) if run.settings.agents() as usize > entries => {
+                    let entry = D::WORDS.entry;
+                    file.problem(&["agents"], format!("must be at most {entries}, the number of training {entry}s"))
+                }
+                _ => file.problem(&["data", "partition"], error.to_string()),
+            }),
+        }
+    }
+    let size = D::model_size(run, open).map_err(|error| problems.push(file.problem_in("model", error, registry))).ok();
+    if let (Some(_), Some(open)) = (&size, open)
+        && let Err(message) = D::check_rows(run, open)
+    {
+        let message = format!("does not suit the model {}: {message}", run.model_name());
+        problems.push(file.problem(&["data", "file"], message));
+    }
+    match size {
+        Some(size) if problems.is_empty() => Ok(report(run, data.zip(open), &size, &sizes)),
+        _ => Err(problems),
+    }
+}
+
+fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, size: &ModelSize, sizes: &[usize]) -> CheckReport {
+    let settings = &run.settings;
+    let agents = settings.agents();
+    let shards = run.method.sharing().shards(agents as usize);
+    let range = sizes.iter().copied().min().zip(sizes.iter().copied().max());
+    let rows_per_agent = range.unwrap_or((size.own_rows / shards, size.own_rows.div_ceil(shards)));
+    let estimate = run.method.estimate(agents, size.parameters);
+    let mut notes = run.method.notes(agents);
+    let data = data.map(|(file, open)| DataReport {
+        path: file.path().to_owned(),
+        content: D::content(open),
+        train: file.len(Split::Train),
+        test: file.len(Split::Test),
+        digest: file.digest().to_owned(),
+    });
+    let evaluate_every = D::evaluate_every(run);
+    if let Some(data) = &data {
+        let (entry, test_entry) = (D::WORDS.entry, D::WORDS.test_entry);
+        if evaluate_every > 0 && size.predicts && data.test == 0 {
+            notes.push(format!(
+                "nothing is evaluated, because the data have no {test_entry}s: import them with --test-fraction 0.2"
+            ));
+        }
+        if let Some(batch) = estimate.minibatch.filter(|&batch| batch > rows_per_agent.0 as u64) {
+            let rows = rows_per_agent.0;
+            notes.push(format!("an agent with {rows} {entry}s uses all of them in each step, because batch = {batch} is larger"));
+        }
+    }
+    CheckReport {
+        seed: settings.seed(),
+        agents,
+        temperature: D::temperature(run),
+        evaluate_every,
+        method: run.method.name(),
+        model: run.model_name(),
+        parameters: size.parameters,
+        predicts: size.predicts,
+        data,
+        rows_per_agent,
+        estimate,
+        value_bytes: estimate.bytes_of_value.unwrap_or(match settings.dtype() {
+            Dtype::Float32 => 4,
+            Dtype::Float64 => 8,
+        }),
+        notes,
+    }
+}
+
+impl Checked for Table {
+    fn content(dataset: &Arc<Dataset>) -> DataContent {
+        DataContent::Table { task: dataset.task(), features: dataset.features(), classes: dataset.classes().len() }
+    }
+
+    fn model_size(run: &RunOf<Self>, dataset: Option<&Arc<Dataset>>) -> Result<ModelSize, KeyError> {
+        let built = build(run, dataset)?;
+        if dataset.is_none() && built.own_rows == 0 {
+            return Err(KeyError::table(needs_data(run.model_name())));
+        }
+        let predicts = built.model.output() != Output::Nothing;
+        Ok(ModelSize { parameters: built.model.dim(), predicts, own_rows: built.own_rows })
+    }
+
+    /// Asks the model about the rows: all of them, or the first ones if reading all would take long.
+    fn check_rows(run: &RunOf<Self>, dataset: &Arc<Dataset>) -> Result<(), String> {
+        let built = build(run, Some(dataset)).map_err(|error| error.to_string())?;
+        let at_once = (BLOCK_VALUES / dataset.features()).max(1);
+        let mut scratch = Scratch::new();
+        for split in [Split::Train, Split::Test] {
+            let most = dataset.rows(split).min((CHECKED_VALUES / dataset.features()).max(1));
+            for first in (0..most).step_by(at_once) {
+                let rows: Vec<usize> = (first..(first + at_once).min(most)).collect();
+                let shard = dataset.read_rows::<f64>(split, &rows).map_err(|error| error.to_string())?;
+                let checked = shard.check(built.model.as_ref(), &mut scratch);
+                checked.map_err(|message| format!("{} rows: {message}", split.name()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn temperature(run: &RunOf<Self>) -> Option<f64> {
+        Some(run.settings.temperature)
+    }
+
+    fn evaluate_every(run: &RunOf<Self>) -> u64 {
+        run.evaluate.every
+    }
+}
+
+/// The model of a run. Nothing that is asked of it here depends on the dtype.
+fn build(run: &RunOf<Table>, dataset: Option<&Arc<Dataset>>) -> Result<BuiltModel<f64>, KeyError> {
+    run.model.float64(dataset.map(|dataset| schema(dataset)))
+}
+
+impl Checked for Corpus {
+    fn content(corpus: &Arc<CorpusFile>) -> DataContent {
+        let (tokens, entries) = (corpus.tokens(Split::Train), corpus.entries(Split::Train));
+        DataContent::Corpus { words: corpus.words(), tokens, entries }
+    }
+
+    fn model_size(run: &RunOf<Self>, corpus: Option<&Arc<CorpusFile>>) -> Result<ModelSize, KeyError> {
+        let corpus = corpus.ok_or_else(|| KeyError::table(needs_data(run.model_name())))?;
+        Ok(ModelSize { parameters: corpus.words() as usize * run.model.topics as usize, predicts: true, own_rows: 0 })
+    }
+
+    fn check_rows(_: &RunOf<Self>, _: &Arc<CorpusFile>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn temperature(_: &RunOf<Self>) -> Option<f64> {
+        None
+    }
+
+    fn evaluate_every(run: &RunOf<Self>) -> u64 {
+        run.evaluate.every
+    }
+}
+
+/// Opens data and reads the first and the last entry of each split.
+fn open(path: &Path) -> Result<DataFile, String> {
+    let data = DataFile::open(path).map_err(|error| match &error {
+        DataError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => format!(
+            "names {}, which does not exist. `mpibayes import` makes such a file; a relative path counts from the folder in which \
+             mpibayes is started",
+            path.display()
+        ),
+        _ => format!("cannot be used: {error}"),
+    })?;
+    read_ends(&data).map_err(|error| format!("cannot be used: {error}"))?;
+    Ok(data)
+}
+
+fn read_ends(data: &DataFile) -> Result<(), DataError> {
+    for split in [Split::Train, Split::Test] {
+        let entries = data.len(split);
+        let ends: Vec<usize> = [0, entries.saturating_sub(1)].into_iter().take(entries).collect();
+        match data {
+            DataFile::Table(table) => drop(table.read_rows::<f64>(split, &ends)?),
+            DataFile::Corpus(corpus) => {
+                for end in ends {
+                    match split {
+                        Split::Train => drop(corpus.train(end..end + 1)?),
+                        Split::Test => drop(corpus.held_out(end..end + 1)?),
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! The data file of a run: a table or a corpus, found out from the file itself.
+
+use super::error::JobError;
+use crate::config::{Choice, ConfigError, Domain, Registry, template};
+use crate::data::corpus::Corpus as CorpusFile;
+use crate::data::{DataError, Dataset, Split, Task};
+use crate::methods::{Corpus, Table};
+use crate::models::{DataSchema, Output};
+use std::path::Path;
+use std::sync::Arc;
+
+/// An open data file.
+#[derive(Clone, Debug)]
+pub enum DataFile {
+    /// A table.
+    Table(Arc<Dataset>),
+    /// A corpus.
+    Corpus(Arc<CorpusFile>),
+}
+
+impl DataFile {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or was not made by `mpibayes import`.
+    pub fn open(file: &Path) -> Result<Self, DataError> {
+        match CorpusFile::is_one(file) {
+            true => Ok(Self::Corpus(Arc::new(CorpusFile::open(file)?))),
+            false => Ok(Self::Table(Arc::new(Dataset::open(file)?))),
+        }
+    }
+
+    /// The digest of the content.
+    pub fn digest(&self) -> &str {
+        match self {
+            Self::Table(table) => table.digest(),
+            Self::Corpus(corpus) => corpus.digest(),
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Table(table) => table.path(),
+            Self::Corpus(corpus) => corpus.path(),
+        }
+    }
+
+    /// The number of rows or documents of a split.
+    pub fn len(&self, split: Split) -> usize {
+        match self {
+            Self::Table(table) => table.rows(split),
+            Self::Corpus(corpus) => corpus.documents(split),
+        }
+    }
+
+    /// What is counted by [`DataFile::len`].
+    pub fn entry(&self) -> &'static str {
+        match self {
+            Self::Table(_) => Table::WORDS.entry,
+            Self::Corpus(_) => Corpus::WORDS.entry,
+        }
+    }
+
+    /// What the file is, with its article.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Table(_) => Table::WORDS.kind,
+            Self::Corpus(_) => Corpus::WORDS.kind,
+        }
+    }
+}
+
+/// The message for a model that needs data and has none.
+pub(super) fn needs_data(model: &str) -> String {
+    format!("the model {model} needs data. Add [data] with file = \"...\", a file made by `mpibayes import`")
+}
+
+/// What a model has to fit to.
+pub(super) fn schema(dataset: &Dataset) -> DataSchema {
+    DataSchema {
+        features: dataset.features(),
+        output: match dataset.task() {
+            Task::Classification => Output::Classes(dataset.classes().len()),
+            Task::Regression => Output::Number,
+        },
+    }
+}
+
+/// A starting run file for a method. Without a model, the first one that suits the data.
+///
+/// # Errors
+/// If there is no such method or model, the data cannot be opened, or no model suits them.
+pub fn template_for(registry: &Registry, method: &str, model: Option<&str>, data: Option<&Path>) -> Result<String, JobError> {
+    let file = data.map(DataFile::open).transpose()?;
+    let is_for_corpus = |name: &str| Corpus::models(registry).contains(&name);
+    let on_corpus = match (model, &file) {
+        (Some(model), _) => is_for_corpus(model),
+        (None, Some(file)) => matches!(file, DataFile::Corpus(_)),
+        (None, None) => !registry.methods_for::<Table>().contains(&method) && registry.methods_for::<Corpus>().contains(&method),
+    };
+    if let (Some(model), Some(file)) = (model, &file) {
+        let fits = matches!(file, DataFile::Corpus(_)) == on_corpus;
+        if !fits && registry.models().contains(&model) {
+            let wanted = if on_corpus { Corpus::WORDS.kind } else { Table::WORDS.kind };
+            let message = format!("{} holds {}, and the model {model} is for {wanted}", file.path().display(), file.kind());
+            return Err(ConfigError::Choice(message).into());
+        }
+    }
+    let choice = match on_corpus {
+        false => Choice { method, ..table_choice(registry, model, &file, data)? },
+        true => Choice { method, model: Corpus::models(registry)[0], data: Some(data.unwrap_or(Path::new("datasets/my.h5"))) },
+    };
+    check_name("method", method, &if on_corpus { registry.methods_for::<Corpus>() } else { registry.methods_for::<Table>() })?;
+    Ok(match on_corpus {
+        false => template::<Table>(registry, choice)?,
+        true => template::<Corpus>(registry, choice)?,
+    })
+}
+
+/// The model and the data of a run on a table.
+fn table_choice<'a>(
+    registry: &'a Registry,
+    model: Option<&'a str>,
+    file: &Option<DataFile>,
+    data: Option<&'a Path>,
+) -> Result<Choice<'a>, JobError> {
+    let schema = match file {
+        Some(DataFile::Table(table)) => Some(schema(table)),
+        _ => None,
+    };
+    let models = Table::models(registry);
+    let build = |name: &str| -> Result<usize, JobError> {
+        let settings = toml::Table::from_iter([("name".to_owned(), toml::Value::from(name))]);
+        let model = Table::model(registry, settings).map_err(ConfigError::Settings)?;
+        let built = model
+            .float64(schema)
+            .map_err(|error| ConfigError::Choice(format!("the model {name} does not suit these data: {error}")))?;
+        Ok(built.own_rows)
+    };
+    let (model, own_rows) = match model {
+        Some(name) => {
+            check_name("model", name, &registry.models())?;
+            match build(name) {
+                Ok(own_rows) => (name, own_rows),
+                // Without data it is not known yet whether they suit.
+                Err(_) if schema.is_none() => (name, 0),
+                Err(error) => return Err(error),
+            }
+        }
+        None => {
+            let suits = |name: &&&str| schema.is_none() || build(name).is_ok();
+            let name = models.iter().find(suits).ok_or_else(|| ConfigError::Choice("no model suits these data".into()))?;
+            (*name, 0)
+        }
+    };
+    let data = if own_rows > 0 { None } else { data.or(Choice::default().data) };
+    Ok(Choice { model, data, ..Choice::default() })
+}
+
+fn check_name(kind: &str, name: &str, known: &[&str]) -> Result<(), ConfigError> {
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let known: Vec<String> = known.iter().map(|&name| name.to_owned()).collect();
+    Err(ConfigError::Choice(format!("the {kind} {}", crate::settings::unknown_word(name, &known))))
+}

@@ -1,0 +1,19 @@
+//! Jobs: a validated run meets its data and is checked, carried out, resumed, or used to predict.
+
+mod check;
+mod data;
+mod error;
+pub mod predictions;
+pub mod predictor;
+mod prepare;
+mod ranks;
+mod resume;
+mod shards;
+mod start;
+pub mod topic_model;
+
+pub use check::{CheckReport, DataContent, DataReport, check};
+pub use data::{DataFile, template_for};
+pub use error::JobError;
+pub use ranks::Ranks;
+pub use start::start;

@@ -1,0 +1,244 @@
+//! A run and its data become a method that a driver can run: the one place where tables and corpora differ in a job.
+
+use super::data::{DataFile, needs_data, schema};
+use super::error::JobError;
+use super::predictions::{predictive_draws, preprocessing, test_predictions};
+use super::shards::{describe_sizes, open_assigned, own_rows};
+use super::topic_model::{PHI, vocabulary};
+use crate::cluster::{AgentId, AnyMethod, Outcome};
+use crate::config::{ConfigError, CorpusEvaluation, Domain, Precision, RunOf, RunSettings, TableEvaluation, TableRunSettings};
+use crate::data::corpus::Corpus as CorpusFile;
+use crate::data::{DataError, Dataset, Partition, ShardAssignment, Split};
+use crate::lda::LdaSettings;
+use crate::methods::chains::dsgld::EXPECTATIONS;
+use crate::methods::common::problem::OpenShard;
+use crate::methods::topics::{EVALUATION_SWEEPS, TopicEvaluation, TopicProblem};
+use crate::methods::{Corpus, Draws, Evaluation, PARTICLE_PATHS, Problem, Sharing, Table};
+use crate::models::{Output, Part};
+use crate::random::Seed;
+use crate::results::{Grid, POSTERIOR, RunFolder, SampleGroup, SampleKind};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A method with all that a job needs to run it.
+pub struct Prepared {
+    /// The method.
+    pub method: AnyMethod,
+    /// The groups of draws in the result file.
+    pub groups: Vec<SampleGroup>,
+    /// The sizes of the shards, for people.
+    pub sizes: String,
+    /// What the result file gets when the run has finished.
+    pub at_end: AtEnd,
+}
+
+/// Computes what the result file gets when the run has finished.
+pub type AtEnd = Box<dyn FnOnce(&mut RunFolder, &Outcome) -> Result<Vec<Grid>, JobError>>;
+
+/// Data that a job can run on.
+pub trait JobData: Domain {
+    /// The open data file.
+    type Open: Send + Sync;
+
+    /// The data, if they are of this kind.
+    fn downcast(file: &DataFile) -> Option<&Self::Open>;
+
+    /// The number of training entries of each shard.
+    ///
+    /// # Errors
+    /// If the data cannot be split among the agents in this way.
+    fn shard_sizes(run: &RunOf<Self>, open: &Self::Open) -> Result<Vec<usize>, DataError>;
+
+    /// The method of a run on its data.
+    ///
+    /// # Errors
+    /// If the data do not suit the run, or cannot be read.
+    fn prepare<F: Precision>(run: &RunOf<Self>, open: Option<&Self::Open>) -> Result<Prepared, JobError>;
+}
+
+impl JobData for Table {
+    type Open = Arc<Dataset>;
+
+    fn downcast(file: &DataFile) -> Option<&Self::Open> {
+        match file {
+            DataFile::Table(table) => Some(table),
+            DataFile::Corpus(_) => None,
+        }
+    }
+
+    fn shard_sizes(run: &RunOf<Self>, dataset: &Self::Open) -> Result<Vec<usize>, DataError> {
+        let assignment = assign(run, dataset)?;
+        Ok((0..shards(run)).map(|shard| assignment.count(shard)).collect())
+    }
+
+    fn prepare<F: Precision>(run: &RunOf<Self>, dataset: Option<&Self::Open>) -> Result<Prepared, JobError> {
+        let TableRunSettings { seed, agents, temperature, .. } = run.settings;
+        let seed = Seed(seed);
+        let sharing = run.method.sharing();
+        let built = F::model(run.model.as_ref(), dataset.map(|dataset| schema(dataset)))
+            .map_err(|error| ConfigError::Settings(vec![error.below("model")]))?;
+        let mut sizes = String::new();
+        let (shard, test_rows): (OpenShard<F>, Option<OpenShard<F>>) = match dataset {
+            None if built.own_rows == 0 => return Err(ConfigError::Choice(needs_data(run.model_name())).into()),
+            None => (own_rows(built.own_rows, agents, sharing), None),
+            Some(dataset) => {
+                let assignment = assign(run, dataset)?;
+                sizes = describe_sizes((0..shards(run)).map(|shard| assignment.count(shard)), Self::WORDS.entry);
+                let train: OpenShard<F> = open_assigned(dataset, Split::Train, assignment);
+                // A model that predicts nothing does not need test rows.
+                let test = if built.model.output() == Output::Nothing { 0 } else { dataset.rows(Split::Test) };
+                let slices = (test > 0).then(|| ShardAssignment::equal(Split::Test, test, agents as usize, seed)).transpose()?;
+                let test_rows = slices.map(|slices| open_assigned(dataset, Split::Test, slices));
+                (Arc::new(move |agent| train(sharing.shard(agent))), test_rows)
+            }
+        };
+        let model = built.model;
+        let problem = Problem { model: model.clone(), agents, temperature, shard };
+        let evaluation = evaluation(&run.evaluate, &problem, test_rows, sharing);
+        let method = F::method(run.method.as_ref(), problem);
+        let draws = method.draws();
+        let evaluation = evaluation.and_then(|evaluation| suited_to(draws, evaluation));
+
+        let group = |name: &str, kind| SampleGroup { name: name.into(), parts: model.parts(), kind };
+        let mut groups = match draws {
+            Draws::Particles => vec![group(POSTERIOR, SampleKind::Particles)],
+            Draws::Chains => {
+                let expectations = EXPECTATIONS.map(|name| group(name, SampleKind::Expectation));
+                std::iter::once(group(POSTERIOR, SampleKind::Chains)).chain(expectations).collect()
+            }
+        };
+        if evaluation.as_ref().is_some_and(|evaluation| evaluation.particle_paths) {
+            groups.push(group(PARTICLE_PATHS, SampleKind::Paths));
+        }
+        let (dataset, predicts) = (dataset.cloned(), run.evaluate.predictions);
+        let at_end: AtEnd = Box::new(move |folder, outcome| {
+            let Some(dataset) = dataset else { return Ok(Vec::new()) };
+            let mut grids = vec![preprocessing(&dataset)?];
+            let wanted = predicts && dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing;
+            if wanted && let Some(theta) = predictive_draws(&folder.drawn(outcome)?)? {
+                grids.push(test_predictions(model.as_ref(), &theta, &dataset)?);
+            }
+            Ok(grids)
+        });
+        Ok(Prepared { method: method.start(run.method.name(), evaluation), groups, sizes, at_end })
+    }
+}
+
+/// How many shards a run on a table has.
+fn shards(run: &RunOf<Table>) -> usize {
+    run.method.sharing().shards(run.settings.agents as usize)
+}
+
+/// Assigns training rows to shards.
+fn assign(run: &RunOf<Table>, dataset: &Dataset) -> Result<ShardAssignment, DataError> {
+    let partition = run.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
+    partition.assign(dataset, shards(run), Seed(run.settings.seed))
+}
+
+/// What is evaluated, if anything.
+fn evaluation<F: Precision>(
+    settings: &TableEvaluation,
+    problem: &Problem<F>,
+    test_rows: Option<OpenShard<F>>,
+    sharing: Sharing,
+) -> Option<Evaluation<F>> {
+    let TableEvaluation { every, per_particle, average_from, ksd, particle_paths, .. } = *settings;
+    // The scores of shards are added up, so that rows which every agent sees may count at one agent only.
+    let discrepancy = ksd.then(|| {
+        let all = problem.shard.clone();
+        let once = move |agent: AgentId| {
+            all(agent).map(|shard| if sharing.shard(agent) == agent { shard } else { shard.without_rows() })
+        };
+        Problem { shard: Arc::new(once), ..problem.clone() }
+    });
+    let wanted = every > 0 && (test_rows.is_some() || ksd || particle_paths);
+    let model = problem.model.clone();
+    wanted.then_some(Evaluation {
+        model,
+        every,
+        tests: test_rows,
+        single: per_particle,
+        average_from,
+        discrepancy,
+        particle_paths,
+    })
+}
+
+/// The evaluation of a method with such draws. Chains keep their draws, so that their paths need no evaluation.
+fn suited_to<F>(draws: Draws, mut evaluation: Evaluation<F>) -> Option<Evaluation<F>> {
+    match draws {
+        Draws::Particles => Some(evaluation),
+        Draws::Chains => {
+            evaluation.particle_paths = false;
+            (evaluation.tests.is_some() || evaluation.discrepancy.is_some()).then_some(evaluation)
+        }
+    }
+}
+
+impl JobData for Corpus {
+    type Open = Arc<CorpusFile>;
+
+    fn downcast(file: &DataFile) -> Option<&Self::Open> {
+        match file {
+            DataFile::Corpus(corpus) => Some(corpus),
+            DataFile::Table(_) => None,
+        }
+    }
+
+    fn shard_sizes(run: &RunOf<Self>, corpus: &Self::Open) -> Result<Vec<usize>, DataError> {
+        Ok(ranges(run, corpus)?.iter().map(Range::len).collect())
+    }
+
+    fn prepare<F: Precision>(run: &RunOf<Self>, corpus: Option<&Self::Open>) -> Result<Prepared, JobError> {
+        let Some(corpus) = corpus else { return Err(ConfigError::Choice(needs_data(run.model_name())).into()) };
+        let LdaSettings { topics, alpha, beta } = run.model;
+        let agents = run.settings.agents();
+        let ranges = ranges(run, corpus)?;
+        let sizes = describe_sizes(ranges.iter().map(Range::len), Self::WORDS.entry);
+        let train = corpus.clone();
+        let documents = move |agent: AgentId| Ok(train.train(ranges[agent as usize].clone())?);
+        let problem = TopicProblem { agents, vocabulary: corpus.words(), topics, alpha, beta, documents: Arc::new(documents) };
+        let method = F::method(run.method.as_ref(), problem.clone());
+
+        let (held_out, test) = (corpus.documents(Split::Test), corpus.clone());
+        let slice = move |agent: AgentId| {
+            let (agent, agents) = (agent as usize, agents as usize);
+            Ok(test.held_out(agent * held_out / agents..(agent + 1) * held_out / agents)?)
+        };
+        let CorpusEvaluation { every } = run.evaluate;
+        let (posterior, sweeps) = (method.posterior(), EVALUATION_SWEEPS);
+        let evaluation = TopicEvaluation { every, problem, held_out: Arc::new(slice), sweeps, posterior };
+        let evaluation = (every > 0 && held_out > 0).then_some(evaluation);
+
+        let parts = vec![Part::new(PHI, &[corpus.words() as usize, topics as usize])];
+        let groups = vec![SampleGroup { name: POSTERIOR.into(), parts, kind: SampleKind::Topics }];
+        let corpus = corpus.clone();
+        let at_end: AtEnd = Box::new(move |_, _| Ok(vec![vocabulary(&corpus)?]));
+        Ok(Prepared { method: method.start(run.method.name(), evaluation), groups, sizes, at_end })
+    }
+}
+
+/// The training documents of each agent.
+fn ranges(run: &RunOf<Corpus>, corpus: &CorpusFile) -> Result<Vec<Range<usize>>, DataError> {
+    let partition = run.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
+    Partition::from(partition).stretches(corpus.documents(Split::Train), run.settings.agents as usize)
+}
+
+/// Opens the data of a run, if it has any.
+///
+/// # Errors
+/// If the file cannot be read, or is of another kind than the run.
+pub(super) fn open<D: JobData>(run: &RunOf<D>) -> Result<Option<DataFile>, JobError> {
+    let Some(path) = run.data.as_ref().map(D::file) else { return Ok(None) };
+    let file = DataFile::open(path)?;
+    match D::downcast(&file) {
+        Some(_) => Ok(Some(file)),
+        None => Err(ConfigError::Choice(other_kind::<D>(&file, path, run.model_name())).into()),
+    }
+}
+
+/// The message for data of another kind than the model is for.
+pub(super) fn other_kind<D: Domain>(file: &DataFile, path: &Path, model: &str) -> String {
+    format!("{} holds {}, and the model {model} is for {}", path.display(), file.kind(), D::WORDS.kind)
+}

@@ -1,0 +1,54 @@
+//! The processes that carry out a job: this one alone, or the ranks of an MPI job.
+
+use super::error::JobError;
+use crate::cluster::mpi::World;
+
+/// The processes that carry out a job.
+pub enum Ranks<'a> {
+    /// This process, with threads.
+    One,
+    /// The ranks of an MPI job.
+    Mpi(&'a World),
+}
+
+impl Ranks<'_> {
+    /// Whether this is rank 0, which writes the run's folder.
+    pub fn is_root(&self) -> bool {
+        self.rank() == 0
+    }
+
+    /// The number of this process.
+    pub fn rank(&self) -> u32 {
+        match self {
+            Self::One => 0,
+            Self::Mpi(world) => world.rank(),
+        }
+    }
+
+    /// How many processes there are.
+    pub fn count(&self) -> u32 {
+        match self {
+            Self::One => 1,
+            Self::Mpi(world) => world.size(),
+        }
+    }
+
+    /// The bytes of rank 0. Every rank calls this.
+    pub fn broadcast(&self, bytes: &[u8]) -> Vec<u8> {
+        match self {
+            Self::One => bytes.to_vec(),
+            Self::Mpi(world) => world.broadcast_bytes(self.is_root().then(|| bytes.to_vec())),
+        }
+    }
+
+    /// The result of this rank, if every rank succeeded; otherwise the error of the first that failed. Every rank calls this.
+    ///
+    /// # Errors
+    /// If any rank failed.
+    pub fn agree<T>(&self, result: Result<T, JobError>) -> Result<T, JobError> {
+        match self {
+            Self::One => result,
+            Self::Mpi(world) => world.agree(result.map_err(|error| error.to_string())).map_err(JobError::OnSomeRank),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Whether a run folder holds the same run: what must be equal, and what may differ.
+
+use super::data::DataFile;
+use super::error::JobError;
+use crate::config::{Domain, Registry, Run, RunOf};
+use crate::results::{Kept, ResultsError, RunFolder, config_file};
+
+/// Takes the folder for a run. Called on rank 0.
+///
+/// Returns whether the run in the folder has finished already.
+///
+/// # Errors
+/// If the folder holds another run, or the same run on other data.
+pub(super) fn enter<D: Domain>(
+    run: &RunOf<D>,
+    config: &str,
+    data: Option<&DataFile>,
+    registry: &Registry,
+    folder: &mut RunFolder,
+) -> Result<bool, JobError>
+where
+    RunOf<D>: Into<Run>,
+{
+    let digest = data.map_or("", DataFile::digest);
+    let kept = match folder.claim()? {
+        Some(kept) if kept.holds_results => kept,
+        kept => {
+            // A run that ended before its first checkpoint is replaced: often its run file was corrected since.
+            if kept.is_some_and(|kept| kept.config != config || kept.data_digest != digest) {
+                folder.gives_way();
+            }
+            folder.keep(config, digest)?;
+            return Ok(false);
+        }
+    };
+    if let Some(differs) = difference(&kept, folder, &run.clone().into(), registry)? {
+        return Err(ResultsError::OtherRun { folder: folder.path().to_owned(), differs }.into());
+    }
+    if kept.data_digest != digest {
+        let file = data.map_or_else(String::new, |data| data.path().display().to_string());
+        let here = digest.to_owned();
+        return Err(ResultsError::OtherData { folder: folder.path().to_owned(), there: kept.data_digest, here, file }.into());
+    }
+    Ok(kept.finished)
+}
+
+/// The first value in which the run in the folder differs from this one. Keys that are newer than the folder have their defaults.
+fn difference(kept: &Kept, folder: &RunFolder, run: &Run, registry: &Registry) -> Result<Option<String>, JobError> {
+    let kept = Run::from_toml(&kept.config, registry).map_err(|error| ResultsError::Content {
+        path: config_file(folder.path()),
+        what: format!(
+            "this version of mpibayes cannot read the run in the folder ({error}). Choose another --output, or delete it"
+        ),
+    })?;
+    Ok(first_difference("", &result_keys(&kept)?, &result_keys(run)?))
+}
+
+/// The keys that decide the results: not how the run uses the machine, nor where the data lie, whose digest is compared instead.
+fn result_keys(run: &Run) -> Result<toml::Table, JobError> {
+    let mut keys: toml::Table = run.to_toml()?.parse().unwrap_or_default();
+    let float_sums = run.cluster().collectives.float_sums;
+    keys.remove("cluster");
+    keys.insert("float_sums".into(), toml::Value::from(format!("{float_sums:?}")));
+    // Predictions are made when the run has finished.
+    if let Some(evaluate) = keys.get_mut("evaluate").and_then(toml::Value::as_table_mut) {
+        evaluate.remove("predictions");
+    }
+    // A run without data is compared by the digest of its data too.
+    let data = keys.remove("data");
+    let partition = data.and_then(|mut data| data.as_table_mut()?.remove("partition"));
+    let partition = partition.unwrap_or_else(|| toml::Value::from("equal"));
+    keys.insert("data".into(), toml::Table::from_iter([("partition".to_owned(), partition)]).into());
+    Ok(keys)
+}
+
+fn first_difference(path: &str, kept: &toml::Table, here: &toml::Table) -> Option<String> {
+    kept.keys().chain(here.keys()).find_map(|key| {
+        let text = |value: Option<&toml::Value>| value.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+        match (kept.get(key), here.get(key)) {
+            (kept, here) if kept == here => None,
+            (Some(toml::Value::Table(kept)), Some(toml::Value::Table(here))) => {
+                first_difference(&format!("{path}{key}."), kept, here)
+            }
+            (kept, here) => Some(format!("{path}{key} is {} there, {} here", text(kept), text(here))),
+        }
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const CONFIG: &str = "[model]\nname = \"toy\"\n[method]\nname = \"svgd\"\nparticles = 5\n";
+
+    /// The difference between a folder with one configuration and a run with another.
+    fn differs(kept: &str, here: &str) -> Result<Option<String>, String> {
+        let registry = Registry::default();
+        let kept = Kept { config: kept.into(), data_digest: String::new(), finished: false, holds_results: true };
+        let folder = RunFolder::new("folder".as_ref(), std::time::Duration::MAX, false);
+        let here = Run::from_toml(here, &registry).map_err(|error| error.to_string())?;
+        difference(&kept, &folder, &here, &registry).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn runs_with_equal_results_are_the_same_run() {
+        for same in [
+            "",
+            "[cluster]\nthreads = 3\ndedicated = true\ncheckpoint_every = 1.0\n",
+            "[cluster.collectives]\nrequests = \"broadcast\"\ninteger_sums = \"point_to_point\"\n",
+            "[data]\nfile = \"elsewhere.h5\"\n",
+            "[data]\nfile = \"elsewhere.h5\"\npartition = \"equal\"\n",
+            "[evaluate]\nevery = 1\n",
+        ] {
+            assert_eq!(differs(CONFIG, &format!("{CONFIG}{same}")), Ok(None), "{same}");
+            assert_eq!(differs(&format!("{CONFIG}{same}"), CONFIG), Ok(None), "{same}");
+        }
+    }
+
+    #[test]
+    fn runs_with_other_results_differ_in_the_key_that_is_named() {
+        for (other, message) in [
+            ("rounds = 3\n", "method.rounds is 10 there, 3 here"),
+            ("optimizer = { plain = { step = 0.5 } }\n", "method.optimizer.adagrad is "),
+            ("[evaluate]\nevery = 2\n", "evaluate.every is 1 there, 2 here"),
+            ("[data]\nfile = \"a.h5\"\npartition = \"by_label\"\n", "data.partition is \"equal\" there, \"by_label\" here"),
+            ("[cluster.collectives]\nfloat_sums = \"allreduce\"\n", "float_sums is \"PointToPoint\" there, \"Allreduce\" here"),
+        ] {
+            let found = differs(CONFIG, &format!("{CONFIG}{other}")).unwrap().unwrap();
+            assert!(found.starts_with(message), "{found}");
+        }
+    }
+
+    #[test]
+    fn newer_keys_have_their_defaults_and_unknown_keys_are_reported() {
+        let registry = Registry::default();
+        let resolved = Run::from_toml(CONFIG, &registry).unwrap().to_toml().unwrap();
+        let older: Vec<&str> = resolved.lines().filter(|line| !line.starts_with("temp") && !line.starts_with("batch")).collect();
+        assert!(older.len() + 2 == resolved.lines().count());
+        assert_eq!(differs(&older.join("\n"), CONFIG), Ok(None));
+        let message = differs(&format!("novelty = 1\n{CONFIG}"), CONFIG).unwrap_err();
+        assert!(message.contains("config.toml") && message.contains("novelty") && message.contains("--output"), "{message}");
+    }
+
+    #[test]
+    fn old_names_in_a_folder_are_understood() {
+        let old = CONFIG.replace("[model]", "precision = \"f32\"\n[model]");
+        let new = CONFIG.replace("[model]", "dtype = \"float32\"\n[model]");
+        assert_eq!(differs(&old, &new), Ok(None));
+    }
+}

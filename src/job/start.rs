@@ -1,0 +1,136 @@
+//! Starts a job: opens the data, prepares the method, enters the run's folder, and hands the method to a driver.
+
+use super::data::DataFile;
+use super::error::JobError;
+use super::prepare::{JobData, Prepared, open};
+use super::ranks::Ranks;
+use super::resume::enter;
+use super::shards::count;
+use crate::cluster::{self, Checkpoint, CheckpointError, DrawStore, JobOptions, Outcome};
+use crate::config::{Domain, DrawTransport, Dtype, Registry, Run, RunOf, RunSettings};
+use crate::random::Seed;
+use crate::results::{RunFolder, RunInfo, Spool};
+use std::sync::Arc;
+
+/// Carries out a run to its end, or until it is stopped. Every rank calls this.
+///
+/// # Errors
+/// Anything that is wrong with the run or its data, or that ended the run.
+pub fn start(run: &Run, registry: &Registry, ranks: &Ranks, folder: &mut RunFolder) -> Result<(), JobError> {
+    match run {
+        Run::Table(run) => start_on(run, registry, ranks, folder),
+        Run::Corpus(run) => start_on(run, registry, ranks, folder),
+    }
+}
+
+fn start_on<D: JobData>(run: &RunOf<D>, registry: &Registry, ranks: &Ranks, folder: &mut RunFolder) -> Result<(), JobError>
+where
+    RunOf<D>: Into<Run>,
+{
+    let data = ranks.agree(open(run))?;
+    let digest = data.as_ref().map_or("", DataFile::digest);
+    let root = String::from_utf8_lossy(&ranks.broadcast(digest.as_bytes())).into_owned();
+    ranks.agree(same_data(data.as_ref(), root))?;
+    let open = data.as_ref().and_then(D::downcast);
+    let prepared = ranks.agree(match run.settings.dtype() {
+        Dtype::Float32 => D::prepare::<f32>(run, open),
+        Dtype::Float64 => D::prepare::<f64>(run, open),
+    })?;
+    // Rank 0 decides: a shared file system may show an older state to the others.
+    let config = run.clone().into().to_toml()?;
+    let entered = if ranks.is_root() { enter(run, &config, data.as_ref(), registry, folder) } else { Ok(false) };
+    let finished = ranks.agree(entered)?;
+    if ranks.broadcast(&[u8::from(finished)]) == [1] {
+        folder.already_finished();
+        return Ok(());
+    }
+    carry_out(
+        run,
+        prepared,
+        RunInfo::new(run.method.name(), run.model_name(), run.settings.seed(), digest, &config),
+        ranks,
+        folder,
+    )
+}
+
+/// Whether this rank sees the data of rank 0.
+fn same_data(data: Option<&DataFile>, root: String) -> Result<(), JobError> {
+    match data {
+        Some(data) if data.digest() != root => {
+            Err(JobError::DifferentData { file: data.path().to_owned(), here: data.digest().to_owned(), root })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn carry_out<D: Domain>(
+    run: &RunOf<D>,
+    prepared: Prepared,
+    info: RunInfo,
+    ranks: &Ranks,
+    folder: &mut RunFolder,
+) -> Result<(), JobError> {
+    let Prepared { method, groups, sizes, at_end } = prepared;
+    let (settings, cluster) = (&run.settings, &run.cluster);
+    let threads = match (cluster.threads, ranks) {
+        (0, Ranks::One) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        (0, Ranks::Mpi(_)) => 1,
+        (threads, _) => threads,
+    };
+    // A second pool of the same size would change nothing.
+    drop(rayon::ThreadPoolBuilder::new().num_threads(threads).build_global());
+    let store: Option<Arc<dyn DrawStore>> = match cluster.draws {
+        DrawTransport::Messages => None,
+        DrawTransport::Files => Some(Arc::new(Spool::new(folder.path(), ranks.rank()))),
+    };
+    let options = JobOptions {
+        threads,
+        dedicated: cluster.dedicated,
+        collectives: cluster.collectives,
+        store,
+        ..JobOptions::new(Seed(settings.seed()))
+    };
+    let headline = format!(
+        "{} on the model {}: {}{sizes}, {} × {}{}",
+        run.method.name(),
+        run.model_name(),
+        count(settings.agents() as usize, "agent"),
+        count(ranks.count() as usize, "rank"),
+        count(threads, "thread"),
+        idle(ranks.count(), settings.agents(), cluster.dedicated)
+    );
+    let begin = || -> Result<_, JobError> {
+        if !ranks.is_root() {
+            return Ok(None);
+        }
+        let path = folder.checkpoint();
+        let saved = Checkpoint::read(&path)?;
+        let fits = saved.as_ref().map_or(Ok(()), |saved| saved.check(method.name(), method.number()));
+        fits.map_err(|cause| CheckpointError::Damaged { path, cause })?;
+        folder.begin(&headline, saved.as_ref(), info, groups)?;
+        run.method.notes(settings.agents()).iter().for_each(|note| folder.say(&format!("note: {note}")));
+        Ok(saved)
+    };
+    // All ranks must know what rank 0 alone finds wrong, before any of them continues.
+    let saved = ranks.agree(begin())?;
+    let outcome: Option<Outcome> = match ranks {
+        Ranks::One => Some(cluster::threads::run_any(method, options, saved, folder)?),
+        Ranks::Mpi(world) => cluster::mpi::run_any(world, method, options, saved, folder),
+    };
+    let Some(outcome) = outcome else { return Ok(()) };
+    if outcome.finished {
+        let grids = at_end(folder, &outcome)?;
+        grids.into_iter().for_each(|grid| folder.keep_grid(grid));
+    }
+    folder.end(&outcome)?;
+    Ok(())
+}
+
+/// A remark on ranks without agents.
+fn idle(ranks: u32, agents: u32, dedicated: bool) -> String {
+    let hosts = ranks.saturating_sub(u32::from(dedicated && ranks > 1));
+    match hosts.checked_sub(agents) {
+        None | Some(0) => String::new(),
+        Some(idle) => format!(" ({} without an agent: agents = {hosts} would use all)", count(idle as usize, "rank")),
+    }
+}

@@ -1,0 +1,246 @@
+//! The settings of a method: the keys of its `[method]` table, and the method that they make for a problem.
+
+use crate::cluster::{AnyMethod, Method, erase};
+use crate::methods::common::evaluation::Evaluation;
+use crate::methods::common::problem::Problem;
+use crate::methods::common::with_evaluation::{Evaluator, Posterior, WithEvaluation};
+use crate::methods::topics::{TopicEvaluation, TopicPosterior, TopicProblem};
+use crate::number::Real;
+#[cfg(doc)]
+use crate::settings::keys;
+use crate::settings::{Key, Settings};
+
+/// The settings of a method that a run file can name: the keys of its `[method]` table, each with a default.
+pub trait MethodSettings: Settings {
+    /// The kind of data that the method is for: [`Table`] or [`Corpus`].
+    type Data: DataKind;
+
+    /// Its `name` in the run file. A method for the other kind of data may have the same name.
+    const NAME: &'static str;
+
+    /// Who holds which training rows.
+    const SHARING: Sharing = Sharing::Split;
+
+    /// The documentation of its keys, which `mpibayes init` writes into a run file: [`settings::keys::<Self>()`](keys) for a type that
+    /// derives [`DocumentedFields`](documented::DocumentedFields).
+    fn keys() -> Vec<Key> {
+        Vec::new()
+    }
+
+    /// Checks the settings on their own.
+    ///
+    /// # Errors
+    /// A sentence that begins with the key that is wrong.
+    fn check(&self) -> Result<(), String>;
+
+    /// Checks the settings for this number of agents.
+    ///
+    /// # Errors
+    /// A sentence that begins with the key that is wrong.
+    fn check_agents(&self, _agents: u32) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What a run needs, as far as it is known before it starts.
+    fn estimate(&self, _agents: u32, _parameters: usize) -> ResourceEstimate {
+        ResourceEstimate::default()
+    }
+
+    /// Remarks on settings that are allowed but perhaps not meant.
+    fn notes(&self, _agents: u32) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The method for a problem.
+    fn method<F: Real>(&self, problem: <Self::Data as DataKind>::Problem<F>) -> <Self::Data as DataKind>::Method<F>;
+}
+
+/// A kind of data, and so of what is inferred from them.
+pub trait DataKind: Sized + Send + Sync + 'static {
+    /// The inference problem that agents share.
+    type Problem<F: Real>;
+    /// A method for such problems.
+    type Method<F: Real>;
+}
+
+/// Rows of features and targets: the parameters of a [`Model`](crate::models::Model) are inferred.
+#[derive(Clone, Copy, Debug)]
+pub enum Table {}
+
+/// Documents: topics are inferred.
+#[derive(Clone, Copy, Debug)]
+pub enum Corpus {}
+
+impl DataKind for Table {
+    type Problem<F: Real> = Problem<F>;
+    type Method<F: Real> = TableMethod<F>;
+}
+
+impl DataKind for Corpus {
+    type Problem<F: Real> = TopicProblem;
+    type Method<F: Real> = TopicMethod;
+}
+
+/// Turns a method into what drivers run, under the name that the run file gives it and with evaluation by `E`, if any.
+type Start<E> = Box<dyn FnOnce(&'static str, Option<E>) -> AnyMethod + Send>;
+
+fn start<M, E>(method: M) -> Start<E>
+where
+    M: Method,
+    M::Server: Posterior<M::Number>,
+    E: Evaluator<M::Number>,
+{
+    Box::new(move |name, evaluation| match evaluation {
+        Some(evaluator) => erase(WithEvaluation { inner: method, evaluator }, name),
+        None => erase(method, name),
+    })
+}
+
+/// A method for tables, ready to start.
+pub struct TableMethod<F> {
+    draws: Draws,
+    start: Start<Evaluation<F>>,
+}
+
+/// What the draws of a method for tables are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draws {
+    /// One set of particles, which have no order: R-hat and effective sample size are not defined.
+    Particles,
+    /// Markov chains.
+    Chains,
+}
+
+impl<F: Real> TableMethod<F> {
+    /// A method whose draws are particles.
+    pub fn particles<M: Method<Number = F>>(method: M) -> Self
+    where
+        M::Server: Posterior<F>,
+    {
+        Self { draws: Draws::Particles, start: start(method) }
+    }
+
+    /// A method whose draws are Markov chains.
+    pub fn chains<M: Method<Number = F>>(method: M) -> Self
+    where
+        M::Server: Posterior<F>,
+    {
+        Self { draws: Draws::Chains, start: start(method) }
+    }
+
+    /// What its draws are.
+    pub fn draws(&self) -> Draws {
+        self.draws
+    }
+
+    /// The method as drivers run it.
+    pub fn start(self, name: &'static str, evaluation: Option<Evaluation<F>>) -> AnyMethod {
+        (self.start)(name, evaluation)
+    }
+}
+
+/// A method for topic models, ready to start.
+pub struct TopicMethod {
+    posterior: TopicPosterior,
+    start: Start<TopicEvaluation>,
+}
+
+impl TopicMethod {
+    /// A method whose draws are topics.
+    pub fn new<M: Method>(method: M, posterior: TopicPosterior) -> Self
+    where
+        M::Server: Posterior<M::Number>,
+    {
+        Self { posterior, start: start(method) }
+    }
+
+    /// What its posterior consists of.
+    pub fn posterior(&self) -> TopicPosterior {
+        self.posterior
+    }
+
+    /// The method as drivers run it.
+    pub fn start(self, name: &'static str, evaluation: Option<TopicEvaluation>) -> AnyMethod {
+        (self.start)(name, evaluation)
+    }
+}
+
+/// Who holds which training rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// Every row is at exactly one agent.
+    #[default]
+    Split,
+    /// Every agent sees all rows; the agents of a rank share one copy.
+    Replicated,
+}
+
+impl Sharing {
+    /// How many shards there are for this number of agents.
+    pub fn shards(self, agents: usize) -> usize {
+        match self {
+            Self::Split => agents,
+            Self::Replicated => 1,
+        }
+    }
+
+    /// The shard of an agent.
+    pub fn shard<N: Default>(self, agent: N) -> N {
+        match self {
+            Self::Split => agent,
+            Self::Replicated => N::default(),
+        }
+    }
+}
+
+/// What a run needs, as far as it is known before it starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResourceEstimate {
+    /// Particles or chains.
+    pub particles: Option<u64>,
+    /// Rounds.
+    pub rounds: Option<u64>,
+    /// Rows in a minibatch of an agent.
+    pub minibatch: Option<u64>,
+    /// Bytes of a value, if they do not follow from the run's dtype.
+    pub bytes_of_value: Option<u64>,
+    /// Memory of an agent for its documents.
+    pub document_bytes: DocumentBytes,
+    /// Values in an agent's working memory, beside its rows.
+    pub values_of_agent: Option<u64>,
+    /// Values sent in a round if every agent has a rank of its own.
+    pub values_per_round: Option<u64>,
+}
+
+/// Bytes of documents at an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DocumentBytes {
+    /// For each document.
+    pub document: u64,
+    /// For each distinct word of a document.
+    pub entry: u64,
+    /// For each token.
+    pub token: u64,
+}
+
+/// Checks that counts are at least 1.
+///
+/// # Errors
+/// Names the first that is 0.
+pub fn at_least_one(counts: &[(&str, u64)]) -> Result<(), String> {
+    match counts.iter().find(|(_, count)| *count == 0) {
+        Some((name, _)) => Err(format!("{name} must be at least 1, not 0")),
+        None => Ok(()),
+    }
+}
+
+/// Checks that one agent has all data, as a centralized method needs.
+///
+/// # Errors
+/// Says what to set.
+pub fn one_agent(method: &str, agents: u32) -> Result<(), String> {
+    match agents {
+        1 => Ok(()),
+        _ => Err(format!("{method} is centralized: one agent has all data. Set agents = 1, not {agents}")),
+    }
+}

@@ -1,0 +1,151 @@
+//! Settings: a table of a run file as a Rust type, with the documentation of its keys, and the mistakes that a table can contain.
+
+mod read;
+
+pub use read::read;
+
+use documented::DocumentedFields;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A type whose fields are the keys of a table; defaults come from `#[serde(default)]`.
+pub trait Settings: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {}
+
+impl<S: Serialize + DeserializeOwned + Clone + Send + Sync + 'static> Settings for S {}
+
+/// A key of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// What it means, in one line.
+    pub doc: String,
+}
+
+/// The keys of a table, in the order of the fields: the `///` of a field is the documentation of its key.
+pub fn keys<S: DocumentedFields>() -> Vec<Key> {
+    let one_line = |doc: &str| doc.split_whitespace().collect::<Vec<_>>().join(" ");
+    S::FIELD_NAMES.iter().zip(S::FIELD_DOCS).map(|(name, doc)| Key { name, doc: one_line(doc) }).collect()
+}
+
+/// The table of these settings, with every default written out.
+///
+/// # Errors
+/// If a value has no TOML form, such as an integer beyond 63 bits.
+pub fn table<S: Settings>(settings: &S) -> Result<toml::Table, toml::ser::Error> {
+    toml::Table::try_from(settings)
+}
+
+/// A mistake in a table: where, and what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyError {
+    /// The keys that lead to it, starting in the table.
+    pub path: Vec<String>,
+    /// What is wrong there.
+    pub mistake: Mistake,
+}
+
+/// What is wrong with a key or its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// There is no such key.
+    UnknownKey {
+        /// The keys that there are.
+        known: Vec<String>,
+    },
+    /// This key is missing.
+    MissingKey(String),
+    /// The value is not one of the known words.
+    UnknownWord {
+        /// The value.
+        found: String,
+        /// The words.
+        known: Vec<String>,
+    },
+    /// Anything else, as a sentence that continues the name of the key.
+    Invalid(String),
+}
+
+impl KeyError {
+    /// A mistake at a key of the table.
+    pub fn at(key: &str, mistake: Mistake) -> Self {
+        Self { path: vec![key.to_owned()], mistake }
+    }
+
+    /// A value of a key that cannot be used; the sentence continues the name of the key.
+    pub fn invalid(key: &str, sentence: impl Into<String>) -> Self {
+        Self::at(key, Mistake::Invalid(sentence.into()))
+    }
+
+    /// A sentence about settings with these keys; its first word may be the key that it is about.
+    pub fn about(keys: &[Key], sentence: String) -> Self {
+        let first = sentence.split([' ', ':']).next().unwrap_or_default();
+        match keys.iter().any(|key| key.name == first) {
+            true => Self::invalid(first, sentence[first.len()..].trim_start_matches([' ', ':'])),
+            false => Self::table(sentence),
+        }
+    }
+
+    /// A mistake of the table as a whole, or of several of its keys.
+    pub fn table(sentence: impl Into<String>) -> Self {
+        Self { path: Vec::new(), mistake: Mistake::Invalid(sentence.into()) }
+    }
+
+    /// The same mistake, seen from the table that contains this one under `key`.
+    #[must_use]
+    pub fn below(mut self, key: &str) -> Self {
+        self.path.insert(0, key.to_owned());
+        self
+    }
+}
+
+impl std::fmt::Display for KeyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let path = self.path.join(".");
+        let separator = if path.is_empty() { "" } else { ": " };
+        match &self.mistake {
+            Mistake::UnknownKey { known } => write!(f, "`{path}` is not a key here; the keys are {}", known.join(", ")),
+            Mistake::MissingKey(key) => write!(f, "{path}{separator}`{key}` is missing"),
+            Mistake::UnknownWord { found, known } => write!(f, "{path}{separator}{}", unknown_word(found, known)),
+            Mistake::Invalid(sentence) => write!(f, "{path}{separator}{sentence}"),
+        }
+    }
+}
+
+/// The message for a word that is not one of the known ones.
+pub fn unknown_word(found: &str, known: &[String]) -> String {
+    let meant = nearest(found, known.iter().map(String::as_str));
+    let hint = meant.map(|near| format!("Did you mean \"{near}\"? ")).unwrap_or_default();
+    format!("\"{found}\" is not known. {hint}Choose one of: {}", known.join(", "))
+}
+
+/// The known word that was probably meant.
+pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let normal = |word: &str| word.to_lowercase().replace('-', "_");
+    let typed = normal(typed);
+    let distances = known.into_iter().map(|word| (strsim::damerau_levenshtein(&typed, &normal(word)), word));
+    let (distance, word) = distances.min_by_key(|(distance, _)| *distance)?;
+    // A third of the letters may be wrong, and at least one.
+    let allowed = (word.chars().count().max(typed.chars().count()) / 3).max(1);
+    (distance <= allowed).then_some(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn nearest_tolerates_typing_mistakes_and_nothing_else() {
+        let known = ["local_steps", "rounds", "batch"];
+        for (typed, meant) in [
+            ("local_stps", Some("local_steps")),
+            ("local-steps", Some("local_steps")),
+            ("ronuds", Some("rounds")),
+            ("Batch", Some("batch")),
+            ("particles", None),
+        ] {
+            assert_eq!(nearest(typed, known), meant, "{typed}");
+        }
+        assert_eq!(nearest("x", []), None);
+    }
+}
