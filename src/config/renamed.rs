@@ -5,8 +5,14 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("", "precision", "dtype"),
     ("evaluate", "single", "per_particle"),
     ("evaluate", "history", "particle_paths"),
+    ("cluster.collectives", "asks", "requests"),
     ("method", "judged", "evaluation_window"),
     ("method", "ahead", "max_rounds_in_flight"),
+    ("method", "course", "coupling_schedule"),
+    ("method", "by", "sweep_by"),
+    ("method", "optimise", "optimize"),
+    ("method", "optimise_every", "optimize_every"),
+    ("method", "optimise_after", "optimize_after"),
 ];
 
 /// A value that is written differently now: the section and key, the old value, the new value.

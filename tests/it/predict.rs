@@ -102,13 +102,13 @@ fn probabilities(cli: &Cli, command: &str) -> Vec<String> {
 /// The result file keeps the rotation: rows in their own units become what the run has seen, whatever rows they come with.
 #[test]
 fn rows_in_principal_axes_are_predicted_as_the_run_has_them() {
-    for (precision, task) in [("f32", "classification"), ("f64", "regression")] {
+    for (dtype, task) in [("float32", "classification"), ("float64", "regression")] {
         let cli = Cli::new();
         let model =
             if task == "regression" { "name = \"network\"\nhidden = [3]" } else { "name = \"logistic\"\nintercept = true" };
         prepared_in(&cli, task, model, "principal");
         std::fs::remove_dir_all(cli.path("run")).unwrap();
-        cli.succeed(&format!("run run.toml --set precision={precision} --output run"));
+        cli.succeed(&format!("run run.toml --set dtype={dtype} --output run"));
         let result = cli.results("run");
         assert_eq!(result.grid("preprocessing").unwrap().unwrap().array("rotation").unwrap().shape(), [3, 3]);
         let kept = result.grid("test_predictions").unwrap().unwrap();
@@ -135,7 +135,7 @@ fn rows_in_principal_axes_are_predicted_as_the_run_has_them() {
         // A row alone.
         cli.write("one.npy", npy(&[3], &numbers[4..5]));
         let alone = predictions("one.npy")[0];
-        let tolerance = if precision == "f32" { 1e-5 } else { 1e-12 };
+        let tolerance = if dtype == "float32" { 1e-5 } else { 1e-12 };
         assert!((alone - own[4]).abs() <= tolerance * own[4].abs(), "{alone} {}", own[4]);
         // The control: columns in the wrong order are other rows.
         let wrong: Vec<[f64; 3]> = numbers.iter().map(|[a, b, c]| [*c, *a, *b]).collect();

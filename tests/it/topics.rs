@@ -80,7 +80,7 @@ fn every_method_finds_planted_topics_and_one_sweep_does_not() {
         // 50 × 80 + 600 × 20 + 384.
         ("", "about 16.0 KiB for an agent"),
         // 50 × 8 + 600 × 8 + 384.
-        ("--set method.sweep_by=\"document\" --set precision=\"f64\"", "about 5.5 KiB for an agent"),
+        ("--set method.sweep_by=\"document\" --set dtype=\"float64\"", "about 5.5 KiB for an agent"),
     ] {
         let (memory, numbers) = memory(how);
         assert!(memory.contains(says) && numbers.contains("4 bytes each"), "{says} in {memory}, {numbers}");
