@@ -179,7 +179,7 @@ fn network_products() -> impl FnMut() {
 fn dsvgd_loops(c: &mut Criterion) {
     let mut group = c.benchmark_group("dsvgd_784_100_10_n20_batch100");
     group.sample_size(10).measurement_time(Duration::from_secs(8));
-    // What both visits cost beside their loops: shards, first evaluations, hand-overs.
+    // What both visits cost beside their loops: shards, first evaluations, transfers.
     group.bench_function("visits_with_one_step", |b| b.iter(|| visit(0, 1)));
     group.bench_function("local_loops", |b| b.iter(|| visit(0, STEPS)));
     on_one_core();

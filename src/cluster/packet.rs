@@ -193,7 +193,7 @@ impl Head {
                 if to.is_empty() {
                     "sums"
                 } else {
-                    "hand-overs"
+                    "transfers"
                 }
             }
             Self::Start { .. } | Self::Quiesce { .. } | Self::Quiesced { .. } | Self::Stop | Self::Fail(_) => "control",

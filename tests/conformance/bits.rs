@@ -1,75 +1,73 @@
 //! The same bits under every driver, for any number of ranks and threads, rank 0 dedicated or not.
 
 use crate::launch::{Launcher, work};
+use crate::roster;
 use crate::subject::{Carrier, Ran, Subject, Until};
-use crate::tally::{Group, Tally, same};
+use crate::suite::{Group, Suite, same};
 use crate::worker::{Became, Driver, Script, Step, Work};
 use mpibayes::cluster::Order;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
-/// What each method does under `threads` with one thread, by label.
-pub type Reference = BTreeMap<&'static str, Ran>;
-
-pub fn reference(roster: &[Box<dyn Subject>], tally: &mut Tally) -> Reference {
-    let mut reference = Reference::new();
-    for subject in roster {
-        match subject.run(Carrier::Threads { threads: 1 }, None, Until::End) {
-            Ok(Some(ran)) => drop(reference.insert(subject.label(), ran)),
-            Ok(None) => unreachable!("threads is always rank 0"),
-            Err(fault) => tally.group("the undisturbed run", |group| group.check(subject.label(), Err(fault.to_string()))),
-        }
-    }
-    reference
+/// The run of a method under `threads` with one thread, without interruption: the reference for all others. It runs once per process.
+pub fn undisturbed(subject: &dyn Subject) -> Result<&'static Ran, String> {
+    type Runs = BTreeMap<&'static str, Result<&'static Ran, String>>;
+    static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
+    let run = || match subject.run(Carrier::Threads { threads: 1 }, None, Until::End) {
+        Ok(Some(ran)) => Ok(&*Box::leak(Box::new(ran))),
+        Ok(None) => Err("rank 0 had no outcome".to_owned()),
+        Err(fault) => Err(format!("without interruption: {fault}")),
+    };
+    RUNS.lock().unwrap_or_else(PoisonError::into_inner).entry(subject.label()).or_insert_with(run).clone()
 }
 
-pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Tally) {
-    tally.group("same bits under threads", |group| {
-        for subject in roster {
+pub fn register(suite: &mut Suite) {
+    for subject in roster() {
+        suite.test(format!("same bits under threads: {}", subject.label()), move |group| {
             for threads in [1, 2, 4] {
                 for until in [Until::End, Until::EndWithRests] {
                     let ran = subject.run(Carrier::Threads { threads }, None, until);
-                    let result = agree(subject.as_ref(), reference, ran.map_err(|fault| fault.to_string()));
-                    group.check(format!("{}, {threads} threads, {until:?}", subject.label()), result);
+                    let result = agree(subject, ran.map_err(|fault| fault.to_string()));
+                    group.check(format!("{threads} threads, {until:?}"), result);
                 }
             }
-        }
-    });
-    tally.group("same bits under simulate", |group| {
-        for subject in roster {
+        });
+    }
+    for subject in roster() {
+        suite.test(format!("same bits under simulate: {}", subject.label()), move |group| {
             for ranks in [1, 2, 3, 5, 8] {
                 for (threads, dedicated) in [(1, false), (2, false), (1, true)] {
                     for until in [Until::End, Until::EndWithRests] {
                         let carrier = Carrier::Simulate { ranks, threads, dedicated };
-                        let case =
-                            format!("{}, {ranks} ranks, {threads} threads, dedicated {dedicated}, {until:?}", subject.label());
+                        let case = format!("{ranks} ranks, {threads} threads, dedicated {dedicated}, {until:?}");
                         let ran = subject.run(carrier, None, until).map_err(|fault| fault.to_string());
                         let again = subject.run(carrier, None, until).map_err(|fault| fault.to_string());
                         let digest =
                             |ran: &Result<Option<Ran>, String>| ran.as_ref().ok()?.as_ref().map(|ran| ran.digest.clone());
                         let repeats = same("the second run's bits", &digest(&again), &digest(&ran));
-                        group.check(case, agree(subject.as_ref(), reference, ran).and(repeats));
+                        group.check(case, agree(subject, ran).and(repeats));
                     }
                 }
             }
-        }
-    });
-    // The sums of the large bodies must have been cut, or the cases above did not see what they are for.
-    tally.group("large sums are sliced", |group| {
-        for subject in roster.iter().filter(|subject| ["spread sliced", "counts sliced", "average"].contains(&subject.label())) {
+        });
+    }
+    // The sums of the large bodies must be sliced, or the tests above would not cover slices.
+    for subject in roster().filter(|subject| ["spread sliced", "counts sliced", "average"].contains(&subject.label())) {
+        suite.test(format!("large sums are sliced: {}", subject.label()), move |group| {
             let carrier = Carrier::Simulate { ranks: 3, threads: 1, dedicated: false };
             let slices = subject
                 .run(carrier, None, Until::End)
                 .ok()
                 .flatten()
                 .map_or(0, |ran| ran.traffic.0.get("slices of sums").map_or(0, |flow| flow.messages));
-            let requests = reference.get(subject.label()).map_or(u64::MAX, |ran| ran.responses);
+            let requests = undisturbed(subject).map_or(u64::MAX / 4, |ran| ran.responses);
             let result = if slices > 4 * requests { Ok(()) } else { Err(format!("{slices} slices in {requests} requests")) };
             group.check(subject.label(), result);
-        }
-    });
+        });
+    }
     for ranks in [1, 2, 3, 5] {
-        tally.group(&format!("same bits under mpi, {ranks} ranks, all runs in one job"), |group| {
-            // (threads, dedicated, collectives, until): each method four times, twice where there is one rank only.
+        suite.test(format!("same bits under mpi: {ranks} ranks, all methods in one job"), move |group| {
+            // (threads, dedicated, collectives, until): each method four times, or twice on a single rank.
             let layouts = [
                 (1, false, false, Until::End),
                 (2, false, true, Until::EndWithRests),
@@ -77,8 +75,7 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
                 (2, true, false, Until::EndWithRests),
             ];
             let layouts = &layouts[..if ranks == 1 { 2 } else { 4 }];
-            let cases: Vec<_> =
-                roster.iter().flat_map(|subject| layouts.iter().map(move |layout| (subject.as_ref(), *layout))).collect();
+            let cases: Vec<_> = roster().flat_map(|subject| layouts.iter().map(move |layout| (subject, *layout))).collect();
             let steps = cases.iter().map(|&(subject, (threads, dedicated, collectives, until))| Step {
                 method: subject.label().into(),
                 threads,
@@ -90,13 +87,13 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
             for ((subject, (threads, dedicated, collectives, until)), ran) in cases.into_iter().zip(results) {
                 let label = subject.label();
                 let case = format!("{label}, {threads} threads, dedicated {dedicated}, collectives {collectives}, {until:?}");
-                group.check(case, agree(subject, reference, ran.map(Some)));
+                group.check(case, agree(subject, ran.map(Some)));
             }
         });
     }
 }
 
-/// Runs these steps in one worker; a result for each, an error for those that it did not come to.
+/// Runs these steps in one worker; a result for each, an error for those that it did not reach.
 pub fn batch(group: &Group, launcher: Launcher, driver: Driver, steps: Vec<Step>) -> Vec<Result<Ran, String>> {
     let count = steps.len();
     let results = group.folder.join("results.jsonl");
@@ -116,7 +113,7 @@ pub fn batch(group: &Group, launcher: Launcher, driver: Driver, steps: Vec<Step>
         Err(cause) => Some(cause),
     };
     if let Some(cause) = &failure {
-        // A job that failed behind its last step has failed all the same.
+        // A job that fails after its last step has failed all the same.
         ran.truncate(count.saturating_sub(1));
         ran.push(Err(cause.clone()));
     }
@@ -124,14 +121,18 @@ pub fn batch(group: &Group, launcher: Launcher, driver: Driver, steps: Vec<Step>
     ran
 }
 
-/// Whether a run that went to its end did what the undisturbed run did.
-pub fn agree(subject: &dyn Subject, reference: &Reference, ran: Result<Option<Ran>, String>) -> Result<(), String> {
+/// Compares a run that went to its end with the undisturbed run of the method.
+pub fn agree(subject: &dyn Subject, ran: Result<Option<Ran>, String>) -> Result<(), String> {
+    agree_with(undisturbed(subject)?, subject.order(), ran)
+}
+
+/// Compares a run that went to its end with another one.
+pub fn agree_with(reference: &Ran, order: Order, ran: Result<Option<Ran>, String>) -> Result<(), String> {
     let ran = ran?.ok_or("rank 0 had no outcome")?;
-    let reference = reference.get(subject.label()).ok_or("there is no undisturbed run to compare with")?;
     same("finished", &ran.finished, &true)?;
     same("responses", &ran.responses, &reference.responses)?;
     same("the draws written", &ran.outline, &reference.outline)?;
-    match subject.order() {
+    match order {
         Order::Posted => same("the bits", &ran.digest, &reference.digest),
         // Asynchronous methods check in themselves that nothing was lost.
         Order::Arrival => Ok(()),

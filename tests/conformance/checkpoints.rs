@@ -1,22 +1,21 @@
-//! Checkpoint files: whole or refused, never half read.
+//! Checkpoint files: complete ones are read, damaged ones are refused.
 
-use crate::bits::{Reference, agree};
-use crate::subject::{Carrier, Subject, Until};
-use crate::tally::{Tally, same};
+use crate::bits::agree;
+use crate::roster;
+use crate::subject::{Carrier, Until};
+use crate::suite::{Suite, same};
 
-pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Tally) {
-    tally.group("checkpoint files", |group| {
-        let path = group.folder.join("run.state");
-        for subject in roster {
-            let subject = subject.as_ref();
+pub fn register(suite: &mut Suite) {
+    for subject in roster() {
+        suite.test(format!("checkpoint files: {}", subject.label()), move |group| {
+            let path = group.folder.join("run.state");
             let saved = subject.run(Carrier::Threads { threads: 1 }, None, Until::Responses(3)).ok().flatten();
             let Some(saved) = saved.map(|ran| ran.saved) else {
-                group.check(subject.label(), Err("the run could not be saved".into()));
-                continue;
+                return group.check(subject.label(), Err("the run could not be saved".into()));
             };
             let round_trip = subject.write(&saved, &path).and_then(|()| subject.read(&path));
             group.check(
-                format!("{}: a file comes back byte for byte", subject.label()),
+                "a file is read back byte for byte",
                 round_trip.and_then(|back| same("the bytes are equal:", &(back.as_ref() == Some(&saved)), &true)),
             );
             let refused = |bytes: &[u8]| {
@@ -28,21 +27,21 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
                 }
             };
             for cut in [0, 10, 40, saved.len() / 2, saved.len() - 1] {
-                group.check(format!("{}: cut off after {cut} bytes", subject.label()), refused(&saved[..cut]));
+                group.check(format!("truncated after {cut} bytes"), refused(&saved[..cut]));
             }
             for place in [3, 20, 60, saved.len() / 2, saved.len() - 1] {
                 let mut damaged = saved.clone();
                 damaged[place] ^= 4;
-                group.check(format!("{}: byte {place} damaged", subject.label()), refused(&damaged));
+                group.check(format!("byte {place} damaged"), refused(&damaged));
             }
-            if let Some(other) = roster.iter().find(|other| other.name() != subject.name()) {
+            if let Some(other) = roster().find(|other| other.name() != subject.name()) {
                 let says = format!("holds a run of {} in ", subject.name());
                 let result = match other.run(Carrier::Threads { threads: 1 }, Some(&saved), Until::End) {
                     Err(fault) if fault.cause.contains(&says) => Ok(()),
                     Err(fault) => Err(format!("it was refused for something else: {fault}")),
                     Ok(_) => Err("it was resumed".into()),
                 };
-                group.check(format!("{}: resumed as a run of {}", subject.label(), other.name()), result);
+                group.check(format!("resumed as a run of {}", other.name()), result);
             }
             drop(std::fs::remove_file(&path));
             drop(std::fs::create_dir(&path));
@@ -52,19 +51,19 @@ pub fn groups(roster: &[Box<dyn Subject>], reference: &Reference, tally: &mut Ta
                     same("what is left beside it", &std::fs::exists(group.folder.join("run.state.partial")).ok(), &Some(false))
                 }
             };
-            group.check(format!("{}: cannot be written", subject.label()), result);
+            group.check("cannot be written", result);
             drop(std::fs::remove_dir(&path));
             let nothing = subject.read(&path).and_then(|read| same("a missing file holds", &read, &None));
-            group.check(format!("{}: no file", subject.label()), nothing);
-        }
-    });
-    tally.group("a finished run that is resumed is over at once", |group| {
-        for subject in roster {
+            group.check("no file", nothing);
+        });
+    }
+    for subject in roster() {
+        suite.test(format!("a finished run that is resumed is over at once: {}", subject.label()), move |group| {
             let result = subject.run(Carrier::Threads { threads: 1 }, None, Until::End).and_then(|ran| {
                 let saved = ran.map(|ran| ran.saved).unwrap_or_default();
                 subject.run(Carrier::Simulate { ranks: 3, threads: 1, dedicated: false }, Some(&saved), Until::End)
             });
-            group.check(subject.label(), agree(subject.as_ref(), reference, result.map_err(|fault| fault.to_string())));
-        }
-    });
+            group.check(subject.label(), agree(subject, result.map_err(|fault| fault.to_string())));
+        });
+    }
 }

@@ -2,14 +2,14 @@
 
 use crate::methods::{Post, Scripted, Visits};
 use crate::subject::{Diary, Until, plan};
-use crate::tally::{Tally, same};
+use crate::suite::{Suite, same};
 use mpibayes::cluster::Method;
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::simulate::{self, Cluster, Cost};
 use std::sync::Arc;
 
-pub fn groups(tally: &mut Tally) {
-    tally.group("the simulated clock", |group| {
+pub fn register(suite: &mut Suite) {
+    suite.test("the simulated clock", |group| {
         // Ahn, Shahbaba and Welling 2014, figure 1: steps take (3, 1, 2, 4) on the four agents.
         let delays = [3.0, 1.0, 2.0, 4.0];
         for (steps, waits) in [

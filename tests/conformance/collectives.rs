@@ -1,7 +1,7 @@
 //! The MPI driver on 2, 3 and 5 ranks: collectives give what point-to-point gives, runs follow each other, failures end the job.
 
 use crate::launch::{Launcher, command, watched};
-use crate::tally::Tally;
+use crate::suite::Suite;
 use mpibayes::cluster::mpi::{World, run};
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::{
@@ -311,9 +311,9 @@ pub fn rank(what: &str) {
 }
 
 /// Runs each case on some ranks.
-pub fn groups(tally: &mut Tally) {
+pub fn register(suite: &mut Suite) {
     for ranks in [2, 3, 5] {
-        tally.group(&format!("collectives, {ranks} ranks"), |group| {
+        suite.test(format!("collectives: {ranks} ranks"), move |group| {
             // Per number type 4 lengths × 7 cases, and the facts.
             let cases = [
                 ("sums", 0, "passed 88"),

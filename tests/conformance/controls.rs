@@ -1,13 +1,13 @@
-//! The controls: methods that break a rule must fail here, or the suite sees nothing.
+//! Controls of the suite: methods that break a rule must be detected.
 
-use crate::bits::{Reference, agree};
+use crate::bits::agree_with;
 use crate::methods::Crooked;
 use crate::resume::stops_like_it_rests;
 use crate::subject::{Carrier, Until, conforms};
-use crate::tally::Tally;
+use crate::suite::Suite;
 
-pub fn groups(tally: &mut Tally) {
-    tally.group("methods that break a rule are found out", |group| {
+pub fn register(suite: &mut Suite) {
+    suite.test("methods that break a rule are detected", |group| {
         for wrong in [Crooked::Not, Crooked::AnotherOrder, Crooked::Forgets, Crooked::SharedRandomness] {
             let subject = conforms("crooked", move || wrong);
             let threads = Carrier::Threads { threads: 1 };
@@ -16,24 +16,23 @@ pub fn groups(tally: &mut Tally) {
                 ran.and_then(|ran| ran.ok_or("no outcome".into()))
             };
             let result = run(None, Until::End).and_then(|left_alone| {
-                let reference = Reference::from([("crooked", left_alone)]);
                 let again = run(None, Until::End)?;
                 let saved = run(None, Until::Responses(3))?.saved;
                 let resumed = run(Some(&saved), Until::End)?;
-                let again = agree(subject.as_ref(), &reference, Ok(Some(again))).is_ok();
-                let resumed = agree(subject.as_ref(), &reference, Ok(Some(resumed))).is_ok();
+                let again = agree_with(&left_alone, subject.order(), Ok(Some(again))).is_ok();
+                let resumed = agree_with(&left_alone, subject.order(), Ok(Some(resumed))).is_ok();
                 let expected = match wrong {
                     Crooked::Not => (true, true),
                     Crooked::Forgets => (true, false),
                     Crooked::AnotherOrder | Crooked::SharedRandomness => (false, false),
                 };
-                crate::tally::same("(runs alike, resumes alike)", &(again, resumed), &expected)
+                crate::suite::same("(runs alike, resumes alike)", &(again, resumed), &expected)
             });
             group.check(format!("{wrong:?}"), result);
             if matches!(wrong, Crooked::Not | Crooked::Forgets) {
                 let simulate = Carrier::Simulate { ranks: 3, threads: 1, dedicated: false };
                 let alike = stops_like_it_rests(subject.as_ref(), simulate).is_ok();
-                let result = crate::tally::same("stops like it rests", &alike, &(wrong == Crooked::Not));
+                let result = crate::suite::same("stops like it rests", &alike, &(wrong == Crooked::Not));
                 group.check(format!("{wrong:?}, stopped at every response"), result);
             }
         }

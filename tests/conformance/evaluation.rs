@@ -1,8 +1,8 @@
-//! Evaluation looks on: the method's bits are those of a run without it, it hides no distillation, and the clock leaves it out.
+//! Evaluation changes nothing: the bits of the method, its overlap of computation, and its clock are those of a run without it.
 
 use crate::methods::{Eager, Elastic, stein};
 use crate::subject::{Carrier, Diary, Until, carry, plan};
-use crate::tally::{Tally, same};
+use crate::suite::{Suite, same};
 use mpibayes::cluster::Method;
 use mpibayes::cluster::record::{Record, Row};
 use mpibayes::cluster::simulate::{self, Cluster};
@@ -11,8 +11,8 @@ use mpibayes::number::Real;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub fn groups(tally: &mut Tally) {
-    tally.group("evaluation changes no bit", |group| {
+pub fn register(suite: &mut Suite) {
+    suite.test("evaluation changes no bit", |group| {
         for carrier in [
             Carrier::Threads { threads: 1 },
             Carrier::Threads { threads: 3 },
@@ -27,7 +27,7 @@ pub fn groups(tally: &mut Tally) {
             group.check("eager", looks_on(|| Eager::<2>, carrier, false));
         }
     });
-    tally.group("evaluation hides no distillation and is outside of the clock", |group| {
+    suite.test("evaluation does not overlap distillation and is excluded from the clock", |group| {
         // Seconds of a visit, of the distillation behind it, of an agent's share of an evaluation.
         for (ranks, [visit, distillation, share]) in [
             // The next visit hides the distillation wholly, then in part; one evaluation is as long as a visit.

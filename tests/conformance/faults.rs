@@ -1,18 +1,19 @@
-//! Whatever fails, wherever: the whole job ends soon, not with code 0, and one message names rank, agent and cause.
+//! Faults: wherever something fails, the whole job ends soon with an error code and one message that names rank, agent and cause.
 
 use crate::faulty::{CAUSE, How, Injection, Place, Who, Workload};
 use crate::launch::{Launcher, work};
+use crate::roster;
 use crate::subject::{Carrier, Subject};
-use crate::tally::{Group, Tally};
+use crate::suite::{Group, Suite};
 use crate::worker::{Driver, Script, Step, Work};
 use mpibayes::cluster::{EXIT_CODE, Order};
 use rayon::prelude::*;
 use std::path::Path;
 
-/// A job that a fault ended may take this long, start-up included.
+/// The most seconds of a job that ends with a fault, including its start.
 const SOON: f64 = 10.0;
 
-/// So many jobs run side by side: most of a job's time is waiting for its launcher.
+/// Jobs that run at the same time: most of a job's time is spent in its launcher.
 const AT_ONCE: usize = 3;
 
 /// One failure in one job.
@@ -25,12 +26,11 @@ struct Case<'a> {
     injection: Injection,
 }
 
-pub fn groups(roster: &[Box<dyn Subject>], tally: &mut Tally) {
-    tally.group("faults under threads", |group| {
-        let mut cases = Vec::new();
-        for subject in roster {
-            let subject = subject.as_ref();
-            let Some(workload) = workload(subject, group) else { continue };
+pub fn register(suite: &mut Suite) {
+    for subject in roster() {
+        suite.test(format!("faults under threads: {}", subject.label()), move |group| {
+            let mut cases = Vec::new();
+            let Some(workload) = workload(subject, group) else { return };
             for how in How::ALL {
                 for (who, place) in everywhere(subject, &workload) {
                     let injection = Injection { who, place, how, others_sleep: 0.0 };
@@ -38,25 +38,24 @@ pub fn groups(roster: &[Box<dyn Subject>], tally: &mut Tally) {
                     cases.push(Case { subject, launcher, driver, threads: 2, dedicated: false, injection });
                 }
             }
-        }
-        group.cases(&cases);
-    });
-    tally.group("faults under simulate", |group| {
-        let mut cases = Vec::new();
-        for (subject, how) in roster.iter().zip(How::ALL.into_iter().cycle()) {
-            let subject = subject.as_ref();
-            let Some(workload) = workload(subject, group) else { continue };
+            group.cases(&cases);
+        });
+    }
+    for (subject, how) in roster().zip(How::ALL.into_iter().cycle()) {
+        suite.test(format!("faults under simulate: {}", subject.label()), move |group| {
+            let mut cases = Vec::new();
+            let Some(workload) = workload(subject, group) else { return };
             for (who, place) in everywhere(subject, &workload) {
                 let injection = Injection { who, place, how, others_sleep: 0.0 };
                 let (launcher, driver) = (Launcher::Alone, Driver::Simulate { ranks: 3 });
                 cases.push(Case { subject, launcher, driver, threads: 1, dedicated: true, injection });
             }
-        }
-        group.cases(&cases);
-    });
-    tally.group("faults under mpi", |group| under_mpi(roster, group));
-    tally.group("faults on threads that help with a task", |group| {
-        let Some(subject) = roster.iter().find(|subject| subject.label() == "elastic").map(AsRef::as_ref) else { return };
+            group.cases(&cases);
+        });
+    }
+    suite.test("faults under mpi: every place and kind", under_mpi);
+    suite.test("faults in helper threads", |group| {
+        let Some(subject) = roster().find(|subject| subject.label() == "elastic") else { return };
         let mut cases = Vec::new();
         for how in How::ON_HELPERS {
             for (who, place) in [
@@ -82,8 +81,8 @@ pub fn groups(roster: &[Box<dyn Subject>], tally: &mut Tally) {
         }
         group.cases(&cases);
     });
-    tally.group("faults under mpi: other sizes, busy ranks, all at once", |group| {
-        let Some(subject) = roster.iter().find(|subject| subject.label() == "elastic").map(AsRef::as_ref) else { return };
+    suite.test("faults under mpi: other sizes, busy ranks, all agents at once", |group| {
+        let Some(subject) = roster().find(|subject| subject.label() == "elastic") else { return };
         let (driver, server) = (Driver::Mpi, Who::Server);
         let last = Who::Agent(subject.agents() - 1);
         let mut cases = Vec::new();
@@ -117,14 +116,14 @@ pub fn groups(roster: &[Box<dyn Subject>], tally: &mut Tally) {
 
 /// Every place and kind of failure on 3 ranks, in turn on the agents of each rank; every method has one in an agent and one in its
 /// server at least. Asynchronous methods have those that every run reaches, each in one way.
-fn under_mpi(roster: &[Box<dyn Subject>], group: &mut Group) {
-    let synchronous: Vec<_> = roster.iter().map(AsRef::as_ref).filter(|subject| subject.order() == Order::Posted).collect();
+fn under_mpi(group: &mut Group) {
+    let synchronous: Vec<_> = roster().filter(|subject| subject.order() == Order::Posted).collect();
     let workloads: Vec<_> = synchronous.iter().filter_map(|subject| workload(*subject, group)).collect();
     if workloads.len() < synchronous.len() {
         return;
     }
     let mut cases = Vec::new();
-    for subject in roster.iter().map(AsRef::as_ref).filter(|subject| subject.order() == Order::Arrival) {
+    for subject in roster().filter(|subject| subject.order() == Order::Arrival) {
         let Some(workload) = workload(subject, group) else { return };
         for ((who, place), how) in everywhere(subject, &workload).into_iter().zip(How::ALL.into_iter().cycle()) {
             let injection = Injection { who, place, how, others_sleep: 0.0 };

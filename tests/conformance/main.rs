@@ -1,4 +1,4 @@
-//! One conformance suite for all methods: the same bits under every driver, stop and go on, no hang; a method joins with one line.
+//! The conformance suite of all methods: equal bits under every driver, resumption from checkpoints, faults that end the job.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::map_identity, reason = "the lint does not see that a report of one method becomes that of another")]
 
@@ -17,8 +17,8 @@ mod methods;
 mod misuse;
 mod resume;
 mod subject;
-#[path = "../support/tally.rs"]
-mod tally;
+#[path = "../support/suite.rs"]
+mod suite;
 mod waiting;
 mod worker;
 
@@ -35,11 +35,18 @@ use mpibayes::methods::particles::pmd::Pmd;
 use mpibayes::methods::point::fedavg::{FedAvg, Weighting};
 use mpibayes::methods::transitions::sghmc::Preconditioner;
 use mpibayes::methods::variational::npv::Npv;
+use std::sync::LazyLock;
 use subject::{Subject, conforms};
-use tally::Tally;
+use suite::Suite;
 
 /// The methods under test.
-fn roster() -> Vec<Box<dyn Subject>> {
+fn roster() -> impl Iterator<Item = &'static dyn Subject> {
+    static SUBJECTS: LazyLock<Vec<Box<dyn Subject>>> = LazyLock::new(subjects);
+    SUBJECTS.iter().map(AsRef::as_ref)
+}
+
+/// A line for each method: this is all that a new method needs.
+fn subjects() -> Vec<Box<dyn Subject>> {
     vec![
         conforms("relay", || Relay),
         conforms("subset", || Subset),
@@ -159,26 +166,23 @@ fn main() {
             collectives::rank(what);
             0
         }
-        // Cargo passes options of its own test harness; a plain word picks groups.
-        words => suite(words.iter().find(|word| !word.starts_with('-')).copied().unwrap_or_default()),
+        _ => suite(),
     };
     std::process::exit(code);
 }
 
-/// Runs the groups whose names contain `word`; the exit code.
-fn suite(word: &str) -> i32 {
-    let roster = roster();
-    let mut tally = Tally::new(word);
-    let reference = bits::reference(&roster, &mut tally);
-    bits::groups(&roster, &reference, &mut tally);
-    resume::groups(&roster, &reference, &mut tally);
-    controls::groups(&mut tally);
-    checkpoints::groups(&roster, &reference, &mut tally);
-    misuse::groups(&mut tally);
-    clock::groups(&mut tally);
-    evaluation::groups(&mut tally);
-    collectives::groups(&mut tally);
-    faults::groups(&roster, &mut tally);
-    waiting::groups(&mut tally);
-    tally.close()
+/// Runs the tests that the command line selects.
+fn suite() -> ! {
+    let mut suite = Suite::default();
+    bits::register(&mut suite);
+    resume::register(&mut suite);
+    controls::register(&mut suite);
+    checkpoints::register(&mut suite);
+    misuse::register(&mut suite);
+    clock::register(&mut suite);
+    evaluation::register(&mut suite);
+    collectives::register(&mut suite);
+    faults::register(&mut suite);
+    waiting::register(&mut suite);
+    suite.run()
 }

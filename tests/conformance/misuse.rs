@@ -1,22 +1,22 @@
-//! Requests that make no sense end the run with an error that says what is wrong with them.
+//! Invalid requests: the run ends with an error that names the mistake.
 
 use crate::methods::{Post, Scripted};
 use crate::subject::{Carrier, Diary, Until, carry};
-use crate::tally::Tally;
+use crate::suite::Suite;
 use std::sync::Arc;
 
-pub fn groups(tally: &mut Tally) {
-    tally.group("misuse of the protocol has a name", |group| {
+pub fn register(suite: &mut Suite) {
+    suite.test("invalid requests are refused", |group| {
         let all: &[u32] = &[0, 1, 2];
         let cases: [(&str, Vec<Post>, &[&str]); 12] = [
-            ("handed with nothing promised", vec![Post::to(&[1]).with_transfer()], &["agent 1", "none was promised"]),
+            ("a transfer that was not promised", vec![Post::to(&[1]).with_transfer()], &["agent 1", "none was promised"]),
             (
-                "handed twice what was promised once",
+                "a transfer used twice",
                 vec![Post::to(&[0]).sum_to(&[1]), Post::to(&[1]).with_transfer(), Post::to(&[1]).with_transfer()],
                 &["agent 1", "none was promised"],
             ),
             (
-                "one of the members was promised nothing",
+                "a transfer promised to one of two members",
                 vec![Post::to(&[0]).sum_to(&[0, 1]), Post::to(all).with_transfer()],
                 &["agent 2", "none was promised"],
             ),
@@ -26,9 +26,9 @@ pub fn groups(tally: &mut Tally) {
                 &["agent 0", "none was promised"],
             ),
             (
-                "a body and a parcel",
+                "a body and a transfer",
                 vec![Post::to(&[0]).sum_to(&[1]), Post::to(&[1]).with_transfer().with(3)],
-                &["a body of its own", "handed"],
+                &["a body and a transfer"],
             ),
             ("a member twice", vec![Post::to(&[0, 2, 0])], &["agent 0", "twice", "members"]),
             ("a member that does not exist", vec![Post::to(&[0, 3])], &["agent 3", "members", "3 agents"]),
@@ -48,7 +48,7 @@ pub fn groups(tally: &mut Tally) {
                 group.check(case, says(vec![5, 5, 7], posts, carrier, words));
             }
         }
-        // One body is small enough to go whole and one is sliced: the agents disagree on who adds.
+        // One body is small enough to be sent whole and one is sliced: the agents disagree on which ranks add.
         for (lengths, words) in [
             (vec![100, 100, 9000], ["agent 0", "100", "agent 2", "9000"]),
             (vec![9000, 9000, 9001], ["agent 0", "9000", "agent 2", "9001"]),

@@ -61,7 +61,7 @@ pub struct Ran {
 }
 
 /// A method under test.
-pub trait Subject: Sync {
+pub trait Subject: Send + Sync {
     /// Its name in this suite.
     fn label(&self) -> &'static str;
     /// Its name in messages.
@@ -83,7 +83,7 @@ pub trait Subject: Sync {
 }
 
 /// The one line with which a method joins: its label here, and how it is made.
-pub fn conforms<M: Method>(label: &'static str, make: impl Fn() -> M + Sync + 'static) -> Box<dyn Subject> {
+pub fn conforms<M: Method>(label: &'static str, make: impl Fn() -> M + Send + Sync + 'static) -> Box<dyn Subject> {
     Box::new(Conforms { label, make })
 }
 
@@ -102,7 +102,7 @@ impl<F> Conforms<F> {
     }
 }
 
-impl<M: Method, F: Fn() -> M + Sync> Subject for Conforms<F> {
+impl<M: Method, F: Fn() -> M + Send + Sync> Subject for Conforms<F> {
     fn label(&self) -> &'static str {
         self.label
     }

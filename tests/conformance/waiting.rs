@@ -1,15 +1,15 @@
 //! The job as the launcher meant it, and what a rank that only waits costs.
 
 use crate::launch::{Launcher, command, watched, work};
-use crate::tally::Tally;
+use crate::suite::Suite;
 use crate::worker::{Became, Driver, Script, Step, Work};
 
 /// The most of a core that a rank which waits may take: some naps a second, whose cost follows the machine. Three machines have measured
 /// 0.5 to 0.8 %.
 const WAITING: f64 = 0.02;
 
-pub fn groups(tally: &mut Tally) {
-    tally.group("processes of another MPI's launcher are refused", |group| {
+pub fn register(suite: &mut Suite) {
+    suite.test("processes of another MPI's launcher are refused", |group| {
         let started = |variables: &[(&str, &str)]| {
             let mut command = command(Launcher::Alone, &["--start"])?;
             command.envs(variables.iter().copied());
@@ -32,7 +32,7 @@ pub fn groups(tally: &mut Tally) {
     if !cfg!(target_os = "linux") {
         return;
     }
-    tally.group("a rank that waits leaves its core to others", |group| {
+    suite.test("a rank that waits leaves its core to others", |group| {
         let results = group.folder.join("waited.jsonl");
         let step = Step { method: "burn".into(), threads: 1, dedicated: true, collectives: false, work: Work::Wait };
         let script = Script { driver: Driver::Mpi, steps: vec![step], results: results.clone() };
@@ -42,7 +42,7 @@ pub fn groups(tally: &mut Tally) {
         });
         let result = match measured {
             Ok(Became::Waited { share, seconds }) => {
-                group.figure(format!("{:.2} % of a core in {seconds:.1} s", 100.0 * share));
+                eprintln!("rank 0 took {:.2} % of a core in {seconds:.1} s", 100.0 * share);
                 if seconds < 3.0 {
                     Err(format!("the busy rank was busy for {seconds:.2} s only: too short to measure"))
                 } else if share > WAITING {

@@ -1,20 +1,19 @@
-//! Chains that travel between ranks, with the whole program: what goes over the wire, who waits for whom, where draws are kept.
+//! Chains that move between ranks, with the whole program: bytes between ranks, waiting times, storage of draws.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../support/launcher.rs"]
 mod launcher;
-#[path = "../support/tally.rs"]
-mod tally;
+#[path = "../support/suite.rs"]
+mod suite;
 mod wide;
 
-use launcher::{Launcher, command, watched};
+use launcher::{HANG, Launcher, POLL, Running, command, watched};
 use mpibayes::config::Registry;
 use mpibayes::results::{RunFile, Samples, Table, Values};
 use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
-use tally::{Group, Tally, same};
+use std::time::Instant;
+use suite::{Group, Suite, same};
 use wide::Wide;
 
 const RUN: &str = "\
@@ -42,12 +41,12 @@ fn main() {
         let code = mpibayes::main_with(&Registry::default().with_model::<Wide>());
         std::process::exit(if code == std::process::ExitCode::SUCCESS { 0 } else { 1 });
     }
-    let mut tally = Tally::new(word.trim_start_matches('-'));
-    tally.group("bytes", bytes);
-    tally.group("files of draws", files);
-    tally.group("plans", plans);
-    tally.group("waiting", waiting);
-    std::process::exit(tally.close());
+    let mut suite = Suite::default();
+    suite.test("bytes between ranks", bytes);
+    suite.test("draws in files", files);
+    suite.test("trajectory plans", plans);
+    suite.test("waiting times", waiting);
+    suite.run()
 }
 
 /// Runs this program; what it prints.
@@ -105,7 +104,7 @@ fn bytes(group: &mut Group) {
         let (mut straight, mut server) = (0.0, 0.0);
         for (name, values) in &traffic.columns {
             match name.as_str() {
-                "hand-overs_bytes" => straight += values[0],
+                "transfers_bytes" => straight += values[0],
                 // What a checkpoint took, if there was one.
                 "control_bytes" | "control_messages" => {}
                 name if name.ends_with("_bytes") => server += values[0],
@@ -119,7 +118,7 @@ fn bytes(group: &mut Group) {
         Ok((straight, server, exact)) => {
             group.check("every move between ranks is sent once", same("bytes", &straight, &exact));
             let share = server / (straight + server);
-            group.figure(format!("{:.0} MB from rank to rank, {:.4} % beside that", 1e-6 * straight, 100.0 * share));
+            eprintln!("{:.0} MB from rank to rank, {:.4} % beside that", 1e-6 * straight, 100.0 * share);
             let little = if share < 0.01 { Ok(()) } else { Err(format!("{share} of all bytes")) };
             group.check("the server and third ranks carry less than 1 % of all bytes", little);
         }
@@ -198,30 +197,35 @@ fn files(group: &mut Group) {
     }
 }
 
-/// Starts the run on two ranks, and kills it without a word after some checkpoints.
+/// Starts the run on two ranks, and kills it without a warning after a few checkpoints.
 fn killed(folder: &Path, output: &str, settings: &[&str]) -> Result<(), String> {
     let mut arguments = vec!["run", "run.toml", "--output", output];
     settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
-    let mut command: Command = command(Launcher::Mpirun(2), &arguments)?;
-    let mut child = command.current_dir(folder).stderr(std::process::Stdio::null()).spawn().map_err(|error| error.to_string())?;
+    let mut command = command(Launcher::Mpirun(2), &arguments)?;
+    command.current_dir(folder);
+    let mut running = Running::start(command)?;
     let checkpoint = folder.join(output).join("checkpoint.bin");
-    let some_time = || std::thread::sleep(Duration::from_millis(50));
-    let begun = (0..600).any(|_| {
-        some_time();
-        checkpoint.exists()
-    });
-    std::thread::sleep(Duration::from_millis(300));
-    child.kill().and_then(|()| child.wait()).map_err(|error| error.to_string())?;
-    if !begun || !checkpoint.exists() {
-        return Err("the run was not stopped on its way".into());
+    let written = || checkpoint.metadata().and_then(|file| file.modified()).ok();
+    let mut last = None;
+    for _ in 0..3 {
+        running.wait_until("its third checkpoint", |_| written().is_some_and(|at| last != Some(at)))?;
+        last = written();
     }
-    // Ranks end some time after mpirun: the one that looks after the folder has it locked until then.
+    running.signal(libc::SIGKILL);
+    drop(running.finish()?);
+    if !checkpoint.exists() {
+        return Err("the run ended before it was killed".into());
+    }
+    // Ranks end some time after mpirun; until then, rank 0 keeps the folder locked.
     let lock = std::fs::File::open(folder.join(output).join("data.digest")).map_err(|error| error.to_string())?;
-    let free = (0..400).any(|_| {
-        some_time();
-        lock.try_lock().is_ok()
-    });
-    if free { Ok(()) } else { Err("the killed run goes on".into()) }
+    let since = Instant::now();
+    while lock.try_lock().is_err() {
+        if since.elapsed() > HANG {
+            return Err("the ranks of the killed run do not end".into());
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(())
 }
 
 /// The means and standard deviations that agents have computed are those of all draws.
@@ -307,7 +311,7 @@ fn waiting(group: &mut Group) {
             }),
         );
     }
-    group.figure(format!("share of a round that the fast ones wait: {}", figures.join(", ")));
+    eprintln!("share of a round that the fast ones wait: {}", figures.join(", "));
 }
 
 /// Each agent's median over the rounds when the plan stands, of the share of a round that it waits.
