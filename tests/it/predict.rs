@@ -130,7 +130,7 @@ fn rows_in_principal_axes_are_predicted_as_the_run_has_them() {
             let predicted = predictions(input);
             // Means get their units on one way before, on the other behind their average.
             let same = |(one, other): (&f64, &f64)| (one - other).abs() <= 1e-12 * other.abs();
-            assert!(predicted.len() == 30 && predicted.iter().zip(&own).all(same), "{precision} {input}: {predicted:?} {own:?}");
+            assert!(predicted.len() == 30 && predicted.iter().zip(&own).all(same), "{dtype} {input}: {predicted:?} {own:?}");
         }
         // A row alone.
         cli.write("one.npy", npy(&[3], &numbers[4..5]));

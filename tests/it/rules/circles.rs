@@ -4,7 +4,7 @@ use super::{Source, repository};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rooms that still have circles.
-const EXCEPTIONS: [&str; 3] = ["cli", "config", "methods"];
+const EXCEPTIONS: [&str; 2] = ["cli", "methods"];
 
 /// An imported path, as segments.
 type Segments = Vec<String>;
