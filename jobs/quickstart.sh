@@ -41,7 +41,7 @@ data=datasets/fashion-mnist-principal.h5
 if [ -e "$data" ]; then
     echo "$data is there from before"
 else
-    mpibayes import --images "$fashion/train-images-idx3-ubyte.gz" --labels "$fashion/train-labels-idx1-ubyte.gz" \
+    mpibayes import images "$fashion/train-images-idx3-ubyte.gz" --labels "$fashion/train-labels-idx1-ubyte.gz" \
         --test-images "$fashion/t10k-images-idx3-ubyte.gz" --test-labels "$fashion/t10k-labels-idx1-ubyte.gz" \
         --scaling principal -o "$data"
 fi

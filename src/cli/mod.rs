@@ -4,7 +4,6 @@ mod blas;
 pub mod check;
 pub mod compare;
 pub mod data;
-mod documents;
 #[cfg(feature = "plots")]
 mod drawing;
 #[cfg(not(feature = "plots"))]
@@ -53,9 +52,9 @@ pub struct Cli {
 /// A subcommand and its arguments.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Turn tables, LIBSVM files, NumPy arrays, IDX images or documents into one HDF5 dataset that runs read
+    /// Import tables, LIBSVM files, NumPy arrays, IDX images or documents into an HDF5 dataset
     Import(Box<import::ImportArgs>),
-    /// List, fetch or make data sets
+    /// List, download or generate data sets
     Data(data::DataArgs),
     /// Write a starting run file: every key, its default, its meaning
     Init(init::InitArgs),
@@ -108,12 +107,12 @@ mod tests {
             "mpibayes",
             "mpibayes import -o data.h5",
             "mpibayes import a.csv",
-            "mpibayes import --images a -o data.h5",
-            "mpibayes import --images a --labels b --test-images c -o data.h5",
-            "mpibayes import a.csv --images a --labels b -o data.h5",
-            "mpibayes import --images a --labels b --label last -o data.h5",
+            "mpibayes import images a -o data.h5",
+            "mpibayes import images a --labels b --test-images c -o data.h5",
+            "mpibayes import a.csv --label last -o data.h5",
+            "mpibayes import images a --labels b --label last -o data.h5",
             "mpibayes import a.csv --test b.csv --test-fraction 0.2 -o data.h5",
-            "mpibayes import a.csv --label 0 -o data.h5",
+            "mpibayes import table a.csv --label 0 -o data.h5",
             "mpibayes import a.csv --test-fraction 1 -o data.h5",
             "mpibayes import a.csv --test-fraction nan -o data.h5",
             "mpibayes summary",
@@ -135,8 +134,9 @@ mod tests {
         }
         // The control: the same in order.
         for typed in [
-            "mpibayes import --images a --labels b --test-images c --test-labels d -o data.h5",
-            "mpibayes import a.csv --test-fraction 0.2 --seed 3 --label 1 -o data.h5",
+            "mpibayes import images a --labels b --test-images c --test-labels d -o data.h5",
+            "mpibayes import a.csv --test-fraction 0.2 --seed 3 -o data.h5",
+            "mpibayes import table a.csv --test-fraction 0.2 --seed 3 --label 1 -o data.h5",
             "mpibayes summary runs/a --get ece",
             "mpibayes run run.toml --set seed=2 --set data=other.h5 --output runs/a",
             "mpibayes plot runs/a history posterior --size 640x480 --scale 1.5 --format png --pair a[0] b --against seconds",

@@ -53,7 +53,7 @@ macro_rules! files {
     ($base:literal: $($name:literal),+ $(,)?) => { &[$(RemoteFile { name: $name, url: concat!($base, $name) }),+] };
 }
 
-const IDX: &str = "mpibayes import --images {}/train-images-idx3-ubyte.gz --labels {}/train-labels-idx1-ubyte.gz \
+const IDX: &str = "mpibayes import images {}/train-images-idx3-ubyte.gz --labels {}/train-labels-idx1-ubyte.gz \
      --test-images {}/t10k-images-idx3-ubyte.gz --test-labels {}/t10k-labels-idx1-ubyte.gz -o datasets/NAME.h5";
 
 /// Every data set of the papers that this program reproduces.
@@ -149,7 +149,7 @@ pub const CATALOG: &[DataSet] = &[
         availability: Availability::Download {
             files: files!("https://archive.ics.uci.edu/ml/machine-learning-databases/00203/": "YearPredictionMSD.txt.zip"),
             then: "unzip {}/YearPredictionMSD.txt.zip -d {}, then \
-                   mpibayes import {}/YearPredictionMSD.txt --label 1 --task regression --test-fraction 0.1 -o datasets/year.h5",
+                   mpibayes import table {}/YearPredictionMSD.txt --label 1 --task regression --test-fraction 0.1 -o datasets/year.h5",
         },
     },
     DataSet {
@@ -203,7 +203,7 @@ pub const CATALOG: &[DataSet] = &[
         home: "https://archive.ics.uci.edu/dataset/164/bag+of+words",
         availability: Availability::Download {
             files: files!("https://archive.ics.uci.edu/ml/machine-learning-databases/bag-of-words/": "docword.pubmed.txt.gz", "vocab.pubmed.txt"),
-            then: "mpibayes import {}/docword.pubmed.txt.gz --vocabulary {}/vocab.pubmed.txt --test-fraction 0.1 -o datasets/pubmed.h5",
+            then: "mpibayes import counts {}/docword.pubmed.txt.gz --vocabulary {}/vocab.pubmed.txt --test-fraction 0.1 -o datasets/pubmed.h5",
         },
     },
     DataSet {
@@ -214,7 +214,7 @@ pub const CATALOG: &[DataSet] = &[
         home: "https://archive.ics.uci.edu/dataset/164/bag+of+words",
         availability: Availability::Download {
             files: files!("https://archive.ics.uci.edu/ml/machine-learning-databases/bag-of-words/": "docword.kos.txt.gz", "vocab.kos.txt"),
-            then: "mpibayes import {}/docword.kos.txt.gz --vocabulary {}/vocab.kos.txt --test-fraction 0.1 -o datasets/kos.h5",
+            then: "mpibayes import counts {}/docword.kos.txt.gz --vocabulary {}/vocab.kos.txt --test-fraction 0.1 -o datasets/kos.h5",
         },
     },
     DataSet {

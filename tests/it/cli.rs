@@ -82,7 +82,7 @@ fn a_small_text_is_the_corpus_that_it_always_was() {
     let fables = "The cat sat on the mat, and the dog slept.\nDogs and cats!\n\n\u{c9}t\u{e9} : un chat, deux chats.\n\
                 A cat's paw; a dog\u{2019}s life.\nThe mat of the cat: 3.14 e-mails\n";
     cli.write("a.txt", fables);
-    let import = "import a.txt --format text --stop-words english --least-documents 1 --test-documents 1 --scored 0.5 -o a.h5";
+    let import = "import text a.txt --stop-words english --least-documents 1 --test-documents 1 --scored 0.5 -o a.h5";
     let output = cli.run(import);
     assert!(output.code == 0, "{}", output.stderr);
     let said = output.stdout;
@@ -99,7 +99,7 @@ fn a_small_text_is_the_corpus_that_it_always_was() {
         "digest    d9e5a47decc1",
     ];
     assert_eq!(said.lines().skip(1).map(str::trim_start).collect::<Vec<_>>(), expected);
-    cli.refuse("import a.txt -o b.h5", &["a.txt: hardly a field is a number", "--format text"]);
+    cli.refuse("import a.txt -o b.h5", &["a.txt: hardly any field is a number", "mpibayes import text"]);
 }
 
 #[test]

@@ -221,7 +221,7 @@ fn a_build_without_downloads_prints_the_commands() {
     for file in ["docword.kos.txt.gz", "vocab.kos.txt"] {
         cli.write(&format!("datasets/kos/{file}"), "x");
     }
-    assert!(cli.stdout(mirror).contains("mpibayes import datasets/kos/docword.kos.txt.gz"));
+    assert!(cli.stdout(mirror).contains("mpibayes import counts datasets/kos/docword.kos.txt.gz"));
 }
 
 #[test]

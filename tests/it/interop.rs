@@ -36,7 +36,7 @@ fn runs(cli: &Cli) -> Vec<PathBuf> {
     let chains = "rounds = 60\ntrajectory = 3\nburn_in = 30\nthin = 2\nexpectations = true\nstep = { constant = 1e-3 }";
     let documents = |i: usize| format!("{} {} {}\n", ["alpha", "beta"][i % 2], ["gamma", "delta"][i % 3 / 2], "epsilon");
     cli.write("t.txt", (0..40).map(documents).collect::<String>());
-    cli.succeed("import t.txt --format text --most-share 1 --test-fraction 0.25 -o t.h5");
+    cli.succeed("import text t.txt --most-share 1 --test-fraction 0.25 -o t.h5");
     let text = "dtype = \"float32\"\nagents = 2\n[data]\nfile = \"t.h5\"\n[model]\nname = \"lda\"\ntopics = 3\n[method]\n\
                 name = \"adlda\"\nrounds = 20\nburn_in = 10\nthin = 2\n";
     cli.write("adlda.toml", text);

@@ -194,7 +194,7 @@ fn images_are_predicted_as_those_of_the_dataset() {
         cli.write(&format!("{name}.labels"), labels(&numbers));
     }
     cli.succeed(
-        "import --images train.images --labels train.labels --test-images test.images --test-labels test.labels -o data.h5",
+        "import images train.images --labels train.labels --test-images test.images --test-labels test.labels -o data.h5",
     );
     let run = "[data]\nfile = \"data.h5\"\n[model]\nname = \"logistic\"\n[method]\nname = \"svgd\"\nparticles = 4\nrounds = 1\nsteps = 20\n";
     cli.write("run.toml", run);

@@ -37,7 +37,7 @@ fn folder() -> Cli {
     let word = |i: usize, j: usize| [SEA, KITCHEN][i % 2][(i / 2 * (j / 8) + 3 * j) % 8];
     let line = |i| (0..12).map(|j| word(i, j)).collect::<Vec<_>>().join(" ") + "\n";
     cli.write("text.txt", &(0..120).map(line).collect::<String>());
-    cli.stdout("import text.txt --format text --least-documents 1 --most-share 1 --test-documents 20 -o c.h5");
+    cli.stdout("import text text.txt --least-documents 1 --most-share 1 --test-documents 20 -o c.h5");
     cli.write("run.toml", RUN);
     cli.write("a.csv", &(0..40).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, i % 2)).collect::<String>());
     cli.stdout("import a.csv --test-fraction 0.2 -o a.h5");
@@ -145,13 +145,13 @@ fn arrays_are_distributions_and_documents_of_other_words_are_given_topics() {
 
     // Other words have other numbers there, and those that the run does not know are left out.
     cli.write("new.txt", "zeppelin sugar salt onion sugar aardvark\nmast deck anchor keel\nzeppelin aardvark\n");
-    cli.stdout("import new.txt --format text --least-documents 1 --most-share 1 -o new.h5");
+    cli.stdout("import text new.txt --least-documents 1 --most-share 1 -o new.h5");
     let mut rows = weights("predict run new.h5");
     rows.sort_by(|a, b| a[0].total_cmp(&b[0]));
     assert_eq!(rows.iter().map(|row| row[1]).collect::<Vec<_>>(), [4.0, 4.0, 0.0]);
     assert!(rows[0][sea] < 0.2 && rows[1][sea] > 0.8 && (rows[2][sea] - 0.5).abs() < 0.2, "{rows:?}");
     cli.write("foreign.txt", "zeppelin aardvark\n");
-    cli.stdout("import foreign.txt --format text --least-documents 1 --most-share 1 -o foreign.h5");
+    cli.stdout("import text foreign.txt --least-documents 1 --most-share 1 -o foreign.h5");
     for arguments in ["predict run foreign.h5", "topics run --data foreign.h5"] {
         cli.refuse(arguments, &["foreign.h5: it has no word in common with the topics"]);
     }
@@ -239,7 +239,7 @@ fn alpha_follows_the_documents_and_their_weights_follow_alpha() {
     };
     // The largest weight of a document without tokens but one, which tells little but alpha.
     cli.write("new.txt", "mast\nsugar\n");
-    cli.stdout("import new.txt --format text --least-documents 1 --most-share 1 -o new.h5");
+    cli.stdout("import text new.txt --least-documents 1 --most-share 1 -o new.h5");
     let certain = |run: &str| {
         let shown = cli.stdout(&format!("predict {run} new.h5"));
         shown.lines().nth(1).unwrap().split(',').skip(2).map(|cell| cell.parse().unwrap()).fold(0.0, f64::max)

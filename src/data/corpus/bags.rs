@@ -26,7 +26,7 @@ impl BagFormat {
     /// What it is called in messages.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Docword => "UCI's bag of words",
+            Self::Docword => "UCI bag of words",
             Self::LdaC => "lda-c",
             Self::MatrixMarket => "Matrix Market",
         }

@@ -1,0 +1,194 @@
+//! Options that several forms of `mpibayes import` share, and how their values are parsed.
+
+use crate::data::{Column, Delimiter, Header, Scaling, Task, Test};
+use crate::random::Seed;
+use anyhow::{Context, bail, ensure};
+use std::path::{Path, PathBuf};
+
+/// Where the dataset goes.
+#[derive(Debug, clap::Args)]
+pub struct OutputArgs {
+    /// The dataset to write
+    #[arg(short, long, value_name = "DATA.h5")]
+    pub output: PathBuf,
+    /// Replace the dataset if it exists
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+/// What rows contain.
+#[derive(Debug, clap::Args)]
+pub struct RowArgs {
+    /// What the targets are [default: classification]
+    #[arg(long, value_enum)]
+    pub task: Option<TaskName>,
+    /// How features are scaled for models [default: pixels for images of bytes, none for LIBSVM, else standardize]
+    #[arg(long, value_enum)]
+    pub scaling: Option<ScalingName>,
+}
+
+/// Which rows become test rows.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Test rows")]
+pub struct TestArgs {
+    /// The rows of another file with the same format and columns
+    #[arg(long, value_name = "FILE")]
+    pub test: Option<PathBuf>,
+    /// This share of the rows, drawn at random
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "test")]
+    pub test_fraction: Option<f64>,
+    /// The seed of random draws [default: 1]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// The rows listed in a text file: row numbers from 0, separated by blanks; each line is one split
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["test", "test_fraction"])]
+    pub test_rows: Option<PathBuf>,
+    /// The line of that file, from 1 [default: 1]
+    #[arg(long, value_name = "LINE", requires = "test_rows")]
+    pub split: Option<usize>,
+}
+
+/// A scaling on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ScalingName {
+    /// Keep the values
+    None,
+    /// Mean 0 and standard deviation 1 over the training rows
+    Standardize,
+    /// 0..255 to 0.01..1
+    Pixels,
+    /// 0..1 over the training rows
+    UnitInterval,
+    /// Divide by the largest absolute value over the training rows: zeros stay zeros
+    MaxAbs,
+    /// Rotate into the principal axes of the training rows: columns become uncorrelated, nothing is lost
+    Principal,
+}
+
+impl From<ScalingName> for Scaling {
+    fn from(name: ScalingName) -> Self {
+        match name {
+            ScalingName::None => Self::None,
+            ScalingName::Standardize => Self::Standardize,
+            ScalingName::Pixels => Self::Pixels,
+            ScalingName::UnitInterval => Self::UnitInterval,
+            ScalingName::MaxAbs => Self::MaxAbs,
+            ScalingName::Principal => Self::Principal,
+        }
+    }
+}
+
+/// A task on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum TaskName {
+    /// A class: any text or number
+    Classification,
+    /// A number
+    Regression,
+}
+
+/// Whether the first line of a table is a header, on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum HeaderName {
+    /// It is a header if none of its features is a number
+    Auto,
+    /// It is a header
+    Yes,
+    /// It is a row of data
+    No,
+}
+
+impl From<HeaderName> for Header {
+    fn from(name: HeaderName) -> Self {
+        match name {
+            HeaderName::Auto => Self::Detect,
+            HeaderName::Yes => Self::Yes,
+            HeaderName::No => Self::No,
+        }
+    }
+}
+
+impl RowArgs {
+    pub fn task(&self) -> Task {
+        match self.task {
+            None | Some(TaskName::Classification) => Task::Classification,
+            Some(TaskName::Regression) => Task::Regression,
+        }
+    }
+
+    pub fn scaling_or(&self, default: Scaling) -> Scaling {
+        self.scaling.map_or(default, Scaling::from)
+    }
+}
+
+impl TestArgs {
+    /// Where the test rows come from; `open` turns another file into input of the right format.
+    pub fn rows<F>(&self, open: impl FnOnce(&Path) -> anyhow::Result<F>) -> anyhow::Result<Test<F>> {
+        if self.seed.is_some() && self.test_fraction.is_none() {
+            bail!("--seed needs --test-fraction: without it no rows are drawn at random");
+        }
+        Ok(match (&self.test, self.test_fraction, &self.test_rows) {
+            (Some(path), _, _) => Test::File(open(path)?),
+            (None, Some(fraction), _) => Test::Fraction(fraction, Seed(self.seed.unwrap_or(1))),
+            (None, None, Some(path)) => Test::Rows { file: path.clone(), split: self.split },
+            (None, None, None) => Test::None,
+        })
+    }
+
+    /// The files that these options name.
+    pub fn inputs(&self) -> impl Iterator<Item = &Path> {
+        self.test.iter().chain(&self.test_rows).map(PathBuf::as_path)
+    }
+}
+
+impl OutputArgs {
+    /// Creates the folder of the output.
+    ///
+    /// # Errors
+    /// When the output exists (without `--force`), is one of the inputs, or lies in an input folder.
+    pub fn prepare<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> anyhow::Result<()> {
+        let output = &self.output;
+        let inputs: Vec<&Path> = inputs.into_iter().collect();
+        for folder in inputs.iter().filter(|input| input.is_dir()) {
+            let canonical = folder.canonicalize().with_context(|| folder.display().to_string())?;
+            let absolute = std::path::absolute(output).with_context(|| output.display().to_string())?;
+            let inside = |place: &Path| place.canonicalize().is_ok_and(|place| place.starts_with(&canonical));
+            if absolute.ancestors().skip(1).any(inside) {
+                bail!("{}: the output lies in the input folder {}: write it elsewhere", output.display(), folder.display());
+            }
+        }
+        if !output.exists() {
+            let Some(folder) = output.parent() else { return Ok(()) };
+            return std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create this folder", folder.display()));
+        }
+        ensure!(!output.is_dir(), "{}: this is a folder; name the file to write", output.display());
+        let canonical = output.canonicalize().with_context(|| output.display().to_string())?;
+        if inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == canonical)) {
+            bail!("{}: the output would replace this input file: choose another name", output.display());
+        }
+        ensure!(self.force, "{}: this file exists; choose another name, or replace it with --force", output.display());
+        Ok(())
+    }
+}
+
+pub(super) fn share(typed: &str) -> Result<f64, String> {
+    match typed.parse::<f64>() {
+        Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
+        _ => Err("give a share between 0 and 1, such as 0.2".into()),
+    }
+}
+
+pub(in crate::cli) fn delimiter(typed: &str) -> Result<Delimiter, String> {
+    Delimiter::named(typed).ok_or_else(|| "give comma, semicolon, tab, blanks, or one character such as '|'".into())
+}
+
+pub(in crate::cli) fn column(typed: &str) -> Result<Column, String> {
+    match (typed, typed.parse::<usize>()) {
+        ("last", _) => Ok(Column::Last),
+        ("first", _) => Ok(Column::Number(1)),
+        ("", _) => Err("name a column".into()),
+        (_, Ok(0)) => Err("columns are numbered from 1".into()),
+        (_, Ok(number)) => Ok(Column::Number(number)),
+        (name, Err(_)) => Ok(Column::Name(name.to_owned())),
+    }
+}

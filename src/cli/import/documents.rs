@@ -1,0 +1,323 @@
+//! `mpibayes import text` and `counts`: documents become the corpus that topic models read.
+
+use super::args::{OutputArgs, share};
+use crate::data::corpus::{
+    BagFormat, Choice, Corpus, CorpusFound, CorpusImport, Input, Part, StopWords, Sum, Text, TextFound, Vocabulary, WordsFound,
+    import_corpus,
+};
+use crate::data::{Format, Source, Split};
+use crate::random::Seed;
+use crate::report::text;
+use anyhow::{Context, bail, ensure};
+use std::path::{Path, PathBuf};
+
+/// The fewest letters of a word.
+const SHORTEST: u32 = 3;
+
+/// Arguments of `mpibayes import counts`.
+#[derive(Debug, clap::Args)]
+pub struct CountsArgs {
+    /// The word counts, plain or gzip
+    pub file: PathBuf,
+    /// The format of the file [default: detected in the content]
+    #[arg(long, value_enum)]
+    pub format: Option<CountsFormat>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// The words, one per line in the order of their numbers
+    #[arg(long, value_name = "FILE")]
+    pub vocabulary: Option<PathBuf>,
+    #[command(flatten)]
+    pub test: DocumentTestArgs,
+}
+
+/// Arguments of `mpibayes import text`.
+#[derive(Debug, clap::Args)]
+pub struct TextArgs {
+    /// Files with one document per line, or folders with one document per file, plain or gzip
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub words: WordArgs,
+    #[command(flatten)]
+    pub test: DocumentTestArgs,
+}
+
+/// Which documents become test documents.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Test documents")]
+pub struct DocumentTestArgs {
+    /// This number of documents, drawn at random
+    #[arg(long, value_name = "N", conflicts_with = "test_fraction")]
+    pub test_documents: Option<u64>,
+    /// This share of the documents, drawn at random
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub test_fraction: Option<f64>,
+    /// The share of a test document's tokens to predict from the others [default: 0.1]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub scored: Option<f64>,
+    /// The seed of the order of documents and of random draws [default: 1]
+    #[arg(long)]
+    pub seed: Option<u64>,
+}
+
+/// Which words become the vocabulary.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Words")]
+pub struct WordArgs {
+    /// Use these words, one per line in the order of their numbers
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["shortest", "stop_words", "least_documents", "most_share", "most_words"])]
+    pub vocabulary: Option<PathBuf>,
+    /// The fewest letters of a word [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub shortest: Option<u32>,
+    /// Leave out these words: `english`, or a file of words [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub stop_words: Option<PathBuf>,
+    /// Leave out words that occur in fewer documents [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub least_documents: Option<u64>,
+    /// Leave out words that occur in a larger share of the documents [default: 0.5]
+    #[arg(long, value_name = "SHARE", value_parser = share_or_all)]
+    pub most_share: Option<f64>,
+    /// Keep this number of words, the most frequent ones [default: 100000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub most_words: Option<u32>,
+}
+
+/// A format of word counts on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum CountsFormat {
+    /// UCI bag of words: three sizes, then lines `document word count`
+    Docword,
+    /// Blei's lda-c: lines `n word:count ...`
+    LdaC,
+    /// A Matrix Market file of counts whose rows are documents
+    MatrixMarket,
+}
+
+impl From<CountsFormat> for BagFormat {
+    fn from(format: CountsFormat) -> Self {
+        match format {
+            CountsFormat::Docword => Self::Docword,
+            CountsFormat::LdaC => Self::LdaC,
+            CountsFormat::MatrixMarket => Self::MatrixMarket,
+        }
+    }
+}
+
+fn share_or_all(typed: &str) -> Result<f64, String> {
+    match typed.parse::<f64>() {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
+        _ => Err("give a share above 0 and up to 1, such as 0.5".into()),
+    }
+}
+
+impl CountsArgs {
+    pub fn import(&self) -> anyhow::Result<String> {
+        self.output.prepare([&self.file].into_iter().chain(&self.vocabulary).map(PathBuf::as_path))?;
+        self.write()
+    }
+
+    /// Imports into an output that is prepared.
+    pub(super) fn write(&self) -> anyhow::Result<String> {
+        let (file, found) = (&self.file, detect(&self.file)?);
+        let format = match (self.format, found) {
+            (Some(typed), Some(found)) if typed != found => {
+                let [typed, found] = [typed, found].map(|format| BagFormat::from(format).name());
+                bail!("{}: this looks like {found}, not like {typed} as --format says", file.display())
+            }
+            (typed, found) => typed.or(found),
+        };
+        let Some(format) = format else {
+            bail!(
+                "{}: this looks like none of UCI bag of words, lda-c and Matrix Market: name the format with --format, or use \
+                 `mpibayes import text` for text",
+                file.display()
+            );
+        };
+        let input = Input::Counted { documents: file.clone(), format: format.into(), vocabulary: self.vocabulary.clone() };
+        self.test.import(input, &self.output.output)
+    }
+}
+
+impl TextArgs {
+    /// The arguments of an import without further options.
+    pub(super) fn with_defaults(files: Vec<PathBuf>, output: OutputArgs, test: DocumentTestArgs) -> Self {
+        Self { files, output, words: WordArgs::default(), test }
+    }
+
+    pub fn import(&self) -> anyhow::Result<String> {
+        let words = self.words.vocabulary.iter().chain(&self.words.stop_words);
+        self.output.prepare(self.files.iter().chain(words).map(PathBuf::as_path))?;
+        self.write()
+    }
+
+    /// Imports into an output that is prepared.
+    pub(super) fn write(&self) -> anyhow::Result<String> {
+        let input = Input::Text(Text { inputs: self.files.clone(), vocabulary: self.words.vocabulary()? });
+        self.test.import(input, &self.output.output)
+    }
+}
+
+impl WordArgs {
+    fn vocabulary(&self) -> anyhow::Result<Vocabulary> {
+        if let Some(words) = &self.vocabulary {
+            return Ok(Vocabulary::Given(words.clone()));
+        }
+        let default = Choice::default();
+        let choice = Choice {
+            stop_words: match &self.stop_words {
+                None => StopWords::None,
+                Some(file) if file.as_os_str() == "english" => StopWords::English,
+                Some(file) => {
+                    ensure!(
+                        file.exists(),
+                        "{}: there is no such file of stop words; the only built-in list is `english`",
+                        file.display()
+                    );
+                    StopWords::File(file.clone())
+                }
+            },
+            least_documents: self.least_documents.unwrap_or(default.least_documents),
+            most_share: self.most_share.unwrap_or(default.most_share),
+            most_words: self.most_words.unwrap_or(default.most_words),
+        };
+        Ok(Vocabulary::Chosen { shortest: self.shortest.unwrap_or(SHORTEST) as usize, choice })
+    }
+}
+
+impl DocumentTestArgs {
+    fn import(&self, input: Input, output: &Path) -> anyhow::Result<String> {
+        if self.scored.is_some() && self.test_documents.is_none() && self.test_fraction.is_none() {
+            bail!("--scored needs test documents: give --test-documents N or --test-fraction SHARE");
+        }
+        let import = CorpusImport {
+            input,
+            held_out: match (self.test_documents, self.test_fraction) {
+                (Some(number), _) => Part::Number(number),
+                (None, Some(share)) => Part::Share(share),
+                (None, None) => Part::Number(0),
+            },
+            scored: self.scored.unwrap_or(0.1),
+            seed: Seed(self.seed.unwrap_or(1)),
+        };
+        let found = import_corpus(&import, output)?;
+        describe(output, &import.input, &found)
+    }
+}
+
+/// The format of word counts that the content of a file shows, if any.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn detect(path: &Path) -> anyhow::Result<Option<CountsFormat>> {
+    if crate::data::detect(path)? != Format::Table {
+        return Ok(None);
+    }
+    Ok(BagFormat::detect(path)?.map(|format| match format {
+        BagFormat::Docword => CountsFormat::Docword,
+        BagFormat::LdaC => CountsFormat::LdaC,
+        BagFormat::MatrixMarket => CountsFormat::MatrixMarket,
+    }))
+}
+
+/// Refuses a table with hardly any numbers, which probably is text. The first line may be a header.
+///
+/// # Errors
+/// For such a file, and when it cannot be read.
+pub fn must_have_numbers(path: &Path) -> anyhow::Result<()> {
+    const LINES: usize = 100;
+    const LEAST_SHARE: f64 = 0.125;
+    let lines = Source::first_lines(path, LINES)?;
+    let body = if lines.len() > 1 { &lines[1..] } else { &lines[..] };
+    let fields = body.iter().flat_map(|line| line.split(|byte| b" \t,;|\"\r".contains(byte)));
+    let is_number = |field: &[u8]| std::str::from_utf8(field).is_ok_and(|field| field.parse::<f64>().is_ok());
+    let (mut all, mut numbers) = (0.0, 0.0);
+    for field in fields.filter(|field| !field.is_empty()) {
+        all += 1.0;
+        numbers += f64::from(u8::from(is_number(field)));
+    }
+    if numbers < LEAST_SHARE * all {
+        bail!(
+            "{}: hardly any field is a number: use `mpibayes import text` if each line is a document, `mpibayes import table` if each is \
+             a row",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+fn describe(path: &Path, input: &Input, found: &CorpusFound) -> anyhow::Result<String> {
+    let corpus = Corpus::open(path)?;
+    let size = std::fs::metadata(path).with_context(|| path.display().to_string())?.len();
+    let split = |split| {
+        let (documents, tokens) = (corpus.documents(split) as u64, corpus.tokens(split));
+        format!("{}, {}", text::counted(documents, "document"), text::counted(tokens, "token"))
+    };
+    let named = if corpus.vocabulary()?.is_some() {
+        ""
+    } else {
+        ", without names: give them with `mpibayes import counts --vocabulary FILE`"
+    };
+    let mut lines = vec![("task", "topics".to_owned())];
+    if let (Input::Text(text), Some(found)) = (input, &found.text) {
+        lines.extend(describe_text(text, found));
+    }
+    lines.push(("train", split(Split::Train)));
+    lines.push(match corpus.documents(Split::Test) {
+        0 => ("test", "none: runs cannot evaluate topics; draw some with --test-fraction SHARE".into()),
+        _ => ("test", format!("{}, {} of them scored", split(Split::Test), text::count(found.scored))),
+    });
+    lines.push(("words", format!("{}{named}", text::count(corpus.words()))));
+    if found.empty > 0 {
+        lines.push(("left out", format!("{} without a word", text::counted(found.empty, "document"))));
+    }
+    lines.push(("digest", corpus.digest().chars().take(crate::cli::DIGEST_SHOWN).collect()));
+    Ok(format!("wrote {} ({})\n{}", path.display(), text::bytes(size), text::pairs(&lines)))
+}
+
+/// What the text contains, and which of its words are left out.
+fn describe_text(text: &Text, found: &TextFound) -> Vec<(&'static str, String)> {
+    let documents = [(found.lines, "one per line"), (found.files - found.no_text, "one per file")];
+    let documents = documents.iter().filter(|(number, _)| *number > 0);
+    let documents: Vec<String> =
+        documents.map(|(number, how)| format!("{}, {how}", text::counted(*number, "document"))).collect();
+    let mut lines = vec![("text", documents.join("; "))];
+    if let (1.., Some(first)) = (found.no_text, &found.first_no_text) {
+        lines.push((
+            "skipped",
+            format!("{} without text; the first is {}", text::counted(found.no_text, "file"), first.display()),
+        ));
+    }
+    if found.not_utf_8 > 0 {
+        let what = "with bytes that are not UTF-8, read as Latin-1";
+        lines.push(("Latin-1", format!("{} {what}", text::counted(found.not_utf_8, "document"))));
+    }
+    let sum = |sum: Sum| format!("{}, {}", text::counted(sum.words, "word"), text::counted(sum.tokens, "token"));
+    match (found.words, &text.vocabulary) {
+        (WordsFound::Chosen(chosen), Vocabulary::Chosen { shortest, choice }) => {
+            lines.push(("seen", format!("{}, of {shortest} letters or more", sum(chosen.seen))));
+            let least = text::count(choice.least_documents);
+            for (dropped, why) in [
+                (chosen.stopped, "stop words".to_owned()),
+                (chosen.rare, format!("in fewer than {least} documents (--least-documents)")),
+                (chosen.common, format!("in more than {} of the documents (--most-share)", choice.most_share)),
+                (chosen.beyond, format!("beyond the {} most frequent (--most-words)", text::count(choice.most_words))),
+            ] {
+                if dropped.words > 0 {
+                    lines.push(("dropped", format!("{}: {why}", sum(dropped))));
+                }
+            }
+            lines.push(("kept", sum(chosen.kept)));
+        }
+        (WordsFound::Given { tokens, found }, _) => {
+            lines.push(("seen", text::counted(tokens, "token")));
+            lines.push(("kept", format!("{} of the vocabulary", sum(found))));
+        }
+        _ => {}
+    }
+    lines
+}

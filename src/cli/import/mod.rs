@@ -1,0 +1,169 @@
+//! `mpibayes import`: turns tables, arrays, images and documents into the HDF5 datasets that runs read.
+
+mod args;
+mod documents;
+mod rows;
+
+pub(super) use args::{HeaderName, column, delimiter};
+
+use super::output::print;
+use crate::data::{Format, is_libsvm};
+use anyhow::{Context, bail};
+use args::{OutputArgs, RowArgs, TestArgs};
+use documents::{CountsArgs, DocumentTestArgs, TextArgs};
+use rows::{ArrayNames, ArraysArgs, ImagesArgs, LayoutArgs, LibsvmArgs, TableArgs};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  A table with the class in the last column; a fifth of its rows become test rows:
+    mpibayes import flowers.csv --test-fraction 0.2 -o flowers.h5
+
+  Predict the column `price`, without the column `id`; test rows in another file:
+    mpibayes import table train.csv --test test.csv --task regression --label price --drop id -o houses.h5
+
+  Columns separated by blanks; the test rows are listed in line 3 of another file:
+    mpibayes import data.txt --task regression --test-rows test_splits.txt --split 3 -o boston.h5
+
+  A LIBSVM file, whose sparse rows stay sparse:
+    mpibayes import rcv1.svm --test rcv1.t.svm --scaling max-abs -o rcv1.h5
+
+  NumPy arrays, as two NPY files, or in an NPZ file (x and y, or x_train, ...):
+    mpibayes import arrays x.npy --targets y.npy --test-fraction 0.2 -o mine.h5
+    mpibayes import mnist.npz -o mnist.h5
+
+  Images with labels in IDX files, the format of MNIST and Fashion-MNIST:
+    mpibayes import images train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz \\
+        --test-images t10k-images-idx3-ubyte.gz --test-labels t10k-labels-idx1-ubyte.gz \\
+        -o fashion.h5
+
+  Word counts for topic models (UCI bag of words, lda-c, Matrix Market), with 300 test documents:
+    mpibayes import counts docword.kos.txt.gz --vocabulary vocab.kos.txt --test-documents 300 -o kos.h5
+
+  Text for topic models: a file with one document per line, or a folder with one document per file:
+    mpibayes import text articles.txt --stop-words english --test-documents 300 -o articles.h5
+    mpibayes import text 20news/ --stop-words english --test-fraction 0.1 -o 20news.h5
+
+A file with the name of a subcommand is given as ./text, for example.";
+
+/// Arguments of `mpibayes import`: a subcommand, or files whose format is detected.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct ImportArgs {
+    /// The format of the input, with all its options
+    #[command(subcommand)]
+    pub format: Option<ImportFormat>,
+    /// The input, plain or gzip; its format is detected in the content. A folder contains documents in text
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// The dataset to write
+    #[arg(short, long, value_name = "DATA.h5", required = true)]
+    pub output: Option<PathBuf>,
+    /// Replace the dataset if it exists
+    #[arg(short, long)]
+    pub force: bool,
+    /// What rows contain.
+    #[command(flatten)]
+    pub rows: RowArgs,
+    /// Which rows become test rows.
+    #[command(flatten)]
+    pub test: TestArgs,
+}
+
+/// The formats of `mpibayes import`, each with the options that apply to it.
+#[derive(Debug, clap::Subcommand)]
+pub enum ImportFormat {
+    /// Import a table in text: CSV, TSV, columns separated by blanks
+    Table(TableArgs),
+    /// Import NumPy arrays: NPY or NPZ files
+    Arrays(ArraysArgs),
+    /// Import images with labels: IDX files, as of MNIST
+    Images(ImagesArgs),
+    /// Import a LIBSVM file as sparse rows
+    Libsvm(LibsvmArgs),
+    /// Import documents in text, for topic models
+    Text(TextArgs),
+    /// Import documents as word counts, for topic models: UCI bag of words, lda-c, Matrix Market
+    Counts(CountsArgs),
+}
+
+/// Runs `mpibayes import` and prints a description of the dataset.
+///
+/// # Errors
+/// See [`import`].
+pub fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
+    print(&import(args)?).context("cannot print the description of the dataset")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Imports the input and describes the dataset, for people.
+///
+/// # Errors
+/// When the output exists (unless `force`) or is one of the inputs, an input cannot be read or is malformed, or the output or its folder
+/// cannot be written. No incomplete dataset remains, and an existing one is then untouched.
+pub fn import(args: &ImportArgs) -> anyhow::Result<String> {
+    match &args.format {
+        Some(ImportFormat::Table(args)) => args.import(),
+        Some(ImportFormat::Arrays(args)) => args.import(),
+        Some(ImportFormat::Images(args)) => args.import(),
+        Some(ImportFormat::Libsvm(args)) => args.import(),
+        Some(ImportFormat::Text(args)) => args.import(),
+        Some(ImportFormat::Counts(args)) => args.import(),
+        None => args.detect_and_import(),
+    }
+}
+
+impl ImportArgs {
+    /// Imports input whose format its content shows.
+    fn detect_and_import(&self) -> anyhow::Result<String> {
+        let Self { files, force, rows, test, .. } = self;
+        let output = self.output.as_deref().context("name the dataset to write with -o")?;
+        let prepared = OutputArgs { output: output.to_path_buf(), force: *force };
+        prepared.prepare(files.iter().map(PathBuf::as_path).chain(test.inputs()))?;
+        if files.iter().all(|file| file.is_dir()) {
+            let split = self.document_test()?;
+            return TextArgs::with_defaults(files.clone(), prepared, split).write();
+        }
+        let [file] = files.as_slice() else {
+            bail!(
+                "{}: one file at a time: several files of text are imported by `mpibayes import text`, test rows with --test",
+                files[1].display()
+            );
+        };
+        match rows::format(file)? {
+            Format::Table => {}
+            Format::Idx => {
+                bail!("{0}: this is an IDX file: use `mpibayes import images {0} --labels FILE`", file.display())
+            }
+            _ => return rows::arrays(file, &ArrayNames::default(), rows, test, output),
+        }
+        if let Some(format) = documents::detect(file)? {
+            let split = self.document_test()?;
+            return CountsArgs { file: file.clone(), format: Some(format), output: prepared, vocabulary: None, test: split }
+                .write();
+        }
+        if is_libsvm(file)? {
+            return rows::libsvm(file, None, rows, test, output);
+        }
+        documents::must_have_numbers(file)?;
+        rows::table(file, &LayoutArgs::default(), rows, test, output)
+    }
+
+    /// The options for documents; refuses those for rows.
+    fn document_test(&self) -> anyhow::Result<DocumentTestArgs> {
+        let for_rows = [
+            (self.rows.task.is_some(), "--task"),
+            (self.rows.scaling.is_some(), "--scaling"),
+            (self.test.test.is_some(), "--test"),
+            (self.test.test_rows.is_some(), "--test-rows"),
+        ];
+        if let Some((_, option)) = for_rows.iter().find(|(given, _)| *given) {
+            bail!("{}: {option} is for rows, and this input contains documents: remove it", self.files[0].display());
+        }
+        Ok(DocumentTestArgs { test_fraction: self.test.test_fraction, seed: self.test.seed, ..DocumentTestArgs::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! `mpibayes import table`, `arrays`, `images` and `libsvm`: rows with targets become a dataset.
+
+use super::args::{HeaderName, OutputArgs, RowArgs, ScalingName, TestArgs, column, delimiter};
+use crate::data::{
+    ArrayFile, ArrayImport, ArrayPair, Column, DataError, Dataset, Delimiter, Format, IdxPair, LibsvmImport, Scaling, Split,
+    TableImport, TableLayout, Task, Test, detect, import_arrays, import_idx, import_libsvm, import_table,
+};
+use crate::report::text;
+use anyhow::{Context, bail};
+use std::path::{Path, PathBuf};
+
+/// Arguments of `mpibayes import table`.
+#[derive(Debug, clap::Args)]
+pub struct TableArgs {
+    /// The table, plain or gzip: one example per row, columns separated by commas, semicolons, tabs or blanks
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub rows: RowArgs,
+    #[command(flatten)]
+    pub layout: LayoutArgs,
+    #[command(flatten)]
+    pub test: TestArgs,
+}
+
+/// How a table is read.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Columns")]
+pub struct LayoutArgs {
+    /// The column of the label or target: `first`, `last`, its number from 1, or its name in the header [default: last]
+    #[arg(long, value_name = "COLUMN", value_parser = column)]
+    pub label: Option<Column>,
+    /// Columns to leave out, named in the same way
+    #[arg(long, value_name = "COLUMN,...", value_parser = column, value_delimiter = ',')]
+    pub drop: Vec<Column>,
+    /// Whether the first line names the columns [default: auto]
+    #[arg(long, value_enum)]
+    pub header: Option<HeaderName>,
+    /// What separates columns: `comma`, `semicolon`, `tab`, `blanks`, or a character [default: detected in the first line]
+    #[arg(long, value_name = "SEPARATOR", value_parser = delimiter)]
+    pub delimiter: Option<Delimiter>,
+}
+
+/// Arguments of `mpibayes import arrays`.
+#[derive(Debug, clap::Args)]
+pub struct ArraysArgs {
+    /// The features as an NPY file, plain or gzip, one example per row; or an NPZ file with features and targets
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub rows: RowArgs,
+    #[command(flatten)]
+    pub names: ArrayNames,
+    #[command(flatten)]
+    pub test: TestArgs,
+}
+
+/// Where the targets of arrays are.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Arrays")]
+pub struct ArrayNames {
+    /// The labels or targets of an NPY file of features
+    #[arg(long, value_name = "FILE.npy")]
+    pub targets: Option<PathBuf>,
+    /// The labels or targets of the file --test
+    #[arg(long, value_name = "FILE.npy", requires_all = ["test", "targets"])]
+    pub test_targets: Option<PathBuf>,
+    /// The array of features in an NPZ file [default: x_train or x]
+    #[arg(long, value_name = "NAME", conflicts_with = "targets")]
+    pub features_name: Option<String>,
+    /// The array of labels or targets in an NPZ file [default: y_train or y]
+    #[arg(long, value_name = "NAME", conflicts_with = "targets")]
+    pub targets_name: Option<String>,
+}
+
+/// Arguments of `mpibayes import images`.
+#[derive(Debug, clap::Args)]
+pub struct ImagesArgs {
+    /// The training images as an IDX file of bytes, plain or gzip
+    #[arg(value_name = "IMAGES")]
+    pub file: PathBuf,
+    /// Their labels
+    #[arg(long, value_name = "FILE")]
+    pub labels: PathBuf,
+    /// The test images
+    #[arg(long, value_name = "FILE", requires = "test_labels")]
+    pub test_images: Option<PathBuf>,
+    /// Their labels
+    #[arg(long, value_name = "FILE", requires = "test_images")]
+    pub test_labels: Option<PathBuf>,
+    /// How pixels are scaled for models [default: pixels]
+    #[arg(long, value_enum)]
+    pub scaling: Option<ScalingName>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Arguments of `mpibayes import libsvm`.
+#[derive(Debug, clap::Args)]
+pub struct LibsvmArgs {
+    /// The LIBSVM file, plain or gzip: a label and index:value pairs per row; sparse rows stay sparse
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// The number of features [default: the largest index of the training file]
+    #[arg(long, value_name = "D")]
+    pub features: Option<u32>,
+    #[command(flatten)]
+    pub rows: RowArgs,
+    #[command(flatten)]
+    pub test: TestArgs,
+}
+
+impl TableArgs {
+    pub fn import(&self) -> anyhow::Result<String> {
+        self.output.prepare([self.file.as_path()].into_iter().chain(self.test.inputs()))?;
+        require(&self.file, Format::Table)?;
+        table(&self.file, &self.layout, &self.rows, &self.test, &self.output.output)
+    }
+}
+
+impl ArraysArgs {
+    pub fn import(&self) -> anyhow::Result<String> {
+        let targets = self.names.targets.iter().chain(&self.names.test_targets).map(PathBuf::as_path);
+        self.output.prepare([self.file.as_path()].into_iter().chain(self.test.inputs()).chain(targets))?;
+        arrays(&self.file, &self.names, &self.rows, &self.test, &self.output.output)
+    }
+}
+
+impl ImagesArgs {
+    pub fn import(&self) -> anyhow::Result<String> {
+        let inputs = [&self.file, &self.labels].into_iter().chain(&self.test_images).chain(&self.test_labels);
+        self.output.prepare(inputs.map(PathBuf::as_path))?;
+        let pair = |images: &PathBuf, labels: &PathBuf| IdxPair { images: images.clone(), labels: labels.clone() };
+        let test = self.test_images.as_ref().zip(self.test_labels.as_ref()).map(|(images, labels)| pair(images, labels));
+        let scaling = self.scaling.map_or(Scaling::Pixels, Scaling::from);
+        import_idx(&pair(&self.file, &self.labels), test.as_ref(), scaling, &self.output.output)?;
+        describe(&self.output.output, scaling)
+    }
+}
+
+impl LibsvmArgs {
+    pub fn import(&self) -> anyhow::Result<String> {
+        self.output.prepare([self.file.as_path()].into_iter().chain(self.test.inputs()))?;
+        require(&self.file, Format::Table)?;
+        libsvm(&self.file, self.features, &self.rows, &self.test, &self.output.output)
+    }
+}
+
+/// The format of a file of rows.
+///
+/// # Errors
+/// When its content is no such format; the message proposes a command.
+pub fn format(path: &Path) -> anyhow::Result<Format> {
+    let found = detect(path)?;
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default();
+    match found {
+        Format::Table if matches!(extension.as_str(), "npy" | "npz" | "h5" | "hdf5") => {
+            bail!("{}: this is no {extension} file, despite its name: fetch or save it again", path.display())
+        }
+        Format::Hdf5 => bail!("{}: this is an HDF5 file; a dataset of this program needs no import", path.display()),
+        Format::Other(what) => bail!("{}: this is {what}: save it as CSV", path.display()),
+        found => Ok(found),
+    }
+}
+
+/// Refuses a file of another format than the subcommand reads.
+fn require(path: &Path, wanted: Format) -> anyhow::Result<()> {
+    let what = match format(path)? {
+        found if found == wanted => return Ok(()),
+        Format::Npy | Format::Npz => "NumPy arrays: use `mpibayes import arrays`",
+        Format::Idx => "an IDX file: use `mpibayes import images`",
+        _ => "text: use `mpibayes import table`",
+    };
+    bail!("{}: this file contains {what}", path.display())
+}
+
+/// Imports a text table and describes the dataset.
+pub fn table(file: &Path, layout: &LayoutArgs, rows: &RowArgs, test: &TestArgs, output: &Path) -> anyhow::Result<String> {
+    let scaling = rows.scaling_or(Scaling::Standardize);
+    let import = TableImport {
+        train: file.to_path_buf(),
+        test: test.rows(|path| match detect(path)? {
+            Format::Table => Ok(path.to_path_buf()),
+            _ => bail!("{}: test rows need the format of the training rows: this is no table in text", path.display()),
+        })?,
+        task: rows.task(),
+        layout: TableLayout {
+            label: layout.label.clone().unwrap_or_default(),
+            drop: layout.drop.clone(),
+            header: layout.header.unwrap_or(HeaderName::Auto).into(),
+            delimiter: layout.delimiter,
+        },
+        scaling,
+    };
+    import_table(&import, output)?;
+    describe(output, scaling)
+}
+
+/// Imports a LIBSVM file and describes the dataset.
+pub fn libsvm(file: &Path, features: Option<u32>, rows: &RowArgs, test: &TestArgs, output: &Path) -> anyhow::Result<String> {
+    let scaling = rows.scaling_or(Scaling::None);
+    let test = test.rows(|path| Ok(path.to_path_buf()))?;
+    import_libsvm(&LibsvmImport { train: file.to_path_buf(), test, task: rows.task(), features, scaling }, output)?;
+    describe(output, scaling)
+}
+
+/// Imports NumPy arrays and describes the dataset.
+pub fn arrays(file: &Path, names: &ArrayNames, rows: &RowArgs, test: &TestArgs, output: &Path) -> anyhow::Result<String> {
+    let npz = |path: &Path| -> Result<(ArrayPair, Option<ArrayPair>), DataError> {
+        ArrayPair::in_npz(path, names.features_name.as_deref(), names.targets_name.as_deref())
+    };
+    let npy =
+        |features: &Path, targets: &Path| ArrayPair { features: ArrayFile::npy(features), targets: ArrayFile::npy(targets) };
+    let (train, own_test) = match (format(file)?, &names.targets) {
+        (Format::Npy, _) if names.features_name.is_some() || names.targets_name.is_some() => bail!(
+            "{}: --features-name and --targets-name are for NPZ files: give the targets of an NPY file with --targets FILE.npy",
+            file.display()
+        ),
+        (Format::Npy, Some(targets)) => (npy(file, targets), None),
+        (Format::Npy, None) => bail!(
+            "{}: an NPY file holds features alone: give their labels or targets with `mpibayes import arrays {} --targets FILE.npy`",
+            file.display(),
+            file.display()
+        ),
+        (Format::Npz, Some(_)) => bail!("{}: --targets is for NPY files: an NPZ file contains its targets", file.display()),
+        (Format::Npz, None) => npz(file)?,
+        _ => bail!("{}: this is no NumPy file (NPY or NPZ)", file.display()),
+    };
+    let other = |path: &Path| match (detect(path)?, &names.test_targets) {
+        (Format::Npz, None) => Ok(npz(path)?.0),
+        (Format::Npy, Some(targets)) => Ok(npy(path, targets)),
+        (Format::Npy, None) => bail!("{}: give the labels or targets of these rows with --test-targets FILE.npy", path.display()),
+        _ => bail!("{}: test rows need the format of the training rows: NPY with --test-targets, or NPZ", path.display()),
+    };
+    let test = match (test.rows(other)?, own_test) {
+        (Test::None, Some(own)) => Test::File(own),
+        (test, None) => test,
+        (_, Some(_)) => bail!(
+            "{}: this file has test rows of its own, x_test and y_test; to ignore them, use `mpibayes import arrays` with \
+             --features-name x_train --targets-name y_train",
+            file.display()
+        ),
+    };
+    let import = ArrayImport { train, test, task: rows.task(), scaling: rows.scaling.map(Scaling::from) };
+    let scaling = import_arrays(&import, output)?;
+    describe(output, scaling)
+}
+
+/// How many class labels the report lists.
+const LISTED: usize = 12;
+
+fn describe(path: &Path, scaling: Scaling) -> anyhow::Result<String> {
+    let data = Dataset::open(path)?;
+    let size = std::fs::metadata(path).with_context(|| path.display().to_string())?.len();
+    let mut lines =
+        vec![("task", data.task().name().to_owned()), ("train", format!("{} rows", text::count(data.rows(Split::Train))))];
+    lines.push(match data.rows(Split::Test) {
+        0 => ("test", "none: runs cannot evaluate predictions".into()),
+        rows => ("test", format!("{} rows", text::count(rows))),
+    });
+    let shape = match data.shape() {
+        [_] => String::new(),
+        sides => format!(" ({})", sides.iter().map(usize::to_string).collect::<Vec<_>>().join(" × ")),
+    };
+    lines.push(("features", format!("{}{shape}", text::count(data.features()))));
+    if data.is_sparse() {
+        let stored = data.values(Split::Train)? + data.values(Split::Test)?;
+        lines.push(("sparse", format!("{} nonzero values", text::count(stored))));
+    }
+    lines.push(("scaling", scaling.name().to_owned()));
+    if data.task() == Task::Classification {
+        let classes = data.classes();
+        let listed: Vec<&str> = classes.iter().take(LISTED).map(String::as_str).collect();
+        let more = if classes.len() > LISTED { ", ..." } else { "" };
+        lines.push(("classes", format!("{}: {}{more}", text::count(classes.len()), listed.join(", "))));
+    } else {
+        let (scale, offset) = data.target_scaling();
+        let (mean, deviation) = (text::value(-offset / scale), text::value(1.0 / scale));
+        lines.push(("targets", format!("mean {mean}, standard deviation {deviation}")));
+    }
+    lines.push(("digest", data.digest().chars().take(crate::cli::DIGEST_SHOWN).collect()));
+    Ok(format!("wrote {} ({})\n{}", path.display(), text::bytes(size), text::pairs(&lines)))
+}
