@@ -275,7 +275,7 @@ fn describe(path: &Path, input: &Input, found: &CorpusFound) -> anyhow::Result<S
     if found.empty > 0 {
         lines.push(("left out", format!("{} without a word", text::counted(found.empty, "document"))));
     }
-    lines.push(("digest", corpus.digest().chars().take(crate::cli::DIGEST_SHOWN).collect()));
+    lines.push(("digest", text::short_digest(corpus.digest()).to_owned()));
     Ok(format!("wrote {} ({})\n{}", path.display(), text::bytes(size), text::pairs(&lines)))
 }
 

@@ -281,6 +281,6 @@ fn describe(path: &Path, scaling: Scaling) -> anyhow::Result<String> {
         let (mean, deviation) = (text::value(-offset / scale), text::value(1.0 / scale));
         lines.push(("targets", format!("mean {mean}, standard deviation {deviation}")));
     }
-    lines.push(("digest", data.digest().chars().take(crate::cli::DIGEST_SHOWN).collect()));
+    lines.push(("digest", text::short_digest(data.digest()).to_owned()));
     Ok(format!("wrote {} ({})\n{}", path.display(), text::bytes(size), text::pairs(&lines)))
 }
