@@ -3,9 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use mpibayes::data::corpus::{BagFormat, Choice, Corpus, CorpusImport, Input, Part, StopWords, Text, Vocabulary, import_corpus};
+use mpibayes::data::corpus::{
+    BagFormat, Corpus, CorpusImport, Input, StopWords, TestDocuments, Text, Vocabulary, WordFilter, import_corpus,
+};
 use mpibayes::data::{
-    ArrayFile, ArrayImport, ArrayPair, Dataset, IdxPair, LibsvmImport, Result, Scaling, TableImport, TableLayout, Task, Test,
+    ArrayFile, ArrayImport, ArrayPair, Dataset, IdxPair, LibsvmImport, Result, Scaling, TableImport, TableLayout, Task, TestRows,
     import_arrays, import_idx, import_libsvm, import_table,
 };
 use rand::rngs::SmallRng;
@@ -140,26 +142,26 @@ fn idx(shape: &[u32], count: u32) -> Vec<u8> {
 }
 
 fn import_text(folder: &Path, output: &Path) -> Result<()> {
-    import_text_with(Test::None, folder, output)
+    import_text_with(TestRows::None, folder, output)
 }
 
 fn import_text_with_rows(folder: &Path, output: &Path) -> Result<()> {
-    import_text_with(Test::Rows { file: folder.join("rows"), split: None }, folder, output)
+    import_text_with(TestRows::Rows { file: folder.join("rows"), split: None }, folder, output)
 }
 
-fn import_text_with(test: Test, folder: &Path, output: &Path) -> Result<()> {
+fn import_text_with(test: TestRows, folder: &Path, output: &Path) -> Result<()> {
     let (train, task, layout) = (folder.join("x"), Task::Classification, TableLayout::default());
     import_table(&TableImport { train, test, task, layout, scaling: Scaling::Standardize }, output)
 }
 
 fn import_npy(folder: &Path, output: &Path) -> Result<()> {
     let train = ArrayPair { features: ArrayFile::npy(&folder.join("x")), targets: ArrayFile::npy(&folder.join("y")) };
-    import_arrays(&ArrayImport { train, test: Test::None, task: Task::Classification, scaling: None }, output).map(drop)
+    import_arrays(&ArrayImport { train, test: TestRows::None, task: Task::Classification, scaling: None }, output).map(drop)
 }
 
 fn import_npz(folder: &Path, output: &Path) -> Result<()> {
     let (train, test) = ArrayPair::in_npz(&folder.join("x"), None, None)?;
-    let test = test.map_or(Test::None, Test::File);
+    let test = test.map_or(TestRows::None, TestRows::File);
     import_arrays(&ArrayImport { train, test, task: Task::Classification, scaling: None }, output).map(drop)
 }
 
@@ -170,7 +172,7 @@ fn libsvm() -> Vec<u8> {
 }
 
 fn import_sparse(folder: &Path, output: &Path) -> Result<()> {
-    let (test, task) = (Test::Fraction(0.2, mpibayes::random::Seed(3)), Task::Classification);
+    let (test, task) = (TestRows::Fraction(0.2, mpibayes::random::Seed(3)), Task::Classification);
     import_libsvm(&LibsvmImport { train: folder.join("x"), test, task, features: None, scaling: Scaling::MaxAbs }, output)
 }
 
@@ -196,7 +198,7 @@ fn import_documents(folder: &Path, output: &Path, format: BagFormat) -> Result<(
 }
 
 fn import_input(input: Input, output: &Path) -> Result<()> {
-    let (held_out, seed) = (Part::Share(0.2), mpibayes::random::Seed(3));
+    let (held_out, seed) = (TestDocuments::Share(0.2), mpibayes::random::Seed(3));
     import_corpus(&CorpusImport { input, held_out, scored: 0.1, seed }, output).map(drop)
 }
 
@@ -216,7 +218,7 @@ fn text() -> Vec<u8> {
 }
 
 fn import_text_of(input: PathBuf, stop_words: StopWords, output: &Path) -> Result<()> {
-    let choice = Choice { stop_words, least_documents: 2, most_share: 1.0, most_words: 20 };
+    let choice = WordFilter { stop_words, least_documents: 2, most_share: 1.0, most_words: 20 };
     import_input(Input::Text(Text { inputs: vec![input], vocabulary: Vocabulary::Chosen { shortest: 3, choice } }), output)
 }
 

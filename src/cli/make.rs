@@ -1,7 +1,7 @@
-//! `mpibayes data make`: makes data sets by their rules, tables as CSV and documents as UCI's bag of words with their true topics.
+//! `mpibayes data make`: generates synthetic data sets, tables as CSV and documents as UCI bag of words with their true topics.
 
 use crate::data::Generator;
-use crate::data::corpus::{Made, write_docword, write_topics};
+use crate::data::corpus::{GeneratedSize, write_docword, write_topics};
 use crate::lda::{CorpusGenerator, CorpusGeneratorSettings};
 use crate::partial::PartialFile;
 use crate::random::Seed;
@@ -13,59 +13,59 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// What can be typed after `mpibayes data make`.
+/// Arguments of `mpibayes data make`.
 #[derive(Debug, clap::Args)]
 pub struct MakeArgs {
-    /// Which
+    /// The data set to generate
     #[arg(value_enum)]
     pub name: GeneratorName,
-    /// How many rows [default: as many as the set of this name has]
+    /// The number of rows [default: that of the original data set]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub rows: Option<u64>,
-    /// The seed that decides them: the same seed makes the same file
+    /// The seed: the same seed generates the same file
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// The file to write, compressed if its name ends in .gz
+    /// The file to write; compressed if its name ends in .gz
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Replace the file if it exists
     #[arg(short, long)]
     pub force: bool,
-    /// Of documents.
+    /// Options for documents.
     #[command(flatten)]
     pub topics: TopicsArgs,
 }
 
-/// What can be typed of made-up documents.
+/// Options for synthetic documents.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Topics")]
 pub struct TopicsArgs {
-    /// How many documents [default: 20000]
+    /// The number of documents [default: 20000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub documents: Option<u64>,
-    /// How many words the vocabulary has [default: 2000]
+    /// The size of the vocabulary [default: 2000]
     #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..))]
     pub words: Option<u32>,
-    /// How many topics there are [default: 20]
+    /// The number of topics [default: 20]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     pub topics: Option<u32>,
-    /// How many tokens a document has in the mean [default: 100]
+    /// The mean number of tokens of a document [default: 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub tokens: Option<u32>,
-    /// The parameter of the Dirichlet distribution of a document's topics: the smaller, the fewer [default: 0.1]
+    /// The parameter of the Dirichlet distribution of topics in a document: smaller values give fewer topics [default: 0.1]
     #[arg(long)]
     pub alpha: Option<f64>,
 }
 
 /// The standard deviation of the logarithm of a document's length: news and abstracts have about this one.
 const LENGTH_SD: f64 = 0.6;
-/// How alike topics are: φ_k ~ Dir(100 · Zipf's law).
+/// The similarity of topics: φ_k ~ Dir(100 · Zipf's law).
 const CONCENTRATION: f64 = 100.0;
 /// The most probabilities of words in topics, 2 GiB of them.
 const MOST_PROBABILITIES: u64 = 1 << 28;
 
 impl TopicsArgs {
-    /// Those that are given, each with what it is typed as.
+    /// Which options are given, with their names.
     fn given(&self) -> [(bool, &'static str); 5] {
         [
             (self.documents.is_some(), "--documents"),
@@ -80,7 +80,7 @@ impl TopicsArgs {
         let (vocabulary, topics) = (self.words.unwrap_or(2000), self.topics.unwrap_or(20));
         ensure!(
             u64::from(vocabulary) * u64::from(topics) <= MOST_PROBABILITIES,
-            "{topics} topics of {vocabulary} words have more than {MOST_PROBABILITIES} probabilities: make --topics or --words fewer"
+            "{topics} topics of {vocabulary} words have more than {MOST_PROBABILITIES} probabilities: lower --topics or --words"
         );
         // The mean of a log-normal number with mean m and standard deviation s of its logarithm is exp(m + s²/2).
         let mean = f64::from(self.tokens.unwrap_or(100)).ln() - LENGTH_SD.powi(2) / 2.0;
@@ -91,23 +91,23 @@ impl TopicsArgs {
     }
 }
 
-/// A generator as it is typed.
+/// A generator on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum GeneratorName {
-    /// Two normal classes in 20 dimensions; the best rule errs in 2.3 %
+    /// Two normal classes in 20 dimensions; Bayes error 2.3 %
     Twonorm,
-    /// Two normal classes in 20 dimensions, one inside the other; the best rule errs in 1.3 %
+    /// Two normal classes in 20 dimensions, one inside the other; Bayes error 1.3 %
     Ringnorm,
     /// Three classes of mixed waves in 21 dimensions
     Waveform,
-    /// A number from 90 features, synthetic: of YearPredictionMSD it has the size alone
+    /// A regression on 90 features with the size of YearPredictionMSD, but synthetic
     Year,
-    /// Documents as UCI's bag of words, whose true topics are written beside them
+    /// Documents as UCI bag of words, with their true topics in a second file
     Topics,
 }
 
 impl GeneratorName {
-    /// Of a table.
+    /// The generator of a table.
     fn of_rows(self) -> Option<Generator> {
         match self {
             Self::Twonorm => Some(Generator::Twonorm),
@@ -119,7 +119,7 @@ impl GeneratorName {
     }
 }
 
-/// Makes what was typed, and says what it made, in lines for people.
+/// Generates the data set and describes it, for people.
 ///
 /// # Errors
 /// When a file exists (unless `force`) or cannot be written, or options do not go together.
@@ -127,12 +127,12 @@ pub fn make(args: &MakeArgs) -> anyhow::Result<String> {
     match args.name.of_rows() {
         Some(generator) => {
             if let Some((_, option)) = args.topics.given().iter().find(|(given, _)| *given) {
-                bail!("{option} is for documents (topics), and {} has rows: say how many with --rows", generator.name());
+                bail!("{option} is for documents (topics), and {} has rows: set their number with --rows", generator.name());
             }
             make_rows(args, generator)
         }
         None => {
-            ensure!(args.rows.is_none(), "--rows is for tables, and topics has documents: say how many with --documents");
+            ensure!(args.rows.is_none(), "--rows is for tables, and topics has documents: set their number with --documents");
             make_topics(args)
         }
     }
@@ -142,7 +142,7 @@ fn make_rows(args: &MakeArgs, generator: Generator) -> anyhow::Result<String> {
     let output = &args.output;
     let rows = args.rows.unwrap_or_else(|| generator.rows());
     let size = written(args, output, |mut out| generator.write_csv(rows, Seed(args.seed), &mut out))?.0;
-    let synthetic = if generator == Generator::Year { ", synthetic: of YearPredictionMSD it has the size alone" } else { "" };
+    let synthetic = if generator == Generator::Year { ", synthetic, with the size of YearPredictionMSD" } else { "" };
     let task = if generator == Generator::Year { " --task regression" } else { "" };
     Ok(format!(
         "wrote {} ({}): {} rows, {} features{synthetic}\nthen: mpibayes import {}{task} --test-fraction 0.2 -o datasets/{}{}.h5\n",
@@ -163,7 +163,7 @@ fn make_topics(args: &MakeArgs) -> anyhow::Result<String> {
     let beside = beside(output);
     check(args, output)?;
     let (size_of_topics, ()) = written(args, &beside, |mut out| write_topics(&truth, &mut out))?;
-    let (size, Made { entries, tokens }) = written(args, output, |mut out| write_docword(&truth, documents, &mut out))?;
+    let (size, GeneratedSize { entries, tokens }) = written(args, output, |mut out| write_docword(&truth, documents, &mut out))?;
     Ok(format!(
         "wrote {} ({}): {}, {} words, {} entries, {}\n\
          wrote {} ({}): their true topics, float64 {} × {}, a topic in each row\n\
@@ -195,7 +195,7 @@ fn beside(output: &Path) -> PathBuf {
     name.into()
 }
 
-/// Refuses to replace what the user may still want.
+/// Refuses to replace an existing file without `--force`.
 fn check(args: &MakeArgs, output: &Path) -> anyhow::Result<()> {
     ensure!(!output.is_dir(), "{}: this is a folder; name the file to write", output.display());
     ensure!(
@@ -214,7 +214,7 @@ fn written<T>(
 ) -> anyhow::Result<(u64, T)> {
     check(args, output)?;
     if let Some(folder) = output.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make this folder", folder.display()))?;
+        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create this folder", folder.display()))?;
     }
     let partial = PartialFile::new(output);
     let compressed = output.extension().is_some_and(|extension| extension == "gz");

@@ -1,4 +1,4 @@
-//! Readers of common formats, the HDF5 dataset that they are turned into, and the shards that agents compute on.
+//! Data sets: readers of common formats, the HDF5 dataset of an import, partitions into shards, and shards in memory.
 //!
 //! # The file
 //!
@@ -7,21 +7,21 @@
 //! | object | type | content |
 //! | --- | --- | --- |
 //! | attribute `format` | text | `mpibayes-dataset` |
-//! | attribute `version` | u32 | 2, or 3 for sparse rows, or 4 with a rotation, or 5 for documents; a reader refuses versions that it does not know. Version 1 had no `targets` |
+//! | attribute `version` | u32 | 2 for dense rows, 3 for sparse rows, 4 for dense rows with a rotation, 5 for documents; readers refuse other versions. Version 1 had no `targets` |
 //! | attribute `task` | text | `classification` or `regression`; `topics` for documents |
-//! | attribute `source` | text | names of the imported files, for people |
+//! | attribute `source` | text | names of the imported files |
 //! | attribute `digest` | text | BLAKE3 of the canonical content: equal digests mean equal data (names and number types included) |
 //! | `train/x`, `test/x` | u8 or f64, rows × features | **raw** feature values, in chunks of whole rows of about 256 KiB |
 //! | `train/y`, `test/y` | u32 or f64, rows | class indices from 0, or **raw** regression targets |
-//! | `features` attribute `shape` | u64 | the shape of a row: 28 × 28 for images, the number of features otherwise |
-//! | `features` attribute `scaling` | text | the rule that gave scale, offset and rotation |
+//! | `features` attribute `shape` | u64 | the shape of a row, such as 28 × 28 for images; else the number of features |
+//! | `features` attribute `scaling` | text | the rule that determined scale, offset and rotation |
 //! | `features/scale`, `features/offset` | f64, features | models see x·scale + offset, applied on reading |
 //! | `features/rotation` | f64, features × features | models see (x·scale + offset)·rotation, applied on reading: a row times this matrix. Only with the scaling `principal`; absent, x·scale + offset |
 //! | `targets/scale`, `targets/offset` | f64, 1 | models see y·scale + offset: mean 0 and standard deviation 1 over the training rows; metrics are in units of y. Regression only; absent, models see y |
 //! | `features/name` | text, features | names of the features; absent for pixels |
-//! | `classes/name` | text, classes | the labels by class index, as numbers sort if all are numbers; absent for regression |
+//! | `classes/name` | text, classes | the labels by class index, sorted as numbers if all are numbers; absent for regression |
 //!
-//! `test` is absent if there are no test rows. Documents are another layout: [`corpus`].
+//! `test` is absent if there are no test rows. Documents have a layout of their own: [`corpus`].
 //!
 //! Sparse rows (compressed sparse rows, CSR) have these instead of `x`, scale and offset, each a list in chunks of 256 KiB:
 //!
@@ -35,7 +35,7 @@
 //! The file is not compressed: every agent of every rank reads its own rows, and would decompress all chunks to do so;
 //! `h5repack -f SHUF -f GZIP=1` makes a smaller file that reads the same.
 //!
-//! Text formats may come from anybody. HDF5 files are trusted input: its C library does not withstand hostile ones.
+//! Text formats may come from untrusted sources. HDF5 files must be trusted: the C library is not safe against malicious ones.
 
 pub mod corpus;
 mod dataset;
@@ -59,7 +59,7 @@ pub use import::arrays::{ArrayFile, ArrayImport, ArrayPair, import_arrays};
 pub use import::images::{IdxPair, import_idx};
 pub use import::libsvm::{LibsvmImport, import_libsvm};
 pub use import::table::{TableImport, import_table};
-pub use import::test_rows::Test;
+pub use import::test_rows::TestRows;
 pub use partition::{Label, Partition, ShardAssignment};
 pub use readers::fields::Delimiter;
 pub use readers::format::{Format, detect};

@@ -55,7 +55,7 @@ pub(super) fn gzip(content: impl AsRef<[u8]>) -> Vec<u8> {
 fn csv(train: &Path) -> TableImport {
     TableImport {
         train: train.to_path_buf(),
-        test: Test::None,
+        test: TestRows::None,
         task: Task::Classification,
         layout: TableLayout::default(),
         scaling: Scaling::None,
@@ -95,7 +95,7 @@ fn csv_label_columns_and_regression() {
     let test = place.file("t.csv", "y,a,b\n9,5,6\n");
     for label in [Column::Name("y".into()), Column::Number(1)] {
         let layout = TableLayout { label, ..TableLayout::default() };
-        let import = TableImport { layout, task: Task::Regression, test: Test::File(test.clone()), ..csv(&train) };
+        let import = TableImport { layout, task: Task::Regression, test: TestRows::File(test.clone()), ..csv(&train) };
         import_table(&import, &place.output()).unwrap();
         let data = Dataset::open(&place.output()).unwrap();
         assert!(data.classes().is_empty());
@@ -112,7 +112,7 @@ fn raw_values_stay_and_scaling_is_applied_on_reading() {
     let place = Place::new();
     let train = place.file("x.csv", "1,10,0\n3,10,1\n");
     let test = place.file("t.csv", "5,11,1\n");
-    let import = TableImport { scaling: Scaling::Standardize, test: Test::File(test), ..csv(&train) };
+    let import = TableImport { scaling: Scaling::Standardize, test: TestRows::File(test), ..csv(&train) };
     import_table(&import, &place.output()).unwrap();
     let data = Dataset::open(&place.output()).unwrap();
     assert_eq!(data.raw::<f64>("train/x"), [1.0, 10.0, 3.0, 10.0]);
@@ -163,7 +163,7 @@ fn beside(matrix: &Array2<f64>) -> f64 {
 fn rows_in_their_principal_axes_are_uncorrelated_and_lose_nothing() {
     let place = Place::new();
     let (rows, new) = (correlated(0..1000), correlated(5000..5300));
-    let test = Test::File(place.file("t.csv", lines(&new)));
+    let test = TestRows::File(place.file("t.csv", lines(&new)));
     let train = place.file("x.csv", lines(&rows));
     import_table(&TableImport { scaling: Scaling::Principal, test, ..csv(&train) }, &place.output()).unwrap();
     let data = Dataset::open(&place.output()).unwrap();
@@ -279,7 +279,7 @@ fn rotations_that_do_not_fit_and_rows_that_are_too_long_are_refused() {
 fn regression_targets_are_standardised_by_the_training_rows() {
     let place = Place::new();
     let import = |train: &str| {
-        let test = Test::File(place.file("t.csv", "5,110\n"));
+        let test = TestRows::File(place.file("t.csv", "5,110\n"));
         let import = TableImport { task: Task::Regression, test, ..csv(&place.file("x.csv", train)) };
         import_table(&import, &place.output())
     };
@@ -404,7 +404,7 @@ fn numbers_that_are_taken_for_classes_are_noticed() {
     let place = Place::new();
     let rows = |distinct: usize| -> String { (0..120).map(|i| format!("{i},{}\n", (i % distinct) as f64 + 0.5)).collect() };
     let many = place.file("many.csv", rows(61));
-    for test in [Test::None, Test::Fraction(0.2, Seed(1))] {
+    for test in [TestRows::None, TestRows::Fraction(0.2, Seed(1))] {
         let import = TableImport { test, ..csv(&many) };
         place.refused(
             import_table(&import, &place.output()),
@@ -426,7 +426,7 @@ fn a_random_test_split_is_exact_disjoint_and_by_seed() {
     let text: String = (0..101).map(|i| format!("{i},{}\n", i % 2)).collect();
     let train = place.file("x.csv", text);
     let split = |fraction, seed| {
-        import_table(&TableImport { test: Test::Fraction(fraction, Seed(seed)), ..csv(&train) }, &place.output()).unwrap();
+        import_table(&TableImport { test: TestRows::Fraction(fraction, Seed(seed)), ..csv(&train) }, &place.output()).unwrap();
         let data = Dataset::open(&place.output()).unwrap();
         (data.raw::<f64>("train/x"), data.raw::<f64>("test/x"), data.digest().to_owned())
     };
@@ -439,13 +439,13 @@ fn a_random_test_split_is_exact_disjoint_and_by_seed() {
     assert_ne!(split(0.2, 2).1, test);
     std::fs::remove_file(place.output()).unwrap();
     for fraction in [0.0, 1.0, -0.5, f64::NAN, 0.001, 0.999] {
-        let import = TableImport { test: Test::Fraction(fraction, Seed(1)), ..csv(&train) };
+        let import = TableImport { test: TestRows::Fraction(fraction, Seed(1)), ..csv(&train) };
         place.refused(import_table(&import, &place.output()), &["test fraction"]);
     }
     // Class 9 occurs once, in line 2: whichever seed puts it into the test half must be refused.
     let rare = place.file("rare.csv", "0,0\n0,9\n0,0\n0,1\n0,1\n0,0\n0,0\n0,0\n0,0\n0,0\n");
     let refused = (0..20).filter_map(|seed| {
-        let result = import_table(&TableImport { test: Test::Fraction(0.5, Seed(seed)), ..csv(&rare) }, &place.output());
+        let result = import_table(&TableImport { test: TestRows::Fraction(0.5, Seed(seed)), ..csv(&rare) }, &place.output());
         result.err().map(|error| error.to_string()).filter(|message| message.contains("\"9\""))
     });
     let refused: Vec<_> = refused.collect();
@@ -541,7 +541,7 @@ fn bad_test_files_are_refused() {
         ("1,2,0\n1,q,0\n", &["t.csv, line 2: column 2"]),
         ("", &["t.csv: the file is empty"]),
     ] {
-        let test = Test::File(place.file("t.csv", content));
+        let test = TestRows::File(place.file("t.csv", content));
         place.refused(import_table(&TableImport { test, ..csv(&train) }, &place.output()), says);
     }
 }
@@ -663,7 +663,7 @@ fn test_rows_are_those_that_are_listed() {
     let place = Place::new();
     let train = place.file("x.csv", (0..10).map(|i| format!("{i},{}\n", if i % 3 == 2 { 2 } else { i % 2 })).collect::<String>());
     let import = |list: &[u8], split| {
-        let test = Test::Rows { file: place.file("rows.txt", list), split };
+        let test = TestRows::Rows { file: place.file("rows.txt", list), split };
         import_table(&TableImport { test, ..csv(&train) }, &place.output())
     };
     let list = "7 1\t4\r\n\n2 9 \n";
@@ -716,7 +716,7 @@ fn the_uci_regressions_are_imported_with_their_splits() {
         ("naval-propulsion-plant", 11934, 16, 1193, last_but_one),
     ] {
         let folder = folder.join(name);
-        let test = Test::Rows { file: folder.join("test_splits.txt.gz"), split: Some(20) };
+        let test = TestRows::Rows { file: folder.join("test_splits.txt.gz"), split: Some(20) };
         let import = TableImport { test, task: Task::Regression, layout, ..csv(&folder.join("data.txt.gz")) };
         import_table(&import, &place.output()).unwrap();
         let data = Dataset::open(&place.output()).unwrap();
@@ -748,7 +748,7 @@ fn f64s(numbers: &[f64]) -> Vec<u8> {
 
 fn arrays(place: &Place, x: Vec<u8>, y: Vec<u8>) -> ArrayImport {
     let train = ArrayPair { features: ArrayFile::npy(&place.file("x.npy", x)), targets: ArrayFile::npy(&place.file("y.npy", y)) };
-    ArrayImport { train, test: Test::None, task: Task::Classification, scaling: None }
+    ArrayImport { train, test: TestRows::None, task: Task::Classification, scaling: None }
 }
 
 #[test]
@@ -763,7 +763,7 @@ fn arrays_become_datasets() {
     assert_eq!(data.read_rows::<f64>(Split::Train, &[0, 1, 2]).unwrap().y(), array![0.0, 1.0, 0.0]);
     // Regression, with targets in a column, and listed test rows.
     let import = arrays(&place, x, npy("<f4", "(3, 1)", &[1.5_f32, 2.5, 4.0].map(f32::to_le_bytes).concat()));
-    let test = Test::Rows { file: place.file("rows", "1"), split: None };
+    let test = TestRows::Rows { file: place.file("rows", "1"), split: None };
     import_arrays(&ArrayImport { task: Task::Regression, test, ..import }, &place.output()).unwrap();
     let data = Dataset::open(&place.output()).unwrap();
     assert_eq!((data.raw::<f64>("train/y"), data.raw::<f64>("test/y")), (vec![1.5, 4.0], vec![2.5]));
@@ -784,7 +784,7 @@ fn images_in_an_archive_keep_their_bytes_and_their_test_rows() {
         ]),
     );
     let (train, test) = ArrayPair::in_npz(&path, None, None).unwrap();
-    let import = ArrayImport { train, test: Test::File(test.unwrap()), task: Task::Classification, scaling: None };
+    let import = ArrayImport { train, test: TestRows::File(test.unwrap()), task: Task::Classification, scaling: None };
     assert_eq!(import_arrays(&import, &place.output()).unwrap(), Scaling::Pixels);
     let data = Dataset::open(&place.output()).unwrap();
     assert_eq!((data.shape(), data.source(), data.rows(Split::Test)), (&[2, 3][..], "mnist.npz", 1));
@@ -794,10 +794,10 @@ fn images_in_an_archive_keep_their_bytes_and_their_test_rows() {
     assert!(message.contains("a.npz: neither the arrays x and y") && message.contains("it has A, b"), "{message}");
     let (train, test) = ArrayPair::in_npz(&other, Some("A"), Some("b")).unwrap();
     assert!(test.is_none());
-    import_arrays(&ArrayImport { train, test: Test::None, ..import.clone() }, &place.output()).unwrap();
+    import_arrays(&ArrayImport { train, test: TestRows::None, ..import.clone() }, &place.output()).unwrap();
     let (train, _) = ArrayPair::in_npz(&other, Some("A"), Some("c")).unwrap();
     std::fs::remove_file(place.output()).unwrap();
-    let refused = import_arrays(&ArrayImport { train, test: Test::None, ..import }, &place.output());
+    let refused = import_arrays(&ArrayImport { train, test: TestRows::None, ..import }, &place.output());
     place.refused(refused.map(drop), &["a.npz: there is no array \"c\" here: it has A, b"]);
 }
 
@@ -835,7 +835,7 @@ fn bad_arrays_are_refused() {
     ] {
         let (features, targets) = (place.file("tx.npy", tx), place.file("ty.npy", ty));
         let pair = ArrayPair { features: ArrayFile::npy(&features), targets: ArrayFile::npy(&targets) };
-        let import = ArrayImport { test: Test::File(pair), ..arrays(&place, x(), y()) };
+        let import = ArrayImport { test: TestRows::File(pair), ..arrays(&place, x(), y()) };
         place.refused(import_arrays(&import, &place.output()).map(drop), &[says]);
     }
     let whole = npz(&[("x", x()), ("y", y())]);
@@ -848,7 +848,7 @@ fn bad_arrays_are_refused() {
     let at = flipped.windows(4).position(|bytes| bytes == [b'\n', 0, 1, b'P']).unwrap();
     flipped[at + 1] = 2;
     let (train, _) = ArrayPair::in_npz(&place.file("x.npz", flipped), None, None).unwrap();
-    let import = ArrayImport { train, test: Test::None, task: Task::Classification, scaling: None };
+    let import = ArrayImport { train, test: TestRows::None, task: Task::Classification, scaling: None };
     place.refused(import_arrays(&import, &place.output()).map(drop), &["x.npz[y]", "checksum"]);
 }
 

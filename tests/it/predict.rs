@@ -249,7 +249,7 @@ fn rows_that_are_none_for_the_run_are_refused() {
     cli.refuse("predict run number.h5", &["number.h5: this is for regression, the run is a classification"]);
     for (content, says) in [
         ("a,b,d,answer\n1,2,3,yes\n4,5,6,no\n", "\"d\" where the run has \"c\""),
-        ("a,b,answer\n1,2,yes\n4,5,no\n", "rows of 2 features, those that were learned from have 3"),
+        ("a,b,answer\n1,2,yes\n4,5,no\n", "its rows have 2 features, but the model was fitted to rows with 3"),
         ("a,b,c,answer\n1,2,3,yes\n4,5,6,perhaps\n", "no class \"perhaps\""),
     ] {
         cli.write("other.csv", content);

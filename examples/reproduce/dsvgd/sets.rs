@@ -2,7 +2,7 @@
 
 use super::runs::{Result, Shared};
 use mpibayes::data::{
-    Dataset, Generator, Header, IdxPair, Partition, Scaling, Source, Split, Table, TableImport, TableLayout, Task, Test,
+    Dataset, Generator, Header, IdxPair, Partition, Scaling, Source, Split, Table, TableImport, TableLayout, Task, TestRows,
     import_idx, import_table,
 };
 use mpibayes::models::Model;
@@ -34,7 +34,7 @@ impl Set {
         Ok(Self { dataset: Dataset::open(&file)?, _folder: folder })
     }
 
-    fn table(train: PathBuf, test: Test, task: Task, scaling: Scaling) -> Result<Self> {
+    fn table(train: PathBuf, test: TestRows, task: Task, scaling: Scaling) -> Result<Self> {
         let layout = TableLayout { header: Header::No, ..TableLayout::default() };
         Self::made(|_, file| Ok(import_table(&TableImport { train, test, task, layout, scaling }, file)?))
     }
@@ -46,7 +46,7 @@ impl Set {
         Self::made(|folder, file| {
             let path = folder.join("rows.csv");
             generator.write_csv(train + test, Seed(seed), &mut std::io::BufWriter::new(std::fs::File::create(&path)?))?;
-            let test = Test::Fraction(test as f64 / (train + test) as f64, Seed(seed));
+            let test = TestRows::Fraction(test as f64 / (train + test) as f64, Seed(seed));
             Ok(import_table(&TableImport { train: path, test, task, layout: TableLayout::default(), scaling }, file)?)
         })
     }
@@ -67,20 +67,20 @@ impl Set {
             out.write_all(text.as_bytes())?;
             out.flush()?;
             drop(out);
-            let (test, task) = (Test::Fraction(0.2, Seed(1)), Task::Classification);
+            let (test, task) = (TestRows::Fraction(0.2, Seed(1)), Task::Classification);
             Ok(import_table(&TableImport { train: path, test, task, layout, scaling: Scaling::UnitInterval }, file)?)
         })
     }
 
     /// One of the small binary sets, standardised; so many training rows, drawn by the seed, the others for testing.
     pub fn binary(name: &str, train: usize, rows: usize, seed: u64) -> Result<Self> {
-        let test = Test::Fraction((rows - train) as f64 / rows as f64, Seed(seed));
+        let test = TestRows::Fraction((rows - train) as f64 / rows as f64, Seed(seed));
         Self::table(found(&format!("binary/{name}.csv.gz"))?, test, Task::Classification, Scaling::Standardize)
     }
 
     /// Kin8nm with one of its standard splits, from 1.
     pub fn kin8nm(split: usize) -> Result<Self> {
-        let test = Test::Rows { file: found("uci_regression/kin8nm/test_splits.txt.gz")?, split: Some(split) };
+        let test = TestRows::Rows { file: found("uci_regression/kin8nm/test_splits.txt.gz")?, split: Some(split) };
         Self::table(found("uci_regression/kin8nm/data.txt.gz")?, test, Task::Regression, Scaling::Standardize)
     }
 

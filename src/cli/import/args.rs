@@ -1,6 +1,6 @@
 //! Options that several forms of `mpibayes import` share, and how their values are parsed.
 
-use crate::data::{Column, Delimiter, Header, Scaling, Task, Test};
+use crate::data::{Column, Delimiter, Header, Scaling, Task, TestRows};
 use crate::random::Seed;
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -123,15 +123,15 @@ impl RowArgs {
 
 impl TestArgs {
     /// Where the test rows come from; `open` turns another file into input of the right format.
-    pub fn rows<F>(&self, open: impl FnOnce(&Path) -> anyhow::Result<F>) -> anyhow::Result<Test<F>> {
+    pub fn rows<F>(&self, open: impl FnOnce(&Path) -> anyhow::Result<F>) -> anyhow::Result<TestRows<F>> {
         if self.seed.is_some() && self.test_fraction.is_none() {
             bail!("--seed needs --test-fraction: without it no rows are drawn at random");
         }
         Ok(match (&self.test, self.test_fraction, &self.test_rows) {
-            (Some(path), _, _) => Test::File(open(path)?),
-            (None, Some(fraction), _) => Test::Fraction(fraction, Seed(self.seed.unwrap_or(1))),
-            (None, None, Some(path)) => Test::Rows { file: path.clone(), split: self.split },
-            (None, None, None) => Test::None,
+            (Some(path), _, _) => TestRows::File(open(path)?),
+            (None, Some(fraction), _) => TestRows::Fraction(fraction, Seed(self.seed.unwrap_or(1))),
+            (None, None, Some(path)) => TestRows::Rows { file: path.clone(), split: self.split },
+            (None, None, None) => TestRows::None,
         })
     }
 

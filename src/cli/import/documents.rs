@@ -2,8 +2,8 @@
 
 use super::args::{OutputArgs, share};
 use crate::data::corpus::{
-    BagFormat, Choice, Corpus, CorpusFound, CorpusImport, Input, Part, StopWords, Sum, Text, TextFound, Vocabulary, WordsFound,
-    import_corpus,
+    BagFormat, Corpus, CorpusImport, CorpusReport, Input, StopWords, TestDocuments, Text, TextReport, Vocabulary,
+    VocabularyReport, WordFilter, WordTotals, import_corpus,
 };
 use crate::data::{Format, Source, Split};
 use crate::random::Seed;
@@ -167,8 +167,8 @@ impl WordArgs {
         if let Some(words) = &self.vocabulary {
             return Ok(Vocabulary::Given(words.clone()));
         }
-        let default = Choice::default();
-        let choice = Choice {
+        let default = WordFilter::default();
+        let choice = WordFilter {
             stop_words: match &self.stop_words {
                 None => StopWords::None,
                 Some(file) if file.as_os_str() == "english" => StopWords::English,
@@ -197,9 +197,9 @@ impl DocumentTestArgs {
         let import = CorpusImport {
             input,
             held_out: match (self.test_documents, self.test_fraction) {
-                (Some(number), _) => Part::Number(number),
-                (None, Some(share)) => Part::Share(share),
-                (None, None) => Part::Number(0),
+                (Some(number), _) => TestDocuments::Number(number),
+                (None, Some(share)) => TestDocuments::Share(share),
+                (None, None) => TestDocuments::Number(0),
             },
             scored: self.scored.unwrap_or(0.1),
             seed: Seed(self.seed.unwrap_or(1)),
@@ -250,7 +250,7 @@ pub fn must_have_numbers(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn describe(path: &Path, input: &Input, found: &CorpusFound) -> anyhow::Result<String> {
+fn describe(path: &Path, input: &Input, found: &CorpusReport) -> anyhow::Result<String> {
     let corpus = Corpus::open(path)?;
     let size = std::fs::metadata(path).with_context(|| path.display().to_string())?.len();
     let split = |split| {
@@ -280,7 +280,7 @@ fn describe(path: &Path, input: &Input, found: &CorpusFound) -> anyhow::Result<S
 }
 
 /// What the text contains, and which of its words are left out.
-fn describe_text(text: &Text, found: &TextFound) -> Vec<(&'static str, String)> {
+fn describe_text(text: &Text, found: &TextReport) -> Vec<(&'static str, String)> {
     let documents = [(found.lines, "one per line"), (found.files - found.no_text, "one per file")];
     let documents = documents.iter().filter(|(number, _)| *number > 0);
     let documents: Vec<String> =
@@ -296,9 +296,9 @@ fn describe_text(text: &Text, found: &TextFound) -> Vec<(&'static str, String)> 
         let what = "with bytes that are not UTF-8, read as Latin-1";
         lines.push(("Latin-1", format!("{} {what}", text::counted(found.not_utf_8, "document"))));
     }
-    let sum = |sum: Sum| format!("{}, {}", text::counted(sum.words, "word"), text::counted(sum.tokens, "token"));
+    let sum = |sum: WordTotals| format!("{}, {}", text::counted(sum.words, "word"), text::counted(sum.tokens, "token"));
     match (found.words, &text.vocabulary) {
-        (WordsFound::Chosen(chosen), Vocabulary::Chosen { shortest, choice }) => {
+        (VocabularyReport::Chosen(chosen), Vocabulary::Chosen { shortest, choice }) => {
             lines.push(("seen", format!("{}, of {shortest} letters or more", sum(chosen.seen))));
             let least = text::count(choice.least_documents);
             for (dropped, why) in [
@@ -313,7 +313,7 @@ fn describe_text(text: &Text, found: &TextFound) -> Vec<(&'static str, String)> 
             }
             lines.push(("kept", sum(chosen.kept)));
         }
-        (WordsFound::Given { tokens, found }, _) => {
+        (VocabularyReport::Given { tokens, found }, _) => {
             lines.push(("seen", text::counted(tokens, "token")));
             lines.push(("kept", format!("{} of the vocabulary", sum(found))));
         }

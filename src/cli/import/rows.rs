@@ -3,7 +3,7 @@
 use super::args::{HeaderName, OutputArgs, RowArgs, ScalingName, TestArgs, column, delimiter};
 use crate::data::{
     ArrayFile, ArrayImport, ArrayPair, Column, DataError, Dataset, Delimiter, Format, IdxPair, LibsvmImport, Scaling, Split,
-    TableImport, TableLayout, Task, Test, detect, import_arrays, import_idx, import_libsvm, import_table,
+    TableImport, TableLayout, Task, TestRows, detect, import_arrays, import_idx, import_libsvm, import_table,
 };
 use crate::report::text;
 use anyhow::{Context, bail};
@@ -236,7 +236,7 @@ pub fn arrays(file: &Path, names: &ArrayNames, rows: &RowArgs, test: &TestArgs, 
         _ => bail!("{}: test rows need the format of the training rows: NPY with --test-targets, or NPZ", path.display()),
     };
     let test = match (test.rows(other)?, own_test) {
-        (Test::None, Some(own)) => Test::File(own),
+        (TestRows::None, Some(own)) => TestRows::File(own),
         (test, None) => test,
         (_, Some(_)) => bail!(
             "{}: this file has test rows of its own, x_test and y_test; to ignore them, use `mpibayes import arrays` with \

@@ -70,7 +70,7 @@ impl BagFormat {
     ///
     /// # Errors
     /// When the text cannot be read or is not in this format: each with its line; and what `each` returns.
-    pub fn read(self, source: Source<'_>, most: Option<u32>, each: &mut Each) -> Result<Sizes> {
+    pub fn read(self, source: Source<'_>, most: Option<u32>, each: &mut DocumentSink) -> Result<CorpusSize> {
         match self {
             Self::Docword | Self::MatrixMarket => read_triples(self, source, most, each),
             Self::LdaC => read_lda_c(source, most, each),
@@ -79,7 +79,7 @@ impl BagFormat {
 }
 
 /// Takes a document: its number from 0, and its entries (word from 0, count) in any order.
-pub type Each<'a> = dyn FnMut(u64, &mut Vec<(u32, u32)>) -> Result<()> + 'a;
+pub type DocumentSink<'a> = dyn FnMut(u64, &mut Vec<(u32, u32)>) -> Result<()> + 'a;
 
 fn tokens(row: &[u8]) -> impl Iterator<Item = &[u8]> {
     row.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty())
@@ -127,7 +127,7 @@ pub(super) fn few(tokens: u64, more: u64) -> std::result::Result<u64, String> {
 
 /// How many documents there are, also without words, and the size of the vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
+pub struct CorpusSize {
     /// Documents.
     pub documents: u64,
     /// W.
@@ -135,7 +135,7 @@ pub struct Sizes {
 }
 
 /// The sizes in front of triples, and how many of these there are.
-fn sizes_of(numbers: &[u64], most: Option<u32>) -> std::result::Result<(Sizes, u64), String> {
+fn sizes_of(numbers: &[u64], most: Option<u32>) -> std::result::Result<(CorpusSize, u64), String> {
     let &[documents, words, entries] = numbers else {
         return Err("expected the numbers of documents, words and entries".into());
     };
@@ -145,7 +145,7 @@ fn sizes_of(numbers: &[u64], most: Option<u32>) -> std::result::Result<(Sizes, u
         Some(most) if most != words => {
             Err(format!("{words} words here, and {most} in the vocabulary: one of the files belongs to another corpus"))
         }
-        _ => Ok((Sizes { documents, words }, entries)),
+        _ => Ok((CorpusSize { documents, words }, entries)),
     }
 }
 
@@ -156,14 +156,14 @@ struct Triples<'a, 'b> {
     real: bool,
     most: Option<u32>,
     header: Vec<u64>,
-    sizes: Option<(Sizes, u64)>,
+    sizes: Option<(CorpusSize, u64)>,
     /// Entries so far.
     seen: u64,
     /// The document that is being read, from 0, and its entries.
     document: u64,
     entries: Vec<(u32, u32)>,
     tokens: u64,
-    each: &'a mut Each<'b>,
+    each: &'a mut DocumentSink<'b>,
 }
 
 impl Triples<'_, '_> {
@@ -253,7 +253,7 @@ fn is_real(header: &[u8]) -> std::result::Result<bool, String> {
     }
 }
 
-fn read_triples(format: BagFormat, source: Source<'_>, most: Option<u32>, each: &mut Each) -> Result<Sizes> {
+fn read_triples(format: BagFormat, source: Source<'_>, most: Option<u32>, each: &mut DocumentSink) -> Result<CorpusSize> {
     let Source { path, reader, .. } = source;
     let mut triples = Triples {
         format,
@@ -284,10 +284,10 @@ fn read_triples(format: BagFormat, source: Source<'_>, most: Option<u32>, each: 
     Ok(sizes)
 }
 
-fn read_lda_c(source: Source<'_>, most: Option<u32>, each: &mut Each) -> Result<Sizes> {
+fn read_lda_c(source: Source<'_>, most: Option<u32>, each: &mut DocumentSink) -> Result<CorpusSize> {
     let Source { path, reader, .. } = source;
     let mut entries = Vec::new();
-    let mut sizes = Sizes { documents: 0, words: most.unwrap_or(0) };
+    let mut sizes = CorpusSize { documents: 0, words: most.unwrap_or(0) };
     lines(reader, &path, |line, row| {
         let wrong = |what: String| DataError::content(&path, Place::Line(line), what);
         let mut row = tokens(row);

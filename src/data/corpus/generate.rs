@@ -9,7 +9,7 @@ const AT_ONCE: u64 = 1000;
 
 /// What documents have in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Made {
+pub struct GeneratedSize {
     /// Different words of each document.
     pub entries: u64,
     /// Tokens.
@@ -21,9 +21,9 @@ pub struct Made {
 ///
 /// # Errors
 /// Where `out` cannot be written.
-pub fn write_docword(truth: &CorpusGenerator, documents: u64, out: &mut impl Write) -> io::Result<Made> {
+pub fn write_docword(truth: &CorpusGenerator, documents: u64, out: &mut impl Write) -> io::Result<GeneratedSize> {
     let stretches = || (0..documents).step_by(AT_ONCE as usize).map(|first| first..documents.min(first + AT_ONCE));
-    let mut made = Made::default();
+    let mut made = GeneratedSize::default();
     for stretch in stretches() {
         let drawn = truth.documents(stretch);
         made.tokens += drawn.tokens();
@@ -56,7 +56,7 @@ pub fn write_topics(truth: &CorpusGenerator, out: &mut impl Write) -> io::Result
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::bags::{BagFormat, Sizes};
+    use super::super::bags::{BagFormat, CorpusSize};
     use super::*;
     use crate::data::{Npy, Source};
     use crate::lda::CorpusGeneratorSettings;
@@ -66,7 +66,7 @@ mod tests {
     const SETTINGS: CorpusGeneratorSettings =
         CorpusGeneratorSettings { vocabulary: 40, topics: 3, alpha: 0.4, concentration: 30.0, log_length: (3.0, 0.4) };
 
-    fn docword(documents: u64, seed: u64) -> (Vec<u8>, Made) {
+    fn docword(documents: u64, seed: u64) -> (Vec<u8>, GeneratedSize) {
         let mut out = Vec::new();
         let made = write_docword(&CorpusGenerator::new(SETTINGS, Seed(seed)).unwrap(), documents, &mut out).unwrap();
         (out, made)
@@ -76,7 +76,7 @@ mod tests {
     fn words_are_as_frequent_as_the_topics_that_are_written_say() {
         const DOCUMENTS: u64 = 12_500;
         let (text, made) = docword(DOCUMENTS, 5);
-        let (mut shares, mut seen) = (vec![Vec::new(); 40], Made::default());
+        let (mut shares, mut seen) = (vec![Vec::new(); 40], GeneratedSize::default());
         let sizes = BagFormat::Docword.read(Source::of_bytes(Path::new("x"), &text).unwrap(), None, &mut |number, entries| {
             assert_eq!(number, shares[0].len() as u64);
             let tokens: u32 = entries.iter().map(|&(_, count)| count).sum();
@@ -88,7 +88,7 @@ mod tests {
             seen.tokens += u64::from(tokens);
             Ok(())
         });
-        assert_eq!((sizes.unwrap(), seen), (Sizes { documents: DOCUMENTS, words: 40 }, made));
+        assert_eq!((sizes.unwrap(), seen), (CorpusSize { documents: DOCUMENTS, words: 40 }, made));
         let mut written = Vec::new();
         write_topics(&CorpusGenerator::new(SETTINGS, Seed(5)).unwrap(), &mut written).unwrap();
         assert_eq!(written.len(), 128 + 3 * 40 * 8);

@@ -1,15 +1,15 @@
 //! Import of documents: counted, put in random order, a part of them held out, and written as a corpus.
 
-use super::bags::{BagFormat, Each, Sizes};
+use super::bags::{BagFormat, CorpusSize, DocumentSink};
 use super::limits::VERSION;
 use super::shuffle::{Shuffle, Shuffled};
-use super::text::{Text, TextFound, Vocabulary};
+use super::text::{Text, TextReport, Vocabulary};
 use super::vocabulary::read_vocabulary;
-use crate::data::dataset::growing::Growing;
+use crate::data::dataset::growing::GrowingList;
 use crate::data::dataset::layout::FORMAT;
 use crate::data::dataset::layout::Split;
 use crate::data::dataset::layout::TOPICS;
-use crate::data::dataset::write::{Canonical, create};
+use crate::data::dataset::write::{ContentDigest, create};
 use crate::data::error::{DataError, Place, Result};
 use crate::data::hdf;
 use crate::data::readers::source::{Source, file_name};
@@ -23,7 +23,7 @@ pub struct CorpusImport {
     /// The documents.
     pub input: Input,
     /// Which part of the documents is held out.
-    pub held_out: Part,
+    pub held_out: TestDocuments,
     /// The share of a held-out document's tokens that is to be predicted.
     pub scored: f64,
     /// Of the order of documents, of which the first are held out, and of the tokens that are to be predicted.
@@ -48,7 +48,7 @@ pub enum Input {
 
 impl Input {
     /// Hands over each document that has words; the words, and how many documents and words there are.
-    fn read(&self, each: &mut Each) -> Result<(Option<Vec<String>>, Sizes, Option<TextFound>)> {
+    fn read(&self, each: &mut DocumentSink) -> Result<(Option<Vec<String>>, CorpusSize, Option<TextReport>)> {
         match self {
             Self::Counted { documents, format, vocabulary } => {
                 let words = vocabulary.as_deref().map(read_vocabulary).transpose()?;
@@ -58,7 +58,7 @@ impl Input {
             }
             Self::Text(text) => {
                 let (words, found) = text.read(each)?;
-                let sizes = Sizes { documents: found.documents(), words: words.len() as u32 };
+                let sizes = CorpusSize { documents: found.documents(), words: words.len() as u32 };
                 Ok((Some(words), sizes, Some(found)))
             }
         }
@@ -96,25 +96,25 @@ impl Input {
 
 /// What an import found, beside what is in the corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CorpusFound {
+pub struct CorpusReport {
     /// Documents that had no words and were left out.
     pub empty: u64,
     /// Tokens of the documents that are held out which are to be predicted.
     pub scored: u64,
     /// Of text.
-    pub text: Option<TextFound>,
+    pub text: Option<TextReport>,
 }
 
 /// A part of the documents that have words.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Part {
+pub enum TestDocuments {
     /// So many.
     Number(u64),
     /// This share of them, rounded.
     Share(f64),
 }
 
-impl Part {
+impl TestDocuments {
     fn of(self, documents: u64) -> u64 {
         match self {
             Self::Number(number) => number,
@@ -128,7 +128,7 @@ impl Part {
 /// # Errors
 /// When a file cannot be read or is not what it should be, there are too few documents, or the corpus cannot be written. Nothing half
 /// written stays.
-pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<CorpusFound> {
+pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<CorpusReport> {
     let CorpusImport { input, held_out: part, scored, seed } = import;
     let folder = match output.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -136,13 +136,13 @@ pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<CorpusFound
     };
     let mut shuffle = Shuffle::new(folder, *seed)?;
     let mut sorted = Sorted::default();
-    let (words, Sizes { documents: all, words: size }, text) = input.read(&mut |number, entries| {
+    let (words, CorpusSize { documents: all, words: size }, text) = input.read(&mut |number, entries| {
         sorted.take(entries);
         shuffle.push(number, &sorted.words, &sorted.counts)
     })?;
     let filled = shuffle.documents();
     let held_out = part.of(filled);
-    if held_out == 0 && *part != Part::Number(0) {
+    if held_out == 0 && *part != TestDocuments::Number(0) {
         let what = format!("a share of {filled} documents that is none: hold out more of them");
         return Err(DataError::content(input.first(), Place::File, what));
     }
@@ -181,7 +181,7 @@ pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<CorpusFound
         ),
     };
     writer.finish(size, words.as_deref(), &source)?;
-    Ok(CorpusFound { empty: all - filled, scored: all_scored, text })
+    Ok(CorpusReport { empty: all - filled, scored: all_scored, text })
 }
 
 /// The entries of a document in ascending order, each word once.
@@ -221,11 +221,11 @@ struct Writer {
 /// The documents of a split on their way into the file.
 struct Lists {
     group: hdf5::Group,
-    starts: Growing<u64>,
-    words: Growing<u32>,
-    counts: Growing<u32>,
-    scored: Option<Growing<u32>>,
-    numbers: Growing<u64>,
+    starts: GrowingList<u64>,
+    words: GrowingList<u32>,
+    counts: GrowingList<u32>,
+    scored: Option<GrowingList<u32>>,
+    numbers: GrowingList<u64>,
     entries: u64,
     tokens: u64,
     digest: blake3::Hasher,
@@ -234,11 +234,11 @@ struct Lists {
 impl Lists {
     fn new(file: &hdf5::File, split: Split) -> hdf5::Result<Self> {
         let group = file.create_group(split.name())?;
-        let mut starts = Growing::new(&group, "indptr")?;
+        let mut starts = GrowingList::new(&group, "indptr")?;
         starts.push(0)?;
-        let (words, counts) = (Growing::new(&group, "indices")?, Growing::new(&group, "values")?);
-        let scored = (split == Split::Test).then(|| Growing::new(&group, "scored")).transpose()?;
-        let numbers = Growing::new(&group, "document")?;
+        let (words, counts) = (GrowingList::new(&group, "indices")?, GrowingList::new(&group, "values")?);
+        let scored = (split == Split::Test).then(|| GrowingList::new(&group, "scored")).transpose()?;
+        let numbers = GrowingList::new(&group, "document")?;
         Ok(Self { group, starts, words, counts, scored, numbers, entries: 0, tokens: 0, digest: blake3::Hasher::new() })
     }
 
@@ -263,7 +263,7 @@ impl Lists {
         self.words.flush()?;
         self.counts.flush()?;
         self.numbers.flush()?;
-        self.scored.as_mut().map_or(Ok(()), Growing::flush)?;
+        self.scored.as_mut().map_or(Ok(()), GrowingList::flush)?;
         self.group.new_attr::<u64>().create("tokens")?.write_scalar(&self.tokens)?;
         Ok(self.digest.finalize())
     }
@@ -288,7 +288,7 @@ impl Writer {
     fn finish(self, size: u32, words: Option<&[String]>, source: &str) -> Result<()> {
         let Self { splits: [train, test], file, partial, path } = self;
         let write = || -> hdf5::Result<()> {
-            let mut digest = Canonical::default();
+            let mut digest = ContentDigest::default();
             digest.field(TOPICS.as_bytes());
             digest.field(&size.to_le_bytes());
             digest.field(words.unwrap_or_default().join("\0").as_bytes());

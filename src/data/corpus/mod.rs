@@ -29,13 +29,13 @@ mod text;
 mod vocabulary;
 mod words;
 
-pub use bags::{BagFormat, Each, Sizes};
-pub use generate::{Made, write_docword, write_topics};
-pub use import::{CorpusFound, CorpusImport, Input, Part, import_corpus};
+pub use bags::{BagFormat, CorpusSize, DocumentSink};
+pub use generate::{GeneratedSize, write_docword, write_topics};
+pub use import::{CorpusImport, CorpusReport, Input, TestDocuments, import_corpus};
 pub use limits::{MOST_TOKENS, MOST_WORDS};
 pub use read::Corpus;
-pub use text::{Text, TextFound, Vocabulary, WordsFound};
-pub use vocabulary::{Choice, Chosen, MOST_DISTINCT, StopWords, Sum};
+pub use text::{Text, TextReport, Vocabulary, VocabularyReport};
+pub use vocabulary::{Chosen, MOST_DISTINCT, StopWords, WordFilter, WordTotals};
 pub use words::{LONGEST_WORD, Words};
 
 #[cfg(test)]

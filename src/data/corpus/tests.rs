@@ -18,7 +18,7 @@ fn import(place: &Place, documents: &str, vocabulary: Option<&str>, format: BagF
 }
 
 fn import_of(input: Input) -> CorpusImport {
-    CorpusImport { input, held_out: Part::Number(0), scored: 0.1, seed: Seed(1) }
+    CorpusImport { input, held_out: TestDocuments::Number(0), scored: 0.1, seed: Seed(1) }
 }
 
 /// Asserts that an import failed with a message that says all of this, and left nothing.
@@ -59,7 +59,7 @@ fn three_formats_give_the_same_corpus() {
             assert_eq!(BagFormat::detect(&place.file("x", &text)).unwrap(), Some(format));
             let found = import_corpus(&import, &place.output()).unwrap();
             // Behind the last document of lda-c a blank line is nothing, and a document without words is left out.
-            assert_eq!(found, CorpusFound { empty: 1, scored: 0, text: None }, "{format:?} {text:?}");
+            assert_eq!(found, CorpusReport { empty: 1, scored: 0, text: None }, "{format:?} {text:?}");
             let corpus = Corpus::open(&place.output()).unwrap();
             assert!(Corpus::is_one(&place.output()));
             assert_eq!((corpus.words(), corpus.documents(Split::Train), corpus.documents(Split::Test)), (3, 3, 0));
@@ -105,7 +105,7 @@ fn numbered(documents: u32) -> String {
 fn documents_come_in_random_order_and_each_once() {
     let place = Place::new();
     let mut import = self::import(&place, &numbered(5000), None, BagFormat::Docword);
-    import.held_out = Part::Share(0.2);
+    import.held_out = TestDocuments::Share(0.2);
     import_corpus(&import, &place.output()).unwrap();
     let corpus = Corpus::open(&place.output()).unwrap();
     let numbers = |split| corpus.numbers(split, 0..corpus.documents(split)).unwrap();
@@ -153,7 +153,7 @@ fn a_share_of_the_tokens_of_held_out_documents_is_scored() {
     let lines: String =
         (1..=400).map(|document| format!("{document} 1 4\n{document} 2 16\n{document} 3 12\n{document} 4 8\n")).collect();
     let mut import = self::import(&place, &format!("401\n4\n1601\n{lines}401 1 1\n"), None, BagFormat::Docword);
-    import.held_out = Part::Number(400);
+    import.held_out = TestDocuments::Number(400);
     let found = import_corpus(&import, &place.output()).unwrap();
     let corpus = Corpus::open(&place.output()).unwrap();
     let HeldOut { observed, scored } = corpus.held_out(0..400).unwrap();
@@ -173,7 +173,7 @@ fn a_share_of_the_tokens_of_held_out_documents_is_scored() {
     // One long document, in which a word has more tokens than are scored.
     let place = Place::new();
     let mut import = self::import(&place, "2\n2\n3\n1 1 1904\n1 2 96\n2 1 1\n", None, BagFormat::Docword);
-    (import.held_out, import.scored) = (Part::Number(1), 0.5);
+    (import.held_out, import.scored) = (TestDocuments::Number(1), 0.5);
     for seed in (1..).map(Seed) {
         let import = CorpusImport { seed, ..import.clone() };
         match import_corpus(&import, &place.output()) {
@@ -256,9 +256,9 @@ fn bad_documents_have_their_message() {
         refused(&place, &import(&place, DOCWORD, Some(words), BagFormat::Docword), &says);
     }
     let mut all = import(&place, DOCWORD, Some(WORDS), BagFormat::Docword);
-    all.held_out = Part::Number(3);
+    all.held_out = TestDocuments::Number(3);
     refused(&place, &all, &["x: ", "3 documents to hold out, of 3 with words"]);
-    all.held_out = Part::Share(0.1);
+    all.held_out = TestDocuments::Share(0.1);
     refused(&place, &all, &["x: ", "a share of 3 documents that is none"]);
 }
 
@@ -275,15 +275,15 @@ fn rows_are_no_corpus_and_a_corpus_has_no_rows() {
 }
 
 /// Everything of a text that occurs.
-const ALL: Choice = Choice { stop_words: StopWords::None, least_documents: 1, most_share: 1.0, most_words: u32::MAX };
+const ALL: WordFilter = WordFilter { stop_words: StopWords::None, least_documents: 1, most_share: 1.0, most_words: u32::MAX };
 
-fn text(inputs: &[&Path], choice: Choice) -> CorpusImport {
+fn text(inputs: &[&Path], choice: WordFilter) -> CorpusImport {
     let inputs = inputs.iter().map(|path| path.to_path_buf()).collect();
     import_of(Input::Text(Text { inputs, vocabulary: Vocabulary::Chosen { shortest: 3, choice } }))
 }
 
 /// Imports a text: the words, the documents by number, and what was found.
-type Read = (Vec<String>, BTreeMap<u64, (Vec<u32>, Vec<u32>)>, TextFound);
+type Read = (Vec<String>, BTreeMap<u64, (Vec<u32>, Vec<u32>)>, TextReport);
 
 fn read(place: &Place, import: &CorpusImport) -> Read {
     let found = import_corpus(import, &place.output()).unwrap();
@@ -306,9 +306,9 @@ fn text_becomes_the_corpus_that_its_lines_say() {
     let expected =
         [(0, (vec![0, 2, 3, 5], vec![1, 1, 1, 2])), (1, (vec![1, 2, 5], vec![3, 1, 2])), (4, (vec![3, 4], vec![2, 1]))];
     assert_eq!(documents, BTreeMap::from(expected.clone()));
-    let all = Sum { words: 6, tokens: 14 };
+    let all = WordTotals { words: 6, tokens: 14 };
     let chosen = Chosen { seen: all, kept: all, ..Chosen::default() };
-    assert_eq!(found, TextFound { lines: 5, words: WordsFound::Chosen(chosen), ..TextFound::default() });
+    assert_eq!(found, TextReport { lines: 5, words: VocabularyReport::Chosen(chosen), ..TextReport::default() });
     // What does not change a text: how lines end, a mark in front, compression, and how it is cut into files.
     let digest = |paths: &[&Path]| {
         import_corpus(&text(paths, ALL), &place.output()).unwrap();
@@ -377,28 +377,31 @@ fn words_are_left_out_by_the_first_limit_that_they_miss() {
         _ => "word Don't\n",
     };
     let path = place.file("x", (0..10).map(line).collect::<String>());
-    let choice = Choice { least_documents: 2, most_share: 0.5, stop_words: StopWords::English, most_words: 100 };
-    let chosen = |choice: &Choice| {
+    let choice = WordFilter { least_documents: 2, most_share: 0.5, stop_words: StopWords::English, most_words: 100 };
+    let chosen = |choice: &WordFilter| {
         let (words, _, found) = read(&place, &text(&[&path], choice.clone()));
-        let WordsFound::Chosen(chosen) = found.words else { panic!("{found:?}") };
+        let VocabularyReport::Chosen(chosen) = found.words else { panic!("{found:?}") };
         (words.join(" "), chosen)
     };
-    let sum = |words, tokens| Sum { words, tokens };
+    let sum = |words, tokens| WordTotals { words, tokens };
     let expected =
         Chosen { seen: sum(7, 31), stopped: sum(3, 10), rare: sum(1, 2), common: sum(1, 10), beyond: sum(0, 0), kept: sum(2, 9) };
     let (words, found) = chosen(&choice);
     assert_eq!(found.stopped.words, 3);
     assert_eq!((words.as_str(), found), ("half twice", expected));
     let list = StopWords::File(place.file("stop", "Which\nagain,half\n"));
-    assert_eq!(chosen(&Choice { stop_words: list, ..choice.clone() }).0, "don twice");
+    assert_eq!(chosen(&WordFilter { stop_words: list, ..choice.clone() }).0, "don twice");
     // Of `again` (3), `don` (5), `half` (7), `twice` (2), `which` (2) those with the most tokens, the first of equals.
-    let all = Choice { stop_words: StopWords::None, ..choice.clone() };
+    let all = WordFilter { stop_words: StopWords::None, ..choice.clone() };
     assert_eq!(chosen(&all).0, "again don half twice which");
-    let (words, found) = chosen(&Choice { most_words: 4, ..all.clone() });
+    let (words, found) = chosen(&WordFilter { most_words: 4, ..all.clone() });
     assert_eq!((words.as_str(), found.beyond), ("again don half twice", sum(1, 2)));
-    assert_eq!(chosen(&Choice { least_documents: 1, most_share: 1.0, ..all.clone() }).0, "again don half rare twice which word");
+    assert_eq!(
+        chosen(&WordFilter { least_documents: 1, most_share: 1.0, ..all.clone() }).0,
+        "again don half rare twice which word"
+    );
     // Nothing is left, and what to do.
-    let none = Choice { least_documents: 6, ..choice };
+    let none = WordFilter { least_documents: 6, ..choice };
     let says = [
         "x: none of the 7 words is kept",
         "3 are stop words, 3 are in fewer than 6",
@@ -420,7 +423,7 @@ fn a_given_vocabulary_says_which_words_count() {
     assert_eq!(words, ["grapes", "fox", "Fox", "a"]);
     let expected = [(0, vec![0, 1]), (1, vec![1, 3]), (3, vec![3]), (4, vec![0])];
     assert_eq!(documents.into_iter().map(|(number, (words, _))| (number, words)).collect::<Vec<_>>(), expected);
-    assert_eq!(found.words, WordsFound::Given { tokens: 18, found: Sum { words: 3, tokens: 7 } });
+    assert_eq!(found.words, VocabularyReport::Given { tokens: 18, found: WordTotals { words: 3, tokens: 7 } });
     refused(&place, &given("Fox\nwolf\n"), &["v: none of the 2 words of the vocabulary occurs", "lower case"]);
     refused(&place, &given("fox\n\nwolf\n"), &["v, line 2", "empty"]);
     refused(&place, &given("fox\nwolf\nfox\n"), &["v, line 3", "\"fox\" is in line 1 already"]);
@@ -443,7 +446,7 @@ fn text_that_cannot_be_read_has_its_message() {
         refused(&place, &text(&[&place.file("x", content)], ALL), &[says]);
     }
     refused(&place, &text(&[&place.file("x", FABLES), Path::new("missing")], ALL), &["missing: cannot open"]);
-    let missing = Choice { stop_words: StopWords::File("missing".into()), ..ALL };
+    let missing = WordFilter { stop_words: StopWords::File("missing".into()), ..ALL };
     refused(&place, &text(&[&place.file("x", FABLES)], missing), &["missing: cannot open"]);
     // One token too many, in the second line.
     let long = format!("few words\n{}\n", "abc ".repeat(usize::try_from(MOST_TOKENS).unwrap() + 1));

@@ -1,7 +1,7 @@
 //! Documents in text: where they stand, and what becomes of their words in two passes over them.
 
-use super::bags::{Each, few};
-use super::vocabulary::{Choice, Chosen, Counts, MOST_DISTINCT, StopWords, Sum, read_vocabulary};
+use super::bags::{DocumentSink, few};
+use super::vocabulary::{Chosen, Counts, MOST_DISTINCT, StopWords, WordFilter, WordTotals, read_vocabulary};
 use super::words::{LONGEST_WORD, Words};
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::format::{Format, of_head};
@@ -30,13 +30,13 @@ pub enum Vocabulary {
         /// The fewest characters.
         shortest: usize,
         /// Among these.
-        choice: Choice,
+        choice: WordFilter,
     },
 }
 
 /// What was found in a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TextFound {
+pub struct TextReport {
     /// Documents that are a line of a file; blank lines too.
     pub lines: u64,
     /// Documents that are a file of a folder; those too that are left out.
@@ -48,10 +48,10 @@ pub struct TextFound {
     /// Documents with bytes that are not UTF-8 and were taken for Latin-1.
     pub not_utf_8: u64,
     /// What became of the words.
-    pub words: WordsFound,
+    pub words: VocabularyReport,
 }
 
-impl TextFound {
+impl TextReport {
     /// How many documents there are, also without words.
     pub fn documents(&self) -> u64 {
         self.lines + self.files - self.no_text
@@ -60,19 +60,19 @@ impl TextFound {
 
 /// What became of the words of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WordsFound {
+pub enum VocabularyReport {
     /// A vocabulary was given.
     Given {
         /// Tokens of all words.
         tokens: u64,
         /// Words of the vocabulary that occur, and their tokens.
-        found: Sum,
+        found: WordTotals,
     },
     /// It was chosen.
     Chosen(Chosen),
 }
 
-impl Default for WordsFound {
+impl Default for VocabularyReport {
     fn default() -> Self {
         Self::Chosen(Chosen::default())
     }
@@ -120,7 +120,7 @@ impl Text {
     /// # Errors
     /// When a file cannot be read or is no text, a document is too long, there are too many different words or none that count; and
     /// what `each` returns.
-    pub(super) fn read(&self, each: &mut Each) -> Result<(Vec<String>, TextFound)> {
+    pub(super) fn read(&self, each: &mut DocumentSink) -> Result<(Vec<String>, TextReport)> {
         let pieces = self.pieces()?;
         match &self.vocabulary {
             Vocabulary::Given(path) => {
@@ -132,8 +132,8 @@ impl Text {
                         format!("none of the {} words of the vocabulary occurs: they must be in lower case", vocabulary.len());
                     return Err(DataError::content(path, Place::File, what));
                 }
-                let sum = Sum { words, tokens: of_words.iter().sum() };
-                let found = TextFound { words: WordsFound::Given { tokens: sum.tokens + others, found: sum }, ..found };
+                let sum = WordTotals { words, tokens: of_words.iter().sum() };
+                let found = TextReport { words: VocabularyReport::Given { tokens: sum.tokens + others, found: sum }, ..found };
                 Ok((vocabulary, found))
             }
             Vocabulary::Chosen { shortest, choice } => {
@@ -156,13 +156,13 @@ impl Text {
                     return Err(self.nothing_left(*shortest, choice, &found, chosen));
                 }
                 bags(&pieces, &vocabulary, &mut words, each)?;
-                Ok((vocabulary, TextFound { words: WordsFound::Chosen(chosen), ..found }))
+                Ok((vocabulary, TextReport { words: VocabularyReport::Chosen(chosen), ..found }))
             }
         }
     }
 
     /// No word is kept.
-    fn nothing_left(&self, shortest: usize, choice: &Choice, found: &TextFound, chosen: Chosen) -> DataError {
+    fn nothing_left(&self, shortest: usize, choice: &WordFilter, found: &TextReport, chosen: Chosen) -> DataError {
         let Chosen { seen, stopped, rare, common, .. } = chosen;
         let what = if seen.words == 0 {
             format!("no document has a word of {shortest} to {LONGEST_WORD} letters: is this text?")
@@ -206,7 +206,7 @@ struct Tokens {
 }
 
 /// Hands over the words of documents by their numbers.
-fn bags(pieces: &[Piece], vocabulary: &[String], words: &mut Words, each: &mut Each) -> Result<(TextFound, Tokens)> {
+fn bags(pieces: &[Piece], vocabulary: &[String], words: &mut Words, each: &mut DocumentSink) -> Result<(TextReport, Tokens)> {
     let mut numbers: HashMap<&str, u32> = HashMap::with_capacity(vocabulary.len());
     for (number, word) in (0..).zip(vocabulary) {
         numbers.entry(word).or_insert(number);
@@ -235,8 +235,8 @@ fn bags(pieces: &[Piece], vocabulary: &[String], words: &mut Words, each: &mut E
 type EachText<'a> = dyn FnMut(u64, &[u8], &Path, Place) -> Result<bool> + 'a;
 
 /// Hands over all documents.
-fn documents(pieces: &[Piece], each: &mut EachText) -> Result<TextFound> {
-    let mut found = TextFound::default();
+fn documents(pieces: &[Piece], each: &mut EachText) -> Result<TextReport> {
+    let mut found = TextReport::default();
     let mut text = Vec::new();
     for piece in pieces {
         match piece {

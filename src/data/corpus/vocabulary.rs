@@ -48,7 +48,7 @@ impl StopWords {
 
 /// Which words of a text become its vocabulary: the defaults are those of gensim's `filter_extremes`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
+pub struct WordFilter {
     /// Left out first.
     pub stop_words: StopWords,
     /// Words in fewer documents are left out.
@@ -59,7 +59,7 @@ pub struct Choice {
     pub most_words: u32,
 }
 
-impl Default for Choice {
+impl Default for WordFilter {
     fn default() -> Self {
         Self { stop_words: StopWords::None, least_documents: 5, most_share: 0.5, most_words: 100_000 }
     }
@@ -67,35 +67,35 @@ impl Default for Choice {
 
 /// Words, and how many tokens they have in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sum {
+pub struct WordTotals {
     /// Different words.
     pub words: u64,
     /// Tokens.
     pub tokens: u64,
 }
 
-impl Sum {
+impl WordTotals {
     fn add(&mut self, tokens: u64) {
         self.words += 1;
         self.tokens += tokens;
     }
 }
 
-/// What a [`Choice`] kept and left out; a word is counted where it is left out first.
+/// What a [`WordFilter`] kept and left out; a word is counted where it is left out first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chosen {
     /// All words.
-    pub seen: Sum,
+    pub seen: WordTotals,
     /// Stop words.
-    pub stopped: Sum,
+    pub stopped: WordTotals,
     /// Words in too few documents.
-    pub rare: Sum,
+    pub rare: WordTotals,
     /// Words in too large a share of the documents.
-    pub common: Sum,
+    pub common: WordTotals,
     /// Words beyond those with the most tokens.
-    pub beyond: Sum,
+    pub beyond: WordTotals,
     /// The vocabulary.
-    pub kept: Sum,
+    pub kept: WordTotals,
 }
 
 /// How often a word occurs.
@@ -133,7 +133,7 @@ impl Counts {
     }
 
     /// The vocabulary in the order of code points, which is that of the alphabet in English.
-    pub fn choose(self, choice: &Choice, stop_words: &HashSet<String>, documents: u64) -> (Vec<String>, Chosen) {
+    pub fn choose(self, choice: &WordFilter, stop_words: &HashSet<String>, documents: u64) -> (Vec<String>, Chosen) {
         let Self { numbers, seen } = self;
         let mut chosen = Chosen::default();
         let mut kept = Vec::new();

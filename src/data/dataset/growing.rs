@@ -1,16 +1,16 @@
-//! Lists of numbers that grow in a file, chunk by chunk.
+//! One-dimensional HDF5 datasets that grow chunk by chunk.
 
 use crate::data::dataset::write::CHUNK_BYTES;
 
-/// A list of numbers that grows in the file.
-pub(crate) struct Growing<T> {
+/// A one-dimensional dataset to which numbers are appended.
+pub(crate) struct GrowingList<T> {
     pub data: hdf5::Dataset,
     buffer: Vec<T>,
-    /// How many are in the file.
+    /// How many numbers are in the file.
     pub written: usize,
 }
 
-impl<T: hdf5::H5Type + Copy> Growing<T> {
+impl<T: hdf5::H5Type + Copy> GrowingList<T> {
     pub fn new(group: &hdf5::Group, name: &str) -> hdf5::Result<Self> {
         let data = group
             .new_dataset::<T>()
@@ -31,7 +31,7 @@ impl<T: hdf5::H5Type + Copy> Growing<T> {
         values.iter().try_for_each(|&value| self.push(value))
     }
 
-    /// Writes what is left.
+    /// Writes the buffered numbers.
     pub fn flush(&mut self) -> hdf5::Result<()> {
         let end = self.written + self.buffer.len();
         self.data.resize(end)?;

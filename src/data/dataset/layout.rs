@@ -6,18 +6,18 @@ use std::path::Path;
 
 /// The root attribute `format` of a dataset.
 pub(crate) const FORMAT: &str = "mpibayes-dataset";
-/// The version of the layout of dense rows.
+/// The layout version of dense rows.
 pub(crate) const DENSE_VERSION: u32 = 2;
-/// The version of the layout of sparse rows.
+/// The layout version of sparse rows.
 pub(crate) const SPARSE_VERSION: u32 = 3;
-/// The version of the layout of dense rows with a rotation: older programs would pass over it.
+/// The layout version of dense rows with a rotation, which readers of version 2 would ignore.
 pub(crate) const ROTATED_VERSION: u32 = 4;
-/// The attribute `task` of a corpus of documents.
+/// The attribute `task` of a corpus.
 pub(crate) const TOPICS: &str = "topics";
-/// The newest that is read.
+/// The newest layout version of rows that this program reads.
 pub(crate) const NEWEST_VERSION: u32 = ROTATED_VERSION;
 
-/// What the targets of a dataset are.
+/// The kind of prediction task: what the targets are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Task {
@@ -28,7 +28,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// Its name in configuration and files.
+    /// The name in configurations and files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Classification => "classification",
@@ -41,18 +41,18 @@ impl Task {
     }
 }
 
-/// A part of a dataset.
+/// Training or test data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Split {
-    /// The rows that agents learn from.
+    /// The rows that models are fitted to.
     Train = 0,
-    /// The rows that predictions are judged on.
+    /// The rows that predictions are evaluated on.
     Test = 1,
 }
 
 impl Split {
-    /// Its name: the group in the file.
+    /// The name of its group in the file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Train => "train",
@@ -60,7 +60,7 @@ impl Split {
         }
     }
 
-    /// A list of the split.
+    /// The path of an array of the split.
     pub(crate) fn list(self, name: &str) -> String {
         format!("{}/{name}", self.name())
     }
@@ -80,12 +80,12 @@ impl Split {
     }
 }
 
-/// Opens a file that `mpibayes import` has made, which its reader calls a `thing`; gives its task, too.
-pub(crate) fn open_own(path: &Path, thing: &str) -> Result<(hdf5::File, String)> {
-    // HDF5's own message for a missing file runs over many lines.
+/// Opens a file of `mpibayes import` and reads its task; messages call the file a `kind`.
+pub(crate) fn open_own(path: &Path, kind: &str) -> Result<(hdf5::File, String)> {
+    // HDF5's own message for a missing file spans many lines.
     std::fs::File::open(path).map_err(DataError::io(path, "open"))?;
     let foreign = || {
-        let what = format!("this is no {thing} of this program: make one with `mpibayes import`");
+        let what = format!("this is no {kind} of this program: make one with `mpibayes import`");
         DataError::content(path, Place::File, what)
     };
     let file = hdf::open(path).map_err(|_| foreign())?;

@@ -1,4 +1,4 @@
-//! The principal axes of training rows: their mean and covariance in one pass, and the eigenvectors of that.
+//! Principal component analysis of training rows: mean and covariance in one pass, then the eigenvectors of the covariance.
 
 use crate::data::error::{DataError, Place, Result};
 use ndarray::linalg::general_mat_mul;
@@ -15,31 +15,31 @@ const LEAST_ROWS: usize = 64;
 /// and at most so many.
 const MOST_ROWS: usize = 4096;
 
-/// Refuses rows that are too long to be rotated.
+/// Refuses rows with too many features for a rotation.
 pub(crate) fn check_width(features: usize) -> Result<()> {
     if features <= MOST_FEATURES {
         return Ok(());
     }
     Err(DataError::Request(format!(
-        "rows of {features} features are too long for the scaling principal, which takes at most {MOST_FEATURES}: its axes are a matrix of \
-         features × features that every process holds, and the time to find them grows with the third power: choose another scaling"
+        "rows of {features} features are too long for the scaling principal, which takes at most {MOST_FEATURES}: every process holds a matrix \
+         of features × features, and the time to compute it grows with the third power: choose another scaling"
     )))
 }
 
 /// Mean and covariance of training rows, merged block by block (Chan, Golub & LeVeque 1983, "Algorithms for computing the sample
 /// variance", eq. 2.1): sums of plain products would cancel for columns far from zero.
-pub(crate) struct PrincipalAxes {
-    /// Rows that are not added yet, and room for one more.
+pub(crate) struct AxesEstimator {
+    /// Rows that are not merged yet, and room for one more.
     block: Array2<f64>,
     filled: usize,
     rows: f64,
     mean: Array1<f64>,
-    /// Of each two columns, the sum over rows of the products of what they are off their means.
+    /// The sums of products of deviations from the means, features × features.
     products: Array2<f64>,
 }
 
-/// What [`PrincipalAxes`] come to.
-pub(crate) struct Found {
+/// The principal axes of rows.
+pub(crate) struct PrincipalAxes {
     /// The mean of each column.
     pub mean: Array1<f64>,
     /// The mean of the variances of the columns; 0 where all of them are constant.
@@ -48,7 +48,7 @@ pub(crate) struct Found {
     pub axes: Array2<f64>,
 }
 
-impl PrincipalAxes {
+impl AxesEstimator {
     pub(crate) fn new(features: usize) -> Self {
         let rows = (BLOCK_BYTES / (size_of::<f64>() * features.max(1))).clamp(LEAST_ROWS, MOST_ROWS);
         Self {
@@ -60,7 +60,7 @@ impl PrincipalAxes {
         }
     }
 
-    /// Takes a row into account.
+    /// Adds a row.
     pub(crate) fn add<T: Copy + Into<f64>>(&mut self, row: &[T]) {
         self.block.row_mut(self.filled).iter_mut().zip(row).for_each(|(kept, &value)| *kept = value.into());
         self.filled += 1;
@@ -76,12 +76,12 @@ impl PrincipalAxes {
         let (before, here) = (self.rows, self.filled as f64);
         let total = before + here;
         let first = self.block.row(0).to_owned();
-        let mut centred = self.block.slice_mut(s![..self.filled, ..]);
-        // From the first row on: sums of large numbers would round, and constant columns not stay constant.
-        centred -= &first;
-        let middle = centred.sum_axis(Axis(0)) / here;
-        centred -= &middle;
-        // What the two means are apart is one more row of the product.
+        let mut centered = self.block.slice_mut(s![..self.filled, ..]);
+        // Subtract the first row: sums of large numbers round, and constant columns would not stay constant.
+        centered -= &first;
+        let middle = centered.sum_axis(Axis(0)) / here;
+        centered -= &middle;
+        // The difference of the two means enters as one more row of the product.
         let off = first - &self.mean + middle;
         self.block.row_mut(self.filled).assign(&(&off * (before * here / total).sqrt()));
         let rows = self.block.slice(s![..=self.filled, ..]);
@@ -91,8 +91,8 @@ impl PrincipalAxes {
         self.filled = 0;
     }
 
-    /// The axes; `name` tells people which column is meant.
-    pub(crate) fn finish(mut self, path: &Path, name: impl Fn(usize) -> String) -> Result<Found> {
+    /// Computes the axes; `name` gives the name of a column for errors.
+    pub(crate) fn finish(mut self, path: &Path, name: impl Fn(usize) -> String) -> Result<PrincipalAxes> {
         self.merge();
         let covariance = self.products / self.rows.max(1.0);
         if let Some(j) = covariance.diag().iter().position(|variance| !variance.is_finite()) {
@@ -102,11 +102,11 @@ impl PrincipalAxes {
         // Rounding leaves constant columns a variance of this order.
         let constant = variance.sqrt() <= 1e-13 * (self.mean.dot(&self.mean) / self.mean.len() as f64).sqrt();
         let (_, vectors) = covariance.eigh_into(UPLO::Lower).map_err(|error| {
-            let what = format!("the principal axes of the training rows cannot be found ({error}): choose another scaling");
+            let what = format!("the principal axes of the training rows cannot be computed ({error}): choose another scaling");
             DataError::content(path, Place::File, what)
         })?;
         let mut axes = Array2::zeros(vectors.dim());
-        // They come by rising variance, and with either sign.
+        // LAPACK returns eigenvectors by rising eigenvalue, with arbitrary sign.
         for (mut axis, vector) in axes.axis_iter_mut(Axis(1)).zip(vectors.axis_iter(Axis(1)).rev()) {
             let largest = vector.iter().fold(0.0_f64, |largest, &part| if part.abs() > largest.abs() { part } else { largest });
             axis.assign(&vector);
@@ -114,7 +114,7 @@ impl PrincipalAxes {
                 axis *= -1.0;
             }
         }
-        Ok(Found { mean: self.mean, variance: if constant { 0.0 } else { variance }, axes })
+        Ok(PrincipalAxes { mean: self.mean, variance: if constant { 0.0 } else { variance }, axes })
     }
 }
 
@@ -124,8 +124,8 @@ mod tests {
     use super::*;
     use ndarray::array;
 
-    fn found(rows: &[[f64; 2]]) -> Result<Found> {
-        let mut axes = PrincipalAxes::new(2);
+    fn found(rows: &[[f64; 2]]) -> Result<PrincipalAxes> {
+        let mut axes = AxesEstimator::new(2);
         rows.iter().for_each(|row| axes.add(row));
         axes.finish(Path::new("x.csv"), |j| format!("feature {}", j + 1))
     }
@@ -139,7 +139,7 @@ mod tests {
             let around = [[long, long], [-long, -long], [short, -short], [-short, short]];
             let rows: Vec<[f64; 2]> =
                 (0..4 * MOST_ROWS + 4).map(|row| [around[row % 4][0] + mean[0], around[row % 4][1] + mean[1]]).collect();
-            let Found { mean: middle, variance, axes } = found(&rows).unwrap();
+            let PrincipalAxes { mean: middle, variance, axes } = found(&rows).unwrap();
             let half = 0.5_f64.sqrt();
             let exact = array![[half, half], [half, -half]];
             // The sign of the second axis hangs on which of two equal components is larger.

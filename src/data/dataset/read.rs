@@ -1,4 +1,4 @@
-//! Reading a dataset: its description at once, its rows by their numbers.
+//! Reads datasets: the description when a file is opened, rows by their numbers.
 
 use crate::data::dataset::layout::NEWEST_VERSION;
 use crate::data::dataset::layout::Split;
@@ -15,12 +15,12 @@ use ndarray::{Array1, Array2, Ix2};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Reading a gap of unwanted rows costs less than another call of the library up to about this many bytes.
+/// Gaps of unwanted rows up to about this size are read along: that is faster than another call of the library.
 const GAP_BYTES: usize = 1 << 15;
-/// The most that is read at once, and so the memory that reading takes beyond the shard itself.
+/// The largest read, which bounds the memory that reading takes beyond the shard.
 const RUN_BYTES: usize = 1 << 22;
 
-/// A dataset file, open for reading; any number of processes may have it open at once.
+/// An open dataset file; any number of processes may read it at once.
 #[derive(Debug)]
 pub struct Dataset {
     path: PathBuf,
@@ -32,11 +32,11 @@ pub struct Dataset {
     rows: [usize; 2],
     classes: Vec<String>,
     scaling: FeatureScaling,
-    /// Scale and offset of the targets: 1 and 0 for classes.
+    /// Scale and offset of the targets; 1 and 0 for classes.
     target: (f64, f64),
 }
 
-/// The rows of a split as the file says that they are.
+/// The size of a split as the file declares it.
 struct Extent {
     rows: usize,
     targets: Vec<usize>,
@@ -48,19 +48,20 @@ impl Dataset {
     /// Opens a dataset and reads its description, but no rows.
     ///
     /// # Errors
-    /// When the file cannot be opened, is no dataset of this program, is of a newer version, or contradicts itself.
+    /// When the file cannot be opened, is no dataset, has an unknown version, or is inconsistent.
     pub fn open(path: &Path) -> Result<Self> {
         let (file, task) = open_own(path, "dataset")?;
         let wrong = |what: String| DataError::content(path, Place::File, what);
         let damaged = |doing| DataError::hdf5(path, doing);
         let text = |name| hdf::read_text(&file, name).map_err(DataError::hdf5(path, "read the description"));
         if task == TOPICS {
-            return Err(wrong("this is a corpus of documents, for topic models: rows with targets are needed here".into()));
+            return Err(wrong("this is a corpus of documents for topic models: a dataset of rows with targets is needed".into()));
         }
         let version: u32 = file.attr("version").and_then(|at| at.read_scalar()).map_err(damaged("read the version"))?;
         if !(1..=NEWEST_VERSION).contains(&version) {
-            let what =
-                format!("dataset version {version}, this program reads versions 1 to {NEWEST_VERSION}: import the data again");
+            let what = format!(
+                "this dataset has version {version}, this program reads versions 1 to {NEWEST_VERSION}: import the data again"
+            );
             return Err(wrong(what));
         }
         let task = Task::named(&task).ok_or_else(|| wrong(format!("the task {task:?} is unknown to this program")))?;
@@ -174,12 +175,12 @@ impl Dataset {
         self.shape.iter().product()
     }
 
-    /// Whether rows are sparse: only values that are not zero are kept.
+    /// Whether rows are sparse, so that only nonzero values are stored.
     pub fn is_sparse(&self) -> bool {
         matches!(self.scaling, FeatureScaling::Sparse { .. })
     }
 
-    /// How many values of a split are kept, of its rows × features.
+    /// The number of stored values of a split: nonzero ones if rows are sparse, else rows × features.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -215,26 +216,26 @@ impl Dataset {
         &self.classes
     }
 
-    /// How raw features become what models see.
+    /// How raw features are scaled for models.
     pub fn scaling(&self) -> &FeatureScaling {
         &self.scaling
     }
 
-    /// The same rows as a model sees them that has learned from others. Sparse rows take the width of those.
+    /// The same rows with the scaling of the rows that a model was fitted to. Sparse rows take their width as well.
     ///
     /// # Errors
-    /// When the rows do not have as many features (sparse ones: have more), or are sparse where the others are not.
+    /// When the number of features differs (for sparse rows: is larger), or only one of the two is sparse.
     pub fn scaled_as(self, features: usize, scaling: FeatureScaling) -> Result<Self> {
         let sparse = matches!(scaling, FeatureScaling::Sparse { .. });
         if sparse != self.is_sparse() {
             let what = match sparse {
-                true => "its rows are dense, those that were learned from are sparse: give LIBSVM rows",
-                false => "its rows are sparse, those that were learned from are dense: give the LIBSVM file itself",
+                true => "its rows are dense, but the model was fitted to sparse rows: give LIBSVM rows",
+                false => "its rows are sparse, but the model was fitted to dense rows: give the LIBSVM file itself",
             };
             return Err(DataError::content(&self.path, Place::File, what));
         }
         if if sparse { self.features() > features } else { self.features() != features } {
-            let what = format!("rows of {} features, those that were learned from have {features}", self.features());
+            let what = format!("its rows have {} features, but the model was fitted to rows with {features}", self.features());
             return Err(DataError::content(&self.path, Place::File, what));
         }
         let shape = if sparse { vec![features] } else { self.shape };
@@ -251,13 +252,13 @@ impl Dataset {
         &self.digest
     }
 
-    /// Where the data came from: names of files.
+    /// The names of the imported files.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Reads the given rows (ascending is fastest) of a split, scaled, in the given order. Memory: the shard, a few megabytes,
-    /// and where rows are rotated the rotation in this precision.
+    /// Reads these rows of a split, scaled, in this order (ascending is fastest). Takes the memory of the shard, a few megabytes, and the
+    /// rotation in this precision if there is one.
     ///
     /// # Errors
     /// When a row does not exist, the file cannot be read, or a target is no class of the dataset.
@@ -350,7 +351,7 @@ impl Dataset {
         if rows.is_empty() {
             return Ok(SparseRows::new(features, vec![0], Vec::new(), Vec::new()));
         }
-        // Where each row begins and ends among the entries.
+        // The range of entries of each row.
         let indptr = list("indptr")?;
         let (indices, values) = (list("indices")?, list("values")?);
         let mut spans = Vec::with_capacity(rows.len());
@@ -370,7 +371,7 @@ impl Dataset {
         let entries = starts[starts.len() - 1];
         let mut columns: Vec<u32> = Vec::with_capacity(entries);
         let mut scaled: Vec<F> = Vec::with_capacity(entries);
-        // A run of rows is read at once; as long as rows are on average.
+        // Rows are read in runs, whose length is estimated from the mean row.
         let row_bytes = (indices.size() / self.rows(split).max(1) * (size_of::<u32>() + size_of::<f64>())).max(1);
         let mut behind = 0;
         for (_, wanted) in runs(rows, row_bytes) {
@@ -381,7 +382,7 @@ impl Dataset {
                 continue;
             }
             let block_columns = indices.read_slice_1d::<u32, _>(first..last).map_err(failed())?;
-            // As doubles whatever they are stored as.
+            // HDF5 converts to double precision.
             let block_values = values.read_slice_1d::<f64, _>(first..last).map_err(failed())?;
             for &(start, end) in spans {
                 let (Some(start), Some(end)) = (start.checked_sub(first), end.checked_sub(first)) else { return Err(damaged()) };
@@ -427,28 +428,28 @@ fn read_list<T: hdf5::H5Type + Copy>(data: &hdf5::Dataset, rows: &[usize]) -> hd
     Ok(values)
 }
 
-/// Cuts rows into runs that are read at once, each behind its first row: as long as the next row is not before the last, nor too far
-/// behind it, nor too far from the first.
-fn runs(mut rest: &[usize], row_bytes: usize) -> impl Iterator<Item = (usize, &[usize])> {
+/// Splits rows into runs to read at once, each with its first row. A run ends where the next row precedes the last one, is too far after
+/// it, or too far from the first.
+fn runs(mut remaining: &[usize], row_bytes: usize) -> impl Iterator<Item = (usize, &[usize])> {
     let (gap, longest) = ((GAP_BYTES / row_bytes).max(1), (RUN_BYTES / row_bytes).max(1));
     std::iter::from_fn(move || {
-        let first = *rest.first()?;
-        let goes_on = |pair: &[usize]| pair[1] >= pair[0] && pair[1] - pair[0] <= gap && pair[1] - first < longest;
-        let run = 1 + rest.windows(2).take_while(|pair| goes_on(pair)).count();
-        let (wanted, later) = rest.split_at(run);
-        rest = later;
+        let first = *remaining.first()?;
+        let continues = |pair: &[usize]| pair[1] >= pair[0] && pair[1] - pair[0] <= gap && pair[1] - first < longest;
+        let run = 1 + remaining.windows(2).take_while(|pair| continues(pair)).count();
+        let (wanted, later) = remaining.split_at(run);
+        remaining = later;
         Some((first, wanted))
     })
 }
 
 #[cfg(test)]
 impl Dataset {
-    /// Raw values as they are stored, for tests.
+    /// The stored values.
     pub(crate) fn raw<T: hdf5::H5Type>(&self, name: &str) -> Vec<T> {
         self.file.dataset(name).and_then(|data| data.read_raw()).unwrap_or_default()
     }
 
-    /// Whether numbers are stored as this type.
+    /// Whether numbers are stored in this type.
     pub(crate) fn stored_in<T: hdf5::H5Type>(&self, name: &str) -> bool {
         self.file.dataset(name).and_then(|data| data.dtype()).is_ok_and(|stored| stored.is::<T>())
     }

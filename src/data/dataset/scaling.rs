@@ -1,6 +1,6 @@
-//! How raw values become the numbers that models see: one scale and one offset per column, and at most a rotation of rows.
+//! Feature scaling: a scale and an offset for each column, optionally followed by a rotation of rows (principal axes).
 
-use crate::data::dataset::principal::{Found, PrincipalAxes};
+use crate::data::dataset::principal::{AxesEstimator, PrincipalAxes};
 use crate::data::error::{DataError, Place, Result};
 use crate::number::Real;
 use ndarray::linalg::general_mat_mul;
@@ -8,7 +8,7 @@ use ndarray::{Array2, Axis, s};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Rows are rotated so many at a time.
+/// How many rows are rotated at a time.
 const ROTATED_AT_ONCE: usize = 192;
 
 /// A rule for the scale and offset of each column: a model sees x·scale + offset, and for [`Scaling::Principal`] a rotation of that.
@@ -31,7 +31,7 @@ pub enum Scaling {
 }
 
 impl Scaling {
-    /// Its name in configuration and files.
+    /// The name in configurations and files.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -43,14 +43,14 @@ impl Scaling {
         }
     }
 
-    /// The scale of [`Scaling::MaxAbs`] for a column with this largest absolute value; `name` tells people which one.
+    /// The scale of [`Scaling::MaxAbs`] for a column with this largest absolute value; errors call the column `name`.
     pub(crate) fn of_largest(largest: f64, path: &Path, name: impl Fn() -> String) -> Result<f64> {
         let scale = if largest > 0.0 { 1.0 / largest } else { 1.0 };
         if scale.is_finite() { Ok(scale) } else { Err(DataError::overflow(path, &name())) }
     }
 }
 
-/// How the raw features of a dataset become what models see.
+/// The scaling of the features of a dataset.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FeatureScaling {
     /// (x·scale + offset)·rotation: a scale and an offset for each column, and then the row as a whole.
@@ -59,7 +59,7 @@ pub enum FeatureScaling {
         scale: Vec<f64>,
         /// One for each column.
         offset: Vec<f64>,
-        /// What models see as columns (features × features), in units of the scaled features; none if they see those themselves.
+        /// The orthonormal axes as columns (features × features), if rows are rotated.
         rotation: Option<Arc<Array2<f64>>>,
     },
     /// Sparse rows: x·scale in these columns, and x in all others.
@@ -72,7 +72,7 @@ pub enum FeatureScaling {
 }
 
 impl FeatureScaling {
-    /// A raw value in this column in the scale of models, before rows are rotated.
+    /// Scales a raw value of this column, without the rotation of its row.
     pub fn apply(&self, column: u32, raw: f64) -> f64 {
         match self {
             Self::Dense { scale, offset, .. } => raw * scale[column as usize] + offset[column as usize],
@@ -80,10 +80,10 @@ impl FeatureScaling {
         }
     }
 
-    /// Rotates dense rows that are scaled already (rows × features) into what models see; where there is no rotation, they are that.
+    /// Rotates scaled dense rows (rows × features) in place, if there is a rotation.
     ///
     /// # Panics
-    /// When rows do not have the features that the rotation has.
+    /// When rows and rotation differ in their number of features.
     pub fn rotate<F: Real>(&self, rows: &mut Array2<F>) {
         let Self::Dense { rotation: Some(rotation), .. } = self else { return };
         let axes = rotation.mapv(F::of);
@@ -96,8 +96,8 @@ impl FeatureScaling {
     }
 }
 
-/// What a [`Scaling`] makes of columns.
-pub(crate) struct Scales {
+/// A [`Scaling`] fitted to training rows.
+pub(crate) struct FittedScaling {
     /// One for each column.
     pub scale: Vec<f64>,
     /// One for each column.
@@ -106,8 +106,8 @@ pub(crate) struct Scales {
     pub rotation: Option<Array2<f64>>,
 }
 
-/// Running statistics of the training columns: what a [`Scaling`] is made from.
-pub(crate) struct Columns {
+/// Running statistics of the training columns, from which a [`Scaling`] is fitted.
+pub(crate) struct ColumnStatistics {
     scaling: Scaling,
     rows: f64,
     mean: Vec<f64>,
@@ -115,10 +115,10 @@ pub(crate) struct Columns {
     least: Vec<f64>,
     most: Vec<f64>,
     /// For [`Scaling::Principal`].
-    axes: Option<PrincipalAxes>,
+    axes: Option<AxesEstimator>,
 }
 
-impl Columns {
+impl ColumnStatistics {
     pub(crate) fn new(scaling: Scaling, features: usize) -> Self {
         Self {
             scaling,
@@ -127,11 +127,11 @@ impl Columns {
             squares: vec![0.0; features],
             least: vec![f64::INFINITY; features],
             most: vec![f64::NEG_INFINITY; features],
-            axes: (scaling == Scaling::Principal).then(|| PrincipalAxes::new(features)),
+            axes: (scaling == Scaling::Principal).then(|| AxesEstimator::new(features)),
         }
     }
 
-    /// Takes a training row into account.
+    /// Adds a training row.
     pub(crate) fn add<T: Copy + Into<f64>>(&mut self, row: &[T]) {
         match self.scaling {
             Scaling::None => {}
@@ -155,12 +155,12 @@ impl Columns {
         }
     }
 
-    /// Scale and offset of each column, and the rotation; `unit` is the scale that values of their type have where all columns share
-    /// one, `name` tells people which column is meant.
-    pub(crate) fn finish(mut self, path: &Path, unit: Option<f64>, name: impl Fn(usize) -> String) -> Result<Scales> {
+    /// Fits the scaling. `unit` is the natural scale of the type of values, for scalings with one scale for all columns; `name` gives the
+    /// name of a column for errors.
+    pub(crate) fn finish(mut self, path: &Path, unit: Option<f64>, name: impl Fn(usize) -> String) -> Result<FittedScaling> {
         let (mut shared, mut rotation) = (unit.unwrap_or(1.0), None);
         if let Some(axes) = self.axes.take() {
-            let Found { mean, variance, axes } = axes.finish(path, &name)?;
+            let PrincipalAxes { mean, variance, axes } = axes.finish(path, &name)?;
             shared = unit.unwrap_or(if variance > 0.0 { 1.0 / variance.sqrt() } else { 1.0 });
             self.mean = mean.to_vec();
             rotation = Some(axes);
@@ -170,7 +170,7 @@ impl Columns {
                 Scaling::None => Ok((1.0, 0.0)),
                 Scaling::Standardize => {
                     let deviation = (self.squares[j] / self.rows).sqrt();
-                    // Rounding leaves a constant column a deviation of this order; dividing by it would make noise of it.
+                    // Rounding gives constant columns a deviation of this order, and dividing by it would amplify noise.
                     let constant = deviation <= 1e-13 * self.mean[j].abs();
                     let scale = if constant { 1.0 } else { 1.0 / deviation };
                     Ok((scale, -self.mean[j] * scale))
@@ -200,7 +200,7 @@ impl Columns {
             Some(j) => Err(DataError::overflow(path, &name(j))),
             None => {
                 let (scale, offset) = columns.into_iter().unzip();
-                Ok(Scales { scale, offset, rotation })
+                Ok(FittedScaling { scale, offset, rotation })
             }
         }
     }
@@ -212,15 +212,16 @@ mod tests {
     use super::*;
 
     fn columns(scaling: Scaling, rows: &[[f64; 3]]) -> Result<Vec<(f64, f64)>> {
-        let mut columns = Columns::new(scaling, 3);
+        let mut columns = ColumnStatistics::new(scaling, 3);
         rows.iter().for_each(|row| columns.add(row));
-        let Scales { scale, offset, rotation } = columns.finish(Path::new("x.csv"), None, |j| format!("feature {}", j + 1))?;
+        let FittedScaling { scale, offset, rotation } =
+            columns.finish(Path::new("x.csv"), None, |j| format!("feature {}", j + 1))?;
         assert!(rotation.is_none());
         Ok(scale.into_iter().zip(offset).collect())
     }
 
     #[test]
-    fn standardised_columns_have_mean_zero_and_deviation_one() {
+    fn standardized_columns_have_mean_zero_and_deviation_one() {
         let rows = [[1.0, 1e9 + 1.0, 7.1], [2.0, 1e9 + 2.0, 7.1], [6.0, 1e9 + 6.0, 7.1]];
         for (j, (scale, offset)) in columns(Scaling::Standardize, &rows).unwrap().into_iter().enumerate() {
             let scaled: Vec<f64> = rows.iter().map(|row| row[j] * scale + offset).collect();

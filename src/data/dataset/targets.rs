@@ -1,6 +1,6 @@
 //! The targets of a split as a dataset stores them: class indices or numbers.
 
-use crate::data::dataset::scaling::{Columns, Scales, Scaling};
+use crate::data::dataset::scaling::{ColumnStatistics, FittedScaling, Scaling};
 use crate::data::error::Result;
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use std::path::Path;
 pub enum Targets {
     /// Indices of classes.
     Classes(Vec<u32>),
-    /// Numbers in the dataset's own units.
+    /// Numbers in the units of the data.
     Numbers(Vec<f64>),
 }
 
@@ -28,12 +28,12 @@ impl Targets {
         }
     }
 
-    /// Scale and offset that standardise numbers; none for classes.
+    /// Scale and offset that standardize numbers; `None` for classes.
     pub(crate) fn scaling(&self, from: &Path) -> Result<Option<(f64, f64)>> {
         let Self::Numbers(numbers) = self else { return Ok(None) };
-        let mut column = Columns::new(Scaling::Standardize, 1);
+        let mut column = ColumnStatistics::new(Scaling::Standardize, 1);
         numbers.iter().for_each(|&number| column.add(&[number]));
-        let Scales { scale, offset, .. } = column.finish(from, None, |_| "the target".into())?;
+        let FittedScaling { scale, offset, .. } = column.finish(from, None, |_| "the target".into())?;
         Ok(scale.first().copied().zip(offset.first().copied()))
     }
 

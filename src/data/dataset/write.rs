@@ -1,4 +1,4 @@
-//! Writing a dataset: rows stream in, the file appears whole or not at all.
+//! Writes datasets of dense rows: rows stream in, and an incomplete file never appears under its name.
 
 use crate::data::dataset::layout::DENSE_VERSION;
 use crate::data::dataset::layout::FORMAT;
@@ -6,7 +6,7 @@ use crate::data::dataset::layout::ROTATED_VERSION;
 use crate::data::dataset::layout::Split;
 use crate::data::dataset::layout::Task;
 use crate::data::dataset::principal;
-use crate::data::dataset::scaling::{Columns, Scales, Scaling};
+use crate::data::dataset::scaling::{ColumnStatistics, FittedScaling, Scaling};
 use crate::data::dataset::targets::Targets;
 use crate::data::error::{DataError, Result};
 use crate::data::hdf;
@@ -16,52 +16,52 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::thread::JoinHandle;
 
-/// Chunks of about this size: large enough for fast sequential reading, small enough that one row does not drag a megabyte along.
+/// The size of HDF5 chunks: large enough for fast sequential reads, small enough to read single rows.
 pub(crate) const CHUNK_BYTES: usize = 1 << 18;
-/// Rows are handed to HDF5 in blocks of this many chunks.
+/// Rows are written in blocks of this many chunks.
 const BLOCK_CHUNKS: usize = 8;
-/// So many blocks may wait for being written.
+/// How many blocks may wait to be written.
 const BLOCKS_WAITING: usize = 2;
 
 /// A raw feature value as the file stores it.
-pub(crate) trait Stored: hdf5::H5Type + bytemuck::Pod + Into<f64> + Send {
+pub(crate) trait FeatureValue: hdf5::H5Type + bytemuck::Pod + Into<f64> + Send {
     const NAME: &'static str;
-    /// The scale that values of this type have by themselves, if they have one.
+    /// The natural scale of the type, if it has one.
     const UNIT: Option<f64>;
 }
 
-impl Stored for u8 {
+impl FeatureValue for u8 {
     const NAME: &'static str = "u8";
     const UNIT: Option<f64> = Some(1.0 / 255.0);
 }
 
-impl Stored for f64 {
+impl FeatureValue for f64 {
     const NAME: &'static str = "f64";
     const UNIT: Option<f64> = None;
 }
 
-/// What a dataset says about itself, known when all rows have been read.
+/// The description of a dataset, known once all rows are read.
 pub(crate) struct Description {
     pub task: Task,
-    /// Where it came from, for people: file names, not paths.
+    /// The names of the imported files, without folders.
     pub source: String,
     /// Names of the features; none for pixels.
     pub features: Option<Vec<String>>,
-    /// The shape of a row, where it has one: `[28, 28]`.
+    /// The shape of a row, such as `[28, 28]`.
     pub shape: Vec<usize>,
     /// Names of the classes, in the order of their indices.
     pub classes: Vec<String>,
 }
 
 impl Description {
-    /// Writes what every dataset says about itself; gives the group for what there is to say of features.
+    /// Writes the description; returns the group `features`.
     pub(crate) fn write(
         &self,
         file: &hdf5::File,
         version: u32,
         scaling: Scaling,
         target: Option<(f64, f64)>,
-        digest: Canonical,
+        digest: ContentDigest,
     ) -> hdf5::Result<hdf5::Group> {
         hdf::write_text(file, "format", FORMAT)?;
         file.new_attr::<u32>().create("version")?.write_scalar(&version)?;
@@ -86,12 +86,12 @@ impl Description {
     }
 }
 
-/// The digest of the canonical content: a field after the other, each behind its length, so that no two datasets read the same.
+/// The digest of the content: each field is hashed after its length, so that different datasets never hash the same bytes.
 #[derive(Default)]
-pub(crate) struct Canonical(blake3::Hasher);
+pub(crate) struct ContentDigest(blake3::Hasher);
 
-impl Canonical {
-    /// All but the rows: what is said of the dataset, how values are stored, and the two lists that scale them, perhaps with a rotation.
+impl ContentDigest {
+    /// Starts with everything but the rows: the description, the type of values, their scale and offset, and perhaps a rotation.
     pub(crate) fn begin(about: &Description, stored: &str, scaling: &[&[u8]], target: Option<(f64, f64)>) -> Self {
         let mut digest = Self::default();
         digest.field(about.task.name().as_bytes());
@@ -106,40 +106,40 @@ impl Canonical {
         digest
     }
 
-    /// A split.
+    /// Adds a split.
     pub(crate) fn split(&mut self, split: Split, rows: &blake3::Hash, targets: &Targets) {
         self.field(split.name().as_bytes());
         self.field(rows.as_bytes());
         self.field(targets.bytes());
     }
 
-    /// The next field.
+    /// Adds a field.
     pub(crate) fn field(&mut self, bytes: &[u8]) {
         self.0.update(&(bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
     }
 
-    /// The digest as text.
+    /// The digest in hexadecimal.
     pub(crate) fn finish(&self) -> String {
         self.0.finalize().to_hex().to_string()
     }
 }
 
-/// Creates the file that shall become `path`.
+/// Creates the temporary file that becomes `path` once it is complete.
 pub(crate) fn create(path: &Path) -> Result<(hdf5::File, PartialFile)> {
     let partial = PartialFile::new(path);
-    // HDF5's own messages for a missing folder or a full disk run over many lines.
+    // HDF5's own messages for a missing folder or a full disk span many lines.
     std::fs::File::create(partial.path()).map_err(DataError::io(partial.path(), "create"))?;
     let file = hdf::create(partial.path()).map_err(DataError::hdf5(path, "create"))?;
     Ok((file, partial))
 }
 
-/// The most features that dense rows may have: what is kept for each of them must fit into memory.
+/// The most features of dense rows, so that statistics of columns fit into memory.
 const MOST_FEATURES: usize = 1 << 24;
 
 /// A dataset under construction.
 pub(crate) struct Writer<T> {
-    // Before `partial`: fields are dropped in order, and the file is written no more and closed before it is removed.
+    // Declared before `partial`: fields are dropped in order, and the file must be closed before it is removed.
     train: Option<Rows<T>>,
     test: Option<Rows<T>>,
     file: hdf5::File,
@@ -147,11 +147,11 @@ pub(crate) struct Writer<T> {
     path: PathBuf,
     features: usize,
     scaling: Scaling,
-    columns: Columns,
+    columns: ColumnStatistics,
 }
 
-impl<T: Stored> Writer<T> {
-    /// Begins the dataset that shall become `path`, with rows of `features` numbers.
+impl<T: FeatureValue> Writer<T> {
+    /// Starts the dataset `path` with rows of `features` numbers.
     pub(crate) fn new(path: &Path, features: usize, scaling: Scaling) -> Result<Self> {
         if features > MOST_FEATURES {
             let what = format!("rows of {features} features: dense rows may have at most {MOST_FEATURES}; is the file damaged?");
@@ -161,7 +161,7 @@ impl<T: Stored> Writer<T> {
             principal::check_width(features)?;
         }
         let (file, partial) = create(path)?;
-        let columns = Columns::new(scaling, features);
+        let columns = ColumnStatistics::new(scaling, features);
         Ok(Self { file, partial, path: path.to_path_buf(), features, scaling, columns, train: None, test: None })
     }
 
@@ -182,14 +182,14 @@ impl<T: Stored> Writer<T> {
         rows.push(row).map_err(DataError::hdf5(path, "write"))
     }
 
-    /// Completes the file; `from` is named if the scaling does not suit the data.
+    /// Completes the file; errors of the scaling name `from`.
     pub(crate) fn finish(self, about: &Description, train: Targets, test: Option<Targets>, from: &Path) -> Result<()> {
-        let Scales { scale, offset, rotation } = self.columns.finish(from, T::UNIT, |j| format!("feature {}", j + 1))?;
+        let FittedScaling { scale, offset, rotation } = self.columns.finish(from, T::UNIT, |j| format!("feature {}", j + 1))?;
         let target = train.scaling(from)?;
         let write = || -> hdf5::Result<()> {
             let mut lists = vec![bytemuck::cast_slice(&scale), bytemuck::cast_slice(&offset)];
             lists.extend(rotation.as_ref().and_then(|rotation| rotation.as_slice()).map(bytemuck::cast_slice));
-            let mut digest = Canonical::begin(about, T::NAME, &lists, target);
+            let mut digest = ContentDigest::begin(about, T::NAME, &lists, target);
             for (split, rows, targets) in [(Split::Train, self.train, Some(train)), (Split::Test, self.test, test)] {
                 let (Some(rows), Some(targets)) = (rows, targets) else { continue };
                 debug_assert_eq!(rows.rows, targets.len());
@@ -211,21 +211,20 @@ impl<T: Stored> Writer<T> {
     }
 }
 
-/// The feature rows of one split on their way into the file: collected here in blocks, which a thread of their own hashes and writes
-/// while the next is read.
+/// Collects the feature rows of a split in blocks, which a background thread hashes and writes while the next block is read.
 struct Rows<T> {
     features: usize,
     block: usize,
     buffer: Vec<T>,
     rows: usize,
-    /// None once all blocks are sent.
+    /// Sends full blocks; `None` once all are sent.
     full: Option<SyncSender<Vec<T>>>,
     empty: Receiver<Vec<T>>,
-    /// None once it is waited for. Gives the digest of all values.
+    /// Returns the digest of all values; `None` once it is joined.
     thread: Option<JoinHandle<hdf5::Result<blake3::Hash>>>,
 }
 
-impl<T: Stored> Rows<T> {
+impl<T: FeatureValue> Rows<T> {
     fn new(file: &hdf5::File, split: Split, features: usize) -> hdf5::Result<Self> {
         let chunk = (CHUNK_BYTES / (features * size_of::<T>()).max(1)).max(1);
         let data = file
@@ -254,12 +253,12 @@ impl<T: Stored> Rows<T> {
         let block = std::mem::replace(&mut self.buffer, next);
         match self.full.as_ref().map(|full| full.send(block)) {
             Some(Ok(())) => Ok(()),
-            // It has met an error, and waits no more.
+            // The thread has stopped after an error.
             Some(Err(_)) | None => self.wait().map(drop),
         }
     }
 
-    /// Writes what is left; gives the digest of all values.
+    /// Writes the last block; returns the digest of all values.
     fn finish(mut self) -> hdf5::Result<blake3::Hash> {
         if !self.buffer.is_empty() {
             self.send()?;
@@ -269,23 +268,23 @@ impl<T: Stored> Rows<T> {
 }
 
 impl<T> Rows<T> {
-    /// Waits for the thread to have written all blocks.
+    /// Waits until the thread has written all blocks.
     fn wait(&mut self) -> hdf5::Result<blake3::Hash> {
         self.full = None;
         let ended = self.thread.take().map(JoinHandle::join);
-        ended.and_then(std::result::Result::ok).unwrap_or_else(|| Err("the thread that writes rows has ended early".into()))
+        ended.and_then(std::result::Result::ok).unwrap_or_else(|| Err("the thread that writes rows ended early".into()))
     }
 }
 
 impl<T> Drop for Rows<T> {
     fn drop(&mut self) {
-        // After an error, which is known already: nobody shall write to the file any more.
+        // After an error, the thread must stop writing before the file is removed.
         let _ = self.wait();
     }
 }
 
-/// Writes and hashes blocks of whole rows until there are no more, and gives them back empty.
-fn write_blocks<T: Stored>(
+/// Writes and hashes all blocks, and returns them empty for reuse.
+fn write_blocks<T: FeatureValue>(
     data: &hdf5::Dataset,
     features: usize,
     blocks: &Receiver<Vec<T>>,
@@ -302,7 +301,7 @@ fn write_blocks<T: Stored>(
         digest.update(bytemuck::cast_slice(&block));
         written += rows;
         block.clear();
-        // Nobody may want it any more.
+        // The receiver may be gone.
         let _ = used.send(block);
     }
     Ok(digest.finalize())

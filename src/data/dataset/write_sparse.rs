@@ -1,27 +1,27 @@
-//! Writing a dataset of sparse rows.
+//! Writes datasets of sparse rows (CSR).
 
-use crate::data::dataset::growing::Growing;
+use crate::data::dataset::growing::GrowingList;
 use crate::data::dataset::layout::{SPARSE_VERSION, Split};
 use crate::data::dataset::scaling::Scaling;
 use crate::data::dataset::targets::Targets;
-use crate::data::dataset::write::{CHUNK_BYTES, Canonical, Description, create};
+use crate::data::dataset::write::{CHUNK_BYTES, ContentDigest, Description, create};
 use crate::data::error::{DataError, Result};
 use crate::number::Real;
 use crate::partial::PartialFile;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// The values of a split: in single precision as long as it holds each of them exactly.
+/// The values of a split, in single precision as long as it represents all of them exactly.
 enum Values {
-    Single(Growing<f32>),
-    Double(Growing<f64>),
+    Single(GrowingList<f32>),
+    Double(GrowingList<f64>),
 }
 
-/// The rows of a split on their way into the file.
+/// Writes the rows of a split.
 struct Rows {
     group: hdf5::Group,
-    starts: Growing<u64>,
-    columns: Growing<u32>,
+    starts: GrowingList<u64>,
+    columns: GrowingList<u32>,
     values: Values,
     entries: u64,
     digest: blake3::Hasher,
@@ -30,9 +30,9 @@ struct Rows {
 impl Rows {
     fn new(file: &hdf5::File, split: Split) -> hdf5::Result<Self> {
         let group = file.create_group(split.name())?;
-        let mut starts = Growing::new(&group, "indptr")?;
+        let mut starts = GrowingList::new(&group, "indptr")?;
         starts.push(0)?;
-        let (columns, values) = (Growing::new(&group, "indices")?, Values::Single(Growing::new(&group, "values")?));
+        let (columns, values) = (GrowingList::new(&group, "indices")?, Values::Single(GrowingList::new(&group, "values")?));
         Ok(Self { group, starts, columns, values, entries: 0, digest: blake3::Hasher::new() })
     }
 
@@ -60,12 +60,12 @@ impl Rows {
         Ok(())
     }
 
-    /// Begins the values anew in double precision; mostly this happens within the first rows.
+    /// Rewrites the values in double precision, which usually happens within the first rows.
     fn widen(&mut self) -> hdf5::Result<()> {
         let Values::Single(single) = &mut self.values else { return Ok(()) };
         single.flush()?;
         self.group.relink("values", "values_single")?;
-        let mut double = Growing::new(&self.group, "values")?;
+        let mut double = GrowingList::new(&self.group, "values")?;
         let block = CHUNK_BYTES / size_of::<f32>();
         for first in (0..single.written).step_by(block) {
             for value in single.data.read_slice_1d::<f32, _>(first..(first + block).min(single.written))? {
@@ -76,7 +76,7 @@ impl Rows {
         self.group.unlink("values_single")
     }
 
-    /// Writes what is left; gives the digest of all rows.
+    /// Writes the last values; returns the digest of all rows.
     fn finish(mut self) -> hdf5::Result<blake3::Hash> {
         self.starts.flush()?;
         self.columns.flush()?;
@@ -90,22 +90,22 @@ impl Rows {
 
 /// A dataset of sparse rows under construction.
 pub(crate) struct SparseWriter {
-    // Before `partial`: fields are dropped in order, and the file is closed before it is removed.
+    // Declared before `partial`: fields are dropped in order, and the file must be closed before it is removed.
     file: hdf5::File,
     rows: [Option<Rows>; 2],
     partial: PartialFile,
     path: PathBuf,
     scaling: Scaling,
-    /// The largest absolute value of each column that has any, over the training rows.
+    /// The largest absolute value of each column with nonzero training values.
     largest: HashMap<u32, f64>,
 }
 
 impl SparseWriter {
-    /// Begins the dataset that shall become `path`.
+    /// Starts the dataset `path`.
     pub(crate) fn new(path: &Path, scaling: Scaling) -> Result<Self> {
         if !matches!(scaling, Scaling::None | Scaling::MaxAbs) {
             return Err(DataError::Request(format!(
-                "the scaling {} would turn the zeros of sparse rows into other numbers: choose none or max-abs",
+                "the scaling {} would turn the zeros of sparse rows into nonzero numbers: choose none or max-abs",
                 scaling.name()
             )));
         }
@@ -114,7 +114,7 @@ impl SparseWriter {
         Ok(Self { file, rows: [None, None], partial, path, scaling, largest: HashMap::new() })
     }
 
-    /// Appends a row: its ascending columns and their values, none of them zero.
+    /// Appends a row: ascending columns and their nonzero values.
     pub(crate) fn push(&mut self, split: Split, columns: &[u32], values: &[f64]) -> Result<()> {
         if split == Split::Train && self.scaling == Scaling::MaxAbs {
             for (&column, &value) in columns.iter().zip(values) {
@@ -130,7 +130,7 @@ impl SparseWriter {
         rows.push(columns, values).map_err(DataError::hdf5(&self.path, "write"))
     }
 
-    /// Completes the file; `from` is named if the scaling does not suit the data.
+    /// Completes the file; errors of the scaling name `from`.
     pub(crate) fn finish(self, about: &Description, train: &Targets, test: Option<&Targets>, from: &Path) -> Result<()> {
         let mut scales = Vec::with_capacity(self.largest.len());
         for (&column, &largest) in &self.largest {
@@ -143,7 +143,7 @@ impl SparseWriter {
         let [train_rows, test_rows] = self.rows;
         let write = || -> hdf5::Result<()> {
             let mut digest =
-                Canonical::begin(about, "csr", &[bytemuck::cast_slice(&columns), bytemuck::cast_slice(&scales)], target);
+                ContentDigest::begin(about, "csr", &[bytemuck::cast_slice(&columns), bytemuck::cast_slice(&scales)], target);
             for (split, rows, targets) in [(Split::Train, train_rows, Some(train)), (Split::Test, test_rows, test)] {
                 let (Some(rows), Some(targets)) = (rows, targets) else { continue };
                 targets.write(&rows.group)?;

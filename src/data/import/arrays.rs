@@ -5,8 +5,8 @@ use crate::data::dataset::layout::Task;
 use crate::data::dataset::scaling::Scaling;
 use crate::data::dataset::write::{Description, Writer};
 use crate::data::error::{DataError, Place, Result};
-use crate::data::import::targets::Collected;
-use crate::data::import::test_rows::{HeldOut, Test};
+use crate::data::import::targets::TargetCollector;
+use crate::data::import::test_rows::{RowSplitter, TestRows};
 use crate::data::readers::format::{Format, detect};
 use crate::data::readers::npy::Npy;
 use crate::data::readers::npz::{Npz, listed};
@@ -134,7 +134,7 @@ pub struct ArrayImport {
     /// The arrays.
     pub train: ArrayPair,
     /// The test rows.
-    pub test: Test<ArrayPair>,
+    pub test: TestRows<ArrayPair>,
     /// What the targets are.
     pub task: Task,
     /// How feature values become what models see; if it is not given, bytes in two or more dimensions are pixels and all else is
@@ -153,8 +153,8 @@ pub fn import_arrays(import: &ArrayImport, output: &Path) -> Result<Scaling> {
     let (bytes, shape) = import.train.features.open(|x| Ok((x.is_bytes(), x.row_shape().to_vec())))?;
     let default = if bytes && shape.len() > 1 { Scaling::Pixels } else { Scaling::Standardize };
     let scaling = import.scaling.unwrap_or(default);
-    let mut all = Collected::new(import.task);
-    let mut held_out = HeldOut::of(&import.test, path, || import.train.features.open(|x| Ok(x.rows())))?;
+    let mut all = TargetCollector::new(import.task);
+    let mut held_out = RowSplitter::of(&import.test, path, || import.train.features.open(|x| Ok(x.rows())))?;
     // Targets first: there are few of them, and an archive is read one array at a time.
     let mut splits = Vec::new();
     let rows = import.train.features.open(|x| {
@@ -170,7 +170,7 @@ pub fn import_arrays(import: &ArrayImport, output: &Path) -> Result<Scaling> {
     all.check(&held_out, &import.train.targets.path)?;
     let mut source = format!("{}{}", import.train.name(), held_out.source);
     let mut test = None;
-    if let Test::File(pair) = &import.test {
+    if let TestRows::File(pair) = &import.test {
         let (rows, other) = pair.features.open(|x| Ok((x.rows(), x.row_shape().to_vec())))?;
         if other != shape {
             let what = format!(

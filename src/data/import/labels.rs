@@ -1,10 +1,10 @@
-//! Labels as they were typed, and the class indices that models use.
+//! Maps labels, as the input spells them, to class indices.
 
 use crate::data::error::{DataError, Place, Result};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A target with this many different values is no classification that this program can do.
+/// The most classes.
 const MOST: usize = 10_000;
 
 /// The labels of the training data in order of appearance, turned into sorted classes at the end.
@@ -15,7 +15,7 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    /// The provisional index of a label, a new one if it was not seen before.
+    /// The provisional index of a label; new labels get the next one.
     pub(crate) fn index(&mut self, label: &str, path: &Path, place: Place) -> Result<u32> {
         if let Some(&index) = self.indices.get(label) {
             return Ok(index);
@@ -35,7 +35,7 @@ impl Labels {
         Ok(index)
     }
 
-    /// The provisional index of a label that must have been seen.
+    /// The provisional index of a known label.
     pub(crate) fn known(&self, label: &str, path: &Path, place: Place) -> Result<u32> {
         self.indices.get(label).copied().ok_or_else(|| unknown(label, path, place))
     }
@@ -62,7 +62,7 @@ impl Labels {
             && let Some(pair) = order.windows(2).find(|pair| numbers[pair[0]] == numbers[pair[1]])
         {
             let (one, other) = (&self.names[pair[0]], &self.names[pair[1]]);
-            let what = format!("the labels {one:?} and {other:?} are one number written in two ways: write it in one");
+            let what = format!("the labels {one:?} and {other:?} are the same number written in two ways: write it in one way");
             return Err(DataError::content(path, Place::File, what));
         }
         let mut finals = vec![0; order.len()];

@@ -5,8 +5,8 @@ use crate::data::dataset::scaling::Scaling;
 use crate::data::dataset::write::Description;
 use crate::data::dataset::write_sparse::SparseWriter;
 use crate::data::error::{DataError, Place, Result};
-use crate::data::import::targets::Collected;
-use crate::data::import::test_rows::{HeldOut, Test};
+use crate::data::import::targets::TargetCollector;
+use crate::data::import::test_rows::{RowSplitter, TestRows};
 use crate::data::readers::libsvm::{IndexLimit, MOST_FEATURES, count_rows, read_libsvm};
 use crate::data::readers::source::{Source, file_name};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct LibsvmImport {
     /// The file, plain or gzip.
     pub train: PathBuf,
     /// The test rows.
-    pub test: Test,
+    pub test: TestRows,
     /// What the labels are.
     pub task: Task,
     /// How many features rows have; without it, the largest index in the training file.
@@ -32,9 +32,9 @@ pub struct LibsvmImport {
 /// When a file cannot be read, has no rows or a damaged line, a test label or index does not occur in the training file, or the scaling
 /// would turn zeros into other numbers. Nothing half written stays.
 pub fn import_libsvm(import: &LibsvmImport, output: &Path) -> Result<()> {
-    let mut held_out = HeldOut::of(&import.test, &import.train, || count_rows(&import.train))?;
+    let mut held_out = RowSplitter::of(&import.test, &import.train, || count_rows(&import.train))?;
     let mut writer = SparseWriter::new(output, import.scaling)?;
-    let mut targets = Collected::new(import.task);
+    let mut targets = TargetCollector::new(import.task);
     let limit = match import.features {
         Some(0) => return Err(DataError::Request("0 features: rows have at least one".into())),
         Some(most) if most > MOST_FEATURES => {
@@ -58,7 +58,7 @@ pub fn import_libsvm(import: &LibsvmImport, output: &Path) -> Result<()> {
         return Err(DataError::content(&import.train, Place::File, what));
     }
     let mut source = format!("{}{}", file_name(&import.train), held_out.source);
-    if let Test::File(path) = &import.test {
+    if let TestRows::File(path) = &import.test {
         let is = format!("the largest in {}: say with --features how many there are in both files", import.train.display());
         let limit = if import.features.is_some() { limit } else { IndexLimit { most: features, is: &is } };
         read_libsvm(Source::open(path)?, limit, |row| {

@@ -5,8 +5,8 @@ use crate::data::dataset::layout::Task;
 use crate::data::dataset::scaling::Scaling;
 use crate::data::dataset::write::{Description, Writer};
 use crate::data::error::{Place, Result};
-use crate::data::import::targets::Collected;
-use crate::data::import::test_rows::{HeldOut, Test};
+use crate::data::import::targets::TargetCollector;
+use crate::data::import::test_rows::{RowSplitter, TestRows};
 use crate::data::readers::source::{Source, file_name};
 use crate::data::readers::table::{Table, TableLayout};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct TableImport {
     /// The file, plain or gzip.
     pub train: PathBuf,
     /// The test rows.
-    pub test: Test,
+    pub test: TestRows,
     /// What the label column holds.
     pub task: Task,
     /// How the file, and that of the test rows, is read.
@@ -38,10 +38,10 @@ pub struct TableImport {
 pub fn import_table(import: &TableImport, output: &Path) -> Result<()> {
     let path = &import.train;
     let open = |path: &Path| Table::open(Source::open(path)?, &import.layout);
-    let mut held_out = HeldOut::of(&import.test, path, || open(path)?.count())?;
+    let mut held_out = RowSplitter::of(&import.test, path, || open(path)?.count())?;
     let mut table = open(path)?;
     let mut writer = Writer::new(output, table.features(), import.scaling)?;
-    let mut targets = Collected::new(import.task);
+    let mut targets = TargetCollector::new(import.task);
     let mut rows = 0;
     table.rows(|row| {
         let split = held_out.split(row.index);
@@ -52,7 +52,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<()> {
     held_out.finish(rows, path)?;
     targets.check(&held_out, path)?;
     let mut source = format!("{}{}", file_name(path), held_out.source);
-    if let Test::File(path) = &import.test {
+    if let TestRows::File(path) = &import.test {
         let mut test = open(path)?;
         test.must_match(&table)?;
         test.rows(|row| {

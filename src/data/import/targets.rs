@@ -1,28 +1,28 @@
-//! The targets of an import: labels or numbers on their way to the classes and targets of a dataset.
+//! Collects the labels or numeric targets of an import.
 
 use crate::data::dataset::layout::Split;
 use crate::data::dataset::layout::Task;
 use crate::data::dataset::targets::Targets;
 use crate::data::error::{DataError, Place, Result};
 use crate::data::import::labels::Labels;
-use crate::data::import::test_rows::HeldOut;
+use crate::data::import::test_rows::RowSplitter;
 use std::path::Path;
 
-/// More classes than this, more than one for every two rows, and not all of them whole: numbers that somebody wants to predict.
+/// More classes than this, more than one for every two rows, and not all whole numbers: probably a regression.
 const MANY_CLASSES: usize = 50;
 
-/// The targets so far: a few bytes a row, kept in memory because class indices are known only at the end.
-pub(crate) struct Collected {
+/// The targets so far, in memory because class indices are only known at the end.
+pub(crate) struct TargetCollector {
     task: Task,
     labels: Labels,
-    /// In which split each class was seen, and where first: held-out rows may leave a class without training rows.
+    /// Whether each class has training rows, and where it first occurs.
     in_train: Vec<bool>,
     first: Vec<Place>,
     classes: [Vec<u32>; 2],
     numbers: [Vec<f64>; 2],
 }
 
-impl Collected {
+impl TargetCollector {
     pub(crate) fn new(task: Task) -> Self {
         Self {
             task,
@@ -34,7 +34,7 @@ impl Collected {
         }
     }
 
-    /// Takes the label or target of a row in text.
+    /// Adds the label or target of a row in text.
     pub(crate) fn text(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
         match self.task {
             Task::Classification => self.label(split, label, path, place),
@@ -47,7 +47,7 @@ impl Collected {
         }
     }
 
-    /// Takes the label or target of a row as a number; classes are whole numbers.
+    /// Adds a numeric label or target; classes must be whole numbers.
     pub(crate) fn number(&mut self, split: Split, target: f64, path: &Path, place: Place) -> Result<()> {
         let wrong = |what: String| Err(DataError::content(path, place, what));
         match self.task {
@@ -77,7 +77,7 @@ impl Collected {
         Ok(())
     }
 
-    /// Takes the label or target of a test row from another input than the training rows', which are complete.
+    /// Refuses a label of another file of test rows that the training rows do not have.
     pub(crate) fn must_know(&mut self, label: &str, path: &Path, place: Place) -> Result<()> {
         match self.task {
             Task::Classification => self.labels.known(label, path, place).map(drop),
@@ -85,22 +85,22 @@ impl Collected {
         }
     }
 
-    /// Makes sure that every class has training rows.
-    pub(crate) fn check(&self, held_out: &HeldOut, path: &Path) -> Result<()> {
+    /// Checks that every class has training rows.
+    pub(crate) fn check(&self, held_out: &RowSplitter, path: &Path) -> Result<()> {
         let rows: usize = self.classes.iter().map(Vec::len).sum();
         let classes = self.in_train.len();
         let numbers = || (0..classes).map(|class| self.labels.name(u32::try_from(class).unwrap_or(0)).parse::<f64>());
         let are_numbers = || numbers().all(|number| number.is_ok()) && numbers().flatten().any(|number| number.fract() != 0.0);
         if classes > MANY_CLASSES && classes > rows / 2 && are_numbers() {
             let what =
-                format!("{rows} rows have {classes} different numbers for labels: are they to be predicted (--task regression)?");
+                format!("{rows} rows have {classes} different numbers as labels: is this a regression (--task regression)?");
             return Err(DataError::content(path, Place::File, what));
         }
         match (0..).zip(&self.in_train).find(|(_, in_train)| !**in_train) {
             None => Ok(()),
             Some((class, _)) => {
                 let (label, advice) = (self.labels.name(class), held_out.advice());
-                let what = format!("all rows with label {label:?} fell into the test split: {advice}");
+                let what = format!("all rows with label {label:?} are test rows: {advice}");
                 Err(DataError::content(path, self.first[class as usize], what))
             }
         }

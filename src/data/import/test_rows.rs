@@ -1,4 +1,4 @@
-//! Which rows of the input are put aside for testing.
+//! Selects the test rows of an import: another file, a random share, or rows listed in a file.
 
 use crate::data::dataset::layout::Split;
 use crate::data::error::{DataError, Place, Result};
@@ -8,47 +8,47 @@ use crate::random::Seed;
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
-/// Where the test rows come from; `F` names input of the kind that the training rows come from.
+/// Where the test rows come from; `F` is the type of input that the training rows come from.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Test<F = PathBuf> {
-    /// There are none.
+pub enum TestRows<F = PathBuf> {
+    /// There are no test rows.
     #[default]
     None,
     /// Another input with the same columns.
     File(F),
     /// This share of the rows, rounded to whole rows, drawn at random.
     Fraction(f64, Seed),
-    /// The rows that a text file lists, plain or gzip: their numbers from 0, a split a line.
+    /// The rows listed in a text file, plain or gzip: row numbers from 0, one split per line.
     Rows {
         /// The file.
         file: PathBuf,
-        /// Which of its lines that hold anything, from 1.
+        /// The line, from 1, not counting empty ones.
         split: Option<usize>,
     },
 }
 
-/// The test rows among all rows, asked about in ascending order.
-pub(crate) struct HeldOut {
-    /// Ascending.
+/// Assigns the rows of the input to training and test rows, in ascending order.
+pub(crate) struct RowSplitter {
+    /// The test rows, ascending.
     rows: Vec<u64>,
     next: usize,
-    /// Where they are listed, if a user listed them.
+    /// The place that lists them, if a file does.
     listed: Option<(PathBuf, Place)>,
     /// For the description of the dataset.
     pub source: String,
 }
 
-impl HeldOut {
-    /// The rows that are held out of input with `count` rows, which is only asked when it matters.
-    pub(crate) fn of<F>(test: &Test<F>, from: &Path, count: impl FnOnce() -> Result<usize>) -> Result<Self> {
+impl RowSplitter {
+    /// The test rows of input with `count` rows; `count` is only called if it is needed.
+    pub(crate) fn of<F>(test: &TestRows<F>, from: &Path, count: impl FnOnce() -> Result<usize>) -> Result<Self> {
         match test {
-            Test::None | Test::File(_) => Ok(Self { rows: Vec::new(), next: 0, listed: None, source: String::new() }),
-            Test::Fraction(fraction, seed) => Self::draw(*fraction, *seed, from, count()?),
-            Test::Rows { file, split } => Self::list(file, *split),
+            TestRows::None | TestRows::File(_) => Ok(Self { rows: Vec::new(), next: 0, listed: None, source: String::new() }),
+            TestRows::Fraction(fraction, seed) => Self::draw(*fraction, *seed, from, count()?),
+            TestRows::Rows { file, split } => Self::list(file, *split),
         }
     }
 
-    /// Exactly the rounded share of the rows.
+    /// Draws exactly the rounded share of the rows.
     fn draw(fraction: f64, seed: Seed, from: &Path, rows: usize) -> Result<Self> {
         if !(fraction > 0.0 && fraction < 1.0) {
             return Err(DataError::Request(format!("a test fraction of {fraction} is not between 0 and 1")));
@@ -57,7 +57,9 @@ impl HeldOut {
         let test = (rows as f64 * fraction).round() as usize;
         if test == 0 || test == rows {
             let left = rows - test;
-            let what = format!("a test fraction of {fraction} of {rows} rows leaves {test} test rows and {left} to train on");
+            let what = format!(
+                "a test fraction of {fraction} of {rows} rows leaves {test} test rows and {left} training rows: choose another fraction"
+            );
             return Err(DataError::content(from, Place::File, what));
         }
         let order = Draw::Hold.stream(seed).permutation(rows);
@@ -71,7 +73,7 @@ impl HeldOut {
         let wrong = |place, what: String| DataError::content(path, place, what);
         let wanted = split.unwrap_or(1);
         let mut reader = Source::open(path)?.reader;
-        // Of all splits only their number is kept, and whether they look like one that was written downwards.
+        // Other splits are only counted, with the length of the longest: a single split may have been written in a column.
         let (mut splits, mut longest, mut rows, mut place) = (0, 0, Vec::new(), Place::File);
         let (mut line, mut number) = (Vec::new(), 0_u64);
         loop {
@@ -100,7 +102,7 @@ impl HeldOut {
             for word in words {
                 let row = std::str::from_utf8(word).ok().and_then(|word| word.parse::<u64>().ok()).ok_or_else(|| {
                     let word: String = String::from_utf8_lossy(word).chars().take(40).collect();
-                    wrong(place, format!("{word:?} is not the number of a row: list numbers from 0, blanks between them"))
+                    wrong(place, format!("{word:?} is not the number of a row: list numbers from 0, separated by blanks"))
                 })?;
                 rows.push(row);
             }
@@ -111,13 +113,13 @@ impl HeldOut {
             _ if wanted == 0 || wanted > splits => {
                 return Err(wrong(
                     Place::File,
-                    format!("there is no split {wanted}: the file has splits 1 to {splits}, one a line"),
+                    format!("there is no split {wanted}: the file has splits 1 to {splits}, one per line"),
                 ));
             }
             2.. if longest == 1 && split.is_none() => {
                 let what = format!(
-                    "{splits} lines with one number each would be {splits} splits: write the rows of a split into one line, or \
-                     choose one with --split"
+                    "{splits} lines with one number each are {splits} splits: write the rows of a split into one line, or \
+                     choose a split with --split"
                 );
                 return Err(wrong(Place::File, what));
             }
@@ -131,7 +133,7 @@ impl HeldOut {
         Ok(Self { rows, next: 0, listed: Some((path.to_path_buf(), place)), source })
     }
 
-    /// The split of the next row; rows are asked about one after the other, from 0.
+    /// The split of the next row; rows must come in order, from 0.
     pub(crate) fn split(&mut self, row: u64) -> Split {
         if self.rows.get(self.next) == Some(&row) {
             self.next += 1;
@@ -141,12 +143,12 @@ impl HeldOut {
         }
     }
 
-    /// What to do about a class that only test rows have.
+    /// The advice if a class has no training rows.
     pub(crate) fn advice(&self) -> &'static str {
         if self.listed.is_some() { "choose other test rows" } else { "choose another seed or fraction" }
     }
 
-    /// Refuses rows that the input did not have, and a split that leaves nothing to learn from.
+    /// Refuses row numbers that the input does not have, and a split without training rows.
     pub(crate) fn finish(&self, rows: u64, from: &Path) -> Result<()> {
         let Some((path, place)) = &self.listed else { return Ok(()) };
         if let Some(row) = self.rows.get(self.next) {
@@ -154,7 +156,7 @@ impl HeldOut {
             return Err(DataError::content(path, *place, what));
         }
         if self.rows.len() as u64 == rows {
-            let what = format!("all {rows} rows of {} are test rows: leave some to train on", from.display());
+            let what = format!("all {rows} rows of {} are test rows: leave some for training", from.display());
             return Err(DataError::content(path, *place, what));
         }
         Ok(())

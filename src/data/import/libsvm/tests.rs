@@ -27,7 +27,7 @@ fn gzip(content: &str) -> Vec<u8> {
 }
 
 fn import(train: &Path) -> LibsvmImport {
-    let (test, task) = (Test::None, Task::Classification);
+    let (test, task) = (TestRows::None, Task::Classification);
     LibsvmImport { train: train.to_path_buf(), test, task, features: None, scaling: Scaling::None }
 }
 
@@ -160,7 +160,7 @@ fn test_rows_must_fit_the_training_rows() {
     let with = |text: &str, features| {
         let test = folder.path().join("t.svm");
         std::fs::write(&test, text).unwrap();
-        LibsvmImport { test: Test::File(test), features, ..import(&path) }
+        LibsvmImport { test: TestRows::File(test), features, ..import(&path) }
     };
     refused(&with("1 1:1\n1 4:1\n", None), &["t.svm, line 2", "\"4:1\"", "above 3", "a.svm", "--features"]);
     refused(&with("1 1:1\n3 2:1\n", None), &["t.svm, line 2", "\"3\" does not occur in the training data"]);
@@ -207,7 +207,7 @@ fn sparse_rows_are_those_of_a_dense_import() {
     assert!(!is_libsvm(&train).unwrap());
     for scaling in [Scaling::None, Scaling::MaxAbs] {
         for task in [Task::Classification, Task::Regression] {
-            let test = Test::Fraction(0.2, Seed(5));
+            let test = TestRows::Fraction(0.2, Seed(5));
             let sparse = imported(&LibsvmImport { scaling, task, test: test.clone(), ..import(&path) });
             let output = folder.path().join("dense.h5");
             let layout = TableLayout { header: Header::No, ..TableLayout::default() };
