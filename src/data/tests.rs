@@ -685,7 +685,7 @@ fn test_rows_are_those_that_are_listed() {
         ("1 2 99999999999999999999\n", None, "rows.txt, line 1: \"99999999999999999999\" is not the number of a row"),
         ("\n1 2 1\n", None, "rows.txt, line 2: row 1 is listed twice"),
         ("1 -2\n", None, "\"-2\" is not the number of a row"),
-        ("1,2\n", None, "\"1,2\" is not the number of a row: list numbers from 0, blanks between them"),
+        ("1,2\n", None, "\"1,2\" is not the number of a row: list numbers from 0, separated by blanks"),
         ("1 2\n", Some(2), "rows.txt: there is no split 2: the file has splits 1 to 1"),
         ("1 2\n", Some(0), "rows.txt: there is no split 0"),
         ("1\n2\n", None, "write the rows of a split into one line"),
