@@ -1,14 +1,14 @@
-//! Vectorised elementary functions, and the dispatch that compiles a loop for the vector units found at run time.
+//! Vectorized elementary functions, and run-time dispatch of loops to the SIMD instructions of the processor.
 
 use crate::number::Real;
 use std::any::TypeId;
 use std::marker::PhantomData;
 
-/// A kind of vector unit.
+/// A level of SIMD instructions.
 pub trait SimdLevel {
-    /// Whether it multiplies and adds in one instruction with one rounding.
+    /// Whether fused multiply-add is available.
     const FMA: bool;
-    /// Whether it has 32 registers of 512 bits; if not, count on 16 registers of 256 bits.
+    /// Whether there are 32 registers of 512 bits (AVX-512); otherwise assume 16 registers of 256 bits.
     const WIDE: bool;
 }
 
@@ -21,7 +21,7 @@ struct Wide;
 struct Fused;
 
 /// No fused multiply-add.
-struct Baseline;
+pub(crate) struct Baseline;
 
 #[cfg(target_arch = "x86_64")]
 impl SimdLevel for Wide {
@@ -40,18 +40,18 @@ impl SimdLevel for Baseline {
     const WIDE: bool = false;
 }
 
-/// A computation that [`dispatch`] compiles once for each kind of vector unit.
+/// A computation that [`dispatch`] compiles once for each SIMD level.
 ///
 /// `compute` must be `#[inline(always)]`, and so must everything in its inner loops: only then is it compiled with the vector instructions.
 pub trait SimdKernel {
-    /// What it returns.
+    /// The result.
     type Output;
 
-    /// Does the work on the vector unit `U`.
+    /// Runs the computation on the SIMD level `U`.
     fn compute<U: SimdLevel>(self) -> Self::Output;
 }
 
-/// Runs a kernel with the widest vector instructions of this machine (x86-64: AVX-512, AVX2 with FMA, or the baseline).
+/// Runs a kernel with the widest SIMD instructions of this machine (x86-64: AVX-512, AVX2 with FMA, or the baseline).
 ///
 /// AVX2 and AVX-512 give the same bits for elementwise work; the x86 baseline has no fused multiply-add and rounds differently.
 pub fn dispatch<K: SimdKernel>(kernel: K) -> K::Output {
@@ -121,18 +121,18 @@ macro_rules! vectorized {
 
 pub(crate) use vectorized;
 
-/// Asks the processor to fetch `len` elements from `start` on; the hardware's own prefetcher continues after the first lines.
+/// Prefetches `len` elements from `start` on; the hardware prefetcher continues after the first lines.
 #[inline]
 pub(crate) fn prefetch<F>(data: &[F], start: usize, len: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         const LINE: usize = 64;
-        const MOST_LINES: usize = 8;
-        let bytes = (len * size_of::<F>()).min(LINE * MOST_LINES);
+        const MAX_LINES: usize = 8;
+        let bytes = (len * size_of::<F>()).min(LINE * MAX_LINES);
         let first = data.as_ptr().wrapping_add(start).cast::<i8>();
         for offset in (0..bytes).step_by(LINE) {
-            // SAFETY: a prefetch is a hint and reads nothing, whatever the address.
+            // SAFETY: a prefetch is a hint that never accesses memory, so any address is valid.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(offset)) };
         }
     }
@@ -140,7 +140,7 @@ pub(crate) fn prefetch<F>(data: &[F], start: usize, len: usize) {
     let _ = (data, start, len);
 }
 
-/// a·b + c, rounded once if the unit can, and twice otherwise.
+/// a·b + c, rounded once with fused multiply-add and twice without.
 #[inline(always)]
 pub fn multiply_add<F: Real, U: SimdLevel>(a: F, b: F, c: F) -> F {
     if U::FMA { a.mul_add(b, c) } else { a * b + c }
@@ -163,7 +163,7 @@ pub fn sigmoid<F: Real>(values: &mut [F]) {
     map::<Sigmoid, F>(values);
 }
 
-/// A function of one number, compiled into a loop over a slice.
+/// A scalar function that is compiled into loops over slices.
 trait Function {
     fn apply<L: Lane, U: SimdLevel>(x: L) -> L;
 }
@@ -255,13 +255,13 @@ macro_rules! lane {
                     }
                     terms
                 };
-                // Adding 1.5·2^mantissa rounds to an integer, which then stands in the low bits.
+                // Adding 1.5·2^mantissa rounds to an integer in the low bits.
                 const ROUNDER: $float = 1.5 * (1_u64 << $mantissa) as $float;
                 let x = if self > $highest { $highest } else { self };
                 let shifted = multiply_add::<$float, U>(x, std::$float::consts::LOG2_E, ROUNDER);
                 let n = shifted - ROUNDER;
                 let r = multiply_add::<$float, U>(n, -$ln2_low, multiply_add::<$float, U>(n, -$ln2_high, x));
-                // 2^(n−1), times 2 below: 2^n itself overflows a little earlier than the result does.
+                // 2^(n−1), multiplied by 2 below, because 2^n overflows slightly earlier than the result.
                 let scale = $float::from_bits(shifted.to_bits().wrapping_add($bias - 1) << $mantissa);
                 let y = 2.0 * polynomial::<$float, U, $exp_terms>(r, &TAYLOR) * scale;
                 if self < $lowest { 0.0 } else { y }
@@ -357,9 +357,9 @@ mod tests {
         check::<f64>();
     }
 
-    /// Vector bodies and scalar tails of a loop must agree, whatever the length of the slice.
+    /// Vector bodies and scalar tails of a loop agree for any length of the slice.
     #[test]
-    fn a_value_does_not_depend_on_its_place() {
+    fn results_do_not_depend_on_the_position_in_the_slice() {
         let values: Vec<f64> = grid(-20.0, 20.0)[..37].to_vec();
         let mut together = values.clone();
         exp(&mut together);

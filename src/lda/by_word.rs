@@ -1,60 +1,60 @@
-//! Collapsed Gibbs sweeps word by word, at a cost that follows the topics of a token's document and hardly all topics.
+//! Collapsed Gibbs sampling word by word, at a cost per token that depends on the topics of its document rather than on all topics.
 //!
-//! With q_k = (n_kw + β)/(n_k + W β), P(z = k | rest) ∝ n_dk q_k + α q_k: the first part is a sum over the topics that the document has,
-//! and the second is drawn from sums of q over blocks of topics, of which a token changes two (after Yu, Hsieh, Yun, Vishwanathan &
-//! Dhillon 2015, "A scalable asynchronous distributed algorithm for topic modeling", who have a tree of them). All of q is of the word
-//! at hand and stays in the fastest cache; a document is one line of memory as long as it has few topics, and is fetched ahead.
+//! With q_k = (n_kw + β)/(n_k + W β), P(z = k | rest) ∝ n_dk q_k + α q_k. The first term is a sum over the topics of the document. The
+//! second is drawn with the help of sums of q over blocks of topics, two of which change per token (after Yu, Hsieh, Yun, Vishwanathan &
+//! Dhillon 2015, "A scalable asynchronous distributed algorithm for topic modeling", who use a tree). q belongs to one word and stays in
+//! the fastest cache. A document with few topics is one cache line, which is prefetched.
 
 use super::collapsed::{Tokens, TopicCounts};
-use super::lanes::{LANES, below, draw, place_of, scan, smoothing, uniform};
+use super::lanes::{LANES, below, draw, lane_sum, place_of, scan, smoothing, uniform};
 use crate::random::Stream;
 use crate::vector::{self, SimdKernel, SimdLevel, prefetch};
 
-/// How many tokens ahead documents are fetched.
+/// The number of tokens by which documents are prefetched ahead.
 const AHEAD: usize = 8;
-/// Where so small a share of a sum is left, rounding may have left nothing or less of it: it is added up anew.
+/// If this small a fraction of a sum remains after a subtraction, rounding dominates and the sum is computed anew.
 const CANCELLED: f64 = 1.0 / (1 << 20) as f64;
 
-/// What a sweep over some tokens needs beside topics and counts; topics and the sweep's bits do not depend on what was swept before.
+/// The data structures of sweeps over a set of tokens. Results of a sweep do not depend on earlier sweeps.
 #[derive(Clone, Debug)]
 pub struct WordSweep {
-    /// The tokens in the order of their words: their places among all tokens, and where the topics of their documents begin.
+    /// For each token in the order of words: its index among all tokens, and the first line of its document.
     places: Vec<u32>,
     documents: Vec<u32>,
-    /// The tokens of each word that occurs: the word, and where they end in that order.
+    /// For each word that occurs: the word, and the end of its tokens in the order of words.
     words: Vec<(u32, usize)>,
-    /// Where the tokens of each document end.
+    /// The end of the tokens of each document.
     ends: Vec<usize>,
-    held: Held,
+    document_topics: DocumentTopics,
     weights: Weights,
 }
 
-/// A line of memory.
+/// A cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
 struct Line([u32; LANES]);
 
-/// The topics that each document has, and how many tokens each.
+/// The topic counts n_dk of all documents in sparse form.
 ///
-/// An entry is a topic in its lower bits, and how many tokens above them. A document has lines of its own. The first entry has no topic
-/// (K), and tells how many entries follow; behind those are entries of no topic and no tokens.
+/// Each document has its own lines. An entry holds a topic in its lower bits and the number of tokens above them. The first entry has the
+/// topic K, which stands for no topic, and the number of entries that follow. Unused entries have the topic K and no tokens.
 #[derive(Clone, Debug)]
-struct Held {
-    /// Bits of a topic.
+struct DocumentTopics {
+    /// The number of bits of a topic.
     bits: u32,
-    /// What is no topic: K.
+    /// The topic K, which stands for no topic.
     none: u32,
     lines: Vec<Line>,
 }
 
 impl WordSweep {
-    /// For these tokens and K topics.
+    /// Prepares sweeps over these tokens with K topics.
     ///
     /// # Panics
-    /// When [`WordSweep::fits`] says that there are too many.
+    /// If [`WordSweep::fits`] returns an error.
     pub fn new(tokens: &Tokens, topics: usize) -> Self {
-        if let Err(what) = Self::fits(tokens, topics) {
-            panic!("{what}");
+        if let Err(message) = Self::fits(tokens, topics) {
+            panic!("{message}");
         }
         let mut next = vec![0_u32; tokens.words().iter().max().map_or(0, |&last| last as usize + 1)];
         tokens.words().iter().for_each(|&word| next[word as usize] += 1);
@@ -85,38 +85,37 @@ impl WordSweep {
             documents,
             words,
             ends: tokens.spans().map(|span| span.end).collect(),
-            held: Held { bits: bits(none), none, lines: vec![Line([none; LANES]); lines] },
+            document_topics: DocumentTopics { bits: bits(none), none, lines: vec![Line([none; LANES]); lines] },
             weights: Weights::new(topics),
         }
     }
 
-    /// Whether so many can be swept over: the places of tokens and the lines of documents have 32 bits, and the tokens of a document
-    /// and K have together.
+    /// Checks the size limits: token indices and line numbers have 32 bits, and so do K and the tokens of a document together.
     ///
     /// # Errors
-    /// Says what is too much.
+    /// A message that says which limit is exceeded.
     pub fn fits(tokens: &Tokens, topics: usize) -> Result<(), String> {
         let lines: usize = tokens.spans().map(|span| capacity(span.len(), topics)).sum();
         if let Some(many) = [tokens.len(), lines].into_iter().find(|&many| u32::try_from(many).is_err()) {
             return Err(format!(
-                "{many} tokens of one agent, or lines of memory for them: at most {} for sweeps by word",
+                "an agent has {many} tokens or cache lines for them; sweeps by word support at most {}: use more agents",
                 u32::MAX
             ));
         }
         let longest = tokens.spans().map(|span| span.len()).max().unwrap_or(0);
         match (u32::try_from(topics), u32::try_from(longest)) {
             (Ok(topics), Ok(longest)) if bits(topics) + bits(longest) <= u32::BITS => Ok(()),
-            _ => {
-                Err(format!("{topics} topics and a document of {longest} tokens: too many for sweeps by word, sweep by document"))
-            }
+            _ => Err(format!(
+                "{topics} topics and a document of {longest} tokens are too many for sweeps by word: sweep by document"
+            )),
         }
     }
 
-    /// Sweeps over all tokens, word by word; word w draws from `stream(w)`. `topics` has the topic of each token, and `counts` has them
-    /// and perhaps more.
+    /// Draws new topics for all tokens, word by word; word w draws from `stream(w)`. `topics` holds the topic of each token. `counts`
+    /// includes these tokens, and may include others.
     ///
     /// # Panics
-    /// When topics are not as many as tokens, a word or topic is none of the counts, or these are of another number of topics.
+    /// If sizes differ, or a word or topic is not in the counts.
     pub fn sweep(
         &mut self,
         topics: &mut [u32],
@@ -125,55 +124,55 @@ impl WordSweep {
         beta: f64,
         stream: impl FnMut(u32) -> Stream,
     ) {
-        assert_eq!(self.documents.len(), topics.len(), "a topic for each token");
-        assert_eq!(self.held.none as usize, counts.topics(), "counts of other topics");
-        self.held.take(&self.ends, topics);
-        vector::dispatch(Sweep { all: self, topics, counts, alpha, beta, stream });
+        assert_eq!(self.documents.len(), topics.len(), "one topic per token is needed");
+        assert_eq!(self.document_topics.none as usize, counts.topics(), "the counts have another number of topics");
+        self.document_topics.count(&self.ends, topics);
+        vector::dispatch(Sweep { sweep: self, topics, counts, alpha, beta, stream });
     }
 }
 
-impl Held {
-    /// Takes the topics of all tokens.
-    fn take(&mut self, ends: &[usize], topics: &[u32]) {
+impl DocumentTopics {
+    /// Counts the topics of all tokens.
+    fn count(&mut self, ends: &[usize], topics: &[u32]) {
         let Self { bits, none, lines } = self;
         let one = 1 << *bits;
         let mut places = vec![0_usize; *none as usize];
-        let (mut rest, mut begin) = (&mut lines[..], 0);
+        let (mut remaining, mut begin) = (&mut lines[..], 0);
         for &end in ends {
-            let (mine, others) = rest.split_at_mut(capacity(end - begin, *none as usize));
+            let (lines, others) = remaining.split_at_mut(capacity(end - begin, *none as usize));
             let mut length = 0;
-            mine.fill(Line([*none; LANES]));
+            lines.fill(Line([*none; LANES]));
             for &topic in &topics[begin..end] {
                 let place = &mut places[topic as usize];
                 if *place == 0 {
                     length += 1;
                     *place = length;
-                    mine[length / LANES].0[length % LANES] = topic;
+                    lines[length / LANES].0[length % LANES] = topic;
                 }
-                mine[*place / LANES].0[*place % LANES] += one;
+                lines[*place / LANES].0[*place % LANES] += one;
             }
-            mine[0].0[0] = *none + length as u32 * one;
+            lines[0].0[0] = *none + length as u32 * one;
             for place in 1..=length {
-                places[(mine[place / LANES].0[place % LANES] & (one - 1)) as usize] = 0;
+                places[(lines[place / LANES].0[place % LANES] & (one - 1)) as usize] = 0;
             }
-            (rest, begin) = (others, end);
+            (remaining, begin) = (others, end);
         }
     }
 }
 
-/// The bits of a number.
+/// The number of bits of a number.
 fn bits(number: u32) -> u32 {
     u32::BITS - number.leading_zeros()
 }
 
-/// The lines of a document.
+/// The number of lines of a document.
 fn capacity(tokens: usize, topics: usize) -> usize {
-    // The first entry, and for a moment one topic more than tokens.
+    // The first entry, and temporarily one topic more than tokens.
     (1 + (tokens + 1).min(topics)).div_ceil(LANES)
 }
 
 struct Sweep<'a, S> {
-    all: &'a mut WordSweep,
+    sweep: &'a mut WordSweep,
     topics: &'a mut [u32],
     counts: &'a mut TopicCounts,
     alpha: f64,
@@ -186,12 +185,12 @@ impl<S: FnMut(u32) -> Stream> SimdKernel for Sweep<'_, S> {
 
     #[inline(always)]
     fn compute<U: SimdLevel>(self) {
-        let Self { all, topics, counts, alpha, beta, mut stream } = self;
-        let WordSweep { places, documents, words, held, weights, .. } = all;
+        let Self { sweep, topics, counts, alpha, beta, mut stream } = self;
+        let WordSweep { places, documents, words, document_topics, weights, .. } = sweep;
         let (beta, spread) = smoothing(beta, counts.vocabulary());
-        // Counts are below 2^31, and numbers of single precision have a relative error of 2^-24: far less than any run can tell.
+        // The relative error of single precision, 2^-24, is far below the Monte Carlo error of any run.
         let mut scales: Vec<f32> = counts.totals().iter().map(|&total| 1.0 / (total as f32 + spread)).collect();
-        let (bits, none) = (held.bits, held.none);
+        let (bits, none) = (document_topics.bits, document_topics.none);
         let one = 1_u32 << bits;
         let mask = one - 1;
         let mut running: Vec<[f32; LANES]> = vec![[0.0; LANES]; 1];
@@ -202,17 +201,17 @@ impl<S: FnMut(u32) -> Stream> SimdKernel for Sweep<'_, S> {
             weights.fill(row, &scales, beta);
             for at in from..to {
                 if let Some(&ahead) = documents.get(at + AHEAD) {
-                    prefetch(&held.lines, ahead as usize, 1);
+                    prefetch(&document_topics.lines, ahead as usize, 1);
                     prefetch(topics, places[at + AHEAD] as usize, 1);
                 }
                 let place_of_token = places[at] as usize;
                 let old = topics[place_of_token];
                 let k = old as usize;
-                // Of its own topic without the token.
+                // q of the old topic without this token.
                 let without = ((row[k] - 1) as f32 + beta) / ((totals[k] - 1) as f32 + spread);
                 let all = alpha * (weights.sum - f64::from(weights.leaves[k]) + f64::from(without));
                 let start = documents[at] as usize;
-                let head = held.lines[start].0;
+                let head = document_topics.lines[start].0;
                 let length = (head[0] >> bits) as usize;
                 let last = length / LANES;
                 let (weight, found) = weigh::<U>(&head, old, bits, mask, &weights.leaves, without);
@@ -223,7 +222,7 @@ impl<S: FnMut(u32) -> Stream> SimdKernel for Sweep<'_, S> {
                     if running.len() < last {
                         running.resize(last, [0.0; LANES]);
                     }
-                    let lines = &held.lines[start + 1..=start + last];
+                    let lines = &document_topics.lines[start + 1..=start + last];
                     for ((number, line), running) in (1..).zip(lines).zip(&mut running) {
                         let (weight, found) = weigh::<U>(&line.0, old, bits, mask, &weights.leaves, without);
                         own += (found.count_ones() as usize * number * LANES) + (found.trailing_zeros() % 32) as usize;
@@ -239,7 +238,7 @@ impl<S: FnMut(u32) -> Stream> SimdKernel for Sweep<'_, S> {
                         below += super::lanes::below::<U>(running, point);
                     }
                     place = place_of(below);
-                    new = held.lines[start + place / LANES].0[place % LANES] & mask;
+                    new = document_topics.lines[start + place / LANES].0[place % LANES] & mask;
                 } else {
                     let had = weights.set(k, without);
                     if weights.sum < f64::from(had) * CANCELLED {
@@ -248,7 +247,7 @@ impl<S: FnMut(u32) -> Stream> SimdKernel for Sweep<'_, S> {
                     new = weights.draw::<U>(&mut stream) as u32;
                     weights.set(k, had);
                     let mut at = length + 1;
-                    for (number, line) in held.lines[start..=start + last].iter().enumerate() {
+                    for (number, line) in document_topics.lines[start..=start + last].iter().enumerate() {
                         let seen = having(&line.0, new, mask);
                         if seen != 0 {
                             at = number * LANES + seen.trailing_zeros() as usize;
@@ -265,21 +264,21 @@ impl<S: FnMut(u32) -> Stream> SimdKernel for Sweep<'_, S> {
                 weights.set(k, without);
                 let mut length = length;
                 if place > length {
-                    held.lines[start + place / LANES].0[place % LANES] = new;
+                    document_topics.lines[start + place / LANES].0[place % LANES] = new;
                     length = place;
                 }
-                held.lines[start + place / LANES].0[place % LANES] += one;
-                let left = held.lines[start + own / LANES].0[own % LANES] - one;
-                held.lines[start + own / LANES].0[own % LANES] = left;
+                document_topics.lines[start + place / LANES].0[place % LANES] += one;
+                let left = document_topics.lines[start + own / LANES].0[own % LANES] - one;
+                document_topics.lines[start + own / LANES].0[own % LANES] = left;
                 if left < one {
-                    let moved = &mut held.lines[start + length / LANES].0[length % LANES];
+                    let moved = &mut document_topics.lines[start + length / LANES].0[length % LANES];
                     let entry = std::mem::replace(moved, none);
                     if own != length {
-                        held.lines[start + own / LANES].0[own % LANES] = entry;
+                        document_topics.lines[start + own / LANES].0[own % LANES] = entry;
                     }
                     length -= 1;
                 }
-                held.lines[start].0[0] = none + length as u32 * one;
+                document_topics.lines[start].0[0] = none + length as u32 * one;
                 let k = new as usize;
                 row[k] += 1;
                 totals[k] += 1;
@@ -292,14 +291,14 @@ impl<S: FnMut(u32) -> Stream> SimdKernel for Sweep<'_, S> {
     }
 }
 
-/// Of each entry of a line n_dk q_k without a token of the topic `old`, whose q is `without` then; and which entry has that topic, as
-/// bits.
+/// The weights n_dk q_k of the entries of a line without one token of the topic `old`, whose q is `without`; and a bit mask of the entry
+/// with that topic.
 #[inline(always)]
 fn weigh<U: SimdLevel>(line: &[u32; LANES], old: u32, bits: u32, mask: u32, leaves: &[f32], without: f32) -> ([f32; LANES], u32) {
     #[cfg(target_arch = "x86_64")]
     if U::WIDE {
         use std::arch::x86_64::*;
-        // SAFETY: the unit has AVX-512, and there is a leaf for each topic and for none.
+        // SAFETY: `WIDE` levels have AVX-512, and there is a leaf for each topic and for K.
         return unsafe {
             let entries = _mm512_loadu_si512(line.as_ptr().cast());
             let topics = _mm512_and_si512(entries, _mm512_set1_epi32(mask as i32));
@@ -323,7 +322,7 @@ fn weigh<U: SimdLevel>(line: &[u32; LANES], old: u32, bits: u32, mask: u32, leav
     (weight, found)
 }
 
-/// Which entries of a line have a topic, as bits.
+/// A bit mask of the entries of a line that have this topic.
 #[inline(always)]
 fn having(line: &[u32; LANES], topic: u32, mask: u32) -> u32 {
     let mut found = 0;
@@ -333,12 +332,12 @@ fn having(line: &[u32; LANES], topic: u32, mask: u32) -> u32 {
     found
 }
 
-/// q of the word at hand, and its sums.
+/// q of one word, with sums over blocks of topics.
 #[derive(Clone, Debug)]
 struct Weights {
-    /// Of each topic, and 0 behind the last.
+    /// q of each topic, padded with 0.
     leaves: Vec<f32>,
-    /// Of each block of topics, and 0 behind the last.
+    /// The sum of each block of topics, padded with 0.
     blocks: Vec<f64>,
     sum: f64,
 }
@@ -357,29 +356,23 @@ impl Weights {
         self.add_up();
     }
 
-    /// The sums of what is there.
+    /// Computes all sums from the leaves.
     #[inline(always)]
     fn add_up(&mut self) {
         self.sum = 0.0;
         for (block, leaves) in self.blocks.iter_mut().zip(self.leaves.as_chunks::<LANES>().0) {
-            let mut lanes = leaves.map(f64::from);
-            for step in [8, 4, 2, 1] {
-                for lane in 0..step {
-                    lanes[lane] += lanes[lane + step];
-                }
-            }
-            *block = lanes[0];
+            *block = lane_sum(leaves.map(f64::from));
             self.sum += *block;
         }
     }
 
-    /// Gives the number that was there.
+    /// Sets a leaf, updates the sums, and returns the old value.
     #[inline(always)]
     fn set(&mut self, at: usize, number: f32) -> f32 {
         let before = self.leaves[at];
         let more = f64::from(number) - f64::from(before);
         self.leaves[at] = number;
-        // Below 0 it could lead to a block that is none.
+        // A negative block sum could lead to a missing block.
         self.blocks[at / LANES] = (self.blocks[at / LANES] + more).max(0.0);
         self.sum += more;
         before

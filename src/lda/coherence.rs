@@ -1,4 +1,4 @@
-//! Topic coherence: how often the top words of a topic stand in the same documents.
+//! Topic coherence (UMass and NPMI): how often the top words of a topic occur in the same documents.
 
 use super::documents::Bag;
 use std::collections::HashMap;
@@ -6,35 +6,35 @@ use std::collections::HashMap;
 /// The coherence of a topic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coherence {
-    /// Mean over pairs of words, v before w in the topic, of log (D(v, w) + 1)/D(v), with D the documents that have them all: as a
-    /// rule below 0, and better the higher (Mimno et al. 2011).
+    /// Mean over pairs of words, v before w in the topic, of log (D(v, w) + 1)/D(v), with D the number of documents that contain
+    /// the words. Usually negative; higher is better (Mimno et al. 2011).
     pub umass: f64,
-    /// Mean over pairs of log (p(v, w)/(p(v) p(w)))/−log p(v, w), with p the shares of the documents: from −1, never together, over 0,
-    /// independent, to 1, always together (Bouma 2009; Aletras & Stevenson 2013).
+    /// Mean over pairs of log (p(v, w)/(p(v) p(w)))/−log p(v, w), with p the fraction of documents that contain the words: −1 if they
+    /// never occur together, 0 if independent, 1 if always together (Bouma 2009; Aletras & Stevenson 2013).
     pub npmi: f64,
 }
 
-/// Counts documents that have the top words of topics together.
+/// Co-document counts of the top words of topics.
 #[derive(Clone, Debug)]
 pub struct CoherenceCounts {
-    /// For each word its topics, and its places there.
+    /// The topics of each word, and its rank in each.
     places: HashMap<u32, Vec<(usize, usize)>>,
-    /// Of each topic how many documents have the words at the places i ≤ j, as a triangle.
+    /// For each topic, the number of documents with the words of ranks i ≤ j, as a packed triangle.
     together: Vec<Vec<u64>>,
-    /// How many words each topic has.
+    /// The number of words of each topic.
     lengths: Vec<usize>,
     documents: u64,
-    /// Places that a document has, by topic.
+    /// The topics and ranks of the words of a document.
     present: Vec<(usize, usize)>,
 }
 
-/// The place of (i, j), i ≤ j, in a triangle.
+/// The index of (i, j), i ≤ j, in a packed triangle.
 fn triangle(i: usize, j: usize) -> usize {
     j * (j + 1) / 2 + i
 }
 
 impl CoherenceCounts {
-    /// For topics by their top words, the first first.
+    /// For topics given by their top words, in order of rank.
     pub fn new(topics: &[Vec<u32>]) -> Self {
         let mut places: HashMap<u32, Vec<(usize, usize)>> = HashMap::new();
         for (topic, words) in topics.iter().enumerate() {
@@ -47,7 +47,7 @@ impl CoherenceCounts {
         Self { places, together, lengths, documents: 0, present: Vec::new() }
     }
 
-    /// Takes a document.
+    /// Counts a document.
     pub fn add(&mut self, bag: Bag<'_>) {
         self.documents += 1;
         self.present.clear();
@@ -62,7 +62,7 @@ impl CoherenceCounts {
         }
     }
 
-    /// The coherence of each topic; not a number where it has fewer than two words.
+    /// The coherence of each topic; NaN for fewer than two words.
     pub fn finish(&self) -> Vec<Coherence> {
         let all = self.documents as f64;
         let topic = |(counts, &length): (&Vec<u64>, &usize)| {
@@ -71,7 +71,7 @@ impl CoherenceCounts {
             for w in 1..length {
                 for v in 0..w {
                     let both = count(v, w);
-                    // A word that no document has says nothing.
+                    // `max` for words that occur in no document.
                     umass += ((both + 1.0) / count(v, v).max(1.0)).ln();
                     npmi += match both {
                         0.0 => -1.0,
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn coherence_is_that_of_the_formulas() {
+    fn coherence_agrees_with_the_formulas() {
         let documents: [&[u32]; 5] = [&[0, 1, 2], &[0, 1], &[0, 3], &[2], &[3]];
         let [one, other] = counted(&[vec![0, 1], vec![1, 3, 0]], &documents)[..] else { panic!("two topics") };
         assert!((one.umass - (3.0_f64 / 3.0).ln()).abs() < 1e-15, "{one:?}");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_always_together_have_1_and_a_lonely_word_nothing() {
+    fn words_that_always_occur_together_have_npmi_1_and_single_words_nan() {
         let [pair, alone] = counted(&[vec![4, 7], vec![7]], &[&[4, 7], &[4, 7]])[..] else { panic!("two topics") };
         assert_eq!(pair.npmi, 1.0);
         assert!(alone.npmi.is_nan() && alone.umass.is_nan());

@@ -1,7 +1,7 @@
-//! Document completion: how well topics predict a part of a document's tokens from the others (Wallach et al. 2009).
+//! Document completion: the perplexity of a part of the tokens of held-out documents given their other tokens (Wallach et al. 2009).
 //!
-//! With the topics φ given, the observed tokens give θ̂_dk = (E\[n_dk\] + α)/(n_d + K α), and a token that is scored has the probability
-//! Σ_k θ̂_dk φ_kw. Probabilities, not their logarithms, are averaged over draws of φ.
+//! Given the topics φ, the observed tokens give θ̂_dk = (E\[n_dk\] + α)/(n_d + K α), and a scored token has the probability Σ_k θ̂_dk φ_kw.
+//! Probabilities, not log-probabilities, are averaged over draws of φ.
 
 use super::documents::Documents;
 use super::gibbs::{DocumentGibbs, Sweeps};
@@ -11,22 +11,22 @@ use crate::random::Stream;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-/// Documents of which a part of the tokens is to be predicted from the others.
+/// Held-out documents, with their tokens divided into observed and scored ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldOut {
-    /// What may be seen of each document.
+    /// The observed tokens of each document.
     pub observed: Documents,
-    /// What is to be predicted of it.
+    /// The scored tokens of each document, which are predicted from the observed ones.
     pub scored: Documents,
 }
 
-/// How many tokens of each entry of a document are to be predicted: a share of all tokens, drawn without replacement; what is left of
-/// rounding to whole tokens is drawn too, and at least one token stays to be seen.
+/// Draws the scored tokens of a document: a fraction `share` of all tokens, without replacement. Returns the number per entry. The
+/// fraction is rounded randomly, and at least one token stays observed.
 pub fn draw_scored_tokens(counts: &[u32], share: f64, stream: &mut Stream) -> Vec<u32> {
     let mut left: u64 = counts.iter().map(|&count| u64::from(count)).sum();
     let wanted = share * left as f64 + stream.random::<f64>();
     let mut wanted = (wanted as u64).min(left.saturating_sub(1));
-    // Token after token, as likely as what is wanted still is among those that are left: Knuth's algorithm S.
+    // Selection sampling, Knuth's algorithm S.
     let mut draw = |_: u32| {
         let drawn = stream.random::<f64>() * (left as f64) < wanted as f64;
         (left, wanted) = (left - 1, wanted - u64::from(drawn));
@@ -35,49 +35,48 @@ pub fn draw_scored_tokens(counts: &[u32], share: f64, stream: &mut Stream) -> Ve
     counts.iter().map(|&count| (0..count).map(&mut draw).sum()).collect()
 }
 
-/// The predictions so far: what a run that goes on needs.
+/// Predictive probabilities of the scored tokens, summed over draws of the topics.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Completion {
-    /// Of each entry of the scored documents, the sum of its probabilities under the draws.
+    /// For each entry of the scored documents, the sum of its probabilities over draws.
     sums: Vec<f64>,
     draws: u64,
 }
 
-/// How well tokens were predicted.
+/// The predictive log-likelihood of scored tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompletionScore {
     /// Σ log p over the scored tokens, in nats.
     pub log_likelihood: f64,
-    /// How many these are.
+    /// The number of scored tokens.
     pub tokens: u64,
 }
 
 impl CompletionScore {
-    /// Takes tokens of a word that has this probability.
-    fn take(&mut self, probability: f64, tokens: u32) {
+    /// Adds tokens of a word with this probability.
+    fn add_tokens(&mut self, probability: f64, tokens: u32) {
         self.log_likelihood += f64::from(tokens) * probability.ln();
         self.tokens += u64::from(tokens);
     }
 
-    /// Adds what others have predicted.
+    /// Adds the score of other documents.
     pub fn merge(&mut self, other: Self) {
         self.log_likelihood += other.log_likelihood;
         self.tokens += other.tokens;
     }
 
-    /// exp of the mean of −log p: W where nothing is known. Not a number without tokens.
+    /// The perplexity exp(−log-likelihood/tokens). It is W for uniform predictions and NaN without tokens.
     pub fn perplexity(self) -> f64 {
         (-self.log_likelihood / self.tokens as f64).exp()
     }
 }
 
 impl Completion {
-    /// Takes a draw of the topics of which `phi` writes a word's K probabilities; document d is sampled with the stream `stream(d)`.
-    /// Gives how well this draw predicts by itself.
+    /// Adds a draw of the topics and returns the score of this draw alone. `phi` writes the K probabilities of a word; document d is
+    /// sampled with `stream(d)`.
     ///
     /// # Panics
-    /// When the documents are not those of the draws before, the table is of another vocabulary or the sampler of other topics, or no
-    /// sweep counts.
+    /// If the documents differ from those of earlier draws, sizes differ, or no sweep is kept.
     pub fn add<F: Real>(
         &mut self,
         held_out: &HeldOut,
@@ -93,38 +92,42 @@ impl Completion {
         if self.draws == 0 {
             self.sums = vec![0.0; entries];
         }
-        assert_eq!((self.sums.len(), observed.len()), (entries, scored.len()), "other documents than before");
+        assert_eq!(
+            (self.sums.len(), observed.len()),
+            (entries, scored.len()),
+            "the documents differ from those of earlier draws"
+        );
         let mut sums = self.sums.iter_mut();
         let mut weights = vec![0.0; table.topics()];
-        let mut completed = CompletionScore::default();
-        for (document, (seen, bag)) in (0..).zip(observed.iter().zip(scored.iter())) {
+        let mut score = CompletionScore::default();
+        for (document, (observed, bag)) in (0..).zip(observed.iter().zip(scored.iter())) {
             if bag.words.is_empty() {
                 continue;
             }
-            gibbs.weights(seen, table, sweeps, &mut stream(document), &mut weights);
+            gibbs.weights(observed, table, sweeps, &mut stream(document), &mut weights);
             for ((&word, &count), sum) in bag.words.iter().zip(bag.counts).zip(&mut sums) {
                 let phi = table.slot(word).map(|slot| table.phi(slot)).unwrap_or_default();
                 let probability = weights.iter().zip(phi).map(|(weight, phi)| weight * phi.f64()).sum::<f64>();
                 *sum += probability;
-                completed.take(probability, count);
+                score.add_tokens(probability, count);
             }
         }
         self.draws += 1;
-        completed
+        score
     }
 
-    /// How many draws were taken.
+    /// The number of draws.
     pub fn draws(&self) -> u64 {
         self.draws
     }
 
-    /// How well the draws predict; without any, nothing was predicted.
+    /// The score of the probabilities averaged over draws; zero tokens without draws.
     pub fn score(&self, held_out: &HeldOut) -> CompletionScore {
-        let mut completed = CompletionScore::default();
+        let mut score = CompletionScore::default();
         let counts = held_out.scored.iter().flat_map(|bag| bag.counts.iter());
         for (&count, &sum) in counts.zip(&self.sums) {
-            completed.take(sum / self.draws as f64, count);
+            score.add_tokens(sum / self.draws as f64, count);
         }
-        completed
+        score
     }
 }

@@ -1,16 +1,16 @@
-//! Documents as bags of words, one behind the other.
+//! Documents as bags of words, in compressed sparse rows.
 
-/// The words of a document, ascending and each once, and how often each occurs.
+/// A document: its distinct words in ascending order, and their counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bag<'a> {
-    /// Numbers of words, from 0.
+    /// Word indices, from 0.
     pub words: &'a [u32],
-    /// How many tokens each word has.
+    /// The number of tokens of each word.
     pub counts: &'a [u32],
 }
 
 impl Bag<'_> {
-    /// How many tokens the document has.
+    /// The number of tokens of the document.
     pub fn tokens(&self) -> u64 {
         self.counts.iter().map(|&count| u64::from(count)).sum()
     }
@@ -28,12 +28,12 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// None as yet, over a vocabulary of so many words.
+    /// An empty set over a vocabulary of this size.
     pub fn new(vocabulary: u32) -> Self {
         Self { vocabulary, starts: vec![0], words: Vec::new(), counts: Vec::new(), tokens: 0 }
     }
 
-    /// The same, with room for so many documents and entries.
+    /// An empty set with memory for this number of documents and entries.
     pub fn with_capacity(vocabulary: u32, documents: usize, entries: usize) -> Self {
         let mut starts = Vec::with_capacity(documents + 1);
         starts.push(0);
@@ -41,13 +41,13 @@ impl Documents {
         Self { vocabulary, starts, words, counts, tokens: 0 }
     }
 
-    /// Appends a document: its words and how often each of them occurs. Words that do not occur are left out.
+    /// Appends a document with these words and counts. Words with a count of 0 are skipped.
     ///
     /// # Panics
-    /// When there are not as many counts as words, or words do not ascend below the size of the vocabulary.
+    /// If the numbers of words and counts differ, or words are not ascending or outside the vocabulary.
     pub fn push(&mut self, words: &[u32], counts: &[u32]) {
-        assert_eq!(words.len(), counts.len(), "words and counts differ in number");
-        assert!(words.windows(2).all(|pair| pair[0] < pair[1]), "words do not ascend");
+        assert_eq!(words.len(), counts.len(), "the numbers of words and counts differ");
+        assert!(words.windows(2).all(|pair| pair[0] < pair[1]), "words are not in ascending order");
         assert!(words.last().is_none_or(|&last| last < self.vocabulary), "a word is not below {}", self.vocabulary);
         for (&word, &count) in words.iter().zip(counts).filter(|(_, count)| **count > 0) {
             self.words.push(word);
@@ -62,25 +62,25 @@ impl Documents {
         self.vocabulary
     }
 
-    /// How many documents there are.
+    /// The number of documents.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Whether there are none.
+    /// Whether there are no documents.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many tokens they have in all.
+    /// The total number of tokens.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// A document.
+    /// The document with this index.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// If there is no such document.
     pub fn document(&self, number: usize) -> Bag<'_> {
         let entries = self.starts[number]..self.starts[number + 1];
         Bag { words: &self.words[entries.clone()], counts: &self.counts[entries] }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_come_back_as_they_were_pushed() {
+    fn documents_are_stored_as_pushed() {
         let mut documents = Documents::new(5);
         documents.push(&[0, 3, 4], &[2, 1, 7]);
         documents.push(&[], &[]);
@@ -114,8 +114,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "words do not ascend")]
-    fn a_word_that_comes_twice_is_refused() {
+    #[should_panic(expected = "words are not in ascending order")]
+    fn repeated_words_are_refused() {
         Documents::new(5).push(&[2, 2], &[1, 1]);
     }
 }

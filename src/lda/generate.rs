@@ -1,4 +1,4 @@
-//! Made-up documents whose topics are known.
+//! Synthetic corpora with known topics.
 
 use super::documents::Documents;
 use crate::number::Real;
@@ -7,7 +7,7 @@ use rand::RngExt;
 use rand_distr::{Distribution, Gamma, LogNormal};
 use std::ops::Range;
 
-/// What documents are drawn from: topics whose words follow Zipf's law over the vocabulary, each with words of its own in front.
+/// A generator of documents from known topics, whose words follow Zipf's law over the vocabulary with words preferred by each topic.
 #[derive(Clone, Debug)]
 pub struct CorpusGenerator {
     seed: Seed,
@@ -18,26 +18,26 @@ pub struct CorpusGenerator {
     running: Vec<f64>,
 }
 
-/// How a [`CorpusGenerator`] is drawn.
+/// The settings of a [`CorpusGenerator`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CorpusGeneratorSettings {
-    /// W.
+    /// W, the size of the vocabulary.
     pub vocabulary: u32,
-    /// K.
+    /// K, the number of topics.
     pub topics: u32,
-    /// α of the documents' topics.
+    /// Dirichlet prior α of the topic weights of documents.
     pub alpha: f64,
-    /// How alike topics are: φ_k ~ Dir(concentration · Zipf's law), so that a few hundred is many words in common.
+    /// The similarity of topics: φ_k ~ Dir(concentration · Zipf's law). At a few hundred, topics share many words.
     pub concentration: f64,
-    /// Mean and standard deviation of the logarithm of a document's tokens.
+    /// Mean and standard deviation of the logarithm of the number of tokens of a document.
     pub log_length: (f64, f64),
 }
 
 impl CorpusGenerator {
-    /// Draws topics.
+    /// Draws the topics.
     ///
     /// # Errors
-    /// Says which number is out of its range.
+    /// A message that says which setting is out of range.
     pub fn new(settings: CorpusGeneratorSettings, seed: Seed) -> Result<Self, String> {
         let CorpusGeneratorSettings { vocabulary, topics, alpha, concentration, log_length: (mean, sd) } = settings;
         for (name, value) in [("alpha", alpha), ("concentration", concentration)] {
@@ -60,7 +60,7 @@ impl CorpusGenerator {
             let first = running.len();
             let mut sum = 0.0;
             for word in 0..vocabulary {
-                // What underflows is a word that the topic does not have.
+                // A word whose weight underflows does not occur in the topic.
                 sum += Gamma::new(concentration * zipf(word) / all, 1.0).map_or(0.0, |gamma| gamma.sample(&mut stream));
                 running.push(sum);
             }
@@ -69,12 +69,12 @@ impl CorpusGenerator {
         Ok(Self { seed, vocabulary, alpha, length, running })
     }
 
-    /// W.
+    /// W, the size of the vocabulary.
     pub fn vocabulary(&self) -> u32 {
         self.vocabulary
     }
 
-    /// K.
+    /// K, the number of topics.
     pub fn topics(&self) -> usize {
         self.running.len() / self.vocabulary as usize
     }
@@ -82,7 +82,7 @@ impl CorpusGenerator {
     /// φ_k (W) of a topic.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// If there is no such topic.
     pub fn topic(&self, topic: usize) -> impl Iterator<Item = f64> {
         let words = self.vocabulary as usize;
         let running = &self.running[topic * words..(topic + 1) * words];
@@ -100,7 +100,7 @@ impl CorpusGenerator {
         phi
     }
 
-    /// The documents with these numbers, the same whichever are asked for together; each has a token at least.
+    /// Generates the documents with these numbers, each with at least one token. A document does not depend on the others.
     pub fn documents(&self, numbers: Range<u64>) -> Documents {
         let words = self.vocabulary as usize;
         let mut documents = Documents::new(self.vocabulary);
@@ -115,7 +115,7 @@ impl CorpusGenerator {
                 *weight = sum;
             }
             if sum == 0.0 {
-                // All have underflown: one topic has all tokens.
+                // All weights underflowed: one topic gets all tokens.
                 let topic = stream.random_range(0..weights.len());
                 weights[topic..].fill(1.0);
                 sum = 1.0;

@@ -1,34 +1,47 @@
-//! Draws in proportion to weights, sixteen at a time.
+//! Sampling from discrete distributions with sixteen SIMD lanes.
 //!
-//! Every vector unit gives the same bits: sums are of the same numbers in the same order.
+//! All SIMD levels give the same bits, because they add the same numbers in the same order.
 
 use crate::random::Stream;
 use crate::vector::SimdLevel;
 use rand::Rng;
+use std::ops::AddAssign;
 
-/// Numbers that are computed together: a vector, or a line of memory.
+/// The number of lanes: values that fit into a vector register or cache line.
 pub(super) const LANES: usize = 16;
 
-/// A number below 1, of 32 bits.
+/// A uniform random number in [0, 1) with 32 bits.
 #[inline(always)]
 pub(super) fn uniform(stream: &mut Stream) -> f64 {
     f64::from(stream.next_u32()) / 4_294_967_296.0
 }
 
-/// β and W β in single precision. Below and above all that is of use β is held where no quotient leaves the range.
+/// β and W β in single precision, with β clamped so that no quotient overflows or underflows.
 pub(super) fn smoothing(beta: f64, vocabulary: usize) -> (f32, f32) {
     let beta = beta.clamp(1e-20, 1e20);
     (beta as f32, (beta * vocabulary as f64) as f32)
 }
 
-/// Running sums over the lanes 0, 4, 8, 12, 1, 5, ... in this order, each in the place of its lane. None is below the one before it,
-/// and that of a lane with 0 is the one before it.
+/// The sum of all lanes, added pairwise.
+#[inline(always)]
+pub(super) fn lane_sum<T: Copy + AddAssign>(mut lanes: [T; LANES]) -> T {
+    for step in [8, 4, 2, 1] {
+        for lane in 0..step {
+            let other = lanes[lane + step];
+            lanes[lane] += other;
+        }
+    }
+    lanes[0]
+}
+
+/// Cumulative sums over the lanes in the order 0, 4, 8, 12, 1, 5, ..., each stored at its own lane. They do not decrease in this order,
+/// and a lane of 0 has the same sum as the lane before it.
 #[inline(always)]
 pub(super) fn scan<U: SimdLevel>(lanes: &[f32; LANES]) -> [f32; LANES] {
     #[cfg(target_arch = "x86_64")]
     if U::WIDE {
         use std::arch::x86_64::*;
-        // SAFETY: the unit has AVX-512.
+        // SAFETY: `WIDE` levels have AVX-512.
         return unsafe {
             let lanes = _mm512_loadu_ps(lanes.as_ptr());
             let first = _mm512_castps512_ps128(lanes);
@@ -55,13 +68,13 @@ pub(super) fn scan<U: SimdLevel>(lanes: &[f32; LANES]) -> [f32; LANES] {
     running
 }
 
-/// How many running sums are not above `point`.
+/// The number of cumulative sums that are at most `point`.
 #[inline(always)]
 pub(super) fn below<U: SimdLevel>(running: &[f32; LANES], point: f32) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if U::WIDE {
         use std::arch::x86_64::*;
-        // SAFETY: the unit has AVX-512.
+        // SAFETY: `WIDE` levels have AVX-512.
         return unsafe {
             let below = _mm512_cmp_ps_mask::<_CMP_LE_OQ>(_mm512_loadu_ps(running.as_ptr()), _mm512_set1_ps(point));
             u32::from(below).count_ones()
@@ -70,14 +83,14 @@ pub(super) fn below<U: SimdLevel>(running: &[f32; LANES], point: f32) -> u32 {
     running.iter().map(|&running| u32::from(running <= point)).sum()
 }
 
-/// The lane with so many running sums before its own; of several sixteens one behind the other, its place among all.
+/// The lane with `below` lanes before it in the order of [`scan`]. Numbers of 16 and more continue in the next sixteen lanes.
 #[inline(always)]
 pub(super) fn place_of(below: u32) -> usize {
     (below / 16 * 16 + below % 4 * 4 + below % 16 / 4) as usize
 }
 
-/// Draws a place in proportion to the weights in blocks of sixteen, given the sums of the blocks in groups of sixteen; 0 where there is
-/// no block. No weight is below 0, and one is above.
+/// Draws an index with probability proportional to `weights`, which come in blocks of sixteen. `sums` returns the sums of a group of
+/// sixteen blocks, with 0 for missing blocks, and `all` is the total. Weights must be at least 0, and one must be positive.
 #[inline(always)]
 pub(super) fn draw<U: SimdLevel>(
     weights: &[[f32; LANES]],
@@ -95,7 +108,7 @@ pub(super) fn draw<U: SimdLevel>(
             }
             point -= f64::from(running[LANES - 1]);
         }
-        // Rounding may lead past the end.
+        // Rounding may leave a remainder after the last block.
     };
     let running = scan::<U>(&weights[block]);
     loop {
@@ -110,17 +123,9 @@ pub(super) fn draw<U: SimdLevel>(
 mod tests {
     use super::*;
     use crate::random::{Purpose, Seed, Who};
-    use crate::vector::{self, SimdKernel};
+    use crate::vector::{self, Baseline, SimdKernel};
 
-    /// A unit without wide vectors.
-    struct Narrow;
-
-    impl SimdLevel for Narrow {
-        const FMA: bool = false;
-        const WIDE: bool = false;
-    }
-
-    /// Running sums, and how many of them are not above a point.
+    /// Cumulative sums, and the number of them that are at most a point.
     struct Both([f32; LANES], f32);
 
     impl SimdKernel for Both {
@@ -138,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn running_sums_never_fall_and_have_the_same_bits_on_every_unit() {
+    fn cumulative_sums_do_not_decrease_and_have_the_same_bits_on_every_level() {
         let mut stream = stream();
         for _ in 0..10_000 {
             let mut lanes = [0.0; LANES];
@@ -149,7 +154,7 @@ mod tests {
             }
             let point = (uniform(&mut stream) * 2.0) as f32;
             let (running, below) = vector::dispatch(Both(lanes, point));
-            assert_eq!((running, below), Both(lanes, point).compute::<Narrow>());
+            assert_eq!((running, below), Both(lanes, point).compute::<Baseline>());
             let mut before = 0.0;
             for number in 0..LANES as u32 {
                 let lane = place_of(number);
@@ -162,8 +167,8 @@ mod tests {
     }
 
     #[test]
-    fn places_are_drawn_in_proportion_to_their_weights() {
-        // More than a group of blocks; of 1/7 of the weights none are above 0.
+    fn indices_are_drawn_in_proportion_to_weights() {
+        // More than one group of blocks; one weight in seven is 0.
         let weight = |at: usize| (at % 7) as f32 * if at < 30 { 1.0 } else { 0.01 };
         let weights: Vec<[f32; LANES]> = (0..20).map(|block| std::array::from_fn(|lane| weight(block * LANES + lane))).collect();
         let sums = |group: usize| {
@@ -173,7 +178,7 @@ mod tests {
         let mut stream = stream();
         let (mut counts, draws) = (vec![0_u32; 20 * LANES], 400_000.0);
         for _ in 0..draws as u32 {
-            counts[draw::<Narrow>(&weights, 2, sums, all, &mut stream)] += 1;
+            counts[draw::<Baseline>(&weights, 2, sums, all, &mut stream)] += 1;
         }
         let (mut chi, mut free) = (0.0, -1.0);
         for (at, &count) in counts.iter().enumerate() {

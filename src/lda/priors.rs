@@ -1,9 +1,9 @@
-//! The Dirichlet priors of documents' topics and of topics' words, and the values of them that counts make most likely.
+//! Maximum-likelihood estimation of the symmetric Dirichlet priors α and β from topic counts.
 //!
-//! Counts n_i of D outcomes each, of which n are there in all, have the likelihood Γ(D a)/Γ(n + D a) Π_i Γ(n_i + a)/Γ(a) under a symmetric
-//! prior a. Over many of them its logarithm rises under a ← a Σ \[ψ(n_i + a) − ψ(a)\] / (D Σ \[ψ(n + D a) − ψ(D a)\]) (Minka 2000,
-//! "Estimating a Dirichlet distribution"), which sees of the counts only how often each number is among them (Wallach 2008, "Structured
-//! topic models for language", section 2.3).
+//! A vector of counts n_i of D outcomes with the sum n has the likelihood Γ(D a)/Γ(n + D a) Π_i Γ(n_i + a)/Γ(a) under a symmetric prior a.
+//! The fixed-point iteration a ← a Σ \[ψ(n_i + a) − ψ(a)\] / (D Σ \[ψ(n + D a) − ψ(D a)\]) over many vectors increases it (Minka 2000,
+//! "Estimating a Dirichlet distribution"). It only needs the histogram of the counts (Wallach 2008, "Structured topic models for
+//! language", section 2.3).
 
 use super::collapsed::Tokens;
 use serde::{Deserialize, Serialize};
@@ -11,102 +11,102 @@ use statrs::function::gamma::digamma;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The priors as they are now.
+/// The current values of the priors.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Priors {
-    /// α, for each topic of a document.
+    /// α, the prior of the topic weights of a document.
     pub alpha: f64,
-    /// β, for each word of a topic.
+    /// β, the prior of the word probabilities of a topic.
     pub beta: f64,
 }
 
 impl Priors {
-    /// How many [`Priors::to_words`] there are.
+    /// The length of [`Priors::to_words`].
     pub const WORDS: usize = 4;
 
-    /// Their bits: what stands behind counts that travel.
+    /// The bits of both values, which are appended to transferred counts.
     pub fn to_words(self) -> [i32; Self::WORDS] {
-        let halves = |number: f64| {
-            let bytes = number.to_bits().to_le_bytes();
+        let halves = |value: f64| {
+            let bytes = value.to_bits().to_le_bytes();
             [0, 4].map(|at| i32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte])))
         };
         let ([a, b], [c, d]) = (halves(self.alpha), halves(self.beta));
         [a, b, c, d]
     }
 
-    /// Those with these bits.
+    /// The values with these bits.
     pub fn from_words([a, b, c, d]: [i32; Self::WORDS]) -> Self {
-        let number = |low: i32, high: i32| f64::from_bits(u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32);
-        Self { alpha: number(a, b), beta: number(c, d) }
+        let value = |low: i32, high: i32| f64::from_bits(u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32);
+        Self { alpha: value(a, b), beta: value(c, d) }
     }
 }
 
-/// What a prior is estimated from.
+/// The statistics from which a prior is estimated: histograms of counts and of their sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriorStatistics {
-    /// Of the counts n_i, those of 0 left out.
-    counts: Frequencies,
-    /// Of their sums n.
-    totals: Frequencies,
+    /// The histogram of the counts n_i above 0.
+    counts: Histogram,
+    /// The histogram of the sums n.
+    totals: Histogram,
 }
 
-/// An estimate is held in here: where every document has one topic, for instance, the likelihood has no maximum above 0.
-const ESTIMATES: (f64, f64) = (1e-6, 1e4);
-/// Steps of an estimate at most, and the relative change below which no other follows.
-const STEPS: usize = 20;
-const PRECISE: f64 = 1e-6;
+/// The range of estimates. The likelihood may have no maximum inside, for example if every document has one topic.
+const RANGE: (f64, f64) = (1e-6, 1e4);
+/// The maximum number of iterations, and the relative change at which they stop.
+const MAX_STEPS: usize = 20;
+const TOLERANCE: f64 = 1e-6;
 
 impl PriorStatistics {
-    /// Of α: how many tokens of each document have each of K topics.
+    /// The statistics for α: the number of tokens of each document with each of K topics.
     ///
     /// # Panics
-    /// When topics are not as many as tokens, or one is not below K.
+    /// If the numbers of topics and tokens differ, or a topic is not below K.
     pub fn of_documents(tokens: &Tokens, topics: &[u32], all: usize) -> Self {
-        assert_eq!(tokens.len(), topics.len(), "a topic for each token");
-        let mut here = vec![0_u32; all];
+        assert_eq!(tokens.len(), topics.len(), "one topic per token is needed");
+        let mut in_document = vec![0_u32; all];
         let mut counts = Tally::default();
         for span in tokens.spans() {
             let topics = &topics[span];
-            topics.iter().for_each(|&topic| here[topic as usize] += 1);
-            topics.iter().for_each(|&topic| counts.take(std::mem::take(&mut here[topic as usize])));
+            topics.iter().for_each(|&topic| in_document[topic as usize] += 1);
+            topics.iter().for_each(|&topic| counts.add(std::mem::take(&mut in_document[topic as usize])));
         }
-        // Fewer than 2^32 tokens.
+        // A document has fewer than 2^32 tokens.
         Self { counts: counts.into(), totals: tokens.spans().map(|span| span.len() as u32).collect() }
     }
 
-    /// Of β: how many tokens of some topics are of each word, by the counts of all K (W × K), none of which is below 0.
+    /// The statistics for β: the topic-word counts (W × K, at least 0) of the topics in the range `some`.
     ///
     /// # Panics
-    /// When there are not so many topics.
+    /// If the range exceeds the number of topics.
     pub fn of_topics(counts: &[i32], topics: usize, some: Range<usize>) -> Self {
         let mut totals = vec![0; some.len()];
         let mut of_words = Tally::default();
         for row in counts.chunks_exact(topics) {
             for (total, count) in totals.iter_mut().zip(&row[some.clone()]) {
                 *total += count.unsigned_abs();
-                of_words.take(count.unsigned_abs());
+                of_words.add(count.unsigned_abs());
             }
         }
         Self { counts: of_words.into(), totals: totals.into_iter().collect() }
     }
 
-    /// Adds what others have counted.
+    /// Adds the statistics of other documents or topics.
     pub fn merge(&mut self, other: &Self) {
         self.counts.merge(&other.counts);
         self.totals.merge(&other.totals);
     }
 
-    /// A few steps from `prior` towards the most likely one, for counts of `outcomes` each. Without tokens, or where all priors are as
-    /// likely, it stays.
+    /// Iterates from `prior` towards the maximum-likelihood value, for vectors of `outcomes` counts. Returns `prior` without tokens, or if
+    /// the likelihood is constant.
     pub fn update_prior(&self, mut prior: f64, outcomes: usize) -> f64 {
-        for _ in 0..STEPS {
+        for _ in 0..MAX_STEPS {
             let all = outcomes as f64;
-            let change = self.counts.rise(prior) / (all * self.totals.rise(all * prior));
+            let change = self.counts.digamma_sum(prior) / (all * self.totals.digamma_sum(all * prior));
             if !change.is_finite() {
                 return prior;
             }
-            prior = (prior * change).clamp(ESTIMATES.0, ESTIMATES.1);
-            if (change - 1.0).abs() < PRECISE {
+            prior = (prior * change).clamp(RANGE.0, RANGE.1);
+            if (change - 1.0).abs() < TOLERANCE {
                 break;
             }
         }
@@ -114,11 +114,11 @@ impl PriorStatistics {
     }
 }
 
-/// Numbers above 0, ascending, and how often each is there.
+/// Distinct numbers above 0 in ascending order, with their frequencies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Frequencies(Vec<(u32, u64)>);
+struct Histogram(Vec<(u32, u64)>);
 
-impl Frequencies {
+impl Histogram {
     fn merge(&mut self, other: &Self) {
         let mut both: BTreeMap<u32, u64> = self.0.drain(..).collect();
         other.0.iter().for_each(|&(number, times)| *both.entry(number).or_default() += times);
@@ -126,13 +126,13 @@ impl Frequencies {
     }
 
     /// Σ \[ψ(n + a) − ψ(a)\] = Σ_(i ≥ 0) |{n > i}|/(a + i).
-    fn rise(&self, a: f64) -> f64 {
+    fn digamma_sum(&self, a: f64) -> f64 {
         let mut above: u64 = self.0.iter().map(|(_, times)| times).sum();
         let (mut from, mut sum) = (0, 0.0);
         for &(number, times) in &self.0 {
             let (low, steps) = (a + f64::from(from), number - from);
             let one = match steps {
-                // A few quotients cost less than two digammas.
+                // A few quotients are faster than two digamma evaluations.
                 ..=16 => (0..steps).map(|i| 1.0 / (low + f64::from(i))).sum(),
                 _ => digamma(a + f64::from(number)) - digamma(low),
             };
@@ -144,17 +144,17 @@ impl Frequencies {
     }
 }
 
-impl FromIterator<u32> for Frequencies {
+impl FromIterator<u32> for Histogram {
     fn from_iter<I: IntoIterator<Item = u32>>(numbers: I) -> Self {
         let mut tally = Tally::default();
-        numbers.into_iter().for_each(|number| tally.take(number));
+        numbers.into_iter().for_each(|number| tally.add(number));
         tally.into()
     }
 }
 
-/// Frequencies in the making.
+/// A histogram under construction.
 struct Tally {
-    /// Of small numbers, by these.
+    /// The frequency of each small number.
     small: Vec<u64>,
     large: Vec<u32>,
 }
@@ -167,7 +167,7 @@ impl Default for Tally {
 
 impl Tally {
     #[inline]
-    fn take(&mut self, number: u32) {
+    fn add(&mut self, number: u32) {
         match self.small.get_mut(number as usize) {
             Some(times) => *times += 1,
             None => self.large.push(number),
@@ -175,11 +175,11 @@ impl Tally {
     }
 }
 
-impl From<Tally> for Frequencies {
+impl From<Tally> for Histogram {
     fn from(Tally { small, mut large }: Tally) -> Self {
         large.sort_unstable();
         let small = (0..).zip(small).skip(1).filter(|(_, times)| *times > 0);
-        // As many as a vector holds.
+        // Frequencies are limited by the length of the vector.
         let large = large.chunk_by(|one, other| one == other).map(|same| (same[0], same.len() as u64));
         Self(small.chain(large).collect())
     }
@@ -195,7 +195,7 @@ mod tests {
     use statrs::function::gamma::ln_gamma;
 
     #[test]
-    fn priors_travel_bit_for_bit() {
+    fn words_preserve_all_bits() {
         for (alpha, beta) in [(0.1, 1e-300), (f64::MAX, 5e-324), (-0.0, std::f64::consts::PI)] {
             let back = Priors::from_words(Priors { alpha, beta }.to_words());
             assert_eq!((back.alpha.to_bits(), back.beta.to_bits()), (alpha.to_bits(), beta.to_bits()));
@@ -238,13 +238,13 @@ mod tests {
         middle.exp()
     }
 
-    fn converged(evidence: &PriorStatistics, mut prior: f64, outcomes: usize) -> f64 {
-        (0..200).for_each(|_| prior = evidence.update_prior(prior, outcomes));
+    fn converged(statistics: &PriorStatistics, mut prior: f64, outcomes: usize) -> f64 {
+        (0..200).for_each(|_| prior = statistics.update_prior(prior, outcomes));
         prior
     }
 
     #[test]
-    fn estimates_are_where_the_likelihood_is_highest() {
+    fn estimates_maximize_the_likelihood() {
         let mut random = Seed(4).stream(Who::Run, 0, Purpose::Synthetic);
         // Sparse and short; long, with gaps between counts; some of a document empty.
         for (documents, topics, most, share) in [(40, 3, 6, 0.7), (12, 8, 3000, 0.4), (30, 5, 40, 0.9)] {
@@ -262,18 +262,18 @@ mod tests {
             for start in [1e-3, 1.0, 50.0] {
                 let found = converged(&of_documents, start, topics);
                 assert!((found / best - 1.0).abs() < 1e-3, "{found}, not {best}, from {start}");
-                // No step leads down.
+                // No iteration decreases the likelihood.
                 let once = of_documents.update_prior(start, topics);
                 assert!(log_likelihood(&counts, once) >= log_likelihood(&counts, start) - 1e-9);
             }
-            // The control: with an outcome more the maximum is elsewhere.
+            // Negative control: with one more outcome the maximum differs.
             let other = converged(&of_documents, 1.0, topics + 1);
             assert!((other / best - 1.0).abs() > 0.01, "{other}");
         }
     }
 
     #[test]
-    fn what_tells_nothing_changes_nothing_and_estimates_stay_in_their_range() {
+    fn uninformative_counts_keep_the_prior_and_estimates_stay_in_range() {
         let improved = |counts: &[Vec<u32>], prior: f64| {
             let (tokens, topics) = corpus(counts);
             converged(&PriorStatistics::of_documents(&tokens, &topics, counts[0].len()), prior, counts[0].len())
@@ -283,8 +283,8 @@ mod tests {
         assert!((improved(&[vec![7], vec![2000]], 0.3) - 0.3).abs() < 1e-9);
         // A topic for each document: the fewer the better; all alike: the more the better.
         assert!(improved(&[vec![9, 0], vec![0, 5]], 0.3) < 1e-3);
-        assert!(improved(&[vec![9, 0], vec![0, 5]], 1e-9) == ESTIMATES.0);
+        assert!(improved(&[vec![9, 0], vec![0, 5]], 1e-9) == RANGE.0);
         assert!(improved(&[vec![500, 500], vec![300, 300]], 0.3) > 300.0);
-        assert!(improved(&[vec![500, 500], vec![300, 300]], 1e9) == ESTIMATES.1);
+        assert!(improved(&[vec![500, 500], vec![300, 300]], 1e9) == RANGE.1);
     }
 }

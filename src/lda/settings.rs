@@ -1,16 +1,16 @@
-//! The settings of latent Dirichlet allocation that a run file can name.
+//! The settings of latent Dirichlet allocation in run files.
 
 use serde::{Deserialize, Serialize};
 
-/// The keys of the `[model]` table `lda`.
+/// The settings of the model `lda`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, documented::DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct LdaSettings {
-    /// K.
+    /// Number of topics K, from 1 to 65536.
     pub topics: u32,
-    /// α, for each topic of a document.
+    /// Dirichlet prior α of the topic weights of a document. Below 1, a document has few topics.
     pub alpha: f64,
-    /// β, for each word of a topic.
+    /// Dirichlet prior β of the word probabilities of a topic. Below 1, a topic has few words.
     pub beta: f64,
 }
 
@@ -20,46 +20,13 @@ impl Default for LdaSettings {
     }
 }
 
-/// The most topics that a model may have.
-const MOST_TOPICS: u32 = 1 << 16;
-/// The smallest α and β: smaller ones are as good as none, and are lost beside a count.
-const LEAST_PRIOR: f64 = 1e-12;
+/// The maximum number of topics.
+const MAX_TOPICS: u32 = 1 << 16;
+/// The minimum of α and β; smaller values are lost when added to a count.
+const MIN_PRIOR: f64 = 1e-12;
 
 impl LdaSettings {
-    /// Its `name` in the table.
+    /// The value of `name` in the `[model]` table.
     pub const NAME: &'static str = "lda";
 
-    /// Whether the settings can be run.
-    ///
-    /// # Errors
-    /// A message that says which setting is out of its range.
-    pub fn check(&self) -> Result<(), String> {
-        if !(1..=MOST_TOPICS).contains(&self.topics) {
-            return Err(format!("topics = {}: from 1 to {MOST_TOPICS}", self.topics));
-        }
-        for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(format!("{name} = {value}: must be a number above 0"));
-            }
-            if value < LEAST_PRIOR {
-                return Err(format!("{name} = {value:e}: at least {LEAST_PRIOR:e}"));
-            }
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn priors_that_are_as_good_as_none_are_refused() {
-        let check = |alpha, beta| LdaSettings { alpha, beta, ..LdaSettings::default() }.check();
-        assert_eq!(check(1e-12, 1e-12), Ok(()));
-        assert_eq!(check(0.1, 9e-13).unwrap_err(), "beta = 9e-13: at least 1e-12");
-        assert_eq!(check(1e-18, 0.1).unwrap_err(), "alpha = 1e-18: at least 1e-12");
-        assert_eq!(check(f64::NAN, 0.1).unwrap_err(), "alpha = NaN: must be a number above 0");
-    }
-}
+    /// Checks that all settings are in range.

@@ -1,13 +1,13 @@
-//! The topics of the words of some documents, ready for being drawn from.
+//! Topic probabilities of the words of a minibatch, with cumulative sums for sampling.
 
 use super::documents::Bag;
 use crate::number::Real;
 
-/// No word.
+/// The slot of words without a slot.
 const NONE: u32 = u32::MAX;
 
-/// For each of some words its probabilities φ_kw under all topics, and their running sums. Words have slots here, in the order in
-/// which they were first met.
+/// For a set of words, the probabilities φ_kw under all topics and their cumulative sums. Each word has a slot, in order of first
+/// occurrence.
 #[derive(Clone, Debug)]
 pub struct WordTable<F> {
     topics: usize,
@@ -21,17 +21,17 @@ pub struct WordTable<F> {
 }
 
 impl<F: Real> WordTable<F> {
-    /// Empty, for a vocabulary of this size and K topics.
+    /// An empty table for a vocabulary of this size and K topics.
     pub fn new(vocabulary: u32, topics: usize) -> Self {
         Self { topics, slots: vec![NONE; vocabulary as usize], words: Vec::new(), phi: Vec::new(), running: Vec::new() }
     }
 
-    /// K.
+    /// K, the number of topics.
     pub fn topics(&self) -> usize {
         self.topics
     }
 
-    /// W.
+    /// W, the size of the vocabulary.
     pub fn vocabulary(&self) -> usize {
         self.slots.len()
     }
@@ -44,17 +44,16 @@ impl<F: Real> WordTable<F> {
     /// The slot of a word, if it has one.
     ///
     /// # Panics
-    /// When the vocabulary does not have the word.
+    /// If the word is outside the vocabulary.
     pub fn slot(&self, word: u32) -> Option<usize> {
         let slot = self.slots[word as usize];
         (slot != NONE).then_some(slot as usize)
     }
 
-    /// Gives slots to the words of these documents and to no others; `phi` writes a word's K probabilities, which need not add up to
-    /// anything.
+    /// Replaces the words by those of these documents. `phi` writes the K probabilities of a word; they need not be normalized.
     ///
     /// # Panics
-    /// When the vocabulary does not have a word.
+    /// If a word is outside the vocabulary.
     pub fn fill<'a>(&mut self, bags: impl Iterator<Item = Bag<'a>>, mut phi: impl FnMut(u32, &mut [F])) {
         for &word in &self.words {
             self.slots[word as usize] = NONE;
@@ -64,15 +63,15 @@ impl<F: Real> WordTable<F> {
             for &word in bag.words {
                 let slot = &mut self.slots[word as usize];
                 if *slot == NONE {
-                    // Fewer than words, which are u32.
+                    // There are fewer slots than words, which are u32.
                     *slot = self.words.len() as u32;
                     self.words.push(word);
                 }
             }
         }
-        let numbers = self.words.len() * self.topics;
-        self.phi.resize(numbers, F::zero());
-        self.running.resize(numbers, F::zero());
+        let size = self.words.len() * self.topics;
+        self.phi.resize(size, F::zero());
+        self.running.resize(size, F::zero());
         let rows = self.phi.chunks_exact_mut(self.topics).zip(self.running.chunks_exact_mut(self.topics));
         for (&word, (row, running)) in self.words.iter().zip(rows) {
             phi(word, row);

@@ -1,4 +1,4 @@
-//! Topic models against enumeration of all topics, and against what is known exactly.
+//! LDA samplers against enumeration of all topic assignments and known distributions.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -30,12 +30,12 @@ fn mean_and_error(numbers: &[f64]) -> (f64, f64) {
     (mean, (variance / n).sqrt())
 }
 
-/// The largest distance of means over independent runs from what they should be, in standard errors. Among a hundred numbers a
-/// sampler that is right exceeds 4.5 less than once in a thousand seeds.
+/// The largest deviation of means over independent runs from exact values, in standard errors. With a hundred values, a correct sampler
+/// exceeds 4.5 for less than one seed in a thousand.
 fn largest_z(runs: &[Vec<f64>], exact: &[f64]) -> f64 {
     let z = |at: usize| {
         let (mean, error) = mean_and_error(&runs.iter().map(|run| run[at]).collect::<Vec<_>>());
-        // What never happened in any run must be rare: the error of an event that was seen once.
+        // An event that never happened must be rare: use the error of an event that happened once.
         (mean - exact[at]).abs() / error.max(1.0 / (runs.len() * 200) as f64)
     };
     (0..exact.len()).map(z).fold(0.0, f64::max)
@@ -46,7 +46,7 @@ fn rising(alpha: f64, n: u32) -> f64 {
     (0..n).map(|i| alpha + f64::from(i)).product()
 }
 
-/// Hands over all ways to give each of so many tokens one of K topics.
+/// Calls `each` with every assignment of K topics to the tokens.
 fn each_assignment(tokens: usize, topics: usize, mut each: impl FnMut(&[usize])) {
     let mut z = vec![0; tokens];
     loop {
@@ -98,14 +98,14 @@ fn topics_of_a_document_have_their_expectation() {
     assert!(exact.iter().zip(known).all(|(exact, known)| (exact - known).abs() < 1e-8), "{exact:?}");
     let runs = sampled::<f64>(&phi, 0.5, &[0, 0, 1], 1000);
     assert!(largest_z(&runs, &exact) < 4.5, "{}", largest_z(&runs, &exact));
-    // The control: with a little more of the prior it is another expectation.
+    // Negative control: a slightly different prior has another expectation.
     let z = largest_z(&runs, &enumerated(&phi, 0.6, &[0, 0, 1]));
     assert!(z > 10.0, "{z}");
 }
 
-/// Most topics are none of the document's: those are reached by running sums alone.
+/// Most topics do not occur in the document and are only drawn through cumulative sums.
 #[test]
-fn among_many_topics_too() {
+fn topics_of_a_document_have_their_expectation_among_many_topics() {
     let mut uniform = stream(u64::MAX);
     let mut draw = || rand::RngExt::random::<f64>(&mut uniform).powi(3);
     let mut phi: Vec<Vec<f64>> = (0..20).map(|_| (0..3).map(|_| draw()).collect()).collect();
@@ -180,7 +180,7 @@ fn enumerated_pairs(topics: usize, alpha: f64, beta: f64) -> Vec<f64> {
 }
 
 #[test]
-fn collapsed_sweeps_have_the_enumerated_posterior() {
+fn collapsed_sweeps_agree_with_the_enumerated_posterior() {
     let known = [0.851_139, 0.710_562, 0.522_215, 0.381_638, 0.301_588];
     let exact = enumerated_pairs(2, 0.5, 0.7);
     assert!(exact.iter().zip(known).all(|(exact, known)| (exact - known).abs() < 1e-6), "{exact:?}");
@@ -189,16 +189,16 @@ fn collapsed_sweeps_have_the_enumerated_posterior() {
             let runs = pairs(sweep, topics, 0.5, 0.7);
             let z = largest_z(&runs, &enumerated_pairs(topics as usize, 0.5, 0.7));
             assert!(z < 4.5, "{name}, {topics} topics: {z}");
-            // The control: a little more of the prior.
+            // Negative control: a slightly different prior.
             let z = largest_z(&runs, &enumerated_pairs(topics as usize, 0.5, 0.8));
             assert!(z > 8.0, "{name}, {topics} topics: {z}");
         }
     }
 }
 
-/// The probability of topics drawn one after the other is the product of what each had; pairs of the same topic tell it.
+/// The probability of sequentially drawn topics is the product of their conditional probabilities, tested by pairs with equal topics.
 #[test]
-fn topics_drawn_in_turn_have_the_probabilities_of_those_before() {
+fn sequential_topics_have_their_conditional_probabilities() {
     let (alpha, beta, words) = (0.5, 0.7, TINY.concat());
     let tokens = Tokens::from_documents(&documents(3, &TINY));
     let exact = |beta: f64| {
@@ -238,22 +238,22 @@ fn topics_drawn_in_turn_have_the_probabilities_of_those_before() {
     };
     let runs: Vec<Vec<f64>> = (0..500).map(run).collect();
     assert!(largest_z(&runs, &exact(beta)) < 4.5, "{}", largest_z(&runs, &exact(beta)));
-    // The control: a little more of the prior.
+    // Negative control: a slightly different prior.
     assert!(largest_z(&runs, &exact(0.9)) > 8.0, "{}", largest_z(&runs, &exact(0.9)));
-    // Documents behind the first so many stay as they are.
+    // Later documents do not change.
     let (mut topics, mut counts) = (vec![2; 6], TopicCounts::new(3, 3));
     draw_topics_sequentially(&tokens, 1, &mut topics, &mut counts, alpha, beta, stream);
     assert_eq!((&topics[3..], counts.totals().iter().sum::<i32>()), (&[2, 2, 2][..], 3));
 }
 
 #[test]
-fn counts_are_those_of_the_assignments_after_every_sweep() {
+fn counts_agree_with_assignments_after_every_sweep() {
     let corpus = documents(4, &[&[0, 0, 1, 3], &[], &[1, 2, 2], &[3]]);
     let tokens = Tokens::from_documents(&corpus);
     assert_eq!((tokens.documents(), tokens.words()), (4, &[0, 0, 1, 3, 1, 2, 2, 3][..]));
     for (_, sweep) in SWEEPS {
         let mut topics = tokens.draw_topics(3, stream);
-        // The tokens of other agents count, too.
+        // The counts include tokens of other agents.
         let mut counts = TopicCounts::new(4, 3);
         counts.count(&[0, 2, 3], &[1, 1, 2]);
         counts.count(tokens.words(), &topics);
@@ -266,7 +266,7 @@ fn counts_are_those_of_the_assignments_after_every_sweep() {
             assert_eq!((&counts, counts.totals().iter().sum::<i32>()), (&again, 11));
             let phi: f64 = counts.phi::<f64>(0.2).iter().sum();
             assert!((phi - 3.0).abs() < 1e-12, "{phi}");
-            // What a sweep does depends on topics and counts alone, and not on sweeps before.
+            // A sweep depends on topics and counts, not on earlier sweeps.
             let (mut other, mut counts_before) = (before.clone(), TopicCounts::new(4, 3));
             counts_before.count(&[0, 2, 3], &[1, 1, 2]);
             counts_before.count(tokens.words(), &before);
@@ -342,7 +342,7 @@ fn joint_prior(lengths: [usize; 2], topics_in_all: usize, (alpha, wrong): (f64, 
 }
 
 #[test]
-fn topics_and_words_drawn_in_turn_have_their_joint_prior() {
+fn alternating_draws_of_topics_and_words_keep_their_joint_prior() {
     joint_prior([4, 3], 2, (0.4, 0.5), 0.6, 600);
     // Documents of more topics than are looked at together, which draw topics from more than one group, too.
     joint_prior([40, 6], 300, (0.2, 0.3), 0.6, 60);
@@ -361,7 +361,7 @@ fn sorted_within(words: &[u32], lengths: &[usize]) -> Vec<usize> {
 
 /// With one topic the posterior is φ ~ Dir(β + n_w), and Σϑ ~ Gamma(W β, 1) whatever φ.
 #[test]
-fn with_one_topic_riemannian_langevin_finds_the_dirichlet_posterior() {
+fn sgrld_with_one_topic_samples_the_dirichlet_posterior() {
     let corpus = documents(3, &[&[0, 0, 0, 1], &[0, 0, 1, 1, 2, 2]]);
     let mut expected = ExpectedCounts::<f64>::new(3, 1, 0.1, Sweeps { burn_in: 0, kept: 1 });
     let update = SgrldUpdate { beta: 1.0, step: 0.01, scale: 1.0 };
@@ -400,7 +400,7 @@ fn with_one_topic_riemannian_langevin_finds_the_dirichlet_posterior() {
 
 /// An update of three topics, beside the formula written out with the same random numbers.
 #[test]
-fn an_update_is_the_formula() {
+fn an_sgrld_update_agrees_with_the_formula() {
     const TOPICS: usize = 3;
     let corpus = documents(4, &[&[0, 0, 1, 2], &[1, 2, 2]]);
     let sweeps = Sweeps { burn_in: 3, kept: 5 };
@@ -457,14 +457,14 @@ fn an_update_is_the_formula() {
     let mut reflected = small;
     sgrld_step(&mut reflected, &expected, SgrldUpdate { beta, step, scale }, &mut stream(99));
     assert!(reflected.iter().zip(&unreflected).all(|(one, other)| (one - other.abs()).abs() < 1e-12), "{reflected:?}");
-    // A chain that has run away is told, not put back to the floor.
+    // A diverged chain is not reset to the minimum.
     sgrld_step(&mut updated, &expected, SgrldUpdate { beta, step: f64::INFINITY, scale }, &mut stream(99));
     assert!(updated.iter().all(|theta| !theta.is_finite()), "{updated:?}");
 }
 
 /// With one topic nothing is sampled: minibatches must give the whole update on average.
 #[test]
-fn minibatches_are_right_on_average() {
+fn minibatch_updates_are_unbiased() {
     let corpus = documents(4, &[&[0, 0, 1], &[1, 2, 2, 3], &[3], &[0, 1, 2, 3, 3, 3]]);
     let theta = [30.0, 20.0, 40.0, 10.0];
     let updated = |batch: &[usize], scale: f64| {
@@ -485,7 +485,7 @@ fn minibatches_are_right_on_average() {
 }
 
 #[test]
-fn topics_never_become_zero() {
+fn theta_stays_positive() {
     let corpus = documents(2, &[&[0]]);
     let mut expected = ExpectedCounts::<f32>::new(2, 3, 0.1, Sweeps { burn_in: 1, kept: 1 });
     let mut theta = [1e-30_f32; 6];
@@ -510,7 +510,7 @@ fn perplexity(held_out: &HeldOut, topics: usize, alpha: f64, draws: &[Vec<f64>])
 }
 
 #[test]
-fn what_knows_nothing_has_the_perplexity_of_the_vocabulary() {
+fn uniform_topics_have_the_perplexity_of_the_vocabulary() {
     let held_out =
         HeldOut { observed: documents(5, &[&[0, 0, 3], &[1, 2], &[4]]), scored: documents(5, &[&[1], &[2, 2, 4], &[]]) };
     let uniform = vec![0.2; 15];
@@ -524,9 +524,9 @@ fn what_knows_nothing_has_the_perplexity_of_the_vocabulary() {
     assert!((perplexity(&held_out, 1, 0.3, &[unigram, vec![0.2; 5]]) - mean).abs() < 1e-12);
 }
 
-/// Two topics without a word in common: a document that was seen in one of them will go on in it.
+/// Two topics without common words: observed tokens of one topic predict scored tokens of the same topic.
 #[test]
-fn what_was_seen_of_a_document_tells_its_topics() {
+fn observed_tokens_determine_topic_weights() {
     let phi = vec![0.5, 0.0, 0.5, 0.0, 0.0, 0.5, 0.0, 0.5];
     let held_out = HeldOut { observed: documents(4, &[&[0, 0, 0]]), scored: documents(4, &[&[1, 2]]) };
     let (alpha, n) = (0.5_f64, 3.0);
@@ -540,7 +540,7 @@ const SETTINGS: CorpusGeneratorSettings =
     CorpusGeneratorSettings { vocabulary: 50, topics: 4, alpha: 0.3, concentration: 40.0, log_length: (3.0, 0.5) };
 
 #[test]
-fn made_up_documents_have_the_words_and_lengths_of_their_truth() {
+fn generated_documents_have_the_words_and_lengths_of_their_topics() {
     let truth = CorpusGenerator::new(SETTINGS, Seed(2)).unwrap();
     let phi = truth.phi::<f64>();
     let documents = truth.documents(0..20_000);
@@ -565,7 +565,7 @@ fn made_up_documents_have_the_words_and_lengths_of_their_truth() {
 }
 
 #[test]
-fn a_truth_that_cannot_be_drawn_is_refused() {
+fn invalid_generator_settings_are_refused() {
     for (settings, says) in [
         (CorpusGeneratorSettings { alpha: 0.0, ..SETTINGS }, "alpha = 0"),
         (CorpusGeneratorSettings { concentration: f64::NAN, ..SETTINGS }, "concentration = NaN"),
@@ -577,9 +577,9 @@ fn a_truth_that_cannot_be_drawn_is_refused() {
     }
 }
 
-/// Topics that are known predict better than topics of other documents, and than what knows nothing.
+/// The true topics predict better than topics of another corpus and uniform predictions.
 #[test]
-fn the_truth_completes_documents_best() {
+fn true_topics_have_the_lowest_perplexity() {
     let truth = CorpusGenerator::new(SETTINGS, Seed(2)).unwrap();
     let documents = truth.documents(0..300);
     let mut held_out = HeldOut { observed: Documents::new(50), scored: Documents::new(50) };

@@ -3,14 +3,7 @@
 use super::*;
 use crate::lda::Documents;
 use crate::random::{Purpose, Seed, Who};
-
-/// A unit without wide vectors.
-struct Narrow;
-
-impl SimdLevel for Narrow {
-    const FMA: bool = false;
-    const WIDE: bool = false;
-}
+use crate::vector::Baseline;
 
 fn stream(step: u64) -> Stream {
     Seed(3).stream(Who::Run, step, Purpose::Topics)
@@ -27,7 +20,7 @@ fn tokens(documents: u32, length: u32) -> Tokens {
 }
 
 #[test]
-fn sweeps_have_the_same_bits_on_every_unit_and_leave_documents_as_they_would_be_taken() {
+fn sweeps_have_the_same_bits_on_every_level_and_keep_document_counts_consistent() {
     for (topics, length) in [(3, 100), (40, 100), (700, 300)] {
         let tokens = tokens(9, length);
         let mut assigned = tokens.draw_topics(topics as u32, stream);
@@ -38,11 +31,11 @@ fn sweeps_have_the_same_bits_on_every_unit_and_leave_documents_as_they_would_be_
             let at = |word: u32| stream(100 * number + u64::from(word));
             let (mut other, mut topics_of_other, mut counts_of_other) = (sweep.clone(), assigned.clone(), counts.clone());
             sweep.sweep(&mut assigned, &mut counts, 0.3, 0.1, at);
-            other.held.take(&other.ends, &topics_of_other);
+            other.document_topics.count(&other.ends, &topics_of_other);
             let (topics, counts_there) = (&mut topics_of_other, &mut counts_of_other);
-            Sweep { all: &mut other, topics, counts: counts_there, alpha: 0.3, beta: 0.1, stream: at }.compute::<Narrow>();
+            Sweep { sweep: &mut other, topics, counts: counts_there, alpha: 0.3, beta: 0.1, stream: at }.compute::<Baseline>();
             assert_eq!((&assigned, &counts), (&topics_of_other, &counts_of_other));
-            let sorted = |held: &Held| {
+            let sorted = |held: &DocumentTopics| {
                 let mut documents = Vec::new();
                 let mut rest = &held.lines[..];
                 for (begin, end) in std::iter::once(&0).chain(&sweep.ends).zip(&sweep.ends) {
@@ -54,15 +47,15 @@ fn sweeps_have_the_same_bits_on_every_unit_and_leave_documents_as_they_would_be_
                 }
                 documents
             };
-            let mut again = sweep.held.clone();
-            again.take(&sweep.ends, &assigned);
-            assert_eq!(sorted(&sweep.held), sorted(&again));
+            let mut again = sweep.document_topics.clone();
+            again.count(&sweep.ends, &assigned);
+            assert_eq!(sorted(&sweep.document_topics), sorted(&again));
         }
     }
 }
 
 #[test]
-fn what_does_not_fit_is_told() {
+fn sizes_beyond_the_limits_are_refused() {
     let tokens = tokens(1, 1000);
     assert_eq!(tokens.len(), 1000);
     assert!(WordSweep::fits(&tokens, (1 << 22) - 1).is_ok());
@@ -70,10 +63,10 @@ fn what_does_not_fit_is_told() {
     assert!(message.contains("4194304 topics and a document of 1000 tokens"), "{message}");
 }
 
-/// Without its only token nothing is left of a word but β, which is lost beside 1 in sums that are kept up to date.
+/// Without its only token, a word has the weight β, which incremental sums lose beside 1.
 #[test]
-fn a_token_whose_word_comes_nowhere_else_is_drawn_under_any_prior() {
-    let (tell, told) = std::sync::mpsc::channel();
+fn words_with_a_single_token_are_drawn_under_any_prior() {
+    let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         for (alpha, beta) in [(0.1, 1e-18), (1e-12, 1e-12), (1e3, 1e-300)] {
             for topics in [10, 40] {
@@ -89,19 +82,19 @@ fn a_token_whose_word_comes_nowhere_else_is_drawn_under_any_prior() {
                     sweep.sweep(&mut assigned, &mut counts, alpha, beta, |word| stream(100 * number + u64::from(word)));
                     assigned.iter().for_each(|&topic| seen[topic as usize] = true);
                 }
-                let _ = tell.send((counts.totals().iter().sum::<i32>(), seen.contains(&false)));
+                let _ = sender.send((counts.totals().iter().sum::<i32>(), seen.contains(&false)));
             }
         }
     });
     for _ in 0..6 {
-        // Any topic may be drawn; and it is drawn at once.
-        let drawn = told.recv_timeout(std::time::Duration::from_secs(60));
+        // All topics are drawn, without an endless loop.
+        let drawn = receiver.recv_timeout(std::time::Duration::from_secs(60));
         assert_eq!(drawn, Ok((30, false)), "no topic was drawn within a minute");
     }
 }
 
 #[test]
-fn priors_at_the_ends_of_what_numbers_can_be_are_swept_over() {
+fn extreme_priors_do_not_panic() {
     let tokens = tokens(2, 100);
     for (alpha, beta) in [(1e-300, 1e-300), (1e300, 1e300), (1e-300, 1e300), (1e300, 1e-300)] {
         let mut assigned = tokens.draw_topics(20, stream);
