@@ -1,4 +1,4 @@
-//! How long the diagnostics of a posterior take: 1,000 parameters, 4 chains of 1,000 draws.
+//! Convergence diagnostics of 1,000 parameters with 4 chains of 1,000 draws.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use mpibayes::metrics::convergence::estimates;

@@ -1,9 +1,8 @@
-//! A step of coupled chains of the network 784-800-800-10 and what it is made of, on two ranks at once: `cargo bench --bench elastic`.
+//! The parts of a step of coupled SGHMC chains of a network 784-800-800-10, on two ranks: `cargo bench --bench elastic`.
 //!
-//! Both ranks measure the same at the same time, as in a run; the products of matrices alone, in the same run, are what a gradient
-//! cannot do without.
+//! Both ranks measure the same part at the same time, as in a run. The matrix products of a gradient are measured for comparison.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failure should stop the benchmark")]
 
 mod two_ranks;
 
@@ -60,7 +59,7 @@ fn settings() -> EcSghmcSettings {
     }
 }
 
-/// The median of a part's milliseconds, with both ranks at it.
+/// The median time of a part in milliseconds, measured on both ranks at the same time.
 fn milliseconds(world: &World, mut part: impl FnMut()) -> f64 {
     world.broadcast_bytes((world.rank() == 0).then(Vec::new));
     let mut times: Vec<f64> = (0..100)
@@ -74,7 +73,7 @@ fn milliseconds(world: &World, mut part: impl FnMut()) -> f64 {
     times[times.len() / 2]
 }
 
-/// The products of matrices of a gradient: forward, errors, weights.
+/// The matrix products of a gradient: forward pass, errors, weights.
 fn products(world: &World) -> f64 {
     let mut layers: Vec<_> = WIDTHS
         .windows(2)
@@ -151,22 +150,22 @@ fn main() {
     let flops: usize =
         2 * BATCH * WIDTHS.windows(2).enumerate().map(|(l, pair)| pair[0] * pair[1] * if l == 0 { 2 } else { 3 }).sum::<usize>();
     println!(
-        "784-800-800-10, {dim} parameters, batch {BATCH}, {} ranks at once; {:.0} MFLOP of products in a gradient",
+        "784-800-800-10, {dim} parameters, batch {BATCH}, {} ranks at once; {:.0} MFLOP of matrix products per gradient",
         world.size(),
         flops as f64 / 1e6
     );
     println!("{:<44} {:>8} {:>9} {:>12}", "", "ms", "GFLOP/s", "of products");
-    let line = |what: &str, ms: f64, counts: bool| {
+    let line = |part: &str, ms: f64, counts: bool| {
         let rate = if counts { format!("{:.0}", flops as f64 / ms / 1e6) } else { String::new() };
-        let share = if counts { format!("{:.0} %", 100.0 * plain / ms) } else { String::new() };
-        println!("{what:<44} {ms:>8.2} {rate:>9} {share:>12}");
+        let fraction = if counts { format!("{:.0} %", 100.0 * plain / ms) } else { String::new() };
+        println!("{part:<44} {ms:>8.2} {rate:>9} {fraction:>12}");
     };
-    line("products of matrices alone (sgemm)", plain, true);
+    line("matrix products alone (sgemm)", plain, true);
     line("gradient", gradient, true);
-    line("minibatch copied together, of that", gathering, false);
+    line("of which: copying the minibatch", gathering, false);
     line("noise", noise, false);
-    line("update, noise included", updating, false);
+    line("update including noise", updating, false);
     line("step in a run, no exchange", whole[1], true);
     line("step in a run, exchange every 8", whole[0], true);
-    line("exchange, of each step", whole[0] - whole[1], false);
+    line("exchange per step", whole[0] - whole[1], false);
 }

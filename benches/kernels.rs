@@ -1,4 +1,4 @@
-//! The Stein part of a step, without any model's gradient, beside plain matrix products of the same shapes.
+//! SVGD steps without a model's gradient, compared with plain matrix products of the same shapes.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use mpibayes::kernels::kde::KdeFactor;

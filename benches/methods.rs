@@ -1,10 +1,10 @@
-//! Whole methods in one process: SVGD and SGLD steps for logistic regression, and the two loops of DSVGD beside the plain products of matrices
-//! that they cannot do without.
+//! Complete methods in one process: SVGD and SGLD for logistic regression, and the loops of DSVGD compared with the matrix products that
+//! they contain.
 //!
-//! Run with `OPENBLAS_NUM_THREADS=1 cargo bench --bench methods`; each loop's entry and that of its products come from one run, so
-//! that their ratio is meaningful on a noisy machine.
+//! Run with `OPENBLAS_NUM_THREADS=1 cargo bench --bench methods`; a loop and its products are measured in the same run,
+//! so their ratio is meaningful on a noisy machine.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failure should stop the benchmark")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mpibayes::cluster::mpi::tune_allocator;
@@ -30,10 +30,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Everything here is measured on one core.
+/// Restricts all work to one core.
 fn on_one_core() {
     assert!(std::env::var("OPENBLAS_NUM_THREADS").is_ok_and(|threads| threads == "1"), "set OPENBLAS_NUM_THREADS=1");
-    // Refused when it is there already, which the first call has made.
+    // Fails if an earlier call has built the pool already.
     drop(rayon::ThreadPoolBuilder::new().num_threads(1).build_global());
     tune_allocator();
 }
@@ -167,7 +167,7 @@ fn network_products() -> impl FnMut() {
             general_mat_mul(1.0, &h.t(), &z, 0.0, &mut g2);
             general_mat_mul(1.0, &z, &out.t(), 0.0, &mut h);
             general_mat_mul(1.0, &x.t(), &h, 0.0, &mut g1.slice_mut(ndarray::s![range, ..]));
-            // Nothing here may grow from call to call.
+            // Reset, so that values do not grow from call to call.
             h.fill(0.5);
             z.fill(0.5);
         }
@@ -179,7 +179,7 @@ fn network_products() -> impl FnMut() {
 fn dsvgd_loops(c: &mut Criterion) {
     let mut group = c.benchmark_group("dsvgd_784_100_10_n20_batch100");
     group.sample_size(10).measurement_time(Duration::from_secs(8));
-    // What both visits cost beside their loops: shards, first evaluations, transfers.
+    // The cost of two visits without their loops: shards, first evaluations, transfers.
     group.bench_function("visits_with_one_step", |b| b.iter(|| visit(0, 1)));
     group.bench_function("local_loops", |b| b.iter(|| visit(0, STEPS)));
     on_one_core();

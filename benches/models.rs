@@ -1,4 +1,4 @@
-//! Gradients of the models: a network beside the plain products of the same shapes, and logistic regression beside its two.
+//! Gradients of a network and of logistic regression, compared with plain matrix products of the same shapes.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -27,7 +27,7 @@ fn particles<F: Real>(model: &dyn Model<F>, n: usize) -> Array2<F> {
     theta
 }
 
-/// 20 particles of 784-100-10 at batch 100 in single precision, on one thread like the products beside it.
+/// 20 particles of 784-100-10 at batch 100 in single precision, on one thread, like the products.
 fn network(criterion: &mut Criterion) {
     let (particles_, features, hidden, classes) = (20, 784, 100, 10);
     let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();

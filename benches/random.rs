@@ -1,4 +1,4 @@
-//! Speed of the random numbers: normals, minibatches, permutations, beside the library's normals in the same run.
+//! Random numbers: normals, minibatches and permutations, compared with normals of `rand_distr`.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use mpibayes::number::Real;
@@ -48,10 +48,10 @@ fn subsets(criterion: &mut Criterion) {
         bencher.iter_batched_ref(stream, |stream| stream.permutation(black_box(20_000)), BatchSize::SmallInput);
     });
     group.finish();
-    criterion.bench_function("stream, made", |bencher| {
+    criterion.bench_function("create a stream", |bencher| {
         bencher.iter(|| Seed(1).stream(Who::Chain(black_box(7)), black_box(3), Purpose::Noise));
     });
-    criterion.bench_function("stream, made, 54 f64 normals", |bencher| {
+    criterion.bench_function("create a stream and draw 54 f64 normals", |bencher| {
         let mut out = [0.0_f64; 54];
         bencher.iter(|| Seed(1).stream(Who::Chain(black_box(7)), black_box(3), Purpose::Noise).normals(black_box(&mut out)));
     });

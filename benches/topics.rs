@@ -1,8 +1,8 @@
-//! Topic models on one core: an update of SGRLD and what it is made of, and collapsed sweeps.
+//! Topic models on one core: the parts of an SGRLD update, document sampling, and collapsed Gibbs sweeps.
 //!
 //! Run with `cargo bench --bench topics`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failure should stop the benchmark")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mpibayes::lda::{
@@ -13,9 +13,9 @@ use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Stream, Who};
 use std::hint::black_box;
 
-/// The vocabulary of the D-SGLD paper's Wikipedia.
+/// The vocabulary size of the Wikipedia corpus of the D-SGLD paper.
 const WORDS: u32 = 7702;
-/// Its minibatch, and its documents' mean length.
+/// The number of documents per minibatch in the D-SGLD paper.
 const BATCH: u64 = 50;
 const SWEEPS: Sweeps = Sweeps { burn_in: 50, kept: 50 };
 
@@ -23,16 +23,16 @@ fn stream(step: u64) -> Stream {
     Seed(7).stream(Who::Run, step, Purpose::Topics)
 }
 
-/// Documents of some 176 tokens, and their true topics (W × K).
+/// Documents of about 178 tokens, and their true topics (W × K).
 fn corpus<F: Real>(documents: u64, topics: u32) -> (Documents, Vec<F>) {
-    // exp(5 + 0.6²/2) is 178.
+    // The mean length is exp(5 + 0.6²/2) = 178.
     let settings =
         CorpusGeneratorSettings { vocabulary: WORDS, topics, alpha: 0.01, concentration: 100.0, log_length: (5.0, 0.6) };
-    let truth = CorpusGenerator::new(settings, Seed(3)).expect("sound settings");
+    let truth = CorpusGenerator::new(settings, Seed(3)).expect("valid settings");
     (truth.documents(0..documents), truth.phi())
 }
 
-/// K = 100, 50 documents of 176 tokens, 100 sweeps, with chains at the topics that the documents have.
+/// Updates on 50 documents with 100 Gibbs sweeps each, at the true topics.
 fn sgrld<F: Real>(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("sgrld");
     for topics in [100, 500] {
@@ -40,26 +40,26 @@ fn sgrld<F: Real>(criterion: &mut Criterion) {
         let least = F::of(1e-7);
         let theta: Vec<F> = phi.iter().map(|&phi| F::of(5e3) * (phi + least)).collect();
         let mut expected = ExpectedCounts::<F>::new(WORDS, topics as usize, 0.01, SWEEPS);
-        let of = |what: &str| BenchmarkId::new(what, format!("{}, K = {topics}", F::NAME));
+        let id = |part: &str| BenchmarkId::new(part, format!("{}, K = {topics}", F::NAME));
         group.throughput(Throughput::Elements(documents.tokens() * 100));
-        group.bench_function(of("sampling"), |bencher| {
+        group.bench_function(id("sampling"), |bencher| {
             bencher.iter(|| expected.sample(black_box(&theta), documents.iter(), stream));
         });
         let update = SgrldUpdate { beta: 1e-4, step: 1e-9, scale: 1e3 };
         let mut moved = theta.clone();
         group.throughput(Throughput::Elements(theta.len() as u64));
-        group.bench_function(of("parameters and noise"), |bencher| {
+        group.bench_function(id("parameters and noise"), |bencher| {
             bencher.iter(|| sgrld_step(black_box(&mut moved), &expected, update, &mut stream(1)));
         });
         let mut noise = vec![F::zero(); theta.len()];
-        group.bench_function(of("noise alone"), |bencher| {
+        group.bench_function(id("noise alone"), |bencher| {
             bencher.iter(|| stream(1).normals(black_box(&mut noise)));
         });
     }
     group.finish();
 }
 
-/// Sweeps of one document after the other, with topics given.
+/// Gibbs sweeps of single documents given the topics.
 fn documents(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("documents");
     for topics in [20, 100, 1000] {
@@ -95,16 +95,16 @@ fn collapsed(criterion: &mut Criterion) {
         group.bench_function(BenchmarkId::new("dense sweep", topics), |bencher| {
             bencher.iter(|| dense_sweep(&tokens, &mut assigned, &mut counts, 0.1, 0.01, stream));
         });
-        // As long as the topics are those of a run that has begun to find them.
+        // 50 sweeps first, so that documents have few topics, as in a run.
         let mut by_word = WordSweep::new(&tokens, topics as usize);
         let mut sweep = 0;
-        let mut again = |assigned: &mut [u32], counts: &mut TopicCounts| {
+        let mut run_sweep = |assigned: &mut [u32], counts: &mut TopicCounts| {
             sweep += 1;
             by_word.sweep(assigned, counts, 0.1, 0.01, |word| stream(u64::from(word) + u64::from(WORDS) * sweep));
         };
-        (0..50).for_each(|_| again(&mut assigned, &mut counts));
+        (0..50).for_each(|_| run_sweep(&mut assigned, &mut counts));
         group.bench_function(BenchmarkId::new("sweep by word", topics), |bencher| {
-            bencher.iter(|| again(&mut assigned, &mut counts));
+            bencher.iter(|| run_sweep(&mut assigned, &mut counts));
         });
     }
     group.finish();

@@ -1,23 +1,22 @@
-//! From an idea to a run: a density on paper becomes a model with the whole command line.
+//! How to write your own model and run it with every method and subcommand of mpibayes.
 //!
-//! The model of this page is regression with an intercept for each group, in full in `examples/hierarchical` with data that are
-//! made up. Methods have a page of their own, CONTRIBUTING.md.
+//! The example is a hierarchical regression with one intercept per group. The complete program and synthetic data are in
+//! `examples/hierarchical`. CONTRIBUTING.md describes how to write your own method.
 //!
-//! # 1. The density on paper
+//! # 1. The posterior density
 //!
-//! mpibayes samples from p(θ) ∝ p0(θ) exp(−Σ_i ℓ_i(θ)/α): a prior, and a loss ℓ_i for each row of data, which in Bayes' rule is
-//! −log p(y_i | x_i, θ) with temperature α = 1. θ is any vector in R^d, so
+//! mpibayes samples from p(θ) ∝ p0(θ) exp(−Σ_i ℓ_i(θ)/α), with a prior p0 and a loss ℓ_i per row of data. Bayes' rule is
+//! ℓ_i(θ) = −log p(y_i | x_i, θ) with the temperature α = 1. The parameters θ are an unconstrained vector in R^d. Therefore:
 //!
-//! - what must be positive is sampled as its logarithm. A prior on τ > 0 becomes one on v = log τ by its Jacobian:
-//!   log p(v) = log p_τ(e^v) + v;
-//! - what varies by group is written non-centred, α_j = μ + τ z_j with z_j ~ N(0, 1), which samplers find easier where groups have few
-//!   rows;
-//! - rows are independent given θ, for agents see only their own. A group is therefore a column of the data.
+//! - Sample the logarithm of a positive parameter. The prior of v = log τ includes the Jacobian: log p(v) = log p_τ(e^v) + v.
+//! - Use the non-centered parameterization for parameters that vary by group: α_j = μ + τ z_j with z_j ~ N(0, 1). It is easier to sample
+//!   if groups have few rows.
+//! - Rows must be independent given θ, because each agent sees only its own rows. The group of a row is therefore a column of the data.
 //!
 //! # 2. The model
 //!
-//! A type that implements [`Model`](crate::models::Model): six facts about θ and two gradients, each for all particles (rows of
-//! `theta`) at once. The smallest that does something, the mean of numbers with a known standard deviation of 1:
+//! A model is a type that implements the nine required functions of [`Model`](crate::models::Model). Each function handles all particles,
+//! the rows of `theta`, at once. A minimal example is the mean of a Gaussian with standard deviation 1:
 //!
 //! ```
 //! use mpibayes::models::{Batch, Model, Output, Part, Scratch};
@@ -33,7 +32,7 @@
 //!         1
 //!     }
 //!
-//!     // The names and shapes under which draws stand in the result file.
+//!     // The names and shapes of the variables in the result file.
 //!     fn parts(&self) -> Vec<Part> {
 //!         vec![Part::new("mean", &[])]
 //!     }
@@ -52,7 +51,7 @@
 //!         out.iter_mut().zip(theta.column(0)).for_each(|(out, theta)| *out = -theta.f64().powi(2) / 2.0);
 //!     }
 //!
-//!     // Overwrites.
+//!     // Overwrites `score`.
 //!     fn prior_score(&self, theta: ArrayView2<F>, mut score: ArrayViewMut2<F>) {
 //!         score.assign(&theta.mapv(|theta| -theta));
 //!     }
@@ -63,14 +62,14 @@
 //!         }
 //!     }
 //!
-//!     // Subtracts weight × the gradient of the loss.
+//!     // Subtracts `weight` times the gradient of the loss from `score`.
 //!     fn add_score(&self, theta: ArrayView2<F>, batch: Batch<F>, weight: F, mut score: ArrayViewMut2<F>, _: &mut Scratch<F>) {
 //!         for (score, theta) in score.column_mut(0).iter_mut().zip(theta.column(0)) {
 //!             *score += weight * batch.y.iter().map(|y| *y - *theta).sum::<F>();
 //!         }
 //!     }
 //!
-//!     // The mean of each row, and the density of its target, both averaged over particles.
+//!     // The predicted mean and the density of the target of each row, averaged over particles.
 //!     fn predict(
 //!         &self,
 //!         theta: ArrayView2<F>,
@@ -79,19 +78,19 @@
 //!         density: &mut [f64],
 //!         _: &mut Scratch<F>,
 //!     ) {
-//!         let share = 1.0 / theta.nrows() as f64;
-//!         mean.fill(share * theta.column(0).iter().map(|theta| theta.f64()).sum::<f64>());
+//!         let weight = 1.0 / theta.nrows() as f64;
+//!         mean.fill(weight * theta.column(0).iter().map(|theta| theta.f64()).sum::<f64>());
 //!         for (density, y) in density.iter_mut().zip(batch.y) {
-//!             let of = |theta: &F| (-(*y - *theta).f64().powi(2) / 2.0).exp() / std::f64::consts::TAU.sqrt();
-//!             *density = share * theta.column(0).iter().map(of).sum::<f64>();
+//!             let normal = |theta: &F| (-(*y - *theta).f64().powi(2) / 2.0).exp() / std::f64::consts::TAU.sqrt();
+//!             *density = weight * theta.column(0).iter().map(normal).sum::<f64>();
 //!         }
 //!     }
 //! }
 //!
-//! // 3. The check: a wrong sign in a gradient gives a run that looks like one.
+//! // Compare the score with central differences of the log-density.
 //! let (x, y) = (ndarray::Array2::zeros((3, 1)), ndarray::array![0.5, 2.0, -1.0]);
 //! let batch = Batch { x: x.view(), y: y.view() };
-//! let density = |theta: f64| {
+//! let log_density = |theta: f64| {
 //!     let (theta, mut prior, mut loss) = (ndarray::array![[theta]], [0.0], [0.0]);
 //!     Mean.log_prior(theta.view(), &mut prior);
 //!     Mean.loss(theta.view(), batch, &mut loss, &mut Scratch::new());
@@ -100,22 +99,25 @@
 //! let (theta, mut score) = (ndarray::array![[0.7]], ndarray::array![[0.0]]);
 //! Mean.prior_score(theta.view(), score.view_mut());
 //! Mean.add_score(theta.view(), batch, 1.0, score.view_mut(), &mut Scratch::new());
-//! let numeric = (density(0.7 + 1e-5) - density(0.7 - 1e-5)) / 2e-5;
+//! let numeric = (log_density(0.7 + 1e-5) - log_density(0.7 - 1e-5)) / 2e-5;
 //! assert!((score[[0, 0]] - numeric).abs() < 1e-8);
 //! ```
 //!
-//! Targets of a regression come in units of their standard deviation, around their mean; what you predict is turned back. Classes come
-//! as 0, 1, ... with [`Output::Classes`](crate::models::Output::Classes). Where values of the data could be wrong for the model, such
-//! as a group that there is none of, say so in [`Model::check`](crate::models::Model::check): it is asked before the run begins.
+//! Regression targets are standardized: the model sees them with mean 0 and standard deviation 1, and its predictions are transformed
+//! back. For classification, `output` is [`Output::Classes`](crate::models::Output::Classes) and targets are the class indices 0, 1, ....
+//! If the data may hold values that the model cannot handle, such as a group index out of range, implement
+//! [`Model::check`](crate::models::Model::check), which runs before sampling begins.
 //!
 //! # 3. The gradient check
 //!
-//! As above: central differences of the values, for some θ and rows that exercise every term. `examples/hierarchical/tests.rs` does it
-//! for all parameters at once, and holds the particles against quadrature.
+//! A run with a wrong gradient looks like any other run, so test the gradient: compare it with central differences, as above, for values
+//! of θ and rows that exercise every term. `examples/hierarchical/tests.rs` does this for all parameters, and compares the particles with
+//! quadrature.
 //!
-//! # 4. The name in run files
+//! # 4. Settings and the program
 //!
-//! Settings with defaults, which build the model for the data at hand, and a `main` of one line:
+//! [`ModelSettings`](crate::models::ModelSettings) names the model in run files. It holds the keys of `[model]` with their defaults and
+//! builds the model for the data. The program itself is one line:
 //!
 //! ```no_run
 //! # use mpibayes::models::{Batch, BuiltModel, DataSchema, ModelSettings, require_data};
@@ -138,9 +140,9 @@
 //! impl ModelSettings for Settings {
 //!     const NAME: &'static str = "varying-intercepts";
 //!
-//!     fn build_model<F: Real>(&self, facts: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
-//!         let facts = require_data(facts)?;
-//!         // Ok(BuiltModel::for_data(VaryingIntercepts { groups: self.groups, slopes: facts.features - 1 }))
+//!     fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+//!         let data = require_data(data)?;
+//!         // Ok(BuiltModel::for_data(VaryingIntercepts { groups: self.groups, slopes: data.features - 1 }))
 //! #       ToySettings::default().build_model(None)
 //!     }
 //! }
@@ -150,9 +152,9 @@
 //! }
 //! ```
 //!
-//! That is a program with every subcommand, method and driver of `mpibayes`, and your model beside those that come along.
+//! This program has every subcommand and method of `mpibayes`, and your model beside the built-in ones.
 //!
-//! # 5. Data, run, summary
+//! # 5. Import, run, summary
 //!
 //! ```text
 //! cargo build --release --example hierarchical
@@ -162,14 +164,14 @@
 //! $H summary runs/schools
 //! ```
 //!
-//! `--scaling none` because the numbers of groups are no quantities; other columns are then best given in units of their spread.
-//! The summary shows metrics on the test rows, and for each parameter what the draws say: of particles mean, standard deviation and
-//! quantiles, of chains also MCSE, ESS and R-hat ([`metrics::convergence`](crate::metrics::convergence)), the worst first.
-//! A few Stein particles understate how uncertain they are: trust their mean before their spread.
+//! The import uses `--scaling none` because group indices must not be standardized; standardize the other columns yourself. The summary
+//! shows metrics of the test rows and a table of the parameters: mean, standard deviation and quantiles, and for chains also MCSE, ESS and
+//! R-hat ([`metrics::convergence`](crate::metrics::convergence)), with the worst first. A small number of SVGD particles underestimates
+//! the posterior variance, so rely on their mean rather than their spread.
 //!
-//! # 6. The draws elsewhere
+//! # 6. Results in Python and R
 //!
-//! `result.h5` is netCDF-4 in ArviZ's layout, one variable for each part. In Python:
+//! `result.h5` is a netCDF-4 file in the layout of ArviZ, with one variable per part of θ. In Python:
 //!
 //! ```python
 //! import arviz as az, numpy as np
@@ -184,6 +186,6 @@
 //! ```r
 //! library(ncdf4)
 //! run <- nc_open("runs/schools/result.h5")
-//! z <- ncvar_get(run, "posterior/z")                          # dimensions in reverse: z_dim_0, draw, chain
+//! z <- ncvar_get(run, "posterior/z")                          # dimensions in reverse order: z_dim_0, draw, chain
 //! rowMeans(z)
 //! ```

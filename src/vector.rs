@@ -94,7 +94,7 @@ pub fn dispatch<K: SimdKernel>(kernel: K) -> K::Output {
     }
 }
 
-/// Defines a function whose body [`dispatch`] compiles once for each kind of vector unit.
+/// Defines a function whose body [`dispatch`] compiles once for each SIMD level.
 macro_rules! vectorized {
     ($(#[$doc:meta])* $vis:vis fn $name:ident<$F:ident: $bound:path>($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
         $crate::vector::vectorized! { $(#[$doc])* $vis fn $name<$F: $bound>($($arg: $ty),*) -> () $body }

@@ -1,11 +1,11 @@
-//! A model of one's own with the whole command line: regression with an intercept for each group, drawn from a common population.
+//! A user-defined model with the complete command line: hierarchical regression with one intercept per group.
 //!
-//! y_i ~ N(α_g(i) + x_iᵀβ, σ²), α_j = μ + τ z_j, z_j ~ N(0, 1); μ, β_k ~ N(0, 1) and τ, σ ~ N(0, 1) above 0, in standard deviations
-//! of y, as mpibayes hands targets of regressions to models. That is the non-centred form: z is independent of τ a priori, which
-//! leaves no funnel where groups have few rows. Scales are sampled as logarithms, whose Jacobian belongs to the prior.
+//! y_i ~ N(α_g(i) + x_iᵀβ, σ²), α_j = μ + τ z_j, z_j ~ N(0, 1); μ, β_k ~ N(0, 1) and τ, σ ~ half-normal(1). All scales are in standard
+//! deviations of y, because mpibayes standardizes regression targets. This is the non-centered parameterization: z is independent of τ
+//! a priori, which avoids a funnel if groups have few rows. τ and σ are sampled on the log scale; the prior includes the Jacobian.
 //!
-//! The first column of the data is the group: 0, 1, ... `run.toml` beside this file says how to run it on `schools.csv`, which is
-//! made up. `mpibayes::guide` leads through this file.
+//! The first column of the data is the group index 0, 1, .... `run.toml` in this folder shows how to run the model on the synthetic data
+//! of `schools.csv`. `mpibayes::guide` explains this file step by step.
 
 use mpibayes::models::{Batch, BuiltModel, DataSchema, Model, ModelSettings, Output, Part, Scratch, require_data};
 use mpibayes::number::Real;
@@ -18,6 +18,7 @@ use std::f64::consts::PI;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
+    /// The number of groups.
     groups: usize,
 }
 
@@ -30,25 +31,25 @@ impl Default for Settings {
 impl ModelSettings for Settings {
     const NAME: &'static str = "varying-intercepts";
 
-    fn build_model<F: Real>(&self, facts: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
-        let facts = require_data(facts)?;
-        if facts.output != Output::Number {
-            return Err("this model predicts a number: import with --task regression".into());
+    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+        let data = require_data(data)?;
+        if data.output != Output::Number {
+            return Err("this model needs numbers as targets: import with --task regression".into());
         }
-        if facts.features == 0 || self.groups == 0 {
-            return Err("this model needs at least one group, and its number in the first column".into());
+        if data.features == 0 || self.groups == 0 {
+            return Err("this model needs at least one group, and the group index in the first column".into());
         }
-        Ok(BuiltModel::for_data(VaryingIntercepts { groups: self.groups, slopes: facts.features - 1 }))
+        Ok(BuiltModel::for_data(VaryingIntercepts { groups: self.groups, slopes: data.features - 1 }))
     }
 }
 
-/// θ = (μ, log τ, log σ, β_1, ..., z_1, ...).
+/// The model; θ = (μ, log τ, log σ, β_1, ..., z_1, ...).
 pub struct VaryingIntercepts {
     groups: usize,
     slopes: usize,
 }
 
-/// A particle, taken apart.
+/// The parameters of one particle.
 struct Parameters<'a, F> {
     mean: F,
     /// τ, the standard deviation of the intercepts.
@@ -60,7 +61,7 @@ struct Parameters<'a, F> {
     z: ArrayView1<'a, F>,
 }
 
-/// Where the parts begin.
+/// Positions in θ.
 const MEAN: usize = 0;
 const LOG_SPREAD: usize = 1;
 const LOG_NOISE: usize = 2;
@@ -79,12 +80,12 @@ impl VaryingIntercepts {
         }
     }
 
-    /// The group of a row; [`Model::check`] has seen that it is one.
+    /// The group of a row, which [`Model::check`] has validated.
     fn group<F: Real>(&self, row: ArrayView1<F>) -> usize {
         row[0].to_usize().unwrap_or(usize::MAX)
     }
 
-    /// What a particle expects of a row.
+    /// The mean of the target of a row.
     fn expected<F: Real>(&self, parameters: &Parameters<F>, row: ArrayView1<F>) -> F {
         let slopes: F = parameters.slopes.iter().zip(row.iter().skip(1)).map(|(slope, x)| *slope * *x).sum();
         parameters.mean + parameters.spread * parameters.z[self.group(row)] + slopes
@@ -111,14 +112,14 @@ impl<F: Real> Model<F> for VaryingIntercepts {
         match batch.x.column(0).iter().find(|value| !is_group(**value)) {
             None => Ok(()),
             Some(value) => Err(format!(
-                "{value} in the first column is no group: groups = {0} in [model] means 0 to {1}; import with --scaling none",
+                "{value} in the first column is not a group: with groups = {0} in [model], groups are 0 to {1}; import with --scaling none",
                 self.groups,
                 self.groups - 1
             )),
         }
     }
 
-    /// A draw from the prior.
+    /// Draws θ from the prior.
     fn draw_initial(&self, stream: &mut Stream, mut theta: ArrayViewMut1<F>) {
         let mut normals = vec![0.0; theta.len()];
         stream.normals(&mut normals);
@@ -128,7 +129,7 @@ impl<F: Real> Model<F> for VaryingIntercepts {
         }
     }
 
-    /// Of a scale s = e^v: −s²/2, and + v, for a density of v is one of s times ds/dv.
+    /// A scale s = e^v contributes −s²/2 + v; the term v is the logarithm of the Jacobian ds/dv.
     fn log_prior(&self, theta: ArrayView2<F>, out: &mut [f64]) {
         for (theta, out) in theta.rows().into_iter().zip(out) {
             let term = |(place, value): (usize, &F)| match place {
@@ -148,15 +149,15 @@ impl<F: Real> Model<F> for VaryingIntercepts {
         }
     }
 
-    /// −log p(y_i | θ) = log σ + r²/2σ², up to a constant, where r is what the particle does not explain.
+    /// −log p(y_i | θ) = log σ + r²/2σ² up to a constant, with the residual r.
     fn loss(&self, theta: ArrayView2<F>, batch: Batch<F>, out: &mut [f64], _: &mut Scratch<F>) {
         for (theta, out) in theta.rows().into_iter().zip(out) {
             let parameters = self.parameters(theta);
             let rows = batch.x.rows().into_iter().zip(batch.y);
             *out = rows
                 .map(|(row, y)| {
-                    let rest = *y - self.expected(&parameters, row);
-                    (parameters.log_noise + rest * rest * parameters.precision / F::of(2.0)).f64()
+                    let residual = *y - self.expected(&parameters, row);
+                    (parameters.log_noise + residual * residual * parameters.precision / F::of(2.0)).f64()
                 })
                 .sum();
         }
@@ -167,16 +168,16 @@ impl<F: Real> Model<F> for VaryingIntercepts {
         for (theta, mut score) in theta.rows().into_iter().zip(score.rows_mut()) {
             let parameters = self.parameters(theta);
             for (row, y) in batch.x.rows().into_iter().zip(batch.y) {
-                let rest = *y - self.expected(&parameters, row);
-                // −∂ℓ/∂α_g, from which all others follow by the chain rule.
-                let pull = weight * rest * parameters.precision;
+                let residual = *y - self.expected(&parameters, row);
+                // −∂ℓ/∂α_g times the weight; the other derivatives follow by the chain rule.
+                let slope = weight * residual * parameters.precision;
                 let group = self.group(row);
-                score[MEAN] += pull;
-                score[LOG_SPREAD] += pull * parameters.spread * parameters.z[group];
-                score[LOG_NOISE] += pull * rest - weight;
-                score[z + group] += pull * parameters.spread;
-                for (slope, x) in row.iter().skip(1).enumerate() {
-                    score[SLOPES + slope] += pull * *x;
+                score[MEAN] += slope;
+                score[LOG_SPREAD] += slope * parameters.spread * parameters.z[group];
+                score[LOG_NOISE] += slope * residual - weight;
+                score[z + group] += slope * parameters.spread;
+                for (k, x) in row.iter().skip(1).enumerate() {
+                    score[SLOPES + k] += slope * *x;
                 }
             }
         }
@@ -190,7 +191,7 @@ impl<F: Real> Model<F> for VaryingIntercepts {
         density: &mut [f64],
         _: &mut Scratch<F>,
     ) {
-        let share = 1.0 / theta.nrows() as f64;
+        let weight = 1.0 / theta.nrows() as f64;
         mean.fill(0.0);
         density.fill(0.0);
         for theta in theta.rows() {
@@ -198,8 +199,8 @@ impl<F: Real> Model<F> for VaryingIntercepts {
             let precision = parameters.precision.f64();
             for (i, (row, y)) in batch.x.rows().into_iter().zip(batch.y).enumerate() {
                 let expected = self.expected(&parameters, row).f64();
-                mean[(i, 0)] += share * expected;
-                density[i] += share * (precision / (2.0 * PI)).sqrt() * (-(y.f64() - expected).powi(2) * precision / 2.0).exp();
+                mean[(i, 0)] += weight * expected;
+                density[i] += weight * (precision / (2.0 * PI)).sqrt() * (-(y.f64() - expected).powi(2) * precision / 2.0).exp();
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The gradient against finite differences, the posterior against quadrature, and the way from the CSV to a summary.
+//! Tests of the gradient against central differences, of the posterior against quadrature, and of import, run and summary.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -24,7 +24,7 @@ fn normals(rows: usize, columns: usize, step: u64) -> Array2<f64> {
     Array2::from_shape_vec((rows, columns), numbers).unwrap()
 }
 
-/// Central differences of a function of particles, one value each.
+/// Central differences of a function with one value per particle.
 fn numeric(theta: &Array2<f64>, value: impl Fn(ArrayView2<f64>) -> Vec<f64>) -> Array2<f64> {
     let mut gradient = Array2::zeros(theta.raw_dim());
     for j in 0..theta.ncols() {
@@ -40,7 +40,7 @@ fn numeric(theta: &Array2<f64>, value: impl Fn(ArrayView2<f64>) -> Vec<f64>) -> 
 }
 
 #[test]
-fn gradients_are_those_of_the_densities() {
+fn gradients_agree_with_central_differences() {
     let theta = normals(4, 8, 0);
     let mut x = normals(10, 3, 1);
     x.column_mut(0).iter_mut().enumerate().for_each(|(i, group)| *group = (i % 3) as f64);
@@ -65,7 +65,7 @@ fn gradients_are_those_of_the_densities() {
     });
     let found = (before - &score) / 2.0;
     assert!(equal(&found, &loss), "{found}\n{loss}");
-    // The control: another sign anywhere is another gradient.
+    // Negative control: a wrong sign in any coordinate is detected.
     assert!((0..8).all(|j| {
         let mut wrong = found.clone();
         wrong.column_mut(j).mapv_inplace(|g| -g);
@@ -88,7 +88,7 @@ fn registry() -> Registry {
     Registry::default().with_model::<Settings>()
 }
 
-/// Imports the data that lie beside this file, all rows for training or a fifth for testing.
+/// Imports the data in this folder with these further options.
 fn imported(folder: &Path, more: &[&str]) -> String {
     let csv = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/hierarchical/schools.csv");
     let data = folder.join("schools.h5").to_str().unwrap().to_owned();
@@ -98,7 +98,7 @@ fn imported(folder: &Path, more: &[&str]) -> String {
     data
 }
 
-/// Runs `run.toml` with these values changed.
+/// Runs `run.toml` with these `--set` options.
 fn run(folder: &Path, data: &str, set: &[&str]) -> Result<(), String> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/hierarchical/run.toml");
     let mut typed = vec!["mpibayes".to_owned(), "run".into(), file.into(), "--set".into(), format!("data.file={data}")];
@@ -109,8 +109,8 @@ fn run(folder: &Path, data: &str, set: &[&str]) -> Result<(), String> {
     start(&run, &registry(), &Ranks::One, &mut folder).map_err(|error| error.to_string())
 }
 
-/// Posterior means and standard deviations of (β, α_1, ..., α_J), and the mean of log σ: given τ and σ all else is Gaussian, and
-/// what is left are two integrals on a grid. `pooled` leaves out the differences of groups.
+/// Posterior means and standard deviations of (β, α_1, ..., α_J), and the mean of log σ. Given τ and σ all other parameters are
+/// Gaussian; τ and σ are integrated on a grid. `pooled` removes the differences between groups.
 fn exact(x: ArrayView2<f64>, y: ArrayView1<f64>, groups: usize, pooled: bool) -> (Array1<f64>, Array1<f64>, f64) {
     let rows = y.len();
     let (mut weights, mut results) = (Vec::new(), Vec::new());
@@ -118,7 +118,7 @@ fn exact(x: ArrayView2<f64>, y: ArrayView1<f64>, groups: usize, pooled: bool) ->
         for j in 0..60 {
             let (log_spread, log_noise) = (-4.0 + 0.1 * i as f64, -2.0 + 0.04 * j as f64);
             let (spread, noise) = (if pooled { 1e-6 } else { log_spread.exp() }, log_noise.exp());
-            // Of w = (μ, β, z), a priori N(0, I).
+            // The design matrix of w = (μ, β, z), which is N(0, I) a priori.
             let design = Array2::from_shape_fn((rows, 2 + groups), |(row, column)| match column {
                 0 => 1.0,
                 1 => x[(row, 1)],
@@ -157,11 +157,11 @@ fn exact(x: ArrayView2<f64>, y: ArrayView1<f64>, groups: usize, pooled: bool) ->
 }
 
 #[test]
-fn svgd_finds_the_posterior_that_quadrature_finds() {
+fn svgd_agrees_with_quadrature() {
     let folder = tempfile::tempdir().unwrap();
     let data = imported(folder.path(), &["--scaling", "none"]);
     let output = folder.path().join("run");
-    // One agent and all rows in every step, and steps so small that particles come to rest: what is left is that they are few.
+    // One agent, all rows in every step, and small steps until particles converge. The remaining error is due to the few particles.
     let optimizer = "method.optimizer={ adagrad = { step = 0.002 } }";
     run(&output, &data, &["agents=1", "method.batch=1000", "method.rounds=100", optimizer, "evaluate.every=0"]).unwrap();
     let dataset = mpibayes::data::Dataset::open(data.as_ref()).unwrap();
@@ -177,13 +177,13 @@ fn svgd_finds_the_posterior_that_quadrature_finds() {
     let misses = |mean: &Array1<f64>| ((&found - mean) / &sd).mapv(f64::abs);
     assert!(misses(&mean).iter().all(|miss| *miss < 0.5), "in sd: {}", misses(&mean));
     assert!((particles.column(LOG_NOISE).mean().unwrap() - log_noise).abs() < 0.1);
-    // The control: the posterior of schools that do not differ is another one.
+    // Negative control: the posterior without differences between schools is detected as wrong.
     let (pooled, ..) = exact(shard.x().view(), shard.y(), 8, true);
     assert!(misses(&pooled).iter().any(|miss| *miss > 3.0), "in sd: {}", misses(&pooled));
 }
 
 #[test]
-fn every_method_takes_it_from_the_csv_to_a_summary() {
+fn import_run_and_summary_work_with_several_methods() {
     let folder = tempfile::tempdir().unwrap();
     let data = imported(folder.path(), &["--scaling", "none", "--test-fraction", "0.2"]);
     for method in ["svgd", "dsvgd"] {
@@ -191,7 +191,7 @@ fn every_method_takes_it_from_the_csv_to_a_summary() {
         run(&output, &data, &[&format!("method.name={method}"), "method.rounds=6"]).unwrap();
         let summary = Summary::of(&RunResults::open(&output).unwrap(), false).unwrap();
         let rmse: f64 = summary.metric("rmse").unwrap().parse().unwrap();
-        // The noise of the made-up scores has a standard deviation of 6, the scores themselves one of about 12.
+        // The standard deviation of the noise of the synthetic scores is 6, that of the scores about 12.
         assert!(rmse > 3.0 && rmse < 9.0, "{method}: {rmse}");
         assert_eq!(summary.draws[0].estimates.len(), 12);
         assert!(summary.to_string().contains("  z[7] "), "{summary}");
@@ -199,7 +199,7 @@ fn every_method_takes_it_from_the_csv_to_a_summary() {
 }
 
 #[test]
-fn groups_that_are_none_are_told() {
+fn invalid_groups_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let data = imported(folder.path(), &["--scaling", "none"]);
     let file = folder.path().join("checked.toml");
@@ -207,9 +207,9 @@ fn groups_that_are_none_are_told() {
     std::fs::write(&file, text).unwrap();
     let set = Override::parse("model.groups=7").unwrap();
     let problems = check(&TypedRun::read(&file, &[set]).unwrap(), &registry()).unwrap_err();
-    assert!(problems.len() == 1 && problems[0].to_string().contains("7 in the first column is no group"), "{problems:?}");
+    assert!(problems.len() == 1 && problems[0].to_string().contains("7 in the first column is not a group"), "{problems:?}");
     let message = run(&folder.path().join("few"), &data, &["model.groups=7"]).unwrap_err();
-    assert!(message.contains("7 in the first column is no group") && message.contains("agent"), "{message}");
+    assert!(message.contains("7 in the first column is not a group") && message.contains("agent"), "{message}");
     let other = tempfile::tempdir().unwrap();
     let data = imported(other.path(), &[]);
     let message = run(&other.path().join("scaled"), &data, &[]).unwrap_err();
