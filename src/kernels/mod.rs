@@ -12,22 +12,16 @@ pub mod svgd;
 mod symmetric;
 pub mod triangle;
 
-/// An invalid setting of an update rule.
+/// A setting of an update rule that is out of its range.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum SettingsError {
-    /// A number is out of its range.
-    #[error("{name} = {value} must be {range}")]
-    Range {
-        /// The key.
-        name: &'static str,
-        /// Its value.
-        value: f64,
-        /// The valid values.
-        range: &'static str,
-    },
+#[error("{name} = {value} must be {range}")]
+pub struct SettingsError {
+    name: &'static str,
+    value: f64,
+    range: &'static str,
 }
 
-/// Checks that the setting `name` is in its range, which `in_range` says.
+/// Checks that the setting `name` is in its range.
 fn check_range(name: &'static str, value: f64, in_range: bool, range: &'static str) -> Result<(), SettingsError> {
-    if in_range { Ok(()) } else { Err(SettingsError::Range { name, value, range }) }
+    if in_range { Ok(()) } else { Err(SettingsError { name, value, range }) }
 }

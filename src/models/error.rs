@@ -3,29 +3,15 @@
 /// A model that cannot be built from its settings.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
-    /// A setting must be a positive, finite number.
-    #[error("`{setting}` must be a positive number, not {value}")]
-    NotPositive {
+    /// A setting is out of its range.
+    #[error("`{setting}` must be {range}, not {value}")]
+    OutOfRange {
         /// The key in the run file.
         setting: &'static str,
-        /// The value in the run file.
+        /// Its value.
         value: f64,
-    },
-    /// A setting must be finite and at least 0.
-    #[error("`{setting}` must be zero or a positive number, not {value}")]
-    Negative {
-        /// The key in the run file.
-        setting: &'static str,
-        /// The value in the run file.
-        value: f64,
-    },
-    /// A setting must be finite.
-    #[error("`{setting}` must be a number, not {value}")]
-    NotFinite {
-        /// The key in the run file.
-        setting: &'static str,
-        /// The value in the run file.
-        value: f64,
+        /// The valid values.
+        range: &'static str,
     },
     /// The data have no feature columns.
     #[error("the model needs at least one feature column, but the data have none")]
@@ -87,17 +73,21 @@ pub enum ModelError {
     NoComponents,
 }
 
-/// `value` if it is positive and finite.
-pub(super) fn positive(setting: &'static str, value: f64) -> Result<f64, ModelError> {
-    if value > 0.0 && value.is_finite() { Ok(value) } else { Err(ModelError::NotPositive { setting, value }) }
+fn checked(setting: &'static str, value: f64, in_range: bool, range: &'static str) -> Result<f64, ModelError> {
+    if in_range && value.is_finite() { Ok(value) } else { Err(ModelError::OutOfRange { setting, value, range }) }
 }
 
-/// `value` if it is 0 or above, and finite.
+/// `value` if it is positive and finite.
+pub(super) fn positive(setting: &'static str, value: f64) -> Result<f64, ModelError> {
+    checked(setting, value, value > 0.0, "a positive number")
+}
+
+/// `value` if it is at least 0 and finite.
 pub(super) fn not_negative(setting: &'static str, value: f64) -> Result<f64, ModelError> {
-    if value >= 0.0 && value.is_finite() { Ok(value) } else { Err(ModelError::Negative { setting, value }) }
+    checked(setting, value, value >= 0.0, "zero or a positive number")
 }
 
 /// `value` if it is finite.
 pub(super) fn finite(setting: &'static str, value: f64) -> Result<f64, ModelError> {
-    if value.is_finite() { Ok(value) } else { Err(ModelError::NotFinite { setting, value }) }
+    checked(setting, value, true, "a number")
 }

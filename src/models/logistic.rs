@@ -63,8 +63,11 @@ impl LogisticSettings {
         let shape = positive("gamma_shape", self.gamma_shape)?;
         let rate = positive("gamma_rate", self.gamma_rate)?;
         let bandwidth = not_negative("predictive_bandwidth", self.predictive_bandwidth)?;
-        let precision =
-            Gamma::new(shape, 1.0 / rate).map_err(|_| ModelError::NotPositive { setting: "gamma_rate", value: rate })?;
+        let precision = Gamma::new(shape, 1.0 / rate).map_err(|_| ModelError::OutOfRange {
+            setting: "gamma_rate",
+            value: rate,
+            range: "a positive number",
+        })?;
         let prior = match self.prior_precision {
             Some(precision) => Prior::Fixed(positive("prior_precision", precision)?),
             None => Prior::Gamma { shape, rate, precision },

@@ -1,4 +1,4 @@
-//! Test helpers that hold a model's gradients against central differences of its values.
+//! Test helpers that compare gradients and curvatures of models with central differences.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -6,7 +6,7 @@ use super::{Batch, CurvatureSupport, Model, Scratch};
 use crate::random::{Purpose, Seed, Stream, Who};
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
-/// A stream for made-up data.
+/// A stream for synthetic data.
 pub fn stream(seed: u64) -> Stream {
     Seed(seed).stream(Who::Run, 0, Purpose::Synthetic)
 }
@@ -66,9 +66,9 @@ pub fn gradient_errors(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch
     (prior_error, loss_error)
 }
 
-/// The largest error of a model's curvature in the first so many parameters, relative to the largest of its particle, from central
-/// differences of its gradient: for parameters of which predictors are linear, so that the Gauss-Newton matrix has the Hessian's diagonal.
-/// Also checks that it is added with its weight.
+/// The largest error of a model's curvature in the first `parameters` parameters, relative to the largest value of the particle, from
+/// central differences of the gradient. The predictors must be linear in each of these parameters, so that the Gauss-Newton matrix and the
+/// Hessian have the same diagonal. Also checks that the curvature is added with its weight.
 pub fn curvature_error(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch<f64>, weight: f64, parameters: usize) -> f64 {
     let before = normals(&mut stream(98), theta.nrows(), theta.ncols());
     let mut curvature = before.clone();
@@ -95,8 +95,8 @@ pub fn curvature_error(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch
     worst
 }
 
-/// The largest error of a model's whole curvature, relative to its largest entry, from central differences of the gradient of all particles
-/// together. Also checks its diagonal, and that it is added with its weight.
+/// The largest error of a model's full curvature, relative to its largest entry, from central differences of the gradient summed over
+/// particles. Also checks the diagonal, and that the curvature is added with its weight.
 pub fn full_curvature_error(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch<f64>, weight: f64) -> f64 {
     assert_eq!(model.curvature_support(), CurvatureSupport::Full);
     let d = theta.ncols();
@@ -126,7 +126,7 @@ pub fn full_curvature_error(model: &dyn Model<f64>, theta: &Array2<f64>, batch: 
     worst
 }
 
-/// Particles from the model's own initialisation, jittered so that no coordinate sits at a special place.
+/// Particles from the model's initialization, with noise so that no coordinate has a special value.
 pub fn particles(model: &dyn Model<f64>, n: usize, seed: u64) -> Array2<f64> {
     let mut stream = stream(seed);
     let mut theta = Array2::zeros((n, model.dim()));
@@ -136,7 +136,7 @@ pub fn particles(model: &dyn Model<f64>, n: usize, seed: u64) -> Array2<f64> {
     theta + 0.3 * normals(&mut stream, n, model.dim())
 }
 
-/// Checks that the gradient of all particles at once is that of each alone, to rounding.
+/// Checks that the gradients of all particles at once and of each particle alone agree up to rounding.
 pub fn assert_particles_are_independent(model: &dyn Model<f64>, theta: &Array2<f64>, batch: Batch<f64>) {
     let mut scratch = Scratch::new();
     let mut together = Array2::zeros(theta.raw_dim());
@@ -252,7 +252,7 @@ mod controls {
     }
 
     #[test]
-    fn a_wrong_gradient_is_flagged() {
+    fn a_wrong_gradient_is_detected() {
         let empty = Array2::zeros((0, 1));
         let y = Array1::zeros(0);
         let batch = Batch { x: empty.view(), y: y.view() };

@@ -227,7 +227,7 @@ fn a_fixed_precision_is_not_a_parameter() {
     let mean = squares.sum::<f64>() / 1e4;
     assert!((mean - 1.6).abs() < 4.5 * 8_f64.sqrt() / 2.5 / 100.0, "{mean}");
     let bad = LogisticSettings { prior_precision: Some(0.0), ..settings };
-    assert!(matches!(bad.build(3, Output::Classes(2)), Err(ModelError::NotPositive { setting: "prior_precision", .. })));
+    assert!(matches!(bad.build(3, Output::Classes(2)), Err(ModelError::OutOfRange { setting: "prior_precision", .. })));
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn bad_settings_are_refused() {
     assert!(matches!(good.build(3, Output::Number), Err(ModelError::Target { .. })));
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let settings = LogisticSettings { gamma_rate: bad, ..good.clone() };
-        assert!(matches!(settings.build(3, Output::Classes(2)), Err(ModelError::NotPositive { setting: "gamma_rate", .. })));
+        assert!(matches!(settings.build(3, Output::Classes(2)), Err(ModelError::OutOfRange { setting: "gamma_rate", .. })));
     }
     assert_eq!(toml::from_str::<LogisticSettings>("gamma_rate = 1.0").unwrap().gamma_rate, 1.0);
     assert!(toml::from_str::<LogisticSettings>("gama_rate = 1.0").is_err());
