@@ -282,7 +282,7 @@ fn mistakes_are_told_in_a_line() {
         ("run.toml --set agents=101", ["100", "101 agents"]),
         ("run.toml --set model.topics=0", ["[model] topics", "from 1 to"]),
         ("run.toml --set model.alpha=0", ["[model] alpha", "above 0"]),
-        ("run.toml --set model.beta=1e-18", ["[model] beta", "beta = 1e-18: at least 1e-12"]),
+        ("run.toml --set model.beta=1e-18", ["[model] beta", "beta = 1e-18: must be at least 1e-12"]),
         ("run.toml --set method={name=\"dsgld\",evaluation_window=7}", ["[method] evaluation_window", "there is no such key"]),
         ("run.toml --set method={name=\"dsgld\",chains=4097}", ["[method] chains", "at most 4096"]),
         ("run.toml --set method.burn_in=40", ["[method] burn_in", "leaves no draws"]),
