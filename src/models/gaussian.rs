@@ -191,7 +191,7 @@ impl Mixture {
             }
             let covariance = Array2::from_shape_fn((d, d), |(i, j)| rows[i][j]);
             let factor =
-                cholesky(covariance.view()).ok_or(ModelError::OutOfRangeDefinite { what: "the covariance of a component" })?;
+                cholesky(covariance.view()).ok_or(ModelError::NotPositiveDefinite { what: "the covariance of a component" })?;
             Ok(Component::new(weight, mean, inverse(&factor)))
         };
         Ok(Self { components: components.iter().map(build).collect::<Result<_, _>>()? })
@@ -208,7 +208,7 @@ impl Mixture {
         }
         // Lower triangular W with WᵀW = Λ: reverse the indices of Λ, take its Cholesky factor, transpose it and reverse it back.
         let reversed = precision.slice(ndarray::s![..;-1, ..;-1]);
-        let factor = cholesky(reversed).ok_or(ModelError::OutOfRangeDefinite { what: "the precision" })?;
+        let factor = cholesky(reversed).ok_or(ModelError::NotPositiveDefinite { what: "the precision" })?;
         let whitener = factor.t().slice(ndarray::s![..;-1, ..;-1]).as_standard_layout().into_owned();
         Ok(Self { components: vec![Component::new(1.0, mean, whitener)] })
     }

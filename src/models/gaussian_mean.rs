@@ -115,7 +115,7 @@ impl GaussianMean {
         let temperature = positive("temperature", temperature)?;
         assert_eq!(x.ncols(), self.features(), "wrong number of features");
         if x.nrows() == 0 && self.prior_precision == 0.0 {
-            return Err(ModelError::OutOfRangeDefinite { what: "the precision of the posterior" });
+            return Err(ModelError::NotPositiveDefinite { what: "the precision of the posterior" });
         }
         let (mut mean, mut variance) = (Array1::zeros(x.ncols()), Array1::zeros(x.ncols()));
         for (j, column) in x.columns().into_iter().enumerate() {

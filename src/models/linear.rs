@@ -94,7 +94,7 @@ impl Linear {
             general_mat_mul(scale, &rows.t(), &rows, 1.0, &mut precision);
             general_mat_vec_mul(scale, &rows.t(), &y.mapv(|y| y.f64()), 1.0, &mut moment);
         }
-        let singular = || ModelError::OutOfRangeDefinite { what: "the precision of the posterior" };
+        let singular = || ModelError::NotPositiveDefinite { what: "the precision of the posterior" };
         // The Cholesky factor of an infinite matrix is infinite, without an error.
         if !precision.iter().chain(&moment).all(|value| value.is_finite()) {
             return Err(singular());

@@ -211,9 +211,9 @@ fn the_predictive_density_of_a_row_is_that_of_its_factor() {
 fn bad_settings_are_refused() {
     let normal = |mean: Vec<f64>, covariance: Vec<Vec<f64>>| ComponentSettings { weight: 1.0, mean, covariance };
     let not_definite = normal(vec![0.0, 0.0], vec![vec![1.0, 2.0], vec![2.0, 1.0]]);
-    assert!(matches!(Mixture::new(&[not_definite]), Err(ModelError::OutOfRangeDefinite { .. })));
+    assert!(matches!(Mixture::new(&[not_definite]), Err(ModelError::NotPositiveDefinite { .. })));
     let asymmetric = normal(vec![0.0, 0.0], vec![vec![1.0, 0.5], vec![0.4, 1.0]]);
-    assert!(matches!(Mixture::new(&[asymmetric]), Err(ModelError::OutOfRangeDefinite { .. })));
+    assert!(matches!(Mixture::new(&[asymmetric]), Err(ModelError::NotPositiveDefinite { .. })));
     assert!(matches!(Mixture::new(&[]), Err(ModelError::NoComponents)));
     let ragged = normal(vec![0.0, 0.0], vec![vec![1.0, 0.0], vec![0.0]]);
     assert!(matches!(Mixture::new(&[ragged]), Err(ModelError::Size { .. })));

@@ -116,7 +116,7 @@ fn the_exact_posterior_agrees_with_the_score() {
 #[test]
 fn an_improper_posterior_is_refused() {
     let empty = Array2::<f64>::zeros((0, 2));
-    assert!(matches!(model(2, 0.0).posterior(empty.view(), 1.0), Err(ModelError::OutOfRangeDefinite { .. })));
+    assert!(matches!(model(2, 0.0).posterior(empty.view(), 1.0), Err(ModelError::NotPositiveDefinite { .. })));
     let (mean, variance) = model(2, 4.0).posterior(empty.view(), 1.0).unwrap();
     assert_eq!((mean, variance), (array![0.3, 0.3], array![0.25, 0.25]));
     for bad in [0.0, -1.0, f64::NAN] {

@@ -91,7 +91,7 @@ fn the_exact_posterior_agrees_with_a_grid() {
     assert!((mean32[0] - mean[0]).abs() < 1e-6);
     let huge = array![[1e200]];
     let error = model.posterior(Batch { x: huge.view(), y: array![0.0].view() }, 1.0).unwrap_err();
-    assert!(matches!(error, ModelError::OutOfRangeDefinite { .. }));
+    assert!(matches!(error, ModelError::NotPositiveDefinite { .. }));
     assert!(matches!(model.posterior(batch, 0.0), Err(ModelError::OutOfRange { setting: "temperature", .. })));
 }
 
