@@ -30,3 +30,36 @@ impl LdaSettings {
     pub const NAME: &'static str = "lda";
 
     /// Checks that all settings are in range.
+    ///
+    /// # Errors
+    /// A message that says which setting is invalid and which values are allowed.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=MAX_TOPICS).contains(&self.topics) {
+            return Err(format!("topics = {}: must be from 1 to {MAX_TOPICS}", self.topics));
+        }
+        for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(format!("{name} = {value}: must be positive"));
+            }
+            if value < MIN_PRIOR {
+                return Err(format!("{name} = {value:e}: must be at least {MIN_PRIOR:e}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn priors_near_zero_are_refused() {
+        let check = |alpha, beta| LdaSettings { alpha, beta, ..LdaSettings::default() }.check();
+        assert_eq!(check(1e-12, 1e-12), Ok(()));
+        assert_eq!(check(0.1, 9e-13).unwrap_err(), "beta = 9e-13: must be at least 1e-12");
+        assert_eq!(check(1e-18, 0.1).unwrap_err(), "alpha = 1e-18: must be at least 1e-12");
+        assert_eq!(check(f64::NAN, 0.1).unwrap_err(), "alpha = NaN: must be positive");
+    }
+}

@@ -117,7 +117,7 @@ fn wrong_configurations_get_helpful_messages() {
             "line 4: [data] file: a.csv: this is no dataset of this program: make one with `mpibayes import`",
         ),
         (with("a.h5", "r.h5"), "", "line 5: 'model' the model needs two classes"),
-        (with("\"logistic\"", "\"toy\""), "", "line 5: [model]: the model 'toy' generates its own factors: remove [data]"),
+        (with("\"logistic\"", "\"toy\""), "", "line 5: 'model' the model 'toy' generates its own factors: remove [data]"),
         (with("[data]\nfile = \"a.h5\"\n", ""), "", "needs data. Add [data]"),
         (with("file = \"a.h5\"\n", ""), "", "line 3: 'data' lacks the key `file`"),
         (with("batch = 6", "batch = 0"), "", "line 11: 'method.batch' must be at least 1, not 0"),
