@@ -24,14 +24,6 @@ pub enum Participation {
 }
 
 impl Participation {
-    /// Documentation of the key `schedule` where one agent is visited in each round.
-    pub const ONE: &'static str = "in which order agents are visited: \"round_robin\", \"random_permutation\" (all in a fresh random order, again and \
-         again) or \"random\"";
-
-    /// Documentation of the key `schedule` where several agents may take part.
-    pub const ANY: &'static str = "who takes part in a round: \"all\", { subset = 20 } (so many, drawn afresh each time), or one agent: \"round_robin\", \
-         \"random_permutation\" or \"random\"";
-
     /// The agents of a round, ascending; rounds count from 0.
     pub fn agents(self, round: u64, agents: u32, cx: &Context) -> Vec<AgentId> {
         let place = round % u64::from(agents.max(1));

@@ -7,24 +7,24 @@ use crate::number::Real;
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
 
-/// What is predicted for some rows.
+/// Predictions for some rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Predicted {
-    /// Which rows of the shard.
+    /// The rows, within the shard.
     pub rows: Range<usize>,
-    /// Rows × class probabilities, or rows × 1 numbers in the dataset's units, counted from the mean of its training targets; averaged
-    /// over the particles or draws.
+    /// Class probabilities (rows × classes), or predicted values (rows × 1) in the dataset's units, relative to the mean of its training
+    /// targets; averaged over the particles or draws.
     pub mean: Array2<f64>,
-    /// The averaged probability or density of each row's own target.
+    /// The probability or density of each row's target, averaged likewise.
     pub density: Vec<f64>,
-    /// The targets: class indices, or numbers as in `mean`.
+    /// The targets: class indices, or values as in `mean`.
     pub targets: Vec<f64>,
 }
 
 /// Predicts all rows of a shard from particles or draws (N × d), block by block.
 ///
 /// # Errors
-/// Where the model predicts nothing, or `each` fails.
+/// If the model makes no predictions, or `each` fails.
 pub fn predict<F: Real, E: From<BoxError>>(
     model: &dyn Model<F>,
     theta: ArrayView2<F>,
@@ -35,7 +35,7 @@ pub fn predict<F: Real, E: From<BoxError>>(
     let outputs = match model.output() {
         Output::Classes(classes) => classes,
         Output::Number => 1,
-        Output::Nothing => return Err(BoxError::from("this model predicts nothing that could be evaluated").into()),
+        Output::Nothing => return Err(BoxError::from("this model makes no predictions").into()),
     };
     let unit = shard.target_unit();
     let mut done = Ok(());

@@ -1,4 +1,4 @@
-//! What agents infer: a model, a temperature, and the shard of data that each of them alone can see.
+//! Inference problem that agents share: a model, a temperature, and for each agent a shard of data that it alone can read.
 
 use crate::cluster::{AgentId, BoxError, Context};
 use crate::data::Shard;
@@ -8,24 +8,24 @@ use crate::random::{Minibatch, Purpose, Who};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use std::sync::Arc;
 
-/// Opens the shard of an agent, on the rank that hosts it.
+/// Opens the shard of an agent on the rank that hosts it.
 pub type OpenShard<F> = Arc<dyn Fn(AgentId) -> Result<Shard<F>, BoxError> + Send + Sync>;
 
 /// The generalized posterior p(θ) ∝ p0(θ) exp(−Σ_k L_k(θ)/α) that K agents share.
 #[derive(Clone)]
 pub struct Problem<F> {
-    /// Prior and loss.
+    /// The model: prior and loss.
     pub model: Arc<dyn Model<F>>,
     /// K, the number of agents.
     pub agents: u32,
-    /// α: 1 for Bayes' rule; above it the data count less.
+    /// α: 1 for Bayes' rule, larger to give the data less weight.
     pub temperature: f64,
-    /// The rows behind L_k.
+    /// Opens the rows of L_k.
     pub shard: OpenShard<F>,
 }
 
 impl<F: Real> Problem<F> {
-    /// N initial particles (N × d), the same wherever they are drawn.
+    /// N initial particles (N × d), the same on all ranks.
     pub fn initial_particles(&self, particles: usize, cx: &Context) -> Array2<F> {
         let mut theta = Array2::zeros((particles, self.model.dim()));
         for (n, row) in (0..).zip(theta.rows_mut()) {
@@ -37,7 +37,7 @@ impl<F: Real> Problem<F> {
     /// The loss of an agent's shard with minibatches of this size.
     ///
     /// # Errors
-    /// Where the shard cannot be read, or its rows are none for the model.
+    /// If the shard cannot be read, or its rows do not fit the model.
     pub fn open(&self, agent: AgentId, batch: usize) -> Result<LocalLoss<F>, BoxError> {
         let shard = (self.shard)(agent)?;
         let mut scratch = Scratch::new();
@@ -53,7 +53,7 @@ impl<F: Real> Problem<F> {
     }
 }
 
-/// L_k/α of one agent, estimated on minibatches, with the prior beside it.
+/// The loss L_k/α of one agent, estimated on minibatches, and the prior.
 pub struct LocalLoss<F> {
     agent: AgentId,
     model: Arc<dyn Model<F>>,
@@ -64,17 +64,17 @@ pub struct LocalLoss<F> {
 }
 
 impl<F: Real> LocalLoss<F> {
-    /// N_k, the rows of the shard.
+    /// N_k, the number of rows of the shard.
     pub fn rows(&self) -> usize {
         self.shard.rows()
     }
 
-    /// Minibatches are of this size from now on.
+    /// Sets the size of minibatches.
     pub fn set_batch(&mut self, batch: usize) {
         self.minibatch = Minibatch::new(self.shard.rows(), batch);
     }
 
-    /// Adds the diagonal of the Gauss-Newton matrix of L̂_k/α at the particles (N × d) to `curvature`, on the minibatch of
+    /// Adds the diagonal of the Gauss-Newton matrix of L̂_k/α at the particles (N × d) to `curvature`, on the same minibatch as
     /// [`Self::add_score`].
     pub fn add_curvature(&mut self, theta: ArrayView2<F>, step: u64, mut curvature: ArrayViewMut2<F>, cx: &Context) {
         self.on_minibatch(step, cx, |model, weight, batch, scratch| {
@@ -82,7 +82,7 @@ impl<F: Real> LocalLoss<F> {
         });
     }
 
-    /// Adds the whole Gauss-Newton matrices of L̂_k/α at all particles (N × d) to `curvature` (d × d), on the minibatch of
+    /// Adds the Gauss-Newton matrices of L̂_k/α at all particles (N × d) to `curvature` (d × d), on the same minibatch as
     /// [`Self::add_score`].
     pub fn add_full_curvature(&mut self, theta: ArrayView2<F>, step: u64, mut curvature: ArrayViewMut2<F>, cx: &Context) {
         self.on_minibatch(step, cx, |model, weight, batch, scratch| {
@@ -90,7 +90,7 @@ impl<F: Real> LocalLoss<F> {
         });
     }
 
-    /// Hands over the minibatch of (agent, step), block by block, with the weight N_k/(|B| α) of its rows.
+    /// Calls `each` with the blocks of the minibatch of (agent, step) and the weight N_k/(|B| α) of its rows.
     fn on_minibatch(&mut self, step: u64, cx: &Context, mut each: impl FnMut(&dyn Model<F>, f64, Batch<F>, &mut Scratch<F>)) {
         let rows = self.minibatch.draw(&mut cx.stream(Who::Agent(self.agent), step, Purpose::Minibatch));
         if rows.is_empty() {
@@ -106,12 +106,12 @@ impl<F: Real> LocalLoss<F> {
         }
     }
 
-    /// ∇log p0 at the particles (N × d); overwrites `score`.
+    /// Writes ∇log p0 at the particles (N × d) to `score`.
     pub fn prior_score(&self, theta: ArrayView2<F>, score: ArrayViewMut2<F>) {
         self.model.prior_score(theta, score);
     }
 
-    /// L̂_k/α at the particles (N × d) into `out` (length N), on the minibatch of [`Self::add_score`].
+    /// Writes L̂_k/α at the particles (N × d) to `out` (length N), on the same minibatch as [`Self::add_score`].
     pub fn loss(&mut self, theta: ArrayView2<F>, step: u64, out: &mut [f64], cx: &Context) {
         out.fill(0.0);
         let mut block = vec![0.0; out.len()];
@@ -121,17 +121,17 @@ impl<F: Real> LocalLoss<F> {
         });
     }
 
-    /// log p0 at the particles (N × d), up to a constant, into `out` (length N).
+    /// Writes log p0 at the particles (N × d), up to a constant, to `out` (length N).
     pub fn log_prior(&self, theta: ArrayView2<F>, out: &mut [f64]) {
         self.model.log_prior(theta, out);
     }
 
-    /// Subtracts ∇L̂_k/α at the particles (N × d) from `score`; the minibatch, the same for all particles, belongs to (agent, step).
+    /// Subtracts ∇L̂_k/α at the particles (N × d) from `score`. The minibatch is the same for all particles and depends on (agent, step).
     pub fn add_score(&mut self, theta: ArrayView2<F>, step: u64, score: ArrayViewMut2<F>, cx: &Context) {
         self.add_score_for(Who::Agent(self.agent), theta, step, 1.0, score, cx);
     }
 
-    /// Subtracts `scale` · ∇L̂_k/α; the minibatch belongs to (`who`, step).
+    /// Subtracts `scale` · ∇L̂_k/α from `score`. The minibatch depends on (`who`, step).
     pub fn add_score_for(
         &mut self,
         who: Who,

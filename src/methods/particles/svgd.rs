@@ -1,9 +1,9 @@
-//! Stein variational gradient descent on all data, on one agent or spread over agents.
+//! Stein variational gradient descent (SVGD) on all data, on one agent or distributed over agents.
 //!
 //! θ_n ← θ_n + ε φ_n(Θ) with the target's score s(θ) = ∇log p0(θ) − Σ_k ∇L̂_k(θ)/α (Liu & Wang 2016; Kassab & Simeone,
-//! arXiv 2009.06419, eq. 8). Every agent holds all particles and estimates the loss of its own shard; the estimates are summed in
-//! agent order, straight to all agents, and each takes the same step. With one agent the sum never leaves it, and a round of steps is
-//! a single task.
+//! arXiv 2009.06419, eq. 8). Every agent holds all particles and estimates the score of its own shard; the estimates are summed in agent
+//! order, the sum is sent straight to all agents, and each takes the same step. With one agent nothing is sent, and a round of steps is a
+//! single task.
 
 use crate::cluster::record::HISTORY;
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
@@ -12,7 +12,6 @@ use crate::kernels::kde::Kde;
 use crate::kernels::rbf::Bandwidth;
 use crate::kernels::svgd::{Settings, SvgdLoop};
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
-
 use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::methods::common::with_evaluation::Posterior;
@@ -25,17 +24,17 @@ use serde::{Deserialize, Serialize};
 /// SVGD over K agents.
 #[derive(Clone)]
 pub struct Svgd<F> {
-    /// What is inferred.
+    /// The model and the agents' data.
     pub problem: Problem<F>,
-    /// N.
+    /// N, the number of particles.
     pub particles: usize,
-    /// Rounds of steps: what is evaluated and logged; the optimiser starts afresh with each, as it does in DSVGD.
+    /// Rounds of steps. The particles can be evaluated after each round; each round starts with a new optimizer state, as in DSVGD.
     pub rounds: u64,
     /// Steps in a round.
     pub steps: u64,
     /// Rows in a minibatch, over all agents.
     pub batch: usize,
-    /// Kernel and optimiser.
+    /// Kernel and optimizer.
     pub stein: Settings,
 }
 
@@ -43,17 +42,19 @@ pub struct Svgd<F> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct SvgdSettings {
-    /// N.
+    /// Number of particles that represent the posterior (N).
     particles: usize,
-    /// Rounds of steps; the particles are evaluated after each.
+    /// Rounds of steps. The particles can be evaluated after each round.
     rounds: u64,
-    /// Steps in a round; the optimiser starts afresh with each round.
+    /// Steps in a round. Each round starts with a new optimizer state.
     steps: u64,
-    /// Rows in a minibatch, over all agents.
+    /// Rows in a minibatch, over all agents together.
     batch: usize,
-    /// The bandwidth h of the kernel.
+    /// Bandwidth h of the kernel: "repository" (the median of all squared distances over log(N + 1)), "paper" (Liu & Wang 2016) or
+    /// { fixed = 1.0 }.
     bandwidth: Bandwidth,
-    /// How a direction becomes a step.
+    /// Optimizer of the particles: { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }. For networks use
+    /// step = 1e-3 and fudge = 1e-6.
     optimizer: Optimizer,
 }
 
@@ -86,7 +87,7 @@ impl MethodSettings for SvgdSettings {
             particles: Some(particles),
             rounds: Some(self.rounds),
             minibatch: Some((self.batch as u64).div_ceil(u64::from(agents.max(1)))),
-            // Particles, score, direction, and the optimiser's mean square; distances between particles.
+            // Particles, score, direction, and the optimizer's mean square; distances between particles.
             values_of_agent: Some(set.saturating_mul(4).saturating_add(particles.saturating_mul(particles))),
             // Slices of the sum to the ranks that add them, and back from there to all.
             values_per_round: Some(set.saturating_mul(2 * others).saturating_mul(self.steps)),
@@ -106,26 +107,26 @@ impl MethodSettings for SvgdSettings {
     }
 }
 
-/// What an agent is asked to do.
+/// Work of an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Task {
-    /// One agent alone: a whole round.
+    /// With one agent: all steps of a round.
     Round(u64),
-    /// Estimate the score of step `step` (counted over all rounds), after the step that the handed score allows; `fresh` begins a
-    /// round, which is handed nothing.
+    /// Take the previous step with the transferred sum of scores, then estimate the score of step `step`, which counts over all rounds.
     Estimate {
-        /// The step.
+        /// The step whose score is estimated.
         step: u64,
-        /// Whether a round begins.
-        fresh: bool,
+        /// Whether this is the first step of a round: nothing is transferred then.
+        first: bool,
     },
-    /// Take the last step of a round; the first agent sends the particles.
+    /// Take the last step of a round. The first agent sends the particles.
     Finish(u64),
 }
 
-/// What the last step of a task told.
+/// Kernel statistics of the last step of a task.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
+    /// The round, if the task has ended it.
     round: Option<u64>,
     bandwidth: f64,
     mean_kernel: f64,
@@ -155,11 +156,11 @@ impl<F: Real> Method for Svgd<F> {
 
     fn agent(&self, id: AgentId, saved: Option<AgentState<F>>) -> Result<SvgdAgent<F>> {
         let (particles, dim) = (self.particles, self.problem.model.dim());
-        let share = self.batch.div_ceil(self.problem.agents as usize);
+        let batch = self.batch.div_ceil(self.problem.agents as usize);
         Ok(SvgdAgent {
             id,
             steps: self.steps,
-            local: self.problem.open(id, share)?,
+            local: self.problem.open(id, batch)?,
             problem: self.problem.clone(),
             shape: (particles, dim),
             score: Array2::zeros((particles, dim)),
@@ -169,7 +170,7 @@ impl<F: Real> Method for Svgd<F> {
     }
 }
 
-/// Posts the rounds and keeps the latest particles.
+/// Requests the rounds and keeps the latest particles.
 pub struct SvgdServer<F: Real> {
     agents: u32,
     rounds: u64,
@@ -179,8 +180,8 @@ pub struct SvgdServer<F: Real> {
 }
 
 impl<F: Real> SvgdServer<F> {
-    /// A round is posted whole: a run at rest is then always between rounds, where the optimiser has nothing to remember.
-    fn post(&self, out: &mut Outbox<Svgd<F>>) {
+    /// Requests all steps of a round at once: checkpoints are then always between rounds, where the optimizer has no state.
+    fn request_round(&self, out: &mut Outbox<Svgd<F>>) {
         let round = self.state.round;
         if round == self.rounds {
             return;
@@ -191,9 +192,9 @@ impl<F: Real> SvgdServer<F> {
         }
         let all = 0..self.agents;
         for step in round * self.steps..(round + 1) * self.steps {
-            let fresh = step == round * self.steps;
-            let request = out.request(all.clone(), Task::Estimate { step, fresh }).sum_to(all.clone());
-            if !fresh {
+            let first = step == round * self.steps;
+            let request = out.request(all.clone(), Task::Estimate { step, first }).sum_to(all.clone());
+            if !first {
                 request.with_transfer();
             }
         }
@@ -209,18 +210,18 @@ impl<F: Real> Server<Svgd<F>> for SvgdServer<F> {
     }
 
     fn start(&mut self, out: &mut Outbox<Svgd<F>>, _cx: &mut Context) -> Result<()> {
-        self.post(out);
+        self.request_round(out);
         Ok(())
     }
 
     fn receive(&mut self, response: Response<Svgd<F>>, out: &mut Outbox<Svgd<F>>, cx: &mut Context) -> Result<()> {
-        let Some(first) = response.reports.into_iter().next() else { return Ok(()) };
-        if let Some(round) = first.report.round {
+        let Some(agent) = response.reports.into_iter().next() else { return Ok(()) };
+        if let Some(round) = agent.report.round {
             let columns =
-                [("seconds", cx.seconds()), ("bandwidth", first.report.bandwidth), ("mean_kernel", first.report.mean_kernel)];
+                [("seconds", cx.seconds()), ("bandwidth", agent.report.bandwidth), ("mean_kernel", agent.report.mean_kernel)];
             cx.log_row(HISTORY, round + 1, columns);
-            self.state.end_round(first.body.into_vec(), self.dim, self.rounds, cx);
-            self.post(out);
+            self.state.end_round(agent.body.into_vec(), self.dim, self.rounds, cx);
+            self.request_round(out);
         }
         Ok(())
     }
@@ -249,7 +250,7 @@ pub struct SvgdAgent<F: Real> {
     state: AgentState<F>,
 }
 
-/// The particles (N × d); none before the first round.
+/// The particles (N × d); empty before the first round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct AgentState<F: Real> {
@@ -257,7 +258,8 @@ pub struct AgentState<F: Real> {
 }
 
 impl<F: Real> SvgdAgent<F> {
-    fn begin(&mut self, cx: &Context) -> Result<()> {
+    /// Starts a round with a new optimizer state.
+    fn start_round(&mut self, cx: &Context) -> Result<()> {
         if self.state.theta.0.is_empty() {
             self.state.theta = raw(self.problem.initial_particles(self.shape.0, cx));
         }
@@ -266,7 +268,7 @@ impl<F: Real> SvgdAgent<F> {
         Ok(())
     }
 
-    /// This agent's part of the score at the particles; the first agent adds the prior for all.
+    /// Estimates this agent's part of the score at the particles; the first agent adds the prior.
     fn estimate(&mut self, step: u64, cx: &Context) -> Result<()> {
         let theta = ArrayView2::from_shape(self.shape, &self.state.theta.0)?;
         if self.id == 0 {
@@ -278,8 +280,8 @@ impl<F: Real> SvgdAgent<F> {
         Ok(())
     }
 
-    /// One step along the direction of this score (N × d).
-    fn advance(stein: &mut SvgdLoop<F>, state: &mut AgentState<F>, score: ArrayView2<F>) -> Result<Report> {
+    /// Takes one step with this score (N × d).
+    fn step(stein: &mut SvgdLoop<F>, state: &mut AgentState<F>, score: ArrayView2<F>) -> Result<Report> {
         let theta = ArrayViewMut2::from_shape(score.dim(), &mut state.theta.0)?;
         let step = stein.step(Some(score), Some(theta));
         Ok(Report { round: None, bandwidth: step.bandwidth, mean_kernel: step.mean_kernel })
@@ -294,29 +296,29 @@ impl<F: Real> Agent<Svgd<F>> for SvgdAgent<F> {
     }
 
     fn perform(&mut self, task: &Task, body: Body<F>, cx: &mut Context) -> Result<(Report, Body<F>)> {
-        let quiet = Report { round: None, bandwidth: f64::NAN, mean_kernel: f64::NAN };
+        let no_step = Report { round: None, bandwidth: f64::NAN, mean_kernel: f64::NAN };
         match *task {
             Task::Round(round) => {
-                self.begin(cx)?;
-                let mut report = quiet;
+                self.start_round(cx)?;
+                let mut report = no_step;
                 for step in round * self.steps..(round + 1) * self.steps {
                     self.estimate(step, cx)?;
-                    report = Self::advance(&mut self.stein, &mut self.state, self.score.view())?;
+                    report = Self::step(&mut self.stein, &mut self.state, self.score.view())?;
                 }
                 Ok((Report { round: Some(round), ..report }, self.state.theta.0.clone().into()))
             }
-            Task::Estimate { step, fresh } => {
-                let report = if fresh {
-                    self.begin(cx)?;
-                    quiet
+            Task::Estimate { step, first } => {
+                let report = if first {
+                    self.start_round(cx)?;
+                    no_step
                 } else {
-                    Self::advance(&mut self.stein, &mut self.state, ArrayView2::from_shape(self.shape, &body)?)?
+                    Self::step(&mut self.stein, &mut self.state, ArrayView2::from_shape(self.shape, &body)?)?
                 };
                 self.estimate(step, cx)?;
                 Ok((report, self.score.iter().copied().collect::<Vec<F>>().into()))
             }
             Task::Finish(round) => {
-                let report = Self::advance(&mut self.stein, &mut self.state, ArrayView2::from_shape(self.shape, &body)?)?;
+                let report = Self::step(&mut self.stein, &mut self.state, ArrayView2::from_shape(self.shape, &body)?)?;
                 let theta = if self.id == 0 { self.state.theta.0.clone() } else { Vec::new() };
                 Ok((Report { round: Some(round), ..report }, theta.into()))
             }

@@ -12,7 +12,6 @@
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
 use crate::kernels::adagrad::{AdaGrad, Optimizer};
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
-
 use crate::methods::common::participation::{Participation, log_round};
 use crate::methods::common::particles::Particles;
 use crate::methods::common::problem::{LocalLoss, Problem};
@@ -102,7 +101,7 @@ impl MethodSettings for FedAvgSettings {
             particles: Some(1),
             rounds: Some(self.rounds),
             minibatch: Some(self.batch as u64),
-            // Parameters, gradient, the optimiser's mean square.
+            // Parameters, gradient, the optimizer's mean square.
             values_of_agent: Some(parameters.saturating_mul(3)),
             values_per_round: Some(if agents > 1 { parameters.saturating_mul(2 * visited) } else { 0 }),
             ..ResourceEstimate::default()

@@ -1,25 +1,147 @@
-//! Settings of distributed Stein variational gradient descent (`dsvgd`) and the keys that it shares with its variants `u_dsvgd` and `p_dsvgd`.
+//! Settings of distributed Stein variational gradient descent (`dsvgd`), and the keys that it shares with its variants `u_dsvgd` and
+//! `p_dsvgd`.
 
 use super::{Curvature, Dsvgd, Factors, PriorConvention, SiteSettings};
-use crate::kernels::adagrad::Optimizer;
-use crate::kernels::kde::{Kde, KdeMode};
-use crate::kernels::rbf::Bandwidth;
+use crate::kernels::kde::KdeMode;
 use crate::kernels::svgd::Settings;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
-
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::models::{CurvatureSupport, Model};
 use crate::number::Real;
 use crate::settings::{Key, keys};
-use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-/// What keeps an agent from forgetting the others' data.
+/// Declares the settings of DSVGD or of one of its variants: the keys that all of them share, and own keys with their defaults. `distilled`
+/// adds the keys of variants whose agents may distill their factors.
+macro_rules! dsvgd_settings {
+    ($(#[$doc:meta])* distilled $name:ident { $($own:tt)* }) => {
+        $crate::methods::particles::dsvgd::settings::dsvgd_settings! {
+            $(#[$doc])*
+            $name {
+                $($own)*
+                /// Steps of an agent's distillation loop (L') with cavity = "kde", in which it updates its own factor.
+                distillation_steps: u64 = 200,
+                /// How an agent accounts for the data of all other agents: "kde" (the paper's ratio of density estimates), { sites = {
+                /// caution = "measured", curvature = "per_particle", rows = 2000 } } (quadratic models of their losses; caution may be
+                /// a number, curvature may be "shared" or, for regressions, "full"), or "auto" (sites if the model provides the
+                /// curvature of its loss).
+                cavity: $crate::methods::particles::dsvgd::Cavity = Default::default(),
+                /// Which densities contain the prior with cavity = "kde": "absorbed" (every agent's factor) or "pure" (none of them; for
+                /// comparison only).
+                prior: $crate::methods::particles::dsvgd::PriorConvention = Default::default(),
+            }
+        }
+    };
+    ($(#[$doc:meta])* $name:ident { $($(#[$key_doc:meta])* $key:ident: $type:ty = $default:expr,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, documented::DocumentedFields)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            /// Number of particles that represent the posterior (N).
+            particles: usize,
+            /// Rounds. In each, the agents that `schedule` selects are visited.
+            rounds: u64,
+            /// Steps of an agent's global loop in a round (L).
+            local_steps: u64,
+            /// Rows in a minibatch of the agent.
+            batch: usize,
+            $($(#[$key_doc])* $key: $type,)*
+            /// Bandwidth h of the kernel: "repository" (the median of all squared distances over log(N + 1)), "paper" (Liu & Wang 2016)
+            /// or { fixed = 1.0 }.
+            bandwidth: $crate::kernels::rbf::Bandwidth,
+            /// Optimizer of the particles: { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }. For
+            /// networks use step = 1e-3 and fudge = 1e-6.
+            optimizer: $crate::kernels::adagrad::Optimizer,
+            /// Density estimate of particles: { lse = { floor = 1e-9 } }, "authors_compat" (as in the authors' code), or "none", which
+            /// only dsvgd allows.
+            kde: $crate::kernels::kde::KdeMode,
+            /// Bandwidth of the density estimate (λ).
+            kde_bandwidth: f64,
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                let kde = $crate::kernels::kde::Kde::default();
+                Self {
+                    particles: 20,
+                    rounds: 10,
+                    local_steps: 200,
+                    batch: 100,
+                    $($key: $default,)*
+                    bandwidth: Default::default(),
+                    optimizer: Default::default(),
+                    kde: kde.mode,
+                    kde_bandwidth: kde.bandwidth,
+                }
+            }
+        }
+
+        impl $name {
+            fn shared(&self) -> $crate::methods::particles::dsvgd::settings::Shared {
+                let Self { particles, rounds, local_steps, batch, schedule, bandwidth, optimizer, kde, kde_bandwidth, .. } = *self;
+                let kde = $crate::kernels::kde::Kde { mode: kde, bandwidth: kde_bandwidth };
+                let stein = $crate::kernels::svgd::Settings::rbf(bandwidth, optimizer, kde);
+                $crate::methods::particles::dsvgd::settings::Shared { particles, rounds, local_steps, batch, schedule, stein }
+            }
+        }
+    };
+}
+
+pub(crate) use dsvgd_settings;
+
+/// The settings that DSVGD shares with its variants.
+pub(crate) struct Shared {
+    pub(crate) particles: usize,
+    pub(crate) rounds: u64,
+    pub(crate) local_steps: u64,
+    pub(crate) batch: usize,
+    pub(crate) schedule: Participation,
+    pub(crate) stein: Settings,
+}
+
+impl Shared {
+    pub(crate) fn check(&self) -> Result<(), String> {
+        at_least_one(&[
+            ("particles", self.particles as u64),
+            ("rounds", self.rounds),
+            ("local_steps", self.local_steps),
+            ("batch", self.batch as u64),
+        ])?;
+        self.stein.check().map_err(|error| error.to_string())
+    }
+
+    /// The estimate for agents that work on this many sets of particles, with this many values sent per visit in both directions together.
+    pub(crate) fn needs(&self, agents: u32, parameters: usize, sets: u64, sent: u64) -> ResourceEstimate {
+        let particles = self.particles as u64;
+        ResourceEstimate {
+            particles: Some(particles),
+            rounds: Some(self.rounds),
+            minibatch: Some(self.batch as u64),
+            // The sets, and the distances between particles.
+            values_of_agent: Some(self.set(parameters).saturating_mul(sets).saturating_add(particles.saturating_mul(particles))),
+            // A single agent shares a rank with the server.
+            values_per_round: Some(if agents > 1 { sent.saturating_mul(u64::from(self.schedule.size(agents))) } else { 0 }),
+            ..ResourceEstimate::default()
+        }
+    }
+
+    /// Values of one set of particles.
+    pub(crate) fn set(&self, parameters: usize) -> u64 {
+        (self.particles as u64).saturating_mul(parameters as u64)
+    }
+
+    pub(crate) fn method<F: Real>(&self, problem: Problem<F>, factors: Factors, server_steps: Option<u64>) -> Dsvgd<F> {
+        let Self { particles, rounds, local_steps, batch, schedule, stein } = *self;
+        Dsvgd { problem, rounds, schedule, particles, local_steps, factors, batch, stein, server_steps }
+    }
+}
+
+/// How an agent accounts for the data of all other agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Cavity {
-    /// Sites where the model tells the curvature of its loss, of whole matrices up to 300 parameters; density estimates elsewhere.
+    /// Sites if the model provides the curvature of its loss, with whole matrices up to 300 parameters; density estimates otherwise.
     #[default]
     Auto,
     /// Ratios of density estimates, distilled into particles of the agents.
@@ -28,14 +150,14 @@ pub enum Cavity {
     Sites(SiteSettings),
 }
 
-/// Parameters up to which sites keep whole matrices if nobody says otherwise: the product with them is then cheap beside the loss.
-const MOST_FULL: usize = 300;
+/// The largest number of parameters for which `auto` keeps whole matrices: products with them then cost little beside the loss.
+const MAX_FULL_DIM: usize = 300;
 
 impl Cavity {
     pub(crate) fn factors<F: Real>(self, model: &dyn Model<F>, steps: u64, prior: PriorConvention) -> Factors {
         match (self, model.curvature_support()) {
             (Self::Kde, _) | (Self::Auto, CurvatureSupport::None) => Factors::Distilled { steps, prior },
-            (Self::Auto, CurvatureSupport::Full) if model.dim() <= MOST_FULL => {
+            (Self::Auto, CurvatureSupport::Full) if model.dim() <= MAX_FULL_DIM => {
                 Factors::Sites(SiteSettings { curvature: Curvature::Full, ..SiteSettings::default() })
             }
             (Self::Auto, _) => Factors::Sites(SiteSettings::default()),
@@ -47,96 +169,38 @@ impl Cavity {
         let is_default = prior == PriorConvention::default() && kde == KdeMode::default();
         match self {
             Self::Auto | Self::Sites(_) if !is_default => {
-                Err("cavity: `kde` and `prior` are settings of cavity = \"kde\": set that, or leave them out".into())
+                Err("cavity: `kde` and `prior` have no effect without cavity = \"kde\"; set it, or remove them".into())
             }
             Self::Auto => Ok(()),
             Self::Sites(sites) => sites.check(),
             Self::Kde if prior == PriorConvention::Pure && kde == KdeMode::None => {
-                Err("prior = \"pure\" with kde = \"none\": the prior travels in the density estimates alone, and would be lost after \
-                     the first round; set prior = \"absorbed\""
+                Err("prior = \"pure\" with kde = \"none\": only density estimates carry the prior, which would be lost after the first \
+                     round; set prior = \"absorbed\""
                     .into())
             }
             Self::Kde => Ok(()),
         }
     }
 
-    /// Numbers of the sums that travel with N particles in d dimensions, and sets of as many numbers as particles have that an agent
-    /// keeps and works on.
+    /// Values of an agent's sites, and how many sets of particles an agent keeps and works on.
     pub(crate) fn needs(self, particles: usize, parameters: usize) -> (u64, u64) {
         match self {
-            // Global particles before and after, local ones, score, direction, the optimiser's mean square, and two scores of frozen
-            // densities.
+            // Global particles before and after, local particles, score, direction, the optimizer's mean square, and two scores of
+            // density estimates.
             Self::Kde => (0, 8),
-            // The sums that came, those without its own, its own old and new, and what changed.
+            // The product of all sites, the product without own sites, own old and new sites, and their change.
             Self::Auto => (SiteSettings::default().size(particles, parameters) as u64, 20),
             Self::Sites(sites) => (sites.size(particles, parameters) as u64, 20),
         }
     }
 }
 
-/// Numbers of so many sets of particles.
-pub(crate) fn numbers(sets: u64, particles: usize, parameters: usize) -> u64 {
-    (particles as u64).saturating_mul(parameters as u64).saturating_mul(sets)
-}
-
-/// Numbers that an agent works on: these sets, and the distances between particles.
-pub(crate) fn worked_on(sets: u64, particles: usize, parameters: usize) -> u64 {
-    numbers(sets, particles, parameters).saturating_add((particles as u64).saturating_mul(particles as u64))
-}
-
-/// The settings of `dsvgd`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct DsvgdSettings {
-    /// N.
-    pub(crate) particles: usize,
-    /// I; one agent is visited in each round.
-    pub(crate) rounds: u64,
-    /// L, steps of the global loop.
-    pub(crate) local_steps: u64,
-    /// L', steps of the distillation loop.
-    pub(crate) distillation_steps: u64,
-    /// Rows in a minibatch.
-    pub(crate) batch: usize,
-    /// In which order agents are visited.
-    pub(crate) schedule: Participation,
-    /// What keeps an agent from forgetting the others' data.
-    pub(crate) cavity: Cavity,
-    /// Who carries the prior.
-    pub(crate) prior: PriorConvention,
-    /// The bandwidth h of the kernel.
-    pub(crate) bandwidth: Bandwidth,
-    /// The density estimate behind the cavity.
-    pub(crate) kde: KdeMode,
-    /// Its bandwidth λ.
-    pub(crate) kde_bandwidth: f64,
-    /// How a direction becomes a step.
-    pub(crate) optimizer: Optimizer,
-}
-
-impl Default for DsvgdSettings {
-    fn default() -> Self {
-        let Kde { mode, bandwidth } = Kde::default();
-        Self {
-            particles: 20,
-            rounds: 10,
-            local_steps: 200,
-            distillation_steps: 200,
-            batch: 100,
-            schedule: Participation::default(),
-            cavity: Cavity::default(),
-            prior: PriorConvention::default(),
-            bandwidth: Bandwidth::default(),
-            kde: mode,
-            kde_bandwidth: bandwidth,
-            optimizer: Optimizer::default(),
-        }
-    }
-}
-
-impl DsvgdSettings {
-    fn stein(&self) -> Settings {
-        Settings::rbf(self.bandwidth, self.optimizer, Kde { mode: self.kde, bandwidth: self.kde_bandwidth })
+dsvgd_settings! {
+    /// The settings of `dsvgd`.
+    distilled DsvgdSettings {
+        /// Order in which agents are visited, one in each round: "round_robin", "random_permutation" (all agents in a new random order in
+        /// every cycle) or "random".
+        schedule: Participation = Participation::default(),
     }
 }
 
@@ -150,46 +214,20 @@ impl MethodSettings for DsvgdSettings {
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
-        let (sums, sets) = self.cavity.needs(self.particles, parameters);
-        let message = numbers(1, self.particles, parameters).saturating_add(sums);
-        ResourceEstimate {
-            particles: Some(self.particles as u64),
-            rounds: Some(self.rounds),
-            minibatch: Some(self.batch as u64),
-            values_of_agent: Some(worked_on(sets, self.particles, parameters)),
-            // To an agent and back; a single agent lives with the server.
-            values_per_round: Some(if agents > 1 { message.saturating_mul(2) } else { 0 }),
-            ..ResourceEstimate::default()
-        }
+        let shared = self.shared();
+        let (sites, sets) = self.cavity.needs(self.particles, parameters);
+        shared.estimate(agents, parameters, sets, shared.set(parameters).saturating_add(sites).saturating_mul(2))
     }
 
     fn check(&self) -> Result<(), String> {
-        let Self { particles, rounds, local_steps, batch, .. } = *self;
-        at_least_one(&[
-            ("particles", particles as u64),
-            ("rounds", rounds),
-            ("local_steps", local_steps),
-            ("batch", batch as u64),
-        ])?;
+        self.shared().check()?;
         self.schedule.check_one()?;
-        self.cavity.check(self.prior, self.kde)?;
-        self.stein().check().map_err(|error| error.to_string())
+        self.cavity.check(self.prior, self.kde)
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
-        let Self { particles, rounds, schedule, local_steps, batch, .. } = *self;
-        let (factors, stein) = (self.cavity.factors(problem.model.as_ref(), self.distillation_steps, self.prior), self.stein());
-        TableMethod::particles(Dsvgd {
-            problem,
-            rounds,
-            schedule,
-            particles,
-            local_steps,
-            factors,
-            batch,
-            stein,
-            server_steps: None,
-        })
+        let factors = self.cavity.factors(problem.model.as_ref(), self.distillation_steps, self.prior);
+        TableMethod::particles(self.shared().method(problem, factors, None))
     }
 }
 
@@ -203,16 +241,16 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_be_run_are_refused() {
-        for fine in
+    fn invalid_settings_are_refused() {
+        for valid in
             ["", "rounds = 1", "distillation_steps = 0", "cavity = { sites = {} }", "cavity = { sites = { caution = 3.0 } }"]
         {
-            assert_eq!(check::<DsvgdSettings>(fine), Ok(()), "{fine}");
+            assert_eq!(check::<DsvgdSettings>(valid), Ok(()), "{valid}");
         }
-        for fine in ["", "prior = \"pure\"", "kde = \"none\""] {
-            assert_eq!(check::<DsvgdSettings>(&format!("cavity = \"kde\"\n{fine}")), Ok(()), "{fine}");
+        for valid in ["", "prior = \"pure\"", "kde = \"none\""] {
+            assert_eq!(check::<DsvgdSettings>(&format!("cavity = \"kde\"\n{valid}")), Ok(()), "{valid}");
         }
-        for (bad, says) in [
+        for (bad, expected) in [
             ("rounds = 0", "rounds"),
             ("particles = 0", "particles"),
             ("local_steps = 0", "local_steps"),
@@ -221,10 +259,10 @@ mod tests {
             ("cavity = { sites = { caution = 0.0 } }", "caution"),
             ("kde = \"none\"", "cavity = \"kde\""),
             ("cavity = { sites = {} }\nprior = \"pure\"", "cavity = \"kde\""),
-            ("cavity = \"kde\"\nprior = \"pure\"\nkde = \"none\"", "the prior travels"),
+            ("cavity = \"kde\"\nprior = \"pure\"\nkde = \"none\"", "carry the prior"),
         ] {
             let message = check::<DsvgdSettings>(bad).unwrap_err();
-            assert!(message.contains(says) && !message.contains("  "), "{bad}: {message}");
+            assert!(message.contains(expected) && !message.contains("  "), "{bad}: {message}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Gaussians by their natural parameters h = Λm and Λ, with the whole precision or its diagonal.
+//! Gaussian distributions in natural parameters h = Λm and Λ, with a full or diagonal precision matrix.
 
 use super::nodes::Nodes;
 use crate::kernels::reduce::all_finite;
@@ -7,31 +7,31 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use ndarray_linalg::{Cholesky, Diag, SolveTriangular, UPLO};
 use serde::{Deserialize, Serialize};
 
-/// How often a step is halved before it is left out.
-const HALVINGS: u32 = 40;
+/// How often a step is halved before it is skipped.
+const MAX_HALVINGS: u32 = 40;
 
-/// What is kept of the covariance.
+/// Structure of the covariance matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Covariance {
-    /// All of it.
+    /// The whole matrix.
     #[default]
     Full,
-    /// Its diagonal: independent coordinates.
+    /// The diagonal: independent coordinates.
     Diagonal,
 }
 
-/// How natural parameters are laid out: h (d numbers), then the lower triangle of Λ row by row, or its diagonal.
+/// Layout of natural parameters: h (d values), followed by the lower triangle of Λ row by row, or its diagonal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Natural {
-    /// What is kept of the covariance.
+    /// Structure of the covariance.
     pub covariance: Covariance,
     /// d.
     pub dim: usize,
 }
 
 impl Natural {
-    /// How many numbers.
+    /// The number of parameters.
     pub fn size(self) -> usize {
         match self.covariance {
             Covariance::Full => self.dim + triangle::packed_len(self.dim),
@@ -39,7 +39,7 @@ impl Natural {
         }
     }
 
-    /// Those of N(0, I).
+    /// The parameters of N(0, I).
     pub fn standard(self) -> Vec<f64> {
         let precision = match self.covariance {
             Covariance::Full => triangle::pack(Array2::eye(self.dim).view()),
@@ -49,21 +49,21 @@ impl Natural {
     }
 
     /// The diagonal of Λ.
-    pub fn precisions(self, numbers: &[f64]) -> impl Iterator<Item = f64> {
+    pub fn precisions(self, parameters: &[f64]) -> impl Iterator<Item = f64> {
         let place = move |i: usize| match self.covariance {
             Covariance::Full => triangle::packed_index(i, i),
             Covariance::Diagonal => i,
         };
-        (0..self.dim).map(move |i| numbers[self.dim + place(i)])
+        (0..self.dim).map(move |i| parameters[self.dim + place(i)])
     }
 
-    /// `now` ← now + ρ (target − now), as long as `slack` ← slack + many · ρ (target − now) stays a proper distribution's parameters; ρ is
-    /// halved until it does, of a diagonal for each coordinate. Returns ρ, on average over coordinates.
+    /// Moves `now` ← now + ρ (target − now) and `slack` ← slack + many · ρ (target − now). ρ starts at `damping` and is halved until `slack`
+    /// has a positive definite precision; with a diagonal covariance, for each coordinate separately. Returns ρ, averaged over coordinates.
     pub fn step(self, now: &mut [f64], target: &[f64], slack: &mut [f64], many: f64, damping: f64) -> f64 {
         let halved = |halvings: u32| damping * 0.5_f64.powi(halvings as i32);
         match self.covariance {
             Covariance::Full => {
-                for rate in (0..HALVINGS).map(halved) {
+                for rate in (0..MAX_HALVINGS).map(halved) {
                     let moved = |from: &[f64], many: f64| -> Vec<f64> {
                         from.iter().zip(&*now).zip(target).map(|((from, now), to)| from + many * rate * (to - now)).collect()
                     };
@@ -85,7 +85,7 @@ impl Natural {
                         let left = slack[lambda] + many * rate * by_lambda;
                         left > 0.0 && left.is_finite() && by_h.is_finite()
                     };
-                    let Some(rate) = (0..HALVINGS).map(halved).find(proper) else { continue };
+                    let Some(rate) = (0..MAX_HALVINGS).map(halved).find(proper) else { continue };
                     for (place, by) in [(h, by_h), (lambda, by_lambda)] {
                         now[place] += rate * by;
                         slack[place] += many * rate * by;
@@ -115,12 +115,12 @@ enum Root {
 }
 
 impl Gaussian {
-    /// From its natural parameters; nothing where they are those of no distribution.
-    pub fn of(natural: Natural, numbers: &[f64]) -> Option<Self> {
-        if numbers.len() != natural.size() || !all_finite(numbers) {
+    /// From its natural parameters; `None` if their number is wrong or the precision is not positive definite.
+    pub fn of(natural: Natural, parameters: &[f64]) -> Option<Self> {
+        if parameters.len() != natural.size() || !all_finite(parameters) {
             return None;
         }
-        let (h, packed) = numbers.split_at(natural.dim);
+        let (h, packed) = parameters.split_at(natural.dim);
         let h = ArrayView1::from(h);
         match natural.covariance {
             Covariance::Full => {
@@ -140,7 +140,7 @@ impl Gaussian {
         }
     }
 
-    /// m.
+    /// The mean m.
     pub fn mean(&self) -> ArrayView1<'_, f64> {
         self.mean.view()
     }
@@ -170,7 +170,7 @@ impl Gaussian {
         }
     }
 
-    /// m + C⁻ᵀz for the rows z of a matrix (n × d): of standard normal numbers, draws.
+    /// m + C⁻ᵀz for the rows z of a matrix (n × d): draws, if z are standard normal.
     pub fn place(&self, z: ArrayView2<f64>) -> Array2<f64> {
         match &self.root {
             Root::Full(_, inverse) => z.dot(inverse) + &self.mean,
@@ -178,34 +178,32 @@ impl Gaussian {
         }
     }
 
-    /// KL(self ‖ other).
-    ///
-    /// Of Gaussians that keep different things of their covariance, infinite.
+    /// KL(self ‖ other); infinite if one covariance is full and the other diagonal.
     pub fn divergence(&self, other: &Self) -> f64 {
-        let off = &self.mean - &other.mean;
+        let difference = &self.mean - &other.mean;
         let (trace, square) = match (&self.root, &other.root) {
             (Root::Full(_, own), Root::Full(root, _)) => {
-                (own.dot(root).mapv(|x| x * x).sum(), off.dot(root).mapv(|x| x * x).sum())
+                (own.dot(root).mapv(|x| x * x).sum(), difference.dot(root).mapv(|x| x * x).sum())
             }
             (Root::Diagonal(own), Root::Diagonal(root)) => {
-                ((root / own).mapv(|x| x * x).sum(), (&off * root).mapv(|x| x * x).sum())
+                ((root / own).mapv(|x| x * x).sum(), (&difference * root).mapv(|x| x * x).sum())
             }
             _ => return f64::INFINITY,
         };
         0.5 * (trace + square - self.natural.dim as f64 + self.log_determinant() - other.log_determinant())
     }
 
-    /// The natural parameters of the factor that fits a log-density best here, from E[∇ℓ] and what is kept of −E[∇²ℓ], the matrix or its
-    /// diagonal as one column: h = E[∇ℓ] + Λm.
-    pub(super) fn fitted_to(&self, slope: &Array1<f64>, precision: &Array2<f64>) -> Vec<f64> {
-        let (pull, precision) = match self.root {
+    /// Natural parameters of the Gaussian factor that fits a log-density ℓ best under this Gaussian, h = E[∇ℓ] + Λm, from `gradient` = E[∇ℓ] and
+    /// `precision` = −E[∇²ℓ]: the matrix, or its diagonal as one column.
+    pub(super) fn fitted_to(&self, gradient: &Array1<f64>, precision: &Array2<f64>) -> Vec<f64> {
+        let (product, precision) = match self.root {
             Root::Full(..) => (precision.dot(&self.mean), triangle::pack(precision.view())),
             Root::Diagonal(_) => (&precision.column(0) * &self.mean, precision.column(0).to_vec()),
         };
-        [(slope + &pull).to_vec(), precision].concat()
+        [(gradient + &product).to_vec(), precision].concat()
     }
 
-    /// The same as far as gradients (n × d) at the placed nodes tell: −E[∇²ℓ] = −E[∇ℓ zᵀ] Cᵀ.
+    /// The same from gradients (n × d) of ℓ at the nodes alone, by −E[∇²ℓ] = −E[∇ℓ zᵀ] Cᵀ.
     pub fn fitted(&self, nodes: &Nodes, gradient: ArrayView2<f64>) -> Vec<f64> {
         let weighted = &gradient * &nodes.weights.view().insert_axis(Axis(1));
         let precision = match &self.root {
@@ -228,14 +226,14 @@ mod tests {
     const FULL: Natural = Natural { covariance: Covariance::Full, dim: 2 };
     const DIAGONAL: Natural = Natural { covariance: Covariance::Diagonal, dim: 2 };
 
-    /// h, and a precision that is diagonal.
-    fn numbers(natural: Natural, h: Vec<f64>, [first, second]: [f64; 2]) -> Vec<f64> {
+    /// Natural parameters with this h and a diagonal precision.
+    fn parameters(natural: Natural, h: Vec<f64>, [first, second]: [f64; 2]) -> Vec<f64> {
         let precision = if natural == FULL { vec![first, 0.0, second] } else { vec![first, second] };
         [h, precision].concat()
     }
 
     #[test]
-    fn natural_parameters_are_those_of_their_gaussian() {
+    fn gaussians_have_the_moments_of_their_natural_parameters() {
         // Λ = [2 1; 1 3], Λ⁻¹ = [3 −1; −1 2]/5, h = Λ (1, −2).
         let full = Gaussian::of(FULL, &[0.0, -5.0, 2.0, 1.0, 3.0]).unwrap();
         let near = |a: &Array2<f64>, b: &Array2<f64>| (a - b).iter().all(|off| off.abs() < 1e-14);
@@ -249,8 +247,8 @@ mod tests {
         let diagonal = Gaussian::of(DIAGONAL, &[2.0, -6.0, 2.0, 3.0]).unwrap();
         assert!(near(&diagonal.covariance(), &array![[0.5, 0.0], [0.0, 1.0 / 3.0]]));
         assert!((diagonal.log_determinant() - 6.0_f64.ln()).abs() < 1e-14);
-        for none in [[0.0, 0.0, 1.0, 2.0, 1.0], [0.0, 0.0, 0.0, 0.0, 1.0], [f64::NAN, 0.0, 1.0, 0.0, 1.0]] {
-            assert!(Gaussian::of(FULL, &none).is_none(), "{none:?}");
+        for improper in [[0.0, 0.0, 1.0, 2.0, 1.0], [0.0, 0.0, 0.0, 0.0, 1.0], [f64::NAN, 0.0, 1.0, 0.0, 1.0]] {
+            assert!(Gaussian::of(FULL, &improper).is_none(), "{improper:?}");
         }
         assert!(Gaussian::of(DIAGONAL, &[0.0, 0.0, 1.0, -1.0]).is_none() && Gaussian::of(DIAGONAL, &[0.0; 5]).is_none());
     }
@@ -263,19 +261,19 @@ mod tests {
         for natural in [FULL, DIAGONAL] {
             let of = |mean: [f64; 2], precision: [f64; 2]| {
                 let h = mean.iter().zip(precision).map(|(m, p)| m * p).collect();
-                Gaussian::of(natural, &numbers(natural, h, precision)).unwrap()
+                Gaussian::of(natural, &parameters(natural, h, precision)).unwrap()
             };
             let (q, p) = (of([1.0, -2.0], [2.0, 4.0]), of([0.0, 1.0], [0.5, 0.25]));
             assert!((q.divergence(&p) - exact).abs() < 1e-13 && q.divergence(&q).abs() < 1e-14, "{natural:?}");
-            assert!((p.divergence(&q) - exact).abs() > 1.0, "the control: the other way round it is another number");
+            assert!((p.divergence(&q) - exact).abs() > 1.0, "control: KL is not symmetric");
         }
     }
 
     #[test]
-    fn steps_are_shortened_where_nothing_proper_would_be_left() {
+    fn steps_are_shortened_to_keep_the_precision_positive_definite() {
         for natural in [FULL, DIAGONAL] {
             let standard = natural.standard();
-            let target = |precision| numbers(natural, vec![1.0, 1.0], precision);
+            let target = |precision| parameters(natural, vec![1.0, 1.0], precision);
             let go = |precision, many| {
                 let (mut now, mut slack) = (standard.clone(), standard.clone());
                 let rate = natural.step(&mut now, &target(precision), &mut slack, many, 0.5);

@@ -1,4 +1,4 @@
-//! Where expectations under a standard normal distribution are taken, and with which weights.
+//! Nodes and weights of cubature rules for expectations under a standard normal distribution.
 
 use super::gaussian::Covariance;
 use crate::cluster::Result;
@@ -6,53 +6,54 @@ use crate::random::Stream;
 use ndarray::{Array1, Array2, Axis, concatenate};
 use ndarray_linalg::{Eigh, QR, UPLO};
 
-/// Points along each axis of one dimension, and of two.
-const AXIS: [usize; 2] = [80, 40];
+/// Default nodes per axis in one and in two dimensions.
+const NODES_PER_AXIS: [usize; 2] = [80, 40];
 
-/// How many points are enough of a diagonal, where nothing else is asked for.
-const ENOUGH: usize = 200;
+/// Largest default number of nodes for a diagonal covariance.
+const MAX_DIAGONAL_NODES: usize = 200;
 
 /// E[f(z)] ≈ Σ_n w_n f(z_n) for z ~ N(0, I).
 #[derive(Clone, Debug)]
 pub struct Nodes {
-    /// The points (n × d).
+    /// The nodes (n × d).
     pub z: Array2<f64>,
     /// Their weights, which add up to 1.
     pub weights: Array1<f64>,
 }
 
-/// A rule by which nodes are made.
+/// A cubature rule.
 #[derive(Clone, Debug)]
 pub enum Cubature {
-    /// The same nodes always.
+    /// The same nodes in every step.
     Fixed(Nodes),
-    /// ±√d times the columns of random orthogonal matrices, with equal weights: exact for polynomials of degree 3 where the columns are
-    /// whole matrices. Of some columns each coordinate is scaled to unit variance: exact for such polynomials of single coordinates.
+    /// ±√d times the columns of random orthogonal matrices, with equal weights. With all columns of each matrix, the rule is exact for
+    /// polynomials of degree 3. With some columns, each coordinate is scaled to unit variance, and the rule is exact for such polynomials
+    /// of single coordinates.
     Rotated {
         /// d.
         dim: usize,
-        /// Columns of a matrix.
+        /// Columns of each matrix.
         columns: usize,
-        /// Matrices.
+        /// The number of matrices.
         blocks: usize,
     },
 }
 
-/// How many nodes are asked for: along each axis in up to two dimensions, in all in more.
+/// The requested or default number of nodes: per axis in one and two dimensions, in total in more.
 pub(super) fn node_count(dim: usize, count: Option<usize>, covariance: Covariance) -> usize {
     count.unwrap_or(match (dim, covariance) {
-        (1 | 2, _) => AXIS[dim - 1],
+        (1 | 2, _) => NODES_PER_AXIS[dim - 1],
         (_, Covariance::Full) => 2 * dim,
-        (_, Covariance::Diagonal) => (2 * dim).min(ENOUGH),
+        (_, Covariance::Diagonal) => (2 * dim).min(MAX_DIAGONAL_NODES),
     })
 }
 
 impl Cubature {
-    /// Gauss-Hermite nodes in one dimension and two, so many along each axis (by default 80 and 40); random ones in more, so many in all,
-    /// rounded up to whole matrices from 2d on. By default 2d; for a diagonal covariance no more than 200.
+    /// In one and two dimensions, Gauss-Hermite nodes, `count` along each axis (default 80 and 40). In more dimensions, `count` random nodes in
+    /// total (default 2d; at most 200 for a diagonal covariance), rounded up to whole matrices from 2d on.
     ///
     /// # Errors
-    /// Where an eigenvalue problem cannot be solved.
+    /// If an eigenvalue problem cannot be solved.
     pub fn new(dim: usize, count: Option<usize>, covariance: Covariance) -> Result<Self> {
         let count = node_count(dim, count, covariance);
         if let 1 | 2 = dim {
@@ -63,7 +64,7 @@ impl Cubature {
         Ok(Self::Rotated { dim, columns: pairs.min(dim), blocks: if pairs < dim { 1 } else { pairs.div_ceil(dim.max(1)) } })
     }
 
-    /// How many nodes it makes.
+    /// The number of nodes.
     pub fn size(&self) -> usize {
         match self {
             Self::Fixed(nodes) => nodes.weights.len(),
@@ -71,10 +72,10 @@ impl Cubature {
         }
     }
 
-    /// The nodes of this stream.
+    /// The nodes; random ones are drawn from this stream.
     ///
     /// # Errors
-    /// Where a matrix has no orthogonal factor.
+    /// If a QR factorization fails.
     pub fn nodes(&self, mut stream: Stream) -> Result<Nodes> {
         let (dim, columns, blocks) = match self {
             Self::Fixed(nodes) => return Ok(nodes.clone()),
@@ -84,7 +85,7 @@ impl Cubature {
         for _ in 0..blocks {
             let mut normals = vec![0.0; dim * columns];
             stream.normals(&mut normals);
-            // The signs of columns, which the factorisation chooses, play no part beside their negatives.
+            // The factorization chooses the signs of columns, which do not matter, as negative columns are added.
             let (orthogonal, _) = Array2::from_shape_vec((dim, columns), normals)?.qr()?;
             let mut points = orthogonal.reversed_axes() * (dim as f64).sqrt();
             if columns < dim {
@@ -102,15 +103,15 @@ impl Cubature {
     }
 }
 
-/// The Gauss-Hermite nodes of the standard normal distribution: eigenvalues of the Jacobi matrix with √i beside its diagonal, and the
-/// squared first components of its eigenvectors (Golub & Welsch 1969).
+/// Gauss-Hermite rule for the standard normal distribution: the nodes are the eigenvalues of the Jacobi matrix with √i next to its diagonal, the
+/// weights the squared first components of its eigenvectors (Golub & Welsch 1969).
 fn gauss_hermite(count: usize) -> Result<Nodes> {
-    let beside = |(i, j): (usize, usize)| if i.abs_diff(j) == 1 { (i.max(j) as f64).sqrt() } else { 0.0 };
-    let (z, vectors) = Array2::from_shape_fn((count, count), beside).eigh(UPLO::Lower)?;
+    let jacobi = |(i, j): (usize, usize)| if i.abs_diff(j) == 1 { (i.max(j) as f64).sqrt() } else { 0.0 };
+    let (z, vectors) = Array2::from_shape_fn((count, count), jacobi).eigh(UPLO::Lower)?;
     Ok(Nodes { z: z.insert_axis(Axis(1)), weights: vectors.row(0).mapv(|first| first * first) })
 }
 
-/// The product of a rule with itself.
+/// The product of a one-dimensional rule with itself.
 fn square(line: &Nodes) -> Nodes {
     let count = line.weights.len();
     let z = Array2::from_shape_fn((count * count, 2), |(n, axis)| line.z[[if axis == 0 { n / count } else { n % count }, 0]]);
@@ -138,7 +139,7 @@ mod tests {
         for (power, exact) in [(0, 1.0), (1, 0.0), (2, 1.0), (4, 3.0), (6, 15.0), (8, 105.0), (9, 0.0)] {
             assert!((mean(&five, &|z| z.powi(power)) - exact).abs() < 1e-11, "{power}");
         }
-        assert!((mean(&five, &|z| z.powi(10)) - 945.0).abs() > 1.0, "the control");
+        assert!((mean(&five, &|z| z.powi(10)) - 945.0).abs() > 1.0, "control");
         let Cubature::Fixed(line) = Cubature::new(1, None, Covariance::Full).unwrap() else { panic!() };
         assert!((mean(&line, &|z| (3.0 * z).cos()) - (-4.5_f64).exp()).abs() < 1e-13 && line.weights.len() == 80);
         let Cubature::Fixed(plane) = Cubature::new(2, None, Covariance::Full).unwrap() else { panic!() };
@@ -160,8 +161,8 @@ mod tests {
             assert!(nodes.z.nrows() == size && first.iter().all(|x| x.abs() < 1e-14) && off(&second) < 1e-13);
             assert_ne!(nodes.z, rule.nodes(stream(1)).unwrap().z);
         }
-        // Of some columns, only the diagonal. An entry beside it varies by at most 1: of 4000 rules, 5 standard errors of the mean are
-        // 0.08, which one of 21 exceeds with probability below 2e-5.
+        // With some columns, only the diagonal is exact. Other entries vary by at most 1: 5 standard errors of their mean over 4000 rules are
+        // 0.08, which any of 21 exceeds with probability below 2e-5.
         let some = Cubature::new(7, Some(6), Covariance::Diagonal).unwrap();
         assert_eq!(some.size(), 6);
         let mut sum = Array2::zeros((7, 7));
@@ -171,7 +172,7 @@ mod tests {
             sum += &second;
         }
         assert!(off(&(sum / 4000.0)) < 0.08);
-        assert!(off(&moments(&some.nodes(stream(0)).unwrap()).1) > 0.5, "the control");
+        assert!(off(&moments(&some.nodes(stream(0)).unwrap()).1) > 0.5, "control");
         assert_eq!(Cubature::new(1000, None, Covariance::Diagonal).unwrap().size(), 200);
     }
 }
