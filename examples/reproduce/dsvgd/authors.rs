@@ -1,4 +1,4 @@
-//! SGLD and D-SGLD as the DSVGD authors' code has them, to see what that does to curves.
+//! SGLD and D-SGLD as implemented in the code of DSVGD's authors, to measure the effect of its errors.
 
 use mpibayes::cluster::{AgentId, Context, Result};
 use mpibayes::kernels::langevin::{StepSize, langevin_step};
@@ -8,16 +8,16 @@ use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Stream, Who};
 use ndarray::{Array2, ArrayView2, ArrayViewMut1};
 
-/// Langevin steps with two departures. *Noise*: one number for all coordinates and chains, with standard deviation ε² where √ε is
-/// right, and divided by N; practically gradient ascent. *Scale*: losses count N_s/|B| rather than K N_s/|B|, which is the score of a
-/// local posterior.
+/// Langevin steps with two errors. *Noise*: the same noise for all coordinates and chains, with standard deviation ε² instead of √ε, and
+/// divided by N: practically gradient ascent. *Scale*: losses are scaled by N_s/|B| instead of K N_s/|B|, which gives the score of a local
+/// posterior.
 #[derive(Clone)]
 pub struct Authors<F> {
     pub problem: Problem<F>,
     pub batch: usize,
-    /// Already divided by N.
+    /// The step size ε, divided by N.
     pub step: StepSize,
-    /// N.
+    /// N, the number of chains.
     pub particles: usize,
     pub noise: bool,
     pub scale: bool,
@@ -48,7 +48,7 @@ impl<F: Real> Transition for Authors<F> {
     }
 }
 
-/// On one shard.
+/// The agent's half, on one shard.
 pub struct LocalAuthors<F: Real> {
     settings: Authors<F>,
     local: LocalLoss<F>,
@@ -79,7 +79,7 @@ impl<F: Real> LocalTransition<F> for LocalAuthors<F> {
             langevin_step(theta, score, None, rate, &mut cx.stream(chain, update.number, Purpose::Noise));
             return Ok(());
         }
-        // ε before its division by N.
+        // ε, not divided by N.
         let epsilon = rate * particles as f64;
         let mut z = [0.0_f64];
         cx.stream(Who::Run, update.number, Purpose::Noise).normals(&mut z);

@@ -1,7 +1,7 @@
 //! Kassab & Simeone, "Federated Generalized Bayesian Learning via Distributed Stein Variational Gradient Descent" (arXiv 2009.06419).
 //!
-//! Every curve of DSVGD has the same without a cavity beside it, which is what is left of the method where density estimates have no
-//! weight, and where there are predictions federated averaging in both weightings.
+//! Every curve of DSVGD is compared with the same method without a cavity distribution, to which it reduces if density estimates have no
+//! weight; and, for predictions, with federated averaging in both weightings.
 
 mod authors;
 mod logistic;
@@ -14,7 +14,7 @@ mod toys;
 use super::judge::Case;
 use super::{Outcome, Row};
 
-/// What a reader of all rows has to know.
+/// Notes that apply to all rows.
 pub const LEGEND: &str = "\
 K agents, N particles, L local and L' distillation steps in a visit. \"DSVGD\" is with the density estimate of this program's `kde` (λ = .55, \
 a floor of 1e-9), \"no floor\" the paper's estimate, \"authors' estimate\" that of its code, \"no cavity\" with none, \"sites\" our quadratic \
@@ -24,7 +24,7 @@ test \"not worse by more than\" a margin that they name. Seeds deal rows and dri
 and the test rows, so that errors tell of chance in dealing and methods, not in data. Figures 1, 13, 17 and 18 and Tables 2 to 4 are not here: \
 the paper does not say what they were made with.";
 
-/// Every row, whether it is done or not.
+/// All rows, reproduced or not.
 pub const ROWS: &[Row] = &[
     Row {
         id: "table1",
@@ -186,7 +186,7 @@ pub const ROWS: &[Row] = &[
     },
 ];
 
-/// Table 1: whether the program has all methods that the paper compares.
+/// Table 1: checks that the program has all methods that the paper compares.
 fn methods() -> Outcome {
     let registry = mpibayes::config::Registry::default();
     let there = registry.methods();

@@ -40,7 +40,7 @@ fn regression(
         let problems = side_by_side(&seeds, |&seed| make(seed, agents))?;
         let race = Race::run(&ALL, setup, &problems)?;
         let late = |contender, metric| race.late(contender, metric, setup.rounds - 2);
-        // In units of the targets' standard deviation, which errors are far below.
+        // In units of the targets' standard deviation, far above the errors.
         let unit: Vec<f64> = problems.iter().map(|problem| problem.pooled.target_unit()).collect();
         let scaled = |values: Vec<f64>| values.iter().zip(&unit).map(|(value, unit)| value / unit).collect::<Vec<f64>>();
         for other in [PARTICIPANTS, TOTAL, Contender::Dsgld] {
@@ -90,7 +90,7 @@ pub fn year(effort: Effort) -> Result<Outcome> {
     })
 }
 
-/// L at most: what the budget of a machine with two cores allows.
+/// The maximum of L, which limits the time on a machine with two cores.
 fn steps(effort: Effort) -> u64 {
     if effort.share > 1 { 5 } else { 50 }
 }
@@ -105,7 +105,7 @@ fn classification(effort: Effort, fashion: bool) -> Result<Outcome> {
     let seeds: Vec<u64> = (1..=effort.seeds).collect();
     for agents in [2, 20] {
         let problems: Vec<Shared<f32>> = seeds.iter().map(|&seed| dealt(&set, 100, agents, seed, 2000)).collect::<Result<_>>()?;
-        // Nobody reads what is distilled where no agent is visited twice.
+        // If no agent is visited twice, distilled factors are not used.
         let distillation = if agents == 20 { 0 } else { steps };
         let race = Race::run(&lineup, Setup { steps, distillation, every: 2, ..NETWORK }, &problems)?;
         let of = |contender| race.last(contender, "accuracy");
@@ -203,7 +203,7 @@ pub fn particles(effort: Effort) -> Result<Outcome> {
         minus(&of(4, FLOOR, "accuracy"), &of(0, FLOOR, "accuracy")),
         0.0,
     );
-    // Over e-folds of N.
+    // Per e-fold of N.
     let logs: Vec<f64> = counts.iter().map(|&count| (count as f64).ln()).collect();
     let centre = logs.iter().sum::<f64>() / logs.len() as f64;
     let slope = |seed: usize| {

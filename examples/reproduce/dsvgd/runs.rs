@@ -1,4 +1,4 @@
-//! Methods that run in this process, one thread each, and what is seen of them after their rounds.
+//! Runs of all methods in this process, one thread each, with the metrics and particles after their rounds.
 
 use super::super::pictures::Curves;
 use super::super::workers::side_by_side;
@@ -30,11 +30,11 @@ use std::sync::Arc;
 
 pub type Result<T> = std::result::Result<T, BoxError>;
 
-/// What is seen of a run.
+/// Metrics and particles of a run.
 #[derive(Default)]
 pub struct Course {
     rows: Vec<Row>,
-    /// Of each evaluated round, the particles by number.
+    /// The particles, by their number, for each evaluated round.
     particle_paths: BTreeMap<u64, BTreeMap<u32, Vec<f64>>>,
 }
 
@@ -62,7 +62,7 @@ impl Course {
         rows.filter_map(|row| Some((row.step as f64, value(row)?))).collect()
     }
 
-    /// A metric in the end.
+    /// A metric after the last round.
     pub fn last(&self, metric: &str) -> f64 {
         self.curve(metric).last().map_or(f64::NAN, |point| point.1)
     }
@@ -72,7 +72,7 @@ impl Course {
         self.curve(metric).iter().find(|point| point.0 == round as f64).map_or(f64::NAN, |point| point.1)
     }
 
-    /// The particles (N × d) after each round, where every round is evaluated.
+    /// The particles (N × d) after each round, if every round is evaluated.
     pub fn particles(&self) -> Result<Vec<Array2<f64>>> {
         let of = |set: &BTreeMap<u32, Vec<f64>>| {
             let dim = set.values().next().map_or(0, Vec::len);
@@ -81,7 +81,7 @@ impl Course {
         self.particle_paths.values().map(of).collect()
     }
 
-    /// Confidence and accuracy of the bins of the last evaluation that have at least 20 rows.
+    /// Confidence and accuracy of the bins with at least 20 rows, in the last evaluation.
     pub fn reliability(&self) -> Vec<(f64, f64)> {
         let bins = || self.rows.iter().filter(|row| row.table == "reliability");
         let last = bins().map(|row| row.step).max();
@@ -91,15 +91,15 @@ impl Course {
     }
 }
 
-/// What agents infer together.
+/// An inference problem with the shards of all agents.
 #[derive(Clone)]
 pub struct Shared<F: Real> {
     pub model: Arc<dyn Model<F>>,
-    /// Of each agent.
+    /// The shard of each agent.
     pub shards: Vec<Shard<F>>,
-    /// All of their rows.
+    /// The rows of all agents.
     pub pooled: Shard<F>,
-    /// Rows to judge predictions on; none for bare densities, of which the particles themselves are kept.
+    /// Test rows; `None` for bare densities, whose particles are kept instead.
     pub tests: Option<Shard<F>>,
 }
 
@@ -111,7 +111,7 @@ impl<F: Real> Shared<F> {
         Problem { model: self.model.clone(), agents, temperature: 1.0, shard: Arc::new(open) }
     }
 
-    /// The first agent judges all rows: nobody waits for anybody here.
+    /// The first agent evaluates all test rows: agents run on one thread anyway.
     fn evaluation(&self, every: u64) -> Evaluation<F> {
         let slice = |tests: &Shard<F>| -> OpenShard<F> {
             let tests = tests.clone();
@@ -131,16 +131,16 @@ impl<F: Real> Shared<F> {
     }
 }
 
-/// What all contenders of a comparison have in common.
+/// The constants that all methods of a comparison share.
 #[derive(Clone, Copy)]
 pub struct Setup {
-    /// N.
+    /// N, the number of particles.
     pub particles: usize,
-    /// I.
+    /// I, the number of rounds.
     pub rounds: u64,
-    /// L.
+    /// L, the steps of a visit.
     pub steps: u64,
-    /// L'.
+    /// L', the steps of distillation.
     pub distillation: u64,
     pub batch: usize,
     pub optimizer: Optimizer,
@@ -164,37 +164,37 @@ pub const LOGISTIC: Setup = Setup {
     langevin: 0.01,
 };
 
-/// Who is compared.
+/// A method of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Contender {
     Dsvgd(KdeMode),
     /// U-DSVGD.
     Remembered,
-    /// With quadratic sites (ours).
+    /// DSVGD with quadratic sites, which the paper does not have.
     Sites(SiteSettings),
     /// P-DSVGD with distilled factors.
     Parallel,
-    /// The same without a floor.
+    /// P-DSVGD without a floor of the density estimates.
     ParallelExact,
     /// P-DSVGD with sites.
     ParallelSites,
-    /// On all data.
+    /// SVGD on all data.
     Svgd,
     FedAvg(Weighting),
-    /// On all data.
+    /// SGLD on all data.
     Sgld,
     Dsgld,
-    /// All chains in every round, each at an agent of its own.
+    /// D-SGLD with all chains in every round, each at another agent.
     DsgldAtOnce,
-    /// With 20,000 draws, whose moments are those of the Gaussian to a hundredth.
+    /// PVI with 20,000 draws, whose moments agree with the Gaussian's to a hundredth.
     Pvi,
-    /// On all data.
+    /// GVI on all data.
     Gvi,
-    /// On all data.
+    /// NPV on all data.
     Npv,
-    /// On all data.
+    /// PMD on all data.
     Pmd,
-    /// As the authors' code has them: with their noise, and with their scale of local losses.
+    /// SGLD or D-SGLD with the noise or the scale of local losses of the authors' code.
     Theirs {
         central: bool,
         noise: bool,
@@ -202,10 +202,10 @@ pub enum Contender {
     },
 }
 
-/// Diagonals at each particle, whose caution agents measure.
+/// Sites with diagonals at each particle and measured caution.
 pub const SITES: Contender =
     Contender::Sites(SiteSettings { caution: Caution::Found(Found::Measured), curvature: Curvature::PerParticle, rows: 2000 });
-/// Without a floor.
+/// DSVGD without a floor of the density estimates.
 pub const EXACT: Contender = Contender::Dsvgd(KdeMode::Lse { floor: 0.0 });
 pub const FLOOR: Contender = Contender::Dsvgd(KdeMode::Lse { floor: 1e-9 });
 pub const AUTHORS: Contender = Contender::Dsvgd(KdeMode::AuthorsCompat);
@@ -242,7 +242,7 @@ impl Contender {
         }
     }
 
-    /// Runs it.
+    /// Runs the method.
     pub fn run<F: Real>(self, setup: Setup, shared: &Shared<F>, seed: u64) -> Result<Course> {
         let Setup { particles, rounds, steps, distillation, batch, optimizer, schedule, every, .. } = setup;
         let kde = |mode| Settings::rbf(Bandwidth::default(), optimizer, Kde { mode, ..Kde::default() });
@@ -259,7 +259,7 @@ impl Contender {
             watch(method, shared, every, seed)
         };
         match self {
-            // Without an estimate nothing is distilled.
+            // Without density estimates there is no distillation.
             Self::Dsvgd(KdeMode::None) => {
                 dsvgd(KdeMode::None, Factors::Distilled { steps: 0, prior: PriorConvention::Absorbed }, None)
             }
@@ -311,7 +311,7 @@ impl Contender {
 }
 
 impl Setup {
-    /// Chains in place of particles, whose latest states predict. The rate is divided by N, in drift and noise alike.
+    /// As many chains as particles, whose latest states make predictions. The step size is divided by N in drift and noise.
     pub fn chains(self, rounds: u64, schedule: Schedule) -> Result<DsgldSettings> {
         let step = StepSize::Annealed { a: self.langevin / self.particles as f64, b: 0.5, c: 0.55 };
         Ok(DsgldSettings {
@@ -340,13 +340,13 @@ where
     Ok(course)
 }
 
-/// The courses of contenders, seed by seed.
+/// The runs of all methods of a comparison, seed by seed.
 pub struct Race {
     pub courses: Vec<(Contender, Vec<Course>)>,
 }
 
 impl Race {
-    /// Runs all contenders on the problem of each seed.
+    /// Runs all methods on the problem of each seed.
     pub fn run<F: Real>(lineup: &[Contender], setup: Setup, problems: &[Shared<F>]) -> Result<Self> {
         let jobs: Vec<(Contender, usize)> =
             lineup.iter().flat_map(|&contender| (0..problems.len()).map(move |place| (contender, place))).collect();
@@ -360,7 +360,7 @@ impl Race {
         self.courses.iter().find(|course| course.0 == contender).map_or(&[], |course| &course.1)
     }
 
-    /// A metric in the end, seed by seed.
+    /// A metric after the last round, seed by seed.
     pub fn last(&self, contender: Contender, metric: &str) -> Vec<f64> {
         self.of(contender).iter().map(|course| course.last(metric)).collect()
     }
@@ -370,7 +370,7 @@ impl Race {
         self.of(contender).iter().map(|course| course.at(metric, round)).collect()
     }
 
-    /// The mean of a metric over the rounds from this one on: less noisy than the last.
+    /// The mean of a metric over the rounds from `from` on, which has less noise than the last round.
     pub fn late(&self, contender: Contender, metric: &str, from: u64) -> Vec<f64> {
         let mean = |course: &Course| {
             let late: Vec<f64> =
@@ -380,7 +380,7 @@ impl Race {
         self.of(contender).iter().map(mean).collect()
     }
 
-    /// The curves of all contenders, for pictures.
+    /// The curves of all methods, for plots.
     pub fn lines(&self, metric: &str) -> Curves {
         let of = |(contender, courses): &(Contender, Vec<Course>)| {
             (contender.name().to_owned(), courses.iter().map(|course| course.curve(metric)).collect())

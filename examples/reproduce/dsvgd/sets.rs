@@ -1,4 +1,4 @@
-//! The data sets of the rows, read with the library's own import, and dealt to agents.
+//! The data sets of the experiments, read with the library's import and split over agents.
 
 use super::runs::{Result, Shared};
 use mpibayes::data::{
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A data set in a file that goes when it is dropped.
+/// A data set in a temporary file, which is deleted on drop.
 pub struct Set {
     pub dataset: Dataset,
     _folder: TempDir,
@@ -39,7 +39,7 @@ impl Set {
         Self::made(|_, file| Ok(import_table(&TableImport { train, test, task, layout, scaling }, file)?))
     }
 
-    /// Rows of a generator, of which the test rows are others.
+    /// Training and test rows of a generator.
     pub fn generated(generator: Generator, train: u64, test: u64, seed: u64) -> Result<Self> {
         let task = if generator == Generator::Year { Task::Regression } else { Task::Classification };
         let scaling = if generator == Generator::Year { Scaling::Standardize } else { Scaling::None };
@@ -72,7 +72,7 @@ impl Set {
         })
     }
 
-    /// One of the small binary sets, standardised; so many training rows, drawn by the seed, the others for testing.
+    /// One of the small binary sets, standardized: `train` rows drawn by the seed for training, the others for testing.
     pub fn binary(name: &str, train: usize, rows: usize, seed: u64) -> Result<Self> {
         let test = TestRows::Fraction((rows - train) as f64 / rows as f64, Seed(seed));
         Self::table(found(&format!("binary/{name}.csv.gz"))?, test, Task::Classification, Scaling::Standardize)
@@ -87,7 +87,7 @@ impl Set {
     /// MNIST or Fashion-MNIST.
     pub fn images(fashion: bool, scaling: Scaling) -> Result<Self> {
         let file = |name: &str| {
-            // Where the package of the set puts it.
+            // The folder in which the data set is packaged.
             let installed = Path::new("/usr/share/datasets/fashion-mnist").join(name);
             match fashion {
                 true if installed.is_file() => Ok(installed),
@@ -105,7 +105,7 @@ impl Set {
         Self::made(|_, file| Ok(import_idx(&train, Some(&test), scaling, file)?))
     }
 
-    /// Deals the training rows to agents; of the test rows at most so many, the first ones.
+    /// Splits the training rows over agents; keeps at most this many test rows, the first ones.
     pub fn dealt<F: Real>(
         &self,
         model: Arc<dyn Model<F>>,

@@ -1,4 +1,4 @@
-//! Agents that hold different classes (ours): what keeps them from forgetting each other, in more than a few dimensions.
+//! Agents with different classes, which the paper does not have: comparison of cavity distributions in more than a few dimensions.
 
 use super::super::judge::{Case, mean_and_error, means_and_errors, minus};
 use super::super::pictures::{Chart, curves};
@@ -19,7 +19,7 @@ const FULL: Contender = Contender::Sites(SiteSettings { caution: Caution::Fixed(
 const SHARED: Contender =
     Contender::Sites(SiteSettings { caution: Caution::Fixed(1.0), curvature: Curvature::Shared, rows: 2000 });
 
-/// How often every agent with digits is visited.
+/// Visits to every agent with digits.
 const VISITS: u64 = 10;
 
 /// The classes of each agent.
@@ -28,12 +28,13 @@ fn held(classes: &[&[i64]]) -> Partition {
     Partition::Labels(classes.iter().map(|classes| classes.iter().map(label).collect()).collect())
 }
 
-/// Accuracy over the last sweep of all agents, seed by seed.
+/// Mean accuracy over the last sweep of all agents, seed by seed.
 fn last_sweep(race: &Race, contender: Contender, setup: Setup, agents: u64) -> Vec<f64> {
     race.late(contender, "accuracy", setup.rounds - agents + 1)
 }
 
-/// Runs the contenders, and judges the best cavity: by the criterion, and more accurate than every other one but sites and SVGD.
+/// Runs all methods and checks the best cavity distribution: it must meet the criterion, and be more accurate than all others but sites and
+/// SVGD.
 #[allow(clippy::too_many_arguments, reason = "a table of settings")]
 fn judged<F: mpibayes::number::Real>(
     title: &str,

@@ -1,4 +1,4 @@
-//! The examples in one and two dimensions, measured against densities on a grid.
+//! The examples in one and two dimensions, compared with densities on a grid.
 
 use super::super::grid::{Grid, GridDvi, log_normal, toy_loss};
 use super::super::judge::{Case, minus};
@@ -12,7 +12,7 @@ use mpibayes::models::gaussian::FactorProductSettings;
 use ndarray::{Array2, ArrayView2, Axis};
 use std::sync::Arc;
 
-/// What densities of particles are measured with, unless it is said.
+/// The default density estimate of particles.
 const MEASURE: Kde = Kde { mode: KdeMode::Lse { floor: 0.0 }, bandwidth: 0.55 };
 const TOY: Setup = Setup { particles: 200, ..LOGISTIC };
 
@@ -27,7 +27,7 @@ fn shared(product: &FactorProductSettings) -> Result<Shared<f64>> {
     Ok(Shared { model: Arc::new(model), shards, pooled: shard(0..x.nrows()), tests: None })
 }
 
-/// The particles of each round, the first ones included, of several seeds.
+/// The particles before the first and after each round, for several seeds.
 type Paths = Vec<Vec<Array2<f64>>>;
 
 fn paths(contender: Contender, setup: Setup, shared: &Shared<f64>, seeds: u64) -> Result<Paths> {
@@ -35,13 +35,13 @@ fn paths(contender: Contender, setup: Setup, shared: &Shared<f64>, seeds: u64) -
     side_by_side(&seeds, |&seed| contender.run(setup, shared, seed)?.particles())
 }
 
-/// The divergence of the particles' density from a law after each round, seed by seed.
+/// KL divergence of the particles' density from a distribution after each round, seed by seed.
 fn divergences(paths: &Paths, grid: &Grid, kde: Kde, law: &[f64]) -> Vec<Vec<f64>> {
     let of = |path: &Vec<Array2<f64>>| path.iter().map(|theta| grid.kl_of_particles(kde, theta.view(), law)).collect();
     paths.iter().map(of).collect()
 }
 
-/// The divergence of the Gaussian with the draws' moments after each round, which is what `pvi` and `gvi` have.
+/// KL divergence of the Gaussian with the moments of the draws after each round, for `pvi` and `gvi`.
 fn divergences_of_gaussian(paths: &Paths, grid: &Grid, law: &[f64]) -> Vec<Vec<f64>> {
     let of = |theta: &Array2<f64>| {
         let (mean, variance) = (theta.column(0).mean().unwrap_or(f64::NAN), theta.column(0).var(0.0));
@@ -50,7 +50,7 @@ fn divergences_of_gaussian(paths: &Paths, grid: &Grid, law: &[f64]) -> Vec<Vec<f
     paths.iter().map(|path| path.iter().map(of).collect()).collect()
 }
 
-/// With the round, from 1.
+/// Pairs values with their rounds, from 1.
 fn numbered(rounds: &[Vec<f64>]) -> Vec<Vec<(f64, f64)>> {
     rounds.iter().map(|values| (1..).zip(values).map(|(round, &value)| (f64::from(round), value)).collect()).collect()
 }
@@ -59,8 +59,8 @@ fn over(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The Gaussian that is nearest to a log-density on a grid, in KL(q ‖ p): the damped fixed point of Λ = −E ∇² log p, E ∇ log p = 0, the
-/// derivatives taken by parts.
+/// The Gaussian of least KL(q ‖ p) from a log-density on a grid: the damped fixed point of Λ = −E ∇² log p, E ∇ log p = 0, with derivatives by
+/// partial integration.
 fn nearest_gaussian(grid: &Grid, log: &[f64]) -> (Vec<f64>, Array2<f64>, f64) {
     let d = grid.points.ncols();
     let (mut mean, mut precision) = (vec![0.0; d], Array2::eye(d));
@@ -75,7 +75,7 @@ fn nearest_gaussian(grid: &Grid, log: &[f64]) -> (Vec<f64>, Array2<f64>, f64) {
         let q = density(&mean, &precision);
         let (mut level, mut first, mut second) = (0.0, vec![0.0; d], Array2::<f64>::zeros((d, d)));
         for (x, (q, p)) in grid.points.rows().into_iter().zip(q.iter().zip(log)) {
-            // Where the law is 0 on the grid, q is next to nothing.
+            // Points with density 0 have negligible q.
             let weight = if p.is_finite() { q.exp() * grid.volume * p } else { 0.0 };
             level += weight;
             for i in 0..d {
@@ -86,7 +86,7 @@ fn nearest_gaussian(grid: &Grid, log: &[f64]) -> (Vec<f64>, Array2<f64>, f64) {
         // E ∇ log p = Λ E (x − m) log p; E ∇² log p = Λ E (x − m)(x − m)ᵀ log p Λ − Λ E log p. A Newton step moves m by Λ⁻¹ E ∇ log p.
         let curvature = precision.dot(&second).dot(&precision) - &precision * level;
         mean.iter_mut().zip(&first).for_each(|(mean, step)| *mean += 0.1 * step);
-        // What rounding makes unlike on both sides of the diagonal would grow.
+        // Asymmetry from rounding would grow.
         precision = &precision * 0.9 - (&curvature + &curvature.t()) * 0.05;
     }
     let divergence = grid.kl(&density(&mean, &precision), log);
@@ -263,7 +263,7 @@ pub fn steps(effort: Effort) -> Result<Outcome> {
     Ok(case.judged(Some(curves("How many steps a round takes", vec![chart], &caption))))
 }
 
-/// What becomes of DSVGD over many rounds.
+/// DSVGD over many rounds.
 pub fn drift(effort: Effort) -> Result<Outcome> {
     let (grid, law, _) = normal_prior();
     let shared = shared(&FactorProductSettings::mixture_1d_normal_prior())?;
@@ -324,7 +324,7 @@ pub fn drift(effort: Effort) -> Result<Outcome> {
     Ok(case.judged(Some(curves("DSVGD over many rounds", charts, &caption))))
 }
 
-/// log N(x | mean, covariance) in two dimensions, up to its constant, and the squared Mahalanobis distance.
+/// log N(x | mean, covariance) in two dimensions, up to a constant, and the squared Mahalanobis distance.
 fn two(x: &[f64], mean: [f64; 2], covariance: [[f64; 2]; 2]) -> (f64, f64) {
     let [[a, b], [_, c]] = covariance;
     let determinant = a * c - b * b;

@@ -5,6 +5,7 @@ pub mod participation;
 pub mod particles;
 pub mod predict;
 pub mod problem;
+pub mod rounds;
 pub mod scores;
 pub mod settings;
 pub mod staleness;

@@ -3,9 +3,9 @@
 
 use super::dsvgd::settings::dsvgd_settings;
 use crate::kernels::kde::KdeMode;
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::number::Real;
 use crate::settings::{Key, keys};
 

@@ -8,15 +8,14 @@
 //!
 //! One agent has all data. Evaluation uses particles that are resampled by weight.
 
-use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
+use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Raw, Response, Result, SerializesAs, ServerState};
 use crate::kernels::kde::log_sum_exp;
 use crate::kernels::rbf::squared_distances;
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one, one_agent};
-
 use crate::methods::common::participation::log_round;
 use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
-use crate::methods::common::with_evaluation::Posterior;
+use crate::methods::common::rounds::{RoundServer, Rounds};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one, one_agent};
 use crate::number::Real;
 use crate::random::{Purpose, Stream, Who};
 use crate::settings::{Key, keys};
@@ -173,15 +172,15 @@ impl<F: Real> Method for Pmd<F> {
     type Task = u64;
     /// The effective number of particles and γ after the round.
     type Report = [f64; 2];
-    type Server = PmdServer<F>;
+    type Server = RoundServer<Self>;
     type Agent = PmdAgent<F>;
 
     fn agents(&self) -> u32 {
         self.problem.agents
     }
 
-    fn server(&self, saved: Option<ServerState<F>>) -> Result<PmdServer<F>> {
-        Ok(PmdServer { method: self.clone(), state: saved.unwrap_or_default() })
+    fn server(&self, saved: Option<ServerState<Self>>) -> Result<RoundServer<Self>> {
+        Ok(RoundServer::new(self, &self.problem, self.rounds, saved))
     }
 
     fn agent(&self, id: AgentId, _: Option<()>) -> Result<PmdAgent<F>> {
@@ -202,69 +201,34 @@ impl<F: Real> Pmd<F> {
     }
 }
 
-/// Keeps the weighted particles between rounds and resamples them for evaluations.
-pub struct PmdServer<F: Real> {
-    method: Pmd<F>,
-    state: ServerState<F>,
-}
+/// The server keeps the weighted particles (N × d), followed by their log-weights (N), and evaluations use resampled ones.
+impl<F: Real> Rounds for Pmd<F> {
+    type State = Raw<F>;
 
-/// Saved state of the server.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(bound = "")]
-pub struct ServerState<F: Real> {
-    /// The resampled particles.
-    resampled: Particles<F>,
-    /// The weighted particles (N × d), followed by their log-weights (N).
-    weighted: Raw<F>,
-}
-
-impl<F: Real> PmdServer<F> {
-    fn request_round(&self, out: &mut Outbox<Pmd<F>>) {
-        let ServerState { resampled, weighted } = &self.state;
-        if resampled.round < self.method.rounds {
-            out.request([0], resampled.round + 1).with(weighted.0.clone());
-        }
-    }
-}
-
-impl<F: Real> Server<Pmd<F>> for PmdServer<F> {
-    type State = ServerState<F>;
-
-    fn state(&self) -> impl SerializesAs<ServerState<F>> {
-        &self.state
+    fn start(&self, cx: &Context) -> Result<(Vec<F>, Raw<F>)> {
+        one_agent(PmdSettings::NAME, self.problem.agents)?;
+        let Raw(theta) = raw(self.problem.initial_particles(self.particles, cx));
+        let log_weights = std::iter::repeat_n(F::of(-(self.particles as f64).ln()), self.particles);
+        let weighted = theta.iter().copied().chain(log_weights).collect();
+        Ok((theta, Raw(weighted)))
     }
 
-    fn start(&mut self, out: &mut Outbox<Pmd<F>>, cx: &mut Context) -> Result<()> {
-        let Pmd { problem, particles, .. } = &self.method;
-        one_agent(PmdSettings::NAME, problem.agents)?;
-        let resampled = Particles::initial(problem.initial_particles(*particles, cx));
-        let log_weights = std::iter::repeat_n(F::of(-(*particles as f64).ln()), *particles);
-        let weighted = Raw(resampled.theta.0.iter().copied().chain(log_weights).collect());
-        self.state = ServerState { resampled, weighted };
-        self.request_round(out);
-        Ok(())
+    fn request(&self, particles: &Particles<F>, weighted: &Raw<F>, out: &mut Outbox<Self>, _: &Context) {
+        out.request([0], particles.round + 1).with(weighted.0.clone());
     }
 
-    fn receive(&mut self, response: Response<Pmd<F>>, out: &mut Outbox<Pmd<F>>, cx: &mut Context) -> Result<()> {
-        let Pmd { problem, rounds, .. } = &self.method;
-        let round = self.state.resampled.round;
-        log_round(round + 1, ["effective_particles", "gamma"], &response.reports, cx);
-        self.state.weighted = Raw(response.only()?.body.into_vec());
-        let (theta, log_weights) = self.method.split(&self.state.weighted.0)?;
-        let theta = resampled(theta, &log_weights, &mut cx.stream(Who::Server, round, Purpose::Noise));
-        self.state.resampled.end_round(raw(theta).0, problem.model.dim(), *rounds, cx);
-        self.request_round(out);
-        Ok(())
-    }
-
-    fn progress(&self) -> Progress {
-        self.state.resampled.progress(self.method.rounds)
-    }
-}
-
-impl<F: Real> Posterior<F> for PmdServer<F> {
-    fn posterior(&self) -> (u64, &[F]) {
-        self.state.resampled.posterior()
+    fn update(
+        &self,
+        particles: &Particles<F>,
+        weighted: &mut Raw<F>,
+        response: Response<Self>,
+        cx: &mut Context,
+    ) -> Result<Option<Vec<F>>> {
+        log_round(particles.round + 1, ["effective_particles", "gamma"], &response.reports, cx);
+        *weighted = Raw(response.only()?.body.into_vec());
+        let (theta, log_weights) = self.split(&weighted.0)?;
+        let theta = resampled(theta, &log_weights, &mut cx.stream(Who::Server, particles.round, Purpose::Noise));
+        Ok(Some(raw(theta).0))
     }
 }
 

@@ -6,15 +6,15 @@
 //! single task.
 
 use crate::cluster::record::HISTORY;
-use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
+use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Raw, Response, Result, SerializesAs, ServerState};
 use crate::kernels::adagrad::Optimizer;
 use crate::kernels::kde::Kde;
 use crate::kernels::rbf::Bandwidth;
 use crate::kernels::svgd::{Settings, SvgdLoop};
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
-use crate::methods::common::with_evaluation::Posterior;
+use crate::methods::common::rounds::{RoundServer, Rounds};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::number::Real;
 use crate::settings::{Key, keys};
 use documented::DocumentedFields;
@@ -137,21 +137,15 @@ impl<F: Real> Method for Svgd<F> {
     type Number = F;
     type Task = Task;
     type Report = Report;
-    type Server = SvgdServer<F>;
+    type Server = RoundServer<Self>;
     type Agent = SvgdAgent<F>;
 
     fn agents(&self) -> u32 {
         self.problem.agents
     }
 
-    fn server(&self, saved: Option<Particles<F>>) -> Result<SvgdServer<F>> {
-        Ok(SvgdServer {
-            agents: self.problem.agents,
-            rounds: self.rounds,
-            steps: self.steps,
-            dim: self.problem.model.dim(),
-            state: saved.unwrap_or_default(),
-        })
+    fn server(&self, saved: Option<ServerState<Self>>) -> Result<RoundServer<Self>> {
+        Ok(RoundServer::new(self, &self.problem, self.rounds, saved))
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState<F>>) -> Result<SvgdAgent<F>> {
@@ -170,27 +164,21 @@ impl<F: Real> Method for Svgd<F> {
     }
 }
 
-/// Requests the rounds and keeps the latest particles.
-pub struct SvgdServer<F: Real> {
-    agents: u32,
-    rounds: u64,
-    steps: u64,
-    dim: usize,
-    state: Particles<F>,
-}
+/// The server has no particles before the first round: agents draw them.
+impl<F: Real> Rounds for Svgd<F> {
+    type State = ();
 
-impl<F: Real> SvgdServer<F> {
-    /// Requests all steps of a round at once: checkpoints are then always between rounds, where the optimizer has no state.
-    fn request_round(&self, out: &mut Outbox<Svgd<F>>) {
-        let round = self.state.round;
-        if round == self.rounds {
-            return;
-        }
-        if self.agents == 1 {
+    fn start(&self, _: &Context) -> Result<(Vec<F>, ())> {
+        Ok((Vec::new(), ()))
+    }
+
+    /// With all steps of a round requested at once, checkpoints are always between rounds, where the optimizer has no state.
+    fn request(&self, particles: &Particles<F>, (): &(), out: &mut Outbox<Self>, _: &Context) {
+        let (round, all) = (particles.round, 0..self.problem.agents);
+        if self.problem.agents == 1 {
             out.request([0], Task::Round(round));
             return;
         }
-        let all = 0..self.agents;
         for step in round * self.steps..(round + 1) * self.steps {
             let first = step == round * self.steps;
             let request = out.request(all.clone(), Task::Estimate { step, first }).sum_to(all.clone());
@@ -200,40 +188,13 @@ impl<F: Real> SvgdServer<F> {
         }
         out.request(all, Task::Finish(round)).with_transfer();
     }
-}
 
-impl<F: Real> Server<Svgd<F>> for SvgdServer<F> {
-    type State = Particles<F>;
-
-    fn state(&self) -> impl SerializesAs<Particles<F>> {
-        &self.state
-    }
-
-    fn start(&mut self, out: &mut Outbox<Svgd<F>>, _cx: &mut Context) -> Result<()> {
-        self.request_round(out);
-        Ok(())
-    }
-
-    fn receive(&mut self, response: Response<Svgd<F>>, out: &mut Outbox<Svgd<F>>, cx: &mut Context) -> Result<()> {
-        let Some(agent) = response.reports.into_iter().next() else { return Ok(()) };
-        if let Some(round) = agent.report.round {
-            let columns =
-                [("seconds", cx.seconds()), ("bandwidth", agent.report.bandwidth), ("mean_kernel", agent.report.mean_kernel)];
-            cx.log_row(HISTORY, round + 1, columns);
-            self.state.end_round(agent.body.into_vec(), self.dim, self.rounds, cx);
-            self.request_round(out);
-        }
-        Ok(())
-    }
-
-    fn progress(&self) -> Progress {
-        self.state.progress(self.rounds)
-    }
-}
-
-impl<F: Real> Posterior<F> for SvgdServer<F> {
-    fn posterior(&self) -> (u64, &[F]) {
-        self.state.posterior()
+    fn update(&self, _: &Particles<F>, (): &mut (), response: Response<Self>, cx: &mut Context) -> Result<Option<Vec<F>>> {
+        let Some(agent) = response.reports.into_iter().next() else { return Ok(None) };
+        let Report { round: Some(round), bandwidth, mean_kernel } = agent.report else { return Ok(None) };
+        let columns = [("seconds", cx.seconds()), ("bandwidth", bandwidth), ("mean_kernel", mean_kernel)];
+        cx.log_row(HISTORY, round + 1, columns);
+        Ok(Some(agent.body.into_vec()))
     }
 }
 

@@ -4,9 +4,9 @@
 use super::dsvgd::Factors;
 use super::dsvgd::settings::dsvgd_settings;
 use crate::kernels::kde::KdeMode;
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod};
 use crate::number::Real;
 use crate::settings::{Key, keys};
 

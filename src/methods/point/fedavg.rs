@@ -9,13 +9,13 @@
 //!
 //! The server has no data: for `total`, agents report their rows before the first round.
 
-use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
+use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Response, Result, SerializesAs, ServerState};
 use crate::kernels::adagrad::{AdaGrad, Optimizer};
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::methods::common::participation::{Participation, log_round};
-use crate::methods::common::particles::Particles;
+use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
-use crate::methods::common::with_evaluation::Posterior;
+use crate::methods::common::rounds::{RoundServer, Rounds};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::number::Real;
 use crate::settings::{Key, keys};
 use documented::DocumentedFields;
@@ -139,15 +139,15 @@ impl<F: Real> Method for FedAvg<F> {
     type Number = F;
     type Task = Task;
     type Report = [f64; 0];
-    type Server = FedAvgServer<F>;
+    type Server = RoundServer<Self>;
     type Agent = FedAvgAgent<F>;
 
     fn agents(&self) -> u32 {
         self.problem.agents
     }
 
-    fn server(&self, saved: Option<ServerState<F>>) -> Result<FedAvgServer<F>> {
-        Ok(FedAvgServer { method: self.clone(), state: saved.unwrap_or_default() })
+    fn server(&self, saved: Option<ServerState<Self>>) -> Result<RoundServer<Self>> {
+        Ok(RoundServer::new(self, &self.problem, self.rounds, saved))
     }
 
     fn agent(&self, id: AgentId, _: Option<()>) -> Result<FedAvgAgent<F>> {
@@ -156,80 +156,43 @@ impl<F: Real> Method for FedAvg<F> {
     }
 }
 
-/// Averages the agents' results.
-pub struct FedAvgServer<F: Real> {
-    method: FedAvg<F>,
-    state: ServerState<F>,
-}
+/// The server keeps N, once agents have reported their rows; [`Weighting::Participants`] does not need it.
+impl<F: Real> Rounds for FedAvg<F> {
+    type State = Option<f64>;
 
-/// Saved state of the server.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(bound = "")]
-pub struct ServerState<F: Real> {
-    parameters: Particles<F>,
-    /// N, once agents have reported their rows; not needed for [`Weighting::Participants`].
-    total_rows: Option<f64>,
-}
+    fn start(&self, cx: &Context) -> Result<(Vec<F>, Option<f64>)> {
+        Ok((raw(self.problem.initial_particles(1, cx)).0, None))
+    }
 
-impl<F: Real> FedAvgServer<F> {
-    fn request_round(&self, out: &mut Outbox<FedAvg<F>>, cx: &Context) {
-        let FedAvg { problem, rounds, schedule, .. } = &self.method;
-        let Particles { round, theta } = &self.state.parameters;
-        if round < rounds {
-            let agents = schedule.agents(*round, problem.agents, cx);
-            out.request(agents, Task::Optimize(round + 1)).with(theta.0.clone()).sum();
+    fn request(&self, parameters: &Particles<F>, total_rows: &Option<f64>, out: &mut Outbox<Self>, cx: &Context) {
+        if self.weighting == Weighting::Total && total_rows.is_none() {
+            out.request(0..self.problem.agents, Task::CountRows).sum();
         }
-    }
-}
-
-impl<F: Real> Server<FedAvg<F>> for FedAvgServer<F> {
-    type State = ServerState<F>;
-
-    fn state(&self) -> impl SerializesAs<ServerState<F>> {
-        &self.state
+        let agents = self.schedule.agents(parameters.round, self.problem.agents, cx);
+        out.request(agents, Task::Optimize(parameters.round + 1)).with(parameters.theta.0.clone()).sum();
     }
 
-    fn start(&mut self, out: &mut Outbox<FedAvg<F>>, cx: &mut Context) -> Result<()> {
-        let FedAvg { problem, weighting, .. } = &self.method;
-        self.state.parameters = Particles::initial(problem.initial_particles(1, cx));
-        match weighting {
-            Weighting::Participants => self.request_round(out, cx),
-            Weighting::Total => {
-                out.request(0..problem.agents, Task::CountRows).sum();
-            }
-        }
-        Ok(())
-    }
-
-    fn receive(&mut self, response: Response<FedAvg<F>>, out: &mut Outbox<FedAvg<F>>, cx: &mut Context) -> Result<()> {
-        let FedAvg { problem, rounds, weighting, .. } = &self.method;
-        let ServerState { parameters, total_rows } = &mut self.state;
+    fn update(
+        &self,
+        parameters: &Particles<F>,
+        total_rows: &mut Option<f64>,
+        response: Response<Self>,
+        cx: &mut Context,
+    ) -> Result<Option<Vec<F>>> {
         let (&rows, sum) = response.sum.split_last().ok_or("fedavg: agents sent an empty sum")?;
-        if *weighting == Weighting::Total && total_rows.is_none() {
+        if self.weighting == Weighting::Total && total_rows.is_none() {
             *total_rows = Some(rows.f64());
-        } else {
-            log_round(parameters.round + 1, [], &response.reports, cx);
-            let absent = total_rows.map_or(F::zero(), |total| F::of(total) - rows);
-            let total = rows + absent;
-            let mut theta = std::mem::take(&mut parameters.theta.0);
-            // Without any row nothing has changed.
-            if total > F::zero() {
-                theta.iter_mut().zip(sum).for_each(|(theta, &sum)| *theta = (sum + absent * *theta) / total);
-            }
-            parameters.end_round(theta, problem.model.dim(), *rounds, cx);
+            return Ok(None);
         }
-        self.request_round(out, cx);
-        Ok(())
-    }
-
-    fn progress(&self) -> Progress {
-        self.state.parameters.progress(self.method.rounds)
-    }
-}
-
-impl<F: Real> Posterior<F> for FedAvgServer<F> {
-    fn posterior(&self) -> (u64, &[F]) {
-        self.state.parameters.posterior()
+        log_round(parameters.round + 1, [], &response.reports, cx);
+        let absent = total_rows.map_or(F::zero(), |total| F::of(total) - rows);
+        let total = rows + absent;
+        let mut theta = parameters.theta.0.clone();
+        // Without any row nothing has changed.
+        if total > F::zero() {
+            theta.iter_mut().zip(sum).for_each(|(theta, &sum)| *theta = (sum + absent * *theta) / total);
+        }
+        Ok(Some(theta))
     }
 }
 

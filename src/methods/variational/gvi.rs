@@ -1,10 +1,9 @@
 //! Global Gaussian variational inference (GVI): partitioned variational inference in which all agents take one step at a time.
 
 use super::pvi::{Covariance, PviSettings};
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod};
-
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod};
 use crate::number::Real;
 use crate::settings::{Key, keys};
 use documented::DocumentedFields;

@@ -8,15 +8,14 @@
 //!
 //! One agent has all data. Evaluation uses draws from q.
 
-use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
+use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Raw, Response, Result, SerializesAs, ServerState};
 use crate::kernels::kde::log_sum_exp;
 use crate::kernels::rbf::squared_distances;
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one, one_agent};
-
 use crate::methods::common::participation::log_round;
 use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
-use crate::methods::common::with_evaluation::Posterior;
+use crate::methods::common::rounds::{RoundServer, Rounds};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one, one_agent};
 use crate::models::CurvatureSupport;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
@@ -354,15 +353,15 @@ impl<F: Real> Method for Npv<F> {
     type Task = u64;
     /// The evidence lower bound after the round.
     type Report = [f64; 1];
-    type Server = NpvServer<F>;
+    type Server = RoundServer<Self>;
     type Agent = NpvAgent<F>;
 
     fn agents(&self) -> u32 {
         self.problem.agents
     }
 
-    fn server(&self, saved: Option<ServerState<F>>) -> Result<NpvServer<F>> {
-        Ok(NpvServer { method: self.clone(), state: saved.unwrap_or_default() })
+    fn server(&self, saved: Option<ServerState<Self>>) -> Result<RoundServer<Self>> {
+        Ok(RoundServer::new(self, &self.problem, self.rounds, saved))
     }
 
     fn agent(&self, id: AgentId, _: Option<()>) -> Result<NpvAgent<F>> {
@@ -372,7 +371,7 @@ impl<F: Real> Method for Npv<F> {
 
 impl<F: Real> Npv<F> {
     /// Draws from the mixture; component n gives draws n, n + N, n + 2N, ...
-    fn draws(&self, mixture: &Mixture, round: u64, cx: &Context) -> Array2<F> {
+    fn draws(&self, mixture: &Mixture, round: u64, cx: &Context) -> Vec<F> {
         let dim = mixture.means.ncols();
         let mut draws = Array2::zeros((self.particles, dim));
         let mut stream = cx.stream(Who::Server, round, Purpose::Noise);
@@ -384,79 +383,43 @@ impl<F: Real> Npv<F> {
             let mean = mixture.means.row(component);
             draw.iter_mut().zip(mean).zip(&normals).for_each(|((draw, mean), z)| *draw = F::of(mean + deviation * z));
         }
-        draws
+        raw(draws).0
     }
 }
 
-/// Keeps the mixture between rounds and draws from it for evaluations.
-pub struct NpvServer<F: Real> {
-    method: Npv<F>,
-    state: ServerState<F>,
-}
+/// The server keeps the parameters of the mixture, and evaluations use draws from it.
+impl<F: Real> Rounds for Npv<F> {
+    type State = Raw<F>;
 
-/// Saved state of the server.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(bound = "")]
-pub struct ServerState<F: Real> {
-    /// Draws from the mixture.
-    draws: Particles<F>,
-    /// The parameters of the mixture: means (N × d), then log variances (N).
-    mixture: Raw<F>,
-}
-
-impl<F: Real> NpvServer<F> {
-    fn request_round(&self, out: &mut Outbox<Npv<F>>) {
-        let ServerState { draws, mixture } = &self.state;
-        if draws.round < self.method.rounds {
-            out.request([0], draws.round + 1).with(mixture.0.clone());
-        }
-    }
-}
-
-impl<F: Real> Server<Npv<F>> for NpvServer<F> {
-    type State = ServerState<F>;
-
-    fn state(&self) -> impl SerializesAs<ServerState<F>> {
-        &self.state
-    }
-
-    fn start(&mut self, out: &mut Outbox<Npv<F>>, cx: &mut Context) -> Result<()> {
-        let Npv { problem, components, .. } = &self.method;
-        one_agent(NpvSettings::NAME, problem.agents)?;
-        if problem.model.curvature_support() == CurvatureSupport::None {
+    fn start(&self, cx: &Context) -> Result<(Vec<F>, Raw<F>)> {
+        one_agent(NpvSettings::NAME, self.problem.agents)?;
+        if self.problem.model.curvature_support() == CurvatureSupport::None {
             return Err("npv: this model does not provide the curvature of its loss; use another method".into());
         }
-        let means = problem.initial_particles(*components, cx).mapv(|mean| mean.f64());
-        let mixture = Mixture { means, log_variances: vec![0.0; *components] };
-        let draws = Particles::initial(self.method.draws(&mixture, 0, cx));
-        self.state = ServerState { draws, mixture: Raw(mixture.parameters()) };
-        self.request_round(out);
-        Ok(())
+        let means = self.problem.initial_particles(self.components, cx).mapv(|mean| mean.f64());
+        let mixture = Mixture { means, log_variances: vec![0.0; self.components] };
+        Ok((self.draws(&mixture, 0, cx), Raw(mixture.parameters())))
     }
 
-    fn receive(&mut self, response: Response<Npv<F>>, out: &mut Outbox<Npv<F>>, cx: &mut Context) -> Result<()> {
-        let Npv { problem, rounds, components, .. } = &self.method;
-        let round = self.state.draws.round + 1;
+    fn request(&self, draws: &Particles<F>, mixture: &Raw<F>, out: &mut Outbox<Self>, _: &Context) {
+        out.request([0], draws.round + 1).with(mixture.0.clone());
+    }
+
+    fn update(
+        &self,
+        draws: &Particles<F>,
+        parameters: &mut Raw<F>,
+        response: Response<Self>,
+        cx: &mut Context,
+    ) -> Result<Option<Vec<F>>> {
+        let round = draws.round + 1;
         log_round(round, ["elbo"], &response.reports, cx);
-        self.state.mixture = Raw(response.only()?.body.into_vec());
-        let mixture = Mixture::from_parameters(&self.state.mixture.0, *components, problem.model.dim())?;
+        *parameters = Raw(response.only()?.body.into_vec());
+        let mixture = Mixture::from_parameters(&parameters.0, self.components, self.problem.model.dim())?;
         for (n, log) in mixture.log_variances.iter().enumerate() {
             cx.log_row("components", round, [("component", n as f64), ("variance", log.exp())]);
         }
-        let draws = raw(self.method.draws(&mixture, round, cx)).0;
-        self.state.draws.end_round(draws, problem.model.dim(), *rounds, cx);
-        self.request_round(out);
-        Ok(())
-    }
-
-    fn progress(&self) -> Progress {
-        self.state.draws.progress(self.method.rounds)
-    }
-}
-
-impl<F: Real> Posterior<F> for NpvServer<F> {
-    fn posterior(&self) -> (u64, &[F]) {
-        self.state.draws.posterior()
+        Ok(Some(self.draws(&mixture, round, cx)))
     }
 }
 

@@ -56,7 +56,7 @@ fn last(notes: &Notes, table: &str, column: &str) -> f64 {
     row.values.iter().find(|(name, _)| name == column).unwrap().1
 }
 
-/// The mean of a mixture of one component, from a draw whose noise is known.
+/// The mean of a mixture with one component, from a draw with known noise.
 fn fitted_mean(notes: &Notes, rounds: u64) -> Array1<f64> {
     let deviation = last(notes, "components", "variance").sqrt();
     let mut z = vec![0.0; notes.particles.ncols()];
@@ -68,20 +68,20 @@ fn largest(off: &Array1<f64>) -> f64 {
     off.iter().fold(0.0, |worst, off| off.abs().max(worst))
 }
 
-/// One component on a Gaussian posterior of precision Λ: ELBO₁ has its maximum at the mean, and ELBO₂ at σ² = d/tr Λ; also where Λ is
-/// not diagonal. ELBO₂ is then d/2 log(4πσ²) + f(μ) − d/2.
+/// One component on a Gaussian posterior of precision Λ, diagonal or not: ELBO₁ has its maximum at the mean, and ELBO₂ at σ² = d/tr Λ, where it
+/// is d/2 log(4πσ²) + f(μ) − d/2.
 #[test]
 fn one_component_is_exact_on_gaussians() {
     let (problem_of_mean, mean, variance) = gaussian();
     let notes = run(npv(problem_of_mean.clone(), 1, 1, 1), SEED);
-    // L-BFGS ends where its line search finds nothing lower: at the root of rounding.
+    // L-BFGS ends when its line search finds no lower point: the error is the square root of rounding.
     let off = largest(&(fitted_mean(&notes, 1) - &mean));
     assert!(off < 1e-6, "{off}");
     let exact = 3.0 / variance.mapv(f64::recip).sum();
     let found = last(&notes, "components", "variance");
-    // Differences of a linear score have the error of rounding over their step of 6e-6.
+    // Differences of a linear score have the error of rounding divided by their step of 6e-6.
     assert!((found / exact - 1.0).abs() < 1e-8, "{found} {exact}");
-    assert!((found / (variance.sum() / 3.0) - 1.0).abs() > 0.1, "the control: the mean of variances is another number");
+    assert!((found / (variance.sum() / 3.0) - 1.0).abs() > 0.1, "control: the mean of variances differs");
     let model = &problem_of_mean.model;
     let at = mean.clone().insert_axis(Axis(0));
     let (mut prior, mut loss) = ([0.0], [0.0]);
@@ -110,8 +110,7 @@ fn one_component_is_exact_on_gaussians() {
     assert!((found - 1.0).abs() < 1e-8, "{found}");
 }
 
-/// More components raise the bound: each round ends no lower than the last, and four components are no worse than one. On a Gaussian
-/// that is wide in one direction they spread along it.
+/// Four components have a higher bound than one, and spread along the widest direction of a Gaussian.
 #[test]
 fn more_components_raise_the_bound() {
     let bound = |components, rounds| last(&run(npv(gaussian().0, rounds, components, 8), SEED), "history", "elbo");
@@ -123,7 +122,7 @@ fn more_components_raise_the_bound() {
     assert!(spread[2] > 1.5 * spread[0], "{spread}");
 }
 
-/// γ = 1, all rows, no jitter in the first step: particles are prior draws, weighted by their likelihood.
+/// With γ = 1 and all rows, the first step has no jitter: particles are prior draws, weighted by their likelihood.
 #[test]
 fn the_first_full_step_is_importance_sampling_from_the_prior() {
     const N: usize = 500;
@@ -138,7 +137,7 @@ fn the_first_full_step_is_importance_sampling_from_the_prior() {
         let weights = Array1::from_iter(loss.iter().map(|loss| (-gamma * loss).exp()));
         &weights / weights.sum()
     };
-    let shares = |notes: &Notes| {
+    let counts = |notes: &Notes| {
         let taken = |draw: ndarray::ArrayView1<f64>| notes.particles.rows().into_iter().filter(|row| *row == draw).count();
         prior.rows().into_iter().map(taken).collect::<Vec<usize>>()
     };
@@ -148,23 +147,22 @@ fn the_first_full_step_is_importance_sampling_from_the_prior() {
         let exact = weights(gamma);
         let effective = last(&notes, "history", "effective_particles") * exact.mapv(|w| w * w).sum();
         assert!((effective - 1.0).abs() < 1e-10 && (last(&notes, "history", "gamma") - gamma).abs() < 1e-12, "{effective}");
-        let shares = shares(&notes);
-        assert_eq!(shares.iter().sum::<usize>(), N, "no particle has moved");
-        for (taken, weight) in shares.iter().zip(&exact) {
+        let counts = counts(&notes);
+        assert_eq!(counts.iter().sum::<usize>(), N, "particles are prior draws, unmoved");
+        for (taken, weight) in counts.iter().zip(&exact) {
             assert!((*taken as f64 - N as f64 * weight).abs() < 1.0, "{taken} {weight}");
         }
-        // The control: these are not the weights of another γ.
+        // Control: these are not the weights of another γ.
         let other = weights(1.25 - gamma);
-        assert!(shares.iter().zip(&other).any(|(taken, weight)| (*taken as f64 - N as f64 * weight).abs() > 2.0));
+        assert!(counts.iter().zip(&other).any(|(taken, weight)| (*taken as f64 - N as f64 * weight).abs() > 2.0));
     }
-    // The control: from the second step on particles are drawn from the density estimate, and move.
+    // Control: from the second step on, particles are drawn from the density estimate, and move.
     let notes = run(pmd(problem.clone(), N, 2, 1e9), SEED);
-    assert_eq!(shares(&notes).iter().sum::<usize>(), 0);
+    assert_eq!(counts(&notes).iter().sum::<usize>(), 0);
 }
 
-/// With γ = 1 every step is importance sampling of the posterior from the last step's density estimate. Means of three coordinates,
-/// each within 4.5 standard errors by the effective number: 2e-5 false alarms, if estimates of far smaller bandwidth than the posterior
-/// were draws; resampling adds less than a particle.
+/// With γ = 1, every step is importance sampling of the posterior from the last step's density estimate. The means of three coordinates are
+/// within 4.5 standard errors, computed from the effective number of particles (probability of a false alarm 2e-5).
 #[test]
 fn full_steps_stay_at_the_posterior() {
     let (problem, mean, variance) = gaussian();
@@ -176,7 +174,7 @@ fn full_steps_stay_at_the_posterior() {
             let error = (variance[i] / effective).sqrt();
             assert!((found[i] - mean[i]).abs() < 4.5 * error, "{steps} steps: {} {} ± {error}", found[i], mean[i]);
         }
-        // The control: the prior's mean is 0.
+        // Control: the prior's mean is 0.
         assert!(mean[0].abs() > 4.5 * (variance[0] / effective).sqrt(), "{mean}");
     }
 }

@@ -8,7 +8,8 @@ use mpibayes::cluster::{Agent, AgentReportOf, Body, Context, Method, Outbox, Res
 use mpibayes::data::Shard;
 use mpibayes::methods::common::participation::Participation;
 use mpibayes::methods::common::problem::Problem;
-use mpibayes::methods::variational::pvi::{Covariance, Gaussian, Natural, Pvi, PviAgent, PviServer};
+use mpibayes::methods::common::rounds::RoundServer;
+use mpibayes::methods::variational::pvi::{Covariance, Gaussian, Natural, Pvi, PviAgent};
 use mpibayes::models::gaussian::FactorProductSettings;
 use mpibayes::models::linear::LinearSettings;
 use mpibayes::models::logistic::LogisticSettings;
@@ -28,7 +29,7 @@ fn plain(problem: Problem<f64>) -> Pvi<f64> {
 /// The server and the agents, driven by hand so that natural parameters can be read.
 struct ByHand {
     method: Pvi<f64>,
-    server: PviServer<f64>,
+    server: RoundServer<Pvi<f64>>,
     agents: Vec<PviAgent<f64>>,
     cx: Context,
 }
@@ -43,12 +44,12 @@ impl ByHand {
     }
 
     fn natural_parameters(&self) -> &[f64] {
-        &self.server.state.natural_parameters.0
+        &self.server.state.0
     }
 
     /// A round of these agents.
     fn round(&mut self, agents: &[u32]) {
-        let round = self.server.state.draws.round + 1;
+        let round = self.server.particles.round + 1;
         let message = self.natural_parameters().to_vec();
         let mut sum = vec![0.0; message.len()];
         let mut reports = Vec::new();
@@ -109,7 +110,7 @@ fn regression(agents: u32, temperature: f64) -> (Problem<f64>, Array1<f64>, Arra
     (Problem { model: Arc::new(model), agents, temperature, shard: Arc::new(shard) }, mean, covariance)
 }
 
-/// Gaussian factors are known after one visit, whatever q was: one sweep is the posterior, at any temperature, and later ones stay there.
+/// Gaussian factors are exact after one visit, whatever q was: one sweep gives the posterior at any temperature, and later ones keep it.
 #[test]
 fn one_sweep_over_gaussian_factors_is_the_posterior() {
     let plain_at = |temperature| plain(regression(3, temperature).0);
@@ -123,14 +124,14 @@ fn one_sweep_over_gaussian_factors_is_the_posterior() {
             let off = off(&plain_at(temperature), rounds, temperature);
             assert!(off < 1e-8, "temperature {temperature}, {rounds} rounds: {off}");
         }
-        // Damped steps end in the same place: 0.8^150 = 3e-15.
+        // Damped steps converge to the same posterior: 0.8^150 = 3e-15.
         let damped = off(&Pvi { iterations: 150, damping: 0.2, ..plain_at(temperature) }, 3, temperature);
         assert!(damped < 1e-8, "{damped}");
-        // The controls: before the last agent's visit, and at another temperature.
+        // Controls: before the last agent's visit, and at another temperature.
         assert!(off(&plain_at(temperature), 2, temperature) > 1e-2);
         assert!(off(&plain_at(temperature), 3, 1.5) > 1e-3);
     }
-    // All at a time need one round.
+    // All agents together need one round.
     let (problem, mean, covariance) = regression(3, 1.0);
     let q = ByHand::new(&Pvi { schedule: Participation::All, ..plain(problem) }).together(1).q();
     assert!(largest(&(&q.mean() - &mean)) < 1e-8 && largest(&(q.covariance() - covariance)) < 1e-8);
@@ -145,17 +146,17 @@ fn independent_coordinates_have_the_variances_of_mean_field_theory() {
     let off = |hand: ByHand| {
         let q = hand.q();
         let variances = q.deviations().mapv(|sd| sd * sd);
-        let of = |exact: Array1<f64>| largest(&((&variances - &exact) / &exact));
-        (largest(&(&q.mean() - &mean)), of(precision.diag().mapv(f64::recip)), of(covariance.diag().to_owned()))
+        let error = |exact: Array1<f64>| largest(&((&variances - &exact) / &exact));
+        (largest(&(&q.mean() - &mean)), error(precision.diag().mapv(f64::recip)), error(covariance.diag().to_owned()))
     };
     for (mean, variance, marginal) in [
         off(ByHand::new(&method).turns(90)),
         off(ByHand::new(&Pvi { iterations: 1, schedule: Participation::All, ..method.clone() }).together(300)),
     ] {
         assert!(mean < 1e-8 && variance < 1e-8, "{mean} {variance}");
-        assert!(marginal > 0.1, "the control: these are not the marginal variances ({marginal})");
+        assert!(marginal > 0.1, "control: these are not the marginal variances ({marginal})");
     }
-    assert!(off(ByHand::new(&method).turns(2)).0 > 1e-3, "the control: before the last agent's visit");
+    assert!(off(ByHand::new(&method).turns(2)).0 > 1e-3, "control: before the last agent's visit");
 }
 
 /// The one-dimensional example of Kassab & Simeone with prior N(0, 1).
@@ -185,8 +186,8 @@ fn best(grid: &Grid, log_p: &[f64]) -> (f64, f64, f64) {
     at
 }
 
-/// Test 5: the toy's optimum is reached with the second visit, by a factor of negative precision, and by global iterations on one agent
-/// and two alike.
+/// The optimum of the one-dimensional example is reached with the second visit, by a factor of negative precision, and by global iterations
+/// on one agent or two.
 #[test]
 fn the_toys_optimum_is_reached() {
     let (grid, posterior) = toy_posterior(1.0);
@@ -205,9 +206,9 @@ fn the_toys_optimum_is_reached() {
     for rounds in [2, 3, 4, 8] {
         let hand = ByHand::new(&method(1.0)).turns(rounds);
         let (far, excess) = off(&hand);
-        // The search on the grid is good to some 1e-5.
+        // The search on the grid has an error of about 1e-5.
         assert!(far < 1e-4 && excess.abs() < 1e-7, "round {rounds}: {far} {excess}");
-        // t_2 without its share of the prior, in the form exp(η¹θ + η²θ²).
+        // t_2 without its part of the prior, in the form exp(η¹θ + η²θ²).
         let second = -0.5 * (hand.agents[1].factor.0[1] - 0.5);
         assert!((second - 0.2245).abs() < 1e-4, "{second}");
     }
@@ -216,7 +217,7 @@ fn the_toys_optimum_is_reached() {
         let (far, excess) = off(&ByHand::new(&global).together(200));
         assert!(far < 1e-4 && excess.abs() < 1e-7, "{agents} agents: {far} {excess}");
     }
-    // The controls: one visit; another temperature; a second factor held at precision 0 or above.
+    // Controls: one visit; another temperature; a second factor whose precision must not be negative.
     assert!(off(&ByHand::new(&method(1.0)).turns(1)).0 > 0.1);
     assert!(off(&ByHand::new(&method(1.5)).turns(4)).0 > 0.01);
     let held = |m: i32| grid.kl(&grid.map(|x| log_normal(x[0], 0.005 * f64::from(m), 1.0 / 1.25)), &posterior);
@@ -224,7 +225,7 @@ fn the_toys_optimum_is_reached() {
     assert!(held.fold(f64::INFINITY, f64::min) > least + 0.01);
 }
 
-/// At temperature 1.5 it is that temperature's optimum.
+/// At temperature 1.5 the result is that temperature's optimum.
 #[test]
 fn the_toys_optimum_follows_the_temperature() {
     let (grid, posterior) = toy_posterior(1.5);
@@ -232,7 +233,7 @@ fn the_toys_optimum_follows_the_temperature() {
     let q = ByHand::new(&Pvi { iterations: 200, damping: 0.1, ..plain(toy(2, 1.5)) }).turns(8).q();
     assert!((q.mean()[0] - mean).abs() < 1e-4 && (q.covariance()[[0, 0]] - variance).abs() < 1e-4, "{q:?} {mean} {variance}");
     let (other, ..) = best(&grid, &toy_posterior(1.0).1);
-    assert!((q.mean()[0] - other).abs() > 1e-2, "the control: {other}");
+    assert!((q.mean()[0] - other).abs() > 1e-2, "control: {other}");
 }
 
 /// The two-dimensional example of Kassab & Simeone, one factor on each of two agents.
@@ -256,7 +257,8 @@ fn plane() -> (Problem<f64>, Grid, Vec<f64>) {
     (Problem { model: Arc::new(model), agents: 2, temperature: 1.0, shard: Arc::new(shard) }, grid, posterior)
 }
 
-/// Test 5: mean (.309, −.198), KL .1075, least among its neighbours on the grid; by visits and by global iterations.
+/// The optimum of the two-dimensional example, by visits and by global iterations: mean (.309, −.198), KL .1075, and a larger KL for changed
+/// parameters.
 #[test]
 fn the_planes_optimum_is_reached() {
     let (problem, grid, posterior) = plane();
@@ -289,10 +291,10 @@ fn the_planes_optimum_is_reached() {
     }
     assert!(largest(&(&visits.q().mean() - &global.q().mean())) < 1e-6);
     let early = ByHand::new(&method).turns(1).q();
-    assert!(kl(&early) > 0.2, "the control: one visit");
+    assert!(kl(&early) > 0.2, "control: one visit");
 }
 
-/// A logistic regression with a Gamma prior on the precision of its weights, 90 rows dealt to so many agents.
+/// A logistic regression with a Gamma prior on the precision of its weights, with 90 rows split over agents.
 fn logistic(features: usize, agents: u32) -> Problem<f64> {
     let rows = 90;
     let mut normals = vec![0.0; rows * (features + 1)];
@@ -309,9 +311,9 @@ fn logistic(features: usize, agents: u32) -> Problem<f64> {
     Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(shard) }
 }
 
-/// All agents at a time, one step each, is one iteration on all data: with nodes that are drawn at random, too.
+/// A round of one step of all agents is one iteration on all data, also with random nodes.
 #[test]
-fn global_iterations_do_not_depend_on_who_has_the_data() {
+fn global_iterations_do_not_depend_on_the_split_of_rows() {
     for (features, covariance) in [(1, Covariance::Full), (4, Covariance::Full), (4, Covariance::Diagonal)] {
         let after = |agents, iterations| {
             let problem = logistic(features, agents);
@@ -325,12 +327,12 @@ fn global_iterations_do_not_depend_on_who_has_the_data() {
             let off = off(after(agents, 1));
             assert!(off < 1e-9, "{features} features, {covariance:?}, {agents} agents: {off}");
         }
-        assert!(off(after(3, 2)) > 1e-3, "the control: two steps of each agent are not the same");
+        assert!(off(after(3, 2)) > 1e-3, "control: two steps of each agent give another result");
     }
 }
 
-/// F(q) = E_q[Σ L_k − log p0] − H(q) of a logistic regression with two parameters, by the rule of trapezoids on ±9 standard deviations,
-/// which of smooth functions errs less than any tolerance here.
+/// F(q) = E_q[Σ L_k − log p0] − H(q) of a logistic regression with two parameters, by the trapezoidal rule on ±9 standard deviations,
+/// whose error for smooth functions is below all tolerances here.
 fn free_energy(problem: &Problem<f64>, q: &Gaussian) -> f64 {
     const POINTS: usize = 181;
     let at = |i: usize| 0.1 * (i as f64 - 90.0);
@@ -352,9 +354,9 @@ fn free_energy(problem: &Problem<f64>, q: &Gaussian) -> f64 {
     energy.iter().zip(&weights).map(|(energy, weight)| energy * weight).sum::<f64>() + 0.5 * q.log_determinant()
 }
 
-/// With a prior that is no Gaussian: visits and global iterations end where the free energy is stationary, and nowhere else.
+/// With a prior that is not Gaussian, visits and global iterations converge to a stationary point of the free energy.
 #[test]
-fn logistic_regression_ends_where_the_free_energy_is_stationary() {
+fn logistic_regression_converges_to_a_stationary_point_of_the_free_energy() {
     let problem = logistic(1, 3);
     let slopes = |hand: &ByHand| {
         (0..5).fold(0.0_f64, |worst, place| {
@@ -369,26 +371,26 @@ fn logistic_regression_ends_where_the_free_energy_is_stationary() {
     let visits = Pvi { iterations: 40, damping: 0.2, ..plain(problem.clone()) };
     let ends = ByHand::new(&visits).turns(60);
     let global = ByHand::new(&Pvi { iterations: 1, schedule: Participation::All, ..visits.clone() }).together(200);
-    // Central differences err by the third derivative times 1e-8/6.
+    // Central differences have an error of the third derivative times 1e-8/6.
     assert!(slopes(&ends) < 1e-7 && slopes(&global) < 1e-7, "{} {}", slopes(&ends), slopes(&global));
     assert!(ends.q().divergence(&global.q()).abs() < 1e-9);
-    // The controls: after one visit to each, and with one parameter off by a hundredth.
+    // Controls: after one visit to each agent, and with one parameter changed by 1 %.
     assert!(slopes(&ByHand::new(&visits).turns(3)) > 1e-5);
     let mut off = global;
-    off.server.state.natural_parameters.0[0] *= 1.01;
+    off.server.state.0[0] *= 1.01;
     assert!(slopes(&off) > 1e-4);
 }
 
 /// Of log p0 = (m/2 + a) v − e^v (‖w‖²/2 + b) with m = 1 weight the best Gaussian has independent coordinates:
-/// Var v = 1/(a + m/2), E v = log(a/b) − Var v/2, Var w = b/a, as derivatives of its free energy show. A Gaussian prior is found as it
-/// is; what is flat is refused.
+/// Var v = 1/(a + m/2), E v = log(a/b) − Var v/2, Var w = b/a, as derivatives of its free energy show. A Gaussian prior is fitted
+/// exactly; a flat prior is refused.
 #[test]
 fn priors_are_fitted() {
     let start = |problem: &Problem<f64>, covariance| {
         let mut server = Pvi { covariance, ..plain(problem.clone()) }.server(None).unwrap();
         let started = server.start(&mut Outbox::default(), &mut Context::detached(Seed(1)));
         let natural = Natural { covariance, dim: problem.model.dim() };
-        started.map(|()| Gaussian::of(natural, &server.state.natural_parameters.0).unwrap())
+        started.map(|()| Gaussian::of(natural, &server.state.0).unwrap())
     };
     for covariance in [Covariance::Full, Covariance::Diagonal] {
         for rate in [1.0, 100.0] {
@@ -399,8 +401,8 @@ fn priors_are_fitted() {
             let spread = 1.0 / 1.5;
             let exact = [0.0, (1.0 / rate).ln() - 0.5 * spread, rate, spread];
             let found = [mean[0], mean[1], variances[0], variances[1]];
-            // The fit ends with a step of KL 2e-13, which is 9e-7 of a variance; where a step leaves nine tenths of what is off, nine
-            // times that is left.
+            // The fit ends with a step of KL 2e-13, a change of a variance by 9e-7; if steps reduce the error by a tenth each, nine times that
+            // remains.
             let near = |factor: f64| found.iter().zip(exact).all(|(a, b)| (a - factor * b).abs() < 2e-5 * (1.0 + b.abs()));
             assert!(near(1.0) && !near(1.001), "{rate}: {found:?} {exact:?}");
         }
@@ -433,18 +435,18 @@ fn a_run_agrees_with_server_and_agents_driven_by_hand() {
         assert!(row.step == place as u64 && value("mean") == q.mean()[place] && value("sd") == q.deviations()[place]);
         assert_eq!(value("covariance_2"), q.covariance()[[place, 2]]);
     }
-    assert_eq!(notes.particles.iter().copied().collect::<Vec<_>>(), hand.server.state.draws.theta.0);
+    assert_eq!(notes.particles.iter().copied().collect::<Vec<_>>(), hand.server.particles.theta.0);
     assert_eq!(notes.rows.iter().filter(|row| row.table == "approximation").count(), 4);
-    // 4000 draws: 5 standard errors of the mean and of the variance, which one of eight exceeds with probability 5e-6.
+    // 5 standard errors of means and variances of 4000 draws, which any of eight exceeds with probability 5e-6.
     let (mean, variance) = (notes.particles.mean_axis(Axis(0)).unwrap(), notes.particles.var_axis(Axis(0), 1.0));
     for place in 0..4 {
         let sd = q.deviations()[place];
         assert!((mean[place] - q.mean()[place]).abs() < 5.0 * sd / 4000.0_f64.sqrt());
         assert!((variance[place] / (sd * sd) - 1.0).abs() < 5.0 * (2.0 / 4000.0_f64).sqrt());
     }
-    // The control: an agent that forgot its factor.
-    let mut forgets = ByHand::new(&method).turns(3);
-    forgets.agents[0] = method.agent(0, None).unwrap();
-    forgets.round(&[0]);
-    assert!(forgets.q().divergence(&q) > 1e-3);
+    // Control: an agent that has lost its factor.
+    let mut without_factor = ByHand::new(&method).turns(3);
+    without_factor.agents[0] = method.agent(0, None).unwrap();
+    without_factor.round(&[0]);
+    assert!(without_factor.q().divergence(&q) > 1e-3);
 }

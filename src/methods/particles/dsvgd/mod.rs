@@ -43,14 +43,15 @@ pub(crate) mod settings;
 mod sites;
 
 pub use agent::{DsvgdAgent, Factor, RememberedVisit};
-pub use server::{DsvgdServer, ServerState};
+pub use server::GlobalFactors;
 pub use settings::{Cavity, DsvgdSettings};
 pub use sites::{Caution, Curvature, Found, SiteSettings};
 
-use crate::cluster::{AgentId, Method, Placement, Result};
+use crate::cluster::{AgentId, Method, Placement, Result, ServerState};
 use crate::kernels::svgd::Settings;
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
+use crate::methods::common::rounds::RoundServer;
 use crate::number::Real;
 use serde::{Deserialize, Serialize};
 
@@ -144,7 +145,7 @@ impl<F: Real> Method for Dsvgd<F> {
     type Task = u64;
     /// The metrics of a visit.
     type Report = [f64; 7];
-    type Server = DsvgdServer<F>;
+    type Server = RoundServer<Self>;
     type Agent = DsvgdAgent<F>;
 
     fn agents(&self) -> u32 {
@@ -156,8 +157,8 @@ impl<F: Real> Method for Dsvgd<F> {
         Placement::Cyclic
     }
 
-    fn server(&self, saved: Option<ServerState<F>>) -> Result<DsvgdServer<F>> {
-        Ok(DsvgdServer { method: self.clone(), state: saved.unwrap_or_default() })
+    fn server(&self, saved: Option<ServerState<Self>>) -> Result<RoundServer<Self>> {
+        Ok(RoundServer::new(self, &self.problem, self.rounds, saved))
     }
 
     fn agent(&self, id: AgentId, saved: Option<Factor<F>>) -> Result<DsvgdAgent<F>> {

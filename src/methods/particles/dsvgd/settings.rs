@@ -4,9 +4,9 @@
 use super::{Curvature, Dsvgd, Factors, PriorConvention, SiteSettings};
 use crate::kernels::kde::KdeMode;
 use crate::kernels::svgd::Settings;
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::models::{CurvatureSupport, Model};
 use crate::number::Real;
 use crate::settings::{Key, keys};
@@ -112,7 +112,7 @@ impl Shared {
     }
 
     /// The estimate for agents that work on this many sets of particles, with this many values sent per visit in both directions together.
-    pub(crate) fn needs(&self, agents: u32, parameters: usize, sets: u64, sent: u64) -> ResourceEstimate {
+    pub(crate) fn estimate(&self, agents: u32, parameters: usize, sets: u64, sent: u64) -> ResourceEstimate {
         let particles = self.particles as u64;
         ResourceEstimate {
             particles: Some(particles),

@@ -30,12 +30,12 @@ pub(crate) mod settings;
 pub use agent::PviAgent;
 pub use gaussian::{Covariance, Gaussian, Natural};
 pub use nodes::{Cubature, Nodes};
-pub use server::{PviServer, ServerState};
 pub use settings::PviSettings;
 
-use crate::cluster::{AgentId, Method, Raw, Result};
+use crate::cluster::{AgentId, Method, Raw, Result, ServerState};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
+use crate::methods::common::rounds::RoundServer;
 use crate::number::Real;
 
 /// Partitioned variational inference.
@@ -82,15 +82,15 @@ impl<F: Real> Method for Pvi<F> {
     type Task = u64;
     /// The mean damping of the round's steps, below the requested one if steps were shortened.
     type Report = [f64; 1];
-    type Server = PviServer<F>;
+    type Server = RoundServer<Self>;
     type Agent = PviAgent<F>;
 
     fn agents(&self) -> u32 {
         self.problem.agents
     }
 
-    fn server(&self, saved: Option<ServerState<F>>) -> Result<PviServer<F>> {
-        Ok(PviServer { method: self.clone(), state: saved.unwrap_or_default() })
+    fn server(&self, saved: Option<ServerState<Self>>) -> Result<RoundServer<Self>> {
+        Ok(RoundServer::new(self, &self.problem, self.rounds, saved))
     }
 
     fn agent(&self, id: AgentId, saved: Option<Raw<F>>) -> Result<PviAgent<F>> {

@@ -1,89 +1,53 @@
 //! Server of partitioned variational inference: adds up the changes of the agents' factors and draws from their product.
 
 use super::{Covariance, Gaussian, Pvi};
-use crate::cluster::{Context, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
+use crate::cluster::{Context, Outbox, Raw, Response, Result};
 use crate::methods::common::participation::log_round;
 use crate::methods::common::particles::Particles;
-use crate::methods::common::with_evaluation::Posterior;
+use crate::methods::common::rounds::Rounds;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
 use ndarray::Array2;
-use serde::{Deserialize, Serialize};
 
 /// The largest dimension in which the covariance is written to the result file.
 const MAX_COVARIANCE_DIM: usize = 20;
 
-/// Keeps the product of all factors.
-pub struct PviServer<F: Real> {
-    pub(super) method: Pvi<F>,
-    /// What a checkpoint keeps.
-    pub state: ServerState<F>,
-}
+/// The server keeps the natural parameters of q, in double precision, as the changes of all rounds are added up.
+impl<F: Real> Rounds for Pvi<F> {
+    type State = Raw<f64>;
 
-/// Saved state of the server.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(bound = "")]
-pub struct ServerState<F: Real> {
-    /// Draws from q.
-    pub draws: Particles<F>,
-    /// Natural parameters of q; in double precision, as the changes of all rounds are added up.
-    pub natural_parameters: Raw<f64>,
-}
-
-impl<F: Real> PviServer<F> {
-    fn request_round(&self, out: &mut Outbox<Pvi<F>>, cx: &Context) {
-        let Pvi { problem, rounds, schedule, .. } = &self.method;
-        let round = self.state.draws.round;
-        if round < *rounds {
-            let parameters: Vec<F> = self.state.natural_parameters.0.iter().map(|&value| F::of(value)).collect();
-            out.request(schedule.agents(round, problem.agents, cx), round + 1).with(parameters).sum();
-        }
-    }
-}
-
-impl<F: Real> Server<Pvi<F>> for PviServer<F> {
-    type State = ServerState<F>;
-
-    fn state(&self) -> impl SerializesAs<ServerState<F>> {
-        &self.state
+    fn start(&self, cx: &Context) -> Result<(Vec<F>, Raw<f64>)> {
+        let parameters = self.prior(cx)?;
+        Ok((self.draws(&self.gaussian(&parameters)?, cx), Raw(parameters)))
     }
 
-    fn start(&mut self, out: &mut Outbox<Pvi<F>>, cx: &mut Context) -> Result<()> {
-        let natural_parameters = self.method.prior(cx)?;
-        let draws = self.method.draws(&self.method.gaussian(&natural_parameters)?, cx);
-        self.state =
-            ServerState { draws: Particles { round: 0, theta: Raw(draws) }, natural_parameters: Raw(natural_parameters) };
-        self.request_round(out, cx);
-        Ok(())
+    fn request(&self, draws: &Particles<F>, parameters: &Raw<f64>, out: &mut Outbox<Self>, cx: &Context) {
+        let agents = self.schedule.agents(draws.round, self.problem.agents, cx);
+        let parameters: Vec<F> = parameters.0.iter().map(|&value| F::of(value)).collect();
+        out.request(agents, draws.round + 1).with(parameters).sum();
     }
 
-    fn receive(&mut self, response: Response<Pvi<F>>, out: &mut Outbox<Pvi<F>>, cx: &mut Context) -> Result<()> {
-        let Self { method, state: ServerState { draws, natural_parameters: Raw(parameters) } } = self;
+    fn update(
+        &self,
+        draws: &Particles<F>,
+        Raw(parameters): &mut Raw<f64>,
+        response: Response<Self>,
+        cx: &mut Context,
+    ) -> Result<Option<Vec<F>>> {
         let (round, change) = (draws.round + 1, response.sum);
         log_round(round, ["damping"], &response.reports, cx);
         if change.len() != parameters.len() {
             return Err(format!("pvi: changes of {} natural parameters, not {}", change.len(), parameters.len()).into());
         }
-        let before = method.gaussian(parameters)?;
+        let before = self.gaussian(parameters)?;
         parameters.iter_mut().zip(change.iter()).for_each(|(sum, change)| *sum += change.f64());
-        let q = method.gaussian(parameters)?;
-        cx.log_row("approximation", round, [("kl_of_change", q.divergence(&before)), ("log_determinant", q.log_determinant())]);
-        draws.end_round(method.draws(&q, cx), method.dim(), method.rounds, cx);
-        if round == method.rounds {
-            method.log_gaussian(&q, cx);
+        let q = self.gaussian(parameters)?;
+        let columns = [("kl_of_change", q.divergence(&before)), ("log_determinant", q.log_determinant())];
+        cx.log_row("approximation", round, columns);
+        if round == self.rounds {
+            self.log_gaussian(&q, cx);
         }
-        self.request_round(out, cx);
-        Ok(())
-    }
-
-    fn progress(&self) -> Progress {
-        self.state.draws.progress(self.method.rounds)
-    }
-}
-
-impl<F: Real> Posterior<F> for PviServer<F> {
-    fn posterior(&self) -> (u64, &[F]) {
-        self.state.draws.posterior()
+        Ok(Some(self.draws(&q, cx)))
     }
 }
 

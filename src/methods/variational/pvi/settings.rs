@@ -2,10 +2,9 @@
 
 use super::nodes::node_count;
 use super::{Covariance, Pvi};
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
-
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::number::Real;
 use crate::settings::{Key, keys};
 use documented::DocumentedFields;
