@@ -1,4 +1,4 @@
-//! Round trips through the MPI driver beside raw MPI, and collectives beside point-to-point: `cargo bench --bench messages`.
+//! Round trips through the MPI driver compared with raw MPI, and collectives with point-to-point: `cargo bench --bench messages`.
 
 mod two_ranks;
 
@@ -13,12 +13,12 @@ use mpibayes::random::Seed;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What goes round.
+/// The round trip that is timed.
 #[derive(Clone, Copy, PartialEq)]
 enum Move {
     /// A body to the last agent and back.
     Echo,
-    /// A body to all agents, nothing back.
+    /// A body to all agents, no bodies back.
     Tell,
     /// A sum to all agents.
     Sum,
@@ -136,7 +136,7 @@ impl Agent<Trip> for Echo {
     }
 }
 
-/// Seconds of CPU that this process has taken.
+/// Seconds of CPU time of this process.
 fn cpu() -> f64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: the call fills the structure.
@@ -148,8 +148,8 @@ fn cpu() -> f64 {
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
-/// The 10 %, 50 % and 90 % points of the second half, in µs.
-fn points(times: &[f64]) -> [f64; 3] {
+/// The 10 %, 50 % and 90 % quantiles of the second half, in µs.
+fn quantiles(times: &[f64]) -> [f64; 3] {
     let mut times = times[times.len() / 2..].to_vec();
     times.sort_by(f64::total_cmp);
     [10, 50, 90].map(|percent| times.get(times.len() * percent / 100).copied().unwrap_or(f64::NAN) * 1e6)
@@ -211,16 +211,16 @@ fn main() {
             std::process::exit(1);
         }
     };
-    let speaks = world.rank() == 0;
+    let is_primary = world.rank() == 0;
     let off =
         Collectives { requests: RequestDelivery::PointToPoint, integer_sums: Sums::PointToPoint, float_sums: Sums::PointToPoint };
     let on = Collectives { requests: RequestDelivery::Broadcast, integer_sums: Sums::Allreduce, float_sums: Sums::Allreduce };
-    if speaks {
+    if is_primary {
         println!("{} ranks; µs: 10 % / median / 90 %", world.size());
     }
     let line = |what: &str, size: &str, times: &[f64]| {
-        if speaks {
-            let [low, median, high] = points(times);
+        if is_primary {
+            let [low, median, high] = quantiles(times);
             println!("{what:<34} {size:>5} {low:>9.1} {median:>9.1} {high:>9.1}");
         }
     };
@@ -237,7 +237,7 @@ fn main() {
     for (what, collectives) in [("off", off), ("on", on)] {
         let (cpu_before, since) = (cpu(), Instant::now());
         trip(&world, Move::Sleep, 0, 1, collectives);
-        if speaks {
+        if is_primary {
             let share = 100.0 * (cpu() - cpu_before) / since.elapsed().as_secs_f64();
             println!("a waiting rank, collectives {what}: {share:.2} % of a core");
         }

@@ -1,11 +1,11 @@
-//! Benchmarks on two ranks that start themselves under `mpirun`.
+//! Restarts a benchmark on two ranks under `mpirun`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure must stop it")]
 
 use mpibayes::cluster::mpi::World;
 use std::process::Command;
 
-/// Goes on where this process is a rank; otherwise starts two that do, and ends with them.
+/// Returns if this process is a rank; otherwise starts two ranks and ends when they end.
 pub fn start() {
     if World::is_launched() {
         return;

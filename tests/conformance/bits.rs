@@ -2,9 +2,9 @@
 
 use crate::launch::{Launcher, work};
 use crate::roster;
-use crate::subject::{Carrier, Ran, Subject, Until};
+use crate::subject::{Driver, Ran, Subject, Until};
 use crate::suite::{Group, Suite, same};
-use crate::worker::{Became, Driver, Script, Step, Work};
+use crate::worker::{Became, Script, Step, Work, WorkerDriver};
 use mpibayes::cluster::Order;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 pub fn undisturbed(subject: &dyn Subject) -> Result<&'static Ran, String> {
     type Runs = BTreeMap<&'static str, Result<&'static Ran, String>>;
     static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
-    let run = || match subject.run(Carrier::Threads { threads: 1 }, None, Until::End) {
+    let run = || match subject.run(Driver::Threads { threads: 1 }, None, Until::End) {
         Ok(Some(ran)) => Ok(&*Box::leak(Box::new(ran))),
         Ok(None) => Err("rank 0 had no outcome".to_owned()),
         Err(fault) => Err(format!("without interruption: {fault}")),
@@ -25,8 +25,8 @@ pub fn register(suite: &mut Suite) {
     for subject in roster() {
         suite.test(format!("same bits under threads: {}", subject.label()), move |group| {
             for threads in [1, 2, 4] {
-                for until in [Until::End, Until::EndWithRests] {
-                    let ran = subject.run(Carrier::Threads { threads }, None, until);
+                for until in [Until::End, Until::EndWithCheckpoints] {
+                    let ran = subject.run(Driver::Threads { threads }, None, until);
                     let result = agree(subject, ran.map_err(|fault| fault.to_string()));
                     group.check(format!("{threads} threads, {until:?}"), result);
                 }
@@ -37,11 +37,11 @@ pub fn register(suite: &mut Suite) {
         suite.test(format!("same bits under simulate: {}", subject.label()), move |group| {
             for ranks in [1, 2, 3, 5, 8] {
                 for (threads, dedicated) in [(1, false), (2, false), (1, true)] {
-                    for until in [Until::End, Until::EndWithRests] {
-                        let carrier = Carrier::Simulate { ranks, threads, dedicated };
+                    for until in [Until::End, Until::EndWithCheckpoints] {
+                        let driver = Driver::Simulate { ranks, threads, dedicated };
                         let case = format!("{ranks} ranks, {threads} threads, dedicated {dedicated}, {until:?}");
-                        let ran = subject.run(carrier, None, until).map_err(|fault| fault.to_string());
-                        let again = subject.run(carrier, None, until).map_err(|fault| fault.to_string());
+                        let ran = subject.run(driver, None, until).map_err(|fault| fault.to_string());
+                        let again = subject.run(driver, None, until).map_err(|fault| fault.to_string());
                         let digest =
                             |ran: &Result<Option<Ran>, String>| ran.as_ref().ok()?.as_ref().map(|ran| ran.digest.clone());
                         let repeats = same("the second run's bits", &digest(&again), &digest(&ran));
@@ -54,9 +54,9 @@ pub fn register(suite: &mut Suite) {
     // The sums of the large bodies must be sliced, or the tests above would not cover slices.
     for subject in roster().filter(|subject| ["spread sliced", "counts sliced", "average"].contains(&subject.label())) {
         suite.test(format!("large sums are sliced: {}", subject.label()), move |group| {
-            let carrier = Carrier::Simulate { ranks: 3, threads: 1, dedicated: false };
+            let driver = Driver::Simulate { ranks: 3, threads: 1, dedicated: false };
             let slices = subject
-                .run(carrier, None, Until::End)
+                .run(driver, None, Until::End)
                 .ok()
                 .flatten()
                 .map_or(0, |ran| ran.traffic.0.get("slices of sums").map_or(0, |flow| flow.messages));
@@ -70,9 +70,9 @@ pub fn register(suite: &mut Suite) {
             // (threads, dedicated, collectives, until): each method four times, or twice on a single rank.
             let layouts = [
                 (1, false, false, Until::End),
-                (2, false, true, Until::EndWithRests),
+                (2, false, true, Until::EndWithCheckpoints),
                 (1, true, true, Until::End),
-                (2, true, false, Until::EndWithRests),
+                (2, true, false, Until::EndWithCheckpoints),
             ];
             let layouts = &layouts[..if ranks == 1 { 2 } else { 4 }];
             let cases: Vec<_> = roster().flat_map(|subject| layouts.iter().map(move |layout| (subject, *layout))).collect();
@@ -83,7 +83,7 @@ pub fn register(suite: &mut Suite) {
                 collectives,
                 work: Work::Carry { from: None, until, save: None },
             });
-            let results = batch(group, Launcher::Mpirun(ranks), Driver::Mpi, steps.collect());
+            let results = batch(group, Launcher::Mpirun(ranks), WorkerDriver::Mpi, steps.collect());
             for ((subject, (threads, dedicated, collectives, until)), ran) in cases.into_iter().zip(results) {
                 let label = subject.label();
                 let case = format!("{label}, {threads} threads, dedicated {dedicated}, collectives {collectives}, {until:?}");
@@ -94,7 +94,7 @@ pub fn register(suite: &mut Suite) {
 }
 
 /// Runs these steps in one worker; a result for each, an error for those that it did not reach.
-pub fn batch(group: &Group, launcher: Launcher, driver: Driver, steps: Vec<Step>) -> Vec<Result<Ran, String>> {
+pub fn batch(group: &Group, launcher: Launcher, driver: WorkerDriver, steps: Vec<Step>) -> Vec<Result<Ran, String>> {
     let count = steps.len();
     let results = group.folder.join("results.jsonl");
     drop(std::fs::remove_file(&results));

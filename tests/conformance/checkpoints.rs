@@ -2,14 +2,14 @@
 
 use crate::bits::agree;
 use crate::roster;
-use crate::subject::{Carrier, Until};
+use crate::subject::{Driver, Until};
 use crate::suite::{Suite, same};
 
 pub fn register(suite: &mut Suite) {
     for subject in roster() {
         suite.test(format!("checkpoint files: {}", subject.label()), move |group| {
             let path = group.folder.join("run.state");
-            let saved = subject.run(Carrier::Threads { threads: 1 }, None, Until::Responses(3)).ok().flatten();
+            let saved = subject.run(Driver::Threads { threads: 1 }, None, Until::Responses(3)).ok().flatten();
             let Some(saved) = saved.map(|ran| ran.saved) else {
                 return group.check(subject.label(), Err("the run could not be saved".into()));
             };
@@ -36,7 +36,7 @@ pub fn register(suite: &mut Suite) {
             }
             if let Some(other) = roster().find(|other| other.name() != subject.name()) {
                 let says = format!("holds a run of {} in ", subject.name());
-                let result = match other.run(Carrier::Threads { threads: 1 }, Some(&saved), Until::End) {
+                let result = match other.run(Driver::Threads { threads: 1 }, Some(&saved), Until::End) {
                     Err(fault) if fault.cause.contains(&says) => Ok(()),
                     Err(fault) => Err(format!("it was refused for something else: {fault}")),
                     Ok(_) => Err("it was resumed".into()),
@@ -47,9 +47,11 @@ pub fn register(suite: &mut Suite) {
             drop(std::fs::create_dir(&path));
             let result = match subject.write(&saved, &path) {
                 Ok(()) => Err("a folder was written over".into()),
-                Err(_) => {
-                    same("what is left beside it", &std::fs::exists(group.folder.join("run.state.partial")).ok(), &Some(false))
-                }
+                Err(_) => same(
+                    "the temporary file exists:",
+                    &std::fs::exists(group.folder.join("run.state.partial")).ok(),
+                    &Some(false),
+                ),
             };
             group.check("cannot be written", result);
             drop(std::fs::remove_dir(&path));
@@ -59,9 +61,9 @@ pub fn register(suite: &mut Suite) {
     }
     for subject in roster() {
         suite.test(format!("a finished run that is resumed is over at once: {}", subject.label()), move |group| {
-            let result = subject.run(Carrier::Threads { threads: 1 }, None, Until::End).and_then(|ran| {
+            let result = subject.run(Driver::Threads { threads: 1 }, None, Until::End).and_then(|ran| {
                 let saved = ran.map(|ran| ran.saved).unwrap_or_default();
-                subject.run(Carrier::Simulate { ranks: 3, threads: 1, dedicated: false }, Some(&saved), Until::End)
+                subject.run(Driver::Simulate { ranks: 3, threads: 1, dedicated: false }, Some(&saved), Until::End)
             });
             group.check(subject.label(), agree(subject, result.map_err(|fault| fault.to_string())));
         });

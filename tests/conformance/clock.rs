@@ -1,7 +1,7 @@
-//! The simulator's clock in exact virtual seconds: declared costs, latency and bandwidth, links and cores that are busy.
+//! The simulator's clock in exact virtual seconds: declared costs, latency, bandwidth, busy links and cores.
 
 use crate::methods::{Post, Scripted, Visits};
-use crate::subject::{Diary, Until, plan};
+use crate::subject::{TestRecorder, Until, plan};
 use crate::suite::{Suite, same};
 use mpibayes::cluster::Method;
 use mpibayes::cluster::record::Record;
@@ -35,7 +35,7 @@ pub fn register(suite: &mut Suite) {
         group.check("agent 3 of figure 1, three rounds ahead", same("waits", &third[..4].to_vec(), &vec![0.0, 0.0, 6.0, 6.0]));
 
         // One agent on rank 1, the server on a dedicated rank 0; latency 0.5 s, 8 MB/s.
-        // Task: 0.5 + 8 MB / (8 MB/s) = 1.5 s; work to 3.5 s; report 0.5 + 0.5 = 4.5 s; rest and its response 0.5 s each.
+        // Task: 0.5 + 8 MB / (8 MB/s) = 1.5 s; work to 3.5 s; report 0.5 + 0.5 = 4.5 s; the last checkpoint takes two messages of 0.5 s.
         let post = Post::to(&[0]).with(1_000_000);
         let simulated = play(2, 1, true, vec![post], vec![500_000], 2.0);
         group.check("latency and bandwidth", same("(starts, responses, end)", &simulated, &(vec![1.5], vec![4.5], 5.5)));
@@ -49,11 +49,11 @@ pub fn register(suite: &mut Suite) {
         let one = play(2, 3, true, vec![Post::to(&[0, 1, 2])], vec![0; 3], 2.0);
         group.check("one core for three agents", same("(starts, responses, end)", &one, &(vec![0.5, 2.5, 4.5], vec![7.0], 8.0)));
 
-        // The agent's work behind its report (0.25 s) delays its next task, not its report.
+        // The agent's work after its report (0.25 s) delays its next task, not its report.
         let cluster = Cluster { after_report: Some(Box::new(|_, _| 0.25)), ..cluster(1, 2.0) };
         let two = Scripted { agents: 1, posts: vec![Post::to(&[0]), Post::to(&[0])], lengths: vec![0] };
-        let settled = log(two, 1, false, &cluster);
-        group.check("settling", same("(starts, responses, end)", &settled, &(vec![0.0, 2.25], vec![2.0, 4.25], 4.5)));
+        let timed = log(two, 1, false, &cluster);
+        group.check("work after the report", same("(starts, responses, end)", &timed, &(vec![0.0, 2.25], vec![2.0, 4.25], 4.5)));
     });
 }
 
@@ -95,7 +95,7 @@ fn play(ranks: u32, agents: u32, dedicated: bool, posts: Vec<Post>, lengths: Vec
     log(Scripted { agents, posts, lengths }, 1, dedicated, &cluster(ranks, task))
 }
 
-/// When tasks began, when responses came, and when the run was over.
+/// The times of the starts of tasks, of the responses, and of the end of the run.
 fn log(method: Scripted, threads: usize, dedicated: bool, cluster: &Cluster<Scripted>) -> (Vec<f64>, Vec<f64>, f64) {
     let (rows, end) = rows(method, threads, dedicated, cluster);
     let of = |wanted: &str| {
@@ -110,10 +110,10 @@ type Rows = Vec<(String, u64, Option<u32>, f64)>;
 
 /// The first value of each row that was written, and the end of the run.
 fn rows<M: Method>(method: M, threads: usize, dedicated: bool, cluster: &Cluster<M>) -> (Rows, f64) {
-    let mut diary = Diary::new(Until::End);
+    let mut recorder = TestRecorder::new(Until::End);
     let outcome =
-        simulate::run(Arc::new(method), plan(threads, dedicated, false), cluster, None, &mut diary).expect("a sound method");
-    let rows = diary.records.iter().filter_map(|record| match record {
+        simulate::run(Arc::new(method), plan(threads, dedicated, false), cluster, None, &mut recorder).expect("a sound method");
+    let rows = recorder.records.iter().filter_map(|record| match record {
         Record::Row(row) => Some((row.table.clone(), row.step, row.agent, row.values[0].1)),
         Record::Draws(_) => None,
     });

@@ -1,4 +1,4 @@
-//! The MPI driver on 2, 3 and 5 ranks: collectives give what point-to-point gives, runs follow each other, failures end the job.
+//! Collectives of the MPI driver on 2, 3 and 5 ranks: same results as point-to-point, consecutive runs, failures.
 
 use crate::launch::{Launcher, command, watched};
 use crate::suite::Suite;
@@ -61,7 +61,7 @@ fn expected<N: Whole>(agents: std::ops::Range<u32>, round: u64, numbers: usize) 
 enum Task {
     /// Contribute; the padding makes the head large.
     Give { round: u64, padding: Vec<u8> },
-    /// Take the parcel of this round and give it back, as a sum of one.
+    /// Return the transfer of this round, as a sum of one body.
     Show,
 }
 
@@ -175,7 +175,7 @@ impl<N: Whole> Agent<Rounds<N>> for Member<N> {
     }
 }
 
-/// Brings the run to rest after this many responses and keeps its checkpoint.
+/// Stops the run after this many responses and keeps its checkpoint.
 struct Stopper {
     at: Option<u64>,
     panics: bool,
@@ -216,8 +216,8 @@ fn carry<N: Whole>(
     let mut recorder = Stopper { at: stop, panics: false, saved: None };
     let mut outcome = run(world, method(0.0), plan.clone(), None, &mut recorder);
     if stop.is_some() {
-        assert!(outcome.is_none_or(|outcome| !outcome.finished), "the run was not stopped on its way");
-        // On with the opposite switches: a checkpoint knows nothing of them.
+        assert!(outcome.is_none_or(|outcome| !outcome.finished), "the run was not stopped before its end");
+        // Resumes with the opposite collectives: a checkpoint does not depend on them.
         let collectives = if collectives == OFF { ON } else { OFF };
         let saved = recorder.saved.take().map(|mut saved| {
             saved.seconds = BEFORE;
@@ -230,10 +230,10 @@ fn carry<N: Whole>(
     (std::mem::take(&mut *sums.lock().unwrap()), traffic)
 }
 
-/// Every switch gives the sums that are added up here; all in one process, one run after another.
+/// All combinations of collectives give the sums that are computed here, in consecutive runs of one job.
 fn sums<N: Whole>(world: &World) -> u32 {
     let mut passed = 0;
-    // One number, a block of a broadcast, several slices, and more than a rendezvous.
+    // One value, one block of a broadcast, several slices, and messages above MPI's rendezvous limit.
     for numbers in [1, 1000, 20_000, 400_000] {
         let requests = Collectives { requests: RequestDelivery::Broadcast, ..OFF };
         let reduces = Collectives { requests: RequestDelivery::PointToPoint, ..ON };
@@ -257,7 +257,7 @@ fn sums<N: Whole>(world: &World) -> u32 {
                 want.extend((0..AGENTS).map(|_| all.clone()));
             }
             assert!(got == want, "{} × {numbers}, {collectives:?}, dedicated {dedicated}, stop {stop:?}", N::NAME);
-            // A switch that does nothing would pass unseen.
+            // Without this, options that have no effect would pass.
             let hosts = world.size() - u32::from(dedicated);
             let on = |switched: bool| switched || stop.is_some();
             let reduced = traffic.0.contains_key("sums of all");
@@ -273,7 +273,7 @@ fn sums<N: Whole>(world: &World) -> u32 {
     passed
 }
 
-/// Facts at the start: rank 0's bytes come everywhere, and one rank's error is everybody's.
+/// Broadcast bytes arrive on all ranks, and an error on one rank is reported by all.
 fn facts(world: &World) -> u32 {
     for len in [0, 5, 3_000_000] {
         let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
@@ -288,7 +288,7 @@ fn facts(world: &World) -> u32 {
     4
 }
 
-/// What a rank does.
+/// Runs one case on this rank.
 pub fn rank(what: &str) {
     let world = World::start().unwrap();
     let trouble = match what {
@@ -307,14 +307,14 @@ pub fn rank(what: &str) {
     let mut recorder = Stopper { at: None, panics: trouble == Trouble::Recorder, saved: None };
     let plan = JobOptions { collectives: ON, ..JobOptions::new(Seed(1)) };
     run(&world, Arc::new(method), plan, None, &mut recorder);
-    println!("went through");
+    println!("finished without a failure");
 }
 
 /// Runs each case on some ranks.
 pub fn register(suite: &mut Suite) {
     for ranks in [2, 3, 5] {
         suite.test(format!("collectives: {ranks} ranks"), move |group| {
-            // Per number type 4 lengths × 7 cases, and the facts.
+            // For each of three number types 4 lengths × 7 cases, and 4 checks of broadcasts and agreement.
             let cases = [
                 ("sums", 0, "passed 88"),
                 ("unequal", EXIT_CODE, "bodies of one sum differ in length"),

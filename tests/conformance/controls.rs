@@ -2,15 +2,15 @@
 
 use crate::bits::agree_with;
 use crate::methods::Crooked;
-use crate::resume::stops_like_it_rests;
-use crate::subject::{Carrier, Until, conforms};
+use crate::resume::stopping_equals_checkpoints;
+use crate::subject::{Driver, Until, conforms};
 use crate::suite::Suite;
 
 pub fn register(suite: &mut Suite) {
     suite.test("methods that break a rule are detected", |group| {
         for wrong in [Crooked::Not, Crooked::AnotherOrder, Crooked::Forgets, Crooked::SharedRandomness] {
             let subject = conforms("crooked", move || wrong);
-            let threads = Carrier::Threads { threads: 1 };
+            let threads = Driver::Threads { threads: 1 };
             let run = |saved: Option<&[u8]>, until| {
                 let ran = subject.run(threads, saved, until).map_err(|fault| fault.to_string());
                 ran.and_then(|ran| ran.ok_or("no outcome".into()))
@@ -30,9 +30,9 @@ pub fn register(suite: &mut Suite) {
             });
             group.check(format!("{wrong:?}"), result);
             if matches!(wrong, Crooked::Not | Crooked::Forgets) {
-                let simulate = Carrier::Simulate { ranks: 3, threads: 1, dedicated: false };
-                let alike = stops_like_it_rests(subject.as_ref(), simulate).is_ok();
-                let result = crate::suite::same("stops like it rests", &alike, &(wrong == Crooked::Not));
+                let simulate = Driver::Simulate { ranks: 3, threads: 1, dedicated: false };
+                let alike = stopping_equals_checkpoints(subject.as_ref(), simulate).is_ok();
+                let result = crate::suite::same("stopping equals checkpoints", &alike, &(wrong == Crooked::Not));
                 group.check(format!("{wrong:?}, stopped at every response"), result);
             }
         }

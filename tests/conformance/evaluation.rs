@@ -1,7 +1,7 @@
 //! Evaluation changes nothing: the bits of the method, its overlap of computation, and its clock are those of a run without it.
 
 use crate::methods::{Eager, Elastic, stein};
-use crate::subject::{Carrier, Diary, Until, carry, plan};
+use crate::subject::{Driver, TestRecorder, Until, carry, plan};
 use crate::suite::{Suite, same};
 use mpibayes::cluster::Method;
 use mpibayes::cluster::record::{Record, Row};
@@ -13,35 +13,35 @@ use std::sync::Arc;
 
 pub fn register(suite: &mut Suite) {
     suite.test("evaluation changes no bit", |group| {
-        for carrier in [
-            Carrier::Threads { threads: 1 },
-            Carrier::Threads { threads: 3 },
-            Carrier::Simulate { ranks: 3, threads: 1, dedicated: false },
-            Carrier::Simulate { ranks: 4, threads: 2, dedicated: true },
+        for driver in [
+            Driver::Threads { threads: 1 },
+            Driver::Threads { threads: 3 },
+            Driver::Simulate { ranks: 3, threads: 1, dedicated: false },
+            Driver::Simulate { ranks: 4, threads: 2, dedicated: true },
         ] {
-            group.check("dsvgd", looks_on(|| stein::distilling::<f32>(5), carrier, true));
-            group.check("svgd", looks_on(|| stein::svgd::<f64>(3), carrier, true));
-            // What it leaves for later must be done once, behind its own tasks.
-            group.check("elastic", looks_on(|| Elastic, carrier, true));
-            // Responses come in any order: nothing may be lost.
-            group.check("eager", looks_on(|| Eager::<2>, carrier, false));
+            group.check("dsvgd", looks_on(|| stein::distilling::<f32>(5), driver, true));
+            group.check("svgd", looks_on(|| stein::svgd::<f64>(3), driver, true));
+            // Its work after responses must be done exactly once, after its own tasks.
+            group.check("elastic", looks_on(|| Elastic, driver, true));
+            // Responses arrive in any order: none may be lost.
+            group.check("eager", looks_on(|| Eager::<2>, driver, false));
         }
     });
     suite.test("evaluation does not overlap distillation and is excluded from the clock", |group| {
-        // Seconds of a visit, of the distillation behind it, of an agent's share of an evaluation.
+        // Seconds of a visit, of the distillation after it, of an agent's part of an evaluation.
         for (ranks, [visit, distillation, share]) in [
-            // The next visit hides the distillation wholly, then in part; one evaluation is as long as a visit.
+            // The distillation overlaps the next visits completely, then partly; one evaluation is as long as a visit.
             (5, [4.0, 4.0, 1.0]),
             (5, [4.0, 15.0, 1.0]),
             (5, [2.0, 30.0, 1.0]),
             (5, [4.0, 4.0, 4.0]),
-            // Five agents and one worker: nothing is hidden from the start, and an evaluation takes five shares.
+            // Five agents and one worker: nothing overlaps, and an evaluation takes the time of five agents.
             (1, [4.0, 4.0, 1.0]),
         ] {
             let run = |every| times_of_dsvgd(ranks, every, [visit, distillation, share]);
             let alone = run(None);
             let hidden = (1..=12).map(|round| f64::from(round) * visit).collect::<Vec<_>>();
-            // The control: that the overlap is there to be destroyed, where it fits.
+            // The control: without evaluation, computation overlaps whenever it is short enough.
             let overlaps = ranks > 1 && distillation <= f64::from(ranks - 1) * visit;
             let case = format!("{ranks} ranks, visits of {visit} s, distillations of {distillation} s, shares of {share} s");
             group.check(format!("{case}: overlap"), same("hidden", &(alone.history == hidden), &overlaps));
@@ -58,18 +58,18 @@ pub fn register(suite: &mut Suite) {
     });
 }
 
-/// Whether a method writes the same draws whatever the evaluations; where responses come in any order, draws of the same addresses.
-fn looks_on<M: Method>(make: impl Fn() -> M, carrier: Carrier, bits: bool) -> Result<(), String>
+/// Checks that evaluation does not change a method's draws, or only their values if responses arrive in any order.
+fn looks_on<M: Method>(make: impl Fn() -> M, driver: Driver, bits: bool) -> Result<(), String>
 where
     M::Number: Real,
     M::Server: Posterior<M::Number>,
 {
-    let alone = drawn(make(), carrier)?;
+    let alone = drawn(make(), driver)?;
     if alone.0.is_empty() || alone.1 > 0 {
         return Err(format!("{} draws and {} evaluations of a method alone", alone.0.len(), alone.1));
     }
     for every in [1, 3, 1000] {
-        let (draws, evaluations) = drawn(stein::evaluated(make(), every), carrier)?;
+        let (draws, evaluations) = drawn(stein::evaluated(make(), every), driver)?;
         let well = if bits { draws == alone.0 } else { draws.keys().eq(alone.0.keys()) };
         if !well || evaluations == 0 {
             return Err(format!("other draws, or none of {evaluations} evaluations, with one every {every} rounds"));
@@ -80,14 +80,14 @@ where
 
 type Draws = BTreeMap<(String, u32, u64), Vec<u8>>;
 
-/// What a method draws, and how often it was evaluated.
-fn drawn<M: Method>(method: M, carrier: Carrier) -> Result<(Draws, usize), String> {
-    let mut diary = Diary::new(Until::End);
-    carry(Arc::new(method), carrier, None, &mut diary).map_err(|fault| fault.to_string())?;
+/// The draws of a method, and the number of evaluations.
+fn drawn<M: Method>(method: M, driver: Driver) -> Result<(Draws, usize), String> {
+    let mut recorder = TestRecorder::new(Until::End);
+    carry(Arc::new(method), driver, None, &mut recorder).map_err(|fault| fault.to_string())?;
     let (mut draws, mut evaluations) = (Draws::new(), 0);
-    for record in diary.records {
+    for record in recorder.records {
         match record {
-            // What evaluation itself keeps.
+            // Draws of the evaluation itself.
             Record::Draws(block) if block.group == PARTICLE_PATHS => {}
             Record::Draws(block) => {
                 if draws.insert((block.group.clone(), block.chain, block.first), block.bytes).is_some() {
@@ -100,7 +100,7 @@ fn drawn<M: Method>(method: M, carrier: Carrier) -> Result<(Draws, usize), Strin
     Ok((draws, evaluations))
 }
 
-/// When things happened, in virtual seconds.
+/// Times in virtual seconds.
 struct Times {
     history: Vec<f64>,
     metrics: Vec<f64>,
@@ -127,10 +127,10 @@ fn timed<M: Method>(method: M, ranks: u32, costs: impl Fn(&M::Task) -> (f64, f64
         latency: 0.0,
         bandwidth: f64::INFINITY,
     };
-    let mut diary = Diary::new(Until::End);
-    let outcome = simulate::run(Arc::new(method), plan(1, false, false), &cluster, None, &mut diary).expect("a sound method");
+    let mut recorder = TestRecorder::new(Until::End);
+    let outcome = simulate::run(Arc::new(method), plan(1, false, false), &cluster, None, &mut recorder).expect("a sound method");
     let rows: Vec<Row> =
-        diary.records.into_iter().filter_map(|record| if let Record::Row(row) = record { Some(row) } else { None }).collect();
+        recorder.records.into_iter().filter_map(|record| if let Record::Row(row) = record { Some(row) } else { None }).collect();
     let of = |table: &str| {
         let mut rows: Vec<_> = rows.iter().filter(|row| row.table == table).collect();
         rows.sort_by_key(|row| row.step);

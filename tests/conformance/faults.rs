@@ -3,9 +3,9 @@
 use crate::faulty::{CAUSE, How, Injection, Place, Who, Workload};
 use crate::launch::{Launcher, work};
 use crate::roster;
-use crate::subject::{Carrier, Subject};
+use crate::subject::{Driver, Subject};
 use crate::suite::{Group, Suite};
-use crate::worker::{Driver, Script, Step, Work};
+use crate::worker::{Script, Step, Work, WorkerDriver};
 use mpibayes::cluster::{EXIT_CODE, Order};
 use rayon::prelude::*;
 use std::path::Path;
@@ -20,7 +20,7 @@ const AT_ONCE: usize = 3;
 struct Case<'a> {
     subject: &'a dyn Subject,
     launcher: Launcher,
-    driver: Driver,
+    driver: WorkerDriver,
     threads: usize,
     dedicated: bool,
     injection: Injection,
@@ -34,7 +34,7 @@ pub fn register(suite: &mut Suite) {
             for how in How::ALL {
                 for (who, place) in everywhere(subject, &workload) {
                     let injection = Injection { who, place, how, others_sleep: 0.0 };
-                    let (launcher, driver) = (Launcher::Alone, Driver::Threads);
+                    let (launcher, driver) = (Launcher::Alone, WorkerDriver::Threads);
                     cases.push(Case { subject, launcher, driver, threads: 2, dedicated: false, injection });
                 }
             }
@@ -47,7 +47,7 @@ pub fn register(suite: &mut Suite) {
             let Some(workload) = workload(subject, group) else { return };
             for (who, place) in everywhere(subject, &workload) {
                 let injection = Injection { who, place, how, others_sleep: 0.0 };
-                let (launcher, driver) = (Launcher::Alone, Driver::Simulate { ranks: 3 });
+                let (launcher, driver) = (Launcher::Alone, WorkerDriver::Simulate { ranks: 3 });
                 cases.push(Case { subject, launcher, driver, threads: 1, dedicated: true, injection });
             }
             group.cases(&cases);
@@ -59,20 +59,20 @@ pub fn register(suite: &mut Suite) {
         let mut cases = Vec::new();
         for how in How::ON_HELPERS {
             for (who, place) in [
-                (Who::Agent(3), Place::Making),
+                (Who::Agent(3), Place::Creating),
                 (Who::Agent(3), Place::Working(4)),
-                (Who::Agent(0), Place::Settling(4)),
+                (Who::Agent(0), Place::Following(4)),
                 (Who::Server, Place::Working(4)),
             ] {
                 let injection = Injection { who, place, how, others_sleep: 0.0 };
                 for (launcher, driver) in [
-                    (Launcher::Alone, Driver::Threads),
-                    (Launcher::Alone, Driver::Simulate { ranks: 3 }),
-                    (Launcher::Mpirun(3), Driver::Mpi),
+                    (Launcher::Alone, WorkerDriver::Threads),
+                    (Launcher::Alone, WorkerDriver::Simulate { ranks: 3 }),
+                    (Launcher::Mpirun(3), WorkerDriver::Mpi),
                 ] {
-                    // An exit does not tell whom it helped where several are at work: one worker, and the server only where
-                    // everything is done on one thread.
-                    if how == How::HelperExit && who == Who::Server && !matches!(driver, Driver::Simulate { .. }) {
+                    // If several threads are at work, an exit does not reveal which one was helped: hence one worker, and the server
+                    // only if everything runs on one thread.
+                    if how == How::HelperExit && who == Who::Server && !matches!(driver, WorkerDriver::Simulate { .. }) {
                         continue;
                     }
                     cases.push(Case { subject, launcher, driver, threads: 1, dedicated: false, injection });
@@ -83,7 +83,7 @@ pub fn register(suite: &mut Suite) {
     });
     suite.test("faults under mpi: other sizes, busy ranks, all agents at once", |group| {
         let Some(subject) = roster().find(|subject| subject.label() == "elastic") else { return };
-        let (driver, server) = (Driver::Mpi, Who::Server);
+        let (driver, server) = (WorkerDriver::Mpi, Who::Server);
         let last = Who::Agent(subject.agents() - 1);
         let mut cases = Vec::new();
         let mut case = |ranks, dedicated, who, place, how, others_sleep| {
@@ -92,11 +92,11 @@ pub fn register(suite: &mut Suite) {
         };
         for (ranks, dedicated) in [(1, false), (2, true), (5, false)] {
             case(ranks, dedicated, last, Place::Working(3), How::Error, 0.0);
-            case(ranks, dedicated, last, Place::Settling(3), How::Panic, 0.0);
+            case(ranks, dedicated, last, Place::Following(3), How::Panic, 0.0);
             case(ranks, dedicated, last, Place::Working(0), How::Exit, 0.0);
             case(ranks, dedicated, server, Place::Working(3), How::Panic, 0.0);
         }
-        // The others are in the middle of 20 s of work.
+        // The other agents are busy for 20 s.
         for how in How::ALL {
             case(3, false, last, Place::Working(0), how, 20.0);
         }
@@ -108,7 +108,7 @@ pub fn register(suite: &mut Suite) {
             case(3, false, who, Place::Saving, How::Exit, 0.0);
         }
         for how in How::ALL {
-            case(3, false, server, Place::Keeping, how, 0.0);
+            case(3, false, server, Place::Recording, how, 0.0);
         }
         group.cases(&cases);
     });
@@ -127,7 +127,7 @@ fn under_mpi(group: &mut Group) {
         let Some(workload) = workload(subject, group) else { return };
         for ((who, place), how) in everywhere(subject, &workload).into_iter().zip(How::ALL.into_iter().cycle()) {
             let injection = Injection { who, place, how, others_sleep: 0.0 };
-            let (launcher, driver) = (Launcher::Mpirun(3), Driver::Mpi);
+            let (launcher, driver) = (Launcher::Mpirun(3), WorkerDriver::Mpi);
             cases.push(Case { subject, launcher, driver, threads: 1, dedicated: false, injection });
         }
     }
@@ -152,7 +152,7 @@ fn under_mpi(group: &mut Group) {
             if failures.len() > 4 * synchronous.len() {
                 return group.check("every method fails", Err(format!("{left} methods were not reached")));
             }
-            let (launcher, driver) = (Launcher::Mpirun(3), Driver::Mpi);
+            let (launcher, driver) = (Launcher::Mpirun(3), WorkerDriver::Mpi);
             cases.push(Case { subject: synchronous[at], launcher, driver, threads: 1 + turn % 2, dedicated: false, injection });
         }
     }
@@ -168,25 +168,25 @@ fn busiest(subject: &dyn Subject, workload: &Workload, rank: u32) -> Option<u32>
 /// How many kinds of places there are.
 const PLACES: usize = 6;
 
-/// The places where one can fail, by kind: made, started (or the first task), in a task in the middle, in the last, and behind
+/// The places where one can fail, by kind: creation, start (or first task), a task in the middle, the last task, and after
 /// these two. Nothing where one has too little to do for the kind.
 fn places(agent: Option<u32>, workload: &Workload) -> [Option<Place>; PLACES] {
     let first = if agent.is_some() { Place::Working(0) } else { Place::Starting };
     let tasks = workload.get(&agent).copied().unwrap_or(0);
     let (middle, last) = (tasks / 2, tasks.saturating_sub(1));
     let places = [
-        (true, Place::Making),
+        (true, Place::Creating),
         (tasks > 0 || agent.is_none(), first),
         (tasks > 0 && Place::Working(middle) != first, Place::Working(middle)),
         (tasks > 0 && Place::Working(last) != first && last != middle, Place::Working(last)),
-        (tasks > 0, Place::Settling(middle)),
-        (tasks > 0 && last != middle, Place::Settling(last)),
+        (tasks > 0, Place::Following(middle)),
+        (tasks > 0 && last != middle, Place::Following(last)),
     ];
     places.map(|(exists, place)| exists.then_some(place))
 }
 
 fn everywhere(subject: &dyn Subject, workload: &Workload) -> Vec<(Who, Place)> {
-    let saving = [(Who::Server, Place::Saving), (Who::Agent(0), Place::Saving), (Who::Server, Place::Keeping)];
+    let saving = [(Who::Server, Place::Saving), (Who::Agent(0), Place::Saving), (Who::Server, Place::Recording)];
     // A method of one agent has no other.
     let last = Some(subject.agents() - 1).filter(|&last| last > 0);
     let all = [Some(None), Some(Some(0)), last.map(Some)].into_iter().flatten();
@@ -194,7 +194,7 @@ fn everywhere(subject: &dyn Subject, workload: &Workload) -> Vec<(Who, Place)> {
         Order::Posted => (workload.clone(), Vec::new()),
         Order::Arrival => {
             let first = |(&who, &tasks): (&Option<u32>, &u64)| (who, if who.is_some() { tasks.min(1) } else { tasks });
-            (workload.iter().map(first).collect(), somebody(subject, workload))
+            (workload.iter().map(first).collect(), any_agent(subject, workload))
         }
     };
     let working = all.flat_map(|agent| {
@@ -204,18 +204,18 @@ fn everywhere(subject: &dyn Subject, workload: &Workload) -> Vec<(Who, Place)> {
     working.chain(later).chain(saving).collect()
 }
 
-/// Where responses count as they arrive, agents that are slow today may have no second task: later ones are failed in by whoever gets
-/// so far first. Every run has as many tasks in all, and somebody has a fair share of them.
-fn somebody(subject: &dyn Subject, workload: &Workload) -> Vec<(Who, Place)> {
+/// In asynchronous methods a slow agent may have no second task. Later places fail in the first agent that reaches them: the total
+/// number of tasks is fixed, so that at least one agent gets an average share.
+fn any_agent(subject: &dyn Subject, workload: &Workload) -> Vec<(Who, Place)> {
     let tasks = workload.iter().filter(|(who, _)| who.is_some()).map(|(_, tasks)| tasks).sum::<u64>();
     let share = tasks / u64::from(subject.agents());
     assert!(share > 2, "{}: too few tasks for a place between the first and the last", subject.label());
-    let later = [Place::Working(share / 2), Place::Working(share - 1), Place::Settling(share - 1)];
+    let later = [Place::Working(share / 2), Place::Working(share - 1), Place::Following(share - 1)];
     later.map(|place| (Who::EveryAgent, place)).into()
 }
 
 fn workload(subject: &dyn Subject, group: &mut Group) -> Option<Workload> {
-    match subject.run_faulty(Carrier::Threads { threads: 1 }, None) {
+    match subject.run_faulty(Driver::Threads { threads: 1 }, None) {
         Ok(workload) => Some(workload),
         Err(fault) => {
             group.check(format!("{} without a fault", subject.label()), Err(fault.to_string()));
@@ -253,7 +253,7 @@ impl Case<'_> {
         let faults = ended.faults();
         let [line] = faults.as_slice() else { return say(format!("{} messages", faults.len())) };
         let ranks = match (launcher, driver) {
-            (Launcher::Mpirun(ranks), _) | (_, Driver::Simulate { ranks }) => ranks,
+            (Launcher::Mpirun(ranks), _) | (_, WorkerDriver::Simulate { ranks }) => ranks,
             _ => 1,
         };
         let who = |agent| format!("rank {}, agent {agent}, ", subject.rank_of(agent, ranks, dedicated));
@@ -273,7 +273,7 @@ impl Case<'_> {
         }
         match (named, line.contains(cause) && line.contains(subject.name())) {
             (true, true) => Ok(()),
-            (false, _) => say(format!("the message names somebody else: {line}")),
+            (false, _) => say(format!("the message names another rank or agent: {line}")),
             (true, false) => say(format!("the message names another cause: {line}")),
         }
     }

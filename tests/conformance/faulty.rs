@@ -1,4 +1,4 @@
-//! Any method with a failure built in: who fails, where, and how.
+//! Wraps a method to inject a failure at a chosen place.
 
 use mpibayes::cluster::{
     Agent, AgentId, AgentState, Body, Context, Method, Order, Outbox, Placement, Progress, Response, Result, SerializesAs,
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What every injected error and panic says.
+/// The message of every injected error and panic.
 pub const CAUSE: &str = "injected on purpose";
 
 /// A failure to be injected.
@@ -18,7 +18,7 @@ pub struct Injection {
     pub who: Who,
     pub place: Place,
     pub how: How,
-    /// Seconds that each task of the agents that do not fail takes longer: they are in the middle of it when another fails.
+    /// Additional seconds of each task of the other agents, so that they are busy when the failure happens.
     pub others_sleep: f64,
 }
 
@@ -29,20 +29,20 @@ pub enum Who {
     EveryAgent,
 }
 
-/// Where it fails; the numbers count from 0.
+/// Where the failure happens; numbers count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
-    Making,
+    Creating,
     /// The server alone.
     Starting,
     /// The task or response with this number.
     Working(u64),
-    /// The work behind it.
-    Settling(u64),
-    /// When the state is asked for.
+    /// The work after this report or response.
+    Following(u64),
+    /// When the state is saved.
     Saving,
-    /// In the recorder, when the run is to be written down; `who` is the server.
-    Keeping,
+    /// In the recorder, at a checkpoint; `who` is the server.
+    Recording,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,13 +50,13 @@ pub enum How {
     Error,
     Panic,
     Exit,
-    /// The same on a thread that helps with the task.
+    /// A panic on a thread that helps with the task.
     HelperPanic,
     HelperExit,
 }
 
 impl How {
-    /// On the thread of the task itself.
+    /// Failures on the thread of the task.
     pub const ALL: [Self; 3] = [Self::Error, Self::Panic, Self::Exit];
     pub const ON_HELPERS: [Self; 2] = [Self::HelperPanic, Self::HelperExit];
 
@@ -65,14 +65,14 @@ impl How {
             Self::Error => Err(CAUSE.into()),
             Self::Panic => panic!("{CAUSE}"),
             Self::Exit => std::process::exit(0),
-            // Rayon works on its own threads for one that is none of them.
+            // Called from another thread, rayon runs both closures on its own threads.
             Self::HelperPanic => rayon::join(|| Self::Panic.fail(), || ()).0,
             Self::HelperExit => rayon::join(|| Self::Exit.fail(), || ()).0,
         }
     }
 }
 
-/// How many tasks each agent performed and, under `None`, how many responses the server received.
+/// The number of tasks of each agent and, under `None`, the number of responses that the server received.
 pub type Workload = BTreeMap<Option<AgentId>, u64>;
 
 pub struct Faulty<M> {
@@ -81,7 +81,7 @@ pub struct Faulty<M> {
     pub workload: Arc<Mutex<Workload>>,
 }
 
-/// One half's part of the plan.
+/// Injects the failure into the server or an agent.
 struct Trap {
     me: Option<AgentId>,
     injection: Option<Injection>,
@@ -96,12 +96,12 @@ impl Trap {
 
     fn at(&self, place: Place) -> Result<()> {
         match self.injection {
-            Some(injection) if injection.place == place && self.is_meant(injection.who) => injection.how.fail(),
+            Some(injection) if injection.place == place && self.applies_to(injection.who) => injection.how.fail(),
             _ => Ok(()),
         }
     }
 
-    fn is_meant(&self, who: Who) -> bool {
+    fn applies_to(&self, who: Who) -> bool {
         match who {
             Who::Server => self.me.is_none(),
             Who::Agent(id) => self.me == Some(id),
@@ -111,7 +111,7 @@ impl Trap {
 
     fn work(&mut self) -> Result<()> {
         if let (Some(injection), Some(_)) = (self.injection, self.me)
-            && !self.is_meant(injection.who)
+            && !self.applies_to(injection.who)
         {
             std::thread::sleep(Duration::from_secs_f64(injection.others_sleep));
         }
@@ -122,8 +122,8 @@ impl Trap {
     }
 
     fn after_report(&self) -> Result<()> {
-        // The server settles behind its start as well; that is not counted.
-        self.worked.checked_sub(1).map_or(Ok(()), |last| self.at(Place::Settling(last)))
+        // The server's work after its start is not counted.
+        self.worked.checked_sub(1).map_or(Ok(()), |last| self.at(Place::Following(last)))
     }
 }
 
@@ -159,13 +159,13 @@ impl<M: Method> Method for Faulty<M> {
 
     fn server(&self, saved: Option<ServerState<M>>) -> Result<FaultyServer<M>> {
         let trap = Trap::set(None, self);
-        trap.at(Place::Making)?;
+        trap.at(Place::Creating)?;
         Ok(FaultyServer { inner: self.inner.server(saved)?, trap })
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState<M>>) -> Result<FaultyAgent<M>> {
         let trap = Trap::set(Some(id), self);
-        trap.at(Place::Making)?;
+        trap.at(Place::Creating)?;
         Ok(FaultyAgent { inner: self.inner.agent(id, saved)?, trap })
     }
 }

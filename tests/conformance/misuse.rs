@@ -1,7 +1,7 @@
 //! Invalid requests: the run ends with an error that names the mistake.
 
 use crate::methods::{Post, Scripted};
-use crate::subject::{Carrier, Diary, Until, carry};
+use crate::subject::{Driver, TestRecorder, Until, carry};
 use crate::suite::Suite;
 use std::sync::Arc;
 
@@ -39,13 +39,13 @@ pub fn register(suite: &mut Suite) {
             ("bodies of one sum with different lengths", vec![Post::to(&[0, 2]).sum()], &["agent 0", "5", "agent 2", "7"]),
         ];
         let layouts = [
-            Carrier::Threads { threads: 1 },
-            Carrier::Threads { threads: 2 },
-            Carrier::Simulate { ranks: 3, threads: 1, dedicated: false },
+            Driver::Threads { threads: 1 },
+            Driver::Threads { threads: 2 },
+            Driver::Simulate { ranks: 3, threads: 1, dedicated: false },
         ];
         for (case, posts, words) in &cases {
-            for carrier in layouts {
-                group.check(case, says(vec![5, 5, 7], posts, carrier, words));
+            for driver in layouts {
+                group.check(case, says(vec![5, 5, 7], posts, driver, words));
             }
         }
         // One body is small enough to be sent whole and one is sliced: the agents disagree on which ranks add.
@@ -54,29 +54,29 @@ pub fn register(suite: &mut Suite) {
             (vec![9000, 9000, 9001], ["agent 0", "9000", "agent 2", "9001"]),
         ] {
             for ranks in [1, 2, 3] {
-                let carrier = Carrier::Simulate { ranks, threads: 1, dedicated: false };
+                let driver = Driver::Simulate { ranks, threads: 1, dedicated: false };
                 group.check(
                     format!("a sum of {lengths:?} numbers over {ranks} ranks"),
-                    says(lengths.clone(), &[Post::to(&[0, 2]).sum()], carrier, &words),
+                    says(lengths.clone(), &[Post::to(&[0, 2]).sum()], driver, &words),
                 );
             }
         }
         // The control: the same requests in a sound order.
         let sound = [Post::to(&[0]).sum_to(&[1]), Post::to(&[1]).with_transfer().sum_to(&[0]), Post::to(&[0]).with_transfer()];
-        for carrier in layouts {
-            let ran = run(vec![5; 3], &sound, carrier);
+        for driver in layouts {
+            let ran = run(vec![5; 3], &sound, driver);
             group.check("a sound script", ran.map_or_else(Err, |()| Ok(())));
         }
     });
 }
 
-fn run(lengths: Vec<usize>, posts: &[Post], carrier: Carrier) -> Result<(), String> {
+fn run(lengths: Vec<usize>, posts: &[Post], driver: Driver) -> Result<(), String> {
     let method = Scripted { agents: 3, posts: posts.to_vec(), lengths };
-    carry(Arc::new(method), carrier, None, &mut Diary::new(Until::End)).map(drop).map_err(|fault| fault.to_string())
+    carry(Arc::new(method), driver, None, &mut TestRecorder::new(Until::End)).map(drop).map_err(|fault| fault.to_string())
 }
 
-fn says(lengths: Vec<usize>, posts: &[Post], carrier: Carrier, words: &[&str]) -> Result<(), String> {
-    match run(lengths, posts, carrier) {
+fn says(lengths: Vec<usize>, posts: &[Post], driver: Driver, words: &[&str]) -> Result<(), String> {
+    match run(lengths, posts, driver) {
         Ok(()) => Err("it was accepted".into()),
         Err(text) => match words.iter().find(|word| !text.contains(**word)) {
             Some(word) => Err(format!("the message lacks {word:?}: {text}")),

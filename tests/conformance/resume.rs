@@ -3,20 +3,20 @@
 use crate::bits::{agree, batch, undisturbed};
 use crate::launch::Launcher;
 use crate::roster;
-use crate::subject::{Carrier, Ran, Subject, Until};
+use crate::subject::{Driver, Ran, Subject, Until};
 use crate::suite::{Group, Suite, same};
-use crate::worker::{Driver, Step, Work};
+use crate::worker::{Step, Work, WorkerDriver};
 use mpibayes::cluster::Order;
 use std::path::PathBuf;
 
 /// Layouts without mpirun; consecutive ones differ.
-const LAYOUTS: [Carrier; 6] = [
-    Carrier::Threads { threads: 2 },
-    Carrier::Simulate { ranks: 3, threads: 1, dedicated: false },
-    Carrier::Simulate { ranks: 5, threads: 2, dedicated: true },
-    Carrier::Threads { threads: 1 },
-    Carrier::Simulate { ranks: 2, threads: 1, dedicated: false },
-    Carrier::Simulate { ranks: 1, threads: 2, dedicated: false },
+const LAYOUTS: [Driver; 6] = [
+    Driver::Threads { threads: 2 },
+    Driver::Simulate { ranks: 3, threads: 1, dedicated: false },
+    Driver::Simulate { ranks: 5, threads: 2, dedicated: true },
+    Driver::Threads { threads: 1 },
+    Driver::Simulate { ranks: 2, threads: 1, dedicated: false },
+    Driver::Simulate { ranks: 1, threads: 2, dedicated: false },
 ];
 
 pub fn register(suite: &mut Suite) {
@@ -38,10 +38,10 @@ pub fn register(suite: &mut Suite) {
     // Asynchronous runs differ between layouts. In one layout, a run that is stopped and resumed after every response must equal the run
     // that only takes a checkpoint after each: states hold everything that matters.
     for subject in roster().filter(|subject| subject.order() == Order::Arrival) {
-        suite.test(format!("stopped after every response like with checkpoints alone: {}", subject.label()), move |group| {
+        suite.test(format!("stopping after every response changes nothing: {}", subject.label()), move |group| {
             for ranks in [1, 3, 5] {
-                let carrier = Carrier::Simulate { ranks, threads: 1, dedicated: ranks == 5 };
-                group.check(format!("{ranks} ranks"), stops_like_it_rests(subject, carrier));
+                let driver = Driver::Simulate { ranks, threads: 1, dedicated: ranks == 5 };
+                group.check(format!("{ranks} ranks"), stopping_equals_checkpoints(subject, driver));
             }
         });
     }
@@ -97,11 +97,11 @@ enum At {
 }
 
 impl At {
-    fn launch(self) -> (Launcher, Driver) {
+    fn launch(self) -> (Launcher, WorkerDriver) {
         match self {
-            Self::Threads => (Launcher::Alone, Driver::Threads),
-            Self::Simulate(ranks) => (Launcher::Alone, Driver::Simulate { ranks }),
-            Self::Mpi(ranks) => (Launcher::Mpirun(ranks), Driver::Mpi),
+            Self::Threads => (Launcher::Alone, WorkerDriver::Threads),
+            Self::Simulate(ranks) => (Launcher::Alone, WorkerDriver::Simulate { ranks }),
+            Self::Mpi(ranks) => (Launcher::Mpirun(ranks), WorkerDriver::Mpi),
         }
     }
 }
@@ -118,29 +118,29 @@ fn step(subject: &dyn Subject, from: Option<PathBuf>, until: Until, save: PathBu
     }
 }
 
-fn saved_and_resumed(subject: &dyn Subject, first: Carrier, second: Carrier, at: u64) -> Result<(), String> {
-    let run = |carrier, saved, until| subject.run(carrier, saved, until).map_err(|fault| fault.to_string());
+fn saved_and_resumed(subject: &dyn Subject, first: Driver, second: Driver, at: u64) -> Result<(), String> {
+    let run = |driver, saved, until| subject.run(driver, saved, until).map_err(|fault| fault.to_string());
     let saved = run(first, None, Until::Responses(at))?.ok_or("no outcome")?;
-    if saved.responses < at || saved.rests != 1 {
-        return Err(format!("took {} checkpoints, the last after {} responses", saved.rests, saved.responses));
+    if saved.responses < at || saved.checkpoints != 1 {
+        return Err(format!("took {} checkpoints, the last after {} responses", saved.checkpoints, saved.responses));
     }
     agree(subject, run(second, Some(&saved.saved), Until::End))
 }
 
 /// Compares a run that is stopped and resumed after every response with one that only takes a checkpoint after each.
-pub fn stops_like_it_rests(subject: &dyn Subject, carrier: Carrier) -> Result<(), String> {
-    let at_rest = subject.run(carrier, None, Until::EndWithRests).map_err(|fault| fault.to_string())?.ok_or("no outcome")?;
-    let stopped = hop_on(subject, &[carrier])?;
+pub fn stopping_equals_checkpoints(subject: &dyn Subject, driver: Driver) -> Result<(), String> {
+    let at_rest = subject.run(driver, None, Until::EndWithCheckpoints).map_err(|fault| fault.to_string())?.ok_or("no outcome")?;
+    let stopped = hop_on(subject, &[driver])?;
     same("responses", &stopped.responses, &at_rest.responses)?;
     same("the bits", &stopped.digest, &at_rest.digest)
 }
 
 /// Stops after every response and resumes in the next of these layouts, to the end.
-fn hop_on(subject: &dyn Subject, layouts: &[Carrier]) -> Result<Ran, String> {
+fn hop_on(subject: &dyn Subject, layouts: &[Driver]) -> Result<Ran, String> {
     let mut saved: Option<Ran> = None;
-    for (hop, &carrier) in layouts.iter().cycle().enumerate() {
+    for (hop, &driver) in layouts.iter().cycle().enumerate() {
         let responses = saved.as_ref().map_or(0, |ran| ran.responses);
-        let ran = subject.run(carrier, saved.as_ref().map(|ran| ran.saved.as_slice()), Until::Responses(responses + 1));
+        let ran = subject.run(driver, saved.as_ref().map(|ran| ran.saved.as_slice()), Until::Responses(responses + 1));
         let ran = ran.map_err(|fault| format!("hop {hop}: {fault}"))?.ok_or("no outcome")?;
         if ran.finished {
             return Ok(ran);

@@ -1,4 +1,4 @@
-//! A method under test, whatever its types: carried by any driver from any checkpoint, with what it did as a digest.
+//! A method under test without its types: runs under any driver from any checkpoint, and returns a digest of its draws and states.
 
 use crate::faulty::{Faulty, How, Injection, Place, Workload};
 use mpibayes::cluster::mpi::{World, run as run_on_ranks};
@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// What carries a run.
+/// A driver with its layout.
 #[derive(Clone, Copy)]
-pub enum Carrier<'a> {
+pub enum Driver<'a> {
     Threads {
         threads: usize,
     },
@@ -25,7 +25,7 @@ pub enum Carrier<'a> {
         threads: usize,
         dedicated: bool,
     },
-    /// With or without the collectives that keep the bits.
+    /// With or without the collectives that do not change bits.
     Mpi {
         world: &'a World,
         threads: usize,
@@ -34,26 +34,26 @@ pub enum Carrier<'a> {
     },
 }
 
-/// How far a run shall go.
+/// When a run stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Until {
     End,
-    /// To the end, with a rest after every response.
-    EndWithRests,
-    /// To a rest after this many responses; the run is saved there.
+    /// At the end, with a checkpoint after every response.
+    EndWithCheckpoints,
+    /// At a checkpoint after this many responses.
     Responses(u64),
 }
 
-/// What a run did, on the rank that knows.
+/// The result of a run, on rank 0.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ran {
     pub finished: bool,
     pub responses: u64,
-    /// Of all draws and the final states.
+    /// A digest of all draws and the final states.
     pub digest: String,
-    /// Of the draws' addresses alone: the same whatever the order of responses.
+    /// A digest of the addresses of the draws: does not depend on the order of responses.
     pub outline: String,
-    pub rests: u64,
+    pub checkpoints: u64,
     #[serde(skip)]
     pub saved: Vec<u8>,
     #[serde(skip)]
@@ -62,18 +62,18 @@ pub struct Ran {
 
 /// A method under test.
 pub trait Subject: Send + Sync {
-    /// Its name in this suite.
+    /// The name in this suite.
     fn label(&self) -> &'static str;
-    /// Its name in messages.
+    /// The name in messages.
     fn name(&self) -> &'static str;
     fn agents(&self) -> u32;
     fn placement(&self) -> Placement;
     fn order(&self) -> Order;
-    /// Carries it; nothing comes back on ranks other than 0.
-    fn run(&self, carrier: Carrier, saved: Option<&[u8]>, until: Until) -> Result<Option<Ran>, Fault>;
-    /// Carries it with a failure built in, or with none to see who works how much.
-    fn run_faulty(&self, carrier: Carrier, injection: Option<Injection>) -> Result<Workload, Fault>;
-    /// What a checkpoint file in this place says.
+    /// Runs it; returns a result on rank 0 only.
+    fn run(&self, driver: Driver, saved: Option<&[u8]>, until: Until) -> Result<Option<Ran>, Fault>;
+    /// Runs it with an injected failure, or without one to count tasks.
+    fn run_faulty(&self, driver: Driver, injection: Option<Injection>) -> Result<Workload, Fault>;
+    /// Reads a checkpoint file.
     fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, String>;
     fn write(&self, saved: &[u8], path: &Path) -> Result<(), String>;
 
@@ -82,7 +82,7 @@ pub trait Subject: Send + Sync {
     }
 }
 
-/// The one line with which a method joins: its label here, and how it is made.
+/// A method of the suite: its label and its constructor.
 pub fn conforms<M: Method>(label: &'static str, make: impl Fn() -> M + Send + Sync + 'static) -> Box<dyn Subject> {
     Box::new(Conforms { label, make })
 }
@@ -93,7 +93,7 @@ struct Conforms<F> {
 }
 
 impl<F> Conforms<F> {
-    /// The method, always inside the wrapper that can fail: the engine is then compiled once for each method, not twice.
+    /// The method inside the wrapper that can fail. All runs use the wrapper, so that each method is compiled once.
     fn faulty<M: Method>(&self, injection: Option<Injection>, workload: &Arc<Mutex<Workload>>) -> Arc<Faulty<M>>
     where
         F: Fn() -> M,
@@ -123,19 +123,19 @@ impl<M: Method, F: Fn() -> M + Send + Sync> Subject for Conforms<F> {
         (self.make)().order()
     }
 
-    fn run(&self, carrier: Carrier, saved: Option<&[u8]>, until: Until) -> Result<Option<Ran>, Fault> {
+    fn run(&self, driver: Driver, saved: Option<&[u8]>, until: Until) -> Result<Option<Ran>, Fault> {
         let saved = saved.map(|bytes| Checkpoint::from_bytes(bytes).expect("a checkpoint that was read before"));
-        let mut diary = Diary::new(until);
-        let outcome = carry(self.faulty(None, &Arc::default()), carrier, saved, &mut diary)?;
-        Ok(outcome.map(|outcome| diary.close(outcome)))
+        let mut recorder = TestRecorder::new(until);
+        let outcome = carry(self.faulty(None, &Arc::default()), driver, saved, &mut recorder)?;
+        Ok(outcome.map(|outcome| recorder.close(outcome)))
     }
 
-    fn run_faulty(&self, carrier: Carrier, injection: Option<Injection>) -> Result<Workload, Fault> {
+    fn run_faulty(&self, driver: Driver, injection: Option<Injection>) -> Result<Workload, Fault> {
         let workload = Arc::default();
         let faulty = self.faulty(injection, &workload);
-        let mut diary = Diary::new(Until::End);
-        diary.trap = injection.filter(|injection| injection.place == Place::Keeping).map(|injection| injection.how);
-        carry(faulty, carrier, None, &mut diary)?;
+        let mut recorder = TestRecorder::new(Until::End);
+        recorder.trap = injection.filter(|injection| injection.place == Place::Recording).map(|injection| injection.how);
+        carry(faulty, driver, None, &mut recorder)?;
         let workload = workload.lock().unwrap().clone();
         Ok(workload)
     }
@@ -153,7 +153,7 @@ impl<M: Method, F: Fn() -> M + Send + Sync> Subject for Conforms<F> {
 /// The root of all random numbers of the suite.
 pub const SEED: Seed = Seed(20_240_817);
 
-/// With the switches of the collectives that keep the bits all on or all off.
+/// Options with all collectives that do not change bits on or off.
 pub fn plan(threads: usize, dedicated: bool, collectives: bool) -> JobOptions {
     let (requests, integer_sums) = if collectives {
         (RequestDelivery::Broadcast, Sums::Allreduce)
@@ -164,48 +164,48 @@ pub fn plan(threads: usize, dedicated: bool, collectives: bool) -> JobOptions {
     JobOptions { threads, dedicated, collectives, ..JobOptions::new(SEED) }
 }
 
-/// Carries any method.
+/// Runs any method.
 pub fn carry<M: Method>(
     method: Arc<M>,
-    carrier: Carrier,
+    driver: Driver,
     saved: Option<Checkpoint>,
     recorder: &mut dyn Recorder,
 ) -> Result<Option<Outcome>, Fault> {
-    match carrier {
-        Carrier::Threads { threads } => threads::run(method, plan(threads, false, false), saved, recorder).map(Some),
-        Carrier::Simulate { ranks, threads, dedicated } => {
-            // Agents of uneven speed on a slow network: packets overtake each other as they never would on one machine.
+    match driver {
+        Driver::Threads { threads } => threads::run(method, plan(threads, false, false), saved, recorder).map(Some),
+        Driver::Simulate { ranks, threads, dedicated } => {
+            // Agents of different speeds on a slow network: packets overtake each other, unlike on one machine.
             let cost = |agent: u32, _: &M::Task| f64::from((agent * 7 + 3) % 5 + 1) * 1e-3;
-            let settle: Cost<M> = Box::new(|_, _| 2e-3);
+            let after_report: Cost<M> = Box::new(|_, _| 2e-3);
             let cluster =
-                Cluster { ranks, task: Some(Box::new(cost)), after_report: Some(settle), latency: 5e-4, bandwidth: 2e7 };
+                Cluster { ranks, task: Some(Box::new(cost)), after_report: Some(after_report), latency: 5e-4, bandwidth: 2e7 };
             simulate::run(method, plan(threads, dedicated, false), &cluster, saved, recorder).map(Some)
         }
-        Carrier::Mpi { world, threads, dedicated, collectives } => {
+        Driver::Mpi { world, threads, dedicated, collectives } => {
             Ok(run_on_ranks(world, method, plan(threads, dedicated, collectives), saved, recorder))
         }
     }
 }
 
-/// Keeps what a run writes down and its last checkpoint.
-pub struct Diary {
+/// Keeps the records and the last checkpoint of a run.
+pub struct TestRecorder {
     until: Until,
     pub records: Vec<Record>,
-    rests: u64,
-    rested_at: u64,
+    checkpoints: u64,
+    checkpoint_at: u64,
     responses: u64,
     saved: Vec<u8>,
     state: Vec<u8>,
     trap: Option<How>,
 }
 
-impl Diary {
+impl TestRecorder {
     pub fn new(until: Until) -> Self {
         Self {
             until,
             records: Vec::new(),
-            rests: 0,
-            rested_at: 0,
+            checkpoints: 0,
+            checkpoint_at: 0,
             responses: 0,
             saved: Vec::new(),
             state: Vec::new(),
@@ -214,7 +214,7 @@ impl Diary {
     }
 
     fn close(self, outcome: Outcome) -> Ran {
-        // Agents write at any time: only the order within a chain is promised.
+        // Agents write at any time: only the order within a chain is fixed.
         let mut draws = BTreeMap::new();
         for record in self.records {
             if let Record::Draws(block) = record {
@@ -234,14 +234,14 @@ impl Diary {
             responses: self.responses,
             digest: digest.finalize().to_hex()[..16].into(),
             outline: outline.finalize().to_hex()[..16].into(),
-            rests: self.rests,
+            checkpoints: self.checkpoints,
             saved: self.saved,
             traffic: outcome.traffic,
         }
     }
 }
 
-impl Recorder for Diary {
+impl Recorder for TestRecorder {
     fn write(&mut self, records: Vec<Record>) -> mpibayes::cluster::Result<()> {
         self.records.extend(records);
         Ok(())
@@ -250,19 +250,19 @@ impl Recorder for Diary {
     fn wants_checkpoint(&mut self, status: Status) -> bool {
         match self.until {
             Until::End => false,
-            Until::EndWithRests => status.responses > self.rested_at,
+            Until::EndWithCheckpoints => status.responses > self.checkpoint_at,
             Until::Responses(responses) => status.responses >= responses,
         }
     }
 
     fn on_checkpoint(&mut self, mut checkpoint: Checkpoint) -> mpibayes::cluster::Result<AfterCheckpoint> {
         self.trap.map_or(Ok(()), How::fail)?;
-        self.rests += 1;
-        self.rested_at = checkpoint.responses;
+        self.checkpoints += 1;
+        self.checkpoint_at = checkpoint.responses;
         self.responses = checkpoint.responses;
         checkpoint.records.clone_from(&self.records);
         self.saved = checkpoint.to_bytes()?;
-        // What remains is the state: times, traffic and draws are judged elsewhere or not at all.
+        // The state alone: times, traffic and draws are compared elsewhere or not at all.
         checkpoint.records.clear();
         checkpoint.seconds = 0.0;
         checkpoint.traffic = Traffic::default();

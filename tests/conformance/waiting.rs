@@ -1,11 +1,10 @@
-//! The job as the launcher meant it, and what a rank that only waits costs.
+//! Foreign launchers are detected, and a waiting rank uses almost no CPU time.
 
 use crate::launch::{Launcher, command, watched, work};
 use crate::suite::Suite;
-use crate::worker::{Became, Driver, Script, Step, Work};
+use crate::worker::{Became, Script, Step, Work, WorkerDriver};
 
-/// The most of a core that a rank which waits may take: some naps a second, whose cost follows the machine. Three machines have measured
-/// 0.5 to 0.8 %.
+/// The largest share of a core that a waiting rank may use: it wakes up about 100 times per second. On three machines it used 0.5 to 0.8 %.
 const WAITING: f64 = 0.02;
 
 pub fn register(suite: &mut Suite) {
@@ -35,7 +34,7 @@ pub fn register(suite: &mut Suite) {
     suite.test("a rank that waits leaves its core to others", |group| {
         let results = group.folder.join("waited.jsonl");
         let step = Step { method: "burn".into(), threads: 1, dedicated: true, collectives: false, work: Work::Wait };
-        let script = Script { driver: Driver::Mpi, steps: vec![step], results: results.clone() };
+        let script = Script { driver: WorkerDriver::Mpi, steps: vec![step], results: results.clone() };
         let measured = work(Launcher::Mpirun(2), &script, group.folder).and_then(|ended| {
             let line = std::fs::read_to_string(&results).map_err(|error| format!("{error}\n{}", ended.stderr))?;
             serde_json::from_str::<Became>(&line).map_err(|error| error.to_string())

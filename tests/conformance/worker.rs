@@ -1,9 +1,9 @@
-//! What a worker does: the steps of a script, one after another in one process or one MPI job.
+//! Workers: run the steps of a script, one after another, in one process or one MPI job.
 
 use crate::faulty::Injection;
 use crate::methods::Burn;
 use crate::roster;
-use crate::subject::{Carrier, Ran, Subject, Until, carry};
+use crate::subject::{Driver, Ran, Subject, Until, carry};
 use mpibayes::cluster::mpi::World;
 use mpibayes::cluster::record::Record;
 use mpibayes::cluster::{AfterCheckpoint, Checkpoint, EXIT_CODE, Recorder, Status};
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 /// Work for a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Script {
-    pub driver: Driver,
+    pub driver: WorkerDriver,
     pub steps: Vec<Step>,
     /// Where rank 0 writes a line of JSON for each step.
     pub results: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub enum Driver {
+pub enum WorkerDriver {
     Threads,
     Simulate { ranks: u32 },
     Mpi,
@@ -39,19 +39,19 @@ pub struct Step {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Work {
-    /// Carry the method from this checkpoint or the start, and save it here where it stops.
+    /// Run the method from this checkpoint or the start, and save a checkpoint where it stops.
     Carry { from: Option<PathBuf>, until: Until, save: Option<PathBuf> },
-    /// Carry it with this failure.
+    /// Run it with this failure.
     Fail(Injection),
-    /// Measure what waiting for a busy rank costs rank 0.
+    /// Measure the CPU time of rank 0 while it waits for a busy rank.
     Wait,
 }
 
-/// What became of a step.
+/// The result of a step.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Became {
     Ran(Ran),
-    /// The share of a core that rank 0's main thread took when it had started, and the wall seconds.
+    /// The share of a core that rank 0's main thread used after its start, and the seconds of wall time.
     Waited {
         share: f64,
         seconds: f64,
@@ -61,28 +61,28 @@ pub enum Became {
 /// Runs the script in this file; the exit code.
 pub fn main(script: &str) -> i32 {
     #[cfg(target_os = "linux")]
-    // SAFETY: sets a property of this process; mpirun's death shall be this rank's, even where the suite had to kill it.
+    // SAFETY: sets a property of this process: it ends with mpirun, even if the suite kills mpirun.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
     };
     let script: Script = serde_json::from_slice(&std::fs::read(script).expect("the script")).expect("a script");
     let world = match script.driver {
-        Driver::Mpi => Some(World::start().expect("MPI")),
-        Driver::Threads | Driver::Simulate { .. } => None,
+        WorkerDriver::Mpi => Some(World::start().expect("MPI")),
+        WorkerDriver::Threads | WorkerDriver::Simulate { .. } => None,
     };
     let mut lines = String::new();
     for step in &script.steps {
         if let Some(became) = perform(step, script.driver, world.as_ref()) {
             lines += &serde_json::to_string(&became).expect("a result in JSON");
             lines.push('\n');
-            // After each step, so that a job that fails later shows how far it came.
+            // After each step, so that a job that fails later leaves the results of earlier steps.
             std::fs::write(&script.results, &lines).expect("the file of results");
         }
     }
     0
 }
 
-/// Starts MPI and nothing else: for processes that no launcher of this MPI started.
+/// Starts MPI and nothing else: for processes that another MPI's launcher started.
 pub fn start_only() -> i32 {
     match World::start() {
         Ok(world) => {
@@ -96,12 +96,12 @@ pub fn start_only() -> i32 {
     }
 }
 
-fn perform(step: &Step, driver: Driver, world: Option<&World>) -> Option<Became> {
+fn perform(step: &Step, driver: WorkerDriver, world: Option<&World>) -> Option<Became> {
     let &Step { threads, dedicated, collectives, .. } = step;
-    let carrier = match (driver, world) {
-        (Driver::Mpi, Some(world)) => Carrier::Mpi { world, threads, dedicated, collectives },
-        (Driver::Simulate { ranks }, _) => Carrier::Simulate { ranks, threads, dedicated },
-        _ => Carrier::Threads { threads },
+    let runner = match (driver, world) {
+        (WorkerDriver::Mpi, Some(world)) => Driver::Mpi { world, threads, dedicated, collectives },
+        (WorkerDriver::Simulate { ranks }, _) => Driver::Simulate { ranks, threads, dedicated },
+        _ => Driver::Threads { threads },
     };
     let fault = match &step.work {
         Work::Carry { from, until, save } => {
@@ -111,7 +111,7 @@ fn perform(step: &Step, driver: Driver, world: Option<&World>) -> Option<Became>
                 .as_ref()
                 .filter(|_| leads)
                 .map(|path| subject.read(path).expect("a sound checkpoint").expect("a checkpoint in this place"));
-            match subject.run(carrier, saved.as_deref(), *until) {
+            match subject.run(runner, saved.as_deref(), *until) {
                 Ok(None) => return None,
                 Ok(Some(ran)) => {
                     if let Some(path) = save {
@@ -122,13 +122,13 @@ fn perform(step: &Step, driver: Driver, world: Option<&World>) -> Option<Became>
                 Err(fault) => fault,
             }
         }
-        Work::Fail(injection) => match subject(&step.method).run_faulty(carrier, Some(*injection)) {
+        Work::Fail(injection) => match subject(&step.method).run_faulty(runner, Some(*injection)) {
             Ok(_) => return None,
             Err(fault) => fault,
         },
         Work::Wait => {
             let mut watch = Watch { since: Instant::now(), begun: None, waited: None };
-            match carry(Arc::new(Burn), carrier, None, &mut watch) {
+            match carry(Arc::new(Burn), runner, None, &mut watch) {
                 Ok(_) => return watch.waited,
                 Err(fault) => fault,
             }
@@ -137,10 +137,10 @@ fn perform(step: &Step, driver: Driver, world: Option<&World>) -> Option<Became>
     fault.end_process()
 }
 
-/// Measures the thread that carries messages on rank 0, from when it has started to the end.
+/// Measures the CPU time of rank 0's main thread, from after its start to the end.
 struct Watch {
     since: Instant,
-    /// When, and the thread's seconds of CPU time then.
+    /// The start of the measurement, and the thread's CPU time at that moment.
     begun: Option<(Instant, f64)>,
     waited: Option<Became>,
 }
@@ -151,7 +151,7 @@ impl Recorder for Watch {
     }
 
     fn wants_checkpoint(&mut self, _: Status) -> bool {
-        // The first naps of a wait are short, so that a short one does not become longer.
+        // The first naps of a wait are short and would distort the measurement.
         if self.begun.is_none() && self.since.elapsed() > Duration::from_millis(500) {
             self.begun = thread_seconds().map(|seconds| (Instant::now(), seconds));
         }
@@ -171,7 +171,7 @@ fn subject(label: &str) -> &'static dyn Subject {
     roster().find(|subject| subject.label() == label).expect("a method of the roster")
 }
 
-/// Seconds of CPU time of the calling thread, where the system tells them.
+/// Seconds of CPU time of the calling thread, if the system reports them.
 #[cfg(target_os = "linux")]
 fn thread_seconds() -> Option<f64> {
     // SAFETY: an all-zero rusage is valid, and the call only writes into it.
@@ -184,7 +184,7 @@ fn thread_seconds() -> Option<f64> {
     Some(seconds(usage.ru_utime) + seconds(usage.ru_stime))
 }
 
-/// Seconds of CPU time of the calling thread, where the system tells them.
+/// Seconds of CPU time of the calling thread, if the system reports them.
 #[cfg(not(target_os = "linux"))]
 fn thread_seconds() -> Option<f64> {
     None

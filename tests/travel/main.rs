@@ -37,7 +37,7 @@ log_visits = true
 fn main() {
     let word = std::env::args().nth(1).unwrap_or_default();
     if ["run", "plan"].contains(&word.as_str()) {
-        // This program with the model, as its own tests start it.
+        // Started by one of its own tests: the program with an additional model.
         let code = mpibayes::main_with(&Registry::default().with_model::<Wide>());
         std::process::exit(if code == std::process::ExitCode::SUCCESS { 0 } else { 1 });
     }
@@ -49,7 +49,7 @@ fn main() {
     suite.run()
 }
 
-/// Runs this program; what it prints.
+/// Runs this program; returns its standard output.
 fn program(launcher: Launcher, folder: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut command = command(launcher, arguments)?;
     command.current_dir(folder);
@@ -81,7 +81,7 @@ fn samples(file: &RunFile, group: &str) -> Result<Samples, String> {
 /// A chain of 32 MB among 8 agents on 4 ranks.
 const NUMBERS: u64 = 4_000_000;
 
-/// A chain's bytes go from the rank where it was to the rank where it will be, and nowhere else.
+/// A chain's bytes go from its rank directly to its next rank, and nowhere else.
 fn bytes(group: &mut Group) {
     let folder = group.folder.to_owned();
     let settings = [
@@ -131,7 +131,7 @@ fn bytes(group: &mut Group) {
     group.check("through the server", through);
 }
 
-/// Draws that ranks write themselves are those that travel, also when the run is stopped and goes on elsewhere.
+/// Draws that ranks store in files equal those sent in messages, also if the run is killed and resumed on other ranks.
 fn files(group: &mut Group) {
     let folder = group.folder.to_owned();
     let expected = run(Launcher::Alone, &folder, "messages", &[]).and_then(|file| samples(&file, "posterior"));
@@ -164,8 +164,8 @@ fn files(group: &mut Group) {
         let mut command = command(Launcher::Mpirun(2), &arguments)?;
         command.current_dir(&folder);
         let ended = watched(command)?;
-        let told = ended.stderr.lines().filter(|line| line.starts_with("mpibayes:") && line.contains("draws.parts")).count();
-        if ended.code != 0 && told == 1 { Ok(()) } else { Err(format!("exit code {}: {}", ended.code, ended.stderr)) }
+        let messages = ended.stderr.lines().filter(|line| line.starts_with("mpibayes:") && line.contains("draws.parts")).count();
+        if ended.code != 0 && messages == 1 { Ok(()) } else { Err(format!("exit code {}: {}", ended.code, ended.stderr)) }
     };
     group.check("no place for files", refused());
     // Long enough to be stopped.
@@ -174,7 +174,7 @@ fn files(group: &mut Group) {
     let whole = run(Launcher::Alone, &folder, "long", &long).and_then(|file| samples(&file, "posterior"));
     let Ok(whole) = whole else { return group.check("the long run", whole.map(drop)) };
     let whole = whole.values.matrix();
-    // Killed with files and gone on with by messages, and the other way round.
+    // Killed with files and resumed with messages, and the other way round.
     let messages: Vec<&str> = long.into_iter().chain(["method.expectations=true"]).collect();
     for (output, first, then) in [("by-files", &files, &messages), ("by-messages", &messages, &files)] {
         let kept = killed(&folder, output, first).and_then(|()| {
@@ -188,12 +188,16 @@ fn files(group: &mut Group) {
                 };
                 length > 0 && rows(&draws, kept) == rows(&whole, of_chain)
             };
-            if lengths.iter().enumerate().all(same) { Ok(()) } else { Err(format!("{lengths:?} draws are no beginning")) }
+            if lengths.iter().enumerate().all(same) {
+                Ok(())
+            } else {
+                Err(format!("{lengths:?} draws are not the first of the whole run"))
+            }
         });
         group.check(format!("{output}: readable after a kill"), kept);
         let resumed = run(Launcher::Mpirun(3), &folder, output, then).and_then(|file| samples(&file, "posterior"));
         let same = resumed.and_then(|draws| if draws.values.matrix() == whole { Ok(()) } else { Err("other draws".into()) });
-        group.check(format!("{output}: gone on with"), same);
+        group.check(format!("{output}: resumed"), same);
     }
 }
 
@@ -273,7 +277,7 @@ fn plans(group: &mut Group) {
     group.check("replayed", replayed());
 }
 
-/// One of four agents is D times slower than the others: without balancing these wait for (D − 1)/D of a round, with it nobody waits
+/// One of four agents is D times slower than the others: without balancing these wait for (D − 1)/D of a round, with balancing none waits
 /// for long. Medians over rounds, and bounds far from each other, for the machine may be busy with other things.
 fn waiting(group: &mut Group) {
     let folder = group.folder.to_owned();

@@ -1,4 +1,4 @@
-//! A model for chains of any size, whose updates cost next to nothing: θ ~ N(0, I), whatever the rows.
+//! A model for chains of any dimension with cheap updates: θ ~ N(0, I), independent of the rows.
 
 use mpibayes::models::{Batch, BuiltModel, DataSchema, Model, ModelSettings, Output, Part, Scratch};
 use mpibayes::number::Real;

@@ -134,7 +134,7 @@ fn independent(pairs: impl Iterator<Item = (f64, f64)>, what: &str) {
     assert!(z.abs() < Z_LIMIT, "{what}: chi-square is {z} standard deviations off");
 }
 
-fn neighbours_are_independent<F: Real>() {
+fn neighbors_are_independent<F: Real>() {
     const N: usize = 1 << 20;
     let z: Vec<f64> = normals::<F>(&mut stream(4), N).iter().map(|z| z.f64()).collect();
     independent(z.chunks_exact(2).map(|pair| (pair[0], pair[1])), "cosine and sine");
@@ -146,13 +146,13 @@ fn neighbours_are_independent<F: Real>() {
 }
 
 #[test]
-fn neighbours_are_independent_in_f32() {
-    neighbours_are_independent::<f32>();
+fn neighbors_are_independent_in_f32() {
+    neighbors_are_independent::<f32>();
 }
 
 #[test]
-fn neighbours_are_independent_in_f64() {
-    neighbours_are_independent::<f64>();
+fn neighbors_are_independent_in_f64() {
+    neighbors_are_independent::<f64>();
 }
 
 #[test]

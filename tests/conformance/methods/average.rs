@@ -1,4 +1,4 @@
-//! A random subset of agents whose bodies are summed for the server, weights with them: the shape of federated averaging.
+//! A test method like federated averaging: a random subset of agents, whose weighted bodies are summed for the server.
 
 use super::{permutation, rough};
 use mpibayes::cluster::{

@@ -1,9 +1,9 @@
-//! One agent with one long task: what a rank that only waits costs meanwhile.
+//! A test method with one agent and one long task, to measure the CPU time of a waiting rank.
 
 use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
 use std::time::{Duration, Instant};
 
-/// So long it is at work.
+/// Duration of the task.
 const BUSY: Duration = Duration::from_secs(5);
 
 pub struct Burn;

@@ -1,4 +1,4 @@
-//! Several chains that travel from agent to agent, one request for each chain, two rounds posted ahead: the shape of distributed SGLD.
+//! A test method like D-SGLD: several chains move from agent to agent, with one request for each chain and two rounds in flight.
 
 use super::{permutation, rough, stir};
 use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
@@ -32,7 +32,7 @@ pub struct ChainsServer {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AgentState {
-    /// What this agent's guests have left: shows the order of their visits.
+    /// Changed by every visiting chain: reveals the order of visits.
     seen: f64,
 }
 
@@ -125,9 +125,9 @@ impl Agent<Chains> for ChainsAgent {
             chain = vec![0.2; LEN];
             chain[0] = f64::from(visit.chain);
         }
-        // The first number names the chain: a parcel that went to the wrong request shows at once.
+        // The first value is the number of the chain: reveals a transfer that went to the wrong request.
         if chain[0] != f64::from(visit.chain) {
-            return Err(format!("chain {} was handed to the visit of chain {}", chain[0], visit.chain).into());
+            return Err(format!("chain {} arrived at the visit of chain {}", chain[0], visit.chain).into());
         }
         let noise = rough::<f64>(cx, Who::Chain(visit.chain), visit.round, LEN - 1);
         stir(&mut chain[1..], &noise);

@@ -1,4 +1,4 @@
-//! Integer sums straight to all agents, round by round, the server never seeing a number: the shape of AD-LDA.
+//! A test method like AD-LDA: integer sums go directly to all agents, without passing through the server.
 
 use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use mpibayes::random::{Purpose, Who};
@@ -67,11 +67,11 @@ impl<const LEN: usize> Server<Counts<LEN>> for CountsServer {
 
     fn receive(&mut self, response: Response<Counts<LEN>>, out: &mut Outbox<Counts<LEN>>, cx: &mut Context) -> Result<()> {
         if !response.sum.is_empty() {
-            return Err("the counts went by the server".into());
+            return Err("the counts passed through the server".into());
         }
         let tokens: i64 = response.reports.iter().map(|reported| reported.report).sum();
         if tokens != i64::from(AGENTS) * 10 * LEN as i64 {
-            return Err(format!("the agents have {tokens} tokens between them").into());
+            return Err(format!("the agents have {tokens} tokens in total").into());
         }
         self.state.round += 1;
         cx.log_row("history", self.state.round, [("tokens", tokens as f64)]);
@@ -97,7 +97,7 @@ impl<const LEN: usize> Agent<Counts<LEN>> for CountsAgent {
         if round > 0 {
             self.state.all = Raw(body.into_vec());
         }
-        // Tokens move from kind to kind as the counts of all agents say: a stale total changes where they go.
+        // Tokens move between kinds depending on the counts of all agents: a stale total changes where they go.
         let mut random = cx.stream(Who::Agent(self.id), round, Purpose::Noise);
         for kind in 0..LEN {
             let to =

@@ -1,4 +1,4 @@
-//! A method that breaks the rules in one way each: the controls that the suite must not pass.
+//! Test methods that break one rule each: controls that the suite must detect.
 
 use super::rough;
 use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
@@ -10,16 +10,16 @@ const AGENTS: u32 = 4;
 const ROUNDS: u64 = 6;
 const LEN: usize = 100;
 
-/// What is wrong.
+/// The broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crooked {
-    /// Nothing: the control of the controls.
+    /// None: the control of the controls.
     Not,
     /// The server adds the bodies in another order on every other run.
     AnotherOrder,
     /// Agents keep a number outside their state.
     Forgets,
-    /// Agents draw a number that no address gives: from a count of all tasks in this process.
+    /// Agents use random numbers that depend on the number of tasks in this process, not on an address.
     SharedRandomness,
 }
 

@@ -1,4 +1,4 @@
-//! One request for each agent, answered as it comes, `DEPTH` under way for each: the shape of asynchronous elastic coupling.
+//! A test method like asynchronous elastic coupling: `DEPTH` requests in flight for each agent, handled in the order of arrival.
 
 use super::{rough, stir};
 use mpibayes::cluster::{
@@ -16,7 +16,7 @@ pub struct Eager<const DEPTH: u64>;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerState {
-    centre: Raw<f64>,
+    center: Raw<f64>,
     /// For each agent, the tasks that it was asked and those that it has done.
     asked: Vec<u64>,
     done: Vec<u64>,
@@ -57,7 +57,7 @@ impl<const DEPTH: u64> Method for Eager<DEPTH> {
 
     fn server(&self, saved: Option<ServerState>) -> Result<EagerServer> {
         let none = vec![0; AGENTS as usize];
-        let fresh = ServerState { centre: Raw(vec![0.0; LEN]), asked: none.clone(), done: none, total: 0.0 };
+        let fresh = ServerState { center: Raw(vec![0.0; LEN]), asked: none.clone(), done: none, total: 0.0 };
         Ok(EagerServer { state: saved.unwrap_or(fresh) })
     }
 
@@ -70,7 +70,7 @@ impl EagerServer {
     fn post<const DEPTH: u64>(&mut self, agent: AgentId, out: &mut Outbox<Eager<DEPTH>>) {
         let asked = &mut self.state.asked[agent as usize];
         if *asked < TASKS {
-            out.request([agent], *asked).with(self.state.centre.0.clone());
+            out.request([agent], *asked).with(self.state.center.0.clone());
             *asked += 1;
         }
     }
@@ -98,7 +98,7 @@ impl<const DEPTH: u64> Server<Eager<DEPTH>> for EagerServer {
         }
         *done += 1;
         self.state.total += only.body[0];
-        stir(&mut self.state.centre.0, &only.body[1..]);
+        stir(&mut self.state.center.0, &only.body[1..]);
         self.post(only.from, out);
         if self.state.done.iter().sum::<u64>() == TASKS * u64::from(AGENTS) {
             let agents = f64::from(AGENTS);
@@ -118,7 +118,7 @@ impl<const DEPTH: u64> Server<Eager<DEPTH>> for EagerServer {
 
 impl Posterior<f64> for EagerServer {
     fn posterior(&self) -> (u64, &[f64]) {
-        (self.state.done.iter().sum(), &self.state.centre.0)
+        (self.state.done.iter().sum(), &self.state.center.0)
     }
 }
 
@@ -129,12 +129,12 @@ impl<const DEPTH: u64> Agent<Eager<DEPTH>> for EagerAgent {
         &self.state
     }
 
-    fn perform(&mut self, &task: &u64, centre: Body<f64>, cx: &mut Context) -> Result<(u64, Body<f64>)> {
+    fn perform(&mut self, &task: &u64, center: Body<f64>, cx: &mut Context) -> Result<(u64, Body<f64>)> {
         if task != self.state.done {
             return Err(format!("task {task} came after {} tasks", self.state.done).into());
         }
         self.state.done += 1;
-        stir(&mut self.state.position.0, &centre);
+        stir(&mut self.state.position.0, &center);
         stir(&mut self.state.position.0, &rough(cx, Who::Agent(self.id), task, LEN));
         let mut body = vec![f64::from(self.id + 1)];
         body.extend_from_slice(&self.state.position.0);

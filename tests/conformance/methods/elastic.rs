@@ -1,4 +1,4 @@
-//! All agents with the centre down and the sum of their positions up, chains that stay: the shape of synchronous elastic coupling.
+//! A test method like synchronous elastic coupling: all agents receive the center and return the sum of their positions.
 
 use super::{rough, stir};
 use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
@@ -15,7 +15,7 @@ pub struct Elastic;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerState {
     period: u64,
-    centre: Raw<f32>,
+    center: Raw<f32>,
 }
 
 pub struct ElasticServer {
@@ -47,7 +47,7 @@ impl Method for Elastic {
     }
 
     fn server(&self, saved: Option<ServerState>) -> Result<ElasticServer> {
-        Ok(ElasticServer { state: saved.unwrap_or(ServerState { period: 0, centre: Raw(vec![0.0; LEN]) }) })
+        Ok(ElasticServer { state: saved.unwrap_or(ServerState { period: 0, center: Raw(vec![0.0; LEN]) }) })
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<ElasticAgent> {
@@ -58,7 +58,7 @@ impl Method for Elastic {
 
 impl ElasticServer {
     fn post(&self, out: &mut Outbox<Elastic>) {
-        out.request(0..AGENTS, self.state.period).with(self.state.centre.0.clone()).sum();
+        out.request(0..AGENTS, self.state.period).with(self.state.center.0.clone()).sum();
     }
 }
 
@@ -76,8 +76,8 @@ impl Server<Elastic> for ElasticServer {
 
     fn receive(&mut self, response: Response<Elastic>, out: &mut Outbox<Elastic>, cx: &mut Context) -> Result<()> {
         let noise = rough::<f32>(cx, Who::Server, self.state.period, LEN);
-        stir(&mut self.state.centre.0, &response.sum);
-        stir(&mut self.state.centre.0, &noise);
+        stir(&mut self.state.center.0, &response.sum);
+        stir(&mut self.state.center.0, &noise);
         self.state.period += 1;
         if self.state.period < PERIODS {
             self.post(out);
@@ -86,7 +86,7 @@ impl Server<Elastic> for ElasticServer {
     }
 
     fn after_requests(&mut self, cx: &mut Context) -> Result<()> {
-        cx.record("centre", 0, self.state.period, 10, &self.state.centre.0[..10]);
+        cx.record("center", 0, self.state.period, 10, &self.state.center.0[..10]);
         Ok(())
     }
 
@@ -97,7 +97,7 @@ impl Server<Elastic> for ElasticServer {
 
 impl Posterior<f32> for ElasticServer {
     fn posterior(&self) -> (u64, &[f32]) {
-        (self.state.period, &self.state.centre.0)
+        (self.state.period, &self.state.center.0)
     }
 }
 
@@ -108,12 +108,12 @@ impl Agent<Elastic> for ElasticAgent {
         &self.state
     }
 
-    fn perform(&mut self, &period: &u64, centre: Body<f32>, cx: &mut Context) -> Result<(f32, Body<f32>)> {
+    fn perform(&mut self, &period: &u64, center: Body<f32>, cx: &mut Context) -> Result<(f32, Body<f32>)> {
         self.period = period;
         let AgentState { position, momentum } = &mut self.state;
         stir(&mut momentum.0, &rough(cx, Who::Agent(self.id), period, LEN));
-        for ((position, momentum), centre) in position.0.iter_mut().zip(&mut momentum.0).zip(&*centre) {
-            *momentum -= 0.1 * (*position - centre);
+        for ((position, momentum), center) in position.0.iter_mut().zip(&mut momentum.0).zip(&*center) {
+            *momentum -= 0.1 * (*position - center);
             *position += *momentum;
         }
         let sent: Vec<f32> =

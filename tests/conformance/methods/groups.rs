@@ -1,4 +1,4 @@
-//! Groups of agents that average their chains at the hop, the average straight to the next holders: the shape of coupled travelling chains.
+//! A test method like coupled D-SGLD: groups of agents average their chains, and the average goes directly to the next agents.
 
 use super::{permutation, rough, stir};
 use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};

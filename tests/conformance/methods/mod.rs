@@ -1,4 +1,4 @@
-//! Small methods, one for each kind of request, whose arithmetic makes order visible: a wrong order, a lost settle or a stale parcel changes bits.
+//! Small methods, one for each kind of request, whose bits reveal a wrong order, skipped work after a report, or a stale transfer.
 
 mod average;
 mod burn;

@@ -1,4 +1,4 @@
-//! One agent after another, its body back, more work behind the report, a state that stays with the agent: the shape of DSVGD.
+//! A test method like DSVGD: agents are visited in turn, keep a state, and work after their reports.
 
 use super::{rough, stir};
 use mpibayes::cluster::{
@@ -34,7 +34,7 @@ pub struct AgentState {
 pub struct RelayAgent {
     id: AgentId,
     state: AgentState,
-    /// What is to be distilled behind the report.
+    /// The input of the distillation after the report.
     fresh: Option<Body<f64>>,
 }
 
@@ -98,7 +98,7 @@ impl Server<Relay> for RelayServer {
 
     fn after_requests(&mut self, cx: &mut Context) -> Result<()> {
         cx.record("posterior", 0, self.state.round, 20, &self.state.theta.0[..20]);
-        // The server's settling belongs to its state as well.
+        // The server's work after requests changes its state as well.
         self.state.theta.0[0] += 1e-9;
         Ok(())
     }
@@ -117,7 +117,7 @@ impl Agent<Relay> for RelayAgent {
 
     fn perform(&mut self, &round: &u64, body: Body<f64>, cx: &mut Context) -> Result<(u64, Body<f64>)> {
         if self.fresh.is_some() {
-            return Err("the last visit has not been settled".into());
+            return Err("the work after the last visit is missing".into());
         }
         let mut theta = body.into_vec();
         stir(&mut theta, &rough(cx, Who::Agent(self.id), round, LEN));
@@ -129,7 +129,7 @@ impl Agent<Relay> for RelayAgent {
     }
 
     fn after_report(&mut self, cx: &mut Context) -> Result<()> {
-        let fresh = self.fresh.take().ok_or("there is nothing to settle")?;
+        let fresh = self.fresh.take().ok_or("there is no work after this report")?;
         stir(&mut self.state.local.0, &fresh);
         cx.record("factors", self.id, self.state.visits, 10, &self.state.local.0[..10]);
         Ok(())

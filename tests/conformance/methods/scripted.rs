@@ -1,4 +1,4 @@
-//! A server that posts what it is told, whether it makes sense or not: misuse of the protocol, and the simulator's clock.
+//! A test method whose server posts given requests, valid or not: for invalid requests and the simulator's clock.
 
 use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
 

@@ -1,4 +1,4 @@
-//! Sums of all agents' bodies straight to all agents, several rounds posted ahead: the shape of SVGD spread over ranks.
+//! A test method like distributed SVGD: sums of all agents' bodies go directly to all agents, with several rounds in flight.
 
 use super::{rough, stir};
 use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};

@@ -148,7 +148,7 @@ pub fn pvi<F: Real>(agents: u32, schedule: Participation, iterations: u64) -> Pv
     Pvi { problem, rounds: 12, schedule, iterations, damping: 0.2, covariance, nodes, batch, particles: 4 }
 }
 
-/// A method whose state, as particles of 20 numbers each, is evaluated after every so many rounds.
+/// A method whose state, as particles of 20 numbers each, is evaluated every `every` rounds.
 pub fn evaluated<M: Method>(inner: M, every: u64) -> WithEvaluation<M, Evaluation<M::Number>>
 where
     M::Number: Real,

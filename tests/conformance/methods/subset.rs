@@ -1,4 +1,4 @@
-//! A random subset of agents, every body back to a server that keeps each agent's factor: the shape of parallel DSVGD.
+//! A test method like parallel DSVGD: a random subset of agents returns bodies to a server that keeps each agent's factor.
 
 use super::{permutation, rough, stir};
 use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
@@ -72,7 +72,7 @@ impl Server<Subset> for SubsetServer {
 
     fn receive(&mut self, response: Response<Subset>, out: &mut Outbox<Subset>, cx: &mut Context) -> Result<()> {
         for reported in response.reports {
-            // The order of the reports shows: each takes the place of its factor and stirs what they share.
+            // Reveals the order of reports: each replaces its factor and changes the shared state.
             let factor = &mut self.state.factors[reported.from as usize].0;
             stir(&mut self.state.theta.0, &reported.body);
             stir(&mut self.state.theta.0, factor);

@@ -70,7 +70,7 @@ pub fn dsgld<F: Real>() -> Dsgld<Sgrld<F>> {
     Dsgld { agents: 4, transition: Sgrld::new(problem(4), 3, StepSize::Constant(0.01), sweeps), settings }
 }
 
-/// A method whose topics are evaluated after every so many rounds, averaged from the second evaluation on.
+/// A method whose topics are evaluated every `every` rounds, averaged from the second evaluation on.
 pub fn evaluated<M: Method>(inner: M, array: TopicArray, every: u64) -> WithEvaluation<M, TopicEvaluation>
 where
     M::Server: Posterior<M::Number>,

@@ -1,4 +1,4 @@
-//! One chain for each agent, all handed on around the circle after a planned number of steps: the waits of figure 1 of distributed SGLD.
+//! A test method for waiting times: one chain for each agent, which all move to the next agent after a planned number of steps.
 
 use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
 use serde::{Deserialize, Serialize};
