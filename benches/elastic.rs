@@ -101,7 +101,7 @@ fn main() {
     let transition = settings.transition(problem.clone());
     let cx = Context::detached(Seed(1));
     let dim = transition.dim();
-    let mut chain = vec![0.0_f32; transition.carried()];
+    let mut chain = vec![0.0_f32; transition.state_len()];
     transition.draw_initial(&mut cx.stream(Who::Run, 0, Purpose::Initial), &mut chain);
     let (theta, velocity) = chain.split_at_mut(dim);
     let mut scores = Scores::open(&problem, 0, BATCH, Estimator::Plain).unwrap();

@@ -66,8 +66,8 @@ impl Transition for From {
         self.inner.dim()
     }
 
-    fn carried(&self) -> usize {
-        self.inner.carried()
+    fn state_len(&self) -> usize {
+        self.inner.state_len()
     }
 
     fn keep(&self, chain: &[f64], kept: &mut Vec<f64>) {

@@ -1,9 +1,8 @@
-//! One chain of SGHMC at the server, with gradients by agents that may know an old state of it: the obvious way to parallelise, and what
-//! elastic coupling is compared with.
+//! Asynchronous SGHMC: one chain at the server, with stale gradients from the agents; the baseline for elastic coupling.
 //!
-//! Agents send gradients at the state that they know; of O gradients the server takes the mean and makes a step; those who gave them go
-//! on, and get the new state after every s of their gradients (Springenberg et al. 2016, section 2). With O = K and s = 1 this is SGHMC
-//! with K times the batch. A gradient that is τ steps old makes SGLD on U = λθ²/2 unstable from ελ = 2 sin(π/(2(2τ + 1))) on.
+//! Agents send gradients at their copy of the state. The server makes a step with the mean of O gradients. The agents behind them
+//! continue, and receive the new state after every s of their gradients (Springenberg et al. 2016). With O = K and s = 1 this is SGHMC with
+//! K times the batch. With gradients that are τ steps old, SGLD on U = λθ²/2 is unstable for ελ ≥ 2 sin(π/(2(2τ + 1))).
 
 use crate::cluster::record::HISTORY;
 use crate::cluster::{
@@ -76,7 +75,7 @@ impl AsyncSghmcSettings {
         SghmcDynamics { scheme, step, friction, gradient_noise: 0.0, noise }
     }
 
-    /// O, of so many agents.
+    /// O, for this number of agents.
     fn gradients(&self, agents: u32) -> u32 {
         self.gradients.unwrap_or(agents)
     }
@@ -132,19 +131,19 @@ impl MethodSettings for AsyncSghmcSettings {
     }
 }
 
-/// A chain whose gradients come from elsewhere.
+/// Asynchronous SGHMC.
 #[derive(Clone)]
 pub struct AsyncSghmc<F> {
-    /// What is inferred.
+    /// The problem.
     pub problem: Problem<F>,
-    /// How.
+    /// The settings.
     pub settings: AsyncSghmcSettings,
 }
 
 impl<F: Real> Method for AsyncSghmc<F> {
     const NAME: &'static str = "async_sghmc";
     type Number = F;
-    /// How many gradients the agent has made before.
+    /// The number of gradients that the agent has computed before.
     type Task = u64;
     type Report = ();
     type Server = AsyncSghmcServer<F>;
@@ -164,9 +163,9 @@ impl<F: Real> Method for AsyncSghmc<F> {
             chain: Raw(Vec::new()),
             steps: 0,
             sum: Raw(Vec::new()),
-            given: Vec::new(),
-            made: vec![0; agents],
-            known: vec![0; agents],
+            contributors: Vec::new(),
+            computed: vec![0; agents],
+            known_step: vec![0; agents],
             staleness: Staleness::default(),
         };
         Ok(AsyncSghmcServer { method: self.clone(), dim: self.problem.model.dim(), state: saved.unwrap_or_else(fresh) })
@@ -182,20 +181,22 @@ impl<F: Real> Method for AsyncSghmc<F> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct ServerState<F: Real> {
-    /// θ, where the next gradient is wanted, and v.
+    /// θ at which the next gradient is computed, and v.
     chain: Raw<F>,
     steps: u64,
-    /// The sum of the gradients for the next step, and who gave them.
+    /// The sum of the gradients for the next step.
     sum: Raw<F>,
-    given: Vec<AgentId>,
-    /// Gradients of each agent, and the steps behind the state that it knows.
-    made: Vec<u64>,
-    known: Vec<u64>,
-    /// How many gradients were of each age, in steps.
+    /// The agents behind these gradients.
+    contributors: Vec<AgentId>,
+    /// The number of gradients of each agent.
+    computed: Vec<u64>,
+    /// The number of steps behind each agent's copy of the state.
+    known_step: Vec<u64>,
+    /// Staleness of gradients, in steps.
     staleness: Staleness,
 }
 
-/// The half that has the chain.
+/// Holds the chain.
 pub struct AsyncSghmcServer<F: Real> {
     method: AsyncSghmc<F>,
     dim: usize,
@@ -203,29 +204,29 @@ pub struct AsyncSghmcServer<F: Real> {
 }
 
 impl<F: Real> AsyncSghmcServer<F> {
-    /// Whether every step takes a fresh gradient of each agent: then all are asked together, and nothing depends on who is first.
+    /// Whether every step takes a new gradient of each agent. Then one request goes to all agents, and the order of responses is irrelevant.
     fn is_synchronous(&self) -> bool {
         let AsyncSghmc { problem, settings } = &self.method;
         settings.gradients(problem.agents) == problem.agents && settings.period == 1
     }
 
-    /// Asks all agents for their first gradients, or these for their next.
+    /// Requests the next gradients of these agents.
     fn ask_all(&mut self, agents: Vec<AgentId>, out: &mut Outbox<AsyncSghmc<F>>) {
         if self.is_synchronous() {
             let theta = self.state.chain.0[..self.dim].to_vec();
-            self.state.known.fill(self.state.steps);
-            out.request(0..self.method.problem.agents, self.state.made[0]).with(theta).sum();
+            self.state.known_step.fill(self.state.steps);
+            out.request(0..self.method.problem.agents, self.state.computed[0]).with(theta).sum();
         } else {
             agents.into_iter().for_each(|agent| self.request(agent, out));
         }
     }
 
-    /// Asks an agent for its next gradient.
+    /// Requests the next gradient of an agent.
     fn request(&mut self, agent: AgentId, out: &mut Outbox<AsyncSghmc<F>>) {
-        let (state, of) = (&mut self.state, agent as usize);
-        let request = out.request([agent], state.made[of]);
-        if state.made[of].is_multiple_of(self.method.settings.period) {
-            state.known[of] = state.steps;
+        let (state, index) = (&mut self.state, agent as usize);
+        let request = out.request([agent], state.computed[index]);
+        if state.computed[index].is_multiple_of(self.method.settings.period) {
+            state.known_step[index] = state.steps;
             request.with(state.chain.0[..self.dim].to_vec());
         }
     }
@@ -235,8 +236,8 @@ impl<F: Real> AsyncSghmcServer<F> {
         let (dim, dynamics) = (self.dim, self.method.settings.dynamics());
         let AsyncSghmcSettings { burn_in, thin, steps: total, .. } = self.method.settings;
         let state = &mut self.state;
-        let share = F::of(1.0 / state.given.len() as f64);
-        state.sum.0.iter_mut().for_each(|score| *score *= share);
+        let weight = F::of(1.0 / state.contributors.len() as f64);
+        state.sum.0.iter_mut().for_each(|score| *score *= weight);
         let t = state.steps;
         state.steps += 1;
         let before = draws(t, burn_in, thin);
@@ -261,7 +262,7 @@ impl<F: Real> AsyncSghmcServer<F> {
         }
         state.sum.0.fill(F::zero());
         if !all_finite(&state.chain.0) {
-            return Err(format!("the chain has diverged by step {}: take a smaller step, or fresher gradients", t + 1).into());
+            return Err(format!("the chain has diverged by step {}: set a smaller step, or a smaller period", t + 1).into());
         }
         if has_row(t + 1, total) {
             cx.log_row(HISTORY, t + 1, [("seconds", cx.seconds()), ("steps", (t + 1) as f64)]);
@@ -288,7 +289,7 @@ impl<F: Real> Server<AsyncSghmc<F>> for AsyncSghmcServer<F> {
         let transition =
             Sghmc { problem: problem.clone(), batch: settings.batch, gradient: Estimator::Plain, dynamics, preconditioner: None };
         let chain = &mut self.state.chain.0;
-        chain.resize(transition.carried(), F::zero());
+        chain.resize(transition.state_len(), F::zero());
         transition.draw_initial(&mut cx.stream(Who::Run, 0, Purpose::Initial), chain);
         let (theta, velocity) = chain.split_at_mut(self.dim);
         if settings.scheme == Scheme::Middle {
@@ -308,23 +309,25 @@ impl<F: Real> Server<AsyncSghmc<F>> for AsyncSghmcServer<F> {
             return Ok(());
         }
         for reported in response.reports {
-            let of = reported.from as usize;
-            state.staleness.count(state.steps - state.known[of]);
-            state.made[of] += 1;
-            state.given.push(reported.from);
+            let index = reported.from as usize;
+            state.staleness.count(state.steps - state.known_step[index]);
+            state.computed[index] += 1;
+            state.contributors.push(reported.from);
             if response.sum.is_empty() && reported.body.len() != self.dim {
-                return Err(format!("agent {of}: a gradient of {} numbers, not {}", reported.body.len(), self.dim).into());
+                return Err(
+                    format!("agent {index}: expected a gradient of {} values, got {}", self.dim, reported.body.len()).into()
+                );
             }
             state.sum.0.iter_mut().zip(&*reported.body).for_each(|(sum, &score)| *sum += score);
         }
         if !response.sum.is_empty() {
             state.sum = Raw(response.sum.into_vec());
         }
-        if state.given.len() == wanted {
+        if state.contributors.len() == wanted {
             self.step(cx)?;
-            let given = std::mem::take(&mut self.state.given);
+            let contributors = std::mem::take(&mut self.state.contributors);
             if self.state.steps < steps {
-                self.ask_all(given, out);
+                self.ask_all(contributors, out);
             }
         }
         Ok(())
@@ -341,14 +344,14 @@ impl<F: Real> Posterior<F> for AsyncSghmcServer<F> {
     }
 }
 
-/// An agent's state: the state of the chain that it knows.
+/// An agent's state: its copy of θ.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct AgentState<F: Real> {
     known: Raw<F>,
 }
 
-/// The half that makes gradients.
+/// Computes gradients.
 pub struct AsyncSghmcAgent<F: Real> {
     id: AgentId,
     scores: Scores<F>,
@@ -362,11 +365,11 @@ impl<F: Real> Agent<AsyncSghmc<F>> for AsyncSghmcAgent<F> {
         &self.state
     }
 
-    fn perform(&mut self, &made: &u64, body: Body<F>, cx: &mut Context) -> Result<((), Body<F>)> {
+    fn perform(&mut self, &computed: &u64, body: Body<F>, cx: &mut Context) -> Result<((), Body<F>)> {
         if !body.is_empty() {
             self.state.known = Raw(body.into_vec());
         }
-        let score = self.scores.at(&ControlPoint::default(), &self.state.known.0, self.id, made, 1.0, cx)?;
+        let score = self.scores.at(&ControlPoint::default(), &self.state.known.0, self.id, computed, 1.0, cx)?;
         Ok(((), score.to_vec().into()))
     }
 }

@@ -1,4 +1,4 @@
-//! The settings of `ec_sghmc`: chains of second order that a center holds together.
+//! EC-SGHMC: chains of stochastic gradient Hamiltonian Monte Carlo with elastic coupling to a center variable.
 
 use crate::kernels::hamiltonian::{Scheme, SghmcDynamics};
 use crate::methods::chains::coupled::settings::{
@@ -67,11 +67,11 @@ pub struct EcSghmcSettings {
     pub sleep_ms: Vec<f64>,
 }
 
-/// How chains are coupled, as it is typed.
+/// What is coupled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Variant {
-    /// Each to the center.
+    /// Each chain to the center.
     #[default]
     Elastic,
     /// The center to the mean of the chains.
@@ -118,13 +118,13 @@ impl EcSghmcSettings {
         strength(self.coupling, self.coupling_schedule, self.burn_in)
     }
 
-    /// The dynamics of the lightest parameter that masses may make: as if its step were longer.
+    /// The dynamics at the smallest mass that the preconditioner allows: those of mass 1 with a longer step.
     fn stiffest_dynamics(&self) -> SghmcDynamics {
         let lightest = self.preconditioner.map_or(1.0, |preconditioner| preconditioner.floor.recip());
         SghmcDynamics { step: self.step * lightest.sqrt(), friction: self.friction / lightest.sqrt(), ..self.dynamics() }
     }
 
-    /// What chains do.
+    /// The plan of its chains.
     pub fn plan(&self) -> CouplingPlan {
         let mass = self.center_mass;
         let friction = self.center_friction.unwrap_or(self.friction * mass);
@@ -226,7 +226,7 @@ impl MethodSettings for EcSghmcSettings {
         if self.variant == Variant::Friction && self.scheme != Scheme::Middle {
             return Err("scheme = \"semi_implicit\" has velocities that are too fast by step · friction/4: coupled friction wants \"middle\"".into());
         }
-        // A spring alone, where the data say nothing.
+        // For a parameter that the data do not inform, only the spring acts.
         let dynamics = self.stiffest_dynamics();
         let (stiff, most) = (dynamics.step.powi(2) * self.coupling, dynamics.stability_limit());
         if self.variant == Variant::Elastic && stiff >= most {

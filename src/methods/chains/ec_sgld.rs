@@ -1,4 +1,4 @@
-//! The settings of `ec_sgld`: the same of first order.
+//! EC-SGLD: chains of stochastic gradient Langevin dynamics with elastic coupling to a center variable.
 
 use crate::kernels::langevin::StepSize;
 use crate::methods::chains::coupled::settings::{check_steps, coupled_method, needs_of, notes_of, strength, unstable};
@@ -71,7 +71,7 @@ impl EcSgldSettings {
         strength(self.coupling, self.coupling_schedule, self.burn_in)
     }
 
-    /// What chains do.
+    /// The plan of its chains.
     pub fn plan(&self) -> CouplingPlan {
         let Self { steps, period, burn_in, thin, same_start, .. } = *self;
         let coupling = Coupling::Elastic(CenterDynamics::FirstOrder);

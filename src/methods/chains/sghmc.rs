@@ -1,4 +1,4 @@
-//! Chains that know nothing of each other: the settings of `sghmc`.
+//! SGHMC: independent chains of stochastic gradient Hamiltonian Monte Carlo, one for each agent.
 
 use crate::kernels::hamiltonian::{Scheme, SghmcDynamics};
 use crate::methods::chains::coupled::settings::{check_dynamics, check_steps, needs_of};
@@ -14,7 +14,7 @@ use crate::settings::{Key, keys};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-/// The settings of `sghmc`: chains that know nothing of each other.
+/// The settings of `sghmc`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct SghmcSettings {

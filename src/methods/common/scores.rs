@@ -1,4 +1,4 @@
-//! The score of a shard's posterior along a chain: of minibatches, plain or with a control variate.
+//! Stochastic gradients for chains: the score of a shard's posterior on minibatches, plain or with a control variate.
 
 use crate::cluster::{AgentId, Context, Raw, Result};
 use crate::methods::common::problem::{LocalLoss, Problem};
@@ -7,19 +7,19 @@ use crate::random::Who;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
-/// How a minibatch becomes an estimate of the shard's score.
+/// Estimator of the shard's score from a minibatch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Estimator {
-    /// Its mean, scaled to the shard.
+    /// The mean over the minibatch, scaled to the shard.
     #[default]
     Plain,
-    /// From this round on: the shard's whole score at a fixed point, plus the minibatch's difference from that point. The point is
-    /// the state of the first chain that visits then (Baker et al. 2019, "Control variates for stochastic gradient MCMC").
+    /// From this round on, the shard's full score at a fixed point plus the minibatch's difference from that point. The point is the
+    /// state of the first chain that arrives then (Baker et al. 2019, "Control variates for stochastic gradient MCMC").
     ControlVariate(u64),
 }
 
-/// The fixed point of the control variate and the shard's score there; empty as long as there is none.
+/// The fixed point of the control variate and the shard's score there; empty until it is set.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct ControlPoint<F: Real> {
@@ -40,15 +40,15 @@ pub struct Scores<F: Real> {
     estimator: Estimator,
     local: LocalLoss<F>,
     score: Array2<F>,
-    /// The chain, and the fixed point below it.
-    both: Array2<F>,
+    /// Two rows: the chain and the fixed point.
+    points: Array2<F>,
 }
 
 impl<F: Real> Scores<F> {
-    /// On the shard of an agent, with minibatches of so many rows, fresh for every update and without replacement.
+    /// Opens the shard of an agent. Minibatches of `batch` rows are drawn without replacement, anew for every update.
     ///
     /// # Errors
-    /// Where the shard cannot be read, or its rows are none for the model.
+    /// If the shard cannot be read or does not fit the model.
     pub fn open(problem: &Problem<F>, agent: AgentId, batch: usize, estimator: Estimator) -> Result<Self> {
         let dim = problem.model.dim();
         Ok(Self {
@@ -57,7 +57,7 @@ impl<F: Real> Scores<F> {
             local: problem.open(agent, batch)?,
             problem: problem.clone(),
             score: Array2::zeros((2, dim)),
-            both: Array2::zeros((2, dim)),
+            points: Array2::zeros((2, dim)),
         })
     }
 
@@ -66,10 +66,10 @@ impl<F: Real> Scores<F> {
         self.local.rows()
     }
 
-    /// Takes the fixed point of the control variate, if it is time and there is none; whether it did.
+    /// Sets the fixed point of the control variate, if it is due and not set yet; returns whether it did.
     ///
     /// # Errors
-    /// Where the shard cannot be read.
+    /// If the shard cannot be read.
     pub fn arrive(&mut self, control: &mut ControlPoint<F>, round: u64, theta: &[F], cx: &Context) -> Result<bool> {
         let Estimator::ControlVariate(from) = self.estimator else { return Ok(false) };
         if round < from || !control.point.0.is_empty() {
@@ -85,7 +85,7 @@ impl<F: Real> Scores<F> {
     /// The score at θ for this update of a chain.
     ///
     /// # Errors
-    /// Where θ has another length than the model's.
+    /// If θ has the wrong length.
     pub fn at(
         &mut self,
         control: &ControlPoint<F>,
@@ -96,29 +96,29 @@ impl<F: Real> Scores<F> {
         cx: &Context,
     ) -> Result<&[F]> {
         let (who, dim) = (Who::Chain(chain), theta.len());
-        let ControlPoint { point, score: whole } = control;
+        let ControlPoint { point, score: full } = control;
         let state = ArrayView2::from_shape((1, dim), theta)?;
         if point.0.is_empty() {
             let mut score = self.score.slice_mut(ndarray::s![..1, ..]);
             self.local.prior_score(state, score.view_mut());
             self.local.add_score_for(who, state, update, scale, score, cx);
         } else {
-            if let Some(both) = self.both.as_slice_mut() {
-                both[..dim].copy_from_slice(theta);
-                both[dim..].copy_from_slice(&point.0);
+            if let Some(points) = self.points.as_slice_mut() {
+                points[..dim].copy_from_slice(theta);
+                points[dim..].copy_from_slice(&point.0);
             }
             self.score.fill(F::zero());
-            self.local.add_score_for(who, self.both.view(), update, scale, self.score.view_mut(), cx);
-            let (mut here, there) = self.score.view_mut().split_at(ndarray::Axis(0), 1);
-            ndarray::Zip::from(here.row_mut(0)).and(there.row(0)).for_each(|here, &there| *here -= there);
-            for (here, &whole) in here.iter_mut().zip(&whole.0) {
-                *here += F::of(scale) * whole;
+            self.local.add_score_for(who, self.points.view(), update, scale, self.score.view_mut(), cx);
+            let (mut score, fixed) = self.score.view_mut().split_at(ndarray::Axis(0), 1);
+            ndarray::Zip::from(score.row_mut(0)).and(fixed.row(0)).for_each(|score, &fixed| *score -= fixed);
+            for (score, &full) in score.iter_mut().zip(&full.0) {
+                *score += F::of(scale) * full;
             }
-            let mut prior = there;
+            let mut prior = fixed;
             self.local.prior_score(state, prior.view_mut());
-            here += &prior;
+            score += &prior;
         }
-        let score = self.score.as_slice().ok_or("a score that is not contiguous")?;
+        let score = self.score.as_slice().ok_or("the score is not contiguous")?;
         Ok(&score[..dim])
     }
 }

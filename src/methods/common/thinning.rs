@@ -1,24 +1,24 @@
-//! Which of a chain's updates are draws, and behind which of a run's rounds its history has a row.
+//! Thinning: which updates of a chain are draws, and which rounds of a run get a row in the history.
 
-/// Rows of the history that a run writes at most.
-const HISTORY_ROWS: u64 = 2000;
+/// The largest number of rows in the history of a run.
+const MAX_HISTORY_ROWS: u64 = 2000;
 
 /// Rounds between two rows of the history.
 pub(crate) fn between_rows(rounds: u64) -> u64 {
-    rounds.div_ceil(HISTORY_ROWS)
+    rounds.div_ceil(MAX_HISTORY_ROWS)
 }
 
-/// Whether the history has a row behind so many rounds.
+/// Whether the history gets a row after `done` of `rounds` rounds.
 pub(crate) fn has_row(done: u64, rounds: u64) -> bool {
     is_due(done, between_rows(rounds), rounds)
 }
 
-/// Whether something that is done every so many rounds, and in the end, is due behind so many.
+/// Whether something that happens every `every` rounds and after the last round is due after `done` rounds.
 pub(crate) fn is_due(done: u64, every: u64, rounds: u64) -> bool {
     done.is_multiple_of(every) || done == rounds
 }
 
-/// How many draws are kept of the first `updates` updates of a chain.
+/// The number of draws among the first `updates` updates of a chain.
 pub(crate) fn draws(updates: u64, burn_in: u64, thin: u64) -> u64 {
     updates.saturating_sub(burn_in).checked_div(thin).unwrap_or(0)
 }
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_history_has_some_rows_and_the_last() {
+    fn the_history_is_thinned_and_has_the_last_row() {
         for (rounds, rows) in [(1, 1), (1999, 1999), (2000, 2000), (2001, 1001), (4001, 1334), (1_000_000, 2000)] {
             let due: Vec<u64> = (1..=rounds).filter(|&done| has_row(done, rounds)).collect();
             assert_eq!((due.len(), due.last()), (rows, Some(&rounds)));
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn every_so_many_th_update_after_the_burn_in_is_a_draw() {
+    fn every_third_update_after_burn_in_is_a_draw() {
         let kept: Vec<u64> = (0..20).filter(|&update| draws(update + 1, 5, 3) > draws(update, 5, 3)).collect();
         assert_eq!(kept, [7, 10, 13, 16, 19]);
         assert_eq!((draws(20, 0, 1), draws(20, 0, 0)), (20, 0));

@@ -1,4 +1,4 @@
-//! The settings of `easgd`: workers that descend, and average with their center.
+//! EASGD, elastic averaging SGD: workers that descend on all data, and average with a center variable.
 
 use crate::methods::chains::coupled::settings::{check_centers, coupled_method, needs_of};
 use crate::methods::chains::coupled::{Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
@@ -55,7 +55,7 @@ impl Default for EasgdSettings {
 }
 
 impl EasgdSettings {
-    /// What so many workers do.
+    /// The plan of its workers.
     pub fn plan(&self, agents: u32) -> CouplingPlan {
         let Self { steps, period, burn_in, thin, same_start, .. } = *self;
         let coupling = Coupling::Average { rate: self.rate / f64::from(agents) };

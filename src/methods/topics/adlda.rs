@@ -1,12 +1,12 @@
-//! Approximate distributed LDA: collapsed Gibbs sweeps by all agents at once, whose counts are added up behind each.
+//! AD-LDA, approximate distributed LDA: collapsed Gibbs sweeps by all agents in parallel, with topic-word counts that are summed after each.
 //!
-//! Agent s sweeps over its tokens with its own copy n^s of the counts n_kw of all agents, which knows nothing of what others change
-//! meanwhile; then n ← n + Σ_s (n^s − n), and n^s ← n (Newman, Asuncion, Smyth & Welling 2009). With one agent this is collapsed Gibbs
-//! sampling. Counts go from agent to agent; the server sees none. Where priors are optimized, agents tell it how often each number is among
-//! the counts before a sweep, and the priors that it finds with that hold from the next sweep on.
+//! Agent s sweeps over its tokens with its own copy n^s of the counts n_kw of all agents, which does not see the changes that other agents
+//! make meanwhile; then n ← n + Σ_s (n^s − n), and n^s ← n (Newman, Asuncion, Smyth & Welling 2009). With one agent this is collapsed Gibbs
+//! sampling. Changes are summed from agents to agents and do not pass the server. If priors are optimized, agents report histograms of the
+//! counts before a sweep, and the server's estimates hold from the next sweep on.
 
 use super::problem::TopicProblem;
-use super::shard::{PriorEvidence, Shard, Told, conserved, countable, keep_draw, log_history};
+use super::shard::{PriorEvidence, Shard, SweepReport, check_conserved, check_token_count, log_history, record_draw};
 use super::sweeps::SweepSettings;
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::lda::Priors;
@@ -47,24 +47,24 @@ impl MethodSettings for AdLdaSettings {
 /// AD-LDA.
 #[derive(Clone)]
 pub struct AdLda {
-    /// What is inferred.
+    /// The problem.
     pub problem: TopicProblem,
-    /// How often and in which order it is swept, and what is kept.
+    /// Number and order of sweeps, and draws.
     pub settings: SweepSettings,
 }
 
-/// What an agent is asked to do.
+/// A task of an agent.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Task {
-    /// Draw topics for its tokens.
+    /// Draw initial topics.
     Draw,
-    /// Take the counts of all `tokens` after so many sweeps, and sweep once more, unless that was the last one.
+    /// Apply the summed changes, and sweep once more unless all sweeps are done.
     Sweep {
-        /// Sweeps that are done.
+        /// The number of sweeps that are done.
         done: u64,
         /// Tokens of all agents.
         tokens: u64,
-        /// The priors from here on.
+        /// The priors from now on.
         priors: Priors,
     },
 }
@@ -73,7 +73,7 @@ impl Method for AdLda {
     const NAME: &'static str = "adlda";
     type Number = i32;
     type Task = Task;
-    type Report = Told;
+    type Report = SweepReport;
     type Server = AdLdaServer;
     type Agent = AdLdaAgent;
 
@@ -97,24 +97,24 @@ impl Method for AdLda {
 /// The server's state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerState {
-    /// Sweeps that are done.
+    /// The number of sweeps that are done.
     done: u64,
     /// Tokens of all agents.
     tokens: u64,
-    /// Whether topics are drawn.
+    /// Whether initial topics are drawn.
     begun: bool,
-    /// α and β now.
+    /// The current α and β.
     priors: Priors,
 }
 
-/// The half that calls for sweeps.
+/// Requests sweeps, and estimates priors.
 pub struct AdLdaServer {
     method: AdLda,
     state: ServerState,
 }
 
 impl AdLdaServer {
-    /// Asks for the next sweep; behind the last, for a look at the counts.
+    /// Requests the next sweep. After the last, agents only apply the changes.
     fn request(&self, out: &mut Outbox<AdLda>) {
         let ServerState { done, tokens, priors, .. } = self.state;
         let agents = self.method.problem.agents;
@@ -142,7 +142,7 @@ impl Server<AdLda> for AdLdaServer {
         let Self { method: AdLda { problem, settings }, state } = self;
         if !state.begun {
             (state.begun, state.tokens) = (true, response.reports.iter().map(|reported| reported.report.tokens).sum());
-            countable(state.tokens)?;
+            check_token_count(state.tokens)?;
             self.request(out);
             return Ok(());
         }
@@ -151,8 +151,8 @@ impl Server<AdLda> for AdLdaServer {
         }
         state.done += 1;
         let longest = response.reports.iter().map(|reported| reported.seconds).fold(0.0, f64::max);
-        let told = response.reports.iter().filter_map(|reported| reported.report.evidence.as_ref());
-        state.priors = PriorEvidence::improve(told, problem, state.priors);
+        let evidence = response.reports.iter().filter_map(|reported| reported.report.evidence.as_ref());
+        state.priors = PriorEvidence::improve(evidence, problem, state.priors);
         let columns = [("seconds", cx.seconds()), ("longest_sweep", longest), ("tokens", state.tokens as f64)];
         log_history(settings, state.done, state.priors, &columns, cx);
         self.request(out);
@@ -175,13 +175,13 @@ impl Posterior<i32> for AdLdaServer {
 /// An agent's state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AgentState {
-    /// Of its tokens.
+    /// The topics of its tokens.
     topics: Raw<u32>,
-    /// Of all agents' tokens, as they were added up last, and the priors behind them (W × K + 4).
+    /// The counts of all agents after the last exchange, followed by the priors (W × K + 4).
     counts: Raw<i32>,
 }
 
-/// The half that sweeps.
+/// Sweeps over the tokens of its shard.
 pub struct AdLdaAgent {
     id: AgentId,
     method: AdLda,
@@ -190,20 +190,20 @@ pub struct AdLdaAgent {
 }
 
 impl AdLdaAgent {
-    /// Takes what all agents have changed and the priors, and keeps a draw where one is due.
-    fn take(&mut self, changed: &[i32], done: u64, tokens: u64, priors: Priors, cx: &mut Context) -> Result<()> {
+    /// Applies the changes of all agents and the priors, and records a draw if one is due.
+    fn apply(&mut self, changed: &[i32], done: u64, tokens: u64, priors: Priors, cx: &mut Context) -> Result<()> {
         let AdLda { problem, settings } = &self.method;
         let Some((counts, words)) = self.state.counts.0.split_last_chunk_mut() else {
             return Err("the saved counts have no priors".into());
         };
         if changed.len() != counts.len() {
-            return Err(format!("{} counts came, not {}", changed.len(), counts.len()).into());
+            return Err(format!("expected {1} topic-word counts, got {0}", changed.len(), counts.len()).into());
         }
         counts.iter_mut().zip(changed).for_each(|(count, changed)| *count += changed);
-        conserved(counts, tokens)?;
+        check_conserved(counts, tokens)?;
         *words = priors.to_words();
         if self.id == 0 {
-            keep_draw(problem, &self.state.counts.0, done, settings, cx)?;
+            record_draw(problem, &self.state.counts.0, done, settings, cx)?;
         }
         Ok(())
     }
@@ -216,29 +216,29 @@ impl Agent<AdLda> for AdLdaAgent {
         &self.state
     }
 
-    /// The counts of all agents' tokens, and the priors.
+    /// The counts of all agents, followed by the priors.
     fn posterior(&self) -> &[i32] {
         &self.state.counts.0
     }
 
-    fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(Told, Body<i32>)> {
+    fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(SweepReport, Body<i32>)> {
         let tokens = self.shard.tokens();
-        let told = || Told { tokens, evidence: None };
-        let (told, changed) = match *task {
+        let report = || SweepReport { tokens, evidence: None };
+        let (report, changed) = match *task {
             Task::Draw => {
                 let (topics, counts) = self.shard.draw(cx);
                 self.state.topics = Raw(topics);
-                (told(), counts)
+                (report(), counts)
             }
             Task::Sweep { done, tokens, priors } => {
-                self.take(&body, done, tokens, priors, cx)?;
+                self.apply(&body, done, tokens, priors, cx)?;
                 if done == self.method.settings.rounds {
-                    return Ok((told(), Body::empty()));
+                    return Ok((report(), Body::empty()));
                 }
                 let AgentState { topics, counts } = &mut self.state;
                 self.shard.sweep(&mut topics.0, &counts.0, done, &self.method.settings, cx)?
             }
         };
-        Ok((told, changed.into()))
+        Ok((report, changed.into()))
     }
 }

@@ -1,13 +1,14 @@
-//! Asynchronous LDA: collapsed Gibbs sweeps by agents that wait for nobody, with the counts at the server.
+//! Asynchronous LDA: collapsed Gibbs sweeps by agents that do not wait for each other, with the topic-word counts at the server.
 //!
-//! After a sweep agent s tells what it has changed of the counts that it knew, n^s − ñ^s; the server adds it, n ← n + (n^s − ñ^s), and
-//! gives n back, with which the agent goes on: n^s ← ñ^s ← n (Smola & Narayanamurthy 2010, as Ahn, Shahbaba & Welling 2014 have it). As
-//! adding and giving back are one step, an agent's own tokens are always counted in what it knows. Where priors are optimized, each agent
-//! tells before some of its sweeps how often each number is among the counts; once all have told, the server finds better priors with what
-//! each has told last, and gives them with n.
+//! After a sweep agent s sends its change of the counts, n^s − ñ^s. The server adds it, n ← n + (n^s − ñ^s), and returns n, with which the
+//! agent continues: n^s ← ñ^s ← n (Smola & Narayanamurthy 2010, in the form of Ahn, Shahbaba & Welling 2014). Both happen in one step, so an
+//! agent's copy always counts its own tokens. If priors are optimized, agents report histograms of the counts before some of their sweeps.
+//! Once all agents have reported, the server estimates the priors from their latest reports, and sends them with n.
 
 use super::problem::TopicProblem;
-use super::shard::{PriorEvidence, Shard, Told, conserved, countable, keep_draw, log_history, parted};
+use super::shard::{
+    PriorEvidence, Shard, SweepReport, check_conserved, check_token_count, log_history, record_draw, split_priors,
+};
 use super::sweeps::SweepSettings;
 use crate::cluster::{
     Agent, AgentId, Body, Context, Method, Order, Outbox, Progress, Raw, Response, Result, SerializesAs, Server,
@@ -49,18 +50,18 @@ impl MethodSettings for AsyncLdaSettings {
 /// Async-LDA.
 #[derive(Clone)]
 pub struct AsyncLda {
-    /// What is inferred.
+    /// The problem.
     pub problem: TopicProblem,
-    /// How often and in which order it is swept, and what is kept.
+    /// Number and order of sweeps, and draws.
     pub settings: SweepSettings,
 }
 
-/// What an agent is asked to do.
+/// A task of an agent.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Task {
-    /// Draw topics for its tokens.
+    /// Draw initial topics.
     Draw,
-    /// Sweep for the time with this number, from 0.
+    /// Make the sweep with this number, from 0.
     Sweep(u64),
 }
 
@@ -68,7 +69,7 @@ impl Method for AsyncLda {
     const NAME: &'static str = "async_lda";
     type Number = i32;
     type Task = Task;
-    type Report = Told;
+    type Report = SweepReport;
     type Server = AsyncLdaServer;
     type Agent = AsyncLdaAgent;
 
@@ -87,7 +88,7 @@ impl Method for AsyncLda {
             tokens: 0,
             drawn: 0,
             swept: vec![0; agents],
-            told: vec![None; agents],
+            evidence: vec![None; agents],
         };
         Ok(AsyncLdaServer { method: self.clone(), state: saved.unwrap_or_else(fresh) })
     }
@@ -101,25 +102,26 @@ impl Method for AsyncLda {
 /// The server's state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerState {
-    /// n, and the priors behind it (W × K + 4).
+    /// n, followed by the priors (W × K + 4).
     counts: Raw<i32>,
-    /// Tokens of all agents, and how many of these have drawn topics.
+    /// The tokens of all agents that have drawn topics.
     tokens: u64,
+    /// The number of agents that have drawn topics.
     drawn: u32,
-    /// Sweeps of each agent.
+    /// The number of sweeps of each agent.
     swept: Vec<u64>,
-    /// What each agent has told last of the priors, since they last changed.
-    told: Vec<Option<PriorEvidence>>,
+    /// The latest statistics of each agent for the priors, since they last changed.
+    evidence: Vec<Option<PriorEvidence>>,
 }
 
-/// The half that counts.
+/// Holds the counts of all agents.
 pub struct AsyncLdaServer {
     method: AsyncLda,
     state: ServerState,
 }
 
 impl AsyncLdaServer {
-    /// Asks an agent for its next sweep.
+    /// Requests the next sweep of an agent.
     fn request(&self, agent: AgentId, out: &mut Outbox<AsyncLda>) {
         let sweep = self.state.swept[agent as usize];
         if sweep < self.method.settings.rounds {
@@ -147,35 +149,35 @@ impl Server<AsyncLda> for AsyncLdaServer {
         let Self { method: AsyncLda { problem, settings }, state } = self;
         let agents = problem.agents;
         if reported.body.len() != problem.size() {
-            return Err(format!("{} counts came, not {}", reported.body.len(), problem.size()).into());
+            return Err(format!("expected {1} topic-word counts, got {0}", reported.body.len(), problem.size()).into());
         }
         state.counts.0.iter_mut().zip(&*reported.body).for_each(|(count, changed)| *count += changed);
         if state.drawn < agents {
             state.drawn += 1;
             state.tokens += reported.report.tokens;
-            countable(state.tokens)?;
-            // Nobody sweeps before all are counted.
+            check_token_count(state.tokens)?;
+            // Sweeps start when all tokens are counted.
             if state.drawn == agents {
                 (0..agents).for_each(|agent| self.request(agent, out));
             }
             return Ok(());
         }
-        let (counts, mut priors) = parted(&state.counts.0, problem)?;
-        conserved(counts, state.tokens)?;
+        let (counts, mut priors) = split_priors(&state.counts.0, problem)?;
+        check_conserved(counts, state.tokens)?;
         if reported.report.evidence.is_some() {
-            state.told[reported.from as usize] = reported.report.evidence;
-            if state.told.iter().all(Option::is_some) {
-                priors = PriorEvidence::improve(state.told.iter().flatten(), problem, priors);
-                state.told.fill(None);
+            state.evidence[reported.from as usize] = reported.report.evidence;
+            if state.evidence.iter().all(Option::is_some) {
+                priors = PriorEvidence::improve(state.evidence.iter().flatten(), problem, priors);
+                state.evidence.fill(None);
                 state.counts.0[problem.size()..].copy_from_slice(&priors.to_words());
             }
         }
         state.swept[reported.from as usize] += 1;
         let swept: u64 = state.swept.iter().sum();
-        // A sweep of all agents together.
+        // On average over agents, a sweep is done.
         if swept.is_multiple_of(u64::from(agents)) {
             let sweep = swept / u64::from(agents);
-            keep_draw(problem, &state.counts.0, sweep, settings, cx)?;
+            record_draw(problem, &state.counts.0, sweep, settings, cx)?;
             log_history(settings, sweep, priors, &[("seconds", cx.seconds()), ("tokens", state.tokens as f64)], cx);
         }
         self.request(reported.from, out);
@@ -200,7 +202,7 @@ pub struct AgentState {
     topics: Raw<u32>,
 }
 
-/// The half that sweeps.
+/// Sweeps over the tokens of its shard.
 pub struct AsyncLdaAgent {
     settings: SweepSettings,
     shard: Shard,
@@ -214,15 +216,15 @@ impl Agent<AsyncLda> for AsyncLdaAgent {
         &self.state
     }
 
-    fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(Told, Body<i32>)> {
-        let (told, changed) = match *task {
+    fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(SweepReport, Body<i32>)> {
+        let (report, changed) = match *task {
             Task::Draw => {
                 let (topics, counts) = self.shard.draw(cx);
                 self.state.topics = Raw(topics);
-                (Told { tokens: self.shard.tokens(), evidence: None }, counts)
+                (SweepReport { tokens: self.shard.tokens(), evidence: None }, counts)
             }
             Task::Sweep(sweep) => self.shard.sweep(&mut self.state.topics.0, &body, sweep, &self.settings, cx)?,
         };
-        Ok((told, changed.into()))
+        Ok((report, changed.into()))
     }
 }

@@ -1,4 +1,4 @@
-//! Topic models on documents that are spread over agents.
+//! Topic models (latent Dirichlet allocation) on documents that are spread over agents.
 
 pub mod adlda;
 pub mod async_lda;
@@ -14,5 +14,5 @@ pub use async_lda::{AsyncLda, AsyncLdaSettings};
 pub use dsgld::TopicDsgldSettings;
 pub use evaluation::{EVALUATION_SWEEPS, OpenHeldOut, TopicArray, TopicEvaluation, TopicPosterior};
 pub use problem::{OpenDocuments, TopicProblem};
-pub use shard::{PriorEvidence, Told};
+pub use shard::{PriorEvidence, SweepReport};
 pub use sweeps::{OptimizePriors, SweepBy, SweepSettings};

@@ -1,4 +1,4 @@
-//! The tokens of one agent and their topics: what AD-LDA and Async-LDA sweep over.
+//! Collapsed Gibbs sweeps over the tokens of one agent, for AD-LDA and asynchronous LDA.
 
 use super::problem::TopicProblem;
 use super::sweeps::{OptimizePriors, SweepBy, SweepSettings};
@@ -9,16 +9,16 @@ use crate::methods::common::thinning::draws;
 use crate::random::{Purpose, Who};
 use serde::{Deserialize, Serialize};
 
-/// What an agent tells of its part.
+/// The report of a sweep.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Told {
-    /// Its tokens.
+pub struct SweepReport {
+    /// The number of tokens of the agent.
     pub tokens: u64,
-    /// What priors are estimated from, before sweeps at which that is due.
+    /// Statistics for the estimate of the priors, if one is due.
     pub evidence: Option<PriorEvidence>,
 }
 
-/// What an agent tells of the priors: of α by its documents, and of β by its share of the topics.
+/// Statistics for the estimate of the priors: for α of the documents of an agent, for β of its part of the topics.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PriorEvidence {
     of_documents: PriorStatistics,
@@ -26,14 +26,14 @@ pub struct PriorEvidence {
 }
 
 impl PriorEvidence {
-    /// Better priors by what all agents tell. PriorStatistics is of integers: its sum is the same in any order.
+    /// Improved priors, from the statistics of all agents. These are integers, so their sum does not depend on the order.
     pub fn improve<'a>(all: impl IntoIterator<Item = &'a Self>, problem: &TopicProblem, priors: Priors) -> Priors {
         let mut sum = Self::default();
-        for told in all {
-            sum.of_documents.merge(&told.of_documents);
-            sum.of_topics.merge(&told.of_topics);
+        for evidence in all {
+            sum.of_documents.merge(&evidence.of_documents);
+            sum.of_topics.merge(&evidence.of_topics);
         }
-        // What nobody has told of stays.
+        // Without statistics a prior stays the same.
         Priors {
             alpha: sum.of_documents.update_prior(priors.alpha, problem.topics as usize),
             beta: sum.of_topics.update_prior(priors.beta, problem.vocabulary as usize),
@@ -41,14 +41,16 @@ impl PriorEvidence {
     }
 }
 
-/// Counts (W × K) and the priors behind them apart.
+/// Splits an array into counts (W × K) and the priors that follow them.
 ///
 /// # Errors
-/// Where there are not so many numbers.
-pub(super) fn parted<'a>(array: &'a [i32], problem: &TopicProblem) -> Result<(&'a [i32], Priors)> {
+/// If the array has the wrong length.
+pub(super) fn split_priors<'a>(array: &'a [i32], problem: &TopicProblem) -> Result<(&'a [i32], Priors)> {
     match array.split_last_chunk() {
         Some((counts, words)) if counts.len() == problem.size() => Ok((counts, Priors::from_words(*words))),
-        _ => Err(format!("{} counts came, not {}", array.len(), problem.size() + Priors::WORDS).into()),
+        _ => {
+            Err(format!("expected {1} topic-word counts and priors, got {0}", array.len(), problem.size() + Priors::WORDS).into())
+        }
     }
 }
 
@@ -64,14 +66,14 @@ pub(super) struct Shard {
     id: AgentId,
     problem: TopicProblem,
     tokens: Tokens,
-    /// What sweeps word by word need.
+    /// The state of sweeps word by word.
     by_word: Option<WordSweep>,
 }
 
 impl Shard {
     pub fn open(problem: &TopicProblem, id: AgentId, by: SweepBy) -> Result<Self> {
         let documents = problem.open(id)?;
-        countable(documents.tokens())?;
+        check_token_count(documents.tokens())?;
         let tokens = Tokens::from_documents(&documents);
         drop(documents);
         let topics = problem.topics as usize;
@@ -85,29 +87,29 @@ impl Shard {
         Ok(Self { id, problem: problem.clone(), tokens, by_word })
     }
 
-    /// How many tokens there are.
+    /// The number of tokens.
     pub fn tokens(&self) -> u64 {
         self.tokens.len() as u64
     }
 
-    /// What its documents tell of α, and its share of the topics in the counts of all tokens (W × K) of β.
+    /// Statistics of its documents for α, and for β of its part of the topics in the counts of all tokens (W × K).
     pub fn evidence(&self, topics: &[u32], counts: &[i32], optimize: OptimizePriors) -> PriorEvidence {
         let all = self.problem.topics as usize;
         let edge = |agent: u32| (u64::from(self.problem.topics) * u64::from(agent) / u64::from(self.problem.agents)) as usize;
-        let share = match optimize {
+        let own_topics = match optimize {
             OptimizePriors::Both => edge(self.id)..edge(self.id + 1),
             OptimizePriors::Alpha | OptimizePriors::None => 0..0,
         };
         PriorEvidence {
             of_documents: PriorStatistics::of_documents(&self.tokens, topics, all),
-            of_topics: PriorStatistics::of_topics(counts, all, share),
+            of_topics: PriorStatistics::of_topics(counts, all, own_topics),
         }
     }
 
-    /// Draws a topic for each token; gives them and their counts (W × K).
+    /// Draws an initial topic for each token; returns the topics and their counts (W × K).
     ///
-    /// The first agent draws those of a third of all documents one after the other, as far as it has so many, and the others follow these
-    /// in the first sweeps. Two agents that did so would each have topics of their own.
+    /// The first agent draws topics sequentially, each given the ones before, for up to a third of all documents. The other agents draw
+    /// uniformly and follow in the first sweeps: if two agents drew sequentially, each would have topics of its own.
     pub fn draw(&self, cx: &Context) -> (Vec<u32>, Vec<i32>) {
         let TopicProblem { agents, vocabulary, topics, alpha, beta, .. } = self.problem;
         let stream = |number: u64| cx.stream(Who::Agent(self.id), number, Purpose::Initial);
@@ -125,8 +127,8 @@ impl Shard {
         (drawn, counts.into_counts())
     }
 
-    /// The sweep with this number over all tokens, with the counts of all agents' tokens and their priors (W × K + 4) as they were told;
-    /// gives what it has changed of the counts, and tells of those before it.
+    /// Sweep number `sweep` over all tokens. `array` holds the counts of all agents and their priors (W × K + 4) before it. Returns a report
+    /// on these counts, and the change of the counts.
     pub fn sweep(
         &mut self,
         topics: &mut [u32],
@@ -134,26 +136,26 @@ impl Shard {
         sweep: u64,
         settings: &SweepSettings,
         cx: &Context,
-    ) -> Result<(Told, Vec<i32>)> {
-        let (counts, Priors { alpha, beta }) = parted(array, &self.problem)?;
+    ) -> Result<(SweepReport, Vec<i32>)> {
+        let (counts, Priors { alpha, beta }) = split_priors(array, &self.problem)?;
         if topics.len() != self.tokens.len() || topics.iter().any(|&topic| topic >= self.problem.topics) {
-            return Err(format!("the saved topics are not those of these {} tokens", self.tokens.len()).into());
+            return Err(format!("the saved topics do not fit the {} tokens of this agent", self.tokens.len()).into());
         }
         let evidence = settings.is_due(sweep).then(|| self.evidence(topics, counts, settings.optimize));
-        let mut here = TopicCounts::from_counts(counts.to_vec(), self.problem.topics as usize);
+        let mut swept = TopicCounts::from_counts(counts.to_vec(), self.problem.topics as usize);
         let stream = |number: u64| cx.stream(Who::Agent(self.id), sweep << 32 | number, Purpose::Topics);
         match &mut self.by_word {
-            Some(by_word) => by_word.sweep(topics, &mut here, alpha, beta, |word| stream(u64::from(word))),
-            None => dense_sweep(&self.tokens, topics, &mut here, alpha, beta, stream),
+            Some(by_word) => by_word.sweep(topics, &mut swept, alpha, beta, |word| stream(u64::from(word))),
+            None => dense_sweep(&self.tokens, topics, &mut swept, alpha, beta, stream),
         }
-        let mut changed = here.into_counts();
+        let mut changed = swept.into_counts();
         changed.iter_mut().zip(counts).for_each(|(changed, before)| *changed -= before);
-        Ok((Told { tokens: self.tokens(), evidence }, changed))
+        Ok((SweepReport { tokens: self.tokens(), evidence }, changed))
     }
 }
 
-/// Keeps φ (W × K), the mean of the topics given counts and β (W × K + 4), where a draw is due after so many sweeps.
-pub(super) fn keep_draw(
+/// Records φ (W × K), its mean given the counts and β (W × K + 4), if a draw is due after `swept` sweeps.
+pub(super) fn record_draw(
     problem: &TopicProblem,
     array: &[i32],
     swept: u64,
@@ -163,36 +165,37 @@ pub(super) fn keep_draw(
     let SweepSettings { burn_in, thin, .. } = *settings;
     let before = draws(swept.saturating_sub(1), burn_in, thin);
     if draws(swept, burn_in, thin) > before {
-        let (counts, priors) = parted(array, problem)?;
+        let (counts, priors) = split_priors(array, problem)?;
         let phi = TopicCounts::from_counts(counts.to_vec(), problem.topics as usize).phi::<f32>(priors.beta);
         cx.record("posterior", 0, before, phi.len(), &phi);
     }
     Ok(())
 }
 
-/// Whether so many tokens can be counted.
+/// Checks that counts of this many tokens fit into i32.
 ///
 /// # Errors
-/// Says how many can.
-pub(super) fn countable(tokens: u64) -> Result<()> {
+/// If they do not.
+pub(super) fn check_token_count(tokens: u64) -> Result<()> {
     match i32::try_from(tokens) {
         Ok(_) => Ok(()),
-        Err(_) => Err(format!("{tokens} tokens: at most {} can be counted", i32::MAX).into()),
+        Err(_) => Err(format!("{tokens} tokens: at most {} are supported", i32::MAX).into()),
     }
 }
 
-/// Whether counts are those of so many tokens, none of them below 0.
+/// Checks that counts are not negative and sum to the number of tokens.
 ///
 /// # Errors
-/// Says what they are.
-pub(super) fn conserved(counts: &[i32], tokens: u64) -> Result<()> {
+/// If they do not.
+pub(super) fn check_conserved(counts: &[i32], tokens: u64) -> Result<()> {
     let all: i64 = counts.iter().map(|&count| i64::from(count)).sum();
     match counts.iter().any(|&count| count < 0) {
         false if i64::try_from(tokens) == Ok(all) => Ok(()),
-        below => {
-            Err(format!("{all} tokens are counted of {tokens}{}", if below { ", and fewer than none of some" } else { "" })
-                .into())
-        }
+        below => Err(format!(
+            "topic-word counts sum to {all} for {tokens} tokens{}",
+            if below { ", and some are negative" } else { "" }
+        )
+        .into()),
     }
 }
 
@@ -202,11 +205,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lost_counts_are_told() {
-        assert!(conserved(&[3, 0, 4], 7).is_ok() && countable(i32::MAX as u64).is_ok());
-        let message = |counts: &[i32], tokens| conserved(counts, tokens).unwrap_err().to_string();
-        assert_eq!(message(&[3, 0, 4], 8), "7 tokens are counted of 8");
-        assert_eq!(message(&[8, -1, 0], 7), "7 tokens are counted of 7, and fewer than none of some");
-        assert!(countable(1 << 31).unwrap_err().to_string().contains("at most 2147483647"));
+    fn lost_and_negative_counts_are_errors() {
+        assert!(check_conserved(&[3, 0, 4], 7).is_ok() && check_token_count(i32::MAX as u64).is_ok());
+        let message = |counts: &[i32], tokens| check_conserved(counts, tokens).unwrap_err().to_string();
+        assert_eq!(message(&[3, 0, 4], 8), "topic-word counts sum to 7 for 8 tokens");
+        assert_eq!(message(&[8, -1, 0], 7), "topic-word counts sum to 7 for 7 tokens, and some are negative");
+        assert!(check_token_count(1 << 31).unwrap_err().to_string().contains("at most 2147483647"));
     }
 }

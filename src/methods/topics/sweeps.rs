@@ -5,7 +5,7 @@ use crate::methods::topics::{TopicArray, TopicPosterior};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-/// The settings of methods that sweep over the topics of all tokens.
+/// The settings of collapsed Gibbs samplers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct SweepSettings {
@@ -26,22 +26,22 @@ pub struct SweepSettings {
     pub optimize_after: u64,
 }
 
-/// In which order an agent's tokens are swept over; both have the same stationary distribution.
+/// The order of a sweep over an agent's tokens; both have the same stationary distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SweepBy {
-    /// Word by word, at a cost that follows the topics of a token's document.
+    /// Word by word, at a cost that grows with the topics of a token's document.
     #[default]
     Word,
-    /// Document by document, at a cost that follows all topics: the plain algorithm.
+    /// Document by document, the plain algorithm, at a cost that grows with all topics.
     Document,
 }
 
-/// Which priors are estimated on the way: those most likely given the topics of all tokens.
+/// The priors that are estimated during the run, by maximum likelihood given the topics of all tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptimizePriors {
-    /// None: they stay as they are.
+    /// None: both stay fixed.
     #[default]
     None,
     /// α.
@@ -68,18 +68,21 @@ impl SweepSettings {
     pub(super) fn check(&self) -> Result<(), String> {
         at_least_one(&[("rounds", self.rounds), ("thin", self.thin), ("optimize_every", self.optimize_every)])?;
         if self.optimize != OptimizePriors::None && self.optimize_after >= self.rounds {
-            return Err(format!("optimize_after = {} leaves no estimate in {} sweeps", self.optimize_after, self.rounds));
+            return Err(format!(
+                "optimize_after = {} leaves no estimate: the run has {} sweeps",
+                self.optimize_after, self.rounds
+            ));
         }
         if self.burn_in.saturating_add(self.thin) > self.rounds {
             return Err(format!(
-                "burn_in = {} leaves no draws of {} sweeps with thin = {}",
+                "burn_in = {} leaves no draws: the run has {} sweeps, and thin = {}",
                 self.burn_in, self.rounds, self.thin
             ));
         }
         Ok(())
     }
 
-    /// Whether priors are estimated by the topics behind so many sweeps.
+    /// Whether priors are estimated after `swept` sweeps.
     pub(super) fn is_due(&self, swept: u64) -> bool {
         let since = swept.checked_sub(self.optimize_after);
         self.optimize != OptimizePriors::None && swept > 0 && since.is_some_and(|since| since.is_multiple_of(self.optimize_every))
@@ -91,22 +94,22 @@ impl SweepSettings {
             particles: None,
             rounds: Some(self.rounds),
             minibatch: None,
-            // The counts of all agents, its own copy, and what it has changed.
+            // The counts of all agents, the agent's copy, and its changes.
             values_of_agent: Some(parameters.saturating_mul(3)),
-            // An array of counts to each agent, and one from it.
+            // One array of counts to each agent, and one from it.
             values_per_round: Some(parameters.saturating_mul(2).saturating_mul(u64::from(agents))),
-            // Counts are i32 in any precision.
+            // Counts are i32 with any dtype.
             bytes_of_value: Some(4),
             document_bytes: match self.sweep_by {
-                // Of a token its word, its topic, two places, and room for a topic of its document.
+                // Per token: word, topic, two indices, and room for a topic of its document.
                 SweepBy::Word => DocumentBytes { document: 80, entry: 0, token: 20 },
-                // Its word and its topic.
+                // Per token: word and topic.
                 SweepBy::Document => DocumentBytes { document: 8, entry: 0, token: 8 },
             },
         }
     }
 
-    /// From the counts of all tokens.
+    /// The posterior: the counts of all tokens.
     pub(super) fn shown(&self) -> TopicPosterior {
         TopicPosterior { array: TopicArray::Counts, draws_from: self.burn_in.saturating_add(1) }
     }

@@ -1,4 +1,4 @@
-//! Transitions: one update of one chain on the shard of one agent.
+//! Transition kernels of chains on the shard of one agent: SGD, SGLD, SGHMC, and SGRLD for topics.
 
 pub mod sgd;
 pub mod sghmc;

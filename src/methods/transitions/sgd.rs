@@ -1,4 +1,4 @@
-//! Stochastic gradient descent with momentum as a transition: what samplers are compared with.
+//! Stochastic gradient descent with momentum as a transition, for elastic averaging SGD.
 
 use crate::cluster::{AgentId, Context, Result};
 use crate::methods::common::problem::Problem;
@@ -8,20 +8,20 @@ use crate::number::Real;
 use crate::random::Stream;
 use ndarray::ArrayViewMut1;
 
-/// v ← μ v − η ∇Û(θ), θ ← θ + v; Nesterov's takes the gradient at θ + μ v. A chain carries θ and v.
+/// v ← μ v − η ∇Û(θ), θ ← θ + v; Nesterov's version takes the gradient at θ + μ v. The state is (θ, v).
 #[derive(Clone)]
 pub struct Sgd<F> {
-    /// What is inferred.
+    /// The problem.
     pub problem: Problem<F>,
-    /// Rows in a minibatch, fresh for every update and without replacement.
+    /// Rows in a minibatch, drawn without replacement for every update.
     pub batch: usize,
-    /// How minibatches become scores.
+    /// Estimator of the score.
     pub gradient: Estimator,
     /// η.
     pub step: f64,
     /// μ.
     pub momentum: f64,
-    /// Whether the gradient is taken ahead.
+    /// Whether the gradient is taken at θ + μ v.
     pub nesterov: bool,
 }
 
@@ -33,7 +33,7 @@ impl<F: Real> Transition for Sgd<F> {
         self.problem.model.dim()
     }
 
-    fn carried(&self) -> usize {
+    fn state_len(&self) -> usize {
         2 * self.dim()
     }
 
@@ -53,7 +53,7 @@ impl<F: Real> Transition for Sgd<F> {
     }
 }
 
-/// Descent on one shard.
+/// SGD on one shard.
 pub struct LocalSgd<F: Real> {
     step: F,
     momentum: F,
@@ -75,7 +75,7 @@ impl<F: Real> LocalTransition<F> for LocalSgd<F> {
     fn update(&mut self, control: &mut ControlPoint<F>, chain: &mut [F], update: Update<F>, cx: &Context) -> Result<()> {
         let Update { chain: number, number: t, scale, pull } = update;
         if pull.is_some() {
-            return Err("descent follows its center by exchanges, not by a force".into());
+            return Err("SGD does not support an elastic force".into());
         }
         let Self { step, momentum, nesterov, .. } = *self;
         let (theta, velocity) = chain.split_at_mut(chain.len() / 2);
@@ -85,7 +85,7 @@ impl<F: Real> LocalTransition<F> for LocalSgd<F> {
         let score = self.scores.at(control, theta, number, t, scale, cx)?;
         for ((theta, velocity), &score) in theta.iter_mut().zip(velocity).zip(score) {
             *velocity = momentum * *velocity + step * score;
-            // With Nesterov's the first part of the way was gone before.
+            // With Nesterov's momentum, θ has already moved by μ v.
             *theta += if nesterov { step * score } else { *velocity };
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Stochastic gradient Hamiltonian Monte Carlo as a transition: scores of minibatches, and velocities that chains carry with them.
+//! SGHMC as a transition: stochastic gradient Hamiltonian Monte Carlo on one shard.
 
 use crate::cluster::{AgentId, Context, Result};
 use crate::kernels::hamiltonian::{ChainState, Scheme, SghmcDynamics};
@@ -10,32 +10,33 @@ use crate::random::{Purpose, Stream, Who};
 use ndarray::ArrayViewMut1;
 use serde::{Deserialize, Serialize};
 
-/// Steps of [`SghmcDynamics`] (Chen, Fox & Guestrin 2014). A chain carries θ, v and, where the mass is adapted, the mean square of its
-/// scores.
+/// Steps of [`SghmcDynamics`] (Chen, Fox & Guestrin 2014). The state is (θ, v), and with a preconditioner also the mean square of
+/// the scores.
 #[derive(Clone)]
 pub struct Sghmc<F> {
-    /// What is inferred.
+    /// The problem.
     pub problem: Problem<F>,
-    /// Rows in a minibatch, fresh for every update and without replacement.
+    /// Rows in a minibatch, drawn without replacement for every update.
     pub batch: usize,
-    /// How minibatches become scores.
+    /// Estimator of the score.
     pub gradient: Estimator,
     /// ε, V and B̂.
     pub dynamics: SghmcDynamics,
-    /// How M is found; the identity where there is none.
+    /// Adapts M; `None` for the identity.
     pub preconditioner: Option<Preconditioner>,
 }
 
 /// M⁻¹ = diag(1/(floor + √ḡ²)), with ḡ² an exponential mean of squared scores (Springenberg et al. 2016, "Bayesian optimization with
-/// robust Bayesian neural networks"; Li et al. 2016 have it for SGLD). It stays as it is after the burn-in, or the law would be another.
+/// robust Bayesian neural networks"; Li et al. 2016 for SGLD). It is fixed after burn-in, because adaptation would change the stationary
+/// distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Preconditioner {
-    /// Updates in which it is adapted.
+    /// Updates with adaptation.
     pub burn_in: u64,
-    /// What of the mean stays at an update.
+    /// The decay of the exponential mean per update.
     pub decay: f64,
-    /// What is added to √ḡ².
+    /// The constant that is added to √ḡ².
     pub floor: f64,
 }
 
@@ -46,14 +47,14 @@ impl Default for Preconditioner {
 }
 
 impl Preconditioner {
-    /// Whether it is one.
+    /// Checks the values.
     ///
     /// # Errors
-    /// Says which number is out of its range.
+    /// Names the key that is out of range.
     pub fn check(&self) -> Result<(), String> {
         let Self { decay, floor, .. } = *self;
         if !(0.0..1.0).contains(&decay) {
-            return Err(format!("preconditioner: decay = {decay} must be from 0 to below 1"));
+            return Err(format!("preconditioner: decay = {decay} must be at least 0 and below 1"));
         }
         if !(floor.is_finite() && floor > 0.0) {
             return Err(format!("preconditioner: floor = {floor} must be above 0"));
@@ -70,11 +71,11 @@ impl<F: Real> Transition for Sghmc<F> {
         self.problem.model.dim()
     }
 
-    fn carried(&self) -> usize {
+    fn state_len(&self) -> usize {
         self.dim() * if self.preconditioner.is_some() { 3 } else { 2 }
     }
 
-    /// θ where the last gradient was taken.
+    /// The position at which the last gradient was taken.
     fn keep(&self, chain: &[F], kept: &mut Vec<F>) {
         let (theta, rest) = chain.split_at(self.dim());
         match self.dynamics.scheme {
@@ -86,7 +87,7 @@ impl<F: Real> Transition for Sghmc<F> {
         }
     }
 
-    /// θ as the model draws it, and v from its law under M = I.
+    /// θ from the model, and v from its stationary distribution under M = I.
     fn draw_initial(&self, stream: &mut Stream, chain: &mut [F]) {
         let dim = self.dim();
         self.problem.model.draw_initial(stream, ArrayViewMut1::from(&mut chain[..dim]));
@@ -106,7 +107,7 @@ impl<F: Real> Transition for Sghmc<F> {
             scores: Scores::open(&self.problem, agent, self.batch, self.gradient)?,
             dim: self.dim(),
             inverse_mass: Vec::new(),
-            of: None,
+            mass_of: None,
         })
     }
 }
@@ -117,26 +118,27 @@ pub struct LocalSghmc<F: Real> {
     preconditioner: Option<Preconditioner>,
     scores: Scores<F>,
     dim: usize,
-    /// The diagonal of M⁻¹, empty for the identity, and the chain whose it is.
+    /// The diagonal of M⁻¹; empty for the identity.
     inverse_mass: Vec<F>,
-    of: Option<u32>,
+    /// The chain that `inverse_mass` belongs to.
+    mass_of: Option<u32>,
 }
 
-/// Takes a score into account in the mean of their squares; the first one is the mean.
-fn average<F: Real>(squares: &mut [F], score: &[F], decay: F, is_first: bool) {
+/// Updates the exponential mean of squared scores; the first score initializes it.
+fn update_mean_square<F: Real>(squares: &mut [F], score: &[F], decay: F, is_first: bool) {
     let kept = if is_first { F::zero() } else { decay };
-    let share = F::one() - kept;
-    squares.iter_mut().zip(score).for_each(|(mean, &score)| *mean = kept * *mean + share * score * score);
+    let weight = F::one() - kept;
+    squares.iter_mut().zip(score).for_each(|(mean, &score)| *mean = kept * *mean + weight * score * score);
 }
 
-/// The diagonal of M⁻¹.
-fn inverse<F: Real>(squares: &[F], floor: f64, inverse_mass: &mut Vec<F>) {
+/// Computes the diagonal of M⁻¹.
+fn set_inverse_mass<F: Real>(squares: &[F], floor: f64, inverse_mass: &mut Vec<F>) {
     let floor = F::of(floor);
     inverse_mass.clear();
     inverse_mass.extend(squares.iter().map(|mean| (floor + mean.sqrt()).recip()));
 }
 
-/// The masses, where there are any.
+/// `None` for the identity.
 fn unless_identity<F>(inverse_mass: &[F]) -> Option<&[F]> {
     (!inverse_mass.is_empty()).then_some(inverse_mass)
 }
@@ -157,18 +159,18 @@ impl<F: Real> LocalTransition<F> for LocalSghmc<F> {
         let (theta, rest) = chain.split_at_mut(self.dim);
         let (velocity, squares) = rest.split_at_mut(self.dim);
         if let Some(Preconditioner { floor, .. }) = self.preconditioner
-            && self.of != Some(number)
+            && self.mass_of != Some(number)
         {
-            self.of = Some(number);
+            self.mass_of = Some(number);
             self.inverse_mass.clear();
             if t > 0 {
-                inverse(squares, floor, &mut self.inverse_mass);
+                set_inverse_mass(squares, floor, &mut self.inverse_mass);
             }
         }
         let mut noise = cx.stream(Who::Chain(number), t, Purpose::Noise);
         let is_middle = self.dynamics.scheme == Scheme::Middle;
         if is_middle {
-            // The masses are those of the last step, or the identity before the first.
+            // M of the last step, or the identity before the first.
             let chain =
                 ChainState { theta: &mut *theta, velocity: &mut *velocity, inverse_mass: unless_identity(&self.inverse_mass) };
             self.dynamics.first_half(chain, &mut noise);
@@ -177,8 +179,8 @@ impl<F: Real> LocalTransition<F> for LocalSghmc<F> {
         if let Some(Preconditioner { burn_in, decay, floor }) = self.preconditioner
             && t < burn_in.max(1)
         {
-            average(squares, score, F::of(decay), t == 0);
-            inverse(squares, floor, &mut self.inverse_mass);
+            update_mean_square(squares, score, F::of(decay), t == 0);
+            set_inverse_mass(squares, floor, &mut self.inverse_mass);
         }
         let chain = ChainState { theta, velocity, inverse_mass: unless_identity(&self.inverse_mass) };
         if is_middle {

@@ -1,4 +1,4 @@
-//! Stochastic gradient Langevin dynamics as a transition: scores of minibatches and Langevin steps.
+//! SGLD as a transition: stochastic gradient Langevin dynamics on one shard.
 
 use crate::cluster::{AgentId, Context, Result};
 use crate::kernels::langevin::{StepSize, langevin_step};
@@ -13,13 +13,13 @@ use ndarray::ArrayViewMut1;
 /// Prop. 3.1).
 #[derive(Clone)]
 pub struct Sgld<F> {
-    /// What is inferred.
+    /// The problem.
     pub problem: Problem<F>,
-    /// Rows in a minibatch, fresh for every update and without replacement.
+    /// Rows in a minibatch, drawn without replacement for every update.
     pub batch: usize,
     /// ε_t.
     pub step: StepSize,
-    /// How minibatches become scores.
+    /// Estimator of the score.
     pub gradient: Estimator,
 }
 

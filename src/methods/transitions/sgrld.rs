@@ -1,7 +1,7 @@
-//! Stochastic gradient Riemannian Langevin dynamics of topics as a transition: D-SGLD with it is the paper's distributed LDA.
+//! SGRLD as a transition: stochastic gradient Riemannian Langevin dynamics of topics, for distributed LDA by D-SGLD.
 //!
-//! The update is that of [`crate::lda::sgrld_step`], with ρ = |D_s|/(n q_s) at agent s: |D_s| documents, n of them in a minibatch, a share
-//! q_s of all updates (Ahn, Shahbaba & Welling 2014, section 4.2; Patterson & Teh 2013). Its noise depends on the state.
+//! The update is that of [`crate::lda::sgrld_step`], with ρ = |D_s|/(n q_s) at agent s: |D_s| documents, n of them in a minibatch, the
+//! fraction q_s of all updates (Ahn, Shahbaba & Welling 2014, section 4.2; Patterson & Teh 2013). Its noise depends on the state.
 
 use crate::cluster::{AgentId, Context, Result};
 use crate::kernels::langevin::StepSize;
@@ -13,20 +13,20 @@ use crate::random::{Minibatch, Purpose, Stream, Who};
 use rand_distr::{Distribution, Exp1};
 use std::marker::PhantomData;
 
-/// The settings of the transition; chains are ϑ (W × K) in numbers of type `F`.
+/// SGRLD of topics; the state of a chain is ϑ (W × K) of type `F`.
 #[derive(Clone)]
 pub struct Sgrld<F> {
     problem: TopicProblem,
     batch: u32,
     step: StepSize,
     sweeps: Sweeps,
-    numbers: PhantomData<F>,
+    number: PhantomData<F>,
 }
 
 impl<F> Sgrld<F> {
-    /// Of a problem, with minibatches of `batch` documents, fresh for every update, each of which is sampled in `sweeps`.
+    /// Minibatches of `batch` documents are drawn anew for every update, with `sweeps` Gibbs sweeps over each document.
     pub fn new(problem: TopicProblem, batch: u32, step: StepSize, sweeps: Sweeps) -> Self {
-        Self { problem, batch, step, sweeps, numbers: PhantomData }
+        Self { problem, batch, step, sweeps, number: PhantomData }
     }
 }
 
@@ -61,21 +61,17 @@ impl<F: Real> Transition for Sgrld<F> {
 
     fn open(&self, agent: AgentId) -> Result<LocalSgrld<F>> {
         if self.sweeps.kept == 0 || self.batch == 0 {
-            return Err(format!(
-                "{} documents in a minibatch, and {} sweeps that count: at least one",
-                self.batch, self.sweeps.kept
-            )
-            .into());
+            return Err(format!("batch = {} and sweeps.kept = {}: both must be at least 1", self.batch, self.sweeps.kept).into());
         }
         let documents = self.problem.open(agent)?;
-        // A word and topic of a minibatch are counted over all sweeps in 32 bits.
+        // Counts of a word and topic in a minibatch, over all sweeps, have 32 bits.
         let most = documents.iter().flat_map(|bag| bag.counts).copied().max().unwrap_or(0);
         let batch = documents.len().min(self.batch as usize) as u64;
         let seen = u64::from(most).saturating_mul(batch).saturating_mul(self.sweeps.kept.into());
         if u32::try_from(seen).is_err() {
             return Err(format!(
-                "minibatches of {batch} documents with up to {most} tokens of a word, {} sweeps of which are kept: these are {seen} \
-                 counts, and at most {} are possible",
+                "minibatches of {batch} documents with up to {most} tokens of a word and {} kept sweeps: {seen} counts exceed the \
+                 maximum of {}; set a smaller batch or fewer sweeps",
                 self.sweeps.kept,
                 u32::MAX
             )
@@ -112,14 +108,14 @@ impl<F: Real> LocalTransition<F> for LocalSgrld<F> {
 
     fn update(&mut self, _: &mut (), theta: &mut [F], update: Update<F>, cx: &Context) -> Result<()> {
         if update.pull.is_some() {
-            return Err("topics follow no center".into());
+            return Err("SGRLD does not support an elastic force".into());
         }
         let Sgrld { problem, step, .. } = &self.settings;
         let who = Who::Chain(update.chain);
         let drawn = self.minibatch.draw(&mut cx.stream(who, update.number, Purpose::Minibatch));
         let bags = drawn.iter().map(|&document| self.documents.document(document));
         self.expected.sample(theta, bags, |number| cx.stream(who, update.number << 32 | number, Purpose::Topics));
-        // Without documents there is nothing to scale.
+        // Avoids a division by zero for an agent without documents.
         let scale = update.scale * self.documents.len() as f64 / drawn.len().max(1) as f64;
         let numbers = SgrldUpdate { beta: problem.beta, step: step.at(update.number), scale };
         sgrld_step(theta, &self.expected, numbers, &mut cx.stream(who, update.number, Purpose::Noise));

@@ -1,4 +1,4 @@
-//! One update of a chain on one agent's shard: what travelling and coupled chains are made of.
+//! The interface of transition kernels: one update of a chain on one agent's shard, for chains that travel and chains that are coupled.
 
 use crate::cluster::{AgentId, Context, Result, Serializable};
 use crate::kernels::hamiltonian::ElasticForce;
@@ -7,32 +7,32 @@ use crate::random::Stream;
 
 /// How chains are updated; the value is a validated configuration.
 pub trait Transition: Clone + Send + Sync + 'static {
-    /// What chains are made of.
+    /// The floating-point type of chains.
     type Number: Real;
     /// The transition on the shard of an agent.
     type Local: LocalTransition<Self::Number>;
 
-    /// d, numbers in a draw.
+    /// d, the length of a draw.
     fn dim(&self) -> usize;
 
-    /// Numbers that travel with a chain: its draw comes first, then what the transition carries beside it.
-    fn carried(&self) -> usize {
+    /// The length of a chain's state: the parameters come first, then auxiliary variables such as velocities.
+    fn state_len(&self) -> usize {
         self.dim()
     }
 
-    /// Appends what a draw of a chain's state is: by default its first d numbers as they are.
+    /// Appends the draw that belongs to a chain's state: by default its first d values.
     fn keep(&self, chain: &[Self::Number], kept: &mut Vec<Self::Number>) {
         kept.extend_from_slice(&chain[..self.dim()]);
     }
 
-    /// A chain's first state, into `carried` numbers.
+    /// Draws a chain's initial state.
     fn draw_initial(&self, stream: &mut Stream, chain: &mut [Self::Number]);
 
-    /// ε_t, the step size of a chain's update t: what a draw counts in expectations.
+    /// ε_t, the step size of a chain's update t: the weight of its state in expectations.
     fn step(&self, update: u64) -> f64;
 
-    /// The variance of the noise that update t adds to every number that travels, where it is the same for all of them and whatever the
-    /// state: what averaging chains takes away can then be given back.
+    /// The variance of the noise that update t adds to every value of the state, if it depends neither on the value nor on the state.
+    /// Then the variance that is lost by averaging chains can be restored.
     fn noise(&self, _update: u64) -> Option<f64> {
         None
     }
@@ -40,19 +40,19 @@ pub trait Transition: Clone + Send + Sync + 'static {
     /// The transition on an agent's shard, on the rank that hosts the agent.
     ///
     /// # Errors
-    /// Where the shard cannot be read, or its rows are none for the model.
+    /// If the shard cannot be read or does not fit the model.
     fn open(&self, agent: AgentId) -> Result<Self::Local>;
 }
 
 /// A transition that sees one shard.
 pub trait LocalTransition<N>: Send {
-    /// What a resumed run needs of it beside the chains.
+    /// What a resumed run needs in addition to the chains.
     type State: Serializable + Default;
 
     /// N_s, rows of the shard.
     fn rows(&self) -> usize;
 
-    /// A chain has come, in this round; whether that took time that is none of its updates.
+    /// Called when a chain arrives in a round. Returns whether that took time in addition to the updates.
     ///
     /// # Errors
     /// Anything that ends the job.
@@ -65,15 +65,15 @@ pub trait LocalTransition<N>: Send {
     fn update(&mut self, state: &mut Self::State, chain: &mut [N], update: Update<N>, cx: &Context) -> Result<()>;
 }
 
-/// Which update is made.
+/// The parameters of an update.
 #[derive(Clone, Copy, Debug)]
 pub struct Update<'a, N> {
     /// The chain.
     pub chain: u32,
-    /// t, its count of updates.
+    /// t, the number of the chain's update.
     pub number: u64,
-    /// What the score of the shard is multiplied by: 1/q_s.
+    /// The factor of the score of the shard: 1/q_s.
     pub scale: f64,
-    /// What draws the chain beside its posterior.
+    /// An elastic force in addition to the score.
     pub pull: Option<ElasticForce<'a, N>>,
 }

@@ -256,7 +256,7 @@ fn without_coupling_chains_are_those_of_a_loop() {
     let synchronous = coupled(transition.clone(), agents, plan.clone(), 5);
     let cx = Context::detached(Seed(5));
     for chain in 0..agents {
-        let mut state = vec![0.0; transition.carried()];
+        let mut state = vec![0.0; transition.state_len()];
         transition.draw_initial(&mut cx.stream(Who::Run, u64::from(chain), Purpose::Initial), &mut state);
         let mut local = transition.open(chain).unwrap();
         let mut path = Vec::new();

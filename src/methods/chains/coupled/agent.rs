@@ -43,7 +43,7 @@ impl<T: CoupledTransition> CoupledAgent<T> {
     fn begin(&mut self, cx: &Context) {
         let chain = &mut self.state.chain.0;
         if chain.is_empty() {
-            chain.resize(self.transition.carried(), T::Number::zero());
+            chain.resize(self.transition.state_len(), T::Number::zero());
             let number = if self.plan.same_start { 0 } else { u64::from(self.id) };
             self.transition.draw_initial(&mut cx.stream(Who::Run, number, Purpose::Initial), chain);
         }

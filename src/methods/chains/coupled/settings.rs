@@ -1,4 +1,4 @@
-//! The settings of chains that see all data, a file for each method, and what they have in common.
+//! What the settings of SGHMC, EC-SGHMC, EC-SGLD and EASGD have in common: checks, notes and resource estimates.
 
 use super::{CoupledChains, CoupledTransition, CouplingPlan, CouplingSchedule, CouplingStrength};
 use crate::kernels::hamiltonian::SghmcDynamics;
@@ -7,7 +7,7 @@ use crate::methods::common::settings::{ResourceEstimate, TableMethod, at_least_o
 use crate::methods::transitions::sghmc::Preconditioner;
 use crate::number::Real;
 
-/// What all of them have to keep to.
+/// Checks the number of steps, and that there are draws.
 pub(in crate::methods) fn check_steps(
     steps: u64,
     period: u64,
@@ -20,22 +20,24 @@ pub(in crate::methods) fn check_steps(
     strength.check()?;
     if thin > 0 && strength.draws(steps, burn_in, thin) == 0 {
         return Err(format!(
-            "burn_in = {burn_in} leaves no draws: with thin = {thin} and this coupling none of {steps} steps is one; thin = 0 wants none"
+            "burn_in = {burn_in} leaves no draws of {steps} steps with thin = {thin} and this coupling: set a smaller burn_in, or thin = 0 for no draws"
         ));
     }
     Ok(())
 }
 
-/// Whether any center is kept.
+/// Checks that a center is kept.
 pub(in crate::methods) fn check_centers(steps: u64, period: u64, burn_in: u64, thin: u64) -> Result<(), String> {
     let exchanges = (steps / period).saturating_sub(burn_in / period);
     match thin {
-        1.. if exchanges < thin => Err(format!("thin = {thin}: of {exchanges} exchanges after the burn-in none is kept")),
+        1.. if exchanges < thin => {
+            Err(format!("thin = {thin} keeps none of the {exchanges} exchanges after burn-in: set a smaller thin"))
+        }
         _ => Ok(()),
     }
 }
 
-/// What steps of second order have to keep to.
+/// Checks the dynamics of second order and the preconditioner.
 pub(in crate::methods) fn check_dynamics(
     dynamics: SghmcDynamics,
     preconditioner: Option<Preconditioner>,
@@ -48,7 +50,7 @@ pub(in crate::methods) fn check_dynamics(
             preconditioner.check()?;
             if thin > 0 && preconditioner.burn_in > burn_in {
                 return Err(format!(
-                    "preconditioner: masses change for {} steps, and draws begin after burn_in = {burn_in}: no later than that",
+                    "preconditioner: burn_in = {} must not exceed burn_in = {burn_in} of the method, or masses would change between draws",
                     preconditioner.burn_in
                 ));
             }
@@ -58,33 +60,32 @@ pub(in crate::methods) fn check_dynamics(
     dynamics.check(lightest).map_err(|error| error.to_string())
 }
 
-/// κ and its schedule; where none is typed it is annealed in the second half of the burn-in.
+/// κ and its schedule, by default annealed to 0 in the second half of burn-in.
 pub(in crate::methods) fn strength(coupling: f64, schedule: Option<CouplingSchedule>, burn_in: u64) -> CouplingStrength {
     let from = burn_in / 2;
     CouplingStrength { full: coupling, schedule: schedule.unwrap_or(CouplingSchedule::Anneal { from, over: burn_in - from }) }
 }
 
-/// What to say of springs that do not go with the time between exchanges.
-pub(in crate::methods) fn unstable(kappa: f64, period: u64, step: f64, what: &str) -> Result<(), String> {
+/// The error for springs that are too stiff for the time between exchanges.
+pub(in crate::methods) fn unstable(kappa: f64, period: u64, step: f64, setting: &str) -> Result<(), String> {
     Err(format!(
-        "coupling = {kappa} is unstable with {what} and period = {period} steps of {step}: take a weaker one, or exchange more often"
+        "coupling = {kappa} is unstable with {setting} and period = {period} steps of {step}: set a smaller coupling or period"
     ))
 }
 
-/// What may not be meant by chains that stay coupled while draws are taken.
-pub(in crate::methods) fn notes_of(strength: CouplingStrength, keeps_law: bool, agents: u32) -> Vec<String> {
-    let biased = strength.full > 0.0 && strength.schedule == CouplingSchedule::Constant && !keeps_law && agents > 1;
+/// Notes on chains that are never coupled, or that stay coupled while draws are taken and so are biased.
+pub(in crate::methods) fn notes_of(strength: CouplingStrength, is_unbiased: bool, agents: u32) -> Vec<String> {
+    let biased = strength.full > 0.0 && strength.schedule == CouplingSchedule::Constant && !is_unbiased && agents > 1;
     let kappa = strength.full;
     if kappa > 0.0 && !strength.is_active(0, 1) {
-        return vec![
-            "chains are not coupled at all: with burn_in = 0 there is no time to anneal the coupling in; set schedule".into(),
-        ];
+        return vec!["chains are never coupled: burn_in = 0 leaves no steps with coupling; set coupling_schedule".into()];
     }
     biased
         .then(|| {
             format!(
-                "draws are of p(θ_1) ... p(θ_{agents}) exp(-κ/2 Σ|θ_i - mean|²), not of the posterior: where its precision is λ, a \
-                 chain's variance is 1/λ times 1 - {:.3} κ/(λ + κ), with κ = {kappa}; annealed or cyclic coupling has no such bias",
+                "draws are from p(θ_1) ... p(θ_{agents}) exp(-κ/2 Σ|θ_i - mean|²), not from the posterior: for a Gaussian posterior of \
+                 precision λ, the variance of a chain is 1/λ times 1 - {:.3} κ/(λ + κ), with κ = {kappa}; annealed and cyclic coupling \
+                 are unbiased",
                 f64::from(agents - 1) / f64::from(agents)
             )
         })
@@ -92,7 +93,7 @@ pub(in crate::methods) fn notes_of(strength: CouplingStrength, keeps_law: bool, 
         .collect()
 }
 
-/// What a run takes, with so many arrays of parameters for each chain.
+/// What a run takes, with this number of arrays of parameters for each chain.
 pub(in crate::methods) fn needs_of(
     agents: u32,
     parameters: usize,
@@ -112,7 +113,7 @@ pub(in crate::methods) fn needs_of(
     }
 }
 
-/// The method of coupled chains, which exchange all at once or each on its own time.
+/// Coupled chains, synchronous or asynchronous.
 pub(in crate::methods) fn coupled_method<F: Real, T: CoupledTransition<Number = F>>(
     asynchronous: bool,
     agents: u32,

@@ -49,7 +49,7 @@ impl<T: Transition> DsgldAgent<T> {
 
     /// The state of an arriving chain: drawn at first, otherwise the mean of the states in the body.
     fn arrival(&self, stop: &Stop, body: Body<T::Number>, cx: &Context) -> Result<Vec<T::Number>> {
-        let length = self.transition.carried();
+        let length = self.transition.state_len();
         if stop.summands == 0 {
             let mut chain = vec![T::Number::zero(); length];
             let mut stream = cx.stream(Who::Run, u64::from(stop.chain), Purpose::Initial);
