@@ -95,7 +95,7 @@ impl MethodSettings for AsyncSghmcSettings {
     fn check(&self) -> Result<(), String> {
         at_least_one(&[("steps", self.steps), ("period", self.period), ("batch", self.batch as u64)])?;
         if self.thin > 0 && draws(self.steps, self.burn_in, self.thin) == 0 {
-            return Err(format!("burn_in = {} leaves no draws of {} steps with thin = {}", self.burn_in, self.steps, self.thin));
+            return Err(format!("burn_in = {} leaves no draws: the chain makes {} steps, and thin = {}", self.burn_in, self.steps, self.thin));
         }
         self.dynamics().check(1.0).map_err(|error| error.to_string())
     }
@@ -103,7 +103,7 @@ impl MethodSettings for AsyncSghmcSettings {
     fn check_agents(&self, agents: u32) -> Result<(), String> {
         match self.gradients(agents) {
             wanted if (1..=agents).contains(&wanted) => Ok(()),
-            wanted => Err(format!("gradients = {wanted}: from 1 to the {agents} agents there are")),
+            wanted => Err(format!("gradients = {wanted}: must lie between 1 and the number of agents, {agents}")),
         }
     }
 
@@ -121,8 +121,8 @@ impl MethodSettings for AsyncSghmcSettings {
 
     fn notes(&self, agents: u32) -> Vec<String> {
         let stale = agents > self.gradients(agents) || self.period > 1;
-        let note = "gradients are stale: draws are not quite the posterior's, and steps must be shorter the older they are; the table \
-                    staleness of the results tells";
+        let note = "gradients are stale, so draws are biased and long steps unstable; the table staleness of the result file shows by how \
+                    many steps";
         stale.then(|| note.to_owned()).into_iter().collect()
     }
 

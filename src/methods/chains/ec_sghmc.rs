@@ -165,7 +165,7 @@ impl MethodSettings for EcSghmcSettings {
 
     fn check_agents(&self, agents: u32) -> Result<(), String> {
         if !self.sleep_ms.is_empty() && self.sleep_ms.len() != agents as usize {
-            return Err(format!("sleep_ms lists {} numbers for {agents} agents: one for each", self.sleep_ms.len()));
+            return Err(format!("sleep_ms lists {} numbers: must list one for each of the {agents} agents", self.sleep_ms.len()));
         }
         let (kappa, period) = (self.coupling, self.period.min(self.steps));
         if kappa == 0.0 {
@@ -211,20 +211,20 @@ impl MethodSettings for EcSghmcSettings {
         }
         if self.variant != Variant::Elastic {
             if self.preconditioner.is_some() {
-                return Err("preconditioner: chains whose velocities are coupled must have the same masses".into());
+                return Err("preconditioner: only variant = \"elastic\" supports it, because chains whose velocities are coupled must have the same masses".into());
             }
             if self.asynchronous {
-                return Err("asynchronous: this variant wants all chains at an exchange; only \"elastic\" does not".into());
+                return Err("asynchronous: only variant = \"elastic\" supports it".into());
             }
             if self.extrapolate {
-                return Err("extrapolate: only chains of the variant \"elastic\" follow a center".into());
+                return Err("extrapolate: only variant = \"elastic\" supports it".into());
             }
         }
         if self.extrapolate && self.asynchronous {
-            return Err("extrapolate is for chains that all meet the center at once: without asynchronous".into());
+            return Err("extrapolate: not supported with asynchronous = true".into());
         }
         if self.variant == Variant::Friction && self.scheme != Scheme::Middle {
-            return Err("scheme = \"semi_implicit\" has velocities that are too fast by step · friction/4: coupled friction wants \"middle\"".into());
+            return Err("scheme = \"semi_implicit\" gives biased velocities with variant = \"friction\": set scheme = \"middle\"".into());
         }
         // For a parameter that the data do not inform, only the spring acts.
         let dynamics = self.stiffest_dynamics();

@@ -93,7 +93,7 @@ impl MethodSettings for EasgdSettings {
             return Err(format!("step = {} must be above 0", self.step));
         }
         if !(0.0..1.0).contains(&self.momentum) {
-            return Err(format!("momentum = {} must be from 0 to below 1", self.momentum));
+            return Err(format!("momentum = {} must be at least 0 and below 1", self.momentum));
         }
         if !(self.rate > 0.0 && self.rate < 1.0) {
             return Err(format!("rate = {} must lie between 0 and 1", self.rate));

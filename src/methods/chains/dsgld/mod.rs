@@ -52,31 +52,31 @@ impl MethodSettings for DsgldSettings {
     }
 
     fn check_agents(&self, agents: u32) -> Result<(), String> {
-        let wrong = |count: usize, name: &str| format!("{name} lists {count} numbers for {agents} agents: one for each");
+        let wrong_length = |count: usize, name: &str| format!("{name} lists {count} numbers: must list one for each of the {agents} agents");
         if let Trajectory::Each(updates) = &self.trajectory
             && updates.len() != agents as usize
         {
-            return Err(wrong(updates.len(), "trajectory"));
+            return Err(wrong_length(updates.len(), "trajectory"));
         }
         if !self.sleep_ms.is_empty() && self.sleep_ms.len() != agents as usize {
-            return Err(wrong(self.sleep_ms.len(), "sleep_ms"));
+            return Err(wrong_length(self.sleep_ms.len(), "sleep_ms"));
         }
         if let Some(planned) = self.plans.iter().find(|planned| planned.updates.len() != agents as usize) {
-            return Err(wrong(planned.updates.len(), &format!("plans: round {}", planned.round)));
+            return Err(wrong_length(planned.updates.len(), &format!("plans: round {}", planned.round)));
         }
         let updates = self.updates(agents);
         if (self.burn_in.saturating_add(self.thin.max(1))) as f64 > updates {
-            return Err(format!("burn_in = {} leaves no draws: a chain makes some {updates:.0} updates in all", self.burn_in));
+            return Err(format!("burn_in = {} leaves no draws: a chain makes about {updates:.0} updates in total", self.burn_in));
         }
         if !self.coupling.is_empty() && self.chains > agents {
-            return Err(format!("coupling wants every chain at an agent of its own: {} chains, {agents} agents", self.chains));
+            return Err(format!("coupling needs an agent for each chain: chains = {}, but agents = {agents}", self.chains));
         }
         if self.through_server
             && let Some(pair) = self.coupling.windows(2).find(|pair| !can_split(self.chains, pair[0].groups, pair[1].groups))
         {
             let [before, after] = [pair[0].groups, pair[1].groups];
             return Err(format!(
-                "coupling: through the server groups can only be split, which {after} groups do not with {before}"
+                "coupling: with through_server a phase can only split the groups of the one before, but {before} groups cannot be split into {after}"
             ));
         }
         Ok(())
@@ -88,9 +88,9 @@ impl MethodSettings for DsgldSettings {
         let parameters = parameters as u64;
         let planned = self.plans.iter().flat_map(|planned| &planned.updates);
         let longest = self.initial_trajectories().iter().chain(planned).copied().fold(1.0, f64::max).ceil();
-        // As a float it is below 1e9, as settings are checked.
+        // Settings are checked: at most 1e9.
         let draws = if self.thin == 0 { 0 } else { (longest as u64).div_ceil(self.thin) };
-        // A chain and what its score is made in; the sums of expectations are in double precision, and their totals travel.
+        // The chain and the buffers of its score; expectations are summed in double precision.
         let own = 5 + if self.gradient == Estimator::Plain { 0 } else { 2 } + if self.expectations { 6 } else { 0 };
         ResourceEstimate {
             particles: Some(chains),
@@ -104,35 +104,35 @@ impl MethodSettings for DsgldSettings {
 
     fn notes(&self, agents: u32) -> Vec<String> {
         let mut notes = Vec::new();
-        // The first round with draws, and the last; as floats, for phases may be longer than any run.
+        // Floats, because phases may be longer than any run.
         let rounds = self.rounds as f64;
         let from = self.burn_in as f64 / self.updates(agents) * rounds;
         if self.balance.is_some() && !self.plans.is_empty() {
-            notes.push("plans are followed, and so balance plans nothing".into());
+            notes.push("plans is set, so balance has no effect".into());
         } else if let Some(balance) = &self.balance
             && (balance.until as f64).min(rounds) > from
         {
             let until = balance.until.min(self.rounds);
             notes.push(format!(
-                "balance plans until round {until}, and draws begin in about round {from:.0}: those in between come from plans that \
-                 still change with measured speeds"
+                "balance adapts trajectories until round {until}, but draws begin in about round {from:.0}: the draws in between depend on \
+                 measured speeds"
             ));
         }
         let coupled: f64 = self.coupling.iter().map(|phase| phase.rounds as f64).sum();
         if coupled.min(rounds) > from && !self.noise_correction {
             notes.push(format!(
-                "chains are averaged until round {:.0}, and draws begin in about round {from:.0}: averaged chains are too little spread",
+                "chains are averaged until round {:.0}, but draws begin in about round {from:.0}: the variance of averaged chains is too small",
                 coupled.min(rounds)
             ));
         }
         let turns = self.schedule.every(self.chains, agents);
         if self.schedule == Schedule::Rotating && self.max_rounds_in_flight < u64::from(turns) {
             notes.push(format!(
-                "groups of chains take turns: with max_rounds_in_flight = {turns} all agents could compute at the same time"
+                "groups of chains move in turn: set max_rounds_in_flight = {turns} to let all agents compute at the same time"
             ));
         }
         if !self.correction && agents > 1 {
-            notes.push("without correction chains are drawn to agents that make many updates on few rows".into());
+            notes.push("correction = false: chains are biased to agents that make many updates on few rows".into());
         }
         notes
     }
