@@ -428,15 +428,15 @@ fn agents_judge_the_topics_of_the_round_that_they_are_asked_about() {
 }
 
 #[test]
-fn problems_that_are_none_are_refused() {
+fn invalid_problems_are_refused() {
     let wrong = TopicProblem { vocabulary: WORDS + 1, ..problem(2, 2, 0.1, 0.1) };
     let mut seen = Seen::default();
     let method = AdLda { problem: wrong, settings: sweeps(1, 0, 1, SweepBy::Word) };
     let fault = threads::run(Arc::new(method), JobOptions::new(Seed(1)), None, &mut seen).unwrap_err().to_string();
-    assert!(fault.contains("documents over 9 words for topics over 10"), "{fault}");
+    assert!(fault.contains("the documents have a vocabulary of 9 words, the topics of 10"), "{fault}");
     let method = AdLda { problem: problem(2, 2, 0.0, 0.1), settings: sweeps(1, 0, 1, SweepBy::Word) };
     let fault = threads::run(Arc::new(method), JobOptions::new(Seed(1)), None, &mut Seen::default()).unwrap_err().to_string();
-    assert!(fault.contains("alpha = 0: must be a number above 0"), "{fault}");
+    assert!(fault.contains("alpha = 0: must be a finite number above 0"), "{fault}");
     // What is seen of a word in all sweeps must be countable.
     let sweeps = Sweeps { burn_in: 0, kept: 1 << 30 };
     let transition = Sgrld::<f64>::new(problem(2, 2, 0.1, 0.1), 6, StepSize::Constant(1e-3), sweeps);
@@ -444,7 +444,7 @@ fn problems_that_are_none_are_refused() {
     let fault =
         threads::run(Arc::new(Dsgld { agents: 2, transition, settings }), JobOptions::new(Seed(1)), None, &mut Seen::default());
     let fault = fault.unwrap_err().to_string();
-    assert!(fault.contains("minibatches of 6 documents") && fault.contains("at most 4294967295"), "{fault}");
+    assert!(fault.contains("minibatches of 6 documents") && fault.contains("exceed the maximum of 4294967295"), "{fault}");
 }
 
 const TRUE_ALPHA: f64 = 0.3;
