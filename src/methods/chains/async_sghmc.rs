@@ -95,7 +95,10 @@ impl MethodSettings for AsyncSghmcSettings {
     fn check(&self) -> Result<(), String> {
         at_least_one(&[("steps", self.steps), ("period", self.period), ("batch", self.batch as u64)])?;
         if self.thin > 0 && draws(self.steps, self.burn_in, self.thin) == 0 {
-            return Err(format!("burn_in = {} leaves no draws: the chain makes {} steps, and thin = {}", self.burn_in, self.steps, self.thin));
+            return Err(format!(
+                "burn_in = {} leaves no draws: the chain makes {} steps, and thin = {}",
+                self.burn_in, self.steps, self.thin
+            ));
         }
         self.dynamics().check(1.0).map_err(|error| error.to_string())
     }

@@ -224,7 +224,9 @@ impl MethodSettings for EcSghmcSettings {
             return Err("extrapolate: not supported with asynchronous = true".into());
         }
         if self.variant == Variant::Friction && self.scheme != Scheme::Middle {
-            return Err("scheme = \"semi_implicit\" gives biased velocities with variant = \"friction\": set scheme = \"middle\"".into());
+            return Err(
+                "scheme = \"semi_implicit\" gives biased velocities with variant = \"friction\": set scheme = \"middle\"".into(),
+            );
         }
         // For a parameter that the data do not inform, only the spring acts.
         let dynamics = self.stiffest_dynamics();

@@ -52,7 +52,8 @@ impl MethodSettings for DsgldSettings {
     }
 
     fn check_agents(&self, agents: u32) -> Result<(), String> {
-        let wrong_length = |count: usize, name: &str| format!("{name} lists {count} numbers: must list one for each of the {agents} agents");
+        let wrong_length =
+            |count: usize, name: &str| format!("{name} lists {count} numbers: must list one for each of the {agents} agents");
         if let Trajectory::Each(updates) = &self.trajectory
             && updates.len() != agents as usize
         {
