@@ -31,8 +31,8 @@ pub fn timeline(title: &str, busy: &[(u32, f64, f64)], caption: &str) -> Figure 
 /// some laws: of the posterior (1 at the origin), and of others with their centres.
 pub fn scatter(title: &str, draws: &[(f64, f64)], laws: &[(&str, f64, (f64, f64))], caption: &str) -> Figure {
     let radius = if draws.len() > 500 { 1.4 } else { 2.4 };
-    let mut marks = vec![Mark::Points { points: draws.to_vec(), colour: series(0).colour, radius, opacity: 0.35 }];
-    let mut legend = vec![Key { label: "draws".into(), sample: Sample::Point(series(0).colour) }];
+    let mut marks = vec![Mark::Points { points: draws.to_vec(), color: series(0).color, radius, opacity: 0.35 }];
+    let mut legend = vec![Key { label: "draws".into(), sample: Sample::Point(series(0).color) }];
     for (law, &(name, sd, (x, y))) in laws.iter().enumerate() {
         let stroke = series(law + 1);
         let circle = (0..=90).map(|step| f64::from(step) / 90.0 * TAU).map(|t| (x + 2.0 * sd * t.cos(), y + 2.0 * sd * t.sin()));
@@ -67,7 +67,7 @@ impl Chart {
     }
 }
 
-/// Means over seeds with a band of their standard errors; a name has the same colour in all panels.
+/// Means over seeds with a band of their standard errors; a name has the same color in all panels.
 pub fn curves(title: &str, charts: Vec<Chart>, caption: &str) -> Figure {
     let mut names: Vec<String> = Vec::new();
     let panels: Vec<Panel> = charts
@@ -88,7 +88,7 @@ pub fn curves(title: &str, charts: Vec<Chart>, caption: &str) -> Figure {
                     .collect();
                 let stroke = series(place);
                 let edge = |&(x, mean, error): &(f64, f64, f64)| (x, mean - error, mean + error);
-                bands.push(Mark::Band { points: points.iter().map(edge).collect(), colour: stroke.colour });
+                bands.push(Mark::Band { points: points.iter().map(edge).collect(), color: stroke.color });
                 let points = points.into_iter().map(|(x, mean, _)| (x, mean)).collect();
                 means.push(Mark::Line { points, stroke, marked: true });
             }
@@ -136,7 +136,7 @@ pub type Law<'a> = (&'a str, [f64; 2], [[f64; 2]; 2], f64);
 
 /// Points in the plane side by side, which are called so, with the ellipses of some laws.
 pub fn scatters(title: &str, points: &str, shown: &[(&str, Vec<(f64, f64)>)], laws: &[Law], caption: &str) -> Figure {
-    let mut legend = vec![Key { label: points.into(), sample: Sample::Point(series(0).colour) }];
+    let mut legend = vec![Key { label: points.into(), sample: Sample::Point(series(0).color) }];
     let mut ellipses = Vec::new();
     for &(name, [x, y], [[a, b], [_, c]], far) in laws {
         if !name.is_empty() {
@@ -152,7 +152,7 @@ pub fn scatters(title: &str, points: &str, shown: &[(&str, Vec<(f64, f64)>)], la
     let panels = shown
         .iter()
         .map(|(title, points)| {
-            let mut marks = vec![Mark::Points { points: points.clone(), colour: series(0).colour, radius: 2.0, opacity: 0.5 }];
+            let mut marks = vec![Mark::Points { points: points.clone(), color: series(0).color, radius: 2.0, opacity: 0.5 }];
             marks.extend(ellipses.iter().cloned());
             let axis = |name: &str| Axis { low: Some(-4.0), high: Some(4.0), ..Axis::new(name) };
             Panel { title: (*title).into(), x: axis("θ₁"), y: axis("θ₂"), marks, ..Panel::default() }

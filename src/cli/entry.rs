@@ -16,7 +16,7 @@ const GRACE_PERIOD: Duration = Duration::from_secs(1);
 /// Runs the command line with the models and methods of a registry.
 pub fn main_with(registry: &Registry) -> ExitCode {
     crate::cluster::mpi::tune_allocator();
-    blas::hold_to_one_thread();
+    blas::use_one_thread();
     // Before MPI starts, only environment variables of the launcher show which process speaks for the job.
     let speaks = World::is_primary();
     let cli = match Cli::try_parse() {

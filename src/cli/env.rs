@@ -1,4 +1,4 @@
-//! `mpibayes env`: says with which libraries, on which cores and under which launcher it runs, and what of that will be slow or wrong.
+//! `mpibayes env`: shows libraries, cores and launcher, and warns about settings that are slow or wrong.
 
 use super::blas;
 use super::output::{print, print_error};
@@ -10,24 +10,24 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
-/// What can be typed after `mpibayes env`.
+/// Arguments of `mpibayes env`.
 #[derive(clap::Args, Debug)]
 pub struct EnvArgs {
-    /// The threads that each rank shall have, as `threads` in `[cluster]` has it
+    /// Threads of each rank, as in `[cluster] threads`
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub threads: usize,
-    /// For programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// The variable that says which processor's kernels OpenBLAS shall take.
+/// The variable that selects the kernels of OpenBLAS by processor.
 const CORE_TYPE: &str = "OPENBLAS_CORETYPE";
 
-/// OpenBLAS's names of processors whose kernels use AVX-512.
+/// The processors, by their names in OpenBLAS, whose kernels use AVX-512.
 const WIDE: [&str; 3] = ["SkylakeX", "Cooperlake", "SapphireRapids"];
 
-/// Variables of launchers, schedulers and libraries that matter.
+/// Relevant variables of launchers, schedulers and libraries.
 const VARIABLES: [&str; 19] = [
     "OMPI_COMM_WORLD_SIZE",
     "OMPI_COMM_WORLD_LOCAL_SIZE",
@@ -50,22 +50,22 @@ const VARIABLES: [&str; 19] = [
     "MPIBAYES_DATA",
 ];
 
-/// Where a rank is.
+/// The host and the cores of a rank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
     rank: u32,
     host: String,
-    /// The processors that it may use, by their numbers on the host.
+    /// The indices of the cores that it may use.
     cores: Vec<usize>,
 }
 
-/// All there is to say.
+/// The environment of all ranks.
 #[derive(Debug, Serialize)]
 struct Environment {
     version: &'static str,
     mpi: String,
     mpi_standard: String,
-    /// Known under a launcher only.
+    /// Known only under a launcher.
     thread_level: Option<String>,
     hdf5: String,
     blas: String,
@@ -76,14 +76,14 @@ struct Environment {
     warnings: Vec<String>,
 }
 
-/// Looks around, on all ranks, and prints what there is.
+/// Collects the environment of all ranks and prints it.
 ///
 /// # Errors
-/// Where standard output cannot be written.
+/// When standard output cannot be written.
 pub fn run(args: &EnvArgs) -> anyhow::Result<ExitCode> {
     let mut warnings = Vec::new();
     let world = if World::is_launched() {
-        // Another MPI than the launcher's is what this command is there to tell.
+        // A mismatch between this MPI and the launcher is what this command should report.
         World::start().map_err(|error| warnings.push(error.to_string())).ok()
     } else {
         None
@@ -98,10 +98,10 @@ pub fn run(args: &EnvArgs) -> anyhow::Result<ExitCode> {
     };
     if World::is_primary() {
         let variables: BTreeMap<_, _> = VARIABLES.iter().filter_map(|&name| Some((name, std::env::var(name).ok()?))).collect();
-        warnings.extend(crowded(&placement, args.threads));
-        warnings.extend(busy_libraries(&variables));
+        warnings.extend(oversubscription(&placement, args.threads));
+        warnings.extend(library_threads(&variables));
         let blas = blas::configuration();
-        warnings.extend(narrow_kernels(&blas, has_avx512(), variables.contains_key(CORE_TYPE)));
+        warnings.extend(kernels_without_avx512(&blas, has_avx512(), variables.contains_key(CORE_TYPE)));
         let environment = Environment {
             version: env!("CARGO_PKG_VERSION"),
             mpi: World::library(),
@@ -117,7 +117,7 @@ pub fn run(args: &EnvArgs) -> anyhow::Result<ExitCode> {
         };
         let shown =
             if args.json { format!("{}\n", serde_json::to_string_pretty(&environment)?) } else { environment.to_string() };
-        // Not with `?`: the other ranks wait below.
+        // No `?` here, because the other ranks wait below.
         if let Err(cause) = print(&shown) {
             print_error(&anyhow!("cannot print: {cause}"));
         }
@@ -128,8 +128,8 @@ pub fn run(args: &EnvArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Hosts with more threads than cores, and ranks that are held to fewer cores than they have threads.
-fn crowded(placement: &[Place], threads: usize) -> Vec<String> {
+/// Warnings about hosts with more threads than cores, and ranks that are bound to fewer cores than they have threads.
+fn oversubscription(placement: &[Place], threads: usize) -> Vec<String> {
     let threads = threads.max(1);
     let mut hosts: BTreeMap<&str, (usize, BTreeSet<usize>)> = BTreeMap::new();
     for place in placement {
@@ -143,48 +143,48 @@ fn crowded(placement: &[Place], threads: usize) -> Vec<String> {
         .map(|(host, (ranks, cores))| {
             let (ranks, threads) = (text::counted(*ranks, "rank"), text::counted(threads, "thread"));
             let cores = text::counted(cores.len(), "core");
-            format!("{host}: {ranks} × {threads} on {cores}: ask for fewer, or for more cores")
+            format!("{host}: {ranks} × {threads} on {cores}: use fewer ranks or threads, or more cores")
         })
         .collect();
-    let held = placement.iter().find(|place| place.cores.len() < threads);
-    if let (Some(place), true) = (held, warnings.is_empty()) {
+    let bound = placement.iter().find(|place| place.cores.len() < threads);
+    if let (Some(place), true) = (bound, warnings.is_empty()) {
         let (threads, cores) = (text::counted(threads, "thread"), text::counted(place.cores.len(), "core"));
         let rank = place.rank;
-        warnings
-            .push(format!("rank {rank} is held to {cores} and is to have {threads}: mpirun --bind-to none, or --cpus-per-task"));
+        warnings.push(format!(
+            "rank {rank} is bound to {cores} but needs {threads}: use mpirun --bind-to none, or srun --cpus-per-task"
+        ));
     }
     warnings
 }
 
-/// Variables that give each rank more threads of a library than one.
-fn busy_libraries(variables: &BTreeMap<&'static str, String>) -> Vec<String> {
+/// Warnings about variables that give libraries more than one thread.
+fn library_threads(variables: &BTreeMap<&'static str, String>) -> Vec<String> {
     let many = |name: &&str| variables.get(name).and_then(|value| value.parse::<usize>().ok()).is_some_and(|threads| threads > 1);
     ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"]
         .iter()
         .filter(|name| many(name))
         .map(|name| {
-            let what =
-                "mpibayes keeps the cores busy with agents, and matrix products on threads of their own would be in their way";
+            let what = "agents use all cores, and threads of matrix products would compete with them";
             format!("{name}={}: {what}; set it to 1", variables[*name])
         })
         .collect()
 }
 
-/// Kernels of OpenBLAS for a lesser processor than this one.
-fn narrow_kernels(configuration: &str, avx512: bool, is_forced: bool) -> Option<String> {
+/// A warning about OpenBLAS kernels that do not use AVX-512 although the processor has it.
+fn kernels_without_avx512(configuration: &str, avx512: bool, is_forced: bool) -> Option<String> {
     // "OpenBLAS 0.3.21 DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64": the word before the threads.
     let before = configuration.split(" MAX_THREADS").next().filter(|_| configuration.contains("DYNAMIC_ARCH"))?;
     let core = before.rsplit(' ').next().filter(|core| !WIDE.iter().any(|wide| wide.eq_ignore_ascii_case(core)))?;
     let remedy = if is_forced { format!("unset {CORE_TYPE}") } else { format!("set {CORE_TYPE}=SkylakeX") };
     avx512.then(|| {
         format!(
-            "OpenBLAS takes its kernels for {core} on a processor that has AVX-512: products of matrices take up to twice as long; \
-             {remedy} (results then differ in their last bits)"
+            "OpenBLAS uses kernels for {core} although the processor has AVX-512: matrix products take up to twice as long; {remedy} \
+             (results then differ in their last bits)"
         )
     })
 }
 
-/// Whether the processor has what OpenBLAS's kernels for SkylakeX need.
+/// Whether the processor has the AVX-512 extensions that the SkylakeX kernels of OpenBLAS need.
 fn has_avx512() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -203,8 +203,7 @@ impl std::fmt::Display for Environment {
             ("mpibayes".to_owned(), self.version.to_owned()),
             ("MPI".into(), format!("{} (standard {})", self.mpi, self.mpi_standard)),
         ];
-        lines
-            .push(("thread level".into(), self.thread_level.clone().unwrap_or_else(|| "asked for under a launcher only".into())));
+        lines.push(("thread level".into(), self.thread_level.clone().unwrap_or_else(|| "known only under a launcher".into())));
         lines.push(("HDF5".into(), self.hdf5.clone()));
         lines.push(("BLAS".into(), format!("{}, {}", self.blas, text::counted(self.blas_threads, "thread"))));
         lines.push(("processor".into(), self.processor.clone()));
@@ -216,7 +215,7 @@ impl std::fmt::Display for Environment {
             ("rank".into(), self.placement.iter().map(|place| place.rank.to_string()).collect()),
             ("host".into(), self.placement.iter().map(|place| place.host.clone()).collect()),
             ("cores".into(), self.placement.iter().map(|place| place.cores.len().to_string()).collect()),
-            ("numbers".into(), self.placement.iter().map(|place| ranges(&place.cores)).collect()),
+            ("core numbers".into(), self.placement.iter().map(|place| ranges(&place.cores)).collect()),
         ];
         f.write_str(&text::table(&columns))?;
         for warning in &self.warnings {
@@ -226,7 +225,7 @@ impl std::fmt::Display for Environment {
     }
 }
 
-/// Ascending numbers with their gaps: `0-3,8`.
+/// Ascending numbers as ranges: `0-3,8`.
 fn ranges(numbers: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &number in numbers {
@@ -241,17 +240,17 @@ fn ranges(numbers: &[usize]) -> String {
 
 fn host() -> String {
     let mut name = [0_u8; 256];
-    // SAFETY: the buffer is as long as is said, and stays ended by a zero.
+    // SAFETY: the length is that of the buffer without its last byte, which stays zero.
     let failed = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) } != 0;
     let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
     if failed { "unknown".into() } else { String::from_utf8_lossy(&name[..end]).into_owned() }
 }
 
-/// The processors that this process may use.
+/// The indices of the cores that this process may use.
 fn cores() -> Vec<usize> {
     #[cfg(target_os = "linux")]
     {
-        // SAFETY: all zeros are an empty set, and the call writes at most its size.
+        // SAFETY: all zeros are a valid empty set, and the call writes at most its size.
         let (set, failed) = unsafe {
             let mut set: libc::cpu_set_t = std::mem::zeroed();
             let failed = libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) != 0;
@@ -259,14 +258,14 @@ fn cores() -> Vec<usize> {
         };
         if !failed {
             let most = 8 * size_of::<libc::cpu_set_t>();
-            // SAFETY: the numbers are those of the set's bits.
+            // SAFETY: the indices are within the set.
             return (0..most).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect();
         }
     }
     (0..std::thread::available_parallelism().map_or(1, std::num::NonZero::get)).collect()
 }
 
-/// The processor's name, where the system tells.
+/// The name of the processor, or else the architecture.
 fn processor() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ").map(|(_, name)| name.to_owned()));
@@ -282,34 +281,34 @@ mod tests {
     }
 
     #[test]
-    fn too_many_threads_are_warned_of() {
+    fn too_many_threads_give_a_warning() {
         let two = [place(0, "a", &[0, 1]), place(1, "a", &[0, 1]), place(2, "b", &[0, 1])];
-        assert!(crowded(&two, 1).is_empty());
-        let warnings = crowded(&two, 2);
+        assert!(oversubscription(&two, 1).is_empty());
+        let warnings = oversubscription(&two, 2);
         assert!(warnings.len() == 1 && warnings[0].starts_with("a: 2 ranks × 2 threads on 2 cores"), "{warnings:?}");
-        // Enough in all, but this rank may not use them.
-        let held = [place(0, "a", &[0]), place(1, "a", &[1, 2, 3])];
-        assert!(crowded(&held, 1).is_empty());
-        let warnings = crowded(&held, 2);
-        assert!(warnings.len() == 1 && warnings[0].starts_with("rank 0 is held to 1 core"), "{warnings:?}");
+        // There are enough cores, but this rank may not use them.
+        let bound = [place(0, "a", &[0]), place(1, "a", &[1, 2, 3])];
+        assert!(oversubscription(&bound, 1).is_empty());
+        let warnings = oversubscription(&bound, 2);
+        assert!(warnings.len() == 1 && warnings[0].starts_with("rank 0 is bound to 1 core"), "{warnings:?}");
     }
 
     #[test]
-    fn threads_of_libraries_are_warned_of() {
-        let with = |value: &str| busy_libraries(&BTreeMap::from([("OMP_NUM_THREADS", value.to_owned())]));
+    fn library_threads_give_a_warning() {
+        let with = |value: &str| library_threads(&BTreeMap::from([("OMP_NUM_THREADS", value.to_owned())]));
         assert!(with("1").is_empty() && with("x").is_empty() && with("4")[0].starts_with("OMP_NUM_THREADS=4"));
     }
 
     #[test]
-    fn kernels_of_lesser_processors_are_warned_of() {
+    fn kernels_without_avx512_give_a_warning() {
         let haswell = "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64";
-        let said = |forced| narrow_kernels(haswell, true, forced).unwrap_or_default();
+        let said = |forced| kernels_without_avx512(haswell, true, forced).unwrap_or_default();
         assert!(said(true).contains("for Haswell") && said(true).contains("unset OPENBLAS_CORETYPE"));
         assert!(said(false).contains("set OPENBLAS_CORETYPE=SkylakeX"));
-        assert!(narrow_kernels(haswell, false, true).is_none());
-        assert!(narrow_kernels(&haswell.replace("Haswell", "Cooperlake"), true, true).is_none());
-        assert!(narrow_kernels(&haswell.replace("Haswell", "Excavator"), true, false).is_some());
-        assert!(narrow_kernels("unknown", true, false).is_none());
+        assert!(kernels_without_avx512(haswell, false, true).is_none());
+        assert!(kernels_without_avx512(&haswell.replace("Haswell", "Cooperlake"), true, true).is_none());
+        assert!(kernels_without_avx512(&haswell.replace("Haswell", "Excavator"), true, false).is_some());
+        assert!(kernels_without_avx512("unknown", true, false).is_none());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The command line: what can be typed, a file for each subcommand, and how they write numbers.
+//! The command line: its arguments, and a file for each subcommand.
 
 mod blas;
 pub mod check;
@@ -28,12 +28,12 @@ pub mod topics;
 pub use entry::main_with;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 all went well, 1 something could not be done (one line says what), 2 a typing mistake, 70 a run failed on its way \
-(one line says on which rank and in which agent), 75 a run was saved and stopped before its end: the same command goes on with it.";
+Exit codes: 0 success, 1 error (reported in one line), 2 invalid arguments, 70 a run failed (one line reports the rank and the agent), \
+75 a run was saved and stopped before its end (the same command resumes it).";
 
 /// Bayesian inference on data that is spread over a cluster.
 ///
-/// Import your data once, describe a run in a TOML file, start it with or without mpirun, look at what came out:
+/// Import your data once, describe a run in a TOML file, start it with or without mpirun, and look at the results:
 ///
 ///   mpibayes import train.csv --test test.csv -o data.h5
 ///   mpibayes init dsvgd --data data.h5 -o run.toml
@@ -44,7 +44,7 @@ Exit codes: 0 all went well, 1 something could not be done (one line says what),
 #[command(name = "mpibayes", version, verbatim_doc_comment, max_term_width = 110, subcommand_required = true)]
 #[command(after_help = EXIT_CODES)]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -56,31 +56,31 @@ pub enum Command {
     Import(Box<import::ImportArgs>),
     /// List, download or generate data sets
     Data(data::DataArgs),
-    /// Write a starting run file: every key, its default, its meaning
+    /// Write a run file to start from, with every key, its default and its meaning
     Init(init::InitArgs),
-    /// Say what a run file asks for, and all that is wrong with it, data included
+    /// Show what a run file describes, and all of its mistakes, including those in the data
     Check(check::CheckArgs),
-    /// Run what a TOML file describes; go on with it where it was stopped
+    /// Start the run of a TOML file, or resume it
     Run(run::RunArgs),
-    /// Run a grid of runs: methods, settings, seeds; gather what came out in one table
+    /// Run a grid of methods, settings and seeds, and collect the results in one table
     Sweep(sweep::SweepArgs),
-    /// Show what came out of a run
+    /// Show the results of a run: metrics, calibration, posterior estimates with R-hat and ESS
     Summary(summary::SummaryArgs),
-    /// Predict rows with a finished run, or the topics of documents, as CSV
+    /// Predict new rows with a finished run, or the topics of new documents, as CSV
     Predict(predict::PredictArgs),
-    /// Show the topics of a run on documents: their top words, how coherent they are; arrays for pyLDAvis
+    /// Show the topics of a run: top words and coherence, or arrays for pyLDAvis
     Topics(topics::TopicsArgs),
-    /// Draw what came out of a run, as SVG and PNG
+    /// Draw figures of a run as SVG and PNG
     Plot(plot::PlotArgs),
-    /// Put several runs side by side, in a table and in a picture
+    /// Compare several runs in a table and in a figure
     Compare(compare::CompareArgs),
-    /// Print how a run of dsgld has planned its trajectories, for another run to follow
+    /// Print the planned trajectories of a run of dsgld, so that another run can use them
     Plan(plan::PlanArgs),
-    /// Say with which MPI, HDF5 and BLAS, on which cores and under which launcher it runs
+    /// Show MPI, HDF5, BLAS, cores and launcher, with warnings about slow or wrong settings
     Env(env::EnvArgs),
-    /// Print what a shell needs to complete what is typed
+    /// Print completions for a shell
     Completions(shell::CompletionsArgs),
-    /// Print the manual page, or write one for each subcommand
+    /// Print the manual page, or write a page for each subcommand
     Man(shell::ManArgs),
 }
 
@@ -91,18 +91,18 @@ mod tests {
     use clap::{CommandFactory, Parser};
 
     #[test]
-    fn the_definition_is_sound() {
+    fn the_definition_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn the_exit_codes_are_those_that_the_help_lists() {
+    fn the_help_lists_all_exit_codes() {
         let codes = [crate::cluster::EXIT_CODE, i32::from(run::STOPPED)];
         assert!(codes.into_iter().all(|code| EXIT_CODES.contains(&format!(", {code} "))));
     }
 
     #[test]
-    fn arguments_that_contradict_each_other_are_typing_mistakes() {
+    fn contradictory_arguments_are_usage_errors() {
         for typed in [
             "mpibayes",
             "mpibayes import -o data.h5",
@@ -132,7 +132,7 @@ mod tests {
             let usage = Cli::try_parse_from(typed.split(' ')).expect_err(typed);
             assert_eq!(usage.exit_code(), 2, "{typed}");
         }
-        // The control: the same in order.
+        // The control: valid arguments.
         for typed in [
             "mpibayes import images a --labels b --test-images c --test-labels d -o data.h5",
             "mpibayes import a.csv --test-fraction 0.2 --seed 3 -o data.h5",

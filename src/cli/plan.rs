@@ -1,4 +1,4 @@
-//! `mpibayes plan`: prints how a run has planned the trajectories of its chains, so that another run can follow the same plans.
+//! `mpibayes plan`: prints the planned trajectories of the chains of a run, so that another run can use them.
 
 use super::output::print;
 use crate::methods::chains::dsgld::PlannedTrajectories;
@@ -8,10 +8,10 @@ use anyhow::{Context, ensure};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The table of trajectories: a row for each agent and each round from which they held.
+/// The table of planned trajectories: a row for each agent and each round in which the plan changes.
 const PLANS: &str = "plans";
 
-/// What can be typed after `mpibayes plan`.
+/// Arguments of `mpibayes plan`.
 #[derive(clap::Args, Debug)]
 pub struct PlanArgs {
     /// The folder of a run of dsgld, or its result file
@@ -22,7 +22,7 @@ pub struct PlanArgs {
 /// Prints the plans as a value of `[method] plans`.
 ///
 /// # Errors
-/// Where there is no such run, or it has planned nothing.
+/// When there is no such run, or it has no plans.
 pub fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     let RunResults { file, path } = RunResults::open(&args.run)?;
     let path = path.display();
@@ -38,9 +38,9 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The trajectories by the round from which they held.
+/// The trajectories by the round from which they apply.
 fn plans(table: &Table) -> anyhow::Result<Vec<PlannedTrajectories>> {
-    let column = |name: &str| table.column(name).with_context(|| format!("there is no column {name}"));
+    let column = |name: &str| table.column(name).with_context(|| format!("it has no column {name}"));
     let (agents, updates) = (column("agent_number")?, column("updates")?);
     let mut plans: Vec<PlannedTrajectories> = Vec::new();
     for ((&round, agent), updates) in table.step.iter().zip(agents).zip(updates) {
@@ -51,7 +51,7 @@ fn plans(table: &Table) -> anyhow::Result<Vec<PlannedTrajectories>> {
                 plans.last_mut().context("no plan")?
             }
         };
-        ensure!(*agent == last.updates.len() as f64, "the trajectories of round {round} are not those of all agents");
+        ensure!(*agent == last.updates.len() as f64, "the plan of round {round} does not have every agent");
         last.updates.push(*updates);
     }
     Ok(plans)

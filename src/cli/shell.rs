@@ -1,4 +1,4 @@
-//! `mpibayes completions` and `mpibayes man`: what shells and `man` know of the command line, from its own definition.
+//! `mpibayes completions` and `mpibayes man`: shell completions and manual pages, generated from the definition of the command line.
 
 use super::Cli;
 use super::output::print;
@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const WHERE: &str = "\
-Where they go:
+Installation:
   bash   mpibayes completions bash > ~/.local/share/bash-completion/completions/mpibayes
   zsh    mpibayes completions zsh > ~/.zfunc/_mpibayes     (a folder of $fpath)
   fish   mpibayes completions fish > ~/.config/fish/completions/mpibayes.fish";
 
-/// What can be typed after `mpibayes completions`.
+/// Arguments of `mpibayes completions`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = WHERE)]
 pub struct CompletionsArgs {
@@ -22,10 +22,10 @@ pub struct CompletionsArgs {
     pub shell: clap_complete::Shell,
 }
 
-/// What can be typed after `mpibayes man`.
+/// Arguments of `mpibayes man`.
 #[derive(clap::Args, Debug)]
 pub struct ManArgs {
-    /// A folder for one page each: mpibayes.1, mpibayes-run.1, ...; without this, the first one goes to the screen
+    /// Write all pages to this folder: mpibayes.1, mpibayes-run.1, ... [default: print mpibayes.1]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }
@@ -33,7 +33,7 @@ pub struct ManArgs {
 /// Prints the completions.
 ///
 /// # Errors
-/// Where standard output cannot be written.
+/// When standard output cannot be written.
 pub fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "mpibayes", &mut text);
@@ -41,16 +41,16 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints or writes the manual.
+/// Prints the manual page, or writes all pages.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// When they cannot be written.
 pub fn man(args: &ManArgs) -> anyhow::Result<ExitCode> {
     let command = Cli::command().disable_help_subcommand(true);
     match &args.output {
         None => print(&String::from_utf8_lossy(&page(command)?))?,
         Some(folder) => {
-            std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make this folder", folder.display()))?;
+            std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create this folder", folder.display()))?;
             clap_mangen::generate_to(command, folder).with_context(|| format!("{}: cannot write", folder.display()))?;
         }
     }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn completions_and_manual_know_every_subcommand() {
+    fn completions_and_manual_have_every_subcommand() {
         let mut text = Vec::new();
         for shell in clap_complete::Shell::value_variants() {
             text.clear();

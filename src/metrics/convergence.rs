@@ -1,12 +1,10 @@
-//! Whether chains have converged and what their draws are worth: rank-normalised split R-hat, effective sample sizes and Monte
-//! Carlo standard errors.
+//! Convergence diagnostics of Markov chains: rank-normalized split R-hat, effective sample sizes and Monte Carlo standard errors.
 //!
 //! The definitions are those of Vehtari, Gelman, Simpson, Carpenter & Bürkner 2021 (arXiv 1903.08008), computed as ArviZ does:
 //! equal to its `rhat(method="rank")`, `ess(method="bulk" | "tail" | "mean" | "sd" | "quantile")` and
-//! `mcse(method="mean" | "sd")` up to rounding. Draws must have an order: of particles all of these mean nothing.
+//! `mcse(method="mean" | "sd")` up to rounding. They need draws in order, and are not defined for particles.
 //!
-//! NaN comes out where there are fewer than four draws of each chain or one of them is NaN, and as the R-hat of a single chain or
-//! of chains that never move.
+//! The result is NaN if chains have fewer than four draws or a draw is NaN. R-hat is also NaN for a single chain and for constant chains.
 
 use ndarray::{ArrayView2, ArrayView3, s};
 use rayon::prelude::*;
@@ -16,16 +14,16 @@ use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
 use std::sync::Arc;
 
-/// Chains with fewer draws are not judged.
+/// Chains with fewer draws have no diagnostics.
 pub const LEAST_DRAWS: usize = 4;
 
-/// The tails: ESS is that of these two quantiles, and tables show them.
+/// The quantiles for the tail ESS, which tables also show.
 pub const TAILS: [f64; 2] = [0.05, 0.95];
 
-/// Draws of which all are this close to each other are one value for the ESS.
+/// If all draws are this close to each other, the ESS treats them as constant.
 const RESOLUTION: f64 = 1e-15;
 
-/// What the draws of one parameter say about it.
+/// Estimates of a parameter from its draws.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// Mean.
@@ -36,23 +34,23 @@ pub struct Estimate {
     pub q5: f64,
     /// The quantile of the upper tail, 95 %.
     pub q95: f64,
-    /// How well the chains agree; nothing where draws have no order.
+    /// Convergence diagnostics; `None` for particles.
     #[serde(flatten)]
     pub convergence: Option<Convergence>,
 }
 
-/// How well chains agree on a parameter, and how precisely they know it.
+/// Convergence diagnostics of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Convergence {
     /// Monte Carlo standard error of the mean.
     pub mcse_mean: f64,
     /// Monte Carlo standard error of the standard deviation.
     pub mcse_sd: f64,
-    /// Effective sample size of rank-normalised draws.
+    /// Effective sample size of rank-normalized draws.
     pub ess_bulk: f64,
-    /// The smaller effective sample size of the two tails' quantiles.
+    /// The smaller of the effective sample sizes for the 5 % and 95 % quantiles.
     pub ess_tail: f64,
-    /// Rank-normalised split R-hat: the larger one of the draws and of their distances from the median.
+    /// Rank-normalized split R-hat: the larger of the values for the draws and for their distances from the median.
     pub r_hat: f64,
 }
 
@@ -61,22 +59,22 @@ impl Convergence {
         Self { mcse_mean: f64::NAN, mcse_sd: f64::NAN, ess_bulk: f64::NAN, ess_tail: f64::NAN, r_hat: f64::NAN };
 }
 
-/// The estimate of each parameter from chains × draws × parameters, on all threads: O(n log n) for each.
+/// Estimates of each parameter from chains × draws × parameters, on all threads, in O(n log n) each.
 pub fn estimates<T: Copy + Into<f64> + Sync>(draws: ArrayView3<T>) -> Vec<Estimate> {
     let (chains, length, parameters) = draws.dim();
-    let judge = Judge::new(chains, length);
-    let one = |(judge, column): &mut (Judge, Vec<f64>), parameter| {
+    let diagnostics = Diagnostics::new(chains, length);
+    let one = |(diagnostics, column): &mut (Diagnostics, Vec<f64>), parameter| {
         column.clear();
         column.extend(draws.slice(s![.., .., parameter]).iter().map(|&value| value.into()));
-        let convergence = judge.convergence_of(column);
-        let [q5, q95] = TAILS.map(|tail| quantile(&judge.sorted, tail));
+        let convergence = diagnostics.convergence_of(column);
+        let [q5, q95] = TAILS.map(|tail| quantile(&diagnostics.sorted, tail));
         let (mean, variance) = moments(column);
         Estimate { mean, sd: variance.sqrt(), q5, q95, convergence: Some(convergence) }
     };
-    (0..parameters).into_par_iter().map_init(|| (judge.clone(), Vec::new()), one).collect()
+    (0..parameters).into_par_iter().map_init(|| (diagnostics.clone(), Vec::new()), one).collect()
 }
 
-/// The estimate of each parameter from particles × parameters: draws without an order.
+/// Estimates of each parameter from particles × parameters, without diagnostics.
 pub fn particle_estimates<T: Copy + Into<f64> + Sync>(particles: ArrayView2<T>) -> Vec<Estimate> {
     let one = |column: &mut Vec<f64>, parameter| {
         column.clear();
@@ -89,39 +87,39 @@ pub fn particle_estimates<T: Copy + Into<f64> + Sync>(particles: ArrayView2<T>) 
     (0..particles.ncols()).into_par_iter().map_init(Vec::new, one).collect()
 }
 
-/// How well chains (chains × draws of one parameter) agree.
+/// The diagnostics of one parameter from chains × draws.
 pub fn convergence(draws: ArrayView2<f64>) -> Convergence {
-    judge(draws).convergence_of(&flat(draws))
+    diagnostics(draws).convergence_of(&flat(draws))
 }
 
-/// Rank-normalised split R-hat of chains × draws; NaN for a single chain.
+/// Rank-normalized split R-hat of chains × draws; NaN for a single chain.
 pub fn r_hat(draws: ArrayView2<f64>) -> f64 {
-    judge(draws).convergence_of(&flat(draws)).r_hat
+    diagnostics(draws).convergence_of(&flat(draws)).r_hat
 }
 
 /// The effective sample size for the mean of chains × draws.
 pub fn ess_mean(draws: ArrayView2<f64>) -> f64 {
-    judge(draws).checked(&flat(draws), |judge, draws| judge.ess_of(draws, |draw| draw))
+    diagnostics(draws).checked(&flat(draws), |diagnostics, draws| diagnostics.ess_of(draws, |draw| draw))
 }
 
 /// The effective sample size for the standard deviation of chains × draws.
 pub fn ess_sd(draws: ArrayView2<f64>) -> f64 {
-    judge(draws).checked(&flat(draws), |judge, draws| {
+    diagnostics(draws).checked(&flat(draws), |diagnostics, draws| {
         let mean = mean(draws);
-        judge.ess_of(draws, |draw| (draw - mean).powi(2))
+        diagnostics.ess_of(draws, |draw| (draw - mean).powi(2))
     })
 }
 
 /// The effective sample size for a quantile, `probability` in (0, 1), of chains × draws.
 pub fn ess_quantile(draws: ArrayView2<f64>, probability: f64) -> f64 {
-    judge(draws).checked(&flat(draws), |judge, draws| {
-        judge.sort(draws);
-        judge.ess_below(draws, probability)
+    diagnostics(draws).checked(&flat(draws), |diagnostics, draws| {
+        diagnostics.sort(draws);
+        diagnostics.ess_below(draws, probability)
     })
 }
 
-fn judge(draws: ArrayView2<f64>) -> Judge {
-    Judge::new(draws.nrows(), draws.ncols())
+fn diagnostics(draws: ArrayView2<f64>) -> Diagnostics {
+    Diagnostics::new(draws.nrows(), draws.ncols())
 }
 
 fn flat(draws: ArrayView2<f64>) -> Vec<f64> {
@@ -157,18 +155,18 @@ fn quantile(sorted: &[f64], probability: f64) -> f64 {
     }
 }
 
-/// A 64-bit number whose order is that of the values; zeros of both signs are one value.
+/// An integer with the same order as the values; zeros of both signs are equal.
 fn order(value: f64) -> u64 {
     let bits = (value + 0.0).to_bits();
     bits ^ if bits >> 63 == 1 { u64::MAX } else { 1 << 63 }
 }
 
-/// Judges one parameter after the other of the same number of chains and draws.
+/// Computes diagnostics for one parameter at a time, all with the same numbers of chains and draws.
 #[derive(Clone)]
-struct Judge {
+struct Diagnostics {
     chains: usize,
     draws: usize,
-    /// Draws of half a chain; with an odd number of draws the middle one is in neither half.
+    /// Draws in half a chain; an odd middle draw is in neither half.
     half: usize,
     forward: Arc<dyn RealToComplex<f64>>,
     backward: Arc<dyn ComplexToReal<f64>>,
@@ -178,7 +176,7 @@ struct Judge {
     sorted: Vec<f64>,
     /// The split chains: twice as many, of half the length.
     split: Vec<f64>,
-    /// Draws by rank: their order and their place.
+    /// Draws by rank: sort key and position.
     ranked: Vec<(u64, u32)>,
     padded: Vec<f64>,
     spectrum: Vec<Complex<f64>>,
@@ -187,10 +185,10 @@ struct Judge {
     scratch: Vec<Complex<f64>>,
 }
 
-impl Judge {
+impl Diagnostics {
     fn new(chains: usize, draws: usize) -> Self {
         let half = draws / 2;
-        // Twice the length, so that the end does not meet the beginning.
+        // Zero padding to twice the length avoids circular correlation.
         let padded = (2 * half).max(2).next_power_of_two();
         let mut planner = RealFftPlanner::new();
         let (forward, backward) = (planner.plan_fft_forward(padded), planner.plan_fft_inverse(padded));
@@ -216,19 +214,19 @@ impl Judge {
         }
     }
 
-    /// What `measure` says, unless draws are too few or one is NaN.
+    /// The result of `measure`, or NaN if there are too few draws or a draw is NaN.
     fn checked(&mut self, draws: &[f64], measure: impl FnOnce(&mut Self, &[f64]) -> f64) -> f64 {
-        if self.can_judge(draws) { measure(self, draws) } else { f64::NAN }
+        if self.can_diagnostics(draws) { measure(self, draws) } else { f64::NAN }
     }
 
-    fn can_judge(&self, draws: &[f64]) -> bool {
+    fn is_defined(&self, draws: &[f64]) -> bool {
         self.chains > 0 && self.draws >= LEAST_DRAWS && !draws.iter().any(|draw| draw.is_nan())
     }
 
-    /// Everything about one parameter, whose draws then also lie sorted in `self.sorted`.
+    /// All diagnostics of a parameter; also sorts its draws into `self.sorted`.
     fn convergence_of(&mut self, draws: &[f64]) -> Convergence {
         self.sort(draws);
-        if !self.can_judge(draws) {
+        if !self.can_diagnostics(draws) {
             return Convergence::UNKNOWN;
         }
         let (mean, variance) = moments(draws);
@@ -241,18 +239,18 @@ impl Judge {
         let mcse_sd = ((fourth - second.powi(2)) / ess / second / 4.0).sqrt();
         let [low, high] = TAILS.map(|tail| self.ess_below(draws, tail));
         self.split(draws, |draw| draw);
-        // Of the split chains: the middle draw of an odd number counts in neither half.
+        // The median of the split chains, without an odd middle draw.
         let median = self.median_of_split();
         let folded: Vec<f64> = self.split.iter().map(|draw| (draw - median).abs()).collect();
-        self.rank_normalise();
+        self.rank_normalize();
         let (ess_bulk, bulk) = (self.ess(), self.spread());
         self.split.clone_from(&folded);
         let r_hat = match self.chains {
             1 => f64::NAN,
-            // Infinity less infinity is no distance.
+            // Infinity minus infinity is NaN.
             _ if folded.iter().any(|distance| distance.is_nan()) => bulk,
             _ => {
-                self.rank_normalise();
+                self.rank_normalize();
                 let tail = self.spread();
                 if tail > bulk { tail } else { bulk }
             }
@@ -278,17 +276,17 @@ impl Judge {
 
     fn median_of_split(&mut self) -> f64 {
         let mut sorted = self.split.clone();
-        // An even number: halves come in pairs.
+        // The number of values is even, because halves come in pairs.
         let middle = sorted.len() / 2;
         let (below, upper, _) = sorted.select_nth_unstable_by(middle, f64::total_cmp);
         let lower = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         (lower + *upper) / 2.0
     }
 
-    /// Replaces the split chains by the normal scores of their ranks, equal ones by that of their average rank.
-    fn rank_normalise(&mut self) {
+    /// Replaces the split chains by the normal scores of their ranks, with average ranks for ties.
+    fn rank_normalize(&mut self) {
         self.ranked.clear();
-        // More than 2^32 draws of a parameter would not fit any memory that holds them four times.
+        // Memory would not hold four copies of more than 2^32 draws.
         self.ranked.extend((0..).zip(&self.split).map(|(place, &draw)| (order(draw), place)));
         self.ranked.sort_unstable();
         let mut before = 0;
@@ -300,7 +298,7 @@ impl Judge {
         }
     }
 
-    /// R-hat of the split chains as they are.
+    /// R-hat of the current split chains.
     fn spread(&self) -> f64 {
         let length = self.half as f64;
         let (means, variances): (Vec<f64>, Vec<f64>) = self.split.chunks_exact(self.half).map(moments).unzip();
@@ -309,7 +307,7 @@ impl Judge {
         ((between / within + length - 1.0) / length).sqrt()
     }
 
-    /// The effective sample size for the share of draws that lie below a quantile; `self.sorted` has them sorted.
+    /// The effective sample size for a quantile; needs `self.sorted`.
     fn ess_below(&mut self, draws: &[f64], probability: f64) -> f64 {
         let quantile = quantile(&self.sorted, probability);
         self.ess_of(draws, |draw| if draw <= quantile { 1.0 } else { 0.0 })
@@ -321,8 +319,8 @@ impl Judge {
         self.ess()
     }
 
-    /// The effective sample size for the mean of the split chains as they are: sums of pairs of autocorrelations as long as they
-    /// are positive, made monotone (Geyer 1992).
+    /// The effective sample size for the mean of the current split chains, from the initial monotone sequence of autocorrelations (Geyer
+    /// 1992).
     fn ess(&mut self) -> f64 {
         let size = self.split.len() as f64;
         let (lowest, highest) =
@@ -337,7 +335,7 @@ impl Judge {
         let n = self.half;
         let within = self.correlation[0] * n as f64 / (n as f64 - 1.0);
         let total = within * (n as f64 - 1.0) / n as f64 + between;
-        // In place: autocovariances ahead, autocorrelations behind.
+        // In place: autocovariances are replaced by autocorrelations from the front.
         let rho = &mut self.correlation;
         let correlation = |covariance: f64| 1.0 - (within - covariance) / total;
         let (mut even, mut odd) = (1.0, correlation(rho[1]));
@@ -348,7 +346,7 @@ impl Judge {
         let mut t = 1;
         while t + 3 < n && even + odd > 0.0 {
             (even, odd) = (correlation(rho[t + 1]), correlation(rho[t + 2]));
-            // The last pair, whose sum is negative, does not count.
+            // The last pair, with a negative sum, is not counted.
             (rho[t + 1], rho[t + 2]) = if even + odd >= 0.0 { (even, odd) } else { (0.0, 0.0) };
             t += 2;
         }
@@ -363,13 +361,13 @@ impl Judge {
             }
         }
         let time = -1.0 + 2.0 * rho[..end].iter().sum::<f64>() + rho[end];
-        // Draws that avoid each other are worth more than independent ones, but not without limit.
+        // Antithetic draws are worth more than independent ones, but only up to this limit.
         let least = 1.0 / size.log10();
         size / if least > time { least } else { time }
     }
 
-    /// The split chains' mean autocovariance at each lag, into `self.correlation`; returns the variance of the chains' means, or
-    /// nothing where the transform fails.
+    /// Computes the mean autocovariance of the split chains at each lag into `self.correlation`. Returns the variance of the chain means, or
+    /// `None` if the transform fails.
     fn correlate(&mut self) -> Option<f64> {
         self.power.fill(Complex::default());
         let mut means = Vec::with_capacity(2 * self.chains);
@@ -379,7 +377,7 @@ impl Judge {
             self.padded.fill(0.0);
             self.padded.iter_mut().zip(chain).for_each(|(place, x)| *place = x - mean);
             self.forward.process_with_scratch(&mut self.padded, &mut self.spectrum, &mut self.scratch).ok()?;
-            // Linear: the sum over chains needs one transform back.
+            // The transform is linear, so that the sum over chains needs a single inverse transform.
             self.power.iter_mut().zip(&self.spectrum).for_each(|(sum, x)| sum.re += x.norm_sqr());
         }
         self.backward.process_with_scratch(&mut self.power, &mut self.padded, &mut self.scratch).ok()?;

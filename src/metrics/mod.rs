@@ -1,7 +1,7 @@
-//! How good predictions are: accuracy, log-likelihood, RMSE and calibration, as partial sums that merge; and how good draws are.
+//! Metrics of predictions (accuracy, log-likelihood, RMSE, calibration) as mergeable partial sums, and convergence diagnostics of draws.
 //!
-//! Every agent adds its slice of the test data to a [`Tally`]; the server merges the tallies in agent order, so that the sums are
-//! the same bits for any number of ranks, and finishes them into [`Metrics`].
+//! Every agent adds its slice of the test rows to a [`Tally`]. The server merges the tallies in the order of the agents, so that the sums
+//! are bitwise equal for any number of ranks, and computes the [`Metrics`].
 
 pub mod convergence;
 mod quantity;
@@ -12,14 +12,14 @@ use crate::number::Real;
 use ndarray::{ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
-/// Inside the logarithm of the log-likelihood: a particle set that rules a test row out entirely costs 115 nats, not infinity.
+/// A floor inside the logarithm: a test row with probability 0 costs 115 nats instead of infinity.
 const DENSITY_FLOOR: f64 = 1e-50;
-/// Bins with fewer rows than this say little about calibration.
-const SOLID_BIN: u64 = 20;
-/// Reliability bins unless another number is asked for.
+/// Bins with fewer rows are too noisy to assess calibration.
+const MIN_BIN_ROWS: u64 = 20;
+/// The default number of reliability bins.
 const BINS: usize = 10;
 
-/// Partial sums of predictions that do not fit together.
+/// Partial sums of different kinds of predictions cannot be merged.
 #[derive(Debug, thiserror::Error)]
 #[error("metrics of different predictions cannot be merged: {0} and {1}")]
 pub struct MergeError(String, String);
@@ -62,25 +62,25 @@ impl Hits {
         self.correct += other.correct;
     }
 
-    /// The share of correct rows; NaN without rows.
+    /// The fraction of correct rows; NaN without rows.
     fn share(self) -> f64 {
         self.correct as f64 / self.rows as f64
     }
 }
 
 impl Tally {
-    /// For predictions of this many classes, with ten reliability bins.
+    /// An empty tally for this many classes, with ten reliability bins.
     pub fn classes(classes: usize) -> Self {
         Self::classes_with_bins(classes, BINS)
     }
 
-    /// For predictions of this many classes, with this many reliability bins (at least one).
+    /// An empty tally for this many classes, with this many reliability bins (at least one).
     pub fn classes_with_bins(classes: usize, bins: usize) -> Self {
         let sums = Sums::Classes { classes: vec![Hits::default(); classes], bins: vec![Default::default(); bins.max(1)] };
         Self { rows: 0, log_likelihood: 0.0, sums }
     }
 
-    /// For predictions of a number.
+    /// An empty tally for predictions of a number.
     pub fn number() -> Self {
         Self { rows: 0, log_likelihood: 0.0, sums: Sums::Number { squared_error: 0.0 } }
     }
@@ -88,12 +88,12 @@ impl Tally {
     /// Adds rows: `mean` (rows × outputs) is the particle-averaged predictive (class probabilities, or the mean of the number),
     /// `density` (rows) the averaged probability or density of the row's target, `targets` (rows) class indices or numbers.
     ///
-    /// The predicted class is the most probable one, the first of equals. A prediction that is NaN counts as wrong and makes the
-    /// log-likelihood and the calibration NaN: a diverged run does not look like a bad one. For errors in original units, give
-    /// means and targets in original units.
+    /// The predicted class is the most probable one, and the first one among ties. A NaN prediction counts as wrong and makes log-likelihood
+    /// and calibration NaN, so that a diverged run is not mistaken for a poor one. For RMSE in original units, pass means and targets in
+    /// original units.
     ///
     /// # Panics
-    /// When the shapes do not fit, or a target is no class.
+    /// When the shapes do not match, or a target is not a class.
     pub fn add<F: Real>(&mut self, mean: ArrayView2<f64>, density: &[f64], targets: ArrayView1<F>) {
         let outputs = match &self.sums {
             Sums::Classes { classes, .. } => classes.len(),
@@ -102,13 +102,13 @@ impl Tally {
         assert_eq!(mean.dim(), (targets.len(), outputs), "predictions must be rows × outputs");
         assert_eq!(density.len(), targets.len(), "one density per row");
         self.rows += density.len() as u64;
-        // `max` would turn NaN into the floor.
+        // `max` would replace NaN by the floor.
         self.log_likelihood += density.iter().map(|&p| if p.is_nan() { p } else { p.max(DENSITY_FLOOR).ln() }).sum::<f64>();
         for (row, target) in mean.rows().into_iter().zip(targets) {
             match &mut self.sums {
                 Sums::Classes { classes, bins } => {
                     let (predicted, confidence) = most_probable(row);
-                    // A class index: the dataset's reader has checked it.
+                    // The reader of the dataset has checked that this is a class index.
                     let target = target.f64() as usize;
                     let correct = predicted == Some(target);
                     classes[target].add(correct);
@@ -121,10 +121,10 @@ impl Tally {
         }
     }
 
-    /// Adds the sums of another tally of the same kind.
+    /// Adds the sums of another tally.
     ///
     /// # Errors
-    /// When the other is of other classes or bins.
+    /// When the tallies differ in their numbers of classes or bins.
     pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
         match (&mut self.sums, &other.sums) {
             (Sums::Classes { classes, bins }, Sums::Classes { classes: more_classes, bins: more_bins })
@@ -151,7 +151,7 @@ impl Tally {
         }
     }
 
-    /// The metrics of all rows; NaN if there are none.
+    /// The metrics of all rows; NaN without rows.
     pub fn finish(&self) -> Metrics {
         let quality = match &self.sums {
             Sums::Classes { classes, bins } => Quality::Classes(Classification::new(classes, bins)),
@@ -161,7 +161,7 @@ impl Tally {
     }
 }
 
-/// The first of the largest probabilities and its class; none and NaN if a probability is NaN.
+/// The most probable class and its probability, the first one among ties; `None` and NaN if a probability is NaN.
 fn most_probable(row: ArrayView1<f64>) -> (Option<usize>, f64) {
     if row.iter().any(|p| p.is_nan()) {
         return (None, f64::NAN);
@@ -169,30 +169,29 @@ fn most_probable(row: ArrayView1<f64>) -> (Option<usize>, f64) {
     row.iter().enumerate().fold((None, f64::NEG_INFINITY), |best, (class, &p)| if p > best.1 { (Some(class), p) } else { best })
 }
 
-/// The reliability bin of a confidence p: j−1 for p in ((j−1)/B, j/B]; what is beyond the ends, by rounding or as NaN, in the
-/// outermost.
+/// The reliability bin of a confidence p: j−1 for p in ((j−1)/B, j/B]. Values outside [0, 1] and NaN go to the outermost bins.
 fn bin(confidence: f64, bins: usize) -> usize {
-    // Compared with the edges themselves: ⌈pB⌉ puts some p = j/B into the next bin, as pB is rounded.
+    // Comparing with the edges is exact, whereas ⌈pB⌉ puts some p = j/B into the next bin because of rounding.
     (1..bins).find(|&j| confidence <= j as f64 / bins as f64).unwrap_or(bins) - 1
 }
 
-/// How good the predictions of some rows are.
+/// Metrics of predictions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// How many rows were predicted.
+    /// The number of predicted rows.
     pub rows: u64,
     /// Mean over rows of log max(p, 1e-50), p the particle-averaged probability or density of the row's target, in nats.
     pub log_likelihood: f64,
-    /// What depends on the kind of prediction.
+    /// Metrics that depend on the kind of prediction.
     pub quality: Quality,
 }
 
 /// The metrics of a kind of prediction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Quality {
-    /// Of classes.
+    /// Classes.
     Classes(Classification),
-    /// Of a number.
+    /// A number.
     Number {
         /// Root of the mean squared error of the predictive mean.
         rmse: f64,
@@ -200,7 +199,7 @@ pub enum Quality {
 }
 
 impl Quality {
-    /// The number that people look at first, and its name.
+    /// The main metric: its name and value.
     pub fn main(&self) -> (&'static str, f64) {
         match self {
             Self::Classes(classes) => ("accuracy", classes.accuracy),
@@ -212,15 +211,15 @@ impl Quality {
 /// Accuracy and calibration of predicted classes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Classification {
-    /// Share of rows whose most probable class is theirs.
+    /// The fraction of rows whose most probable class is correct.
     pub accuracy: f64,
-    /// The same over the rows of each class; NaN for a class without rows.
+    /// The accuracy over the rows of each class; NaN for classes without rows.
     pub per_class: Vec<f64>,
     /// Rows of each class.
     pub class_rows: Vec<u64>,
     /// Maximum calibration error: the largest |accuracy − confidence| of a bin that is not empty; NaN without rows.
     pub mce: f64,
-    /// The same over bins of at least 20 rows, as nearly empty bins dominate it otherwise; NaN if there is none.
+    /// The same over bins with at least 20 rows, because nearly empty bins dominate it otherwise; NaN if there is no such bin.
     pub mce_20: f64,
     /// Expected calibration error: the mean over rows of their bin's |accuracy − confidence|.
     pub ece: f64,
@@ -231,15 +230,15 @@ pub struct Classification {
 /// A bin of the reliability table: rows whose largest class probability lies in (lower, upper].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bin {
-    /// Lower end, outside the bin.
+    /// Lower edge, not in the bin.
     pub lower: f64,
-    /// Upper end, inside the bin.
+    /// Upper edge, in the bin.
     pub upper: f64,
-    /// How many rows.
+    /// The number of rows.
     pub rows: u64,
-    /// Share of them that is predicted correctly; NaN if there are none.
+    /// The fraction of correct predictions; NaN without rows.
     pub accuracy: f64,
-    /// Mean of their largest class probability; NaN if there are none.
+    /// The mean of the largest class probability; NaN without rows.
     pub confidence: f64,
 }
 
@@ -267,7 +266,7 @@ impl Classification {
         classes.iter().for_each(|class| all.merge(*class));
         let largest_gap = |least_rows: u64| {
             let gaps = reliability.iter().filter(|bin| bin.rows >= least_rows).map(Bin::gap);
-            // `f64::max` would drop a NaN.
+            // `f64::max` would ignore NaN.
             gaps.reduce(|a, b| if a.is_nan() || a > b { a } else { b }).unwrap_or(f64::NAN)
         };
         let weighted: f64 = reliability.iter().filter(|bin| bin.rows > 0).map(|bin| bin.rows as f64 * bin.gap()).sum();
@@ -276,7 +275,7 @@ impl Classification {
             per_class: classes.iter().map(|class| class.share()).collect(),
             class_rows: classes.iter().map(|class| class.rows).collect(),
             mce: largest_gap(1),
-            mce_20: largest_gap(SOLID_BIN),
+            mce_20: largest_gap(MIN_BIN_ROWS),
             ece: weighted / all.rows as f64,
             reliability,
         }
@@ -284,7 +283,7 @@ impl Classification {
 }
 
 impl Metrics {
-    /// The single numbers by name, in the order in which a reader should see them.
+    /// The scalar metrics by name, in display order.
     pub fn values(&self) -> Vec<(String, f64)> {
         let quality: &[(&str, f64)] = match &self.quality {
             Quality::Classes(c) => &[("accuracy", c.accuracy), ("ece", c.ece), ("mce", c.mce), ("mce_20", c.mce_20)],

@@ -1,29 +1,29 @@
-//! A drawing in the making: SVG elements, one after the other.
+//! A canvas that writes SVG elements.
 
 use super::font::FAMILIES;
 use std::fmt::Write as _;
 
-/// How a line looks.
+/// The style of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stroke {
-    /// Its colour, as `#rrggbb`.
-    pub colour: &'static str,
+    /// Its color, as `#rrggbb`.
+    pub color: &'static str,
     /// Its width in pixels.
     pub width: f64,
-    /// Lengths of strokes and gaps in pixels; empty for a solid line.
+    /// Lengths of dashes and gaps in pixels; empty for a solid line.
     pub dashes: &'static str,
-    /// From 0, invisible, to 1.
+    /// Opacity from 0 to 1.
     pub opacity: f64,
 }
 
 impl Stroke {
     /// A solid line.
-    pub const fn solid(colour: &'static str, width: f64) -> Self {
-        Self { colour, width, dashes: "", opacity: 1.0 }
+    pub const fn solid(color: &'static str, width: f64) -> Self {
+        Self { color, width, dashes: "", opacity: 1.0 }
     }
 
     fn attributes(&self) -> String {
-        let mut text = format!("stroke=\"{}\" stroke-width=\"{}\"", self.colour, number(self.width));
+        let mut text = format!("stroke=\"{}\" stroke-width=\"{}\"", self.color, number(self.width));
         if !self.dashes.is_empty() {
             text += &format!(" stroke-dasharray=\"{}\"", self.dashes);
         }
@@ -34,7 +34,7 @@ impl Stroke {
     }
 }
 
-/// On which side of its anchor a text stands.
+/// The alignment of a text at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -42,11 +42,11 @@ pub(super) enum Anchor {
     End,
 }
 
-/// Elements in pixels from the upper left corner.
+/// SVG elements, with coordinates in pixels from the upper left corner.
 pub(super) struct Canvas(String);
 
 impl Canvas {
-    /// A white canvas; `title` is what a browser shows and a screen reader reads.
+    /// A white canvas with a title for browsers and screen readers.
     pub fn new(width: f64, height: f64, title: &str) -> Self {
         let (w, h) = (number(width), number(height));
         Self(format!(
@@ -56,13 +56,13 @@ impl Canvas {
         ))
     }
 
-    /// The whole document.
+    /// Returns the document.
     pub fn finish(mut self) -> String {
         self.0 += "</svg>\n";
         self.0
     }
 
-    /// Opens a group that is cut off at a rectangle; `id` must be unique.
+    /// Opens a group that is clipped to a rectangle; `id` must be unique.
     pub fn open_clipped(&mut self, id: &str, [x, y, width, height]: [f64; 4]) {
         let [x, y, width, height] = [x, y, width, height].map(number);
         let rect = format!("<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>");
@@ -74,12 +74,12 @@ impl Canvas {
         self.line(&format!("<g class=\"{class}\">"));
     }
 
-    /// Closes the group that was opened last.
+    /// Closes the last open group.
     pub fn close(&mut self) {
         self.line("</g>");
     }
 
-    /// A line through points; one point makes none.
+    /// A line through at least two points.
     pub fn path(&mut self, points: &[(f64, f64)], stroke: &Stroke) {
         if points.len() > 1 {
             let attributes = stroke.attributes();
@@ -88,25 +88,25 @@ impl Canvas {
     }
 
     /// A filled shape.
-    pub fn polygon(&mut self, points: &[(f64, f64)], colour: &str, opacity: f64) {
-        self.line(&format!("<path d=\"{}Z\" fill=\"{colour}\" fill-opacity=\"{}\"/>", outline(points), number(opacity)));
+    pub fn polygon(&mut self, points: &[(f64, f64)], color: &str, opacity: f64) {
+        self.line(&format!("<path d=\"{}Z\" fill=\"{color}\" fill-opacity=\"{}\"/>", outline(points), number(opacity)));
     }
 
     /// A filled rectangle.
-    pub fn rect(&mut self, [x, y, width, height]: [f64; 4], colour: &str, opacity: f64) {
+    pub fn rect(&mut self, [x, y, width, height]: [f64; 4], color: &str, opacity: f64) {
         let [x, y, width, height, opacity] = [x, y, width, height, opacity].map(number);
         let at = format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"");
-        self.line(&format!("<rect {at} fill=\"{colour}\" fill-opacity=\"{opacity}\"/>"));
+        self.line(&format!("<rect {at} fill=\"{color}\" fill-opacity=\"{opacity}\"/>"));
     }
 
     /// A filled circle.
-    pub fn circle(&mut self, (x, y): (f64, f64), radius: f64, colour: &str, opacity: f64) {
+    pub fn circle(&mut self, (x, y): (f64, f64), radius: f64, color: &str, opacity: f64) {
         let [x, y, radius, opacity] = [x, y, radius, opacity].map(number);
-        self.line(&format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill=\"{colour}\" fill-opacity=\"{opacity}\"/>"));
+        self.line(&format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill=\"{color}\" fill-opacity=\"{opacity}\"/>"));
     }
 
-    /// A text on its baseline; `upwards` turns it by a quarter.
-    pub fn text(&mut self, (x, y): (f64, f64), text: &str, size: f64, colour: &str, anchor: Anchor, upwards: bool) {
+    /// A text at its baseline, rotated by 90° if `upwards`.
+    pub fn text(&mut self, (x, y): (f64, f64), text: &str, size: f64, color: &str, anchor: Anchor, upwards: bool) {
         let [x, y, size] = [x, y, size].map(number);
         let anchor = match anchor {
             Anchor::Start => "start",
@@ -114,7 +114,7 @@ impl Canvas {
             Anchor::End => "end",
         };
         let turned = if upwards { format!(" transform=\"rotate(-90 {x} {y})\"") } else { String::new() };
-        let at = format!("x=\"{x}\" y=\"{y}\" font-size=\"{size}\" fill=\"{colour}\" text-anchor=\"{anchor}\"{turned}");
+        let at = format!("x=\"{x}\" y=\"{y}\" font-size=\"{size}\" fill=\"{color}\" text-anchor=\"{anchor}\"{turned}");
         self.line(&format!("<text {at}>{}</text>", escaped(text)));
     }
 
@@ -134,14 +134,14 @@ fn outline(points: &[(f64, f64)]) -> String {
     text
 }
 
-/// Hundredths of a pixel are enough.
+/// A number with at most two decimals.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".into() } else { text.into() }
 }
 
-/// A text as XML holds it; XML has no control characters at all.
+/// A text with XML entities; control characters are invalid in XML and are replaced.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_and_numbers_are_as_svg_wants_them() {
+    fn svg_is_escaped_and_numbers_are_short() {
         assert_eq!([1.0, 0.126, -0.001, 1e3, -2.5].map(number), ["1", "0.13", "0", "1000", "-2.5"].map(str::to_owned));
         assert_eq!(escaped("a<b & \"c\"\u{1}"), "a&lt;b &amp; &quot;c&quot;\u{fffd}");
         let mut canvas = Canvas::new(10.0, 20.0, "a & b");

@@ -1,4 +1,4 @@
-//! The draws of chains in their order: where they have not settled or do not mix, it shows.
+//! Trace plots: the draws of chains in order, which show poor mixing and lack of convergence.
 
 use super::Result;
 use super::canvas::Stroke;
@@ -8,17 +8,14 @@ use super::posterior::{extent, keys_of_chains};
 use super::ticks::drawable;
 use crate::results::Samples;
 
-/// At most so many panels.
-const MOST_PANELS: usize = 8;
+const MAX_PANELS: usize = 8;
 
-/// The draws of these parameters over their number, or of a selection of at most 8; none if no chain has a second draw.
-///
-/// Particles have no order: this picture means nothing for them.
+/// Trace plots of these parameters, or of a selection of at most 8; `None` if chains have fewer than two draws.
 ///
 /// # Errors
 /// When there is no such parameter.
 pub fn chains(samples: &Samples, names: &[String]) -> Result<Option<Figure>> {
-    let selection = Selection::new(samples, names, MOST_PANELS)?;
+    let selection = Selection::new(samples, names, MAX_PANELS)?;
     let (chains, draws, _) = samples.values.dim();
     if selection.shown.is_empty() || draws < 2 {
         return Ok(None);
@@ -31,21 +28,21 @@ pub fn chains(samples: &Samples, names: &[String]) -> Result<Option<Figure>> {
             panel.note = format!("{missing} of {} not finite", chains * draws);
         }
         for (chain, values) in columns.iter().enumerate() {
-            // Colours repeat: in one colour many chains would be one area.
-            let stroke = Stroke { opacity: 0.75, ..Stroke::solid(series(chain).colour, 0.9) };
+            // Colors repeat, because many chains in one color would merge into one area.
+            let stroke = Stroke { opacity: 0.75, ..Stroke::solid(series(chain).color, 0.9) };
             let points = values.iter().enumerate().map(|(draw, value)| (draw as f64, *value)).collect();
             panel.marks.push(Mark::Line { points, stroke, marked: true });
         }
         panel
     });
     let panels: Vec<Panel> = panels.collect();
-    let mut figure = Figure::of_equal("Draws in order", panels);
+    let mut figure = Figure::of_equal("Trace plots", panels);
     if figure.panels.len() > 1 {
         (figure.columns, figure.cell) = (2, (450.0, 190.0));
     }
     let mut legend = keys_of_chains(chains, Sample::Line);
     if let [all] = legend.as_mut_slice() {
-        *all = Key { label: format!("each of {chains} chains; colours repeat"), sample: Sample::Line(series(0)) };
+        *all = Key { label: format!("{chains} chains; colors repeat"), sample: Sample::Line(series(0)) };
     }
     Ok(Some(Figure { legend, caption: extent(samples), remark: selection.remark, ..figure }))
 }

@@ -56,7 +56,7 @@ pub fn comparison(metric: &str, x_axis: XAxis, curves: &[Curve]) -> Figure {
         if curve.runs.len() > 1 {
             let band = points.iter().map(|point| (point.x, point.low, point.high)).collect();
             // All bands lie below all lines.
-            panel.marks.insert(place.min(panel.marks.len()), Mark::Band { points: band, colour: stroke.colour });
+            panel.marks.insert(place.min(panel.marks.len()), Mark::Band { points: band, color: stroke.color });
             key = format!("{key} (mean and range of {} seeds)", curve.runs.len());
             sample = Sample::Banded(stroke);
         }

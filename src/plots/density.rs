@@ -1,15 +1,15 @@
-//! Shapes of draws: a kernel density estimate, quantiles, bars of whole numbers.
+//! Kernel density estimates, quantiles, and bars for whole numbers.
 
-/// Grid points to a bandwidth.
+/// Grid points per bandwidth.
 const FINENESS: f64 = 6.0;
-/// The grid, however far apart the draws lie.
+/// The fewest and the most grid points.
 const GRID: (f64, f64) = (200.0, 6000.0);
-/// How far a kernel reaches, in bandwidths.
+/// The radius of a kernel in bandwidths.
 const REACH: f64 = 4.0;
-/// Draws that are whole numbers within a range of this get bars.
+/// Whole numbers within a range of this size are shown as bars.
 const MOST_BARS: f64 = 40.0;
 
-/// The quantile of sorted numbers, interpolated linearly; none without numbers.
+/// The quantile of sorted numbers with linear interpolation; `None` if there are none.
 pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let place = share * last as f64;
@@ -19,7 +19,7 @@ pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     Some(sorted[below] + (place - below as f64) * (above - sorted[below]))
 }
 
-/// The bandwidth of Silverman's rule of thumb (1986, eq. 3.31): 0.9 min(s, IQR/1.34) n^(-1/5); none where all draws are equal.
+/// The bandwidth of Silverman's rule of thumb (1986, eq. 3.31): 0.9 min(s, IQR/1.34) n^(-1/5); `None` if all draws are equal.
 pub(super) fn bandwidth(sorted: &[f64]) -> Option<f64> {
     let n = sorted.len() as f64;
     let mean = sorted.iter().sum::<f64>() / n;
@@ -27,14 +27,14 @@ pub(super) fn bandwidth(sorted: &[f64]) -> Option<f64> {
     let middle = (quantile(sorted, 0.75)? - quantile(sorted, 0.25)?) / 1.34;
     let spread = if middle > 0.0 { deviation.min(middle) } else { deviation };
     let width = 0.9 * spread * n.powf(-0.2);
-    // Rounding alone spreads equal numbers.
+    // Rounding errors give equal numbers a tiny standard deviation.
     let size = sorted.iter().fold(0.0_f64, |size, value| size.max(value.abs()));
     (width.is_finite() && width > 1e-12 * size).then_some(width)
 }
 
 /// A Gaussian kernel density estimate of finite, sorted draws, as points of its curve.
 ///
-/// Each draw is shared between the two grid points beside it, and the grid then smoothed: the cost does not grow with the draws.
+/// Draws are binned linearly on a grid, which is then smoothed, so that the cost of smoothing does not depend on the number of draws.
 pub(super) fn density(sorted: &[f64], width: f64) -> Vec<(f64, f64)> {
     let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return Vec::new() };
     let (low, high) = (first - 3.0 * width, last + 3.0 * width);
@@ -49,7 +49,7 @@ pub(super) fn density(sorted: &[f64], width: f64) -> Vec<(f64, f64)> {
         weights[below] += 1.0 - share;
         weights[below + 1] += share;
     }
-    // Where draws lie so far apart that the grid is coarser than the kernel, its cells are what can be shown.
+    // If the range is so large that the grid is coarser than the kernel, the grid limits the resolution.
     let width = width.max(step);
     let reach = (REACH * width / step).ceil() as usize;
     let kernel: Vec<f64> = (0..=reach).map(|k| (-0.5 * (k as f64 * step / width).powi(2)).exp()).collect();
@@ -61,7 +61,7 @@ pub(super) fn density(sorted: &[f64], width: f64) -> Vec<(f64, f64)> {
     (0..=cells).map(|at| (low + at as f64 * step, smoothed(at))).collect()
 }
 
-/// Shares of whole numbers, as bars around each; none if these draws are no few whole numbers.
+/// Relative frequencies of whole numbers as bars; `None` if the draws are not whole numbers within a small range.
 pub(super) fn shares(sorted: &[f64]) -> Option<Vec<(f64, f64, f64)>> {
     let (first, last) = (sorted.first()?, sorted.last()?);
     if last - first > MOST_BARS || last == first || sorted.iter().any(|value| value.fract() != 0.0) {
@@ -96,17 +96,17 @@ mod tests {
         };
         let error = |h: f64| curve.iter().map(|&(x, y)| (y - exact(x, h)).abs()).fold(0.0, f64::max);
         let peak = curve.iter().map(|point| point.1).fold(0.0, f64::max);
-        // Sharing a draw between grid points errs by step²/8 of the second derivative, at most y/h²: 1/(8·36) of the height.
+        // Linear binning has an error of step²/8 of the second derivative, at most y/h²: 1/(8·36) of the height.
         assert!(error(width) < peak / 200.0, "{} of {peak}", error(width));
-        // The control: another bandwidth is told apart.
+        // The control: another bandwidth gives another estimate.
         assert!(error(1.2 * width) > peak / 50.0);
         let area: f64 = curve.windows(2).map(|pair| (pair[1].0 - pair[0].0) * 0.5 * (pair[0].1 + pair[1].1)).sum();
-        // Three bandwidths of the outermost kernels are inside: 0.13 % of one or two draws are not.
+        // The grid ends three bandwidths beyond the draws, which cuts 0.13 % of one or two kernels.
         assert!((area - 1.0).abs() < 2e-3, "{area}");
     }
 
     #[test]
-    fn odd_draws_have_a_shape_or_none() {
+    fn equal_and_extreme_draws() {
         assert_eq!(bandwidth(&[3.0; 10]), None);
         assert_eq!(bandwidth(&[0.1 + 0.2; 7]), None);
         assert_eq!(bandwidth(&[1.0]), None);

@@ -1,4 +1,4 @@
-//! A figure: panels with axes and marks, laid out so that nothing is covered or cut off, drawn as SVG and from that as PNG.
+//! Figures: panels with axes and marks, their layout, and rendering as SVG and PNG.
 
 use super::PlotError;
 use super::canvas::{Anchor, Canvas, Stroke};
@@ -7,95 +7,95 @@ use super::ticks::{Ticks, bounds, drawable, widened};
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg;
 
-/// Colours that people with any colour vision tell apart (Okabe & Ito, <https://jfly.uni-koeln.de/color/>), without the yellow,
-/// which is too light for lines on white.
+/// A palette for all kinds of color vision (Okabe & Ito, <https://jfly.uni-koeln.de/color/>), without yellow, which is too light for lines
+/// on white.
 const PALETTE: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
-/// What tells lines of one colour apart.
+/// Dashes, which distinguish lines of the same color.
 const DASHES: [&str; 4] = ["", "6 3", "2 2", "8 3 2 3"];
 
 const INK: &str = "#222222";
 const FAINT_INK: &str = "#666666";
 const AXIS: &str = "#444444";
 const GRID: &str = "#e4e4e4";
-/// For what stands behind marks.
+/// The color of shaded areas behind marks.
 pub(super) const SHADE: &str = "#bbbbbb";
 
 const MARGIN: f64 = 18.0;
-/// Sizes of texts, and of the lines that they stand in, in pixels.
+/// Font sizes and line heights in pixels.
 const TITLE: (f64, f64) = (16.0, 22.0);
 const SUBTITLE: (f64, f64) = (12.0, 17.0);
 const LEGEND: (f64, f64) = (12.0, 20.0);
 const LABEL: (f64, f64) = (12.0, 18.0);
-/// The distance of lines within a label, and how many it may have.
+/// The line height within a label, and the most lines of a label.
 const LINE: f64 = 15.0;
 const MOST_LABEL_LINES: usize = 2;
 const TICK: (f64, f64) = (11.0, 17.0);
 const CAPTION: (f64, f64) = (11.5, 16.0);
-/// The sample of a mark in the legend, and what separates two entries.
+/// The width of a sample in the legend, and the space between two entries.
 const SAMPLE: f64 = 24.0;
 const BETWEEN: f64 = 22.0;
-/// The smallest area for data.
+/// The smallest width and height of the area for data.
 const LEAST: (f64, f64) = (80.0, 36.0);
-/// Lines of up to so many points show each of them.
+/// Lines with at most this many points show each point.
 const MARKED: usize = 40;
-/// The largest PNG.
+/// The most pixels of a PNG.
 const MOST_PIXELS: f64 = 1e8;
 
-/// The look of one of several series: a colour, and a dash once the colours are used up.
+/// The style of a series by its index: a color, and dashes once all colors are used.
 pub fn series(index: usize) -> Stroke {
     let dashes = DASHES[index / PALETTE.len() % DASHES.len()];
-    Stroke { colour: PALETTE[index % PALETTE.len()], width: 1.6, dashes, opacity: 1.0 }
+    Stroke { color: PALETTE[index % PALETTE.len()], width: 1.6, dashes, opacity: 1.0 }
 }
 
-/// Something that is drawn into a panel, in units of the data; what is not finite is left out.
+/// A mark in a panel, in data coordinates; values that are not finite are not drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
-    /// A line, with gaps where a number is missing; each point is marked if there are few, or stands alone.
+    /// A line with gaps at missing values. Points are marked if there are few, or if a point has no neighbors.
     Line {
         /// x and y.
         points: Vec<(f64, f64)>,
-        /// Its look.
+        /// Its style.
         stroke: Stroke,
-        /// Whether it may mark its points.
+        /// Whether points may be marked.
         marked: bool,
     },
-    /// Single points.
+    /// Points.
     Points {
         /// x and y.
         points: Vec<(f64, f64)>,
-        /// Their colour.
-        colour: &'static str,
+        /// Their color.
+        color: &'static str,
         /// Their radius in pixels.
         radius: f64,
-        /// From 0, invisible, to 1.
+        /// Opacity from 0 to 1.
         opacity: f64,
     },
     /// The area between two lines.
     Band {
         /// x, lower and upper y.
         points: Vec<(f64, f64, f64)>,
-        /// Its colour.
-        colour: &'static str,
+        /// Its color.
+        color: &'static str,
     },
-    /// Bars on zero.
+    /// Bars that begin at zero.
     Bars {
-        /// Left and right end, height.
+        /// Left and right edge, height.
         bars: Vec<(f64, f64, f64)>,
-        /// Their colour.
-        colour: &'static str,
+        /// Their color.
+        color: &'static str,
     },
     /// Vertical intervals.
     Whiskers {
         /// x, lower and upper y.
         points: Vec<(f64, f64, f64)>,
-        /// Their look.
+        /// Their style.
         stroke: Stroke,
     },
     /// A shaded interval of x, over the whole height.
     Region(f64, f64),
     /// A vertical line over the whole height.
     Vertical(f64, Stroke),
-    /// A short stroke at the bottom for each x.
+    /// A rug: a short stroke at the bottom for each x.
     Rug(Vec<f64>, &'static str),
 }
 
@@ -126,13 +126,13 @@ impl Mark {
 /// An axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
-    /// What it shows, with its unit; empty for no label.
+    /// Its label with the unit; empty for none.
     pub label: String,
-    /// Its ends, where they are not those of the data with some room.
+    /// Its lower limit, instead of that of the data with a margin.
     pub low: Option<f64>,
-    /// See `low`.
+    /// Its upper limit, likewise.
     pub high: Option<f64>,
-    /// Values beyond these cannot be, and get no ticks.
+    /// The range of possible values; there are no ticks beyond it.
     pub domain: Option<(f64, f64)>,
     /// Whether only whole numbers get ticks.
     pub whole: bool,
@@ -146,7 +146,7 @@ impl Axis {
         Self { label: label.into(), ..Self::default() }
     }
 
-    /// The ends of the axis for data between these.
+    /// The limits of the axis for data in this range.
     fn limits(&self, data: Option<(f64, f64)>, room: f64) -> (f64, f64) {
         let (low, high) = widened(data.unwrap_or((0.0, 1.0)));
         let room = room * (high - low);
@@ -170,30 +170,30 @@ impl Axis {
 /// Axes and what is drawn between them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
-    /// Above it; empty for none.
+    /// Title above the panel; empty for none.
     pub title: String,
-    /// A remark at its upper right; empty for none.
+    /// Note at the upper right; empty for none.
     pub note: String,
     /// The horizontal axis.
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn, the last on top.
+    /// Its marks, the last one on top.
     pub marks: Vec<Mark>,
-    /// How high it is compared with others; the first of a row counts.
+    /// Its relative height; the first panel of a row counts.
     pub height: f64,
 }
 
 /// An entry of the legend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
-    /// What is written.
+    /// Its label.
     pub label: String,
-    /// What stands before it.
+    /// The sample before the label.
     pub sample: Sample,
 }
 
-/// What a mark looks like in the legend.
+/// The sample of a mark in the legend.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sample {
     /// A line.
@@ -202,40 +202,40 @@ pub enum Sample {
     Marked(Stroke),
     /// A filled area.
     Area(&'static str, f64),
-    /// A line within an area of its colour.
+    /// A line within an area of its color.
     Banded(Stroke),
     /// A point.
     Point(&'static str),
 }
 
-/// How opaque bands are.
+/// The opacity of bands.
 const BAND: f64 = 0.2;
-/// How opaque bars are.
+/// The opacity of bars.
 const BAR: f64 = 0.85;
 
 /// Panels under a title and a legend, over a caption.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What is shown.
+    /// What the figure shows.
     pub title: String,
-    /// Of which run.
+    /// The run that it shows.
     pub subtitle: String,
-    /// The entries of the legend, which stands above the panels.
+    /// The entries of the legend above the panels.
     pub legend: Vec<Key>,
     /// The panels, row by row.
     pub panels: Vec<Panel>,
-    /// How many panels stand side by side.
+    /// Panels in a row.
     pub columns: usize,
-    /// Width and height of a panel with its labels in pixels, unless the figure's own size is given.
+    /// Width and height of a panel with its labels in pixels, unless the size of the figure is given.
     pub cell: (f64, f64),
-    /// What stands below.
+    /// The caption below.
     pub caption: String,
-    /// What of the data is not shown, in sentences; stands behind the caption.
+    /// Sentences about data that are not shown, which follow the caption.
     pub remark: String,
 }
 
 impl Figure {
-    /// A figure of equal panels, in as many columns and as large as suits their number.
+    /// A figure of equal panels, with columns and size according to their number.
     pub fn of_equal(title: impl Into<String>, mut panels: Vec<Panel>) -> Self {
         panels.iter_mut().for_each(|panel| panel.height = 1.0);
         let (columns, cell) = match panels.len() {
@@ -247,10 +247,10 @@ impl Figure {
         Self { title: title.into(), subtitle, legend: Vec::new(), panels, columns, cell, caption, remark }
     }
 
-    /// Draws it, in this size or in the one that suits it.
+    /// Draws the figure in this size, or in its natural size.
     ///
     /// # Errors
-    /// When it does not fit into the size.
+    /// When the panels do not fit into the size.
     pub fn draw(&self, size: Option<(u32, u32)>) -> Result<Drawing, PlotError> {
         let columns = self.columns.clamp(1, self.panels.len().max(1));
         let wide = size.map_or(columns as f64 * self.cell.0 + 2.0 * MARGIN, |size| f64::from(size.0));
@@ -270,7 +270,7 @@ impl Figure {
         let high = size.map_or(head + foot + total * self.cell.1, |size| f64::from(size.1));
         let unit = (high - head - foot) / total;
 
-        // Rows first: the heights of the data areas decide on the ticks of y, whose widths decide on those of x.
+        // Rows come first: the heights of the data areas determine the y ticks, whose widths determine the widths of the data areas.
         let mut frames: Vec<Vec<Frame>> = Vec::new();
         let mut top = head;
         for (row, weight) in rows.iter().zip(&weights) {
@@ -321,7 +321,7 @@ impl Figure {
         Ok(Drawing { width: wide, height: high, svg: canvas.finish() })
     }
 
-    /// The legend in lines: each entry with its place in its line, and its label as far as it fits.
+    /// The legend in lines: x position, sample and shortened label of each entry.
     fn lines_of_keys(&self, inner: f64) -> Vec<Vec<(f64, Sample, String)>> {
         let mut lines: Vec<Vec<(f64, Sample, String)>> = Vec::new();
         let mut x = 0.0;
@@ -352,12 +352,12 @@ fn draw_keys(canvas: &mut Canvas, keys: &[Vec<(f64, Sample, String)>], mut y: f6
                 Sample::Line(stroke) => canvas.path(&ends, stroke),
                 Sample::Marked(stroke) => {
                     canvas.path(&ends, stroke);
-                    canvas.circle((x + 0.5 * SAMPLE, middle), 3.0, stroke.colour, 1.0);
+                    canvas.circle((x + 0.5 * SAMPLE, middle), 3.0, stroke.color, 1.0);
                 }
-                Sample::Point(colour) => canvas.circle((x + 0.5 * SAMPLE, middle), 4.0, colour, 1.0),
-                Sample::Area(colour, opacity) => canvas.rect([x, middle - 5.5, SAMPLE, 11.0], colour, *opacity),
+                Sample::Point(color) => canvas.circle((x + 0.5 * SAMPLE, middle), 4.0, color, 1.0),
+                Sample::Area(color, opacity) => canvas.rect([x, middle - 5.5, SAMPLE, 11.0], color, *opacity),
                 Sample::Banded(stroke) => {
-                    canvas.rect([x, middle - 5.5, SAMPLE, 11.0], stroke.colour, BAND);
+                    canvas.rect([x, middle - 5.5, SAMPLE, 11.0], stroke.color, BAND);
                     canvas.path(&ends, stroke);
                 }
             }
@@ -368,16 +368,16 @@ fn draw_keys(canvas: &mut Canvas, keys: &[Vec<(f64, Sample, String)>], mut y: f6
     }
 }
 
-/// A panel with its place.
+/// A panel with its position.
 struct Frame<'a> {
     panel: &'a Panel,
-    /// Whether there is anything to draw.
+    /// Whether it has any data.
     filled: bool,
     limits: [(f64, f64); 2],
     y_ticks: Ticks,
     /// The label of y, in lines.
     y_label: Vec<String>,
-    /// Left and upper end, width and height of the area for data.
+    /// Left and upper edge, width and height of the area for data.
     x: f64,
     y: f64,
     width: f64,
@@ -391,7 +391,7 @@ impl<'a> Frame<'a> {
         let filled = xs.is_some() && (ys.is_some() || panel.y.bare);
         let limits = [panel.x.limits(xs, 0.02), panel.y.limits(ys, 0.06)];
         let most = (height / 24.0).round().clamp(2.0, 8.0) as usize;
-        // A single tick gives no scale.
+        // A scale needs at least two ticks.
         let tries = (most..most + 4).map(|most| panel.y.ticks(limits[1], most)).find(|ticks| ticks.at.len() > 1);
         let y_ticks = tries.unwrap_or_else(|| panel.y.ticks(limits[1], most));
         let label = if filled && !panel.y.bare { y_ticks.complete(&panel.y.label) } else { panel.y.label.clone() };
@@ -406,7 +406,7 @@ impl<'a> Frame<'a> {
         self.filled && !self.panel.y.bare
     }
 
-    /// How much room the labels of ticks need to the left of the data.
+    /// The width of the tick labels to the left of the data.
     fn tick_room(&self) -> f64 {
         if !self.shows_y_labels() {
             return 6.0;
@@ -414,7 +414,7 @@ impl<'a> Frame<'a> {
         self.y_ticks.labels.iter().map(|label| width(label, TICK.0)).fold(0.0, f64::max) + 8.0
     }
 
-    /// How much room all labels need to the left of the data.
+    /// The width of all labels to the left of the data.
     fn left(&self) -> f64 {
         self.tick_room() + if self.y_label.is_empty() { 4.0 } else { LINE * self.y_label.len() as f64 + 6.0 }
     }
@@ -423,7 +423,7 @@ impl<'a> Frame<'a> {
         (self.x, self.width) = (x, width);
     }
 
-    /// As many ticks as there is room for without their labels touching each other.
+    /// As many ticks as fit without overlapping labels.
     fn x_ticks(&self) -> Ticks {
         let fits = |ticks: &Ticks| {
             let widest = ticks.labels.iter().map(|label| width(label, TICK.0)).fold(0.0, f64::max);
@@ -513,35 +513,35 @@ impl<'a> Frame<'a> {
                     let run: Vec<(f64, f64)> = run.iter().map(|&point| self.at(point)).collect();
                     canvas.path(&thinned(&run), stroke);
                     if few || run.len() == 1 {
-                        run.iter().for_each(|&point| canvas.circle(point, 2.6, stroke.colour, stroke.opacity));
+                        run.iter().for_each(|&point| canvas.circle(point, 2.6, stroke.color, stroke.opacity));
                     }
                 }
                 canvas.close();
             }
-            Mark::Points { points, colour, radius, opacity } => {
+            Mark::Points { points, color, radius, opacity } => {
                 canvas.open("points");
                 for &point in points.iter().filter(|(x, y)| drawable(*x) && drawable(*y)) {
-                    canvas.circle(self.at(point), *radius, colour, *opacity);
+                    canvas.circle(self.at(point), *radius, color, *opacity);
                 }
                 canvas.close();
             }
-            Mark::Band { points, colour } => {
+            Mark::Band { points, color } => {
                 canvas.open("band");
                 let whole = |&(x, low, high): &(f64, f64, f64)| [x, low, high].into_iter().all(drawable);
                 for run in points.split(|point| !whole(point)).filter(|run| run.len() > 1) {
                     let upper = run.iter().map(|&(x, _, high)| self.at((x, high))).collect::<Vec<_>>();
                     let lower = run.iter().map(|&(x, low, _)| self.at((x, low))).collect::<Vec<_>>();
                     let around: Vec<(f64, f64)> = thinned(&upper).into_iter().chain(thinned(&lower).into_iter().rev()).collect();
-                    canvas.polygon(&around, colour, BAND);
+                    canvas.polygon(&around, color, BAND);
                 }
                 canvas.close();
             }
-            Mark::Bars { bars, colour } => {
+            Mark::Bars { bars, color } => {
                 canvas.open("bars");
                 for &(left, right, height) in bars.iter().filter(|bar| [bar.0, bar.1, bar.2].into_iter().all(drawable)) {
                     let ((x, y), (end, base)) = (self.at((left, height)), self.at((right, 0.0)));
-                    // A hairline of white between neighbours.
-                    canvas.rect([x + 0.5, y.min(base), (end - x - 1.0).max(0.5), (base - y).abs()], colour, BAR);
+                    // A thin gap between adjacent bars.
+                    canvas.rect([x + 0.5, y.min(base), (end - x - 1.0).max(0.5), (base - y).abs()], color, BAR);
                 }
                 canvas.close();
             }
@@ -561,9 +561,9 @@ impl<'a> Frame<'a> {
             }
             Mark::Vertical(x, stroke) if drawable(*x) => canvas.path(&[(self.px(*x), top), (self.px(*x), bottom)], stroke),
             Mark::Region(..) | Mark::Vertical(..) => {}
-            Mark::Rug(xs, colour) => {
+            Mark::Rug(xs, color) => {
                 canvas.open("rug");
-                let stroke = Stroke { opacity: 0.6, ..Stroke::solid(colour, 1.0) };
+                let stroke = Stroke { opacity: 0.6, ..Stroke::solid(color, 1.0) };
                 for x in xs.iter().filter(|x| drawable(**x)).map(|&x| self.px(x)) {
                     canvas.path(&[(x, bottom - 7.0), (x, bottom)], &stroke);
                 }
@@ -573,18 +573,17 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The area of a band in the legend.
+/// The sample of a shaded interval in the legend.
 pub(super) const fn region() -> Sample {
     Sample::Area(SHADE, 0.35)
 }
 
-/// The bars in the legend.
-pub(super) const fn bars(colour: &'static str) -> Sample {
-    Sample::Area(colour, BAR)
+/// The sample of bars in the legend.
+pub(super) const fn bars(color: &'static str) -> Sample {
+    Sample::Area(color, BAR)
 }
 
-/// A line in pixels without points that nobody could see: of those in one column of half a pixel the first, lowest, highest
-/// and last stay.
+/// Thins a line in pixels without a visible change: in each column of half a pixel the first, lowest, highest and last point are kept.
 fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     const FEW: usize = 2000;
     if points.len() <= FEW {
@@ -603,7 +602,7 @@ fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     kept
 }
 
-/// A figure that has been drawn.
+/// A drawn figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawing {
     width: f64,
@@ -612,20 +611,20 @@ pub struct Drawing {
 }
 
 impl Drawing {
-    /// The SVG document. Its texts are texts: they can be searched and edited.
+    /// The SVG document. Texts remain texts, which can be searched and edited.
     pub fn svg(&self) -> &str {
         &self.svg
     }
 
-    /// Width and height of the SVG in its own pixels, of which 96 make an inch.
+    /// Width and height of the SVG in pixels, at 96 per inch.
     pub fn size(&self) -> (f64, f64) {
         (self.width, self.height)
     }
 
-    /// A PNG file of it, with `scale` pixels for each of the SVG in both directions.
+    /// Renders a PNG file with `scale` pixels for each pixel of the SVG, in each direction.
     ///
     /// # Errors
-    /// When it would have more than 100 million pixels.
+    /// When it would have more than 100 million pixels, or rendering fails.
     pub fn png(&self, scale: f64) -> Result<Vec<u8>, PlotError> {
         let (width, height) = ((scale * self.width).round(), (scale * self.height).round());
         if !(width >= 1.0 && height >= 1.0 && width * height <= MOST_PIXELS) {
@@ -635,7 +634,7 @@ impl Drawing {
             let mut options = usvg::Options::default();
             options.fontdb_mut().load_font_data(FONT.to_vec());
             let tree = usvg::Tree::from_str(&self.svg, &options).map_err(|error| error.to_string())?;
-            // Both are positive and small enough by the check above.
+            // The check above ensures that both are positive and small enough.
             let mut pixmap = Pixmap::new(width as u32, height as u32).ok_or("no memory for the picture")?;
             pixmap.fill(resvg::tiny_skia::Color::WHITE);
             resvg::render(&tree, Transform::from_scale(scale as f32, scale as f32), &mut pixmap.as_mut());

@@ -1,17 +1,17 @@
-//! The font of all pictures, which comes along, and how wide a text is in it.
+//! The built-in font of figures, and the widths of texts in it.
 
 use skrifa::instance::{LocationRef, Size};
 use skrifa::metrics::GlyphMetrics;
 use skrifa::{FontRef, MetadataProvider as _};
 
-/// DejaVu Sans, cut down to Latin, Greek and Cyrillic letters, numbers and mathematics; its licence stands beside it.
+/// DejaVu Sans, reduced to Latin, Greek and Cyrillic letters, numbers and mathematical symbols; its license is in the same folder.
 pub(super) const FONT: &[u8] = include_bytes!("font/DejaVuSans.ttf");
-/// The families to show an SVG with; Verdana, which other systems have, is of the same widths.
+/// The font families of an SVG; Verdana, which is common on other systems, has the same widths.
 pub(super) const FAMILIES: &str = "'DejaVu Sans', Verdana, sans-serif";
-/// The width of a character that the font lacks, relative to the size of the text.
+/// The width of characters that are missing in the font, relative to the font size.
 const UNKNOWN: f64 = 1.0;
 
-/// The width of a text in pixels, in this size.
+/// The width of a text in pixels, at this font size.
 pub(super) fn width(text: &str, size: f64) -> f64 {
     let Ok(font) = FontRef::new(FONT) else { return UNKNOWN * size * text.chars().count() as f64 };
     let charmap = font.charmap();
@@ -20,7 +20,7 @@ pub(super) fn width(text: &str, size: f64) -> f64 {
     size * text.chars().map(advance).sum::<f64>()
 }
 
-/// A text in lines of at most this width: broken at spaces (those that do not forbid it), and within words that are longer than a line.
+/// Wraps a text into lines of at most this width: at spaces that are not non-breaking, and within words that are longer than a line.
 pub(super) fn wrap(text: &str, size: f64, most: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
@@ -47,7 +47,7 @@ pub(super) fn wrap(text: &str, size: f64, most: f64) -> Vec<String> {
     lines
 }
 
-/// A text, with its middle left out if it is wider than this.
+/// A text with its middle replaced by an ellipsis if it is wider than `most`.
 pub(super) fn shorten(text: &str, size: f64, most: f64) -> String {
     if width(text, size) <= most {
         return text.to_owned();
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_font_comes_along() {
+    fn the_font_has_all_needed_characters() {
         let font = FontRef::new(FONT).unwrap();
         let lacking = "Aaé0−×⁻⁹…αθ°±≤·ß%".chars().find(|&c| font.charmap().map(c).is_none());
         assert_eq!(lacking, None);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_too_wide_and_nothing_gets_lost() {
+    fn wrapped_lines_fit_and_keep_the_text() {
         let text = "several words, and_a_very_long_one_that_does_not_fit_into_any_line_of_this_width, then an end";
         let lines = wrap(text, 12.0, 120.0);
         assert!(lines.len() > 3 && lines.iter().all(|line| width(line, 12.0) <= 120.0), "{lines:?}");

@@ -1,4 +1,4 @@
-//! Marginals of the posterior: a density for each of some parameters, and a scatter of two.
+//! Marginal posterior densities, and scatter plots of two parameters.
 
 use super::canvas::Stroke;
 use super::density::{bandwidth, density, quantile, shares};
@@ -8,36 +8,35 @@ use super::ticks::drawable;
 use super::{PlotError, Result, counted};
 use crate::results::Samples;
 
-/// At most so many panels.
-const MOST_PANELS: usize = 12;
-/// More chains than this are drawn in one colour, with the density of all on top.
-const MOST_CHAINS: usize = 7;
-/// Fewer draws of a chain than this have no density of their own.
-const FEWEST_DRAWS: usize = 5;
-/// Up to so many draws in all are marked one by one.
-const MOST_RUGS: usize = 200;
-/// At most so many points in a scatter.
-const MOST_POINTS: usize = 4000;
+const MAX_PANELS: usize = 12;
+/// If there are more chains, all are gray, with the density of all draws on top.
+const MAX_CHAINS: usize = 7;
+/// Chains with fewer draws get no density of their own.
+const MIN_DRAWS: usize = 5;
+/// Up to this many draws are marked individually by a rug.
+const MAX_RUG: usize = 200;
+/// The most points of a scatter plot.
+const MAX_POINTS: usize = 4000;
 
 const MEAN: Stroke = Stroke { dashes: "5 3", ..Stroke::solid("#222222", 1.3) };
 
-/// The legend of chains; none if there is but one.
+/// The legend entries of chains; none if there is only one.
 pub(super) fn keys_of_chains(chains: usize, sample: fn(Stroke) -> Sample) -> Vec<Key> {
     match chains {
         0 | 1 => Vec::new(),
-        2..=MOST_CHAINS => {
+        2..=MAX_CHAINS => {
             (0..chains).map(|chain| Key { label: format!("chain {chain}"), sample: sample(series(chain)) }).collect()
         }
-        _ => vec![Key { label: format!("each of {chains} chains"), sample: sample(of_chain(0, chains)) }],
+        _ => vec![Key { label: format!("each of the {chains} chains"), sample: sample(of_chain(0, chains)) }],
     }
 }
 
-/// The look of a chain.
+/// The style of a chain.
 pub(super) fn of_chain(chain: usize, chains: usize) -> Stroke {
-    if chains > MOST_CHAINS { Stroke { opacity: 0.6, ..Stroke::solid("#8a8a8a", 0.9) } } else { series(chain) }
+    if chains > MAX_CHAINS { Stroke { opacity: 0.6, ..Stroke::solid("#8a8a8a", 0.9) } } else { series(chain) }
 }
 
-/// How many draws there are, for a caption.
+/// The number of chains and draws, for a caption.
 pub(super) fn extent(samples: &Samples) -> String {
     match samples.values.dim() {
         (1, draws, _) => format!("{}.", counted(draws, "draw")),
@@ -51,14 +50,14 @@ fn finite_and_sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     sorted
 }
 
-/// The marginals of these parameters, or of a selection of at most 12; none if there are no draws.
+/// Marginal densities of these parameters, or of a selection of at most 12; `None` if there are no draws.
 ///
-/// Each chain has its density; mean and 90 % interval are those of all draws together.
+/// Each chain has its own density; mean and 90 % interval are computed from all draws.
 ///
 /// # Errors
 /// When there is no such parameter.
 pub fn posterior(samples: &Samples, names: &[String]) -> Result<Option<Figure>> {
-    let selection = Selection::new(samples, names, MOST_PANELS)?;
+    let selection = Selection::new(samples, names, MAX_PANELS)?;
     let (chains, draws, _) = samples.values.dim();
     if selection.shown.is_empty() || chains * draws == 0 {
         return Ok(None);
@@ -70,9 +69,9 @@ pub fn posterior(samples: &Samples, names: &[String]) -> Result<Option<Figure>> 
         bars |= of_bars;
         panels.push(panel);
     }
-    let apart = draws >= FEWEST_DRAWS;
+    let apart = draws >= MIN_DRAWS;
     let mut legend = if apart { keys_of_chains(chains, Sample::Line) } else { Vec::new() };
-    if !apart || chains == 1 || chains > MOST_CHAINS {
+    if !apart || chains == 1 || chains > MAX_CHAINS {
         let label = if chains > 1 { "density of all draws" } else { "density of the draws" };
         legend.push(Key { label: label.into(), sample: Sample::Line(series(0)) });
     }
@@ -80,12 +79,12 @@ pub fn posterior(samples: &Samples, names: &[String]) -> Result<Option<Figure>> 
     legend.push(Key { label: "90 % interval".into(), sample: region() });
     let mut caption = extent(samples);
     if bars {
-        caption += " Bars are shares of whole numbers.";
+        caption += " Bars are relative frequencies.";
     }
-    Ok(Some(Figure { legend, caption, remark: selection.remark, ..Figure::of_equal("Posterior marginals", panels) }))
+    Ok(Some(Figure { legend, caption, remark: selection.remark, ..Figure::of_equal("Posterior densities", panels) }))
 }
 
-/// The panel of one parameter, and whether it has bars.
+/// The panel of a parameter, and whether it has bars.
 fn marginal(name: &str, chains: &[Vec<f64>]) -> (Panel, bool) {
     let all = finite_and_sorted(chains.iter().flatten().copied());
     let total: usize = chains.iter().map(Vec::len).sum();
@@ -99,11 +98,11 @@ fn marginal(name: &str, chains: &[Vec<f64>]) -> (Panel, bool) {
     }
     let mut of_bars = false;
     if let Some(bars) = shares(&all) {
-        panel.marks.push(Mark::Bars { bars, colour: series(0).colour });
-        panel.y.label = "share of draws".into();
+        panel.marks.push(Mark::Bars { bars, color: series(0).color });
+        panel.y.label = "relative frequency".into();
         of_bars = true;
     } else if let Some(width) = bandwidth(&all) {
-        let several = chains.len() > 1 && chains.iter().all(|draws| draws.len() >= FEWEST_DRAWS);
+        let several = chains.len() > 1 && chains.iter().all(|draws| draws.len() >= MIN_DRAWS);
         for (chain, draws) in chains.iter().enumerate().filter(|_| several) {
             let draws = finite_and_sorted(draws.iter().copied());
             if let Some(width) = bandwidth(&draws) {
@@ -111,35 +110,35 @@ fn marginal(name: &str, chains: &[Vec<f64>]) -> (Panel, bool) {
                 panel.marks.push(Mark::Line { points: density(&draws, width), stroke, marked: false });
             }
         }
-        if !several || chains.len() > MOST_CHAINS || panel.marks.len() == 1 {
+        if !several || chains.len() > MAX_CHAINS || panel.marks.len() == 1 {
             panel.marks.push(Mark::Line { points: density(&all, width), stroke: series(0), marked: false });
         }
-        if total <= MOST_RUGS {
-            panel.marks.push(Mark::Rug(all.clone(), series(0).colour));
+        if total <= MAX_RUG {
+            panel.marks.push(Mark::Rug(all.clone(), series(0).color));
         }
     } else {
         panel.note = if all.len() == 1 { "one draw".into() } else { "all draws are equal".into() };
         panel.y.bare = true;
-        panel.marks.push(Mark::Rug(all.clone(), series(0).colour));
+        panel.marks.push(Mark::Rug(all.clone(), series(0).color));
     }
-    // Divided before they are added: the sum of large numbers may be infinite.
+    // Dividing first avoids overflow of the sum.
     let n = all.len() as f64;
     let mean: f64 = all.iter().map(|value| value / n).sum();
     panel.marks.push(Mark::Vertical(mean, MEAN));
     (panel, of_bars)
 }
 
-/// A scatter of two parameters; none if there are no draws.
+/// A scatter plot of two parameters; `None` if there are no draws.
 ///
 /// # Errors
-/// When there is no such parameter, or a name means several.
+/// When there is no such parameter, or a name refers to several.
 pub fn pair(samples: &Samples, first: &str, second: &str) -> Result<Option<Figure>> {
     let one = |name: &str| -> Result<(String, usize)> {
         let mut found = Selection::new(samples, &[name.to_owned()], 2)?.shown;
         match (found.pop(), found.is_empty()) {
             (Some(found), true) => Ok(found),
-            (None, _) => Err(PlotError::Parameter(format!("{name:?} has no numbers"))),
-            _ => Err(PlotError::Parameter(format!("{name:?} has several numbers: choose one, as in {name}[0]"))),
+            (None, _) => Err(PlotError::Parameter(format!("{name:?} has no elements"))),
+            _ => Err(PlotError::Parameter(format!("{name:?} has several elements: choose one, such as {name}[0]"))),
         }
     };
     let ((first, i), (second, j)) = (one(first)?, one(second)?);
@@ -147,20 +146,20 @@ pub fn pair(samples: &Samples, first: &str, second: &str) -> Result<Option<Figur
     if chains * draws == 0 {
         return Ok(None);
     }
-    let every = (chains * draws).div_ceil(MOST_POINTS);
+    let every = (chains * draws).div_ceil(MAX_POINTS);
     let (xs, ys) = (column(samples, i), column(samples, j));
-    let (radius, opacity) = if chains * draws <= MOST_RUGS { (3.2, 0.8) } else { (1.9, 0.4) };
+    let (radius, opacity) = if chains * draws <= MAX_RUG { (3.2, 0.8) } else { (1.9, 0.4) };
     let marks = xs.iter().zip(&ys).enumerate().map(|(chain, (xs, ys))| Mark::Points {
         points: xs.iter().copied().zip(ys.iter().copied()).step_by(every).collect(),
-        colour: of_chain(chain, chains).colour,
+        color: of_chain(chain, chains).color,
         radius,
         opacity,
     });
     let panel = Panel { x: Axis::new(&first), y: Axis::new(&second), marks: marks.collect(), ..Panel::default() };
-    let remark = if every > 1 { format!("One draw of {every} is shown.") } else { String::new() };
-    let mut figure = Figure::of_equal("Two parameters of the posterior", vec![panel]);
+    let remark = if every > 1 { format!("Every {every}th draw is shown.") } else { String::new() };
+    let mut figure = Figure::of_equal("Posterior draws of two parameters", vec![panel]);
     figure.cell = (520.0, 470.0);
-    let legend = keys_of_chains(chains, |stroke| Sample::Point(stroke.colour));
+    let legend = keys_of_chains(chains, |stroke| Sample::Point(stroke.color));
     Ok(Some(Figure { legend, caption: extent(samples), remark, ..figure }))
 }
 
@@ -169,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_marginal_shows_what_there_is() {
+    fn marginals_of_few_many_and_missing_draws() {
         let lines = |panel: &Panel| panel.marks.iter().filter(|mark| matches!(mark, Mark::Line { .. })).count();
         let chain = |shift: f64| (0..100).map(|i| f64::from(i * i % 53) / 3.0 + shift).collect::<Vec<f64>>();
         let four: Vec<Vec<f64>> = (0..4).map(|chain_| chain(f64::from(chain_))).collect();

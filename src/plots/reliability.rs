@@ -57,7 +57,7 @@ pub fn reliability(file: &RunFile) -> Result<Option<Figure>> {
     let filled: Vec<&Bin> = bins.iter().filter(|bin| bin.rows > 0.0).collect();
     let of_bins = series(0);
     let diagonal = Stroke { dashes: "5 4", ..Stroke::solid("#666666", 1.2) };
-    let whisker = Stroke { opacity: 0.55, ..Stroke::solid(of_bins.colour, 1.4) };
+    let whisker = Stroke { opacity: 0.55, ..Stroke::solid(of_bins.color, 1.4) };
     let points: Vec<(f64, f64)> = filled.iter().map(|bin| (bin.confidence, bin.accuracy)).collect();
     let intervals = filled.iter().map(|bin| {
         let (low, high) = wilson(bin.accuracy, bin.rows);
@@ -75,11 +75,11 @@ pub fn reliability(file: &RunFile) -> Result<Option<Figure>> {
         height: 3.0,
         ..Panel::default()
     };
-    let colour = series(5).colour;
+    let color = series(5).color;
     let lower = Panel {
         x: proportion("confidence"),
         y: Axis { low: Some(0.0), whole: true, ..Axis::new("test rows") },
-        marks: vec![Mark::Bars { bars: bins.iter().map(|bin| (bin.lower, bin.upper, bin.rows)).collect(), colour }],
+        marks: vec![Mark::Bars { bars: bins.iter().map(|bin| (bin.lower, bin.upper, bin.rows)).collect(), color }],
         height: 1.25,
         ..Panel::default()
     };
@@ -100,7 +100,7 @@ pub fn reliability(file: &RunFile) -> Result<Option<Figure>> {
     let legend = vec![
         Key { label: "accuracy in a bin, with 90 % interval".into(), sample: Sample::Marked(of_bins) },
         Key { label: "perfect calibration".into(), sample: Sample::Line(diagonal) },
-        Key { label: "test rows in a bin".into(), sample: bars(colour) },
+        Key { label: "test rows in a bin".into(), sample: bars(color) },
     ];
     Ok(Some(Figure {
         title: "Reliability".into(),

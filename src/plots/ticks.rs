@@ -1,10 +1,10 @@
-//! Where the ticks of an axis stand, and what is written beside them.
+//! The positions and labels of the ticks of an axis.
 
-/// Beyond this a number is taken for an infinite one, so that differences of what is drawn stay finite.
+/// Larger numbers are treated as infinite, so that differences stay finite.
 const LARGEST: f64 = 1e300;
-/// Spans below this are none.
+/// Smaller intervals are treated as empty.
 const SMALLEST: f64 = 1e-290;
-/// Labels have at most so many significant digits; what is common to all of them goes into the axis label.
+/// The most significant digits of a tick label; a common offset or exponent moves to the axis label.
 const MOST_DIGITS: i32 = 6;
 
 /// Whether a number can be drawn.
@@ -33,25 +33,24 @@ pub(super) fn widened((low, high): (f64, f64)) -> (f64, f64) {
 /// The ticks of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ticks {
-    /// Where they stand, in units of the data.
+    /// Their positions in data coordinates.
     pub at: Vec<f64>,
-    /// What is written beside each.
+    /// Their labels.
     pub labels: Vec<String>,
-    /// What is subtracted from all values before they are written; empty for nothing.
+    /// The offset that is subtracted from all labels; empty for none.
     pub offset: String,
-    /// The power of ten that all labels are to be multiplied by.
+    /// The power of ten by which all labels are multiplied.
     pub exponent: i32,
 }
 
 impl Ticks {
-    /// At most `most` ticks (but at least one) at round numbers in [`low`, `high`], which must be an interval of [`widened`];
-    /// at whole numbers if asked for.
+    /// From one to `most` ticks at round numbers in [`low`, `high`], which must come from [`widened`]; only at whole numbers if `whole`.
     pub fn new((low, high): (f64, f64), most: usize, whole: bool) -> Self {
         let mut step = round_step((high - low) / most.max(1) as f64);
         if whole {
             step = step.max(1.0);
         }
-        // Rounding of a tick at the very end shall not lose it.
+        // Rounding must not drop a tick at the very end.
         let slack = 1e-9;
         let (first, last) = ((low / step - slack).ceil(), (high / step + slack).floor());
         let count = (last - first + 1.0).clamp(0.0, 1000.0) as usize;
@@ -73,7 +72,7 @@ impl Ticks {
         }
         let size = decade(largest(&values).max(step));
         let exponent = if (-3..5).contains(&size) && decimals(step) <= 5 { 0 } else { size.div_euclid(3) * 3 };
-        // In two factors: 10^309 is infinite, where values of 10^-290 would need it.
+        // In two factors, because values near 10^-290 need 10^309, which overflows.
         let half = exponent / 2;
         let scaled = |value: f64| value / 10.0_f64.powi(half) / 10.0_f64.powi(exponent - half);
         let decimals = decimals(scaled(step));
@@ -81,7 +80,7 @@ impl Ticks {
         Self { labels: labels.collect(), at, offset, exponent }
     }
 
-    /// An axis label that says what the ticks' own labels leave out.
+    /// An axis label with the offset and the exponent of the tick labels.
     pub fn complete(&self, label: &str) -> String {
         let mut label = label.to_owned();
         if let Some(size) = self.offset.strip_prefix('−') {
@@ -111,7 +110,7 @@ fn decimals(step: f64) -> usize {
     usize::try_from(-decade(step)).unwrap_or(0)
 }
 
-/// The next of ..., 1, 2, 5, 10, ... that is not below.
+/// The smallest of ..., 1, 2, 5, 10, ... that is not smaller.
 fn round_step(raw: f64) -> f64 {
     let unit = 10.0_f64.powi(decade(raw));
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|digit| digit * unit).find(|&step| step >= raw * (1.0 - 1e-9)).unwrap_or(10.0 * unit)
@@ -157,7 +156,7 @@ mod tests {
         assert_eq!(shown(0.0, 12_345.0, 3).0, ["0", "5000", "10000"]);
         assert_eq!(shown(0.0, 3.2e6, 4), (["0", "1", "2", "3"].map(str::to_owned).to_vec(), "x (×10⁶)".into()));
         assert_eq!(shown(0.0, 2e-5, 2), (["0", "10", "20"].map(str::to_owned).to_vec(), "x (×10⁻⁶)".into()));
-        // Twelve digits: what all have in common goes to the axis label.
+        // Twelve digits: the common offset moves to the axis label.
         let (labels, label) = shown(0.875_301_1, 0.875_301_4, 3);
         assert_eq!(
             (labels.as_slice(), label.as_str()),

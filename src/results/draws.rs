@@ -1,4 +1,4 @@
-//! Groups of draws that grow: blocks from servers and agents appended to their chains, in the file of a run.
+//! Groups of draws in a result file: blocks of draws are appended to their chains during the run.
 
 use super::error::{Result, ResultsError};
 use super::netcdf::{self, Cell};
@@ -10,43 +10,45 @@ use hdf5::Group;
 use ndarray::ArrayView;
 use std::collections::BTreeMap;
 
-/// The least that a chunk of a variable holds, where draws are many and small; and the most, where a draw does not hold more.
+/// The size of a chunk of a variable: at least this if draws are small, at most this unless a single draw is larger.
 const CHUNK_BYTES: std::ops::RangeInclusive<usize> = 1 << 12..=1 << 18;
-/// The attribute with the number of draws of each chain: chains of a run that goes on need not be equally long.
+/// The attribute with the number of draws of each chain, which can differ during a run.
 pub(super) const LENGTHS: &str = "draws_per_chain";
 
-/// Counts a block behind the draws that its chain has.
+/// Adds a block to the number of draws of its chain.
 ///
 /// # Errors
-/// Where it is not made of whole draws of a known group, or leaves a gap, or overlaps.
+/// When the block is not made of whole draws of a known group, leaves a gap, or overlaps.
 pub(super) fn count(extents: &mut Extents, block: &Draws, groups: &[SampleGroup]) -> Result<()> {
-    let wrong = |what: String| Err(ResultsError::Shape(format!("the draws of {:?}: {what}", block.group)));
+    let invalid = |what: String| Err(ResultsError::Shape(format!("the draws of {:?}: {what}", block.group)));
     let Some(group) = groups.iter().find(|group| group.name == block.group) else {
-        return wrong("no such group was announced".into());
+        return invalid("no such group was declared".into());
     };
     let dim = group.size();
-    let Some(size) = size_of_kind(&block.kind) else {
-        return wrong(format!("numbers of kind {:?} are unknown", block.kind));
+    let Some(size) = size_of_type(&block.kind) else {
+        return invalid(format!("unknown number type {:?}", block.kind));
     };
     if usize::try_from(block.dim) != Ok(dim) {
-        return wrong(format!("{} numbers in a draw, not {dim}", block.dim));
+        return invalid(format!("{} values in a draw, not {dim}", block.dim));
     }
     let (has, bytes) = (extents.of(&block.group, block.chain), (dim * size).max(1));
     if block.first != has || !block.bytes.len().is_multiple_of(bytes) {
         let (chain, first) = (block.chain, block.first);
-        return wrong(format!("chain {chain} has {has} draws, then a gap, an overlap or half a draw at draw {first}"));
+        return invalid(format!(
+            "chain {chain} has {has} draws; the block at draw {first} leaves a gap, overlaps or ends in half a draw"
+        ));
     }
     extents.set(&block.group, block.chain, has + (block.bytes.len() / bytes) as u64);
     Ok(())
 }
 
-/// Draws of each chain of a group in memory's numbers, which hold whatever fits into a file.
+/// The number of draws of each chain of a group, as lengths in memory.
 fn lengths(extents: &Extents, group: &str) -> Vec<usize> {
     extents.lengths(group).into_iter().map(|length| usize::try_from(length).unwrap_or(usize::MAX)).collect()
 }
 
-/// Bytes of a number of this kind.
-fn size_of_kind(kind: &str) -> Option<usize> {
+/// The bytes of a number of this type.
+fn size_of_type(kind: &str) -> Option<usize> {
     match kind {
         f32::NAME | i32::NAME => Some(4),
         f64::NAME => Some(8),
@@ -54,7 +56,7 @@ fn size_of_kind(kind: &str) -> Option<usize> {
     }
 }
 
-/// Cuts a group down to these extents, as it was when they were noted down: what came later is made anew.
+/// Truncates a group to these extents, those of a checkpoint: later draws are computed again.
 pub(super) fn cut(file: &hdf5::File, group: &SampleGroup, extents: &Extents) -> hdf5::Result<()> {
     if !file.link_exists(&group.name) {
         return Ok(());
@@ -82,15 +84,15 @@ pub(super) fn cut(file: &hdf5::File, group: &SampleGroup, extents: &Extents) -> 
 
 fn blank<T: Cell>(data: &hdf5::Dataset, [chain, draw]: [usize; 2], shape: &[usize]) -> hdf5::Result<()> {
     let blanks = ndarray::ArrayD::from_elem(shape, T::MISSING);
-    netcdf::write_block(data, &place(chain, draw, shape.len()), blanks.view())
+    netcdf::write_block(data, &position(chain, draw, shape.len()), blanks.view())
 }
 
-/// The place of a draw of a chain in a variable with this many axes.
-fn place(chain: usize, draw: usize, axes: usize) -> Vec<usize> {
+/// The position of a draw in a variable with this many axes.
+fn position(chain: usize, draw: usize, axes: usize) -> Vec<usize> {
     [chain, draw].into_iter().chain(std::iter::repeat_n(0, axes - 2)).collect()
 }
 
-/// Appends blocks to a group, which is made where there is none. `extents` says what the file holds then.
+/// Appends blocks to a group, which is created if needed. `extents` are the numbers of draws afterwards.
 pub(super) fn append(
     file: &hdf5::File,
     group: &SampleGroup,
@@ -134,7 +136,7 @@ fn append_as<T: Cell>(
         data.resize([&[lengths.len(), longest], &part.shape[..]].concat())?;
         let own = start..start + part.size();
         for (&chain, blocks) in chains {
-            // Blocks of a chain follow each other: one write for all of them.
+            // The blocks of a chain are consecutive, so one write is enough for all of them.
             let mut numbers: Vec<T> = Vec::new();
             for draw in blocks.iter().flat_map(|block| block.bytes.chunks_exact(dim * size_of::<T>())) {
                 let bytes = &draw[own.start * size_of::<T>()..own.end * size_of::<T>()];
@@ -145,14 +147,14 @@ fn append_as<T: Cell>(
             let shape = [&[1, draws], &part.shape[..]].concat();
             let block = ArrayView::from_shape(shape.as_slice(), &numbers).map_err(|error| internal(error.to_string()))?;
             let first = usize::try_from(first.first).map_err(|error| internal(error.to_string()))?;
-            netcdf::write_block(&data, &place(chain as usize, first, shape.len()), block.view())?;
+            netcdf::write_block(&data, &position(chain as usize, first, shape.len()), block.view())?;
         }
         start += part.size();
     }
     set_lengths(&at, &lengths)
 }
 
-/// A group without draws; there will soon be `draws` of them, and perhaps more later.
+/// Creates a group for `draws` draws, and perhaps more later.
 fn create<T: Cell>(file: &hdf5::File, group: &SampleGroup, draws: usize) -> hdf5::Result<Group> {
     let at = file.create_group(&group.name)?;
     let names: Vec<String> = group.parts.iter().map(|part| part.name.clone()).collect();
@@ -173,7 +175,7 @@ fn create<T: Cell>(file: &hdf5::File, group: &SampleGroup, draws: usize) -> hdf5
     Ok(at)
 }
 
-/// The names of a part's own dimensions, as ArviZ calls them.
+/// The names of a variable's own dimensions, as in ArviZ.
 pub(super) fn part_dimensions(part: &str, rank: usize) -> Vec<String> {
     (0..rank).map(|axis| format!("{part}_dim_{axis}")).collect()
 }

@@ -1,31 +1,31 @@
-//! What can be wrong with the file of a run.
+//! Errors of result files and folders of runs.
 
 use std::path::{Path, PathBuf};
 
-/// A problem with the file of a run.
+/// A problem with a result file or the folder of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
-    /// The operating system refused.
+    /// An operation of the operating system failed.
     #[error("{}: cannot {doing}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The HDF5 library refused.
+    /// An operation of the HDF5 library failed.
     #[error("{}: cannot {doing}: {source}", path.display())]
     Hdf5 {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         doing: String,
-        /// Why not.
+        /// The cause.
         source: Box<hdf5::Error>,
     },
-    /// The file is not what it should be.
+    /// The file has an unexpected content.
     #[error("{}: {what}", path.display())]
     Content {
         /// The file.
@@ -34,7 +34,7 @@ pub enum ResultsError {
         what: String,
     },
     /// The folder holds another run.
-    #[error("{} holds a run with another configuration ({differs}); choose another --output, or delete it", folder.display())]
+    #[error("{} holds a run with another configuration ({differs}): choose another --output, or delete the folder", folder.display())]
     OtherRun {
         /// The folder.
         folder: PathBuf,
@@ -43,27 +43,27 @@ pub enum ResultsError {
     },
     /// The folder holds a run on other data.
     #[error(
-        "{} holds a run that was begun on other data (digest {there:.12} there, {here:.12} here, of {file}); give it back its data, \
-         choose another --output, or delete it",
+        "{} holds a run that was begun on other data (digest {recorded:.12}, but {found:.12} in {file}): restore its data, choose another \
+         --output, or delete the folder",
         folder.display()
     )]
     OtherData {
         /// The folder.
         folder: PathBuf,
-        /// What the run was begun on.
-        there: String,
-        /// What it is given now.
-        here: String,
-        /// Where that lies.
+        /// The digest of the data that the run was begun on.
+        recorded: String,
+        /// The digest of the data now.
+        found: String,
+        /// The dataset.
         file: String,
     },
-    /// Another job works in the folder.
-    #[error("another job works in {}: wait for it, or choose another --output", folder.display())]
+    /// Another job uses the folder.
+    #[error("another job is using {}: wait until it ends, or choose another --output", folder.display())]
     InUse {
         /// The folder.
         folder: PathBuf,
     },
-    /// What a run produced does not fit together.
+    /// Draws or tables are inconsistent.
     #[error("{0}")]
     Shape(String),
 }

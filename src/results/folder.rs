@@ -1,7 +1,7 @@
-//! The folder of a run: its configuration, its checkpoint while it lasts, its result file; and who looks after it.
+//! The folder of a run: its configuration, its result file and, until it is finished, its checkpoint.
 //!
-//! `config.toml` and `data.digest` say which run it is. They are written when it is begun, the first one last, and never again;
-//! a job holds a lock on the second one for as long as it works in the folder.
+//! `config.toml` and `data.digest` identify the run. They are written once, when the run begins, `config.toml` last. A job holds a lock
+//! on `data.digest` while it uses the folder.
 
 use super::error::{Result, ResultsError};
 use super::spool::{self, Collected};
@@ -17,97 +17,97 @@ use std::io::{ErrorKind, IsTerminal, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Lines of progress, where there is no terminal, come no more often than this.
+/// The shortest time between two lines of progress if standard error is not a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(20);
 
-/// The first checkpoint of a job comes no later than this: people look at what they have just started.
+/// The first checkpoint of a job is not later than this, so that there are results to look at soon.
 const FIRST_AFTER: Duration = Duration::from_secs(10);
 
 /// The table of messages and bytes between ranks: columns `PURPOSE_messages` and `PURPOSE_bytes`.
 pub const TRAFFIC: &str = "traffic";
 /// The table of seconds by phase: a row of the server, which includes saving, and a row for each agent.
 pub const PHASES: &str = "phases";
-/// So many times as long as saving took is it until the next checkpoint, at least.
+/// The time to the next checkpoint is at least this multiple of the time that saving takes.
 const MOST_SAVING: f64 = 20.0;
 
-/// Draws are written between checkpoints too where more bytes of them wait than these, and than this share of the file.
+/// Draws are also written between checkpoints if they take more than this many bytes, and more than this fraction of the file.
 const PENDING_BYTES: usize = 64 << 20;
 const PENDING_SHARE: u64 = 16;
 
-/// The result file of the run in a folder: there from the first checkpoint on.
+/// The result file in the folder of a run, which exists from the first checkpoint on.
 pub fn result_file(folder: &Path) -> PathBuf {
     folder.join("result.h5")
 }
 
-/// The checkpoint of the run in a folder: there while the run is not over.
+/// The checkpoint in the folder of a run, which exists until the run is finished.
 pub fn checkpoint_file(folder: &Path) -> PathBuf {
     folder.join("checkpoint.bin")
 }
 
-/// The resolved configuration of the run in a folder: there from its beginning.
+/// The resolved configuration in the folder of a run, which exists from the beginning.
 pub fn config_file(folder: &Path) -> PathBuf {
     folder.join("config.toml")
 }
 
-/// Whether the run in a folder is over: its result file says so.
+/// Whether the run in a folder is finished, according to its result file.
 ///
 /// # Errors
-/// Where there is a result file, and it cannot be read.
+/// When there is a result file that cannot be read.
 pub fn is_finished(folder: &Path) -> Result<bool> {
     let file = result_file(folder);
     Ok(file.exists() && RunFile::open(&file)?.info().state.finished)
 }
 
-/// A run's folder, looked after by rank 0.
+/// The folder of a run, managed by rank 0.
 pub struct RunFolder {
     path: PathBuf,
     checkpoint_every: Duration,
     saved_at: Instant,
-    /// Whether this job has saved the run yet.
+    /// Whether this job has written a checkpoint.
     has_saved: bool,
     /// The result file, once the run has begun.
     writer: Option<RunWriter>,
     rows: Vec<Row>,
     progress: Progress,
     seconds: f64,
-    /// Seconds that went into writing the result file, by this job; and the last time.
+    /// Seconds spent on writing the result file: in total, and the last time.
     saving: f64,
     last_saving: f64,
-    /// What ranks have stored for this file since it was written last.
+    /// Bytes of draws that ranks have stored since the result file was last written.
     stored: StoredByRank,
     display: Display,
-    /// `data.digest`, locked; nothing before the folder is claimed.
+    /// `data.digest`, locked, once the folder is claimed.
     digest: Option<File>,
-    /// Whether it was said that the run is being stopped.
+    /// Whether the request to stop was reported.
     stopping: bool,
     stopped: bool,
 }
 
-/// What a folder says about the run in it.
+/// The run that a folder holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// The resolved configuration that it was begun with.
+pub struct ExistingRun {
+    /// Its resolved configuration.
     pub config: String,
-    /// The digest of the data that it was begun on; empty if it has none.
+    /// The digest of its data; empty if it has none.
     pub data_digest: String,
-    /// Whether it is over.
+    /// Whether it is finished.
     pub finished: bool,
-    /// Whether it got so far that something would be lost with it.
+    /// Whether it has a result file or a checkpoint, which would be lost with the folder.
     pub holds_results: bool,
 }
 
-/// How progress is shown: a bar on a terminal, a line now and then elsewhere.
+/// How progress is shown: a bar on a terminal, occasional lines otherwise.
 enum Display {
     Bar(ProgressBar),
     Lines { last: Instant, done: u64 },
     Nothing,
 }
 
-/// How a bar looks that knows its length; what is left is known once a round is done.
+/// The style of a progress bar with a known length; the remaining time is shown after the first round.
 fn style() -> ProgressStyle {
     let left = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
         if state.pos() > 0 && !state.eta().is_zero() {
-            // A failure to write it would be that of the terminal.
+            // If the terminal cannot be written, there is nothing to do about it.
             let _ = write!(text, ", {} left", HumanDuration(state.eta()));
         }
     };
@@ -116,12 +116,12 @@ fn style() -> ProgressStyle {
 }
 
 impl RunFolder {
-    /// The folder at `path`; `shows` says whether this process is the one that speaks.
+    /// The folder at `path`; progress is shown if `shows`, in the process that speaks for the job.
     pub fn new(path: &Path, checkpoint_every: Duration, shows: bool) -> Self {
         let display = match (shows, std::io::stderr().is_terminal()) {
             (false, _) => Display::Nothing,
             (true, true) => {
-                // Nothing is shown before the number of rounds is known.
+                // The bar stays hidden until the number of rounds is known.
                 let bar = ProgressBar::no_length();
                 bar.set_style(ProgressStyle::with_template("").unwrap_or_else(|_| ProgressStyle::default_bar()));
                 Display::Bar(bar)
@@ -157,19 +157,19 @@ impl RunFolder {
         checkpoint_file(&self.path)
     }
 
-    /// Makes the folder if there is none, keeps other jobs out of it while this value lives, and tells of the run in it.
+    /// Creates the folder if needed, locks it against other jobs while this value lives, and returns the run that it holds, if any.
     ///
     /// # Errors
-    /// Where another job works in it, it holds parts of an unknown run, or the system refuses.
-    pub fn claim(&mut self) -> Result<Option<Kept>> {
-        fs::create_dir_all(&self.path).map_err(ResultsError::io(&self.path, "make the folder"))?;
+    /// When another job uses the folder, it holds an incomplete run, or the file system fails.
+    pub fn claim(&mut self) -> Result<Option<ExistingRun>> {
+        fs::create_dir_all(&self.path).map_err(ResultsError::io(&self.path, "create the folder"))?;
         let path = self.path.join("data.digest");
         let open = File::options().create(true).truncate(false).read(true).write(true).open(&path);
         let mut digest = open.map_err(ResultsError::io(&path, "open"))?;
         match digest.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(ResultsError::InUse { folder: self.path.clone() }),
-            // Not every file system has locks, and a run needs none.
+            // Some file systems have no locks; the run works without one.
             Err(TryLockError::Error(cause))
                 if cause.kind() == ErrorKind::Unsupported || cause.raw_os_error() == Some(libc::ENOLCK) => {}
             Err(TryLockError::Error(cause)) => return Err(ResultsError::io(&path, "lock")(cause)),
@@ -182,29 +182,28 @@ impl RunFolder {
         let exists = |path: PathBuf| path.try_exists().map_err(ResultsError::io(&path, "look for"));
         let holds_results = exists(result_file(&self.path))? || exists(self.checkpoint())?;
         match fs::read_to_string(&config) {
-            // A run without data has a digest too: an empty line.
+            // A run without data has a digest, too: an empty line.
             Ok(_) if data_digest.is_empty() => Err(ResultsError::Content {
                 path: config,
-                what: "this is not the configuration of a run that was begun here; choose another --output".into(),
+                what: "this is not the configuration of a run in this folder: choose another --output".into(),
             }),
-            Ok(config) => Ok(Some(Kept { config, data_digest: data_digest.trim_end().into(), finished, holds_results })),
+            Ok(config) => Ok(Some(ExistingRun { config, data_digest: data_digest.trim_end().into(), finished, holds_results })),
             Err(cause) if cause.kind() != ErrorKind::NotFound => Err(ResultsError::io(&config, "read")(cause)),
             Err(_) if holds_results => Err(ResultsError::Content {
                 path: self.path.clone(),
-                what: "the folder holds a run, but not the config.toml that says which; choose another --output, or delete it"
-                    .into(),
+                what: "the folder holds a run without its config.toml: choose another --output, or delete the folder".into(),
             }),
             Err(_) => Ok(None),
         }
     }
 
-    /// Writes down which run is begun in the folder, which must be claimed.
+    /// Records which run is begun in the folder, which must be claimed.
     ///
     /// # Errors
-    /// Where the system refuses.
-    pub fn keep(&mut self, config: &str, data_digest: &str) -> Result<()> {
+    /// When the file system fails.
+    pub fn record_run(&mut self, config: &str, data_digest: &str) -> Result<()> {
         if let Some(file) = &mut self.digest {
-            // In place, for it is locked; until there is a configuration, nobody asks what it holds.
+            // Written in place, because the file is locked. It is not read before there is a configuration.
             let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{data_digest}"));
             written.and_then(|()| file.sync_all()).map_err(ResultsError::io(&self.path.join("data.digest"), "write"))?;
         }
@@ -214,49 +213,49 @@ impl RunFolder {
         partial.commit().map_err(ResultsError::io(&path, "finish"))
     }
 
-    /// Whether the run was saved and stopped before it was over.
+    /// Whether the run was saved and stopped before its end.
     pub fn stopped(&self) -> bool {
         self.stopped
     }
 
-    /// Says that another run was begun in the folder, of which nothing came.
-    pub fn gives_way(&self) {
+    /// Reports that the run replaces one that ended without results.
+    pub fn report_replacement(&self) {
+        self.say(&format!("{}: replacing a run that ended before its first checkpoint", self.path.display()));
+    }
+
+    /// Reports that the run is already finished.
+    pub fn report_finished(&self) {
         self.say(&format!(
-            "{}: a run that was begun here ended before its first checkpoint; this one takes its place",
+            "the run in {0} is already finished; see its results with `mpibayes summary {0}`",
             self.path.display()
         ));
     }
 
-    /// Says that there is nothing to do.
-    pub fn already_finished(&self) {
-        self.say(&format!("the run in {0} is finished; mpibayes summary {0} shows it", self.path.display()));
-    }
-
-    /// Says what begins, such as the method and the number of ranks, and where the run goes on if it was saved before; its result
-    /// file will hold these groups of draws.
+    /// Begins a run or resumes a saved one, and reports `what` begins, such as the method and the number of ranks. The result file will
+    /// have these groups of draws.
     ///
     /// # Errors
-    /// Where the groups cannot be those of a result file, or the draws of the saved run are gone.
+    /// When the groups have invalid names, or the draws of the saved run are missing.
     pub fn begin(&mut self, what: &str, saved: Option<&Checkpoint>, info: RunInfo, groups: Vec<SampleGroup>) -> Result<()> {
         let drawn = saved.map(|saved| saved.drawn.clone()).unwrap_or_default();
         self.progress = saved.map(|saved| saved.progress).unwrap_or_default();
         self.saving = saved.map_or(0.0, |saved| seconds_of_saving(&saved.records));
         spool::clear(&self.path)?;
         self.writer = Some(RunWriter::new(&result_file(&self.path), info, groups, drawn)?);
-        let since = saved.map(|saved| format!(", going on after {:.0} s of it", saved.seconds)).unwrap_or_default();
+        let since = saved.map(|saved| format!(", resuming after {:.0} s", saved.seconds)).unwrap_or_default();
         self.say(&format!("{what}, in {}{since}", self.path.display()));
         self.saved_at = Instant::now();
         Ok(())
     }
 
-    /// Writes what has come so far into the result file.
-    fn flush(&mut self, finished: bool, seconds: f64, at_rest: Option<Collected>) -> Result<()> {
+    /// Writes the results so far to the result file.
+    fn flush(&mut self, finished: bool, seconds: f64, more: Option<Collected>) -> Result<()> {
         let Progress { done, total } = self.progress;
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let since = Instant::now();
         let state = RunState { finished, done, total, seconds };
-        let written = match at_rest {
-            Some(more) => writer.write_at_rest(&self.rows, state, more),
+        let written = match more {
+            Some(more) => writer.write_complete(&self.rows, state, more),
             None => writer.write(&self.rows, state),
         };
         self.last_saving = since.elapsed().as_secs_f64();
@@ -264,7 +263,7 @@ impl RunFolder {
         written
     }
 
-    /// The same with the run at rest, where nothing is under way any more and ranks' own files of draws are closed.
+    /// The same at a checkpoint, when nothing is in flight and the ranks' own files of draws are closed.
     fn flush_all(&mut self, finished: bool, seconds: f64) -> Result<()> {
         let more = Collected::new(&self.path, &self.stored)?;
         self.flush(finished, seconds, Some(more))?;
@@ -275,49 +274,53 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Takes arrays for the result file; see [`RunWriter::push_grid`].
-    pub fn keep_grid(&mut self, grid: Grid) {
+    /// Adds arrays to the result file; see [`RunWriter::push_grid`].
+    pub fn add_arrays(&mut self, grid: Grid) {
         if let Some(writer) = &mut self.writer {
             writer.push_grid(grid);
         }
     }
 
-    /// The result file of a run that is over, with all its draws.
+    /// Writes all draws of a completed run, and opens the result file.
     ///
     /// # Errors
-    /// Where it cannot be written or read.
-    pub fn drawn(&mut self, outcome: &Outcome) -> Result<RunFile> {
+    /// When the file cannot be written or read.
+    pub fn with_all_draws(&mut self, outcome: &Outcome) -> Result<RunFile> {
         self.flush_all(false, outcome.seconds)?;
         RunFile::open(&result_file(&self.path))
     }
 
-    /// Completes the result file of a run that is over, and takes the checkpoint away; says where things are.
+    /// Completes the result file, deletes the checkpoint, and reports the result file; or reports that the run was stopped.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// When a file cannot be written.
     pub fn end(&mut self, outcome: &Outcome) -> Result<()> {
         if let Display::Bar(bar) = &self.display {
             bar.finish_and_clear();
         }
         if !outcome.finished {
             self.stopped = true;
-            self.say(&format!("stopped and saved in {}; the same command goes on with it", self.path.display()));
+            self.say(&format!("stopped and saved in {}; the same command resumes it", self.path.display()));
             return Ok(());
         }
         self.progress.done = self.progress.total;
         self.flush_all(true, outcome.seconds)?;
         let checkpoint = self.checkpoint();
         match fs::remove_file(&checkpoint) {
-            Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(ResultsError::io(&checkpoint, "take away")(cause)),
+            Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(ResultsError::io(&checkpoint, "delete")(cause)),
             _ => {}
         }
         let (folder, file) = (self.path.display(), result_file(&self.path));
-        self.say(&format!("finished after {:.1} s: {}; mpibayes summary {folder} shows it", outcome.seconds, file.display()));
+        self.say(&format!(
+            "finished after {:.1} s: {}; see it with `mpibayes summary {folder}`",
+            outcome.seconds,
+            file.display()
+        ));
         Ok(())
     }
 
-    /// What travelled so far and where the time went, in place of what was noted down before.
-    fn account(&mut self, checkpoint: &Checkpoint) {
+    /// Replaces the rows of traffic and time by those of a checkpoint.
+    fn update_totals(&mut self, checkpoint: &Checkpoint) {
         self.rows.retain(|row| row.table != TRAFFIC && row.table != PHASES);
         let traffic = checkpoint.traffic.0.iter().flat_map(|(purpose, flow)| {
             let purpose = purpose.replace(' ', "_");
@@ -336,7 +339,7 @@ impl RunFolder {
         }
     }
 
-    /// Tells people something, unless they want to hear nothing.
+    /// Prints a message on standard error if this process reports progress.
     pub fn say(&self, text: &str) {
         match &self.display {
             Display::Bar(bar) => bar.suspend(|| eprintln!("mpibayes: {text}")),
@@ -353,7 +356,7 @@ impl RunFolder {
                     bar.set_length(progress.total);
                     bar.set_style(style());
                     bar.set_position(progress.done);
-                    // What jobs before have done says nothing of the speed of this one.
+                    // Rounds of earlier jobs must not enter the estimate of the remaining time.
                     bar.reset_eta();
                 }
                 bar.set_position(progress.done);
@@ -391,10 +394,10 @@ impl Recorder for RunFolder {
         self.show(status);
         if stop::asked() && !self.stopping {
             self.stopping = true;
-            self.say("saving, then stopping: open tasks are done first");
+            self.say("saving, then stopping, after the tasks in progress");
         }
         let every = if self.has_saved { self.checkpoint_every } else { self.checkpoint_every.min(FIRST_AFTER) };
-        // A large file takes long to copy.
+        // Large files take long to copy, so that checkpoints become rarer.
         let every = every.max(Duration::from_secs_f64(MOST_SAVING * self.last_saving));
         self.stopping || self.saved_at.elapsed() >= every
     }
@@ -403,10 +406,10 @@ impl Recorder for RunFolder {
         self.progress = checkpoint.progress;
         self.stored = std::mem::take(&mut checkpoint.stored);
         self.stored.retain(|_, stored| *stored > 0);
-        self.account(&checkpoint);
-        // A run that is over goes straight to its result file.
+        self.update_totals(&checkpoint);
+        // A completed run needs no checkpoint.
         if !checkpoint.finished {
-            // The draws first: those behind the checkpoint's are cut off where the run goes on.
+            // Draws are written first: a run that resumes discards draws that are later than its checkpoint.
             self.flush_all(false, checkpoint.seconds)?;
             checkpoint.records = self.rows.iter().cloned().map(Record::Row).collect();
             checkpoint.drawn = self.writer.as_ref().map(|writer| writer.extents().clone()).unwrap_or_default();
@@ -417,7 +420,7 @@ impl Recorder for RunFolder {
     }
 }
 
-/// What the jobs before a checkpoint have taken for saving.
+/// The seconds that earlier jobs have spent on saving.
 fn seconds_of_saving(records: &[Record]) -> f64 {
     let row = |record: &Record| match record {
         Record::Row(row) if row.table == PHASES => row.values.iter().find(|value| value.0 == "saving").map(|value| value.1),

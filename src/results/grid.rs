@@ -1,4 +1,4 @@
-//! Arrays of a run that are no draws, such as predictions: variables over named dimensions, written whole, or one of them row by row.
+//! Arrays with named dimensions, such as predictions: written whole, or with one array row by row.
 
 use super::error::{Result, ResultsError};
 use super::netcdf;
@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 pub struct Grid {
     /// Its name: `test_predictions`.
     pub group: String,
-    /// The dimensions by name, with their lengths.
+    /// Names and lengths of the dimensions.
     pub dimensions: Vec<(String, usize)>,
-    /// The arrays by name, each over some of these dimensions, by number.
+    /// The arrays: name, indices of the dimensions, values.
     pub variables: Vec<(String, Vec<usize>, Vec<f64>)>,
-    /// Names along some of these dimensions, such as those of the classes: what they are called, the dimension's number, the names.
+    /// Lists of names along a dimension, such as the classes: name of the list, index of the dimension, names.
     pub names: Vec<(String, usize, Vec<String>)>,
 }
 
 impl Grid {
-    /// Writes the arrays into a file of their own, at its root.
+    /// Writes the arrays to the root of a new file.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -33,7 +33,7 @@ impl Grid {
         write().map_err(ResultsError::hdf5(path, "write the arrays"))
     }
 
-    /// Reads the arrays of such a file.
+    /// Reads the arrays at the root of a file.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -52,7 +52,7 @@ impl Grid {
         ArrayD::from_shape_vec(IxDyn(&shape?), values.clone()).ok()
     }
 
-    /// A list of names by its own; empty if there is none.
+    /// The names in a list; empty if there is no such list.
     pub fn list(&self, name: &str) -> &[String] {
         self.names.iter().find(|list| list.0 == name).map_or(&[], |list| &list.2)
     }
@@ -67,20 +67,20 @@ impl Grid {
         self.dimensions.iter().try_for_each(|(name, length)| netcdf::dimension(group, name, *length))
     }
 
-    /// The names of the dimensions with these numbers.
+    /// The names of the dimensions with these indices.
     fn over(&self, axes: &[usize]) -> Vec<String> {
         axes.iter().filter_map(|&axis| Some(self.dimensions.get(axis)?.0.clone())).collect()
     }
 
-    /// Writes variables and names; some variables are `there` already.
-    fn write_arrays(&self, group: &Group, there: &[String]) -> hdf5::Result<()> {
-        let variables: Vec<String> = there.iter().chain(self.variables.iter().map(|of| &of.0)).cloned().collect();
+    /// Writes variables and lists of names; the variables in `written` exist already.
+    fn write_arrays(&self, group: &Group, written: &[String]) -> hdf5::Result<()> {
+        let variables: Vec<String> = written.iter().chain(self.variables.iter().map(|of| &of.0)).cloned().collect();
         hdf::write_names_attribute(group, "variables", &variables)?;
         hdf::write_names_attribute(group, "lists", &self.names.iter().map(|of| of.0.clone()).collect::<Vec<_>>())?;
         for (name, axes, _) in &self.variables {
             let over = self.over(axes);
             let Some(array) = self.array(name) else {
-                return Err(hdf5::Error::Internal(format!("the numbers of {name:?} do not fill its dimensions")));
+                return Err(hdf5::Error::Internal(format!("the values of {name:?} do not match its dimensions")));
             };
             netcdf::variable(group, name, &over, array.view())?;
             hdf::write_names_attribute(group, &format!("{name}_over"), &over)?;
@@ -116,7 +116,7 @@ impl Grid {
     }
 }
 
-/// A file as [`Grid::write_file`] makes it, of whose arrays one comes row by row, and is never in memory whole.
+/// A file like that of [`Grid::write_file`], with one array that is written row by row and never held in memory.
 pub struct GridFile {
     path: PathBuf,
     file: File,
@@ -126,7 +126,7 @@ pub struct GridFile {
 }
 
 impl GridFile {
-    /// Begins with the dimensions of a grid, and with the array of this name over two of them, by number.
+    /// Creates the file with the dimensions of a grid, and an empty array over two of them, given by index.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -144,10 +144,10 @@ impl GridFile {
         Ok(Self { path: path.to_path_buf(), file, name: name.to_owned(), rows, written: 0 })
     }
 
-    /// The next rows.
+    /// Appends rows.
     ///
     /// # Errors
-    /// When they cannot be written, or are not as the dimensions say.
+    /// When they cannot be written, or do not match the dimensions.
     pub fn push(&mut self, rows: ArrayView2<'_, f64>) -> Result<()> {
         let written = netcdf::write_block(&self.rows, &[self.written, 0], rows.into_dyn());
         written.map_err(ResultsError::hdf5(&self.path, "write rows of an array"))?;
@@ -155,7 +155,7 @@ impl GridFile {
         Ok(())
     }
 
-    /// Ends with the variables and names of the grid.
+    /// Writes the other variables and the lists of names.
     ///
     /// # Errors
     /// When they cannot be written, or rows are missing.

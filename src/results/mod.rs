@@ -1,33 +1,31 @@
-//! The one file of a run: HDF5 that is also netCDF-4 and follows ArviZ's InferenceData, written while the run goes on.
+//! The result file of a run: HDF5 that is also netCDF-4 and follows the InferenceData schema of ArviZ.
 //!
 //! # The file
 //!
 //! Root attributes: `format` = `mpibayes-run`, `format_version`, `created_at` (ISO 8601, UTC), `inference_library` = `mpibayes`,
 //! `inference_library_version`, `method`, `model`, `seed`, `data_digest`, `config` (the resolved configuration as TOML), `finished`
-//! (0 while the run goes on), `progress_done` and `progress_total` (rounds), `sampling_time` (seconds, evaluation left out).
+//! (0 during the run), `progress_done` and `progress_total` (rounds), `sampling_time` (seconds, without evaluation).
 //!
-//! A group of draws, `posterior` for instance: a variable for each named part of the parameters, with dimensions `chain`, `draw`,
-//! then `NAME_dim_0`, ...; the attribute `parts` has their names in the order of the parameter vector, `draws_per_chain` the length of
-//! each chain (the rest of a shorter one is NaN), and `draws` says what they are: `chains`, `particles`, `paths` of particles, `topics`,
-//! or an `expectation`.
+//! A group of draws, such as `posterior`, has a variable for each part of the parameters, with dimensions `chain`, `draw`, `NAME_dim_0`, ...
+//! Its attributes: `parts`, the names of the variables in the order of the parameter vector; `draws_per_chain`, the length of each chain
+//! (shorter chains are padded with NaN); and `draws`, their kind: `chains`, `particles`, `paths` of particles, `topics` or `expectation`.
 //!
-//! A table, `history` or `metrics` for instance: one-dimensional columns over `row`: `step`, `agent` (−1 for none), then the named
-//! values, NaN where a row lacks one; the attribute `columns` has their names in order.
+//! A table, such as `history` or `metrics`, has one-dimensional columns over `row`: `step`, `agent` (−1 for none), then the named values,
+//! with NaN for missing ones. Its attribute `columns` has their names in order.
 //!
-//! Arrays that are no draws: `test_predictions` has `target` (row), `density` (row: the averaged probability or density of the target)
+//! Other arrays: `test_predictions` has `target` (row), `density` (row: the averaged probability or density of the target)
 //! and `probability` (row × class) or `mean` (row), over the test rows in the dataset's order and units; `preprocessing` has scale and
-//! offset of each feature. Both are written when the run is over.
+//! offset of each feature. Both are written at the end of the run.
 //!
-//! Particles are chain 0 with one draw each: their order means nothing, nor do autocorrelation, ESS or R-hat of them.
-//! Every dimension has a coordinate variable and every variable names its dimensions, as netCDF-4 wants it.
+//! Particles are the draws of chain 0. They have no order, so that autocorrelation, ESS and R-hat are not defined for them.
+//! As netCDF-4 requires, every dimension has a coordinate variable, and every variable names its dimensions.
 //!
-//! # While the run goes on
+//! # During the run
 //!
-//! The file is there from the first checkpoint on, and is replaced as a whole each time: it can be read at any moment, also after a
-//! kill, and a reader that has it open keeps what was there when it opened it. Replacing copies the file, so that a job writes no
-//! more than some times its size; draws beyond a sixteenth of the file (at least 64 MiB) are written between checkpoints too, and
-//! checkpoints come the less often the longer copying takes. Where `draws = "files"`, the folder `draws.parts` beside it holds what ranks
-//! have drawn since then.
+//! The file exists from the first checkpoint on and is replaced as a whole each time. It can be read at any time, also after the job was
+//! killed, and a reader that has it open keeps its version. Each replacement copies the file. Therefore checkpoints become rarer the longer
+//! copying takes, and draws are only written between checkpoints if they exceed 64 MiB and a sixteenth of the file. With `draws = "files"`,
+//! the folder `draws.parts` beside the file holds the draws of each rank since the last checkpoint.
 
 mod curves;
 mod draws;
@@ -46,7 +44,7 @@ mod write;
 pub use crate::cluster::record::{HISTORY, METRICS};
 pub use curves::{Points, SECONDS, XAxis};
 pub use error::{Result, ResultsError};
-pub use folder::{Kept, PHASES, RunFolder, TRAFFIC, checkpoint_file, config_file, is_finished, result_file};
+pub use folder::{ExistingRun, PHASES, RunFolder, TRAFFIC, checkpoint_file, config_file, is_finished, result_file};
 pub use grid::{Grid, GridFile};
 pub use read::RunFile;
 pub use samples::{SampleGroup, SampleKind, Samples, Values};
@@ -55,7 +53,7 @@ pub use stop::{asked as asked_to_stop, listen};
 pub use table::Table;
 pub use write::{RunWriter, write_run};
 
-/// The group of the draws or particles that a run is for.
+/// The group of the posterior draws or particles.
 pub const POSTERIOR: &str = "posterior";
 /// The root attribute `format`.
 const FORMAT: &str = "mpibayes-run";
@@ -64,30 +62,30 @@ const VERSION: u32 = 2;
 /// The root attribute `inference_library`.
 const LIBRARY: &str = "mpibayes";
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunState {
-    /// Whether it is over.
+    /// Whether it is finished.
     pub finished: bool,
-    /// Rounds done.
+    /// Completed rounds.
     pub done: u64,
-    /// Rounds in all.
+    /// All rounds.
     pub total: u64,
-    /// Seconds since it began, those for evaluation left out.
+    /// Seconds since it began, without evaluation.
     pub seconds: f64,
 }
 
 impl RunState {
-    /// Of a run that is over, of which nothing else is known.
+    /// The state of a finished run with unknown rounds and seconds.
     pub fn over() -> Self {
         Self { finished: true, done: 0, total: 0, seconds: 0.0 }
     }
 }
 
-/// What a run says about itself.
+/// The description of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunInfo {
-    /// When the file was made: ISO 8601, UTC.
+    /// When the file was created: ISO 8601, UTC.
     pub created_at: String,
     /// The version of this program.
     pub version: String,
@@ -101,12 +99,12 @@ pub struct RunInfo {
     pub data_digest: String,
     /// The resolved configuration as TOML.
     pub config: String,
-    /// How far it is.
+    /// Its progress.
     pub state: RunState,
 }
 
 impl RunInfo {
-    /// A description of a run by this version of the program, made now.
+    /// The description of a finished run by this version of the program, created now.
     pub fn new(method: &str, model: &str, seed: u64, data_digest: &str, config: &str) -> Self {
         Self {
             created_at: now(),
@@ -129,7 +127,7 @@ pub fn hdf5_version() -> String {
 
 /// The time now: ISO 8601, UTC, to the second.
 fn now() -> String {
-    // A clock before 1970 is no reason to lose a run's results.
+    // A clock before 1970 must not prevent writing results.
     iso(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 

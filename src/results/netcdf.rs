@@ -1,4 +1,4 @@
-//! Dimensions and variables as netCDF-4 lays them out in HDF5: dimension scales, and lists of references to them.
+//! Dimensions and variables in the HDF5 layout of netCDF-4: dimension scales, and references to them.
 
 use crate::number::Number;
 use hdf5::types::{FixedAscii, OwnedDynValue, VarLenArray};
@@ -7,13 +7,13 @@ use hdf5::{SimpleExtents, SliceOrIndex};
 use ndarray::{ArrayView1, ArrayViewD};
 use std::ffi::c_int;
 
-/// The longest name of a dimension.
+/// The length limit for names of dimensions.
 const LONGEST: usize = 256;
-/// Entries in a chunk of a dimension without limit, and of a column over one.
+/// Entries in a chunk of an unlimited dimension, and of a column over one.
 const COORDINATES_CHUNK: usize = 512;
 
-// The binding of the C library is not re-exported by the crate that we use, which links it. `hid_t` is i64 since HDF5 1.10;
-// with an older library `H5T_C_S1` has another type and this file does not compile.
+// The hdf5 crate links the C library but does not re-export these functions. `hid_t` is i64 since HDF5 1.10; with an older library
+// `H5T_C_S1` has another type, and this file does not compile.
 unsafe extern "C" {
     fn H5Tcopy(kind: i64) -> i64;
     fn H5Tset_size(kind: i64, size: usize) -> c_int;
@@ -22,13 +22,13 @@ unsafe extern "C" {
 /// The type of a fixed-length, null-terminated C string of this size, terminator included.
 fn c_string(size: usize) -> hdf5::Result<Datatype> {
     hdf5::sync::sync(|| {
-        // SAFETY: `H5T_C_S1` is a type of the initialised library, the copy is ours, and the library is locked.
+        // SAFETY: `H5T_C_S1` is a type of the initialized library, the copy is ours, and the library is locked.
         let kind = unsafe { H5Tcopy(*hdf5::globals::H5T_C_S1) };
-        // SAFETY: the copy was just made and nobody else holds it; `from_id` checks that it is a type, and takes it over.
+        // SAFETY: the copy was just made and has no other owner; `from_id` checks that it is a type, and takes ownership.
         let datatype: Datatype = unsafe { hdf5::from_id(kind) }?;
-        // SAFETY: the identifier is that of the live type.
+        // SAFETY: the identifier belongs to a live type.
         if unsafe { H5Tset_size(datatype.id(), size) } < 0 {
-            return Err(hdf5::Error::Internal(format!("no C string of {size} bytes")));
+            return Err(hdf5::Error::Internal(format!("cannot create a C string of {size} bytes")));
         }
         Ok(datatype)
     })
@@ -37,23 +37,23 @@ fn c_string(size: usize) -> hdf5::Result<Datatype> {
 /// Writes an attribute as a null-terminated string: the netCDF C library does not recognise the scales of null-padded ones.
 fn write_c_string(at: &Location, name: &str, value: &str) -> hdf5::Result<()> {
     let text = FixedAscii::<LONGEST>::from_ascii(value)
-        .map_err(|error| hdf5::Error::Internal(format!("{value:?} is no name of a dimension: {error}")))?;
+        .map_err(|error| hdf5::Error::Internal(format!("{value:?} cannot be the name of a dimension: {error}")))?;
     at.new_attr_builder().with_data_as(ndarray::aview0(&text), c_string(value.len() + 1)?).create(name).map(drop)
 }
 
-/// Makes a dimension of this length, whose coordinates count from 0.
+/// Creates a dimension of this length, whose coordinates count from 0.
 pub(super) fn dimension(group: &Group, name: &str, length: usize) -> hdf5::Result<()> {
     let scale = group.new_dataset_builder().with_data(&counted(length)).obj_track_times(false).create(name)?;
     make_scale(&scale, name)
 }
 
-/// Makes a dimension without limit, empty so far; [`set_length`] makes it longer.
+/// Creates an unlimited dimension of length 0; [`set_length`] changes its length.
 pub(super) fn unlimited_dimension(group: &Group, name: &str) -> hdf5::Result<()> {
     let builder = group.new_dataset::<i64>().obj_track_times(false).chunk(COORDINATES_CHUNK);
     make_scale(&builder.shape((0..,)).create(name)?, name)
 }
 
-/// Gives a dimension without limit another length; its coordinates count from 0.
+/// Changes the length of an unlimited dimension, whose coordinates count from 0.
 pub(super) fn set_length(group: &Group, name: &str, length: usize) -> hdf5::Result<()> {
     let scale = group.dataset(name)?;
     if scale.size() == length {
@@ -72,13 +72,13 @@ fn make_scale(scale: &Dataset, name: &str) -> hdf5::Result<()> {
     write_c_string(scale, "NAME", name)
 }
 
-/// Writes a variable over dimensions that were made before.
+/// Writes a variable over existing dimensions.
 pub(super) fn variable<T: H5Type>(group: &Group, name: &str, dimensions: &[String], values: ArrayViewD<T>) -> hdf5::Result<()> {
     let data = group.new_dataset_builder().with_data(values).obj_track_times(false).create(name)?;
     attach(group, &data, dimensions)
 }
 
-/// Makes a variable of this shape over dimensions that were made before; [`write_block`] fills it.
+/// Creates a variable of this shape over existing dimensions, for [`write_block`].
 pub(super) fn empty_variable<T: H5Type>(
     group: &Group,
     name: &str,
@@ -90,8 +90,8 @@ pub(super) fn empty_variable<T: H5Type>(
     Ok(data)
 }
 
-/// Makes a variable over dimensions that were made before: the last of them have the lengths `own`, those before are without limit
-/// and empty. Chunks hold `chunk` entries along the last of these. What is never written reads as [`Cell::MISSING`].
+/// Creates a variable over existing dimensions: the last ones have the lengths `own`, the ones before are unlimited and empty. Chunks hold
+/// `chunk` entries along the last unlimited dimension. Unwritten values read as [`Cell::MISSING`].
 pub(super) fn growing_variable<T: Cell>(
     group: &Group,
     name: &str,
@@ -119,13 +119,13 @@ fn attach(group: &Group, data: &Dataset, dimensions: &[String]) -> hdf5::Result<
     data.new_attr_builder().with_data(&list).create("DIMENSION_LIST").map(drop)
 }
 
-/// Writes a block of a variable that begins at these places of its axes.
+/// Writes a block of a variable, starting at these indices.
 pub(super) fn write_block<T: H5Type>(data: &Dataset, at: &[usize], block: ArrayViewD<T>) -> hdf5::Result<()> {
     let slab = at.iter().zip(block.shape()).map(|(&start, &length)| SliceOrIndex::from(start..start + length));
     data.write_slice(block.view(), Hyperslab::from(slab.collect::<Vec<_>>()))
 }
 
-/// A column over a dimension without limit: made where there is none, and given these values.
+/// Writes a column over an unlimited dimension, which is created if needed.
 pub(super) fn write_column<T: H5Type>(group: &Group, name: &str, dimension: &str, values: &[T]) -> hdf5::Result<()> {
     let data = match group.link_exists(name) {
         true => group.dataset(name)?,
@@ -140,9 +140,9 @@ pub(super) fn write_column<T: H5Type>(group: &Group, name: &str, dimension: &str
     if values.is_empty() { Ok(()) } else { data.write_raw(ArrayView1::from(values)) }
 }
 
-/// A number as draws hold it.
+/// A number type of draws.
 pub(super) trait Cell: Number + H5Type + Into<OwnedDynValue> {
-    /// What a draw reads as that was never written: NaN, or what netCDF fills integers with.
+    /// The fill value of unwritten draws: NaN, or the default of netCDF for integers.
     const MISSING: Self;
 }
 

@@ -1,4 +1,4 @@
-//! Reading a group of draws part by part, where all of it at once would fill the memory.
+//! Reading draws by variable or by single draws, for groups that do not fit into memory.
 
 use super::error::{Result, ResultsError};
 use super::read::{RunFile, read_parts};
@@ -11,7 +11,7 @@ use ndarray::{Array2, ArrayViewMut1, IxDyn};
 use std::slice::from_ref;
 
 impl RunFile {
-    /// What the draws of a group are.
+    /// The kind of the draws of a group.
     ///
     /// # Errors
     /// When there is no such group.
@@ -20,7 +20,7 @@ impl RunFile {
         Ok(hdf::read_text(&at, "draws").ok().and_then(|name| SampleKind::named(&name)).unwrap_or_default())
     }
 
-    /// How many draws each chain of a group has: while a run goes on, some are ahead of others.
+    /// The number of draws of each chain of a group, which can differ during a run.
     ///
     /// # Errors
     /// When there is no such group, or it cannot be read.
@@ -30,11 +30,11 @@ impl RunFile {
         let text = hdf::read_text(&at, "draws_per_chain").ok();
         let lengths =
             text.and_then(|text| text.split_whitespace().map(|length| length.parse().ok()).collect::<Option<Vec<usize>>>());
-        // A file that is written whole has chains of one length.
+        // In a file of `write_run` all chains have the same length.
         Ok(lengths.filter(|lengths| lengths.len() == chains).unwrap_or_else(|| vec![draws; chains]))
     }
 
-    /// One part of the draws of a group: chains × draws × its numbers.
+    /// One variable of a group: chains × draws × its values.
     ///
     /// # Errors
     /// When there is no such part, or it cannot be read.
@@ -44,7 +44,7 @@ impl RunFile {
             let data = at.dataset(&part.name)?;
             let (kind, shape) = (data.dtype()?, data.shape());
             let [chains, draws, ..] = shape[..] else {
-                return Err(hdf5::Error::Internal(format!("{} has no chains and draws", part.name)));
+                return Err(hdf5::Error::Internal(format!("{} has no dimensions for chains and draws", part.name)));
             };
             let part = from_ref(part);
             if kind.is::<f32>() {
@@ -58,7 +58,7 @@ impl RunFile {
         read().map_err(ResultsError::hdf5(&self.path, format!("read {:?} of {group:?}", part.name)))
     }
 
-    /// Single draws of a group, each by its chain and its place there, as rows of all parts.
+    /// Single draws of a group, each by chain and index, as rows over all variables.
     ///
     /// # Errors
     /// When there is no such group or draw, or it cannot be read.

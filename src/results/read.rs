@@ -1,4 +1,4 @@
-//! Reading the file of a run back: its description, its tables, its draws.
+//! Reading a result file: description, tables and draws.
 
 use super::error::{Result, ResultsError};
 use super::grid::Grid;
@@ -12,7 +12,7 @@ use hdf5::{Group, H5Type};
 use ndarray::{Array3, Axis, Ix3, concatenate};
 use std::path::{Path, PathBuf};
 
-/// The file of a run, open for reading.
+/// A result file, open for reading.
 #[derive(Debug)]
 pub struct RunFile {
     pub(super) path: PathBuf,
@@ -21,15 +21,15 @@ pub struct RunFile {
 }
 
 impl RunFile {
-    /// Opens the file of a run and reads its description.
+    /// Opens a result file and reads its description.
     ///
     /// # Errors
-    /// When the file cannot be opened, is no result of this program, or is of a newer version.
+    /// When the file cannot be opened, is not a result file of mpibayes, or has another format version.
     pub fn open(path: &Path) -> Result<Self> {
-        // HDF5's own message for a missing file runs over many lines.
+        // HDF5 reports a missing file in many lines.
         std::fs::File::open(path).map_err(ResultsError::io(path, "open"))?;
-        let wrong = |what: String| ResultsError::Content { path: path.to_path_buf(), what };
-        let foreign = || wrong("this is no result file of this program".into());
+        let invalid = |what: String| ResultsError::Content { path: path.to_path_buf(), what };
+        let foreign = || invalid("this is not a result file of mpibayes".into());
         let file = hdf::open(path).map_err(|_| foreign())?;
         if !matches!(hdf::read_text(&file, "format"), Ok(format) if format == FORMAT) {
             return Err(foreign());
@@ -37,7 +37,7 @@ impl RunFile {
         let version = || -> hdf5::Result<u32> { file.attr("format_version")?.read_scalar() };
         match version().map_err(ResultsError::hdf5(path, "read the description"))? {
             VERSION => {}
-            other => return Err(wrong(format!("format version {other}, this program reads version {VERSION}"))),
+            other => return Err(invalid(format!("this file has format version {other}; this mpibayes reads version {VERSION}"))),
         }
         let read = || -> hdf5::Result<RunInfo> {
             let text = |name| hdf::read_text(&file, name);
@@ -61,7 +61,7 @@ impl RunFile {
         Ok(Self { path: path.to_path_buf(), file, info })
     }
 
-    /// What the run says about itself.
+    /// The description of the run.
     pub fn info(&self) -> &RunInfo {
         &self.info
     }
@@ -122,7 +122,7 @@ impl RunFile {
         if self.tables()?.iter().any(|table| table == name) { self.table(name).map(Some) } else { Ok(None) }
     }
 
-    /// A group of arrays; none if there is no such group.
+    /// A group of arrays, or `None` if there is no such group.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -134,7 +134,7 @@ impl RunFile {
         read().map(Some).map_err(ResultsError::hdf5(&self.path, format!("read the arrays {name:?}")))
     }
 
-    /// The shapes of a group of draws, without its numbers: chains, draws of each, parts.
+    /// The shape of a group of draws: chains, draws of each chain, variables.
     ///
     /// # Errors
     /// When there is no such group, or it cannot be read.
@@ -157,7 +157,7 @@ impl RunFile {
         read().map_err(ResultsError::hdf5(&self.path, format!("read the draws of {group:?}")))
     }
 
-    /// The draws of a group; [`Values::matrix`] makes one matrix of them.
+    /// The draws of a group.
     ///
     /// # Errors
     /// When there is no such group, or it cannot be read.

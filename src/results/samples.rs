@@ -1,27 +1,27 @@
-//! Draws of a run: what a group of them is called and made of, and their numbers as chains × draws × parameters.
+//! Groups of draws: their kind, their variables, and their values as chains × draws × parameters.
 
 use crate::models::Part;
 use ndarray::{Array2, Array3};
 
-/// What the draws of a chain are to each other.
+/// The kind of a group of draws, which decides whether R-hat, ESS and autocorrelation are defined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SampleKind {
-    /// One after another: R-hat, effective sample sizes and autocorrelation mean what they say.
+    /// Draws of Markov chains in order: all diagnostics are defined.
     #[default]
     Chains,
-    /// Particles, one draw each: their order means nothing, and so do convergence diagnostics of them.
+    /// Particles, one draw each: they have no order, so that convergence diagnostics are not defined.
     Particles,
-    /// One vector, an expectation over the posterior, such as its mean.
+    /// One vector: a posterior expectation, such as the mean.
     Expectation,
-    /// Topics: words × topics. The order of topics means nothing, and so does what becomes of a single number.
+    /// Topics: words × topics. Topics have no fixed order, so that single values cannot be compared between chains.
     Topics,
-    /// Each chain is the path of a particle, with a draw for each evaluated round: again nothing for convergence diagnostics.
+    /// Each chain is the path of a particle, with a draw for each evaluated round: convergence diagnostics are not defined.
     Paths,
 }
 
 impl SampleKind {
-    /// Its name in files.
+    /// Its name in result files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Chains => "chains",
@@ -37,38 +37,38 @@ impl SampleKind {
     }
 }
 
-/// A group of draws, before there are any.
+/// The layout of a group of draws.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleGroup {
     /// Its name: `posterior`.
     pub name: String,
-    /// The named parts of a draw, in order; their sizes add up to its length.
+    /// The variables of a draw, in order; their sizes add up to its length.
     pub parts: Vec<Part>,
-    /// What its draws are.
+    /// The kind of its draws.
     pub kind: SampleKind,
 }
 
 impl SampleGroup {
-    /// Numbers in a draw.
+    /// The number of values in a draw.
     pub fn size(&self) -> usize {
         self.parts.iter().map(Part::size).sum()
     }
 }
 
-/// The draws of one group, `posterior` for instance.
+/// The draws of a group, such as `posterior`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
     /// The group.
     pub group: String,
-    /// What its draws are.
+    /// The kind of its draws.
     pub kind: SampleKind,
-    /// The named parts of a draw, in order; their sizes add up to its length.
+    /// The variables of a draw, in order; their sizes add up to its length.
     pub parts: Vec<Part>,
-    /// The numbers; those that a shorter chain lacks are NaN, or −2147483647.
+    /// The values, padded with NaN (integers: −2147483647) for shorter chains.
     pub values: Values,
 }
 
-/// Chains × draws × parameters in the precision of the run.
+/// Chains × draws × parameters, in the number type of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     /// Single precision.

@@ -1,8 +1,8 @@
-//! Draws that stay on the ranks where they were made until the run is at rest: a file for each rank, in the run's folder.
+//! Files in which ranks store their draws until the next checkpoint: one file for each rank, in the folder of the run.
 //!
-//! A file is a sequence of blocks: the length of a head (u64), the head (a block without its numbers), the length of the numbers in
-//! bytes (u64), the numbers; little-endian. It is closed when the run comes to rest, and its length told; then rank 0 collects all files
-//! and takes them away. What a kill leaves lies behind the last checkpoint and is of no use.
+//! A file is a sequence of blocks: length of the header (u64), header (a block without its values), length of the values in bytes (u64),
+//! values; all little-endian. At a checkpoint, ranks close their files and report the lengths; rank 0 then collects and deletes the files.
+//! Files of a job that was killed are later than the last checkpoint and are discarded.
 
 use super::error::{Result, ResultsError};
 use crate::cluster::codec::{decode, encode};
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Heads are some tens of bytes: a longer one is none.
-const LONGEST_HEAD: u64 = 1 << 16;
-/// A network file system may show a file, or its length, so much later on another machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Headers have some tens of bytes; a longer one is a sign of damage.
+const LONGEST_HEADER: u64 = 1 << 16;
+/// How long a network file system may take to show a file or its length on another machine.
+const VISIBILITY_DELAY: Duration = Duration::from_secs(90);
 
-/// The file of a rank, as the rank sees it.
+/// The file of this rank, for writing.
 #[derive(Debug)]
 pub struct Spool {
     path: PathBuf,
@@ -27,7 +27,7 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Of the run in this folder, which all ranks must see, on this rank.
+    /// The file of this rank for the run in a folder, which all ranks must share.
     pub fn new(run: &Path, rank: Rank) -> Self {
         Self { path: file_of(run, rank), open: Mutex::default() }
     }
@@ -38,11 +38,12 @@ impl Spool {
             Err(cause) if cause.kind() == ErrorKind::NotFound => {
                 return Err(ResultsError::Content {
                     path: folder.to_owned(),
-                    what: "the run's folder is not there on this rank: draws = \"files\" wants one that all ranks see".into(),
+                    what: "this rank does not see the folder of the run: draws = \"files\" needs a folder that all ranks share"
+                        .into(),
                 });
             }
             Err(cause) if cause.kind() != ErrorKind::AlreadyExists => {
-                return Err(ResultsError::io(folder, "make the folder")(cause));
+                return Err(ResultsError::io(folder, "create the folder")(cause));
             }
             _ => {}
         }
@@ -53,16 +54,16 @@ impl Spool {
 
 impl DrawStore for Spool {
     fn put(&self, draws: Vec<Draws>) -> cluster::Result<()> {
-        // A panic of another agent leaves whole blocks behind: they are written below, and nothing there panics.
+        // A poisoned lock is harmless: nothing below panics, so that a panic elsewhere leaves whole blocks.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let (file, length) = match &mut *open {
             Some(open) => open,
             none => none.insert(self.create()?),
         };
         for mut block in draws {
-            let numbers = std::mem::take(&mut block.bytes);
-            let head = encode("the head of draws", &block)?;
-            for bytes in [&(head.len() as u64).to_le_bytes()[..], &head, &(numbers.len() as u64).to_le_bytes(), &numbers] {
+            let values = std::mem::take(&mut block.bytes);
+            let header = encode("the header of draws", &block)?;
+            for bytes in [&(header.len() as u64).to_le_bytes()[..], &header, &(values.len() as u64).to_le_bytes(), &values] {
                 file.write_all(bytes).map_err(ResultsError::io(&self.path, "write"))?;
                 *length += bytes.len() as u64;
             }
@@ -72,14 +73,14 @@ impl DrawStore for Spool {
 
     fn flush(&self) -> cluster::Result<u64> {
         let Some((file, length)) = self.open.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(0) };
-        // What a network file system could not write it says here, or not at all.
+        // Network file systems report failed writes at this point.
         let synced = file.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|file| file.sync_all());
         synced.map_err(ResultsError::io(&self.path, "write"))?;
         Ok(length)
     }
 }
 
-/// Where the files of the run in a folder lie.
+/// The folder with the files of all ranks.
 fn folder_of(run: &Path) -> PathBuf {
     run.join("draws.parts")
 }
@@ -88,7 +89,7 @@ fn file_of(run: &Path, rank: Rank) -> PathBuf {
     folder_of(run).join(format!("rank-{rank}.part"))
 }
 
-/// Takes the files of ranks away, whichever there are, and their folder if there is nothing else in it.
+/// Deletes the files of all ranks, and their folder if it is then empty.
 pub(super) fn clear(run: &Path) -> Result<()> {
     let folder = folder_of(run);
     let entries = match fs::read_dir(&folder) {
@@ -100,35 +101,35 @@ pub(super) fn clear(run: &Path) -> Result<()> {
         let path = entry.map_err(ResultsError::io(&folder, "list"))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.starts_with("rank-") && name.ends_with(".part") {
-            fs::remove_file(&path).map_err(ResultsError::io(&path, "take away"))?;
+            fs::remove_file(&path).map_err(ResultsError::io(&path, "delete"))?;
         }
     }
     match fs::remove_dir(&folder) {
         Err(cause) if ![ErrorKind::NotFound, ErrorKind::DirectoryNotEmpty].contains(&cause.kind()) => {
-            Err(ResultsError::io(&folder, "take away")(cause))
+            Err(ResultsError::io(&folder, "delete")(cause))
         }
         _ => Ok(()),
     }
 }
 
-/// A block in a file.
+/// The position of a block.
 struct Place {
-    /// Its group, among those that have been met.
+    /// The index of its group, in order of appearance.
     group: usize,
     chain: u32,
     first: u64,
     file: usize,
-    /// Where its head begins.
+    /// Where its header begins.
     at: u64,
 }
 
-/// All blocks of a run at rest, those of each chain in order.
+/// All stored blocks at a checkpoint, those of each chain in order.
 pub(super) struct Collected {
     files: Vec<Part>,
     places: std::vec::IntoIter<Place>,
 }
 
-/// The file of a rank, as rank 0 sees it.
+/// The file of a rank, for reading on rank 0.
 struct Part {
     path: PathBuf,
     reader: BufReader<File>,
@@ -136,20 +137,20 @@ struct Part {
 }
 
 impl Collected {
-    /// Of the run in this folder, of whose files the ranks have told these lengths.
+    /// The blocks of the run in a folder, whose files have these lengths.
     pub fn new(run: &Path, stored: &StoredByRank) -> Result<Self> {
         let (mut files, mut places, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         for (&rank, &length) in stored.iter().filter(|(_, length)| **length > 0) {
             let mut part = Part::open(file_of(run, rank), length)?;
             let mut at = 0;
             while at < length {
-                let (head, numbers) = part.head(at)?;
-                let group = groups.iter().position(|group| *group == head.group).unwrap_or_else(|| {
-                    groups.push(head.group);
+                let (header, values) = part.header(at)?;
+                let group = groups.iter().position(|group| *group == header.group).unwrap_or_else(|| {
+                    groups.push(header.group);
                     groups.len() - 1
                 });
-                places.push(Place { group, chain: head.chain, first: head.first, file: files.len(), at });
-                at = part.after(numbers)?;
+                places.push(Place { group, chain: header.chain, first: header.first, file: files.len(), at });
+                at = part.after(values)?;
             }
             files.push(part);
         }
@@ -168,7 +169,7 @@ impl Iterator for Collected {
 }
 
 impl Part {
-    /// The file, once it is here with this length.
+    /// Opens a file as soon as it is visible with this length.
     fn open(path: PathBuf, length: u64) -> Result<Self> {
         let since = Instant::now();
         loop {
@@ -178,10 +179,10 @@ impl Part {
                     return Ok(Self { path, reader: BufReader::with_capacity(1 << 16, file), length });
                 }
                 Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(ResultsError::io(&path, "open")(cause)),
-                found if since.elapsed() > PATIENCE => {
-                    let there = found.map_or("is not there".to_owned(), |(found, _)| format!("has {found} bytes here"));
+                found if since.elapsed() > VISIBILITY_DELAY => {
+                    let found = found.map_or("is missing".to_owned(), |(found, _)| format!("has {found} bytes"));
                     let what = format!(
-                        "this file {there}, and its rank has written {length}: draws = \"files\" wants a folder that all ranks see"
+                        "this file {found} on rank 0, but its rank has written {length}: draws = \"files\" needs a folder that all ranks share"
                     );
                     return Err(ResultsError::Content { path, what });
                 }
@@ -193,11 +194,11 @@ impl Part {
     fn damaged(&self) -> ResultsError {
         ResultsError::Content {
             path: self.path.clone(),
-            what: "this file of draws is damaged; the same command goes on from the run's last checkpoint".into(),
+            what: "this file of draws is damaged; the same command resumes the run from its last checkpoint".into(),
         }
     }
 
-    /// Reads so many bytes.
+    /// Reads this many bytes.
     fn read(&mut self, bytes: u64) -> Result<Vec<u8>> {
         let mut read = vec![0; usize::try_from(bytes).map_err(|_| self.damaged())?];
         self.reader.read_exact(&mut read).map_err(ResultsError::io(&self.path, "read"))?;
@@ -213,35 +214,35 @@ impl Part {
         self.reader.stream_position().map_err(ResultsError::io(&self.path, "read"))
     }
 
-    /// The head that begins here, and how many bytes of numbers follow.
-    fn head(&mut self, at: u64) -> Result<(Draws, u64)> {
+    /// The header at this position, and the number of bytes of values that follow.
+    fn header(&mut self, at: u64) -> Result<(Draws, u64)> {
         let here = self.position()?;
         if here != at {
-            // Within the buffer where that is possible: blocks are small, and most follow on one another.
+            // Most blocks are small and consecutive, so this usually stays within the buffer.
             let by = at.wrapping_sub(here).cast_signed();
             self.reader.seek_relative(by).map_err(ResultsError::io(&self.path, "read"))?;
         }
         let length = self.number()?;
-        if length > LONGEST_HEAD || at + 16 + length > self.length {
+        if length > LONGEST_HEADER || at + 16 + length > self.length {
             return Err(self.damaged());
         }
-        let head = self.read(length)?;
-        let head: Draws = decode("the head of draws", &head).map_err(|_| self.damaged())?;
-        let numbers = self.number()?;
-        let fits = (at + 16 + length).checked_add(numbers).is_some_and(|end| end <= self.length);
-        if fits { Ok((head, numbers)) } else { Err(self.damaged()) }
+        let header = self.read(length)?;
+        let header: Draws = decode("the header of draws", &header).map_err(|_| self.damaged())?;
+        let values = self.number()?;
+        let fits = (at + 16 + length).checked_add(values).is_some_and(|end| end <= self.length);
+        if fits { Ok((header, values)) } else { Err(self.damaged()) }
     }
 
-    /// The place behind the numbers that are next.
-    fn after(&mut self, numbers: u64) -> Result<u64> {
-        Ok(self.position()? + numbers)
+    /// The position after the values, which begin at the current position.
+    fn after(&mut self, values: u64) -> Result<u64> {
+        Ok(self.position()? + values)
     }
 
-    /// The block that begins here.
+    /// The block at this position.
     fn block(&mut self, at: u64) -> Result<Draws> {
-        let (head, numbers) = self.head(at)?;
-        let bytes = self.read(numbers)?;
-        Ok(Draws { bytes, ..head })
+        let (header, values) = self.header(at)?;
+        let bytes = self.read(values)?;
+        Ok(Draws { bytes, ..header })
     }
 }
 
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_since_the_last_rest_comes_back_in_the_order_of_chains() {
+    fn stored_draws_are_collected_in_the_order_of_chains() {
         let run = tempfile::tempdir().unwrap();
         let spools: Vec<Spool> = (0..3).map(|rank| Spool::new(run.path(), rank)).collect();
         assert!(collected(run.path(), &rested(&spools)).is_empty());
@@ -275,11 +276,11 @@ mod tests {
         assert_eq!(stored[&1], 0);
         let all = [block(0, 0, &[9.0, 9.0]), block(0, 1, &[]), block(1, 0, &[1.0, 2.0, 3.0, 4.0]), block(1, 2, &[5.0, 6.0])];
         assert_eq!(collected(run.path(), &stored), all);
-        assert_eq!(collected(run.path(), &stored), all, "reading takes nothing away");
+        assert_eq!(collected(run.path(), &stored), all, "reading deletes nothing");
         let foreign = folder_of(run.path()).join("thesis.tex");
         fs::write(&foreign, "years of work").unwrap();
         clear(run.path()).unwrap();
-        assert!(foreign.exists(), "what is not ours stays");
+        assert!(foreign.exists(), "files of others stay");
         fs::remove_file(foreign).unwrap();
         clear(run.path()).unwrap();
         assert!(!folder_of(run.path()).exists());
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told() {
+    fn damaged_files_are_refused() {
         let run = tempfile::tempdir().unwrap();
         let spool = Spool::new(run.path(), 0);
         spool.put(vec![block(1, 0, &[1.0, 2.0])]).unwrap();
@@ -311,11 +312,11 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_not_made() {
+    fn the_folder_of_the_run_is_not_created() {
         let run = tempfile::tempdir().unwrap();
         let spool = Spool::new(&run.path().join("elsewhere"), 0);
         let message = spool.put(vec![block(0, 0, &[1.0, 2.0])]).unwrap_err().to_string();
-        assert!(message.contains("elsewhere") && message.contains("all ranks see"), "{message}");
+        assert!(message.contains("elsewhere") && message.contains("all ranks share"), "{message}");
         assert!(!run.path().join("elsewhere").exists());
     }
 }

@@ -1,10 +1,10 @@
-//! Signals that ask a run to save itself and stop.
+//! Signals on which a run saves its state and stops.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Listens to SIGUSR1, SIGTERM and SIGINT from now on. A second SIGINT does what it does everywhere: it ends the process at once.
+/// Handles SIGUSR1, SIGTERM and SIGINT from now on. A second SIGINT ends the process at once, as by default.
 pub fn listen() {
     for (signal, once) in [(libc::SIGUSR1, 0), (libc::SIGTERM, 0), (libc::SIGINT, libc::SA_RESETHAND)] {
         // SAFETY: all zeros are a valid action with an empty mask, and the handler only stores to an atomic.
@@ -21,7 +21,7 @@ extern "C" fn ask(_signal: libc::c_int) {
     ASKED.store(true, Ordering::Relaxed);
 }
 
-/// Whether one of them came.
+/// Whether one of these signals was received.
 pub fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }

@@ -1,21 +1,21 @@
-//! Tables of a run: rows of named numbers turned into columns.
+//! Tables of a result file: rows of named values, stored as columns.
 
 use crate::cluster::record::Row;
 use std::collections::{BTreeMap, HashMap};
 
-/// A table as columns, rows sorted by step and then by agent, those of no agent first.
+/// A table by columns. Rows are sorted by step and then by agent, rows without an agent first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// The round or step of each row.
     pub step: Vec<u64>,
-    /// The agent of each row, if one wrote it.
+    /// The agent that wrote the row, if any.
     pub agent: Vec<Option<u32>>,
-    /// The named columns, in the order in which a reader should see them; NaN where a row lacks a value.
+    /// The named columns in display order; missing values are NaN.
     pub columns: Vec<(String, Vec<f64>)>,
 }
 
 impl Table {
-    /// Sorts rows into their tables, by name.
+    /// Groups rows by table.
     pub fn collect(rows: &[Row]) -> BTreeMap<String, Self> {
         let mut by_table: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
         for row in rows {
@@ -25,7 +25,7 @@ impl Table {
     }
 
     fn of(mut rows: Vec<&Row>) -> Self {
-        // Stable: rows of one step and agent stay as they were written.
+        // The sort is stable: rows of the same step and agent stay in the order in which they were written.
         rows.sort_by_key(|row| (row.step, row.agent));
         let mut table = Self {
             step: rows.iter().map(|row| row.step).collect(),
@@ -45,7 +45,7 @@ impl Table {
         table
     }
 
-    /// How many rows.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.step.len()
     }

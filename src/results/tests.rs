@@ -1,4 +1,4 @@
-//! The file of a run: what was written is read back, and other programs understand it.
+//! Tests of result files: reading back, growing, truncating, and compatibility with netCDF.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -43,7 +43,7 @@ fn sample_file(folder: &Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn what_was_written_is_read_back() {
+fn a_file_is_read_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = sample_file(folder.path());
     let file = RunFile::open(&path).unwrap();
@@ -76,34 +76,34 @@ fn a_new_file_replaces_the_old_one_and_a_failure_leaves_it() {
     assert!(message.contains("\"chain\""), "{message}");
     let mut short = samples();
     short.parts.pop();
-    assert!(write_run(&path, &info(), &[short], &[]).unwrap_err().to_string().contains("7 numbers in a draw, not 6"));
+    assert!(write_run(&path, &info(), &[short], &[]).unwrap_err().to_string().contains("7 values in a draw, not 6"));
     assert!(write_run(&path, &info(), &[], &[row("a/b", 0, None, &[])]).is_err());
     assert!(write_run(&path, &info(), &[], &[row("history", 0, None, &[("step", 1.0)])]).is_err());
     assert_eq!(RunFile::open(&path).unwrap().samples("posterior").unwrap(), samples());
     write_run(&path, &info(), &[], &rows()[..1]).unwrap();
     assert!(RunFile::open(&path).unwrap().sample_groups().unwrap().is_empty());
     let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["run.nc"], "nothing half written stays");
+    assert_eq!(names, ["run.nc"], "no partial file stays");
     assert!(write_run(&folder.path().join("no/run.nc"), &info(), &[], &[]).unwrap_err().to_string().contains("cannot create"));
 }
 
 #[test]
-fn a_folder_knows_its_run_and_takes_one_job_at_a_time() {
+fn a_folder_identifies_its_run_and_admits_one_job() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("runs/first");
     let folder = || RunFolder::new(&path, std::time::Duration::MAX, false);
     let mut first = folder();
     assert_eq!(first.claim().unwrap(), None);
     let message = folder().claim().unwrap_err().to_string();
-    assert!(message.contains("another job works in") && message.contains("--output"), "{message}");
-    // A job that is killed here has begun nothing; one that wrote half a digest is no other.
+    assert!(message.contains("another job is using") && message.contains("--output"), "{message}");
+    // A job that is killed here has not begun a run, even if it has written half a digest.
     drop(first);
     std::fs::write(path.join("data.digest"), "half a digest, and longer").unwrap();
     let mut second = folder();
     assert_eq!(second.claim().unwrap(), None);
-    second.keep("seed = 1\n", "abc").unwrap();
+    second.record_run("seed = 1\n", "abc").unwrap();
     drop(second);
-    let mut kept = Kept { config: "seed = 1\n".into(), data_digest: "abc".into(), finished: false, holds_results: false };
+    let mut kept = ExistingRun { config: "seed = 1\n".into(), data_digest: "abc".into(), finished: false, holds_results: false };
     assert_eq!(folder().claim().unwrap().as_ref(), Some(&kept));
     kept.holds_results = true;
     let unfinished = RunInfo { state: RunState { finished: false, ..RunState::over() }, ..info() };
@@ -120,7 +120,7 @@ fn a_folder_knows_its_run_and_takes_one_job_at_a_time() {
         let message = folder().claim().unwrap_err().to_string();
         assert!(message.contains("config.toml") && message.contains("--output"), "{message}");
     }
-    // Somebody's own file of that name is no run, and stays.
+    // Another file of this name is not taken for a run, and is not changed.
     let place = tempfile::tempdir().unwrap();
     std::fs::write(config_file(place.path()), "# mine\n").unwrap();
     let message = RunFolder::new(place.path(), std::time::Duration::MAX, false).claim().unwrap_err().to_string();
@@ -134,12 +134,12 @@ fn other_files_are_refused() {
     let path = folder.path().join("other");
     assert!(RunFile::open(&path).unwrap_err().to_string().contains("cannot open"));
     std::fs::write(&path, "text").unwrap();
-    assert!(RunFile::open(&path).unwrap_err().to_string().contains("no result file"));
+    assert!(RunFile::open(&path).unwrap_err().to_string().contains("not a result file"));
     drop(hdf5::File::create(&path).unwrap());
-    assert!(RunFile::open(&path).unwrap_err().to_string().contains("no result file"));
+    assert!(RunFile::open(&path).unwrap_err().to_string().contains("not a result file"));
 }
 
-/// The output of a program that the project's set-up installs.
+/// The output of a program that `jobs/setup.sh` installs.
 fn output(program: &str, package: &str, arguments: &[&str], path: &Path) -> String {
     let output = Command::new(program)
         .args(arguments)
@@ -172,7 +172,7 @@ fn the_netcdf_library_sees_named_dimensions_and_their_variables() {
     ] {
         assert!(dump.contains(line), "{line:?} is missing in:\n{dump}");
     }
-    // What the netCDF library calls dimensions that it has to make up.
+    // The netCDF library calls dimensions without a name "phony".
     assert!(!dump.contains("phony"), "{dump}");
     let structure = output("h5dump", "hdf5-tools", &["-A"], &path);
     assert!(structure.contains("H5T_STR_NULLTERM") && !structure.contains("H5T_STR_NULLPAD"), "{structure}");
@@ -183,13 +183,13 @@ fn block(chain: u32, first: u64, numbers: &[f64]) -> Draws {
     Draws { group: "posterior".into(), chain, first, dim: 2, kind: "f64".into(), bytes }
 }
 
-/// A file with one group of draws of two numbers.
+/// A file with one group of draws of two values.
 fn growing(path: &Path, extents: Extents) -> RunWriter {
     let group = SampleGroup { name: "posterior".into(), parts: vec![Part::new("theta", &[2])], kind: SampleKind::Chains };
     RunWriter::new(path, info(), vec![group], extents).unwrap()
 }
 
-const GOING_ON: RunState = RunState { finished: false, done: 1, total: 3, seconds: 0.5 };
+const UNFINISHED: RunState = RunState { finished: false, done: 1, total: 3, seconds: 0.5 };
 
 fn drawn(path: &Path) -> ndarray::Array3<f64> {
     match RunFile::open(path).unwrap().samples("posterior").unwrap().values {
@@ -199,31 +199,31 @@ fn drawn(path: &Path) -> ndarray::Array3<f64> {
 }
 
 #[test]
-fn draws_and_rows_grow_and_the_file_is_whole_at_every_moment() {
+fn draws_and_rows_are_appended_and_the_file_is_always_complete() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.nc");
     let mut writer = growing(&path, Extents::default());
-    writer.write(&[row("history", 1, None, &[("a", 1.0)])], GOING_ON).unwrap();
+    writer.write(&[row("history", 1, None, &[("a", 1.0)])], UNFINISHED).unwrap();
     assert!(RunFile::open(&path).unwrap().sample_groups().unwrap().is_empty());
-    // Chain 1 has travelled: its second draw comes before its first.
+    // Chain 1 has moved between ranks: its second draw arrives before its first.
     [block(0, 0, &[0.0, 0.1, 1.0, 1.1]), block(1, 1, &[11.0, 11.1])].into_iter().for_each(|block| writer.push(block));
-    writer.write(&[row("history", 1, None, &[("a", 1.0)]), row("history", 2, None, &[("b", 2.0)])], GOING_ON).unwrap();
+    writer.write(&[row("history", 1, None, &[("a", 1.0)]), row("history", 2, None, &[("b", 2.0)])], UNFINISHED).unwrap();
     assert_eq!(drawn(&path), ndarray::array![[[0.0, 0.1], [1.0, 1.1]]]);
-    let gap = writer.write_at_rest(&[], GOING_ON, std::iter::empty()).unwrap_err().to_string();
+    let gap = writer.write_complete(&[], UNFINISHED, std::iter::empty()).unwrap_err().to_string();
     assert!(gap.contains("chain 1 has a gap before draw 1"), "{gap}");
-    // Whoever has the file open keeps what it was.
+    // A reader that has the file open keeps its version.
     let old = RunFile::open(&path).unwrap();
     writer.push(block(1, 0, &[10.0, 10.1]));
     writer.push(block(1, 2, &[12.0, 12.1]));
-    let over = RunState { done: 2, ..GOING_ON };
-    writer.write_at_rest(&[row("history", 2, None, &[("b", 2.0)])], over, std::iter::empty()).unwrap();
+    let over = RunState { done: 2, ..UNFINISHED };
+    writer.write_complete(&[row("history", 2, None, &[("b", 2.0)])], over, std::iter::empty()).unwrap();
     assert_eq!(old.shape("posterior").unwrap(), (1, 2, vec![Part::new("theta", &[2])]));
     let values = drawn(&path);
     assert_eq!(values.dim(), (2, 3, 2));
     assert_eq!(values.slice(ndarray::s![1, .., 0]), ndarray::array![10.0, 11.0, 12.0].view());
     assert!(values.slice(ndarray::s![0, 2, ..]).iter().all(|number| number.is_nan()), "chain 0 has two draws");
     let file = RunFile::open(&path).unwrap();
-    assert_eq!(file.info().state, RunState { done: 2, ..GOING_ON });
+    assert_eq!(file.info().state, RunState { done: 2, ..UNFINISHED });
     let history = file.table("history").unwrap();
     assert_eq!((history.step.as_slice(), history.column("a"), history.column("b")), (&[2][..], None, Some(&[2.0][..])));
     let dump = output("ncdump", "netcdf-bin", &[], &path);
@@ -238,47 +238,47 @@ fn draws_and_rows_grow_and_the_file_is_whole_at_every_moment() {
 }
 
 #[test]
-fn a_run_that_goes_on_cuts_off_what_came_after_its_checkpoint() {
+fn a_resumed_run_discards_draws_after_its_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.nc");
     let mut writer = growing(&path, Extents::default());
     writer.push(block(0, 0, &[0.0, 0.1, 1.0, 1.1]));
     writer.push(block(1, 0, &[10.0, 10.1]));
-    writer.write(&[], GOING_ON).unwrap();
+    writer.write(&[], UNFINISHED).unwrap();
     let checkpoint = writer.extents().clone();
     for late in [block(0, 2, &[-1.0, -1.0]), block(1, 1, &[-1.0, -1.0, -1.0, -1.0]), block(2, 0, &[-1.0, -1.0])] {
         writer.push(late);
     }
-    writer.write(&[], GOING_ON).unwrap();
+    writer.write(&[], UNFINISHED).unwrap();
     assert_eq!(drawn(&path).dim(), (3, 3, 2));
     let mut resumed = growing(&path, checkpoint.clone());
-    resumed.write(&[], GOING_ON).unwrap();
+    resumed.write(&[], UNFINISHED).unwrap();
     let values = drawn(&path);
     assert_eq!(values.dim(), (2, 2, 2));
     assert!(values.iter().all(|&number| number != -1.0) && values[(1, 1, 0)].is_nan(), "{values}");
     resumed.push(block(0, 2, &[2.0, 2.1]));
-    resumed.write(&[], GOING_ON).unwrap();
+    resumed.write(&[], UNFINISHED).unwrap();
     assert_eq!(drawn(&path).slice(ndarray::s![0, .., 0]), ndarray::array![0.0, 1.0, 2.0].view());
     std::fs::remove_file(&path).unwrap();
     let group = SampleGroup { name: "posterior".into(), parts: vec![Part::new("theta", &[2])], kind: SampleKind::Chains };
     let Err(lost) = RunWriter::new(&path, info(), vec![group], checkpoint) else { panic!("the draws are gone") };
-    assert!(lost.to_string().contains("run.nc") && lost.to_string().contains("gone"), "{lost}");
+    assert!(lost.to_string().contains("run.nc") && lost.to_string().contains("missing"), "{lost}");
 }
 
 #[test]
-fn blocks_that_make_no_chain_are_refused_and_nothing_is_lost() {
+fn inconsistent_blocks_are_refused_and_stay_pending() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.nc");
     for (blocks, says) in [
-        (vec![block(0, 0, &[1.0, 2.0]), block(0, 0, &[1.0, 2.0])], "overlap"),
+        (vec![block(0, 0, &[1.0, 2.0]), block(0, 0, &[1.0, 2.0])], "overlaps"),
         (vec![block(0, 0, &[1.0, 2.0, 3.0])], "half a draw"),
-        (vec![Draws { kind: "f16".into(), ..block(0, 0, &[1.0, 2.0]) }], "unknown"),
+        (vec![Draws { kind: "f16".into(), ..block(0, 0, &[1.0, 2.0]) }], "unknown number type"),
         (vec![Draws { dim: 3, ..block(0, 0, &[1.0, 2.0, 3.0]) }], "not 2"),
         (vec![Draws { group: "other".into(), ..block(0, 0, &[1.0, 2.0]) }], "no such group"),
     ] {
         let mut writer = growing(&path, Extents::default());
         blocks.into_iter().for_each(|block| writer.push(block));
-        let message = writer.write(&[], GOING_ON).unwrap_err().to_string();
+        let message = writer.write(&[], UNFINISHED).unwrap_err().to_string();
         assert!(message.contains(says), "{message}");
         assert!(!path.exists() && writer.pending() > 0);
     }
@@ -292,7 +292,7 @@ fn times_are_iso() {
 }
 
 #[test]
-fn an_array_that_is_written_row_by_row_is_the_array() {
+fn an_array_can_be_written_row_by_row() {
     let folder = tempfile::tempdir().unwrap();
     let [whole, rows] = ["whole.h5", "rows.h5"].map(|name| folder.path().join(name));
     let weights: Vec<f64> = (0..21).map(f64::from).collect();

@@ -1,4 +1,4 @@
-//! Writing the file of a run: changed in a copy, which then takes the place of the old one in a single step.
+//! Writing a result file: changes are made in a copy, which then atomically replaces the file.
 
 use super::draws::{self, part_dimensions};
 use super::error::{Result, ResultsError};
@@ -15,34 +15,34 @@ use ndarray::ArrayView3;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// The file of a run that goes on. At every moment there is a whole file, with all draws and rows of the last [`RunWriter::write`]:
-/// who has it open keeps what was there then, and a job that is killed leaves what was written last.
+/// The result file of a run in progress. There is always a complete file with all draws and rows of the last [`RunWriter::write`]: a reader
+/// that has it open keeps its version, and a job that is killed leaves the last one.
 pub struct RunWriter {
     path: PathBuf,
     info: RunInfo,
     groups: Vec<SampleGroup>,
-    /// What the file holds that may stay.
+    /// The draws in the file that are kept.
     extents: Extents,
-    /// Whether this value has written the file, rather than a job before it.
+    /// Whether this value has written the file, and not an earlier job.
     is_mine: bool,
-    /// Draws that are not in the file yet.
+    /// Draws that are not yet in the file.
     pending: Vec<Draws>,
-    /// Bytes that these take.
+    /// The bytes of these draws.
     pending_bytes: usize,
-    /// Arrays, which do not change.
+    /// Arrays, which are written once.
     grids: Vec<Grid>,
 }
 
 impl RunWriter {
-    /// The file at `path`, of which the draws up to `extents` may stay; these groups of draws may come.
+    /// The file at `path` with these groups of draws; existing draws up to `extents` are kept.
     ///
     /// # Errors
-    /// When names do not make a netCDF-4 file, or draws that should be there are not.
+    /// When a name is invalid in netCDF-4, or draws up to `extents` are missing.
     pub fn new(path: &Path, info: RunInfo, groups: Vec<SampleGroup>, extents: Extents) -> Result<Self> {
         check_groups(&groups)?;
         if !extents.is_empty() && !path.exists() {
             let what =
-                "this file held the draws before the checkpoint, and is gone: give it back, or delete the folder to begin anew";
+                "this file with the draws before the checkpoint is missing: restore it, or delete the folder to start again";
             return Err(ResultsError::Content { path: path.to_path_buf(), what: what.into() });
         }
         Ok(Self {
@@ -57,43 +57,43 @@ impl RunWriter {
         })
     }
 
-    /// Takes draws that the next [`RunWriter::write`] shall put into the file.
+    /// Adds draws for the next [`RunWriter::write`].
     pub fn push(&mut self, draws: Draws) {
         self.pending_bytes += bytes_of(&draws);
         self.pending.push(draws);
     }
 
-    /// Takes arrays that the next [`RunWriter::write`] shall put into the file; those of a group that is there stay.
+    /// Adds arrays for the next [`RunWriter::write`]; an existing group is not changed.
     pub fn push_grid(&mut self, grid: Grid) {
         self.grids.push(grid);
     }
 
-    /// Bytes that draws take that are not in the file yet.
+    /// The bytes of draws that are not yet in the file.
     pub fn pending(&self) -> usize {
         self.pending_bytes
     }
 
-    /// Draws in the file.
+    /// The number of draws in the file, by group and chain.
     pub fn extents(&self) -> &Extents {
         &self.extents
     }
 
-    /// Writes all draws that follow on those in the file, and these rows in place of those in the file. Draws of a chain that travels
-    /// may come out of order: what lacks its predecessors waits for them.
+    /// Appends all pending draws, and replaces the tables by these rows. Draws of a chain that moves between ranks can arrive out of order;
+    /// they wait until their predecessors have arrived.
     ///
     /// # Errors
-    /// When a block of draws is not what was announced, rows do not make a netCDF-4 file, or the file cannot be written; it is then as
-    /// it was before, and the draws are still pending.
+    /// When a block does not match its group, a name is invalid in netCDF-4, or the file cannot be written. The file is then unchanged, and
+    /// the draws stay pending.
     pub fn write(&mut self, rows: &[Row], state: RunState) -> Result<()> {
         self.write_with(rows, state, None::<std::iter::Empty<_>>)
     }
 
-    /// The same with the run at rest, where every draw must find its place, and behind them these draws, those of each chain in order,
-    /// of which only some are in memory at a time.
+    /// The same at a checkpoint, when all draws must have their predecessors. After the pending draws come `more` draws, those of each chain
+    /// in order, which are read as they are written and need not fit into memory.
     ///
     /// # Errors
-    /// As those of [`RunWriter::write`]; and when a draw lacks its predecessors.
-    pub fn write_at_rest(&mut self, rows: &[Row], state: RunState, more: impl Iterator<Item = Result<Draws>>) -> Result<()> {
+    /// As for [`RunWriter::write`], and when a draw lacks its predecessors.
+    pub fn write_complete(&mut self, rows: &[Row], state: RunState, more: impl Iterator<Item = Result<Draws>>) -> Result<()> {
         self.write_with(rows, state, Some(more))
     }
 
@@ -130,19 +130,19 @@ impl RunWriter {
         append(&ready, &extents)?;
         let mut more = more.into_iter().flatten();
         loop {
-            let mut some = Vec::new();
+            let mut batch = Vec::new();
             let mut bytes = 0;
-            while bytes < SOME_BYTES
+            while bytes < BATCH_BYTES
                 && let Some(block) = more.next().transpose()?
             {
                 draws::count(&mut extents, &block, &self.groups)?;
                 bytes += bytes_of(&block);
-                some.push(block);
+                batch.push(block);
             }
-            if some.is_empty() {
+            if batch.is_empty() {
                 break;
             }
-            append(&some.iter().collect::<Vec<_>>(), &extents)?;
+            append(&batch.iter().collect::<Vec<_>>(), &extents)?;
         }
         for (name, table) in &tables {
             let failed = ResultsError::hdf5(&self.path, format!("write the table {name:?}"));
@@ -164,11 +164,11 @@ impl RunWriter {
         Ok(())
     }
 
-    /// The file that shall take the place of the one that is there: a copy of what of it may stay, or a new one.
+    /// A new file, or a copy of the existing one without the draws that are not kept.
     fn copy(&self, partial: &PartialFile) -> Result<hdf5::File> {
         let path = &self.path;
         if self.extents.is_empty() {
-            // HDF5's own messages for a missing folder or a full disk run over many lines.
+            // HDF5 reports a missing folder or a full disk in many lines.
             std::fs::File::create(partial.path()).map_err(ResultsError::io(partial.path(), "create"))?;
             return hdf::create(partial.path()).map_err(ResultsError::hdf5(path, "create"));
         }
@@ -177,25 +177,25 @@ impl RunWriter {
         if !self.is_mine {
             for group in &self.groups {
                 draws::cut(&file, group, &self.extents)
-                    .map_err(ResultsError::hdf5(path, format!("cut the draws of {:?}", group.name)))?;
+                    .map_err(ResultsError::hdf5(path, format!("truncate the draws of {:?}", group.name)))?;
             }
         }
         Ok(file)
     }
 }
 
-/// Draws that come from elsewhere are written when there are so many bytes of them.
-const SOME_BYTES: usize = 64 << 20;
+/// The bytes of `more` draws that are written at a time.
+const BATCH_BYTES: usize = 64 << 20;
 
-/// Bytes that a block takes in memory, its names included.
+/// The bytes of a block in memory, including its names.
 fn bytes_of(block: &Draws) -> usize {
     size_of::<Draws>() + block.group.len() + block.kind.len() + block.bytes.len()
 }
 
-/// Writes the file of a run that is over, with all its draws.
+/// Writes the result file of a finished run.
 ///
 /// # Errors
-/// When names or shapes do not make a netCDF-4 file, or the file cannot be written; an older file is then untouched.
+/// When names or shapes are invalid in netCDF-4, or the file cannot be written; an existing file is then unchanged.
 pub fn write_run(path: &Path, info: &RunInfo, samples: &[Samples], rows: &[Row]) -> Result<()> {
     let group = |samples: &Samples| SampleGroup { name: samples.group.clone(), parts: samples.parts.clone(), kind: samples.kind };
     let mut writer = RunWriter::new(path, info.clone(), samples.iter().map(group).collect(), Extents::default())?;
@@ -206,7 +206,7 @@ pub fn write_run(path: &Path, info: &RunInfo, samples: &[Samples], rows: &[Row])
             Values::I32(values) => push_chains(&mut writer, &samples.group, values.view()),
         }
     }
-    writer.write_at_rest(rows, info.state, std::iter::empty())
+    writer.write_complete(rows, info.state, std::iter::empty())
 }
 
 fn push_chains<T: Number>(writer: &mut RunWriter, group: &str, values: ArrayView3<T>) {
@@ -218,7 +218,7 @@ fn push_chains<T: Number>(writer: &mut RunWriter, group: &str, values: ArrayView
     }
 }
 
-/// Refuses names that netCDF-4 cannot have, and names that clash.
+/// Checks that all names are valid in netCDF-4 and distinct.
 fn check_groups(groups: &[SampleGroup]) -> Result<()> {
     check_distinct_groups(groups.iter().map(|group| &group.name))?;
     for group in groups {
@@ -243,7 +243,7 @@ fn check_distinct_groups<'a>(names: impl Iterator<Item = &'a String>) -> Result<
     for name in names {
         check_name(name)?;
         if !groups.insert(name) {
-            return Err(ResultsError::Shape(format!("two groups of the result file would be called {name:?}")));
+            return Err(ResultsError::Shape(format!("the result file would have two groups {name:?}")));
         }
     }
     Ok(())
@@ -254,7 +254,7 @@ fn check_name(name: &str) -> Result<()> {
     if starts_well && name.len() < 200 && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/') {
         return Ok(());
     }
-    Err(ResultsError::Shape(format!("{name:?} cannot be a name in the result file: use letters, digits and underscores")))
+    Err(ResultsError::Shape(format!("{name:?} is not a valid name in the result file: use letters, digits and underscores")))
 }
 
 fn check_distinct(group: &str, names: impl Iterator<Item = String>) -> Result<()> {
@@ -262,7 +262,7 @@ fn check_distinct(group: &str, names: impl Iterator<Item = String>) -> Result<()
     for name in names {
         check_name(&name)?;
         if seen.contains(&name) {
-            return Err(ResultsError::Shape(format!("two variables or dimensions of {group:?} would be called {name:?}")));
+            return Err(ResultsError::Shape(format!("the group {group:?} would have two variables or dimensions {name:?}")));
         }
         seen.insert(name);
     }
@@ -285,7 +285,7 @@ fn write_info(file: &Group, info: &RunInfo) -> hdf5::Result<()> {
     hdf::write_scalar(file, "sampling_time", &seconds)
 }
 
-/// The attributes that InferenceData wants of every group.
+/// Writes the attributes that InferenceData requires in every group.
 fn write_origin(group: &Group, info: &RunInfo) -> hdf5::Result<()> {
     hdf::write_text(group, "created_at", &info.created_at)?;
     hdf::write_text(group, "inference_library", LIBRARY)?;

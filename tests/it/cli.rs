@@ -143,9 +143,9 @@ fn summary_says_why_there_is_nothing_to_show() {
     cli.write("run/checkpoint.bin", "state");
     cli.refuse("summary run", &["not finished", "mpibayes run FILE.toml --output run"]);
     cli.write("a.csv", "1,2,yes\n3,4,no\n");
-    cli.refuse("summary a.csv", &["a.csv", "no result file of this program"]);
+    cli.refuse("summary a.csv", &["a.csv", "not a result file of mpibayes"]);
     cli.succeed("import a.csv -o a.h5");
-    cli.refuse("summary a.h5", &["a.h5", "no result file of this program"]);
+    cli.refuse("summary a.h5", &["a.h5", "not a result file of mpibayes"]);
 }
 
 #[test]

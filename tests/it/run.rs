@@ -126,8 +126,8 @@ fn a_stopped_run_goes_on_to_the_bits_of_an_undisturbed_one_and_takes_no_other() 
     std::fs::rename(cli.path("a.h5"), cli.path("b.h5")).unwrap();
     // Neither the threads nor the place of the data make it another run.
     let moved = "--set data.file=b.h5 --set cluster.threads=2 --set cluster.checkpoint_every=0.05";
-    cli.mpirun(2, &format!("{} {moved}", run("alone"))).report(&["going on after", "finished"]);
-    cli.alone(&format!("{} {moved}", run("ranks"))).report(&["going on after", "finished"]);
+    cli.mpirun(2, &format!("{} {moved}", run("alone"))).report(&["resuming after", "finished"]);
+    cli.alone(&format!("{} {moved}", run("ranks"))).report(&["resuming after", "finished"]);
     for run in ["alone", "ranks"] {
         assert_eq!(cli.posterior(run), cli.posterior("whole"), "{run}");
         assert!(!cli.path(run).join("checkpoint.bin").exists());
@@ -235,7 +235,7 @@ fn a_run_that_is_killed_again_and_again_loses_nothing_that_was_written() {
     }
     assert!(opened == 20 && (10..100).contains(&grown), "{opened} files opened, {grown} draws");
     // In one process: two ranks on a busy machine would take minutes.
-    cli.alone(&run("killed")).report(&["going on after", "finished"]);
+    cli.alone(&run("killed")).report(&["resuming after", "finished"]);
     assert_eq!(paths(&cli, "killed"), (Some(whole), steps));
     assert_eq!(cli.posterior("killed"), cli.posterior("whole"));
 }

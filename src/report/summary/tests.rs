@@ -166,7 +166,7 @@ fn other_folders_and_files_are_refused() {
     }
     let foreign = folder.path().join("x.h5");
     std::fs::write(&foreign, "hello").unwrap();
-    assert!(refused(&foreign).contains("no result file of this program"));
+    assert!(refused(&foreign).contains("not a result file of mpibayes"));
 }
 
 #[test]
