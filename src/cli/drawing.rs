@@ -37,8 +37,12 @@ pub(super) fn draw_run(args: &PlotArgs) -> anyhow::Result<()> {
         let stem = into_file.map_or_else(|| folder.join(&name), Path::to_path_buf);
         let files = write(&args.picture, &figure, &stem)?;
         if !figure.remark.is_empty() {
-            let option = if name == FigureKind::History.name() { "--metric NAME" } else { "--parameter 'NAME[0,3]'" };
-            eprintln!("mpibayes: {name}: {} {option} selects others.", figure.remark);
+            let option = match name.as_str() {
+                "history" => " --metric NAME selects others.",
+                "posterior" | "chains" => " --parameter 'NAME[0,3]' selects others.",
+                _ => "",
+            };
+            eprintln!("mpibayes: {name}: {}{option}", figure.remark);
         }
         let lines: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
         print(&lines).context("cannot print the names of the files")?;

@@ -216,7 +216,7 @@ impl Diagnostics {
 
     /// The result of `measure`, or NaN if there are too few draws or a draw is NaN.
     fn checked(&mut self, draws: &[f64], measure: impl FnOnce(&mut Self, &[f64]) -> f64) -> f64 {
-        if self.can_diagnostics(draws) { measure(self, draws) } else { f64::NAN }
+        if self.is_defined(draws) { measure(self, draws) } else { f64::NAN }
     }
 
     fn is_defined(&self, draws: &[f64]) -> bool {
@@ -226,7 +226,7 @@ impl Diagnostics {
     /// All diagnostics of a parameter; also sorts its draws into `self.sorted`.
     fn convergence_of(&mut self, draws: &[f64]) -> Convergence {
         self.sort(draws);
-        if !self.can_diagnostics(draws) {
+        if !self.is_defined(draws) {
             return Convergence::UNKNOWN;
         }
         let (mean, variance) = moments(draws);

@@ -205,9 +205,10 @@ impl std::fmt::Display for Comparison {
         let mut columns: Vec<(String, Vec<String>)> = Vec::new();
         let all = |cell: &dyn Fn(&Entry) -> String| -> Vec<String> { self.runs.iter().map(cell).collect() };
         columns.push(("run".into(), all(&|run| run.run.clone())));
-        let keys: Vec<&String> = self.differs.iter().collect();
-        for (key, short) in self.differs.iter().zip(shortened(&keys)) {
-            columns.push((short, all(&|run| run.config.get(key).cloned().unwrap_or_else(|| "-".into()))));
+        // The last columns show the rounds of each run already.
+        let keys: Vec<&String> = self.differs.iter().filter(|key| *key != "method.rounds").collect();
+        for (key, short) in keys.iter().zip(shortened(&keys)) {
+            columns.push((short, all(&|run| run.config.get(*key).cloned().unwrap_or_else(|| "-".into()))));
         }
         for name in &self.metrics {
             let values: Vec<f64> = self.runs.iter().map(|run| run.metric(name)).collect();
