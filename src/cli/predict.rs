@@ -1,4 +1,4 @@
-//! `mpibayes predict`: what a finished run predicts for new rows, or the topics of new documents, as CSV.
+//! `mpibayes predict`: predictions of a finished run for new rows, or topic weights of new documents, as CSV.
 
 use super::import::{HeaderName, column, delimiter};
 use crate::config::Registry;
@@ -21,83 +21,82 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Rows are predicted in blocks of this many, so that memory does not grow with the file.
+/// Rows are predicted in blocks of this size, so that memory does not grow with the file.
 const BLOCK: usize = 4096;
 
 const EXAMPLES: &str = "\
 Examples:
-  New rows, whose columns are found by the names in the header; other columns are left out:
+  New rows; columns are matched by the names in the header, and other columns are ignored:
     mpibayes predict runs/first new.csv -o predicted.csv
 
-  Rows whose classes are known, in the column `kind`: says how good the predictions are
-    mpibayes predict runs/first held-out.csv --label kind -o predicted.csv
+  Rows with known classes in the column `kind`, for which metrics are reported:
+    mpibayes predict runs/first test.csv --label kind -o predicted.csv
 
-  A NumPy array, images in an IDX file, rows of a LIBSVM file and their labels:
+  A NumPy array, images of an IDX file, rows of a LIBSVM file with labels:
     mpibayes predict runs/first new.npy -o predicted.csv
     mpibayes predict runs/first t10k-images-idx3-ubyte.gz -o predicted.csv
     mpibayes predict runs/first new.svm --label first -o predicted.csv
 
-  The test rows of a dataset, which knows its labels:
+  The test rows of a dataset, which has labels:
     mpibayes predict runs/first data.h5 | head
 
-  The topic weights of documents, imported from whatever vocabulary, for a run of topics:
+  The topic weights of documents, imported with any vocabulary, by a topic model:
     mpibayes predict runs/topics corpus.h5 --split train -o weights.csv";
 
-/// What can be typed after `mpibayes predict`.
+/// Arguments of `mpibayes predict`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PredictArgs {
     /// The folder of a finished run, or its result file
     pub run: PathBuf,
-    /// The rows, in the units that were imported: a table in text (CSV, TSV, blanks), LIBSVM, NPY, NPZ or IDX, plain or gzip; or a
-    /// dataset. For a run on documents, a corpus
+    /// The rows in original units: a text table (CSV, TSV, spaces), LIBSVM, NPY, NPZ or IDX, plain or gzip, or a dataset; for a topic
+    /// model, a corpus
     pub data: PathBuf,
-    /// Where to write the predictions; without it they go to standard output
+    /// The file for the predictions [default: standard output]
     #[arg(short, long, value_name = "FILE.csv")]
     pub output: Option<PathBuf>,
     /// Replace that file if it exists
     #[arg(short, long, requires = "output")]
     pub force: bool,
-    /// The column with the labels or targets, if the table has one: `first`, `last`, its number from 1, or its name. Of a LIBSVM file
-    /// they are the first
+    /// The column of labels or targets, if any: `first`, `last`, its number from 1, or its name; `first` for a LIBSVM file
     #[arg(long, value_name = "COLUMN", value_parser = column)]
     pub label: Option<Column>,
     /// Whether the first line names the columns [default: auto]
     #[arg(long, value_enum)]
     pub header: Option<HeaderName>,
-    /// What stands between columns [default: found out from the first line]
+    /// The separator of columns [default: detected from the first line]
     #[arg(long, value_name = "WHAT", value_parser = delimiter)]
     pub delimiter: Option<Delimiter>,
-    /// The array in an NPZ file [default: the only one, x or x_test]
+    /// The array in an NPZ file [default: the only one, or x or x_test]
     #[arg(long, value_name = "NAME")]
     pub features_name: Option<String>,
-    /// The chain, of a run on documents: topics of different chains have no common order [default: 0]
+    /// The chain of a topic model: topics of different chains have no common order [default: 0]
     #[arg(long, value_name = "CHAIN")]
     pub chain: Option<usize>,
-    /// Which rows of a dataset, or documents of a corpus [default: test, if it has any]
+    /// The rows of a dataset, or documents of a corpus [default: test, if there are any]
     #[arg(long, value_enum)]
     pub split: Option<SplitName>,
 }
 
-/// A part of a dataset as it is typed.
+/// A part of a dataset, as an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum SplitName {
-    /// The rows that agents learn from
+    /// The training rows
     Train,
-    /// The rows that predictions are judged on
+    /// The test rows
     Test,
 }
 
-/// Predicts, and says how good that was where the answers are known.
+/// Writes predictions, and reports metrics if labels are known.
 ///
 /// # Errors
-/// When there is no such run, it is not over, or the rows are not those that it can predict.
+/// When there is no such run, it is not finished, or the rows do not match its data.
 pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let RunResults { file, path } = RunResults::open(&args.run)?;
-    let mut subject = Subject::of(&file, args.chain, registry).with_context(|| format!("{}", path.display()))?;
+    let mut model = FittedModel::of(&file, args.chain, registry).with_context(|| format!("{}", path.display()))?;
     if let Some(output) = args.output.as_deref().filter(|output| output.exists()) {
         let same = output.canonicalize().ok() == args.data.canonicalize().ok();
-        ensure!(!same, "{}: these rows are to be read, and would be replaced by the predictions", output.display());
+        ensure!(!same, "{}: the predictions would replace the rows; choose another --output", output.display());
         ensure!(args.force, "{}: this file exists; choose another name, or replace it with --force", output.display());
     }
     let partial = args.output.as_deref().map(PartialFile::new);
@@ -106,63 +105,68 @@ pub fn run(args: &PredictArgs, registry: &Registry) -> anyhow::Result<ExitCode> 
         Some(partial) => Box::new(File::create(partial.path()).with_context(|| format!("{}: cannot write", place()))?),
         None => Box::new(std::io::stdout().lock()),
     };
-    let outcome = match &mut subject {
-        Subject::Rows(predictor) => of_rows(args, predictor, to),
-        Subject::Topics(model) => of_documents(args, model, to),
+    let outcome = match &mut model {
+        FittedModel::Table(predictor) => predict_rows(args, predictor, to),
+        FittedModel::Topics(model) => predict_documents(args, model, to),
     };
-    let (done, told) = match outcome {
+    let Predicted { count, metrics } = match outcome {
         Err(error) if is_closed(&error) => return Ok(ExitCode::SUCCESS),
         outcome => outcome?,
     };
     if let Some(partial) = partial {
         partial.commit().with_context(|| format!("{}: cannot write", place()))?;
-        eprintln!("mpibayes: {done} predicted in {}", place());
+        eprintln!("mpibayes: {count} predicted in {}", place());
     }
-    if let Some(metrics) = told {
+    if let Some(metrics) = metrics {
         eprintln!("mpibayes: {metrics}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What predicts.
-enum Subject {
-    Rows(Predictor),
+/// The model of a run.
+enum FittedModel {
+    Table(Predictor),
     Topics(TopicModel),
 }
 
-impl Subject {
+impl FittedModel {
     fn of(file: &RunFile, chain: Option<usize>, registry: &Registry) -> anyhow::Result<Self> {
         if file.info().model == LdaSettings::NAME {
             return Ok(Self::Topics(TopicModel::read(file, chain.unwrap_or(0), registry)?));
         }
-        ensure!(chain.is_none(), "--chain is for topics: rows are predicted by all chains together");
-        Ok(Self::Rows(Predictor::new(file, registry)?))
+        ensure!(chain.is_none(), "--chain is for topic models: all chains together predict rows");
+        Ok(Self::Table(Predictor::new(file, registry)?))
     }
 }
 
-/// What was predicted, and how good that was where the answers are known.
-type Told = (String, Option<String>);
-
-fn of_rows(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write>) -> anyhow::Result<Told> {
-    let mut written = Written::new(predictor, to);
-    match detect(&args.data)? {
-        Format::Hdf5 => of_dataset(args, predictor, &mut written),
-        Format::Table if is_libsvm(&args.data)? => of_libsvm(args, predictor, &mut written),
-        Format::Table => of_table(args, predictor, &mut written),
-        Format::Npy | Format::Npz => of_array(args, predictor, &mut written),
-        Format::Idx => of_images(args, predictor, &mut written),
-        Format::Other(what) => bail!("{}: this is {what}: save it as CSV", args.data.display()),
-    }?;
-    Ok((text::counted(written.rows, "row"), written.finish()?))
+/// What was predicted.
+struct Predicted {
+    /// The number of rows or documents, with the noun.
+    count: String,
+    /// The metrics, if labels are known.
+    metrics: Option<String>,
 }
 
-/// The topic weights of each document, by its place in what was imported.
-fn of_documents(args: &PredictArgs, model: &TopicModel, to: Box<dyn Write>) -> anyhow::Result<Told> {
+fn predict_rows(args: &PredictArgs, predictor: &mut Predictor, to: Box<dyn Write>) -> anyhow::Result<Predicted> {
+    let mut output = Output::new(predictor, to);
+    match detect(&args.data)? {
+        Format::Hdf5 => predict_dataset(args, predictor, &mut output),
+        Format::Table if is_libsvm(&args.data)? => predict_libsvm(args, predictor, &mut output),
+        Format::Table => predict_table(args, predictor, &mut output),
+        Format::Npy | Format::Npz => predict_array(args, predictor, &mut output),
+        Format::Idx => predict_images(args, predictor, &mut output),
+        Format::Other(what) => bail!("{}: this is {what}, which cannot be read: save it as CSV", args.data.display()),
+    }?;
+    Ok(Predicted { count: text::counted(output.rows, "row"), metrics: output.finish()? })
+}
+
+/// Writes the topic weights of each document, with its index in the imported files.
+fn predict_documents(args: &PredictArgs, model: &TopicModel, to: Box<dyn Write>) -> anyhow::Result<Predicted> {
     let options = args.label.is_some() || args.header.is_some() || args.delimiter.is_some() || args.features_name.is_some();
-    ensure!(!options, "--label, --header, --delimiter and --features-name are for rows: the run is on documents");
+    ensure!(!options, "--label, --header, --delimiter and --features-name are for tables, and this run is a topic model");
     ensure!(
         detect(&args.data)? == Format::Hdf5,
-        "{}: the run is on documents: import these first, with `mpibayes import`, and give the corpus",
+        "{}: the run is a topic model and needs a corpus: import the documents with `mpibayes import` first",
         args.data.display()
     );
     let documents = model.adopt(&args.data)?;
@@ -185,18 +189,18 @@ fn of_documents(args: &PredictArgs, model: &TopicModel, to: Box<dyn Write>) -> a
         }
     }
     csv.flush()?;
-    Ok((text::counted(all, "document"), None))
+    Ok(Predicted { count: text::counted(all, "document"), metrics: None })
 }
 
-/// Whether a reader such as `head` has seen enough.
+/// Whether the reader of the output, such as `head`, has closed it.
 fn is_closed(error: &anyhow::Error) -> bool {
     let closed = |error: &std::io::Error| error.kind() == ErrorKind::BrokenPipe;
     let in_csv = |error: &csv::Error| matches!(error.kind(), csv::ErrorKind::Io(error) if closed(error));
     error.downcast_ref().is_some_and(in_csv) || error.downcast_ref().is_some_and(closed)
 }
 
-/// Predictions as they are written, and what is told of them.
-struct Written {
+/// The CSV file of predictions, with a tally for the metrics.
+struct Output {
     csv: csv::Writer<Box<dyn Write>>,
     classes: Vec<String>,
     labelled: bool,
@@ -204,7 +208,7 @@ struct Written {
     rows: usize,
 }
 
-impl Written {
+impl Output {
     fn new(predictor: &Predictor, to: Box<dyn Write>) -> Self {
         let classes = predictor.classes.clone();
         let tally = if classes.is_empty() { Tally::number() } else { Tally::classes(classes.len()) };
@@ -219,7 +223,7 @@ impl Written {
         Ok(self.csv.write_record(head)?)
     }
 
-    /// Takes predictions of the next rows, and their labels where these are known.
+    /// Writes predictions of the next rows, with their labels if known.
     fn add(&mut self, means: &Array2<f64>, labels: &[String], targets: &[f64]) -> anyhow::Result<()> {
         for (at, mean) in means.rows().into_iter().enumerate() {
             let mut record = vec![(self.rows + at).to_string()];
@@ -239,7 +243,7 @@ impl Written {
                 .rows()
                 .into_iter()
                 .zip(targets)
-                // Of numbers there is none without the model's noise.
+                // The density of a number needs the noise of the model, which is unknown here.
                 .map(|(mean, &target)| if self.classes.is_empty() { f64::NAN } else { mean[target as usize] })
                 .collect();
             self.tally.add(means.view(), &density, ArrayView1::from(targets));
@@ -247,7 +251,7 @@ impl Written {
         Ok(())
     }
 
-    /// What there is to tell, where the answers were known.
+    /// The metrics as text, if labels are known.
     fn finish(mut self) -> anyhow::Result<Option<String>> {
         self.csv.flush()?;
         Ok(self.labelled.then(|| {
@@ -258,16 +262,16 @@ impl Written {
     }
 }
 
-/// The first of the largest probabilities; none where one is NaN, as those of draws that have diverged.
+/// The most probable class, the first one among ties; `None` if a probability is NaN because draws have diverged.
 fn most_probable(row: ArrayView1<f64>) -> Option<usize> {
     let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if row.iter().any(|p| p.is_nan()) { None } else { row.iter().position(|&p| p == largest) }
 }
 
-/// Rows on their way to predictions, block by block.
+/// Rows that are predicted block by block.
 struct Rows<'a, 'b> {
     predictor: &'a mut Predictor,
-    written: &'b mut Written,
+    output: &'b mut Output,
     path: &'a Path,
     raw: RawRows,
     labels: Vec<String>,
@@ -276,11 +280,11 @@ struct Rows<'a, 'b> {
 }
 
 impl<'a, 'b> Rows<'a, 'b> {
-    fn new(path: &'a Path, predictor: &'a mut Predictor, written: &'b mut Written) -> Self {
-        Self { predictor, written, path, raw: RawRows::default(), labels: Vec::new(), targets: Vec::new(), failed: None }
+    fn new(path: &'a Path, predictor: &'a mut Predictor, output: &'b mut Output) -> Self {
+        Self { predictor, output, path, raw: RawRows::default(), labels: Vec::new(), targets: Vec::new(), failed: None }
     }
 
-    /// Takes a row, and its label where it is known.
+    /// Adds a row, with its label if known.
     fn push(&mut self, row: impl IntoIterator<Item = (u32, f64)>, label: Option<&str>, place: Place) -> Result<(), DataError> {
         if let Some(label) = label {
             let target = target(label, &self.predictor.classes);
@@ -298,13 +302,13 @@ impl<'a, 'b> Rows<'a, 'b> {
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {
-        self.written.add(&self.predictor.rows(std::mem::take(&mut self.raw))?, &self.labels, &self.targets)?;
+        self.output.add(&self.predictor.rows(std::mem::take(&mut self.raw))?, &self.labels, &self.targets)?;
         self.labels.clear();
         self.targets.clear();
         Ok(())
     }
 
-    /// Predicts what is left, if all has been read.
+    /// Predicts the remaining rows if reading has succeeded.
     fn finish(mut self, read: Result<(), DataError>) -> anyhow::Result<()> {
         match self.failed.take() {
             Some(cause) => Err(cause),
@@ -316,19 +320,19 @@ impl<'a, 'b> Rows<'a, 'b> {
     }
 }
 
-/// The index of a class, or a number, from a label.
+/// The index of a class, or the number, of a label.
 fn target(label: &str, classes: &[String]) -> Result<f64, String> {
     if classes.is_empty() {
         let number = label.parse::<f64>().ok().filter(|number| number.is_finite());
         return number.ok_or_else(|| format!("the target {label:?} is not a finite number"));
     }
     let place = classes.iter().position(|class| class == label);
-    let unknown = || format!("the run knows no class {label:?}; it knows {}", text::list(classes));
+    let unknown = || format!("unknown class {label:?}: the run has {}", text::list(classes));
     place.map(|class| class as f64).ok_or_else(unknown)
 }
 
-fn of_dataset(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written) -> anyhow::Result<()> {
-    ensure!(args.label.is_none() && args.header.is_none(), "--label and --header are for tables: a dataset knows its labels");
+fn predict_dataset(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
+    ensure!(args.label.is_none() && args.header.is_none(), "--label and --header are for tables: a dataset has labels");
     let data = predictor.adopt(Dataset::open(&args.data)?)?;
     let split = match args.split {
         Some(SplitName::Train) => Split::Train,
@@ -342,35 +346,35 @@ fn of_dataset(args: &PredictArgs, predictor: &mut Predictor, written: &mut Writt
     };
     let targets: Result<Vec<f64>, String> = labels.iter().map(|label| target(label, &predictor.classes)).collect();
     let targets = targets.map_err(|what| DataError::content(&args.data, Place::File, what))?;
-    written.head(true)?;
+    output.head(true)?;
     for first in (0..data.rows(split)).step_by(BLOCK) {
         let block = first..(first + BLOCK).min(data.rows(split));
         let rows: Vec<usize> = block.clone().collect();
-        written.add(&predictor.dataset(&data, split, &rows)?, &labels[block.clone()], &targets[block])?;
+        output.add(&predictor.dataset(&data, split, &rows)?, &labels[block.clone()], &targets[block])?;
     }
     Ok(())
 }
 
-/// Refuses what is for tables alone.
+/// Refuses options that are for tables or datasets.
 fn check_no_table(args: &PredictArgs, is: &str) -> anyhow::Result<()> {
     let options = args.header.is_some() || args.delimiter.is_some() || args.split.is_some();
     ensure!(!options, "{}: --header and --delimiter are for tables, --split for datasets: this is {is}", args.data.display());
     Ok(())
 }
 
-fn of_libsvm(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written) -> anyhow::Result<()> {
+fn predict_libsvm(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
     check_no_table(args, "a LIBSVM file")?;
     ensure!(
         matches!(args.label, None | Some(Column::Number(1))),
-        "{}: the labels of a LIBSVM file come first: --label first, or none",
+        "{}: the labels of a LIBSVM file come first: use --label first, or no --label",
         args.data.display()
     );
     let labelled = args.label.is_some();
-    written.head(labelled)?;
+    output.head(labelled)?;
     let most = u32::try_from(predictor.width)?;
     let dense = !predictor.is_sparse();
     let path = &args.data;
-    let mut rows = Rows::new(path, predictor, written);
+    let mut rows = Rows::new(path, predictor, output);
     let mut whole = Vec::new();
     let read = read_libsvm(Source::open(path)?, IndexLimit { most, is: "the features of the run" }, |row| {
         let (label, place) = (labelled.then_some(row.label), Place::Line(row.line));
@@ -386,48 +390,48 @@ fn of_libsvm(args: &PredictArgs, predictor: &mut Predictor, written: &mut Writte
     rows.finish(read)
 }
 
-/// Refuses whole rows for a run on sparse ones, whose features nobody would write down one by one.
+/// Refuses dense rows if the run is on sparse data.
 fn check_dense(args: &PredictArgs, predictor: &Predictor) -> anyhow::Result<()> {
-    ensure!(!predictor.is_sparse(), "{}: the run is on sparse data: give a LIBSVM file, or a dataset", args.data.display());
+    ensure!(!predictor.is_sparse(), "{}: the run is on sparse data and needs a LIBSVM file or a dataset", args.data.display());
     Ok(())
 }
 
-fn of_array(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written) -> anyhow::Result<()> {
+fn predict_array(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
     check_no_table(args, "an array")?;
     check_dense(args, predictor)?;
     ensure!(
         args.label.is_none(),
-        "{}: the labels of arrays are arrays of their own: import both, and give the dataset",
+        "{}: an array of features has no labels: import features and labels, and predict the dataset",
         args.data.display()
     );
-    written.head(false)?;
+    output.head(false)?;
     let (path, width) = (&args.data, predictor.width);
     let array = ArrayFile::of_features(path, args.features_name.as_deref())?;
-    let mut rows = Rows::new(path, predictor, written);
+    let mut rows = Rows::new(path, predictor, output);
     let read = array.rows(width, |row, record| rows.push((0..).zip(row.iter().copied()), None, Place::Record(record)));
     rows.finish(read)
 }
 
-fn of_images(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written) -> anyhow::Result<()> {
+fn predict_images(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
     check_no_table(args, "a file of images")?;
     check_dense(args, predictor)?;
     ensure!(
         args.label.is_none(),
-        "{}: the labels of images are a file of their own: import both, and give the dataset",
+        "{}: a file of images has no labels: import images and labels, and predict the dataset",
         args.data.display()
     );
-    written.head(false)?;
+    output.head(false)?;
     let path = &args.data;
     let mut images = Idx::open(Source::open(path)?)?;
     let (size, width) = (images.row_size(), predictor.width);
-    ensure!(size == width, "{}: images of {size} pixels, the run has {width} features", path.display());
-    let mut rows = Rows::new(path, predictor, written);
+    ensure!(size == width, "{}: these images have {size} pixels, but the run has {width} features", path.display());
+    let mut rows = Rows::new(path, predictor, output);
     let read = images.rows(|row| rows.push((0..).zip(row.iter().copied().map(f64::from)), None, Place::File));
     rows.finish(read)
 }
 
-fn of_table(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written) -> anyhow::Result<()> {
-    ensure!(args.split.is_none(), "--split is for datasets: a table has no splits");
+fn predict_table(args: &PredictArgs, predictor: &mut Predictor, output: &mut Output) -> anyhow::Result<()> {
+    ensure!(args.split.is_none(), "--split is for datasets");
     check_dense(args, predictor)?;
     let path = &args.data;
     let mut layout = TableLayout {
@@ -438,9 +442,9 @@ fn of_table(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written
     };
     let order = columns(path, predictor, &mut layout)?;
     let labelled = layout.label != Column::None;
-    written.head(labelled)?;
+    output.head(labelled)?;
     let mut table = Table::open(Source::open(path)?, &layout)?;
-    let mut rows = Rows::new(path, predictor, written);
+    let mut rows = Rows::new(path, predictor, output);
     let read = table.rows(|row| {
         let features = (0..).zip(order.iter().map(|&at| row.features[at]));
         rows.push(features, labelled.then_some(row.label), Place::Line(row.line))
@@ -448,16 +452,16 @@ fn of_table(args: &PredictArgs, predictor: &mut Predictor, written: &mut Written
     rows.finish(read)
 }
 
-/// For each feature of the run its place among the features of the table, whose other columns are left out. By name where the table
-/// has a header and the run knows names, else as they come.
+/// For each feature of the run, the index of its column among the features of the table. Columns are matched by name if both have names,
+/// otherwise by position.
 fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyhow::Result<Vec<usize>> {
     let names = Table::open(Source::open(path)?, layout)?.names().map(<[String]>::to_vec);
     let Some(names) = names.filter(|_| !predictor.features.is_empty()) else {
         let table = Table::open(Source::open(path)?, layout)?;
         ensure!(
             table.features() == predictor.width,
-            "{}: {} columns of features, the run has {}: name the column of the labels with --label, or give a header with the names of \
-             the features",
+            "{}: the table has {} columns of features, but the run has {}: name the column of labels with --label, or add a header with \
+             the names of the features",
             path.display(),
             table.features(),
             predictor.width
@@ -465,7 +469,7 @@ fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyh
         return Ok((0..predictor.width).collect());
     };
     let missing: Vec<String> = predictor.features.iter().filter(|name| !names.contains(name)).cloned().collect();
-    ensure!(missing.is_empty(), "{}: its header lacks {}; it has {}", path.display(), text::list(&missing), text::list(&names));
+    ensure!(missing.is_empty(), "{}: the header lacks {}; it has {}", path.display(), text::list(&missing), text::list(&names));
     let is_label = |place: usize, name: &String| match &layout.label {
         Column::Name(label) => label == name,
         Column::Number(number) => place + 1 == *number,
@@ -485,6 +489,6 @@ fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyh
     predictor
         .features
         .iter()
-        .map(|name| place(name).with_context(|| format!("{}: {name:?} is the label", path.display())))
+        .map(|name| place(name).with_context(|| format!("{}: {name:?} is both a feature and the label", path.display())))
         .collect()
 }

@@ -40,7 +40,7 @@ fn ours(draws: ArrayView2<f64>) -> [f64; 8] {
     [r_hat, ess_bulk, ess_tail, ess_mean(draws), ess_sd(draws), ess_quantile(draws, 0.25), mcse_mean, mcse_sd]
 }
 
-/// Equal to 1e-6: another order of summation moves the last digits of sixteen. NaN equals NaN.
+/// Equality up to a relative error of 1e-6, because sums are computed in another order. NaN equals NaN.
 fn equal(found: f64, expected: f64) -> bool {
     (found.is_nan() && expected.is_nan()) || (found - expected).abs() <= 1e-6 * expected.abs()
 }
@@ -50,7 +50,7 @@ fn set(name: &str) -> Array2<f64> {
 }
 
 #[test]
-fn everything_equals_arviz() {
+fn all_diagnostics_equal_arviz() {
     let sets = crate::example_chains::sets();
     assert_eq!(sets.len(), ARVIZ.len());
     for ((name, draws), (row, expected)) in sets.iter().zip(ARVIZ) {
@@ -58,7 +58,7 @@ fn everything_equals_arviz() {
         let found = ours(draws.view());
         assert!(found.iter().zip(expected).all(|(&found, expected)| equal(found, expected)), "{name}:\n{found:?}\n{expected:?}");
     }
-    // The control: the same draws of each chain in another order are worth something else.
+    // The control: shuffled draws have another ESS.
     let sticky = set("autoregressive");
     let mut shuffled = sticky.clone();
     for (place, old) in (0..1000).map(|place| (place, place * 7 % 1000)) {
@@ -78,23 +78,23 @@ fn classic(draws: ArrayView2<f64>) -> f64 {
 }
 
 #[test]
-fn chains_that_disagree_are_found_out() {
+fn r_hat_detects_chains_that_disagree() {
     for name in ["slow", "one_stuck", "apart", "trend", "scales_apart"] {
         assert!(r_hat(set(name).view()) > 1.01, "{name}");
     }
     for name in ["independent", "cauchy"] {
         assert!(r_hat(set(name).view()) < 1.01, "{name}");
     }
-    // What ranks are for: with Cauchy tails means and variances of chains are noise, and the classic formula does not see that one
-    // chain is eight times as wide.
+    // Ranks matter for Cauchy tails: means and variances of chains are noise, and the classic formula does not detect that one chain is
+    // eight times as wide.
     let wide = set("scales_apart");
     assert!(classic(wide.view()) < 1.01 && r_hat(wide.view()) > 1.1, "{} {}", classic(wide.view()), r_hat(wide.view()));
-    // The control: where tails are light it sees what ranks see.
+    // The control: with light tails, the classic formula detects disagreement, too.
     assert!(classic(set("apart").view()) > 1.01);
 }
 
 #[test]
-fn ranks_do_not_see_a_monotone_change_of_scale() {
+fn bulk_and_tail_ess_are_invariant_under_monotone_transformations() {
     let draws = set("odd").mapv(|x| (x - 1e6) * 100.0);
     let (plain, changed) = (convergence(draws.view()), convergence(draws.mapv(f64::exp).view()));
     assert!(equal(changed.ess_bulk, plain.ess_bulk) && equal(changed.ess_tail, plain.ess_tail));
@@ -102,7 +102,7 @@ fn ranks_do_not_see_a_monotone_change_of_scale() {
 }
 
 #[test]
-fn many_parameters_are_judged_like_one() {
+fn many_parameters_are_estimated_like_one() {
     let sets: Vec<Array2<f64>> = ["cauchy", "scales_apart"].map(set).into();
     let views: Vec<_> = sets.iter().map(|draws| draws.view()).collect();
     let together: Array3<f64> = stack(Axis(2), &views).unwrap();
@@ -115,10 +115,10 @@ fn many_parameters_are_judged_like_one() {
 }
 
 #[test]
-fn particles_have_quantiles_and_no_convergence() {
+fn particles_have_quantiles_but_no_diagnostics() {
     let particles = Array2::from_shape_fn((11, 2), |(n, j)| (10 - n) as f32 * (j + 1) as f32);
     let estimates = particle_estimates(particles.view());
-    // Quantiles of 0, 1, ..., 10 by R's type 7 lie at 0.5 and 9.5; the variance of 11 neighbours is 11.
+    // Quantiles of 0, 1, ..., 10 by R's type 7 lie at 0.5 and 9.5; the variance of 11 consecutive integers is 11.
     assert!(equal(estimates[0].q5, 0.5) && equal(estimates[1].q95, 19.0) && estimates[1].mean == 10.0);
     assert!(equal(estimates[0].sd, 11.0_f64.sqrt()) && estimates[0].convergence.is_none());
     assert!(particle_estimates(Array2::from_elem((1, 1), NAN).view())[0].q5.is_nan());
@@ -126,7 +126,7 @@ fn particles_have_quantiles_and_no_convergence() {
 }
 
 #[test]
-fn what_cannot_be_judged_is_not_a_number() {
+fn too_few_draws_give_nan() {
     for shape in [(0, 10), (3, 0), (2, 1), (2, 3)] {
         let Convergence { mcse_mean, ess_bulk, r_hat, .. } = convergence(Array2::zeros(shape).view());
         assert!(mcse_mean.is_nan() && ess_bulk.is_nan() && r_hat.is_nan(), "{shape:?}");

@@ -17,7 +17,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The result files of small runs of all methods on made-up data.
+/// Result files of small runs of all methods on generated data.
 fn runs(cli: &Cli) -> Vec<PathBuf> {
     let rows = |i: usize| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, ["no", "yes", "perhaps"][i * 7 % 11 / 4]);
     cli.write("a.csv", (0..60).map(rows).collect::<String>());
@@ -45,7 +45,7 @@ fn runs(cli: &Cli) -> Vec<PathBuf> {
     vec![file("svgd", "f64", network, few), file("dsvgd", "f32", network, few), file("dsgld", "f64", network, chains), topics]
 }
 
-/// A file with groups of all number types and shapes, and a group for each made-up set of chains.
+/// A file with groups of all number types and shapes, and a group for each set of example chains.
 fn made_up(cli: &Cli) -> PathBuf {
     let sets = crate::example_chains::sets();
     // JSON has no infinity to compare with.
@@ -84,7 +84,7 @@ fn made_up(cli: &Cli) -> PathBuf {
     path
 }
 
-/// A variable as the script expects it.
+/// A variable, for the script.
 fn variable(dims: Vec<String>, dtype: &str, values: Value) -> Value {
     json!({"dims": dims, "dtype": dtype, "values": values})
 }
@@ -121,7 +121,7 @@ fn table(file: &RunFile, name: &str) -> Value {
     variables.into()
 }
 
-/// What `summary --json` says about each parameter: by group, by part, with its index.
+/// The estimates of `summary --json`: by group and variable, with the index of each parameter.
 fn estimates(cli: &Cli, path: &Path) -> Value {
     let name = path.file_name().unwrap().to_str().unwrap();
     let summary: Value = cli.json(&format!("summary {name} --all --json"));
@@ -141,7 +141,7 @@ fn estimates(cli: &Cli, path: &Path) -> Value {
     groups.into()
 }
 
-/// All that the script compares of a file.
+/// The expected content of a file, for the script.
 fn expected(cli: &Cli, path: &Path) -> Value {
     let file = RunFile::open(path).unwrap();
     let (mut groups, mut attributes) = (Map::new(), Map::new());
@@ -170,7 +170,7 @@ fn script(python: &OsString, cli: &Cli, files: &[Value]) -> Ended {
 }
 
 #[test]
-fn others_read_the_same_values_and_find_the_same_convergence() {
+fn other_readers_find_the_same_values_and_diagnostics() {
     let Some(python) = std::env::var_os("MPIBAYES_PYTHON").filter(|python| !python.is_empty()) else {
         // Not by a macro, whose output a passing test swallows.
         let says =

@@ -1,4 +1,4 @@
-//! `mpibayes predict`: the run's own predictions of its test rows, whatever way the rows are given; and what it refuses.
+//! `mpibayes predict`: equal predictions for all formats of the test rows, and error messages.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -10,7 +10,7 @@ fn fields(text: &str) -> Vec<Vec<String>> {
     text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
 }
 
-/// Rows of three features and a class, or a target; those of odd number are the test rows of the run.
+/// Three features and a class or a target; rows with odd numbers are the test rows of the run.
 fn rows(number: usize) -> ([f64; 3], &'static str, f64) {
     let x = [(number * 7 % 11) as f64, (number * 5 % 13) as f64 * 100.0, -((number % 3) as f64)];
     (x, if x[0] + 0.01 * x[1] > 9.0 { "yes" } else { "no" }, 50.0 + 3.0 * x[0] - x[2])
@@ -21,12 +21,12 @@ fn write(path: &Path, header: &str, line: impl Fn(usize) -> String, numbers: imp
     std::fs::write(path, format!("{header}\n{lines}")).unwrap();
 }
 
-/// A finished run, the table of its test rows, and the same with columns in another order and one more.
+/// Makes a finished run, the table of its test rows, and the same table with reordered columns and an extra one.
 fn prepared(cli: &Cli, task: &str, model: &str) {
     prepared_in(&cli, task, model, "standardize");
 }
 
-/// As [`prepared`], in another scaling.
+/// The same with another scaling.
 fn prepared_in(cli: &Cli, task: &str, model: &str, scaling: &str) {
     let answer = |number: usize| if task == "classification" { rows(number).1.to_owned() } else { rows(number).2.to_string() };
     let line = |number: usize| format!("{},{},{},{}", rows(number).0[0], rows(number).0[1], rows(number).0[2], answer(number));
@@ -46,7 +46,7 @@ fn prepared_in(cli: &Cli, task: &str, model: &str, scaling: &str) {
 }
 
 #[test]
-fn classes_are_predicted_alike_from_a_table_and_from_the_dataset() {
+fn tables_and_datasets_give_the_same_predictions() {
     let cli = Cli::new();
     prepared(&cli, "classification", "name = \"logistic\"\nintercept = true");
     let kept = cli.results("run").grid("test_predictions").unwrap().unwrap();
@@ -66,10 +66,10 @@ fn classes_are_predicted_alike_from_a_table_and_from_the_dataset() {
             let own = if rows(2 * row + 1).1 == "yes" { 1 } else { 0 };
             assert_eq!(density[[row]], probability[[row, own]]);
         }
-        let told = output.stderr;
-        assert_eq!(told.contains("accuracy"), labelled, "{told}");
+        let report = output.stderr;
+        assert_eq!(report.contains("accuracy"), labelled, "{report}");
     }
-    // The control: without their scaling rows give other predictions, and by place the columns of the turned table are others.
+    // The control: matched by position, reordered columns give other predictions.
     let wrong = fields(&cli.succeed("predict run test.csv --label answer").stdout);
     std::fs::write(
         cli.path("bare.csv"),
@@ -80,7 +80,7 @@ fn classes_are_predicted_alike_from_a_table_and_from_the_dataset() {
     assert!(bare.iter().zip(&wrong).skip(1).any(|(bare, right)| bare.last() != right.last()));
 }
 
-/// Rows as an NPY file of these dimensions behind the first.
+/// Rows as an NPY file with these dimensions after the first.
 fn npy<const N: usize>(row: &[usize], rows: &[[f64; N]]) -> Vec<u8> {
     let shape: String = [rows.len()].iter().chain(row).map(|size| format!("{size}, ")).collect();
     let mut header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({shape})}}");
@@ -99,9 +99,9 @@ fn probabilities(cli: &Cli, command: &str) -> Vec<String> {
     fields(&output.stdout)[1..].iter().map(|record| record.last().unwrap().clone()).collect()
 }
 
-/// The result file keeps the rotation: rows in their own units become what the run has seen, whatever rows they come with.
+/// The result file holds the rotation, so that rows in original units are transformed as during the run, independent of other rows.
 #[test]
-fn rows_in_principal_axes_are_predicted_as_the_run_has_them() {
+fn rows_in_original_units_are_rotated_to_principal_axes() {
     for (dtype, task) in [("float32", "classification"), ("float64", "regression")] {
         let cli = Cli::new();
         let model =
@@ -118,7 +118,7 @@ fn rows_in_principal_axes_are_predicted_as_the_run_has_them() {
         };
         let numbers: Vec<[f64; 3]> = (1..60).step_by(2).map(|number| rows(number).0).collect();
         cli.write("test.npy", npy(&[3], &numbers));
-        // A dataset that is scaled by itself is taken back to raw rows.
+        // A dataset with its own scaling is converted back to original units.
         cli.succeed(&format!("import test.csv --task {task} -o other.h5"));
         let predictions = |input: &str| -> Vec<f64> {
             let table = fields(&cli.succeed(&format!("predict run {input}")).stdout);
@@ -128,11 +128,11 @@ fn rows_in_principal_axes_are_predicted_as_the_run_has_them() {
         };
         for input in ["turned.csv", "test.npy", "data.h5", "other.h5"] {
             let predicted = predictions(input);
-            // Means get their units on one way before, on the other behind their average.
+            // Averaging and converting to original units are done in different orders.
             let same = |(one, other): (&f64, &f64)| (one - other).abs() <= 1e-12 * other.abs();
             assert!(predicted.len() == 30 && predicted.iter().zip(&own).all(same), "{dtype} {input}: {predicted:?} {own:?}");
         }
-        // A row alone.
+        // A single row.
         cli.write("one.npy", npy(&[3], &numbers[4..5]));
         let alone = predictions("one.npy")[0];
         let tolerance = if dtype == "float32" { 1e-5 } else { 1e-12 };
@@ -169,8 +169,8 @@ fn rows_in_every_format_are_predicted_alike() {
     };
     cli.write("test.svm", (1..60).step_by(2).map(pairs).collect::<String>());
     assert_eq!(probabilities(&cli, "predict run test.svm --label first"), table);
-    let told = cli.succeed("predict run test.svm --label first").stderr;
-    assert!(told.contains("accuracy"), "{told}");
+    let report = cli.succeed("predict run test.svm --label first").stderr;
+    assert!(report.contains("accuracy"), "{report}");
     cli.succeed("import test.csv -o other.h5");
     assert_eq!(probabilities(&cli, "predict run other.h5"), table);
     // The control: scaled by itself, that dataset is another one than the run's.
@@ -202,7 +202,7 @@ fn images_are_predicted_as_those_of_the_dataset() {
     let of_dataset = probabilities(&cli, "predict run data.h5");
     assert_eq!(probabilities(&cli, "predict run test.images"), of_dataset);
     assert_ne!(probabilities(&cli, "predict run train.images")[..20], of_dataset);
-    cli.alone("predict run test.labels").fail(&["test.labels: images of 1 pixels, the run has 4 features"]);
+    cli.alone("predict run test.labels").fail(&["test.labels: these images have 1 pixels, but the run has 4 features"]);
 }
 
 #[test]
@@ -224,33 +224,33 @@ fn numbers_are_predicted_in_the_units_of_the_table() {
 }
 
 #[test]
-fn rows_that_are_none_for_the_run_are_refused() {
+fn rows_that_do_not_match_the_run_are_refused() {
     let cli = Cli::new();
     prepared(&cli, "classification", "name = \"logistic\"");
     cli.write("lacks.csv", "a,c,answer\n1,2,yes\n");
     cli.refuse("predict run lacks.csv", &["lacks.csv", "lacks b", "it has a, c, answer"]);
     cli.write("wide.csv", "1,2,3,4\n");
-    cli.refuse("predict run wide.csv", &["wide.csv: 4 columns of features, the run has 3", "--label"]);
+    cli.refuse("predict run wide.csv", &["wide.csv: the table has 4 columns of features, but the run has 3", "--label"]);
     cli.write("word.csv", "a,b,c\n1,2,3\n1,x,3\n");
     cli.alone("predict run word.csv").fail(&["word.csv, line 3"]);
     cli.write("class.csv", "a,b,c,answer\n1,2,3,perhaps\n");
-    cli.refuse("predict run class.csv --label answer", &["class.csv, line 2", "no class \"perhaps\"", "no, yes"]);
+    cli.refuse("predict run class.csv --label answer", &["class.csv, line 2", "unknown class \"perhaps\"", "no, yes"]);
     cli.refuse("predict run none.csv", &["none.csv", "cannot open"]);
     cli.refuse("predict none test.csv", &["none: there is no such folder"]);
-    // Classes and numbers of which a model knows nothing, in a dataset that is otherwise the run's.
+    // A dataset that matches the run except for unknown classes, or numbers instead of classes.
     let (train, test) = ("a,b,c,answer\n1,2,3,maybe\n4,5,6,no\n2,5,6,yes\n", "a,b,c,answer\n1,2,3,yes\n4,5,6,no\n");
     cli.write("three.csv", train);
     cli.write("two.csv", test);
     cli.succeed("import three.csv --test two.csv -o three.h5");
     cli.succeed("predict run three.h5");
-    cli.refuse("predict run three.h5 --split train", &["three.h5", "no class \"maybe\""]);
+    cli.refuse("predict run three.h5 --split train", &["three.h5", "unknown class \"maybe\""]);
     cli.write("number.csv", "a,b,c,answer\n1,2,3,0\n4,5,6,1\n");
     cli.succeed("import number.csv --task regression -o number.h5");
     cli.refuse("predict run number.h5", &["number.h5: this is for regression, the run is a classification"]);
     for (content, says) in [
         ("a,b,d,answer\n1,2,3,yes\n4,5,6,no\n", "\"d\" where the run has \"c\""),
         ("a,b,answer\n1,2,yes\n4,5,no\n", "its rows have 2 features, but the model was fitted to rows with 3"),
-        ("a,b,c,answer\n1,2,3,yes\n4,5,6,perhaps\n", "no class \"perhaps\""),
+        ("a,b,c,answer\n1,2,3,yes\n4,5,6,perhaps\n", "unknown class \"perhaps\""),
     ] {
         cli.write("other.csv", content);
         cli.succeed("import other.csv --force -o other.h5");
@@ -261,6 +261,6 @@ fn rows_that_are_none_for_the_run_are_refused() {
     cli.write("far.svm", "1 1:2 9:3\n");
     cli.refuse("predict run far.svm", &["far.svm, line 1", "9", "the features of the run"]);
     cli.refuse("predict run far.svm --label last", &["the labels of a LIBSVM file come first"]);
-    cli.refuse("predict run four.npy --label last", &["four.npy", "import both"]);
+    cli.refuse("predict run four.npy --label last", &["four.npy", "import features and labels"]);
     cli.refuse("predict run test.csv --label answer -o no/such/p.csv", &["no/such/p.csv", "cannot write"]);
 }

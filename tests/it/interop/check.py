@@ -1,4 +1,4 @@
-"""Opens result files with the readers that people use, and compares every value with what this program wrote or read itself.
+"""Opens result files with xarray, ArviZ, netCDF and HDF5, and compares every value with what mpibayes wrote or computed.
 
     python check.py EXPECTED.json
 
@@ -17,13 +17,13 @@ import numpy as np
 import xarray as xr
 
 warnings.simplefilter("ignore")
-# ArviZ tells of every NaN.
+# ArviZ logs every NaN.
 logging.disable(logging.CRITICAL)
 
-# What a run on data ends with.
+# Groups that a run on data adds at its end.
 ARRAYS = {"preprocessing", "test_predictions", "vocabulary"}
 ENGINES = ["h5netcdf", "netcdf4"]
-# Another order of summation moves the last digits of sixteen; a float32 that was widened is exact.
+# Sums in another order differ in the last digits.
 TOLERANCE = 1e-6
 
 
@@ -32,7 +32,7 @@ def numbers(values):
 
 
 def same_dataset(found, expected, where):
-    """Every variable with its dimensions, type and numbers; every dimension with its coordinate."""
+    """Compares variables with their dimensions, types and values, and dimensions with their coordinates."""
     assert set(found.data_vars) == set(expected), f"{where}: {sorted(found.data_vars)}, not {sorted(expected)}"
     for name, wanted in expected.items():
         variable = found[name]
@@ -50,8 +50,8 @@ def close(found, expected, where):
 
 
 def diagnose(dataset, expected, where):
-    """Every diagnostic of every parameter, from ArviZ's functions and from its summary."""
-    # In double precision, as this program computes: ArviZ takes means of float32 in float32.
+    """Compares every diagnostic of every parameter with ArviZ's functions and with its summary."""
+    # mpibayes computes in double precision, whereas ArviZ averages float32 in float32.
     dataset = dataset.astype("float64")
     measures = {
         "r_hat": az.rhat(dataset, method="rank"),
@@ -73,10 +73,10 @@ def diagnose(dataset, expected, where):
             for measure in measures.keys() & parameter.keys():
                 close(float(measures[measure][name].values[index]), parameter[measure], f"{where}/{label}: {measure}")
                 compared += 1
-            # Particles have no more than that.
+            # Particles have no diagnostics.
             if "r_hat" not in parameter:
                 continue
-            # The table folds an odd number of draws at another median than `rhat` does; all else is the same.
+            # For an odd number of draws, `summary` folds at another median than `rhat`; everything else is equal.
             for measure in ["ess_bulk", "ess_tail", "mcse_mean", "mcse_sd"] + ["r_hat"] * (dataset.sizes["draw"] % 2 == 0):
                 close(float(table.loc[label, measure]), parameter[measure], f"{where}/{label}: {measure} of the summary")
                 compared += 1
@@ -84,7 +84,7 @@ def diagnose(dataset, expected, where):
 
 
 def arrays(path, groups):
-    """The groups that are neither draws nor tables, as every reader sees them."""
+    """Compares the groups that are neither draws nor tables between readers."""
     for group in groups:
         seen = []
         for engine in ENGINES:
