@@ -5,7 +5,7 @@ use super::output::print;
 use super::picture::{Axis, PictureArgs};
 use crate::report::RunResults;
 use crate::report::comparison::Comparison;
-use crate::results::result_file;
+use crate::results::{XAxis, result_file};
 use anyhow::{Context, ensure};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -80,7 +80,9 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     match &args.output {
         // Drawn before the table is printed, so that a failure prints nothing but its error.
         Some(output) => {
-            let notes = drawing::draw_comparison(args, &comparison, &runs, output)?;
+            let axis = args.against.map_or_else(|| comparison.default_axis(), XAxis::from);
+            let metric = args.metric.as_deref();
+            let notes = drawing::draw_comparison(metric, axis, &comparison, &runs, &args.picture, output)?;
             print(&table).context("cannot print the comparison")?;
             // On standard error: standard output may be a table for another program.
             notes.iter().for_each(|note| eprintln!("mpibayes: {note}"));

@@ -1,9 +1,7 @@
 //! Drawing and writing the figures of `mpibayes plot` and `mpibayes compare`.
 
-use super::compare::CompareArgs;
 use super::output::print;
-use super::picture::{Format, PictureArgs};
-use super::plot::PlotArgs;
+use super::picture::{Format, PictureArgs, PlotArgs};
 use crate::partial::PartialFile;
 use crate::plots::{Figure, HistoryOptions};
 use crate::report::RunResults;
@@ -86,16 +84,17 @@ fn figures(args: &PlotArgs, run: &RunFigures) -> anyhow::Result<Vec<(String, Fig
 /// # Errors
 /// When no run has the metric, or a file cannot be written.
 pub(super) fn draw_comparison(
-    args: &CompareArgs,
+    metric: Option<&str>,
+    axis: XAxis,
     comparison: &Comparison,
     runs: &[RunResults],
+    picture: &PictureArgs,
     output: &Path,
 ) -> anyhow::Result<Vec<String>> {
-    let axis = args.against.map_or_else(|| comparison.default_axis(), XAxis::from);
-    let ComparisonFigure { figure, left_out: mut notes } = ComparisonFigure::new(comparison, runs, args.metric.as_deref(), axis)?;
+    let ComparisonFigure { figure, left_out: mut notes } = ComparisonFigure::new(comparison, runs, metric, axis)?;
     match figure {
         Some(figure) => {
-            notes.extend(write(&args.picture, &figure, output)?.iter().map(|file| format!("wrote {}", file.display())));
+            notes.extend(write(picture, &figure, output)?.iter().map(|file| format!("wrote {}", file.display())));
         }
         None => notes.push(format!("no figure: these runs have not recorded {}; use --against round", axis.name())),
     }

@@ -1,12 +1,11 @@
 //! The entry point: parses the command line, runs the subcommand, reports errors once even if mpirun launched several processes.
 
+use super::arguments::{Cli, Command};
 use super::output::print_error;
-use super::{
-    Cli, Command, blas, check, compare, data, env, import, init, plan, plot, predict, run, shell, summary, sweep, topics,
-};
+use super::{blas, check, compare, data, env, import, init, plan, plot, predict, run, shell, summary, sweep, topics};
 use crate::cluster::mpi::World;
 use crate::config::Registry;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -42,8 +41,8 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         Command::Plot(args) => plot::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Plan(args) => plan::run(args),
-        Command::Completions(args) => shell::completions(args),
-        Command::Man(args) => shell::man(args),
+        Command::Completions(args) => shell::completions(args, Cli::command()),
+        Command::Man(args) => shell::man(args, Cli::command()),
     };
     result.unwrap_or_else(|error| {
         if !speaks {

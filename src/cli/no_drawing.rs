@@ -1,9 +1,9 @@
 //! Stands in for `drawing` if mpibayes was built without the cargo feature `plots`.
 
-use super::compare::CompareArgs;
-use super::plot::PlotArgs;
+use super::picture::{PictureArgs, PlotArgs};
 use crate::report::RunResults;
 use crate::report::comparison::Comparison;
+use crate::results::XAxis;
 use anyhow::bail;
 use std::path::Path;
 
@@ -13,6 +13,13 @@ pub(super) fn draw_run(_: &PlotArgs) -> anyhow::Result<()> {
     bail!(NO_PLOTS)
 }
 
-pub(super) fn draw_comparison(_: &CompareArgs, _: &Comparison, _: &[RunResults], _: &Path) -> anyhow::Result<Vec<String>> {
+pub(super) fn draw_comparison(
+    _: Option<&str>,
+    _: XAxis,
+    _: &Comparison,
+    _: &[RunResults],
+    _: &PictureArgs,
+    _: &Path,
+) -> anyhow::Result<Vec<String>> {
     bail!(NO_PLOTS)
 }

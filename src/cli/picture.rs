@@ -1,8 +1,10 @@
-//! Command-line options for figures: size, formats and the horizontal axis.
+//! Command-line arguments for figures.
 
+use crate::report::figures::FigureKind;
 use crate::results::XAxis;
 use anyhow::bail;
-use std::path::Path;
+use clap::builder::PossibleValue;
+use std::path::{Path, PathBuf};
 
 /// Size and formats of figures.
 #[derive(Debug, clap::Args)]
@@ -87,6 +89,56 @@ impl PictureArgs {
             }
             _ => Ok(()),
         }
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  mpibayes plot runs/first                                    # every figure, into runs/first/plots
+  mpibayes plot runs/first history --against seconds --metric accuracy,log_likelihood --format svg
+  mpibayes plot runs/first posterior --parameter 'weights_1[0,3]' --parameter log_precision
+  mpibayes plot runs/first posterior --pair 'weights_1[0,0]' 'weights_1[0,1]'
+  mpibayes plot runs/first reliability --output figure3.png --size 500x500 --scale 3";
+
+/// Arguments of `mpibayes plot`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PlotArgs {
+    /// The folder of a run, or its result file
+    pub run: PathBuf,
+    /// The figures to draw [default: all that the run has data for]
+    #[arg(value_name = "KIND")]
+    pub kinds: Vec<FigureKind>,
+    /// The folder for the figures, or the file for a single one [default: RUN/plots]
+    #[arg(long, short, value_name = "DIR|FILE")]
+    pub output: Option<PathBuf>,
+    /// Size and formats.
+    #[command(flatten)]
+    pub picture: PictureArgs,
+    /// The horizontal axis of `history`
+    #[arg(long, value_name = "AXIS", default_value = "round")]
+    pub against: Axis,
+    /// Only these columns of the metrics or the history, separated by commas
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub metric: Vec<String>,
+    /// Add all columns of the history, which the method logged
+    #[arg(long)]
+    pub details: bool,
+    /// A parameter for `posterior` and `chains`: `NAME[0,3]`, or NAME for all elements of a variable; can be repeated
+    #[arg(long, value_name = "NAME")]
+    pub parameter: Vec<String>,
+    /// Add a scatter plot of two parameters; can be repeated
+    #[arg(long, num_args = 2, value_names = ["NAME", "NAME"], action = clap::ArgAction::Append)]
+    pub pair: Vec<String>,
+}
+
+impl clap::ValueEnum for FigureKind {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.name()).help(self.description()))
     }
 }
 

@@ -1,9 +1,7 @@
 //! `mpibayes completions` and `mpibayes man`: shell completions and manual pages, generated from the definition of the command line.
 
-use super::Cli;
 use super::output::print;
 use anyhow::Context;
-use clap::CommandFactory;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -34,9 +32,9 @@ pub struct ManArgs {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
+pub fn completions(args: &CompletionsArgs, mut command: clap::Command) -> anyhow::Result<ExitCode> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "mpibayes", &mut text);
+    clap_complete::generate(args.shell, &mut command, "mpibayes", &mut text);
     print(&String::from_utf8_lossy(&text))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -45,8 +43,8 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
 ///
 /// # Errors
 /// When they cannot be written.
-pub fn man(args: &ManArgs) -> anyhow::Result<ExitCode> {
-    let command = Cli::command().disable_help_subcommand(true);
+pub fn man(args: &ManArgs, command: clap::Command) -> anyhow::Result<ExitCode> {
+    let command = command.disable_help_subcommand(true);
     match &args.output {
         None => print(&String::from_utf8_lossy(&page(command)?))?,
         Some(folder) => {
@@ -67,6 +65,8 @@ fn page(command: clap::Command) -> std::io::Result<Vec<u8>> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::cli::Cli;
+    use clap::CommandFactory;
     use clap::ValueEnum;
 
     fn names() -> Vec<String> {
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn there_is_a_page_for_each_subcommand() {
         let folder = tempfile::tempdir().unwrap();
-        man(&ManArgs { output: Some(folder.path().to_owned()) }).unwrap();
+        man(&ManArgs { output: Some(folder.path().to_owned()) }, Cli::command()).unwrap();
         for name in names() {
             let page = std::fs::read_to_string(folder.path().join(format!("mpibayes-{name}.1"))).unwrap();
             assert!(page.contains(&format!("mpibayes {name}")) || page.contains(&format!("mpibayes\\-{name}")), "{name}: {page}");

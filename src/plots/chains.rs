@@ -1,7 +1,7 @@
 //! Trace plots: the draws of chains in order, which show poor mixing and lack of convergence.
 
-use super::Result;
 use super::canvas::Stroke;
+use super::error::Result;
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
 use super::parameters::{Selection, column};
 use super::posterior::{extent, keys_of_chains};

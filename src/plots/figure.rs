@@ -1,7 +1,7 @@
 //! Figures: panels with axes and marks, their layout, and rendering as SVG and PNG.
 
-use super::PlotError;
 use super::canvas::{Anchor, Canvas, Stroke};
+use super::error::PlotError;
 use super::font::{FONT, shorten, width, wrap};
 use super::ticks::{Ticks, bounds, drawable, widened};
 use resvg::tiny_skia::{Pixmap, Transform};

@@ -1,8 +1,8 @@
 //! Metrics and the method's history over rounds, seconds or bytes: one panel for each column.
 
+use super::error::{PlotError, Result};
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
 use super::ticks::drawable;
-use super::{PlotError, Result};
 use crate::metrics::{domain, label};
 use crate::results::{RunFile, SECONDS, Table, XAxis};
 use std::collections::{BTreeMap, BTreeSet};

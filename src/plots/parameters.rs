@@ -1,6 +1,6 @@
 //! The parameters that a figure shows: named ones such as `weights_1[0,3]`, or a selection if there are too many.
 
-use super::{PlotError, Result, counted};
+use super::error::{PlotError, Result};
 use crate::results::{Samples, Values};
 
 /// The parameters of a figure.
@@ -110,6 +110,11 @@ pub(super) fn column(samples: &Samples, index: usize) -> Vec<Vec<f64>> {
         Values::I32(values) => f64::from(values[[chain, draw, index]]),
     };
     (0..chains).map(|chain| (0..draws).map(|draw| value(chain, draw)).collect()).collect()
+}
+
+/// A count with its noun: `1 draw`, `20 draws`.
+pub(super) fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

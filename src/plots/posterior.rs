@@ -2,10 +2,10 @@
 
 use super::canvas::Stroke;
 use super::density::{bandwidth, density, quantile, shares};
+use super::error::{PlotError, Result};
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, region, series};
-use super::parameters::{Selection, column};
+use super::parameters::{Selection, column, counted};
 use super::ticks::drawable;
-use super::{PlotError, Result, counted};
 use crate::results::Samples;
 
 const MAX_PANELS: usize = 12;

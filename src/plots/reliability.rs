@@ -1,8 +1,9 @@
 //! The reliability diagram: accuracy by confidence, with the number of rows in each bin.
 
 use super::canvas::Stroke;
+use super::error::Result;
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, bars, series};
-use super::{Result, counted};
+use super::parameters::counted;
 use crate::results::{METRICS, RunFile, Table};
 
 /// The table of reliability bins.

@@ -1,7 +1,9 @@
 //! Columns of the tables `metrics` and `history` as curves over rounds, seconds or bytes.
 
 use super::error::Result;
-use super::{HISTORY, METRICS, RunFile, Table};
+use super::read::RunFile;
+use super::table::Table;
+use crate::cluster::record::{HISTORY, METRICS};
 use std::collections::BTreeMap;
 
 /// The column of seconds since the run began, without evaluations.

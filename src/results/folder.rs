@@ -4,8 +4,13 @@
 //! on `data.digest` while it uses the folder.
 
 use super::error::{Result, ResultsError};
+use super::grid::Grid;
+use super::info::{RunInfo, RunState};
+use super::read::RunFile;
+use super::samples::SampleGroup;
 use super::spool::{self, Collected};
-use super::{Grid, RunFile, RunInfo, RunState, RunWriter, SampleGroup, stop};
+use super::stop;
+use super::write::RunWriter;
 use crate::cluster::record::{Record, Row};
 use crate::cluster::{
     self, AfterCheckpoint, AgentTime, Checkpoint, Outcome, Progress, Recorder, Status, StoredByRank, TimeSpent,

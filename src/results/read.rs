@@ -2,9 +2,9 @@
 
 use super::error::{Result, ResultsError};
 use super::grid::Grid;
+use super::info::{FORMAT, RunInfo, RunState, VERSION};
 use super::samples::{Samples, Values};
 use super::table::Table;
-use super::{FORMAT, RunInfo, RunState, VERSION};
 use crate::data::hdf;
 use crate::models::Part;
 use crate::number::Number;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use super::info::iso;
 use super::*;
 use crate::cluster::record::{Draws, Extents, Row};
 use crate::models::Part;

@@ -3,9 +3,10 @@
 use super::draws::{self, part_dimensions};
 use super::error::{Result, ResultsError};
 use super::grid::Grid;
+use super::info::{FORMAT, LIBRARY, RunInfo, RunState, VERSION};
+use super::netcdf;
 use super::samples::{SampleGroup, Samples, Values};
 use super::table::Table;
-use super::{FORMAT, LIBRARY, RunInfo, RunState, VERSION, netcdf};
 use crate::cluster::record::{Draws, Extents, Row};
 use crate::data::hdf;
 use crate::number::Number;

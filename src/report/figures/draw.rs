@@ -1,6 +1,6 @@
 //! Figures of a run by kind, and the figure of a comparison.
 
-use super::FigureKind;
+use super::kind::FigureKind;
 use crate::plots::{self, Curve, Figure, HistoryOptions};
 use crate::report::comparison::Comparison;
 use crate::report::error::{ReportError, Result};

@@ -1,0 +1,49 @@
+//! The kinds of figures of a run.
+
+/// A kind of figure of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FigureKind {
+    /// Metrics over rounds or seconds.
+    History,
+    /// Accuracy by confidence, with the number of rows in each bin.
+    Reliability,
+    /// Marginal posterior densities of parameters.
+    Posterior,
+    /// The draws of chains in order.
+    Chains,
+}
+
+impl FigureKind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::History, Self::Reliability, Self::Posterior, Self::Chains];
+
+    /// Its name on the command line and in file names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::History => "history",
+            Self::Reliability => "reliability",
+            Self::Posterior => "posterior",
+            Self::Chains => "chains",
+        }
+    }
+
+    /// What it shows.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::History => "Metrics over rounds, seconds or bytes",
+            Self::Reliability => "Accuracy by confidence, with the number of rows in each bin",
+            Self::Posterior => "Marginal posterior densities of parameters, with mean and 90 % interval",
+            Self::Chains => "Trace plots: the draws of chains in order",
+        }
+    }
+
+    /// Why a run cannot have this figure.
+    pub fn missing(self) -> &'static str {
+        match self {
+            Self::History => "it has neither metrics nor a history",
+            Self::Reliability => "it has no reliability table, which needs classes and test rows",
+            Self::Posterior => "it has no draws of parameters",
+            Self::Chains => "it has no chains of draws; particles have no order",
+        }
+    }
+}
