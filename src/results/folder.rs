@@ -230,10 +230,7 @@ impl RunFolder {
 
     /// Reports that the run is already finished.
     pub fn report_finished(&self) {
-        self.say(&format!(
-            "the run in {0} is already finished; see its results with `mpibayes summary {0}`",
-            self.path.display()
-        ));
+        self.say(&format!("the run in {0} is finished; see its results with `mpibayes summary {0}`", self.path.display()));
     }
 
     /// Begins a run or resumes a saved one, and reports `what` begins, such as the method and the number of ranks. The result file will

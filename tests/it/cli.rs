@@ -107,7 +107,7 @@ fn summary_shows_a_run_in_three_ways() {
     let cli = Cli::new();
     finished_run(&cli);
     let shown = cli.run("summary run").stdout;
-    assert!(shown.contains("method  dsvgd") && shown.contains("accuracy  87.50 %"), "{shown}");
+    assert!(shown.contains("method   dsvgd") && shown.contains("accuracy  87.50 %"), "{shown}");
     let json = cli.json("summary run/result.h5 --json");
     assert_eq!((&json["metrics"]["ece"], &json["evaluations"][0]["accuracy"]), (&0.0625.into(), &0.5.into()));
     let output = cli.run("summary run --get accuracy");

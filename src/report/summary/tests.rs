@@ -48,8 +48,8 @@ fn folder_and_file_have_the_same_complete_summary() {
     assert_eq!(format!("{summary:?}"), format!("{:?}", read(&path)));
     let shown = summary.to_string();
     for line in [
-        "  method  dsvgd\n",
-        "  data    my.h5 (digest 0123456789ab)\n",
+        "  method   dsvgd\n",
+        "  data     my.h5 (digest 0123456789ab)\n",
         "final metrics (round 3)\n  accuracy        83.33 %\n  ece             0.0213\n  mce_20          -\n  log_likelihood  -0.4567 nats per row\n",
         "  round  accuracy     ece  mce_20  log_likelihood\n      1    0.5000  0.0213       -         -0.4567\n",
         "history of the method\n  round  seconds  bandwidth\n      1     0.25     0.5000\n",
@@ -147,7 +147,7 @@ fn a_run_without_metrics_shows_its_history() {
     write_run(&path, &RunInfo::new("svgd", "toy", 1, "", ""), &[], &[row("history", 5, None, &[("seconds", 1.0)])]).unwrap();
     let summary = read(&path);
     let shown = summary.to_string();
-    assert!(shown.contains("data    none") && shown.contains("  round  seconds\n      5     1.00\n"), "{shown}");
+    assert!(shown.contains("data     none") && shown.contains("  round  seconds\n      5     1.00\n"), "{shown}");
     assert!(summary.metric("accuracy").unwrap_err().to_string().contains("no predictions were evaluated"));
 }
 
