@@ -3,7 +3,7 @@
 use super::data::DataFile;
 use super::error::JobError;
 use crate::config::{Domain, Registry, Run, RunOf};
-use crate::results::{Kept, ResultsError, RunFolder, config_file};
+use crate::results::{ExistingRun, ResultsError, RunFolder, config_file};
 
 /// Takes the folder for a run. Called on rank 0.
 ///
@@ -27,9 +27,9 @@ where
         kept => {
             // A run that ended before its first checkpoint is replaced: often its run file was corrected since.
             if kept.is_some_and(|kept| kept.config != config || kept.data_digest != digest) {
-                folder.gives_way();
+                folder.report_replacement();
             }
-            folder.keep(config, digest)?;
+            folder.record_run(config, digest)?;
             return Ok(false);
         }
     };
@@ -39,13 +39,15 @@ where
     if kept.data_digest != digest {
         let file = data.map_or_else(String::new, |data| data.path().display().to_string());
         let here = digest.to_owned();
-        return Err(ResultsError::OtherData { folder: folder.path().to_owned(), there: kept.data_digest, here, file }.into());
+        return Err(
+            ResultsError::OtherData { folder: folder.path().to_owned(), recorded: kept.data_digest, found: here, file }.into()
+        );
     }
     Ok(kept.finished)
 }
 
 /// The first value in which the run in the folder differs from this one. Keys that are newer than the folder have their defaults.
-fn difference(kept: &Kept, folder: &RunFolder, run: &Run, registry: &Registry) -> Result<Option<String>, JobError> {
+fn difference(kept: &ExistingRun, folder: &RunFolder, run: &Run, registry: &Registry) -> Result<Option<String>, JobError> {
     let kept = Run::from_toml(&kept.config, registry).map_err(|error| ResultsError::Content {
         path: config_file(folder.path()),
         what: format!(
@@ -96,7 +98,7 @@ mod tests {
     /// The difference between a folder with one configuration and a run with another.
     fn differs(kept: &str, here: &str) -> Result<Option<String>, String> {
         let registry = Registry::default();
-        let kept = Kept { config: kept.into(), data_digest: String::new(), finished: false, holds_results: true };
+        let kept = ExistingRun { config: kept.into(), data_digest: String::new(), finished: false, holds_results: true };
         let folder = RunFolder::new("folder".as_ref(), std::time::Duration::MAX, false);
         let here = Run::from_toml(here, &registry).map_err(|error| error.to_string())?;
         difference(&kept, &folder, &here, &registry).map_err(|error| error.to_string())

@@ -41,7 +41,7 @@ where
     let entered = if ranks.is_root() { enter(run, &config, data.as_ref(), registry, folder) } else { Ok(false) };
     let finished = ranks.agree(entered)?;
     if ranks.broadcast(&[u8::from(finished)]) == [1] {
-        folder.already_finished();
+        folder.report_finished();
         return Ok(());
     }
     carry_out(
@@ -120,7 +120,7 @@ fn carry_out<D: Domain>(
     let Some(outcome) = outcome else { return Ok(()) };
     if outcome.finished {
         let grids = at_end(folder, &outcome)?;
-        grids.into_iter().for_each(|grid| folder.keep_grid(grid));
+        grids.into_iter().for_each(|grid| folder.add_arrays(grid));
     }
     folder.end(&outcome)?;
     Ok(())
