@@ -1,4 +1,4 @@
-//! `mpibayes check`: says what a run file asks for and what is wrong with it, data included, without starting anything.
+//! `mpibayes check`: checks a run file and its data without starting a run, and prints what the run needs.
 
 use super::output::print;
 use super::run::parse_override;
@@ -10,24 +10,24 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What can be file after `mpibayes check`.
+/// Arguments of `mpibayes check`.
 #[derive(clap::Args, Debug)]
 pub struct CheckArgs {
     /// The run file, or the file of a sweep
     #[arg(value_name = "FILE.toml")]
     pub file: PathBuf,
-    /// Replace a value of the run file, as in --set method.rounds=20; may be given several times
+    /// Replace a value of the run file, such as --set method.rounds=20. Can be given several times
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
     pub set: Vec<Override>,
-    /// The folder that the run would write to; runs/NAME for NAME.toml without this
+    /// The folder that the run would write to [default: runs/NAME for NAME.toml]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }
 
-/// Checks, and prints what was found.
+/// Checks the run file and prints a report.
 ///
 /// # Errors
-/// Where the file is not TOML, or there is something wrong with the run.
+/// If the file is not TOML. Mistakes in the run are printed and give exit code 1.
 pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let file = RunFile::read(&args.file, &args.set)?;
     let output = super::run::output(args.output.as_deref(), &args.file)?;
@@ -41,7 +41,7 @@ pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         Err(problems) => {
             let lines: String = problems.iter().map(|problem| format!("mpibayes: {problem}\n")).collect();
             let count = text::counted(problems.len(), "mistake");
-            // At one stroke: a launcher's own lines would come between.
+            // One write, so that no line of a launcher comes between.
             drop(std::io::Write::write_all(&mut std::io::stderr(), format!("{lines}mpibayes: {count}\n").as_bytes()));
             Ok(ExitCode::FAILURE)
         }
@@ -53,7 +53,7 @@ fn run_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<Stri
     Ok(format!("{} can be run\n{}", file.path().display(), describe(&report, output)))
 }
 
-/// All points of a sweep; a mistake that several have in common is told once.
+/// Checks all runs of a sweep. A mistake that several runs have in common is reported once.
 fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<String, Vec<Problem>> {
     let grid = sweep::grid(file)?;
     let mut problems: Vec<Problem> = Vec::new();
@@ -82,13 +82,13 @@ fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<St
         format!("{} can be run: {} over {}\n", file.path().display(), text::counted(reports.len(), "run"), grid.keys.join(", "));
     if let (Some(first), Some(point)) = (reports.first(), grid.points.first()) {
         // Writing to a string does not fail.
-        let _ = writeln!(text, "the first of them, {}:", point.name);
+        let _ = writeln!(text, "the first run, {}:", point.name);
         text.push_str(&describe(first, &output.join(&point.name)));
     }
     Ok(text)
 }
 
-/// A run in lines for people.
+/// Describes a run, a line for each property.
 fn describe(report: &CheckReport, output: &Path) -> String {
     let estimate = &report.estimate;
     let number = |number: usize| text::count(number);
@@ -104,7 +104,7 @@ fn describe(report: &CheckReport, output: &Path) -> String {
         Some(data) => {
             let digest = text::short_digest(&data.digest);
             lines.push(("data", format!("{} (digest {digest})", data.path.display())));
-            let split = format!("{} to learn from, {} to test on", number(data.train), number(data.test));
+            let split = format!("{} for training, {} for testing", number(data.train), number(data.test));
             match data.content {
                 DataContent::Table { task, features, classes } => {
                     let targets = match task {
@@ -118,13 +118,13 @@ fn describe(report: &CheckReport, output: &Path) -> String {
                 DataContent::Corpus { words, tokens, .. } => {
                     lines.push(("documents", split));
                     let tokens = text::count(tokens);
-                    lines.push(("words", format!("{} in the vocabulary, {tokens} tokens to learn from", text::count(words))));
+                    lines.push(("words", format!("{} in the vocabulary, {tokens} training tokens", text::count(words))));
                     "documents"
                 }
             }
         }
         None => {
-            lines.push(("data", "none: the model brings its own".into()));
+            lines.push(("data", "none: the model generates its own".into()));
             "rows"
         }
     };
@@ -138,23 +138,26 @@ fn describe(report: &CheckReport, output: &Path) -> String {
     lines.push(("values", format!("{} bytes each, seed {}{temperature}", report.value_bytes, report.seed)));
     if let Some(bytes) = report.bytes_of_agent() {
         let all = text::bytes(bytes.saturating_mul(report.agents.into()));
-        lines.push((
-            "memory",
-            format!("about {} for an agent, {all} for all; a rank has the agents that it hosts", text::bytes(bytes)),
-        ));
+        lines.push(("memory", format!("about {} per agent, {all} for all agents", text::bytes(bytes))));
     }
     if let Some(bytes) = report.bytes_per_round() {
-        lines.push(("traffic", format!("about {} a round with a rank for each agent; none on one rank", text::bytes(bytes))));
+        lines.push((
+            "traffic",
+            format!("about {} per round if every agent has its own rank; none on one rank", text::bytes(bytes)),
+        ));
     }
     let evaluated = report.is_evaluated();
     lines.push(match report.evaluate_every {
         0 => ("evaluate", "never".to_owned()),
         1 if evaluated => ("evaluate", "after every round".into()),
         every if evaluated => ("evaluate", format!("every {} rounds, and after the last", text::count(every))),
-        _ if report.predicts => ("evaluate", format!("never, for want of test {thing}")),
-        _ => ("evaluate", "no predictions: the model makes none".into()),
+        _ if report.predicts => ("evaluate", format!("never, because there are no test {thing}")),
+        _ => ("evaluate", "never, because the model predicts nothing".into()),
     });
-    lines.push(("writes", format!("{}: config.toml, data.digest, result.h5; checkpoint.bin on the way", output.display())));
+    lines.push((
+        "writes",
+        format!("{}: config.toml, data.digest, result.h5, and checkpoint.bin during the run", output.display()),
+    ));
     let mut text = text::pairs(&lines);
     for note in &report.notes {
         let _ = writeln!(text, "note: {note}");

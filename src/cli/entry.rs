@@ -5,7 +5,7 @@ use super::output::print_error;
 use super::{blas, check, compare, data, env, import, init, plan, plot, predict, run, shell, summary, sweep, topics};
 use crate::cluster::mpi::World;
 use crate::config::Registry;
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     blas::use_one_thread();
     // Before MPI starts, only environment variables of the launcher show which process speaks for the job.
     let speaks = World::is_primary();
-    let cli = match Cli::try_parse() {
+    let command = init::list_names(Cli::command(), registry);
+    let cli = match command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         // All processes have the same command line. The others exit with success: if the launcher saw one of them fail first,
         // it would kill the process that is about to print the usage error.

@@ -1,4 +1,4 @@
-//! `mpibayes run`: starts the run of a run file, or goes on with it.
+//! `mpibayes run`: starts or resumes the run that a run file describes.
 
 use super::output::print_error;
 use crate::cluster::mpi::World;
@@ -10,25 +10,26 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What can be typed after `mpibayes run`.
+/// Arguments of `mpibayes run`.
 #[derive(clap::Args, Debug)]
 pub struct RunArgs {
     /// The run file
     #[arg(value_name = "FILE.toml")]
     pub file: PathBuf,
-    /// Replace a value of the run file, as in --set method.rounds=20; may be given several times
+    /// Replace a value of the run file, such as --set method.rounds=20. Can be given several times
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
     pub set: Vec<Override>,
-    /// The folder for results and checkpoints; runs/NAME for NAME.toml without this
+    /// The folder for results and checkpoints [default: runs/NAME for NAME.toml]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }
 
-/// The folder of a run: the one that was typed, or one called after the run file.
+/// The folder of a run: the given one, or one named after the run file.
 pub(super) fn output(typed: Option<&Path>, file: &Path) -> anyhow::Result<PathBuf> {
     match typed {
         Some(output) => Ok(output.to_owned()),
-        None => Ok(Path::new("runs").join(file.file_stem().context("the run file has no name to call the folder after")?)),
+        None => Ok(Path::new("runs")
+            .join(file.file_stem().context("the run file has no name, so the folder of the run needs --output")?)),
     }
 }
 
@@ -37,14 +38,14 @@ pub(super) fn parse_override(typed: &str) -> Result<Override, String> {
     Override::parse(typed).ok_or_else(|| "write key=value, such as seed=2".into())
 }
 
-/// The exit code of a run that was saved and stopped: the same command goes on with it (`EX_TEMPFAIL` of sysexits.h).
+/// The exit code of a run that was saved and stopped, and that the same command resumes (`EX_TEMPFAIL` of sysexits.h).
 pub const STOPPED: u8 = 75;
 
-/// Runs it.
+/// Carries out the run.
 ///
 /// # Errors
-/// What is wrong with the run file, the data or the folder, or what ended the run; on a single process. With several ranks any
-/// error is said from here.
+/// On a single process, anything that is wrong with the run file, the data or the folder, or that ended the run. With several ranks
+/// errors are printed here.
 pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     results::listen();
     let output = output(args.output.as_deref(), &args.file)?;

@@ -1,4 +1,4 @@
-//! `mpibayes sweep`: runs a grid of runs, alone or on all ranks of a job, and gathers what came out in one table.
+//! `mpibayes sweep`: carries out a grid of runs, alone or on all ranks of a job, and collects their results in one table.
 
 use super::output::{print, print_error};
 use super::run::{STOPPED, parse_override};
@@ -18,66 +18,66 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const EXAMPLE: &str = "\
-A sweep file is a run file with a table more. Each key is one as for --set, each value a list:
+A sweep file is a run file with a [sweep] table. Its keys are those of --set, its values are lists:
 
   [sweep]
   method = [{ name = \"svgd\" }, { name = \"dsvgd\", local_steps = 100 }]
   seed = [1, 2, 3]
 
-These are 6 runs, each in a folder of its own, such as runs/FILE/method=svgd,seed=1. The same command goes on where it was stopped. \
-As a Slurm job array the tasks share the runs, and --collect gathers the table in the end.";
+These are 6 runs, each in its own folder, such as runs/FILE/method=svgd,seed=1. The same command resumes an interrupted sweep. \
+The tasks of a Slurm job array share the runs; --collect writes the table afterwards.";
 
-/// What can be typed after `mpibayes sweep`.
+/// Arguments of `mpibayes sweep`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLE)]
 pub struct SweepArgs {
     /// The run file with a [sweep]
     #[arg(value_name = "FILE.toml")]
     pub file: PathBuf,
-    /// Replace a value that does not vary, as in --set method.rounds=20; may be given several times
+    /// Replace a value that does not vary, such as --set method.rounds=20. Can be given several times
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
     pub set: Vec<Override>,
-    /// The folder for the folders of the runs; runs/NAME for NAME.toml without this
+    /// The folder in which the runs get their folders [default: runs/NAME for NAME.toml]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Only list the runs, and how far each is
+    /// Only list the runs and their states
     #[arg(long, conflicts_with_all = ["task", "collect", "csv"])]
     pub list: bool,
-    /// Do every M-th run only, from the N-th on; in a Slurm job array, its own share without this
-    #[arg(long, value_name = "N/M", value_parser = share, conflicts_with_all = ["collect", "csv"])]
-    pub task: Option<Share>,
-    /// Run nothing, only write the table of the finished runs, and say what is missing
+    /// Carry out only every M-th run, starting at the N-th [default: all; in a Slurm job array, the part of this task]
+    #[arg(long, value_name = "N/M", value_parser = parse_part, conflicts_with_all = ["collect", "csv"])]
+    pub task: Option<Part>,
+    /// Run nothing: write the table of the finished runs, and list the missing ones
     #[arg(long)]
     pub collect: bool,
-    /// The table; DIR/sweep.csv without this
+    /// The table [default: DIR/sweep.csv]
     #[arg(long, value_name = "FILE.csv")]
     pub csv: Option<PathBuf>,
 }
 
-/// Which runs of a sweep one job does.
+/// The part of a sweep that one job carries out: every `tasks`-th run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct Part {
     /// From 1.
     task: usize,
     tasks: usize,
 }
 
-impl Share {
+impl Part {
     fn has(self, number: usize) -> bool {
         number % self.tasks == self.task - 1
     }
 }
 
-fn share(typed: &str) -> Result<Share, String> {
+fn parse_part(typed: &str) -> Result<Part, String> {
     let parts = typed.split_once('/').and_then(|(task, tasks)| Some((task.parse().ok()?, tasks.parse().ok()?)));
     match parts {
-        Some((task, tasks)) if (1..=tasks).contains(&task) => Ok(Share { task, tasks }),
+        Some((task, tasks)) if (1..=tasks).contains(&task) => Ok(Part { task, tasks }),
         _ => Err("write N/M with N from 1 to M, such as 2/8".into()),
     }
 }
 
-/// The share of this task of a Slurm job array; nothing where there is no array.
-fn share_of_array(variable: impl Fn(&str) -> Option<usize>) -> anyhow::Result<Option<Share>> {
+/// The part of this task of a Slurm job array; none outside of an array.
+fn part_of_array(variable: impl Fn(&str) -> Option<usize>) -> anyhow::Result<Option<Part>> {
     let Some(id) = variable("SLURM_ARRAY_TASK_ID") else { return Ok(None) };
     let first = variable("SLURM_ARRAY_TASK_MIN").unwrap_or(id);
     let last = variable("SLURM_ARRAY_TASK_MAX").unwrap_or(id);
@@ -90,12 +90,12 @@ fn share_of_array(variable: impl Fn(&str) -> Option<usize>) -> anyhow::Result<Op
         "the tasks of this job array are not evenly numbered, so mpibayes cannot tell which runs are this one's: submit it with \
          --array=1-M, or give --task N/M"
     );
-    Ok(Some(Share { task: (id - first) / step + 1, tasks }))
+    Ok(Some(Part { task: (id - first) / step + 1, tasks }))
 }
 
 /// A run of a sweep as all ranks know it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Planned {
+struct PlannedRun {
     /// From 0.
     number: usize,
     name: String,
@@ -113,7 +113,7 @@ enum Ended {
 /// Runs the sweep, lists it, or gathers its table.
 ///
 /// # Errors
-/// What is wrong with the file, or keeps the table from being written. A run that fails is told, and the others go on.
+/// If the file is wrong or the table cannot be written. A run that fails is reported; the others continue.
 pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let looks_only = args.list || args.collect;
     if looks_only && !World::is_primary() {
@@ -123,17 +123,17 @@ pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let world = if !looks_only && World::is_launched() { Some(World::start()?) } else { None };
     let Some(world) = &world else { return alone(args, registry) };
     let is_root = world.rank() == 0;
-    // Rank 0 reads for all, and looks for all which runs are done: a shared file system may show others an older state.
+    // Rank 0 reads the file and looks for finished runs: a shared file system may show the others an older state.
     let read = || -> anyhow::Result<_> {
-        let desk = Desk::open(args)?;
-        let plan = desk.plan(registry)?;
+        let state = SweepState::open(args)?;
+        let plan = state.plan(registry)?;
         let text = serde_json::to_vec(&plan)?;
-        Ok((desk, text))
+        Ok((state, text))
     };
-    let mut desk = None;
+    let mut state = None;
     let mine = if is_root {
         read().map_err(|error| format!("{error:#}")).map(|(opened, text)| {
-            desk = Some(opened);
+            state = Some(opened);
             text
         })
     } else {
@@ -149,8 +149,8 @@ pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         Ok(text) => {
             let text = world.broadcast_bytes(is_root.then_some(text));
             let done = serde_json::from_slice(&text).map_err(anyhow::Error::from);
-            let done =
-                done.and_then(|plan: Vec<Planned>| carry(&plan, desk.as_mut(), registry, &Ranks::Mpi(world), &args.folder()?));
+            let done = done
+                .and_then(|plan: Vec<PlannedRun>| run_all(&plan, state.as_mut(), registry, &Ranks::Mpi(world), &args.folder()?));
             done.unwrap_or_else(|error| {
                 // One rank that leaves alone would keep the others waiting.
                 print_error(&anyhow!("rank {}: {error:#}", world.rank()));
@@ -163,18 +163,18 @@ pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
 }
 
 fn alone(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
-    let mut desk = Desk::open(args)?;
+    let mut state = SweepState::open(args)?;
     if args.list {
-        print(&desk.list())?;
+        print(&state.list())?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.collect {
-        return desk.collect();
+        return state.collect();
     }
-    let plan = desk.plan(registry)?;
-    let code = carry(&plan, Some(&mut desk), registry, &Ranks::One, &args.folder()?)?;
+    let plan = state.plan(registry)?;
+    let code = run_all(&plan, Some(&mut state), registry, &Ranks::One, &args.folder()?)?;
     if code == ExitCode::FAILURE {
-        // A run that failed may have left threads that are still at work.
+        // A failed run may have left threads running.
         crate::cluster::end_process(1);
     }
     Ok(code)
@@ -186,10 +186,10 @@ impl SweepArgs {
     }
 }
 
-/// Does the runs, one after another, on all ranks together; rank 0 has the desk.
-fn carry(
-    plan: &[Planned],
-    mut desk: Option<&mut Desk>,
+/// Carries out the runs one after another, on all ranks together. Rank 0 passes the state of the sweep.
+fn run_all(
+    plan: &[PlannedRun],
+    mut state: Option<&mut SweepState>,
     registry: &Registry,
     ranks: &Ranks,
     folder: &Path,
@@ -198,14 +198,14 @@ fn carry(
     for run in plan {
         // All ranks stop before the same run.
         if ranks.broadcast(&[u8::from(results::asked_to_stop())]) == [1] {
-            return desk.as_ref().map_or(Ok(ExitCode::from(STOPPED)), |desk| desk.stopped(run));
+            return state.as_ref().map_or(Ok(ExitCode::from(STOPPED)), |state| state.stopped(run));
         }
-        if let Some(desk) = &mut desk {
-            desk.begin(run)?;
+        if let Some(state) = &mut state {
+            state.begin(run)?;
         }
-        let ended = one(run, registry, ranks, folder)?;
-        if let Some(desk) = &mut desk {
-            desk.end(run, &ended)?;
+        let ended = run_one(run, registry, ranks, folder)?;
+        if let Some(state) = &mut state {
+            state.end(run, &ended)?;
         }
         match ended {
             Ended::Finished => {}
@@ -213,16 +213,16 @@ fn carry(
             Ended::Failed(_) => failed.push(run.name.as_str()),
         }
     }
-    let Some(desk) = desk else { return Ok(ExitCode::SUCCESS) };
-    desk.over(plan.len(), &failed)?;
+    let Some(state) = state else { return Ok(ExitCode::SUCCESS) };
+    state.finish(plan.len(), &failed)?;
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// One run. An error that all ranks know of is the run's; one that this rank has alone ends the job.
-fn one(run: &Planned, registry: &Registry, ranks: &Ranks, folder: &Path) -> anyhow::Result<Ended> {
+/// Carries out one run. An error that all ranks know fails this run only; an error of this rank alone ends the job.
+fn run_one(run: &PlannedRun, registry: &Registry, ranks: &Ranks, folder: &Path) -> anyhow::Result<Ended> {
     let validated = Run::from_toml(&run.config, registry)?;
     let every = Duration::try_from_secs_f64(validated.cluster().checkpoint_every).unwrap_or(Duration::MAX);
-    // The lines of each run would drown those of the sweep; a bar does not.
+    // The lines of the runs would hide those of the sweep. A progress bar does not.
     let shows = World::is_primary() && std::io::stderr().is_terminal();
     let mut folder = RunFolder::new(&folder.join(&run.name), every, shows);
     let outcome = start(&validated, registry, ranks, &mut folder);
@@ -235,11 +235,11 @@ fn one(run: &Planned, registry: &Registry, ranks: &Ranks, folder: &Path) -> anyh
     }
 }
 
-/// What rank 0 looks after: the state of the runs, the lines for people, the table.
-struct Desk {
+/// The state of a sweep on rank 0: which runs are done, messages, the table of results.
+struct SweepState {
     sweep: Sweep,
     folder: PathBuf,
-    share: Option<Share>,
+    part: Option<Part>,
     csv: PathBuf,
     /// The rows of finished runs, by the number of the run.
     rows: BTreeMap<usize, Vec<Row>>,
@@ -254,7 +254,7 @@ struct Row {
     values: Vec<(String, f64)>,
 }
 
-/// How far a run is.
+/// The state of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Finished,
@@ -263,7 +263,7 @@ enum State {
     Missing,
 }
 
-impl Desk {
+impl SweepState {
     fn open(args: &SweepArgs) -> anyhow::Result<Self> {
         let typed = TypedFile::read(&args.file, &args.set)?;
         let sweep = sweep::grid(&typed).map_err(ConfigError::Problems)?;
@@ -271,7 +271,7 @@ impl Desk {
         let share = match (args.task, args.list || args.collect) {
             (Some(task), _) => Some(task),
             (None, true) => None,
-            (None, false) => share_of_array(|name| std::env::var(name).ok()?.parse().ok())?,
+            (None, false) => part_of_array(|name| std::env::var(name).ok()?.parse().ok())?,
         };
         let csv = args.csv.clone().unwrap_or_else(|| folder.join("sweep.csv"));
         Ok(Self { sweep, folder, share, csv, rows: BTreeMap::new(), columns: Vec::new() })
@@ -287,7 +287,7 @@ impl Desk {
         match std::fs::read_to_string(self.mark(name)) {
             // First: a folder may hold a finished run of other settings, which this one was refused for.
             Ok(why) => State::Failed(why.trim_end().to_owned()),
-            // A file that cannot be read is told of when the run is tried.
+            // An unreadable file is reported when the run is started.
             Err(_) if results::is_finished(&folder).unwrap_or(false) => State::Finished,
             Err(_) if config_file(&folder).exists() => State::Begun,
             Err(_) => State::Missing,
@@ -295,7 +295,7 @@ impl Desk {
     }
 
     /// The runs of this job that are not finished, those that failed before last. All of them are checked before any begins.
-    fn plan(&self, registry: &Registry) -> anyhow::Result<Vec<Planned>> {
+    fn plan(&self, registry: &Registry) -> anyhow::Result<Vec<PlannedRun>> {
         let mut problems = Vec::new();
         let mut plan = Vec::new();
         let mut again = Vec::new();
@@ -307,10 +307,10 @@ impl Desk {
                     continue;
                 }
             };
-            if self.share.is_some_and(|share| !share.has(number)) {
+            if self.part.is_some_and(|share| !share.has(number)) {
                 continue;
             }
-            let planned = Planned { number, name: point.name.clone(), config };
+            let planned = PlannedRun { number, name: point.name.clone(), config };
             match self.state(&point.name) {
                 State::Failed(_) => again.push(planned),
                 // A finished run is looked at too: it must be the one that is asked for.
@@ -330,26 +330,26 @@ impl Desk {
     }
 
     /// `3/12 method=dsvgd seed=2`.
-    fn title(&self, run: &Planned) -> String {
+    fn title(&self, run: &PlannedRun) -> String {
         format!("{}/{} {}", run.number + 1, self.sweep.points.len(), run.name.replace(',', " "))
     }
 
-    /// Writes down that a run is begun, so that the next job knows it if this one does not survive it.
-    fn begin(&self, run: &Planned) -> anyhow::Result<()> {
+    /// Marks a run as started, so that the next job knows if this one died during it.
+    fn begin(&self, run: &PlannedRun) -> anyhow::Result<()> {
         if self.state(&run.name) == State::Finished {
             return Ok(());
         }
-        self.write_mark(&run.name, "the job ended while this run was on its way")
+        self.write_mark(&run.name, "the job ended during this run")
     }
 
     fn write_mark(&self, name: &str, text: &str) -> anyhow::Result<()> {
         let mark = self.mark(name);
         let folder = mark.parent().unwrap_or(&self.folder);
-        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make this folder", folder.display()))?;
+        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create this folder", folder.display()))?;
         std::fs::write(&mark, format!("{text}\n")).with_context(|| format!("{}: cannot write", mark.display()))
     }
 
-    fn end(&mut self, run: &Planned, ended: &Ended) -> anyhow::Result<()> {
+    fn end(&mut self, run: &PlannedRun, ended: &Ended) -> anyhow::Result<()> {
         let title = self.title(run);
         if let Ended::Failed(why) = ended {
             self.write_mark(&run.name, why)?;
@@ -359,7 +359,7 @@ impl Desk {
         let mark = self.mark(&run.name);
         match std::fs::remove_file(&mark) {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-                return Err(cause).with_context(|| format!("{}: cannot take away", mark.display()));
+                return Err(cause).with_context(|| format!("{}: cannot remove", mark.display()));
             }
             _ => {}
         }
@@ -368,30 +368,30 @@ impl Desk {
         if matches!(ended, Ended::Stopped) {
             return self.stopped(run).map(drop);
         }
-        self.gather(run.number)?;
+        self.read_results(run.number)?;
         eprintln!("mpibayes: {title}: finished{}", self.headline(run.number));
-        // The tasks of an array would write over each other.
-        if self.share.is_none() { self.write_csv() } else { Ok(()) }
+        // The tasks of an array would overwrite each other's tables.
+        if self.part.is_none() { self.write_csv() } else { Ok(()) }
     }
 
-    fn stopped(&self, run: &Planned) -> anyhow::Result<ExitCode> {
-        eprintln!("mpibayes: {}: stopped; the same command goes on with it", self.title(run));
+    fn stopped(&self, run: &PlannedRun) -> anyhow::Result<ExitCode> {
+        eprintln!("mpibayes: {}: stopped. The same command resumes it", self.title(run));
         Ok(ExitCode::from(STOPPED))
     }
 
-    fn over(&self, runs: usize, failed: &[&str]) -> anyhow::Result<()> {
-        let table = match self.share {
-            Some(_) => "mpibayes sweep FILE.toml --collect gathers the table".into(),
+    fn finish(&self, runs: usize, failed: &[&str]) -> anyhow::Result<()> {
+        let table = match self.part {
+            Some(_) => "`mpibayes sweep FILE.toml --collect` writes the table".into(),
             None => self.csv.display().to_string(),
         };
         eprintln!("mpibayes: {} finished, {} failed; {table}", runs - failed.len(), failed.len());
         for name in failed {
             eprintln!("mpibayes: failed: {name}");
         }
-        if self.share.is_none() { self.write_csv() } else { Ok(()) }
+        if self.part.is_none() { self.write_csv() } else { Ok(()) }
     }
 
-    /// The last accuracy, or what stands in its place.
+    /// The last accuracy or RMSE.
     fn headline(&self, number: usize) -> String {
         let last = self.rows.get(&number).and_then(|rows| rows.last());
         let of = |name: &str| last.and_then(|row| row.values.iter().find(|value| value.0 == name)).map(|value| value.1);
@@ -402,8 +402,8 @@ impl Desk {
         text
     }
 
-    /// Reads what came out of a run.
-    fn gather(&mut self, number: usize) -> anyhow::Result<()> {
+    /// Reads the results of a run.
+    fn read_results(&mut self, number: usize) -> anyhow::Result<()> {
         let Some(point) = self.sweep.points.get(number) else { bail!("there is no run {number}") };
         let file = RunFile::open(&result_file(&self.folder.join(&point.name)))?;
         let tables = file.tables()?;
@@ -460,13 +460,13 @@ impl Desk {
         partial.commit().with_context(place)
     }
 
-    /// Gathers the table of what is finished, and says what is not.
+    /// Writes the table of the finished runs, and lists the missing ones.
     fn collect(&mut self) -> anyhow::Result<ExitCode> {
         let mut missing = Vec::new();
         for number in 0..self.sweep.points.len() {
             let name = self.sweep.points[number].name.clone();
             match self.state(&name) {
-                State::Finished => self.gather(number)?,
+                State::Finished => self.read_results(number)?,
                 state => missing.push((name, state.to_string())),
             }
         }
@@ -517,23 +517,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_share_all_runs() {
+    fn the_parts_of_all_tasks_cover_every_run_once() {
         for tasks in 1..5 {
-            let shares: Vec<Share> = (1..=tasks).map(|task| share(&format!("{task}/{tasks}")).unwrap()).collect();
+            let parts: Vec<Part> = (1..=tasks).map(|task| parse_part(&format!("{task}/{tasks}")).unwrap()).collect();
             for number in 0..10 {
-                assert_eq!(shares.iter().filter(|share| share.has(number)).count(), 1);
+                assert_eq!(parts.iter().filter(|part| part.has(number)).count(), 1);
             }
         }
-        assert!(share("2/3").unwrap().has(1) && share("2/3").unwrap().has(4));
+        assert!(parse_part("2/3").unwrap().has(1) && parse_part("2/3").unwrap().has(4));
         for wrong in ["0/3", "4/3", "1", "1/0", "a/b", "-1/2"] {
-            assert!(share(wrong).is_err(), "{wrong}");
+            assert!(parse_part(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn a_slurm_array_tells_the_share() {
+    fn a_task_of_a_slurm_array_knows_its_part() {
         let of = |id: usize, min: usize, max: usize, step: usize, count: usize| {
-            share_of_array(|name| match name.strip_prefix("SLURM_ARRAY_TASK_").unwrap() {
+            part_of_array(|name| match name.strip_prefix("SLURM_ARRAY_TASK_").unwrap() {
                 "ID" => Some(id),
                 "MIN" => Some(min),
                 "MAX" => Some(max),
@@ -542,10 +542,10 @@ mod tests {
                 other => panic!("{other}"),
             })
         };
-        assert_eq!(of(3, 1, 4, 1, 4).unwrap(), Some(Share { task: 3, tasks: 4 }));
-        assert_eq!(of(0, 0, 7, 1, 8).unwrap(), Some(Share { task: 1, tasks: 8 }));
-        assert_eq!(of(6, 2, 8, 2, 4).unwrap(), Some(Share { task: 3, tasks: 4 }));
+        assert_eq!(of(3, 1, 4, 1, 4).unwrap(), Some(Part { task: 3, tasks: 4 }));
+        assert_eq!(of(0, 0, 7, 1, 8).unwrap(), Some(Part { task: 1, tasks: 8 }));
+        assert_eq!(of(6, 2, 8, 2, 4).unwrap(), Some(Part { task: 3, tasks: 4 }));
         assert!(of(5, 1, 9, 1, 3).unwrap_err().to_string().contains("--array=1-M"));
-        assert_eq!(share_of_array(|_| None).unwrap(), None);
+        assert_eq!(part_of_array(|_| None).unwrap(), None);
     }
 }

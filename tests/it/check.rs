@@ -185,11 +185,11 @@ fn a_right_run_is_described() {
         "  method     dsvgd\n",
         "  particles  4\n",
         "  model      logistic, 3 parameters\n",
-        "40 to learn from, 0 to test on",
+        "40 for training, 0 for testing",
         "2 features, 2 classes",
         "  agents     3, 13 to 14 rows each\n",
         // 2 sets of 4 particles with 3 parameters of 8 bytes.
-        "about 192 B a round",
+        "about 192 B per round",
         "runs/run: config.toml",
         "note: nothing is evaluated, because the data have no test rows",
         "note: an agent with 13 rows uses all of them in each step, because batch = 100 is larger",
@@ -222,7 +222,7 @@ fn a_model_that_predicts_nothing_runs_on_data_with_test_rows() {
     cli.write("mean.toml", run);
     let checked = cli.run("check mean.toml");
     let said = checked.stdout;
-    assert!(checked.code == 0 && said.contains("  evaluate   no predictions: the model makes none"), "{said}");
+    assert!(checked.code == 0 && said.contains("  evaluate   never, because the model predicts nothing"), "{said}");
     let ran = cli.run("run mean.toml --output mean");
     assert!(ran.code == 0 && cli.path("mean/result.h5").is_file(), "{}", ran.stderr);
 }

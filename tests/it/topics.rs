@@ -67,7 +67,7 @@ fn has_found_both(topics: &[BTreeSet<String>]) -> bool {
 fn every_method_finds_planted_topics_and_one_sweep_does_not() {
     let cli = folder();
     let checked = cli.stdout("check run.toml");
-    for says in ["adlda", "lda, 32 parameters", "100 to learn from, 20 to test on", "16 in the vocabulary, 1,200 tokens"] {
+    for says in ["adlda", "lda, 32 parameters", "100 for training, 20 for testing", "16 in the vocabulary, 1,200 tokens"] {
         assert!(checked.contains(says), "{says} in {checked}");
     }
     // 50 documents of an agent with 600 tokens, and three arrays of 32 counts, which are integers whatever is asked for.
@@ -78,9 +78,9 @@ fn every_method_finds_planted_topics_and_one_sweep_does_not() {
     };
     for (how, says) in [
         // 50 × 80 + 600 × 20 + 384.
-        ("", "about 16.0 KiB for an agent"),
+        ("", "about 16.0 KiB per agent"),
         // 50 × 8 + 600 × 8 + 384.
-        ("--set method.sweep_by=\"document\" --set dtype=\"float64\"", "about 5.5 KiB for an agent"),
+        ("--set method.sweep_by=\"document\" --set dtype=\"float64\"", "about 5.5 KiB per agent"),
     ] {
         let (memory, numbers) = memory(how);
         assert!(memory.contains(says) && numbers.contains("4 bytes each"), "{says} in {memory}, {numbers}");
