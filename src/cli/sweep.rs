@@ -268,16 +268,16 @@ impl SweepState {
         let typed = TypedFile::read(&args.file, &args.set)?;
         let sweep = sweep::grid(&typed).map_err(ConfigError::Problems)?;
         let folder = args.folder()?;
-        let share = match (args.task, args.list || args.collect) {
+        let part = match (args.task, args.list || args.collect) {
             (Some(task), _) => Some(task),
             (None, true) => None,
             (None, false) => part_of_array(|name| std::env::var(name).ok()?.parse().ok())?,
         };
         let csv = args.csv.clone().unwrap_or_else(|| folder.join("sweep.csv"));
-        Ok(Self { sweep, folder, share, csv, rows: BTreeMap::new(), columns: Vec::new() })
+        Ok(Self { sweep, folder, part, csv, rows: BTreeMap::new(), columns: Vec::new() })
     }
 
-    /// Where it is written that a run was begun, and how it failed: there until it is saved or finished.
+    /// The file that marks a started or failed run, until the run is saved or finished.
     fn mark(&self, name: &str) -> PathBuf {
         self.folder.join("failed").join(format!("{name}.txt"))
     }
@@ -321,9 +321,9 @@ impl SweepState {
             return Err(ConfigError::Problems(problems).into());
         }
         plan.append(&mut again);
-        let whose = self
-            .share
-            .map_or_else(String::new, |share| format!(", of which task {}/{} does {}", share.task, share.tasks, plan.len()));
+        let part = self.part;
+        let whose =
+            part.map_or_else(String::new, |part| format!(", {} of them in task {}/{}", plan.len(), part.task, part.tasks));
         let all = text::counted(self.sweep.points.len(), "run");
         eprintln!("mpibayes: a sweep of {all} over {}{whose}, in {}", self.sweep.keys.join(", "), self.folder.display());
         Ok(plan)
