@@ -60,7 +60,10 @@ pub fn template<D: Domain>(registry: &Registry, choice: Choice) -> Result<String
         text.push_str("\n[data]\n");
         let values = Table::from_iter([("file".to_owned(), Value::from(file.display().to_string()))]);
         let values = D::data(values, sharing).map_err(stored)?;
-        section(&mut text, &D::data_keys(sharing), table(&values).map_err(unwritable)?, None);
+        let keys = D::data_keys(sharing);
+        let mut values = table(&values).map_err(unwritable)?;
+        values.retain(|key, _| keys.iter().any(|known| known.name == key));
+        section(&mut text, &keys, values, None);
     }
     text.push_str(&format!("\n[model]\nname = \"{model}\"\n"));
     section(&mut text, &D::model_keys(registry, model), D::model_table(&model_settings).map_err(unwritable)?, None);

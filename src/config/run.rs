@@ -153,7 +153,10 @@ impl<D: Domain> RunOf<D> {
     pub fn to_table(&self) -> Result<toml::Table, toml::ser::Error> {
         let mut file = table(&self.settings)?;
         if let Some(data) = &self.data {
-            file.insert("data".into(), table(data)?.into());
+            let known = D::data_keys(self.method.sharing());
+            let mut data = table(data)?;
+            data.retain(|key, _| known.iter().any(|known| known.name == key));
+            file.insert("data".into(), data.into());
         }
         file.insert("model".into(), named(self.model_name(), D::model_table(&self.model)?).into());
         file.insert("method".into(), named(self.method.name(), self.method.table()?).into());
