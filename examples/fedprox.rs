@@ -168,9 +168,14 @@ fn main() -> std::process::ExitCode {
 mod one_dimensional;
 
 #[cfg(test)]
+#[path = "../tests/support/recording.rs"]
+mod recording;
+
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::one_dimensional::{Line, run, share};
+    use crate::one_dimensional::{Line, share};
+    use crate::recording::run;
 
     const START: f64 = 0.3;
     const CURVATURES: [f64; 3] = [1.0, 0.5, 2.0];
@@ -182,7 +187,7 @@ mod tests {
         let line = Line { initial: |_| START, prior_score: |_| 0.0, gradient };
         let own = |agent: u32| vec![f64::from(agent); ROWS[agent as usize]];
         let settings = FedProxSettings { rounds, steps: 5, rate: 0.1, batch: 100, proximal };
-        run(FedProx { problem: share(line, 3, 1.0, own), settings }, 1).particles[(0, 0)]
+        run(FedProx { problem: share(line, 3, 1.0, own), settings }, 1).particles()[(0, 0)]
     }
 
     /// E gradient steps shrink the distance to m_k = (a_k c_k + μ θ)/(a_k + μ) by r_k = (1 − η (a_k + μ))^E, so that

@@ -18,6 +18,13 @@ if [ -z "${CONFIG:-}" ]; then
 fi
 OUTPUT=${OUTPUT:-runs/$(basename "$CONFIG" .toml)}
 
+# Open MPI keeps its session files in one folder of a node for all jobs of a user. Jobs that start at the same moment, such as tasks of an
+# array, would race to make it and end with "mkdir: File exists": mpirun gets a folder for each job.
+if sessions=$(mktemp -d); then
+    export OMPI_MCA_orte_local_tmpdir_base="$sessions"
+    trap 'rm -rf "$sessions"' EXIT
+fi
+
 # Since Slurm 22.05 srun does not ask for the cores that sbatch was given.
 export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"
 

@@ -5,6 +5,8 @@
 
 #[path = "../../tests/support/covertype.rs"]
 mod covertype;
+#[path = "../../tests/support/delayed_gradients.rs"]
+mod delayed_gradients;
 mod dsgld;
 mod dsvgd;
 mod ec_sghmc;

@@ -1,4 +1,4 @@
-//! `mpibayes check` and `mpibayes init`: wrong configurations get messages that tell what to do, and what `init` writes is right.
+//! `mpibayes check` and `mpibayes init`: messages for invalid run files say what to do, and run files written by `init` are valid.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -7,7 +7,8 @@ use mpibayes::config::{Registry, RunFile};
 use mpibayes::job::{check, template_for};
 use std::path::Path;
 
-/// A folder with a dataset of 32 training rows in two classes, one of numbers to predict, one without test rows, and one of documents.
+/// A folder with four datasets: `a.h5` with two classes and 32 training rows, `r.h5` for regression, `untested.h5` without test rows, and
+/// `c.h5` of documents.
 fn folder() -> Cli {
     let cli = Cli::new();
     let rows: String = (0..40).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, ["no", "yes"][i % 2])).collect();
@@ -27,8 +28,8 @@ fn folder() -> Cli {
     cli
 }
 
-/// A right run file; the tests break it.
-const RIGHT: &str = "\
+/// A valid run file.
+const VALID: &str = "\
 seed = 3
 agents = 3
 [data]
@@ -43,13 +44,13 @@ batch = 6
 cavity = \"kde\"
 ";
 
-/// RIGHT with a line in place of another.
+/// The valid run file with a line replaced.
 fn with(line: &str, other: &str) -> String {
-    assert!(RIGHT.contains(line), "{line}");
-    RIGHT.replacen(line, other, 1)
+    assert!(VALID.contains(line), "{line}");
+    VALID.replacen(line, other, 1)
 }
 
-/// What check says of a wrong file: a line for each mistake.
+/// The messages of `mpibayes check` for an invalid run file: a line for each mistake and their number.
 fn mistakes(cli: &Cli, file: &str, set: &str) -> Vec<String> {
     cli.write("run.toml", file);
     let output = cli.run(&format!("check run.toml{set}"));
@@ -62,7 +63,7 @@ fn mistakes(cli: &Cli, file: &str, set: &str) -> Vec<String> {
 }
 
 #[test]
-fn wrong_configurations_get_helpful_messages() {
+fn messages_for_invalid_run_files_say_what_to_do() {
     let cli = folder();
     let table: &[(String, &str, &str)] = &[
         (with("seed = 3", "sed = 3"), "", "run.toml, line 1: 'sed' is not a key here. Did you mean `seed`?"),
@@ -75,7 +76,7 @@ fn wrong_configurations_get_helpful_messages() {
         ),
         (with("[method]", "[metod]"), "", "line 7: 'metod' is not a section of a run file. Did you mean [method]?"),
         (
-            RIGHT.into(),
+            VALID.into(),
             " --set method.ruonds=3",
             "--set method.ruonds=3: 'method.ruonds' is not a key here. Did you mean `rounds`?",
         ),
@@ -143,26 +144,26 @@ fn wrong_configurations_get_helpful_messages() {
     for (file, set, says) in table {
         let found = mistakes(&cli, file, set);
         assert!(found.iter().any(|line| line.contains(says)), "{says}\nis missing in\n{}\n", found.join("\n"));
-        // One mistake, one message, and their number.
+        // One message for the mistake, and the number of mistakes.
         let expected = if file.starts_with("seed = 1\n") { 3 } else { 2 };
         assert!(found.len() == expected || file.contains("[metod]"), "{}", found.join("\n"));
-        // Run says the same, in a line.
+        // `mpibayes run` prints one message.
         let run = cli.run(&format!("run run.toml{set} --output out"));
         let said = run.stderr;
         assert_eq!((run.code, said.lines().count()), (1, 1), "{file}\n{said}");
         assert!(!cli.exists("out/result.h5"));
     }
-    // The control.
-    cli.write("run.toml", RIGHT);
+    // The control: the valid run file.
+    cli.write("run.toml", VALID);
     let output = cli.run("check run.toml");
     assert!(output.code == 0 && output.stderr.is_empty(), "{}", output.stderr);
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_in_the_order_of_their_lines() {
+fn all_mistakes_are_reported_in_the_order_of_their_lines() {
     let cli = folder();
     let file =
-        RIGHT.replace("seed", "sed").replace("a.h5", "b.h5").replace("rounds = 6", "rounds = \"x\"").replace("batch", "bach");
+        VALID.replace("seed", "sed").replace("a.h5", "b.h5").replace("rounds = 6", "rounds = \"x\"").replace("batch", "bach");
     let found = mistakes(&cli, &file, " --set temperature=-1");
     for (place, says) in [(0, "line 1: 'sed'"), (1, "b.h5"), (2, "line 10: 'method.rounds'"), (3, "line 11: 'method.bach'")] {
         assert!(found[place].contains(says), "{says} in\n{}", found.join("\n"));
@@ -174,7 +175,7 @@ fn all_mistakes_are_told_at_once_in_the_order_of_their_lines() {
 }
 
 #[test]
-fn a_right_run_is_described() {
+fn a_valid_run_is_described() {
     let cli = folder();
     cli.write("run.toml", with("a.h5", "untested.h5"));
     let output = cli.run("check run.toml --set method.batch=100");
@@ -202,21 +203,21 @@ fn a_right_run_is_described() {
 #[test]
 fn every_point_of_a_sweep_is_checked() {
     let cli = folder();
-    let sweep = format!("{RIGHT}[sweep]\nseed = [1, 2]\n\"method.local_steps\" = [5, 6]\n");
+    let sweep = format!("{VALID}[sweep]\nseed = [1, 2]\n\"method.local_steps\" = [5, 6]\n");
     cli.write("sweep.toml", &sweep);
     let output = cli.run("check sweep.toml");
     assert!(output.stdout.contains("4 runs over seed, method.local_steps"), "{}", output.stderr);
     let found = mistakes(&cli, &sweep.replace("[5, 6]", "[5, 0]"), "");
-    assert_eq!(found.len(), 2, "told once: {found:?}");
+    assert_eq!(found.len(), 2, "reported once: {found:?}");
     let says = "run.toml, line 15: 'method.local_steps' must be at least 1, not 0 (in the run seed=1,local_steps=0)";
     assert!(found[0].contains(says), "{found:?}");
     let run = cli.run("run sweep.toml").stderr;
     assert!(run.contains("mpibayes sweep sweep.toml"), "{run}");
 }
 
-/// Test rows are of no use to it, and no hindrance.
+/// A model without predictions ignores test rows.
 #[test]
-fn a_model_that_predicts_nothing_runs_on_data_with_test_rows() {
+fn a_model_without_predictions_runs_on_data_with_test_rows() {
     let cli = folder();
     let run = "[data]\nfile = \"r.h5\"\n[model]\nname = \"gaussian_mean\"\n[method]\nname = \"svgd\"\nrounds = 1\nsteps = 1\n";
     cli.write("mean.toml", run);
@@ -228,7 +229,7 @@ fn a_model_that_predicts_nothing_runs_on_data_with_test_rows() {
 }
 
 #[test]
-fn what_init_writes_passes_check() {
+fn run_files_written_by_init_pass_check() {
     let cli = folder();
     let registry = Registry::default();
     for method in registry.methods() {
@@ -297,9 +298,9 @@ fn what_init_writes_passes_check() {
     assert!(shown.contains("name = \"network\"") && shown.contains("file = \"r.h5\"") && shown.contains("# loss ="), "{shown}");
 }
 
-/// Where every chain sees all rows there is nothing to deal, and there may be more chains than rows.
+/// A method whose chains all see all rows has no partition, and may have more chains than rows.
 #[test]
-fn chains_that_see_all_rows_want_no_partition() {
+fn chains_that_see_all_rows_refuse_a_partition() {
     let cli = folder();
     let written = cli.run("init ec_sghmc --model network --data a.h5 -o my.toml --force");
     assert!(written.code == 0, "{}", written.stderr);
@@ -426,7 +427,7 @@ mod own {
 }
 
 #[test]
-fn methods_of_a_users_own_are_checked_and_written_too() {
+fn user_defined_methods_are_checked_and_written_too() {
     let cli = Cli::new();
     let registry = Registry::default().with_method::<own::Plain>();
     let file = cli.path("own.toml");

@@ -1,4 +1,4 @@
-//! The program as a user meets it: what it prints, on which stream, with which exit code, under a launcher too.
+//! The command line: output streams and exit codes of subcommands, alone and as ranks of a job.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -8,8 +8,7 @@ use mpibayes::cluster::record::Row;
 use mpibayes::results::{RunInfo, write_run};
 use std::process::Stdio;
 
-/// Runs the program in a folder, as the given process of a job of several if there is a job.
-/// The program as this process of a job of three that Open MPI has started.
+/// Runs the program with the variables of Open MPI for a rank of a job of three.
 fn as_rank(cli: &Cli, rank: u32, arguments: &str) -> Ended {
     cli.alone(arguments).env("OMPI_COMM_WORLD_SIZE", "3").env("OMPI_COMM_WORLD_RANK", &rank.to_string()).run()
 }
@@ -28,7 +27,7 @@ fn finished_run(cli: &Cli) {
 }
 
 #[test]
-fn help_and_version_are_printed_by_one_process() {
+fn help_and_version_are_printed_by_one_rank() {
     let cli = Cli::new();
     for arguments in ["--help", "--version", "import --help", "summary -h", "run --help", "plot --help", "compare -h", "sweep -h"]
     {
@@ -46,7 +45,7 @@ fn help_and_version_are_printed_by_one_process() {
 }
 
 #[test]
-fn typing_mistakes_are_told_once_and_end_with_2() {
+fn usage_errors_are_printed_once_and_exit_with_2() {
     let cli = Cli::new();
     for arguments in ["", "imprt", "import a.csv", "summary", "summary run --jsn"] {
         let output = as_rank(&cli, 0, arguments);
@@ -58,11 +57,11 @@ fn typing_mistakes_are_told_once_and_end_with_2() {
 }
 
 #[test]
-fn import_writes_once_and_says_what() {
+fn import_writes_once_and_reports_the_dataset() {
     let cli = Cli::new();
     cli.write("a.csv", "1,2,yes\n3,4,no\n5,6,yes\n");
     let import = "import a.csv -o a.h5";
-    // A second process of a job leaves the work to the first.
+    // A rank other than 0 leaves the work to rank 0.
     assert_eq!(as_rank(&cli, 1, import).code, 0);
     assert!(!cli.exists("a.h5"));
     let output = cli.run(import);
@@ -75,9 +74,9 @@ fn import_writes_once_and_says_what() {
     cli.refuse("import b.csv -o b.h5", &["b.csv, line 2"]);
 }
 
-/// The report to its last line: the digest holds tokeniser, limits, order and layout to what they were.
+/// The whole report: the digest changes with the tokenizer, limits, order and layout.
 #[test]
-fn a_small_text_is_the_corpus_that_it_always_was() {
+fn the_corpus_of_a_small_text_does_not_change() {
     let cli = Cli::new();
     let fables = "The cat sat on the mat, and the dog slept.\nDogs and cats!\n\n\u{c9}t\u{e9} : un chat, deux chats.\n\
                 A cat's paw; a dog\u{2019}s life.\nThe mat of the cat: 3.14 e-mails\n";
@@ -103,7 +102,7 @@ fn a_small_text_is_the_corpus_that_it_always_was() {
 }
 
 #[test]
-fn summary_shows_a_run_in_three_ways() {
+fn summary_prints_text_json_and_single_values() {
     let cli = Cli::new();
     finished_run(&cli);
     let shown = cli.run("summary run").stdout;
@@ -116,7 +115,7 @@ fn summary_shows_a_run_in_three_ways() {
 }
 
 #[test]
-fn what_is_no_run_file_is_told() {
+fn arguments_that_are_not_run_files_are_refused() {
     let cli = Cli::new();
     std::fs::create_dir(cli.path("runs")).unwrap();
     cli.write("data.h5", b"\x89HDF\xff\xfe");
@@ -125,7 +124,7 @@ fn what_is_no_run_file_is_told() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let cli = Cli::new();
     finished_run(&cli);
     let mut command = cli.alone("summary run").command();
@@ -136,7 +135,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
-fn summary_says_why_there_is_nothing_to_show() {
+fn summary_reports_why_there_are_no_results() {
     let cli = Cli::new();
     cli.refuse("summary runs/none", &["runs/none: there is no such folder"]);
     std::fs::create_dir(cli.path("run")).unwrap();
@@ -149,7 +148,7 @@ fn summary_says_why_there_is_nothing_to_show() {
 }
 
 #[test]
-fn env_tells_where_it_is_and_warns() {
+fn env_shows_libraries_and_placement_and_warns() {
     let cli = Cli::new();
     let shown = cli.run("env").stdout;
     for says in ["  mpibayes", "  MPI ", "  HDF5 ", "  BLAS ", ", 1 thread\n", "1 rank, no launcher\n"] {
@@ -159,7 +158,7 @@ fn env_tells_where_it_is_and_warns() {
     assert!(json["placement"][0]["cores"].as_array().is_some_and(|cores| !cores.is_empty()), "{json}");
     assert!(json["warnings"][0].as_str().is_some_and(|warning| warning.contains("100,000 threads")), "{json}");
     assert_eq!(json["blas_threads"], 1);
-    // A launcher that means three processes, of which this one knows nothing.
+    // The launcher started three processes, but MPI has one.
     let alone = as_rank(&cli, 0, "env").stdout;
     assert!(alone.contains("warning: the launcher started 3 processes"), "{alone}");
 }

@@ -1,4 +1,4 @@
-//! Convergence diagnostics: equal to a table of ArviZ's values, and sensitive where they must be.
+//! Convergence diagnostics (R-hat, ESS, MCSE) equal those of ArviZ and detect chains that have not converged.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -6,7 +6,7 @@ use mpibayes::metrics::convergence::{
     Convergence, convergence, ess_mean, ess_quantile, ess_sd, estimates, particle_estimates, r_hat,
 };
 use ndarray::{Array2, Array3, ArrayView2, Axis, s, stack};
-/// Where ArviZ says so.
+/// ArviZ gives NaN.
 const NAN: f64 = f64::NAN;
 
 /// R-hat, the ESS of bulk, tail, mean, standard deviation and lower quartile, the MCSE of mean and standard deviation, of each set:
@@ -67,7 +67,7 @@ fn all_diagnostics_equal_arviz() {
     assert!(!equal(ess_mean(shuffled.view()), ARVIZ[1].1[3]) && ess_mean(shuffled.view()) > 2.0 * ARVIZ[1].1[3]);
 }
 
-/// The R-hat of Gelman & Rubin over split chains, without ranks.
+/// Split R-hat of Gelman & Rubin without rank normalization.
 fn classic(draws: ArrayView2<f64>) -> f64 {
     let half = draws.ncols() / 2;
     let (first, second) = (draws.slice(s![.., ..half]), draws.slice(s![.., draws.ncols() - half..]));

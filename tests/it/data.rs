@@ -1,4 +1,4 @@
-//! `mpibayes data`: downloads from a server that misbehaves in every way, and data sets that are made.
+//! `mpibayes data`: downloads from servers with all kinds of faults, and synthetic data sets.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 #![cfg_attr(not(feature = "download"), allow(dead_code, unused_imports))]
@@ -15,7 +15,7 @@ fn content() -> Vec<u8> {
     (0..200_000_u32).map(|i| (i * 31 % 251) as u8).collect()
 }
 
-/// What a server does.
+/// The behavior of a server.
 #[derive(Clone, Copy, PartialEq)]
 enum Manner {
     /// All that was asked for.
@@ -105,7 +105,7 @@ fn get(cli: &Cli, server: &Server) -> Launch {
     cli.alone(&format!("data get covertype --from {} --attempts 2", server.url))
 }
 
-/// Asserts that the file is there with its checksum, and nothing else.
+/// Asserts that the folder holds the file and its checksum, and nothing else.
 fn arrived(cli: &Cli, bytes: &[u8]) {
     let place = cli.path("datasets/covertype");
     assert!(std::fs::read(place.join(FILE)).unwrap() == bytes);
@@ -129,15 +129,15 @@ fn a_file_is_downloaded_once_and_verified_afterwards() {
     assert!(server.requests()[0].starts_with(&format!("GET /sets/{FILE} HTTP/1.1\r\n")), "{:?}", server.requests());
     let listed = cli.stdout("data list");
     assert!(listed.contains("available in datasets/covertype") && listed.contains("mpibayes data get mnist"), "{listed}");
-    // Damage is found, and not repaired behind the user's back.
+    // A damaged file is reported and not replaced.
     let path = cli.path("datasets/covertype").join(FILE);
     std::fs::write(&path, "damaged").unwrap();
     get(&cli, &server).refuse(&[FILE, "SHA-256", "damaged, or another version"]);
     assert_eq!(std::fs::read(&path).unwrap(), b"damaged");
-    // A file that a user put there is taken as it is.
+    // A file without a checksum is accepted as it is.
     std::fs::remove_file(path.with_extension("gz.sha256")).unwrap();
     assert!(get(&cli, &server).succeed(&[]).stdout.contains("exists, without a recorded checksum"));
-    // And one that is fetched again must be what it was.
+    // A file that is downloaded again must have the recorded checksum.
     std::fs::remove_file(&path).unwrap();
     std::fs::write(path.with_extension("gz.sha256"), format!("{:064}  {FILE}\n", 0)).unwrap();
     get(&cli, &server).refuse(&["records 0000", "another version"]);
@@ -197,7 +197,7 @@ fn downloads_start_over_if_the_server_cannot_resume_or_the_file_changed() {
 fn failed_downloads_report_the_cause_and_the_remedy() {
     let (cli, server) = (Cli::new(), Server::new(Manner::Missing));
     get(&cli, &server).refuse(&[FILE, "404", "--from"]);
-    assert_eq!(server.requests().len(), 1, "there is no sense in asking again");
+    assert_eq!(server.requests().len(), 1, "a missing file is requested once");
     let (cli, server) = (Cli::new(), Server::new(Manner::Short));
     get(&cli, &server).refuse(&["interrupted after 200000", "the same command resumes"]);
     assert!(!cli.path("datasets/covertype").join(FILE).exists());
@@ -225,7 +225,7 @@ fn a_build_without_downloads_prints_the_commands() {
 }
 
 #[test]
-fn a_made_set_is_the_same_for_a_seed_and_can_be_imported() {
+fn a_synthetic_table_depends_on_its_seed_only_and_can_be_imported() {
     let cli = Cli::new();
     let told = cli.stdout("data make waveform --rows 300 --seed 4 -o made/a.csv");
     assert!(told.contains("300 rows, 21 features") && told.contains("mpibayes import made/a.csv"), "{told}");
@@ -244,7 +244,7 @@ fn a_made_set_is_the_same_for_a_seed_and_can_be_imported() {
 }
 
 #[test]
-fn made_documents_come_with_their_topics_and_can_be_imported() {
+fn synthetic_documents_come_with_their_topics_and_can_be_imported() {
     let cli = Cli::new();
     let make = "data make topics --documents 1200 --words 300 --topics 4 --tokens 50 --alpha 0.2 --seed 3 -o";
     let told = cli.stdout(&format!("{make} made/t.docword.txt.gz"));

@@ -1,7 +1,7 @@
-//! Result files as others read them: xarray with both engines, ArviZ, ncdump and h5dump, with equal values and equal diagnostics.
+//! Result files are read by xarray with both engines, ArviZ, ncdump and h5dump, with equal values and equal diagnostics.
 //!
-//! `MPIBAYES_PYTHON` names a Python with the packages of `tests/it/interop/requirements.txt`; `jobs/test.sh` makes one. Without it
-//! nothing is compared, and that is said.
+//! `MPIBAYES_PYTHON` names a Python with the packages of `tests/it/interop/requirements.txt`; `jobs/test.sh` installs it. Without
+//! the variable the test prints that it is skipped.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -46,7 +46,7 @@ fn runs(cli: &Cli) -> Vec<PathBuf> {
 }
 
 /// A file with groups of all number types and shapes, and a group for each set of example chains.
-fn made_up(cli: &Cli) -> PathBuf {
+fn synthetic_results(cli: &Cli) -> PathBuf {
     let sets = crate::example_chains::sets();
     // JSON has no infinity to compare with.
     let finite = sets.into_iter().filter(|(_, draws)| draws.iter().all(|draw| !draw.is_infinite()));
@@ -172,7 +172,7 @@ fn script(python: &OsString, cli: &Cli, files: &[Value]) -> Ended {
 #[test]
 fn other_readers_find_the_same_values_and_diagnostics() {
     let Some(python) = std::env::var_os("MPIBAYES_PYTHON").filter(|python| !python.is_empty()) else {
-        // Not by a macro, whose output a passing test swallows.
+        // A passing test hides the output of `eprintln!`.
         let says =
             "SKIPPED: result files were not opened with ArviZ and xarray: MPIBAYES_PYTHON is not set (jobs/test.sh sets it)\n";
         std::io::stderr().write_all(says.as_bytes()).unwrap();
@@ -180,11 +180,11 @@ fn other_readers_find_the_same_values_and_diagnostics() {
     };
     let cli = Cli::new();
     let mut paths = runs(&cli);
-    paths.push(made_up(&cli));
+    paths.push(synthetic_results(&cli));
     let files: Vec<Value> = paths.iter().map(|path| expected(&cli, path)).collect();
     let output = script(&python, &cli, &files);
     assert!(output.code == 0, "{}", output.written());
-    // The controls: another value, dimension or diagnostic is noticed.
+    // The controls: a wrong value, dimension, type or diagnostic is detected.
     let made_up = files.last().unwrap();
     for (place, value, says) in [
         ("/groups/posterior/weights/values/100", json!(0.5), "posterior/weights"),

@@ -1,4 +1,4 @@
-//! The Gamma hyper-prior of logistic regression: density, score and initial draws tell the same law of the log-precision.
+//! The Gamma hyperprior of logistic regression: density, score and initial draws have the same distribution of the log-precision.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,9 +7,9 @@ use mpibayes::models::{Model, Output};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array1, Array2};
 
-/// What the prior's density says of v, with the weights integrated out: log p0 is quadratic in w, so that its values at 0 and at unit
-/// vectors give the integral exactly. E e^v, the share of draws below each v of a grid, and the largest error of the score of v,
-/// averaged over w given v, as the slope of the log-marginal.
+/// The marginal distribution of v under the prior. log p0 is quadratic in w, so that its values at 0 and at unit vectors give the integral
+/// over w exactly. Returns E e^v, the distribution function on a grid, and the largest difference between the score of v, averaged over w
+/// given v, and the slope of the log-marginal.
 fn marginal(
     density: impl Fn(&Array2<f64>) -> Vec<f64>,
     score: impl Fn(&Array2<f64>) -> Array2<f64>,
@@ -50,7 +50,7 @@ fn marginal(
     (mean, shares, slopes.fold(0.0, f64::max))
 }
 
-/// √n times the largest distance between the shares of these draws below each v and what they should be.
+/// The Kolmogorov-Smirnov statistic √n D of draws against a distribution function on a grid.
 fn kolmogorov(draws: &mut [f64], shares: &[[f64; 2]]) -> f64 {
     draws.sort_by(f64::total_cmp);
     let n = draws.len() as f64;
@@ -58,8 +58,8 @@ fn kolmogorov(draws: &mut [f64], shares: &[[f64; 2]]) -> f64 {
     n.sqrt() * off.fold(0.0, f64::max)
 }
 
-/// Test 11: without data v is the logarithm of a Gamma variable of shape a and rate b, e^v has mean a/b, and initial draws follow
-/// the same law as density and score. √n D of Kolmogorov and Smirnov exceeds 2.5 with probability 2 exp(−2 · 2.5²) = 8e-6.
+/// Without data v is the logarithm of a Gamma variable with shape a and rate b, e^v has the mean a/b, and initial draws have the distribution
+/// of density and score. The Kolmogorov-Smirnov statistic √n D exceeds 2.5 with probability 2 exp(−2 · 2.5²) = 8e-6.
 #[test]
 fn density_score_and_draws_agree_on_the_log_precision() {
     let settings = LogisticSettings { gamma_shape: 1.7, gamma_rate: 2.5, ..LogisticSettings::default() };
@@ -83,9 +83,9 @@ fn density_score_and_draws_agree_on_the_log_precision() {
         })
         .collect();
     let (mean, shares, slope) = marginal(density, score);
-    // The trapezoidal rule has no error beside rounding and what lies outside: below −20, e^(−34).
+    // The trapezoidal rule errs by rounding and by the mass outside of the grid, which is e^(−34).
     assert!((mean - 1.7 / 2.5).abs() < 1e-10, "{mean}");
-    // Of a third derivative of at most some 10, at a distance of 1e-3.
+    // A difference quotient at a distance of 1e-3, with third derivatives of about 10.
     assert!(slope < 1e-5, "{slope}");
     let distance = kolmogorov(&mut draws, &shares);
     assert!(distance < 2.5, "{distance}");

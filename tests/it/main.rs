@@ -22,6 +22,8 @@ mod topics;
 
 #[path = "../support/covertype.rs"]
 mod covertype;
+#[path = "../support/delayed_gradients.rs"]
+mod delayed_gradients;
 #[path = "../support/example_chains.rs"]
 mod example_chains;
 #[path = "../support/gaussian_shards.rs"]

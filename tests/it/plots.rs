@@ -1,4 +1,4 @@
-//! `mpibayes plot` and `mpibayes compare` as a user meets them: what they draw and print, and what they answer to mistakes.
+//! `mpibayes plot` and `mpibayes compare`: pictures, tables and messages for mistakes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -13,7 +13,7 @@ fn row(table: &str, step: u64, values: &[(&str, f64)]) -> Row {
     Row { table: table.into(), step, agent: None, values: values.iter().map(|&(name, value)| (name.into(), value)).collect() }
 }
 
-/// Metrics and a history that get better, a little differently for each seed.
+/// Metrics and a history that improve, a little differently for each seed.
 fn rows(rounds: u64, seed: u64, bytes: bool) -> Vec<Row> {
     let mut rows = vec![row("traffic", rounds, &[("tasks_messages", 12.0), ("tasks_bytes", 2048.0 * rounds as f64)])];
     for step in 1..=rounds {
@@ -58,7 +58,7 @@ fn write(cli: &Cli, name: &str, config: &str, samples: &[Samples], rows: &[Row])
     write_run(&cli.path(name).join("result.h5"), &info, samples, rows).unwrap();
 }
 
-/// Chains of an autoregression, each from its own addressed noise.
+/// Autoregressive chains.
 fn draws(chains: usize, draws: usize) -> Samples {
     let parts = vec![Part::new("weights_1", &[3, 4]), Part::new("biases_1", &[4]), Part::new("log_precision", &[])];
     let mut values = Array3::zeros((chains, draws, 17));
@@ -72,7 +72,7 @@ fn draws(chains: usize, draws: usize) -> Samples {
     Samples { group: "posterior".into(), kind: SampleKind::Chains, parts, values: Values::F64(values) }
 }
 
-/// A run of four chains with everything.
+/// A run of four chains with all tables and groups.
 fn chains(cli: &Cli) {
     let rows: Vec<Row> = rows(12, 1, false).into_iter().chain(reliability(11)).chain(reliability(12)).collect();
     write(&cli, "chains", &config("sghmc", 1, "step = 0.1"), &[draws(4, 500)], &rows);
@@ -84,7 +84,7 @@ fn particles(cli: &Cli) {
     write(&cli, "particles", &config("svgd", 1, "particles = 30"), &[samples], &rows(6, 1, false));
 }
 
-/// Width and height of a PNG, and how many pixels are not white.
+/// The width and height of a PNG file, and the number of its pixels that are not white.
 fn png(path: &Path) -> (u32, u32, usize) {
     let picture = resvg::tiny_skia::Pixmap::load_png(path).unwrap();
     let ink = picture.pixels().iter().filter(|pixel| (pixel.red(), pixel.green(), pixel.blue()) != (255, 255, 255)).count();

@@ -93,7 +93,7 @@ fn npy<const N: usize>(row: &[usize], rows: &[[f64; N]]) -> Vec<u8> {
     bytes
 }
 
-/// The column of predictions of class `yes`.
+/// The last column of predictions.
 fn probabilities(cli: &Cli, command: &str) -> Vec<String> {
     let output = cli.succeed(command);
     fields(&output.stdout)[1..].iter().map(|record| record.last().unwrap().clone()).collect()
@@ -153,7 +153,7 @@ fn sparse_rows_have_no_principal_axes() {
     assert!(!cli.exists("a.h5"));
 }
 
-/// The same rows as a table, an array, pairs of indices and values, and a dataset that was scaled by itself.
+/// The same rows as a text table, an array, LIBSVM text, and a dataset with a scaling of its own.
 #[test]
 fn rows_in_every_format_are_predicted_alike() {
     let cli = Cli::new();
@@ -179,7 +179,7 @@ fn rows_in_every_format_are_predicted_alike() {
 }
 
 #[test]
-fn images_are_predicted_as_those_of_the_dataset() {
+fn image_files_are_predicted_like_the_dataset() {
     let cli = Cli::new();
     let images = |numbers: &[u8]| {
         let pixels = numbers.iter().flat_map(|&number| [number.wrapping_mul(37), number, 255 - number, number.wrapping_mul(101)]);
@@ -206,7 +206,7 @@ fn images_are_predicted_as_those_of_the_dataset() {
 }
 
 #[test]
-fn numbers_are_predicted_in_the_units_of_the_table() {
+fn targets_are_predicted_in_the_units_of_the_table() {
     let cli = Cli::new();
     prepared(&cli, "regression", "name = \"network\"\nhidden = []");
     let kept = cli.results("run").grid("test_predictions").unwrap().unwrap();
@@ -234,7 +234,7 @@ fn rows_that_do_not_match_the_run_are_refused() {
     cli.write("word.csv", "a,b,c\n1,2,3\n1,x,3\n");
     cli.alone("predict run word.csv").fail(&["word.csv, line 3"]);
     cli.write("class.csv", "a,b,c,answer\n1,2,3,perhaps\n");
-    cli.refuse("predict run class.csv --label answer", &["class.csv, line 2", "unknown class \"perhaps\"", "no, yes"]);
+    cli.alone("predict run class.csv --label answer").fail(&["class.csv, line 2", "unknown class \"perhaps\"", "no, yes"]);
     cli.refuse("predict run none.csv", &["none.csv", "cannot open"]);
     cli.refuse("predict none test.csv", &["none: there is no such folder"]);
     // A dataset that matches the run except for unknown classes, or numbers instead of classes.

@@ -1,4 +1,4 @@
-//! The rules of the house as tests, each with a made-up offender that it must catch.
+//! The rules of the source code as tests, each with an example of a violation that it must find.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -83,17 +83,17 @@ fn repository() -> Vec<Source> {
         }
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
-    assert!(found.iter().any(|file| file.path == "src/cluster/mpi/mod.rs"), "the walk has lost its way");
+    assert!(found.iter().any(|file| file.path == "src/cluster/mpi/mod.rs"), "the files of the repository are not found");
     found
 }
 
-/// Fails with the offences of a rule over the whole repository.
+/// Fails with the violations of a rule over the whole repository.
 fn holds(rule: impl Fn(&Source) -> Vec<String>) {
-    let offences: Vec<String> = repository().iter().flat_map(&rule).collect();
-    assert!(offences.is_empty(), "\n{}", offences.join("\n"));
+    let violations: Vec<String> = repository().iter().flat_map(&rule).collect();
+    assert!(violations.is_empty(), "\n{}", violations.join("\n"));
 }
 
-/// Whether `word` occurs in a line as a path's first segment, also behind the `::` of the root, or as a word of its own.
+/// Whether `word` occurs in a line as a word or as the first segment of a path, also after the leading `::`.
 fn occurs(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].strip_suffix("::").unwrap_or(&line[..at]).chars().next_back();
@@ -101,9 +101,9 @@ fn occurs(line: &str, word: &str) -> bool {
     })
 }
 
-/// Uses of a library outside of its places: as a path (`name::`) or in a `use` of its own.
+/// Uses of a library outside of its places: in a path (`name::`) or as `use name`.
 fn confined(file: &Source, library: &str, places: &[&str]) -> Vec<String> {
-    // This file quotes offences.
+    // This file quotes violations.
     if !file.is_rust() || file.path == "tests/it/rules.rs" || places.iter().any(|place| file.path.starts_with(place)) {
         return Vec::new();
     }
@@ -131,7 +131,7 @@ fn hdf5_is_confined(file: &Source) -> Vec<String> {
 #[test]
 fn mpi_appears_in_its_driver_only() {
     holds(mpi_is_confined);
-    for offence in [
+    for violation in [
         "use mpi::topology::Communicator;",
         "    mpi::initialize();",
         "use mpi;",
@@ -141,8 +141,8 @@ fn mpi_appears_in_its_driver_only() {
         "use ::mpi;",
         "    let x = ::mpi::initialize();",
     ] {
-        assert_eq!(mpi_is_confined(&Source::made_up("src/methods/x.rs", offence)).len(), 1, "{offence}");
-        assert!(mpi_is_confined(&Source::made_up("src/cluster/mpi/x.rs", offence)).is_empty());
+        assert_eq!(mpi_is_confined(&Source::made_up("src/methods/x.rs", violation)).len(), 1, "{violation}");
+        assert!(mpi_is_confined(&Source::made_up("src/cluster/mpi/x.rs", violation)).is_empty());
     }
     for fine in
         ["use crate::cluster::mpi::World;", "<A<B>>::mpi::f()", "// mpi::run", "#[cfg(test)]\nmod tests {\n    use mpi::x;\n}"]
@@ -154,9 +154,9 @@ fn mpi_appears_in_its_driver_only() {
 #[test]
 fn hdf5_appears_in_data_and_results_only() {
     holds(hdf5_is_confined);
-    for offence in ["use hdf5::File;", "fn f(file: &::hdf5::File) {}"] {
-        assert_eq!(hdf5_is_confined(&Source::made_up("src/cli/x.rs", offence)).len(), 1, "{offence}");
-        assert!(hdf5_is_confined(&Source::made_up("src/results/x.rs", offence)).is_empty());
+    for violation in ["use hdf5::File;", "fn f(file: &::hdf5::File) {}"] {
+        assert_eq!(hdf5_is_confined(&Source::made_up("src/cli/x.rs", violation)).len(), 1, "{violation}");
+        assert!(hdf5_is_confined(&Source::made_up("src/results/x.rs", violation)).is_empty());
     }
 }
 
@@ -168,14 +168,15 @@ fn anyhow_is_confined(file: &Source) -> Vec<String> {
 #[test]
 fn anyhow_appears_on_the_command_line_only() {
     holds(anyhow_is_confined);
-    for offence in ["use anyhow::Context as _;", "fn f() -> anyhow::Result<()> {", "    ::anyhow::bail!(\"x\")", "use anyhow;"] {
-        assert_eq!(anyhow_is_confined(&Source::made_up("src/data/x.rs", offence)).len(), 1, "{offence}");
-        assert!(anyhow_is_confined(&Source::made_up("src/cli/x.rs", offence)).is_empty());
+    for violation in ["use anyhow::Context as _;", "fn f() -> anyhow::Result<()> {", "    ::anyhow::bail!(\"x\")", "use anyhow;"]
+    {
+        assert_eq!(anyhow_is_confined(&Source::made_up("src/data/x.rs", violation)).len(), 1, "{violation}");
+        assert!(anyhow_is_confined(&Source::made_up("src/cli/x.rs", violation)).is_empty());
     }
 }
 
-/// The file must say its job first, in one sentence.
-fn begins_with_its_job(file: &Source) -> Vec<String> {
+/// The file must begin with one sentence that says what it is for.
+fn begins_with_its_purpose(file: &Source) -> Vec<String> {
     if !file.is_rust() {
         return Vec::new();
     }
@@ -186,17 +187,17 @@ fn begins_with_its_job(file: &Source) -> Vec<String> {
     if sentence.ends_with('.') && full_stops == 0 {
         return Vec::new();
     }
-    vec![format!("{}: does not begin with one `//!` sentence that says its job: {sentence:?}", file.path)]
+    vec![format!("{}: does not begin with one `//!` sentence that says what it is for: {sentence:?}", file.path)]
 }
 
 #[test]
-fn every_file_begins_with_its_job_in_one_sentence() {
-    holds(begins_with_its_job);
-    for offence in ["", "use std::fs;\n", "/// Wrong kind.\n", "//! No end\n", "//! One. Two.\n", "//! One\n//!\n//! more.\n"] {
-        assert_eq!(begins_with_its_job(&Source::made_up("src/x.rs", offence)).len(), 1, "{offence:?}");
+fn every_file_begins_with_its_purpose_in_one_sentence() {
+    holds(begins_with_its_purpose);
+    for violation in ["", "use std::fs;\n", "/// Wrong kind.\n", "//! No end\n", "//! One. Two.\n", "//! One\n//!\n//! more.\n"] {
+        assert_eq!(begins_with_its_purpose(&Source::made_up("src/x.rs", violation)).len(), 1, "{violation:?}");
     }
     for fine in ["//! Says its job, e.g. this.\n//!\n//! More. And more\n", "//! Over\n//! two lines.\nuse x;\n"] {
-        assert!(begins_with_its_job(&Source::made_up("src/x.rs", fine)).is_empty(), "{fine:?}");
+        assert!(begins_with_its_purpose(&Source::made_up("src/x.rs", fine)).is_empty(), "{fine:?}");
     }
 }
 
@@ -273,7 +274,7 @@ fn keeps_to_the_map(file: &Source, map: &Map) -> Vec<String> {
 }
 
 #[test]
-fn arrows_between_rooms_are_those_of_the_map() {
+fn modules_use_only_what_the_table_of_lib_rs_allows() {
     let files = repository();
     let lib = &files.iter().find(|file| file.path == "src/lib.rs").unwrap().text;
     let map = map(lib);
@@ -284,9 +285,10 @@ fn arrows_between_rooms_are_those_of_the_map() {
     assert!(map["number"].is_empty() && map["cli"].contains(&"methods".to_owned()));
     assert!(map["config"].contains(&"methods".to_owned()) && !map["config"].contains(&"cli".to_owned()));
     holds(|file| keeps_to_the_map(file, &map));
-    for offence in ["use crate::methods::X;", "use crate::{\n    number::{Real, X},\n    cli,\n};", "fn f() { crate::data::x() }"]
+    for violation in
+        ["use crate::methods::X;", "use crate::{\n    number::{Real, X},\n    cli,\n};", "fn f() { crate::data::x() }"]
     {
-        assert_eq!(keeps_to_the_map(&Source::made_up("src/kernels/x.rs", offence), &map).len(), 1, "{offence}");
+        assert_eq!(keeps_to_the_map(&Source::made_up("src/kernels/x.rs", violation), &map).len(), 1, "{violation}");
     }
     for fine in ["use crate::{models::Model, number::Real};", "use crate::kernels::y;", "//! [`crate::methods`]"] {
         assert!(keeps_to_the_map(&Source::made_up("src/kernels/x.rs", fine), &map).is_empty(), "{fine}");
@@ -310,7 +312,7 @@ fn nothing_is_unwrapped_outside_tests() {
     holds(does_not_unwrap);
     let tests = "#[cfg(test)]\n#[allow(clippy::x)]\nmod tests {\n    fn f() {\n        x.unwrap();\n    }\n}\n";
     let one = "    #[cfg(test)]\n    use a::b;\n";
-    for (text, offences) in [
+    for (text, violations) in [
         ("fn f() { x.unwrap(); }\n", 1),
         ("fn f() { x.expect(\"y\"); }\n", 1),
         ("/// x.unwrap()\nfn f() { x.unwrap_or(1) }\n", 0),
@@ -318,11 +320,11 @@ fn nothing_is_unwrapped_outside_tests() {
         (&format!("{tests}fn g() {{ x.unwrap() }}\n"), 1),
         (&format!("{one}    fn g() {{ x.unwrap() }}\n"), 1),
     ] {
-        assert_eq!(does_not_unwrap(&Source::made_up("src/x.rs", text)).len(), offences, "{text}");
+        assert_eq!(does_not_unwrap(&Source::made_up("src/x.rs", text)).len(), violations, "{text}");
     }
 }
 
-/// Lines with one of these words, where it is not part of a longer word or path.
+/// Lines with one of these words, unless it is part of a longer word or path.
 fn lines_with(file: &Source, words: &[&str], what: &str) -> Vec<String> {
     let offends = |line: &str| {
         words.iter().any(|word| {
@@ -334,7 +336,7 @@ fn lines_with(file: &Source, words: &[&str], what: &str) -> Vec<String> {
     lines.map(|(number, line)| format!("{}:{number}: {what}: {}", file.path, line.trim())).collect()
 }
 
-/// Paths that exist on somebody's machine only; in two pieces, or this file would offend.
+/// Absolute paths of some machine. Their strings are in two pieces, or this file would violate the rule.
 fn has_no_machine_paths(file: &Source) -> Vec<String> {
     const PLACES: [&str; 7] = [
         concat!("/ho", "me/"),
@@ -349,10 +351,10 @@ fn has_no_machine_paths(file: &Source) -> Vec<String> {
 }
 
 #[test]
-fn no_file_names_a_place_on_one_machine() {
+fn no_file_contains_a_path_of_one_machine() {
     holds(has_no_machine_paths);
-    let offence = concat!("open(\"/ho", "me/me/data.h5\")");
-    assert_eq!(has_no_machine_paths(&Source::made_up("jobs/x.sh", offence)).len(), 1);
+    let violation = concat!("open(\"/ho", "me/me/data.h5\")");
+    assert_eq!(has_no_machine_paths(&Source::made_up("jobs/x.sh", violation)).len(), 1);
     let fine = concat!("https://example.org/ho", "me/ and $DIR/ho", "me/ and ./t", "mp/x");
     assert!(has_no_machine_paths(&Source::made_up("README.md", fine)).is_empty());
 }
@@ -366,8 +368,8 @@ fn has_no_loose_ends(file: &Source) -> Vec<String> {
 #[test]
 fn no_loose_ends_are_left() {
     holds(has_no_loose_ends);
-    for offence in [concat!("// TO", "DO: later"), concat!("    todo", "!()"), concat!("# FIX", "ME")] {
-        assert_eq!(has_no_loose_ends(&Source::made_up("src/x.rs", offence)).len(), 1, "{offence}");
+    for violation in [concat!("// TO", "DO: later"), concat!("    todo", "!()"), concat!("# FIX", "ME")] {
+        assert_eq!(has_no_loose_ends(&Source::made_up("src/x.rs", violation)).len(), 1, "{violation}");
     }
 }
 
@@ -384,7 +386,7 @@ fn shows_the_listing(guide: &str, example: &str) -> bool {
 }
 
 #[test]
-fn the_guide_shows_the_example_as_it_is_compiled() {
+fn the_listing_of_the_guide_is_the_compiled_example() {
     let files = repository();
     let text = |path: &str| &files.iter().find(|file| file.path == path).expect(path).text;
     let (guide, example) = (text("CONTRIBUTING.md"), text("examples/fedprox.rs"));

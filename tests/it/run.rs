@@ -1,4 +1,4 @@
-//! `mpibayes run` from start to end, alone and under mpirun: the same bits, also when stopped in between; and what it refuses.
+//! `mpibayes run`, alone and under `mpirun`: runs have the same bits, also when stopped or killed in between, and mismatches are refused.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -24,7 +24,7 @@ distillation_steps = 5
 batch = 6
 ";
 
-/// Rows of two classes; `shift` makes them others.
+/// Rows of two classes, different for each `shift`.
 fn csv(shift: usize) -> String {
     (0..40).map(|i| format!("{},{},{}\n", (i * 7 + shift) % 11, (i * 5) % 13, ["no", "yes"][(i * 7 + shift) % 11 / 6])).collect()
 }
@@ -37,7 +37,7 @@ fn folder() -> Cli {
     cli
 }
 
-/// Imports rows as `a.h5`, over an older one.
+/// Imports rows as `a.h5` and replaces an older one.
 fn import(cli: &Cli, shift: usize) {
     cli.write("a.csv", csv(shift));
     cli.succeed("import a.csv --test-fraction 0.2 --force -o a.h5");
@@ -50,7 +50,7 @@ fn stop(cli: &Cli, run: &str, launch: impl Fn() -> Launch) {
     assert!(messages.contains("stopped and saved"), "{messages}");
 }
 
-/// What lies in the folder of a run.
+/// The files in a folder and their content.
 fn content(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -62,7 +62,7 @@ fn content(folder: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn the_bits_do_not_depend_on_ranks_and_a_finished_run_stays_as_it_is() {
+fn draws_do_not_depend_on_ranks_and_a_finished_run_is_left_unchanged() {
     let cli = folder();
     let begins = "dsvgd on the model logistic: 3 agents of 10 to 11 rows, ";
     cli.alone("run run.toml --output one").report(&[begins, " thread", "finished", "one/result.h5"]);
@@ -81,9 +81,9 @@ fn the_bits_do_not_depend_on_ranks_and_a_finished_run_stays_as_it_is() {
     assert_eq!(content(&cli.path("one")), before);
 }
 
-/// A hundred agents of four rows each on four ranks, twenty of them drawn in each round.
+/// A hundred agents of four rows each, of which twenty are drawn in each round.
 #[test]
-fn a_hundred_agents_share_four_ranks() {
+fn a_hundred_agents_on_four_ranks_have_the_draws_of_one_process() {
     let cli = folder();
     let text: String =
         (0..500).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, ["no", "yes"][(i * 7) % 11 / 6])).collect();
@@ -104,9 +104,9 @@ fn a_hundred_agents_share_four_ranks() {
 }
 
 #[test]
-fn a_stopped_run_goes_on_to_the_bits_of_an_undisturbed_one_and_takes_no_other() {
+fn a_stopped_run_resumes_with_the_same_draws_and_refuses_other_settings_or_data() {
     let cli = folder();
-    // So long that the signal comes in time.
+    // Long enough for a signal.
     let long = "--set method.rounds=1500 --set evaluate.every=0";
     let run = |output: &str| format!("run run.toml {long} --output {output}");
     cli.alone(&run("whole")).report(&[]);
@@ -124,7 +124,7 @@ fn a_stopped_run_goes_on_to_the_bits_of_an_undisturbed_one_and_takes_no_other() 
 
     import(&cli, 0);
     std::fs::rename(cli.path("a.h5"), cli.path("b.h5")).unwrap();
-    // Neither the threads nor the place of the data make it another run.
+    // Other threads or another path of the data do not make it another run.
     let moved = "--set data.file=b.h5 --set cluster.threads=2 --set cluster.checkpoint_every=0.05";
     cli.mpirun(2, &format!("{} {moved}", run("alone"))).report(&["resuming after", "finished"]);
     cli.alone(&format!("{} {moved}", run("ranks"))).report(&["resuming after", "finished"]);
@@ -135,23 +135,23 @@ fn a_stopped_run_goes_on_to_the_bits_of_an_undisturbed_one_and_takes_no_other() 
 }
 
 #[test]
-fn an_error_on_one_rank_is_told_once_and_ends_both() {
+fn an_error_on_one_rank_is_reported_once_and_ends_the_job() {
     let (cli, other) = (folder(), Cli::new());
     let command = || cli.mpirun_apart(&other, "run run.toml --output out");
     command().refuse(&["rank 1: a.h5: cannot open"]);
     import(&other, 1);
     command().refuse(&["rank 1: a.h5", "another dataset than on rank 0"]);
-    assert!(!cli.exists("out"), "nothing was begun");
-    // The control: a copy is as good.
+    assert!(!cli.exists("out"), "the refused run has a folder");
+    // The control: a copy of the dataset.
     std::fs::copy(cli.path("a.h5"), other.path("a.h5")).unwrap();
     command().report(&["finished"]);
-    // What all ranks find wrong is rank 0's to say.
+    // Rank 0 reports an error of all ranks.
     cli.mpirun(2, "run run.toml --set model.name=x --output out").refuse(&["rank 0", "\"x\" is unknown"]);
 }
 
-/// A method that serves several of a user's is called what the user called it.
+/// Several method names share an implementation: messages use the name in the run file.
 #[test]
-fn a_failure_names_the_method_that_was_asked_for() {
+fn a_failure_names_the_method_of_the_run_file() {
     let cli = folder();
     let (head, _) = RUN.split_once("[method]").unwrap();
     for (method, more) in [("ec_sgld", "coupling = 0"), ("easgd", "")] {
@@ -178,8 +178,7 @@ fn kill_one(running: &mut Running) {
     }
 }
 
-/// The paths of the particles so far: draws (particles × evaluations × parameters), none where a checkpoint came before the first
-/// evaluation; and steps of the history.
+/// The paths of particles so far (particles × evaluations × parameters), if there was an evaluation, and the steps of the history.
 fn paths(cli: &Cli, run: &str) -> (Option<ndarray::Array3<f64>>, Vec<u64>) {
     let file = cli.results(run);
     let drawn = file.sample_groups().unwrap().contains(&"particle_paths".to_owned()).then(|| {
@@ -190,7 +189,7 @@ fn paths(cli: &Cli, run: &str) -> (Option<ndarray::Array3<f64>>, Vec<u64>) {
     (drawn, if has_history { file.table("history").unwrap().step } else { Vec::new() })
 }
 
-/// How many evaluations have left a draw of each particle.
+/// The number of evaluations in the paths.
 fn evaluations(draws: &Option<ndarray::Array3<f64>>) -> usize {
     draws.as_ref().map_or(0, |draws| draws.dim().1)
 }
@@ -198,7 +197,7 @@ fn evaluations(draws: &Option<ndarray::Array3<f64>>) -> usize {
 /// Twenty kills, some as soon as the run has begun and some after one or two more evaluations have been written: after each the file opens
 /// and holds a beginning of what the undisturbed run has drawn, and the same command resumes to the same bits.
 #[test]
-fn a_run_that_is_killed_again_and_again_loses_nothing_that_was_written() {
+fn a_run_that_is_killed_twenty_times_keeps_what_it_has_written() {
     let cli = folder();
     let long = "--set method.rounds=30000 --set evaluate.particle_paths=true --set evaluate.every=300 --set cluster.checkpoint_every=0.03";
     let run = |output: &str| format!("run run.toml {long} --output {output}");
@@ -241,7 +240,7 @@ fn a_run_that_is_killed_again_and_again_loses_nothing_that_was_written() {
 }
 
 #[test]
-fn a_partition_is_dealt_alike_on_any_ranks_and_refused_alike() {
+fn partitions_and_their_errors_do_not_depend_on_ranks() {
     let cli = folder();
     let run = |partition: &str, output: &str| format!("run run.toml --set data.partition={partition} --output {output}");
     // Of 17 and 15 training rows: 0.45 · 17 + 0.05 · 15 = 8.4 for two agents, 0.1 · 17 + 0.9 · 15 = 15.2 for the third.
@@ -251,7 +250,7 @@ fn a_partition_is_dealt_alike_on_any_ranks_and_refused_alike() {
     assert_eq!(cli.posterior("one"), cli.posterior("two"));
     let config = cli.read("one/config.toml");
     assert!(config.contains("[data.partition]\nlabel_share = 0.9\n"), "{config}");
-    // The control: the default is another run, and says so.
+    // The control: the default partition is another run.
     cli.alone("run run.toml --output three").report(&["3 agents of 10 to 11 rows, "]);
     assert_ne!(cli.posterior("one"), cli.posterior("three"));
     assert!(cli.read("three/config.toml").contains("partition = \"equal\"\n"));

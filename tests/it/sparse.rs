@@ -16,7 +16,7 @@ fn run_file(method: &str, batch: usize) -> String {
     )
 }
 
-/// The same table as CSV and as LIBSVM text, two thirds of it zeros, the classes apart by the first two columns.
+/// The same table as CSV and as LIBSVM text. Two thirds of its values are zero, and the first two columns separate the classes.
 fn tables(rows: usize, features: usize) -> (String, String) {
     let mut stream = Seed(7).stream(Who::Run, 0, Purpose::Synthetic);
     let (mut dense, mut sparse) = (String::new(), String::new());
@@ -37,9 +37,9 @@ fn tables(rows: usize, features: usize) -> (String, String) {
     (dense, sparse)
 }
 
-/// Every gradient that the run takes, of minibatches and of all rows, goes into these bits; so do its predictions.
+/// The draws depend on every gradient of the run, of minibatches and of all rows.
 #[test]
-fn a_run_on_sparse_rows_has_the_bits_of_one_on_dense_rows() {
+fn sparse_rows_give_the_draws_and_predictions_of_dense_rows() {
     let cli = Cli::new();
     let (dense, sparse) = tables(240, 12);
     cli.write("a.csv", dense);
@@ -60,7 +60,7 @@ fn a_run_on_sparse_rows_has_the_bits_of_one_on_dense_rows() {
             assert_eq!(accuracies[0], accuracies[1]);
         }
     }
-    // New rows are scaled as the run's own were, which is what its test rows show.
+    // New rows are scaled like the training rows of the run, as its test rows show.
     for run in ["a.svm-none-svgd-30", "a.svm-max-abs-svgd-30"] {
         let [of_dataset, of_file] = ["a.h5", "test.svm"].map(|rows| format!("predict {run} {rows}"));
         let scaling = if run.contains("none") { "none" } else { "max-abs" };
@@ -72,12 +72,12 @@ fn a_run_on_sparse_rows_has_the_bits_of_one_on_dense_rows() {
         assert_eq!(dataset.rows(Split::Test), 60);
         cli.write("test.svm", lines.join("\n"));
         let all = cli.stdout(&of_file);
-        // Of all rows a quarter are those of the test, in their order.
+        // A quarter of all rows are the test rows, in their order.
         let predictions = |table: &str| table.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().to_owned()).collect();
         let (test, all): (Vec<String>, Vec<String>) = (predictions(&table), predictions(&all));
         let mut rest = all.iter();
         assert!(all.len() == 240 && test.iter().all(|one| rest.any(|other| other == one)), "{run}");
     }
-    // The control: other numbers make other bits.
+    // The control: another scaling gives other draws.
     assert_ne!(cli.posterior("a.svm-none-svgd-30"), cli.posterior("a.svm-max-abs-svgd-30"));
 }

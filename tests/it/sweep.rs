@@ -1,4 +1,4 @@
-//! `mpibayes sweep`: alone, under mpirun and as an array, stopped, failed and gone on with, and the table in the end.
+//! `mpibayes sweep`: alone, under `mpirun` and as a job array; stopped, killed, failed and resumed sweeps, and the table of results.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -36,7 +36,7 @@ fn folder(sweep: &str) -> Cli {
     cli
 }
 
-/// The table without the columns that tell time and traffic, which are no two times the same.
+/// The table without the columns of time and traffic, which differ between runs.
 fn table(path: &Path) -> Vec<Vec<String>> {
     let mut reader = csv::Reader::from_path(path).unwrap();
     let names: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
@@ -51,7 +51,7 @@ fn table(path: &Path) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn the_grid_is_run_alone_or_on_ranks_to_the_same_table_and_once() {
+fn a_sweep_gives_the_same_table_alone_and_on_ranks_and_runs_once() {
     let cli = folder(SWEEP);
     let at = |name: &str| cli.path(name);
     let listed = cli.alone("sweep sweep.toml --list").end(0, &["4 runs over method, seed, in runs/sweep"]).written();
@@ -80,7 +80,7 @@ fn the_grid_is_run_alone_or_on_ranks_to_the_same_table_and_once() {
     assert_eq!(alone[2][..5], ["method=svgd,seed=1", "svgd", "1", "2", "1"]);
     assert_eq!(alone.iter().filter(|row| row[4] == "1").count(), 4);
 
-    // Nothing is done twice, and a run that is another one by now is not taken for it.
+    // Finished runs are not repeated, and runs with other settings are refused.
     let written = || NAMES.map(|name| std::fs::metadata(at("alone").join(name).join("result.h5")).unwrap().modified().unwrap());
     let before = written();
     cli.alone("sweep sweep.toml --output alone").end(0, &["4 finished, 0 failed"]);
@@ -92,7 +92,7 @@ fn the_grid_is_run_alone_or_on_ranks_to_the_same_table_and_once() {
 }
 
 #[test]
-fn the_tasks_of_an_array_share_the_runs_and_one_command_collects() {
+fn the_tasks_of_a_job_array_share_the_runs() {
     let cli = folder(SWEEP);
     let task = |id: &str| {
         let mut launch = cli.alone("sweep sweep.toml --output array");
@@ -114,7 +114,7 @@ fn the_tasks_of_an_array_share_the_runs_and_one_command_collects() {
 }
 
 #[test]
-fn a_run_that_fails_is_told_and_tried_again_last() {
+fn a_failed_run_is_reported_and_retried_last() {
     let sweep = SWEEP.replace("agents = 3\n", "").replace("seed = [1, 2]", "agents = [100, 2]");
     let cli = folder(&sweep);
     for (launcher, output) in [(Launcher::Alone, "alone"), (Launcher::Mpirun(2), "ranks")] {
@@ -134,7 +134,7 @@ fn a_run_that_fails_is_told_and_tried_again_last() {
 }
 
 #[test]
-fn a_sweep_that_is_stopped_or_killed_goes_on() {
+fn a_stopped_or_killed_sweep_resumes() {
     let long = SWEEP.replace("rounds = 3", "rounds = 20000").replace("seed = 3\n", "seed = 3\nevaluate.every = 0\n");
     let long = long.replace("{ name = \"svgd\", particles = 4, rounds = 2, steps = 5 },\n", "");
     let cli = folder(&long);
@@ -161,7 +161,7 @@ fn a_sweep_that_is_stopped_or_killed_goes_on() {
                 cli.alone(&format!("{run} --list")).end(0, &["failed: the job ended while"]);
             }
         }
-        // The one that was on its way when the job was killed comes last.
+        // The run that was active when the job was killed comes last.
         let went = cli.launched(launcher, &run).end(0, &["2 finished, 0 failed"]).written();
         assert!(went.find("2/2 ").unwrap() < went.find("1/2 ").unwrap(), "{went}");
         assert!(!cli.path(output).join("failed").exists());

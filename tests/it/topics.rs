@@ -1,4 +1,4 @@
-//! Topic models as a user meets them: text becomes a corpus, a run, topics by their words and weights of documents; and mistakes.
+//! Topic models on the command line: import of text, runs, topics by their words, weights of documents, and messages for mistakes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -27,7 +27,7 @@ thin = 5
 every = 10
 ";
 
-/// Chains of topics, on short documents.
+/// Settings of topic D-SGLD for short documents.
 const DSGLD: &str = "--set method={name=\"dsgld\",chains=2,rounds=40,trajectory=5,batch=10,burn_in=100,thin=25,\
                      sweeps={burn_in=5,kept=5}}";
 
@@ -57,12 +57,12 @@ fn words(cli: &Cli, run: &str) -> Vec<BTreeSet<String>> {
     found["topics"].as_array().unwrap().iter().map(of).collect()
 }
 
-fn has_found_both(topics: &[BTreeSet<String>]) -> bool {
+fn are_both_found(topics: &[BTreeSet<String>]) -> bool {
     topics.len() == 2 && topics.contains(&set(SEA)) && topics.contains(&set(KITCHEN))
 }
 
-/// `async_lda` is another run each time: of 60 runs none missed a topic, and of 400 perplexities lay between 8.12 and 8.14. The others
-/// have the bits of their seed; of 60 seeds none missed a topic either, and one sweep found both with 3, but never a perplexity below 13.
+/// Runs of `async_lda` are not reproducible: none of 60 runs missed a topic, and 400 perplexities were between 8.12 and 8.14. The other
+/// methods missed no topic with any of 60 seeds. One sweep found both topics with 3 of the seeds, but its perplexity was never below 13.
 #[test]
 fn every_method_finds_planted_topics_and_one_sweep_does_not() {
     let cli = folder();
@@ -89,9 +89,9 @@ fn every_method_finds_planted_topics_and_one_sweep_does_not() {
         cli.stdout(&format!("run run.toml {how} --output {run}"));
         let summary = cli.json(&format!("summary {run} --json"));
         let perplexity = summary["metrics"]["perplexity"].as_f64().unwrap();
-        // Eight words of equal probability where the topic is known; the noise of steps takes some from them.
+        // Eight words have equal probability given the topic; the noise of steps raises the perplexity.
         assert!((7.9..9.0).contains(&perplexity), "{run}: {perplexity}");
-        assert!(has_found_both(&words(&cli, run)), "{run}: {:?}", words(&cli, run));
+        assert!(are_both_found(&words(&cli, run)), "{run}: {:?}", words(&cli, run));
         let shown = cli.stdout(&format!("topics {run} --words 3"));
         let lines: Vec<&str> = shown.lines().collect();
         assert!(lines.len() == 5 && lines[0].starts_with(&format!("{run}/result.h5: 2 topics of chain 0")), "{shown}");
@@ -101,16 +101,16 @@ fn every_method_finds_planted_topics_and_one_sweep_does_not() {
     assert_eq!(cli.json("topics dsgld --chain 1 --json")["chain"], 1);
     let of_chain = |chain: &str| cli.stdout(&format!("predict dsgld c.h5 {chain}"));
     assert!(of_chain("") == of_chain("--chain 0") && of_chain("") != of_chain("--chain 1"));
-    // A word by itself has no coherence.
+    // A single word has no coherence.
     assert!(cli.stdout("topics adlda --words 1").ends_with("\nmean NPMI -, mean UMass -\n"));
     let one = "--set method.rounds=1 --set method.burn_in=0 --set method.thin=1";
     cli.stdout(&format!("run run.toml {one} --output one"));
-    assert!(!has_found_both(&words(&cli, "one")));
+    assert!(!are_both_found(&words(&cli, "one")));
     assert!(cli.json("summary one --json")["metrics"]["perplexity"].as_f64().unwrap() > 12.0);
 }
 
 #[test]
-fn arrays_are_distributions_and_documents_of_other_words_are_given_topics() {
+fn exported_arrays_are_distributions_and_new_documents_get_topics() {
     let cli = folder();
     cli.stdout("run run.toml --output run");
     cli.stdout("topics run --arrays arrays.h5");
@@ -160,7 +160,7 @@ fn arrays_are_distributions_and_documents_of_other_words_are_given_topics() {
     assert_eq!(plots.lines().collect::<Vec<_>>(), ["run/plots/history.svg", "run/plots/history.png"]);
 }
 
-/// Gives words of a corpus other names of as many letters, as programs before this one let them have.
+/// Replaces words in the file of a corpus by others of the same length, as in files with repeated words.
 fn rename(cli: &Cli, corpus: &str, names: &[(&str, &str)]) {
     let path = cli.path(corpus);
     let mut bytes = std::fs::read(&path).unwrap();
@@ -173,7 +173,7 @@ fn rename(cli: &Cli, corpus: &str, names: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_name_that_words_share_takes_nothing_from_them() {
+fn repeated_words_of_a_vocabulary_are_different_words() {
     let cli = folder();
     cli.stdout("run run.toml --output distinct");
     let distinct = cli.stdout("predict distinct c.h5");
@@ -199,7 +199,7 @@ fn a_name_that_words_share_takes_nothing_from_them() {
     assert_eq!((tokens("c.h5"), tokens("other.h5")), (1200.0, 1200.0 - frequency[15]), "sugar is the last word");
 }
 
-/// The words of the topic that the run calls 0, whatever its share.
+/// The words of the topic with the number 0, whatever its rank by weight.
 fn words_of_topic_0(cli: &Cli, run: &str) -> BTreeSet<String> {
     let found = cli.json(&format!("topics {run} --words 8 --json"));
     let first = found["topics"].as_array().unwrap().iter().find(|topic| topic["topic"] == 0).unwrap().clone();
@@ -207,9 +207,9 @@ fn words_of_topic_0(cli: &Cli, run: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn two_ranks_and_a_stop_in_between_give_the_same_draws() {
+fn two_ranks_and_resumed_runs_give_the_same_draws() {
     let cli = folder();
-    // So long that the signal comes in time.
+    // Long enough for a signal.
     let long = "--set method.rounds=3000 --set method.burn_in=2980 --set evaluate.every=500";
     let optimized = format!("{long} --set method.optimize=\"both\"");
     for (how, is_stopped) in [(long, true), (&optimized, true), (DSGLD, false)] {
@@ -217,7 +217,7 @@ fn two_ranks_and_a_stop_in_between_give_the_same_draws() {
         cli.stdout(&run("whole"));
         if is_stopped {
             cli.stop("parts", || cli.alone(&run("parts")));
-            has_no_topics_yet(&cli, "parts");
+            has_no_topics(&cli, "parts");
         }
         cli.mpirun(2, &run("parts")).succeed(&[]);
         assert_eq!(cli.posterior("parts"), cli.posterior("whole"));
@@ -229,9 +229,9 @@ fn two_ranks_and_a_stop_in_between_give_the_same_draws() {
     }
 }
 
-/// Each document has one topic to more than nine tenths: the most likely alpha is far below 5, with which nothing is told of a topic.
+/// Documents have one topic each: the most likely alpha is far below 5, with which weights of documents would be nearly equal.
 #[test]
-fn alpha_follows_the_documents_and_their_weights_follow_alpha() {
+fn optimized_alpha_fits_the_documents_and_changes_their_weights() {
     let cli = folder();
     let alpha = |run: &str| {
         let history = cli.results(run).table("history").unwrap();
@@ -255,8 +255,8 @@ fn alpha_follows_the_documents_and_their_weights_follow_alpha() {
     assert!(cli.stdout("plot free history --metric alpha,beta").contains("free/plots/history.svg"));
 }
 
-/// A run that was stopped says so where topics are asked for.
-fn has_no_topics_yet(cli: &Cli, run: &str) {
+/// Asserts that commands on topics refuse a stopped run.
+fn has_no_topics(cli: &Cli, run: &str) {
     for arguments in [format!("topics {run}"), format!("predict {run} c.h5")] {
         let output = cli.run(&arguments);
         let error = output.stderr;
@@ -266,7 +266,7 @@ fn has_no_topics_yet(cli: &Cli, run: &str) {
 }
 
 #[test]
-fn mistakes_are_told_in_a_line() {
+fn mistakes_are_reported_in_one_line() {
     let cli = folder();
     cli.stdout("run rows.toml --output rows");
     cli.stdout("run run.toml --output run");
@@ -296,13 +296,13 @@ fn mistakes_are_told_in_a_line() {
         ("run.toml --set method.name=\"adlad\"", ["did you mean \"adlda\"?", "async_lda"]),
     ] {
         cli.refuse(&format!("run {change} --output wrong"), &says);
-        // Once, whatever else could be said.
+        // `mpibayes check` reports it once.
         let checked = cli.run(&format!("check {change}"));
         let said = checked.stderr;
         assert!(checked.code == 1 && said.lines().count() == 2, "{said}");
         assert!(says.iter().all(|says| said.contains(says)), "{said:?} must say {says:?}");
     }
-    // The method is not blamed for a model that nobody knows.
+    // An unknown model is not reported as a mistake of the method.
     let said = cli.run("check run.toml --set model.name=\"ldaa\"").stderr;
     assert!(said.lines().count() == 2 && said.contains("did you mean \"lda\"?"), "{said}");
     assert!(!cli.exists("wrong"));

@@ -1,9 +1,9 @@
-//! Logistic regression at Covertype's size, sampled in several ways beside a full-data Hamiltonian reference.
+//! Logistic regression with as many rows as the Covertype data, sampled by D-SGLD and by Hamiltonian Monte Carlo on all rows.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here stops the test")]
 #![allow(dead_code, reason = "each binary that includes this file uses a part of it")]
 
-use super::recording::Seen;
+use super::recording::Recording;
 use mpibayes::cluster::JobOptions;
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
@@ -23,11 +23,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Rows of the UCI set.
+/// Rows of the Covertype data.
 pub const ROWS: usize = 581_012;
-/// Numeric columns of it.
+/// Numeric columns of the Covertype data.
 const FEATURES: usize = 10;
-/// These and the intercept.
+/// Features and the intercept.
 pub const DIM: usize = FEATURES + 1;
 pub const AGENTS: u32 = 8;
 
@@ -44,7 +44,7 @@ fn stream(step: u64) -> Stream {
     Seed(581_012).stream(Who::Run, step, Purpose::Synthetic)
 }
 
-/// The ten numeric columns of the sample, where `MPIBAYES_DATA` has it; else made-up ones, skewed and of two kinds.
+/// The ten numeric columns of a sample of the Covertype data in `MPIBAYES_DATA`. Without it, synthetic ones.
 fn sample() -> (Array2<f64>, &'static str) {
     let file = std::env::var_os("MPIBAYES_DATA").map(|data| Path::new(&data).join("covertype/covtype_20k.csv.gz"));
     if let Some(file) = file.and_then(|file| std::fs::File::open(file).ok()) {
@@ -62,7 +62,7 @@ fn sample() -> (Array2<f64>, &'static str) {
     (Array2::from_shape_fn(x.dim(), skewed), "made up")
 }
 
-/// The sample resampled with noise, whitened; labels from weights that are drawn once.
+/// Rows drawn from the sample with noise, whitened, and labels from weights that are drawn once.
 pub fn rows(count: usize) -> Rows {
     let (sample, source) = sample();
     let deviations = sample.std_axis(Axis(0), 0.0);
@@ -92,12 +92,12 @@ fn sigmoid(z: f64) -> f64 {
 pub struct Reference {
     pub mean: Vec<f64>,
     pub sd: Vec<f64>,
-    /// The largest error of a mean, in standard deviations; and of a standard deviation, as a share of it.
+    /// The largest Monte Carlo error of a mean, in standard deviations, and of a standard deviation, relative to it.
     pub error: f64,
     pub error_of_sd: f64,
 }
 
-/// −log p(θ|x, y) with prior N(0, I), and its gradient: formulas of its own, not the library's.
+/// −log p(θ|x, y) with prior N(0, I), and its gradient, without the code of the library.
 fn energy(rows: &Rows, theta: ArrayView1<f64>) -> (f64, Array1<f64>) {
     let (weights, intercept) = (theta.slice(s![..FEATURES]), theta[FEATURES]);
     let blocks = (0..rows.x.nrows()).step_by(8192).collect::<Vec<_>>();
@@ -124,8 +124,8 @@ fn energy(rows: &Rows, theta: ArrayView1<f64>) -> (f64, Array1<f64>) {
     parts.into_iter().fold(start, |(energy, gradient), (more, slope)| (energy + more, gradient + slope))
 }
 
-/// Hamiltonian Monte Carlo on all rows, in coordinates z in which the posterior is nearly N(0, I): Newton's mode and curvature. Two
-/// leaps of 0.75 turn such a Gaussian by about a quarter.
+/// Hamiltonian Monte Carlo on all rows, in coordinates z in which the posterior is nearly N(0, I), by its mode and curvature. Two leapfrog
+/// steps of 0.75 rotate such a Gaussian by about a quarter.
 ///
 /// With ∇ that of −log p in these coordinates, E ∇ = 0 and E z_j ∇_k = δ_jk: z − ∇ has the mean of z, and z_j (z_k − ∇_k) + δ_jk that of
 /// z_j z_k, without the noise that a Gaussian would have (Mira, Solgi & Imparato 2013, "Zero variance Markov chain Monte Carlo").
@@ -194,17 +194,17 @@ pub fn reference(rows: &Rows, draws: usize) -> Reference {
     }
 }
 
-/// The largest of these; infinite where one of them is no number, or there are none.
+/// The largest value; infinite if one is NaN or there are none.
 fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().map(|value| if value.is_nan() { f64::INFINITY } else { value }).reduce(f64::max).unwrap_or(f64::INFINITY)
 }
 
-/// The smallest of these; −infinite likewise.
+/// The smallest value; −infinite if one is NaN or there are none.
 fn smallest(values: impl IntoIterator<Item = f64>) -> f64 {
     -largest(values.into_iter().map(|value| -value))
 }
 
-/// How a sampler is set up.
+/// Settings of a D-SGLD run.
 #[derive(Clone, Copy)]
 pub struct Sampler {
     pub agents: u32,
@@ -217,14 +217,14 @@ pub struct Sampler {
     pub thin: u64,
 }
 
-/// What a sampler has drawn, beside the reference.
+/// Diagnostics of a D-SGLD run, and comparison with the reference.
 pub struct Sampled {
     pub r_hat: f64,
     pub ess: f64,
     pub seconds: f64,
-    /// The largest distance of a mean from the reference's, in its standard deviations.
+    /// The largest distance of a mean from the reference, in standard deviations.
     pub off: f64,
-    /// The smallest and largest ratio of a standard deviation to the reference's, and to what steps and visits make of it.
+    /// The smallest and largest ratio of a standard deviation to the reference, and to the theory of these steps and visits.
     pub ratio: (f64, f64),
     pub of_theory: (f64, f64),
 }
@@ -242,7 +242,7 @@ impl Sampler {
         sd.powi(2) * (1.0 + 0.5 * a + 0.5 * a * self.trajectory as f64 * f64::from(self.agents - 1)) + minibatch
     }
 
-    /// Runs it; chains begin at the prior, and a tenth of the run is left out.
+    /// Runs the sampler. Chains start at draws from the prior, and a tenth of the run is burn-in.
     pub fn run(self, rows: &Rows, reference: &Reference) -> Sampled {
         let model = LogisticSettings { prior_precision: Some(1.0), intercept: true, ..LogisticSettings::default() };
         let model = model.build(FEATURES, Output::Classes(2)).unwrap();
@@ -269,9 +269,10 @@ impl Sampler {
         };
         settings.check().unwrap();
         let since = Instant::now();
-        let seen = Seen::of(Dsgld::sgld(problem, settings), JobOptions { threads: 2, ..JobOptions::new(Seed(4)) }).unwrap();
+        let recording =
+            Recording::of(Dsgld::sgld(problem, settings), JobOptions { threads: 2, ..JobOptions::new(Seed(4)) }).unwrap();
         let seconds = since.elapsed().as_secs_f64();
-        let chains: Vec<Array2<f64>> = (0..self.chains).map(|chain| seen.chain(chain)).collect();
+        let chains: Vec<Array2<f64>> = (0..self.chains).map(|chain| recording.chain(chain)).collect();
         let length = chains.iter().map(Array2::nrows).min().unwrap();
         let chains: Vec<_> = chains.iter().map(|draws| draws.slice(s![..length, ..])).collect();
         let draws = ndarray::stack(Axis(0), &chains).unwrap();

@@ -1,11 +1,11 @@
-//! Made-up chains that the tests of convergence share: well mixed, sticky, heavy-tailed, apart, tied, odd and short ones.
+//! Synthetic chains for tests of convergence diagnostics: well mixed, slow, heavy-tailed, separated, with ties, of odd length and short ones.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here stops the test")]
 
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::Array2;
 
-/// Independent standard normal numbers, chains × draws; `set` makes them others.
+/// Independent standard normal draws (chains × draws); every `set` has its own.
 fn normals(set: u32, chains: usize, draws: usize) -> Array2<f64> {
     let mut numbers = Array2::zeros((chains, draws));
     for (chain, mut row) in (0..).zip(numbers.rows_mut()) {
@@ -14,7 +14,7 @@ fn normals(set: u32, chains: usize, draws: usize) -> Array2<f64> {
     numbers
 }
 
-/// Stationary AR(1) chains with this correlation between neighbours.
+/// Stationary AR(1) chains with this correlation between successive draws.
 fn autoregressive(set: u32, chains: usize, draws: usize, correlation: f64) -> Array2<f64> {
     let mut x = normals(set, chains, draws);
     for mut chain in x.rows_mut() {
@@ -25,7 +25,7 @@ fn autoregressive(set: u32, chains: usize, draws: usize, correlation: f64) -> Ar
     x
 }
 
-/// Ratios of normal numbers: Cauchy tails, infinite variance. The scale of each chain is another.
+/// Cauchy draws, whose variance is infinite, with a scale for each chain.
 fn cauchy(set: u32, chains: usize, draws: usize, scale: fn(usize) -> f64) -> Array2<f64> {
     let below = normals(set + 1, chains, draws);
     let mut x = normals(set, chains, draws) / below;
@@ -35,7 +35,7 @@ fn cauchy(set: u32, chains: usize, draws: usize, scale: fn(usize) -> f64) -> Arr
     x
 }
 
-/// Named sets of chains × draws of one parameter.
+/// Named sets of draws of one parameter (chains × draws).
 pub fn sets() -> Vec<(&'static str, Array2<f64>)> {
     let mut stuck = normals(40, 4, 200);
     stuck.row_mut(2).fill(0.25);

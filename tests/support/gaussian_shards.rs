@@ -1,9 +1,9 @@
-//! Runs of distributed SGLD on Gaussian shards, watched whole, beside their exact theory.
+//! Runs of distributed SGLD (D-SGLD) on Gaussian shards, with all their states, and the exact theory of their stationary moments.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here stops the test")]
 #![allow(dead_code, reason = "each binary that includes this file uses a part of it")]
 
-use super::recording::{Seen, value};
+use super::recording::{Recording, value};
 use mpibayes::cluster::JobOptions;
 use mpibayes::cluster::record::Row;
 use mpibayes::data::Shard;
@@ -16,22 +16,22 @@ use ndarray::{Array1, Array2};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How far from its exact value a mean may lie, in standard errors.
+/// The largest allowed |z|: the distance of a mean from its exact value in standard errors.
 pub const Z: f64 = 4.5;
 pub const BATCHES: usize = 40;
 
-/// Seconds that an update takes each of the four agents of Fig. 1 of the D-SGLD paper.
+/// Seconds of an update on each of the four agents of figure 1 of the D-SGLD paper.
 pub const DELAYS: [f64; 4] = [3.0, 1.0, 2.0, 4.0];
 
-/// A run of those agents, four chains on shards of 20 rows, each agent on a rank of its own and without a network.
-pub fn delayed(settings: DsgldSettings, seed: u64) -> Seen {
+/// Runs four chains on these agents with shards of 20 rows, each agent on a rank of its own and without latency.
+pub fn delayed(settings: DsgldSettings, seed: u64) -> Recording {
     let shards = (0..4).map(|agent| rows(agent, 20, 1, 0.0)).collect();
     let settings = DsgldSettings { chains: 4, step: StepSize::Constant(1e-3), ..settings };
     let task = |agent, task: &Task| DELAYS[agent as usize] * task.updates(agent) as f64;
-    Seen::timed(Dsgld::sgld(problem(shards), settings), JobOptions::new(Seed(seed)), task).unwrap()
+    Recording::simulated(Dsgld::sgld(problem(shards), settings), JobOptions::new(Seed(seed)), task).unwrap()
 }
 
-/// A visit: its round (from 1), agent, chain, and the updates of the chain before and in it.
+/// A visit of a chain to an agent: the round (from 1), and the updates of the chain before the visit and in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stay {
     pub round: u64,
@@ -39,11 +39,11 @@ pub struct Stay {
     pub chain: u32,
     pub first: u64,
     pub updates: u64,
-    /// What the score was multiplied by.
+    /// The factor of the score.
     pub scale: f64,
 }
 
-impl Seen {
+impl Recording {
     pub fn stays(&self) -> Vec<Stay> {
         let stay = |row: &Row| {
             let value = |name: &str| value(row, name);
@@ -56,7 +56,7 @@ impl Seen {
         stays
     }
 
-    /// The visits by round and chain, each with the states that it went through, where every state is kept.
+    /// The visits by round and chain, each with all its states. The run must have kept every state.
     pub fn visits(&self) -> Vec<(Stay, Array2<f64>)> {
         let stays = self.stays();
         let chains: BTreeSet<u32> = stays.iter().map(|stay| stay.chain).collect();
@@ -66,24 +66,24 @@ impl Seen {
     }
 }
 
-/// Rows of standard normal numbers around a mean of their own for each agent.
+/// Standard normal rows around a mean of each agent.
 pub fn rows(agent: u32, count: usize, dim: usize, apart: f64) -> Array2<f64> {
     drawn_rows(77, agent, count, dim) + apart * (f64::from(agent) - 1.0)
 }
 
-/// Rows of standard normal numbers.
+/// Standard normal rows.
 pub fn drawn_rows(seed: u64, agent: u32, count: usize, dim: usize) -> Array2<f64> {
     let mut x = vec![0.0; count * dim];
     Seed(seed).stream(Who::Agent(agent), 0, Purpose::Synthetic).normals(&mut x);
     Array2::from_shape_vec((count, dim), x).unwrap()
 }
 
-/// The largest of these; infinite where one of them is no number, or there are none.
+/// The largest value; infinite if one is NaN or there are none.
 pub fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().map(|value| if value.is_nan() { f64::INFINITY } else { value }).reduce(f64::max).unwrap_or(f64::INFINITY)
 }
 
-/// A Gaussian prior, the same for each coordinate.
+/// A Gaussian prior with independent, identically distributed coordinates.
 #[derive(Clone, Copy)]
 pub struct Prior {
     pub precision: f64,
@@ -92,12 +92,12 @@ pub struct Prior {
 
 pub const FLAT: Prior = Prior { precision: 0.0, mean: 0.0 };
 
-/// The mean of Gaussians with variance 1 and a flat prior, of these shards.
+/// The problem of estimating the mean of Gaussian rows with variance 1, with a flat prior.
 pub fn problem(shards: Vec<Array2<f64>>) -> Problem<f64> {
     problem_with(shards, FLAT)
 }
 
-/// The same with a prior.
+/// The problem of estimating the mean of Gaussian rows with variance 1.
 pub fn problem_with(shards: Vec<Array2<f64>>, prior: Prior) -> Problem<f64> {
     let (prior_mean, prior_precision) = (PerFeature::Same(prior.mean), prior.precision);
     let model = GaussianMeanSettings { prior_mean, prior_precision, ..GaussianMeanSettings::default() };
@@ -111,16 +111,16 @@ pub fn problem_with(shards: Vec<Array2<f64>>, prior: Prior) -> Problem<f64> {
     Problem { model: Arc::new(model), agents, temperature: 1.0, shard: Arc::new(shard) }
 }
 
-pub fn run(problem: Problem<f64>, settings: DsgldSettings, seed: u64) -> Seen {
+pub fn run(problem: Problem<f64>, settings: DsgldSettings, seed: u64) -> Recording {
     settings.check().unwrap();
-    Seen::of(Dsgld::sgld(problem, settings), JobOptions { threads: 2, ..JobOptions::new(Seed(seed)) }).unwrap()
+    Recording::of(Dsgld::sgld(problem, settings), JobOptions { threads: 2, ..JobOptions::new(Seed(seed)) }).unwrap()
 }
 
 pub fn settings() -> DsgldSettings {
     DsgldSettings { chains: 1, burn_in: 0, thin: 1, log_visits: true, ..DsgldSettings::default() }
 }
 
-/// How many standard errors of batch means the mean of a series is off.
+/// The z-score of the mean of a series, with a standard error from batch means.
 pub fn z(series: &[f64], exact: f64) -> f64 {
     let length = series.len() / BATCHES;
     let means: Vec<f64> = series.chunks_exact(length).map(|batch| batch.iter().sum::<f64>() / length as f64).collect();
@@ -130,7 +130,7 @@ pub fn z(series: &[f64], exact: f64) -> f64 {
     (mean - exact) / (variance / count).sqrt()
 }
 
-/// One coordinate of updates at a shard: θ ← m + (1 − a)(θ − m) + N(0, v).
+/// The update of one coordinate at a shard: θ ← m + (1 − a)(θ − m) + N(0, v).
 #[derive(Clone, Copy)]
 pub struct Affine {
     pub a: f64,
@@ -139,13 +139,13 @@ pub struct Affine {
 }
 
 impl Affine {
-    /// Of a shard whose score is scaled by this factor: x̄ and N_s are all that the drift knows, the variance of the rows is the
-    /// minibatch's noise (drawn without replacement).
+    /// The update at a shard whose score is scaled by a factor. The drift depends on x̄ and N_s only; the variance of the rows gives the
+    /// noise of minibatches, which are drawn without replacement.
     pub fn new(x: ndarray::ArrayView1<f64>, scale: f64, step: f64, batch: usize) -> Self {
         Self::with_prior(x, scale, step, batch, FLAT)
     }
 
-    /// The same with a prior, which is not scaled.
+    /// The update with a prior, whose score is not scaled.
     pub fn with_prior(x: ndarray::ArrayView1<f64>, scale: f64, step: f64, batch: usize, prior: Prior) -> Self {
         let count = x.len() as f64;
         let mean = x.mean().unwrap();
@@ -161,19 +161,19 @@ impl Affine {
         1.0 - self.a
     }
 
-    /// Stationary variance of these updates alone.
+    /// The stationary variance of these updates without any other shard.
     pub fn variance(self) -> f64 {
         self.v / (1.0 - self.r().powi(2))
     }
 
-    /// What of a deviation is left after some updates.
+    /// The factor by which `updates` updates shrink a deviation from m.
     pub fn rho(self, updates: f64) -> f64 {
         self.r().powf(updates)
     }
 }
 
-/// Stationary mean and variance of one coordinate at the ends of visits, which come to the shards with equal probability; and the
-/// mean and second moment about that mean of all states.
+/// The stationary mean and variance of one coordinate at the ends of visits to random shards, and the pooled moments of all states: their
+/// mean, and their second moment about the mean at the ends of visits.
 pub struct Moments {
     pub mean: f64,
     pub variance: f64,

@@ -1,7 +1,7 @@
 //! Distributed variational inference with densities on a grid: the exact method that particle methods approximate.
 
-#![allow(dead_code, reason = "each test binary that includes this file uses a part of it")]
-#![allow(clippy::unwrap_used, reason = "not shipped: a failure here shall stop it")]
+#![allow(dead_code, reason = "each binary that includes this file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "not shipped: a failure here stops the test")]
 
 use mpibayes::kernels::kde::Kde;
 use ndarray::{Array2, ArrayView2};
@@ -34,16 +34,16 @@ impl Grid {
     }
 
     /// A log-density shifted so that its exponential integrates to 1.
-    pub fn normalise(&self, mut log: Vec<f64>) -> Vec<f64> {
+    pub fn normalize(&self, mut log: Vec<f64>) -> Vec<f64> {
         let top = log.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = log.iter().map(|l| (l - top).exp()).sum();
         log.iter_mut().for_each(|l| *l -= top + (sum * self.volume).ln());
         log
     }
 
-    /// KL(q ‖ p) of two log-densities, both normalised on the grid first.
+    /// KL(q ‖ p) of two log-densities, both normalized on the grid first.
     pub fn kl(&self, q: &[f64], p: &[f64]) -> f64 {
-        let (q, p) = (self.normalise(q.to_vec()), self.normalise(p.to_vec()));
+        let (q, p) = (self.normalize(q.to_vec()), self.normalize(p.to_vec()));
         // Where q underflows its share is 0, also where p is −∞.
         q.iter().zip(p).map(|(q, p)| if q.exp() == 0.0 { 0.0 } else { q.exp() * (q - p) }).sum::<f64>() * self.volume
     }
@@ -57,7 +57,7 @@ impl Grid {
 
     /// The mean of a function under a log-density.
     pub fn mean(&self, log: &[f64], function: impl Fn(&[f64]) -> f64) -> f64 {
-        let q = self.normalise(log.to_vec());
+        let q = self.normalize(log.to_vec());
         self.points.rows().into_iter().zip(q).map(|(row, q)| q.exp() * function(row.as_slice().unwrap())).sum::<f64>()
             * self.volume
     }
@@ -79,7 +79,7 @@ pub struct GridDvi {
 impl GridDvi {
     /// Starts at q = p0 and factors of 1. `losses` holds each agent's L_k on the grid, `alpha` is the temperature.
     pub fn new(grid: Grid, log_prior: Vec<f64>, losses: Vec<Vec<f64>>, alpha: f64) -> Self {
-        let prior = grid.normalise(log_prior);
+        let prior = grid.normalize(log_prior);
         let factors = vec![vec![0.0; prior.len()]; losses.len()];
         Self { grid, q: prior.clone(), prior, losses, alpha, factors }
     }
@@ -89,10 +89,10 @@ impl GridDvi {
         self.q.iter().zip(&self.factors[k]).map(|(q, t)| q - t).collect()
     }
 
-    /// log of the tilted density, cavity · exp(−L_k/α): the minimiser of agent k's local free energy.
+    /// log of the tilted density, cavity · exp(−L_k/α): the minimizer of agent k's local free energy.
     pub fn tilted(&self, k: usize) -> Vec<f64> {
         let tilted = self.cavity(k).iter().zip(&self.losses[k]).map(|(cavity, loss)| cavity - loss / self.alpha).collect();
-        self.grid.normalise(tilted)
+        self.grid.normalize(tilted)
     }
 
     /// A round of one agent: q becomes its tilted density, its factor takes up the change.
@@ -112,16 +112,16 @@ impl GridDvi {
         for factor in &self.factors {
             q.iter_mut().zip(factor).for_each(|(q, t)| *q += t);
         }
-        self.q = self.grid.normalise(q);
+        self.q = self.grid.normalize(q);
     }
 
-    /// log of the generalised posterior p0 · exp(−Σ L_k/α).
+    /// log of the generalized posterior p0 · exp(−Σ L_k/α).
     pub fn optimum(&self) -> Vec<f64> {
         let mut log = self.prior.clone();
         for loss in &self.losses {
             log.iter_mut().zip(loss).for_each(|(q, loss)| *q -= loss / self.alpha);
         }
-        self.grid.normalise(log)
+        self.grid.normalize(log)
     }
 
     /// The grid.

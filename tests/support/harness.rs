@@ -93,8 +93,8 @@ impl Cli {
         }
     }
 
-    /// Starts a run, and asks it to save itself and stop as soon as it has begun. Starts it again in a busy hour in which it has finished
-    /// before the request reaches it.
+    /// Starts a run, and asks it to save itself and stop as soon as it has begun. Starts it again if it has finished before the request
+    /// reaches it, as can happen on a busy machine.
     #[track_caller]
     pub fn stop(&self, run: &str, launch: impl Fn() -> Launch) -> Ended {
         for _ in 0..50 {

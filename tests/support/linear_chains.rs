@@ -1,6 +1,6 @@
-//! Exact stationary laws on a one-dimensional Gaussian target, by linear maps and Lyapunov's equation: of elastically coupled chains, and of
-//! one whose gradients are old.
-#![allow(clippy::unwrap_used, reason = "not shipped: a failure here shall stop it")]
+//! Exact stationary distributions of elastically coupled chains, and of a chain with delayed gradients, on a one-dimensional Gaussian target:
+//! solutions of the Lyapunov equation of their linear maps.
+#![allow(clippy::unwrap_used, reason = "not shipped: a failure here stops the test")]
 
 use ndarray::Array2;
 
@@ -20,46 +20,46 @@ pub struct Joint {
     pub center_friction: f64,
 }
 
-/// Who knows what of whom.
+/// The order of steps and exchanges of chains and center.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Scheme {
-    /// The paper's: chains and center step side by side, each with the others where they were at the last exchange; positions first.
+    /// The scheme of the paper: chains and center step at the same time, each with the positions of the last exchange; positions first.
     Stale,
-    /// The same of first order.
+    /// The same for first-order dynamics.
     StaleFirstOrder,
-    /// The center flows with the chains where they are, then the chains step with the center where it is.
+    /// The center flows with fixed chains, then the chains step with a fixed center.
     Alternate,
-    /// The same of first order.
+    /// The same for first-order dynamics.
     AlternateFirstOrder,
-    /// A kick towards the center for all, then nobody knows of anybody.
+    /// All chains get a kick towards the center, then step independently.
     Mean,
-    /// Chains in turn: each gives its position, the center flows for its part of the time, the chain steps until its next turn.
+    /// Chains take turns: a chain sends its position, the center flows for its part of the time, and the chain steps until its next turn.
     Turns,
-    /// The same in this order, in which some have more turns than others.
+    /// Turns in this order, in which some chains have more turns than others.
     Order(&'static [usize]),
-    /// All give their positions and are told where the center is; it flows, and they step with it where it was.
+    /// All chains send their positions and receive that of the center. It flows, while they step with the received position.
     Behind,
-    /// The same, but they are told its velocity too, and step with it where that leads.
+    /// The same, but they receive its velocity too, and extrapolate its position.
     Ahead,
 }
 
-pub struct Law {
-    /// Of the first chain, and of each.
+pub struct Moments {
+    /// The variance of the first chain, and of each chain.
     pub variance: f64,
     pub of_each: Vec<f64>,
-    /// Between the first two, where both have the same number of turns.
+    /// The covariance of the first two chains, if both have the same number of turns.
     pub covariance: f64,
 }
 
-/// x ← A x + B ξ with independent standard normal ξ, of which every step brings new ones: a sequence of these is one again.
+/// x ← A x + B ξ with standard normal ξ that are new in every step. A sequence of such maps is such a map.
 struct Map {
     a: Array2<f64>,
     b: Array2<f64>,
-    /// How many ξ there were so far.
+    /// The number of ξ so far.
     sources: usize,
 }
 
-/// Where a chain is at some time within the map.
+/// The position of a chain at some time within the map.
 struct Look {
     chain: usize,
     row: Array2<f64>,
@@ -71,7 +71,7 @@ impl Map {
         Self { a: Array2::eye(n), b: Array2::zeros((n, sources)), sources: 0 }
     }
 
-    /// Then this: row `to` becomes these multiples of rows; with noise of these (co)variances, of one row or of two.
+    /// Appends a step: row `to` becomes a linear combination of rows, with noise of these variances and covariances.
     fn then(&mut self, rows: &[(usize, Vec<(usize, f64)>)], noise: &[(usize, usize, f64)]) {
         for matrix in [&mut self.a, &mut self.b] {
             let before = matrix.clone();
@@ -104,7 +104,7 @@ impl Map {
         self.look_at(chain, chain)
     }
 
-    /// Looks at a row under the name of a chain.
+    /// Records the present position of a chain.
     fn look_at(&self, row: usize, chain: usize) -> Look {
         let row = |matrix: &Array2<f64>| matrix.slice(ndarray::s![row..=row, ..]).to_owned();
         Look { chain, row: row(&self.a), noise: row(&self.b) }
@@ -124,8 +124,8 @@ impl Map {
     }
 }
 
-/// The law of positions where they are looked at, over the steps of a period.
-pub fn stationary(joint: Joint, scheme: Scheme, s: u64) -> Law {
+/// The stationary moments of recorded positions, averaged over the steps of a period.
+pub fn stationary(joint: Joint, scheme: Scheme, s: u64) -> Moments {
     let (map, looks) = period(joint, scheme, s);
     let sigma = map.stationary();
     assert!(sigma.iter().all(|entry| entry.is_finite() && entry.abs() < 1e6), "no stationary law");
@@ -137,10 +137,10 @@ pub fn stationary(joint: Joint, scheme: Scheme, s: u64) -> Law {
     let of = |chain: usize| looks.iter().filter(move |look| look.chain == chain);
     let mean = |one: usize, other: usize| of(one).zip(of(other)).map(|(a, b)| at(a, b)).sum::<f64>() / of(one).count() as f64;
     let of_each = (0..joint.chains).map(|chain| mean(chain, chain)).collect();
-    Law { variance: mean(0, 0), of_each, covariance: mean(0, 1) }
+    Moments { variance: mean(0, 0), of_each, covariance: mean(0, 1) }
 }
 
-/// The variance on U = λθ²/2 of one chain whose gradients are so many steps old, by steps of the semi-implicit or of the middle scheme.
+/// The stationary variance on U = λθ²/2 of a chain whose gradients are `delay` steps old, with the semi-implicit or the middle scheme.
 pub fn delayed(lambda: f64, step: f64, friction: f64, delay: usize, middle: bool) -> f64 {
     // θ of this step and of those before it, v.
     let v = delay + 1;
@@ -163,7 +163,8 @@ pub fn delayed(lambda: f64, step: f64, friction: f64, delay: usize, middle: bool
     map.stationary()[[0, 0]]
 }
 
-/// The positions of all chains in every step, and of the center in every period, without noise, from these at rest with the center at their mean.
+/// The positions of all chains in every step, and of the center in every period, without noise. Chains start at rest in these positions, and
+/// the center at their mean.
 pub fn noiseless(joint: Joint, scheme: Scheme, s: u64, start: &[f64], periods: u64) -> Vec<Vec<f64>> {
     let (map, looks) = period(joint, scheme, s);
     let mut state = Array2::zeros((map.a.nrows(), 1));
@@ -177,10 +178,10 @@ pub fn noiseless(joint: Joint, scheme: Scheme, s: u64, start: &[f64], periods: u
     paths
 }
 
-/// What a period does, and where positions are looked at within it.
+/// The map of a period, and the positions of chains within it.
 fn period(joint: Joint, scheme: Scheme, s: u64) -> (Map, Vec<Look>) {
     let Joint { chains: k, lambda, kappa, step, friction, mass, center_friction } = joint;
-    // θ_i, v_i, c, u, what each chain knows of c, what the center knows of each chain, what each chain knows of u.
+    // θ_i, v_i, c, u, the c that each chain knows, the θ_i that the center knows, the u that each chain knows.
     let (v, c, u, known, told, velocity) = (k, 2 * k, 2 * k + 1, 2 * k + 2, 3 * k + 2, 4 * k + 2);
     let n = if scheme == Scheme::Ahead { 5 } else { 4 } * k + 2;
     let first_order = matches!(scheme, Scheme::StaleFirstOrder | Scheme::AlternateFirstOrder);

@@ -1,48 +1,15 @@
-//! What integration tests share: a method run in this process, and one-dimensional models given by formulas.
+//! One-dimensional models given by formulas for their gradients, and problems that assign them to agents.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here stops the test")]
 
-use mpibayes::cluster::record::{Record, Row};
-use mpibayes::cluster::{JobOptions, Method, Recorder, Result, threads};
 use mpibayes::data::Shard;
 use mpibayes::methods::Problem;
 use mpibayes::models::{Batch, Model, Output, Part, Scratch};
-use mpibayes::random::{Seed, Stream};
+use mpibayes::random::Stream;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 use std::sync::Arc;
 
-/// Keeps what a run writes down.
-#[derive(Default)]
-pub struct Notes {
-    pub rows: Vec<Row>,
-    pub particles: Array2<f64>,
-}
-
-impl Recorder for Notes {
-    fn write(&mut self, records: Vec<Record>) -> Result<()> {
-        for record in records {
-            match record {
-                Record::Row(row) => self.rows.push(row),
-                Record::Draws(draws) => {
-                    let values: Vec<f64> = bytemuck::pod_collect_to_vec(&draws.bytes);
-                    let dim = usize::try_from(draws.dim).unwrap();
-                    self.particles = Array2::from_shape_vec((values.len() / dim, dim), values).unwrap();
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Runs a method with threads to its end.
-pub fn run<M: Method<Number = f64>>(method: M, seed: u64) -> Notes {
-    let mut notes = Notes::default();
-    let plan = JobOptions::new(Seed(seed));
-    threads::run(Arc::new(method), plan, None, &mut notes).unwrap();
-    notes
-}
-
-/// A one-dimensional model by formulas: the loss of a row is that of the agent whose number the row holds.
+/// A model with one parameter: a row holds the number of an agent and has the loss of that agent.
 pub struct Line {
     /// The initial particle from a standard normal number.
     pub initial: fn(f64) -> f64,
@@ -101,7 +68,7 @@ impl Model<f64> for Line {
     }
 }
 
-/// K agents, of which agent k has the losses `own(k)`.
+/// A problem of K agents, of which agent k has the rows `own(k)`.
 pub fn share(model: impl Model<f64> + 'static, agents: u32, temperature: f64, own: fn(u32) -> Vec<f64>) -> Problem<f64> {
     let shard = move |agent: u32| {
         let rows = own(agent);

@@ -1,6 +1,6 @@
-//! A keeper that remembers all that a run writes down: the rows of its tables, and the draws of each chain in order.
+//! A recorder that keeps all that a run writes in memory: the rows of its tables, and the draws of each chain in order.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here shall stop it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here stops the test")]
 #![allow(dead_code, reason = "each binary that includes this file uses a part of it")]
 
 use mpibayes::cluster::record::{Draws, Record, Row};
@@ -11,15 +11,15 @@ use ndarray::{Array2, Axis};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a run wrote down.
+/// What a run has written.
 #[derive(Default)]
-pub struct Seen {
+pub struct Recording {
     pub rows: Vec<Row>,
-    /// Blocks of draws by group, chain and the number of their first.
+    /// Blocks of draws, by group, chain and the number of their first draw.
     pub draws: BTreeMap<(String, u32, u64), Draws>,
 }
 
-impl Recorder for Seen {
+impl Recorder for Recording {
     fn write(&mut self, records: Vec<Record>) -> Result<()> {
         for record in records {
             match record {
@@ -31,25 +31,25 @@ impl Recorder for Seen {
     }
 }
 
-impl Seen {
-    /// Of a run in this process, to its end.
-    pub fn of<M: Method>(method: M, plan: JobOptions) -> Result<Self, Fault> {
-        let mut seen = Self::default();
-        threads::run(Arc::new(method), plan, None, &mut seen)?;
-        Ok(seen)
+impl Recording {
+    /// Runs a method with threads in this process.
+    pub fn of<M: Method>(method: M, options: JobOptions) -> Result<Self, Fault> {
+        let mut recording = Self::default();
+        threads::run(Arc::new(method), options, None, &mut recording)?;
+        Ok(recording)
     }
 
-    /// Of a run on a simulated cluster without a network, each agent on a rank of its own, whose tasks take so many seconds.
-    pub fn timed<M: Method>(
+    /// Runs a method on a simulated cluster without latency, each agent on a rank of its own. `task` gives the seconds that a task takes.
+    pub fn simulated<M: Method>(
         method: M,
-        plan: JobOptions,
+        options: JobOptions,
         task: impl Fn(AgentId, &M::Task) -> f64 + Send + Sync + 'static,
     ) -> Result<Self, Fault> {
         let ranks = method.agents();
         let cluster = Cluster { ranks, task: Some(Box::new(task)), after_report: None, latency: 0.0, bandwidth: f64::INFINITY };
-        let mut seen = Self::default();
-        simulate::run(Arc::new(method), plan, &cluster, None, &mut seen)?;
-        Ok(seen)
+        let mut recording = Self::default();
+        simulate::run(Arc::new(method), options, &cluster, None, &mut recording)?;
+        Ok(recording)
     }
 
     /// The rows of a table.
@@ -57,26 +57,31 @@ impl Seen {
         self.rows.iter().filter(move |row| row.table == name)
     }
 
-    /// A column of a table, from the first row that has it on.
+    /// The values of a column of a table, in the rows that have one.
     pub fn column(&self, table: &str, name: &str) -> Vec<f64> {
         let values = self.table(table).flat_map(|row| &row.values);
         values.filter(|(other, _)| other == name).map(|(_, value)| *value).collect()
     }
 
-    /// All numbers of a group, which must be there, chain after chain.
-    pub fn numbers<N: bytemuck::AnyBitPattern + bytemuck::NoUninit>(&self, group: &str) -> Vec<N> {
+    /// All values of a group of draws, chain after chain. Panics if the group has none.
+    pub fn values<N: bytemuck::AnyBitPattern + bytemuck::NoUninit>(&self, group: &str) -> Vec<N> {
         let mut blocks = self.draws.iter().filter(|((other, ..), _)| other == group).peekable();
-        assert!(blocks.peek().is_some(), "nothing was drawn of {group}");
+        assert!(blocks.peek().is_some(), "no draws of the group {group}");
         blocks.flat_map(|(_, draws)| bytemuck::pod_collect_to_vec::<u8, N>(&draws.bytes)).collect()
     }
 
-    /// The blocks of a chain of the posterior (draws × parameters), with the number of the first draw of each.
+    /// The blocks of a posterior chain (draws × parameters), each with the number of its first draw.
     pub fn blocks(&self, chain: u32) -> impl Iterator<Item = (u64, Array2<f64>)> {
         let posterior = self.draws.values().filter(move |draws| draws.group == "posterior" && draws.chain == chain);
         posterior.map(|draws| {
             let (dim, values) = (draws.dim as usize, bytemuck::pod_collect_to_vec(&draws.bytes));
             (draws.first, Array2::from_shape_vec((values.len() / dim, dim), values).unwrap())
         })
+    }
+
+    /// The particles at the end of the run (particles × parameters).
+    pub fn particles(&self) -> Array2<f64> {
+        self.chain(0)
     }
 
     /// All draws of a chain (draws × parameters).
@@ -87,12 +92,12 @@ impl Seen {
     }
 }
 
-/// A run with this seed, in this process, that must come to its end.
-pub fn run<M: Method>(method: M, seed: u64) -> Seen {
-    Seen::of(method, JobOptions::new(Seed(seed))).unwrap()
+/// Runs a method with a seed to success.
+pub fn run<M: Method>(method: M, seed: u64) -> Recording {
+    Recording::of(method, JobOptions::new(Seed(seed))).unwrap()
 }
 
-/// A number of a row.
+/// The value of a column in a row.
 pub fn value(row: &Row, name: &str) -> f64 {
     row.values.iter().find(|value| value.0 == name).unwrap().1
 }

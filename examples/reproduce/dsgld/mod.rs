@@ -9,7 +9,7 @@ use super::gaussian_shards::{
     Affine, DELAYS, Moments, Stay, Z, delayed, drawn_rows, largest, moments, problem, run, settings, z,
 };
 use super::pictures::{scatter, timeline};
-use super::recording::{Seen, value};
+use super::recording::{Recording, value};
 use super::{Effort, Outcome, Row, Verdict};
 use mpibayes::kernels::langevin::StepSize;
 use mpibayes::methods::chains::dsgld::{Balance, DsgldSettings, Trajectory};
@@ -121,9 +121,9 @@ fn list(values: &[f64]) -> String {
 
 /// Waits of a round of the four agents of Fig. 1, up to some slack; and the plan in the end.
 fn waits(trajectory: Trajectory, balance: Option<Balance>, expected: &[f64; 4], slack: f64, plan: Option<[f64; 4]>) -> Outcome {
-    let seen = delayed(DsgldSettings { rounds: WAIT_ROUNDS, trajectory, max_rounds_in_flight: 1, balance, ..settings() }, 1);
+    let recording = delayed(DsgldSettings { rounds: WAIT_ROUNDS, trajectory, max_rounds_in_flight: 1, balance, ..settings() }, 1);
     let column = |name: &str| -> Vec<f64> {
-        seen.table("load").filter(|row| row.step == WAIT_ROUNDS).map(|row| value(row, name)).collect()
+        recording.table("load").filter(|row| row.step == WAIT_ROUNDS).map(|row| value(row, name)).collect()
     };
     let found: Vec<f64> = column("blocked_seconds").iter().map(|waited| waited / WAIT_ROUNDS as f64).collect();
     let close = |found: &[f64], expected: &[f64], slack: f64| {
@@ -139,7 +139,7 @@ fn waits(trajectory: Trajectory, balance: Option<Balance>, expected: &[f64; 4], 
     // As rounds are not under way at the same time, each begins when the slowest of the one before has ended.
     let (mut busy, mut begin, mut longest): (_, f64, f64) = (Vec::new(), 0.0, 0.0);
     for round in 1..=WAIT_ROUNDS {
-        let visits: Vec<Stay> = seen.stays().into_iter().filter(|stay| stay.round == round).collect();
+        let visits: Vec<Stay> = recording.stays().into_iter().filter(|stay| stay.round == round).collect();
         let seconds = |stay: &Stay| DELAYS[stay.agent as usize] * stay.updates as f64;
         if round <= SHOWN_ROUNDS {
             busy.extend(visits.iter().map(|stay| (stay.agent, begin, begin + seconds(stay))));
@@ -293,7 +293,7 @@ impl Setting {
         Affine::new(self.shards[agent].column(coordinate), scale, self.step, BATCH)
     }
 
-    fn seen(&self, seed: u64) -> Seen {
+    fn record(&self, seed: u64) -> Recording {
         let settings = DsgldSettings {
             chains: u32::try_from(self.shards.len()).unwrap_or(u32::MAX),
             rounds: self.rounds,
@@ -308,10 +308,10 @@ impl Setting {
 
     /// The first tenth of the rounds is left out.
     fn measure(&self, seed: u64) -> Measured {
-        self.measured(&self.seen(seed))
+        self.measured(&self.record(seed))
     }
 
-    fn measured(&self, seen: &Seen) -> Measured {
+    fn measured(&self, recording: &Recording) -> Measured {
         let dim = self.shards[0].ncols();
         let theory: Vec<Moments> = (0..dim)
             .map(|j| moments(&(0..self.shards.len()).map(|agent| self.affine(agent, j)).collect::<Vec<_>>(), &self.updates))
@@ -325,7 +325,7 @@ impl Setting {
         let total: f64 = self.updates.iter().sum();
         let (mut ends, mut pooled, mut means) = (vec![0.0; rounds], vec![0.0; rounds], vec![vec![0.0; rounds]; dim]);
         let mut means_of_ends = means.clone();
-        for (stay, states) in seen.visits().into_iter().filter(|(stay, _)| stay.round > from) {
+        for (stay, states) in recording.visits().into_iter().filter(|(stay, _)| stay.round > from) {
             let at = (stay.round - from - 1) as usize;
             for (place, state) in states.rows().into_iter().enumerate() {
                 for (j, (x, exact)) in state.iter().zip(&theory).enumerate() {
@@ -340,7 +340,7 @@ impl Setting {
             }
         }
         let scaled = |j: usize, value: f64| (value - posterior[j]) * count.sqrt();
-        let visits = seen.visits();
+        let visits = recording.visits();
         let late = || visits.iter().filter(|(stay, _)| stay.round > from);
         let states = late().map(|(stay, _)| stay.updates as usize).sum::<usize>();
         let every = states.div_ceil(SHOWN_DRAWS).max(1);
@@ -456,9 +456,9 @@ fn figure2cd(effort: Effort, trajectory: u64, rounds: u64) -> Outcome {
         let setting = even(seed, trajectory, (rounds / effort.share).max(80));
         let mean = |j: usize| setting.shards.iter().map(|x| x.column(j).sum()).sum::<f64>() / 8000.0;
         let scaled = |j: usize, value: f64| (value - mean(j)) * 8000_f64.sqrt();
-        let seen = setting.seen(seed);
+        let recording = setting.record(seed);
         // A visit is 80 times as long as a chain remembers: its end knows nothing of the end before.
-        let ends: Vec<(u32, [f64; 2])> = seen
+        let ends: Vec<(u32, [f64; 2])> = recording
             .visits()
             .into_iter()
             .filter(|(stay, _)| stay.round > 1)
@@ -488,7 +488,7 @@ fn figure2cd(effort: Effort, trajectory: u64, rounds: u64) -> Outcome {
                 "Ends of visits to four shards of 2,000 rows; the first seed.",
             )
         });
-        measured.push(setting.measured(&seen));
+        measured.push(setting.measured(&recording));
     }
     let bound = format!("each < {KOLMOGOROV}");
     let mut numbers = vec![

@@ -6,7 +6,7 @@
 
 use super::super::judge::{Case, means_and_errors, minus};
 use super::super::pictures::{Chart, curves};
-use super::super::recording::Seen;
+use super::super::recording::Recording;
 use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome, Row};
 use mpibayes::cluster::record::Row as Written;
@@ -428,12 +428,12 @@ where
         latency: LATENCY,
         bandwidth: BANDWIDTH,
     };
-    let mut seen = Seen::default();
-    simulate::run(Arc::new(WithEvaluation { inner, evaluator }), JobOptions::new(Seed(seed)), &cluster, None, &mut seen)?;
+    let mut recording = Recording::default();
+    simulate::run(Arc::new(WithEvaluation { inner, evaluator }), JobOptions::new(Seed(seed)), &cluster, None, &mut recording)?;
     let value = |row: &Written, name: &str| row.values.iter().find(|value| value.0 == name).map_or(f64::NAN, |value| value.1);
-    let points = seen.table("metrics").map(|row| (value(row, "seconds"), value(row, "perplexity").ln())).collect();
-    let last = seen.table("load").map(|row| row.step).max();
-    let of_last = seen.table("load").filter(|row| Some(row.step) == last);
+    let points = recording.table("metrics").map(|row| (value(row, "seconds"), value(row, "perplexity").ln())).collect();
+    let last = recording.table("load").map(|row| row.step).max();
+    let of_last = recording.table("load").filter(|row| Some(row.step) == last);
     let load = of_last.map(|row| (value(row, "busy_seconds"), value(row, "blocked_seconds"))).collect();
     Ok(Course { points, load })
 }

@@ -69,7 +69,7 @@ fn nearest_gaussian(grid: &Grid, log: &[f64]) -> (Vec<f64>, Array2<f64>, f64) {
             let off = |i: usize| x[i] - mean[i];
             -0.5 * (0..d).flat_map(|i| (0..d).map(move |j| (i, j))).map(|(i, j)| off(i) * precision[[i, j]] * off(j)).sum::<f64>()
         };
-        grid.normalise(grid.map(q))
+        grid.normalize(grid.map(q))
     };
     for _ in 0..400 {
         let q = density(&mean, &precision);
@@ -145,7 +145,7 @@ pub fn uniform_prior(effort: Effort) -> Result<Outcome> {
     }
     let xs = || grid.points.column(0).to_vec();
     let line =
-        |log: &[f64]| xs().into_iter().zip(grid.normalise(log.to_vec())).map(|(x, log)| (x, log.exp())).collect::<Vec<_>>();
+        |log: &[f64]| xs().into_iter().zip(grid.normalize(log.to_vec())).map(|(x, log)| (x, log.exp())).collect::<Vec<_>>();
     let panels: Vec<_> = (1..=4_usize)
         .map(|round| {
             let visited = if round % 2 == 1 { "first" } else { "second" };
@@ -339,7 +339,7 @@ const MAJOR: ([f64; 2], [[f64; 2]; 2]) = ([0.742660, 0.061809], [[0.905741, 0.26
 /// Fig. 10.
 pub fn plane(effort: Effort) -> Result<Outcome> {
     let grid = Grid::square(-7.0, 7.0, 140);
-    let law = grid.normalise(grid.map(|x| {
+    let law = grid.normalize(grid.map(|x| {
         let (minor, major) = (0.270661 * two(x, MINOR.0, MINOR.1).0.exp(), 0.729339 * two(x, MAJOR.0, MAJOR.1).0.exp());
         (minor + major).ln()
     }));

@@ -3,11 +3,12 @@
 use super::super::dsvgd::sets::Set;
 use super::super::judge::{Case, means_and_errors, minus};
 use super::super::pictures::{Chart, Curves, curves};
+use super::super::recording::Recording;
 use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
-use mpibayes::cluster::record::{Record, Row};
+use mpibayes::cluster::record::Row;
 use mpibayes::cluster::simulate::{self, Cluster};
-use mpibayes::cluster::{AgentId, BoxError, Context, JobOptions, Method, Recorder};
+use mpibayes::cluster::{AgentId, BoxError, Context, JobOptions, Method};
 use mpibayes::data::{Scaling, Shard, Split};
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
 use mpibayes::methods::chains::coupled::{CoupledChains, CouplingSchedule};
@@ -67,27 +68,6 @@ impl Images {
 /// and of a chain's own.
 type Path = Vec<[f64; 4]>;
 
-struct Judged {
-    steps_of_round: f64,
-    course: Path,
-}
-
-impl Recorder for Judged {
-    fn write(&mut self, records: Vec<Record>) -> Result<()> {
-        for record in records {
-            if let Record::Row(Row { table, step, values, .. }) = record
-                && table == "metrics"
-            {
-                let of = |name: &str| values.iter().find(|value| value.0 == name).map_or(f64::NAN, |value| value.1);
-                let own = -of("particle_log_likelihood");
-                let averaged = -of("log_likelihood");
-                self.course.push([step as f64 * self.steps_of_round, of("seconds"), averaged, own]);
-            }
-        }
-        Ok(())
-    }
-}
-
 /// The NLL of guessing: what a run that has diverged is as good as.
 const GUESSING: f64 = std::f64::consts::LN_10;
 
@@ -128,18 +108,24 @@ where
     };
     let ranks = u32::try_from(agents)?;
     let cluster = Cluster { ranks, task: Some(Box::new(task)), after_report: None, latency: LATENCY, bandwidth: BANDWIDTH };
-    let mut judged = Judged { steps_of_round, course: Vec::new() };
+    let mut recording = Recording::default();
     match simulate::run(
         Arc::new(WithEvaluation { inner: method, evaluator }),
         JobOptions::new(Seed(seed)),
         &cluster,
         None,
-        &mut judged,
+        &mut recording,
     ) {
-        // Until then it was a run.
-        Err(fault) if !fault.to_string().contains("has diverged") => Err(fault.into()),
-        Ok(_) | Err(_) => Ok(judged.course),
+        // The rounds before it count.
+        Err(fault) if !fault.to_string().contains("has diverged") => return Err(fault.into()),
+        Ok(_) | Err(_) => {}
     }
+    let point = |row: &Row| {
+        let value = |name: &str| row.values.iter().find(|value| value.0 == name).map_or(f64::NAN, |value| value.1);
+        let (averaged, own) = (-value("log_likelihood"), -value("particle_log_likelihood"));
+        [row.step as f64 * steps_of_round, value("seconds"), averaged, own]
+    };
+    Ok(recording.table("metrics").map(point).collect())
 }
 
 /// Seconds of a gradient on one core here: the least of some.

@@ -1,14 +1,15 @@
 //! Gaussian targets: the paper's picture of coupled chains, their stationary law, and gradients that are old.
 
+use super::super::delayed_gradients::{SGLD_VARIANCES, delayed_by_turns, growth, overdamped, stability_threshold};
 use super::super::judge::{Case, minus};
 use super::super::pictures::{Chart, curves, scatters};
-use super::super::recording::Seen;
+use super::super::recording::Recording;
 use super::super::workers::side_by_side;
 use super::super::{Effort, Outcome};
 use mpibayes::cluster::{AgentId, BoxError, JobOptions};
 use mpibayes::data::Shard;
 use mpibayes::kernels::hamiltonian::{Scheme, SghmcDynamics};
-use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
+use mpibayes::methods::chains::async_sghmc::AsyncSghmcSettings;
 use mpibayes::methods::chains::coupled::{
     CenterDynamics, CoupledChains, CoupledTransition, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength,
 };
@@ -46,8 +47,8 @@ fn sghmc(problem: Problem<f64>, step: f64, friction: f64) -> Sghmc<f64> {
 }
 
 /// The mean square of all draws.
-fn variance(seen: &Seen) -> f64 {
-    let all = seen.numbers::<f64>("posterior");
+fn variance(recording: &Recording) -> f64 {
+    let all = recording.values::<f64>("posterior");
     all.iter().map(|value| value * value).sum::<f64>() / all.len() as f64
 }
 
@@ -124,8 +125,9 @@ fn first_steps(step: f64, coupling: f64, seed: u64) -> Result<Vec<Vec<[f64; 2]>>
         sleep_ms: Vec::new(),
     };
     let transition = From { inner: sghmc(problem, step, 1.0), start: START };
-    let seen = Seen::of(CoupledChains { agents: CHAINS, transition, plan, asynchronous: false }, JobOptions::new(Seed(seed)))?;
-    Ok((0..CHAINS).map(|chain| seen.chain(chain).rows().into_iter().map(|at| [at[0], at[1]]).collect()).collect())
+    let recording =
+        Recording::of(CoupledChains { agents: CHAINS, transition, plan, asynchronous: false }, JobOptions::new(Seed(seed)))?;
+    Ok((0..CHAINS).map(|chain| recording.chain(chain).rows().into_iter().map(|at| [at[0], at[1]]).collect()).collect())
 }
 
 /// The mean distance of two chains over the second half, and the share of chains outside the ellipse in the end.
@@ -196,7 +198,7 @@ fn variances(
             sleep_ms: Vec::new(),
         };
         let transition = sghmc(independent(dim, chains)?, step, 1.0);
-        Ok(variance(&Seen::of(
+        Ok(variance(&Recording::of(
             CoupledChains { agents: chains, transition, plan, asynchronous: false },
             JobOptions::new(Seed(seed)),
         )?))
@@ -257,23 +259,9 @@ pub fn posterior(effort: Effort) -> Result<Outcome> {
     Ok(case.judged(None))
 }
 
-/// A chain whose gradients are this old: its draws.
-fn delayed(delay: u32, rate: f64, dim: usize, steps: u64, noise: bool, seed: u64) -> Result<Seen> {
-    let (agents, step) = (delay + 1, rate.sqrt());
-    // As SGLD: the friction forgets all.
-    let settings = AsyncSghmcSettings {
-        steps,
-        step,
-        friction: 1.0 / step,
-        scheme: Scheme::SemiImplicit,
-        noise,
-        burn_in: steps / 10,
-        thin: 10,
-        ..AsyncSghmcSettings::default()
-    };
-    // Of equal speed, in turn.
-    let task = |agent: AgentId, &made: &u64| 1.0 + if made == 0 { 0.1 * f64::from(agent) } else { 0.0 };
-    Ok(Seen::timed(AsyncSghmc { problem: independent(dim, agents)?, settings }, JobOptions::new(Seed(seed)), task)?)
+/// A chain whose gradients are this old.
+fn delayed_chain(delay: u32, settings: AsyncSghmcSettings, dim: usize, seed: u64) -> Result<Recording> {
+    Ok(delayed_by_turns(independent(dim, delay + 1)?, AsyncSghmcSettings { thin: 10, ..settings }, seed)?)
 }
 
 /// Old gradients.
@@ -281,19 +269,17 @@ pub fn staleness(effort: Effort) -> Result<Outcome> {
     let seeds: Vec<u64> = (1..=effort.seeds).collect();
     let mut case = Case::default();
     let mut line = vec![Vec::new(); seeds.len()];
-    for (delay, exact) in [(0_u32, 1.0526), (1, 1.1640), (2, 1.2892), (4, 1.5959), (8, 2.6583)] {
+    for (delay, exact) in SGLD_VARIANCES {
         let steps = 60_000 / effort.share;
-        let found = side_by_side(&seeds, |&seed| Ok(variance(&delayed(delay, 0.1, 100, steps, true, seed)?)))?;
+        let found =
+            side_by_side(&seeds, |&seed| Ok(variance(&delayed_chain(delay, overdamped(0.1, 1.0, steps, true), 100, seed)?)))?;
         let off = found.iter().map(|found| found / exact - 1.0).collect();
         case.within(format!("delay {delay}: variance at ελ = 0.1 / theory - 1"), off, 0.03).is_ours();
         line.iter_mut().zip(&found).for_each(|(line, found)| line.push((f64::from(delay), *found)));
-        let threshold = 2.0 * (std::f64::consts::PI / (2.0 * f64::from(2 * delay + 1))).sin();
+        let threshold = stability_threshold(delay);
         let grown = |times: f64| {
-            delayed(delay, times * threshold, 1, 4000, false, 1).map_or(f64::INFINITY, |seen| {
-                let path = seen.numbers::<f64>("posterior");
-                let size = |part: &[f64]| part.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
-                size(&path[path.len() - 20..]) / size(&path[..20])
-            })
+            delayed_chain(delay, overdamped(times * threshold, 1.0, 4000, false), 1, 1)
+                .map_or(f64::INFINITY, |recording| growth(&recording.values("posterior"), 20))
         };
         let (below, above) = (grown(0.98), grown(1.02));
         case.must(

@@ -1,8 +1,8 @@
-//! Distributed topic models against exact theory and against the serial samplers that they are made of.
+//! AD-LDA, asynchronous LDA and topic D-SGLD against exact theory and against serial samplers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::recording::{Seen, run, value};
+use crate::recording::{Recording, run, value};
 use mpibayes::cluster::record::Row;
 use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{BoxError, JobOptions, Method, threads};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 const WORDS: u32 = 9;
 
-/// Documents of a corpus of two topics, of which every agent has some.
+/// Documents of a corpus with two topics.
 fn corpus() -> Vec<Vec<u32>> {
     let mut random = Seed(5).stream(Who::Run, 0, Purpose::Synthetic);
     let mut document = |number: u32| {
@@ -40,7 +40,7 @@ fn corpus() -> Vec<Vec<u32>> {
     (0..24).map(&mut document).collect()
 }
 
-/// The corpus on so many agents, document after document.
+/// The corpus on a number of agents, document after document.
 fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
     let documents = move |agent: u32| {
         let words: Vec<u32> = (0..WORDS).collect();
@@ -53,16 +53,16 @@ fn problem(agents: u32, topics: u32, alpha: f64, beta: f64) -> TopicProblem {
     TopicProblem { agents, vocabulary: WORDS, topics, alpha, beta, documents: Arc::new(documents) }
 }
 
-/// With priors that stay as they are.
+/// Gibbs sweeps with fixed priors.
 fn sweeps(rounds: u64, burn_in: u64, thin: u64, by: SweepBy) -> SweepSettings {
     SweepSettings { rounds, burn_in, thin, sweep_by: by, ..SweepSettings::default() }
 }
 
 #[test]
-fn adlda_of_one_agent_is_collapsed_gibbs_bit_for_bit() {
+fn adlda_with_one_agent_is_collapsed_gibbs_sampling_bit_for_bit() {
     for by in [SweepBy::Document, SweepBy::Word] {
         let problem = problem(1, 3, 0.2, 0.1);
-        let seen = run(AdLda { problem: problem.clone(), settings: sweeps(6, 0, 1, by) }, 12);
+        let recording = run(AdLda { problem: problem.clone(), settings: sweeps(6, 0, 1, by) }, 12);
         let tokens = Tokens::from_documents(&(problem.documents)(0).unwrap());
         let stream = |step, purpose| Seed(12).stream(Who::Agent(0), step, purpose);
         let mut topics = tokens.draw_topics(3, |document| stream(document, Purpose::Initial));
@@ -80,14 +80,14 @@ fn adlda_of_one_agent_is_collapsed_gibbs_bit_for_bit() {
             }
             serial.extend(counts.phi::<f32>(0.1));
         }
-        assert_eq!(seen.numbers::<f32>("posterior"), serial);
+        assert_eq!(recording.values::<f32>("posterior"), serial);
         // The control: two agents sweep with counts that are not of this moment.
         let two = run(AdLda { problem: self::problem(2, 3, 0.2, 0.1), settings: sweeps(6, 0, 1, by) }, 12);
-        assert_ne!(two.numbers::<f32>("posterior"), serial);
+        assert_ne!(two.values::<f32>("posterior"), serial);
     }
 }
 
-/// An agent as one would write it without any cluster.
+/// A serial agent, without a cluster.
 struct Serial {
     id: u32,
     tokens: Tokens,
@@ -146,7 +146,7 @@ fn merged(counts: &[i32], copies: &[Vec<i32>]) -> Vec<i32> {
 }
 
 #[test]
-fn adlda_of_several_agents_is_sweeps_on_copies_whose_changes_are_added_bit_for_bit() {
+fn adlda_with_several_agents_adds_the_changes_of_sweeps_on_copies_bit_for_bit() {
     let (k, alpha, beta) = PRIORS;
     for (agents, by) in [(2, SweepBy::Document), (2, SweepBy::Word), (3, SweepBy::Word)] {
         let mut all: Vec<Serial> = (0..agents).map(|id| Serial::new(id, agents, by)).collect();
@@ -159,17 +159,16 @@ fn adlda_of_several_agents_is_sweeps_on_copies_whose_changes_are_added_bit_for_b
             serial.extend(phi(&counts));
         }
         let settings = sweeps(6, 0, 1, by);
-        let seen = run(AdLda { problem: problem(agents, k, alpha, beta), settings }, 12);
-        assert_eq!(seen.numbers::<f32>("posterior"), serial, "{agents} agents");
+        let recording = run(AdLda { problem: problem(agents, k, alpha, beta), settings }, 12);
+        assert_eq!(recording.values::<f32>("posterior"), serial, "{agents} agents");
         // What is added up are the tokens as they are.
         assert_eq!(counts, merged(&zeros, &all.iter().map(Serial::counts).collect::<Vec<_>>()));
     }
 }
 
-/// Two agents, of which one needs 10 and the other 23.7 hundredths of a second for a sweep: the first is done with all of its sweeps
-/// where the other is in its third.
+/// Two agents that need 0.1 s and 0.237 s for a sweep: the first finishes all of its sweeps while the other makes its third.
 #[test]
-fn async_lda_of_two_agents_adds_what_each_has_changed_of_what_it_knew() {
+fn async_lda_with_two_agents_adds_the_changes_of_each_to_the_counts_that_it_was_sent() {
     let (k, alpha, beta) = PRIORS;
     let mut all = [0, 1].map(|id| Serial::new(id, 2, SweepBy::Word));
     let zeros = vec![0; (WORDS * k) as usize];
@@ -196,17 +195,17 @@ fn async_lda_of_two_agents_adds_what_each_has_changed_of_what_it_knew() {
     };
     let settings = sweeps(6, 0, 1, SweepBy::Word);
     let method = AsyncLda { problem: problem(2, k, alpha, beta), settings };
-    let mut seen = Seen::default();
-    simulate::run(Arc::new(method), JobOptions::new(Seed(12)), &cluster, None, &mut seen).unwrap();
-    let draws = seen.numbers::<f32>("posterior");
+    let mut recording = Recording::default();
+    simulate::run(Arc::new(method), JobOptions::new(Seed(12)), &cluster, None, &mut recording).unwrap();
+    let draws = recording.values::<f32>("posterior");
     assert_eq!(draws, serial);
     // In the end the server has counted the topics that tokens have.
     assert!(draws.ends_with(&phi(&counted(&all))));
 }
 
-/// With one agent there is nobody to wait for, and nothing to be added.
+/// One agent never waits, and there are no other changes to add.
 #[test]
-fn async_lda_of_one_agent_is_adlda() {
+fn async_lda_with_one_agent_is_adlda() {
     let problem = problem(1, 3, 0.2, 0.1);
     let mut draws = Vec::new();
     for optimize in [OptimizePriors::None, OptimizePriors::Both] {
@@ -223,20 +222,20 @@ fn async_lda_of_one_agent_is_adlda() {
     assert_ne!(draws[0], draws[1]);
 }
 
-/// How well topics of two, as draws of φ (W × K), tell the halves of the vocabulary apart: 1 if each has its own.
+/// How well two topics separate the halves of the vocabulary, from draws of φ (W × K): 1 if each topic has a half of its own.
 fn halves(phi: &[f32]) -> f64 {
     let mass = |topic: usize, words: std::ops::Range<usize>| words.map(|word| f64::from(phi[word * 2 + topic])).sum::<f64>();
     let (one, other) = (mass(0, 0..4), mass(1, 0..4));
     (one - other).abs()
 }
 
-/// Documents come from one half of the vocabulary to nine tenths: topics that are found tell the halves apart.
+/// Nine tenths of a document come from one half of the vocabulary: topics that are found separate the halves.
 #[test]
-fn both_find_the_topics_of_a_corpus_however_many_agents_have_it() {
+fn both_methods_find_the_topics_with_any_number_of_agents() {
     for agents in [1, 4] {
         let problem = problem(agents, 2, 0.1, 0.1);
         let found =
-            run(AdLda { problem: problem.clone(), settings: sweeps(60, 40, 1, SweepBy::Word) }, 3).numbers::<f32>("posterior");
+            run(AdLda { problem: problem.clone(), settings: sweeps(60, 40, 1, SweepBy::Word) }, 3).values::<f32>("posterior");
         let size = 2 * WORDS as usize;
         assert_eq!(found.len(), 20 * size);
         assert!(found.chunks(size).all(|phi| halves(phi) > 0.7), "AD-LDA on {agents} agents");
@@ -249,9 +248,9 @@ fn both_find_the_topics_of_a_corpus_however_many_agents_have_it() {
             latency: 1e-4,
             bandwidth: 1e8,
         };
-        let mut seen = Seen::default();
-        simulate::run(Arc::new(asynchronous), JobOptions::new(Seed(3)), &cluster, None, &mut seen).unwrap();
-        let found = seen.numbers::<f32>("posterior");
+        let mut recording = Recording::default();
+        simulate::run(Arc::new(asynchronous), JobOptions::new(Seed(3)), &cluster, None, &mut recording).unwrap();
+        let found = recording.values::<f32>("posterior");
         assert_eq!(found.len(), 20 * size);
         assert!(found.chunks(size).all(|phi| halves(phi) > 0.7), "Async-LDA on {agents} agents");
         // The control: before the first sweep nothing tells them apart.
@@ -263,9 +262,9 @@ fn both_find_the_topics_of_a_corpus_however_many_agents_have_it() {
     }
 }
 
-/// With one topic the posterior is φ ~ Dir(β + n_w), whatever the shards, if the scores of a shard count by how often it is visited.
+/// With one topic the posterior is φ ~ Dir(β + n_w) for any shards, if scores are scaled by visit frequencies.
 #[test]
-fn chains_on_shards_of_unequal_size_find_the_dirichlet_posterior() {
+fn topic_dsgld_on_unequal_shards_finds_the_dirichlet_posterior() {
     let counts: Vec<f64> = (0..WORDS as usize).map(|word| corpus().iter().map(|counts| f64::from(counts[word])).sum()).collect();
     let tokens: f64 = counts.iter().sum();
     let beta = 2.0;
@@ -295,7 +294,7 @@ fn chains_on_shards_of_unequal_size_find_the_dirichlet_posterior() {
         let run = |seed| {
             // With one topic φ is the draw.
             let draws = run(Dsgld { agents: 2, transition: transition.clone(), settings: settings.clone() }, seed)
-                .numbers::<f64>("posterior");
+                .values::<f64>("posterior");
             let mut mean = vec![0.0; WORDS as usize];
             let all = draws.len() as f64 / f64::from(WORDS);
             for phi in draws.chunks(WORDS as usize) {
@@ -349,9 +348,9 @@ fn one_topic_predicts_what_the_unigram_model_does() {
     let settings = sweeps(7, 3, 1, SweepBy::Word);
     let synchronous = WithEvaluation { inner: AdLda { problem: problem.clone(), settings }, evaluator: evaluator.clone() };
     let asynchronous = WithEvaluation { inner: AsyncLda { problem: problem.clone(), settings }, evaluator: evaluator.clone() };
-    for seen in [run(synchronous, 5), run(asynchronous, 5)] {
-        let metrics: Vec<&Row> = seen.table("metrics").collect();
-        let column = |name: &str| seen.column("metrics", name);
+    for recording in [run(synchronous, 5), run(asynchronous, 5)] {
+        let metrics: Vec<&Row> = recording.table("metrics").collect();
+        let column = |name: &str| recording.column("metrics", name);
         assert_eq!(metrics.iter().map(|row| row.step).collect::<Vec<_>>(), [2, 4, 6, 7]);
         // Averages begin with the draws.
         assert_eq!(column("averaged_draws"), [1.0, 1.0, 2.0, 3.0]);
@@ -365,7 +364,7 @@ fn one_topic_predicts_what_the_unigram_model_does() {
     assert!((last / exact - 1.0).abs() > 1e-3, "{last} {exact}");
 }
 
-/// Every so many rounds, by documents that each agent has; averages begin with this round.
+/// Evaluates every `every` rounds on held-out documents of each agent. Averages start at a round.
 fn evaluator_of(
     problem: &TopicProblem,
     held_out: impl Fn(u32) -> Result<HeldOut, BoxError> + Send + Sync + 'static,
@@ -383,7 +382,7 @@ fn evaluator_of(
 }
 
 #[test]
-fn agents_judge_the_topics_of_the_round_that_they_are_asked_about() {
+fn agents_evaluate_the_topics_of_the_requested_round() {
     // The second agent has two documents, of a half of the vocabulary each, the first none.
     let held_out = |agent: u32| {
         let [mut observed, mut scored] = [Documents::new(WORDS), Documents::new(WORDS)];
@@ -401,8 +400,8 @@ fn agents_judge_the_topics_of_the_round_that_they_are_asked_about() {
     let settings = sweeps(7, 0, 1, SweepBy::Word);
     let synchronous = WithEvaluation { inner: AdLda { problem: problem.clone(), settings }, evaluator: evaluator.clone() };
     let asynchronous = WithEvaluation { inner: AsyncLda { problem, settings }, evaluator };
-    for seen in [run(synchronous, 5), run(asynchronous, 5)] {
-        let draws = seen.numbers::<f32>("posterior");
+    for recording in [run(synchronous, 5), run(asynchronous, 5)] {
+        let draws = recording.values::<f32>("posterior");
         assert_eq!(draws.len(), 7 * size);
         // How well the draw of a round completes the documents with the random numbers of another.
         let completed = |drawn: u64, round: u64| {
@@ -413,7 +412,7 @@ fn agents_judge_the_topics_of_the_round_that_they_are_asked_about() {
             let held_out = held_out(1).unwrap();
             Completion::default().add(&held_out, &mut gibbs, &mut table, EVALUATION_SWEEPS, row, stream).perplexity()
         };
-        let metrics: Vec<&Row> = seen.table("metrics").collect();
+        let metrics: Vec<&Row> = recording.table("metrics").collect();
         assert_eq!(metrics.iter().map(|row| row.step).collect::<Vec<_>>(), [2, 4, 6, 7]);
         for row in metrics {
             let judged = value(row, "draw_perplexity");
@@ -430,19 +429,24 @@ fn agents_judge_the_topics_of_the_round_that_they_are_asked_about() {
 #[test]
 fn invalid_problems_are_refused() {
     let wrong = TopicProblem { vocabulary: WORDS + 1, ..problem(2, 2, 0.1, 0.1) };
-    let mut seen = Seen::default();
+    let mut recording = Recording::default();
     let method = AdLda { problem: wrong, settings: sweeps(1, 0, 1, SweepBy::Word) };
-    let fault = threads::run(Arc::new(method), JobOptions::new(Seed(1)), None, &mut seen).unwrap_err().to_string();
+    let fault = threads::run(Arc::new(method), JobOptions::new(Seed(1)), None, &mut recording).unwrap_err().to_string();
     assert!(fault.contains("the documents have a vocabulary of 9 words, the topics of 10"), "{fault}");
     let method = AdLda { problem: problem(2, 2, 0.0, 0.1), settings: sweeps(1, 0, 1, SweepBy::Word) };
-    let fault = threads::run(Arc::new(method), JobOptions::new(Seed(1)), None, &mut Seen::default()).unwrap_err().to_string();
+    let fault =
+        threads::run(Arc::new(method), JobOptions::new(Seed(1)), None, &mut Recording::default()).unwrap_err().to_string();
     assert!(fault.contains("alpha = 0: must be a finite number above 0"), "{fault}");
-    // What is seen of a word in all sweeps must be countable.
+    // The count of a word over all sweeps must fit into its type.
     let sweeps = Sweeps { burn_in: 0, kept: 1 << 30 };
     let transition = Sgrld::<f64>::new(problem(2, 2, 0.1, 0.1), 6, StepSize::Constant(1e-3), sweeps);
     let settings = DsgldSettings { rounds: 1, burn_in: 0, thin: 1, ..DsgldSettings::default() };
-    let fault =
-        threads::run(Arc::new(Dsgld { agents: 2, transition, settings }), JobOptions::new(Seed(1)), None, &mut Seen::default());
+    let fault = threads::run(
+        Arc::new(Dsgld { agents: 2, transition, settings }),
+        JobOptions::new(Seed(1)),
+        None,
+        &mut Recording::default(),
+    );
     let fault = fault.unwrap_err().to_string();
     assert!(fault.contains("minibatches of 6 documents") && fault.contains("exceed the maximum of 4294967295"), "{fault}");
 }
@@ -484,12 +488,12 @@ fn made(number: u64) -> (Vec<u32>, Vec<(u32, u32)>) {
     (counts, tokens)
 }
 
-/// 600 made documents on three agents, judged by 60 others, of which every fifth word is scored.
+/// A run on 600 generated documents on three agents, evaluated on 60 others, of which every fifth word is scored.
 fn made_run<M: Method<Number = i32>>(
     method: impl Fn(TopicProblem, SweepSettings) -> M,
     priors: (f64, f64),
     optimize: OptimizePriors,
-) -> Seen
+) -> Recording
 where
     M::Server: Posterior<i32>,
 {
@@ -527,7 +531,7 @@ where
     run(WithEvaluation { inner: method(problem, settings), evaluator }, 4)
 }
 
-/// The priors that are most likely given the topics that the tokens were made with.
+/// The most likely priors, given the true topics of all tokens.
 fn by_true_topics() -> Priors {
     let (mut of_documents, mut of_words) = (PriorStatistics::default(), vec![0; MADE_WORDS as usize * MADE_TOPICS]);
     for number in 0..600 {
@@ -545,21 +549,21 @@ fn by_true_topics() -> Priors {
     Priors { alpha: found(&of_documents, MADE_TOPICS), beta: found(&of_topics, MADE_WORDS as usize) }
 }
 
-/// How far the mean of the last so many of these is from what it should be, as a factor.
+/// The factor between the mean of the last values and the truth.
 fn off(column: &[f64], truth: f64) -> f64 {
     let last = &column[column.len() - 50..];
     (last.iter().sum::<f64>() / 50.0 / truth).ln().abs().exp()
 }
 
 #[test]
-fn priors_that_documents_were_made_with_are_found_from_far_away() {
+fn optimized_priors_find_those_of_the_generated_documents_from_far_away() {
     let adlda = |problem, settings| AdLda { problem, settings };
     let async_lda = |problem, settings| AsyncLda { problem, settings };
     let truth = by_true_topics();
     assert!(off(&[truth.alpha; 50], TRUE_ALPHA) < 1.1 && off(&[truth.beta; 50], TRUE_BETA) < 1.1, "{truth:?}");
     for start in [(5.0, 3.0), (0.01, 0.01)] {
-        for seen in [made_run(adlda, start, OptimizePriors::Both), made_run(async_lda, start, OptimizePriors::Both)] {
-            let (alpha, beta) = (seen.column("history", "alpha"), seen.column("history", "beta"));
+        for recording in [made_run(adlda, start, OptimizePriors::Both), made_run(async_lda, start, OptimizePriors::Both)] {
+            let (alpha, beta) = (recording.column("history", "alpha"), recording.column("history", "beta"));
             // Up to the first estimate they are what they were.
             assert!(alpha.len() == 200 && alpha[..20].iter().all(|&alpha| alpha == start.0), "{alpha:?}");
             let (alpha, beta) = (off(&alpha, truth.alpha), off(&beta, truth.beta));

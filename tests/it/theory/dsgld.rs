@@ -1,14 +1,15 @@
-//! Distributed SGLD against exact theory: linear updates of Gaussian targets have known stationary moments.
+//! Distributed SGLD (D-SGLD) against exact theory: on Gaussian targets its updates are linear, and their stationary moments are known.
 //!
-//! Every statistical test compares a mean with its exact value in units of its standard error from 40 batches of rounds, each far
-//! longer than the chain remembers. |z| < 4.5 fails by chance in about 6 cases of 100,000 (Student's t with 39 degrees of freedom).
+//! Every statistical test compares a mean with its exact value in units of its standard error. The error comes from 40 batches of rounds,
+//! each far longer than the autocorrelation time. |z| < 4.5 fails by chance in about 6 of 100,000 cases (Student's t with 39 degrees of
+//! freedom).
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::gaussian_shards::{
     Affine, FLAT, Moments, Prior, Stay, Z, delayed, largest, moments, problem, problem_with, rows, run, settings, z,
 };
-use crate::recording::{Seen, value};
+use crate::recording::{Recording, value};
 use mpibayes::cluster::Context;
 use mpibayes::data::Shard;
 use mpibayes::kernels::langevin::StepSize;
@@ -25,9 +26,9 @@ use ndarray::{Array1, Array2};
 use rand::RngExt;
 use std::sync::Arc;
 
-/// Test 13: constant steps inflate the variance as the formula says, by discretisation and by minibatches.
+/// Constant steps inflate the variance by a known amount, one part from discretization and one from minibatches.
 #[test]
-fn sgld_has_its_stationary_variance() {
+fn constant_steps_inflate_the_variance_as_the_formula_says() {
     let (count, dim, step) = (200, 20, 2e-3);
     let x = rows(0, count, dim, 0.0);
     for batch in [count, 20] {
@@ -51,7 +52,7 @@ fn sgld_has_its_stationary_variance() {
             let means = z(&draws.column(coordinate).to_vec(), s.m);
             assert!(means.abs() < Z, "coordinate {coordinate}: {means}");
         }
-        // The controls: the posterior's own variance, and that of the other step convention.
+        // The controls: the variance of the posterior, and that of the other step convention.
         let posterior = theory[0].variance() * count as f64;
         assert!(z(&squares, 1.0 / posterior).abs() > 3.0 * Z);
         let full = Affine::new(x.column(0), 1.0, 2.0 * step, batch).variance() / theory[0].variance();
@@ -59,16 +60,16 @@ fn sgld_has_its_stationary_variance() {
     }
 }
 
-/// Shards of 100, 300 and 600 rows around different means, which are used differently often.
+/// Shards of 100, 300 and 600 rows around different means, and the updates of a visit to each.
 fn uneven() -> (Vec<Array2<f64>>, Vec<f64>) {
     let shards = vec![rows(0, 100, 12, 0.2), rows(1, 300, 12, 0.2), rows(2, 600, 12, 0.2)];
     (shards, vec![12.0, 6.0, 3.0])
 }
 
-/// Test 21: ends of visits and all states have the moments of section 4.6, with correction and without, with a prior as strong as a
-/// shard.
+/// The states at the ends of visits, and all states together, have the stationary mean and variance of the random affine maps of the
+/// visits: with and without the correction for visit frequencies, and with a prior as strong as a shard.
 #[test]
-fn travelling_chains_have_their_stationary_moments() {
+fn traveling_chains_have_the_stationary_moments_of_their_visits() {
     let (shards, updates) = uneven();
     let (step, batch, dim) = (3e-4, 50, 12);
     let total: f64 = updates.iter().sum();
@@ -83,8 +84,8 @@ fn travelling_chains_have_their_stationary_moments() {
             correction,
             ..settings()
         };
-        let seen = run(problem_with(shards.clone(), prior), settings, 6);
-        let draws = seen.chain(0);
+        let recording = run(problem_with(shards.clone(), prior), settings, 6);
+        let draws = recording.chain(0);
         let scale = |corrected: bool, s: usize| if corrected { total / updates[s] } else { all / shards[s].nrows() as f64 };
         let theory = |corrected: bool, prior: &dyn Fn(f64) -> Prior| -> Vec<Moments> {
             let affine = |s: usize, j: usize| {
@@ -94,7 +95,7 @@ fn travelling_chains_have_their_stationary_moments() {
             (0..dim).map(|j| moments(&(0..3).map(|s| affine(s, j)).collect::<Vec<_>>(), &updates)).collect()
         };
         let own = theory(correction, &|_| prior);
-        let stays: Vec<Stay> = seen.stays().into_iter().skip(200).collect();
+        let stays: Vec<Stay> = recording.stays().into_iter().skip(200).collect();
         let end = |stay: &Stay| draws.row((stay.first + stay.updates - 1) as usize);
         let off = |theory: &[Moments]| {
             let squares: Vec<f64> = stays
@@ -109,33 +110,33 @@ fn travelling_chains_have_their_stationary_moments() {
         let (squares, mean) = off(&own);
         let variance = z(&squares, 1.0);
         assert!(variance.abs() < Z && mean < Z, "correction {correction}: ends {variance} {mean}");
-        // The controls: the theory of the other scaling, of a prior that is scaled as shards are, and of none.
+        // The controls: the other scaling of scores, a prior that is scaled like a shard, and no prior.
         let scaled = |scale: f64| Prior { precision: scale * prior.precision, ..prior };
         for wrong in [theory(!correction, &|_| prior), theory(correction, &scaled), theory(correction, &|_| FLAT)] {
-            assert!(off(&wrong).1 > 3.0 * Z, "the control: another theory does not hold ({})", off(&wrong).1);
+            assert!(off(&wrong).1 > 3.0 * Z, "the control: a wrong theory fits ({})", off(&wrong).1);
         }
-        // A state counts once: as the first of a visit or as the last of the one before.
-        let behind = stays[0].first as usize;
+        // Each state counts once, although it ends one visit and starts the next.
+        let first = stays[0].first as usize;
         let pooled: Vec<f64> = draws
             .rows()
             .into_iter()
-            .skip(behind)
+            .skip(first)
             .map(|row| row.iter().zip(&own).map(|(x, m)| (x - m.mean).powi(2) / m.pooled_second).sum::<f64>() / dim as f64)
             .collect();
         assert!(z(&pooled, 1.0).abs() < Z, "correction {correction}: pooled {}", z(&pooled, 1.0));
-        let means = (0..dim).map(|j| z(&draws.column(j).to_vec()[behind..], own[j].pooled_mean).abs());
+        let means = (0..dim).map(|j| z(&draws.column(j).to_vec()[first..], own[j].pooled_mean).abs());
         assert!(largest(means) < Z, "pooled means");
         if correction {
-            // The control: pooled states are not ends.
+            // The control: the moments of all states are not those of the ends of visits.
             let ratio = own.iter().map(|m| m.pooled_second / m.variance).sum::<f64>() / dim as f64;
             assert!(z(&squares, ratio).abs() > 3.0 * Z && z(&pooled, 1.0 / ratio).abs() > 3.0 * Z, "{ratio}");
         }
     }
 }
 
-/// Test 21, cyclic: the ends at each shard have the moments of the product of the affine maps.
+/// With a cyclic schedule the states at the ends of visits to each shard have the moments of the product of the affine maps.
 #[test]
-fn cyclic_chains_have_their_stationary_moments() {
+fn cyclic_chains_have_the_stationary_moments_of_each_shard() {
     let (shards, updates) = uneven();
     let (step, batch, dim) = (1e-4, 50, 12);
     let total: f64 = updates.iter().sum();
@@ -147,9 +148,9 @@ fn cyclic_chains_have_their_stationary_moments() {
         schedule: Schedule::Cyclic,
         ..settings()
     };
-    let seen = run(problem(shards.clone()), settings, 7);
-    let draws = seen.chain(0);
-    let stays: Vec<Stay> = seen.stays().into_iter().skip(200).collect();
+    let recording = run(problem(shards.clone()), settings, 7);
+    let draws = recording.chain(0);
+    let stays: Vec<Stay> = recording.stays().into_iter().skip(200).collect();
     assert!(stays.windows(2).all(|pair| pair[1].agent == (pair[0].agent + 1) % 3));
     let (mut at_shards, mut firsts) = (Vec::new(), Vec::new());
     for shard in 0..3 {
@@ -160,7 +161,7 @@ fn cyclic_chains_have_their_stationary_moments() {
             .collect();
         let mut squares = vec![0.0; ends.len()];
         for j in 0..dim {
-            // Once around, up to this shard.
+            // One cycle that ends at this shard.
             let (mut factor, mut mean, mut noise) = (1.0, 0.0, 0.0);
             for s in (shard + 1..=shard + 3).map(|s| s % 3) {
                 let affine = Affine::new(shards[s].column(j), total / updates[s], step, batch);
@@ -180,16 +181,16 @@ fn cyclic_chains_have_their_stationary_moments() {
         assert!(z(&squares, 1.0).abs() < Z, "shard {shard}: {}", z(&squares, 1.0));
         firsts.push(ends.iter().map(|end| end[0]).collect::<Vec<f64>>());
     }
-    // The control: the theory of another shard.
+    // The control: the moments of another shard.
     for shard in 0..3 {
         let other = z(&firsts[shard], at_shards[(shard + 1) % 3]);
         assert!(other.abs() > 3.0 * Z, "the control: shard {shard}: {other}");
     }
 }
 
-/// The control variate at a fixed point takes the minibatch's noise away from a Gaussian altogether: its score is linear.
+/// A control variate at a fixed point removes all minibatch noise from a Gaussian target, whose score is linear.
 #[test]
-fn the_control_variate_leaves_the_noise_of_the_step_alone() {
+fn the_control_variate_removes_all_minibatch_noise_from_gaussians() {
     let (shards, updates) = uneven();
     let (step, batch, dim) = (1e-4, 5, 12);
     let total: f64 = updates.iter().sum();
@@ -202,13 +203,13 @@ fn the_control_variate_leaves_the_noise_of_the_step_alone() {
             gradient,
             ..settings()
         };
-        let seen = run(problem(shards.clone()), settings, 8);
-        // With all rows in the batch none of the noise is the minibatch's.
+        let recording = run(problem(shards.clone()), settings, 8);
+        // A batch of all rows has no noise.
         let affine = |s: usize, j: usize| Affine::new(shards[s].column(j), total / updates[s], step, shards[s].nrows());
         let theory: Vec<Moments> =
             (0..dim).map(|j| moments(&(0..3).map(|s| affine(s, j)).collect::<Vec<_>>(), &updates)).collect();
         let ends: Vec<_> =
-            seen.visits().into_iter().skip(400).map(|(_, states)| states.row(states.nrows() - 1).to_owned()).collect();
+            recording.visits().into_iter().skip(400).map(|(_, states)| states.row(states.nrows() - 1).to_owned()).collect();
         let squares =
             |end: &Array1<f64>| end.iter().zip(&theory).map(|(x, m)| (x - m.mean).powi(2) / m.variance).sum::<f64>() / dim as f64;
         let means = (0..dim).map(|j| z(&ends.iter().map(|end| end[j]).collect::<Vec<_>>(), theory[j].mean).abs());
@@ -219,18 +220,18 @@ fn the_control_variate_leaves_the_noise_of_the_step_alone() {
     assert!(off(Estimator::Plain).0 > 3.0 * Z, "the control: minibatches of 5 rows inflate the variance");
 }
 
-/// Test 22: averaging R chains after every visit, without noise for it, leaves σ²[1 − (1 − 1/R)(1 − a)^{2t}] after t updates; with
-/// it and after every update the chains are SGLD with minibatches R times as large.
+/// Averaging R chains after every visit without noise correction leaves the variance σ²[1 − (1 − 1/R)(1 − a)^{2t}] after t updates. With
+/// the correction, and averaging after every update, the chains are SGLD with minibatches R times as large.
 #[test]
-fn coupled_chains_have_their_variances() {
+fn averaged_chains_have_their_known_variances() {
     let (count, dim, step, batch, members) = (200, 20, 2e-4, 20, 4_u32);
     let x = rows(0, count, dim, 0.0);
-    // The same rows at every agent, so that each of them alone has the law of all; scores are scaled by 4.
+    // Every agent has the same rows, so that each one alone has the distribution of all. Scores are scaled by 4.
     let shards = || vec![x.clone(); members as usize];
     let affine: Vec<Affine> = x.columns().into_iter().map(|x| Affine::new(x, f64::from(members), step, batch)).collect();
-    let series = |seen: &Seen, place: u64, from: u64, variance: &dyn Fn(Affine) -> f64| -> Vec<f64> {
-        let draws = seen.chain(2);
-        let stays = seen.stays().into_iter().filter(|stay| stay.chain == 2 && stay.round >= from);
+    let series = |recording: &Recording, place: u64, from: u64, variance: &dyn Fn(Affine) -> f64| -> Vec<f64> {
+        let draws = recording.chain(2);
+        let stays = recording.stays().into_iter().filter(|stay| stay.chain == 2 && stay.round >= from);
         let square = |stay: Stay| {
             let row = draws.row((stay.first + place) as usize);
             row.iter().zip(&affine).map(|(theta, s)| (theta - s.m).powi(2) / variance(*s)).sum::<f64>() / dim as f64
@@ -247,14 +248,14 @@ fn coupled_chains_have_their_variances() {
         coupling: vec![AveragingPhase { groups: 1, rounds: u64::MAX }],
         ..settings()
     };
-    let seen = run(problem(shards()), coupled.clone(), 9);
+    let recording = run(problem(shards()), coupled.clone(), 9);
     for t in [1, visit] {
         let exact = |s: Affine| s.variance() * (1.0 - (1.0 - 1.0 / f64::from(members)) * s.r().powf(2.0 * t as f64));
-        let off = z(&series(&seen, t - 1, 100, &exact), 1.0);
+        let off = z(&series(&recording, t - 1, 100, &exact), 1.0);
         assert!(off.abs() < Z, "{t} updates after averaging: {off}");
     }
-    let alone = z(&series(&seen, visit - 1, 100, &|s| s.variance()), 1.0);
-    assert!(alone < -3.0 * Z, "the control: chains that are averaged are not spread as chains alone ({alone})");
+    let alone = z(&series(&recording, visit - 1, 100, &|s| s.variance()), 1.0);
+    assert!(alone < -3.0 * Z, "the control: averaged chains have less variance than independent ones ({alone})");
 
     let settings = DsgldSettings { rounds: 24_000, trajectory: Trajectory::Same(1.0), noise_correction: true, ..coupled };
     let exact = |s: Affine| {
@@ -265,10 +266,10 @@ fn coupled_chains_have_their_variances() {
     let off = z(&series(&corrected, 0, 400, &exact), 1.0);
     assert!(off.abs() < Z, "{off}");
     let uncorrected = run(problem(shards()), DsgldSettings { noise_correction: false, ..settings }, 10);
-    assert!(z(&series(&uncorrected, 0, 400, &exact), 1.0) < -3.0 * Z, "the control: without the shared noise variance is lost");
+    assert!(z(&series(&uncorrected, 0, 400, &exact), 1.0) < -3.0 * Z, "the control: without the correction variance is lost");
 }
 
-/// Test 20: each schedule deals every chain to an agent of its own, each agent equally often; test 23: every state is kept once.
+/// Each schedule assigns the chains of a round to different agents, and every agent equally often. Every state is kept once.
 #[test]
 fn schedules_are_permutations_and_every_state_is_kept_once() {
     let agents = 5_u32;
@@ -288,8 +289,8 @@ fn schedules_are_permutations_and_every_state_is_kept_once() {
             schedule,
             ..settings()
         };
-        let seen = run(problem(shards.clone()), settings, 11);
-        let stays = seen.stays();
+        let recording = run(problem(shards.clone()), settings, 11);
+        let stays = recording.stays();
         assert_eq!(stays.len(), 3000 * chains as usize);
         let most = chains.div_ceil(agents) as usize;
         for round in stays.chunks(chains as usize) {
@@ -317,7 +318,7 @@ fn schedules_are_permutations_and_every_state_is_kept_once() {
                 .sum();
             assert!(chi < 30.0, "{schedule:?}, chain {chain}: {chi}");
             // States: one for every update, in blocks that follow on one another.
-            let blocks: Vec<_> = seen.blocks(chain).collect();
+            let blocks: Vec<_> = recording.blocks(chain).collect();
             let mut next = 0;
             for ((first, states), stay) in blocks.iter().zip(&of_chain) {
                 assert_eq!((*first, states.nrows() as u64), (next, stay.updates));
@@ -329,7 +330,7 @@ fn schedules_are_permutations_and_every_state_is_kept_once() {
     }
 }
 
-/// Test 19: with the frequencies of the plan, scaled scores add up to that of all rows; and every single chain visits as often as that.
+/// With the visit frequencies of the plan, scaled scores add up to the score of all rows, and every single chain has these frequencies.
 #[test]
 fn scaled_scores_are_unbiased() {
     let counts = [20, 30, 50, 100];
@@ -398,20 +399,20 @@ fn scaled_scores_are_unbiased() {
     }
 }
 
-/// The server in the middle changes the way that chains take, and nothing else.
+/// Sending chains through the server instead of directly between agents does not change their draws.
 #[test]
-fn chains_that_travel_through_the_server_are_the_same() {
+fn chains_sent_through_the_server_have_the_same_draws() {
     let (shards, updates) = uneven();
     let draws = |through_server: bool, groups: u32| {
         let coupling = vec![AveragingPhase { groups, rounds: 10 }];
         let step = StepSize::Constant(1e-4);
         let (chains, rounds, trajectory) = (3, 30, Trajectory::Each(updates.clone()));
-        let seen = run(
+        let recording = run(
             problem(shards.clone()),
             DsgldSettings { chains, rounds, trajectory, step, coupling, through_server, ..settings() },
             13,
         );
-        (0..3).map(|chain| seen.chain(chain)).collect::<Vec<_>>()
+        (0..3).map(|chain| recording.chain(chain)).collect::<Vec<_>>()
     };
     for groups in [1, 3] {
         assert_eq!(draws(true, groups), draws(false, groups));
@@ -419,9 +420,9 @@ fn chains_that_travel_through_the_server_are_the_same() {
     assert_ne!(draws(true, 1), draws(true, 3));
 }
 
-/// Groups that are no parts of those before: every chain arrives with the mean of its own old group.
+/// When the groups of averaging change, every chain arrives with the mean of its previous group.
 #[test]
-fn chains_arrive_with_the_mean_of_the_group_that_they_left() {
+fn chains_arrive_with_the_mean_of_their_previous_group() {
     let chains = 7_u32;
     let shards = vec![rows(0, 2, 1, 0.0); chains as usize];
     let phases = vec![
@@ -438,8 +439,8 @@ fn chains_arrive_with_the_mean_of_the_group_that_they_left() {
         coupling: phases.clone(),
         ..settings()
     };
-    let seen = run(problem(shards), settings, 14);
-    let states: Vec<Array2<f64>> = (0..chains).map(|chain| seen.chain(chain)).collect();
+    let recording = run(problem(shards), settings, 14);
+    let states: Vec<Array2<f64>> = (0..chains).map(|chain| recording.chain(chain)).collect();
     for round in 0..3 {
         for group in groups(&phases, round, chains) {
             let at = |chain: u32, round: u64| states[chain as usize][[round as usize, 0]];
@@ -452,7 +453,7 @@ fn chains_arrive_with_the_mean_of_the_group_that_they_left() {
     assert!((states[0][[0, 0]] - states[6][[0, 0]]).abs() > 1e-3, "the control: chains begin apart");
 }
 
-/// Expectations without draws are those of all updates after the burn-in, each weighted with its step size.
+/// Posterior expectations are means over all updates after burn-in, weighted by step size, whether draws are kept or not.
 #[test]
 fn expectations_are_weighted_means_of_all_states() {
     let (shards, updates) = uneven();
@@ -466,9 +467,9 @@ fn expectations_are_weighted_means_of_all_states() {
         expectations: true,
         ..settings()
     };
-    let seen = run(problem(shards.clone()), settings.clone(), 15);
+    let recording = run(problem(shards.clone()), settings.clone(), 15);
     let moments = |weight: &dyn Fn(u64) -> f64| -> (Array1<f64>, Array1<f64>) {
-        let chains: Vec<Array2<f64>> = (0..3).map(|chain| seen.chain(chain)).collect();
+        let chains: Vec<Array2<f64>> = (0..3).map(|chain| recording.chain(chain)).collect();
         let each = || chains.iter().flat_map(|draws| draws.rows().into_iter().zip(burn_in..));
         let total: f64 = each().map(|(_, update)| weight(update)).sum();
         let mean = each().fold(Array1::zeros(12), |sum, (state, update)| sum + &(&state * (weight(update) / total)));
@@ -476,7 +477,7 @@ fn expectations_are_weighted_means_of_all_states() {
         let variance = each().fold(Array1::zeros(12), |sum, (state, update)| sum + square(state) * (weight(update) / total));
         (mean.clone(), variance.mapv(f64::sqrt))
     };
-    let found = |name: &str| Array1::from(seen.numbers::<f64>(name));
+    let found = |name: &str| Array1::from(recording.values::<f64>(name));
     let off = |(mean, sd): (Array1<f64>, Array1<f64>)| {
         (&found("posterior_mean") - &mean)
             .iter()
@@ -489,12 +490,12 @@ fn expectations_are_weighted_means_of_all_states() {
     let without = run(problem(shards), DsgldSettings { thin: 0, ..settings }, 15);
     assert_eq!(without.blocks(0).count(), 0);
     for name in ["posterior_mean", "posterior_sd"] {
-        assert_eq!(without.numbers::<f64>(name), seen.numbers::<f64>(name));
+        assert_eq!(without.values::<f64>(name), recording.values::<f64>(name));
     }
 }
 
-/// A group of chains in turn moves, all at one agent; the groups of one turn are at agents of their own, and each comes to all equally
-/// often.
+/// In each round of a rotating schedule one group of chains moves, all at one agent. The groups of a turn are at different agents, and
+/// each group visits all agents equally often.
 #[test]
 fn rotating_chains_move_in_groups() {
     for (agents, chains, groups) in [(4_u32, 8_u32, 4_u32), (4, 3, 3), (3, 7, 3)] {
@@ -524,7 +525,7 @@ fn rotating_chains_move_in_groups() {
         let mut counts = vec![0.0; agents as usize];
         stays.iter().filter(|stay| stay.chain == 0).for_each(|stay| counts[stay.agent as usize] += 1.0);
         let expected = counts.iter().sum::<f64>() / f64::from(agents);
-        // Of 2 or 3 degrees of freedom: above 30 in 1 case of a million.
+        // Chi-square with 2 or 3 degrees of freedom exceeds 30 in 1 of a million cases.
         assert!(counts.iter().map(|count| (count - expected).powi(2) / expected).sum::<f64>() < 30.0, "{counts:?}");
         for turn in 0..rounds / u64::from(groups) {
             let mut at: Vec<u32> =
@@ -536,13 +537,13 @@ fn rotating_chains_move_in_groups() {
     }
 }
 
-/// Falling steps, and a temperature: mean and variance after any number of updates are known, once the beginning is forgotten.
+/// With decreasing steps and a temperature, mean and variance after any number of updates are known once the initial state is forgotten.
 #[test]
 fn annealed_chains_have_the_variance_of_their_steps() {
     let (count, dim, batch, temperature, chains, updates) = (200, 10, 20, 2.0, 1000_u32, 600_u64);
     let x = rows(0, count, dim, 0.0);
     let step = StepSize::Annealed { a: 0.05, b: 3.0, c: 0.55 };
-    // The prior does not feel the temperature.
+    // The temperature does not act on the prior.
     let prior = Prior { precision: 100.0, mean: 0.4 };
     let mut problem = problem_with(vec![x.clone()], prior);
     problem.temperature = temperature;
@@ -555,7 +556,7 @@ fn annealed_chains_have_the_variance_of_their_steps() {
         burn_in: updates - 1,
         ..settings()
     };
-    let seen = run(problem, settings, 17);
+    let recording = run(problem, settings, 17);
     let variance = |column: usize, temperature: f64| {
         let affine = |update: u64| Affine::with_prior(x.column(column), 1.0 / temperature, step.at(update), batch, prior);
         (0..updates).fold((0.0, 1.0), |(variance, left), update| {
@@ -568,25 +569,24 @@ fn annealed_chains_have_the_variance_of_their_steps() {
         let mean = |j: usize| Affine::with_prior(x.column(j), 1.0 / temperature, 1.0, batch, prior).m;
         let squares: Vec<f64> = (0..chains)
             .map(|chain| {
-                let state = seen.chain(chain);
+                let state = recording.chain(chain);
                 assert_eq!(state.nrows(), 1);
                 (0..dim).map(|j| (state[[0, j]] - mean(j)).powi(2) / exact[j]).sum::<f64>() / dim as f64
             })
             .collect();
         z(&squares, 1.0)
     };
-    assert!(variance(0, temperature).1.abs() < 1e-6, "the beginning is forgotten");
+    assert!(variance(0, temperature).1.abs() < 1e-6, "the initial state is not forgotten");
     assert!(off(temperature, prior).abs() < Z, "{}", off(temperature, prior));
     let tempered = Prior { precision: prior.precision / temperature, ..prior };
-    for (wrong, control) in [("without the temperature", off(1.0, prior)), ("a prior that feels it", off(temperature, tempered))]
-    {
+    for (wrong, control) in [("without the temperature", off(1.0, prior)), ("a tempered prior", off(temperature, tempered))] {
         assert!(control.abs() > 3.0 * Z, "the control: {wrong} ({control})");
     }
 }
 
-/// What an agent's clock has planned can be followed again: then the same draws come out.
+/// Trajectory lengths that were planned from measured times can be replayed, and give the same draws.
 #[test]
-fn plans_can_be_followed_again() {
+fn measured_plans_can_be_replayed() {
     let draws = |balance: Option<Balance>, plans: Vec<PlannedTrajectories>| {
         delayed(DsgldSettings { rounds: 30, trajectory: Trajectory::Same(6.25), balance, plans, ..settings() }, 2)
     };
@@ -605,34 +605,34 @@ fn plans_can_be_followed_again() {
     assert_ne!(draws(None, Vec::new()).stays(), first.stays(), "the control: another plan");
 }
 
-/// Figure 1 of the paper on a simulated cluster: who waits how long; and a plan that finds the right lengths by itself.
+/// The waiting times of figure 1 of the D-SGLD paper on a simulated cluster, and a plan that finds the balanced lengths by itself.
 #[test]
-fn balanced_plans_leave_nobody_waiting() {
+fn balanced_plans_leave_no_agent_waiting() {
     let blocked = |trajectory: Trajectory, balance: Option<Balance>, rounds: u64| -> (Vec<f64>, Vec<f64>) {
-        let seen = delayed(DsgldSettings { rounds, trajectory, max_rounds_in_flight: 1, balance, ..settings() }, 1);
-        let column = |name: &str| seen.table("load").filter(|row| row.step == rounds).map(|row| value(row, name)).collect();
+        let recording = delayed(DsgldSettings { rounds, trajectory, max_rounds_in_flight: 1, balance, ..settings() }, 1);
+        let column = |name: &str| recording.table("load").filter(|row| row.step == rounds).map(|row| value(row, name)).collect();
         (column("blocked_seconds"), column("trajectory"))
     };
     let rounds = 50;
     let per_round = |blocked: Vec<f64>| -> Vec<f64> { blocked.into_iter().map(|blocked| blocked / rounds as f64).collect() };
-    // (a) Everybody waits for the slowest.
+    // (a) All agents wait for the slowest one.
     assert_eq!(per_round(blocked(Trajectory::Same(3.0), None, rounds).0), [3.0, 9.0, 6.0, 0.0]);
-    // (b) Nobody waits.
+    // (b) No agent waits.
     assert_eq!(blocked(Trajectory::Each(vec![4.0, 12.0, 6.0, 3.0]), None, rounds).0, [0.0; 4]);
-    // (c) Whole updates of 4.5 and 2.25 on average: what rounding leaves is made up for later.
+    // (c) Whole numbers of updates that average 4.5 and 2.25: rounding errors are made up for later.
     let waits = per_round(blocked(Trajectory::Each(vec![3.0, 9.0, 4.5, 2.25]), None, rounds).0);
     assert!(waits.iter().all(|wait| *wait <= 4.0), "{waits:?}");
-    // By itself, from τ = 25/4.
+    // Planned by itself, from τ = 25/4.
     let balance = Some(Balance { decay: 1.0, ..Balance::default() });
     let (waited, plan) = blocked(Trajectory::Same(6.25), balance, rounds);
     assert!(plan.iter().zip([4.0, 12.0, 6.0, 3.0]).all(|(plan, exact)| (plan - exact).abs() < 1e-9), "{plan:?}");
-    // Two rounds at most of the first plan, of which the slowest takes 7 updates.
+    // At most two rounds follow the first plan, in which the slowest agent makes 7 updates.
     assert!(waited.iter().all(|wait| *wait <= 2.0 * 28.0), "{waited:?}");
 }
 
-/// Test 27: simulation-based calibration. A parameter drawn from the prior ranks uniformly among draws from its posterior.
+/// Simulation-based calibration: a parameter drawn from the prior ranks uniformly among draws from its posterior.
 #[test]
-fn ranks_of_the_truth_are_uniform() {
+fn true_means_rank_uniformly_among_posterior_draws() {
     let (dim, replicates, draws) = (20, 40, 19);
     let mut counts = [0_u32; 20];
     let (mut wrong, mut narrow) = ([0_u32; 20], [0_u32; 20]);
@@ -650,7 +650,7 @@ fn ranks_of_the_truth_are_uniform() {
             Ok(Shard::new(mine, Array1::zeros(10)))
         };
         let problem = Problem { model: Arc::new(model), agents: 2, temperature: 1.0, shard: Arc::new(shard) };
-        // a = 21 ε/2: two hundred updates apart, draws remember e^-4 of each other.
+        // a = 21 ε/2: draws two hundred updates apart have a correlation of e^-4.
         let settings = DsgldSettings {
             rounds: 2 * (draws as u64 + 1) * 20,
             trajectory: Trajectory::Same(5.0),
@@ -665,7 +665,7 @@ fn ranks_of_the_truth_are_uniform() {
         for (draws, truth) in chain.columns().into_iter().zip(&truth) {
             let below = |shift: f64| draws.iter().filter(|draw| **draw + shift < *truth).count();
             counts[below(0.0)] += 1;
-            // Half a standard deviation off; and draws that spread too little, by √2.
+            // The controls: draws that are half a standard deviation off, and draws with half the variance.
             wrong[below(0.11)] += 1;
             let mean = draws.mean().unwrap();
             narrow[draws.iter().filter(|draw| mean + (**draw - mean) / 2_f64.sqrt() < *truth).count()] += 1;
@@ -673,14 +673,14 @@ fn ranks_of_the_truth_are_uniform() {
     }
     let expected = f64::from(u32::try_from(replicates).unwrap() * 20) / 20.0;
     let chi = |counts: &[u32]| counts.iter().map(|&count| (f64::from(count) - expected).powi(2) / expected).sum::<f64>();
-    // Chi-square with 19 degrees of freedom is above 61 in 3 cases of a million.
+    // Chi-square with 19 degrees of freedom exceeds 61 in 3 of a million cases.
     assert!(chi(&counts) < 61.0, "{counts:?}");
     assert!(chi(&wrong) > 61.0 && chi(&narrow) > 61.0, "the controls: {wrong:?} {narrow:?}");
 }
 
-/// Test 27 for logistic regression, whose posterior has no closed form.
+/// Simulation-based calibration of logistic regression, whose posterior has no closed form.
 #[test]
-fn ranks_of_the_true_weights_are_uniform() {
+fn true_weights_rank_uniformly_among_posterior_draws() {
     let (replicates, draws, rows) = (800_u64, 19_u64, 20_usize);
     let projections: [[f64; 2]; 3] = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]];
     let (mut counts, mut wrong) = ([[0_u32; 20]; 3], [[0_u32; 20]; 3]);
@@ -723,13 +723,13 @@ fn ranks_of_the_true_weights_are_uniform() {
     let expected = replicates as f64 / 20.0;
     let chi = |counts: &[u32]| counts.iter().map(|&count| (f64::from(count) - expected).powi(2) / expected).sum::<f64>();
     for (counts, wrong) in counts.iter().zip(&wrong) {
-        // As above.
+        // The same bound as above.
         assert!(chi(counts) < 61.0, "{} {counts:?}", chi(counts));
         assert!(chi(wrong) > 61.0, "the control: {wrong:?}");
     }
 }
 
-/// The minibatch is what the formulas above suppose: drawn without replacement.
+/// Minibatches are drawn without replacement, as the formulas above assume.
 #[test]
 fn minibatches_have_the_variance_of_sampling_without_replacement() {
     let x: Vec<f64> = (0..20).map(f64::from).collect();

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::grid::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
-use crate::one_dimensional::{Line, Notes, run, share};
+use crate::one_dimensional::{Line, share};
+use crate::recording::{Recording, run};
 use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{Context, JobOptions};
 use mpibayes::data::Shard;
@@ -58,11 +59,11 @@ fn dsvgd(
     prior: PriorConvention,
 ) -> Array2<f64> {
     let method = Dsvgd { factors: Factors::Distilled { steps, prior }, ..remembered(problem, particles, rounds, steps, stein) };
-    run(method, 1).particles
+    run(method, 1).particles()
 }
 
 fn svgd(problem: Problem<f64>, particles: usize, rounds: u64, steps: u64, stein: Settings) -> Array2<f64> {
-    run(Svgd { problem, particles, rounds, steps, batch: 100, stein }, 1).particles
+    run(Svgd { problem, particles, rounds, steps, batch: 100, stein }, 1).particles()
 }
 
 /// With one agent, the first cavity distribution is q/t = 1 exactly in both conventions: the first round has the same bits as SVGD.
@@ -144,7 +145,7 @@ fn minibatches_estimate_the_loss_of_their_agents_shard() {
         let (prior, stein) = (PriorConvention::Absorbed, settings(Optimizer::Plain { step }, KdeMode::None));
         let method =
             Dsvgd { batch, factors: Factors::Distilled { steps: 0, prior }, ..remembered(problem, 1, rounds, steps, stein) };
-        run(method, 1).particles[(0, 0)]
+        run(method, 1).particles()[(0, 0)]
     };
     let shifts = [moved(1), moved(2) - moved(1)];
     for (shift, rows) in shifts.into_iter().zip([&C[..SIZES[0]], &C[SIZES[0]..]]) {
@@ -162,8 +163,8 @@ fn minibatches_estimate_the_loss_of_their_agents_shard() {
 }
 
 /// A column of the history, round by round.
-fn history(notes: &Notes, column: &str) -> Vec<f64> {
-    let rows = notes.rows.iter().filter(|row| row.table == "history");
+fn history(recording: &Recording, column: &str) -> Vec<f64> {
+    let rows = recording.rows.iter().filter(|row| row.table == "history");
     rows.map(|row| row.values.iter().find(|(name, _)| name == column).unwrap().1).collect()
 }
 
@@ -234,7 +235,7 @@ fn u_dsvgd_with_one_agent_is_svgd_bit_for_bit() {
     let stein = settings(Optimizer::default(), KdeMode::default());
     for rounds in 1..=4 {
         let central = svgd(share(toy(), 1, 1.0, everything), 20, rounds, 50, stein);
-        let found = run(remembered(share(toy(), 1, 1.0, everything), 20, rounds, 50, stein), 1).particles;
+        let found = run(remembered(share(toy(), 1, 1.0, everything), 20, rounds, 50, stein), 1).particles();
         assert_eq!(central, found, "round {rounds}");
         // Control: with distillation, results differ from the second round on.
         let distilled = dsvgd(share(toy(), 1, 1.0, everything), 20, rounds, 50, stein, PriorConvention::Absorbed);
@@ -268,7 +269,7 @@ fn u_dsvgd_with_one_particle_ends_at_the_mode() {
         at.push((force + A[agent] * M[agent]) / (stiffness + A[agent]));
     }
     for rounds in [1, 2, 3, 4, 7, 60] {
-        let found = run(remembered(share(model(), 3, 1.0, own_number), 1, rounds, 400, stein), 1).particles[(0, 0)];
+        let found = run(remembered(share(model(), 3, 1.0, own_number), 1, rounds, 400, stein), 1).particles()[(0, 0)];
         assert!((found - at[rounds as usize]).abs() < 1e-9, "round {rounds}: {found} against {}", at[rounds as usize]);
     }
     let mode = (P * MU + A.iter().zip(M).map(|(a, m)| a * m).sum::<f64>()) / (P + A.iter().sum::<f64>());
@@ -332,7 +333,7 @@ fn dsvgd_follows_distributed_variational_inference_at_temperature_two() {
         let (problem, particles, prior) = (share(toy(), 2, temperature, own_number), 200, PriorConvention::Absorbed);
         let method =
             Dsvgd { factors: Factors::Distilled { steps: 200, prior }, ..remembered(problem, particles, rounds, 200, stein) };
-        run(method, u64::from(seed)).particles
+        run(method, u64::from(seed)).particles()
     };
     let mut oracles = [1.0, 2.0].map(dvi);
     let mut exact_after_visit = |agent| {
@@ -403,15 +404,15 @@ fn both_modes_of_the_plane_are_found() {
     };
     let (batch, prior) = (100, PriorConvention::Absorbed);
     let svgd = Svgd { problem: plane(1), particles: 200, rounds: 1, steps: 1000, batch, stein };
-    let (far, minor) = pool(&|seed| run(svgd.clone(), seed).particles);
+    let (far, minor) = pool(&|seed| run(svgd.clone(), seed).particles());
     assert!(far < 0.1 && (0.12..=0.28).contains(&minor), "SVGD: mean off by {far}, {minor} in the minor mode");
     let (problem, particles) = (plane(2), 200);
     let dsvgd =
         Dsvgd { batch, factors: Factors::Distilled { steps: 200, prior }, ..remembered(problem, particles, 5, 200, stein) };
-    let (far, minor) = pool(&|seed| run(dsvgd.clone(), seed).particles);
+    let (far, minor) = pool(&|seed| run(dsvgd.clone(), seed).particles());
     assert!(far < 0.2 && (0.12..=0.28).contains(&minor), "DSVGD: mean off by {far}, {minor} in the minor mode");
     // Control: after one visit, only the first agent's factor is used.
-    let (far, minor) = pool(&|seed| run(Dsvgd { rounds: 1, ..dsvgd.clone() }, seed).particles);
+    let (far, minor) = pool(&|seed| run(Dsvgd { rounds: 1, ..dsvgd.clone() }, seed).particles());
     assert!(far > 0.5 && minor > 0.28, "one visit: mean off by {far}, {minor} in the minor mode");
 }
 
@@ -464,7 +465,7 @@ fn one_agent_with_sites_is_svgd() {
     let central = svgd(regression(1).0, 10, 5, 60, stein);
     for curvature in CURVATURES {
         let visits = with_sites(regression(1).0, 10, 5, 60, 2e-3, (1.0, curvature));
-        let off = largest(&(&central - &run(visits, 1).particles));
+        let off = largest(&(&central - &run(visits, 1).particles()));
         assert!(off < 1e-9, "{curvature:?}: {off}");
     }
 }
@@ -490,7 +491,7 @@ fn one_particle_with_exact_sites_is_at_the_mode_after_a_sweep() {
     let problem = Problem { model: Arc::new(model), agents: 3, temperature: 1.0, shard: Arc::new(shard) };
     let off = |rounds, caution, curvature| {
         let visits = with_sites(problem.clone(), 1, rounds, 2000, 0.01, (caution, curvature));
-        largest(&(&run(visits, 1).particles - &mode))
+        largest(&(&run(visits, 1).particles() - &mode))
     };
     for curvature in CURVATURES {
         for rounds in 3..7 {
@@ -505,7 +506,7 @@ fn one_particle_with_exact_sites_is_at_the_mode_after_a_sweep() {
     // All agents in each round: every site is the exact loss, wherever it is expanded, and the server's loop ends at the mode.
     let at_a_time = |rounds| {
         let visits = with_sites(problem.clone(), 1, rounds, 50, 0.01, (1.0, Curvature::PerParticle));
-        largest(&(&run(parallel(visits, 2000), 1).particles - &mode))
+        largest(&(&run(parallel(visits, 2000), 1).particles() - &mode))
     };
     assert!(at_a_time(1) < 1e-9 && at_a_time(3) < 1e-9, "{} {}", at_a_time(1), at_a_time(3));
 }
@@ -528,7 +529,7 @@ fn sites_have_the_fixed_points_of_centralized_svgd() {
     for curvature in CURVATURES {
         let visits = with_sites(problem(), 6, 240, 300, 2e-3, (2.0, curvature));
         let (one_by_one, together) =
-            (field(&run(visits.clone(), 1).particles), field(&run(parallel(Dsvgd { rounds: 80, ..visits }, 300), 1).particles));
+            (field(&run(visits.clone(), 1).particles()), field(&run(parallel(Dsvgd { rounds: 80, ..visits }, 300), 1).particles()));
         assert!(one_by_one < 1e-2 && together < 1e-2, "{curvature:?}: {one_by_one}, {together}");
     }
     let stein = settings(Optimizer::Plain { step: 2e-3 }, KdeMode::None);
@@ -559,10 +560,10 @@ fn a_thousand_agents_end_at_the_mode() {
         let factors = Factors::Sites(SiteSettings { caution: Caution::Fixed(1.0), curvature: Curvature::PerParticle, rows: 2 });
         let method = Dsvgd { factors, ..remembered(problem.clone(), 1, 1, 3, stein) };
         let method = Dsvgd { schedule, ..parallel(method, 100) };
-        let mut notes = Notes::default();
+        let mut recording = Recording::default();
         let cluster = Cluster { ranks: 64, task: None, after_report: None, latency: 1e-5, bandwidth: 1e9 };
-        simulate::run(Arc::new(method), JobOptions::new(Seed(1)), &cluster, None, &mut notes).unwrap();
-        largest(&(&notes.particles - &mode))
+        simulate::run(Arc::new(method), JobOptions::new(Seed(1)), &cluster, None, &mut recording).unwrap();
+        largest(&(&recording.particles() - &mode))
     };
     let (all, half) = (off(Participation::All), off(Participation::Subset(500)));
     assert!(all < 1e-9 && half > 0.01, "{all} {half}");
@@ -577,8 +578,8 @@ fn distillations(rounds: u64, (local_steps, steps): (u64, u64), optimizer: Optim
     let problem = Problem { model: Arc::new(model.build(D).unwrap()), agents: 2, temperature: 1.0, shard: Arc::new(shard) };
     let stein = settings(optimizer, KdeMode::Lse { floor });
     let factors = Factors::Distilled { steps, prior: PriorConvention::Absorbed };
-    let notes = run(Dsvgd { factors, ..remembered(problem, 8, rounds, local_steps, stein) }, 1);
-    let mut rows: Vec<_> = notes.rows.iter().filter(|row| row.table == "distillation").collect();
+    let recording = run(Dsvgd { factors, ..remembered(problem, 8, rounds, local_steps, stein) }, 1);
+    let mut rows: Vec<_> = recording.rows.iter().filter(|row| row.table == "distillation").collect();
     rows.sort_by_key(|row| row.step);
     rows.iter().map(|row| row.values[0].1).collect()
 }

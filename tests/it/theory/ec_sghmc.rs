@@ -1,15 +1,18 @@
-//! Chains of SGHMC and their elastic coupling against exact theory: stationary laws of linear dynamics on Gaussian targets.
+//! SGHMC, EC-SGHMC, EC-SGLD, asynchronous SGHMC and EASGD against exact theory: on Gaussian targets their dynamics are linear, and their
+//! stationary distributions are known.
 //!
-//! Every statistical check takes z-scores by batch means of long runs at fixed seeds; |z| < 4.5 for each: a false alarm in less than
-//! 1e-5 of runs for each number, some 100 numbers here.
+//! Every statistical check takes z-scores from batch means of long runs at fixed seeds. |z| < 4.5 is a false alarm in less than 1e-5 of
+//! runs for each of about 100 values.
+
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use crate::delayed_gradients::{SGLD_VARIANCES, delayed_by_turns, growth, overdamped, stability_threshold};
 use crate::linear_chains::{Joint, Scheme, delayed, noiseless, stationary};
-use crate::recording::{Seen, value};
-use mpibayes::cluster::{Context, JobOptions, Method};
+use crate::recording::{Recording, value};
+use mpibayes::cluster::{Context, Fault, JobOptions, Method};
 use mpibayes::kernels::hamiltonian::{ChainState, Scheme as Steps, SghmcDynamics};
 use mpibayes::kernels::langevin::StepSize;
-use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
+use mpibayes::methods::chains::async_sghmc::AsyncSghmcSettings;
 use mpibayes::methods::chains::coupled::{
     CenterDynamics, CoupledChains, CoupledTransition, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength, Task,
 };
@@ -28,7 +31,7 @@ use std::sync::Arc;
 /// How far from its exact value a mean may lie, in standard errors.
 const Z: f64 = 4.5;
 
-/// N(0, 1/λ) in as many independent dimensions: each is a run of its own.
+/// N(0, 1/λ) in `dim` independent dimensions, each of which counts as a run of its own.
 fn target(lambda: f64, dim: usize, agents: u32) -> Problem<f64> {
     let covariance = (0..dim).map(|i| (0..dim).map(|j| if i == j { 1.0 / lambda } else { 0.0 }).collect()).collect();
     let component = ComponentSettings { weight: 1.0, mean: vec![0.0; dim], covariance };
@@ -46,7 +49,7 @@ fn sghmc(problem: Problem<f64>, step: f64, friction: f64) -> Sghmc<f64> {
     Sghmc { problem, batch: 1, gradient: Estimator::Plain, dynamics: dynamics(step, friction), preconditioner: None }
 }
 
-/// ε in the full convention, as the theory has it.
+/// SGLD with a step ε in the convention of the theory, which is half that of the settings.
 fn sgld(problem: Problem<f64>, step: f64) -> Sgld<f64> {
     Sgld { problem, batch: 1, step: StepSize::Constant(2.0 * step), gradient: Estimator::Plain }
 }
@@ -65,8 +68,8 @@ fn plan(steps: u64, period: u64, kappa: f64, coupling: Coupling) -> CouplingPlan
     }
 }
 
-/// Over all columns (draws × independent dimensions), the mean of a product of two chains' positions, and its standard error by
-/// batches that are long beside the autocorrelation.
+/// The mean product of two chains (draws × independent dimensions) over all columns, and its standard error from batches that are much
+/// longer than the autocorrelation time.
 fn moment(a: &Array2<f64>, b: &Array2<f64>) -> (f64, f64) {
     let batches = 10;
     let length = a.nrows() / batches;
@@ -84,37 +87,38 @@ fn moment(a: &Array2<f64>, b: &Array2<f64>) -> (f64, f64) {
     (mean, (variance / count).sqrt())
 }
 
-/// How many standard errors the second moment of draws is off.
+/// The z-score of the mean product of two chains.
 fn off(a: &Array2<f64>, b: &Array2<f64>, exact: f64) -> f64 {
     let (mean, error) = moment(a, b);
     (mean - exact) / error
 }
 
-/// The same of two chains of a run.
-fn z_of(seen: &Seen, one: u32, other: u32, exact: f64) -> f64 {
-    off(&seen.chain(one), &seen.chain(other), exact)
+/// The z-score of the mean product of two chains of a run.
+fn z_of(recording: &Recording, one: u32, other: u32, exact: f64) -> f64 {
+    off(&recording.chain(one), &recording.chain(other), exact)
 }
 
-fn run<M: Method>(method: M, seed: u64) -> Seen {
-    Seen::of(method, JobOptions { threads: 2, ..JobOptions::new(Seed(seed)) }).unwrap()
+fn run<M: Method>(method: M, seed: u64) -> Recording {
+    Recording::of(method, JobOptions { threads: 2, ..JobOptions::new(Seed(seed)) }).unwrap()
 }
 
-/// Chains of all but equal speed: in each round every one comes a little behind the one before it.
-fn in_turn<T: CoupledTransition>(transition: T, agents: u32, plan: CouplingPlan, seed: u64) -> Seen {
+/// Asynchronous chains of nearly equal speed, which meet the center one after the other in every round.
+fn in_turn<T: CoupledTransition>(transition: T, agents: u32, plan: CouplingPlan, seed: u64) -> Recording {
     let task = |agent: u32, task: &Task| task.updates() as f64 * (1.0 + 1e-9 * f64::from(agent));
-    Seen::timed(CoupledChains { agents, transition, plan, asynchronous: true }, JobOptions::new(Seed(seed)), task).unwrap()
+    Recording::simulated(CoupledChains { agents, transition, plan, asynchronous: true }, JobOptions::new(Seed(seed)), task)
+        .unwrap()
 }
 
-fn coupled<T: CoupledTransition>(transition: T, agents: u32, plan: CouplingPlan, seed: u64) -> Seen {
+fn coupled<T: CoupledTransition>(transition: T, agents: u32, plan: CouplingPlan, seed: u64) -> Recording {
     run(CoupledChains { agents, transition, plan, asynchronous: false }, seed)
 }
 
 const SECOND: CenterDynamics = CenterDynamics::SecondOrder { mass: 1.0, friction: 1.0 };
 
-/// Theory test 13: the variance of semi-implicit SGHMC, (1/λ)(4 − 2Vε)/(4 − 2Vε − ε²λ), which is far from 1/λ at this step. That of the
-/// middle scheme is 1/λ itself; the control is the other's.
+/// The variance of the semi-implicit scheme is (1/λ)(4 − 2Vε)/(4 − 2Vε − ε²λ), far from 1/λ at these steps, and that of the middle scheme
+/// is 1/λ. The control of each is the variance of the other.
 #[test]
-fn the_variance_of_sghmc_is_that_of_its_discretisation() {
+fn sghmc_has_the_variance_of_its_discretization() {
     for (lambda, step, friction, seed) in [(1.0, 0.8, 1.0, 1), (4.0, 0.5, 0.3, 2), (0.25, 1.5, 0.9, 3)] {
         let side = 4.0 - 2.0 * friction * step;
         let of = |scheme| match scheme {
@@ -132,16 +136,17 @@ fn the_variance_of_sghmc_is_that_of_its_discretisation() {
     }
 }
 
-/// The same with noisy gradients, as minibatches make them, and with that noise told: B̂ = ½εS gives the variance of none.
+/// The semi-implicit scheme with gradient noise of variance S, as from minibatches: with the noise estimate B̂ = ½εS the variance is that of
+/// exact gradients.
 #[test]
-fn known_noise_of_gradients_is_left_out_of_the_noise_that_is_added() {
+fn the_semi_implicit_scheme_adds_less_noise_for_known_gradient_noise() {
     let (lambda, step, friction, noise, dim) = (2.0, 0.4, 1.0, 3.0, 40);
     let side = 4.0 - 2.0 * friction * step;
-    for (told, exact) in [
+    for (estimate, exact) in [
         (0.0, (2.0 * friction + noise * step) * (2.0 - friction * step) / (lambda * friction * (side - step * step * lambda))),
         (0.5 * step * noise, side / (side - step * step * lambda) / lambda),
     ] {
-        let dynamics = SghmcDynamics { scheme: Steps::SemiImplicit, gradient_noise: told, ..dynamics(step, friction) };
+        let dynamics = SghmcDynamics { scheme: Steps::SemiImplicit, gradient_noise: estimate, ..dynamics(step, friction) };
         let (mut theta, mut velocity, mut score) = (vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]);
         let mut kept = Vec::new();
         for t in 0..30_000 {
@@ -158,18 +163,19 @@ fn known_noise_of_gradients_is_left_out_of_the_noise_that_is_added() {
         }
         let kept = Array2::from_shape_vec((kept.len() / dim, dim), kept).unwrap();
         let z = off(&kept, &kept, exact);
-        assert!(z.abs() < Z, "B {told}: z {z}");
-        assert!(off(&kept, &kept, 0.8 * exact) > 2.0 * Z, "the control fits as well");
+        assert!(z.abs() < Z, "B̂ {estimate}: z {z}");
+        assert!(off(&kept, &kept, 0.8 * exact) > 2.0 * Z, "the control: a smaller variance fits as well");
     }
 }
 
-/// The same for the middle scheme, where it is nearly so: noise that makes the variance twice as large, and none of it when it is told.
+/// The middle scheme with gradient noise that would double the variance: with the noise estimate the variance is nearly that of exact
+/// gradients.
 #[test]
-fn known_noise_of_gradients_is_left_out_of_the_middle_scheme() {
+fn the_middle_scheme_adds_less_noise_for_known_gradient_noise() {
     let (step, friction, dim) = (0.1, 1.0, 60);
     let noise = 2.0 * 0.5 / step;
-    let found = |told: f64| {
-        let dynamics = SghmcDynamics { gradient_noise: told, ..dynamics(step, friction) };
+    let draws = |estimate: f64| {
+        let dynamics = SghmcDynamics { gradient_noise: estimate, ..dynamics(step, friction) };
         let (mut theta, mut velocity, mut score) = (vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]);
         let mut kept = Vec::new();
         for t in 0..40_000 {
@@ -187,14 +193,14 @@ fn known_noise_of_gradients_is_left_out_of_the_middle_scheme() {
         }
         Array2::from_shape_vec((kept.len() / dim, dim), kept).unwrap()
     };
-    // By the linear theory 1.001.
-    let (told, untold) = (found(0.5), found(0.0));
-    let z = off(&told, &told, 1.001);
+    // The linear theory gives 1.001.
+    let (known, unknown) = (draws(0.5), draws(0.0));
+    let z = off(&known, &known, 1.001);
     assert!(z.abs() < Z, "z {z}");
-    assert!(off(&untold, &untold, 1.3) > 2.0 * Z, "the control");
+    assert!(off(&unknown, &unknown, 1.3) > 2.0 * Z, "the control: without the estimate the variance is larger");
 }
 
-/// Masses that were found in the burn-in change nothing of the law.
+/// Masses estimated during burn-in do not change the stationary distribution.
 #[test]
 fn masses_keep_the_posterior() {
     let lambda = 2.0;
@@ -205,9 +211,9 @@ fn masses_keep_the_posterior() {
     assert!(z.abs() < Z && z_of(&draws, 0, 0, 0.9 / lambda) > 2.0 * Z, "z {z}");
 }
 
-/// What the check calls unstable diverges, and what it does not call so does not; without noise, from one far place.
+/// Settings that the check refuses as unstable diverge, and settings that it accepts do not. Chains start far out and have no noise.
 #[test]
-fn what_is_refused_would_diverge() {
+fn settings_that_the_check_refuses_diverge() {
     let settings = |coupling: f64, period: u64| EcSghmcSettings {
         steps: 6000,
         period,
@@ -236,7 +242,7 @@ fn what_is_refused_would_diverge() {
     let at_once = || EcSghmcSettings { asynchronous: false, ..settings(1.0, 8) };
     refused(EcSghmcSettings { coupling: 500.0, ..at_once() }, "step² coupling");
     refused(EcSghmcSettings { extrapolate: true, coupling: 5.0, period: 16, ..at_once() }, "extrapolate");
-    // However long a period is, the check has an end.
+    // The check ends for a period of any length.
     assert!(EcSghmcSettings { extrapolate: true, period: u64::MAX, ..at_once() }.check_agents(4).is_ok());
     refused(EcSghmcSettings { variant: Variant::Mean, coupling: 50.0, ..at_once() }, "mean");
     refused(EcSghmcSettings { friction: 0.0, ..at_once() }, "friction");
@@ -245,9 +251,9 @@ fn what_is_refused_would_diverge() {
     refused(EcSghmcSettings { preconditioner: Some(Preconditioner::default()), ..at_once() }, "burn_in");
 }
 
-/// Theory test 15: with κ = 0 coupled chains are chains alone, bit for bit: those of the transition in a loop of its own.
+/// With κ = 0 coupled chains are independent chains, bit for bit: those of the transition in a plain loop.
 #[test]
-fn without_coupling_chains_are_those_of_a_loop() {
+fn uncoupled_chains_are_those_of_a_plain_loop() {
     let agents = 3;
     let transition = sghmc(target(2.0, 3, agents), 0.3, 0.7);
     let mut plan = plan(100, 7, 0.0, Coupling::Elastic(SECOND));
@@ -273,9 +279,10 @@ fn without_coupling_chains_are_those_of_a_loop() {
     assert_ne!(coupled(transition, agents, plan, 5).chain(0), synchronous.chain(0), "the control");
 }
 
-/// The linear theory itself, against the numbers of the paper's scheme that were found elsewhere: all partners a period old.
+/// The linear theory of the scheme of the paper, in which every chain and the center use positions of the last exchange, against variances
+/// that were computed independently.
 #[test]
-fn the_theory_of_stale_partners_is_as_published() {
+fn the_theory_of_stale_exchanges_has_known_variances() {
     let joint = |step, kappa, lambda| Joint { chains: 4, lambda, kappa, step, friction: 1.0, mass: 1.0, center_friction: 1.0 };
     for (s, exact) in [(1, 0.62136), (4, 0.61614), (16, 0.59840), (64, 0.56253)] {
         let found = stationary(joint(0.01, 1.0, 1.0), Scheme::Stale, s).variance;
@@ -291,9 +298,10 @@ fn the_theory_of_stale_partners_is_as_published() {
     }
 }
 
-/// With short steps the law of the coupled chains here is Λ⁻¹/K + (K − 1)/K (Λ + κI)⁻¹ for each s; that of the paper's scheme is not.
+/// With short steps the covariance of coupled chains is Λ⁻¹/K + (K − 1)/K (Λ + κI)⁻¹ for every period s, unlike with the scheme of the
+/// paper.
 #[test]
-fn the_law_of_the_joint_density_depends_on_no_period() {
+fn the_distribution_of_short_steps_does_not_depend_on_the_period() {
     let joint = |step| Joint { chains: 4, lambda: 1.0, kappa: 1.0, step, friction: 1.0, mass: 1.0, center_friction: 1.0 };
     for s in [1, 2, 8, 32] {
         // 1/4 + 3/4 · 1/2.
@@ -306,9 +314,9 @@ fn the_law_of_the_joint_density_depends_on_no_period() {
     assert!((stationary(joint(0.02), Scheme::Stale, 32).variance - 0.625).abs() > 0.02, "the control");
 }
 
-/// Theory test 16: the law of coupled chains, for s = 1 to 32, is that of the linear theory, and never the posterior's.
+/// The stationary distribution of coupled chains is that of the linear theory for s = 1 to 32, and never the posterior.
 #[test]
-fn coupled_chains_have_the_law_of_the_joint_density_for_every_period() {
+fn coupled_sghmc_chains_have_the_distribution_of_theory_for_every_period() {
     let (chains, lambda, kappa, step) = (4, 1.0, 1.0, 0.1);
     let joint = Joint { chains: 4, lambda, kappa, step, friction: 1.0, mass: 1.0, center_friction: 1.0 };
     for s in [1, 2, 4, 8, 16, 32] {
@@ -320,13 +328,13 @@ fn coupled_chains_have_the_law_of_the_joint_density_for_every_period() {
             assert!(z.abs() < Z, "s {s}, chains {one} and {other}: z {z}");
         }
         let control = z_of(&draws, 0, 0, 1.0 / lambda);
-        assert!(control < -3.0 * Z, "s {s}: the variance is not to be the posterior's, z {control}");
+        assert!(control < -3.0 * Z, "s {s}: the control: the variance of the posterior fits, z {control}");
     }
 }
 
-/// The same of first order.
+/// The same for Langevin chains (EC-SGLD).
 #[test]
-fn coupled_langevin_chains_have_the_law_of_the_joint_density_for_every_period() {
+fn coupled_sgld_chains_have_the_distribution_of_theory_for_every_period() {
     let (chains, lambda, kappa, step) = (4, 2.0, 1.5, 0.05);
     let joint = Joint { chains: 4, lambda, kappa, step, friction: 1.0, mass: 1.0, center_friction: 1.0 };
     for s in [1, 4, 32] {
@@ -342,10 +350,10 @@ fn coupled_langevin_chains_have_the_law_of_the_joint_density_for_every_period() 
     }
 }
 
-/// Theory test 17: what keeps the posterior. Annealed and cyclic coupling, and coupled friction: its variance, and chains that are
-/// independent, at every period. A force on the mean: nearly so with short periods, and as the linear theory has it.
+/// Annealed coupling, cyclic coupling and coupled friction keep the posterior: chains have its variance and are independent, for every
+/// period. A force on the mean of the chains keeps it nearly, for short periods, and as the linear theory says.
 #[test]
-fn what_shall_keep_the_posterior_keeps_it() {
+fn annealed_cyclic_and_friction_coupling_keep_the_posterior() {
     let (chains, lambda, kappa, step) = (4, 1.0, 1.0, 0.1);
     for s in [1, 8] {
         let anneal = CouplingSchedule::Anneal { from: 1000, over: 500 };
@@ -362,7 +370,7 @@ fn what_shall_keep_the_posterior_keeps_it() {
                 let z = z_of(&draws, one, other, exact);
                 assert!(z.abs() < Z, "{name}, s {s}, chains {one} and {other}: z {z}");
             }
-            // That there was a coupling: chains were closer together, (λ + κ)^-½ in the end, where the history has its measure.
+            // Chains were coupled: their spread, which the history records, comes down to (λ + κ)^-½.
             let spread: Vec<f64> = draws
                 .table("history")
                 .skip(10)
@@ -373,7 +381,7 @@ fn what_shall_keep_the_posterior_keeps_it() {
                 assert!(spread.is_empty());
             } else {
                 let mean = spread.iter().sum::<f64>() / spread.len() as f64;
-                // Cyclic coupling has 4 units of time for it.
+                // A cycle couples for 4 units of time.
                 let most = if name == "cyclic" { 0.95 } else { 0.85 };
                 assert!((0.6..most).contains(&mean), "{name}, s {s}: {mean} over {} rows", spread.len());
             }
@@ -394,18 +402,18 @@ fn what_shall_keep_the_posterior_keeps_it() {
         }
         let free =
             coupled(sghmc(target(lambda, 30, chains), step, 1.0), chains, plan(30_000, s, 0.0, Coupling::Friction), 60 + s);
-        assert_ne!(draws.chain(0), free.chain(0), "nothing was coupled");
+        assert_ne!(draws.chain(0), free.chain(0), "the control: the chains are those without coupling");
         if s == 1 {
             assert!((theory.variance - 1.0).abs() < 0.01, "{}", theory.variance);
         }
     }
 }
 
-/// Friction that is coupled does couple: chains' velocities go together, and not without.
+/// Coupled friction correlates the velocities of chains.
 #[test]
-fn coupled_friction_lets_velocities_go_together() {
+fn coupled_friction_correlates_velocities() {
     let (chains, step) = (4, 0.1);
-    let together = |kappa: f64| {
+    let correlation = |kappa: f64| {
         let mut plan = plan(4000, 1, kappa, Coupling::Friction);
         plan.burn_in = 500;
         let draws = coupled(sghmc(target(0.01, 30, chains), step, 0.2), chains, plan, 71);
@@ -418,14 +426,14 @@ fn coupled_friction_lets_velocities_go_together() {
         let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         product(&a, &b) / (product(&a, &a) * product(&b, &b)).sqrt()
     };
-    let (free, tied) = (together(0.0), together(20.0));
+    let (free, tied) = (correlation(0.0), correlation(20.0));
     assert!(free.abs() < 0.05 && tied > 0.35, "{free}, {tied}");
 }
 
-/// Asynchronous chains of equal speed meet the center in turn: their law is that of the linear theory of turns, what they know of the
-/// center is as old as the turns of the others, and a second run has the same bits.
+/// Asynchronous chains of equal speed meet the center in turn. They have the stationary distribution of this order, their staleness is the
+/// number of other chains, and a second run has the same bits.
 #[test]
-fn asynchronous_chains_in_turn_have_the_law_of_their_turns() {
+fn asynchronous_chains_of_equal_speed_have_the_distribution_of_taking_turns() {
     let (chains, lambda, kappa, step) = (4_u32, 1.0, 1.0, 0.1);
     let joint = Joint { chains: 4, lambda, kappa, step, friction: 1.0, mass: 1.0, center_friction: 1.0 };
     for s in [1, 8, 32] {
@@ -444,7 +452,7 @@ fn asynchronous_chains_in_turn_have_the_law_of_their_turns() {
         let total: f64 = staleness.iter().map(|row| row.1).sum();
         let usual = staleness.iter().find(|row| row.0 == 3).unwrap().1;
         assert!(usual / total > 0.99, "{staleness:?}");
-        // And what the center knows of the three others is one, two and three exchanges old.
+        // The positions of the three others that the center knows are one, two and three exchanges old.
         let positions = |age: u64| value(draws.table("staleness").find(|row| row.step == age).unwrap(), "positions");
         assert!(
             (1..=3).all(|age| (positions(age) / total - 1.0).abs() < 0.01),
@@ -454,33 +462,20 @@ fn asynchronous_chains_in_turn_have_the_law_of_their_turns() {
     }
 }
 
-/// Gradients of one chain by agents of equal speed, in turn: each is as old as there are others.
-fn stale(delay: u32, lambda: f64, dim: usize, settings: AsyncSghmcSettings) -> Result<Seen, String> {
-    let settings = AsyncSghmcSettings { burn_in: settings.steps / 10, thin: 1, ..settings };
-    let method = AsyncSghmc { problem: target(lambda, dim, delay + 1), settings };
-    let task = |agent: u32, &made: &u64| 1.0 + if made == 0 { 0.1 * f64::from(agent) } else { 0.0 };
-    Seen::timed(method, JobOptions::new(Seed(u64::from(delay))), task).map_err(|fault| fault.to_string())
+/// A chain with delayed gradients, of which every draw is kept.
+fn delayed_chain(delay: u32, lambda: f64, dim: usize, settings: AsyncSghmcSettings) -> Result<Recording, Fault> {
+    delayed_by_turns(target(lambda, dim, delay + 1), AsyncSghmcSettings { thin: 1, ..settings }, u64::from(delay))
 }
 
-/// Steps whose friction forgets all: SGLD with this ελ.
-fn forgetful(rate: f64, lambda: f64, steps: u64, noise: bool) -> AsyncSghmcSettings {
-    let step = (rate / lambda).sqrt();
-    AsyncSghmcSettings { steps, step, friction: 1.0 / step, scheme: Steps::SemiImplicit, noise, ..AsyncSghmcSettings::default() }
-}
-
-/// Theory test 14: with gradients τ steps old a chain without noise comes to rest for ελ just below 2 sin(π/(2(2τ + 1))), and not above.
+/// With gradients τ steps old a chain without noise converges for ελ just below 2 sin(π/(2(2τ + 1))), and diverges just above.
 #[test]
-fn old_gradients_make_steps_unstable_at_their_threshold() {
+fn delayed_gradients_are_stable_up_to_their_threshold() {
     for delay in [0, 1, 2, 4, 8] {
-        let threshold = 2.0 * (std::f64::consts::PI / (2.0 * f64::from(2 * delay + 1))).sin();
-        let grown = |times: f64| match stale(delay, 2.0, 1, forgetful(times * threshold, 2.0, 4000, false)) {
-            Ok(draws) => {
-                let path = draws.chain(0).into_raw_vec_and_offset().0;
-                let size = |part: &[f64]| part.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
-                size(&path[path.len() - 100..]) / size(&path[..100])
-            }
+        let threshold = stability_threshold(delay);
+        let grown = |times: f64| match delayed_chain(delay, 2.0, 1, overdamped(times * threshold, 2.0, 4000, false)) {
+            Ok(recording) => growth(&recording.values("posterior"), 100),
             Err(fault) => {
-                assert!(fault.contains("diverged"), "{fault}");
+                assert!(fault.to_string().contains("diverged"), "{fault}");
                 f64::INFINITY
             }
         };
@@ -489,15 +484,12 @@ fn old_gradients_make_steps_unstable_at_their_threshold() {
     }
 }
 
-/// λ times the variance of SGLD at ελ = 0.1 by how many steps old its gradients are.
-const OF_SGLD: [(u32, f64); 5] = [(0, 1.0526), (1, 1.1640), (2, 1.2892), (4, 1.5959), (8, 2.6583)];
-
-/// The variance of chains with old gradients, at ελ = 0.1. The control: what it is without delay.
+/// Delayed gradients inflate the variance of SGLD at ελ = 0.1 by known factors. The control is the variance without delay.
 #[test]
-fn old_gradients_inflate_the_variance_as_the_theory_has_it() {
-    for (delay, exact) in OF_SGLD {
+fn delayed_gradients_inflate_the_variance_of_sgld_as_theory_says() {
+    for (delay, exact) in SGLD_VARIANCES {
         let lambda = 2.0;
-        let draws = stale(delay, lambda, 60, forgetful(0.1, lambda, 20_000, true)).unwrap();
+        let draws = delayed_chain(delay, lambda, 60, overdamped(0.1, lambda, 20_000, true)).unwrap();
         let z = z_of(&draws, 0, 0, exact / lambda);
         assert!(z.abs() < Z, "delay {delay}: z {z}");
         assert!(delay == 0 || z_of(&draws, 0, 0, 1.0526 / lambda) > 2.0 * Z, "delay {delay}: the control");
@@ -509,11 +501,11 @@ fn old_gradients_inflate_the_variance_as_the_theory_has_it() {
     }
 }
 
-/// The same with friction that forgets little, where delay heats: against the linear map of a chain and its history, whose numbers for
-/// full friction are those above. The control: what the variance is without delay.
+/// With little friction delayed gradients inflate the variance as the linear map of a chain and its past positions says. For full friction
+/// this map gives the variances of SGLD. The control is the variance without delay.
 #[test]
-fn old_gradients_heat_chains_of_little_friction_as_the_theory_has_it() {
-    for (delay, exact) in OF_SGLD {
+fn delayed_gradients_inflate_the_variance_of_underdamped_chains_as_theory_says() {
+    for (delay, exact) in SGLD_VARIANCES {
         assert!(
             (delayed(1.0, 0.1_f64.sqrt(), 0.1_f64.sqrt().recip(), delay as usize, false) / exact - 1.0).abs() < 1e-4,
             "delay {delay}"
@@ -523,28 +515,28 @@ fn old_gradients_heat_chains_of_little_friction_as_the_theory_has_it() {
     for (delay, scheme) in [(1, Steps::SemiImplicit), (3, Steps::SemiImplicit), (1, Steps::Middle), (3, Steps::Middle)] {
         let of = |delay: u32| delayed(lambda, step, friction, delay as usize, scheme == Steps::Middle);
         let settings = AsyncSghmcSettings { steps: 60_000, step, friction, scheme, ..AsyncSghmcSettings::default() };
-        let draws = stale(delay, lambda, 60, settings).unwrap();
+        let draws = delayed_chain(delay, lambda, 60, settings).unwrap();
         let z = z_of(&draws, 0, 0, of(delay));
         assert!(z.abs() < Z, "delay {delay}, {scheme:?}: z {z}, variance {}", of(delay));
         assert!(z_of(&draws, 0, 0, of(0)) > 2.0 * Z, "delay {delay}, {scheme:?}: the control");
     }
 }
 
-/// Chains of unequal speed meet the center in an order in which some have more turns: theirs is the law of that order. The control: the
-/// law of chains that are all as fast.
+/// Chains of unequal speed meet the center in an order in which some have more turns, and have the stationary distribution of this order.
+/// The control is the distribution of equal speeds.
 #[test]
-fn asynchronous_chains_of_unequal_speed_have_the_law_of_their_order() {
+fn asynchronous_chains_of_unequal_speed_have_the_distribution_of_their_order() {
     let (chains, kappa, step, s) = (3_u32, 2.0, 0.1, 8);
     let joint = Joint { chains: 3, lambda: 1.0, kappa, step, friction: 1.0, mass: 1.0, center_friction: 1.0 };
     let theory = stationary(joint, Scheme::Order(&[0, 1, 2, 0, 1]), s).of_each;
     let plan = plan(40_000, s, kappa, Coupling::Elastic(SECOND));
-    // The third takes twice as long, and every one comes a little behind the one before it.
+    // The third chain takes twice as long. Otherwise each chain comes a little after the one before it.
     let task =
         |agent: u32, task: &Task| task.updates() as f64 * (1.0 + 1e-9 * f64::from(agent)) * if agent == 2 { 2.0 } else { 1.0 };
     let method =
         CoupledChains { agents: chains, transition: sghmc(target(1.0, 60, chains), step, 1.0), plan, asynchronous: true };
-    let draws = Seen::timed(method, JobOptions::new(Seed(31)), task).unwrap();
-    // When the others have ended the slow one goes on alone: of all chains the first half.
+    let draws = Recording::simulated(method, JobOptions::new(Seed(31)), task).unwrap();
+    // The slow chain continues alone when the others have ended: only the first half of each chain counts.
     let half = |chain: u32| {
         let all = draws.chain(chain);
         all.slice(ndarray::s![..all.nrows() / 2 - 1000, ..]).to_owned()
@@ -559,10 +551,10 @@ fn asynchronous_chains_of_unequal_speed_have_the_law_of_their_order() {
     assert!(control[0] > Z && control[1] < -Z, "the control: {control:?}, {equal} and {theory:?}");
 }
 
-/// Chains that follow the center's velocity have a law of its own for each period. The control: the law of those that stay with the center
-/// where it was.
+/// Chains that extrapolate the motion of the center have the stationary distribution of theory for each period. The control is the
+/// distribution of chains that do not extrapolate.
 #[test]
-fn chains_that_follow_a_moving_center_have_the_law_of_that() {
+fn chains_that_extrapolate_the_center_have_the_distribution_of_theory() {
     let (chains, kappa, step) = (4_u32, 1.0, 0.1);
     let joint = Joint { chains: 4, lambda: 1.0, kappa, step, friction: 1.0, mass: 1.0, center_friction: 1.0 };
     for s in [1, 8] {
@@ -579,9 +571,10 @@ fn chains_that_follow_a_moving_center_have_the_law_of_that() {
     }
 }
 
-/// Asynchronous chains of unequal speed that are free in turn: draws of free stretches are the posterior's. The control: constant coupling.
+/// With cyclic coupling, draws of asynchronous chains of unequal speed come from the posterior while chains are free. The control is
+/// constant coupling.
 #[test]
-fn asynchronous_chains_that_come_and_go_keep_the_posterior() {
+fn asynchronous_chains_with_cyclic_coupling_keep_the_posterior() {
     let chains = 3_u32;
     let found = |schedule: CouplingSchedule| {
         let mut plan = plan(60_000, 10, 4.0, Coupling::Elastic(SECOND));
@@ -589,7 +582,7 @@ fn asynchronous_chains_that_come_and_go_keep_the_posterior() {
         let task = |agent: u32, task: &Task| task.updates() as f64 * (1.0 + 0.37 * f64::from(agent));
         let method =
             CoupledChains { agents: chains, transition: sghmc(target(1.0, 60, chains), 0.1, 1.0), plan, asynchronous: true };
-        Seen::timed(method, JobOptions::new(Seed(17)), task).unwrap()
+        Recording::simulated(method, JobOptions::new(Seed(17)), task).unwrap()
     };
     let cyclic = found(CouplingSchedule::Cyclic { coupled: 100, free: 400, settle: 200 });
     for chain in 0..chains {
@@ -601,10 +594,10 @@ fn asynchronous_chains_that_come_and_go_keep_the_posterior() {
     assert!(control < -3.0 * Z, "the control: {control}");
 }
 
-/// Theory test 18: elastic averaging SGD is its formulas, with and without momentum, all at once and in turn, which keep Σ θ_i + c where
-/// there is no force, and bring all to the minimum where there is one.
+/// Elastic averaging SGD (EASGD and EAMSGD) follows its formulas, synchronously and asynchronously: they keep Σ θ_i + c without a force,
+/// and bring all chains to the minimum with one.
 #[test]
-fn elastic_averaging_is_its_formulas() {
+fn easgd_follows_its_formulas() {
     let (chains, s, periods, rate) = (3_u32, 4_u64, 60_u64, 0.2);
     for (lambda, momentum, nesterov, asynchronous) in [
         (1.5, 0.0, false, false),
@@ -629,8 +622,12 @@ fn elastic_averaging_is_its_formulas() {
         let start: f64 = theta.iter().sum::<f64>() + theta.iter().sum::<f64>() / f64::from(chains);
         let found = if asynchronous {
             let task = |agent: u32, task: &Task| task.updates() as f64 + 1e-3 * f64::from(agent);
-            Seen::timed(CoupledChains { agents: chains, transition, plan, asynchronous: true }, JobOptions::new(Seed(7)), task)
-                .unwrap()
+            Recording::simulated(
+                CoupledChains { agents: chains, transition, plan, asynchronous: true },
+                JobOptions::new(Seed(7)),
+                task,
+            )
+            .unwrap()
         } else {
             coupled(transition, chains, plan, 7)
         };
@@ -696,7 +693,7 @@ fn without_noise_coupling_is_the_drift_of_the_theory() {
         assert!(found[found.len() - 1].abs() < 1e-3);
     };
     // What comes out of constant coupling is the center; of coupling that ends a step behind the run, too late for a draw, nothing.
-    same(&coupled(transition.clone(), 3, plan.clone(), 8).numbers("posterior"), &exact[3]);
+    same(&coupled(transition.clone(), 3, plan.clone(), 8).values("posterior"), &exact[3]);
     plan.strength.schedule = CouplingSchedule::Cyclic { coupled: s * periods, free: 1, settle: 0 };
     assert!(coupled(transition, 3, plan, 8).draws.is_empty());
 }

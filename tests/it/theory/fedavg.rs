@@ -1,8 +1,9 @@
-//! Federated averaging against exact theory: on quadratic losses every round has a closed form.
+//! Federated averaging (FedAvg) against exact theory: on quadratic losses every round has a closed form.
 
 #![allow(clippy::unwrap_used)]
 
-use crate::one_dimensional::{Line, run, share};
+use crate::one_dimensional::{Line, share};
+use crate::recording::run;
 use mpibayes::cluster::Context;
 use mpibayes::kernels::adagrad::{AdaGrad, Optimizer};
 use mpibayes::methods::common::participation::Participation;
@@ -32,7 +33,7 @@ fn fedavg(local_steps: u64, step: f64, weighting: Weighting) -> impl Fn(Problem<
 fn after(rounds: u64, schedule: Participation, temperature: f64, method: impl Fn(Problem<f64>) -> FedAvg<f64>) -> f64 {
     let own = |agent: u32| vec![f64::from(agent); ROWS[agent as usize]];
     let problem = share(line(), 3, temperature, own);
-    run(FedAvg { rounds, schedule, ..method(problem) }, 1).particles[(0, 0)]
+    run(FedAvg { rounds, schedule, ..method(problem) }, 1).particles()[(0, 0)]
 }
 
 /// L steps ε on N_k a_k/2 · (θ − c_k)²/α shrink the distance to c_k by r_k = (1 − ε N_k a_k/α)^L; then the average.
@@ -55,7 +56,7 @@ fn closed_form(rounds: u64, schedule: Participation, temperature: f64, local_ste
 
 /// Both weightings with every schedule. A round has a dozen roundings of numbers below 600, and errors do not grow.
 #[test]
-fn every_round_is_the_closed_form() {
+fn every_round_has_its_closed_form() {
     let schedules = [
         Participation::All,
         Participation::Subset(2),
@@ -103,8 +104,8 @@ fn one_agent_is_the_local_optimizer() {
         let (schedule, optimizer) = (Participation::RoundRobin, Optimizer::default());
         let problem = share(line(), 1, 1.0, everything);
         let method = FedAvg { problem, rounds, schedule, local_steps, batch: 100, optimizer, weighting };
-        let found = run(method, 1).particles[(0, 0)];
-        // Gradients are summed in another order, and some thousand roundings of numbers near 1 do not grow.
+        let found = run(method, 1).particles()[(0, 0)];
+        // Gradients are summed in another order; some thousand rounding errors of numbers near 1 do not grow.
         assert!((found - by_hand(true)).abs() < 1e-12, "{weighting:?}: {found} {}", by_hand(true));
         assert!(
             (found - by_hand(false)).abs() > 1e-6,

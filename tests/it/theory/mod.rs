@@ -2,11 +2,12 @@
 //! rate of false alarms, and a control that must fail stands beside every statistical test.
 
 mod adlda;
-mod baselines;
+
 mod dsgld;
 mod dsgld_scale;
 mod dsvgd;
 mod ec_sghmc;
 mod fedavg;
+mod npv_and_pmd;
 mod pvi;
 mod svgd;

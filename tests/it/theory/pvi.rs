@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::grid::{Grid, GridDvi, log_normal, toy_gradient, toy_loss};
-use crate::one_dimensional::{Line, run, share};
+use crate::one_dimensional::{Line, share};
+use crate::recording::run;
 use mpibayes::cluster::{Agent, AgentReportOf, Body, Context, Method, Outbox, ResponseOf, Server};
 use mpibayes::data::Shard;
 use mpibayes::methods::common::participation::Participation;
@@ -49,7 +50,7 @@ impl ByHand {
 
     /// A round of these agents.
     fn round(&mut self, agents: &[u32]) {
-        let round = self.server.particles.round + 1;
+        let round = self.server.particles().round + 1;
         let message = self.natural_parameters().to_vec();
         let mut sum = vec![0.0; message.len()];
         let mut reports = Vec::new();
@@ -421,24 +422,24 @@ fn priors_are_fitted() {
 fn a_run_agrees_with_server_and_agents_driven_by_hand() {
     let (problem, ..) = regression(3, 1.0);
     let method = Pvi { rounds: 4, iterations: 5, damping: 0.3, particles: 4000, ..plain(problem) };
-    let notes = run(method.clone(), 1);
+    let recording = run(method.clone(), 1);
     let mut hand = ByHand::new(&method).turns(2);
     for (id, agent) in (0..).zip(hand.agents.iter_mut()) {
         *agent = method.agent(id, Some(agent.factor.clone())).unwrap();
     }
     (0..2).for_each(|round| hand.round(&[(round + 2) % 3]));
     let q = hand.q();
-    let rows: Vec<_> = notes.rows.iter().filter(|row| row.table == "gaussian").collect();
+    let rows: Vec<_> = recording.rows.iter().filter(|row| row.table == "gaussian").collect();
     assert_eq!(rows.len(), 4);
     for (place, row) in rows.into_iter().enumerate() {
         let value = |name: &str| row.values.iter().find(|(other, _)| other == name).unwrap().1;
         assert!(row.step == place as u64 && value("mean") == q.mean()[place] && value("sd") == q.deviations()[place]);
         assert_eq!(value("covariance_2"), q.covariance()[[place, 2]]);
     }
-    assert_eq!(notes.particles.iter().copied().collect::<Vec<_>>(), hand.server.particles.theta.0);
-    assert_eq!(notes.rows.iter().filter(|row| row.table == "approximation").count(), 4);
+    assert_eq!(recording.particles().iter().copied().collect::<Vec<_>>(), hand.server.particles().theta.0);
+    assert_eq!(recording.rows.iter().filter(|row| row.table == "approximation").count(), 4);
     // 5 standard errors of means and variances of 4000 draws, which any of eight exceeds with probability 5e-6.
-    let (mean, variance) = (notes.particles.mean_axis(Axis(0)).unwrap(), notes.particles.var_axis(Axis(0), 1.0));
+    let (mean, variance) = (recording.particles().mean_axis(Axis(0)).unwrap(), recording.particles().var_axis(Axis(0), 1.0));
     for place in 0..4 {
         let sd = q.deviations()[place];
         assert!((mean[place] - q.mean()[place]).abs() < 5.0 * sd / 4000.0_f64.sqrt());

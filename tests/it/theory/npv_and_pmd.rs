@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::one_dimensional::{Line, Notes, run, share};
+use crate::one_dimensional::{Line, share};
+use crate::recording::{Recording, run};
 use mpibayes::cluster::{Context, Method, Outbox, Server};
 use mpibayes::data::Shard;
 use mpibayes::methods::Problem;
@@ -51,17 +52,17 @@ fn pmd(problem: Problem<f64>, particles: usize, steps: u64, gain: f64) -> Pmd<f6
 }
 
 /// The last value of a column of a table.
-fn last(notes: &Notes, table: &str, column: &str) -> f64 {
-    let row = notes.rows.iter().rev().find(|row| row.table == table).unwrap();
+fn last(recording: &Recording, table: &str, column: &str) -> f64 {
+    let row = recording.rows.iter().rev().find(|row| row.table == table).unwrap();
     row.values.iter().find(|(name, _)| name == column).unwrap().1
 }
 
 /// The mean of a mixture with one component, from a draw with known noise.
-fn fitted_mean(notes: &Notes, rounds: u64) -> Array1<f64> {
-    let deviation = last(notes, "components", "variance").sqrt();
-    let mut z = vec![0.0; notes.particles.ncols()];
+fn fitted_mean(recording: &Recording, rounds: u64) -> Array1<f64> {
+    let deviation = last(recording, "components", "variance").sqrt();
+    let mut z = vec![0.0; recording.particles().ncols()];
     Seed(SEED).stream(Who::Server, rounds, Purpose::Noise).normals(&mut z);
-    &notes.particles.row(0) - &(Array1::from(z) * deviation)
+    &recording.particles().row(0) - &(Array1::from(z) * deviation)
 }
 
 fn largest(off: &Array1<f64>) -> f64 {
@@ -73,12 +74,12 @@ fn largest(off: &Array1<f64>) -> f64 {
 #[test]
 fn one_component_is_exact_on_gaussians() {
     let (problem_of_mean, mean, variance) = gaussian();
-    let notes = run(npv(problem_of_mean.clone(), 1, 1, 1), SEED);
+    let recording = run(npv(problem_of_mean.clone(), 1, 1, 1), SEED);
     // L-BFGS ends when its line search finds no lower point: the error is the square root of rounding.
-    let off = largest(&(fitted_mean(&notes, 1) - &mean));
+    let off = largest(&(fitted_mean(&recording, 1) - &mean));
     assert!(off < 1e-6, "{off}");
     let exact = 3.0 / variance.mapv(f64::recip).sum();
-    let found = last(&notes, "components", "variance");
+    let found = last(&recording, "components", "variance");
     // Differences of a linear score have the error of rounding divided by their step of 6e-6.
     assert!((found / exact - 1.0).abs() < 1e-8, "{found} {exact}");
     assert!((found / (variance.sum() / 3.0) - 1.0).abs() > 0.1, "control: the mean of variances differs");
@@ -90,7 +91,7 @@ fn one_component_is_exact_on_gaussians() {
     let y = Array1::zeros(ROWS);
     model.loss(at.view(), Batch { x: x.view(), y: y.view() }, &mut loss, &mut Scratch::new());
     let bound = 1.5 * (4.0 * std::f64::consts::PI * exact).ln() + prior[0] - loss[0] - 1.5;
-    assert!((last(&notes, "history", "elbo") - bound).abs() < 1e-8);
+    assert!((last(&recording, "history", "elbo") - bound).abs() < 1e-8);
 
     let features = 4;
     let mut x = normals(60, features);
@@ -103,10 +104,10 @@ fn one_component_is_exact_on_gaussians() {
     let model = model.build(features, Output::Number).unwrap();
     let (mean, _) = model.posterior(Batch { x: x.view(), y: y.view() }, 1.0).unwrap();
     let trace = x.mapv(|x| x * x).sum() + 2.0 * features as f64;
-    let notes = run(npv(problem(model, x, y), 1, 1, 1), SEED);
-    let off = largest(&(fitted_mean(&notes, 1) - &mean));
+    let recording = run(npv(problem(model, x, y), 1, 1, 1), SEED);
+    let off = largest(&(fitted_mean(&recording, 1) - &mean));
     assert!(off < 1e-6, "{off}");
-    let found = last(&notes, "components", "variance") * trace / features as f64;
+    let found = last(&recording, "components", "variance") * trace / features as f64;
     assert!((found - 1.0).abs() < 1e-8, "{found}");
 }
 
@@ -117,8 +118,8 @@ fn more_components_raise_the_bound() {
     let one = bound(1, 1);
     let four: Vec<f64> = [1, 2, 4, 8].map(|rounds| bound(4, rounds)).to_vec();
     assert!(four[3] > one + 0.1, "{one} {four:?}");
-    let notes = run(npv(gaussian().0, 8, 4, 4000), SEED);
-    let spread = notes.particles.var_axis(Axis(0), 0.0);
+    let recording = run(npv(gaussian().0, 8, 4, 4000), SEED);
+    let spread = recording.particles().var_axis(Axis(0), 0.0);
     assert!(spread[2] > 1.5 * spread[0], "{spread}");
 }
 
@@ -137,17 +138,17 @@ fn the_first_full_step_is_importance_sampling_from_the_prior() {
         let weights = Array1::from_iter(loss.iter().map(|loss| (-gamma * loss).exp()));
         &weights / weights.sum()
     };
-    let counts = |notes: &Notes| {
-        let taken = |draw: ndarray::ArrayView1<f64>| notes.particles.rows().into_iter().filter(|row| *row == draw).count();
+    let counts = |recording: &Recording| {
+        let taken = |draw: ndarray::ArrayView1<f64>| recording.particles().rows().into_iter().filter(|row| *row == draw).count();
         prior.rows().into_iter().map(taken).collect::<Vec<usize>>()
     };
     // γ = a/(N · 101) with N rows.
     for gamma in [1.0, 0.25] {
-        let notes = run(pmd(problem.clone(), N, 1, gamma * 101.0 * ROWS as f64), SEED);
+        let recording = run(pmd(problem.clone(), N, 1, gamma * 101.0 * ROWS as f64), SEED);
         let exact = weights(gamma);
-        let effective = last(&notes, "history", "effective_particles") * exact.mapv(|w| w * w).sum();
-        assert!((effective - 1.0).abs() < 1e-10 && (last(&notes, "history", "gamma") - gamma).abs() < 1e-12, "{effective}");
-        let counts = counts(&notes);
+        let effective = last(&recording, "history", "effective_particles") * exact.mapv(|w| w * w).sum();
+        assert!((effective - 1.0).abs() < 1e-10 && (last(&recording, "history", "gamma") - gamma).abs() < 1e-12, "{effective}");
+        let counts = counts(&recording);
         assert_eq!(counts.iter().sum::<usize>(), N, "particles are prior draws, unmoved");
         for (taken, weight) in counts.iter().zip(&exact) {
             assert!((*taken as f64 - N as f64 * weight).abs() < 1.0, "{taken} {weight}");
@@ -157,8 +158,8 @@ fn the_first_full_step_is_importance_sampling_from_the_prior() {
         assert!(counts.iter().zip(&other).any(|(taken, weight)| (*taken as f64 - N as f64 * weight).abs() > 2.0));
     }
     // Control: from the second step on, particles are drawn from the density estimate, and move.
-    let notes = run(pmd(problem.clone(), N, 2, 1e9), SEED);
-    assert_eq!(counts(&notes).iter().sum::<usize>(), 0);
+    let recording = run(pmd(problem.clone(), N, 2, 1e9), SEED);
+    assert_eq!(counts(&recording).iter().sum::<usize>(), 0);
 }
 
 /// With γ = 1, every step is importance sampling of the posterior from the last step's density estimate. The means of three coordinates are
@@ -167,9 +168,9 @@ fn the_first_full_step_is_importance_sampling_from_the_prior() {
 fn full_steps_stay_at_the_posterior() {
     let (problem, mean, variance) = gaussian();
     for steps in [1, 4] {
-        let notes = run(pmd(problem.clone(), 2000, steps, 1e9), SEED);
-        let effective = last(&notes, "history", "effective_particles");
-        let found = notes.particles.mean_axis(Axis(0)).unwrap();
+        let recording = run(pmd(problem.clone(), 2000, steps, 1e9), SEED);
+        let effective = last(&recording, "history", "effective_particles");
+        let found = recording.particles().mean_axis(Axis(0)).unwrap();
         for i in 0..3 {
             let error = (variance[i] / effective).sqrt();
             assert!((found[i] - mean[i]).abs() < 4.5 * error, "{steps} steps: {} {} ± {error}", found[i], mean[i]);
