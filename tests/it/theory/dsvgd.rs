@@ -528,8 +528,10 @@ fn sites_have_the_fixed_points_of_centralized_svgd() {
     };
     for curvature in CURVATURES {
         let visits = with_sites(problem(), 6, 240, 300, 2e-3, (2.0, curvature));
-        let (one_by_one, together) =
-            (field(&run(visits.clone(), 1).particles()), field(&run(parallel(Dsvgd { rounds: 80, ..visits }, 300), 1).particles()));
+        let (one_by_one, together) = (
+            field(&run(visits.clone(), 1).particles()),
+            field(&run(parallel(Dsvgd { rounds: 80, ..visits }, 300), 1).particles()),
+        );
         assert!(one_by_one < 1e-2 && together < 1e-2, "{curvature:?}: {one_by_one}, {together}");
     }
     let stein = settings(Optimizer::Plain { step: 2e-3 }, KdeMode::None);

@@ -50,7 +50,7 @@ impl ByHand {
 
     /// A round of these agents.
     fn round(&mut self, agents: &[u32]) {
-        let round = self.server.particles().round + 1;
+        let round = self.server.particles.round + 1;
         let message = self.natural_parameters().to_vec();
         let mut sum = vec![0.0; message.len()];
         let mut reports = Vec::new();
@@ -436,7 +436,7 @@ fn a_run_agrees_with_server_and_agents_driven_by_hand() {
         assert!(row.step == place as u64 && value("mean") == q.mean()[place] && value("sd") == q.deviations()[place]);
         assert_eq!(value("covariance_2"), q.covariance()[[place, 2]]);
     }
-    assert_eq!(recording.particles().iter().copied().collect::<Vec<_>>(), hand.server.particles().theta.0);
+    assert_eq!(recording.particles().iter().copied().collect::<Vec<_>>(), hand.server.particles.theta.0);
     assert_eq!(recording.rows.iter().filter(|row| row.table == "approximation").count(), 4);
     // 5 standard errors of means and variances of 4000 draws, which any of eight exceeds with probability 5e-6.
     let (mean, variance) = (recording.particles().mean_axis(Axis(0)).unwrap(), recording.particles().var_axis(Axis(0), 1.0));
