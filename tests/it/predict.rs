@@ -257,9 +257,9 @@ fn rows_that_do_not_match_the_run_are_refused() {
         cli.refuse("predict run other.h5", &["other.h5", says]);
     }
     cli.write("four.npy", npy(&[4], &[[1.0, 2.0, 3.0, 4.0]]));
-    cli.refuse("predict run four.npy", &["four.npy: rows of 4 numbers where there should be 3"]);
+    cli.alone("predict run four.npy").fail(&["four.npy: rows of 4 numbers where there should be 3"]);
     cli.write("far.svm", "1 1:2 9:3\n");
-    cli.refuse("predict run far.svm", &["far.svm, line 1", "9", "the features of the run"]);
+    cli.alone("predict run far.svm").fail(&["far.svm, line 1", "9", "the features of the run"]);
     cli.refuse("predict run far.svm --label last", &["the labels of a LIBSVM file come first"]);
     cli.refuse("predict run four.npy --label last", &["four.npy", "import features and labels"]);
     cli.refuse("predict run test.csv --label answer -o no/such/p.csv", &["no/such/p.csv", "cannot write"]);
