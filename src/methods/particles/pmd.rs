@@ -310,7 +310,7 @@ mod tests {
         {
             assert!(parse(bad).check().unwrap_err().contains(message), "{bad}");
         }
-        assert!(parse("").check_agents(1).is_ok() && parse("").check_agents(4).unwrap_err().contains("set agents = 1"));
+        assert!(parse("").check_agents(1).is_ok() && parse("").check_agents(4).unwrap_err().contains("Set agents = 1"));
     }
 
     /// Systematic resampling takes a particle of weight w at least ⌊N w⌋ and at most ⌈N w⌉ times, whatever the offset.

@@ -492,7 +492,7 @@ mod tests {
         {
             assert!(parse(bad).check().unwrap_err().contains(message), "{bad}");
         }
-        assert!(parse("").check_agents(1).is_ok() && parse("").check_agents(2).unwrap_err().contains("set agents = 1"));
+        assert!(parse("").check_agents(1).is_ok() && parse("").check_agents(2).unwrap_err().contains("Set agents = 1"));
     }
 
     /// With one component the bound is d/2 log(4πσ²), the entropy of the Gaussian less d/2 log(e/2).
