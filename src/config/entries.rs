@@ -12,20 +12,23 @@ pub struct Registry {
     pub(super) corpus_methods: Vec<MethodEntry<Corpus>>,
 }
 
+/// Parses the table of a model or a method; reports every mistake in it.
+type Parse<T> = fn(toml::Table) -> Result<Arc<T>, Vec<KeyError>>;
+
 /// A model under its name.
 pub struct ModelEntry {
     pub(super) name: &'static str,
     pub(super) keys: fn() -> Vec<Key>,
     /// Values of a run file that suit the model better than their defaults.
     pub(super) suggested: fn() -> toml::Table,
-    pub(super) parse: fn(toml::Table) -> Result<Arc<dyn ConfiguredModel>, Vec<KeyError>>,
+    pub(super) parse: Parse<dyn ConfiguredModel>,
 }
 
 /// A method for one kind of data, under its name.
 pub struct MethodEntry<D: DataKind> {
     pub(super) name: &'static str,
     pub(super) keys: fn() -> Vec<Key>,
-    pub(super) parse: fn(toml::Table) -> Result<Arc<dyn ConfiguredMethod<D>>, Vec<KeyError>>,
+    pub(super) parse: Parse<dyn ConfiguredMethod<D>>,
 }
 
 /// The value of `name` in the table of a model or a method.

@@ -1,4 +1,4 @@
-//! Symmetric matrices stored as tiles of their lower half. A tile stays in cache while both halves are multiplied.
+//! Symmetric matrices stored as tiles of their lower half: a tile stays in cache while both halves are multiplied.
 
 use crate::models::layout::matrix;
 use crate::number::Real;

@@ -75,13 +75,13 @@ fn draws(chains: usize, draws: usize) -> Samples {
 /// A run of four chains with all tables and groups.
 fn chains(cli: &Cli) {
     let rows: Vec<Row> = rows(12, 1, false).into_iter().chain(reliability(11)).chain(reliability(12)).collect();
-    write(&cli, "chains", &config("sghmc", 1, "step = 0.1"), &[draws(4, 500)], &rows);
+    write(cli, "chains", &config("sghmc", 1, "step = 0.1"), &[draws(4, 500)], &rows);
 }
 
 /// A run of particles without a reliability table.
 fn particles(cli: &Cli) {
     let samples = Samples { kind: SampleKind::Particles, ..draws(1, 30) };
-    write(&cli, "particles", &config("svgd", 1, "particles = 30"), &[samples], &rows(6, 1, false));
+    write(cli, "particles", &config("svgd", 1, "particles = 30"), &[samples], &rows(6, 1, false));
 }
 
 /// The width and height of a PNG file, and the number of its pixels that are not white.
@@ -209,7 +209,7 @@ fn several(cli: &Cli) {
         );
         write(cli, &format!("runs/b-{seed}"), &config("svgd", seed, "particles = 20\nsteps = 5"), &[], &rows(6, seed + 5, true));
     }
-    write(&cli, "runs/c", &config("svgd", 1, "particles = 50\nsteps = 5"), &[], &rows(6, 9, true));
+    write(cli, "runs/c", &config("svgd", 1, "particles = 50\nsteps = 5"), &[], &rows(6, 9, true));
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn write(path: &Path, header: &str, line: impl Fn(usize) -> String, numbers: imp
 
 /// Makes a finished run, the table of its test rows, and the same table with reordered columns and an extra one.
 fn prepared(cli: &Cli, task: &str, model: &str) {
-    prepared_in(&cli, task, model, "standardize");
+    prepared_in(cli, task, model, "standardize");
 }
 
 /// The same with another scaling.

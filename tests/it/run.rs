@@ -211,7 +211,7 @@ fn a_run_that_is_killed_twenty_times_keeps_what_it_has_written() {
         let mut running = if kill % 2 == 0 { cli.alone(&run("killed")) } else { cli.mpirun(2, &run("killed")) }.start();
         running.wait_until("its first message", |running| running.stderr().contains("mpibayes: dsvgd")).unwrap();
         // The first kill leaves a file.
-        let more = if kill == 0 { 1 } else { random as usize % 3 };
+        let more = if kill == 0 { 1 } else { random % 3 };
         running
             .wait_until("enough was written for 20 kills", |_| {
                 more == 0 || cli.exists("killed/result.h5") && evaluations(&paths(&cli, "killed").0) >= grown + more

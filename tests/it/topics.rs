@@ -36,10 +36,10 @@ fn folder() -> Cli {
     let cli = Cli::new();
     let word = |i: usize, j: usize| [SEA, KITCHEN][i % 2][(i / 2 * (j / 8) + 3 * j) % 8];
     let line = |i| (0..12).map(|j| word(i, j)).collect::<Vec<_>>().join(" ") + "\n";
-    cli.write("text.txt", &(0..120).map(line).collect::<String>());
+    cli.write("text.txt", (0..120).map(line).collect::<String>());
     cli.stdout("import text text.txt --least-documents 1 --most-share 1 --test-documents 20 -o c.h5");
     cli.write("run.toml", RUN);
-    cli.write("a.csv", &(0..40).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, i % 2)).collect::<String>());
+    cli.write("a.csv", (0..40).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, i % 2)).collect::<String>());
     cli.stdout("import a.csv --test-fraction 0.2 -o a.h5");
     let rows = "[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\n[method]\nname = \"svgd\"\nrounds = 1\nsteps = 1\n";
     cli.write("rows.toml", rows);

@@ -101,7 +101,7 @@ impl<N: Number> Broadcasts<N> {
             // A head is never empty, so a block of zeros marks the end.
             self.start(Frame::blank(BLOCK));
         }
-        if let Some(_) = self.receive()? {
+        if self.receive()?.is_some() {
             return Err("a request arrived after the end of the run".into());
         }
         Ok(self.ended && self.sending.is_empty() && self.receiving.is_empty())

@@ -1,3 +1,5 @@
+//! Tests of kernel density estimates against closed forms.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;

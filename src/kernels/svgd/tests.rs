@@ -1,3 +1,5 @@
+//! Tests of Stein directions against direct sums.
+
 #![allow(clippy::unwrap_used)]
 
 use super::super::kde::KdeMode;

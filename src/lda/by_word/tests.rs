@@ -1,3 +1,5 @@
+//! Tests of word-by-word Gibbs sweeps against the plain algorithm.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of Gaussian factors and mixtures against closed forms.
+
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of the Gaussian mean model against its closed-form posterior.
+
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of linear regression against its closed forms.
+
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use super::*;

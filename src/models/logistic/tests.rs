@@ -1,3 +1,5 @@
+//! Tests of logistic regression against direct formulas and finite differences.
+
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use super::*;

@@ -4,7 +4,7 @@ use super::{Source, repository};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rooms that still have circles.
-const EXCEPTIONS: [&str; 2] = ["cli", "methods"];
+const EXCEPTIONS: [&str; 0] = [];
 
 /// An imported path, as segments.
 type Segments = Vec<String>;

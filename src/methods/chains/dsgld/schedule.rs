@@ -1,4 +1,4 @@
-//! Schedules of D-SGLD: the agent of each chain in each round. With more chains than agents, every agent has several slots for chains.
+//! Schedules of D-SGLD: the agent of each chain in each round; with more chains than agents, every agent has several slots for chains.
 
 use crate::cluster::{AgentId, Context};
 use crate::random::{Purpose, Who};

@@ -1,4 +1,4 @@
-//! The server of D-SGLD: posts visits a few rounds ahead and plans trajectories. Chains pass through it only if `through_server` is set.
+//! The server of D-SGLD: posts visits a few rounds ahead and plans trajectories, while chains pass through it only if `through_server` is set.
 
 use super::averaging::groups;
 use super::expectations::EXPECTATIONS;

@@ -1,25 +1,14 @@
 //! Gaussian distributions in natural parameters h = Λm and Λ, with a full or diagonal precision matrix.
 
+use super::covariance::Covariance;
 use super::nodes::Nodes;
 use crate::kernels::reduce::all_finite;
 use crate::kernels::triangle;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use ndarray_linalg::{Cholesky, Diag, SolveTriangular, UPLO};
-use serde::{Deserialize, Serialize};
 
 /// How often a step is halved before it is skipped.
 const MAX_HALVINGS: u32 = 40;
-
-/// Structure of the covariance matrix.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Covariance {
-    /// The whole matrix.
-    #[default]
-    Full,
-    /// The diagonal: independent coordinates.
-    Diagonal,
-}
 
 /// Layout of natural parameters: h (d values), followed by the lower triangle of Λ row by row, or its diagonal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

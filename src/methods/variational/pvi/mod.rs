@@ -21,6 +21,7 @@
 //! if it would shrink the precision of the product below a tenth when all agents of the round take the same step.
 
 mod agent;
+mod covariance;
 mod gaussian;
 mod nodes;
 mod prior;
@@ -28,7 +29,8 @@ mod server;
 pub(crate) mod settings;
 
 pub use agent::PviAgent;
-pub use gaussian::{Covariance, Gaussian, Natural};
+pub use covariance::Covariance;
+pub use gaussian::{Gaussian, Natural};
 pub use nodes::{Cubature, Nodes};
 pub use settings::PviSettings;
 

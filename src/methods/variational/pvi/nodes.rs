@@ -1,6 +1,6 @@
 //! Nodes and weights of cubature rules for expectations under a standard normal distribution.
 
-use super::gaussian::Covariance;
+use super::covariance::Covariance;
 use crate::cluster::Result;
 use crate::random::Stream;
 use ndarray::{Array1, Array2, Axis, concatenate};
