@@ -48,9 +48,9 @@ fn wide_sparse_rows_take_the_memory_of_their_nonzero_values() {
         text.push('\n');
     }
     cli.write("wide.svm", text);
-    let imported = cli.succeed("import wide.svm --features 50000 --test-fraction 0.01 --scaling max-abs -o a.h5");
+    let imported = cli.succeed("import libsvm wide.svm --features 50000 --test-fraction 0.01 --scaling max-abs -o a.h5");
     let said = imported.stdout;
-    assert!(said.contains("50,000") && said.contains("2,000,000 values are not zero"), "{said}");
+    assert!(said.contains("50,000") && said.contains("2,000,000 nonzero values"), "{said}");
     cli.write("run.toml", RUN);
     let run = cli.succeed("run run.toml --set method.rounds=1 --output wide");
     let most = imported.peak_memory.max(run.peak_memory);

@@ -113,7 +113,7 @@ impl Domain for Table {
         let known = registry.models();
         let name = name_of(&table, &known).map_err(|error| vec![error])?;
         let Some(entry) = registry.models.iter().find(|entry| entry.name == name) else {
-            return Err(vec![unknown_name(name, &known)]);
+            return Err(vec![wrong_model::<Self>(registry, name)]);
         };
         table.remove("name");
         (entry.parse)(table)
@@ -181,7 +181,12 @@ impl Domain for Corpus {
         }
     }
 
-    fn model(_: &Registry, mut table: toml::Table) -> Result<LdaSettings, Vec<KeyError>> {
+    fn model(registry: &Registry, mut table: toml::Table) -> Result<LdaSettings, Vec<KeyError>> {
+        let known = Self::models(registry);
+        let name = name_of(&table, &known).map_err(|error| vec![error])?;
+        if !known.contains(&name) {
+            return Err(vec![wrong_model::<Self>(registry, name)]);
+        }
         table.remove("name");
         let settings: LdaSettings = read(table)?;
         settings.check().map_err(|sentence| vec![KeyError::about(&keys::<LdaSettings>(), sentence)])?;
@@ -206,5 +211,17 @@ impl Domain for Corpus {
 
     fn file(data: &CorpusData) -> &Path {
         &data.file
+    }
+}
+
+/// The error for a model that is not one for such data.
+fn wrong_model<D: Domain>(registry: &Registry, name: &str) -> KeyError {
+    match registry.models().contains(&name) {
+        true => {
+            let sentence =
+                format!("= \"{name}\" is not a model for {}. Choose one of: {}", D::WORDS.kind, D::models(registry).join(", "));
+            KeyError::invalid("name", sentence)
+        }
+        false => unknown_name(name, &registry.models()),
     }
 }

@@ -180,9 +180,8 @@ fn method<D: Domain>(registry: &Registry, mut table: toml::Table) -> Result<Arc<
     let Some(entry) = D::methods(registry).iter().find(|entry| entry.name == name) else {
         if registry.methods().contains(&name) {
             let sentence = format!(
-                "= \"{name}\" cannot be used on {}, which is what the model {} is for. Choose one of: {}",
+                "= \"{name}\" is not a method for {}, which the model needs. Choose one of: {}",
                 D::WORDS.kind,
-                D::models(registry).join(", "),
                 known.join(", ")
             );
             return Err(vec![KeyError::invalid("name", sentence)]);

@@ -238,7 +238,7 @@ mod tests {
         for (text, says) in [
             ("", "there is no [sweep]"),
             ("[sweep]\n", "names no key"),
-            ("[sweep]\nseed = 1\n", "line 8: [sweep] seed: must be a list"),
+            ("[sweep]\nseed = 1\n", "line 8: 'sweep.seed' must be a list"),
             ("[sweep]\nseed = []\n", "the list is empty"),
             ("[sweep]\nseed = [1, 2, 1]\n", "1 is in the list twice"),
             ("[sweep]\nmethod.x = [1]\n\"method.x\" = [2]\n", "twice"),

@@ -690,7 +690,7 @@ fn test_rows_are_those_that_are_listed() {
         ("1 2\n", Some(0), "rows.txt: there is no split 0"),
         ("1\n2\n", None, "write the rows of a split into one line"),
         ("0 1 2 3 4 5 6 7 8 9\n", None, "all 10 rows"),
-        ("2 5 8\n", None, "x.csv, line 3: all rows with label \"2\" fell into the test split: choose other test rows"),
+        ("2 5 8\n", None, "x.csv, line 3: all rows with label \"2\" are test rows: choose other test rows"),
         ("\n \n", None, "rows.txt: the file lists no rows"),
         ("", None, "rows.txt: the file is empty"),
     ] {

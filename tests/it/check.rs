@@ -115,7 +115,7 @@ fn messages_for_invalid_run_files_say_what_to_do() {
         (
             with("a.h5", "a.csv"),
             "",
-            "line 4: [data] file: a.csv: this is no dataset of this program: make one with `mpibayes import`",
+            "line 4: 'data.file' cannot be used: a.csv: this is no dataset of this program: make one with `mpibayes import`",
         ),
         (with("a.h5", "r.h5"), "", "line 5: 'model' the model needs two classes"),
         (with("\"logistic\"", "\"toy\""), "", "line 5: 'model' the model 'toy' generates its own factors: remove [data]"),
@@ -212,7 +212,7 @@ fn every_point_of_a_sweep_is_checked() {
     let says = "run.toml, line 15: 'method.local_steps' must be at least 1, not 0 (in the run seed=1,local_steps=0)";
     assert!(found[0].contains(says), "{found:?}");
     let run = cli.run("run sweep.toml").stderr;
-    assert!(run.contains("mpibayes sweep sweep.toml"), "{run}");
+    assert!(run.contains("describes a sweep of runs: start it with `mpibayes sweep`"), "{run}");
 }
 
 /// A model without predictions ignores test rows.
@@ -308,7 +308,10 @@ fn chains_that_see_all_rows_refuse_a_partition() {
     for command in ["check my.toml", "run my.toml --output r"] {
         let output = cli.run(&format!("{command} --set data.partition=by_label"));
         let said = output.stderr;
-        assert!(output.code == 1 && said.contains("every agent of ec_sghmc sees all rows"), "{said}");
+        assert!(
+            output.code == 1 && said.contains("'data.partition' is not a key of ec_sghmc: every agent sees all rows"),
+            "{said}"
+        );
     }
     let many = cli.run("check my.toml --set agents=5000");
     assert!(many.code == 0, "{}", many.stderr);

@@ -87,7 +87,7 @@ fn the_corpus_of_a_small_text_does_not_change() {
     let said = output.stdout;
     let expected = [
         "task      topics",
-        "text      6 documents, a line each",
+        "text      6 documents, one per line",
         "seen      16 words, 25 tokens, of 3 letters or more",
         "dropped   2 words, 7 tokens: stop words",
         "kept      14 words, 18 tokens",
@@ -119,8 +119,8 @@ fn arguments_that_are_not_run_files_are_refused() {
     let cli = Cli::new();
     std::fs::create_dir(cli.path("runs")).unwrap();
     cli.write("data.h5", b"\x89HDF\xff\xfe");
-    cli.refuse("run runs --output x", &["runs: this is a folder", "config.toml"]);
-    cli.refuse("run data.h5 --output x", &["data.h5: this is no text", "mpibayes init"]);
+    cli.refuse("run runs --output x", &["runs is a folder", "config.toml"]);
+    cli.refuse("run data.h5 --output x", &["data.h5 is not a text file", "mpibayes init"]);
 }
 
 #[test]

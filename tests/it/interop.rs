@@ -22,9 +22,9 @@ fn runs(cli: &Cli) -> Vec<PathBuf> {
     let rows = |i: usize| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, ["no", "yes", "perhaps"][i * 7 % 11 / 4]);
     cli.write("a.csv", (0..60).map(rows).collect::<String>());
     cli.succeed("import a.csv --test-fraction 0.25 -o a.h5");
-    let file = |method: &str, precision: &str, model: &str, settings: &str| {
+    let file = |method: &str, dtype: &str, model: &str, settings: &str| {
         let text = format!(
-            "seed = 3\nprecision = \"{precision}\"\nagents = 2\n[data]\nfile = \"a.h5\"\n[model]\n{model}\n[method]\n\
+            "seed = 3\ndtype = \"{dtype}\"\nagents = 2\n[data]\nfile = \"a.h5\"\n[model]\n{model}\n[method]\n\
              name = \"{method}\"\nbatch = 8\n{settings}\n"
         );
         cli.write(&format!("{method}.toml"), text);
@@ -42,7 +42,12 @@ fn runs(cli: &Cli) -> Vec<PathBuf> {
     cli.write("adlda.toml", text);
     cli.succeed("run adlda.toml --output adlda");
     let topics = cli.path("adlda/result.h5");
-    vec![file("svgd", "f64", network, few), file("dsvgd", "f32", network, few), file("dsgld", "f64", network, chains), topics]
+    vec![
+        file("svgd", "float64", network, few),
+        file("dsvgd", "float32", network, few),
+        file("dsgld", "float64", network, chains),
+        topics,
+    ]
 }
 
 /// A file with groups of all number types and shapes, and a group for each set of example chains.

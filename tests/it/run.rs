@@ -115,7 +115,7 @@ fn a_stopped_run_resumes_with_the_same_draws_and_refuses_other_settings_or_data(
 
     let begun = content(&cli.path("alone"));
     let other = format!("{} --set method.particles=5", run("alone"));
-    cli.alone(&other).refuse(&["alone", "method.particles: 4 there, 5 here", "--output"]);
+    cli.alone(&other).refuse(&["alone", "method.particles is 4 there, 5 here", "--output"]);
     import(&cli, 1);
     for command in [cli.alone(&run("alone")), cli.mpirun(2, &run("alone"))] {
         command.refuse(&["alone holds a run that was begun on other data", "a.h5", "--output"]);
@@ -140,7 +140,7 @@ fn an_error_on_one_rank_is_reported_once_and_ends_the_job() {
     let command = || cli.mpirun_apart(&other, "run run.toml --output out");
     command().refuse(&["rank 1: a.h5: cannot open"]);
     import(&other, 1);
-    command().refuse(&["rank 1: a.h5", "another dataset than on rank 0"]);
+    command().refuse(&["rank 1: a.h5", "this rank sees another dataset"]);
     assert!(!cli.exists("out"), "the refused run has a folder");
     // The control: a copy of the dataset.
     std::fs::copy(cli.path("a.h5"), other.path("a.h5")).unwrap();
@@ -254,7 +254,7 @@ fn partitions_and_their_errors_do_not_depend_on_ranks() {
     cli.alone("run run.toml --output three").report(&["3 agents of 10 to 11 rows, "]);
     assert_ne!(cli.posterior("one"), cli.posterior("three"));
     assert!(cli.read("three/config.toml").contains("partition = \"equal\"\n"));
-    cli.alone("run run.toml --output one").refuse(&["data.partition: { label_share = 0.9 } there, \"equal\" here"]);
+    cli.alone("run run.toml --output one").refuse(&["data.partition is { label_share = 0.9 } there, \"equal\" here"]);
 
     for (partition, says) in [
         ("{sizes=[1,2]}", "2 sizes for 3 agents"),

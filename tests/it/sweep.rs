@@ -86,7 +86,8 @@ fn a_sweep_gives_the_same_table_alone_and_on_ranks_and_runs_once() {
     cli.alone("sweep sweep.toml --output alone").end(0, &["4 finished, 0 failed"]);
     assert_eq!(written(), before);
     assert_eq!(table(&at("alone/sweep.csv")), alone);
-    let other = cli.alone("sweep sweep.toml --set temperature=2 --output alone").end(1, &["temperature: 1.0 there, 2"]).written();
+    let other =
+        cli.alone("sweep sweep.toml --set temperature=2 --output alone").end(1, &["temperature is 1.0 there, 2"]).written();
     assert!(other.contains("0 finished, 4 failed"), "{other}");
     cli.alone("sweep sweep.toml --set seed=2").end(1, &["the sweep varies seed, and --set seed=2 sets it"]);
 }
@@ -101,7 +102,7 @@ fn the_tasks_of_a_job_array_share_the_runs() {
         }
         launch
     };
-    let first = task("1").end(0, &["task 1/2 does 2", "1/4 method=svgd seed=1: finished", "--collect"]).written();
+    let first = task("1").end(0, &["2 of them in task 1/2", "1/4 method=svgd seed=1: finished", "--collect"]).written();
     assert!(first.contains("3/4 ") && !first.contains("2/4 "), "{first}");
     let at = |name: &str| cli.path(name);
     assert!(!at("array/sweep.csv").exists());
@@ -158,7 +159,7 @@ fn a_stopped_or_killed_sweep_resumes() {
                 assert!(ended.stderr.contains("1/2 method=dsvgd seed=1: stopped"), "{}", ended.stderr);
                 cli.alone(&format!("{run} --list")).end(0, &["method=dsvgd,seed=1  begun"]);
             } else {
-                cli.alone(&format!("{run} --list")).end(0, &["failed: the job ended while"]);
+                cli.alone(&format!("{run} --list")).end(0, &["failed: the job ended during this run"]);
             }
         }
         // The run that was active when the job was killed comes last.

@@ -67,14 +67,15 @@ fn are_both_found(topics: &[BTreeSet<String>]) -> bool {
 fn every_method_finds_planted_topics_and_one_sweep_does_not() {
     let cli = folder();
     let checked = cli.stdout("check run.toml");
-    for says in ["adlda", "lda, 32 parameters", "100 for training, 20 for testing", "16 in the vocabulary, 1,200 tokens"] {
+    for says in ["adlda", "lda, 32 parameters", "100 for training, 20 for testing", "16 in the vocabulary, 1,200 training tokens"]
+    {
         assert!(checked.contains(says), "{says} in {checked}");
     }
     // 50 documents of an agent with 600 tokens, and three arrays of 32 counts, which are integers whatever is asked for.
     let memory = |how: &str| {
         let checked = cli.stdout(&format!("check run.toml {how}"));
         let line = |name: &str| checked.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
-        (line("memory"), line("numbers"))
+        (line("memory"), line("values"))
     };
     for (how, says) in [
         // 50 × 80 + 600 × 20 + 384.
@@ -271,29 +272,35 @@ fn mistakes_are_reported_in_one_line() {
     cli.stdout("run rows.toml --output rows");
     cli.stdout("run run.toml --output run");
     for (change, says) in [
-        ("run.toml --set method.name=\"svgd\"", ["\"svgd\" is not for the model lda", "adlda, async_lda, dsgld"]),
-        ("rows.toml --set method.name=\"adlda\"", ["\"adlda\" is not for the models of rows", "svgd, dsvgd"]),
-        ("rows.toml --set data.file=\"c.h5\"", ["these are documents, and the model logistic is for rows", "lda"]),
-        ("run.toml --set data.file=\"a.h5\"", ["these are rows, and the model lda is for documents", "mpibayes import"]),
-        ("run.toml --set evaluate.ksd=true", ["[evaluate] ksd is for particles", "topics are none"]),
-        ("run.toml --set evaluate.particle_paths=true", ["[evaluate] particle_paths", "topics are none"]),
-        ("run.toml --set temperature=2", ["temperature = 2", "at 1 alone"]),
-        ("run.toml --set data.partition=\"by_label\"", ["documents have no labels", "\"equal\""]),
-        ("run.toml --set agents=101", ["100", "101 agents"]),
-        ("run.toml --set model.topics=0", ["[model] topics", "from 1 to"]),
-        ("run.toml --set model.alpha=0", ["[model] alpha", "above 0"]),
-        ("run.toml --set model.beta=1e-18", ["[model] beta", "beta = 1e-18: must be at least 1e-12"]),
-        ("run.toml --set method={name=\"dsgld\",evaluation_window=7}", ["[method] evaluation_window", "there is no such key"]),
-        ("run.toml --set method={name=\"dsgld\",chains=4097}", ["[method] chains", "at most 4096"]),
-        ("run.toml --set method.burn_in=40", ["[method] burn_in", "leaves no draws"]),
-        ("run.toml --set method.optimize=\"beta\"", ["[method] optimize", "none, alpha, both"]),
-        ("run.toml --set method.optimize_every=0", ["[method] optimize_every", "at least 1"]),
+        (
+            "run.toml --set method.name=\"svgd\"",
+            ["'method.name' = \"svgd\" is not a method for a corpus", "adlda, async_lda, dsgld"],
+        ),
+        ("rows.toml --set method.name=\"adlda\"", ["'method.name' = \"adlda\" is not a method for a table", "svgd, dsvgd"]),
+        ("rows.toml --set data.file=\"c.h5\"", ["c.h5 holds a corpus", "the model logistic is for a table"]),
+        ("run.toml --set data.file=\"a.h5\"", ["a.h5 holds a table", "the model lda is for a corpus"]),
+        ("run.toml --set evaluate.ksd=true", ["'evaluate.ksd' is not a key of runs on a corpus", "Remove it"]),
+        ("run.toml --set evaluate.particle_paths=true", ["'evaluate.particle_paths'", "not a key of runs on a corpus"]),
+        ("run.toml --set temperature=2", ["'temperature' is not a key of runs on a corpus", "Remove it"]),
+        ("run.toml --set data.partition=\"by_label\"", ["'data.partition' = \"by_label\"", "equal, sizes"]),
+        ("run.toml --set agents=101", ["100", "agents"]),
+        ("run.toml --set model.topics=0", ["'model.topics'", "from 1 to"]),
+        ("run.toml --set model.alpha=0", ["'model.alpha'", "above 0"]),
+        ("run.toml --set model.beta=1e-18", ["'model.beta'", "must be at least 1e-12"]),
+        ("run.toml --set method={name=\"dsgld\",evaluation_window=7}", ["'method.evaluation_window'", "is not a key"]),
+        ("run.toml --set method={name=\"dsgld\",chains=4097}", ["'method.chains'", "at most 4096"]),
+        ("run.toml --set method.burn_in=40", ["'method.burn_in'", "leaves no draws"]),
+        ("run.toml --set method.optimize=\"beta\"", ["'method.optimize'", "none, alpha, both"]),
+        ("run.toml --set method.optimize_every=0", ["'method.optimize_every'", "at least 1"]),
         (
             "run.toml --set method.optimize=\"alpha\" --set method.optimize_after=40",
-            ["[method] optimize_after", "leaves no estimate"],
+            ["'method.optimize_after'", "leaves no estimate"],
         ),
-        (&format!("run.toml {DSGLD} --set method.optimize=\"alpha\""), ["[method] optimize", "belongs to the method `adlda`"]),
-        ("run.toml --set method.name=\"adlad\"", ["did you mean \"adlda\"?", "async_lda"]),
+        (
+            &format!("run.toml {DSGLD} --set method.optimize=\"alpha\""),
+            ["'method.optimize'", "It belongs to the method \"adlda\""],
+        ),
+        ("run.toml --set method.name=\"adlad\"", ["Did you mean \"adlda\"?", "async_lda"]),
     ] {
         cli.refuse(&format!("run {change} --output wrong"), &says);
         // `mpibayes check` reports it once.
@@ -304,7 +311,7 @@ fn mistakes_are_reported_in_one_line() {
     }
     // An unknown model is not reported as a mistake of the method.
     let said = cli.run("check run.toml --set model.name=\"ldaa\"").stderr;
-    assert!(said.lines().count() == 2 && said.contains("did you mean \"lda\"?"), "{said}");
+    assert!(said.lines().count() == 2 && said.contains("Did you mean \"lda\"?"), "{said}");
     assert!(!cli.exists("wrong"));
     for (arguments, says) in [
         ("topics rows", ["rows/result.h5: the run is on the model logistic", "lda"]),
