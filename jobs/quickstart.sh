@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From a fresh checkout to a Bayesian neural network on Fashion-MNIST that four agents with different classes learn on two ranks; and
-# what other methods make of the same data and steps: SVGD with all data in one place, DSVGD without a cavity, FedAvg.
+# From a fresh checkout to a Bayesian neural network on Fashion-MNIST. Four agents with different classes train it on two ranks. Then
+# compares it with other methods on the same data and steps: SVGD on all data, DSVGD without a cavity, FedAvg.
 #
 #   bash jobs/quickstart.sh
 #
@@ -23,23 +23,23 @@ find_fashion() {
     return 1
 }
 
-heading "what is needed"
+heading "prerequisites"
 bash jobs/setup.sh
 if ! find_fashion >/dev/null && ! bash jobs/setup.sh --fashion-mnist; then
-    echo "quickstart: no Fashion-MNIST; put its four files (data/README.md says where from) into datasets/fashion-mnist" >&2
+    echo "quickstart: Fashion-MNIST is missing: put its four files into datasets/fashion-mnist (data/README.md names the source)" >&2
     exit 1
 fi
 fashion=$(find_fashion)
-echo "all is there; Fashion-MNIST in $fashion"
+echo "complete; Fashion-MNIST is in $fashion"
 
 heading "build (some minutes the first time)"
 cargo build --release --locked
 
 heading "import"
-# In principal axes: models see the same images rotated, so that columns are uncorrelated.
+# Principal axes: models see the images rotated, so that columns are uncorrelated.
 data=datasets/fashion-mnist-principal.h5
 if [ -e "$data" ]; then
-    echo "$data is there from before"
+    echo "$data exists already"
 else
     mpibayes import images "$fashion/train-images-idx3-ubyte.gz" --labels "$fashion/train-labels-idx1-ubyte.gz" \
         --test-images "$fashion/t10k-images-idx3-ubyte.gz" --test-labels "$fashion/t10k-labels-idx1-ubyte.gz" \
@@ -47,7 +47,7 @@ else
 fi
 
 heading "run"
-# A finished run of an earlier quickstart keeps its folder; one that was stopped is gone on with.
+# A finished run of an earlier quickstart keeps its folder; a stopped one is resumed.
 results=runs/quickstart
 number=2
 while [ -e "$results/result.h5" ] && [ ! -e "$results/checkpoint.bin" ]; do
@@ -56,28 +56,28 @@ while [ -e "$results/result.h5" ] && [ ! -e "$results/checkpoint.bin" ]; do
 done
 mpirun -n 2 mpibayes run jobs/quickstart.toml --output "$results"
 
-heading "the same with other methods"
-# Each beside the first run, with as many steps; a finished one is kept.
+heading "comparison with other methods"
+# Each has a folder beside the first run, and the same number of steps. Finished runs are kept.
 optimizer='optimizer = { adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }'
-beside() { # beside name method-table
+run_method() { # run_method NAME METHOD-KEYS
     mpirun -n 2 mpibayes run jobs/quickstart.toml --set "method={ $2, rounds = 24, batch = 100, $optimizer }" --output "$results-$1"
 }
-beside all-data-svgd 'name = "svgd", particles = 10, steps = 100'
-beside no-cavity 'name = "dsvgd", particles = 10, local_steps = 100, cavity = "kde", kde = "none"'
-beside fedavg 'name = "fedavg", local_steps = 100, schedule = "round_robin"'
+run_method all-data-svgd 'name = "svgd", particles = 10, steps = 100'
+run_method no-cavity 'name = "dsvgd", particles = 10, local_steps = 100, cavity = "kde", kde = "none"'
+run_method fedavg 'name = "fedavg", local_steps = 100, schedule = "round_robin"'
 
 heading "results"
 mpibayes summary "$results"
 mpibayes compare "$results" "$results-all-data-svgd" "$results-no-cavity" "$results-fedavg"
 
-heading "what next"
+heading "next steps"
 cat <<END
   your shell      source jobs/env.sh, in the folder $PWD
-  the results     $results/result.h5: HDF5 and netCDF-4, opens with h5dump, ncdump -h, xarray, ArviZ
-  again           mpibayes summary $results
+  the results     $results/result.h5: HDF5 and netCDF-4, for h5dump, ncdump -h, xarray, ArviZ
+  the summary     mpibayes summary $results
   other settings  mpirun -n 2 mpibayes run jobs/quickstart.toml --set seed=2 --output runs/second
   your own data   mpibayes import my.csv --test-fraction 0.2 -o datasets/my.h5   (README.md, "Your own CSV")
-  all of it       mpibayes --help
+  all commands    mpibayes --help
 
 END
 accuracy=$(mpibayes summary "$results" --get accuracy)

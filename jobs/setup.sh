@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Installs what is missing to build and run mpibayes; says nothing and takes no time where nothing is.
+# Installs what is missing to build and run mpibayes. Prints nothing if nothing is missing.
 #
-#   bash jobs/setup.sh                   what building and running need
-#   bash jobs/setup.sh --tests           what the tests need too: Open MPI, and the tools of HDF5 and netCDF,
-#                                        and Python with venv
-#   bash jobs/setup.sh --fashion-mnist   the data set of the quickstart too (a Debian package, 30 MB)
-#   bash jobs/setup.sh --check           install nothing, only say what is missing
+#   bash jobs/setup.sh                   prerequisites of building and running
+#   bash jobs/setup.sh --tests           also those of the tests: Open MPI, the tools of HDF5 and netCDF, and Python with venv
+#   bash jobs/setup.sh --fashion-mnist   also the data set of the quickstart (a Debian package, 30 MB)
+#   bash jobs/setup.sh --check           install nothing, only print what is missing
 #
-# On Debian and Ubuntu, as root or with sudo, missing packages are installed with apt-get. Elsewhere the script says what to load
+# On Debian and Ubuntu, as root or with sudo, missing packages are installed with apt-get. Elsewhere the script prints what to load
 # or install, and ends with exit code 1.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -35,16 +34,16 @@ done
 say() { printf 'setup: %s\n' "$*" >&2; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# What is needed is looked for as what it is used as, not as a package: a cluster has it from modules.
+# Looks for programs and libraries instead of packages, because clusters provide them as modules.
 packages=()
 wanted=()
-need() { # need PACKAGE[,PACKAGE] "what it is"
+need() { # need PACKAGE[,PACKAGE] DESCRIPTION
     local package
     for package in ${1//,/ }; do packages+=("$package"); done
     wanted+=("$2")
 }
 
-# Links a program against a library, with the header where one is named.
+# Whether a program links against a library and, unless HEADER is empty, compiles with its header.
 links() { # links HEADER LIBRARY [FLAG...]
     local header=$1 library=$2
     shift 2
@@ -76,7 +75,7 @@ look() {
     else
         need libhdf5-dev,libopenblas-dev "the HDF5 and OpenBLAS libraries with headers"
     fi
-    finds_libclang || need libclang-dev "libclang with clang's headers, which reads those of MPI (LIBCLANG_PATH names its folder)"
+    finds_libclang || need libclang-dev "libclang with clang's headers, to parse the headers of MPI (LIBCLANG_PATH names its folder)"
     if [ "$tests" = yes ]; then
         if has mpirun && [[ $(mpirun --version 2>&1) != *"Open MPI"* ]]; then
             need openmpi-bin "Open MPI's mpirun: the tests use its options"
@@ -91,7 +90,7 @@ look() {
     fi
 }
 
-# The library, where the build looks for it, and clang's own headers, without which it reads no C: on Debian a package apart.
+# Looks for libclang where the build does, and for clang's own headers, a separate package on Debian: without them it cannot parse C.
 finds_libclang() {
     local place found library=no
     local places=(${LIBCLANG_PATH:+"$LIBCLANG_PATH"} /usr/lib/llvm-*/lib /usr/lib/*-linux-gnu
@@ -126,7 +125,7 @@ if [ "${#packages[@]}" -gt 0 ] && [ "$install" = yes ] && has apt-get; then
             ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive \
                 apt-get install -q -y --no-install-recommends "${packages[@]}"; } >"$log" 2>&1; then
             tail -n 20 "$log" >&2
-            say "apt-get failed (above)"
+            say "apt-get failed: see its output above"
         fi
         look
     fi
@@ -138,15 +137,15 @@ if [ "${#packages[@]}" -gt 0 ]; then
     say "missing:"
     printf '  - %s\n' "${wanted[@]}" >&2
     if has apt-get; then
-        say "install it with"
+        say "install them with"
         printf '  sudo apt-get install %s\n' "${packages[*]}" >&2
     fi
     if type module >/dev/null 2>&1 || [ -n "${MODULESHOME:-}${LMOD_CMD:-}" ]; then
-        say "or load your cluster's modules, whose names vary; these find them:"
+        say "or load your cluster's modules; their names vary, and this lists them:"
         printf '  module avail openmpi hdf5 openblas llvm\n' >&2
-        say "MPI and HDF5 must be built with the compiler that is loaded; load the same modules in batch jobs"
+        say "load MPI and HDF5 that were built with the loaded compiler, and load the same modules in batch jobs"
     elif ! has apt-get; then
-        say "with your system's package manager, for instance"
+        say "install them with your system's package manager, for instance"
         printf '  Fedora, RHEL:  dnf install gcc pkgconf openmpi-devel hdf5-devel hdf5 netcdf openblas-devel clang-devel\n' >&2
         printf '  Arch:          pacman -S gcc pkgconf openmpi hdf5 netcdf openblas clang\n' >&2
         printf '  macOS:         brew install pkgconf open-mpi hdf5 netcdf openblas llvm\n' >&2
@@ -156,7 +155,7 @@ fi
 oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 if ! has cargo; then
     failed=yes
-    say "missing: cargo, Rust's build tool, $oldest or newer; it needs no root:"
+    say "missing: cargo, Rust's build tool, $oldest or newer; install it, without root:"
     printf "  curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y\n  . \"\$HOME/.cargo/env\"\n" >&2
 else
     version=$(rustc --version | sed 's/^rustc \([0-9.]*\).*/\1/')

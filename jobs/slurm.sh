@@ -1,71 +1,70 @@
-# What the batch scripts share: starting mpibayes on the ranks of a Slurm job, stopping it in time, going on later.
+# Shared by the batch scripts: starts mpibayes on the ranks of a Slurm job, stops it before the time limit, and requeues the job.
 # shellcheck shell=bash
 #
-#   CONFIG     the run file (needed)
-#   OUTPUT     the folder for what comes out; runs/NAME for NAME.toml without it
+#   CONFIG     the run file (required)
+#   OUTPUT     the folder for the results [default: runs/NAME for NAME.toml]
 #   SET        values to replace, separated by spaces: SET="seed=2 method.rounds=20"
-#   LAUNCHER   what starts the ranks: "mpirun --bind-to none" without it; "srun --mpi=pmix" where Slurm and MPI know each other
+#   LAUNCHER   the command that starts the ranks, such as "srun --mpi=pmix" if Slurm supports this MPI [default: mpirun --bind-to none]
 #
-# Nodes, ranks, threads and time are Slurm's own: --nodes, --ntasks, --cpus-per-task, --time.
+# Nodes, ranks, threads and time are options of sbatch: --nodes, --ntasks, --cpus-per-task, --time.
 
 if [ -z "${SLURM_JOB_ID:-}" ]; then
-    echo "This is a batch script for Slurm: sbatch --export=ALL,CONFIG=my.toml ${0##*/}, or bash jobs/submit.sh" >&2
+    echo "This is a batch script for Slurm: submit it with sbatch --export=ALL,CONFIG=my.toml ${0##*/}, or bash jobs/submit.sh" >&2
     exit 2
 fi
 if [ -z "${CONFIG:-}" ]; then
-    echo "CONFIG is not set: sbatch --export=ALL,CONFIG=my.toml ..." >&2
+    echo "CONFIG is not set: submit the job with sbatch --export=ALL,CONFIG=my.toml ..." >&2
     exit 2
 fi
 OUTPUT=${OUTPUT:-runs/$(basename "$CONFIG" .toml)}
 
-# Open MPI keeps its session files in one folder of a node for all jobs of a user. Jobs that start at the same moment, such as tasks of an
-# array, would race to make it and end with "mkdir: File exists": mpirun gets a folder for each job.
+# By default, all jobs of a user on a node share one folder for Open MPI's session files. Jobs that start at the same moment, such as tasks
+# of an array, race to create it and fail with "mkdir: File exists". Each job therefore gets a folder of its own.
 if sessions=$(mktemp -d); then
     export OMPI_MCA_orte_local_tmpdir_base="$sessions"
     trap 'rm -rf "$sessions"' EXIT
 fi
 
-# Since Slurm 22.05 srun does not ask for the cores that sbatch was given.
+# Since Slurm 22.05, srun does not inherit --cpus-per-task from sbatch.
 export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"
 
-# What is typed after each mpibayes: a thread for each core of a rank, and what SET says.
+# Options of each mpibayes command: one thread for each core of a rank, and the values of SET.
 settings=(--set "cluster.threads=${SLURM_CPUS_PER_TASK:-1}")
 for setting in ${SET:-}; do
     settings+=(--set "$setting")
 done
 
-# Runs a command on the ranks of the job; options of the launcher may come first.
+# Runs a command on the ranks of the job. Options of the launcher may come first.
 on_ranks() { # on_ranks COMMAND...
     local launcher
     read -r -a launcher <<<"${LAUNCHER:-mpirun --bind-to none}"
-    # In place of a shell that would keep the signal to itself.
+    # exec, because a shell in between would not forward signals.
     exec "${launcher[@]}" "$@"
 }
 
-# The same, and hands SIGUSR1 on to it; ends with its exit code.
+# The same, but forwards SIGUSR1 to the command. Returns its exit code.
 on_ranks_with_usr1() { # on_ranks_with_usr1 COMMAND...
-    local code handed
+    local code forwarded
     on_ranks "$@" &
     local job=$!
-    # Slurm asks the script; mpirun and srun hand it on to the ranks.
-    trap 'handed=yes; kill -USR1 "$job" 2>/dev/null' USR1
+    # Slurm signals the script; mpirun and srun forward the signal to the ranks.
+    trap 'forwarded=yes; kill -USR1 "$job" 2>/dev/null' USR1
     while true; do
-        handed=no
+        forwarded=no
         code=0
         wait "$job" || code=$?
-        # A wait that a signal has ended says nothing of the command.
-        [ "$handed" = yes ] || break
+        # If a signal interrupted the wait, its exit code is not that of the command.
+        [ "$forwarded" = yes ] || break
     done
     trap - USR1
     return "$code"
 }
 
-# Ends the script with an exit code. A run that was saved ahead of the time limit goes on in the same job, which is put back into
-# the queue.
+# Ends the script with an exit code. If the run was saved before the time limit, requeues the job, which then resumes it.
 finish() { # finish CODE
     if [ "$1" = 75 ]; then
-        echo "saved; job $SLURM_JOB_ID goes back into the queue and goes on"
-        # This ends the script.
+        echo "the run was saved; job $SLURM_JOB_ID is requeued and will resume it"
+        # Requeuing ends this script.
         scontrol requeue "$SLURM_JOB_ID" && sleep 60
     fi
     exit "$1"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Submits one of the batch scripts of this folder, with variables in place of Slurm's options.
+# Submits a batch script of this folder, with variables instead of Slurm's options.
 #
 #   CONFIG=my.toml NODES=2 RANKS=8 THREADS=1 TIME=2:00:00 bash jobs/submit.sh run
 #   CONFIG=sweep.toml TASKS=8 bash jobs/submit.sh sweep
 #   CONFIG=jobs/scaling.toml NODES=2 RANKS=8 bash jobs/submit.sh scaling
 #
-# RANKS are those of the whole job, THREADS those of a rank, TASKS those of the array; what is not set is as the script says.
-# OUTPUT, SET and LAUNCHER are as in jobs/slurm.sh. More options of sbatch, such as --partition, come after the name. Prints what
-# it submits.
+# RANKS is the number of ranks of the job, THREADS that of threads per rank, TASKS that of tasks of the array. The script gives the defaults.
+# jobs/slurm.sh describes OUTPUT, SET and LAUNCHER. Further options of sbatch, such as --partition, follow the name of the script.
+# Prints the command that it runs.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -18,7 +18,7 @@ if [ $# = 0 ] || [ ! -e "$script" ]; then
 fi
 shift
 if [ ! -e "${CONFIG:-}" ]; then
-    echo "submit: CONFIG must name the run file; it is '${CONFIG:-}'" >&2
+    echo "submit: there is no file '${CONFIG:-}': set CONFIG to the run file" >&2
     exit 2
 fi
 options=()

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Every check that the repository has: scripts, format, lints, documentation, tests.
+# Runs every check of the repository: scripts, format, lints, documentation, tests.
 #
 #   bash jobs/test.sh
 #
-# Runs them all even if one fails, ends with a summary, and with exit code 1 if any failed.
+# Runs all checks even if one fails, prints a summary, and ends with exit code 1 if any failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source jobs/env.sh
 
 results=()
 failed=0
-check() { # check "name" command...
+check() { # check NAME COMMAND...
     local name=$1 from=$SECONDS outcome=passed
     shift
     printf '\n== %s: %s\n' "$name" "$*"
@@ -23,13 +23,13 @@ scripts() {
     for script in jobs/*.sh jobs/papers/*.sh jobs/*.sbatch .ci/run; do
         bash -n "$script" || return 1
     done
-    # Not everybody has it.
+    # shellcheck is optional.
     if command -v shellcheck >/dev/null 2>&1; then
         shellcheck --severity=warning --exclude=SC1091 jobs/*.sh jobs/papers/*.sh jobs/*.sbatch .ci/run || return 1
     fi
 }
 
-# The readers of result files that tests/it/interop.rs compares with, made once for each list of them.
+# The Python packages that tests/it/interop.rs reads result files with, installed again if their list changes.
 interop() {
     if ! cmp -s tests/it/interop/requirements.txt "$venv/requirements.txt"; then
         python3 -m venv --clear "$venv" &&
@@ -44,7 +44,7 @@ export RUSTDOCFLAGS="${RUSTDOCFLAGS:--Dwarnings}"
 
 mkdir -p "${CARGO_TARGET_DIR:-target}"
 venv=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)/interop-venv
-# Named even if it could not be made: the test then fails instead of being skipped.
+# Set even if the installation failed, so that the test fails instead of being skipped.
 export MPIBAYES_PYTHON="$venv/bin/python"
 
 check scripts scripts
@@ -59,6 +59,6 @@ printf '  %s\n' "${results[@]}"
 if [ "$failed" = 0 ]; then
     echo "test: all passed"
 else
-    echo "test: something failed, see above"
+    echo "test: some checks failed: see the summary"
 fi
 exit "$failed"
