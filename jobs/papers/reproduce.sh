@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs rows of a paper's figures and writes what came out, with a verdict for each, to jobs/papers/PAPER/RESULTS.md.
+# Reproduces rows of a paper's figures and writes the results, with a verdict for each, to jobs/papers/PAPER/RESULTS.md.
 #
-#   bash jobs/papers/reproduce.sh dsgld                   # all rows that are not done yet
-#   bash jobs/papers/reproduce.sh dsgld fig2a fig2b       # these
-#   bash jobs/papers/reproduce.sh dsgld --quick           # fewer seeds and rounds, kept apart from the others
-#   bash jobs/papers/reproduce.sh dsgld --again           # those that are done, too
+#   bash jobs/papers/reproduce.sh dsgld                   # all rows that have no results yet
+#   bash jobs/papers/reproduce.sh dsgld fig2a fig2b       # only these rows
+#   bash jobs/papers/reproduce.sh dsgld --quick           # fewer seeds and rounds, with separate results
+#   bash jobs/papers/reproduce.sh dsgld --again           # all rows, including those with results
 #   bash jobs/papers/reproduce.sh dsvgd                   # another paper; data sets in $MPIBAYES_DATA
-#   bash jobs/papers/reproduce.sh ec-sghmc                # and the third
+#   bash jobs/papers/reproduce.sh ec-sghmc                # the third paper
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source jobs/env.sh
