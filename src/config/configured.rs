@@ -1,4 +1,8 @@
 //! A model or a method with its settings, behind one type for all of them.
+//!
+//! From settings to a running method: `Precision::method` picks the number type of the run, `ConfiguredMethod` calls
+//! `MethodSettings::method` in that type, and that gives a `TableMethod` or `TopicMethod`, whose `start` erases the types of the
+//! `cluster::Method` inside for the engine.
 
 use crate::methods::{DataKind, MethodSettings, ResourceEstimate, Sharing};
 use crate::models::{BuiltModel, DataSchema, ModelSettings};

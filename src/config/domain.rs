@@ -57,7 +57,7 @@ pub trait Domain: DataKind {
     /// If a value has no TOML form.
     fn model_table(model: &Self::Model) -> Result<toml::Table, toml::ser::Error>;
 
-    /// `[data]` of a method with this sharing.
+    /// Parses `[data]`. Methods whose agents all see the whole table take no `partition`.
     ///
     /// # Errors
     /// Every mistake in the table.

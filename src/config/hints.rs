@@ -15,7 +15,7 @@ pub(super) struct Hints<'a> {
     registry: &'a Registry,
     /// The path of each section, with its keys.
     sections: Vec<(Vec<&'static str>, Vec<&'static str>)>,
-    /// Keys of tables inside the tables of model and method, by their paths.
+    /// Keys of tables inside the default settings of the method, by their paths.
     nested: Vec<Vec<String>>,
     /// Keys of runs on other data or with other methods: the path of the section, the key, and who does not take it.
     foreign: Vec<(Vec<&'static str>, &'static str, String)>,

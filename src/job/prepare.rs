@@ -1,4 +1,4 @@
-//! A run and its data become a method that a driver can run: the one place where tables and corpora differ in a job.
+//! A run and its data become a method that a driver can run; tables and corpora implement one trait for this.
 
 use super::data::{DataFile, needs_data, schema};
 use super::error::JobError;
@@ -144,7 +144,7 @@ fn evaluation<F: Precision>(
     sharing: Sharing,
 ) -> Option<Evaluation<F>> {
     let TableEvaluation { every, per_particle, average_from, ksd, particle_paths, .. } = *settings;
-    // The scores of shards are added up, so that rows which every agent sees may count at one agent only.
+    // The scores of shards are summed, so replicated rows must be counted at one agent.
     let discrepancy = ksd.then(|| {
         let all = problem.shard.clone();
         let once = move |agent: AgentId| {

@@ -1,4 +1,8 @@
-//! The distributed methods: a file or folder for each method that a run file can name, by family.
+//! The distributed methods by family: a method that a run file can name has a file or folder of that name with its settings.
+//!
+//! Several methods share an engine: [`chains::coupled`] carries `sghmc`, `ec_sghmc`, `ec_sgld` and `easgd`; [`chains::dsgld`] carries
+//! D-SGLD on tables and on topic models; [`particles::dsvgd`] carries `dsvgd`, `u_dsvgd` and `p_dsvgd`; [`variational::pvi`] carries `pvi`
+//! and `gvi`. The updates of chains lie in [`transitions`], what all methods use in [`common`].
 
 pub mod chains;
 pub mod common;
