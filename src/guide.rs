@@ -125,7 +125,7 @@
 //! # use mpibayes::number::Real;
 //! use serde::{Deserialize, Serialize};
 //!
-//! #[derive(Serialize, Deserialize)]
+//! #[derive(Clone, Serialize, Deserialize)]
 //! #[serde(deny_unknown_fields, default)]
 //! struct Settings {
 //!     groups: usize,

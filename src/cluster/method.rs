@@ -25,7 +25,7 @@ pub type AgentReport<M> = AgentReportOf<<M as Method>::Report, <M as Method>::Nu
 
 /// A distributed method: makes its server and its agents. The value is the method's validated configuration.
 pub trait Method: Sized + Send + Sync + 'static {
-    /// The default name in messages and checkpoints; [`JobOptions::name`](super::JobOptions::name) replaces it.
+    /// The default name in messages and checkpoints; a run file may give another one ([`erase`](super::erase)).
     const NAME: &'static str;
     /// The number type of bodies.
     type Number: Number;

@@ -119,7 +119,7 @@ fn messages_for_invalid_run_files_say_what_to_do() {
         ),
         (with("a.h5", "r.h5"), "", "line 5: 'model' the model needs two classes"),
         (with("\"logistic\"", "\"toy\""), "", "line 5: 'model' the model 'toy' generates its own factors: remove [data]"),
-        (with("[data]\nfile = \"a.h5\"\n", ""), "", "needs data. Add [data]"),
+        (with("[data]\nfile = \"a.h5\"\n", ""), "", "this model needs data: add [data]"),
         (with("file = \"a.h5\"\n", ""), "", "line 3: 'data' lacks the key `file`"),
         (with("batch = 6", "batch = 0"), "", "line 11: 'method.batch' must be at least 1, not 0"),
         (

@@ -128,8 +128,7 @@ fn table(file: &RunFile, name: &str) -> Value {
 
 /// The estimates of `summary --json`: by group and variable, with the index of each parameter.
 fn estimates(cli: &Cli, path: &Path) -> Value {
-    let name = path.file_name().unwrap().to_str().unwrap();
-    let summary: Value = cli.json(&format!("summary {name} --all --json"));
+    let summary: Value = cli.json(&format!("summary {} --all --json", path.display()));
     let mut groups = Map::new();
     for draws in summary["draws"].as_array().unwrap() {
         let mut parts: Map<String, Value> = Map::new();

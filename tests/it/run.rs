@@ -146,7 +146,7 @@ fn an_error_on_one_rank_is_reported_once_and_ends_the_job() {
     std::fs::copy(cli.path("a.h5"), other.path("a.h5")).unwrap();
     command().report(&["finished"]);
     // Rank 0 reports an error of all ranks.
-    cli.mpirun(2, "run run.toml --set model.name=x --output out").refuse(&["rank 0", "\"x\" is unknown"]);
+    cli.mpirun(2, "run run.toml --set model.name=x --output out").refuse(&["rank 0", "\"x\" is not known"]);
 }
 
 /// Several method names share an implementation: messages use the name in the run file.
@@ -199,12 +199,12 @@ fn evaluations(draws: &Option<ndarray::Array3<f64>>) -> usize {
 #[test]
 fn a_run_that_is_killed_twenty_times_keeps_what_it_has_written() {
     let cli = folder();
-    let long = "--set method.rounds=30000 --set evaluate.particle_paths=true --set evaluate.every=300 --set cluster.checkpoint_every=0.03";
+    let long = "--set method.rounds=90000 --set evaluate.particle_paths=true --set evaluate.every=900 --set cluster.checkpoint_every=0.03";
     let run = |output: &str| format!("run run.toml {long} --output {output}");
     cli.alone(&run("whole")).report(&[]);
     let (whole, steps) = paths(&cli, "whole");
     let whole = whole.unwrap();
-    assert_eq!((whole.dim().1, steps.len()), (100, 30000));
+    assert_eq!((whole.dim().1, steps.len()), (100, 90000));
     let order = Seed(11).stream(Who::Run, 0, Purpose::Synthetic).permutation(20);
     let (mut opened, mut grown) = (0, 0);
     for (kill, random) in order.into_iter().enumerate() {
@@ -226,9 +226,9 @@ fn a_run_that_is_killed_twenty_times_keeps_what_it_has_written() {
         if let Some(draws) = draws {
             assert_eq!(draws, whole.slice(ndarray::s![.., ..drawn, ..]), "kill {kill}");
         }
-        // The history is written with the draws: an evaluation for every 300 rounds of it.
+        // The history is written with the draws: an evaluation for every 900 rounds of it.
         assert_eq!(rows, steps[..rows.len()], "kill {kill}");
-        assert!(drawn.abs_diff(rows.len() / 300) <= 1, "kill {kill}: {drawn} draws, {} rounds", rows.len());
+        assert!(drawn.abs_diff(rows.len() / 900) <= 1, "kill {kill}: {drawn} draws, {} rounds", rows.len());
         // A kill between the file and its checkpoint leaves draws that are made anew, so that it may hold fewer for a while.
         (opened, grown) = (opened + 1, grown.max(drawn));
     }
@@ -259,7 +259,7 @@ fn partitions_and_their_errors_do_not_depend_on_ranks() {
     for (partition, says) in [
         ("{sizes=[1,2]}", "2 sizes for 3 agents"),
         ("{labels=[[\"no\"],[\"yes\"],[\"maybe\"]]}", "no class \"maybe\"; there are: no, yes"),
-        ("by_labels", "\"by_labels\" is unknown; did you mean \"by_label\"?"),
+        ("by_labels", "\"by_labels\" is not known. Did you mean \"by_label\"?"),
     ] {
         cli.alone(&run(partition, "four")).refuse(&[says]);
         cli.mpirun(2, &run(partition, "four")).refuse(&[says]);

@@ -108,7 +108,7 @@ fn the_tasks_of_a_job_array_share_the_runs() {
     assert!(!at("array/sweep.csv").exists());
     let says = ["2 of 4 runs", "missing:", "method=svgd,seed=2   not begun"];
     cli.alone("sweep sweep.toml --output array --collect").end(1, &says);
-    task("2").end(0, &["task 2/2 does 2"]);
+    task("2").end(0, &["2 of them in task 2/2"]);
     cli.alone("sweep sweep.toml --output array --collect --csv all.csv").end(0, &["wrote all.csv: 4 of 4 runs"]);
     cli.alone("sweep sweep.toml --output whole").end(0, &[]);
     assert_eq!(table(&at("all.csv")), table(&at("whole/sweep.csv")));

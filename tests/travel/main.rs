@@ -211,8 +211,8 @@ fn killed(folder: &Path, output: &str, settings: &[&str]) -> Result<(), String> 
     let checkpoint = folder.join(output).join("checkpoint.bin");
     let written = || checkpoint.metadata().and_then(|file| file.modified()).ok();
     let mut last = None;
-    for _ in 0..3 {
-        running.wait_until("its third checkpoint", |_| written().is_some_and(|at| last != Some(at)))?;
+    for _ in 0..2 {
+        running.wait_until("its second checkpoint", |_| written().is_some_and(|at| last != Some(at)))?;
         last = written();
     }
     running.signal(libc::SIGKILL);
