@@ -139,7 +139,7 @@ fn messages_for_invalid_run_files_say_what_to_do() {
             "",
             "'cluster.checkpoint_every' must be a positive number of seconds",
         ),
-        (with("[data]", "[sweep]\nseed = 1\n[data]"), "", "'sweep' describes a sweep of runs: start it with `mpibayes sweep`"),
+        (with("[data]", "[sweep]\nseed = 1\n[data]"), "", "'sweep.seed' must be a list of values, such as [1, 2]"),
     ];
     for (file, set, says) in table {
         let found = mistakes(&cli, file, set);

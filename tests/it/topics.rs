@@ -314,7 +314,7 @@ fn mistakes_are_reported_in_one_line() {
     assert!(said.lines().count() == 2 && said.contains("Did you mean \"lda\"?"), "{said}");
     assert!(!cli.exists("wrong"));
     for (arguments, says) in [
-        ("topics rows", ["rows/result.h5: the run is on the model logistic", "lda"]),
+        ("topics rows", ["rows/result.h5: the run uses the model logistic", "lda"]),
         ("topics run --chain 3", ["there is no chain 3", "0 to 0"]),
         ("topics run --data a.h5", ["a.h5", "--data"]),
         ("topics run --data none.h5", ["none.h5", "--data"]),
