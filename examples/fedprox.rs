@@ -6,8 +6,9 @@
 
 // listing: begin
 use mpibayes::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
-use mpibayes::methods::{LocalLoss, MethodSettings, Particles, Posterior, Problem, Table, TableMethod};
+use mpibayes::methods::{LocalLoss, MethodSettings, Particles, Posterior, Problem, Table, TableMethod, at_least_one};
 use mpibayes::number::Real;
+use mpibayes::settings::{KeyError, in_range};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
@@ -41,10 +42,11 @@ impl MethodSettings for FedProxSettings {
 
     const NAME: &'static str = "fedprox";
 
-    fn check(&self) -> std::result::Result<(), String> {
+    fn check(&self) -> std::result::Result<(), KeyError> {
         let Self { rounds, batch, rate, proximal, .. } = *self;
-        let fine = rounds > 0 && batch > 0 && rate > 0.0 && proximal >= 0.0;
-        if fine { Ok(()) } else { Err("rounds, batch and rate must be positive, proximal at least 0".into()) }
+        at_least_one(&[("rounds", rounds), ("batch", batch as u64)])?;
+        in_range("rate", rate, rate > 0.0, "positive")?;
+        in_range("proximal", proximal, proximal >= 0.0, "0 or positive")
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

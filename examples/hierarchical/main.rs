@@ -10,6 +10,7 @@
 use mpibayes::models::{Batch, BuiltModel, DataSchema, Model, ModelSettings, Output, Part, Scratch, require_data};
 use mpibayes::number::Real;
 use mpibayes::random::Stream;
+use mpibayes::settings::KeyError;
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
@@ -31,13 +32,13 @@ impl Default for Settings {
 impl ModelSettings for Settings {
     const NAME: &'static str = "varying-intercepts";
 
-    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError> {
         let data = require_data(data)?;
         if data.output != Output::Number {
-            return Err("this model needs numbers as targets: import with --task regression".into());
+            return Err(KeyError::table("needs numbers as targets: import with --task regression"));
         }
         if data.features == 0 || self.groups == 0 {
-            return Err("this model needs at least one group, and the group index in the first column".into());
+            return Err(KeyError::table("needs at least one group, and the group index in the first column"));
         }
         Ok(BuiltModel::for_data(VaryingIntercepts { groups: self.groups, slopes: data.features - 1 }))
     }

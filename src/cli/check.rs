@@ -4,7 +4,7 @@ use super::output::print;
 use super::run::parse_override;
 use crate::config::{Override, Problem, Registry, RunFile, sweep};
 use crate::data::Task;
-use crate::job::{CheckReport, DataContent, check};
+use crate::job::{CheckReport, DataContent, FolderUse, check, folder_use};
 use crate::report::text;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,10 @@ pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
 
 fn run_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<String, Vec<Problem>> {
     let report = check(file, registry)?;
-    Ok(format!("{} can be run\n{}", file.path().display(), describe(&report, output)))
+    let run = file.parse(registry)?;
+    let data = report.data.as_ref().map(|data| (data.path.as_path(), data.digest.as_str()));
+    let used = folder_use(&run, data, output, registry).map_err(|error| vec![file.problem(&[], error.to_string())])?;
+    Ok(format!("{} can be run\n{}", file.path().display(), describe(&report, output, used)))
 }
 
 /// Checks all runs of a sweep. A mistake that several runs have in common is reported once.
@@ -83,13 +86,13 @@ fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<St
     if let (Some(first), Some(point)) = (reports.first(), grid.points.first()) {
         // Writing to a string does not fail.
         let _ = writeln!(text, "the first run, {}:", point.name);
-        text.push_str(&describe(first, &output.join(&point.name)));
+        text.push_str(&describe(first, &output.join(&point.name), FolderUse::Begin));
     }
     Ok(text)
 }
 
 /// Describes a run, a line for each property.
-fn describe(report: &CheckReport, output: &Path) -> String {
+fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
     let estimate = &report.estimate;
     let number = |number: usize| text::count(number);
     let mut lines = vec![("method", report.method.to_owned())];
@@ -159,6 +162,11 @@ fn describe(report: &CheckReport, output: &Path) -> String {
         format!("{}: config.toml, data.digest, result.h5, and checkpoint.bin during the run", output.display()),
     ));
     let mut text = text::pairs(&lines);
+    match used {
+        FolderUse::Begin => {}
+        FolderUse::Resume => text.push_str("note: the folder holds this run, not finished: `mpibayes run` resumes it\n"),
+        FolderUse::Nothing => text.push_str("note: the folder holds this run, finished: `mpibayes run` has nothing to do\n"),
+    }
     for note in &report.notes {
         let _ = writeln!(text, "note: {note}");
     }

@@ -6,7 +6,7 @@ use super::picture::{Axis, PictureArgs};
 use crate::report::RunResults;
 use crate::report::comparison::Comparison;
 use crate::results::{XAxis, result_file};
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -64,6 +64,11 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         }
     }
     ensure!(!paths.is_empty(), "none of these is a run: give the folders of runs, such as runs/first");
+    let canonical = |path: &PathBuf| std::fs::canonicalize(result_file(path)).or_else(|_| std::fs::canonicalize(path)).ok();
+    let files: Vec<_> = paths.iter().map(canonical).collect();
+    if let Some(place) = (1..files.len()).find(|&place| files[place].is_some() && files[..place].contains(&files[place])) {
+        bail!("{}: this run is given twice", paths[place].display());
+    }
     let comparison = Comparison::of(&paths, &runs)?;
     for entry in comparison.runs.iter().filter(|entry| !entry.finished) {
         eprintln!("mpibayes: {}: this run is not finished: its results so far are compared", entry.run);

@@ -20,6 +20,9 @@ pub struct PictureArgs {
     pub scale: f64,
 }
 
+/// Formats that are often wanted but not supported.
+const UNSUPPORTED: [&str; 8] = ["pdf", "eps", "ps", "jpg", "jpeg", "gif", "tif", "tiff"];
+
 /// A file format of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
@@ -78,13 +81,18 @@ impl From<Axis> for XAxis {
 }
 
 impl PictureArgs {
-    /// Checks that `--format` contains the format that `--output` ends in.
+    /// Checks that `--output` ends in a format that can be written, and that `--format` contains it.
     ///
     /// # Errors
-    /// When they contradict each other.
+    /// If it does not.
     pub fn check(&self, output: Option<&Path>) -> anyhow::Result<()> {
-        match output.and_then(|path| Some((path, Format::of(path)?))) {
-            Some((path, format)) if !self.format.is_empty() && !self.format.contains(&format) => {
+        let Some(path) = output else { return Ok(()) };
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_ascii_lowercase();
+        if UNSUPPORTED.contains(&extension.as_str()) {
+            bail!("--output {}: figures are written as .svg or .png", path.display());
+        }
+        match Format::of(path) {
+            Some(format) if !self.format.is_empty() && !self.format.contains(&format) => {
                 bail!("--output {} and --format contradict each other: leave one of them out", path.display())
             }
             _ => Ok(()),

@@ -4,7 +4,7 @@ use super::output::{print, print_error};
 use super::run::{STOPPED, parse_override};
 use crate::cluster::mpi::World;
 use crate::config::sweep::{self, Sweep};
-use crate::config::{ConfigError, Override, Registry, Run, RunFile as TypedFile};
+use crate::config::{ConfigError, Override, Problem, Registry, Run, RunFile as TypedFile};
 use crate::job::{JobError, Ranks, start};
 use crate::partial::PartialFile;
 use crate::report::text;
@@ -165,6 +165,7 @@ pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
 fn alone(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let mut state = SweepState::open(args)?;
     if args.list {
+        state.parse_all(registry)?;
         print(&state.list())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -247,6 +248,24 @@ struct SweepState {
     columns: Vec<String>,
 }
 
+/// The first column of the table.
+const FIRST_COLUMN: &str = "run";
+
+/// Checks that no other file is replaced by the table.
+fn check_table(path: &Path) -> anyhow::Result<()> {
+    let Ok(text) = std::fs::read(path) else {
+        ensure!(!path.is_dir(), "{}: this is a folder: name a file for the table", path.display());
+        return Ok(());
+    };
+    let is_table = text.is_empty() || text.starts_with(format!("{FIRST_COLUMN},").as_bytes());
+    ensure!(
+        is_table,
+        "{}: this file is not the table of a sweep, so it is not replaced: give --csv another name",
+        path.display()
+    );
+    Ok(())
+}
+
 /// A line of the table.
 struct Row {
     step: u64,
@@ -274,6 +293,7 @@ impl SweepState {
             (None, false) => part_of_array(|name| std::env::var(name).ok()?.parse().ok())?,
         };
         let csv = args.csv.clone().unwrap_or_else(|| folder.join("sweep.csv"));
+        check_table(&csv)?;
         Ok(Self { sweep, folder, part, csv, rows: BTreeMap::new(), columns: Vec::new() })
     }
 
@@ -294,19 +314,28 @@ impl SweepState {
         }
     }
 
+    /// All runs, or every mistake in them once.
+    fn parse_all(&self, registry: &Registry) -> anyhow::Result<Vec<Run>> {
+        let mut problems: Vec<Problem> = Vec::new();
+        let mut runs = Vec::new();
+        for point in &self.sweep.points {
+            match point.file.parse(registry) {
+                Ok(run) => runs.push(run),
+                Err(found) => {
+                    problems.extend(found.into_iter().filter(|problem| !problems.contains(problem)).collect::<Vec<_>>())
+                }
+            }
+        }
+        if problems.is_empty() { Ok(runs) } else { Err(ConfigError::Problems(problems).into()) }
+    }
+
     /// The runs of this job that are not finished, those that failed before last. All of them are checked before any begins.
     fn plan(&self, registry: &Registry) -> anyhow::Result<Vec<PlannedRun>> {
-        let mut problems = Vec::new();
         let mut plan = Vec::new();
         let mut again = Vec::new();
-        for (number, point) in self.sweep.points.iter().enumerate() {
-            let config = match point.file.parse(registry) {
-                Ok(run) => run.to_toml().map_err(|cause| anyhow!("{}: {cause}", point.name))?,
-                Err(mut found) => {
-                    problems.append(&mut found);
-                    continue;
-                }
-            };
+        for (number, run) in self.parse_all(registry)?.into_iter().enumerate() {
+            let point = &self.sweep.points[number];
+            let config = run.to_toml().map_err(|cause| anyhow!("{}: {cause}", point.name))?;
             if self.part.is_some_and(|share| !share.has(number)) {
                 continue;
             }
@@ -316,9 +345,6 @@ impl SweepState {
                 // A finished run is looked at too: it must be the one that is asked for.
                 State::Finished | State::Begun | State::Missing => plan.push(planned),
             }
-        }
-        if !problems.is_empty() {
-            return Err(ConfigError::Problems(problems).into());
         }
         plan.append(&mut again);
         let part = self.part;
@@ -440,7 +466,7 @@ impl SweepState {
         let partial = PartialFile::new(&self.csv);
         let mut csv = csv::Writer::from_path(partial.path()).with_context(place)?;
         let fixed = ["step".to_owned(), "final".to_owned()];
-        let first = ["run".to_owned()];
+        let first = [FIRST_COLUMN.to_owned()];
         csv.write_record(first.iter().chain(&self.sweep.keys).chain(&fixed).chain(&self.columns)).with_context(place)?;
         for (&number, rows) in &self.rows {
             let point = &self.sweep.points[number];

@@ -43,7 +43,7 @@ impl<S: MethodSettings> ConfiguredMethod<S::Data> for S {
     }
 
     fn check_agents(&self, agents: u32) -> Result<(), KeyError> {
-        MethodSettings::check_agents(self, agents).map_err(|sentence| KeyError::about(&S::keys(), sentence))
+        MethodSettings::check_agents(self, agents)
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
@@ -85,11 +85,11 @@ impl<S: ModelSettings> ConfiguredModel for S {
     }
 
     fn float32(&self, schema: Option<DataSchema>) -> Result<BuiltModel<f32>, KeyError> {
-        self.build_model(schema).map_err(|sentence| KeyError::about(&S::keys(), sentence))
+        self.build_model(schema)
     }
 
     fn float64(&self, schema: Option<DataSchema>) -> Result<BuiltModel<f64>, KeyError> {
-        self.build_model(schema).map_err(|sentence| KeyError::about(&S::keys(), sentence))
+        self.build_model(schema)
     }
 }
 

@@ -189,7 +189,7 @@ impl Domain for Corpus {
         }
         table.remove("name");
         let settings: LdaSettings = read(table)?;
-        settings.check().map_err(|sentence| vec![KeyError::about(&keys::<LdaSettings>(), sentence)])?;
+        settings.check().map_err(|error| vec![error])?;
         Ok(settings)
     }
 
@@ -212,6 +212,17 @@ impl Domain for Corpus {
     fn file(data: &CorpusData) -> &Path {
         &data.file
     }
+}
+
+/// `[data]` of a method with this sharing.
+///
+/// # Errors
+/// If a value has no TOML form.
+pub(super) fn data_table<D: Domain>(data: &D::Data, sharing: Sharing) -> Result<toml::Table, toml::ser::Error> {
+    let keys = D::data_keys(sharing);
+    let mut values = table(data)?;
+    values.retain(|key, _| keys.iter().any(|known| known.name == key));
+    Ok(values)
 }
 
 /// The error for a model that is not one for such data.

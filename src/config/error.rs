@@ -81,6 +81,13 @@ pub enum ConfigError {
     Choice(String),
 }
 
+impl ConfigError {
+    /// A value has no TOML form, such as an integer beyond 63 bits.
+    pub fn unwritable(error: toml::ser::Error) -> Self {
+        Self::Choice(format!("a value cannot be written as TOML: {error}"))
+    }
+}
+
 /// Says where the other mistakes are listed.
 fn more(problems: usize) -> String {
     match problems {

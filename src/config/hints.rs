@@ -4,72 +4,87 @@ use super::domain::Domain;
 use super::entries::Registry;
 use super::renamed::{new_key, new_value};
 use super::run::is_on_corpus;
-use super::sections::{ClusterSettings, CorpusEvaluation, CorpusRunSettings, TableEvaluation, TableRunSettings};
+use super::sections::ClusterSettings;
 use crate::cluster::Collectives;
 use crate::methods::{Corpus, Sharing, Table};
-use crate::settings::{Key, KeyError, Mistake, nearest, unknown_word};
-use documented::DocumentedFields;
+use crate::settings::{Key, KeyError, Mistake, keys, nearest, unknown_word};
 
 /// The keys that a run file can have, and those that it could have with other data.
 pub(super) struct Hints<'a> {
     registry: &'a Registry,
-    /// The path of each section, with its keys.
-    sections: Vec<(Vec<&'static str>, Vec<&'static str>)>,
+    sections: Vec<Section>,
     /// Keys of tables inside the default settings of the method, by their paths.
     nested: Vec<Vec<String>>,
-    /// Keys of runs on other data or with other methods: the path of the section, the key, and who does not take it.
-    foreign: Vec<(Vec<&'static str>, &'static str, String)>,
+    foreign: Vec<Foreign>,
+    /// The sections `model` and `method` with the names that they have in the file.
+    names: [(&'static str, String); 2],
 }
 
-fn names(keys: Vec<Key>) -> Vec<&'static str> {
-    keys.into_iter().map(|key| key.name).collect()
+/// A section of a run file.
+struct Section {
+    path: Vec<&'static str>,
+    keys: Vec<Key>,
 }
 
-fn fields<S: DocumentedFields>() -> Vec<&'static str> {
-    S::FIELD_NAMES.to_vec()
+impl Section {
+    fn has(&self, key: &str) -> bool {
+        self.keys.iter().any(|known| known.name == key)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.keys.iter().map(|key| key.name)
+    }
+}
+
+/// Keys of runs on other data or with other methods.
+struct Foreign {
+    section: Section,
+    /// The runs that do not take these keys.
+    whose: String,
 }
 
 impl<'a> Hints<'a> {
     /// For the run file with this content.
     pub fn new(file: &toml::Table, registry: &'a Registry) -> Self {
         match is_on_corpus(file, registry) {
-            false => Self::of::<Table>(
-                file,
-                registry,
-                &[(vec![], fields::<CorpusRunSettings>()), (vec!["evaluate"], fields::<CorpusEvaluation>())],
-            ),
-            true => Self::of::<Corpus>(
-                file,
-                registry,
-                &[(vec![], fields::<TableRunSettings>()), (vec!["evaluate"], fields::<TableEvaluation>())],
-            ),
+            false => Self::of::<Table, Corpus>(file, registry),
+            true => Self::of::<Corpus, Table>(file, registry),
         }
     }
 
-    fn of<D: Domain>(file: &toml::Table, registry: &'a Registry, other: &[(Vec<&'static str>, Vec<&'static str>)]) -> Self {
+    /// For a run on data of kind `D`, which is not of kind `O`.
+    fn of<D: Domain, O: Domain>(file: &toml::Table, registry: &'a Registry) -> Self {
         let name = |section: &str| file.get(section)?.get("name")?.as_str();
         let method = D::methods(registry).iter().find(|entry| Some(entry.name) == name("method"));
         let defaults = method.and_then(|entry| (entry.parse)(toml::Table::new()).ok());
         let sharing = defaults.as_ref().map(|method| method.sharing()).unwrap_or_default();
+        let section = |path: &[&'static str], keys| Section { path: path.to_vec(), keys };
         let sections = vec![
-            (vec![], fields::<D::RunSettings>()),
-            (vec!["data"], names(D::data_keys(sharing))),
-            (vec!["model"], names(D::model_keys(registry, name("model").unwrap_or_default()))),
-            (vec!["method"], method.map(|entry| names((entry.keys)())).unwrap_or_default()),
-            (vec!["evaluate"], fields::<D::Evaluate>()),
-            (vec!["cluster"], fields::<ClusterSettings>()),
-            (vec!["cluster", "collectives"], fields::<Collectives>()),
+            section(&[], keys::<D::RunSettings>()),
+            section(&["data"], D::data_keys(sharing)),
+            section(&["model"], D::model_keys(registry, name("model").unwrap_or_default())),
+            section(&["method"], method.map(|entry| (entry.keys)()).unwrap_or_default()),
+            section(&["evaluate"], keys::<D::Evaluate>()),
+            section(&["cluster"], keys::<ClusterSettings>()),
+            section(&["cluster", "collectives"], keys::<Collectives>()),
         ];
         let nested = defaults.and_then(|method| method.table().ok()).map(|table| nested_keys("method", &table));
-        let mut foreign: Vec<_> = other
-            .iter()
-            .flat_map(|(path, keys)| keys.iter().map(|&key| (path.clone(), key, format!("runs on {}", D::WORDS.kind))))
-            .collect();
+        let same_method = O::methods(registry).iter().find(|entry| Some(entry.name) == name("method"));
+        let mut foreign: Vec<Foreign> = [
+            section(&[], keys::<O::RunSettings>()),
+            section(&["evaluate"], keys::<O::Evaluate>()),
+            section(&["method"], same_method.map(|entry| (entry.keys)()).unwrap_or_default()),
+        ]
+        .into_iter()
+        .map(|section| Foreign { section, whose: format!("runs on {}", D::WORDS.kind) })
+        .collect();
         if sharing == Sharing::Replicated {
+            let partition = D::data_keys(Sharing::Split).into_iter().filter(|key| key.name == "partition").collect();
             let whose = format!("{}: every agent sees all rows", name("method").unwrap_or_default());
-            foreign.push((vec!["data"], "partition", whose));
+            foreign.push(Foreign { section: section(&["data"], partition), whose });
         }
-        Self { registry, sections, nested: nested.unwrap_or_default(), foreign }
+        let names = ["model", "method"].map(|section| (section, name(section).unwrap_or_default().to_owned()));
+        Self { registry, sections, nested: nested.unwrap_or_default(), foreign, names }
     }
 
     /// What to say of a mistake, as a sentence that continues the name of its key.
@@ -82,7 +97,20 @@ impl<'a> Hints<'a> {
                 format!("there is no [{key}]. Add [{key}] with name = \"...\", one of: {}", names.join(", "))
             }
             Mistake::MissingKey(key) => format!("lacks the key `{key}`"),
+            Mistake::WrongForm { found, known } => self.wrong_form(&error.path, found, known),
             Mistake::UnknownKey { known } => self.unknown_key(&error.path, known, is_table),
+        }
+    }
+
+    /// The documentation of a key shows the forms of its values.
+    fn wrong_form(&self, path: &[String], found: &str, known: &[String]) -> String {
+        let documented = path.split_last().and_then(|(key, path)| {
+            let section = self.sections.iter().find(|section| section.path == path)?;
+            section.keys.iter().find(|known| known.name == key)
+        });
+        match documented {
+            Some(Key { name, doc }) => format!("= {found} is not understood. `{name}`: {doc}"),
+            None => format!("must be one of {}, not {found}", known.join(", ")),
         }
     }
 
@@ -96,24 +124,31 @@ impl<'a> Hints<'a> {
 
     fn unknown_key(&self, path: &[String], known: &[String], is_table: bool) -> String {
         let Some((key, section)) = path.split_last() else { return "is not a key".into() };
-        if let Some(new) = new_key(&section.join("."), key) {
+        let name = |of: &str| self.names.iter().find(|(section, _)| *section == of).map_or("", |(_, name)| name);
+        if let Some(new) = new_key(&section.join("."), name("method"), key) {
             return format!("is called `{new}` now");
         }
         let section: Vec<&str> = section.iter().map(String::as_str).collect();
-        if let Some((.., whose)) = self.foreign.iter().find(|(of, name, _)| *of == section && name == key) {
+        if let Some(Foreign { whose, .. }) =
+            self.foreign.iter().find(|foreign| foreign.section.path == section && foreign.section.has(key))
+        {
             return format!("is not a key of {whose}. Remove it");
         }
         let is_section = is_table && section.is_empty();
-        let not = if is_section { "is not a section of a run file" } else { "is not a key here" };
+        let not = match section[..] {
+            _ if is_section => "is not a section of a run file".to_owned(),
+            [section] if !name(section).is_empty() => format!("is not a key of {}", name(section)),
+            _ => "is not a key here".to_owned(),
+        };
         let of = |section: &[&str]| match section {
             [] => "at the top of the file, above all tables".to_owned(),
             [one] => format!("in [{one}]"),
             [first, rest @ ..] => format!("in {} of [{first}]", rest.join(".")),
         };
-        let others = || self.sections.iter().filter(|(other, _)| *other != section);
+        let others = || self.sections.iter().filter(|other| other.path != section);
         // The right word in the wrong section says more than a similar word in the right one.
-        if let Some((other, _)) = others().find(|(_, keys)| keys.contains(&key.as_str())) {
-            return format!("{not}. Did you mean `{key}` {}?", of(other));
+        if let Some(other) = others().find(|other| other.has(key)) {
+            return format!("{not}. Did you mean `{key}` {}?", of(&other.path));
         }
         let sections = ["data", "model", "method", "evaluate", "cluster", "sweep"];
         let candidates: Vec<&str> = match is_section {
@@ -130,10 +165,10 @@ impl<'a> Hints<'a> {
         if let Some((kind, name)) = self.registry.owner_of(key) {
             return format!("{not}. It belongs to the {kind} \"{name}\"");
         }
-        if let Some((near, other)) = others().find_map(|(of, keys)| Some((nearest(key, keys.iter().copied())?, of))) {
-            return format!("{not}. Did you mean `{near}` {}?", of(other));
+        if let Some((near, other)) = others().find_map(|other| Some((nearest(key, other.names())?, other))) {
+            return format!("{not}. Did you mean `{near}` {}?", of(&other.path));
         }
-        if candidates.is_empty() { not.to_owned() } else { format!("{not}. The keys are {}", candidates.join(", ")) }
+        if candidates.is_empty() { not } else { format!("{not}. The keys are {}", candidates.join(", ")) }
     }
 }
 

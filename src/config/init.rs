@@ -1,12 +1,12 @@
 //! The starting run file that `mpibayes init` writes: every key with its default, and above it what it means.
 
 use super::configured::ConfiguredMethod;
-use super::domain::Domain;
+use super::domain::{Domain, data_table};
 use super::entries::Registry;
 use super::error::ConfigError;
 use super::run::named;
 use super::sections::ClusterSettings;
-use crate::settings::{Key, keys, read, table};
+use crate::settings::{Key, inline, keys, read, table};
 use std::path::Path;
 use std::sync::Arc;
 use toml::{Table, Value};
@@ -44,7 +44,7 @@ pub fn template<D: Domain>(registry: &Registry, choice: Choice) -> Result<String
     let stored = |errors| ConfigError::Stored(errors);
     let method: Arc<dyn ConfiguredMethod<D>> = (entry.parse)(Table::new()).map_err(stored)?;
     let sharing = method.sharing();
-    let unwritable = |error: toml::ser::Error| ConfigError::Choice(format!("a default cannot be written as TOML: {error}"));
+    let unwritable = ConfigError::unwritable;
     let model_settings = D::model(registry, named(model, Table::new())).map_err(stored)?;
     let suggested = D::suggested(registry, model);
 
@@ -59,11 +59,8 @@ pub fn template<D: Domain>(registry: &Registry, choice: Choice) -> Result<String
     if let Some(file) = data {
         text.push_str("\n[data]\n");
         let values = Table::from_iter([("file".to_owned(), Value::from(file.display().to_string()))]);
-        let values = D::data(values, sharing).map_err(stored)?;
-        let keys = D::data_keys(sharing);
-        let mut values = table(&values).map_err(unwritable)?;
-        values.retain(|key, _| keys.iter().any(|known| known.name == key));
-        section(&mut text, &keys, values, None);
+        let data = D::data(values, sharing).map_err(stored)?;
+        section(&mut text, &D::data_keys(sharing), data_table::<D>(&data, sharing).map_err(unwritable)?, None);
     }
     text.push_str(&format!("\n[model]\nname = \"{model}\"\n"));
     section(&mut text, &D::model_keys(registry, model), D::model_table(&model_settings).map_err(unwritable)?, None);
@@ -82,7 +79,7 @@ pub fn template<D: Domain>(registry: &Registry, choice: Choice) -> Result<String
 /// Writes the keys of a section with their documentation and values, where `suggested` replaces defaults.
 fn section(text: &mut String, keys: &[Key], mut values: Table, suggested: Option<&Table>) {
     for (key, value) in suggested.into_iter().flatten() {
-        if values.contains_key(key) && !value.is_table() || values.get(key).is_some_and(|default| default.is_table()) {
+        if values.contains_key(key) {
             values.insert(key.clone(), value.clone());
         }
     }
@@ -111,18 +108,5 @@ fn comment(text: &mut String, doc: &str) {
     }
     if !line.is_empty() {
         text.push_str(&format!("#{line}\n"));
-    }
-}
-
-/// A value in one line, small and large numbers with an exponent.
-fn inline(value: &Value) -> String {
-    match value {
-        Value::Float(number) if *number != 0.0 && !(1e-3..1e15).contains(&number.abs()) => format!("{number:e}"),
-        Value::Table(table) if table.is_empty() => "{}".into(),
-        Value::Table(table) => {
-            let pairs: Vec<String> = table.iter().map(|(key, value)| format!("{key} = {}", inline(value))).collect();
-            format!("{{ {} }}", pairs.join(", "))
-        }
-        value => value.to_string(),
     }
 }

@@ -32,7 +32,7 @@ use crate::models::linear::LinearSettings;
 use crate::models::logistic::LogisticSettings;
 use crate::models::network::NetworkSettings;
 use crate::models::toy::ToySettings;
-use crate::settings::{self, Key, KeyError};
+use crate::settings::{self, Key};
 use std::sync::Arc;
 
 impl Default for Registry {
@@ -92,7 +92,7 @@ impl Registry {
             keys: S::keys,
             parse: |table| {
                 let settings = settings::read::<S>(table)?;
-                settings.check().map_err(|sentence| vec![KeyError::about(&S::keys(), sentence)])?;
+                settings.check().map_err(|error| vec![error])?;
                 Ok(Arc::new(settings))
             },
         });

@@ -1,19 +1,22 @@
 //! Old names of keys and methods: a run file that uses one is told the new one, and stored configurations are upgraded.
 
-/// A key that has another name now: its section, the old name, the new name.
-const KEYS: &[(&str, &str, &str)] = &[
-    ("", "precision", "dtype"),
-    ("evaluate", "single", "per_particle"),
-    ("evaluate", "history", "particle_paths"),
-    ("cluster.collectives", "asks", "requests"),
-    ("method", "judged", "evaluation_window"),
-    ("method", "ahead", "max_rounds_in_flight"),
-    ("method", "course", "coupling_schedule"),
-    ("method", "by", "sweep_by"),
-    ("method", "optimise", "optimize"),
-    ("method", "optimise_every", "optimize_every"),
-    ("method", "optimise_after", "optimize_after"),
+/// A key that has another name now: its section, the methods that had it (none listed: any run), the old name, the new name.
+const KEYS: &[(&str, &[&str], &str, &str)] = &[
+    ("", &[], "precision", "dtype"),
+    ("evaluate", &[], "single", "per_particle"),
+    ("evaluate", &[], "history", "particle_paths"),
+    ("cluster.collectives", &[], "asks", "requests"),
+    ("method", &["dsgld"], "judged", "evaluation_window"),
+    ("method", &["dsgld"], "ahead", "max_rounds_in_flight"),
+    ("method", &["ec_sghmc", "ec_sgld"], "course", "coupling_schedule"),
+    ("method", COLLAPSED, "by", "sweep_by"),
+    ("method", COLLAPSED, "optimise", "optimize"),
+    ("method", COLLAPSED, "optimise_every", "optimize_every"),
+    ("method", COLLAPSED, "optimise_after", "optimize_after"),
 ];
+
+/// The collapsed Gibbs samplers.
+const COLLAPSED: &[&str] = &["adlda", "async_lda"];
 
 /// A value that is written differently now: the section and key, the old value, the new value.
 const VALUES: &[(&str, &str, &str, &str)] = &[
@@ -23,9 +26,12 @@ const VALUES: &[(&str, &str, &str, &str)] = &[
     ("method", "name", "p-dsvgd", "p_dsvgd"),
 ];
 
-/// The new name of a key in a section.
-pub(super) fn new_key(section: &str, key: &str) -> Option<&'static str> {
-    KEYS.iter().find(|(of, old, _)| (*of, *old) == (section, key)).map(|(.., new)| *new)
+/// The new name of a key in a section of a run with this method.
+pub(super) fn new_key(section: &str, method: &str, key: &str) -> Option<&'static str> {
+    let is_renamed = |(of, methods, old, _): &&(&str, &[&str], &str, &str)| {
+        (*of, *old) == (section, key) && (methods.is_empty() || methods.contains(&method))
+    };
+    KEYS.iter().find(is_renamed).map(|(.., new)| *new)
 }
 
 /// The new form of a value.
@@ -35,11 +41,13 @@ pub(super) fn new_value(section: &str, key: &str, value: &str) -> Option<&'stati
 
 /// Replaces old names in a configuration that was stored with a run.
 pub(super) fn upgrade(file: &mut toml::Table) {
-    for (section, old, new) in KEYS {
-        if let Some(table) = section_mut(file, section)
+    let method = section_mut(file, "method").and_then(|table| Some(table.get("name")?.as_str()?.to_owned()));
+    for (section, _, old, _) in KEYS {
+        if let Some(new) = new_key(section, method.as_deref().unwrap_or_default(), old)
+            && let Some(table) = section_mut(file, section)
             && let Some(value) = table.remove(*old)
         {
-            table.insert((*new).to_owned(), value);
+            table.insert(new.to_owned(), value);
         }
     }
     for (section, key, old, new) in VALUES {
@@ -70,5 +78,12 @@ mod tests {
         let mut unchanged = table.clone();
         upgrade(&mut unchanged);
         assert_eq!(unchanged, table);
+        // Keys of methods are renamed in these methods only.
+        let renamed = |method: &str| {
+            let mut table: toml::Table = format!("[method]\nname = \"{method}\"\nahead = 3\n").parse().unwrap();
+            upgrade(&mut table);
+            table["method"].get("ahead").is_none()
+        };
+        assert!(renamed("dsgld") && !renamed("a_method_of_ones_own"));
     }
 }

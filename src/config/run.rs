@@ -1,7 +1,7 @@
 //! A validated run: a run file is parsed to a [`Run`] once, and everything after works with its values.
 
 use super::configured::ConfiguredMethod;
-use super::domain::Domain;
+use super::domain::{Domain, data_table};
 use super::entries::{Registry, name_of, unknown_name};
 use super::error::ConfigError;
 use super::renamed::upgrade;
@@ -78,7 +78,7 @@ impl Run {
     /// If a value has no TOML form, such as an integer beyond 63 bits.
     pub fn to_toml(&self) -> Result<String, ConfigError> {
         let text = self.to_table().and_then(|table| toml::to_string_pretty(&table));
-        text.map_err(|error| ConfigError::Choice(format!("the run cannot be written as TOML: {error}")))
+        text.map_err(ConfigError::unwritable)
     }
 
     /// The run as a table with every default.
@@ -129,6 +129,12 @@ impl<D: Domain> RunOf<D> {
         if let Some(settings) = &settings {
             mistakes.0.extend(settings.mistakes());
         }
+        if let (Some(settings), Some(method)) = (&settings, &method)
+            && let Err(mistake) = method.check_agents(settings.agents())
+        {
+            let is_of_run = mistake.path.first().is_some_and(|key| key == "agents");
+            mistakes.add(if is_of_run { mistake } else { mistake.below("method") });
+        }
         if let Some(cluster) = &cluster {
             mistakes.0.extend(cluster.mistakes().into_iter().map(|mistake| mistake.below("cluster")));
         }
@@ -153,10 +159,7 @@ impl<D: Domain> RunOf<D> {
     pub fn to_table(&self) -> Result<toml::Table, toml::ser::Error> {
         let mut file = table(&self.settings)?;
         if let Some(data) = &self.data {
-            let known = D::data_keys(self.method.sharing());
-            let mut data = table(data)?;
-            data.retain(|key, _| known.iter().any(|known| known.name == key));
-            file.insert("data".into(), data.into());
+            file.insert("data".into(), data_table::<D>(data, self.method.sharing())?.into());
         }
         file.insert("model".into(), named(self.model_name(), D::model_table(&self.model)?).into());
         file.insert("method".into(), named(self.method.name(), self.method.table()?).into());

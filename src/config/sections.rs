@@ -5,7 +5,7 @@
 
 use crate::cluster::Collectives;
 use crate::data::Partition;
-use crate::settings::KeyError;
+use crate::settings::{KeyError, in_range};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -73,10 +73,15 @@ pub trait RunSettings {
     fn agents(&self) -> u32;
     /// Values that no run can have.
     fn mistakes(&self) -> Vec<KeyError> {
-        match self.agents() {
-            0 => vec![KeyError::invalid("agents", "must be at least 1, not 0")],
-            _ => Vec::new(),
-        }
+        let agents = in_range("agents", self.agents(), self.agents() > 0, "at least 1");
+        [agents, self.check_own()].into_iter().filter_map(Result::err).collect()
+    }
+    /// Checks the keys that only these runs have.
+    ///
+    /// # Errors
+    /// If a value is out of its range.
+    fn check_own(&self) -> Result<(), KeyError> {
+        Ok(())
     }
 }
 
@@ -93,15 +98,9 @@ impl RunSettings for TableRunSettings {
         self.agents
     }
 
-    fn mistakes(&self) -> Vec<KeyError> {
-        let mut mistakes = Vec::new();
-        if self.agents == 0 {
-            mistakes.push(KeyError::invalid("agents", "must be at least 1, not 0"));
-        }
-        if !(self.temperature.is_finite() && self.temperature > 0.0) {
-            mistakes.push(KeyError::invalid("temperature", format!("must be a positive number, not {}", self.temperature)));
-        }
-        mistakes
+    fn check_own(&self) -> Result<(), KeyError> {
+        let temperature = self.temperature;
+        in_range("temperature", temperature, temperature.is_finite() && temperature > 0.0, "a positive number")
     }
 }
 
@@ -161,11 +160,12 @@ pub enum CorpusPartition {
     Sizes(Vec<f64>),
 }
 
-impl From<CorpusPartition> for Partition {
-    fn from(partition: CorpusPartition) -> Self {
-        match partition {
-            CorpusPartition::Equal => Self::Equal,
-            CorpusPartition::Sizes(sizes) => Self::Sizes(sizes),
+impl CorpusPartition {
+    /// The relative sizes, if they are given.
+    pub fn sizes(&self) -> Option<&[f64]> {
+        match self {
+            Self::Equal => None,
+            Self::Sizes(sizes) => Some(sizes),
         }
     }
 }
@@ -244,13 +244,15 @@ impl Default for ClusterSettings {
 impl ClusterSettings {
     /// Values that no run can have.
     pub(super) fn mistakes(&self) -> Vec<KeyError> {
-        let every = self.checkpoint_every;
-        match every.is_finite() && every > 0.0 {
-            true => Vec::new(),
-            false => vec![KeyError::invalid("checkpoint_every", format!("must be a positive number of seconds, not {every}"))],
-        }
+        let (threads, every) = (self.threads, self.checkpoint_every);
+        let threads = in_range("threads", threads, threads <= MAX_THREADS, &format!("at most {MAX_THREADS}"));
+        let every = in_range("checkpoint_every", every, every.is_finite() && every > 0.0, "a positive number of seconds");
+        [threads, every].into_iter().filter_map(Result::err).collect()
     }
 }
+
+/// More threads on a rank are a typing mistake: no machine has as many cores.
+const MAX_THREADS: usize = 4096;
 
 /// How draws reach the result file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -70,6 +70,9 @@ pub fn grid(file: &RunFile) -> Result<Sweep, Vec<Problem>> {
             problems.push(wrong(&at, "its key has an empty part".into()));
         } else if let Some(set) = file.override_of(&key) {
             problems.push(wrong(&at, format!("the sweep varies {dotted}, and {set} sets it: leave one out")));
+        } else if dotted == "cluster.threads" {
+            let what = "cannot vary within a job, whose threads start once. Start a job for each number: --set cluster.threads=2";
+            problems.push(wrong(&at, what.into()));
         } else if varied.iter().any(|other| other.at == key) {
             problems.push(wrong(&at, format!("{dotted} is there twice")));
         } else {

@@ -57,6 +57,9 @@ pub enum DataError {
         /// What is wrong, and what to do.
         what: String,
     },
+    /// The partition of a run file does not suit its data or its agents.
+    #[error("data.partition: {0}")]
+    Partition(String),
     /// What was asked for cannot be had from this data.
     #[error("{0}")]
     Request(String),

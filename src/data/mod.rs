@@ -60,7 +60,7 @@ pub use import::images::{IdxPair, import_idx};
 pub use import::libsvm::{LibsvmImport, import_libsvm};
 pub use import::table::{TableImport, import_table};
 pub use import::test_rows::TestRows;
-pub use partition::{Label, Partition, ShardAssignment};
+pub use partition::{Label, Partition, ShardAssignment, document_ranges};
 pub use readers::fields::Delimiter;
 pub use readers::format::{Format, detect};
 pub use readers::idx::Idx;

@@ -1,12 +1,12 @@
 //! Checks a run before it starts: its keys, its values, its data, and whether they go together.
 
-use super::data::{DataFile, needs_data, schema};
+use super::data::{DataFile, schema};
 use super::prepare::{JobData, other_kind};
 use crate::config::{Dtype, Problem, Registry, Run, RunFile, RunOf, RunSettings};
 use crate::data::corpus::Corpus as CorpusFile;
 use crate::data::{DataError, Dataset, Split, Task};
 use crate::methods::{Corpus, DocumentBytes, ResourceEstimate, Table};
-use crate::models::{BuiltModel, Output, Scratch};
+use crate::models::{Model, Output, Scratch, require_data};
 use crate::settings::KeyError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -143,21 +143,23 @@ pub fn check(file: &RunFile, registry: &Registry) -> Result<CheckReport, Vec<Pro
 trait Checked: JobData {
     /// What a file of such data consists of.
     fn content(open: &Self::Open) -> DataContent;
-    /// The model's size, and whether it predicts.
-    fn model_size(run: &RunOf<Self>, open: Option<&Self::Open>) -> Result<ModelSize, KeyError>;
-    /// What is wrong with the rows for this model.
-    fn check_rows(run: &RunOf<Self>, open: &Self::Open) -> Result<(), String>;
+    /// The model of a run on these data.
+    fn check_model(run: &RunOf<Self>, open: Option<&Self::Open>) -> Result<CheckedModel, KeyError>;
     /// The temperature, if such runs have one.
     fn temperature(run: &RunOf<Self>) -> Option<f64>;
     /// Rounds between evaluations.
     fn evaluate_every(run: &RunOf<Self>) -> u64;
+    /// The first round whose predictions are averaged over evaluations, if any are.
+    fn average_from(run: &RunOf<Self>) -> Option<u64>;
 }
 
-struct ModelSize {
+struct CheckedModel {
     parameters: usize,
     predicts: bool,
     /// Rows that the model brings along.
     own_rows: usize,
+    /// What is wrong with the rows of the data.
+    rows: Result<(), String>,
 }
 
 fn check_run<D: Checked>(
@@ -180,30 +182,28 @@ fn check_run<D: Checked>(
                     let entry = D::WORDS.entry;
                     file.problem(&["agents"], format!("must be at most {entries}, the number of training {entry}s"))
                 }
-                _ => file.problem(&["data", "partition"], error.to_string()),
+                _ => file.problem(&["data", "partition"], format!("cannot be used: {}", without_key(&error))),
             }),
         }
     }
-    let size = D::model_size(run, open).map_err(|error| problems.push(file.problem_in("model", error, registry))).ok();
-    if let (Some(_), Some(open)) = (&size, open)
-        && let Err(message) = D::check_rows(run, open)
-    {
+    let model = D::check_model(run, open).map_err(|error| problems.push(file.problem_in("model", error, registry))).ok();
+    if let Some(Err(message)) = model.as_ref().map(|model| &model.rows) {
         let message = format!("does not suit the model {}: {message}", run.model_name());
         problems.push(file.problem(&["data", "file"], message));
     }
-    match size {
-        Some(size) if problems.is_empty() => Ok(report(run, data.zip(open), &size, &sizes)),
+    match model {
+        Some(model) if problems.is_empty() => Ok(report(run, data.zip(open), &model, &sizes)),
         _ => Err(problems),
     }
 }
 
-fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, size: &ModelSize, sizes: &[usize]) -> CheckReport {
+fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model: &CheckedModel, sizes: &[usize]) -> CheckReport {
     let settings = &run.settings;
     let agents = settings.agents();
     let shards = run.method.sharing().shards(agents as usize);
     let range = sizes.iter().copied().min().zip(sizes.iter().copied().max());
-    let rows_per_agent = range.unwrap_or((size.own_rows / shards, size.own_rows.div_ceil(shards)));
-    let estimate = run.method.estimate(agents, size.parameters);
+    let rows_per_agent = range.unwrap_or((model.own_rows / shards, model.own_rows.div_ceil(shards)));
+    let estimate = run.method.estimate(agents, model.parameters);
     let mut notes = run.method.notes(agents);
     let data = data.map(|(file, open)| DataReport {
         path: file.path().to_owned(),
@@ -213,9 +213,14 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, size:
         digest: file.digest().to_owned(),
     });
     let evaluate_every = D::evaluate_every(run);
+    if let (Some(from), Some(rounds)) = (D::average_from(run), estimate.rounds)
+        && from > rounds
+    {
+        notes.push(format!("evaluate.average_from = {from} has no effect: the run has {rounds} rounds"));
+    }
     if let Some(data) = &data {
         let (entry, test_entry) = (D::WORDS.entry, D::WORDS.test_entry);
-        if evaluate_every > 0 && size.predicts && data.test == 0 {
+        if evaluate_every > 0 && model.predicts && data.test == 0 {
             notes.push(format!(
                 "nothing is evaluated, because the data have no {test_entry}s: import them with --test-fraction 0.2"
             ));
@@ -232,8 +237,8 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, size:
         evaluate_every,
         method: run.method.name(),
         model: run.model_name(),
-        parameters: size.parameters,
-        predicts: size.predicts,
+        parameters: model.parameters,
+        predicts: model.predicts,
         data,
         rows_per_agent,
         estimate,
@@ -250,30 +255,15 @@ impl Checked for Table {
         DataContent::Table { task: dataset.task(), features: dataset.features(), classes: dataset.classes().len() }
     }
 
-    fn model_size(run: &RunOf<Self>, dataset: Option<&Arc<Dataset>>) -> Result<ModelSize, KeyError> {
-        let built = build(run, dataset)?;
-        if dataset.is_none() && built.own_rows == 0 {
-            return Err(KeyError::table(needs_data(run.model_name())));
+    fn check_model(run: &RunOf<Self>, dataset: Option<&Arc<Dataset>>) -> Result<CheckedModel, KeyError> {
+        // Nothing that is asked of the model here depends on the dtype.
+        let built = run.model.float64(dataset.map(|dataset| schema(dataset)))?;
+        if built.own_rows == 0 {
+            require_data(dataset)?;
         }
-        let predicts = built.model.output() != Output::Nothing;
-        Ok(ModelSize { parameters: built.model.dim(), predicts, own_rows: built.own_rows })
-    }
-
-    /// Asks the model about the rows: all of them, or the first ones if reading all would take long.
-    fn check_rows(run: &RunOf<Self>, dataset: &Arc<Dataset>) -> Result<(), String> {
-        let built = build(run, Some(dataset)).map_err(|error| error.to_string())?;
-        let at_once = (BLOCK_VALUES / dataset.features()).max(1);
-        let mut scratch = Scratch::new();
-        for split in [Split::Train, Split::Test] {
-            let most = dataset.rows(split).min((CHECKED_VALUES / dataset.features()).max(1));
-            for first in (0..most).step_by(at_once) {
-                let rows: Vec<usize> = (first..(first + at_once).min(most)).collect();
-                let shard = dataset.read_rows::<f64>(split, &rows).map_err(|error| error.to_string())?;
-                let checked = shard.check(built.model.as_ref(), &mut scratch);
-                checked.map_err(|message| format!("{} rows: {message}", split.name()))?;
-            }
-        }
-        Ok(())
+        let (parameters, predicts) = (built.model.dim(), built.model.output() != Output::Nothing);
+        let rows = dataset.map_or(Ok(()), |dataset| check_rows(built.model.as_ref(), dataset));
+        Ok(CheckedModel { parameters, predicts, own_rows: built.own_rows, rows })
     }
 
     fn temperature(run: &RunOf<Self>) -> Option<f64> {
@@ -283,11 +273,33 @@ impl Checked for Table {
     fn evaluate_every(run: &RunOf<Self>) -> u64 {
         run.evaluate.every
     }
+
+    fn average_from(run: &RunOf<Self>) -> Option<u64> {
+        run.evaluate.average_from
+    }
 }
 
-/// The model of a run. Nothing that is asked of it here depends on the dtype.
-fn build(run: &RunOf<Table>, dataset: Option<&Arc<Dataset>>) -> Result<BuiltModel<f64>, KeyError> {
-    run.model.float64(dataset.map(|dataset| schema(dataset)))
+/// The message without the key that it begins with.
+fn without_key(error: &DataError) -> String {
+    match error {
+        DataError::Partition(what) => what.clone(),
+        error => error.to_string(),
+    }
+}
+
+/// Asks the model about the rows: all of them, or the first ones if reading all would take long.
+fn check_rows(model: &dyn Model<f64>, dataset: &Dataset) -> Result<(), String> {
+    let at_once = (BLOCK_VALUES / dataset.features()).max(1);
+    let mut scratch = Scratch::new();
+    for split in [Split::Train, Split::Test] {
+        let most = dataset.rows(split).min((CHECKED_VALUES / dataset.features()).max(1));
+        for first in (0..most).step_by(at_once) {
+            let rows: Vec<usize> = (first..(first + at_once).min(most)).collect();
+            let shard = dataset.read_rows::<f64>(split, &rows).map_err(|error| error.to_string())?;
+            shard.check(model, &mut scratch).map_err(|message| format!("{} rows: {message}", split.name()))?;
+        }
+    }
+    Ok(())
 }
 
 impl Checked for Corpus {
@@ -296,13 +308,9 @@ impl Checked for Corpus {
         DataContent::Corpus { words: corpus.words(), tokens, entries }
     }
 
-    fn model_size(run: &RunOf<Self>, corpus: Option<&Arc<CorpusFile>>) -> Result<ModelSize, KeyError> {
-        let corpus = corpus.ok_or_else(|| KeyError::table(needs_data(run.model_name())))?;
-        Ok(ModelSize { parameters: corpus.words() as usize * run.model.topics as usize, predicts: true, own_rows: 0 })
-    }
-
-    fn check_rows(_: &RunOf<Self>, _: &Arc<CorpusFile>) -> Result<(), String> {
-        Ok(())
+    fn check_model(run: &RunOf<Self>, corpus: Option<&Arc<CorpusFile>>) -> Result<CheckedModel, KeyError> {
+        let parameters = require_data(corpus)?.words() as usize * run.model.topics as usize;
+        Ok(CheckedModel { parameters, predicts: true, own_rows: 0, rows: Ok(()) })
     }
 
     fn temperature(_: &RunOf<Self>) -> Option<f64> {
@@ -311,6 +319,10 @@ impl Checked for Corpus {
 
     fn evaluate_every(run: &RunOf<Self>) -> u64 {
         run.evaluate.every
+    }
+
+    fn average_from(_: &RunOf<Self>) -> Option<u64> {
+        None
     }
 }
 

@@ -71,11 +71,6 @@ impl DataFile {
     }
 }
 
-/// The message for a model that needs data and has none.
-pub(super) fn needs_data(model: &str) -> String {
-    format!("the model {model} needs data. Add [data] with file = \"...\", a file made by `mpibayes import`")
-}
-
 /// What a model has to fit to.
 pub(super) fn schema(dataset: &Dataset) -> DataSchema {
     DataSchema {
@@ -107,15 +102,24 @@ pub fn template_for(registry: &Registry, method: &str, model: Option<&str>, data
             return Err(ConfigError::Choice(message).into());
         }
     }
-    let choice = match on_corpus {
-        false => Choice { method, ..table_choice(registry, model, &file, data)? },
-        true => Choice { method, model: Corpus::models(registry)[0], data: Some(data.unwrap_or(Path::new("datasets/my.h5"))) },
+    check_name("method", method, &registry.methods())?;
+    let reason = match (model, &file) {
+        (Some(model), _) => format!("the model {model} is for"),
+        (None, Some(file)) => format!("{} holds", file.path().display()),
+        (None, None) => "the run is on".into(),
     };
-    check_name("method", method, &if on_corpus { registry.methods_for::<Corpus>() } else { registry.methods_for::<Table>() })?;
-    Ok(match on_corpus {
-        false => template::<Table>(registry, choice)?,
-        true => template::<Corpus>(registry, choice)?,
-    })
+    match on_corpus {
+        false => {
+            let choice = Choice { method, ..table_choice(registry, model, &file, data)? };
+            check_kind::<Table>(registry, method, &reason)?;
+            Ok(template::<Table>(registry, choice)?)
+        }
+        true => {
+            check_kind::<Corpus>(registry, method, &reason)?;
+            let choice = Choice { method, model: Corpus::models(registry)[0], data: data.or(Choice::default().data) };
+            Ok(template::<Corpus>(registry, choice)?)
+        }
+    }
 }
 
 /// The model and the data of a run on a table.
@@ -156,6 +160,19 @@ fn table_choice<'a>(
     };
     let data = if own_rows > 0 { None } else { data.or(Choice::default().data) };
     Ok(Choice { model, data, ..Choice::default() })
+}
+
+/// Checks that a method is one for this kind of data, which the reason names.
+fn check_kind<D: Domain>(registry: &Registry, method: &str, reason: &str) -> Result<(), ConfigError> {
+    let known = registry.methods_for::<D>();
+    if known.contains(&method) {
+        return Ok(());
+    }
+    let kind = D::WORDS.kind;
+    Err(ConfigError::Choice(format!(
+        "{method} is not a method for {kind}, and {reason} {kind}. Choose one of: {}",
+        known.join(", ")
+    )))
 }
 
 fn check_name(kind: &str, name: &str, known: &[&str]) -> Result<(), ConfigError> {

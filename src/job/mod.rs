@@ -16,4 +16,5 @@ pub use check::{CheckReport, DataContent, DataReport, check};
 pub use data::{DataFile, template_for};
 pub use error::JobError;
 pub use ranks::Ranks;
+pub use resume::{FolderUse, folder_use};
 pub use start::start;

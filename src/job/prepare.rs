@@ -1,6 +1,6 @@
 //! A run and its data become a method that a driver can run; tables and corpora implement one trait for this.
 
-use super::data::{DataFile, needs_data, schema};
+use super::data::{DataFile, schema};
 use super::error::JobError;
 use super::predictions::{predictive_draws, preprocessing, test_predictions};
 use super::shards::{describe_sizes, open_assigned, own_rows};
@@ -8,15 +8,16 @@ use super::topic_model::{PHI, vocabulary};
 use crate::cluster::{AgentId, AnyMethod, Outcome};
 use crate::config::{ConfigError, CorpusEvaluation, Domain, Precision, RunOf, RunSettings, TableEvaluation, TableRunSettings};
 use crate::data::corpus::Corpus as CorpusFile;
-use crate::data::{DataError, Dataset, Partition, ShardAssignment, Split};
+use crate::data::{DataError, Dataset, ShardAssignment, Split, document_ranges};
 use crate::lda::LdaSettings;
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::common::problem::OpenShard;
 use crate::methods::topics::{EVALUATION_SWEEPS, TopicEvaluation, TopicProblem};
 use crate::methods::{Corpus, Draws, Evaluation, PARTICLE_PATHS, Problem, Sharing, Table};
-use crate::models::{Output, Part};
+use crate::models::{Output, Part, require_data};
 use crate::random::Seed;
 use crate::results::{Grid, POSTERIOR, RunFolder, SampleGroup, SampleKind};
+use crate::settings::KeyError;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,12 +30,12 @@ pub struct Prepared {
     pub groups: Vec<SampleGroup>,
     /// The sizes of the shards, for people.
     pub sizes: String,
-    /// What the result file gets when the run has finished.
-    pub at_end: AtEnd,
+    /// The arrays that the result file gets when the run has finished.
+    pub final_arrays: FinalArrays,
 }
 
-/// Computes what the result file gets when the run has finished.
-pub type AtEnd = Box<dyn FnOnce(&mut RunFolder, &Outcome) -> Result<Vec<Grid>, JobError>>;
+/// Computes the arrays that the result file gets when the run has finished.
+pub type FinalArrays = Box<dyn FnOnce(&mut RunFolder, &Outcome) -> Result<Vec<Grid>, JobError>>;
 
 /// Data that a job can run on.
 pub trait JobData: Domain {
@@ -76,11 +77,13 @@ impl JobData for Table {
         let TableRunSettings { seed, agents, temperature, .. } = run.settings;
         let seed = Seed(seed);
         let sharing = run.method.sharing();
-        let built = F::model(run.model.as_ref(), dataset.map(|dataset| schema(dataset)))
-            .map_err(|error| ConfigError::Settings(vec![error.below("model")]))?;
+        let wrong_model = |error: KeyError| ConfigError::Settings(vec![error.below("model")]);
+        let built = F::model(run.model.as_ref(), dataset.map(|dataset| schema(dataset))).map_err(wrong_model)?;
+        if built.own_rows == 0 {
+            require_data(dataset).map_err(wrong_model)?;
+        }
         let mut sizes = String::new();
         let (shard, test_rows): (OpenShard<F>, Option<OpenShard<F>>) = match dataset {
-            None if built.own_rows == 0 => return Err(ConfigError::Choice(needs_data(run.model_name())).into()),
             None => (own_rows(built.own_rows, agents, sharing), None),
             Some(dataset) => {
                 let assignment = assign(run, dataset)?;
@@ -112,7 +115,7 @@ impl JobData for Table {
             groups.push(group(PARTICLE_PATHS, SampleKind::Paths));
         }
         let (dataset, predicts) = (dataset.cloned(), run.evaluate.predictions);
-        let at_end: AtEnd = Box::new(move |folder, outcome| {
+        let final_arrays: FinalArrays = Box::new(move |folder, outcome| {
             let Some(dataset) = dataset else { return Ok(Vec::new()) };
             let mut grids = vec![preprocessing(&dataset)?];
             let wanted = predicts && dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing;
@@ -121,7 +124,7 @@ impl JobData for Table {
             }
             Ok(grids)
         });
-        Ok(Prepared { method: method.start(run.method.name(), evaluation), groups, sizes, at_end })
+        Ok(Prepared { method: method.start(run.method.name(), evaluation), groups, sizes, final_arrays })
     }
 }
 
@@ -145,7 +148,7 @@ fn evaluation<F: Precision>(
 ) -> Option<Evaluation<F>> {
     let TableEvaluation { every, per_particle, average_from, ksd, particle_paths, .. } = *settings;
     // The scores of shards are summed, so replicated rows must be counted at one agent.
-    let discrepancy = ksd.then(|| {
+    let ksd_problem = ksd.then(|| {
         let all = problem.shard.clone();
         let once = move |agent: AgentId| {
             all(agent).map(|shard| if sharing.shard(agent) == agent { shard } else { shard.without_rows() })
@@ -154,15 +157,7 @@ fn evaluation<F: Precision>(
     });
     let wanted = every > 0 && (test_rows.is_some() || ksd || particle_paths);
     let model = problem.model.clone();
-    wanted.then_some(Evaluation {
-        model,
-        every,
-        tests: test_rows,
-        single: per_particle,
-        average_from,
-        discrepancy,
-        particle_paths,
-    })
+    wanted.then_some(Evaluation { model, every, test_rows, per_particle, average_from, ksd: ksd_problem, particle_paths })
 }
 
 /// The evaluation of a method with such draws. Chains keep their draws, so that their paths need no evaluation.
@@ -171,7 +166,7 @@ fn suited_to<F>(draws: Draws, mut evaluation: Evaluation<F>) -> Option<Evaluatio
         Draws::Particles => Some(evaluation),
         Draws::Chains => {
             evaluation.particle_paths = false;
-            (evaluation.tests.is_some() || evaluation.discrepancy.is_some()).then_some(evaluation)
+            (evaluation.test_rows.is_some() || evaluation.ksd.is_some()).then_some(evaluation)
         }
     }
 }
@@ -191,7 +186,7 @@ impl JobData for Corpus {
     }
 
     fn prepare<F: Precision>(run: &RunOf<Self>, corpus: Option<&Self::Open>) -> Result<Prepared, JobError> {
-        let Some(corpus) = corpus else { return Err(ConfigError::Choice(needs_data(run.model_name())).into()) };
+        let corpus = require_data(corpus).map_err(|error| ConfigError::Settings(vec![error.below("model")]))?;
         let LdaSettings { topics, alpha, beta } = run.model;
         let agents = run.settings.agents();
         let ranges = ranges(run, corpus)?;
@@ -214,15 +209,15 @@ impl JobData for Corpus {
         let parts = vec![Part::new(PHI, &[corpus.words() as usize, topics as usize])];
         let groups = vec![SampleGroup { name: POSTERIOR.into(), parts, kind: SampleKind::Topics }];
         let corpus = corpus.clone();
-        let at_end: AtEnd = Box::new(move |_, _| Ok(vec![vocabulary(&corpus)?]));
-        Ok(Prepared { method: method.start(run.method.name(), evaluation), groups, sizes, at_end })
+        let final_arrays: FinalArrays = Box::new(move |_, _| Ok(vec![vocabulary(&corpus)?]));
+        Ok(Prepared { method: method.start(run.method.name(), evaluation), groups, sizes, final_arrays })
     }
 }
 
 /// The training documents of each agent.
 fn ranges(run: &RunOf<Corpus>, corpus: &CorpusFile) -> Result<Vec<Range<usize>>, DataError> {
-    let partition = run.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
-    Partition::from(partition).stretches(corpus.documents(Split::Train), run.settings.agents as usize)
+    let sizes = run.data.as_ref().and_then(|data| data.partition.sizes());
+    document_ranges(sizes, corpus.documents(Split::Train), run.settings.agents as usize)
 }
 
 /// Opens the data of a run, if it has any.

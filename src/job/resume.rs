@@ -2,8 +2,9 @@
 
 use super::data::DataFile;
 use super::error::JobError;
-use crate::config::{Domain, Registry, Run, RunOf};
-use crate::results::{ExistingRun, ResultsError, RunFolder, config_file};
+use crate::config::{ConfigError, Domain, Registry, Run, RunOf};
+use crate::results::{ExistingRun, ResultsError, RunFolder, config_file, existing_run};
+use std::path::Path;
 
 /// Takes the folder for a run. Called on rank 0.
 ///
@@ -33,23 +34,57 @@ where
             return Ok(false);
         }
     };
-    if let Some(differs) = difference(&kept, folder, &run.clone().into(), registry)? {
-        return Err(ResultsError::OtherRun { folder: folder.path().to_owned(), differs }.into());
-    }
-    if kept.data_digest != digest {
-        let file = data.map_or_else(String::new, |data| data.path().display().to_string());
-        let here = digest.to_owned();
-        return Err(
-            ResultsError::OtherData { folder: folder.path().to_owned(), recorded: kept.data_digest, found: here, file }.into()
-        );
-    }
+    check_same(&kept, &run.clone().into(), digest, data.map(DataFile::path), folder.path(), registry)?;
     Ok(kept.finished)
 }
 
+/// What a run would do with the folder that it is to write to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FolderUse {
+    /// Begin there.
+    Begin,
+    /// Resume there.
+    Resume,
+    /// Nothing: the run is finished.
+    Nothing,
+}
+
+/// What a run on data with this digest would do with a folder. Changes nothing.
+///
+/// # Errors
+/// If it would refuse the folder.
+pub fn folder_use(run: &Run, data: Option<(&Path, &str)>, folder: &Path, registry: &Registry) -> Result<FolderUse, JobError> {
+    let Some(kept) = existing_run(folder)?.filter(|kept| kept.holds_results) else { return Ok(FolderUse::Begin) };
+    let (file, digest) = data.map_or((None, ""), |(file, digest)| (Some(file), digest));
+    check_same(&kept, run, digest, file, folder, registry)?;
+    Ok(if kept.finished { FolderUse::Nothing } else { FolderUse::Resume })
+}
+
+/// Checks that a folder holds this run on these data.
+fn check_same(
+    kept: &ExistingRun,
+    run: &Run,
+    digest: &str,
+    file: Option<&Path>,
+    folder: &Path,
+    registry: &Registry,
+) -> Result<(), JobError> {
+    let path = folder.to_owned();
+    if let Some(differs) = difference(kept, folder, run, registry)? {
+        return Err(ResultsError::OtherRun { folder: path, differs }.into());
+    }
+    if kept.data_digest != digest {
+        let file = file.map_or_else(String::new, |file| file.display().to_string());
+        let (recorded, found) = (kept.data_digest.clone(), digest.to_owned());
+        return Err(ResultsError::OtherData { folder: path, recorded, found, file }.into());
+    }
+    Ok(())
+}
+
 /// The first value in which the run in the folder differs from this one. Keys that are newer than the folder have their defaults.
-fn difference(kept: &ExistingRun, folder: &RunFolder, run: &Run, registry: &Registry) -> Result<Option<String>, JobError> {
+fn difference(kept: &ExistingRun, folder: &Path, run: &Run, registry: &Registry) -> Result<Option<String>, JobError> {
     let kept = Run::from_toml(&kept.config, registry).map_err(|error| ResultsError::Content {
-        path: config_file(folder.path()),
+        path: config_file(folder),
         what: format!(
             "this version of mpibayes cannot read the run in the folder ({error}). Choose another --output, or delete it"
         ),
@@ -59,7 +94,7 @@ fn difference(kept: &ExistingRun, folder: &RunFolder, run: &Run, registry: &Regi
 
 /// The keys that decide the results: not how the run uses the machine, nor where the data lie, whose digest is compared instead.
 fn result_keys(run: &Run) -> Result<toml::Table, JobError> {
-    let mut keys: toml::Table = run.to_toml()?.parse().unwrap_or_default();
+    let mut keys = run.to_table().map_err(ConfigError::unwritable)?;
     let float_sums = run.cluster().collectives.float_sums;
     keys.remove("cluster");
     keys.insert("float_sums".into(), toml::Value::from(format!("{float_sums:?}")));
@@ -99,9 +134,8 @@ mod tests {
     fn differs(kept: &str, here: &str) -> Result<Option<String>, String> {
         let registry = Registry::default();
         let kept = ExistingRun { config: kept.into(), data_digest: String::new(), finished: false, holds_results: true };
-        let folder = RunFolder::new("folder".as_ref(), std::time::Duration::MAX, false);
         let here = Run::from_toml(here, &registry).map_err(|error| error.to_string())?;
-        difference(&kept, &folder, &here, &registry).map_err(|error| error.to_string())
+        difference(&kept, "folder".as_ref(), &here, &registry).map_err(|error| error.to_string())
     }
 
     #[test]

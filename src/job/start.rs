@@ -70,7 +70,7 @@ fn carry_out<D: Domain>(
     ranks: &Ranks,
     folder: &mut RunFolder,
 ) -> Result<(), JobError> {
-    let Prepared { method, groups, sizes, at_end } = prepared;
+    let Prepared { method, groups, sizes, final_arrays } = prepared;
     let (settings, cluster) = (&run.settings, &run.cluster);
     let threads = match (cluster.threads, ranks) {
         (0, Ranks::One) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -119,7 +119,7 @@ fn carry_out<D: Domain>(
     };
     let Some(outcome) = outcome else { return Ok(()) };
     if outcome.finished {
-        let grids = at_end(folder, &outcome)?;
+        let grids = final_arrays(folder, &outcome)?;
         grids.into_iter().for_each(|grid| folder.add_arrays(grid));
     }
     folder.end(&outcome)?;

@@ -85,8 +85,9 @@ impl TopicModel {
         let draws = match lengths.get(chain) {
             Some(&draws) if draws > 0 => draws,
             _ => {
-                let there = lengths.len().saturating_sub(1);
-                return Err(cannot(format!("there is no chain {chain} with draws: chains have the numbers 0 to {there}")));
+                let chains = lengths.iter().enumerate().filter(|(_, draws)| **draws > 0).map(|(chain, _)| chain.to_string());
+                let chains = chains.collect::<Vec<_>>().join(", ");
+                return Err(cannot(format!("there is no chain {chain} with draws. Chains with draws: {chains}")));
             }
         };
         let mut phi = Array2::zeros((words.len(), settings.topics as usize));

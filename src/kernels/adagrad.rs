@@ -1,7 +1,7 @@
 //! Optimizers: plain gradient steps, and AdaGrad with an exponential window as in the SVGD papers.
 
-use super::{SettingsError, check_range};
 use crate::number::Real;
+use crate::settings::{KeyError, in_range};
 use crate::vector::vectorized;
 use serde::{Deserialize, Serialize};
 
@@ -55,16 +55,16 @@ impl Optimizer {
          fudge = 1e-6";
 
     /// Checks that all settings are in range.
-    pub fn check(&self) -> Result<(), SettingsError> {
-        let positive = |step: f64| check_range("step", step, step.is_finite() && step > 0.0, "positive");
+    pub fn check(&self) -> Result<(), KeyError> {
+        let positive = |key, step: f64| in_range(key, step, step.is_finite() && step > 0.0, "positive");
         match *self {
-            Self::Plain { step } => positive(step),
+            Self::Plain { step } => positive("plain.step", step),
             Self::Adagrad { step, decay, fudge } => {
-                positive(step)?;
-                check_range("decay", decay, (0.0..1.0).contains(&decay), "at least 0 and below 1")?;
+                positive("adagrad.step", step)?;
+                in_range("adagrad.decay", decay, (0.0..1.0).contains(&decay), "at least 0 and below 1")?;
                 // A direction of 0, such as that of a weight after a dead unit, must not give 0/0, also in single precision.
                 let valid = fudge.is_finite() && fudge >= f64::from(f32::MIN_POSITIVE);
-                check_range("fudge", fudge, valid, "at least 1.2e-38")
+                in_range("adagrad.fudge", fudge, valid, "at least 1.2e-38")
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Stochastic gradient Hamiltonian Monte Carlo (SGHMC): integrators of the dynamics with friction and noise.
 
-use super::{SettingsError, check_range};
 use crate::number::Real;
 use crate::random::Stream;
+use crate::settings::{KeyError, in_range};
 use serde::{Deserialize, Serialize};
 
 /// The number of parameters per block: its noise fits into the first-level cache.
@@ -40,23 +40,18 @@ pub enum Scheme {
 
 impl SghmcDynamics {
     /// Checks that all settings are in range for inverse masses up to `max_inverse_mass`.
-    pub fn check(&self, max_inverse_mass: f64) -> Result<(), SettingsError> {
+    pub fn check(&self, max_inverse_mass: f64) -> Result<(), KeyError> {
         let Self { step, friction, gradient_noise, noise, .. } = *self;
-        check_range("step", step, step.is_finite() && step > 0.0, "positive")?;
+        in_range("step", step, step.is_finite() && step > 0.0, "positive")?;
         let stable = friction.is_finite() && step * friction < 2.0;
         if noise {
-            check_range("friction", friction, stable && friction > 0.0, "above 0 and below 2/step")?;
+            in_range("friction", friction, stable && friction > 0.0, "above 0 and below 2/step")?;
         } else {
-            check_range("friction", friction, stable && friction >= 0.0, "at least 0 and below 2/step")?;
+            in_range("friction", friction, stable && friction >= 0.0, "at least 0 and below 2/step")?;
         }
         let [added, known] = self.noise_variances();
         let fits = gradient_noise >= 0.0 && known * max_inverse_mass <= added.max(0.0);
-        check_range(
-            "gradient_noise",
-            gradient_noise,
-            !noise || fits,
-            "from 0 to about friction, times floor with a preconditioner",
-        )
+        in_range("gradient_noise", gradient_noise, !noise || fits, "from 0 to about friction, times floor with a preconditioner")
     }
 
     /// The stability limit: steps are stable if ε²λ is below it, with λ the largest eigenvalue of M⁻¹∇²U.
@@ -269,11 +264,11 @@ mod tests {
         let valid = SghmcDynamics { scheme: Scheme::Middle, step: 0.1, friction: 1.0, gradient_noise: 0.0, noise: true };
         assert!(valid.check(1.0).is_ok());
         for (wrong, message) in [
-            (SghmcDynamics { step: 0.0, ..valid }, "step = 0"),
-            (SghmcDynamics { friction: 20.0, ..valid }, "friction = 20"),
-            (SghmcDynamics { friction: -1.0, ..valid }, "friction = -1"),
-            (SghmcDynamics { friction: 0.0, ..valid }, "friction = 0"),
-            (SghmcDynamics { gradient_noise: 1.5, ..valid }, "gradient_noise = 1.5"),
+            (SghmcDynamics { step: 0.0, ..valid }, "step: must be positive, not 0"),
+            (SghmcDynamics { friction: 20.0, ..valid }, "friction: must be above 0 and below 2/step, not 20"),
+            (SghmcDynamics { friction: -1.0, ..valid }, "not -1"),
+            (SghmcDynamics { friction: 0.0, ..valid }, "friction: must be above 0 and below 2/step, not 0"),
+            (SghmcDynamics { gradient_noise: 1.5, ..valid }, "gradient_noise: must be from 0 to"),
         ] {
             assert!(wrong.check(1.0).unwrap_err().to_string().contains(message));
         }

@@ -1,8 +1,8 @@
 //! Gaussian kernel density estimates (KDE) of particle sets: log-densities and scores, computed on the log scale.
 
 use super::rbf::squared_distances;
-use super::{SettingsError, check_range};
 use crate::number::Real;
+use crate::settings::{KeyError, in_range};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
@@ -55,11 +55,14 @@ impl Default for Kde {
 
 impl Kde {
     /// Checks that all settings are in range.
-    pub fn check(&self) -> Result<(), SettingsError> {
+    ///
+    /// # Errors
+    /// Names the key, as in a `[method]` table, whose value is not.
+    pub fn check(&self) -> Result<(), KeyError> {
         if let KdeMode::Lse { floor } = self.mode {
-            check_range("floor", floor, (0.0..1.0).contains(&floor), "at least 0 and below 1")?;
+            in_range("kde.lse.floor", floor, (0.0..1.0).contains(&floor), "at least 0 and below 1")?;
         }
-        check_range("bandwidth", self.bandwidth, self.bandwidth.is_finite() && self.bandwidth > 0.0, "positive")
+        in_range("kde_bandwidth", self.bandwidth, self.bandwidth.is_finite() && self.bandwidth > 0.0, "positive")
     }
 
     /// Whether there is no density estimate.

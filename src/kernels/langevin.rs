@@ -1,9 +1,9 @@
 //! Langevin dynamics (SGLD): step-size schedules and the update.
 
 use super::hamiltonian::ElasticForce;
-use super::{SettingsError, check_range};
 use crate::number::Real;
 use crate::random::Stream;
+use crate::settings::{KeyError, in_range};
 use serde::{Deserialize, Serialize};
 
 /// The step size ε_t of update t = 0, 1, ...: `{ constant = 1e-4 }` or `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }`. An update moves θ
@@ -40,14 +40,14 @@ impl StepSize {
     }
 
     /// Checks that all settings are in range.
-    pub fn check(self) -> Result<(), SettingsError> {
-        let positive = |name, value: f64| check_range(name, value, value.is_finite() && value > 0.0, "positive");
+    pub fn check(self) -> Result<(), KeyError> {
+        let positive = |name, value: f64| in_range(name, value, value.is_finite() && value > 0.0, "positive");
         match self {
-            Self::Constant(step) => positive("step.constant", step),
+            Self::Constant(step) => positive("constant", step),
             Self::Annealed { a, b, c } => {
-                positive("step.annealed.a", a)?;
-                positive("step.annealed.b", b)?;
-                check_range("step.annealed.c", c, (0.0..=1.0).contains(&c), "from 0 to 1")
+                positive("annealed.a", a)?;
+                positive("annealed.b", b)?;
+                in_range("annealed.c", c, (0.0..=1.0).contains(&c), "from 0 to 1")
             }
         }
     }
@@ -89,10 +89,10 @@ mod tests {
         assert_eq!(StepSize::Constant(0.25).at(1 << 40), 0.25);
         assert!(annealed.check().is_ok() && StepSize::default().check().is_ok());
         for (wrong, message) in [
-            (StepSize::Constant(0.0), "constant = 0"),
-            (StepSize::Constant(f64::NAN), "constant = NaN"),
-            (StepSize::Annealed { a: 1.0, b: 0.0, c: 0.5 }, "b = 0"),
-            (StepSize::Annealed { a: 1.0, b: 1.0, c: 1.5 }, "c = 1.5"),
+            (StepSize::Constant(0.0), "constant: must be positive, not 0"),
+            (StepSize::Constant(f64::NAN), "constant: must be positive, not NaN"),
+            (StepSize::Annealed { a: 1.0, b: 0.0, c: 0.5 }, "annealed.b: must"),
+            (StepSize::Annealed { a: 1.0, b: 1.0, c: 1.5 }, "annealed.c: must be from 0 to 1, not 1.5"),
         ] {
             assert!(wrong.check().unwrap_err().to_string().contains(message));
         }

@@ -1,8 +1,8 @@
 //! Bandwidths of the RBF kernel k(x, y) = exp(−‖x − y‖²/h), and squared distances.
 
 use super::select::Selector;
-use super::{SettingsError, check_range};
 use crate::number::Real;
+use crate::settings::{KeyError, in_range};
 use crate::vector::vectorized;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
@@ -28,9 +28,9 @@ impl Bandwidth {
          or { fixed = 1.0 }";
 
     /// Checks that a fixed bandwidth is in range.
-    pub fn check(&self) -> Result<(), SettingsError> {
+    pub fn check(&self) -> Result<(), KeyError> {
         match *self {
-            Self::Fixed(h) => check_range("bandwidth", h, h.is_finite() && h > 0.0, "positive"),
+            Self::Fixed(h) => in_range("fixed", h, h.is_finite() && h > 0.0, "positive"),
             Self::Paper | Self::Repository => Ok(()),
         }
     }

@@ -10,13 +10,13 @@
 //! are computed on blocks of columns: while a block is in cache, the direction is computed, the optimizer moves the particles, and the
 //! products for the next step are computed. A step thus reads memory once.
 
-use super::SettingsError;
 use super::adagrad::{AdaGrad, Optimizer};
 use super::kde::{Kde, KdeFactor, without_canceling_pairs};
 use super::rbf::Bandwidth;
 use super::select::Selector;
 use super::symmetric::Symmetric;
 use crate::number::Real;
+use crate::settings::KeyError;
 use crate::vector::{self, vectorized};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
@@ -54,11 +54,14 @@ impl Settings {
     }
 
     /// Checks that all settings are in range.
-    pub fn check(&self) -> Result<(), SettingsError> {
+    ///
+    /// # Errors
+    /// Names the first key, as in a `[method]` table, whose value is not.
+    pub fn check(&self) -> Result<(), KeyError> {
         if let Kernel::Rbf(bandwidth) = self.kernel {
-            bandwidth.check()?;
+            bandwidth.check().map_err(|error| error.below("bandwidth"))?;
         }
-        self.optimizer.check()?;
+        self.optimizer.check().map_err(|error| error.below("optimizer"))?;
         self.kde.check()
     }
 }

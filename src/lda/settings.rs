@@ -1,5 +1,6 @@
 //! The settings of latent Dirichlet allocation in run files.
 
+use crate::settings::{KeyError, in_range};
 use serde::{Deserialize, Serialize};
 
 /// The settings of the model `lda`.
@@ -32,18 +33,12 @@ impl LdaSettings {
     /// Checks that all settings are in range.
     ///
     /// # Errors
-    /// A message that says which setting is invalid and which values are allowed.
-    pub fn check(&self) -> Result<(), String> {
-        if !(1..=MAX_TOPICS).contains(&self.topics) {
-            return Err(format!("topics = {}: must be from 1 to {MAX_TOPICS}", self.topics));
-        }
-        for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(format!("{name} = {value}: must be positive"));
-            }
-            if value < MIN_PRIOR {
-                return Err(format!("{name} = {value:e}: must be at least {MIN_PRIOR:e}"));
-            }
+    /// The key that is wrong, and which values are allowed.
+    pub fn check(&self) -> Result<(), KeyError> {
+        let range = format!("from 1 to {MAX_TOPICS}");
+        in_range("topics", self.topics, (1..=MAX_TOPICS).contains(&self.topics), &range)?;
+        for (key, value) in [("alpha", self.alpha), ("beta", self.beta)] {
+            in_range(key, value, value.is_finite() && value >= MIN_PRIOR, &format!("at least {MIN_PRIOR:e}"))?;
         }
         Ok(())
     }
@@ -58,8 +53,9 @@ mod tests {
     fn priors_near_zero_are_refused() {
         let check = |alpha, beta| LdaSettings { alpha, beta, ..LdaSettings::default() }.check();
         assert_eq!(check(1e-12, 1e-12), Ok(()));
-        assert_eq!(check(0.1, 9e-13).unwrap_err(), "beta = 9e-13: must be at least 1e-12");
-        assert_eq!(check(1e-18, 0.1).unwrap_err(), "alpha = 1e-18: must be at least 1e-12");
-        assert_eq!(check(f64::NAN, 0.1).unwrap_err(), "alpha = NaN: must be positive");
+        let message = |alpha, beta| check(alpha, beta).unwrap_err().to_string();
+        assert_eq!(message(0.1, 0.0), "beta: must be at least 1e-12, not 0");
+        assert_eq!(message(0.1, -1.0), "beta: must be at least 1e-12, not -1");
+        assert_eq!(message(f64::NAN, 0.1), "alpha: must be at least 1e-12, not NaN");
     }
 }

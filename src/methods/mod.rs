@@ -17,6 +17,7 @@ pub use common::particles::Particles;
 pub use common::problem::{LocalLoss, Problem};
 pub use common::settings::{
     Corpus, DataKind, DocumentBytes, Draws, MethodSettings, ResourceEstimate, Sharing, Table, TableMethod, TopicMethod,
+    at_least_one,
 };
 pub use common::with_evaluation::{EvaluationTask, Evaluator, LocalEvaluator, Posterior, WithEvaluation};
 pub use topics::{TopicArray, TopicPosterior};

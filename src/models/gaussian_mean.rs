@@ -10,7 +10,7 @@ use super::{
 };
 use crate::number::Real;
 use crate::random::Stream;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 use crate::vector::{self, vectorized};
 use ndarray::{Array1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 
@@ -84,7 +84,7 @@ impl ModelSettings for GaussianMeanSettings {
         keys::<Self>()
     }
 
-    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError> {
         Ok(BuiltModel::for_data(self.build(require_data(data)?.features)?))
     }
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::number::Real;
 use crate::random::Stream;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 use ndarray::linalg::{general_mat_mul, general_mat_vec_mul};
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1, ArrayViewMut2, s};
 use ndarray_linalg::{FactorizeC, InverseC, SolveC, UPLO};
@@ -63,7 +63,7 @@ impl ModelSettings for LinearSettings {
         keys::<Self>()
     }
 
-    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError> {
         let DataSchema { features, output } = require_data(data)?;
         Ok(BuiltModel::for_data(self.build(features, output)?))
     }

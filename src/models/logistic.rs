@@ -13,7 +13,7 @@ use super::{
 };
 use crate::number::Real;
 use crate::random::Stream;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 use crate::vector::{self, vectorized};
 use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
 use rand_distr::{Distribution, Gamma};
@@ -84,7 +84,7 @@ impl ModelSettings for LogisticSettings {
         keys::<Self>()
     }
 
-    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError> {
         let DataSchema { features, output } = require_data(data)?;
         Ok(BuiltModel::for_data(self.build(features, output)?))
     }

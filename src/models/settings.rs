@@ -3,7 +3,7 @@
 use super::error::ModelError;
 use super::model::{Model, Output};
 use crate::number::Real;
-use crate::settings::{Key, Settings};
+use crate::settings::{Key, KeyError, Settings};
 use std::sync::Arc;
 
 /// The columns and targets of the data that a model is built for.
@@ -33,8 +33,8 @@ pub trait ModelSettings: Settings {
     /// Builds the model for these data; `data` is `None` if the run file names no dataset.
     ///
     /// # Errors
-    /// A message that says which setting is invalid and which values are allowed.
-    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String>;
+    /// The key that is wrong, and which values are allowed.
+    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError>;
 }
 
 /// A model, and the rows that it generates if it needs no dataset.
@@ -53,16 +53,26 @@ impl<F: Real> BuiltModel<F> {
     }
 }
 
-impl From<ModelError> for String {
+impl From<ModelError> for KeyError {
     fn from(error: ModelError) -> Self {
-        error.to_string()
+        match error {
+            ModelError::OutOfRange { setting, value, range } => Self::invalid(setting, format!("must be {range}, not {value}")),
+            ModelError::EmptyLayer { layer } => {
+                Self::invalid("hidden", format!("has width 0 in layer {layer}; every hidden layer needs at least one unit"))
+            }
+            ModelError::Loss { loss, target } => Self::invalid("loss", format!("= \"{loss}\" does not fit {target}")),
+            ModelError::NoFeatures | ModelError::Classes { .. } | ModelError::Target { .. } => {
+                Self::table(format!("does not suit the data: {error}"))
+            }
+            error => Self::table(format!("cannot be built: {error}")),
+        }
     }
 }
 
-/// The schema of the data, for models that need a dataset.
+/// The data or their schema, for models that need some.
 ///
 /// # Errors
 /// If there are no data.
-pub fn require_data(data: Option<DataSchema>) -> Result<DataSchema, String> {
-    data.ok_or_else(|| "this model needs data: add [data] with file = \"...\" (written by mpibayes import)".into())
+pub fn require_data<D>(data: Option<D>) -> Result<D, KeyError> {
+    data.ok_or_else(|| KeyError::table("needs data. Add [data] with file = \"...\", a file made by `mpibayes import`"))
 }

@@ -3,7 +3,7 @@
 use super::gaussian::FactorProductSettings;
 use super::settings::{BuiltModel, DataSchema, ModelSettings};
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -35,9 +35,9 @@ impl ModelSettings for ToySettings {
         keys::<Self>()
     }
 
-    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError> {
         if data.is_some() {
-            return Err("the model 'toy' generates its own factors: remove [data]".into());
+            return Err(KeyError::table("generates its own factors. Remove [data]"));
         }
         let product = match self.target {
             Target::Mixture1d => FactorProductSettings::mixture_1d_normal_prior(),

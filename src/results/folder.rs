@@ -63,6 +63,44 @@ pub fn is_finished(folder: &Path) -> Result<bool> {
     Ok(file.exists() && RunFile::open(&file)?.info().state.finished)
 }
 
+/// The run that a folder holds, if any. Changes nothing, and does not need the folder to exist.
+///
+/// # Errors
+/// If the folder is a file, cannot be read, or holds an incomplete run.
+pub fn existing_run(folder: &Path) -> Result<Option<ExistingRun>> {
+    let digest = folder.join(DIGEST);
+    match fs::read_to_string(&digest) {
+        Ok(data_digest) => run_with_digest(folder, &data_digest),
+        Err(cause) if cause.kind() == ErrorKind::NotFound => run_with_digest(folder, ""),
+        Err(cause) => Err(ResultsError::io(folder, "use it as a folder")(cause)),
+    }
+}
+
+/// The run that a folder with this `data.digest` holds, if any.
+fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option<ExistingRun>> {
+    let finished = is_finished(folder)?;
+    let config = config_file(folder);
+    let exists = |path: PathBuf| path.try_exists().map_err(ResultsError::io(&path, "look for"));
+    let holds_results = exists(result_file(folder))? || exists(checkpoint_file(folder))?;
+    match fs::read_to_string(&config) {
+        // A run without data has a digest, too: an empty line.
+        Ok(_) if data_digest.is_empty() => Err(ResultsError::Content {
+            path: config,
+            what: "this is not the configuration of a run in this folder: choose another --output".into(),
+        }),
+        Ok(config) => Ok(Some(ExistingRun { config, data_digest: data_digest.trim_end().into(), finished, holds_results })),
+        Err(cause) if cause.kind() != ErrorKind::NotFound => Err(ResultsError::io(&config, "read")(cause)),
+        Err(_) if holds_results => Err(ResultsError::Content {
+            path: folder.to_owned(),
+            what: "the folder holds a run without its config.toml: choose another --output, or delete the folder".into(),
+        }),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The file with the digest of the data, which a job locks.
+const DIGEST: &str = "data.digest";
+
 /// The folder of a run, managed by rank 0.
 pub struct RunFolder {
     path: PathBuf,
@@ -168,7 +206,7 @@ impl RunFolder {
     /// When another job uses the folder, it holds an incomplete run, or the file system fails.
     pub fn claim(&mut self) -> Result<Option<ExistingRun>> {
         fs::create_dir_all(&self.path).map_err(ResultsError::io(&self.path, "create the folder"))?;
-        let path = self.path.join("data.digest");
+        let path = self.path.join(DIGEST);
         let open = File::options().create(true).truncate(false).read(true).write(true).open(&path);
         let mut digest = open.map_err(ResultsError::io(&path, "open"))?;
         match digest.try_lock() {
@@ -182,24 +220,7 @@ impl RunFolder {
         let mut data_digest = String::new();
         digest.read_to_string(&mut data_digest).map_err(ResultsError::io(&path, "read"))?;
         self.digest = Some(digest);
-        let finished = is_finished(&self.path)?;
-        let config = config_file(&self.path);
-        let exists = |path: PathBuf| path.try_exists().map_err(ResultsError::io(&path, "look for"));
-        let holds_results = exists(result_file(&self.path))? || exists(self.checkpoint())?;
-        match fs::read_to_string(&config) {
-            // A run without data has a digest, too: an empty line.
-            Ok(_) if data_digest.is_empty() => Err(ResultsError::Content {
-                path: config,
-                what: "this is not the configuration of a run in this folder: choose another --output".into(),
-            }),
-            Ok(config) => Ok(Some(ExistingRun { config, data_digest: data_digest.trim_end().into(), finished, holds_results })),
-            Err(cause) if cause.kind() != ErrorKind::NotFound => Err(ResultsError::io(&config, "read")(cause)),
-            Err(_) if holds_results => Err(ResultsError::Content {
-                path: self.path.clone(),
-                what: "the folder holds a run without its config.toml: choose another --output, or delete the folder".into(),
-            }),
-            Err(_) => Ok(None),
-        }
+        run_with_digest(&self.path, &data_digest)
     }
 
     /// Records which run is begun in the folder, which must be claimed.
@@ -207,12 +228,16 @@ impl RunFolder {
     /// # Errors
     /// When the file system fails.
     pub fn record_run(&mut self, config: &str, data_digest: &str) -> Result<()> {
-        if let Some(file) = &mut self.digest {
-            // Written in place, because the file is locked. It is not read before there is a configuration.
-            let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{data_digest}"));
-            written.and_then(|()| file.sync_all()).map_err(ResultsError::io(&self.path.join("data.digest"), "write"))?;
-        }
         let path = config_file(&self.path);
+        match fs::remove_file(&path) {
+            Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(ResultsError::io(&path, "delete")(cause)),
+            _ => {}
+        }
+        if let Some(file) = &mut self.digest {
+            // Written in place, because the file is locked. Without a configuration nobody reads it.
+            let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{data_digest}"));
+            written.and_then(|()| file.sync_all()).map_err(ResultsError::io(&self.path.join(DIGEST), "write"))?;
+        }
         let partial = PartialFile::new(&path);
         fs::write(partial.path(), config).map_err(ResultsError::io(partial.path(), "write"))?;
         partial.commit().map_err(ResultsError::io(&path, "finish"))

@@ -45,7 +45,7 @@ mod write;
 pub use crate::cluster::record::{HISTORY, METRICS};
 pub use curves::{Points, SECONDS, XAxis};
 pub use error::{Result, ResultsError};
-pub use folder::{ExistingRun, PHASES, RunFolder, TRAFFIC, checkpoint_file, config_file, is_finished, result_file};
+pub use folder::{ExistingRun, PHASES, RunFolder, TRAFFIC, checkpoint_file, config_file, existing_run, is_finished, result_file};
 pub use grid::{Grid, GridFile};
 pub use info::{RunInfo, RunState};
 pub use read::RunFile;

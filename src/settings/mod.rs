@@ -62,6 +62,13 @@ pub enum Mistake {
         /// The words.
         known: Vec<String>,
     },
+    /// The value is neither one of the known words nor a table with one of them as its key.
+    WrongForm {
+        /// The value.
+        found: String,
+        /// The words.
+        known: Vec<String>,
+    },
     /// Anything else, as a sentence that continues the name of the key.
     Invalid(String),
 }
@@ -72,18 +79,9 @@ impl KeyError {
         Self { path: vec![key.to_owned()], mistake }
     }
 
-    /// A value of a key that cannot be used; the sentence continues the name of the key.
+    /// A value of a key, such as `rounds` or `optimizer.plain.step`, that cannot be used; the sentence continues the name of the key.
     pub fn invalid(key: &str, sentence: impl Into<String>) -> Self {
-        Self::at(key, Mistake::Invalid(sentence.into()))
-    }
-
-    /// A sentence about settings with these keys; its first word may be the key that it is about.
-    pub fn about(keys: &[Key], sentence: String) -> Self {
-        let first = sentence.split([' ', ':']).next().unwrap_or_default();
-        match keys.iter().any(|key| key.name == first) {
-            true => Self::invalid(first, sentence[first.len()..].trim_start_matches([' ', ':'])),
-            false => Self::table(sentence),
-        }
+        Self { path: key.split('.').map(str::to_owned).collect(), mistake: Mistake::Invalid(sentence.into()) }
     }
 
     /// A mistake of the table as a whole, or of several of its keys.
@@ -107,8 +105,32 @@ impl std::fmt::Display for KeyError {
             Mistake::UnknownKey { known } => write!(f, "`{path}` is not a key here; the keys are {}", known.join(", ")),
             Mistake::MissingKey(key) => write!(f, "{path}{separator}`{key}` is missing"),
             Mistake::UnknownWord { found, known } => write!(f, "{path}{separator}{}", unknown_word(found, known)),
+            Mistake::WrongForm { found, known } => {
+                write!(f, "{path}{separator}must be one of {}, not {found}", known.join(", "))
+            }
             Mistake::Invalid(sentence) => write!(f, "{path}{separator}{sentence}"),
         }
+    }
+}
+
+/// Checks a value of a key, which `holds` says is in its range.
+///
+/// # Errors
+/// If it is not.
+pub fn in_range(key: &str, value: impl std::fmt::Display, holds: bool, range: &str) -> Result<(), KeyError> {
+    if holds { Ok(()) } else { Err(KeyError::invalid(key, format!("must be {range}, not {value}"))) }
+}
+
+/// A value as TOML in one line, small and large numbers with an exponent.
+pub fn inline(value: &toml::Value) -> String {
+    match value {
+        toml::Value::Float(number) if *number != 0.0 && !(1e-3..1e15).contains(&number.abs()) => format!("{number:e}"),
+        toml::Value::Table(table) if table.is_empty() => "{}".into(),
+        toml::Value::Table(table) => {
+            let pairs: Vec<String> = table.iter().map(|(key, value)| format!("{key} = {}", inline(value))).collect();
+            format!("{{ {} }}", pairs.join(", "))
+        }
+        value => value.to_string(),
     }
 }
 

@@ -3,7 +3,7 @@
 //! serde reports a mistake through the error type of its data format. This format's error type keeps what serde says in fields, so
 //! that nobody has to parse an error message.
 
-use super::{KeyError, Mistake};
+use super::{KeyError, Mistake, inline};
 use serde::de::value::{StrDeserializer, StringDeserializer};
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Expected, IntoDeserializer, MapAccess, SeqAccess,
@@ -46,7 +46,9 @@ pub fn read<S: DeserializeOwned>(mut table: toml::Table) -> Result<S, Vec<KeyErr
 fn is_consequence(error: &KeyError, removed: &[Vec<String>]) -> bool {
     match &error.mistake {
         Mistake::MissingKey(key) => removed.iter().any(|path| path.split_last() == Some((key, &error.path))),
-        Mistake::Invalid(_) => removed.iter().any(|path| path.len() > error.path.len() && path.starts_with(&error.path)),
+        Mistake::Invalid(_) | Mistake::WrongForm { .. } => {
+            removed.iter().any(|path| path.len() > error.path.len() && path.starts_with(&error.path))
+        }
         Mistake::UnknownKey { .. } | Mistake::UnknownWord { .. } => false,
     }
 }
@@ -159,16 +161,14 @@ impl<'de> Deserializer<'de> for TomlValue {
     ) -> Result<V::Value, KeyError> {
         match self.0 {
             Value::String(word) => visitor.visit_enum(Word { word, content: None }),
-            Value::Table(table) if table.len() == 1 => {
+            Value::Table(table) if table.len() == 1 && table.keys().all(|word| words.contains(&word.as_str())) => {
                 let (word, content) = table.into_iter().next().ok_or_else(|| KeyError::table("is an empty table"))?;
                 visitor.visit_enum(Word { word, content: Some(content) })
             }
-            Value::Table(table) => Err(KeyError::table(format!(
-                "must be a table with exactly one of the keys {}, not {} keys",
-                words.join(", "),
-                table.len()
-            ))),
-            value => Err(KeyError::table(format!("must be one of {}, not {value}", words.join(", ")))),
+            value => {
+                let known = words.iter().map(|&word| word.to_owned()).collect();
+                Err(KeyError { path: Vec::new(), mistake: Mistake::WrongForm { found: inline(&value), known } })
+            }
         }
     }
 
@@ -344,14 +344,16 @@ mod tests {
             ("count = -3", "count", "must be a whole number, 0 or larger, not -3"),
             ("count = 1\ninner = 3", "inner", "must be a table, not 3"),
             ("count = 1\nshare = [1]", "share", "must be a number, not a list"),
-            ("count = 1\nkind = {}", "kind", "must be a table with exactly one of the keys plain, deep, sites, not 0 keys"),
             ("count = 1\nkind = \"sites\"", "kind", "\"sites\" needs settings: write { sites = ... }"),
             ("count = 1\nkind = { plain = 1 }", "kind", "\"plain\" has no settings: write \"plain\""),
-            ("count = 1\nkind = 7", "kind", "must be one of plain, deep, sites, not 7"),
         ] {
             assert_eq!(mistakes(text), [(path.to_owned(), Mistake::Invalid(sentence.into()))], "{text}");
         }
-        let known = vec!["plain".into(), "deep".into(), "sites".into()];
+        let known: Vec<String> = vec!["plain".into(), "deep".into(), "sites".into()];
+        for found in ["{}", "7", "{ depe = 1 }", "{ deep = { floor = 1 }, plain = 2 }"] {
+            let form = Mistake::WrongForm { found: found.into(), known: known.clone() };
+            assert_eq!(mistakes(&format!("count = 1\nkind = {found}")), [("kind".into(), form)], "{found}");
+        }
         let word = Mistake::UnknownWord { found: "plian".into(), known };
         assert_eq!(mistakes("count = 1\nkind = \"plian\"\n"), [("kind".into(), word)]);
     }

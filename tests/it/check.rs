@@ -50,6 +50,16 @@ fn with(line: &str, other: &str) -> String {
     VALID.replacen(line, other, 1)
 }
 
+/// A run file for `dsgld` with this line in `[method]`.
+fn dsgld(line: &str) -> String {
+    format!("agents = 3\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\n[method]\nname = \"dsgld\"\n{line}\n")
+}
+
+/// A run file with three agents for `npv`, which takes one.
+fn npv() -> String {
+    "agents = 3\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\n[method]\nname = \"npv\"\n".into()
+}
+
 /// The messages of `mpibayes check` for an invalid run file: a line for each mistake and their number.
 fn mistakes(cli: &Cli, file: &str, set: &str) -> Vec<String> {
     cli.write("run.toml", file);
@@ -67,20 +77,24 @@ fn messages_for_invalid_run_files_say_what_to_do() {
     let cli = folder();
     let table: &[(String, &str, &str)] = &[
         (with("seed = 3", "sed = 3"), "", "run.toml, line 1: 'sed' is not a key here. Did you mean `seed`?"),
-        (with("rounds = 6", "ronuds = 6"), "", "run.toml, line 10: 'method.ronuds' is not a key here. Did you mean `rounds`?"),
+        (
+            with("rounds = 6", "ronuds = 6"),
+            "",
+            "run.toml, line 10: 'method.ronuds' is not a key of dsvgd. Did you mean `rounds`?",
+        ),
         (with("seed = 3", "rounds = 3"), "", "run.toml, line 1: 'rounds' is not a key here. Did you mean `rounds` in [method]?"),
         (
             with("[method]\n", "[method]\nagents = 2\n"),
             "",
-            "'method.agents' is not a key here. Did you mean `agents` at the top of the file",
+            "'method.agents' is not a key of dsvgd. Did you mean `agents` at the top of the file",
         ),
         (with("[method]", "[metod]"), "", "line 7: 'metod' is not a section of a run file. Did you mean [method]?"),
         (
             VALID.into(),
             " --set method.ruonds=3",
-            "--set method.ruonds=3: 'method.ruonds' is not a key here. Did you mean `rounds`?",
+            "--set method.ruonds=3: 'method.ruonds' is not a key of dsvgd. Did you mean `rounds`?",
         ),
-        (with("batch = 6", "steps = 6"), "", "'method.steps' is not a key here. It belongs to the method \"svgd\""),
+        (with("batch = 6", "steps = 6"), "", "'method.steps' is not a key of dsvgd. It belongs to the method \"svgd\""),
         (with("batch = 6", "step = 0.1"), "", "Did you mean `optimizer.adagrad.step` in [method]?"),
         (
             with("batch = 6", "optimizer = { adagrad = { stp = 0.1 } }"),
@@ -117,9 +131,9 @@ fn messages_for_invalid_run_files_say_what_to_do() {
             "",
             "line 4: 'data.file' cannot be used: a.csv: this is no dataset of this program: make one with `mpibayes import`",
         ),
-        (with("a.h5", "r.h5"), "", "line 5: 'model' the model needs two classes"),
-        (with("\"logistic\"", "\"toy\""), "", "line 5: 'model' the model 'toy' generates its own factors: remove [data]"),
-        (with("[data]\nfile = \"a.h5\"\n", ""), "", "this model needs data: add [data]"),
+        (with("a.h5", "r.h5"), "", "line 5: 'model' does not suit the data: the model needs two classes"),
+        (with("\"logistic\"", "\"toy\""), "", "line 5: 'model' generates its own factors. Remove [data]"),
+        (with("[data]\nfile = \"a.h5\"\n", ""), "", "'model' needs data. Add [data]"),
         (with("file = \"a.h5\"\n", ""), "", "line 3: 'data' lacks the key `file`"),
         (with("batch = 6", "batch = 0"), "", "line 11: 'method.batch' must be at least 1, not 0"),
         (
@@ -128,6 +142,43 @@ fn messages_for_invalid_run_files_say_what_to_do() {
             "line 11: 'method.kde' = \"lsee\" is not known. Did you mean \"lse\"? Choose one of: lse, authors_compat, none",
         ),
         (with("batch = 6", "prior = \"pure\"\nkde = \"none\""), "", "'method.prior' = \"pure\" with kde = \"none\""),
+        (
+            with("batch = 6", "cavity = { sites = { caution = -1.0 } }").replace("cavity = \"kde\"\n", ""),
+            "",
+            "line 11: 'method.cavity.sites.caution' must be a number above 0, or \"measured\", not -1",
+        ),
+        (with("batch = 6", "kde_bandwidth = 0"), "", "line 11: 'method.kde_bandwidth' must be positive, not 0"),
+        (
+            with("batch = 6", "optimizer = { plain = { step = 0 } }"),
+            "",
+            "line 11: 'method.optimizer.plain.step' must be positive, not 0",
+        ),
+        (
+            with("batch = 6", "optimizer = { step = 0.1 }"),
+            "",
+            "line 11: 'method.optimizer' = { step = 0.1 } is not understood. `optimizer`: Optimizer of the particles: { adagrad",
+        ),
+        (with("batch = 6", "bandwidth = 1.0"), "", "'method.bandwidth' = 1.0 is not understood. `bandwidth`: Bandwidth h of"),
+        (
+            with("name = \"logistic\"\n", "name = \"logistic\"\nprior_precision = -1\n"),
+            "",
+            "line 7: 'model.prior_precision' must be",
+        ),
+        (
+            with("a.h5\"\n", "a.h5\"\npartition = { sizes = [1, 2] }\n"),
+            "",
+            "line 5: 'data.partition' cannot be used: it has 2 sizes for 3",
+        ),
+        (
+            with("name = \"dsvgd\"", "name = \"p_dsvgd\"\nschedule = { subset = 5 }"),
+            "",
+            "'method.schedule.subset' must be at most 3, the number",
+        ),
+        (npv(), "", "line 1: 'agents' must be 1 for npv, which is centralized: one agent has all data, not 3"),
+        (dsgld("burn_in = 100000"), "", "'method.burn_in' = 100000 leaves no draws: a chain makes about"),
+        (dsgld("trajectory = \"long\""), "", "'method.trajectory' must be a number, or a list with one number for each agent"),
+        (dsgld("ahead = 3"), "", "'method.ahead' is called `max_rounds_in_flight` now"),
+        (with("[data]", "[cluster]\nthreads = 100000\n[data]"), "", "'cluster.threads' must be at most 4096, not 100000"),
         (with("seed = 3", "temperature = 0"), "", "line 1: 'temperature' must be a positive number, not 0"),
         (
             with("seed = 3", "dtype = \"float23\""),
@@ -243,7 +294,7 @@ fn run_files_written_by_init_pass_check() {
             if !fits {
                 let refused = cli.run(&format!("init {method} --model {model}"));
                 let said = refused.stderr;
-                assert!(said.contains(&format!("\"{method}\" is not known")) && said.contains("dsgld"), "{said}");
+                assert!(said.contains(&format!("{method} is not a method for a ")) && said.contains("dsgld"), "{said}");
                 continue;
             }
             let file = match model {
@@ -338,6 +389,7 @@ fn every_key_is_documented_in_init_and_readme() {
 mod counted {
     use mpibayes::methods::{MethodSettings, Problem, Table, TableMethod};
     use mpibayes::number::Real;
+    use mpibayes::settings::KeyError;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     pub static DESERIALIZED: AtomicUsize = AtomicUsize::new(0);
@@ -357,7 +409,7 @@ mod counted {
 
         const NAME: &'static str = "counted";
 
-        fn check(&self) -> Result<(), String> {
+        fn check(&self) -> Result<(), KeyError> {
             self.0.check()
         }
 
@@ -400,6 +452,7 @@ fn old_names_are_refused_with_the_new_ones() {
 mod own {
     use mpibayes::methods::{MethodSettings, Problem, Table, TableMethod};
     use mpibayes::number::Real;
+    use mpibayes::settings::{KeyError, in_range};
 
     #[derive(Clone, serde::Serialize, serde::Deserialize)]
     #[serde(deny_unknown_fields, default)]
@@ -419,8 +472,8 @@ mod own {
 
         const NAME: &'static str = "plain";
 
-        fn check(&self) -> Result<(), String> {
-            if self.rate > 0.0 { Ok(()) } else { Err(format!("rate = {}: must be positive", self.rate)) }
+        fn check(&self) -> Result<(), KeyError> {
+            in_range("rate", self.rate, self.rate > 0.0, "positive")
         }
 
         fn method<F: Real>(&self, _: Problem<F>) -> TableMethod<F> {
@@ -439,7 +492,7 @@ fn user_defined_methods_are_checked_and_written_too() {
     std::fs::write(&file, &text).unwrap();
     let report = check(&RunFile::read(&file, &[]).unwrap(), &registry).unwrap();
     assert_eq!((report.method, report.model, report.parameters, report.bytes_per_round()), ("plain", "toy", 1, None));
-    for (line, says) in [("rat = 1", "Did you mean `rate`?"), ("rate = -1", "'method' rate = -1: must be positive")] {
+    for (line, says) in [("rat = 1", "Did you mean `rate`?"), ("rate = -1", "'method.rate' must be positive, not -1")] {
         std::fs::write(&file, text.replace("rate = 0.1", line)).unwrap();
         let problems = check(&RunFile::read(&file, &[]).unwrap(), &registry).unwrap_err();
         assert!(problems.len() == 1 && problems[0].to_string().contains(says), "{problems:?}");

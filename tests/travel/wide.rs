@@ -3,6 +3,7 @@
 use mpibayes::models::{Batch, BuiltModel, DataSchema, Model, ModelSettings, Output, Part, Scratch};
 use mpibayes::number::Real;
 use mpibayes::random::Stream;
+use mpibayes::settings::KeyError;
 use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ impl Default for Wide {
 impl ModelSettings for Wide {
     const NAME: &'static str = "wide";
 
-    fn build_model<F: Real>(&self, _: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+    fn build_model<F: Real>(&self, _: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError> {
         // As many rows as agents, at least.
         Ok(BuiltModel { model: Arc::new(self.clone()), own_rows: 64 })
     }

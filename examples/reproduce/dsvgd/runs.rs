@@ -118,15 +118,15 @@ impl<F: Real> Shared<F> {
             let none = Shard::new(Array2::zeros((0, tests.features())), Array1::zeros(0));
             Arc::new(move |agent| Ok(if agent == 0 { tests.clone() } else { none.clone() }))
         };
-        let tests = self.tests.as_ref().map(slice);
+        let test_rows = self.tests.as_ref().map(slice);
         Evaluation {
             model: self.model.clone(),
             every,
-            particle_paths: tests.is_none(),
-            tests,
-            single: false,
+            particle_paths: test_rows.is_none(),
+            test_rows,
+            per_particle: false,
             average_from: None,
-            discrepancy: None,
+            ksd: None,
         }
     }
 }

@@ -96,10 +96,10 @@ where
     let evaluator = Evaluation {
         model,
         every,
-        tests: Some(tests),
-        single: true,
+        test_rows: Some(tests),
+        per_particle: true,
         average_from: None,
-        discrepancy: None,
+        ksd: None,
         particle_paths: false,
     };
     let task = move |_: AgentId, task: &EvaluationTask<M::Task>| match task {

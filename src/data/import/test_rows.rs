@@ -2,7 +2,7 @@
 
 use crate::data::dataset::layout::Split;
 use crate::data::error::{DataError, Place, Result};
-use crate::data::partition::Draw;
+use crate::data::partition::RandomChoice;
 use crate::data::readers::source::{Source, file_name, read_error};
 use crate::random::Seed;
 use std::io::{BufRead, Read};
@@ -62,7 +62,7 @@ impl RowSplitter {
             );
             return Err(DataError::content(from, Place::File, what));
         }
-        let order = Draw::Hold.stream(seed).permutation(rows);
+        let order = RandomChoice::HeldOutRows.stream(seed).permutation(rows);
         let mut rows: Vec<u64> = order.into_iter().take(test).map(|row| row as u64).collect();
         rows.sort_unstable();
         let source = format!(", test fraction {fraction} by seed {}", seed.0);

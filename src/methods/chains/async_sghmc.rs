@@ -21,7 +21,7 @@ use crate::methods::transitions::sghmc::Sghmc;
 use crate::methods::transitions::transition::Transition;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, in_range, keys};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
@@ -92,22 +92,24 @@ impl MethodSettings for AsyncSghmcSettings {
         keys::<Self>()
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), KeyError> {
         at_least_one(&[("steps", self.steps), ("period", self.period), ("batch", self.batch as u64)])?;
         if self.thin > 0 && draws(self.steps, self.burn_in, self.thin) == 0 {
-            return Err(format!(
-                "burn_in = {} leaves no draws: the chain makes {} steps, and thin = {}",
-                self.burn_in, self.steps, self.thin
-            ));
+            let sentence =
+                format!("= {} leaves no draws: the chain makes {} steps, and thin = {}", self.burn_in, self.steps, self.thin);
+            return Err(KeyError::invalid("burn_in", sentence));
         }
-        self.dynamics().check(1.0).map_err(|error| error.to_string())
+        self.dynamics().check(1.0)
     }
 
-    fn check_agents(&self, agents: u32) -> Result<(), String> {
-        match self.gradients(agents) {
-            wanted if (1..=agents).contains(&wanted) => Ok(()),
-            wanted => Err(format!("gradients = {wanted}: must lie between 1 and the number of agents, {agents}")),
-        }
+    fn check_agents(&self, agents: u32) -> Result<(), KeyError> {
+        let gradients = self.gradients(agents);
+        in_range(
+            "gradients",
+            gradients,
+            (1..=agents).contains(&gradients),
+            &format!("between 1 and {agents}, the number of agents"),
+        )
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {

@@ -6,13 +6,15 @@ use crate::methods::chains::coupled::settings::{
 };
 use crate::methods::chains::coupled::stability::{Steps, asynchronous_is_stable, extrapolation_is_stable, kicks_are_stable};
 use crate::methods::chains::coupled::{CenterDynamics, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing, Table, TableMethod};
+use crate::methods::common::settings::{
+    MethodSettings, ResourceEstimate, Sharing, Table, TableMethod, check_sleep, one_for_each_agent,
+};
 
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sghmc::{Preconditioner, Sghmc};
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, in_range, keys};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
@@ -163,9 +165,9 @@ impl MethodSettings for EcSghmcSettings {
         keys::<Self>()
     }
 
-    fn check_agents(&self, agents: u32) -> Result<(), String> {
+    fn check_agents(&self, agents: u32) -> Result<(), KeyError> {
         if !self.sleep_ms.is_empty() && self.sleep_ms.len() != agents as usize {
-            return Err(format!("sleep_ms lists {} numbers: must list one for each of the {agents} agents", self.sleep_ms.len()));
+            return Err(one_for_each_agent("sleep_ms", self.sleep_ms.len(), agents));
         }
         let (kappa, period) = (self.coupling, self.period.min(self.steps));
         if kappa == 0.0 {
@@ -194,7 +196,7 @@ impl MethodSettings for EcSghmcSettings {
         notes_of(self.strength(), self.variant != Variant::Elastic, agents)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), KeyError> {
         let Self { steps, period, batch, burn_in, thin, .. } = *self;
         check_steps(steps, period, batch, self.strength(), burn_in, thin)?;
         check_dynamics(self.dynamics(), self.preconditioner, burn_in, thin)?;
@@ -202,41 +204,38 @@ impl MethodSettings for EcSghmcSettings {
             check_centers(steps, period, burn_in, thin)?;
         }
         for (name, number) in [("center_mass", Some(self.center_mass)), ("center_friction", self.center_friction)] {
-            if number.is_some_and(|number| !(number.is_finite() && number > 0.0)) {
-                return Err(format!("{name} must be above 0"));
-            }
+            let number = number.unwrap_or(1.0);
+            in_range(name, number, number.is_finite() && number > 0.0, "above 0")?;
         }
-        if let Some(wrong) = self.sleep_ms.iter().find(|sleep| !(0.0..=1e6).contains(*sleep)) {
-            return Err(format!("sleep_ms = {wrong}: must lie between 0 and 1e6"));
-        }
+        check_sleep(&self.sleep_ms)?;
         if self.variant != Variant::Elastic {
+            let elastic_only = "is possible with variant = \"elastic\" only";
             if self.preconditioner.is_some() {
-                return Err("preconditioner: only variant = \"elastic\" supports it, because chains whose velocities are coupled must have the same masses".into());
+                let sentence = format!("{elastic_only}: chains whose velocities are coupled must have the same masses");
+                return Err(KeyError::invalid("preconditioner", sentence));
             }
             if self.asynchronous {
-                return Err("asynchronous: only variant = \"elastic\" supports it".into());
+                return Err(KeyError::invalid("asynchronous", elastic_only));
             }
             if self.extrapolate {
-                return Err("extrapolate: only variant = \"elastic\" supports it".into());
+                return Err(KeyError::invalid("extrapolate", elastic_only));
             }
         }
         if self.extrapolate && self.asynchronous {
-            return Err("extrapolate: not supported with asynchronous = true".into());
+            return Err(KeyError::invalid("extrapolate", "is not possible with asynchronous = true"));
         }
         if self.variant == Variant::Friction && self.scheme != Scheme::Middle {
-            return Err(
-                "scheme = \"semi_implicit\" gives biased velocities with variant = \"friction\": set scheme = \"middle\"".into(),
-            );
+            let sentence = "= \"semi_implicit\" gives biased velocities with variant = \"friction\". Set scheme = \"middle\"";
+            return Err(KeyError::invalid("scheme", sentence));
         }
         // For a parameter that the data do not inform, only the spring acts.
         let dynamics = self.stiffest_dynamics();
         let (stiff, most) = (dynamics.step.powi(2) * self.coupling, dynamics.stability_limit());
         if self.variant == Variant::Elastic && stiff >= most {
             let masses = if self.preconditioner.is_some() { "/floor" } else { "" };
-            return Err(format!(
-                "coupling = {} is unstable: step² coupling{masses} = {stiff:.3} must be below {most:.3}",
-                self.coupling
-            ));
+            let sentence =
+                format!("= {} is unstable: step² coupling{masses} = {stiff:.3} must be below {most:.3}", self.coupling);
+            return Err(KeyError::invalid("coupling", sentence));
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgld::Sgld;
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, in_range, keys};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
@@ -104,7 +104,7 @@ impl MethodSettings for EcSgldSettings {
         notes_of(self.strength(), false, agents)
     }
 
-    fn check_agents(&self, agents: u32) -> Result<(), String> {
+    fn check_agents(&self, agents: u32) -> Result<(), KeyError> {
         let (kappa, period) = (self.coupling, self.period.min(self.steps));
         let steps = Steps::FirstOrder(0.5 * self.step);
         if self.asynchronous && kappa > 0.0 && !asynchronous_is_stable(steps, kappa, agents, CenterDynamics::FirstOrder, period) {
@@ -113,12 +113,13 @@ impl MethodSettings for EcSgldSettings {
         Ok(())
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), KeyError> {
         check_steps(self.steps, self.period, self.batch, self.strength(), self.burn_in, self.thin)?;
-        StepSize::Constant(self.step).check().map_err(|_| format!("step = {} must be above 0", self.step))?;
+        in_range("step", self.step, self.step.is_finite() && self.step > 0.0, "above 0")?;
         let stiff = 0.5 * self.step * self.coupling;
         if stiff >= 2.0 {
-            return Err(format!("coupling = {} is unstable: step · coupling/2 = {stiff:.3} must be below 2", self.coupling));
+            let sentence = format!("= {} is unstable: step · coupling/2 = {stiff:.3} must be below 2", self.coupling);
+            return Err(KeyError::invalid("coupling", sentence));
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sghmc::{Preconditioner, Sghmc};
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +78,7 @@ impl MethodSettings for SghmcSettings {
         ResourceEstimate { values_per_round: None, ..needs }
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), KeyError> {
         check_steps(self.steps, self.period, self.batch, CouplingStrength::NONE, self.burn_in, self.thin)?;
         check_dynamics(self.dynamics(), self.preconditioner, self.burn_in, self.thin)
     }

@@ -26,13 +26,13 @@ pub struct Evaluation<F> {
     /// Rounds between evaluations.
     pub every: u64,
     /// Opens an agent's slice of the test rows, if there are any.
-    pub tests: Option<OpenShard<F>>,
-    /// Whether predictions of single particles are evaluated as well.
-    pub single: bool,
+    pub test_rows: Option<OpenShard<F>>,
+    /// Whether each particle's own predictions are evaluated, beside their average.
+    pub per_particle: bool,
     /// From this round on, predictions are also averaged over evaluations.
     pub average_from: Option<u64>,
     /// The problem whose posterior the particles are compared with, for the discrepancy.
-    pub discrepancy: Option<Problem<F>>,
+    pub ksd: Option<Problem<F>>,
     /// Whether the particles are kept: each is a chain of the group [`PARTICLE_PATHS`], with a draw for each evaluation.
     pub particle_paths: bool,
 }
@@ -47,8 +47,8 @@ pub const SPREAD: &str = "spread";
 pub struct PredictionTallies {
     /// Predictions averaged over particles.
     averaged: Option<Tally>,
-    /// Predictions of single particles.
-    single: Option<Tally>,
+    /// Predictions of each particle.
+    per_particle: Option<Tally>,
     /// Predictions averaged over particles and evaluations.
     over_rounds: Option<Tally>,
 }
@@ -80,7 +80,7 @@ impl PredictionTallies {
     fn merge(&mut self, other: &Self) -> Result<()> {
         for (sum, more) in [
             (&mut self.averaged, &other.averaged),
-            (&mut self.single, &other.single),
+            (&mut self.per_particle, &other.per_particle),
             (&mut self.over_rounds, &other.over_rounds),
         ] {
             if let (Some(sum), Some(more)) = (sum, more) {
@@ -125,24 +125,24 @@ impl<F: Real> Evaluator<F> for Evaluation<F> {
     }
 
     fn needs_agents(&self) -> bool {
-        self.tests.is_some() || self.discrepancy.is_some()
+        self.test_rows.is_some() || self.ksd.is_some()
     }
 
     fn sums_bodies(&self) -> bool {
-        self.discrepancy.is_some()
+        self.ksd.is_some()
     }
 
     fn open(&self, agent: AgentId) -> Result<LocalEvaluation<F>> {
-        let slice = self.tests.as_ref().map(|tests| tests(agent)).transpose()?;
+        let slice = self.test_rows.as_ref().map(|open| open(agent)).transpose()?;
         let mut scratch = Scratch::new();
         slice.as_ref().map_or(Ok(()), |slice| slice.check(self.model.as_ref(), &mut scratch))?;
         Ok(LocalEvaluation {
             model: self.model.clone(),
             slice,
-            single: self.single,
+            per_particle: self.per_particle,
             average_from: self.average_from,
             is_first: agent == 0,
-            loss: self.discrepancy.as_ref().map(|problem| problem.open(agent, usize::MAX)).transpose()?,
+            loss: self.ksd.as_ref().map(|problem| problem.open(agent, usize::MAX)).transpose()?,
             scratch,
         })
     }
@@ -191,14 +191,14 @@ impl<F: Real> Evaluator<F> for Evaluation<F> {
         // Before `average_from` the columns exist without values.
         let missing = Tally::number();
         let over_rounds = self.average_from.map(|_| all.over_rounds.as_ref());
-        let more = [("particle", all.single.as_ref().map(Some)), ("posterior", over_rounds)];
+        let more = [("particle", all.per_particle.as_ref().map(Some)), ("posterior", over_rounds)];
         for (prefix, tally) in more.into_iter().filter_map(|(prefix, tally)| Some((prefix, tally?))) {
             let main = all.averaged.as_ref().map_or("rmse", |tally| tally.finish().quality.main().0);
             let metrics = tally.unwrap_or(&missing).finish();
             values.push((format!("{prefix}_{main}"), metrics.quality.main().1));
             values.push((format!("{prefix}_log_likelihood"), metrics.log_likelihood));
         }
-        if self.discrepancy.is_some() {
+        if self.ksd.is_some() {
             let (score, theta) = score.split_at(score.len() / 2);
             let shape = (theta.len() / self.model.dim(), self.model.dim());
             let theta = ArrayView2::from_shape(shape, theta)?;
@@ -218,7 +218,7 @@ impl<F: Real> Evaluator<F> for Evaluation<F> {
 pub struct LocalEvaluation<F> {
     model: Arc<dyn Model<F>>,
     slice: Option<Shard<F>>,
-    single: bool,
+    per_particle: bool,
     average_from: Option<u64>,
     is_first: bool,
     loss: Option<LocalLoss<F>>,
@@ -257,13 +257,13 @@ impl<F: Real> LocalEvaluator<F> for LocalEvaluation<F> {
                 tally.add(mean, &over_rounds.density.0, ArrayView1::from(&targets));
                 tallies.over_rounds = Some(tally);
             }
-            if self.single {
+            if self.per_particle {
                 let mut each = theta
                     .outer_iter()
                     .map(|particle| evaluate(self.model.as_ref(), particle.insert_axis(Axis(0)), slice, &mut self.scratch));
                 let mut sum = each.next().ok_or("there are no particles")??;
                 each.try_for_each(|one| Ok::<_, BoxError>(sum.merge(&one?)?))?;
-                tallies.single = Some(sum);
+                tallies.per_particle = Some(sum);
             }
         }
         let mut score = Body::empty();
@@ -355,14 +355,14 @@ mod tests {
         let model = Arc::new(LogisticSettings::default().build(2, Output::Classes(2)).unwrap());
         let shard = Shard::new(array![[1.0, -2.0], [0.5, 0.25], [-1.0, 3.0]], array![1.0, 0.0, 1.0]);
         let own = shard.clone();
-        let tests: OpenShard<f64> = Arc::new(move |_| Ok(own.clone()));
+        let test_rows: OpenShard<f64> = Arc::new(move |_| Ok(own.clone()));
         let evaluation = Evaluation {
             model: model.clone() as Arc<dyn Model<f64>>,
             every: 1,
-            tests: Some(tests),
-            single: false,
+            test_rows: Some(test_rows),
+            per_particle: false,
             average_from: Some(2),
-            discrepancy: None,
+            ksd: None,
             particle_paths: false,
         };
         let mut local = evaluation.open(0).unwrap();

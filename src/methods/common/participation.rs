@@ -3,6 +3,7 @@
 use crate::cluster::record::HISTORY;
 use crate::cluster::{AgentId, AgentReportOf, Context};
 use crate::random::{Purpose, Who};
+use crate::settings::KeyError;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -55,11 +56,11 @@ impl Participation {
     ///
     /// # Errors
     /// If several agents take part in a round.
-    pub fn check_one(self) -> Result<(), String> {
+    pub fn check_one(self) -> Result<(), KeyError> {
         match self {
             Self::RoundRobin | Self::RandomPermutation | Self::Random => Ok(()),
             Self::All | Self::Subset(_) => {
-                Err("schedule: this method visits one agent in each round; use p_dsvgd for several agents".into())
+                Err(KeyError::invalid("schedule", "must select one agent for each round; the method p_dsvgd takes several"))
             }
         }
     }
@@ -68,9 +69,9 @@ impl Participation {
     ///
     /// # Errors
     /// If no agent does.
-    pub fn check(self) -> Result<(), String> {
+    pub fn check(self) -> Result<(), KeyError> {
         match self {
-            Self::Subset(0) => Err("schedule: { subset = 0 } selects no agent; use at least 1".into()),
+            Self::Subset(0) => Err(KeyError::invalid("schedule.subset", "must be at least 1, not 0")),
             _ => Ok(()),
         }
     }
@@ -79,10 +80,11 @@ impl Participation {
     ///
     /// # Errors
     /// If a round needs more agents than there are.
-    pub fn check_agents(self, agents: u32) -> Result<(), String> {
+    pub fn check_agents(self, agents: u32) -> Result<(), KeyError> {
         match self {
             Self::Subset(size) if size > agents => {
-                Err(format!("schedule: {{ subset = {size} }} is more than the {agents} agents; use at most {agents}, or \"all\""))
+                let sentence = format!("must be at most {agents}, the number of agents, not {size}");
+                Err(KeyError::invalid("schedule.subset", sentence))
             }
             _ => Ok(()),
         }
@@ -150,7 +152,7 @@ mod tests {
         assert_eq!(Participation::All.agents(7, 4, &cx), [0, 1, 2, 3]);
         assert!(
             Participation::Subset(0).check().is_err()
-                && Participation::Subset(5).check_agents(4).unwrap_err().contains("at most 4")
+                && Participation::Subset(5).check_agents(4).unwrap_err().to_string().contains("at most 4")
         );
         assert!(Participation::All.check_one().is_err() && Participation::Random.check_one().is_ok());
     }

@@ -8,7 +8,7 @@ use crate::methods::topics::{TopicEvaluation, TopicPosterior, TopicProblem};
 use crate::number::Real;
 #[cfg(doc)]
 use crate::settings::keys;
-use crate::settings::{Key, Settings};
+use crate::settings::{Key, KeyError, Settings, in_range};
 
 /// The settings of a method that a run file can name: the keys of its `[method]` table, each with a default.
 pub trait MethodSettings: Settings {
@@ -30,14 +30,14 @@ pub trait MethodSettings: Settings {
     /// Checks the settings on their own.
     ///
     /// # Errors
-    /// A sentence that begins with the key that is wrong.
-    fn check(&self) -> Result<(), String>;
+    /// The key that is wrong, and why.
+    fn check(&self) -> Result<(), KeyError>;
 
     /// Checks the settings for this number of agents.
     ///
     /// # Errors
-    /// A sentence that begins with the key that is wrong.
-    fn check_agents(&self, _agents: u32) -> Result<(), String> {
+    /// The key that is wrong, and why. The key `agents` is that of the run.
+    fn check_agents(&self, _agents: u32) -> Result<(), KeyError> {
         Ok(())
     }
 
@@ -227,9 +227,9 @@ pub struct DocumentBytes {
 ///
 /// # Errors
 /// Names the first that is 0.
-pub fn at_least_one(counts: &[(&str, u64)]) -> Result<(), String> {
+pub fn at_least_one(counts: &[(&str, u64)]) -> Result<(), KeyError> {
     match counts.iter().find(|(_, count)| *count == 0) {
-        Some((name, _)) => Err(format!("{name} must be at least 1, not 0")),
+        Some((key, _)) => Err(KeyError::invalid(key, "must be at least 1, not 0")),
         None => Ok(()),
     }
 }
@@ -237,10 +237,20 @@ pub fn at_least_one(counts: &[(&str, u64)]) -> Result<(), String> {
 /// Checks that one agent has all data, as a centralized method needs.
 ///
 /// # Errors
-/// Says what to set.
-pub fn one_agent(method: &str, agents: u32) -> Result<(), String> {
-    match agents {
-        1 => Ok(()),
-        _ => Err(format!("{method} is centralized: one agent has all data. Set agents = 1, not {agents}")),
-    }
+/// Names `agents`, a key above all tables.
+pub fn one_agent(method: &str, agents: u32) -> Result<(), KeyError> {
+    in_range("agents", agents, agents == 1, &format!("1 for {method}, which is centralized: one agent has all data"))
+}
+
+/// The error for a list that does not have one number for each agent.
+pub fn one_for_each_agent(key: &str, numbers: usize, agents: u32) -> KeyError {
+    KeyError::invalid(key, format!("has {numbers} numbers; must have one for each of the {agents} agents"))
+}
+
+/// Checks the times that agents sleep to imitate slow machines.
+///
+/// # Errors
+/// If one is not from 0 to a million milliseconds.
+pub fn check_sleep(sleep_ms: &[f64]) -> Result<(), KeyError> {
+    sleep_ms.iter().try_for_each(|&sleep| in_range("sleep_ms", sleep, (0.0..=1e6).contains(&sleep), "from 0 to 1e6"))
 }

@@ -7,7 +7,7 @@ use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 
 dsvgd_settings! {
     /// The settings of `p_dsvgd`.
@@ -37,22 +37,22 @@ impl MethodSettings for PDsvgdSettings {
         shared.estimate(agents, parameters, sets, set.saturating_add(sites).saturating_add(report))
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), KeyError> {
         self.shared().check()?;
         at_least_one(&[("server_steps", self.server_steps)])?;
         self.schedule.check()?;
         self.cavity.check(self.prior, self.kde)?;
         match self.kde {
-            KdeMode::None => Err(
-                "kde = \"none\": agents send their data's factors to the server as density estimates; use cavity = { sites = \
-                                  {} }, or dsvgd to run without them"
-                    .into(),
-            ),
+            KdeMode::None => Err(KeyError::invalid(
+                "kde",
+                "= \"none\" leaves agents nothing to send: with cavity = \"kde\" the factors of their data are density estimates. Use \
+                 cavity = { sites = {} }, or the method dsvgd",
+            )),
             _ => Ok(()),
         }
     }
 
-    fn check_agents(&self, agents: u32) -> Result<(), String> {
+    fn check_agents(&self, agents: u32) -> Result<(), KeyError> {
         self.schedule.check_agents(agents)
     }
 
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn check<K: MethodSettings>(text: &str) -> Result<(), String> {
-        toml::from_str::<K>(text).unwrap().check()
+        toml::from_str::<K>(text).unwrap().check().map_err(|error| error.to_string())
     }
 
     #[test]
@@ -82,9 +82,9 @@ mod tests {
             ("cavity = \"kde\"\nkde = \"none\"", "sites"),
             ("cavity = { sites = { caution = -1.0 } }", "caution"),
         ] {
-            assert!(check::<PDsvgdSettings>(bad).unwrap_err().contains(expected), "{bad}");
+            assert!(check::<PDsvgdSettings>(bad).unwrap_err().to_string().contains(expected), "{bad}");
         }
         let subset = toml::from_str::<PDsvgdSettings>("schedule = { subset = 20 }").unwrap();
-        assert!(subset.check_agents(20).is_ok() && subset.check_agents(19).unwrap_err().contains("at most 19"));
+        assert!(subset.check_agents(20).is_ok() && subset.check_agents(19).unwrap_err().to_string().contains("at most 19"));
     }
 }

@@ -18,7 +18,7 @@ use crate::methods::common::rounds::{RoundServer, Rounds};
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one, one_agent};
 use crate::number::Real;
 use crate::random::{Purpose, Stream, Who};
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, in_range, keys};
 use documented::DocumentedFields;
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 use rand::RngExt;
@@ -91,18 +91,14 @@ impl MethodSettings for PmdSettings {
         }
     }
 
-    fn check(&self) -> std::result::Result<(), String> {
+    fn check(&self) -> std::result::Result<(), KeyError> {
         let Self { particles, rounds, steps, batch, gain, jitter } = *self;
         at_least_one(&[("particles", particles as u64), ("rounds", rounds), ("steps", steps), ("batch", batch as u64)])?;
-        for (name, value) in [("gain", gain), ("jitter", jitter)] {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(format!("{name} = {value}: must be a positive number"));
-            }
-        }
-        Ok(())
+        in_range("gain", gain, gain.is_finite() && gain > 0.0, "a positive number")?;
+        in_range("jitter", jitter, jitter.is_finite() && jitter > 0.0, "a positive number")
     }
 
-    fn check_agents(&self, agents: u32) -> std::result::Result<(), String> {
+    fn check_agents(&self, agents: u32) -> std::result::Result<(), KeyError> {
         one_agent(Self::NAME, agents)
     }
 
@@ -206,7 +202,7 @@ impl<F: Real> Rounds for Pmd<F> {
     type State = Raw<F>;
 
     fn start(&self, cx: &Context) -> Result<(Vec<F>, Raw<F>)> {
-        one_agent(PmdSettings::NAME, self.problem.agents)?;
+        one_agent(PmdSettings::NAME, self.problem.agents).map_err(|error| error.to_string())?;
         let Raw(theta) = raw(self.problem.initial_particles(self.particles, cx));
         let log_weights = std::iter::repeat_n(F::of(-(self.particles as f64).ln()), self.particles);
         let weighted = theta.iter().copied().chain(log_weights).collect();
@@ -308,9 +304,11 @@ mod tests {
         for (bad, message) in
             [("steps = 0", "steps"), ("gain = 0.0", "gain"), ("jitter = -1.0", "jitter"), ("jitter = inf", "jitter")]
         {
-            assert!(parse(bad).check().unwrap_err().contains(message), "{bad}");
+            assert!(parse(bad).check().unwrap_err().to_string().contains(message), "{bad}");
         }
-        assert!(parse("").check_agents(1).is_ok() && parse("").check_agents(4).unwrap_err().contains("Set agents = 1"));
+        assert!(
+            parse("").check_agents(1).is_ok() && parse("").check_agents(4).unwrap_err().to_string().contains("agents: must be 1")
+        );
     }
 
     /// Systematic resampling takes a particle of weight w at least ⌊N w⌋ and at most ⌈N w⌉ times, whatever the offset.

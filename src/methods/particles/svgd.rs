@@ -16,7 +16,7 @@ use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::methods::common::rounds::{RoundServer, Rounds};
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 use documented::DocumentedFields;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
@@ -95,10 +95,10 @@ impl MethodSettings for SvgdSettings {
         }
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), KeyError> {
         let Self { particles, rounds, steps, batch, .. } = *self;
         at_least_one(&[("particles", particles as u64), ("rounds", rounds), ("steps", steps), ("batch", batch as u64)])?;
-        self.stein().check().map_err(|error| error.to_string())
+        self.stein().check()
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
@@ -297,7 +297,7 @@ mod tests {
         let check = |text: &str| toml::from_str::<SvgdSettings>(text).unwrap().check();
         assert_eq!(check(""), Ok(()));
         for name in ["particles", "rounds", "steps", "batch"] {
-            let message = check(&format!("{name} = 0")).unwrap_err();
+            let message = check(&format!("{name} = 0")).unwrap_err().to_string();
             assert!(message.contains(name), "{message}");
         }
     }

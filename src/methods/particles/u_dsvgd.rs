@@ -8,7 +8,7 @@ use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod};
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 
 dsvgd_settings! {
     /// The settings of `u_dsvgd`.
@@ -37,15 +37,15 @@ impl MethodSettings for UDsvgdSettings {
         shared.estimate(agents, parameters, sets, shared.set(parameters).saturating_mul(2))
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), KeyError> {
         self.shared().check()?;
         self.schedule.check_one()?;
         match self.kde {
-            KdeMode::None => {
-                Err("kde = \"none\": only density estimates carry the prior and the data of other agents; use dsvgd to run \
-                                  without them"
-                    .into())
-            }
+            KdeMode::None => Err(KeyError::invalid(
+                "kde",
+                "= \"none\" loses the prior and the data of other agents, because only density estimates carry them. The method dsvgd \
+                 can run without them",
+            )),
             _ => Ok(()),
         }
     }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     fn check<K: MethodSettings>(text: &str) -> Result<(), String> {
-        toml::from_str::<K>(text).unwrap().check()
+        toml::from_str::<K>(text).unwrap().check().map_err(|error| error.to_string())
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgd::Sgd;
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, in_range, keys};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
@@ -85,20 +85,13 @@ impl MethodSettings for EasgdSettings {
         needs_of(agents, parameters, self.steps, self.period, self.batch, 5)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), KeyError> {
         let Self { steps, period, batch, burn_in, thin, .. } = *self;
         at_least_one(&[("steps", steps), ("period", period), ("batch", batch as u64)])?;
         check_centers(steps, period, burn_in, thin)?;
-        if !(self.step.is_finite() && self.step > 0.0) {
-            return Err(format!("step = {} must be above 0", self.step));
-        }
-        if !(0.0..1.0).contains(&self.momentum) {
-            return Err(format!("momentum = {} must be at least 0 and below 1", self.momentum));
-        }
-        if !(self.rate > 0.0 && self.rate < 1.0) {
-            return Err(format!("rate = {} must lie between 0 and 1", self.rate));
-        }
-        Ok(())
+        in_range("step", self.step, self.step.is_finite() && self.step > 0.0, "above 0")?;
+        in_range("momentum", self.momentum, (0.0..1.0).contains(&self.momentum), "at least 0 and below 1")?;
+        in_range("rate", self.rate, self.rate > 0.0 && self.rate < 1.0, "above 0 and below 1")
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

@@ -17,7 +17,7 @@ use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::methods::common::rounds::{RoundServer, Rounds};
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 use documented::DocumentedFields;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
@@ -108,14 +108,14 @@ impl MethodSettings for FedAvgSettings {
         }
     }
 
-    fn check(&self) -> std::result::Result<(), String> {
+    fn check(&self) -> std::result::Result<(), KeyError> {
         let Self { rounds, local_steps, batch, .. } = *self;
         at_least_one(&[("rounds", rounds), ("local_steps", local_steps), ("batch", batch as u64)])?;
         self.schedule.check()?;
-        self.optimizer.check().map_err(|error| error.to_string())
+        self.optimizer.check().map_err(|error| error.below("optimizer"))
     }
 
-    fn check_agents(&self, agents: u32) -> std::result::Result<(), String> {
+    fn check_agents(&self, agents: u32) -> std::result::Result<(), KeyError> {
         self.schedule.check_agents(agents)
     }
 
@@ -245,10 +245,10 @@ mod tests {
             ("schedule = { subset = 0 }", "at least 1"),
             ("optimizer = { plain = { step = 0.0 } }", "step"),
         ] {
-            let message = parse(bad).unwrap().check().unwrap_err();
+            let message = parse(bad).unwrap().check().unwrap_err().to_string();
             assert!(message.contains(says), "{bad}: {message}");
         }
         assert!(parse("weighting = \"votes\"").is_err());
-        assert!(parse("schedule = { subset = 5 }").unwrap().check_agents(4).unwrap_err().contains("at most 4"));
+        assert!(parse("schedule = { subset = 5 }").unwrap().check_agents(4).unwrap_err().to_string().contains("at most 4"));
     }
 }

@@ -14,7 +14,7 @@ use crate::methods::common::settings::{Corpus, MethodSettings, ResourceEstimate,
 
 use crate::methods::common::with_evaluation::Posterior;
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 use serde::{Deserialize, Serialize};
 
 /// The settings of `adlda`.
@@ -31,7 +31,7 @@ impl MethodSettings for AdLdaSettings {
         keys::<SweepSettings>()
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), KeyError> {
         self.0.check()
     }
 

@@ -17,7 +17,7 @@ use crate::methods::common::settings::{Corpus, MethodSettings, ResourceEstimate,
 
 use crate::methods::common::with_evaluation::Posterior;
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 use serde::{Deserialize, Serialize};
 
 /// The settings of `async_lda`.
@@ -34,7 +34,7 @@ impl MethodSettings for AsyncLdaSettings {
         keys::<SweepSettings>()
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), KeyError> {
         self.0.check()
     }
 

@@ -6,11 +6,11 @@ use crate::kernels::langevin::StepSize;
 use crate::lda::Sweeps;
 use crate::methods::chains::dsgld::{AveragingPhase, Balance, Dsgld, DsgldSettings, PlannedTrajectories, Schedule, Trajectory};
 use crate::methods::common::scores::Estimator;
-use crate::methods::common::settings::{Corpus, DocumentBytes, MethodSettings, ResourceEstimate, TopicMethod};
+use crate::methods::common::settings::{Corpus, DocumentBytes, MethodSettings, ResourceEstimate, TopicMethod, at_least_one};
 use crate::methods::topics::{TopicArray, TopicPosterior};
 use crate::methods::transitions::Sgrld;
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, in_range, keys};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
@@ -144,20 +144,14 @@ impl MethodSettings for TopicDsgldSettings {
         keys::<Self>()
     }
 
-    fn check(&self) -> Result<(), String> {
-        if self.chains > MAX_ARRAYS {
-            return Err(format!("chains = {}: must be at most {MAX_ARRAYS}", self.chains));
-        }
-        if self.sweeps.kept == 0 {
-            return Err("sweeps: kept = 0: must be at least 1".into());
-        }
-        if self.thin == 0 {
-            return Err("thin = 0: must be at least 1".into());
-        }
+    fn check(&self) -> Result<(), KeyError> {
+        in_range("chains", self.chains, self.chains <= MAX_ARRAYS, &format!("at most {MAX_ARRAYS}"))?;
+        in_range("sweeps.kept", self.sweeps.kept, self.sweeps.kept > 0, "at least 1")?;
+        at_least_one(&[("thin", self.thin)])?;
         self.chains().check_travel()
     }
 
-    fn check_agents(&self, agents: u32) -> Result<(), String> {
+    fn check_agents(&self, agents: u32) -> Result<(), KeyError> {
         self.chains().check_agents(agents)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::methods::common::settings::{DocumentBytes, ResourceEstimate, at_least_one};
 use crate::methods::topics::{TopicArray, TopicPosterior};
+use crate::settings::KeyError;
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
@@ -65,19 +66,16 @@ impl Default for SweepSettings {
 }
 
 impl SweepSettings {
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), KeyError> {
         at_least_one(&[("rounds", self.rounds), ("thin", self.thin), ("optimize_every", self.optimize_every)])?;
         if self.optimize != OptimizePriors::None && self.optimize_after >= self.rounds {
-            return Err(format!(
-                "optimize_after = {} leaves no estimate: the run has {} sweeps",
-                self.optimize_after, self.rounds
-            ));
+            let sentence = format!("= {} leaves no estimate: the run has {} sweeps", self.optimize_after, self.rounds);
+            return Err(KeyError::invalid("optimize_after", sentence));
         }
         if self.burn_in.saturating_add(self.thin) > self.rounds {
-            return Err(format!(
-                "burn_in = {} leaves no draws: the run has {} sweeps, and thin = {}",
-                self.burn_in, self.rounds, self.thin
-            ));
+            let sentence =
+                format!("= {} leaves no draws: the run has {} sweeps, and thin = {}", self.burn_in, self.rounds, self.thin);
+            return Err(KeyError::invalid("burn_in", sentence));
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use crate::methods::common::scores::{ControlPoint, Estimator, Scores};
 use crate::methods::transitions::transition::{LocalTransition, Transition, Update};
 use crate::number::Real;
 use crate::random::{Purpose, Stream, Who};
+use crate::settings::{KeyError, in_range};
 use ndarray::ArrayViewMut1;
 use serde::{Deserialize, Serialize};
 
@@ -51,15 +52,10 @@ impl Preconditioner {
     ///
     /// # Errors
     /// Names the key that is out of range.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> std::result::Result<(), KeyError> {
         let Self { decay, floor, .. } = *self;
-        if !(0.0..1.0).contains(&decay) {
-            return Err(format!("preconditioner: decay = {decay} must be at least 0 and below 1"));
-        }
-        if !(floor.is_finite() && floor > 0.0) {
-            return Err(format!("preconditioner: floor = {floor} must be above 0"));
-        }
-        Ok(())
+        in_range("decay", decay, (0.0..1.0).contains(&decay), "at least 0 and below 1")?;
+        in_range("floor", floor, floor.is_finite() && floor > 0.0, "above 0")
     }
 }
 

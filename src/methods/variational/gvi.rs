@@ -5,7 +5,7 @@ use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod};
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ impl MethodSettings for GviSettings {
         self.pvi().estimate(agents, parameters)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), KeyError> {
         self.pvi().check()
     }
 

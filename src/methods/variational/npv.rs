@@ -19,7 +19,7 @@ use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, 
 use crate::models::CurvatureSupport;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 use argmin::core::{CostFunction, Error, Executor, Gradient};
 use argmin::solver::linesearch::MoreThuenteLineSearch;
 use argmin::solver::quasinewton::LBFGS;
@@ -93,7 +93,7 @@ impl MethodSettings for NpvSettings {
         }
     }
 
-    fn check(&self) -> std::result::Result<(), String> {
+    fn check(&self) -> std::result::Result<(), KeyError> {
         let Self { components, rounds, iterations, particles } = *self;
         at_least_one(&[
             ("components", components as u64),
@@ -103,7 +103,7 @@ impl MethodSettings for NpvSettings {
         ])
     }
 
-    fn check_agents(&self, agents: u32) -> std::result::Result<(), String> {
+    fn check_agents(&self, agents: u32) -> std::result::Result<(), KeyError> {
         one_agent(Self::NAME, agents)
     }
 
@@ -392,7 +392,7 @@ impl<F: Real> Rounds for Npv<F> {
     type State = Raw<F>;
 
     fn start(&self, cx: &Context) -> Result<(Vec<F>, Raw<F>)> {
-        one_agent(NpvSettings::NAME, self.problem.agents)?;
+        one_agent(NpvSettings::NAME, self.problem.agents).map_err(|error| error.to_string())?;
         if self.problem.model.curvature_support() == CurvatureSupport::None {
             return Err("npv: this model does not provide the curvature of its loss; use another method".into());
         }
@@ -490,9 +490,11 @@ mod tests {
         assert_eq!(parse("").check(), Ok(()));
         for (bad, message) in [("components = 0", "components"), ("iterations = 0", "iterations"), ("particles = 0", "particles")]
         {
-            assert!(parse(bad).check().unwrap_err().contains(message), "{bad}");
+            assert!(parse(bad).check().unwrap_err().to_string().contains(message), "{bad}");
         }
-        assert!(parse("").check_agents(1).is_ok() && parse("").check_agents(2).unwrap_err().contains("Set agents = 1"));
+        assert!(
+            parse("").check_agents(1).is_ok() && parse("").check_agents(2).unwrap_err().to_string().contains("agents: must be 1")
+        );
     }
 
     /// With one component the bound is d/2 log(4πσ²), the entropy of the Gaussian less d/2 log(e/2).

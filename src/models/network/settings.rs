@@ -6,7 +6,7 @@ use super::dense::Layer;
 use super::losses::Likelihood;
 use super::model::Network;
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 
 /// The loss of a network.
 #[derive(serde::Deserialize, serde::Serialize, Clone, Copy, Debug, PartialEq)]
@@ -111,7 +111,7 @@ impl ModelSettings for NetworkSettings {
         }
     }
 
-    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, String> {
+    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError> {
         let DataSchema { features, output } = require_data(data)?;
         Ok(BuiltModel::for_data(self.build(features, output)?))
     }

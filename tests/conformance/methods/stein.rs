@@ -155,8 +155,15 @@ where
     M::Server: Posterior<M::Number>,
 {
     let problem = problem(inner.agents());
-    let (model, tests) = (problem.model.clone(), Some(problem.shard.clone()));
-    let evaluator =
-        Evaluation { model, every, tests, single: true, average_from: Some(2), discrepancy: Some(problem), particle_paths: true };
+    let (model, test_rows) = (problem.model.clone(), Some(problem.shard.clone()));
+    let evaluator = Evaluation {
+        model,
+        every,
+        test_rows,
+        per_particle: true,
+        average_from: Some(2),
+        ksd: Some(problem),
+        particle_paths: true,
+    };
     WithEvaluation { inner, evaluator }
 }

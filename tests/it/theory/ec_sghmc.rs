@@ -236,7 +236,7 @@ fn settings_that_the_check_refuses_diverge() {
         assert_eq!(grown < 1.0, stable, "κ {kappa}, s {period}: {grown}");
     }
     let refused = |settings: EcSghmcSettings, says: &str| {
-        let said = settings.check().and_then(|()| settings.check_agents(4)).unwrap_err();
+        let said = settings.check().and_then(|()| settings.check_agents(4)).unwrap_err().to_string();
         assert!(said.contains(says), "{said}");
     };
     let at_once = || EcSghmcSettings { asynchronous: false, ..settings(1.0, 8) };

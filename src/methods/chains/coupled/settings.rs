@@ -6,6 +6,7 @@ use crate::methods::common::settings::{ResourceEstimate, TableMethod, at_least_o
 
 use crate::methods::transitions::sghmc::Preconditioner;
 use crate::number::Real;
+use crate::settings::KeyError;
 
 /// Checks the number of steps, and that there are draws.
 pub(in crate::methods) fn check_steps(
@@ -15,23 +16,25 @@ pub(in crate::methods) fn check_steps(
     strength: CouplingStrength,
     burn_in: u64,
     thin: u64,
-) -> Result<(), String> {
+) -> Result<(), KeyError> {
     at_least_one(&[("steps", steps), ("period", period), ("batch", batch as u64)])?;
     strength.check()?;
     if thin > 0 && strength.draws(steps, burn_in, thin) == 0 {
-        return Err(format!(
-            "burn_in = {burn_in} leaves no draws of {steps} steps with thin = {thin} and this coupling: set a smaller burn_in, or thin = 0 for no draws"
-        ));
+        let sentence = format!(
+            "= {burn_in} leaves no draws of {steps} steps with thin = {thin} and this coupling. Set a smaller burn_in, or thin = 0 for no draws"
+        );
+        return Err(KeyError::invalid("burn_in", sentence));
     }
     Ok(())
 }
 
 /// Checks that a center is kept.
-pub(in crate::methods) fn check_centers(steps: u64, period: u64, burn_in: u64, thin: u64) -> Result<(), String> {
+pub(in crate::methods) fn check_centers(steps: u64, period: u64, burn_in: u64, thin: u64) -> Result<(), KeyError> {
     let exchanges = (steps / period).saturating_sub(burn_in / period);
     match thin {
         1.. if exchanges < thin => {
-            Err(format!("thin = {thin} keeps none of the {exchanges} exchanges after burn-in: set a smaller thin"))
+            let sentence = format!("= {thin} keeps none of the {exchanges} exchanges after burn-in. Set a smaller thin");
+            Err(KeyError::invalid("thin", sentence))
         }
         _ => Ok(()),
     }
@@ -43,21 +46,22 @@ pub(in crate::methods) fn check_dynamics(
     preconditioner: Option<Preconditioner>,
     burn_in: u64,
     thin: u64,
-) -> Result<(), String> {
+) -> Result<(), KeyError> {
     let lightest = match preconditioner {
         None => 1.0,
         Some(preconditioner) => {
-            preconditioner.check()?;
+            preconditioner.check().map_err(|error| error.below("preconditioner"))?;
             if thin > 0 && preconditioner.burn_in > burn_in {
-                return Err(format!(
-                    "preconditioner: burn_in = {} must not exceed burn_in = {burn_in} of the method, or masses would change between draws",
+                let sentence = format!(
+                    "must be at most {burn_in}, the burn_in of the method, not {}: masses would change between draws",
                     preconditioner.burn_in
-                ));
+                );
+                return Err(KeyError::invalid("preconditioner.burn_in", sentence));
             }
             preconditioner.floor.recip()
         }
     };
-    dynamics.check(lightest).map_err(|error| error.to_string())
+    dynamics.check(lightest)
 }
 
 /// κ and its schedule, by default annealed to 0 in the second half of burn-in.
@@ -67,10 +71,10 @@ pub(in crate::methods) fn strength(coupling: f64, schedule: Option<CouplingSched
 }
 
 /// The error for springs that are too stiff for the time between exchanges.
-pub(in crate::methods) fn unstable(kappa: f64, period: u64, step: f64, setting: &str) -> Result<(), String> {
-    Err(format!(
-        "coupling = {kappa} is unstable with {setting} and period = {period} steps of {step}: set a smaller coupling or period"
-    ))
+pub(in crate::methods) fn unstable(kappa: f64, period: u64, step: f64, setting: &str) -> Result<(), KeyError> {
+    let sentence =
+        format!("= {kappa} is unstable with {setting} and period = {period} steps of {step}. Set a smaller coupling or period");
+    Err(KeyError::invalid("coupling", sentence))
 }
 
 /// Notes on chains that are never coupled, or that stay coupled while draws are taken and so are biased.

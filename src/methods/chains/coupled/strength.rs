@@ -1,5 +1,6 @@
 //! Coupling strength: a schedule of κ over the steps of a chain, and which of these steps may be draws.
 
+use crate::settings::{KeyError, in_range};
 use serde::{Deserialize, Serialize};
 
 /// How κ changes over the steps of a chain.
@@ -82,19 +83,19 @@ impl CouplingStrength {
     ///
     /// # Errors
     /// Names the key that is out of range.
-    pub fn check(self) -> Result<(), String> {
-        if !(self.full.is_finite() && self.full >= 0.0) {
-            return Err(format!("coupling = {} must be a finite number, 0 or above", self.full));
-        }
+    pub fn check(self) -> Result<(), KeyError> {
+        in_range("coupling", self.full, self.full.is_finite() && self.full >= 0.0, "a finite number, 0 or above")?;
+        let wrong = |key: &str, sentence: String| Err(KeyError::invalid(&format!("coupling_schedule.{key}"), sentence));
         match self.schedule {
-            CouplingSchedule::Cyclic { coupled, free, settle } if coupled == 0 || free <= settle => Err(format!(
-                "coupling_schedule: coupled = {coupled}, free = {free}, settle = {settle}: coupled must be at least 1, and free above settle"
-            )),
+            CouplingSchedule::Cyclic { coupled: 0, .. } => wrong("cyclic.coupled", "must be at least 1, not 0".into()),
+            CouplingSchedule::Cyclic { free, settle, .. } if free <= settle => {
+                wrong("cyclic.free", format!("must be above settle = {settle}, not {free}"))
+            }
             CouplingSchedule::Cyclic { coupled, free, .. } if coupled.checked_add(free).is_none() => {
-                Err(format!("coupling_schedule: coupled = {coupled} plus free = {free} exceeds 2^64"))
+                wrong("cyclic.free", format!("= {free} plus coupled = {coupled} exceeds 2^64"))
             }
             CouplingSchedule::Anneal { from, over } if from.checked_add(over).is_none() => {
-                Err(format!("coupling_schedule: from = {from} plus over = {over} exceeds 2^64"))
+                wrong("anneal.over", format!("= {over} plus from = {from} exceeds 2^64"))
             }
             _ => Ok(()),
         }

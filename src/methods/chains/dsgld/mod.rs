@@ -23,14 +23,14 @@ pub use task::{Dsgld, Report, Task, Visit, Visited};
 pub use trajectories::{Balance, PlannedTrajectories, Trajectories, balanced};
 
 use crate::cluster::{AgentId, Method, Result};
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, one_for_each_agent};
 
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgld::Sgld;
 use crate::methods::transitions::transition::Transition;
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 use agent::DsgldAgent;
 use server::{DsgldServer, ServerState};
 
@@ -51,34 +51,40 @@ impl MethodSettings for DsgldSettings {
         keys::<Self>()
     }
 
-    fn check_agents(&self, agents: u32) -> Result<(), String> {
-        let wrong_length =
-            |count: usize, name: &str| format!("{name} lists {count} numbers: must list one for each of the {agents} agents");
+    fn check_agents(&self, agents: u32) -> Result<(), KeyError> {
         if let Trajectory::Each(updates) = &self.trajectory
             && updates.len() != agents as usize
         {
-            return Err(wrong_length(updates.len(), "trajectory"));
+            return Err(one_for_each_agent("trajectory", updates.len(), agents));
         }
         if !self.sleep_ms.is_empty() && self.sleep_ms.len() != agents as usize {
-            return Err(wrong_length(self.sleep_ms.len(), "sleep_ms"));
+            return Err(one_for_each_agent("sleep_ms", self.sleep_ms.len(), agents));
         }
         if let Some(planned) = self.plans.iter().find(|planned| planned.updates.len() != agents as usize) {
-            return Err(wrong_length(planned.updates.len(), &format!("plans: round {}", planned.round)));
+            let sentence = format!(
+                "has {} updates from round {} on; must have one for each of the {agents} agents",
+                planned.updates.len(),
+                planned.round
+            );
+            return Err(KeyError::invalid("plans", sentence));
         }
         let updates = self.updates(agents);
         if (self.burn_in.saturating_add(self.thin.max(1))) as f64 > updates {
-            return Err(format!("burn_in = {} leaves no draws: a chain makes about {updates:.0} updates in total", self.burn_in));
+            let sentence = format!("= {} leaves no draws: a chain makes about {updates:.0} updates in total", self.burn_in);
+            return Err(KeyError::invalid("burn_in", sentence));
         }
         if !self.coupling.is_empty() && self.chains > agents {
-            return Err(format!("coupling needs an agent for each chain: chains = {}, but agents = {agents}", self.chains));
+            let sentence = format!("needs an agent for each chain: chains = {}, but agents = {agents}", self.chains);
+            return Err(KeyError::invalid("coupling", sentence));
         }
         if self.through_server
             && let Some(pair) = self.coupling.windows(2).find(|pair| !can_split(self.chains, pair[0].groups, pair[1].groups))
         {
             let [before, after] = [pair[0].groups, pair[1].groups];
-            return Err(format!(
-                "coupling: with through_server a phase can only split the groups of the one before, but {before} groups cannot be split into {after}"
-            ));
+            let sentence = format!(
+                "has {after} groups after {before}: with through_server = true a phase can only split the groups of the one before"
+            );
+            return Err(KeyError::invalid("coupling", sentence));
         }
         Ok(())
     }
@@ -138,7 +144,7 @@ impl MethodSettings for DsgldSettings {
         notes
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), KeyError> {
         self.check_travel()
     }
 

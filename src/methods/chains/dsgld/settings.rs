@@ -4,9 +4,10 @@ use super::averaging::AveragingPhase;
 use super::schedule::Schedule;
 use super::trajectories::{Balance, PlannedTrajectories, Trajectories};
 use crate::kernels::langevin::StepSize;
-use crate::methods::common::settings::{MethodSettings, at_least_one};
+use crate::methods::common::settings::{MethodSettings, at_least_one, check_sleep};
 
 use crate::methods::common::scores::Estimator;
+use crate::settings::{KeyError, in_range};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,7 @@ const MAX_ROUNDS_IN_FLIGHT: u64 = 1000;
 
 /// Updates in a visit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "must be a number, or a list with one number for each agent")]
 pub enum Trajectory {
     /// The same number at every agent.
     Same(f64),
@@ -105,7 +106,7 @@ impl Default for DsgldSettings {
 
 impl DsgldSettings {
     /// τ_s of each agent.
-    pub(super) fn trajectories(&self, agents: u32) -> Result<Trajectories, String> {
+    pub(super) fn trajectories(&self, agents: u32) -> Result<Trajectories, KeyError> {
         self.check_agents(agents)?;
         Ok(Trajectories::new(match &self.trajectory {
             Trajectory::Same(updates) => vec![*updates; agents as usize],
@@ -147,7 +148,7 @@ impl DsgldSettings {
     ///
     /// # Errors
     /// Names the key that is out of range.
-    pub(crate) fn check_travel(&self) -> Result<(), String> {
+    pub(crate) fn check_travel(&self) -> Result<(), KeyError> {
         at_least_one(&[
             ("chains", u64::from(self.chains)),
             ("rounds", self.rounds),
@@ -155,56 +156,58 @@ impl DsgldSettings {
             ("max_rounds_in_flight", self.max_rounds_in_flight),
             ("evaluation_window", self.evaluation_window as u64),
         ])?;
-        self.step.check().map_err(|error| error.to_string())?;
+        self.step.check().map_err(|error| error.below("step"))?;
         let trajectories = self.initial_trajectories();
-        if let Some(wrong) = trajectories.iter().find(|updates| !(1.0..=1e9).contains(*updates)) {
-            return Err(format!("trajectory = {wrong}: must lie between 1 and 1e9"));
-        }
-        if let Some(wrong) = self.sleep_ms.iter().find(|sleep| !(0.0..=1e6).contains(*sleep)) {
-            return Err(format!("sleep_ms = {wrong}: must lie between 0 and 1e6"));
-        }
-        if self.max_rounds_in_flight > MAX_ROUNDS_IN_FLIGHT {
-            return Err(format!("max_rounds_in_flight = {}: must be at most {MAX_ROUNDS_IN_FLIGHT}", self.max_rounds_in_flight));
-        }
-        if self.thin == 0 && !self.expectations {
-            return Err("thin = 0 keeps no draws: set expectations = true, or the run has no result".into());
-        }
         let planned = || self.plans.iter().flat_map(|planned| &planned.updates);
-        if let Some(wrong) = planned().find(|updates| !(1.0..=1e9).contains(*updates)) {
-            return Err(format!("plans: {wrong} updates: must lie between 1 and 1e9"));
+        let visits =
+            trajectories.iter().map(|updates| ("trajectory", updates)).chain(planned().map(|updates| ("plans", updates)));
+        for (key, &updates) in visits {
+            in_range(key, updates, (1.0..=1e9).contains(&updates), "from 1 to 1e9 updates")?;
+        }
+        check_sleep(&self.sleep_ms)?;
+        let in_flight = self.max_rounds_in_flight;
+        let most = format!("at most {MAX_ROUNDS_IN_FLIGHT}");
+        in_range("max_rounds_in_flight", in_flight, in_flight <= MAX_ROUNDS_IN_FLIGHT, &most)?;
+        let wrong = |key: &str, sentence: &str| Err(KeyError::invalid(key, sentence));
+        if self.thin == 0 && !self.expectations {
+            return wrong("thin", "= 0 keeps no draws. Set expectations = true, or the run has no result");
         }
         if let Some(pair) = self.plans.windows(2).find(|pair| pair[0].round >= pair[1].round) {
-            return Err(format!(
-                "plans: round {} comes before round {}: list rounds in ascending order, each once",
-                pair[0].round, pair[1].round
-            ));
+            let (first, second) = (pair[0].round, pair[1].round);
+            return wrong(
+                "plans",
+                &format!("has round {first} before round {second}. List rounds in ascending order, each once"),
+            );
         }
         if let Some(late) = self.plans.iter().find(|planned| planned.round >= self.rounds) {
-            return Err(format!("plans: round {} does not exist: rounds count from 0, and rounds = {}", late.round, self.rounds));
+            let (late, rounds) = (late.round, self.rounds);
+            return wrong(
+                "plans",
+                &format!("has a round {late}, which does not exist: rounds count from 0, and rounds = {rounds}"),
+            );
         }
         if self.noise_correction && self.coupling.is_empty() {
-            return Err("noise_correction = true has no effect without coupling: set coupling, or remove noise_correction".into());
+            return wrong("noise_correction", "= true has no effect without coupling. Set coupling, or remove this key");
         }
         if self.schedule == Schedule::Rotating && !self.coupling.is_empty() {
-            return Err("schedule = \"rotating\" moves one group of chains per round, but coupling averages all chains: choose one of both".into());
+            let sentence =
+                "= \"rotating\" moves one group of chains per round, but coupling averages all chains. Choose one of both";
+            return wrong("schedule", sentence);
         }
         if self.schedule == Schedule::Categorical && self.chains != 1 {
-            return Err(format!("schedule = \"categorical\" supports one chain only: set chains = 1, not {}", self.chains));
+            return wrong("schedule", &format!("= \"categorical\" is for one chain. Set chains = 1, not {}", self.chains));
         }
         if self.coupling.iter().any(|phase| phase.groups == 0 || phase.rounds == 0) {
-            return Err("coupling: groups and rounds of a phase must be at least 1".into());
+            return wrong("coupling", "has a phase without groups or rounds; both must be at least 1");
         }
         if self.noise_correction
             && (trajectories.iter().chain(planned()).any(|updates| *updates != 1.0) || self.balance.is_some())
         {
-            return Err("noise_correction requires averaging after every update: set trajectory = 1, without balance".into());
+            return wrong("noise_correction", "= true needs averages after every update. Set trajectory = 1, without balance");
         }
-        if let Some(Balance { threshold, decay, .. }) = self.balance
-            && !(threshold > 0.0 && (0.0..=1.0).contains(&decay))
-        {
-            return Err(format!(
-                "balance: threshold = {threshold} must be above 0, and decay = {decay} must lie between 0 and 1"
-            ));
+        if let Some(Balance { threshold, decay, .. }) = self.balance {
+            in_range("balance.threshold", threshold, threshold > 0.0, "above 0")?;
+            in_range("balance.decay", decay, (0.0..=1.0).contains(&decay), "from 0 to 1")?;
         }
         Ok(())
     }

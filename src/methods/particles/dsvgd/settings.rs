@@ -9,7 +9,7 @@ use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::models::{CurvatureSupport, Model};
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, keys};
 use serde::{Deserialize, Serialize};
 
 /// Declares the settings of DSVGD or of one of its variants: the keys that all of them share, and own keys with their defaults. `distilled`
@@ -101,14 +101,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), KeyError> {
         at_least_one(&[
             ("particles", self.particles as u64),
             ("rounds", self.rounds),
             ("local_steps", self.local_steps),
             ("batch", self.batch as u64),
         ])?;
-        self.stein.check().map_err(|error| error.to_string())
+        self.stein.check()
     }
 
     /// The estimate for agents that work on this many sets of particles, with this many values sent per visit in both directions together.
@@ -165,20 +165,18 @@ impl Cavity {
         }
     }
 
-    pub(crate) fn check(self, prior: PriorConvention, kde: KdeMode) -> Result<(), String> {
-        let is_default = prior == PriorConvention::default() && kde == KdeMode::default();
+    pub(crate) fn check(self, prior: PriorConvention, kde: KdeMode) -> Result<(), KeyError> {
+        let no_effect = |key| Err(KeyError::invalid(key, "has no effect without cavity = \"kde\". Set that, or remove this key"));
         match self {
-            Self::Auto | Self::Sites(_) if !is_default => {
-                Err("cavity: `kde` and `prior` have no effect without cavity = \"kde\"; set it, or remove them".into())
-            }
-            Self::Auto => Ok(()),
-            Self::Sites(sites) => sites.check(),
-            Self::Kde if prior == PriorConvention::Pure && kde == KdeMode::None => {
-                Err("prior = \"pure\" with kde = \"none\": only density estimates carry the prior, which would be lost after the first \
-                     round; set prior = \"absorbed\""
-                    .into())
-            }
-            Self::Kde => Ok(()),
+            Self::Auto | Self::Sites(_) if prior != PriorConvention::default() => no_effect("prior"),
+            Self::Auto | Self::Sites(_) if kde != KdeMode::default() => no_effect("kde"),
+            Self::Sites(sites) => sites.check().map_err(|error| error.below("sites").below("cavity")),
+            Self::Kde if prior == PriorConvention::Pure && kde == KdeMode::None => Err(KeyError::invalid(
+                "prior",
+                "= \"pure\" with kde = \"none\" loses the prior after the first round, because only density estimates carry it. Set \
+                 prior = \"absorbed\"",
+            )),
+            Self::Auto | Self::Kde => Ok(()),
         }
     }
 
@@ -219,7 +217,7 @@ impl MethodSettings for DsvgdSettings {
         shared.estimate(agents, parameters, sets, shared.set(parameters).saturating_add(sites).saturating_mul(2))
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), KeyError> {
         self.shared().check()?;
         self.schedule.check_one()?;
         self.cavity.check(self.prior, self.kde)
@@ -237,7 +235,7 @@ mod tests {
     use super::*;
 
     fn check<K: MethodSettings>(text: &str) -> Result<(), String> {
-        toml::from_str::<K>(text).unwrap().check()
+        toml::from_str::<K>(text).unwrap().check().map_err(|error| error.to_string())
     }
 
     #[test]
@@ -254,12 +252,12 @@ mod tests {
             ("rounds = 0", "rounds"),
             ("particles = 0", "particles"),
             ("local_steps = 0", "local_steps"),
-            ("kde_bandwidth = 0.0", "bandwidth"),
+            ("kde_bandwidth = 0.0", "kde_bandwidth"),
             ("schedule = \"all\"", "p_dsvgd"),
-            ("cavity = { sites = { caution = 0.0 } }", "caution"),
+            ("cavity = { sites = { caution = 0.0 } }", "cavity.sites.caution"),
             ("kde = \"none\"", "cavity = \"kde\""),
             ("cavity = { sites = {} }\nprior = \"pure\"", "cavity = \"kde\""),
-            ("cavity = \"kde\"\nprior = \"pure\"\nkde = \"none\"", "carry the prior"),
+            ("cavity = \"kde\"\nprior = \"pure\"\nkde = \"none\"", "loses the prior"),
         ] {
             let message = check::<DsvgdSettings>(bad).unwrap_err();
             assert!(message.contains(expected) && !message.contains("  "), "{bad}: {message}");

@@ -5,6 +5,7 @@ use crate::kernels::triangle;
 use crate::methods::common::problem::LocalLoss;
 use crate::models::{CurvatureSupport, Model};
 use crate::number::Real;
+use crate::settings::{KeyError, in_range};
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Zip};
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +29,7 @@ impl Default for SiteSettings {
 
 /// The factor of the curvature of sites.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "must be a number above 0, or \"measured\"")]
 pub enum Caution {
     /// This number.
     Fixed(f64),
@@ -80,15 +81,13 @@ impl SiteSettings {
     ///
     /// # Errors
     /// Names the first setting that is not.
-    pub fn check(&self) -> Result<(), String> {
-        if self.rows == 0 {
-            return Err("cavity: rows = 0: must be at least 1".into());
-        }
+    pub fn check(&self) -> Result<(), KeyError> {
+        in_range("rows", self.rows, self.rows > 0, "at least 1")?;
         match self.caution {
-            Caution::Fixed(caution) if !(caution.is_finite() && caution > 0.0) => {
-                Err(format!("cavity: caution = {caution}: must be a number above 0, or \"measured\""))
+            Caution::Fixed(caution) => {
+                in_range("caution", caution, caution.is_finite() && caution > 0.0, "a number above 0, or \"measured\"")
             }
-            Caution::Fixed(_) | Caution::Found(_) => Ok(()),
+            Caution::Found(_) => Ok(()),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::number::Real;
-use crate::settings::{Key, keys};
+use crate::settings::{Key, KeyError, in_range, keys};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
@@ -86,7 +86,7 @@ impl MethodSettings for PviSettings {
         }
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), KeyError> {
         let Self { rounds, iterations, damping, nodes, batch, particles, .. } = *self;
         let [nodes, batch] = [nodes, batch].map(|count| count.unwrap_or(1) as u64);
         at_least_one(&[
@@ -96,13 +96,11 @@ impl MethodSettings for PviSettings {
             ("batch", batch),
             ("particles", particles as u64),
         ])?;
-        if !(damping > 0.0 && damping <= 1.0) {
-            return Err(format!("damping = {damping}: must be above 0 and at most 1"));
-        }
+        in_range("damping", damping, damping > 0.0 && damping <= 1.0, "above 0 and at most 1")?;
         self.schedule.check()
     }
 
-    fn check_agents(&self, agents: u32) -> Result<(), String> {
+    fn check_agents(&self, agents: u32) -> Result<(), KeyError> {
         self.schedule.check_agents(agents)
     }
 
@@ -133,12 +131,15 @@ mod tests {
             ("batch = 0", "batch"),
             ("particles = 0", "particles"),
         ] {
-            assert!(pvi(bad).unwrap_err().contains(message) && gvi(bad).unwrap_err().contains(message), "{bad}");
+            assert!(
+                pvi(bad).unwrap_err().to_string().contains(message) && gvi(bad).unwrap_err().to_string().contains(message),
+                "{bad}"
+            );
         }
-        assert!(pvi("iterations = 0").unwrap_err().contains("iterations"));
-        assert!(pvi("schedule = { subset = 0 }").unwrap_err().contains("at least 1"));
+        assert!(pvi("iterations = 0").unwrap_err().to_string().contains("iterations"));
+        assert!(pvi("schedule = { subset = 0 }").unwrap_err().to_string().contains("at least 1"));
         let subset = toml::from_str::<PviSettings>("schedule = { subset = 20 }").unwrap();
-        assert!(subset.check_agents(20).is_ok() && subset.check_agents(19).unwrap_err().contains("at most 19"));
+        assert!(subset.check_agents(20).is_ok() && subset.check_agents(19).unwrap_err().to_string().contains("at most 19"));
     }
 
     #[test]
