@@ -7,12 +7,12 @@
 //! | room | job | may use |
 //! | --- | --- | --- |
 //! | [`cli`] | the command line: arguments in, text out; a file for each subcommand | everything |
-//! | [`report`] | what is shown of results: summaries, posterior tables, comparisons, topics, figures | `job`, `methods`, `models`, `lda`, `data`, `results`, `plots`, `metrics`, `partial`, `number` |
+//! | [`report`] | what is shown of results: summaries, posterior tables, comparisons, topics, figures | `job`, `config`, `methods`, `models`, `lda`, `data`, `results`, `plots`, `metrics`, `partial`, `number` |
 //! | [`job`] | a run meets its data: check, start, resume, predict | everything but `cli`, `report` |
 //! | [`config`] | run files: parsed once, to a validated run; the registry of models and methods | `methods`, `cluster`, `models`, `lda`, `data`, `settings`, `number` |
 //! | [`methods`] | the distributed methods: server half, agent half; transitions of chains on a shard | `cluster`, `kernels`, `models`, `lda`, `data`, `metrics`, `random`, `settings`, `number` |
 //! | [`cluster`] | who computes what, and how it travels; knows no statistics | `partial`, `random`, `number` |
-//! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `number` |
+//! | [`kernels`] | update rules on arrays | `models`, `vector`, `random`, `settings`, `number` |
 //! | [`models`] | log-densities with gradients, batched over particles | `vector`, `random`, `settings`, `number` |
 //! | [`lda`] | topic models: documents, and what samplers do with them | `vector`, `random`, `settings`, `number` |
 //! | [`data`] | readers, the HDF5 dataset, shards | `models`, `lda`, `partial`, `random`, `number` |

@@ -20,7 +20,7 @@ pub use entries::Registry;
 pub use error::{ConfigError, Problem};
 pub use init::{Choice, template};
 pub use overrides::Override;
-pub use run::{Run, RunOf};
+pub use run::{Run, RunOf, stored_table};
 pub use run_file::RunFile;
 pub use sections::{
     ClusterSettings, CorpusData, CorpusEvaluation, CorpusPartition, CorpusRunSettings, DrawTransport, Dtype, ReplicatedTableData,

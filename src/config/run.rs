@@ -66,10 +66,7 @@ impl Run {
     /// # Errors
     /// If the text does not describe a run.
     pub fn from_toml(text: &str, registry: &Registry) -> Result<Self, ConfigError> {
-        let syntax = |error: toml::de::Error| vec![KeyError::table(error.message())];
-        let mut table: toml::Table = text.parse().map_err(|error| ConfigError::Stored(syntax(error)))?;
-        upgrade(&mut table);
-        Self::parse(table, registry).map_err(ConfigError::Stored)
+        Self::parse(stored_table(text)?, registry).map_err(ConfigError::Stored)
     }
 
     /// The run as TOML with every default written out.
@@ -99,6 +96,17 @@ impl Run {
             Self::Corpus(run) => &run.cluster,
         }
     }
+}
+
+/// The table of a configuration that was stored with a run, with the present names of all keys.
+///
+/// # Errors
+/// If the text is not TOML.
+pub fn stored_table(text: &str) -> Result<toml::Table, ConfigError> {
+    let mut table: toml::Table =
+        text.parse().map_err(|error: toml::de::Error| ConfigError::Stored(vec![KeyError::table(error.message())]))?;
+    upgrade(&mut table);
+    Ok(table)
 }
 
 /// Whether a run file is for a corpus: by its model, or, if that is unknown, by its method.

@@ -6,7 +6,7 @@
 pub mod convergence;
 mod quantity;
 
-pub use quantity::{Better, better, domain, label};
+pub use quantity::{Better, better, domain, label, meaning};
 
 use crate::number::Real;
 use ndarray::{ArrayView1, ArrayView2};

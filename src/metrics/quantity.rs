@@ -43,10 +43,17 @@ pub fn label(name: &str) -> String {
         "bytes" => "bytes sent between ranks".into(),
         _ => match (name.strip_suffix("_seconds"), name.strip_prefix("mce_")) {
             (Some(what), _) => format!("{} (s)", spaced(what)),
-            (_, Some(rows)) if rows.parse::<u32>().is_ok() => format!("MCE of bins with at least {rows} rows"),
+            (_, Some(rows)) if rows.parse::<u32>().is_ok() => {
+                format!("maximum calibration error of bins with at least {rows} rows")
+            }
             _ => spaced(name),
         },
     }
+}
+
+/// What an abbreviation stands for; none for names of metrics that are words.
+pub fn meaning(name: &str) -> Option<String> {
+    (["ece", "mce", "ksd"].contains(&name) || name.starts_with("mce_")).then(|| label(name))
 }
 
 /// The smallest and largest possible value of a bounded metric.
@@ -70,10 +77,16 @@ mod tests {
     #[test]
     fn metrics_have_readable_labels_and_directions() {
         let names = ["accuracy", "log_likelihood", "mce_20", "distil_seconds", "effective_number"].map(label);
-        let readable =
-            ["accuracy", "log-likelihood (nats per row)", "MCE of bins with at least 20 rows", "distil (s)", "effective number"];
+        let readable = [
+            "accuracy",
+            "log-likelihood (nats per row)",
+            "maximum calibration error of bins with at least 20 rows",
+            "distil (s)",
+            "effective number",
+        ];
         assert_eq!(names, readable);
         assert_eq!(["accuracy", "mce_20", "bandwidth"].map(better), [Some(Better::Higher), Some(Better::Lower), None]);
+        assert_eq!(["ece", "accuracy"].map(meaning), [Some("expected calibration error".into()), None]);
         let values = [0.5, f64::NAN, 2.0, f64::INFINITY, -f64::INFINITY];
         assert_eq!((Better::Higher.best(values), Better::Lower.best(values)), (Some(2.0), Some(0.5)));
         assert_eq!(Better::Lower.best([f64::NAN]), None);

@@ -4,7 +4,7 @@ use super::error::{ReportError, Result};
 use super::run::{RunResults, data_label};
 use super::summary::{Summary, as_object};
 use super::text;
-use crate::metrics::better;
+use crate::metrics::{better, meaning};
 use crate::results::{SECONDS, XAxis};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -229,6 +229,9 @@ impl std::fmt::Display for Comparison {
         }
         if !self.best.is_empty() {
             writeln!(f, "\n  * best final value")?;
+        }
+        for (name, meaning) in self.metrics.iter().filter_map(|name| Some((name, meaning(name)?))) {
+            writeln!(f, "  {name}: {meaning}")?;
         }
         if !self.same_data {
             writeln!(f, "\n  These runs use different data: their metrics may not be comparable.")?;

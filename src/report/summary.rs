@@ -4,10 +4,12 @@ use super::error::{ReportError, Result};
 use super::posterior::{self, Draws, Expectation};
 use super::run::RunResults;
 use super::text;
+use crate::config::stored_table;
 use crate::data::Dataset;
 use crate::methods::SPREAD;
 use crate::methods::chains::coupled::SPREAD as SPREAD_OF_CHAINS;
 use crate::methods::chains::dsgld::EXPECTATIONS;
+use crate::metrics::meaning;
 use crate::results::{HISTORY, METRICS, PHASES, RunState, SECONDS, SampleKind, TRAFFIC, Table};
 use serde::{Serialize, Serializer};
 use std::path::PathBuf;
@@ -162,9 +164,8 @@ impl Summary {
 
 /// Whether a configuration couples chains by springs during the whole run.
 fn stays_coupled(config: &str) -> bool {
-    let method = || config.parse::<toml::Table>().ok()?.remove("method")?.try_into::<toml::Table>().ok();
-    let method = method().unwrap_or_default();
-    let text = |key: &str| method.get(key).and_then(toml::Value::as_str);
+    let config = stored_table(config).unwrap_or_default();
+    let text = |key: &str| config.get("method")?.get(key)?.as_str();
     text("coupling_schedule") == Some("constant") && text("variant").is_none_or(|variant| variant == "elastic")
 }
 
@@ -288,8 +289,12 @@ impl Summary {
         if self.metrics.is_empty() {
             return String::new();
         }
+        let with_meaning = |name: &str, value: f64| match meaning(name) {
+            Some(meaning) => format!("{}  {meaning}", with_unit(name, value)),
+            None => with_unit(name, value),
+        };
         let mut lines: Vec<(&str, String)> =
-            self.metrics.iter().map(|(name, value)| (name.as_str(), with_unit(name, *value))).collect();
+            self.metrics.iter().map(|(name, value)| (name.as_str(), with_meaning(name, *value))).collect();
         let lowest = self.spread.last().and_then(|last| {
             let ends = |value: &&(String, f64)| value.0.ends_with("_lowest");
             Some((last, last.values.iter().find(ends)?))

@@ -280,7 +280,10 @@ fn runs_that_cannot_be_compared_are_reported() {
     // Without bytes in its history a run is left out; without any there is no picture, but the table.
     let output = cli.run("compare runs/a-1 particles --against bytes --output d.svg");
     assert!(output.code == 0 && output.stderr.contains("particles: not in the figure"), "{}", output.stderr);
-    let output = cli.run("compare particles particles --against bytes --output e.svg");
+    std::fs::create_dir(cli.path("copy")).unwrap();
+    std::fs::copy(cli.path("particles/result.h5"), cli.path("copy/result.h5")).unwrap();
+    cli.refuse("compare particles runs/../particles", &["runs/../particles: this run is given twice"]);
+    let output = cli.run("compare particles copy --against bytes --output e.svg");
     assert!(output.code == 0 && output.stderr.contains("no figure") && !output.stdout.is_empty());
     assert!(cli.exists("d.svg") && !cli.exists("e.svg"));
     let other = config("svgd", 4, "particles = 30");

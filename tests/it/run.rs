@@ -258,7 +258,7 @@ fn partitions_and_their_errors_do_not_depend_on_ranks() {
 
     for (partition, says) in [
         ("{sizes=[1,2]}", "2 sizes for 3 agents"),
-        ("{labels=[[\"no\"],[\"yes\"],[\"maybe\"]]}", "no class \"maybe\"; there are: no, yes"),
+        ("{labels=[[\"no\"],[\"yes\"],[\"maybe\"]]}", "the class \"maybe\", which the data do not have. The classes are no, yes"),
         ("by_labels", "\"by_labels\" is not known. Did you mean \"by_label\"?"),
     ] {
         cli.alone(&run(partition, "four")).refuse(&[says]);

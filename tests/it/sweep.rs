@@ -122,7 +122,7 @@ fn a_failed_run_is_reported_and_retried_last() {
         let run = format!("sweep sweep.toml --output {output}");
         let says = [
             "1/4 method=svgd agents=100: failed: ",
-            "cannot be assigned to 100 agents",
+            "32 train rows cannot be split among 100 agents",
             "2/4 method=svgd agents=2: finished",
             "2 finished, 2 failed",
             "failed: method=dsvgd,agents=100",

@@ -1,4 +1,4 @@
-//! Partitions of the training rows into shards of agents. They do not depend on the number of ranks.
+//! Partitions of the training rows into shards of agents, independent of the number of ranks.
 
 mod assignment;
 mod by_class;

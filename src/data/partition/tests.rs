@@ -1,3 +1,5 @@
+//! Tests of partitions: every row belongs to one agent, and the shards of a seed never change.
+
 #![allow(clippy::unwrap_used)]
 
 use super::assignment::RandomChoice;

@@ -50,7 +50,7 @@ fn folder_and_file_have_the_same_complete_summary() {
     for line in [
         "  method   dsvgd\n",
         "  data     my.h5 (digest 0123456789ab)\n",
-        "final metrics (round 3)\n  accuracy        83.33 %\n  ece             0.0213\n  mce_20          -\n  log_likelihood  -0.4567 nats per row\n",
+        "final metrics (round 3)\n  accuracy        83.33 %\n  ece             0.0213  expected calibration error\n  mce_20          -  maximum calibration error of bins with at least 20 rows\n  log_likelihood  -0.4567 nats per row\n",
         "  round  accuracy     ece  mce_20  log_likelihood\n      1    0.5000  0.0213       -         -0.4567\n",
         "history of the method\n  round  seconds  bandwidth\n      1     0.25     0.5000\n",
         "\nposterior: 20 particles × 7 parameters\n",

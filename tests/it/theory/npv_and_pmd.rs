@@ -190,6 +190,6 @@ fn several_agents_are_refused() {
     let line = Line { initial: |z| z, prior_score: |x| -x, gradient: |_, _| 0.0 };
     let problem = share(line, 2, 1.0, |_| vec![0.0]);
     for error in [refusal(npv(problem.clone(), 1, 1, 1)), refusal(pmd(problem, 2, 1, 1.0))] {
-        assert!(error.contains("Set agents = 1"), "{error}");
+        assert!(error.contains("agents: must be 1 for "), "{error}");
     }
 }
