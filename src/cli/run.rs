@@ -102,5 +102,5 @@ fn carry_out(run: &Run, registry: &Registry, ranks: &Ranks, output: &Path) -> Re
     let every = Duration::try_from_secs_f64(run.cluster().checkpoint_every).unwrap_or(Duration::MAX);
     let mut folder = RunFolder::new(output, every, World::is_primary());
     start(run, registry, ranks, &mut folder)?;
-    Ok(if folder.stopped() { ExitCode::from(STOPPED) } else { ExitCode::SUCCESS })
+    Ok(if folder.was_stopped() { ExitCode::from(STOPPED) } else { ExitCode::SUCCESS })
 }

@@ -227,7 +227,7 @@ fn run_one(run: &PlannedRun, registry: &Registry, ranks: &Ranks, folder: &Path) 
     let shows = World::is_primary() && std::io::stderr().is_terminal();
     let mut folder = RunFolder::new(&folder.join(&run.name), every, shows);
     let outcome = start(&validated, registry, ranks, &mut folder);
-    let stopped = ranks.broadcast(&[u8::from(folder.stopped())]) == [1];
+    let stopped = ranks.broadcast(&[u8::from(folder.was_stopped())]) == [1];
     match (outcome, ranks) {
         (Ok(()), _) if stopped => Ok(Ended::Stopped),
         (Ok(()), _) => Ok(Ended::Finished),

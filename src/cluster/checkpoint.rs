@@ -21,7 +21,7 @@ const MAGIC: &[u8; 16] = b"mpibayes-state-6";
 pub struct Checkpoint {
     /// The method's name.
     pub method: String,
-    /// The number type of its bodies.
+    /// The name of the number type.
     pub(super) number: String,
     /// Whether the run is over.
     pub finished: bool,
@@ -29,18 +29,18 @@ pub struct Checkpoint {
     pub responses: u64,
     /// Seconds since the run began.
     pub seconds: f64,
-    /// Records that the recorder keeps nowhere else; filled by the recorder.
+    /// Records that are only kept here; filled by the recorder.
     pub records: Vec<Record>,
-    /// The number of draws that the recorder keeps elsewhere; filled by the recorder.
-    pub drawn: Extents,
-    /// The amounts that ranks have stored since the last checkpoint, for the recorder to collect; not saved.
+    /// The number of draws that the recorder has written elsewhere; filled by the recorder.
+    pub recorded_draws: Extents,
+    /// The amount that each rank has stored since the last checkpoint, for the recorder to collect; not saved.
     #[serde(skip)]
     pub stored: StoredByRank,
     /// The progress of the run.
     pub progress: Progress,
     /// Messages and bytes between ranks so far.
     pub traffic: Traffic,
-    /// Seconds of computing so far.
+    /// Computing time of the server and the agents so far.
     pub spent: TimeSpent,
     pub(super) next_request: RequestId,
     pub(super) server: Raw<u8>,
@@ -50,7 +50,7 @@ pub struct Checkpoint {
     pub(super) held: Vec<HeldRequest>,
 }
 
-/// A request that was posted after the checkpoint was started.
+/// A request that was posted but not sent before the checkpoint.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct HeldRequest {
     to: Vec<AgentId>,
@@ -72,7 +72,7 @@ impl HeldRequest {
     ///
     /// # Errors
     /// If the number of bytes is not a multiple of the size of a value.
-    pub(super) fn into_ask<N: Number>(self) -> Result<EncodedRequest<N>, String> {
+    pub(super) fn into_request<N: Number>(self) -> Result<EncodedRequest<N>, String> {
         let Self { to, task, body, with_transfer, route, monitoring } = self;
         Ok(EncodedRequest { to, task, body: Body::from_bytes(&body.0)?, with_transfer, route, monitoring })
     }
@@ -134,7 +134,7 @@ impl Checkpoint {
     /// Checks that the checkpoint belongs to this method with this number type.
     ///
     /// # Errors
-    /// If it does not; the error names both methods and types.
+    /// If it does not; the error names both methods and number types.
     pub fn check(&self, method: &str, number: &str) -> Result<(), String> {
         if self.method == method && self.number == number {
             return Ok(());
@@ -142,7 +142,7 @@ impl Checkpoint {
         Err(format!("the checkpoint holds a run of {} in {}, not of {method} in {number}", self.method, self.number))
     }
 
-    /// Writes the checkpoint so that `path` holds either the old or the new one, whole.
+    /// Replaces the file at `path` atomically by this checkpoint.
     ///
     /// # Errors
     /// If it cannot be written; the old checkpoint is then untouched.

@@ -1,4 +1,4 @@
-//! Rank 0's half of the engine: open requests, their responses, promised transfers, and checkpoints.
+//! The coordinator on rank 0: sends the server's requests, collects their responses, and takes checkpoints.
 
 use super::body::Body;
 use super::checkpoint::{Checkpoint, HeldRequest};
@@ -24,60 +24,63 @@ pub(super) struct Coordinator<N: Number> {
     server: Option<Box<dyn ErasedServer<N>>>,
     /// Whether the run is new and the server has not started yet.
     not_started: bool,
-    open: BTreeMap<RequestId, Open<N>>,
-    /// Completed requests whose responses are delivered in the order of arrival.
-    complete: VecDeque<RequestId>,
+    open: BTreeMap<RequestId, OpenRequest<N>>,
+    /// Complete requests whose responses the server receives in the order of arrival.
+    arrival_queue: VecDeque<RequestId>,
     next_request: RequestId,
-    /// For each agent, the number of requests sent to it.
-    places: Vec<u64>,
+    /// For each agent, the sequence number of the next request to it.
+    next_sequence: Vec<u64>,
     /// For each agent, the transfers that were promised to it and that no request has used yet.
     promised_transfers: Vec<VecDeque<RequestId>>,
+    /// Requests that the server has posted and that are not sent yet.
     held: VecDeque<EncodedRequest<N>>,
     phase: Phase,
     gathered: Gathered,
     /// Seconds of the run that agents have spent on monitoring, according to the reports so far.
-    monitoring: f64,
+    agent_monitoring_seconds: f64,
     /// Seconds that the run has waited while the server handled monitoring responses.
-    server_monitoring: f64,
+    server_monitoring_seconds: f64,
     pub progress: Progress,
     pub responses: u64,
     /// Records since the driver last took them.
     pub records: Vec<Record>,
-    /// The amounts that ranks have stored since the last checkpoint.
+    /// The amount that each rank has stored since the last checkpoint.
     pub stored: StoredByRank,
     pub traffic: Traffic,
     pub spent: TimeSpent,
     /// If the driver sums by all-reduce: the ranks that take part, and the number of sums so far.
-    pub reducing: Option<(Vec<Rank>, u64)>,
+    pub allreduce: Option<(Vec<Rank>, u64)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// New requests are held until all open requests are complete.
+    /// A checkpoint is due: new requests are held until no request is open.
     Draining,
     /// Waiting for the states of this many ranks.
     Gathering(u32),
-    /// All states are there.
+    /// All ranks have sent their states.
     Quiesced,
 }
 
-struct Open<N: Number> {
+/// A request whose response the server has not received.
+struct OpenRequest<N: Number> {
     members: Vec<AgentId>,
     monitoring: bool,
     reports: BTreeMap<AgentId, EncodedReport<N>>,
     wants_sum: bool,
     sum: Option<Body<N>>,
-    /// When the last part arrived.
-    complete: Option<Instant>,
+    /// When the last report or the sum arrived.
+    completed_at: Option<Instant>,
 }
 
-impl<N: Number> Open<N> {
+impl<N: Number> OpenRequest<N> {
     fn is_complete(&self) -> bool {
         self.reports.len() == self.members.len() && (!self.wants_sum || self.sum.is_some())
     }
 }
 
+/// What ranks have sent for the checkpoint.
 #[derive(Default)]
 struct Gathered {
     agents: BTreeMap<AgentId, Raw<u8>>,
@@ -96,22 +99,22 @@ impl<N: Number> Coordinator<N> {
             server: None,
             not_started: saved.is_none(),
             open: BTreeMap::new(),
-            complete: VecDeque::new(),
+            arrival_queue: VecDeque::new(),
             next_request: 0,
-            places: vec![0; agents],
+            next_sequence: vec![0; agents],
             promised_transfers: vec![VecDeque::new(); agents],
             held: VecDeque::new(),
             phase: Phase::Running,
             gathered: Gathered::default(),
-            monitoring: 0.0,
-            server_monitoring: 0.0,
+            agent_monitoring_seconds: 0.0,
+            server_monitoring_seconds: 0.0,
             progress: Progress::default(),
             responses: 0,
             records: Vec::new(),
             stored: StoredByRank::new(),
             traffic: Traffic::default(),
             spent: TimeSpent::default(),
-            reducing: None,
+            allreduce: None,
         };
         let creating = coordinator.activity(Action::Creating);
         let mut states = BTreeMap::new();
@@ -121,7 +124,7 @@ impl<N: Number> Coordinator<N> {
             coordinator.check_states(Action::Creating, &saved.agents)?;
             coordinator.next_request = saved.next_request;
             coordinator.promised_transfers = saved.promised_transfers.into_iter().map(VecDeque::from).collect();
-            let held: Result<_, _> = saved.held.into_iter().map(HeldRequest::into_ask).collect();
+            let held: Result<_, _> = saved.held.into_iter().map(HeldRequest::into_request).collect();
             coordinator.held = held.map_err(|cause| creating.fault(cause))?;
             coordinator.progress = saved.progress;
             coordinator.responses = saved.responses;
@@ -139,7 +142,7 @@ impl<N: Number> Coordinator<N> {
         }
         for transfer in transfers {
             let body = Body::from_bytes(&transfer.body.0).map_err(|cause| creating.fault(cause))?;
-            out.extend(totals(&layout, transfer.request, 0, 1, &transfer.to, body));
+            out.extend(total_packets(&layout, transfer.request, 0, 1, &transfer.to, body));
         }
         Ok((coordinator, out, Work::MakeServer { saved: server }))
     }
@@ -161,43 +164,43 @@ impl<N: Number> Coordinator<N> {
         self.activity(Action::Posting).fault(cause)
     }
 
-    /// Takes the requests that the server posted.
-    pub fn queue(&mut self, requests: Vec<EncodedRequest<N>>) -> Result<Packets<N>, Fault> {
+    /// Adds requests that the server has posted, and sends them unless a checkpoint is under way.
+    pub fn add_requests(&mut self, requests: Vec<EncodedRequest<N>>) -> Result<Packets<N>, Fault> {
         self.held.extend(requests);
-        self.post_held()
+        self.send_held()
     }
 
     /// Sends held requests, unless a checkpoint is under way.
-    fn post_held(&mut self) -> Result<Packets<N>, Fault> {
+    fn send_held(&mut self) -> Result<Packets<N>, Fault> {
         let mut out = Vec::new();
         if self.phase == Phase::Running {
             while let Some(request) = self.held.pop_front() {
-                self.post(request, &mut out)?;
+                self.send_request(request, &mut out)?;
             }
         }
         Ok(out)
     }
 
-    fn check(&self, what: &str, agents: &[AgentId]) -> Result<(), Fault> {
+    fn check_agents(&self, role: &str, agents: &[AgentId]) -> Result<(), Fault> {
         if agents.is_empty() {
-            return Err(self.fault(format!("a request has no {what}")));
+            return Err(self.fault(format!("a request has no {role}")));
         }
         if let Some(twice) = agents.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(self.fault(format!("agent {} is twice among the {what} of a request", twice[0])));
+            return Err(self.fault(format!("agent {} is twice among the {role} of a request", twice[0])));
         }
         match agents.last() {
             Some(&last) if last >= self.layout.agents => Err(self.fault(format!(
-                "agent {last} is among the {what} of a request, but there are only {} agents",
+                "agent {last} is among the {role} of a request, but there are only {} agents",
                 self.layout.agents
             ))),
             _ => Ok(()),
         }
     }
 
-    fn post(&mut self, request: EncodedRequest<N>, out: &mut Packets<N>) -> Result<(), Fault> {
+    fn send_request(&mut self, request: EncodedRequest<N>, out: &mut Packets<N>) -> Result<(), Fault> {
         let id = self.next_request;
         self.next_request += 1;
-        self.check("members", &request.to)?;
+        self.check_agents("members", &request.to)?;
         if request.with_transfer && !request.body.is_empty() {
             return Err(self.fault("a request has a body and a transfer: remove `with` or `with_transfer`"));
         }
@@ -211,12 +214,12 @@ impl<N: Number> Coordinator<N> {
             } else {
                 None
             };
-            let place = self.places[agent as usize];
-            self.places[agent as usize] += 1;
-            members.push(Member { agent, place, transfer });
+            let sequence = self.next_sequence[agent as usize];
+            self.next_sequence[agent as usize] += 1;
+            members.push(Member { agent, sequence, transfer });
         }
         if let Route::SumTo(to) = &request.route {
-            self.check("receivers", to)?;
+            self.check_agents("receivers", to)?;
             for &agent in to {
                 self.promised_transfers[agent as usize].push_back(id);
             }
@@ -224,17 +227,17 @@ impl<N: Number> Coordinator<N> {
         let wants_sum = request.route == Route::Sum;
         self.open.insert(
             id,
-            Open {
+            OpenRequest {
                 members: request.to.clone(),
                 monitoring: request.monitoring,
                 reports: BTreeMap::new(),
                 wants_sum,
                 sum: None,
-                complete: None,
+                completed_at: None,
             },
         );
         let mut ranks = self.layout.ranks_of(&request.to);
-        let reduction = match &mut self.reducing {
+        let reduction = match &mut self.allreduce {
             Some((hosting, sums)) if request.route != Route::Back && *hosting == ranks => {
                 *sums += 1;
                 Some(*sums - 1)
@@ -250,27 +253,27 @@ impl<N: Number> Coordinator<N> {
         Ok(())
     }
 
-    /// Takes a member's report; `monitoring` is the time that its rank has spent on monitoring so far.
-    pub fn report(&mut self, request: RequestId, reported: EncodedReport<N>, monitoring: f64) {
+    /// Adds a member's report. `monitoring_seconds` is the time that its rank has spent on monitoring so far.
+    pub fn receive_report(&mut self, request: RequestId, reported: EncodedReport<N>, monitoring_seconds: f64) {
         // All ranks perform a monitoring request at the same point of the run. It delays the run by the time of the slowest rank, not by
         // the sum over ranks.
-        self.monitoring = self.monitoring.max(monitoring);
-        self.arrived(request, |open| drop(open.reports.insert(reported.from, reported)));
+        self.agent_monitoring_seconds = self.agent_monitoring_seconds.max(monitoring_seconds);
+        self.update_open(request, |open| drop(open.reports.insert(reported.from, reported)));
     }
 
-    /// Takes a sum for the server.
-    pub fn sum(&mut self, request: RequestId, sum: Body<N>) {
-        self.arrived(request, |open| open.sum = Some(sum));
+    /// Adds the sum of the reports' bodies.
+    pub fn receive_sum(&mut self, request: RequestId, sum: Body<N>) {
+        self.update_open(request, |open| open.sum = Some(sum));
     }
 
-    fn arrived(&mut self, request: RequestId, take: impl FnOnce(&mut Open<N>)) {
+    fn update_open(&mut self, request: RequestId, update: impl FnOnce(&mut OpenRequest<N>)) {
         let Some(open) = self.open.get_mut(&request) else { return };
-        take(open);
+        update(open);
         if open.is_complete() {
-            open.complete = Some(Instant::now());
+            open.completed_at = Some(Instant::now());
         }
         if open.is_complete() && (open.monitoring || self.method.order() == Order::Arrival) {
-            self.complete.push_back(request);
+            self.arrival_queue.push_back(request);
         }
     }
 
@@ -280,37 +283,37 @@ impl<N: Number> Coordinator<N> {
         self.server = Some(server);
     }
 
-    /// Accounts for the duration of a call of the server.
+    /// Adds the duration of a call of the server that has just ended.
     pub fn add_server_time(&mut self, seconds: f64, monitoring: bool) {
         if monitoring {
             self.spent.server_monitoring += seconds;
-            self.server_monitoring += self.waited(seconds);
+            self.server_monitoring_seconds += self.delay_of_run(seconds);
         } else {
             self.spent.server += seconds;
         }
     }
 
-    /// The part of a monitoring call, which ends now, during which the run has waited for it: the time since another response was
-    /// ready, or the whole call if no other request is open.
-    fn waited(&self, seconds: f64) -> f64 {
+    /// How long the run was delayed by a monitoring call of the server, which took these seconds and ends now. If no other request is
+    /// open, this is the whole call. Otherwise it is the part of the call during which another response was ready for the server.
+    fn delay_of_run(&self, seconds: f64) -> f64 {
         let mut others = self.open.values().filter(|open| !open.monitoring).peekable();
         if others.peek().is_none() {
             return seconds;
         }
-        let ready = match self.method.order() {
-            Order::Posted => others.next().and_then(|open| open.complete),
-            Order::Arrival => others.filter_map(|open| open.complete).min(),
+        let ready_since = match self.method.order() {
+            Order::Posted => others.next().and_then(|open| open.completed_at),
+            Order::Arrival => others.filter_map(|open| open.completed_at).min(),
         };
-        ready.map_or(0.0, |since| since.elapsed().as_secs_f64().min(seconds))
+        ready_since.map_or(0.0, |since| since.elapsed().as_secs_f64().min(seconds))
     }
 
     /// The seconds that the run's clock excludes.
     pub fn excluded(&self) -> f64 {
-        self.monitoring + self.server_monitoring
+        self.agent_monitoring_seconds + self.server_monitoring_seconds
     }
 
-    /// The next call of the server, or the next step towards a checkpoint.
-    pub fn next(&mut self) -> Result<(Option<Work<N>>, Packets<N>), Fault> {
+    /// The next call of the server if there is one. Otherwise packets: held requests, or requests for the states of all ranks.
+    pub fn next_work(&mut self) -> Result<(Option<Work<N>>, Packets<N>), Fault> {
         let Some(server) = self.server.take() else { return Ok((None, Vec::new())) };
         if std::mem::take(&mut self.not_started) {
             return Ok((Some(self.serve(server, None, false)), Vec::new()));
@@ -320,10 +323,10 @@ impl<N: Number> Coordinator<N> {
             return Ok((Some(self.serve(server, Some(response), monitoring)), Vec::new()));
         }
         self.server = Some(server);
-        let mut out = self.post_held()?;
-        let quiet = self.open.is_empty() && matches!(self.phase, Phase::Running | Phase::Draining);
-        if quiet {
-            // If no request is held, the run is over: the last checkpoint includes all work after reports and all transfers.
+        let mut out = self.send_held()?;
+        let is_idle = self.open.is_empty() && matches!(self.phase, Phase::Running | Phase::Draining);
+        if is_idle {
+            // If no request is held, the run is over. It ends with a checkpoint, which waits for work after reports and for transfers.
             self.phase = Phase::Gathering(self.layout.ranks);
             let mut expected: BTreeMap<Rank, Vec<(AgentId, RequestId)>> = BTreeMap::new();
             for (agent, transfers) in (0..).zip(&self.promised_transfers) {
@@ -346,18 +349,18 @@ impl<N: Number> Coordinator<N> {
 
     /// The next response for the server, and whether it belongs to a monitoring request.
     fn next_response(&mut self) -> Option<(EncodedResponse<N>, bool)> {
-        let in_turn = match self.method.order() {
+        let next_posted = match self.method.order() {
             Order::Posted => self.open.iter().find(|(_, open)| !open.monitoring).filter(|(_, open)| open.is_complete()),
             Order::Arrival => None,
         };
-        let request = in_turn.map(|(&request, _)| request).or_else(|| self.complete.pop_front())?;
+        let request = next_posted.map(|(&request, _)| request).or_else(|| self.arrival_queue.pop_front())?;
         let open = self.open.remove(&request)?;
         let response = ResponseOf { reports: open.reports.into_values().collect(), sum: open.sum.unwrap_or_else(Body::empty) };
         Some((response, open.monitoring))
     }
 
-    /// Takes the states of a rank.
-    pub fn quiesced(
+    /// Adds the states of a rank to the checkpoint.
+    pub fn receive_states(
         &mut self,
         agents: Vec<(AgentId, Raw<u8>)>,
         transfers: Vec<SavedTransfer>,
@@ -367,10 +370,10 @@ impl<N: Number> Coordinator<N> {
         self.gathered.agents.extend(agents);
         for transfer in transfers {
             match self.gathered.transfers.get_mut(&transfer.request) {
-                Some(same) => {
+                Some(known) => {
                     // The bytes of a checkpoint must not depend on the order in which ranks send their states.
-                    same.to.extend(transfer.to);
-                    same.to.sort_unstable();
+                    known.to.extend(transfer.to);
+                    known.to.sort_unstable();
                 }
                 None => {
                     self.gathered.transfers.insert(transfer.request, transfer);
@@ -379,12 +382,12 @@ impl<N: Number> Coordinator<N> {
         }
         self.traffic.add(traffic);
         spent.into_iter().for_each(|(agent, spent)| self.spent.agents.entry(agent).or_default().add(spent));
-        if let Phase::Gathering(left) = self.phase {
-            self.phase = if left == 1 { Phase::Quiesced } else { Phase::Gathering(left - 1) };
+        if let Phase::Gathering(missing) = self.phase {
+            self.phase = if missing == 1 { Phase::Quiesced } else { Phase::Gathering(missing - 1) };
         }
     }
 
-    /// Starts a checkpoint: it is taken when all open requests are complete.
+    /// Starts a checkpoint, which is taken when no request is open.
     pub fn drain(&mut self) {
         if self.phase == Phase::Running {
             self.phase = Phase::Draining;
@@ -405,7 +408,7 @@ impl<N: Number> Coordinator<N> {
             responses: self.responses,
             seconds,
             records: Vec::new(),
-            drawn: Extents::default(),
+            recorded_draws: Extents::default(),
             stored: std::mem::take(&mut self.stored),
             progress: self.progress,
             traffic: self.traffic.clone(),
@@ -422,12 +425,12 @@ impl<N: Number> Coordinator<N> {
     /// Resumes the run after a checkpoint.
     pub fn resume(&mut self) -> Result<Packets<N>, Fault> {
         self.phase = Phase::Running;
-        self.post_held()
+        self.send_held()
     }
 }
 
-/// The packets that carry one slice of a total to the ranks of its receivers, or to the server if there are none.
-pub(super) fn totals<N: Number>(
+/// The packets with one slice of a sum for the ranks of these agents, or for the server if there are none.
+pub(super) fn total_packets<N: Number>(
     layout: &Layout,
     request: RequestId,
     part: u32,

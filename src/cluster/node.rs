@@ -3,7 +3,7 @@
 use super::body::Body;
 use super::checkpoint::Checkpoint;
 use super::codec::Raw;
-use super::coordinator::{Coordinator, totals};
+use super::coordinator::{Coordinator, total_packets};
 use super::erased::{Erased, ErasedAgent};
 use super::fault::{Action, Activity, Fault, guard};
 use super::layout::{AgentId, Layout, Rank};
@@ -55,7 +55,7 @@ pub(super) struct Node<N: Number> {
 struct Hosted<N: Number> {
     /// None while a worker creates or runs it.
     agent: Option<Box<dyn ErasedAgent<N>>>,
-    next_place: u64,
+    next_sequence: u64,
     agenda: BTreeMap<u64, Entry<N>>,
 }
 
@@ -166,7 +166,7 @@ impl<N: Number> Node<N> {
             Head::Report { request, from, seconds, monitoring, report, records } => {
                 if let Some(coordinator) = &mut self.coordinator {
                     coordinator.records.extend(records);
-                    coordinator.report(request, EncodedReport { from, seconds, report, body }, monitoring);
+                    coordinator.receive_report(request, EncodedReport { from, seconds, report, body }, monitoring);
                 }
                 self.advance_server()?;
             }
@@ -186,7 +186,7 @@ impl<N: Number> Node<N> {
                 if let Some(coordinator) = &mut self.coordinator {
                     coordinator.records.extend(records);
                     coordinator.stored.insert(rank, stored);
-                    coordinator.quiesced(agents, transfers, &traffic, spent);
+                    coordinator.receive_states(agents, transfers, &traffic, spent);
                 }
             }
             Head::Stop => self.stopped = true,
@@ -198,7 +198,7 @@ impl<N: Number> Node<N> {
     /// From now on, the driver adds sums over all hosting ranks by all-reduce; only has an effect on rank 0.
     pub fn use_allreduce(&mut self) {
         if let Some(coordinator) = &mut self.coordinator {
-            coordinator.reducing = Some((self.layout.hosting(), 0));
+            coordinator.allreduce = Some((self.layout.hosting(), 0));
         }
     }
 
@@ -209,7 +209,7 @@ impl<N: Number> Node<N> {
             return if local.is_empty() { Ok(()) } else { self.deliver(request.id, local, sum) };
         }
         if self.layout.hosting().first() == Some(&self.rank) {
-            self.send_all(totals(&self.layout, request.id, 0, 1, &[], sum));
+            self.send_all(total_packets(&self.layout, request.id, 0, 1, &[], sum));
         }
         Ok(())
     }
@@ -237,7 +237,7 @@ impl<N: Number> Node<N> {
             if self.layout.rank_of(member.agent) == self.rank {
                 local += 1;
                 let entry = Entry { request: request.clone(), body: body.clone(), transfer: member.transfer };
-                self.agents.entry(member.agent).or_insert_with(Hosted::absent).agenda.insert(member.place, entry);
+                self.agents.entry(member.agent).or_insert_with(Hosted::absent).agenda.insert(member.sequence, entry);
             }
         }
         if local > 0 && request.route != Route::Back {
@@ -268,13 +268,13 @@ impl<N: Number> Node<N> {
         let ready = hosted.agent.is_some()
             && hosted
                 .agenda
-                .get(&hosted.next_place)
+                .get(&hosted.next_sequence)
                 .is_some_and(|entry| entry.transfer.is_none_or(|transfer| transfers.contains_key(&transfer)));
         if !ready {
             return;
         }
-        let (Some(entry), Some(agent)) = (hosted.agenda.remove(&hosted.next_place), hosted.agent.take()) else { return };
-        hosted.next_place += 1;
+        let (Some(entry), Some(agent)) = (hosted.agenda.remove(&hosted.next_sequence), hosted.agent.take()) else { return };
+        hosted.next_sequence += 1;
         let body = entry.transfer.map_or(entry.body, |transfer| self.take_transfer(transfer, id));
         self.work.push_back(Work::Perform { id, agent, request: entry.request, body });
     }
@@ -294,7 +294,7 @@ impl<N: Number> Node<N> {
     fn deliver(&mut self, request: RequestId, to: Vec<AgentId>, body: Body<N>) -> Result<(), Fault> {
         if to.is_empty() {
             if let Some(coordinator) = &mut self.coordinator {
-                coordinator.sum(request, body);
+                coordinator.receive_sum(request, body);
             }
             return self.advance_server();
         }
@@ -328,7 +328,7 @@ impl<N: Number> Node<N> {
                 Route::SumTo(to) => to.as_slice(),
                 Route::Back | Route::Sum => &[],
             };
-            self.send_all(totals(&self.layout, id, part as u32, ranks.len() as u32, to, total));
+            self.send_all(total_packets(&self.layout, id, part as u32, ranks.len() as u32, to, total));
         }
         if self.adders.get(&id).is_some_and(|adder| adder.finished && adder.local_missing == 0) {
             self.adders.remove(&id);
@@ -354,7 +354,7 @@ impl<N: Number> Node<N> {
                 if let Some(coordinator) = &mut self.coordinator {
                     coordinator.progress = progress;
                     coordinator.records.extend(records);
-                    out = coordinator.queue(requests)?;
+                    out = coordinator.add_requests(requests)?;
                 }
                 self.send_all(out);
                 Ok(())
@@ -436,7 +436,7 @@ impl<N: Number> Node<N> {
     /// Starts the server's next call, or the next step towards a checkpoint.
     fn advance_server(&mut self) -> Result<(), Fault> {
         let Some(coordinator) = &mut self.coordinator else { return Ok(()) };
-        let (work, out) = coordinator.next()?;
+        let (work, out) = coordinator.next_work()?;
         self.work.extend(work);
         self.send_all(out);
         Ok(())
@@ -493,7 +493,7 @@ impl<N: Number> Node<N> {
 
 impl<N: Number> Hosted<N> {
     fn absent() -> Self {
-        Self { agent: None, next_place: 0, agenda: BTreeMap::new() }
+        Self { agent: None, next_sequence: 0, agenda: BTreeMap::new() }
     }
 }
 

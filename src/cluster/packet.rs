@@ -84,8 +84,8 @@ impl Posted {
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Member {
     pub agent: AgentId,
-    /// The position of this request among all requests to the agent: packets may overtake each other in a tree.
-    pub place: u64,
+    /// The sequence number of this request among all requests to the agent: packets may overtake each other in a tree.
+    pub sequence: u64,
     /// The transfer that becomes the body of the agent's task.
     pub transfer: Option<RequestId>,
 }

@@ -24,7 +24,7 @@ pub trait Recorder {
     }
 
     /// Called with every checkpoint, and with a last one when the run is over. By default nothing is saved and the run continues.
-    /// The recorder fills `checkpoint.records` and `checkpoint.drawn`, which are empty.
+    /// The recorder fills `checkpoint.records` and `checkpoint.recorded_draws`, which are empty.
     ///
     /// # Errors
     /// If the run cannot be saved; ends the job.

@@ -119,7 +119,7 @@ impl JobData for Table {
             let Some(dataset) = dataset else { return Ok(Vec::new()) };
             let mut grids = vec![preprocessing(&dataset)?];
             let wanted = predicts && dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing;
-            if wanted && let Some(theta) = predictive_draws(&folder.with_all_draws(outcome)?)? {
+            if wanted && let Some(theta) = predictive_draws(&folder.file_with_all_draws(outcome)?)? {
                 grids.push(test_predictions(model.as_ref(), &theta, &dataset)?);
             }
             Ok(grids)

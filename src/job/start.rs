@@ -108,7 +108,7 @@ fn carry_out<D: Domain>(
         let fits = saved.as_ref().map_or(Ok(()), |saved| saved.check(method.name(), method.number()));
         fits.map_err(|cause| CheckpointError::Damaged { path, cause })?;
         folder.begin(&headline, saved.as_ref(), info, groups)?;
-        run.method.notes(settings.agents()).iter().for_each(|note| folder.say(&format!("note: {note}")));
+        run.method.notes(settings.agents()).iter().for_each(|note| folder.print_message(&format!("note: {note}")));
         Ok(saved)
     };
     // All ranks must know what rank 0 alone finds wrong, before any of them continues.

@@ -12,7 +12,7 @@ pub mod topics;
 pub mod transitions;
 pub mod variational;
 
-pub use common::evaluation::{Evaluation, PARTICLE_PATHS, SPREAD};
+pub use common::evaluation::{Evaluation, PARTICLE_PATHS, SPREAD_OVER_AGENTS};
 pub use common::particles::Particles;
 pub use common::problem::{LocalLoss, Problem};
 pub use common::settings::{

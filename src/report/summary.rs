@@ -6,7 +6,7 @@ use super::run::RunResults;
 use super::text;
 use crate::config::stored_table;
 use crate::data::Dataset;
-use crate::methods::SPREAD;
+use crate::methods::SPREAD_OVER_AGENTS;
 use crate::methods::chains::coupled::SPREAD as SPREAD_OF_CHAINS;
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::metrics::meaning;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// The tables of accuracy by confidence and by class: a row for each bin or class of each evaluated round.
 const RELIABILITY: &str = "reliability";
 const CLASSES: &str = "classes";
-/// Most classes, rows and columns of a table in the text; JSON has all.
+/// The largest number of classes, rows and columns of a table in the text; JSON has all.
 const MAX_CLASSES: usize = 20;
 const MAX_ROWS: usize = 16;
 const MAX_COLUMNS: usize = 8;
@@ -51,15 +51,15 @@ pub struct Summary {
     #[serde(serialize_with = "as_object")]
     pub metrics: Vec<(String, f64)>,
     /// The metrics of each evaluation.
-    pub evaluations: Vec<Round>,
-    /// Of each evaluation, the lowest and highest accuracy or RMSE among the agents' shares of the test rows.
-    pub spread: Vec<Round>,
+    pub evaluations: Vec<TableRow>,
+    /// For each evaluation, the lowest and highest accuracy or RMSE over agents, each on its part of the test rows.
+    pub spread: Vec<TableRow>,
     /// The columns that the method logged in each round.
-    pub history: Vec<Round>,
+    pub history: Vec<TableRow>,
     /// Accuracy by confidence: the bins of each evaluation.
-    pub reliability: Vec<Round>,
+    pub reliability: Vec<TableRow>,
     /// Accuracy by class: the classes of each evaluation.
-    pub classes: Vec<Round>,
+    pub classes: Vec<TableRow>,
     /// Whether chains stay elastically coupled while draws are taken.
     pub stays_coupled: bool,
     /// The names of the classes; empty if the dataset cannot be found.
@@ -75,10 +75,10 @@ pub struct Summary {
     pub traffic: Vec<Traffic>,
 }
 
-/// A row of a table.
+/// A row of a table of the result file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Round {
-    /// The round.
+pub struct TableRow {
+    /// The round or step.
     pub step: u64,
     /// The values by column, seconds first.
     #[serde(flatten, serialize_with = "as_object")]
@@ -96,13 +96,13 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
-/// Named values as a JSON object in their order, with NaN as `null`.
+/// Serializes named values as a JSON object in their order, with NaN as `null`.
 pub(super) fn as_object<S: Serializer>(values: &[(String, f64)], serializer: S) -> std::result::Result<S::Ok, S::Error> {
     serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
 }
 
 impl Summary {
-    /// Summarizes the results of a run. Of very many parameters every n-th is assessed, or `all`.
+    /// Summarizes the results of a run. If there are very many parameters, only every n-th is estimated, unless `all` is set.
     ///
     /// # Errors
     /// When the result file cannot be read.
@@ -117,12 +117,12 @@ impl Summary {
         let info = file.info().clone();
         let RunState { finished, done, total, .. } = info.state;
         let data = run.dataset();
-        let classes = rounds(&table(CLASSES)?);
+        let classes = rows_by_round(&table(CLASSES)?);
         Ok(Self {
             stays_coupled: stays_coupled(&info.config),
             class_names: if classes.is_empty() { Vec::new() } else { class_names(data.as_deref(), &info.data_digest) },
             classes,
-            reliability: rounds(&table(RELIABILITY)?),
+            reliability: rows_by_round(&table(RELIABILITY)?),
             phases: phases(&table(PHASES)?),
             data,
             finished,
@@ -136,9 +136,9 @@ impl Summary {
             version: info.version,
             created_at: info.created_at,
             metrics: last.map(|row| values_at(&metrics, row)).unwrap_or_default(),
-            evaluations: rounds(&metrics),
-            spread: rounds(&table(SPREAD)?),
-            history: rounds(&table(HISTORY)?),
+            evaluations: rows_by_round(&metrics),
+            spread: rows_by_round(&table(SPREAD_OVER_AGENTS)?),
+            history: rows_by_round(&table(HISTORY)?),
             draws,
             expectations: posterior::expectations(file)?,
             traffic: traffic(&table(TRAFFIC)?),
@@ -189,14 +189,14 @@ fn values_at(table: &Table, row: usize) -> Vec<(String, f64)> {
     table.columns.iter().map(|(name, values)| (name.clone(), values[row])).collect()
 }
 
-/// The rows of the server, seconds first.
-fn rounds(table: &Table) -> Vec<Round> {
+/// The rows that no agent wrote, with the column of seconds first.
+fn rows_by_round(table: &Table) -> Vec<TableRow> {
     rows_without_agent(table)
         .map(|row| {
             let mut values = values_at(table, row);
             // The sort is stable: all other columns stay in order.
             values.sort_by_key(|(name, _)| name != SECONDS);
-            Round { step: table.step[row], values }
+            TableRow { step: table.step[row], values }
         })
         .collect()
 }
@@ -231,7 +231,8 @@ impl std::fmt::Display for Summary {
 }
 
 impl Summary {
-    /// The summary as text, with the worst parameters of the posterior, or `all`.
+    /// The summary as text. Tables of estimates list parameters with poor diagnostics or, for particles, some of each variable, unless
+    /// `all` is set.
     pub fn text(&self, all: bool) -> String {
         let mut text = format!("{}\n", self.file.display());
         if !self.finished {
@@ -249,7 +250,7 @@ impl Summary {
         text += &table_of_rounds("history of the method", &self.history);
         text += &self.coupling();
         for draws in &self.draws {
-            text += &description_of(draws, all);
+            text += &draws_description(draws, all);
         }
         if !self.expectations.is_empty() {
             text += "\nposterior mean and sd over all updates after burn-in, not only the kept draws\n";
@@ -284,7 +285,7 @@ impl Summary {
         ])
     }
 
-    /// The metrics of the last evaluation, with their range over agents.
+    /// The metrics of the last evaluation, and the range of the accuracy or RMSE over agents.
     fn final_metrics(&self) -> String {
         if self.metrics.is_empty() {
             return String::new();
@@ -296,8 +297,8 @@ impl Summary {
         let mut lines: Vec<(&str, String)> =
             self.metrics.iter().map(|(name, value)| (name.as_str(), with_meaning(name, *value))).collect();
         let lowest = self.spread.last().and_then(|last| {
-            let ends = |value: &&(String, f64)| value.0.ends_with("_lowest");
-            Some((last, last.values.iter().find(ends)?))
+            let is_lowest = |value: &&(String, f64)| value.0.ends_with("_lowest");
+            Some((last, last.values.iter().find(is_lowest)?))
         });
         if let Some((last, (name, lowest))) = lowest {
             let name = name.strip_suffix("_lowest").unwrap_or(name);
@@ -311,13 +312,14 @@ impl Summary {
 
     /// The reliability table of the last evaluation, without empty bins.
     fn calibration(&self) -> String {
-        let bins: Vec<&Round> = last_step(&self.reliability).into_iter().filter(|bin| bin.value("rows") > 0.0).collect();
+        let bins: Vec<&TableRow> =
+            rows_of_last_step(&self.reliability).into_iter().filter(|bin| bin.value("rows") > 0.0).collect();
         if bins.is_empty() {
             return String::new();
         }
-        let percent = |of: fn(&Round) -> f64| bins.iter().map(|bin| percent(of(bin))).collect();
+        let percent = |of: fn(&TableRow) -> f64| bins.iter().map(|bin| percent(of(bin))).collect();
         let edge = |share: f64| (1e4 * share).round() / 1e2;
-        let edges = |bin: &&Round| format!("{} to {} %", edge(bin.value("lower")), edge(bin.value("upper")));
+        let edges = |bin: &&TableRow| format!("{} to {} %", edge(bin.value("lower")), edge(bin.value("upper")));
         let columns = [
             ("bin".into(), bins.iter().map(edges).collect()),
             ("rows".into(), bins.iter().map(|bin| whole_number(bin.value("rows"))).collect()),
@@ -330,18 +332,18 @@ impl Summary {
 
     /// The accuracy of each class in the last evaluation, or of the worst classes if there are many.
     fn accuracy_by_class(&self) -> String {
-        let mut classes = last_step(&self.classes);
-        let all = classes.len();
-        if all == 0 {
+        let mut classes = rows_of_last_step(&self.classes);
+        let count = classes.len();
+        if count == 0 {
             return String::new();
         }
         let mut heading = "\naccuracy by class".to_owned();
-        if all > MAX_CLASSES {
+        if count > MAX_CLASSES {
             classes.sort_by(|a, b| a.value("accuracy").total_cmp(&b.value("accuracy")));
             classes.truncate(MAX_CLASSES);
-            heading += &format!(" (the worst {MAX_CLASSES} of {}; --json has all)", text::count(all));
+            heading += &format!(" (the worst {MAX_CLASSES} of {}; --json has all)", text::count(count));
         }
-        let name = |class: &&Round| {
+        let name = |class: &&TableRow| {
             let number = whole_number(class.value("class"));
             number.parse().ok().and_then(|index: usize| self.class_names.get(index)).cloned().unwrap_or(number)
         };
@@ -355,51 +357,51 @@ impl Summary {
 
     /// The bias of draws from chains that stay coupled by springs.
     fn coupling(&self) -> String {
-        // One row is noisy if there are few parameters, so the second half of the rows is averaged. The last period has no exchange
-        // after it and no value.
-        let measured: Vec<&Round> = self.history.iter().filter(|round| round.value(SPREAD_OF_CHAINS).is_finite()).collect();
+        // One row is noisy if there are few parameters, so the second half of the rows is averaged. The last period has no value, because
+        // no exchange follows it.
+        let measured: Vec<&TableRow> = self.history.iter().filter(|round| round.value(SPREAD_OF_CHAINS).is_finite()).collect();
         let second_half = &measured[measured.len() / 2..];
         let (Some(last), true) = (second_half.last(), self.stays_coupled) else { return String::new() };
-        let square =
+        let mean_square =
             second_half.iter().map(|round| round.value(SPREAD_OF_CHAINS).powi(2)).sum::<f64>() / second_half.len() as f64;
-        let (spread, kappa) = (square.sqrt(), last.value("coupling"));
+        let (spread, kappa) = (mean_square.sqrt(), last.value("coupling"));
         // S = 1/(λ + κ) for a Gaussian posterior with precision λ.
-        let data = 1.0 / (spread * spread) - kappa;
-        let free = if data > 0.0 { format!("{:.3e}", data.sqrt().recip()) } else { "too large to estimate".into() };
+        let precision = 1.0 / (spread * spread) - kappa;
+        let posterior_sd =
+            if precision > 0.0 { format!("{:.3e}", precision.sqrt().recip()) } else { "too large to estimate".into() };
         format!(
             "\ncoupled chains: draws do not have the posterior distribution\n  distance of a parameter from the mean of the chains (root \
              mean square): {spread:.3e}; by the coupling alone it would be {:.3e}\n  corresponding posterior sd, if the posterior is \
-             Gaussian: {free}\n",
+             Gaussian: {posterior_sd}\n",
             kappa.sqrt().recip()
         )
     }
 
     fn time_by_phase(&self) -> String {
-        let known: Vec<&(String, f64)> = self.phases.iter().filter(|phase| phase.1.is_finite()).collect();
-        if known.is_empty() {
+        let measured: Vec<&(String, f64)> = self.phases.iter().filter(|phase| phase.1.is_finite()).collect();
+        if measured.is_empty() {
             return String::new();
         }
-        let all: f64 = known.iter().map(|phase| phase.1).sum();
+        let total: f64 = measured.iter().map(|phase| phase.1).sum();
         let columns = [
-            ("phase".into(), known.iter().map(|phase| phase.0.replace('_', " ")).collect()),
-            ("time".into(), known.iter().map(|phase| text::seconds(phase.1)).collect()),
-            ("share".into(), known.iter().map(|phase| percent(phase.1 / all)).collect()),
+            ("phase".into(), measured.iter().map(|phase| phase.0.replace('_', " ")).collect()),
+            ("time".into(), measured.iter().map(|phase| text::seconds(phase.1)).collect()),
+            ("share".into(), measured.iter().map(|phase| percent(phase.1 / total)).collect()),
         ];
         format!("\ntime by phase, summed over all agents\n{}", text::table(&columns))
     }
 }
 
-impl Round {
+impl TableRow {
     /// A value by name; NaN if it is missing.
     pub(super) fn value(&self, name: &str) -> f64 {
         self.values.iter().find(|value| value.0 == name).map_or(f64::NAN, |value| value.1)
     }
 }
 
-/// The rows of the last step.
-fn last_step(rounds: &[Round]) -> Vec<&Round> {
-    let last = rounds.last().map(|round| round.step);
-    rounds.iter().filter(|round| Some(round.step) == last).collect()
+fn rows_of_last_step(rows: &[TableRow]) -> Vec<&TableRow> {
+    let last = rows.last().map(|row| row.step);
+    rows.iter().filter(|row| Some(row.step) == last).collect()
 }
 
 fn percent(share: f64) -> String {
@@ -413,7 +415,7 @@ fn whole_number(number: f64) -> String {
 }
 
 /// A group of draws: its size, its variables and the estimates of its parameters.
-fn description_of(draws: &Draws, all: bool) -> String {
+fn draws_description(draws: &Draws, all: bool) -> String {
     let (noun, chains) = match draws.kind {
         SampleKind::Particles => ("particle", String::new()),
         SampleKind::Paths => ("evaluation", format!("{} × ", text::counted(draws.chains, "particle"))),
@@ -438,18 +440,17 @@ fn description_of(draws: &Draws, all: bool) -> String {
     text
 }
 
-/// A table of rounds: all of them, or an evenly spaced selection.
-fn table_of_rounds(title: &str, all: &[Round]) -> String {
+/// A text table of at most `MAX_ROWS` of these rows, evenly spaced.
+fn table_of_rounds(title: &str, all: &[TableRow]) -> String {
     let Some(first) = all.first() else { return String::new() };
-    let places = evenly_spaced(all.len(), MAX_ROWS);
-    let rounds: Vec<&Round> = places.iter().map(|&row| &all[row]).collect();
+    let rows: Vec<&TableRow> = evenly_spaced(all.len(), MAX_ROWS).into_iter().map(|row| &all[row]).collect();
     let mut text = format!("\n{title}");
-    if places.len() < all.len() {
-        text += &format!(" ({} of {} rows; --json has all)", places.len(), all.len());
+    if rows.len() < all.len() {
+        text += &format!(" ({} of {} rows; --json has all)", rows.len(), all.len());
     }
-    let mut columns = vec![("round".to_owned(), rounds.iter().map(|round| round.step.to_string()).collect())];
-    for (place, (name, _)) in first.values.iter().enumerate().take(MAX_COLUMNS) {
-        let values: Vec<f64> = rounds.iter().map(|round| round.values[place].1).collect();
+    let mut columns = vec![("round".to_owned(), rows.iter().map(|row| row.step.to_string()).collect())];
+    for (column, (name, _)) in first.values.iter().enumerate().take(MAX_COLUMNS) {
+        let values: Vec<f64> = rows.iter().map(|row| row.values[column].1).collect();
         let cells = match is_time(name) {
             true => values.iter().map(|value| format!("{value:.2}")).collect(),
             false => text::values(&values),

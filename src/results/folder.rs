@@ -23,21 +23,22 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The shortest time between two lines of progress if standard error is not a terminal.
-const LINE_EVERY: Duration = Duration::from_secs(20);
+const PROGRESS_LINE_INTERVAL: Duration = Duration::from_secs(20);
 
-/// The first checkpoint of a job is not later than this, so that there are results to look at soon.
-const FIRST_AFTER: Duration = Duration::from_secs(10);
+/// A job takes its first checkpoint after at most this time, so that there are results to look at soon.
+const MAX_TIME_TO_FIRST_CHECKPOINT: Duration = Duration::from_secs(10);
 
-/// The table of messages and bytes between ranks: columns `PURPOSE_messages` and `PURPOSE_bytes`.
+/// The table of messages and bytes between ranks, with columns `PURPOSE_messages` and `PURPOSE_bytes`.
 pub const TRAFFIC: &str = "traffic";
-/// The table of seconds by phase: a row of the server, which includes saving, and a row for each agent.
+/// The table of seconds by phase: a row for the server, which includes saving, and a row for each agent.
 pub const PHASES: &str = "phases";
-/// The time to the next checkpoint is at least this multiple of the time that saving takes.
-const MOST_SAVING: f64 = 20.0;
+/// The time between checkpoints is at least this multiple of the time that the last one took.
+const MIN_INTERVAL_PER_SAVING_TIME: f64 = 20.0;
 
-/// Draws are also written between checkpoints if they take more than this many bytes, and more than this fraction of the file.
-const PENDING_BYTES: usize = 64 << 20;
-const PENDING_SHARE: u64 = 16;
+/// Draws in memory are also written between checkpoints if they have more bytes than this, and more than the result file divided by
+/// `RESULT_FILE_DIVISOR`.
+const MAX_PENDING_BYTES: usize = 64 << 20;
+const RESULT_FILE_DIVISOR: u64 = 16;
 
 /// The result file in the folder of a run, which exists from the first checkpoint on.
 pub fn result_file(folder: &Path) -> PathBuf {
@@ -68,7 +69,7 @@ pub fn is_finished(folder: &Path) -> Result<bool> {
 /// # Errors
 /// If the folder is a file, cannot be read, or holds an incomplete run.
 pub fn existing_run(folder: &Path) -> Result<Option<ExistingRun>> {
-    let digest = folder.join(DIGEST);
+    let digest = folder.join(DIGEST_FILE);
     match fs::read_to_string(&digest) {
         Ok(data_digest) => run_with_digest(folder, &data_digest),
         Err(cause) if cause.kind() == ErrorKind::NotFound => run_with_digest(folder, ""),
@@ -99,31 +100,34 @@ fn run_with_digest(folder: &Path, data_digest: &str) -> Result<Option<ExistingRu
 }
 
 /// The file with the digest of the data, which a job locks.
-const DIGEST: &str = "data.digest";
+const DIGEST_FILE: &str = "data.digest";
 
 /// The folder of a run, managed by rank 0.
 pub struct RunFolder {
     path: PathBuf,
     checkpoint_every: Duration,
+    /// The time of this job's last checkpoint, or of its start.
     saved_at: Instant,
     /// Whether this job has written a checkpoint.
     has_saved: bool,
-    /// The result file, once the run has begun.
+    /// Writes the result file, once the run has begun.
     writer: Option<RunWriter>,
+    /// The rows of all tables.
     rows: Vec<Row>,
     progress: Progress,
+    /// Seconds of the run so far.
     seconds: f64,
     /// Seconds spent on writing the result file: in total, and the last time.
-    saving: f64,
-    last_saving: f64,
+    saving_seconds: f64,
+    last_saving_seconds: f64,
     /// Bytes of draws that ranks have stored since the result file was last written.
     stored: StoredByRank,
     display: Display,
-    /// `data.digest`, locked, once the folder is claimed.
+    /// The locked `data.digest`, once the folder is claimed.
     digest: Option<File>,
-    /// Whether the request to stop was reported.
-    stopping: bool,
-    stopped: bool,
+    /// Whether the user was informed that the run will stop.
+    stop_announced: bool,
+    was_stopped: bool,
 }
 
 /// The run that a folder holds.
@@ -135,22 +139,26 @@ pub struct ExistingRun {
     pub data_digest: String,
     /// Whether it is finished.
     pub finished: bool,
-    /// Whether it has a result file or a checkpoint, which would be lost with the folder.
+    /// Whether it has a result file or a checkpoint.
     pub holds_results: bool,
 }
 
 /// How progress is shown: a bar on a terminal, occasional lines otherwise.
 enum Display {
     Bar(ProgressBar),
-    Lines { last: Instant, done: u64 },
+    /// The time of the last line, and the completed rounds at that time.
+    Lines {
+        printed_at: Instant,
+        done: u64,
+    },
     Nothing,
 }
 
-/// The style of a progress bar with a known length; the remaining time is shown after the first round.
-fn style() -> ProgressStyle {
+/// The style of a progress bar with a known length. It shows the remaining time after the first round.
+fn bar_style() -> ProgressStyle {
     let left = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
         if state.pos() > 0 && !state.eta().is_zero() {
-            // If the terminal cannot be written, there is nothing to do about it.
+            // Progress is not worth an error.
             let _ = write!(text, ", {} left", HumanDuration(state.eta()));
         }
     };
@@ -159,17 +167,17 @@ fn style() -> ProgressStyle {
 }
 
 impl RunFolder {
-    /// The folder at `path`; progress is shown if `shows`, in the process that speaks for the job.
-    pub fn new(path: &Path, checkpoint_every: Duration, shows: bool) -> Self {
-        let display = match (shows, std::io::stderr().is_terminal()) {
+    /// The folder at `path`. Only one process of a job should show progress and messages.
+    pub fn new(path: &Path, checkpoint_every: Duration, shows_progress: bool) -> Self {
+        let display = match (shows_progress, std::io::stderr().is_terminal()) {
             (false, _) => Display::Nothing,
             (true, true) => {
-                // The bar stays hidden until the number of rounds is known.
+                // With an empty template the bar is invisible, until the number of rounds is known.
                 let bar = ProgressBar::no_length();
                 bar.set_style(ProgressStyle::with_template("").unwrap_or_else(|_| ProgressStyle::default_bar()));
                 Display::Bar(bar)
             }
-            (true, false) => Display::Lines { last: Instant::now(), done: 0 },
+            (true, false) => Display::Lines { printed_at: Instant::now(), done: 0 },
         };
         Self {
             path: path.to_owned(),
@@ -180,13 +188,13 @@ impl RunFolder {
             rows: Vec::new(),
             progress: Progress::default(),
             seconds: 0.0,
-            saving: 0.0,
-            last_saving: 0.0,
+            saving_seconds: 0.0,
+            last_saving_seconds: 0.0,
             stored: StoredByRank::new(),
             display,
             digest: None,
-            stopping: false,
-            stopped: false,
+            stop_announced: false,
+            was_stopped: false,
         }
     }
 
@@ -200,13 +208,14 @@ impl RunFolder {
         checkpoint_file(&self.path)
     }
 
-    /// Creates the folder if needed, locks it against other jobs while this value lives, and returns the run that it holds, if any.
+    /// Creates the folder if needed, and returns the run that it holds, if any. The folder is locked against other jobs until this value
+    /// is dropped.
     ///
     /// # Errors
     /// When another job uses the folder, it holds an incomplete run, or the file system fails.
     pub fn claim(&mut self) -> Result<Option<ExistingRun>> {
         fs::create_dir_all(&self.path).map_err(ResultsError::io(&self.path, "create the folder"))?;
-        let path = self.path.join(DIGEST);
+        let path = self.path.join(DIGEST_FILE);
         let open = File::options().create(true).truncate(false).read(true).write(true).open(&path);
         let mut digest = open.map_err(ResultsError::io(&path, "open"))?;
         match digest.try_lock() {
@@ -223,7 +232,7 @@ impl RunFolder {
         run_with_digest(&self.path, &data_digest)
     }
 
-    /// Records which run is begun in the folder, which must be claimed.
+    /// Writes the files that identify a new run. The folder must be claimed.
     ///
     /// # Errors
     /// When the file system fails.
@@ -234,9 +243,9 @@ impl RunFolder {
             _ => {}
         }
         if let Some(file) = &mut self.digest {
-            // Written in place, because the file is locked. Without a configuration nobody reads it.
+            // Written in place, because the file is locked. A partial digest does no harm: without a configuration it is not used.
             let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{data_digest}"));
-            written.and_then(|()| file.sync_all()).map_err(ResultsError::io(&self.path.join(DIGEST), "write"))?;
+            written.and_then(|()| file.sync_all()).map_err(ResultsError::io(&self.path.join(DIGEST_FILE), "write"))?;
         }
         let partial = PartialFile::new(&path);
         fs::write(partial.path(), config).map_err(ResultsError::io(partial.path(), "write"))?;
@@ -244,56 +253,61 @@ impl RunFolder {
     }
 
     /// Whether the run was saved and stopped before its end.
-    pub fn stopped(&self) -> bool {
-        self.stopped
+    pub fn was_stopped(&self) -> bool {
+        self.was_stopped
     }
 
-    /// Reports that the run replaces one that ended without results.
+    /// Prints that the run replaces one that ended without results.
     pub fn report_replacement(&self) {
-        self.say(&format!("{}: replacing a run that ended before its first checkpoint", self.path.display()));
+        self.print_message(&format!("{}: replacing a run that ended before its first checkpoint", self.path.display()));
     }
 
-    /// Reports that the run is already finished.
+    /// Prints that the run is already finished.
     pub fn report_finished(&self) {
-        self.say(&format!("the run in {0} is finished; see its results with `mpibayes summary {0}`", self.path.display()));
+        self.print_message(&format!(
+            "the run in {0} is finished; see its results with `mpibayes summary {0}`",
+            self.path.display()
+        ));
     }
 
-    /// Begins a run or resumes a saved one, and reports `what` begins, such as the method and the number of ranks. The result file will
-    /// have these groups of draws.
+    /// Begins a run, or resumes a saved one, whose result file has these groups of draws. The headline is printed; it names the method
+    /// and the number of ranks.
     ///
     /// # Errors
     /// When the groups have invalid names, or the draws of the saved run are missing.
-    pub fn begin(&mut self, what: &str, saved: Option<&Checkpoint>, info: RunInfo, groups: Vec<SampleGroup>) -> Result<()> {
-        let drawn = saved.map(|saved| saved.drawn.clone()).unwrap_or_default();
+    pub fn begin(&mut self, headline: &str, saved: Option<&Checkpoint>, info: RunInfo, groups: Vec<SampleGroup>) -> Result<()> {
+        // Later draws of an interrupted job are discarded.
+        let recorded_draws = saved.map(|saved| saved.recorded_draws.clone()).unwrap_or_default();
         self.progress = saved.map(|saved| saved.progress).unwrap_or_default();
-        self.saving = saved.map_or(0.0, |saved| seconds_of_saving(&saved.records));
+        self.saving_seconds = saved.map_or(0.0, |saved| saving_seconds(&saved.records));
         spool::clear(&self.path)?;
-        self.writer = Some(RunWriter::new(&result_file(&self.path), info, groups, drawn)?);
-        let since = saved.map(|saved| format!(", resuming after {:.0} s", saved.seconds)).unwrap_or_default();
-        self.say(&format!("{what}, in {}{since}", self.path.display()));
+        self.writer = Some(RunWriter::new(&result_file(&self.path), info, groups, recorded_draws)?);
+        let resuming = saved.map(|saved| format!(", resuming after {:.0} s", saved.seconds)).unwrap_or_default();
+        self.print_message(&format!("{headline}, in {}{resuming}", self.path.display()));
         self.saved_at = Instant::now();
         Ok(())
     }
 
-    /// Writes the results so far to the result file.
-    fn flush(&mut self, finished: bool, seconds: f64, more: Option<Collected>) -> Result<()> {
+    /// Writes tables and draws in memory to the result file, and the draws that ranks have stored in files if they are given.
+    fn write_results(&mut self, finished: bool, seconds: f64, stored_draws: Option<Collected>) -> Result<()> {
         let Progress { done, total } = self.progress;
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let since = Instant::now();
         let state = RunState { finished, done, total, seconds };
-        let written = match more {
-            Some(more) => writer.write_complete(&self.rows, state, more),
+        let written = match stored_draws {
+            Some(stored_draws) => writer.write_complete(&self.rows, state, stored_draws),
             None => writer.write(&self.rows, state),
         };
-        self.last_saving = since.elapsed().as_secs_f64();
-        self.saving += self.last_saving;
+        self.last_saving_seconds = since.elapsed().as_secs_f64();
+        self.saving_seconds += self.last_saving_seconds;
         written
     }
 
-    /// The same at a checkpoint, when nothing is in flight and the ranks' own files of draws are closed.
-    fn flush_all(&mut self, finished: bool, seconds: f64) -> Result<()> {
-        let more = Collected::new(&self.path, &self.stored)?;
-        self.flush(finished, seconds, Some(more))?;
+    /// Writes tables and all draws to the result file, and deletes the ranks' files of draws. Only at a checkpoint, when these files are
+    /// closed.
+    fn write_all_results(&mut self, finished: bool, seconds: f64) -> Result<()> {
+        let stored_draws = Collected::new(&self.path, &self.stored)?;
+        self.write_results(finished, seconds, Some(stored_draws))?;
         if !self.stored.is_empty() {
             self.stored.clear();
             spool::clear(&self.path)?;
@@ -312,12 +326,12 @@ impl RunFolder {
     ///
     /// # Errors
     /// When the file cannot be written or read.
-    pub fn with_all_draws(&mut self, outcome: &Outcome) -> Result<RunFile> {
-        self.flush_all(false, outcome.seconds)?;
+    pub fn file_with_all_draws(&mut self, outcome: &Outcome) -> Result<RunFile> {
+        self.write_all_results(false, outcome.seconds)?;
         RunFile::open(&result_file(&self.path))
     }
 
-    /// Completes the result file, deletes the checkpoint, and reports the result file; or reports that the run was stopped.
+    /// Completes the result file of a finished run and deletes its checkpoint. Prints how the run ended.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -326,19 +340,19 @@ impl RunFolder {
             bar.finish_and_clear();
         }
         if !outcome.finished {
-            self.stopped = true;
-            self.say(&format!("stopped and saved in {}; the same command resumes it", self.path.display()));
+            self.was_stopped = true;
+            self.print_message(&format!("stopped and saved in {}; the same command resumes it", self.path.display()));
             return Ok(());
         }
         self.progress.done = self.progress.total;
-        self.flush_all(true, outcome.seconds)?;
+        self.write_all_results(true, outcome.seconds)?;
         let checkpoint = self.checkpoint();
         match fs::remove_file(&checkpoint) {
             Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(ResultsError::io(&checkpoint, "delete")(cause)),
             _ => {}
         }
         let (folder, file) = (self.path.display(), result_file(&self.path));
-        self.say(&format!(
+        self.print_message(&format!(
             "finished after {:.1} s: {}; see it with `mpibayes summary {folder}`",
             outcome.seconds,
             file.display()
@@ -346,8 +360,8 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Replaces the rows of traffic and time by those of a checkpoint.
-    fn update_totals(&mut self, checkpoint: &Checkpoint) {
+    /// Replaces the rows of traffic and phases by those of a checkpoint.
+    fn update_traffic_and_phases(&mut self, checkpoint: &Checkpoint) {
         self.rows.retain(|row| row.table != TRAFFIC && row.table != PHASES);
         let traffic = checkpoint.traffic.0.iter().flat_map(|(purpose, flow)| {
             let purpose = purpose.replace(' ', "_");
@@ -359,7 +373,7 @@ impl RunFolder {
             self.rows.push(Row { table: PHASES.into(), step: 0, agent, values });
         };
         let TimeSpent { server, server_monitoring, .. } = checkpoint.spent;
-        phases(None, &[("server", server), ("evaluation", server_monitoring), ("saving", self.saving)]);
+        phases(None, &[("server", server), ("evaluation", server_monitoring), ("saving", self.saving_seconds)]);
         for (&agent, spent) in &checkpoint.spent.agents {
             let AgentTime { tasks, after_report, monitoring } = *spent;
             phases(Some(agent), &[("tasks", tasks), ("after_report", after_report), ("evaluation", monitoring)]);
@@ -367,7 +381,7 @@ impl RunFolder {
     }
 
     /// Prints a message on standard error if this process reports progress.
-    pub fn say(&self, text: &str) {
+    pub fn print_message(&self, text: &str) {
         match &self.display {
             Display::Bar(bar) => bar.suspend(|| eprintln!("mpibayes: {text}")),
             Display::Lines { .. } => eprintln!("mpibayes: {text}"),
@@ -375,21 +389,21 @@ impl RunFolder {
         }
     }
 
-    fn show(&mut self, status: Status) {
+    fn show_progress(&mut self, status: Status) {
         let progress = status.progress;
         match &mut self.display {
             Display::Bar(bar) => {
                 if bar.length() != Some(progress.total) {
                     bar.set_length(progress.total);
-                    bar.set_style(style());
+                    bar.set_style(bar_style());
                     bar.set_position(progress.done);
                     // Rounds of earlier jobs must not enter the estimate of the remaining time.
                     bar.reset_eta();
                 }
                 bar.set_position(progress.done);
             }
-            Display::Lines { last, done } if progress.done > *done && last.elapsed() >= LINE_EVERY => {
-                (*last, *done) = (Instant::now(), progress.done);
+            Display::Lines { printed_at, done } if progress.done > *done && printed_at.elapsed() >= PROGRESS_LINE_INTERVAL => {
+                (*printed_at, *done) = (Instant::now(), progress.done);
                 eprintln!("mpibayes: round {} of {}, {:.0} s", progress.done, progress.total, status.seconds);
             }
             Display::Lines { .. } | Display::Nothing => {}
@@ -407,10 +421,10 @@ impl Recorder for RunFolder {
             }
         }
         let pending = self.writer.as_ref().map_or(0, RunWriter::pending);
-        if pending > PENDING_BYTES {
+        if pending > MAX_PENDING_BYTES {
             let size = fs::metadata(result_file(&self.path)).map_or(0, |file| file.len());
-            if pending as u64 > size / PENDING_SHARE {
-                self.flush(false, self.seconds, None)?;
+            if pending as u64 > size / RESULT_FILE_DIVISOR {
+                self.write_results(false, self.seconds, None)?;
             }
         }
         Ok(())
@@ -418,28 +432,28 @@ impl Recorder for RunFolder {
 
     fn wants_checkpoint(&mut self, status: Status) -> bool {
         (self.progress, self.seconds) = (status.progress, status.seconds);
-        self.show(status);
-        if stop::asked() && !self.stopping {
-            self.stopping = true;
-            self.say("saving, then stopping, after the tasks in progress");
+        self.show_progress(status);
+        if stop::asked() && !self.stop_announced {
+            self.stop_announced = true;
+            self.print_message("saving, then stopping, after the tasks in progress");
         }
-        let every = if self.has_saved { self.checkpoint_every } else { self.checkpoint_every.min(FIRST_AFTER) };
-        // Large files take long to copy, so that checkpoints become rarer.
-        let every = every.max(Duration::from_secs_f64(MOST_SAVING * self.last_saving));
-        self.stopping || self.saved_at.elapsed() >= every
+        let every = if self.has_saved { self.checkpoint_every } else { self.checkpoint_every.min(MAX_TIME_TO_FIRST_CHECKPOINT) };
+        // Every checkpoint copies the result file: the longer it takes, the rarer are checkpoints.
+        let every = every.max(Duration::from_secs_f64(MIN_INTERVAL_PER_SAVING_TIME * self.last_saving_seconds));
+        self.stop_announced || self.saved_at.elapsed() >= every
     }
 
     fn on_checkpoint(&mut self, mut checkpoint: Checkpoint) -> cluster::Result<AfterCheckpoint> {
         self.progress = checkpoint.progress;
         self.stored = std::mem::take(&mut checkpoint.stored);
         self.stored.retain(|_, stored| *stored > 0);
-        self.update_totals(&checkpoint);
-        // A completed run needs no checkpoint.
+        self.update_traffic_and_phases(&checkpoint);
+        // A finished run needs no checkpoint; `end` writes its results.
         if !checkpoint.finished {
-            // Draws are written first: a run that resumes discards draws that are later than its checkpoint.
-            self.flush_all(false, checkpoint.seconds)?;
+            // Draws are written before the checkpoint: a resumed run discards later draws, but cannot restore missing ones.
+            self.write_all_results(false, checkpoint.seconds)?;
             checkpoint.records = self.rows.iter().cloned().map(Record::Row).collect();
-            checkpoint.drawn = self.writer.as_ref().map(|writer| writer.extents().clone()).unwrap_or_default();
+            checkpoint.recorded_draws = self.writer.as_ref().map(|writer| writer.extents().clone()).unwrap_or_default();
             checkpoint.write(&self.checkpoint())?;
         }
         (self.saved_at, self.has_saved) = (Instant::now(), true);
@@ -448,7 +462,7 @@ impl Recorder for RunFolder {
 }
 
 /// The seconds that earlier jobs have spent on saving.
-fn seconds_of_saving(records: &[Record]) -> f64 {
+fn saving_seconds(records: &[Record]) -> f64 {
     let row = |record: &Record| match record {
         Record::Row(row) if row.table == PHASES => row.values.iter().find(|value| value.0 == "saving").map(|value| value.1),
         Record::Row(_) | Record::Draws(_) => None,

@@ -10,7 +10,7 @@ use crate::kernels::ksd::ksd;
 use crate::kernels::rbf::Bandwidth;
 use crate::methods::common::predict::{Predicted, predict};
 use crate::methods::common::problem::{LocalLoss, OpenShard, Problem};
-use crate::methods::common::with_evaluation::{Evaluated, Evaluator, LocalEvaluator};
+use crate::methods::common::with_evaluation::{EvaluatedRound, Evaluator, LocalEvaluator};
 use crate::metrics::{Quality, Tally};
 use crate::models::{Model, Output, Scratch};
 use crate::number::Real;
@@ -25,32 +25,32 @@ pub struct Evaluation<F> {
     pub model: Arc<dyn Model<F>>,
     /// Rounds between evaluations.
     pub every: u64,
-    /// Opens an agent's slice of the test rows, if there are any.
+    /// Opens an agent's part of the test rows, if there are any.
     pub test_rows: Option<OpenShard<F>>,
     /// Whether each particle's own predictions are evaluated, beside their average.
     pub per_particle: bool,
     /// From this round on, predictions are also averaged over evaluations.
     pub average_from: Option<u64>,
-    /// The problem whose posterior the particles are compared with, for the discrepancy.
+    /// The problem, if the discrepancy of the particles from its posterior is measured.
     pub ksd: Option<Problem<F>>,
-    /// Whether the particles are kept: each is a chain of the group [`PARTICLE_PATHS`], with a draw for each evaluation.
+    /// Whether the particles of all evaluations are kept: each particle is a chain of the group [`PARTICLE_PATHS`].
     pub particle_paths: bool,
 }
 
 /// The group of draws that holds the paths of the particles over the evaluated rounds.
 pub const PARTICLE_PATHS: &str = "particle_paths";
-/// The table of the lowest and highest accuracy or RMSE among the agents' slices of the test data, a row for each evaluation.
-pub const SPREAD: &str = "spread";
+/// The table of the lowest and highest accuracy or RMSE over agents, each on its part of the test rows: a row for each evaluation.
+pub const SPREAD_OVER_AGENTS: &str = "spread";
 
 /// An agent's contribution: metrics of predictions for its test rows, if there are any.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PredictionTallies {
     /// Predictions averaged over particles.
-    averaged: Option<Tally>,
+    over_particles: Option<Tally>,
     /// Predictions of each particle.
     per_particle: Option<Tally>,
     /// Predictions averaged over particles and evaluations.
-    over_rounds: Option<Tally>,
+    over_evaluations: Option<Tally>,
 }
 
 /// The running mean of the predictions for an agent's test rows over several evaluations; its size does not depend on their number.
@@ -78,20 +78,20 @@ impl RunningMean {
 
 impl PredictionTallies {
     fn merge(&mut self, other: &Self) -> Result<()> {
-        for (sum, more) in [
-            (&mut self.averaged, &other.averaged),
+        for (sum, other) in [
+            (&mut self.over_particles, &other.over_particles),
             (&mut self.per_particle, &other.per_particle),
-            (&mut self.over_rounds, &other.over_rounds),
+            (&mut self.over_evaluations, &other.over_evaluations),
         ] {
-            if let (Some(sum), Some(more)) = (sum, more) {
-                sum.merge(more)?;
+            if let (Some(sum), Some(other)) = (sum, other) {
+                sum.merge(other)?;
             }
         }
         Ok(())
     }
 }
 
-/// The lowest and the highest accuracy or RMSE among the agents' test rows.
+/// The lowest and the highest accuracy or RMSE over agents.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spread {
     agents: u32,
@@ -109,9 +109,9 @@ impl Spread {
         }
     }
 
-    /// Both values with their column names, if there are several agents.
-    fn values(self, all: &Quality) -> Option<[(String, f64); 2]> {
-        let (name, _) = all.main();
+    /// Both values with their column names, if there are several agents; the names follow from the quality on all test rows.
+    fn values(self, quality: &Quality) -> Option<[(String, f64); 2]> {
+        let (name, _) = quality.main();
         let (lowest, highest) = self.range.filter(|_| self.agents > 1)?;
         Some([(format!("{name}_lowest"), lowest), (format!("{name}_highest"), highest)])
     }
@@ -133,46 +133,55 @@ impl<F: Real> Evaluator<F> for Evaluation<F> {
     }
 
     fn open(&self, agent: AgentId) -> Result<LocalEvaluation<F>> {
-        let slice = self.test_rows.as_ref().map(|open| open(agent)).transpose()?;
+        let test_rows = self.test_rows.as_ref().map(|open| open(agent)).transpose()?;
         let mut scratch = Scratch::new();
-        slice.as_ref().map_or(Ok(()), |slice| slice.check(self.model.as_ref(), &mut scratch))?;
+        test_rows.as_ref().map_or(Ok(()), |shard| shard.check(self.model.as_ref(), &mut scratch))?;
         Ok(LocalEvaluation {
             model: self.model.clone(),
-            slice,
+            test_rows,
             per_particle: self.per_particle,
             average_from: self.average_from,
-            is_first: agent == 0,
+            appends_particles: agent == 0,
             loss: self.ksd.as_ref().map(|problem| problem.open(agent, usize::MAX)).transpose()?,
             scratch,
         })
     }
 
-    /// Records the particles. If a method skips an evaluated round, its place holds the next particles.
-    fn begin(&self, before: u64, round: u64, theta: &[F], cx: &mut Context) {
+    /// Records the particles as a draw. If the method has skipped rounds that were to be evaluated, these particles are also their draws.
+    fn begin(&self, last_evaluated: u64, round: u64, theta: &[F], cx: &mut Context) {
         if !self.particle_paths {
             return;
         }
-        for place in before / self.every()..round.div_ceil(self.every()) {
+        for draw in last_evaluated / self.every()..round.div_ceil(self.every()) {
             for (particle, theta) in (0..).zip(theta.chunks_exact(self.model.dim())) {
-                cx.record(PARTICLE_PATHS, particle, place, theta.len(), theta);
+                cx.record(PARTICLE_PATHS, particle, draw, theta.len(), theta);
             }
         }
     }
 
     /// Writes an evaluation; `score` is the sum of the shards' scores at the particles, followed by the particles.
-    fn finish(&self, evaluated: Evaluated, agents: Vec<PredictionTallies>, score: Body<F>, cx: &mut Context) -> Result<()> {
-        let Evaluated { round, seconds } = evaluated;
+    fn finish(
+        &self,
+        evaluated: EvaluatedRound,
+        contributions: Vec<PredictionTallies>,
+        score: Body<F>,
+        cx: &mut Context,
+    ) -> Result<()> {
+        let EvaluatedRound { round, seconds } = evaluated;
         let mut spread = Spread::default();
-        agents.iter().filter_map(|agent| agent.averaged.as_ref()).for_each(|tally| spread.add(&tally.finish().quality));
-        let mut agents = agents.into_iter();
-        let mut all = agents.next().unwrap_or_default();
-        agents.try_for_each(|agent| all.merge(&agent))?;
+        contributions
+            .iter()
+            .filter_map(|tallies| tallies.over_particles.as_ref())
+            .for_each(|tally| spread.add(&tally.finish().quality));
+        let mut contributions = contributions.into_iter();
+        let mut all = contributions.next().unwrap_or_default();
+        contributions.try_for_each(|tallies| all.merge(&tallies))?;
         let mut values = vec![("seconds".to_owned(), seconds)];
-        if let Some(tally) = &all.averaged {
+        if let Some(tally) = &all.over_particles {
             let metrics = tally.finish();
             values.extend(metrics.values());
             if let Some(range) = spread.values(&metrics.quality) {
-                cx.log_row(SPREAD, round, range);
+                cx.log_row(SPREAD_OVER_AGENTS, round, range);
             }
             if let Quality::Classes(quality) = &metrics.quality {
                 for bin in &quality.reliability {
@@ -188,12 +197,12 @@ impl<F: Real> Evaluator<F> for Evaluation<F> {
                 }
             }
         }
-        // Before `average_from` the columns exist without values.
+        // Before round `average_from`, the columns of the posterior hold NaN.
         let missing = Tally::number();
-        let over_rounds = self.average_from.map(|_| all.over_rounds.as_ref());
-        let more = [("particle", all.per_particle.as_ref().map(Some)), ("posterior", over_rounds)];
-        for (prefix, tally) in more.into_iter().filter_map(|(prefix, tally)| Some((prefix, tally?))) {
-            let main = all.averaged.as_ref().map_or("rmse", |tally| tally.finish().quality.main().0);
+        let over_evaluations = self.average_from.map(|_| all.over_evaluations.as_ref());
+        let tallies = [("particle", all.per_particle.as_ref().map(Some)), ("posterior", over_evaluations)];
+        for (prefix, tally) in tallies.into_iter().filter_map(|(prefix, tally)| Some((prefix, tally?))) {
+            let main = all.over_particles.as_ref().map_or("rmse", |tally| tally.finish().quality.main().0);
             let metrics = tally.unwrap_or(&missing).finish();
             values.push((format!("{prefix}_{main}"), metrics.quality.main().1));
             values.push((format!("{prefix}_log_likelihood"), metrics.log_likelihood));
@@ -217,10 +226,10 @@ impl<F: Real> Evaluator<F> for Evaluation<F> {
 /// Evaluates particles on an agent's test rows.
 pub struct LocalEvaluation<F> {
     model: Arc<dyn Model<F>>,
-    slice: Option<Shard<F>>,
+    test_rows: Option<Shard<F>>,
     per_particle: bool,
     average_from: Option<u64>,
-    is_first: bool,
+    appends_particles: bool,
     loss: Option<LocalLoss<F>>,
     scratch: Scratch<F>,
 }
@@ -231,36 +240,36 @@ impl<F: Real> LocalEvaluator<F> for LocalEvaluation<F> {
 
     fn evaluate(
         &mut self,
-        over_rounds: &mut RunningMean,
+        running_mean: &mut RunningMean,
         round: u64,
         particles: &[F],
         cx: &Context,
     ) -> Result<(PredictionTallies, Body<F>)> {
         let theta = ArrayView2::from_shape((particles.len() / self.model.dim(), self.model.dim()), particles)?;
         let mut tallies = PredictionTallies::default();
-        if let Some(slice) = &self.slice {
+        if let Some(test_rows) = &self.test_rows {
             let (mut means, mut densities, mut targets) = (Vec::new(), Vec::new(), Vec::new());
-            let averages = self.average_from.is_some_and(|from| round >= from);
-            let tally = evaluate_with(self.model.as_ref(), theta, slice, &mut self.scratch, |predicted| {
-                if averages {
+            let is_averaged = self.average_from.is_some_and(|from| round >= from);
+            let tally = evaluate_with(self.model.as_ref(), theta, test_rows, &mut self.scratch, |predicted| {
+                if is_averaged {
                     means.extend(predicted.mean);
                     densities.extend(predicted.density);
                     targets.extend(predicted.targets);
                 }
             })?;
-            tallies.averaged = Some(tally);
-            if averages {
-                over_rounds.add(&means, &densities);
+            tallies.over_particles = Some(tally);
+            if is_averaged {
+                running_mean.add(&means, &densities);
                 let mut tally = tally_for(self.model.as_ref());
                 let outputs = means.len() / targets.len().max(1);
-                let mean = ArrayView2::from_shape((targets.len(), outputs), &over_rounds.mean.0)?;
-                tally.add(mean, &over_rounds.density.0, ArrayView1::from(&targets));
-                tallies.over_rounds = Some(tally);
+                let mean = ArrayView2::from_shape((targets.len(), outputs), &running_mean.mean.0)?;
+                tally.add(mean, &running_mean.density.0, ArrayView1::from(&targets));
+                tallies.over_evaluations = Some(tally);
             }
             if self.per_particle {
                 let mut each = theta
                     .outer_iter()
-                    .map(|particle| evaluate(self.model.as_ref(), particle.insert_axis(Axis(0)), slice, &mut self.scratch));
+                    .map(|particle| evaluate(self.model.as_ref(), particle.insert_axis(Axis(0)), test_rows, &mut self.scratch));
                 let mut sum = each.next().ok_or("there are no particles")??;
                 each.try_for_each(|one| Ok::<_, BoxError>(sum.merge(&one?)?))?;
                 tallies.per_particle = Some(sum);
@@ -268,20 +277,20 @@ impl<F: Real> LocalEvaluator<F> for LocalEvaluation<F> {
         }
         let mut score = Body::empty();
         if let Some(loss) = &mut self.loss {
-            let mut sum = Array2::zeros(theta.dim());
-            loss.add_score(theta, round, sum.view_mut(), cx);
-            let mut both = sum.into_raw_vec_and_offset().0;
-            match self.is_first {
-                true => both.extend_from_slice(particles),
-                false => both.resize(2 * particles.len(), num_traits::Zero::zero()),
+            let mut own_score = Array2::zeros(theta.dim());
+            loss.add_score(theta, round, own_score.view_mut(), cx);
+            let mut score_and_particles = own_score.into_raw_vec_and_offset().0;
+            match self.appends_particles {
+                true => score_and_particles.extend_from_slice(particles),
+                false => score_and_particles.resize(2 * particles.len(), num_traits::Zero::zero()),
             }
-            score = both.into();
+            score = score_and_particles.into();
         }
         Ok((tallies, score))
     }
 }
 
-/// Empty sums of the metrics that fit what a model predicts.
+/// An empty tally of the metrics for the model's kind of predictions.
 fn tally_for<F: Real>(model: &dyn Model<F>) -> Tally {
     match model.output() {
         Output::Classes(classes) => Tally::classes(classes),
@@ -289,7 +298,7 @@ fn tally_for<F: Real>(model: &dyn Model<F>) -> Tally {
     }
 }
 
-/// The sums of all metrics of these particles (N × d) over a shard. Errors of numbers are in the dataset's own units.
+/// The metrics of these particles (N × d), summed over a shard. The RMSE is in the dataset's own units.
 ///
 /// # Errors
 /// If the model predicts nothing.
@@ -302,18 +311,18 @@ pub fn evaluate<F: Real>(
     evaluate_with(model, theta, shard, scratch, drop)
 }
 
-/// The same; every block of predictions is passed to `then`.
+/// As [`evaluate`]; every block of predictions is also passed to `inspect`.
 fn evaluate_with<F: Real>(
     model: &dyn Model<F>,
     theta: ArrayView2<F>,
     shard: &Shard<F>,
     scratch: &mut Scratch<F>,
-    mut then: impl FnMut(Predicted),
+    mut inspect: impl FnMut(Predicted),
 ) -> Result<Tally, BoxError> {
     let mut tally = tally_for(model);
     predict(model, theta, shard, scratch, |predicted| {
         tally.add(predicted.mean.view(), &predicted.density, ArrayView1::from(&predicted.targets));
-        then(predicted);
+        inspect(predicted);
         Ok::<_, BoxError>(())
     })?;
     Ok(tally)
@@ -375,12 +384,12 @@ mod tests {
             .zip(&sets)
             .map(|(round, set)| local.evaluate(&mut state, round, set.as_slice().unwrap(), &cx).unwrap().0)
             .collect();
-        assert!(contributions[0].over_rounds.is_none());
+        assert!(contributions[0].over_evaluations.is_none());
         let all = ndarray::concatenate(Axis(0), &[sets[1].view(), sets[2].view(), sets[3].view()]).unwrap();
         let together = evaluate(&*model, all.view(), &shard, &mut Scratch::new()).unwrap().finish().log_likelihood;
-        let over_rounds = |tallies: &PredictionTallies| tallies.over_rounds.as_ref().unwrap().finish().log_likelihood;
-        assert!((over_rounds(&contributions[3]) - together).abs() < 1e-13);
-        assert!((over_rounds(&contributions[2]) - together).abs() > 1e-3, "the control");
+        let log_likelihood = |tallies: &PredictionTallies| tallies.over_evaluations.as_ref().unwrap().finish().log_likelihood;
+        assert!((log_likelihood(&contributions[3]) - together).abs() < 1e-13);
+        assert!((log_likelihood(&contributions[2]) - together).abs() > 1e-3, "the control");
     }
 
     /// With fewer test rows than agents some agents have none; their sums change nothing.

@@ -1,6 +1,7 @@
-//! Evaluation of any method: agents evaluate the posterior every `every` rounds, beside the run and outside of its clock.
+//! A method that wraps another one and evaluates its posterior every `every` rounds. The run's clock excludes evaluations.
 //!
-//! An [`Evaluator`] defines what is measured. The server keeps no evaluation in its state, so a run can be saved in the middle of one.
+//! An [`Evaluator`] defines what is measured. The server's state contains nothing of an evaluation, so a checkpoint can be taken while
+//! one is in progress.
 
 use crate::cluster::{
     Agent, AgentId, AgentReportOf, AgentState, Body, Context, Method, Order, Outbox, Placement, Progress, Response, ResponseOf,
@@ -8,22 +9,22 @@ use crate::cluster::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A server that can show its posterior at any time.
+/// A server whose posterior can be read at any time.
 pub trait Posterior<N> {
-    /// Whether the posterior lies at the agents ([`Agent::posterior`]); the server then returns its round alone.
+    /// Whether the agents hold the posterior ([`Agent::posterior`]). The server then returns only the round.
     const AT_AGENTS: bool = false;
 
-    /// Called before anything else with the number of rounds between evaluations; the last round is evaluated too. For servers that have
-    /// to collect their posterior.
+    /// Sets the number of rounds between evaluations, for servers that collect the posterior only when it is needed. Called once, before
+    /// the run starts or resumes. The last round is always evaluated.
     fn set_evaluation_interval(&mut self, _every: u64) {}
 
     /// The round, and the particles after it (N × d, row-major).
     fn posterior(&self) -> (u64, &[N]);
 }
 
-/// What is measured of a posterior; the value is a validated configuration.
+/// An evaluation of posteriors. The value is its validated configuration.
 pub trait Evaluator<N>: Clone + Send + Sync + 'static {
-    /// The part that sees an agent's data.
+    /// The part at an agent, which uses the agent's data.
     type Local: LocalEvaluator<N>;
 
     /// Rounds between evaluations, at least 1.
@@ -37,22 +38,22 @@ pub trait Evaluator<N>: Clone + Send + Sync + 'static {
         false
     }
 
-    /// The part of an agent, on the rank that hosts it.
+    /// Creates the part at an agent, on the rank that hosts the agent.
     ///
     /// # Errors
-    /// If its data cannot be read or do not fit the model.
+    /// If the agent's data cannot be read or do not fit the model.
     fn open(&self, agent: AgentId) -> Result<Self::Local>;
 
-    /// At the server: evaluation of `round` begins; the last evaluated round was `before`.
-    fn begin(&self, _before: u64, _round: u64, _posterior: &[N], _cx: &mut Context) {}
+    /// Called at the server when the evaluation of `round` begins.
+    fn begin(&self, _last_evaluated: u64, _round: u64, _posterior: &[N], _cx: &mut Context) {}
 
-    /// At the server: all agents have evaluated a round; `sum` is the sum of their bodies.
+    /// Called at the server when all agents have evaluated a round; `sum` is the sum of their bodies.
     ///
     /// # Errors
     /// If the contributions do not fit together.
     fn finish(
         &self,
-        evaluated: Evaluated,
+        evaluated: EvaluatedRound,
         contributions: Vec<ContributionOf<N, Self>>,
         sum: Body<N>,
         cx: &mut Context,
@@ -64,9 +65,9 @@ pub type ContributionOf<N, E> = <<E as Evaluator<N>>::Local as LocalEvaluator<N>
 
 /// An evaluator at an agent.
 pub trait LocalEvaluator<N>: Send {
-    /// What a resumed run needs of it.
+    /// What it saves in a checkpoint.
     type State: Serializable + Default;
-    /// What the agent reports of an evaluation: small.
+    /// The agent's result of an evaluation; must be small.
     type Contribution: Serializable;
 
     /// Evaluates the posterior after a round; returns the contribution, and a body that may be summed over agents.
@@ -85,9 +86,9 @@ pub trait LocalEvaluator<N>: Send {
 /// The state that an evaluator keeps at an agent.
 type EvaluatorState<N, E> = <<E as Evaluator<N>>::Local as LocalEvaluator<N>>::State;
 
-/// When something was evaluated.
+/// An evaluated round.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Evaluated {
+pub struct EvaluatedRound {
     /// The round.
     pub round: u64,
     /// Seconds of the run when the evaluation was requested.
@@ -107,8 +108,8 @@ pub struct WithEvaluation<M: Method, E> {
 pub enum EvaluationTask<T> {
     /// The method's own.
     Inner(T),
-    /// Evaluate the posterior.
-    Evaluate(Evaluated),
+    /// Evaluate the posterior after this round.
+    Evaluate(EvaluatedRound),
 }
 
 /// A report of the method, or an agent's contribution to an evaluation.
@@ -116,8 +117,8 @@ pub enum EvaluationTask<T> {
 pub enum Report<R, C> {
     /// The method's own.
     Inner(R),
-    /// The evaluation, and what the agent contributes to it.
-    Evaluated(Evaluated, C),
+    /// The evaluated round and the agent's contribution.
+    Evaluated(EvaluatedRound, C),
 }
 
 impl<M, E> Method for WithEvaluation<M, E>
@@ -148,8 +149,9 @@ where
     fn server(&self, saved: Option<ServerState<M>>) -> Result<ServerWithEvaluation<M, E>> {
         let mut inner = self.inner.server(saved)?;
         inner.set_evaluation_interval(self.evaluator.every());
-        let evaluated = inner.posterior().0;
-        Ok(ServerWithEvaluation { agents: self.agents(), inner, unsettled: false, evaluator: self.evaluator.clone(), evaluated })
+        let last_evaluated = inner.posterior().0;
+        let (agents, evaluator) = (self.agents(), self.evaluator.clone());
+        Ok(ServerWithEvaluation { agents, inner, after_requests_due: false, evaluator, last_evaluated })
     }
 
     fn agent(
@@ -160,22 +162,22 @@ where
         let (saved, state) = saved.unzip();
         Ok(AgentWithEvaluation {
             inner: self.inner.agent(id, saved)?,
-            unsettled: false,
+            after_report_due: false,
             evaluator: self.evaluator.open(id)?,
             state: state.unwrap_or_default(),
         })
     }
 }
 
-/// The method's server, which does not see evaluations.
+/// The method's server and the evaluator. The method's server is not involved in evaluations.
 pub struct ServerWithEvaluation<M: Method, E> {
     agents: u32,
     inner: M::Server,
-    /// Whether the method's server was called last, and may have deferred work.
-    unsettled: bool,
+    /// Whether the method's server has handled an event and its `after_requests` has not run since.
+    after_requests_due: bool,
     evaluator: E,
     /// The round of the last evaluation.
-    evaluated: u64,
+    last_evaluated: u64,
 }
 
 impl<M, E> ServerWithEvaluation<M, E>
@@ -184,37 +186,38 @@ where
     M::Server: Posterior<M::Number>,
     E: Evaluator<M::Number>,
 {
-    /// Posts the method's requests, and an evaluation if one is due. A posterior that the server sends goes before them: agents then
-    /// evaluate between their tasks, and no request of the method waits. A posterior at the agents is complete after their next task.
-    fn forward(&mut self, inner: Outbox<M>, out: &mut Outbox<WithEvaluation<M, E>>, cx: &mut Context) {
-        self.unsettled = true;
+    /// Posts the method's requests, and an evaluation if one is due. If the server sends the posterior, the evaluation comes first, so
+    /// that agents evaluate before their next task. If agents hold the posterior, it comes last, because their next task completes it.
+    fn post_requests(&mut self, inner: Outbox<M>, out: &mut Outbox<WithEvaluation<M, E>>, cx: &mut Context) {
+        self.after_requests_due = true;
         let at_agents = <M::Server as Posterior<M::Number>>::AT_AGENTS;
         let tasks = inner.into_requests().into_iter().map(|request| request.map_task(EvaluationTask::Inner));
         if !at_agents {
-            self.evaluate(out, cx);
+            self.evaluate_if_due(out, cx);
         }
         tasks.for_each(|request| out.post(request));
         if at_agents {
-            self.evaluate(out, cx);
+            self.evaluate_if_due(out, cx);
         }
     }
 
-    fn evaluate(&mut self, out: &mut Outbox<WithEvaluation<M, E>>, cx: &mut Context) {
+    fn evaluate_if_due(&mut self, out: &mut Outbox<WithEvaluation<M, E>>, cx: &mut Context) {
         let (round, posterior) = self.inner.posterior();
         let progress = self.inner.progress();
-        let due = round != self.evaluated && (round.is_multiple_of(self.evaluator.every()) || progress.done == progress.total);
-        if !due {
+        let is_due =
+            round != self.last_evaluated && (round.is_multiple_of(self.evaluator.every()) || progress.done == progress.total);
+        if !is_due {
             return;
         }
-        self.evaluator.begin(self.evaluated, round, posterior, cx);
+        self.evaluator.begin(self.last_evaluated, round, posterior, cx);
         if self.evaluator.needs_agents() {
-            let evaluated = Evaluated { round, seconds: cx.seconds() };
+            let evaluated = EvaluatedRound { round, seconds: cx.seconds() };
             let request = out.request(0..self.agents, EvaluationTask::Evaluate(evaluated)).with(posterior.to_vec()).monitoring();
             if self.evaluator.sums_bodies() {
                 request.sum();
             }
         }
-        self.evaluated = round;
+        self.last_evaluated = round;
     }
 }
 
@@ -233,7 +236,7 @@ where
     fn start(&mut self, out: &mut Outbox<WithEvaluation<M, E>>, cx: &mut Context) -> Result<()> {
         let mut inner = Outbox::default();
         self.inner.start(&mut inner, cx)?;
-        self.forward(inner, out, cx);
+        self.post_requests(inner, out, cx);
         Ok(())
     }
 
@@ -249,8 +252,8 @@ where
         for AgentReportOf { from, seconds, report, body } in response.reports {
             match report {
                 Report::Inner(report) => reports.push(AgentReportOf { from, seconds, report, body }),
-                Report::Evaluated(of, contribution) => {
-                    evaluated = Some(of);
+                Report::Evaluated(round, contribution) => {
+                    evaluated = Some(round);
                     contributions.push(contribution);
                 }
             }
@@ -260,12 +263,12 @@ where
         }
         let mut inner = Outbox::default();
         self.inner.receive(ResponseOf { reports, sum: response.sum }, &mut inner, cx)?;
-        self.forward(inner, out, cx);
+        self.post_requests(inner, out, cx);
         Ok(())
     }
 
     fn after_requests(&mut self, cx: &mut Context) -> Result<()> {
-        if std::mem::take(&mut self.unsettled) { self.inner.after_requests(cx) } else { Ok(()) }
+        if std::mem::take(&mut self.after_requests_due) { self.inner.after_requests(cx) } else { Ok(()) }
     }
 
     fn progress(&self) -> Progress {
@@ -273,11 +276,11 @@ where
     }
 }
 
-/// The method's agent, with the evaluator's part beside it.
+/// The method's agent and the evaluator at this agent.
 pub struct AgentWithEvaluation<M: Method, E: Evaluator<M::Number>> {
     inner: M::Agent,
-    /// Whether the last task was the method's, and may have left deferred work.
-    unsettled: bool,
+    /// Whether the method's agent has performed a task and its `after_report` has not run since.
+    after_report_due: bool,
     evaluator: E::Local,
     state: EvaluatorState<M::Number, E>,
 }
@@ -302,7 +305,7 @@ where
     ) -> Result<(Report<M::Report, ContributionOf<M::Number, E>>, Body<M::Number>)> {
         match task {
             EvaluationTask::Inner(task) => {
-                self.unsettled = true;
+                self.after_report_due = true;
                 let (report, body) = self.inner.perform(task, body, cx)?;
                 Ok((Report::Inner(report), body))
             }
@@ -316,6 +319,6 @@ where
     }
 
     fn after_report(&mut self, cx: &mut Context) -> Result<()> {
-        if std::mem::take(&mut self.unsettled) { self.inner.after_report(cx) } else { Ok(()) }
+        if std::mem::take(&mut self.after_report_due) { self.inner.after_report(cx) } else { Ok(()) }
     }
 }

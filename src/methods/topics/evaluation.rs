@@ -4,7 +4,7 @@ use super::problem::TopicProblem;
 use crate::cluster::record::METRICS;
 use crate::cluster::{AgentId, Body, BoxError, Context, Result};
 use crate::lda::{Completion, CompletionScore, DocumentGibbs, HeldOut, Priors, Sweeps, WordTable};
-use crate::methods::common::with_evaluation::{Evaluated, Evaluator, LocalEvaluator};
+use crate::methods::common::with_evaluation::{EvaluatedRound, Evaluator, LocalEvaluator};
 use crate::number::Number;
 use crate::random::{Purpose, Who};
 use serde::{Deserialize, Serialize};
@@ -101,7 +101,7 @@ impl<N: Number> Evaluator<N> for TopicEvaluation {
         })
     }
 
-    fn finish(&self, evaluated: Evaluated, agents: Vec<CompletedDocuments>, _: Body<N>, cx: &mut Context) -> Result<()> {
+    fn finish(&self, evaluated: EvaluatedRound, agents: Vec<CompletedDocuments>, _: Body<N>, cx: &mut Context) -> Result<()> {
         let (mut averaged, mut single) = (CompletionScore::default(), CompletionScore::default());
         for agent in &agents {
             averaged.merge(agent.averaged);

@@ -12,7 +12,7 @@ mod schedule;
 mod server;
 mod settings;
 mod task;
-mod trajectories;
+mod updates_per_visit;
 
 use averaging::can_split;
 pub use averaging::{AveragingPhase, groups};
@@ -20,7 +20,7 @@ pub use expectations::EXPECTATIONS;
 pub use schedule::{Schedule, agent_of, slots};
 pub use settings::{DsgldSettings, Trajectory};
 pub use task::{Dsgld, Report, Task, Visit, Visited};
-pub use trajectories::{Balance, PlannedTrajectories, Trajectories, balanced};
+pub use updates_per_visit::{Balance, PlannedTrajectories, UpdatesPerVisit, balanced};
 
 use crate::cluster::{AgentId, Method, Result};
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, one_for_each_agent};
@@ -94,7 +94,7 @@ impl MethodSettings for DsgldSettings {
         let moving = chains.div_ceil(u64::from(self.schedule.every(self.chains, agents)));
         let parameters = parameters as u64;
         let planned = self.plans.iter().flat_map(|planned| &planned.updates);
-        let longest = self.initial_trajectories().iter().chain(planned).copied().fold(1.0, f64::max).ceil();
+        let longest = self.initial_updates_per_visit().iter().chain(planned).copied().fold(1.0, f64::max).ceil();
         // Settings are checked: at most 1e9.
         let draws = if self.thin == 0 { 0 } else { (longest as u64).div_ceil(self.thin) };
         // The chain and the buffers of its score; expectations are summed in double precision.

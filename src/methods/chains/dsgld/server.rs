@@ -1,11 +1,12 @@
-//! The server of D-SGLD: posts visits a few rounds ahead and plans trajectories, while chains pass through it only if `through_server` is set.
+//! The server of D-SGLD: posts visits up to `max_rounds_in_flight` rounds ahead and sets the number of updates in each visit. Chains
+//! travel directly between agents unless `through_server` is set.
 
 use super::averaging::groups;
 use super::expectations::EXPECTATIONS;
 use super::schedule::{Schedule, agent_of};
 use super::settings::DsgldSettings;
 use super::task::{Dsgld, Report, Stop, Task, Visit, Visited};
-use super::trajectories::Trajectories;
+use super::updates_per_visit::UpdatesPerVisit;
 use crate::cluster::record::HISTORY;
 use crate::cluster::{AgentId, Context, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::methods::common::thinning::{between_rows, has_row, is_due};
@@ -20,25 +21,25 @@ use std::collections::VecDeque;
 /// About the largest number of rows in the table `load`, for any number of rounds.
 const MAX_LOAD_ROWS: u64 = 20_000;
 
-/// Posts visits and plans trajectories.
+/// Posts visits and sets the number of updates in each.
 pub struct DsgldServer<T: Transition> {
     agents: u32,
     dim: usize,
     settings: DsgldSettings,
     /// Rounds between evaluations; 0 for none.
     evaluate_every: u64,
-    clock: Clock,
+    agent_times: AgentTimes,
     state: ServerState<T::Number>,
 }
 
-/// Busy and waiting times of the agents. They are for information only and not part of the state, so a resumed run starts them at 0.
-/// Time spent at checkpoints counts as waiting.
-struct Clock {
+/// Busy and blocked times of the agents. They are for information only and not part of the state, so a resumed run starts them at 0.
+/// Time spent at checkpoints counts as blocked.
+struct AgentTimes {
     /// The time of the last row of the history, or of the start of this job.
-    since: Option<f64>,
+    last_row: Option<f64>,
     /// Busy seconds of each agent since then.
     busy: Vec<f64>,
-    /// Busy and blocked seconds of each agent before.
+    /// Busy and blocked seconds of each agent until then.
     totals: Vec<(f64, f64)>,
 }
 
@@ -46,54 +47,54 @@ struct Clock {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct ServerState<F: Real> {
-    /// N_s; empty until the agents have reported.
+    /// N_s, the rows of each agent; empty until the agents have reported.
     rows: Vec<u64>,
-    /// Rounds that are posted.
-    posted: u64,
-    /// Rounds that are done.
-    done: u64,
+    rounds_posted: u64,
+    rounds_done: u64,
     /// Outstanding responses of each round in flight, the oldest round first.
     outstanding: VecDeque<usize>,
     /// Posted updates of each chain.
-    updates: Vec<u64>,
+    updates_posted: Vec<u64>,
     /// The slot of each chain in the next round.
     slots: Vec<u32>,
-    plan: Trajectories,
+    updates_per_visit: UpdatesPerVisit,
     /// Updates done by each agent.
     updates_done: Vec<u64>,
-    step: f64,
+    /// The step size in the visit reported last.
+    step_size: f64,
     /// The latest states of evaluated rounds, the newest last (N × d).
     window: Raw<F>,
-    /// The states of the round in flight.
+    /// The states of the oldest round in flight that were reported so far.
     next_window: Raw<F>,
-    /// Whether the agents' sums of states are still to be received.
-    summing: bool,
-    /// With `through_server`: what each group has passed on, at the index of its first chain.
-    passed_on: Vec<Raw<F>>,
+    /// Whether the agents' sums of states, after the last round, are still to be received.
+    awaits_sums: bool,
+    /// With `through_server`: the sum of the states of each group after its last visit, at the index of its first chain.
+    group_sums: Vec<Raw<F>>,
 }
 
 impl<T: Transition> DsgldServer<T> {
     pub(super) fn new(method: &Dsgld<T>, saved: Option<ServerState<T::Number>>) -> Result<Self> {
         let (agents, settings) = (method.agents, method.settings.clone());
-        let plan = settings.trajectories(agents)?;
+        let updates_per_visit = settings.updates_per_visit(agents)?;
         let fresh = || ServerState {
             rows: Vec::new(),
-            posted: 0,
-            done: 0,
+            rounds_posted: 0,
+            rounds_done: 0,
             outstanding: VecDeque::new(),
-            updates: vec![0; settings.chains as usize],
+            updates_posted: vec![0; settings.chains as usize],
             slots: Vec::new(),
-            plan,
+            updates_per_visit,
             updates_done: vec![0; agents as usize],
-            step: f64::NAN,
+            step_size: f64::NAN,
             window: Raw(Vec::new()),
             next_window: Raw(Vec::new()),
-            summing: true,
-            passed_on: vec![Raw(Vec::new()); settings.chains as usize],
+            awaits_sums: true,
+            group_sums: vec![Raw(Vec::new()); settings.chains as usize],
         };
         let state = saved.unwrap_or_else(fresh);
-        let clock = Clock { since: None, busy: vec![0.0; agents as usize], totals: vec![(0.0, 0.0); agents as usize] };
-        Ok(Self { agents, dim: method.transition.dim(), settings, evaluate_every: 0, clock, state })
+        let agent_times =
+            AgentTimes { last_row: None, busy: vec![0.0; agents as usize], totals: vec![(0.0, 0.0); agents as usize] };
+        Ok(Self { agents, dim: method.transition.dim(), settings, evaluate_every: 0, agent_times, state })
     }
 
     /// The relative frequency of visits to each agent.
@@ -109,95 +110,96 @@ impl<T: Transition> DsgldServer<T> {
     /// The factor of the score of each agent's shard.
     fn scales(&self) -> Vec<f64> {
         if self.settings.correction {
-            return self.state.plan.frequencies(&self.visit_frequencies()).into_iter().map(|frequency| 1.0 / frequency).collect();
+            let fractions = self.state.updates_per_visit.update_fractions(&self.visit_frequencies());
+            return fractions.into_iter().map(|fraction| 1.0 / fraction).collect();
         }
-        let all = self.state.rows.iter().sum::<u64>() as f64;
-        self.state.rows.iter().map(|&rows| all / rows.max(1) as f64).collect()
+        let total = self.state.rows.iter().sum::<u64>() as f64;
+        self.state.rows.iter().map(|&rows| total / rows.max(1) as f64).collect()
     }
 
     /// Posts the visits of the next round, if there is one.
-    fn post(&mut self, out: &mut Outbox<Dsgld<T>>, cx: &mut Context) {
+    fn post_round(&mut self, out: &mut Outbox<Dsgld<T>>, cx: &mut Context) {
         let DsgldSettings { chains, rounds, schedule, through_server, .. } = self.settings;
-        let round = self.state.posted;
+        let round = self.state.rounds_posted;
         if round == rounds {
             return;
         }
         if let Some(planned) = self.settings.plans.iter().find(|planned| planned.round == round) {
-            self.state.plan.follow(planned);
-            self.log_plan(cx);
+            self.state.updates_per_visit.set_planned(planned);
+            self.log_updates_per_visit(cx);
         } else if round == 0 {
-            self.log_plan(cx);
+            self.log_updates_per_visit(cx);
         }
-        let next = schedule.next(&self.state.slots, round + 1, self.agents, &self.state.rows, cx);
-        let current = std::mem::replace(&mut self.state.slots, next);
+        let next_slots = schedule.next(&self.state.slots, round + 1, self.agents, &self.state.rows, cx);
+        let current_slots = std::mem::replace(&mut self.state.slots, next_slots);
         let agents = self.agents;
-        let at = |slots: &[u32], chain: u32| agent_of(slots[chain as usize], agents);
+        let agent_at = |slots: &[u32], chain: u32| agent_of(slots[chain as usize], agents);
         let scales = self.scales();
-        let interval = u64::from(schedule.every(chains, agents));
-        let next_move = round.saturating_add(interval);
+        let rounds_between_moves = u64::from(schedule.every(chains, agents));
+        let next_move = round.saturating_add(rounds_between_moves);
         let is_last = next_move >= rounds;
         // Whether an evaluation comes before the chains move again.
         let reports_state = self.evaluate_every > 0 && (is_last || next_move / self.evaluate_every > round / self.evaluate_every);
-        // The size and the first chain of each chain's group at its last move: the chain arrives as the mean of that group.
+        // For each chain, the size and the first chain of its group in its last visit. The next visit starts at the mean of this group.
         let last_groups =
-            round.checked_sub(interval).map(|last| groups(&self.settings.coupling, last, chains)).unwrap_or_default();
-        let origins: Vec<(u32, u32)> = last_groups
+            round.checked_sub(rounds_between_moves).map(|last| groups(&self.settings.coupling, last, chains)).unwrap_or_default();
+        let previous_groups: Vec<(u32, u32)> = last_groups
             .into_iter()
             .flat_map(|group| group.clone().map(move |_| (group.end - group.start, group.start)))
             .collect();
-        let origin = |chain: u32| origins.get(chain as usize).copied().unwrap_or((0, chain));
-        let mut moving = groups(&self.settings.coupling, round, chains);
-        moving.retain(|group| schedule.moves(group.start, round, chains, agents));
-        self.state.outstanding.push_back(moving.len());
-        for group in moving {
+        let previous_group = |chain: u32| previous_groups.get(chain as usize).copied().unwrap_or((0, chain));
+        let mut moving_groups = groups(&self.settings.coupling, round, chains);
+        moving_groups.retain(|group| schedule.moves(group.start, round, chains, agents));
+        self.state.outstanding.push_back(moving_groups.len());
+        for group in moving_groups {
             let stops: Vec<Stop> = group
                 .clone()
                 .map(|chain| {
-                    let agent = at(&current, chain) as usize;
-                    let updates = self.state.plan.next(chain, agent);
-                    let first = self.state.updates[chain as usize];
-                    self.state.updates[chain as usize] += updates;
-                    let (summands, leader) = origin(chain);
-                    Stop { agent: at(&current, chain), chain, first, updates, scale: scales[agent], summands, leader }
+                    let agent = agent_at(&current_slots, chain) as usize;
+                    let updates = self.state.updates_per_visit.next_visit(chain, agent);
+                    let first = self.state.updates_posted[chain as usize];
+                    self.state.updates_posted[chain as usize] += updates;
+                    let (summands, leader) = previous_group(chain);
+                    Stop { agent: agent_at(&current_slots, chain), chain, first, updates, scale: scales[agent], summands, leader }
                 })
                 .collect();
-            let holders: Vec<AgentId> = stops.iter().map(|stop| stop.agent).collect();
-            let is_group = holders.len() > 1;
-            let request = out.request(holders, Task::Visit(Visit { round, stops, is_last, reports_state }));
-            match origin(group.start) {
+            let members: Vec<AgentId> = stops.iter().map(|stop| stop.agent).collect();
+            let is_group = members.len() > 1;
+            let request = out.request(members, Task::Visit(Visit { round, stops, is_last, reports_state }));
+            match previous_group(group.start) {
                 (0, _) => {}
-                // With through_server groups are only ever split, so all chains of this group have the same origin.
-                (_, leader) if through_server => drop(request.with(self.state.passed_on[leader as usize].0.clone())),
+                // With through_server groups can only be split: all chains of this group were in the same group before.
+                (_, leader) if through_server => drop(request.with(self.state.group_sums[leader as usize].0.clone())),
                 _ => drop(request.with_transfer()),
             }
             match through_server {
                 _ if is_last => {}
-                false => drop(request.sum_to(group.map(|chain| at(&self.state.slots, chain)))),
+                false => drop(request.sum_to(group.map(|chain| agent_at(&self.state.slots, chain)))),
                 true if is_group => drop(request.sum()),
                 true => {}
             }
         }
-        self.state.posted += 1;
+        self.state.rounds_posted += 1;
     }
 
     /// Processes the report of a visit.
     fn finish_visit(&mut self, from: AgentId, seconds: f64, visited: Visited<T::Number>) {
         let agent = from as usize;
-        self.clock.busy[agent] += seconds;
+        self.agent_times.busy[agent] += seconds;
         self.state.updates_done[agent] += visited.updates;
-        self.state.step = visited.step;
-        // Without balance a run must not depend on measured times.
+        self.state.step_size = visited.step;
+        // A run must not depend on measured times unless `balance` is set.
         if self.settings.balance.is_some() && !visited.other_work {
-            self.state.plan.measure(agent, seconds, visited.updates);
+            self.state.updates_per_visit.add_measurement(agent, seconds, visited.updates);
         }
         self.state.next_window.0.extend(visited.state.0);
     }
 
-    /// Ends a round: updates the evaluation window, adapts trajectories, and writes the history.
+    /// Ends a round: updates the evaluation window, adapts the updates per visit, and writes the history.
     fn finish_round(&mut self, cx: &mut Context) {
         let state = &mut self.state;
-        state.done += 1;
-        let round = state.done;
+        state.rounds_done += 1;
+        let round = state.rounds_done;
         if !state.next_window.0.is_empty() {
             state.window.0.append(&mut state.next_window.0);
             let length = self.settings.evaluation_window.saturating_mul(self.dim);
@@ -206,25 +208,25 @@ impl<T: Transition> DsgldServer<T> {
         }
         if let Some(balance) = self.settings.balance
             && self.settings.plans.is_empty()
-            && state.posted < balance.until.min(self.settings.rounds)
+            && state.rounds_posted < balance.until.min(self.settings.rounds)
             && cx.stream(Who::Server, round, Purpose::Planning).random::<f64>() < balance.decay.powf(round as f64)
-            && state.plan.adapt(balance.threshold)
+            && state.updates_per_visit.adapt(balance.threshold)
         {
-            self.log_plan(cx);
+            self.log_updates_per_visit(cx);
         }
         if has_row(round, self.settings.rounds) {
             self.log_history(cx);
         }
     }
 
-    /// Logs the trajectories from the next posted round on.
-    fn log_plan(&self, cx: &mut Context) {
-        for (agent, updates) in self.state.plan.mean().iter().enumerate() {
-            cx.log_row("plans", self.state.posted, [("agent_number", agent as f64), ("updates", *updates)]);
+    /// Writes the updates per visit from the next posted round on to the table `plans`.
+    fn log_updates_per_visit(&self, cx: &mut Context) {
+        for (agent, updates) in self.state.updates_per_visit.mean().iter().enumerate() {
+            cx.log_row("plans", self.state.rounds_posted, [("agent_number", agent as f64), ("updates", *updates)]);
         }
     }
 
-    /// Combines the moments of all agents: first the sums of states, then the squared deviations from the mean.
+    /// Records posterior means from the agents' weighted sums of states, and then standard deviations from their squared deviations.
     fn combine_moments(&mut self, response: Response<Dsgld<T>>, out: &mut Outbox<Dsgld<T>>, cx: &mut Context) -> Result<()> {
         let weights = response.reports.into_iter().map(|reported| match reported.report {
             Report::Weight(weight) => Ok(weight),
@@ -237,7 +239,7 @@ impl<T: Transition> DsgldServer<T> {
         let mut sum = response.sum.into_vec();
         sum.iter_mut().for_each(|sum| *sum = T::Number::of(sum.f64() / weight));
         let [mean, sd] = EXPECTATIONS;
-        if std::mem::replace(&mut self.state.summing, false) {
+        if std::mem::replace(&mut self.state.awaits_sums, false) {
             cx.record(mean, 0, 0, self.dim, &sum);
             out.request(0..self.agents, Task::Squares).with(sum).sum();
         } else {
@@ -247,43 +249,43 @@ impl<T: Transition> DsgldServer<T> {
         Ok(())
     }
 
-    /// Writes a row of the history, with the time that agents waited since the last row, and rows of the table `load`.
+    /// Writes a row of the history, with the time that agents were blocked since the last row, and rows of the table `load`.
     fn log_history(&mut self, cx: &mut Context) {
-        let (state, clock) = (&mut self.state, &mut self.clock);
-        let round = state.done;
+        let (state, times) = (&mut self.state, &mut self.agent_times);
+        let round = state.rounds_done;
         let now = cx.seconds();
-        let period = now - clock.since.replace(now).unwrap_or(now);
-        let mut blocked = 0.0;
-        for (total, busy) in clock.totals.iter_mut().zip(&mut clock.busy) {
+        let period = now - times.last_row.replace(now).unwrap_or(now);
+        let mut all_blocked = 0.0;
+        for (total, busy) in times.totals.iter_mut().zip(&mut times.busy) {
             // Can be negative when rounds overlap; over the run these terms cancel.
-            let waited = period - *busy;
-            blocked += waited;
-            *total = (total.0 + *busy, total.1 + waited);
+            let blocked = period - *busy;
+            all_blocked += blocked;
+            *total = (total.0 + *busy, total.1 + blocked);
             *busy = 0.0;
         }
-        let blocked_share = if period > 0.0 { (blocked / (period * f64::from(self.agents))).max(0.0) } else { 0.0 };
-        let longest = state.plan.mean().iter().copied().fold(0.0, f64::max);
-        let shortest = state.plan.mean().iter().copied().fold(f64::INFINITY, f64::min);
+        let blocked_share = if period > 0.0 { (all_blocked / (period * f64::from(self.agents))).max(0.0) } else { 0.0 };
+        let longest_visit = state.updates_per_visit.mean().iter().copied().fold(0.0, f64::max);
+        let shortest_visit = state.updates_per_visit.mean().iter().copied().fold(f64::INFINITY, f64::min);
         let updates: u64 = state.updates_done.iter().sum();
         let columns = [
             ("seconds", now),
             ("updates", updates as f64),
-            ("step_size", state.step),
+            ("step_size", state.step_size),
             ("blocked_share", blocked_share),
-            ("shortest_visit", shortest),
-            ("longest_visit", longest),
+            ("shortest_visit", shortest_visit),
+            ("longest_visit", longest_visit),
         ];
         cx.log_row(HISTORY, round, columns);
-        // A multiple of the interval of the history.
+        // Rounded up to a multiple of the interval of the history, because other rounds do not get here.
         let load_every = self.settings.rounds.div_ceil((MAX_LOAD_ROWS / u64::from(self.agents)).max(1));
         if is_due(round, load_every.next_multiple_of(between_rows(self.settings.rounds)), self.settings.rounds) {
-            let (state, clock) = (&self.state, &self.clock);
-            for (agent, (busy, blocked)) in (0..).zip(&clock.totals) {
+            let (state, times) = (&self.state, &self.agent_times);
+            for (agent, (busy, blocked)) in (0..).zip(&times.totals) {
                 let index = agent as usize;
                 let columns = [
                     ("agent_number", f64::from(agent)),
                     ("rows", state.rows[index] as f64),
-                    ("trajectory", state.plan.mean()[index]),
+                    ("trajectory", state.updates_per_visit.mean()[index]),
                     ("updates", state.updates_done[index] as f64),
                     ("busy_seconds", *busy),
                     ("blocked_seconds", blocked.max(0.0)),
@@ -307,7 +309,7 @@ impl<T: Transition> Server<Dsgld<T>> for DsgldServer<T> {
     }
 
     fn receive(&mut self, response: Response<Dsgld<T>>, out: &mut Outbox<Dsgld<T>>, cx: &mut Context) -> Result<()> {
-        self.clock.since.get_or_insert(cx.seconds());
+        self.agent_times.last_row.get_or_insert(cx.seconds());
         if self.state.rows.is_empty() {
             let rows = response.reports.into_iter().map(|reported| match reported.report {
                 Report::Rows(rows) => Ok(rows),
@@ -318,35 +320,35 @@ impl<T: Transition> Server<Dsgld<T>> for DsgldServer<T> {
             self.state.slots = schedule.first(chains, self.agents, &self.state.rows, cx);
             // With through_server a round can only start when the last one has arrived.
             let in_flight = if through_server { 1 } else { max_rounds_in_flight.min(self.settings.rounds) };
-            self.state.plan.begin(chains, cx);
-            (0..in_flight).for_each(|_| self.post(out, cx));
+            self.state.updates_per_visit.start_chains(chains, cx);
+            (0..in_flight).for_each(|_| self.post_round(out, cx));
             return Ok(());
         }
-        if self.state.done == self.settings.rounds {
+        if self.state.rounds_done == self.settings.rounds {
             return self.combine_moments(response, out, cx);
         }
-        let mut passed_on = response.sum.into_vec();
-        let mut first = u32::MAX;
+        let mut group_sum = response.sum.into_vec();
+        let mut first_chain = u32::MAX;
         for reported in response.reports {
             let Report::Visited(visited) = reported.report else { return Err("an agent did not report a visit".into()) };
-            first = first.min(visited.chain);
+            first_chain = first_chain.min(visited.chain);
             if !reported.body.is_empty() {
-                passed_on = reported.body.into_vec();
+                group_sum = reported.body.into_vec();
             }
             self.finish_visit(reported.from, reported.seconds, visited);
         }
         if self.settings.through_server
-            && let Some(entry) = self.state.passed_on.get_mut(first as usize)
+            && let Some(entry) = self.state.group_sums.get_mut(first_chain as usize)
         {
-            *entry = Raw(passed_on);
+            *entry = Raw(group_sum);
         }
         let outstanding = self.state.outstanding.front_mut().ok_or("a response that no round expects")?;
         *outstanding -= 1;
         if *outstanding == 0 {
             self.state.outstanding.pop_front();
             self.finish_round(cx);
-            self.post(out, cx);
-            if self.state.done == self.settings.rounds && self.settings.expectations {
+            self.post_round(out, cx);
+            if self.state.rounds_done == self.settings.rounds && self.settings.expectations {
                 out.request(0..self.agents, Task::Sum).sum();
             }
         }
@@ -354,7 +356,7 @@ impl<T: Transition> Server<Dsgld<T>> for DsgldServer<T> {
     }
 
     fn progress(&self) -> Progress {
-        Progress { done: self.state.done, total: self.settings.rounds }
+        Progress { done: self.state.rounds_done, total: self.settings.rounds }
     }
 }
 
@@ -364,6 +366,6 @@ impl<T: Transition> Posterior<T::Number> for DsgldServer<T> {
     }
 
     fn posterior(&self) -> (u64, &[T::Number]) {
-        (self.state.done, &self.state.window.0)
+        (self.state.rounds_done, &self.state.window.0)
     }
 }

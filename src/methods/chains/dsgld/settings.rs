@@ -2,7 +2,7 @@
 
 use super::averaging::AveragingPhase;
 use super::schedule::Schedule;
-use super::trajectories::{Balance, PlannedTrajectories, Trajectories};
+use super::updates_per_visit::{Balance, PlannedTrajectories, UpdatesPerVisit};
 use crate::kernels::langevin::StepSize;
 use crate::methods::common::settings::{MethodSettings, at_least_one, check_sleep};
 
@@ -105,10 +105,10 @@ impl Default for DsgldSettings {
 }
 
 impl DsgldSettings {
-    /// τ_s of each agent.
-    pub(super) fn trajectories(&self, agents: u32) -> Result<Trajectories, KeyError> {
+    /// τ_s at the start of the run.
+    pub(super) fn updates_per_visit(&self, agents: u32) -> Result<UpdatesPerVisit, KeyError> {
         self.check_agents(agents)?;
-        Ok(Trajectories::new(match &self.trajectory {
+        Ok(UpdatesPerVisit::new(match &self.trajectory {
             Trajectory::Same(updates) => vec![*updates; agents as usize],
             Trajectory::Each(updates) => updates.clone(),
         }))
@@ -122,7 +122,7 @@ impl DsgldSettings {
             _ => updates.iter().sum::<f64>() / updates.len() as f64,
         };
         // Each plan holds from its round to that of the next plan.
-        let first = std::iter::once((0, in_visit(self.initial_trajectories())));
+        let first = std::iter::once((0, in_visit(self.initial_updates_per_visit())));
         let planned = self.plans.iter().map(|planned| (planned.round, in_visit(&planned.updates)));
         let plans: Vec<(u64, f64)> = first.chain(planned).collect();
         let ends = plans.iter().skip(1).map(|plan| plan.0).chain([self.rounds]);
@@ -136,8 +136,8 @@ impl DsgldSettings {
         1 + (share * self.rounds as f64) as u64
     }
 
-    /// The trajectories of the first round: one for all agents, or one for each.
-    pub(super) fn initial_trajectories(&self) -> &[f64] {
+    /// τ_s in the first round: one number for all agents, or one for each.
+    pub(super) fn initial_updates_per_visit(&self) -> &[f64] {
         match &self.trajectory {
             Trajectory::Same(updates) => std::slice::from_ref(updates),
             Trajectory::Each(updates) => updates,
@@ -157,10 +157,9 @@ impl DsgldSettings {
             ("evaluation_window", self.evaluation_window as u64),
         ])?;
         self.step.check().map_err(|error| error.below("step"))?;
-        let trajectories = self.initial_trajectories();
+        let initial = self.initial_updates_per_visit();
         let planned = || self.plans.iter().flat_map(|planned| &planned.updates);
-        let visits =
-            trajectories.iter().map(|updates| ("trajectory", updates)).chain(planned().map(|updates| ("plans", updates)));
+        let visits = initial.iter().map(|updates| ("trajectory", updates)).chain(planned().map(|updates| ("plans", updates)));
         for (key, &updates) in visits {
             in_range(key, updates, (1.0..=1e9).contains(&updates), "from 1 to 1e9 updates")?;
         }
@@ -200,9 +199,7 @@ impl DsgldSettings {
         if self.coupling.iter().any(|phase| phase.groups == 0 || phase.rounds == 0) {
             return wrong("coupling", "has a phase without groups or rounds; both must be at least 1");
         }
-        if self.noise_correction
-            && (trajectories.iter().chain(planned()).any(|updates| *updates != 1.0) || self.balance.is_some())
-        {
+        if self.noise_correction && (initial.iter().chain(planned()).any(|updates| *updates != 1.0) || self.balance.is_some()) {
             return wrong("noise_correction", "= true needs averages after every update. Set trajectory = 1, without balance");
         }
         if let Some(Balance { threshold, decay, .. }) = self.balance {

@@ -83,17 +83,17 @@ impl<'a, F: Real> Cavity<'a, F> {
     fn new(factors: Factors, factor: &'a Factor<F>, round: u64, before: ArrayView2<'a, F>) -> Result<Self> {
         let set = |values: &'a Raw<F>| ArrayView2::from_shape(before.dim(), &values.0);
         let mut frozen = Vec::new();
-        if !factors.is_exact_prior(round) && factors.sites().is_none() {
+        if !factors.uses_exact_prior(round) && factors.sites().is_none() {
             frozen.push(KdeFactor::plus(before));
         }
         let (has_prior, has_own_estimate) = match factor {
             Factor::Sites(_) => (true, false),
             Factor::Distilled { theta, visited } => {
-                let has_own_estimate = *visited || factors.absorb();
+                let has_own_estimate = *visited || factors.contain_prior();
                 if has_own_estimate {
                     frozen.push(KdeFactor::minus(set(theta)?));
                 }
-                (round == 1 || factors.absorb(), has_own_estimate)
+                (round == 1 || factors.contain_prior(), has_own_estimate)
             }
             Factor::Remembered(visits) => {
                 for visit in visits {
@@ -122,7 +122,7 @@ impl<F: Real> DsvgdAgent<F> {
         let factor = saved.unwrap_or_else(|| match method.factors {
             Factors::Distilled { .. } => Factor::Distilled { theta: Raw::default(), visited: false },
             Factors::Remembered => Factor::Remembered(Vec::new()),
-            Factors::Sites(_) => Factor::Sites(Raw(vec![F::zero(); method.site_size()])),
+            Factors::Sites(_) => Factor::Sites(Raw(vec![F::zero(); method.sites_len()])),
         });
         Ok(Self { local: method.problem.open(id, method.batch)?, method, factor, pending: None })
     }
@@ -157,7 +157,7 @@ impl<F: Real> DsvgdAgent<F> {
                 others.add_score(theta.view(), score.view_mut())?;
             }
             // The prior belongs to the cavity distribution, unless every factor contains it.
-            let prior = (step == first && cavity.has_prior && !factors.absorb()).then(|| score.clone());
+            let prior = (step == first && cavity.has_prior && !factors.contain_prior()).then(|| score.clone());
             self.local.add_score(theta.view(), step, score.view_mut(), cx);
             if step == first {
                 let mut estimates = Array2::zeros(before.dim());
@@ -231,9 +231,9 @@ impl<F: Real> DsvgdAgent<F> {
         let before = ArrayView2::from_shape(shape, &visit.before)?;
         let after = ArrayView2::from_shape(shape, &visit.after)?;
         let old = ArrayView2::from_shape(shape, &own.0)?;
-        let exact_prior = factors.is_exact_prior(visit.round);
+        let exact_prior = factors.uses_exact_prior(visit.round);
         let mut target = vec![KdeFactor::plus(after)];
-        if *visited || factors.absorb() {
+        if *visited || factors.contain_prior() {
             target.push(KdeFactor::plus(old));
         }
         if !exact_prior {
@@ -270,7 +270,7 @@ impl<F: Real> Agent<Dsvgd<F>> for DsvgdAgent<F> {
         let Dsvgd { factors, particles, server_steps, .. } = self.method;
         let shape = self.method.shape();
         let size = shape.0 * shape.1;
-        if message.len() != size + self.method.site_size() {
+        if message.len() != size + self.method.sites_len() {
             return Err(format!("dsvgd: a message of {} values for {particles} particles", message.len()).into());
         }
         if let Factors::Sites(settings) = factors {

@@ -16,26 +16,26 @@
 //! densities are its factor, t_k = Π_j q^(j)/q^(j−1) over its visits j, with q^(0) = p0 exactly. No local score contains the prior, and
 //! nothing is distilled. With one particle, a fixed point is the mode of the posterior.
 //!
-//! *Sites* are for more than a few dimensions, where ratios of density estimates vanish. An agent keeps a quadratic model of its loss at
-//! each particle n, log t_k(θ) = η_{k,n}·θ − θᵀΛ_{k,n}θ/2, with Λ = c·D, D the Gauss-Newton matrix of L_k/α at θ_n or its diagonal, and
-//! η = −∇L_k(θ_n)/α + Λ θ_n. The server adds them up and sends the sums with the particles; the cavity distribution of an agent is the
-//! prior times all sites without its own. There is no distillation. If the visits of all agents leave the particles in place, every
-//! score is the score of the whole posterior: the fixed points are those of centralized SVGD if losses are expanded over all rows, and
-//! as close to them as minibatches are if losses are expanded over some thousand rows.
+//! *Sites* are for more than a few dimensions, where ratios of density estimates vanish. For each particle n, an agent keeps a quadratic
+//! approximation of its loss, the site log t_k(θ) = η_{k,n}·θ − θᵀΛ_{k,n}θ/2, with Λ = c·D, D the Gauss-Newton matrix of L_k/α at θ_n or
+//! its diagonal, and η = −∇L_k(θ_n)/α + Λ θ_n. The server adds up the sites of all agents and sends the sums with the particles. The
+//! cavity distribution of an agent is the prior times the sites of all other agents. There is no distillation. At a fixed point, no visit
+//! moves the particles, and every local score is the score of the whole posterior. If losses are expanded over all rows, the fixed points
+//! are therefore those of centralized SVGD. If losses are expanded over some thousand rows, they differ by the error of such a minibatch.
 //!
-//! With several agents in a round (the paper's P-DSVGD, appendix A.5), all of them start from the same particles Φ, each makes its new
-//! factor from the particles it reaches, and the server makes the next Φ from all factors by L_s Stein steps.
+//! With several agents in a round (the paper's P-DSVGD, appendix A.5), all of them start from the same particles Φ. Each agent computes
+//! its new factor from the particles after its global loop. The server then moves Φ by L_s Stein steps, whose target contains all factors.
 //!
 //! There are two conventions for the prior of distilled factors. *Absorbed* (the authors' code, the default): every factor contains the
-//! prior, t_k = p0 exp(−L_k/α) at the fixed point, a local posterior that particles can represent; Θ_k starts at Θ^(0). *Pure*: t_k = 1
-//! before the first visit, q^(0) = p0 exactly, and the local score has no prior. Pure factors are bare likelihoods, and the target of
-//! distillation, q^(i) t_k/q^(i−1), need not have a finite integral: no particle set can follow it. On the one-dimensional example the
-//! KL divergence from the posterior is .06 to .07, .29 to 1.12, .15 to .84, .03 to 1.04 in rounds 3 to 6 (five seeds), and .02 to .05
-//! with absorbed priors. Pure priors are offered for comparison only.
+//! prior. At the fixed point it is a local posterior, t_k = p0 exp(−L_k/α), which particles can represent. Θ_k starts at Θ^(0). *Pure*:
+//! factors are likelihoods. t_k = 1 before the first visit, q^(0) = p0 exactly, and the local score has no prior. The target of
+//! distillation, q^(i) t_k/q^(i−1), may then have no finite integral, and no set of particles can represent it. On the one-dimensional
+//! example with five seeds, the KL divergence from the posterior is .06 to .07, .29 to 1.12, .15 to .84 and .03 to 1.04 in rounds 3 to 6;
+//! with absorbed priors it is .02 to .05. Pure priors are offered for comparison only.
 //!
-//! The absorbed convention uses the density estimate of Θ^(0) for q^(0), and for t_k before an agent's first visit, not the exact
-//! ∇log p0. The exact score would remove noise and smoothing from a first visit; but the authors' code does not use it, the closed form
-//! for one particle (see the tests) holds only without it, and the initial particles of a network are not draws from p0.
+//! The absorbed convention uses the density estimate of Θ^(0), not p0 itself, for q^(0) and for t_k before an agent's first visit. With
+//! p0 itself, a first visit would be free of the noise and the smoothing of an estimate. But the authors' code uses the estimate, the
+//! closed form for one particle (see the tests) holds only with it, and the initial particles of a network are not draws from p0.
 
 mod agent;
 mod server;
@@ -74,7 +74,7 @@ pub struct Dsvgd<F> {
     pub batch: usize,
     /// Kernel, optimizer and density estimate.
     pub stein: Settings,
-    /// P-DSVGD: L_s, the steps of the server's loop; agents then send factors instead of particles.
+    /// L_s, the steps of the server's loop in P-DSVGD; agents then send factors instead of particles.
     pub server_steps: Option<u64>,
 }
 
@@ -88,7 +88,7 @@ pub enum Factors {
         /// Which densities contain the prior.
         prior: PriorConvention,
     },
-    /// The particles before and after each of the agent's visits: memory grows with their number.
+    /// The particles before and after each of the agent's visits. Memory grows with the number of visits.
     Remembered,
     /// A quadratic model of the agent's loss at each particle.
     Sites(SiteSettings),
@@ -107,7 +107,7 @@ pub enum PriorConvention {
 
 impl Factors {
     /// Whether every agent's factor contains the prior.
-    fn absorb(self) -> bool {
+    fn contain_prior(self) -> bool {
         matches!(self, Self::Distilled { prior: PriorConvention::Absorbed, .. })
     }
 
@@ -120,8 +120,8 @@ impl Factors {
     }
 
     /// Whether q^(i−1) is the prior itself, not the density estimate of its particles.
-    fn is_exact_prior(self, round: u64) -> bool {
-        round == 1 && !self.absorb()
+    fn uses_exact_prior(self, round: u64) -> bool {
+        round == 1 && !self.contain_prior()
     }
 }
 
@@ -131,8 +131,8 @@ impl<F: Real> Dsvgd<F> {
         (self.particles, self.problem.model.dim())
     }
 
-    /// Values of one agent's sites; 0 without sites.
-    fn site_size(&self) -> usize {
+    /// The number of values of one agent's sites; 0 without sites.
+    fn sites_len(&self) -> usize {
         let (particles, dim) = self.shape();
         self.factors.sites().map_or(0, |sites| sites.size(particles, dim))
     }
@@ -152,7 +152,7 @@ impl<F: Real> Method for Dsvgd<F> {
         self.problem.agents
     }
 
-    /// The next agent works while this one distills: neighbors should not share a rank.
+    /// An agent distills while the next one computes, so consecutive agents are placed on different ranks.
     fn placement(&self) -> Placement {
         Placement::Cyclic
     }

@@ -44,7 +44,7 @@ impl<F: Real> Rounds for Dsvgd<F> {
             Factors::Distilled { .. } if self.server_steps.is_some() => self.problem.agents as usize,
             _ => 0,
         };
-        let sites = Raw(vec![0.0; self.site_size()]);
+        let sites = Raw(vec![0.0; self.sites_len()]);
         Ok((theta, GlobalFactors { sites, particles: vec![Raw::default(); agents] }))
     }
 
@@ -101,7 +101,7 @@ impl<F: Real> Dsvgd<F> {
         let visited = factors.particles.iter().filter(|factor| !factor.0.is_empty());
         let frozen: Vec<KdeFactor<F>> =
             visited.map(|factor| Ok(KdeFactor::plus(ArrayView2::from_shape(shape, &factor.0)?))).collect::<Result<_>>()?;
-        let priors = F::of(if self.factors.absorb() { 1.0 - frozen.len() as f64 } else { 1.0 });
+        let priors = F::of(if self.factors.contain_prior() { 1.0 - frozen.len() as f64 } else { 1.0 });
         let sites = self.factors.sites().map(|settings| {
             let values = factors.sites.0.iter().map(|&value| F::of(value)).collect();
             Sites::new(settings.curvature, shape, values)
