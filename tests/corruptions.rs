@@ -249,7 +249,7 @@ fn import_matrix(folder: &Path, output: &Path) -> Result<()> {
 
 /// Opens what an import has made.
 fn open(output: &Path) -> Result<()> {
-    if Corpus::is_one(output) { Corpus::open(output).map(drop) } else { Dataset::open(output).map(drop) }
+    if Corpus::is_corpus(output) { Corpus::open(output).map(drop) } else { Dataset::open(output).map(drop) }
 }
 
 fn import_images(folder: &Path, output: &Path) -> Result<()> {

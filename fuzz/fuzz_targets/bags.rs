@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use mpibayes::data::Source;
-use mpibayes::data::corpus::{BagFormat, MOST_TOKENS};
+use mpibayes::data::corpus::{BagFormat, MAX_TOKENS};
 use std::path::Path;
 
 fuzz_target!(|data: &[u8]| {
@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
             assert!(last < Some(number) && !entries.is_empty());
             last = Some(number);
             let tokens: u64 = entries.iter().map(|&(_, count)| u64::from(count)).sum();
-            assert!(tokens <= MOST_TOKENS && entries.iter().all(|&(_, count)| count > 0));
+            assert!(tokens <= MAX_TOKENS && entries.iter().all(|&(_, count)| count > 0));
             largest = entries.iter().fold(largest, |largest, &(word, _)| largest.max(word));
             Ok(())
         });

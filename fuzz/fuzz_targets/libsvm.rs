@@ -9,7 +9,7 @@ use std::path::Path;
 fuzz_target!(|data: &[u8]| {
     let Ok(source) = Source::of_bytes(Path::new("x"), data) else { return };
     let _ = read_libsvm(source, IndexLimit::ANY, |row| {
-        assert!(row.columns.is_sorted_by(|a, b| a < b) && row.columns.iter().all(|&column| column < row.largest));
+        assert!(row.columns.is_sorted_by(|a, b| a < b) && row.columns.iter().all(|&column| column < row.largest_index));
         assert!(row.columns.len() == row.values.len() && row.values.iter().all(|value| value.is_finite() && *value != 0.0));
         Ok(())
     });

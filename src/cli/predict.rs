@@ -376,7 +376,7 @@ fn predict_libsvm(args: &PredictArgs, predictor: &mut Predictor, output: &mut Ou
     let path = &args.data;
     let mut rows = Rows::new(path, predictor, output);
     let mut whole = Vec::new();
-    let read = read_libsvm(Source::open(path)?, IndexLimit { most, is: "the features of the run" }, |row| {
+    let read = read_libsvm(Source::open(path)?, IndexLimit { max: most, description: "the features of the run" }, |row| {
         let (label, place) = (labelled.then_some(row.label), Place::Line(row.line));
         let entries = row.columns.iter().copied().zip(row.values.iter().copied());
         if !dense {

@@ -64,7 +64,7 @@ pub use partition::{Label, Partition, ShardAssignment, document_ranges};
 pub use readers::fields::Delimiter;
 pub use readers::format::{Format, detect};
 pub use readers::idx::Idx;
-pub use readers::libsvm::{IndexLimit, LibsvmRow, MOST_FEATURES, is_libsvm, read_libsvm};
+pub use readers::libsvm::{IndexLimit, LibsvmRow, MAX_FEATURES, is_libsvm, read_libsvm};
 pub use readers::npy::Npy;
 pub use readers::npz::Npz;
 pub use readers::source::Source;

@@ -1,4 +1,4 @@
-//! Rows in memory: what an agent computes on, dense or sparse.
+//! The rows of an agent in memory, dense or sparse.
 
 use crate::data::pages::make_large;
 use crate::data::sparse::SparseRows;
@@ -8,11 +8,11 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, CowArray, Ix2, s};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Rows of a dataset in memory, scaled and ready to compute on; clones share them. Models see dense rows: sparse ones are made dense a few at a time.
+/// Scaled rows of a dataset in memory, which clones share. Models get dense rows: sparse rows are converted block by block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shard<F> {
     x: Arc<Features<F>>,
-    /// Targets, one per row: numbers, or indices of classes.
+    /// Targets or class indices, one per row.
     y: Arc<Array1<F>>,
     target_unit: f64,
 }
@@ -28,55 +28,55 @@ impl<F: Real> Shard<F> {
     /// A shard of these features (rows × features) and targets (rows).
     ///
     /// # Panics
-    /// When there are not as many targets as rows.
+    /// If the numbers of rows and targets differ.
     pub fn new(x: Array2<F>, y: Array1<F>) -> Self {
         let x = if x.is_standard_layout() { x } else { x.as_standard_layout().into_owned() };
         if let Some(numbers) = x.as_slice() {
             make_large(numbers);
         }
-        Self::of(Features::Dense(x), y)
+        Self::from_features(Features::Dense(x), y)
     }
 
     /// A shard of sparse rows and targets.
     ///
     /// # Panics
-    /// When there are not as many targets as rows.
+    /// If the numbers of rows and targets differ.
     pub fn sparse(x: SparseRows<F>, y: Array1<F>) -> Self {
-        Self::of(Features::Sparse(x), y)
+        Self::from_features(Features::Sparse(x), y)
     }
 
-    fn of(x: Features<F>, y: Array1<F>) -> Self {
+    fn from_features(x: Features<F>, y: Array1<F>) -> Self {
         let y = if y.is_standard_layout() { y } else { y.as_standard_layout().into_owned() };
         let shard = Self { x: Arc::new(x), y: Arc::new(y), target_unit: 1.0 };
         assert_eq!(shard.rows(), shard.y.len(), "features and targets have different numbers of rows");
         shard
     }
 
-    /// The same rows, whose targets are numbers in units of this many of the dataset's.
+    /// The same rows, with 1 of a target equal to `target_unit` in the units of the dataset.
     #[must_use]
     pub fn with_target_unit(self, target_unit: f64) -> Self {
         Self { target_unit, ..self }
     }
 
-    /// The same rows with targets of 0 and unit 1: for those whose targets mean nothing to a model.
+    /// The same rows with all targets 0, in units of 1.
     #[must_use]
     pub fn without_targets(self) -> Self {
         let y = Arc::new(Array1::zeros(self.rows()));
         Self { y, target_unit: 1.0, ..self }
     }
 
-    /// The same features and none of the rows.
+    /// A shard with the same features but no rows.
     #[must_use]
     pub fn without_rows(&self) -> Self {
         Self::new(Array2::zeros((0, self.features())), Array1::zeros(0)).with_target_unit(self.target_unit)
     }
 
-    /// How much 1 of the targets is in the dataset's own units: their standard deviation where they are standardised.
+    /// The value of 1 of a target in the units of the dataset. It is the standard deviation if targets are standardized, and 1 otherwise.
     pub fn target_unit(&self) -> f64 {
         self.target_unit
     }
 
-    /// How many rows.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         match &*self.x {
             Features::Dense(x) => x.nrows(),
@@ -84,7 +84,7 @@ impl<F: Real> Shard<F> {
         }
     }
 
-    /// How many features.
+    /// The number of features.
     pub fn features(&self) -> usize {
         match &*self.x {
             Features::Dense(x) => x.ncols(),
@@ -92,7 +92,7 @@ impl<F: Real> Shard<F> {
         }
     }
 
-    /// The features, rows × features, row-major. To look at: sparse rows are all made dense for it.
+    /// The features, rows × features, row-major. Allocates a dense matrix if rows are sparse.
     pub fn x(&self) -> CowArray<'_, F, Ix2> {
         match &*self.x {
             Features::Dense(x) => x.view().into(),
@@ -113,7 +113,7 @@ impl<F: Real> Shard<F> {
         self.y.view()
     }
 
-    /// All rows, unless they are sparse.
+    /// All rows if they are dense.
     pub fn dense(&self) -> Option<Batch<'_, F>> {
         match &*self.x {
             Features::Dense(x) => Some(Batch { x: x.view(), y: self.y.view() }),
@@ -121,41 +121,40 @@ impl<F: Real> Shard<F> {
         }
     }
 
-    /// Whether the rows are what a model takes.
+    /// Checks that the model accepts the rows.
     ///
     /// # Errors
     /// The model's message.
     pub fn check(&self, model: &dyn Model<F>, scratch: &mut Scratch<F>) -> Result<(), String> {
-        let mut found = Ok(());
+        let mut checked = Ok(());
         self.blocks(scratch, |_, batch, _| {
-            if found.is_ok() {
-                found = model.check(batch);
+            if checked.is_ok() {
+                checked = model.check(batch);
             }
         });
-        found
+        checked
     }
 
-    /// Hands over all rows in order, as dense blocks with the numbers of their rows: dense rows as one block without a copy, sparse
-    /// ones in blocks of a few megabytes at most (or one row), whose size depends on the number of features alone.
+    /// Calls `each` with dense blocks of all rows in order, and with the row indices of each block. Dense rows are one block, which is not
+    /// copied. Blocks of sparse rows have at most a few megabytes, or one row; their size depends only on the number of features.
     pub fn blocks(&self, scratch: &mut Scratch<F>, mut each: impl FnMut(Range<usize>, Batch<F>, &mut Scratch<F>)) {
         match &*self.x {
             Features::Dense(x) => each(0..x.nrows(), Batch { x: x.view(), y: self.y.view() }, scratch),
             Features::Sparse(x) => {
-                let block = x.block();
-                for first in (0..x.rows()).step_by(block) {
-                    let rows = first..(first + block).min(x.rows());
+                let block_rows = x.block();
+                for first in (0..x.rows()).step_by(block_rows) {
+                    let rows = first..(first + block_rows).min(x.rows());
                     let y = self.y.slice(s![rows.clone()]);
-                    made_dense(x, rows.clone(), scratch, |x, scratch| each(rows.clone(), Batch { x, y }, scratch));
+                    with_dense_rows(x, rows.clone(), scratch, |x, scratch| each(rows.clone(), Batch { x, y }, scratch));
                 }
             }
         }
     }
 
-    /// As [`Shard::blocks`] over these rows alone, in this order, which are copied together first; each block comes with the range of
-    /// its places in `rows`.
+    /// Like [`Shard::blocks`] for these rows in this order, which are copied. The range passed with a block is its range in `rows`.
     ///
     /// # Panics
-    /// When a row does not exist.
+    /// If a row does not exist.
     pub fn blocks_of(
         &self,
         rows: &[usize],
@@ -172,7 +171,7 @@ impl<F: Real> Shard<F> {
                     let first = block * x.block();
                     let mut y = scratch.take(part.len());
                     y.iter_mut().zip(part).for_each(|(y, &row)| *y = self.y[row]);
-                    made_dense(x, part.iter().copied(), scratch, |x, scratch| {
+                    with_dense_rows(x, part.iter().copied(), scratch, |x, scratch| {
                         each(first..first + part.len(), Batch { x, y: ArrayView1::from(&y) }, scratch);
                     });
                     scratch.put(y);
@@ -182,19 +181,19 @@ impl<F: Real> Shard<F> {
     }
 }
 
-/// Makes these rows dense in a buffer of the pool, for `use_them`.
-fn made_dense<F: Real>(
+/// Calls `compute` with a dense copy of these rows, in a buffer from `scratch`.
+fn with_dense_rows<F: Real>(
     sparse: &SparseRows<F>,
     rows: impl ExactSizeIterator<Item = usize>,
     scratch: &mut Scratch<F>,
-    use_them: impl FnOnce(ArrayView2<F>, &mut Scratch<F>),
+    compute: impl FnOnce(ArrayView2<F>, &mut Scratch<F>),
 ) {
     let (count, features) = (rows.len(), sparse.features());
     let mut dense = scratch.take(count * features);
-    // `max`: chunks of no elements are refused, and of no features there is nothing to fill.
+    // `max`: chunks must not be empty. Without features there is nothing to fill.
     dense.chunks_exact_mut(features.max(1)).zip(rows).for_each(|(dense, row)| sparse.fill(row, dense));
     if let Ok(x) = ArrayView2::from_shape((count, features), &dense) {
-        use_them(x, scratch);
+        compute(x, scratch);
     }
     scratch.put(dense);
 }
@@ -204,13 +203,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transposed_array_is_laid_out_anew() {
+    fn a_transposed_array_is_stored_row_major() {
         let wide = Array2::from_shape_fn((2, 3), |(i, j)| (10 * i + j) as f64);
         let shard = Shard::new(wide.reversed_axes(), Array1::zeros(3));
         assert_eq!(shard.x().as_slice(), Some(&[0.0, 10.0, 1.0, 11.0, 2.0, 12.0][..]));
     }
 
-    /// Rows of 100,000 features of 8 bytes: five of them make a block.
+    /// Rows of 100,000 features of 8 bytes: a block has five rows.
     fn wide(rows: usize) -> Shard<f64> {
         let columns = (0..rows).map(|row| u32::try_from(row * 7 % 100_000).unwrap_or(0)).collect();
         let values = (0..rows).map(|row| row as f64 + 0.5).collect();
@@ -239,7 +238,7 @@ mod tests {
             }
         });
         assert_eq!(seen, wanted.len());
-        // A control: dense rows are one block, and it is no copy.
+        // Dense rows are one block, without a copy.
         let dense = Shard::new(shard.x().into_owned(), shard.y().to_owned());
         dense.blocks(&mut scratch, |rows, batch, _| {
             assert_eq!((rows, Some(batch.x.as_ptr())), (0..23, dense.dense().map(|all| all.x.as_ptr())));

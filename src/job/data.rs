@@ -24,7 +24,7 @@ impl DataFile {
     /// # Errors
     /// If it cannot be read, or was not made by `mpibayes import`.
     pub fn open(file: &Path) -> Result<Self, DataError> {
-        match CorpusFile::is_one(file) {
+        match CorpusFile::is_corpus(file) {
             true => Ok(Self::Corpus(Arc::new(CorpusFile::open(file)?))),
             false => Ok(Self::Table(Arc::new(Dataset::open(file)?))),
         }

@@ -15,7 +15,7 @@ pub struct CorpusGenerator {
     alpha: f64,
     length: LogNormal<f64>,
     /// Σ_{v ≤ w} φ_kv: K × W.
-    running: Vec<f64>,
+    cumulative_phi: Vec<f64>,
 }
 
 /// The settings of a [`CorpusGenerator`].
@@ -53,20 +53,20 @@ impl CorpusGenerator {
         }
         let length = LogNormal::new(mean, sd).map_err(|error| format!("log_length = {mean}, {sd}: {error}"))?;
         let zipf = |word: u32| 1.0 / (f64::from(word) + 3.0);
-        let all: f64 = (0..vocabulary).map(zipf).sum();
-        let mut running = Vec::with_capacity(vocabulary as usize * topics as usize);
+        let zipf_sum: f64 = (0..vocabulary).map(zipf).sum();
+        let mut cumulative_phi = Vec::with_capacity(vocabulary as usize * topics as usize);
         for topic in 0..u64::from(topics) {
             let mut stream = seed.stream(Who::Server, topic, Purpose::Synthetic);
-            let first = running.len();
+            let first = cumulative_phi.len();
             let mut sum = 0.0;
             for word in 0..vocabulary {
                 // A word whose weight underflows does not occur in the topic.
-                sum += Gamma::new(concentration * zipf(word) / all, 1.0).map_or(0.0, |gamma| gamma.sample(&mut stream));
-                running.push(sum);
+                sum += Gamma::new(concentration * zipf(word) / zipf_sum, 1.0).map_or(0.0, |gamma| gamma.sample(&mut stream));
+                cumulative_phi.push(sum);
             }
-            running[first..].iter_mut().for_each(|part| *part /= sum);
+            cumulative_phi[first..].iter_mut().for_each(|cumulative| *cumulative /= sum);
         }
-        Ok(Self { seed, vocabulary, alpha, length, running })
+        Ok(Self { seed, vocabulary, alpha, length, cumulative_phi })
     }
 
     /// W, the size of the vocabulary.
@@ -76,7 +76,7 @@ impl CorpusGenerator {
 
     /// K, the number of topics.
     pub fn topics(&self) -> usize {
-        self.running.len() / self.vocabulary as usize
+        self.cumulative_phi.len() / self.vocabulary as usize
     }
 
     /// φ_k (W) of a topic.
@@ -85,56 +85,57 @@ impl CorpusGenerator {
     /// If there is no such topic.
     pub fn topic(&self, topic: usize) -> impl Iterator<Item = f64> {
         let words = self.vocabulary as usize;
-        let running = &self.running[topic * words..(topic + 1) * words];
-        let mut before = 0.0;
-        running.iter().map(move |&part| part - std::mem::replace(&mut before, part))
+        let mut previous = 0.0;
+        let cumulative = &self.cumulative_phi[topic * words..(topic + 1) * words];
+        cumulative.iter().map(move |&cumulative| cumulative - std::mem::replace(&mut previous, cumulative))
     }
 
     /// φ (W × K).
     pub fn phi<F: Real>(&self) -> Vec<F> {
         let topics = self.topics();
-        let mut phi = vec![F::zero(); self.running.len()];
+        let mut phi = vec![F::zero(); self.cumulative_phi.len()];
         for topic in 0..topics {
-            self.topic(topic).enumerate().for_each(|(word, part)| phi[word * topics + topic] = F::of(part));
+            self.topic(topic).enumerate().for_each(|(word, probability)| phi[word * topics + topic] = F::of(probability));
         }
         phi
     }
 
-    /// Generates the documents with these numbers, each with at least one token. A document does not depend on the others.
+    /// Generates the documents with these numbers, each with at least one token. A document depends only on the seed and its number.
     pub fn documents(&self, numbers: Range<u64>) -> Documents {
         let words = self.vocabulary as usize;
         let mut documents = Documents::new(self.vocabulary);
         let mut tokens: Vec<u32> = Vec::new();
-        let mut weights = vec![0.0; self.topics()];
+        let mut cumulative_weights = vec![0.0; self.topics()];
         let (mut distinct, mut counts) = (Vec::new(), Vec::new());
         for number in numbers {
             let mut stream = self.seed.stream(Who::Run, number, Purpose::Synthetic);
             let mut sum = 0.0;
-            for weight in &mut weights {
+            for cumulative in &mut cumulative_weights {
                 sum += Gamma::new(self.alpha, 1.0).map_or(0.0, |gamma| gamma.sample(&mut stream));
-                *weight = sum;
+                *cumulative = sum;
             }
             if sum == 0.0 {
                 // All weights underflowed: one topic gets all tokens.
-                let topic = stream.random_range(0..weights.len());
-                weights[topic..].fill(1.0);
+                let topic = stream.random_range(0..cumulative_weights.len());
+                cumulative_weights[topic..].fill(1.0);
                 sum = 1.0;
             }
             let length = self.length.sample(&mut stream).round().max(1.0) as u64;
             tokens.clear();
             tokens.extend((0..length).map(|_| {
                 let point = sum * stream.random::<f64>();
-                let topic = weights.partition_point(|&part| part <= point).min(weights.len() - 1);
-                let running = &self.running[topic * words..(topic + 1) * words];
+                let topic =
+                    cumulative_weights.partition_point(|&cumulative| cumulative <= point).min(cumulative_weights.len() - 1);
+                let cumulative_phi = &self.cumulative_phi[topic * words..(topic + 1) * words];
                 let point = stream.random::<f64>();
-                running.partition_point(|&part| part <= point).min(words - 1) as u32
+                cumulative_phi.partition_point(|&cumulative| cumulative <= point).min(words - 1) as u32
             }));
             tokens.sort_unstable();
             distinct.clear();
             counts.clear();
             for run in tokens.chunk_by(|one, other| one == other) {
                 distinct.push(run[0]);
-                // A document's length is far below what u32 holds.
+                // The length of a document fits into u32.
                 counts.push(run.len() as u32);
             }
             documents.push(&distinct, &counts);

@@ -281,15 +281,15 @@ fn describe(path: &Path, input: &Input, found: &CorpusReport) -> anyhow::Result<
 
 /// What the text contains, and which of its words are left out.
 fn describe_text(text: &Text, found: &TextReport) -> Vec<(&'static str, String)> {
-    let documents = [(found.lines, "one per line"), (found.files - found.no_text, "one per file")];
+    let documents = [(found.lines, "one per line"), (found.files - found.not_text, "one per file")];
     let documents = documents.iter().filter(|(number, _)| *number > 0);
     let documents: Vec<String> =
         documents.map(|(number, how)| format!("{}, {how}", text::counted(*number, "document"))).collect();
     let mut lines = vec![("text", documents.join("; "))];
-    if let (1.., Some(first)) = (found.no_text, &found.first_no_text) {
+    if let (1.., Some(first)) = (found.not_text, &found.first_not_text) {
         lines.push((
             "skipped",
-            format!("{} without text; the first is {}", text::counted(found.no_text, "file"), first.display()),
+            format!("{} without text; the first is {}", text::counted(found.not_text, "file"), first.display()),
         ));
     }
     if found.not_utf_8 > 0 {
@@ -302,10 +302,10 @@ fn describe_text(text: &Text, found: &TextReport) -> Vec<(&'static str, String)>
             lines.push(("seen", format!("{}, of {shortest} letters or more", sum(chosen.seen))));
             let least = text::count(choice.least_documents);
             for (dropped, why) in [
-                (chosen.stopped, "stop words".to_owned()),
+                (chosen.stop_words, "stop words".to_owned()),
                 (chosen.rare, format!("in fewer than {least} documents (--least-documents)")),
                 (chosen.common, format!("in more than {} of the documents (--most-share)", choice.most_share)),
-                (chosen.beyond, format!("beyond the {} most frequent (--most-words)", text::count(choice.most_words))),
+                (chosen.over_limit, format!("beyond the {} most frequent (--most-words)", text::count(choice.most_words))),
             ] {
                 if dropped.words > 0 {
                     lines.push(("dropped", format!("{}: {why}", sum(dropped))));

@@ -1,54 +1,54 @@
-//! Made-up documents whose topics are known: written as UCI's bag of words, and their topics as a NumPy array.
+//! Synthetic documents with known topics: documents in UCI's bag-of-words format, and topics as a NumPy array.
 
 use crate::data::readers::npy;
 use crate::lda::CorpusGenerator;
 use std::io::{self, Write};
 
-/// So many documents are in memory at once.
-const AT_ONCE: u64 = 1000;
+/// The number of documents in memory at once.
+const BATCH: u64 = 1000;
 
-/// What documents have in all.
+/// The total size of the generated documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GeneratedSize {
-    /// Different words of each document.
+    /// The number of entries: pairs of a document and one of its words.
     pub entries: u64,
-    /// Tokens.
+    /// The number of tokens.
     pub tokens: u64,
 }
 
-/// Writes the first documents of a truth as UCI's bag of words: fewer are the first of more. They are drawn twice, because the number of
-/// entries stands in front.
+/// Writes the first documents of a generator in UCI's bag-of-words format. They are generated twice, because the header has the number of
+/// entries.
 ///
 /// # Errors
-/// Where `out` cannot be written.
-pub fn write_docword(truth: &CorpusGenerator, documents: u64, out: &mut impl Write) -> io::Result<GeneratedSize> {
-    let stretches = || (0..documents).step_by(AT_ONCE as usize).map(|first| first..documents.min(first + AT_ONCE));
-    let mut made = GeneratedSize::default();
-    for stretch in stretches() {
-        let drawn = truth.documents(stretch);
-        made.tokens += drawn.tokens();
-        made.entries += drawn.iter().map(|bag| bag.words.len() as u64).sum::<u64>();
+/// If `out` cannot be written.
+pub fn write_docword(generator: &CorpusGenerator, documents: u64, out: &mut impl Write) -> io::Result<GeneratedSize> {
+    let batches = || (0..documents).step_by(BATCH as usize).map(|first| first..documents.min(first + BATCH));
+    let mut size = GeneratedSize::default();
+    for batch in batches() {
+        let drawn = generator.documents(batch);
+        size.tokens += drawn.tokens();
+        size.entries += drawn.iter().map(|bag| bag.words.len() as u64).sum::<u64>();
     }
-    writeln!(out, "{documents}\n{}\n{}", truth.vocabulary(), made.entries)?;
-    for stretch in stretches() {
-        for (number, bag) in stretch.clone().zip(truth.documents(stretch).iter()) {
+    writeln!(out, "{documents}\n{}\n{}", generator.vocabulary(), size.entries)?;
+    for batch in batches() {
+        for (number, bag) in batch.clone().zip(generator.documents(batch).iter()) {
             for (word, count) in bag.words.iter().zip(bag.counts) {
                 writeln!(out, "{} {} {count}", number + 1, word + 1)?;
             }
         }
     }
     out.flush()?;
-    Ok(made)
+    Ok(size)
 }
 
-/// Writes the topics of a truth as an NPY file: float64, K × W, a topic in each row.
+/// Writes φ of a generator as an NPY file: float64, K × W, one topic per row.
 ///
 /// # Errors
-/// Where `out` cannot be written.
-pub fn write_topics(truth: &CorpusGenerator, out: &mut impl Write) -> io::Result<()> {
-    npy::write_header(out, truth.topics(), truth.vocabulary() as usize)?;
-    for topic in 0..truth.topics() {
-        truth.topic(topic).try_for_each(|phi| out.write_all(&phi.to_le_bytes()))?;
+/// If `out` cannot be written.
+pub fn write_topics(generator: &CorpusGenerator, out: &mut impl Write) -> io::Result<()> {
+    npy::write_header(out, generator.topics(), generator.vocabulary() as usize)?;
+    for topic in 0..generator.topics() {
+        generator.topic(topic).try_for_each(|phi| out.write_all(&phi.to_le_bytes()))?;
     }
     out.flush()
 }

@@ -1,8 +1,8 @@
-//! Import of documents: counted, put in random order, a part of them held out, and written as a corpus.
+//! Imports documents: counts their words, shuffles them, holds a part of them out, and writes a corpus.
 
 use super::bags::{BagFormat, CorpusSize, DocumentSink};
 use super::limits::VERSION;
-use super::shuffle::{Shuffle, Shuffled};
+use super::shuffle::{Shuffle, ShuffledDocument};
 use super::text::{Text, TextReport, Vocabulary};
 use super::vocabulary::read_vocabulary;
 use crate::data::dataset::growing::GrowingList;
@@ -22,24 +22,24 @@ use std::path::{Path, PathBuf};
 pub struct CorpusImport {
     /// The documents.
     pub input: Input,
-    /// Which part of the documents is held out.
+    /// How many documents are held out.
     pub held_out: TestDocuments,
-    /// The share of a held-out document's tokens that is to be predicted.
+    /// The fraction of the tokens of a held-out document that is to be predicted.
     pub scored: f64,
-    /// Of the order of documents, of which the first are held out, and of the tokens that are to be predicted.
+    /// The seed of the order of documents, the first of which are held out, and of the choice of tokens to predict.
     pub seed: Seed,
 }
 
-/// Where documents are, and how they are written.
+/// The files of documents, and their format.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Words that are counted already.
+    /// Bags of words.
     Counted {
-        /// The documents, plain or gzip.
+        /// The file, plain or gzip.
         documents: PathBuf,
-        /// How they are written.
+        /// The format of the file.
         format: BagFormat,
-        /// Their words, one a line, plain or gzip.
+        /// The file of the vocabulary: one word per line, plain or gzip.
         vocabulary: Option<PathBuf>,
     },
     /// Text.
@@ -47,13 +47,13 @@ pub enum Input {
 }
 
 impl Input {
-    /// Hands over each document that has words; the words, and how many documents and words there are.
+    /// Calls `each` with each document that has words. Returns the vocabulary if known, and the numbers of documents and words.
     fn read(&self, each: &mut DocumentSink) -> Result<(Option<Vec<String>>, CorpusSize, Option<TextReport>)> {
         match self {
             Self::Counted { documents, format, vocabulary } => {
                 let words = vocabulary.as_deref().map(read_vocabulary).transpose()?;
-                let most = words.as_ref().map(|words| words.len() as u32);
-                let sizes = format.read(Source::open(documents)?, most, each)?;
+                let known_words = words.as_ref().map(|words| words.len() as u32);
+                let sizes = format.read(Source::open(documents)?, known_words, each)?;
                 Ok((words, sizes, None))
             }
             Self::Text(text) => {
@@ -64,17 +64,17 @@ impl Input {
         }
     }
 
-    /// The file of documents, or the first of several.
-    fn first(&self) -> &Path {
+    /// The first file of documents.
+    fn first_file(&self) -> &Path {
         match self {
             Self::Counted { documents, .. } => documents,
             Self::Text(text) => text.inputs.first().map_or(Path::new(""), PathBuf::as_path),
         }
     }
 
-    /// What is read, for people.
-    fn source(&self) -> String {
-        const SHOWN: usize = 3;
+    /// Describes the input: file names, and the selection of words.
+    fn describe(&self) -> String {
+        const MAX_FILES: usize = 3;
         let (documents, vocabulary, rule) = match self {
             Self::Counted { documents, vocabulary, .. } => (std::slice::from_ref(documents), vocabulary.as_ref(), String::new()),
             Self::Text(text) => {
@@ -85,37 +85,37 @@ impl Input {
                 (text.inputs.as_slice(), vocabulary, format!(" {}", text.rule()))
             }
         };
-        let mut files: Vec<String> = documents.iter().take(SHOWN).map(|path| file_name(path)).collect();
-        if documents.len() > SHOWN {
-            files.push(format!("{} more", documents.len() - SHOWN));
+        let mut files: Vec<String> = documents.iter().take(MAX_FILES).map(|path| file_name(path)).collect();
+        if documents.len() > MAX_FILES {
+            files.push(format!("{} more", documents.len() - MAX_FILES));
         }
         files.extend(vocabulary.map(|path| file_name(path)));
         format!("{}{rule}", files.join(", "))
     }
 }
 
-/// What an import found, beside what is in the corpus.
+/// The report of an import: what is not in the corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorpusReport {
-    /// Documents that had no words and were left out.
+    /// The number of documents without words, which are left out.
     pub empty: u64,
-    /// Tokens of the documents that are held out which are to be predicted.
+    /// The number of tokens of held-out documents that are to be predicted.
     pub scored: u64,
-    /// Of text.
+    /// The report on text input.
     pub text: Option<TextReport>,
 }
 
-/// A part of the documents that have words.
+/// How many of the documents with words are held out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TestDocuments {
-    /// So many.
+    /// This number.
     Number(u64),
-    /// This share of them, rounded.
+    /// This fraction, rounded to whole documents.
     Share(f64),
 }
 
 impl TestDocuments {
-    fn of(self, documents: u64) -> u64 {
+    fn count(self, documents: u64) -> u64 {
         match self {
             Self::Number(number) => number,
             Self::Share(share) => (share * documents as f64).round() as u64,
@@ -123,82 +123,82 @@ impl TestDocuments {
     }
 }
 
-/// Imports documents into the corpus `output`; gives what it left out.
+/// Imports documents into the corpus `output`.
 ///
 /// # Errors
-/// When a file cannot be read or is not what it should be, there are too few documents, or the corpus cannot be written. Nothing half
-/// written stays.
+/// If a file cannot be read or is not what it should be, there are too few documents, or the corpus cannot be written. No partial
+/// output remains.
 pub fn import_corpus(import: &CorpusImport, output: &Path) -> Result<CorpusReport> {
-    let CorpusImport { input, held_out: part, scored, seed } = import;
+    let CorpusImport { input, held_out: requested, scored, seed } = import;
     let folder = match output.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     let mut shuffle = Shuffle::new(folder, *seed)?;
-    let mut sorted = Sorted::default();
-    let (words, CorpusSize { documents: all, words: size }, text) = input.read(&mut |number, entries| {
-        sorted.take(entries);
+    let mut sorted = SortedEntries::default();
+    let (words, CorpusSize { documents, words: vocabulary_size }, text) = input.read(&mut |number, entries| {
+        sorted.set(entries);
         shuffle.push(number, &sorted.words, &sorted.counts)
     })?;
-    let filled = shuffle.documents();
-    let held_out = part.of(filled);
-    if held_out == 0 && *part != TestDocuments::Number(0) {
-        let what = format!("a share of {filled} documents that is none: hold out more of them");
-        return Err(DataError::content(input.first(), Place::File, what));
+    let non_empty = shuffle.documents();
+    let held_out = requested.count(non_empty);
+    if held_out == 0 && *requested != TestDocuments::Number(0) {
+        let what = format!("a share of {non_empty} documents that is none: hold out more of them");
+        return Err(DataError::content(input.first_file(), Place::File, what));
     }
-    if held_out >= filled {
-        let what = match filled {
+    if held_out >= non_empty {
+        let what = match non_empty {
             0 => "no document has a word".to_owned(),
-            _ => format!("{held_out} documents to hold out, of {filled} with words: leave some to learn from"),
+            _ => format!("{held_out} documents to hold out, of {non_empty} with words: leave some to learn from"),
         };
-        return Err(DataError::content(input.first(), Place::File, what));
+        return Err(DataError::content(input.first_file(), Place::File, what));
     }
-    let mut writer = Writer::new(output)?;
-    let (mut place, mut all_scored) = (0, 0);
+    let mut writer = CorpusWriter::new(output)?;
+    let (mut written, mut scored_tokens) = (0, 0);
     shuffle.finish(|document| {
-        place += 1;
-        if place > held_out {
+        written += 1;
+        if written > held_out {
             return writer.push(Split::Train, &document, &[]);
         }
         let mut stream = seed.stream(Who::Run, document.number, Purpose::HeldOut);
         let scored = draw_scored_tokens(&document.counts, *scored, &mut stream);
-        all_scored += scored.iter().map(|&count| u64::from(count)).sum::<u64>();
+        scored_tokens += scored.iter().map(|&count| u64::from(count)).sum::<u64>();
         writer.push(Split::Test, &document, &scored)
     })?;
-    if held_out > 0 && all_scored == 0 {
+    if held_out > 0 && scored_tokens == 0 {
         let what = format!(
             "of the {held_out} documents to hold out no token would be scored, so that there is nothing to judge topics by: hold out \
              more documents, or score a larger share than {scored} of their tokens"
         );
-        return Err(DataError::content(input.first(), Place::File, what));
+        return Err(DataError::content(input.first_file(), Place::File, what));
     }
     let source = match held_out {
-        0 => format!("{} in random order by seed {}", input.source(), seed.0),
+        0 => format!("{} in random order by seed {}", input.describe(), seed.0),
         _ => format!(
             "{} in random order by seed {}, {scored} of the tokens of {held_out} documents scored",
-            input.source(),
+            input.describe(),
             seed.0
         ),
     };
-    writer.finish(size, words.as_deref(), &source)?;
-    Ok(CorpusReport { empty: all - filled, scored: all_scored, text })
+    writer.finish(vocabulary_size, words.as_deref(), &source)?;
+    Ok(CorpusReport { empty: documents - non_empty, scored: scored_tokens, text })
 }
 
-/// The entries of a document in ascending order, each word once.
+/// The entries of a document, sorted by word and without duplicates.
 #[derive(Default)]
-struct Sorted {
+struct SortedEntries {
     words: Vec<u32>,
     counts: Vec<u32>,
 }
 
-impl Sorted {
-    fn take(&mut self, entries: &mut [(u32, u32)]) {
+impl SortedEntries {
+    fn set(&mut self, entries: &mut [(u32, u32)]) {
         entries.sort_unstable_by_key(|&(word, _)| word);
         self.words.clear();
         self.counts.clear();
         for &(word, count) in entries.iter() {
             match self.counts.last_mut() {
-                // No more than the tokens of a document.
+                // At most the number of tokens of the document, which fits.
                 Some(sum) if self.words.last() == Some(&word) => *sum += count,
                 _ => {
                     self.words.push(word);
@@ -209,17 +209,17 @@ impl Sorted {
     }
 }
 
-/// A corpus under construction.
-struct Writer {
-    // Before `partial`: fields are dropped in order, and the file is closed before it is removed.
-    splits: [Option<Lists>; 2],
+/// Writes a corpus.
+struct CorpusWriter {
+    // Declared before `partial`: fields are dropped in order, and the file must be closed before it is removed.
+    splits: [Option<SplitWriter>; 2],
     file: hdf5::File,
     partial: crate::partial::PartialFile,
     path: PathBuf,
 }
 
-/// The documents of a split on their way into the file.
-struct Lists {
+/// Writes the documents of a split.
+struct SplitWriter {
     group: hdf5::Group,
     starts: GrowingList<u64>,
     words: GrowingList<u32>,
@@ -231,7 +231,7 @@ struct Lists {
     digest: blake3::Hasher,
 }
 
-impl Lists {
+impl SplitWriter {
     fn new(file: &hdf5::File, split: Split) -> hdf5::Result<Self> {
         let group = file.create_group(split.name())?;
         let mut starts = GrowingList::new(&group, "indptr")?;
@@ -242,8 +242,8 @@ impl Lists {
         Ok(Self { group, starts, words, counts, scored, numbers, entries: 0, tokens: 0, digest: blake3::Hasher::new() })
     }
 
-    fn push(&mut self, document: &Shuffled, scored: &[u32]) -> hdf5::Result<()> {
-        let Shuffled { number, words, counts } = document;
+    fn push(&mut self, document: &ShuffledDocument, scored: &[u32]) -> hdf5::Result<()> {
+        let ShuffledDocument { number, words, counts } = document;
         let entries = words.len() as u64;
         self.digest.update(&entries.to_le_bytes());
         for list in [words, counts, scored] {
@@ -269,20 +269,20 @@ impl Lists {
     }
 }
 
-impl Writer {
+impl CorpusWriter {
     fn new(path: &Path) -> Result<Self> {
         let (file, partial) = create(path)?;
         Ok(Self { splits: [None, None], file, partial, path: path.to_path_buf() })
     }
 
-    fn push(&mut self, split: Split, document: &Shuffled, scored: &[u32]) -> Result<()> {
+    fn push(&mut self, split: Split, document: &ShuffledDocument, scored: &[u32]) -> Result<()> {
         let failed = || DataError::hdf5(&self.path, "write");
-        let lists = &mut self.splits[split as usize];
-        let lists = match lists {
-            Some(lists) => lists,
-            None => lists.insert(Lists::new(&self.file, split).map_err(failed())?),
+        let writer = &mut self.splits[split as usize];
+        let writer = match writer {
+            Some(writer) => writer,
+            None => writer.insert(SplitWriter::new(&self.file, split).map_err(failed())?),
         };
-        lists.push(document, scored).map_err(failed())
+        writer.push(document, scored).map_err(failed())
     }
 
     fn finish(self, size: u32, words: Option<&[String]>, source: &str) -> Result<()> {
@@ -292,10 +292,10 @@ impl Writer {
             digest.field(TOPICS.as_bytes());
             digest.field(&size.to_le_bytes());
             digest.field(words.unwrap_or_default().join("\0").as_bytes());
-            for (split, lists) in [(Split::Train, train), (Split::Test, test)] {
-                if let Some(lists) = lists {
+            for (split, writer) in [(Split::Train, train), (Split::Test, test)] {
+                if let Some(writer) = writer {
                     digest.field(split.name().as_bytes());
-                    digest.field(lists.finish()?.as_bytes());
+                    digest.field(writer.finish()?.as_bytes());
                 }
             }
             hdf::write_text(&file, "format", FORMAT)?;

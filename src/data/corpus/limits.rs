@@ -1,8 +1,8 @@
-//! The version of the layout of a corpus, and how large vocabularies and documents may be.
+//! The version of the file layout of a corpus, and the maximum sizes of vocabularies and documents.
 
-/// The version of the layout.
+/// The version of the file layout.
 pub(crate) const VERSION: u32 = 5;
-/// The most words that a vocabulary may have.
-pub const MOST_WORDS: u32 = 1 << 31;
-/// The most tokens of a document: what counts in single precision still tells apart.
-pub const MOST_TOKENS: u64 = (1 << 24) - 1;
+/// The maximum number of words in a vocabulary.
+pub const MAX_WORDS: u32 = 1 << 31;
+/// The maximum number of tokens in a document: single precision represents counts exactly up to here.
+pub const MAX_TOKENS: u64 = (1 << 24) - 1;

@@ -1,6 +1,6 @@
-//! Reading a corpus: its description at once, its documents by their places.
+//! Reads a corpus: its description when it is opened, and ranges of documents on request.
 
-use super::limits::{MOST_TOKENS, MOST_WORDS, VERSION};
+use super::limits::{MAX_TOKENS, MAX_WORDS, VERSION};
 use crate::data::dataset::layout::{Split, TOPICS, open_own};
 use crate::data::error::{DataError, Place, Result};
 use crate::data::hdf;
@@ -8,10 +8,10 @@ use crate::lda::{Documents, HeldOut};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Documents that are read at once: their lists are in memory a second time then.
-pub(super) const DOCUMENTS_AT_ONCE: usize = 1 << 16;
+/// The number of documents per read. It bounds the memory of read buffers.
+pub(super) const DOCUMENTS_PER_READ: usize = 1 << 16;
 
-/// A corpus file, open for reading; any number of processes may have it open at once.
+/// A corpus file, open for reading. Any number of processes may open it at once.
 #[derive(Debug)]
 pub struct Corpus {
     path: PathBuf,
@@ -19,20 +19,20 @@ pub struct Corpus {
     digest: String,
     source: String,
     words: u32,
-    splits: [Size; 2],
+    splits: [SplitSize; 2],
 }
 
-/// What a split has of everything.
+/// The size of a split.
 #[derive(Clone, Copy, Debug, Default)]
-struct Size {
+struct SplitSize {
     documents: usize,
     entries: usize,
     tokens: u64,
 }
 
 impl Corpus {
-    /// Whether a file is one of ours that holds documents; other files are left to others to complain about.
-    pub fn is_one(path: &Path) -> bool {
+    /// Whether a file is a corpus; false if it cannot be read.
+    pub fn is_corpus(path: &Path) -> bool {
         let task = || hdf::read_text(&*hdf::open(path).ok()?, "task").ok();
         std::fs::File::open(path).is_ok() && task().is_some_and(|task| task == TOPICS)
     }
@@ -40,7 +40,7 @@ impl Corpus {
     /// Opens a corpus and reads its description, but no documents.
     ///
     /// # Errors
-    /// When the file cannot be opened, is no corpus of this program, is of another version, or contradicts itself.
+    /// If the file cannot be opened, is not a corpus, has another version, or is inconsistent.
     pub fn open(path: &Path) -> Result<Self> {
         let (file, task) = open_own(path, "corpus")?;
         let wrong = |what: String| DataError::content(path, Place::File, what);
@@ -57,8 +57,8 @@ impl Corpus {
         }
         let describe = || -> hdf5::Result<_> {
             let words: u32 = file.group("vocabulary")?.attr("words")?.read_scalar()?;
-            let mut splits = [Size::default(); 2];
-            let mut sound = (1..=MOST_WORDS).contains(&words);
+            let mut splits = [SplitSize::default(); 2];
+            let mut consistent = (1..=MAX_WORDS).contains(&words);
             for split in [Split::Train, Split::Test] {
                 if !file.link_exists(split.name()) {
                     continue;
@@ -66,15 +66,15 @@ impl Corpus {
                 let length = |name: &str| Ok::<_, hdf5::Error>(file.dataset(&split.list(name))?.size());
                 let documents = length("indptr")?.saturating_sub(1);
                 let entries = length("indices")?;
-                sound &= length("values")? == entries && length("document")? == documents;
-                sound &= split == Split::Train || length("scored")? == entries;
+                consistent &= length("values")? == entries && length("document")? == documents;
+                consistent &= split == Split::Train || length("scored")? == entries;
                 let tokens = file.group(split.name())?.attr("tokens")?.read_scalar()?;
-                splits[split as usize] = Size { documents, entries, tokens };
+                splits[split as usize] = SplitSize { documents, entries, tokens };
             }
-            Ok((words, splits, sound))
+            Ok((words, splits, consistent))
         };
-        let (words, splits, sound) = describe().map_err(failed())?;
-        if !sound || splits[0].documents == 0 {
+        let (words, splits, consistent) = describe().map_err(failed())?;
+        if !consistent || splits[0].documents == 0 {
             return Err(wrong("the lists of the documents do not fit together, or there are none: import them again".into()));
         }
         let (digest, source) = (text("digest")?, text("source")?);
@@ -91,7 +91,7 @@ impl Corpus {
         &self.digest
     }
 
-    /// Names of the imported files, for people.
+    /// A description of the import: file names, order and held-out documents.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -101,25 +101,25 @@ impl Corpus {
         self.words
     }
 
-    /// How many documents a split has; 0 if the corpus does not have it.
+    /// The number of documents of a split; 0 if the corpus does not have the split.
     pub fn documents(&self, split: Split) -> usize {
         self.splits[split as usize].documents
     }
 
-    /// How many tokens a split has.
+    /// The number of tokens of a split.
     pub fn tokens(&self, split: Split) -> u64 {
         self.splits[split as usize].tokens
     }
 
-    /// How many different words the documents of a split have, in all.
+    /// The number of entries of a split: pairs of a document and one of its words.
     pub fn entries(&self, split: Split) -> usize {
         self.splits[split as usize].entries
     }
 
-    /// The words by their numbers; none where the input had numbers alone.
+    /// The words in the order of their indices; `None` if the input had only indices.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn vocabulary(&self) -> Result<Option<Vec<String>>> {
         let read = || -> hdf5::Result<_> {
             let vocabulary = self.file.group("vocabulary")?;
@@ -135,45 +135,45 @@ impl Corpus {
         }
     }
 
-    /// Reads a stretch of the training documents.
+    /// Reads a range of the training documents.
     ///
     /// # Errors
-    /// When the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn train(&self, documents: Range<usize>) -> Result<Documents> {
         self.whole(Split::Train, documents)
     }
 
-    /// Reads a stretch of the documents of a split, those that are held out with all of their tokens.
+    /// Reads a range of the documents of a split, held-out documents with all of their tokens.
     ///
     /// # Errors
-    /// When the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn whole(&self, split: Split, documents: Range<usize>) -> Result<Documents> {
-        let entries = self.stretch(split, &documents)?;
+        let entries = self.entry_range(split, &documents)?;
         let mut read = Documents::with_capacity(self.words, documents.len(), entries.len());
         self.read(split, documents, |words, counts, _| read.push(words, counts))?;
         Ok(read)
     }
 
-    /// Reads a stretch of the documents that are held out.
+    /// Reads a range of the held-out documents.
     ///
     /// # Errors
-    /// When the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn held_out(&self, documents: Range<usize>) -> Result<HeldOut> {
         let [mut observed, mut scored] = [Documents::new(self.words), Documents::new(self.words)];
-        let mut rest = Vec::new();
-        self.read(Split::Test, documents, |words, counts, of_these| {
-            rest.clear();
-            rest.extend(counts.iter().zip(of_these).map(|(count, scored)| count - scored));
-            observed.push(words, &rest);
-            scored.push(words, of_these);
+        let mut unscored = Vec::new();
+        self.read(Split::Test, documents, |words, counts, scored_counts| {
+            unscored.clear();
+            unscored.extend(counts.iter().zip(scored_counts).map(|(count, scored)| count - scored));
+            observed.push(words, &unscored);
+            scored.push(words, scored_counts);
         })?;
         Ok(HeldOut { observed, scored })
     }
 
-    /// Where documents of a split stood in the input, from 0.
+    /// The indices in the input of a range of documents of a split, from 0.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn numbers(&self, split: Split, documents: Range<usize>) -> Result<Vec<u64>> {
         let read = || Ok(self.file.dataset(&split.list("document"))?.read_slice_1d::<u64, _>(documents)?.to_vec());
         read().map_err(DataError::hdf5(&self.path, "read the numbers of documents"))
@@ -184,19 +184,19 @@ impl Corpus {
         DataError::content(&self.path, Place::File, what)
     }
 
-    /// Where the entries of documents begin, and behind them where the last ones end.
-    fn indptr(&self, split: Split, places: Range<usize>) -> Result<Vec<usize>> {
-        let read = || Ok(self.file.dataset(&split.list("indptr"))?.read_slice_1d::<u64, _>(places)?.to_vec());
+    /// A range of the list `indptr`, which holds the first entry of each document and, at its end, the number of entries.
+    fn indptr(&self, split: Split, range: Range<usize>) -> Result<Vec<usize>> {
+        let read = || Ok(self.file.dataset(&split.list("indptr"))?.read_slice_1d::<u64, _>(range)?.to_vec());
         let starts: Vec<u64> = read().map_err(DataError::hdf5(&self.path, "read documents"))?;
         let starts: Option<Vec<usize>> = starts.iter().map(|&start| usize::try_from(start).ok()).collect();
-        let within = |starts: &Vec<usize>| {
+        let is_valid = |starts: &Vec<usize>| {
             starts.is_sorted() && starts.last().is_none_or(|&end| end <= self.splits[split as usize].entries)
         };
-        starts.filter(within).ok_or_else(|| self.damaged(split))
+        starts.filter(is_valid).ok_or_else(|| self.damaged(split))
     }
 
-    /// The entries of a stretch of documents.
-    fn stretch(&self, split: Split, documents: &Range<usize>) -> Result<Range<usize>> {
+    /// The entries of a range of documents.
+    fn entry_range(&self, split: Split, documents: &Range<usize>) -> Result<Range<usize>> {
         if documents.is_empty() {
             return Ok(0..0);
         }
@@ -204,25 +204,25 @@ impl Corpus {
         Ok(start(documents.start)?..start(documents.end)?)
     }
 
-    /// Hands over each of the documents: words, counts, and of test documents how many are scored.
+    /// Calls `each` with the words, counts and scored counts of each document. Training documents have no scored counts.
     fn read(&self, split: Split, documents: Range<usize>, mut each: impl FnMut(&[u32], &[u32], &[u32])) -> Result<()> {
         let Range { start, end } = documents;
         (start..end)
-            .step_by(DOCUMENTS_AT_ONCE)
-            .try_for_each(|first| self.read_block(split, first..end.min(first + DOCUMENTS_AT_ONCE), &mut each))
+            .step_by(DOCUMENTS_PER_READ)
+            .try_for_each(|first| self.read_block(split, first..end.min(first + DOCUMENTS_PER_READ), &mut each))
     }
 
-    /// The same of documents that are read at once.
+    /// Like [`Self::read`], for documents that are read at once.
     fn read_block(&self, split: Split, documents: Range<usize>, each: &mut impl FnMut(&[u32], &[u32], &[u32])) -> Result<()> {
         let failed = || DataError::hdf5(&self.path, "read documents");
         let damaged = || self.damaged(split);
         let list = |name: &str| self.file.dataset(&split.list(name)).map_err(failed());
         let starts = self.indptr(split, documents.start..documents.end + 1)?;
         let (first, last) = (starts[0], starts[starts.len() - 1]);
-        let numbers =
+        let values =
             |name: &str| -> Result<Vec<u32>> { Ok(list(name)?.read_slice_1d::<u32, _>(first..last).map_err(failed())?.to_vec()) };
-        let (words, counts) = (numbers("indices")?, numbers("values")?);
-        let scored = if split == Split::Test { numbers("scored")? } else { Vec::new() };
+        let (words, counts) = (values("indices")?, values("values")?);
+        let scored = if split == Split::Test { values("scored")? } else { Vec::new() };
         if scored.iter().zip(&counts).any(|(scored, count)| scored > count) {
             return Err(damaged());
         }
@@ -230,7 +230,7 @@ impl Corpus {
             let entries = entries[0] - first..entries[1] - first;
             let bag = &words[entries.clone()];
             let tokens: u64 = counts[entries.clone()].iter().map(|&count| u64::from(count)).sum();
-            if tokens > MOST_TOKENS
+            if tokens > MAX_TOKENS
                 || bag.windows(2).any(|pair| pair[0] >= pair[1])
                 || bag.last().is_some_and(|&word| word >= self.words)
             {

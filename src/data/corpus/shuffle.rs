@@ -1,4 +1,4 @@
-//! Documents in random order, in the memory of a 64th of them: spread over files by random keys.
+//! Shuffles documents with random keys. Documents are distributed to 64 files by key, and only one file is in memory at once.
 
 use crate::data::error::{DataError, Result};
 use crate::random::{Purpose, Seed, Who};
@@ -7,19 +7,19 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// So many files, each with as many of the documents: memory takes one of them.
+/// The number of temporary files. Each has about the same number of documents.
 const FILES: usize = 64;
 
-/// A document on its way.
-pub(super) struct Shuffled {
-    /// Where it stood in the input, from 0.
+/// A document and its position in the input.
+pub(super) struct ShuffledDocument {
+    /// Its index in the input, from 0.
     pub number: u64,
-    /// Its words, ascending, and how often each occurs.
+    /// Its words, ascending, and their counts.
     pub words: Vec<u32>,
     pub counts: Vec<u32>,
 }
 
-/// Documents that wait for being put in order.
+/// Collects documents and returns them in random order.
 pub(super) struct Shuffle {
     seed: Seed,
     folder: PathBuf,
@@ -28,7 +28,7 @@ pub(super) struct Shuffle {
 }
 
 impl Shuffle {
-    /// Nothing as yet; in files without names in this folder, which vanish with the process.
+    /// An empty shuffle. Its temporary files in this folder have no names and vanish with the process.
     pub fn new(folder: &Path, seed: Seed) -> Result<Self> {
         let file = || tempfile::tempfile_in(folder).map(BufWriter::new);
         let files: io::Result<_> = (0..FILES).map(|_| file()).collect();
@@ -36,18 +36,18 @@ impl Shuffle {
         Ok(Self { seed, folder: folder.to_path_buf(), files, documents: 0 })
     }
 
-    /// How many documents have come.
+    /// The number of documents.
     pub fn documents(&self) -> u64 {
         self.documents
     }
 
-    /// Takes a document.
+    /// Adds a document.
     pub fn push(&mut self, number: u64, words: &[u32], counts: &[u32]) -> Result<()> {
         let key = self.seed.stream(Who::Run, number, Purpose::Partition).next_u64();
         let file = &mut self.files[(key >> 58) as usize];
         let mut write = || -> io::Result<()> {
-            for head in [key, number, words.len() as u64] {
-                file.write_all(&head.to_le_bytes())?;
+            for value in [key, number, words.len() as u64] {
+                file.write_all(&value.to_le_bytes())?;
             }
             [words, counts].iter().try_for_each(|list| file.write_all(bytemuck::cast_slice(list)))
         };
@@ -56,10 +56,10 @@ impl Shuffle {
         Ok(())
     }
 
-    /// Gives all of them in the order of their keys.
-    pub fn finish(self, mut each: impl FnMut(Shuffled) -> Result<()>) -> Result<()> {
+    /// Calls `each` with all documents in the order of their keys.
+    pub fn finish(self, mut each: impl FnMut(ShuffledDocument) -> Result<()>) -> Result<()> {
         for file in self.files {
-            let mut documents = read(file).map_err(DataError::io(&self.folder, "read a temporary file in this folder"))?;
+            let mut documents = read_file(file).map_err(DataError::io(&self.folder, "read a temporary file in this folder"))?;
             documents.sort_by_key(|(key, document)| (*key, document.number));
             documents.into_iter().try_for_each(|(_, document)| each(document))?;
         }
@@ -67,8 +67,8 @@ impl Shuffle {
     }
 }
 
-/// The documents of a file with their keys.
-fn read(file: BufWriter<File>) -> io::Result<Vec<(u64, Shuffled)>> {
+/// Reads the documents of a file with their keys.
+fn read_file(file: BufWriter<File>) -> io::Result<Vec<(u64, ShuffledDocument)>> {
     let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.rewind()?;
     let mut bytes = Vec::new();
@@ -76,16 +76,17 @@ fn read(file: BufWriter<File>) -> io::Result<Vec<(u64, Shuffled)>> {
     let mut documents = Vec::new();
     let mut rest = bytes.as_slice();
     while !rest.is_empty() {
-        let [key, number, length] = [next(&mut rest)?, next(&mut rest)?, next(&mut rest)?].map(u64::from_le_bytes);
-        let mut list = || (0..length).map(|_| Ok(u32::from_ne_bytes(next(&mut rest)?))).collect::<io::Result<Vec<u32>>>();
+        let [key, number, length] =
+            [next_bytes(&mut rest)?, next_bytes(&mut rest)?, next_bytes(&mut rest)?].map(u64::from_le_bytes);
+        let mut list = || (0..length).map(|_| Ok(u32::from_ne_bytes(next_bytes(&mut rest)?))).collect::<io::Result<Vec<u32>>>();
         let (words, counts) = (list()?, list()?);
-        documents.push((key, Shuffled { number, words, counts }));
+        documents.push((key, ShuffledDocument { number, words, counts }));
     }
     Ok(documents)
 }
 
-/// Cuts off the next bytes.
-fn next<const N: usize>(rest: &mut &[u8]) -> io::Result<[u8; N]> {
+/// Reads the next bytes.
+fn next_bytes<const N: usize>(rest: &mut &[u8]) -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     rest.read_exact(&mut bytes)?;
     Ok(bytes)

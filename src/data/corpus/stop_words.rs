@@ -1,6 +1,6 @@
-//! The words of English that say nothing of what a text is about.
+//! English stop words.
 
-/// Words as [`Words`](super::words::Words) finds them: of `don't` there are `don` and `t`.
+/// The words as [`Tokenizer`](super::tokenizer::Tokenizer) returns them: `don't` becomes `don` and `t`.
 pub(super) const ENGLISH: &str = "\
     a about above across after again against all almost already also although am among amongst an and another any anyone \
     anything anywhere are aren around as at be because been before behind being below between beyond both but by can cannot \

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use super::super::tests::Place;
-use super::read::DOCUMENTS_AT_ONCE;
+use super::read::DOCUMENTS_PER_READ;
 use super::*;
 use crate::data::Split;
 use crate::lda::Bag;
@@ -61,7 +61,7 @@ fn three_formats_give_the_same_corpus() {
             // Behind the last document of lda-c a blank line is nothing, and a document without words is left out.
             assert_eq!(found, CorpusReport { empty: 1, scored: 0, text: None }, "{format:?} {text:?}");
             let corpus = Corpus::open(&place.output()).unwrap();
-            assert!(Corpus::is_one(&place.output()));
+            assert!(Corpus::is_corpus(&place.output()));
             assert_eq!((corpus.words(), corpus.documents(Split::Train), corpus.documents(Split::Test)), (3, 3, 0));
             assert_eq!(corpus.tokens(Split::Train), 2 + 1 + 5 + 1 + 1 + 7);
             assert_eq!(corpus.vocabulary().unwrap().unwrap(), ["apple", "pear", "plum"]);
@@ -138,7 +138,7 @@ fn long_stretches_of_documents_are_read_as_they_are() {
     assert_eq!(corpus.entries(Split::Train), 140_000);
     let numbers = corpus.numbers(Split::Train, 0..140_000).unwrap();
     for stretch in
-        [0..140_000, 5..DOCUMENTS_AT_ONCE + 5, 1..DOCUMENTS_AT_ONCE + 2, DOCUMENTS_AT_ONCE..2 * DOCUMENTS_AT_ONCE, 7..7]
+        [0..140_000, 5..DOCUMENTS_PER_READ + 5, 1..DOCUMENTS_PER_READ + 2, DOCUMENTS_PER_READ..2 * DOCUMENTS_PER_READ, 7..7]
     {
         let read = corpus.train(stretch.clone()).unwrap();
         assert!(read.iter().map(|bag| u64::from(bag.counts[0]) - 1).eq(numbers[stretch].iter().copied()));
@@ -269,7 +269,7 @@ fn rows_are_no_corpus_and_a_corpus_has_no_rows() {
     let message = super::super::Dataset::open(&place.output()).unwrap_err().to_string();
     assert!(message.contains("corpus of documents"), "{message}");
     let text = place.file("no.h5", "no HDF5");
-    assert!(!Corpus::is_one(&text) && !Corpus::is_one(&place.output().with_file_name("missing")));
+    assert!(!Corpus::is_corpus(&text) && !Corpus::is_corpus(&place.output().with_file_name("missing")));
     let message = Corpus::open(&text).unwrap_err().to_string();
     assert!(message.contains("no corpus of this program"), "{message}");
 }
@@ -307,7 +307,7 @@ fn text_becomes_the_corpus_that_its_lines_say() {
         [(0, (vec![0, 2, 3, 5], vec![1, 1, 1, 2])), (1, (vec![1, 2, 5], vec![3, 1, 2])), (4, (vec![3, 4], vec![2, 1]))];
     assert_eq!(documents, BTreeMap::from(expected.clone()));
     let all = WordTotals { words: 6, tokens: 14 };
-    let chosen = Chosen { seen: all, kept: all, ..Chosen::default() };
+    let chosen = FilterReport { seen: all, kept: all, ..FilterReport::default() };
     assert_eq!(found, TextReport { lines: 5, words: VocabularyReport::Chosen(chosen), ..TextReport::default() });
     // What does not change a text: how lines end, a mark in front, compression, and how it is cut into files.
     let digest = |paths: &[&Path]| {
@@ -355,8 +355,8 @@ fn a_folder_has_a_document_in_each_file() {
     let order: Vec<(u64, Vec<u32>)> = documents.into_iter().map(|(number, (words, _))| (number, words)).collect();
     let expected = [(0, vec![2, 6]), (1, vec![1, 6]), (2, vec![4, 5, 6]), (3, vec![0, 6]), (6, vec![3, 6])];
     assert_eq!(order, expected);
-    let first_no_text = Some(folder.join("picture.png"));
-    assert_eq!((found.files, found.no_text, found.not_utf_8, found.first_no_text), (7, 1, 1, first_no_text));
+    let first_not_text = Some(folder.join("picture.png"));
+    assert_eq!((found.files, found.not_text, found.not_utf_8, found.first_not_text), (7, 1, 1, first_not_text));
     refused(&place, &text(&[&place.folder("none")], ALL), &["none: there are no files in this folder"]);
     #[cfg(unix)]
     {
@@ -384,10 +384,16 @@ fn words_are_left_out_by_the_first_limit_that_they_miss() {
         (words.join(" "), chosen)
     };
     let sum = |words, tokens| WordTotals { words, tokens };
-    let expected =
-        Chosen { seen: sum(7, 31), stopped: sum(3, 10), rare: sum(1, 2), common: sum(1, 10), beyond: sum(0, 0), kept: sum(2, 9) };
+    let expected = FilterReport {
+        seen: sum(7, 31),
+        stop_words: sum(3, 10),
+        rare: sum(1, 2),
+        common: sum(1, 10),
+        over_limit: sum(0, 0),
+        kept: sum(2, 9),
+    };
     let (words, found) = chosen(&choice);
-    assert_eq!(found.stopped.words, 3);
+    assert_eq!(found.stop_words.words, 3);
     assert_eq!((words.as_str(), found), ("half twice", expected));
     let list = StopWords::File(place.file("stop", "Which\nagain,half\n"));
     assert_eq!(chosen(&WordFilter { stop_words: list, ..choice.clone() }).0, "don twice");
@@ -395,7 +401,7 @@ fn words_are_left_out_by_the_first_limit_that_they_miss() {
     let all = WordFilter { stop_words: StopWords::None, ..choice.clone() };
     assert_eq!(chosen(&all).0, "again don half twice which");
     let (words, found) = chosen(&WordFilter { most_words: 4, ..all.clone() });
-    assert_eq!((words.as_str(), found.beyond), ("again don half twice", sum(1, 2)));
+    assert_eq!((words.as_str(), found.over_limit), ("again don half twice", sum(1, 2)));
     assert_eq!(
         chosen(&WordFilter { least_documents: 1, most_share: 1.0, ..all.clone() }).0,
         "again don half rare twice which word"
@@ -449,6 +455,6 @@ fn text_that_cannot_be_read_has_its_message() {
     let missing = WordFilter { stop_words: StopWords::File("missing".into()), ..ALL };
     refused(&place, &text(&[&place.file("x", FABLES)], missing), &["missing: cannot open"]);
     // One token too many, in the second line.
-    let long = format!("few words\n{}\n", "abc ".repeat(usize::try_from(MOST_TOKENS).unwrap() + 1));
+    let long = format!("few words\n{}\n", "abc ".repeat(usize::try_from(MAX_TOKENS).unwrap() + 1));
     refused(&place, &text(&[&place.file("x", long)], ALL), &["x, line 2: a document of more than 16777215 tokens: cut it"]);
 }

@@ -1,104 +1,104 @@
-//! Documents in text: where they stand, and what becomes of their words in two passes over them.
+//! Documents in text files. Without a given vocabulary they are read twice: to select the vocabulary, and to count its words.
 
-use super::bags::{DocumentSink, few};
-use super::vocabulary::{Chosen, Counts, MOST_DISTINCT, StopWords, WordFilter, WordTotals, read_vocabulary};
-use super::words::{LONGEST_WORD, Words};
+use super::bags::{DocumentSink, add_tokens};
+use super::tokenizer::{MAX_WORD_LENGTH, Tokenizer};
+use super::vocabulary::{FilterReport, MAX_DISTINCT_WORDS, StopWords, WordCounts, WordFilter, WordTotals, read_vocabulary};
 use crate::data::error::{DataError, Place, Result};
-use crate::data::readers::format::{Format, of_head};
-use crate::data::readers::lines::{LONGEST, lines};
+use crate::data::readers::format::{Format, format_of};
+use crate::data::readers::lines::{MAX_LINE, lines};
 use crate::data::readers::source::{Source, read_error};
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// Documents in text, and which of their words count.
+/// Text files, and the vocabulary by which their words are counted.
 #[derive(Clone, Debug)]
 pub struct Text {
-    /// Files, in each line a document, and folders, in each file of them and of the folders in them a document; plain or gzip.
+    /// Files with a document per line, and folders whose files are documents, including subfolders; plain or gzip.
     pub inputs: Vec<PathBuf>,
-    /// Which words count.
+    /// The vocabulary.
     pub vocabulary: Vocabulary,
 }
 
-/// Which words of a text count.
+/// The vocabulary of a text.
 #[derive(Clone, Debug)]
 pub enum Vocabulary {
-    /// Those of this file, one a line in the order of their numbers, plain or gzip.
+    /// The words of this file, plain or gzip: one per line in the order of their indices.
     Given(PathBuf),
-    /// Words of `shortest` to [`LONGEST_WORD`] characters, by how often they occur.
+    /// Words of `shortest` to [`MAX_WORD_LENGTH`] characters, selected by frequency.
     Chosen {
-        /// The fewest characters.
+        /// The minimum number of characters.
         shortest: usize,
-        /// Among these.
+        /// Selects among these words.
         choice: WordFilter,
     },
 }
 
-/// What was found in a text.
+/// The report of an import of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextReport {
-    /// Documents that are a line of a file; blank lines too.
+    /// The number of documents that are lines, including blank lines.
     pub lines: u64,
-    /// Documents that are a file of a folder; those too that are left out.
+    /// The number of files in folders, including files that are not text.
     pub files: u64,
-    /// Files of folders that are left out because they are no text.
-    pub no_text: u64,
-    /// The first of these.
-    pub first_no_text: Option<PathBuf>,
-    /// Documents with bytes that are not UTF-8 and were taken for Latin-1.
+    /// The number of files in folders that are left out because they are not text.
+    pub not_text: u64,
+    /// The first file that is not text.
+    pub first_not_text: Option<PathBuf>,
+    /// The number of documents with bytes that are not UTF-8 and were read as Latin-1.
     pub not_utf_8: u64,
-    /// What became of the words.
+    /// The words of the vocabulary, and those left out.
     pub words: VocabularyReport,
 }
 
 impl TextReport {
-    /// How many documents there are, also without words.
+    /// The number of documents, including those without words.
     pub fn documents(&self) -> u64 {
-        self.lines + self.files - self.no_text
+        self.lines + self.files - self.not_text
     }
 }
 
-/// What became of the words of a text.
+/// The words of a vocabulary in a text, and those left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VocabularyReport {
     /// A vocabulary was given.
     Given {
-        /// Tokens of all words.
+        /// The number of tokens of all words.
         tokens: u64,
         /// Words of the vocabulary that occur, and their tokens.
         found: WordTotals,
     },
-    /// It was chosen.
-    Chosen(Chosen),
+    /// The vocabulary was selected.
+    Chosen(FilterReport),
 }
 
 impl Default for VocabularyReport {
     fn default() -> Self {
-        Self::Chosen(Chosen::default())
+        Self::Chosen(FilterReport::default())
     }
 }
 
-/// Where a document or several stand.
-enum Piece {
-    /// A document in each line.
+/// A file with documents.
+enum DocumentFile {
+    /// Each line is a document.
     Lines(PathBuf),
-    /// One in all.
+    /// The file is one document.
     Whole(PathBuf),
 }
 
 impl Text {
-    /// The files, in the order in which their documents are numbered: that of the inputs, and in a folder that of the bytes of paths.
-    fn pieces(&self) -> Result<Vec<Piece>> {
-        let mut pieces = Vec::new();
+    /// The files in the order of their documents: inputs in the given order, and the files of a folder sorted by the bytes of their paths.
+    fn document_files(&self) -> Result<Vec<DocumentFile>> {
+        let mut document_files = Vec::new();
         for input in &self.inputs {
             if !input.is_dir() {
-                pieces.push(Piece::Lines(input.clone()));
+                document_files.push(DocumentFile::Lines(input.clone()));
                 continue;
             }
-            let is_shown =
+            let is_not_hidden =
                 |entry: &walkdir::DirEntry| entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".");
             let mut files = Vec::new();
-            for entry in walkdir::WalkDir::new(input).follow_links(true).into_iter().filter_entry(is_shown) {
+            for entry in walkdir::WalkDir::new(input).follow_links(true).into_iter().filter_entry(is_not_hidden) {
                 match entry {
                     Ok(entry) if entry.file_type().is_file() => files.push(entry.into_path()),
                     Ok(_) => {}
@@ -110,68 +110,72 @@ impl Text {
                 return Err(DataError::content(input, Place::File, what));
             }
             files.sort_unstable_by(|one, other| one.as_os_str().as_encoded_bytes().cmp(other.as_os_str().as_encoded_bytes()));
-            pieces.extend(files.into_iter().map(Piece::Whole));
+            document_files.extend(files.into_iter().map(DocumentFile::Whole));
         }
-        Ok(pieces)
+        Ok(document_files)
     }
 
-    /// Hands over each document that has words of the vocabulary, and gives the vocabulary.
+    /// Calls `each` with each document that has words of the vocabulary. Returns the vocabulary.
     ///
     /// # Errors
-    /// When a file cannot be read or is no text, a document is too long, there are too many different words or none that count; and
+    /// If a file cannot be read or is not text, a document is too long, there are too many different words or none that count; and
     /// what `each` returns.
     pub(super) fn read(&self, each: &mut DocumentSink) -> Result<(Vec<String>, TextReport)> {
-        let pieces = self.pieces()?;
+        let document_files = self.document_files()?;
         match &self.vocabulary {
             Vocabulary::Given(path) => {
                 let vocabulary = read_vocabulary(path)?;
-                let (found, Tokens { of_words, others }) = bags(&pieces, &vocabulary, &mut Words::new(1), each)?;
-                let words = of_words.iter().filter(|&&tokens| tokens > 0).count() as u64;
+                let (found, TokenCounts { by_word, outside_vocabulary }) =
+                    read_bags(&document_files, &vocabulary, &mut Tokenizer::new(1), each)?;
+                let words = by_word.iter().filter(|&&tokens| tokens > 0).count() as u64;
                 if words == 0 {
                     let what =
                         format!("none of the {} words of the vocabulary occurs: they must be in lower case", vocabulary.len());
                     return Err(DataError::content(path, Place::File, what));
                 }
-                let sum = WordTotals { words, tokens: of_words.iter().sum() };
-                let found = TextReport { words: VocabularyReport::Given { tokens: sum.tokens + others, found: sum }, ..found };
+                let sum = WordTotals { words, tokens: by_word.iter().sum() };
+                let found = TextReport {
+                    words: VocabularyReport::Given { tokens: sum.tokens + outside_vocabulary, found: sum },
+                    ..found
+                };
                 Ok((vocabulary, found))
             }
             Vocabulary::Chosen { shortest, choice } => {
-                let mut words = Words::new(*shortest);
-                let stop_words = choice.stop_words.read(&mut words)?;
-                let mut counts = Counts::default();
-                let found = documents(&pieces, &mut |number, text, path, place| {
-                    let mut room = true;
-                    let sound = words.each(text, |word| room &= counts.add(word, number));
-                    if room {
-                        return Ok(sound);
+                let mut tokenizer = Tokenizer::new(*shortest);
+                let stop_words = choice.stop_words.read(&mut tokenizer)?;
+                let mut counts = WordCounts::default();
+                let found = for_each_document(&document_files, &mut |number, text, path, place| {
+                    let mut counted = true;
+                    let is_utf_8 = tokenizer.each(text, |word| counted &= counts.add(word, number));
+                    if counted {
+                        return Ok(is_utf_8);
                     }
                     let what = format!(
-                        "more than {MOST_DISTINCT} different words up to here: give those that count with --vocabulary, or import less"
+                        "more than {MAX_DISTINCT_WORDS} different words up to here: give those that count with --vocabulary, or import less"
                     );
                     Err(DataError::content(path, place, what))
                 })?;
-                let (vocabulary, chosen) = counts.choose(choice, &stop_words, found.documents());
+                let (vocabulary, report) = counts.select(choice, &stop_words, found.documents());
                 if vocabulary.is_empty() {
-                    return Err(self.nothing_left(*shortest, choice, &found, chosen));
+                    return Err(self.no_words_left(*shortest, choice, &found, report));
                 }
-                bags(&pieces, &vocabulary, &mut words, each)?;
-                Ok((vocabulary, TextReport { words: VocabularyReport::Chosen(chosen), ..found }))
+                read_bags(&document_files, &vocabulary, &mut tokenizer, each)?;
+                Ok((vocabulary, TextReport { words: VocabularyReport::Chosen(report), ..found }))
             }
         }
     }
 
-    /// No word is kept.
-    fn nothing_left(&self, shortest: usize, choice: &WordFilter, found: &TextReport, chosen: Chosen) -> DataError {
-        let Chosen { seen, stopped, rare, common, .. } = chosen;
+    /// The error if the filter leaves out all words.
+    fn no_words_left(&self, shortest: usize, choice: &WordFilter, found: &TextReport, report: FilterReport) -> DataError {
+        let FilterReport { seen, stop_words, rare, common, .. } = report;
         let what = if seen.words == 0 {
-            format!("no document has a word of {shortest} to {LONGEST_WORD} letters: is this text?")
+            format!("no document has a word of {shortest} to {MAX_WORD_LENGTH} letters: is this text?")
         } else {
             format!(
                 "none of the {} words is kept: {} are stop words, {} are in fewer than {} documents, {} in more than {} of them, which are \
                  {} in all; lower --least-documents, or raise --most-share",
                 seen.words,
-                stopped.words,
+                stop_words.words,
                 rare.words,
                 choice.least_documents,
                 common.words,
@@ -182,7 +186,7 @@ impl Text {
         DataError::content(self.inputs.first().map_or(Path::new(""), PathBuf::as_path), Place::File, what)
     }
 
-    /// What was done to the words, for people.
+    /// Describes the selection of words, for the description of the corpus.
     pub(super) fn rule(&self) -> String {
         let Vocabulary::Chosen { shortest, choice } = &self.vocabulary else { return "as text".into() };
         let stop_words = match &choice.stop_words {
@@ -197,53 +201,58 @@ impl Text {
     }
 }
 
-/// How many tokens words have.
-struct Tokens {
-    /// Each of the vocabulary.
-    of_words: Vec<u64>,
-    /// All that it does not have.
-    others: u64,
+/// Numbers of tokens.
+struct TokenCounts {
+    /// Of each word of the vocabulary.
+    by_word: Vec<u64>,
+    /// Of all other words.
+    outside_vocabulary: u64,
 }
 
-/// Hands over the words of documents by their numbers.
-fn bags(pieces: &[Piece], vocabulary: &[String], words: &mut Words, each: &mut DocumentSink) -> Result<(TextReport, Tokens)> {
+/// Calls `each` with the bag of words of each document that has words of the vocabulary.
+fn read_bags(
+    document_files: &[DocumentFile],
+    vocabulary: &[String],
+    tokenizer: &mut Tokenizer,
+    each: &mut DocumentSink,
+) -> Result<(TextReport, TokenCounts)> {
     let mut numbers: HashMap<&str, u32> = HashMap::with_capacity(vocabulary.len());
     for (number, word) in (0..).zip(vocabulary) {
         numbers.entry(word).or_insert(number);
     }
-    let mut tokens = Tokens { of_words: vec![0; vocabulary.len()], others: 0 };
+    let mut tokens = TokenCounts { by_word: vec![0; vocabulary.len()], outside_vocabulary: 0 };
     let mut entries = Vec::new();
-    let found = documents(pieces, &mut |number, text, path, place| {
+    let found = for_each_document(document_files, &mut |number, text, path, place| {
         entries.clear();
-        let sound = words.each(text, |word| match numbers.get(word) {
+        let is_utf_8 = tokenizer.each(text, |word| match numbers.get(word) {
             Some(&word) => {
-                tokens.of_words[word as usize] += 1;
+                tokens.by_word[word as usize] += 1;
                 entries.push((word, 1));
             }
-            None => tokens.others += 1,
+            None => tokens.outside_vocabulary += 1,
         });
-        few(0, entries.len() as u64).map_err(|what| DataError::content(path, place, what))?;
+        add_tokens(0, entries.len() as u64).map_err(|what| DataError::content(path, place, what))?;
         if !entries.is_empty() {
             each(number, &mut entries)?;
         }
-        Ok(sound)
+        Ok(is_utf_8)
     })?;
     Ok((found, tokens))
 }
 
-/// Takes a document: its number from 0, its bytes and where it stands; gives whether these are UTF-8.
-type EachText<'a> = dyn FnMut(u64, &[u8], &Path, Place) -> Result<bool> + 'a;
+/// Receives a document: its number from 0, its bytes, and its file and place. Returns whether the bytes are UTF-8.
+type TextSink<'a> = dyn FnMut(u64, &[u8], &Path, Place) -> Result<bool> + 'a;
 
-/// Hands over all documents.
-fn documents(pieces: &[Piece], each: &mut EachText) -> Result<TextReport> {
+/// Calls `each` with all documents.
+fn for_each_document(document_files: &[DocumentFile], each: &mut TextSink) -> Result<TextReport> {
     let mut found = TextReport::default();
     let mut text = Vec::new();
-    for piece in pieces {
-        match piece {
-            Piece::Lines(path) => {
+    for file in document_files {
+        match file {
+            DocumentFile::Lines(path) => {
                 let mut source = Source::open(path)?;
                 let head = source.reader.fill_buf().map_err(|error| read_error(path, Place::File, error))?;
-                if let Some(what) = no_text(head) {
+                if let Some(what) = reason_not_text(head) {
                     return Err(DataError::content(path, Place::File, format!("this is {what}")));
                 }
                 lines(source.reader, path, |line, row| {
@@ -252,20 +261,20 @@ fn documents(pieces: &[Piece], each: &mut EachText) -> Result<TextReport> {
                     Ok(())
                 })?;
             }
-            Piece::Whole(path) => {
+            DocumentFile::Whole(path) => {
                 text.clear();
-                // An empty file is no source.
+                // `Source::open` refuses empty files.
                 if std::fs::metadata(path).map_err(DataError::io(path, "read"))?.len() > 0 {
-                    let read = Source::open(path)?.reader.take(LONGEST + 1).read_to_end(&mut text);
+                    let read = Source::open(path)?.reader.take(MAX_LINE + 1).read_to_end(&mut text);
                     read.map_err(|error| read_error(path, Place::File, error))?;
                 }
-                if text.len() as u64 > LONGEST {
-                    let what = format!("longer than {LONGEST} bytes: a file in a folder is a document; cut it into parts");
+                if text.len() as u64 > MAX_LINE {
+                    let what = format!("longer than {MAX_LINE} bytes: a file in a folder is a document; cut it into parts");
                     return Err(DataError::content(path, Place::File, what));
                 }
-                if no_text(&text).is_some() {
-                    found.no_text += 1;
-                    found.first_no_text.get_or_insert_with(|| path.clone());
+                if reason_not_text(&text).is_some() {
+                    found.not_text += 1;
+                    found.first_not_text.get_or_insert_with(|| path.clone());
                 } else {
                     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
                     found.not_utf_8 += u64::from(!each(found.lines + found.files, text, path, Place::File)?);
@@ -277,11 +286,11 @@ fn documents(pieces: &[Piece], each: &mut EachText) -> Result<TextReport> {
     Ok(found)
 }
 
-/// What a file is that begins with these bytes, if it is no text that can be read here.
-fn no_text(head: &[u8]) -> Option<&'static str> {
-    /// Text may have a zero byte by accident, but hardly so early.
-    const LOOKED_AT: usize = 8000;
-    match of_head(head) {
+/// If a file that begins with these bytes is not readable text, what it is instead.
+fn reason_not_text(head: &[u8]) -> Option<&'static str> {
+    /// A zero byte within this many bytes means that a file is not text.
+    const CHECKED_BYTES: usize = 8000;
+    match format_of(head) {
         Format::Npy => Some("an NPY file, not text"),
         Format::Npz => Some("an NPZ or another ZIP file, not text: unpack it into a folder"),
         Format::Hdf5 => Some("an HDF5 file, not text"),
@@ -290,7 +299,7 @@ fn no_text(head: &[u8]) -> Option<&'static str> {
         _ if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") => {
             Some("text in UTF-16: write it in UTF-8 (iconv -f UTF-16 -t UTF-8)")
         }
-        _ if head.iter().take(LOOKED_AT).any(|&byte| byte == 0) => Some("no text: it has zero bytes"),
+        _ if head.iter().take(CHECKED_BYTES).any(|&byte| byte == 0) => Some("no text: it has zero bytes"),
         _ => None,
     }
 }

@@ -1,44 +1,44 @@
-//! Vocabularies of text: given as a list, or chosen among the words that occur by how often they do.
+//! Vocabularies of text: read from a file, or selected by the frequency of words.
 
-use super::limits::MOST_WORDS;
+use super::limits::MAX_WORDS;
 use super::stop_words;
-use super::words::Words;
+use super::tokenizer::Tokenizer;
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::lines::lines;
 use crate::data::readers::source::Source;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// The most different words that are counted: with some 150 bytes for each of them, memory is bounded.
-pub const MOST_DISTINCT: u32 = 1 << 24;
+/// The maximum number of different words that are counted. It bounds memory: a word takes about 150 bytes.
+pub const MAX_DISTINCT_WORDS: u32 = 1 << 24;
 
-/// Words that are left out whatever their number.
+/// Words that are left out regardless of their frequency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopWords {
-    /// None.
+    /// No words.
     None,
-    /// Some 200 of English.
+    /// About 200 English words.
     English,
-    /// Those in a file, between blanks or in lines.
+    /// The words of a text file.
     File(PathBuf),
 }
 
 impl StopWords {
-    /// These words, found as those of documents are.
-    pub(super) fn read(&self, words: &mut Words) -> Result<HashSet<String>> {
+    /// The stop words, split by the tokenizer of the documents.
+    pub(super) fn read(&self, tokenizer: &mut Tokenizer) -> Result<HashSet<String>> {
         let mut found = HashSet::new();
-        let mut take = |text: &[u8]| {
-            words.each(text, |word| {
+        let mut add = |text: &[u8]| {
+            tokenizer.each(text, |word| {
                 found.insert(word.to_owned());
             })
         };
         match self {
             Self::None => {}
             Self::English => {
-                take(stop_words::ENGLISH.as_bytes());
+                add(stop_words::ENGLISH.as_bytes());
             }
             Self::File(path) => lines(Source::open(path)?.reader, path, |_, row| {
-                take(row);
+                add(row);
                 Ok(())
             })?,
         }
@@ -46,16 +46,16 @@ impl StopWords {
     }
 }
 
-/// Which words of a text become its vocabulary: the defaults are those of gensim's `filter_extremes`.
+/// Selects the vocabulary of a text. The defaults are those of gensim's `filter_extremes`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WordFilter {
-    /// Left out first.
+    /// Words that are left out first.
     pub stop_words: StopWords,
     /// Words in fewer documents are left out.
     pub least_documents: u64,
     /// Words in a larger share of the documents are left out.
     pub most_share: f64,
-    /// Of what is then there, so many words with the most tokens are kept.
+    /// The maximum size of the vocabulary: of the remaining words, those with the most tokens are kept.
     pub most_words: u32,
 }
 
@@ -65,12 +65,12 @@ impl Default for WordFilter {
     }
 }
 
-/// Words, and how many tokens they have in all.
+/// A number of words, and the sum of their tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WordTotals {
-    /// Different words.
+    /// The number of different words.
     pub words: u64,
-    /// Tokens.
+    /// The number of tokens.
     pub tokens: u64,
 }
 
@@ -81,106 +81,109 @@ impl WordTotals {
     }
 }
 
-/// What a [`WordFilter`] kept and left out; a word is counted where it is left out first.
+/// The words that a [`WordFilter`] kept and left out. A word is counted under the first rule that leaves it out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Chosen {
+pub struct FilterReport {
     /// All words.
     pub seen: WordTotals,
     /// Stop words.
-    pub stopped: WordTotals,
+    pub stop_words: WordTotals,
     /// Words in too few documents.
     pub rare: WordTotals,
     /// Words in too large a share of the documents.
     pub common: WordTotals,
-    /// Words beyond those with the most tokens.
-    pub beyond: WordTotals,
+    /// Words beyond the maximum size of the vocabulary.
+    pub over_limit: WordTotals,
     /// The vocabulary.
     pub kept: WordTotals,
 }
 
-/// How often a word occurs.
-struct Seen {
+/// The counts of a word.
+struct WordCount {
     documents: u64,
     tokens: u64,
-    /// The document where it was seen last.
-    last: u64,
+    /// The last document with this word.
+    last_document: u64,
 }
 
-/// The words of documents, counted.
+/// Counts the words of documents.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct WordCounts {
     numbers: HashMap<Box<str>, u32>,
-    seen: Vec<Seen>,
+    counts: Vec<WordCount>,
 }
 
-impl Counts {
-    /// Counts a token in a document; documents come one after another. Gives whether there is room for the word.
+impl WordCounts {
+    /// Counts a token. Calls for one document must be consecutive. Returns false if there are too many different words.
     pub fn add(&mut self, word: &str, document: u64) -> bool {
         if let Some(&number) = self.numbers.get(word) {
-            let seen = &mut self.seen[number as usize];
-            seen.tokens += 1;
-            seen.documents += u64::from(seen.last != document);
-            seen.last = document;
+            let count = &mut self.counts[number as usize];
+            count.tokens += 1;
+            count.documents += u64::from(count.last_document != document);
+            count.last_document = document;
             return true;
         }
-        let number = self.seen.len() as u32;
-        if number == MOST_DISTINCT {
+        let number = self.counts.len() as u32;
+        if number == MAX_DISTINCT_WORDS {
             return false;
         }
         self.numbers.insert(word.into(), number);
-        self.seen.push(Seen { documents: 1, tokens: 1, last: document });
+        self.counts.push(WordCount { documents: 1, tokens: 1, last_document: document });
         true
     }
 
-    /// The vocabulary in the order of code points, which is that of the alphabet in English.
-    pub fn choose(self, choice: &WordFilter, stop_words: &HashSet<String>, documents: u64) -> (Vec<String>, Chosen) {
-        let Self { numbers, seen } = self;
-        let mut chosen = Chosen::default();
+    /// Selects the vocabulary, sorted by code points.
+    pub fn select(self, filter: &WordFilter, stop_words: &HashSet<String>, documents: u64) -> (Vec<String>, FilterReport) {
+        let Self { numbers, counts } = self;
+        let mut report = FilterReport::default();
         let mut kept = Vec::new();
         for (word, number) in numbers {
-            let Seen { documents: within, tokens, .. } = seen[number as usize];
-            chosen.seen.add(tokens);
-            let sum = if stop_words.contains(&*word) {
-                &mut chosen.stopped
-            } else if within < choice.least_documents {
-                &mut chosen.rare
-            } else if within as f64 > choice.most_share * documents as f64 {
-                &mut chosen.common
+            let WordCount { documents: documents_with_word, tokens, .. } = counts[number as usize];
+            report.seen.add(tokens);
+            let left_out = if stop_words.contains(&*word) {
+                &mut report.stop_words
+            } else if documents_with_word < filter.least_documents {
+                &mut report.rare
+            } else if documents_with_word as f64 > filter.most_share * documents as f64 {
+                &mut report.common
             } else {
                 kept.push((word, tokens));
                 continue;
             };
-            sum.add(tokens);
+            left_out.add(tokens);
         }
-        // Of words that are as frequent the first are kept.
+        // Among equally frequent words, those that sort first are kept.
         kept.sort_unstable_by(|(one, tokens), (other, of_other)| of_other.cmp(tokens).then_with(|| one.cmp(other)));
-        let most = kept.len().min(choice.most_words as usize);
-        kept.drain(most..).for_each(|(_, tokens)| chosen.beyond.add(tokens));
-        kept.iter().for_each(|&(_, tokens)| chosen.kept.add(tokens));
+        let size = kept.len().min(filter.most_words as usize);
+        kept.drain(size..).for_each(|(_, tokens)| report.over_limit.add(tokens));
+        kept.iter().for_each(|&(_, tokens)| report.kept.add(tokens));
         let mut kept: Vec<String> = kept.into_iter().map(|(word, _)| word.into()).collect();
         kept.sort_unstable();
-        (kept, chosen)
+        (kept, report)
     }
 }
 
-/// The words of a vocabulary, one a line and each once; the last line may be empty.
+/// Reads a vocabulary: one word per line, without duplicates. Empty lines are allowed at the end.
 pub(super) fn read_vocabulary(path: &Path) -> Result<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
-    let mut empty = None;
+    let mut empty_line = None;
     lines(Source::open(path)?.reader, path, |line, row| {
-        let wrong = |line, what: String| Err(DataError::content(path, Place::Line(line), what));
-        let Ok(word) = std::str::from_utf8(row).map(str::trim) else { return wrong(line, "this is not text (UTF-8)".into()) };
-        match empty {
+        let content_error = |line, what: String| Err(DataError::content(path, Place::Line(line), what));
+        let Ok(word) = std::str::from_utf8(row).map(str::trim) else {
+            return content_error(line, "this is not text (UTF-8)".into());
+        };
+        match empty_line {
             _ if word.is_empty() => {
-                empty = empty.or(Some(line));
+                empty_line = empty_line.or(Some(line));
                 Ok(())
             }
-            Some(empty) => {
-                wrong(empty, "this line is empty: a vocabulary has a word in each line, in the order of their numbers".into())
-            }
-            // HDF5's texts end at a zero.
-            None if word.contains('\0') => wrong(line, "this word has a zero byte: is this a text file?".into()),
-            None if words.len() as u64 == u64::from(MOST_WORDS) => wrong(line, format!("more than {MOST_WORDS} words")),
+            Some(empty_line) => content_error(
+                empty_line,
+                "this line is empty: a vocabulary has a word in each line, in the order of their numbers".into(),
+            ),
+            // Strings in HDF5 end at a zero byte.
+            None if word.contains('\0') => content_error(line, "this word has a zero byte: is this a text file?".into()),
+            None if words.len() as u64 == u64::from(MAX_WORDS) => content_error(line, format!("more than {MAX_WORDS} words")),
             None => {
                 words.push(word.to_owned());
                 Ok(())
@@ -190,20 +193,20 @@ pub(super) fn read_vocabulary(path: &Path) -> Result<Vec<String>> {
     if words.is_empty() {
         return Err(DataError::content(path, Place::File, "there are no words"));
     }
-    if let Some((first, again)) = twice(&words) {
-        // Words are in the lines 1, 2, ...
+    if let Some((first, second)) = first_duplicate(&words) {
+        // Word numbers count from 0, lines from 1.
         let line = |number: u32| u64::from(number) + 1;
-        let what = format!("{:?} is in line {} already: a vocabulary has each word once", words[again as usize], line(first));
-        return Err(DataError::content(path, Place::Line(line(again)), what));
+        let what = format!("{:?} is in line {} already: a vocabulary has each word once", words[second as usize], line(first));
+        return Err(DataError::content(path, Place::Line(line(second)), what));
     }
     Ok(words)
 }
 
-/// The first word that was there before, and where: their numbers.
-fn twice(words: &[String]) -> Option<(u32, u32)> {
-    // Fewer than 2^31.
+/// The first word that repeats an earlier one: the numbers of the earlier word and of this one.
+fn first_duplicate(words: &[String]) -> Option<(u32, u32)> {
+    // There are fewer than 2^31 words.
     let mut numbers: Vec<u32> = (0..words.len() as u32).collect();
     numbers.sort_unstable_by_key(|&number| (&words[number as usize], number));
     let pairs = numbers.windows(2).map(|pair| (pair[0], pair[1]));
-    pairs.filter(|&(one, other)| words[one as usize] == words[other as usize]).min_by_key(|&(_, again)| again)
+    pairs.filter(|&(one, other)| words[one as usize] == words[other as usize]).min_by_key(|&(_, second)| second)
 }

@@ -7,7 +7,7 @@ use ndarray_linalg::{EighInto, UPLO};
 use std::path::Path;
 
 /// The most features that can be rotated: the axes then take 128 MiB in every process, and finding them takes many minutes.
-const MOST_FEATURES: usize = 4096;
+const MAX_FEATURES: usize = 4096;
 /// Rows are added in blocks of about this size, one matrix product each,
 const BLOCK_BYTES: usize = 1 << 22;
 /// of at least so many rows, for the product to be worth it,
@@ -17,11 +17,11 @@ const MOST_ROWS: usize = 4096;
 
 /// Refuses rows with too many features for a rotation.
 pub(crate) fn check_width(features: usize) -> Result<()> {
-    if features <= MOST_FEATURES {
+    if features <= MAX_FEATURES {
         return Ok(());
     }
     Err(DataError::Request(format!(
-        "rows of {features} features are too long for the scaling principal, which takes at most {MOST_FEATURES}: every process holds a matrix \
+        "rows of {features} features are too long for the scaling principal, which takes at most {MAX_FEATURES}: every process holds a matrix \
          of features × features, and the time to compute it grows with the third power: choose another scaling"
     )))
 }
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn rows_that_are_too_long_are_refused() {
-        check_width(MOST_FEATURES).unwrap();
-        let message = check_width(MOST_FEATURES + 1).unwrap_err().to_string();
+        check_width(MAX_FEATURES).unwrap();
+        let message = check_width(MAX_FEATURES + 1).unwrap_err().to_string();
         assert!(
             message.contains("4097 features") && message.contains("at most 4096") && message.contains("every process"),
             "{message}"

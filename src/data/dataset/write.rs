@@ -135,7 +135,7 @@ pub(crate) fn create(path: &Path) -> Result<(hdf5::File, PartialFile)> {
 }
 
 /// The most features of dense rows, so that statistics of columns fit into memory.
-const MOST_FEATURES: usize = 1 << 24;
+const MAX_FEATURES: usize = 1 << 24;
 
 /// A dataset under construction.
 pub(crate) struct Writer<T> {
@@ -153,8 +153,8 @@ pub(crate) struct Writer<T> {
 impl<T: FeatureValue> Writer<T> {
     /// Starts the dataset `path` with rows of `features` numbers.
     pub(crate) fn new(path: &Path, features: usize, scaling: Scaling) -> Result<Self> {
-        if features > MOST_FEATURES {
-            let what = format!("rows of {features} features: dense rows may have at most {MOST_FEATURES}; is the file damaged?");
+        if features > MAX_FEATURES {
+            let what = format!("rows of {features} features: dense rows may have at most {MAX_FEATURES}; is the file damaged?");
             return Err(DataError::Request(what));
         }
         if scaling == Scaling::Principal {

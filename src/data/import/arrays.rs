@@ -30,16 +30,15 @@ impl ArrayFile {
         Self { path: path.to_path_buf(), member: None }
     }
 
-    /// An array of features without targets: that of an NPY file, or of an NPZ file the array that is named, or else the only one, or
-    /// `x`, or `x_test`.
+    /// An array of features without targets. In an NPZ file it is the array `name`, or else the only array, `x` or `x_test`.
     ///
     /// # Errors
-    /// When the file cannot be read, or does not have it.
+    /// If the file cannot be read, or does not contain the array.
     pub fn of_features(path: &Path, name: Option<&str>) -> Result<Self> {
         if detect(path)? != Format::Npz {
             return Ok(Self::npy(path));
         }
-        let names = archive(path)?.names();
+        let names = open_npz(path)?.names();
         let find = |name: &str| names.iter().find(|other| other.eq_ignore_ascii_case(name));
         let found = match (name, &names[..]) {
             (Some(name), _) => find(name),
@@ -53,10 +52,10 @@ impl ArrayFile {
         Ok(Self { path: path.to_path_buf(), member: Some(found.clone()) })
     }
 
-    /// Hands over every row, of finite numbers and of this length, with its number from 1.
+    /// Calls `each` with every row, which must have `width` finite numbers, and with its number from 1.
     ///
     /// # Errors
-    /// When the array cannot be read, or its rows are none such; and those of `each`.
+    /// If the array cannot be read, or a row is invalid; and those of `each`.
     pub fn rows(&self, width: usize, each: impl FnMut(&[f64], u64) -> Result<()>) -> Result<()> {
         self.open(|x| {
             if x.row_size() != width {
@@ -70,12 +69,12 @@ impl ArrayFile {
     fn open<T>(&self, read: impl FnOnce(&mut Npy<'_>) -> Result<T>) -> Result<T> {
         match &self.member {
             None => read(&mut Npy::open(Source::open(&self.path)?)?),
-            Some(name) => read(&mut archive(&self.path)?.array(name)?),
+            Some(name) => read(&mut open_npz(&self.path)?.array(name)?),
         }
     }
 }
 
-fn archive(path: &Path) -> Result<Npz<BufReader<File>>> {
+fn open_npz(path: &Path) -> Result<Npz<BufReader<File>>> {
     let file = File::open(path).map_err(DataError::io(path, "open"))?;
     Npz::open(path, BufReader::new(file))
 }
@@ -85,18 +84,18 @@ fn archive(path: &Path) -> Result<Npz<BufReader<File>>> {
 pub struct ArrayPair {
     /// The features: two or more dimensions, examples first.
     pub features: ArrayFile,
-    /// The labels or targets: as many numbers.
+    /// The labels or targets: one number for each example.
     pub targets: ArrayFile,
 }
 
 impl ArrayPair {
-    /// The arrays of an NPZ file: those that are named, or `x` and `y`, or `x_train` and `y_train` with `x_test` and `y_test` as test
-    /// rows, in capitals or not.
+    /// The arrays of an NPZ file: the given names, or else `x_train` and `y_train` with `x_test` and `y_test` as test rows, or else `x`
+    /// and `y`. Upper and lower case are equivalent.
     ///
     /// # Errors
-    /// When the file cannot be read, or does not have them.
+    /// If the file cannot be read, or does not contain the arrays.
     pub fn in_npz(path: &Path, features: Option<&str>, targets: Option<&str>) -> Result<(Self, Option<Self>)> {
-        let names = archive(path)?.names();
+        let names = open_npz(path)?.names();
         let find = |name: &str| names.iter().find(|other| other.eq_ignore_ascii_case(name)).cloned();
         let file = |name: String| ArrayFile { path: path.to_path_buf(), member: Some(name) };
         let pair = |x: &str, y: &str| Some(Self { features: file(find(x)?), targets: file(find(y)?) });
@@ -121,8 +120,8 @@ impl ArrayPair {
         }
     }
 
-    /// What the description of a dataset says of them.
-    fn name(&self) -> String {
+    /// The file names, for the description of a dataset.
+    fn file_names(&self) -> String {
         let features = file_name(&self.features.path);
         if self.features.path == self.targets.path { features } else { format!("{features}, {}", file_name(&self.targets.path)) }
     }
@@ -137,60 +136,59 @@ pub struct ArrayImport {
     pub test: TestRows<ArrayPair>,
     /// What the targets are.
     pub task: Task,
-    /// How feature values become what models see; if it is not given, bytes in two or more dimensions are pixels and all else is
-    /// standardised.
+    /// The scaling of features; by default, bytes in two or more dimensions are scaled as pixels and all others are standardized.
     pub scaling: Option<Scaling>,
 }
 
-/// Imports arrays into the dataset `output`, and says how features are scaled. Bytes stay bytes, all other numbers are stored in
-/// double precision.
+/// Imports arrays into the dataset `output`; returns the scaling of features. Bytes are stored as bytes, all other numbers in double
+/// precision.
 ///
 /// # Errors
-/// When an array cannot be read, is none of numbers, does not hold what its header promises or holds a number that is not finite;
-/// when features and targets do not match; and those of the split into training and test rows. Nothing half written stays.
+/// If an array cannot be read, is none of numbers, does not hold what its header promises or holds a number that is not finite;
+/// if features and targets do not match; and those of the split into training and test rows. No partial output remains.
 pub fn import_arrays(import: &ArrayImport, output: &Path) -> Result<Scaling> {
     let path = &import.train.features.path;
     let (bytes, shape) = import.train.features.open(|x| Ok((x.is_bytes(), x.row_shape().to_vec())))?;
     let default = if bytes && shape.len() > 1 { Scaling::Pixels } else { Scaling::Standardize };
     let scaling = import.scaling.unwrap_or(default);
-    let mut all = TargetCollector::new(import.task);
-    let mut held_out = RowSplitter::of(&import.test, path, || import.train.features.open(|x| Ok(x.rows())))?;
-    // Targets first: there are few of them, and an archive is read one array at a time.
+    let mut collector = TargetCollector::new(import.task);
+    let mut splitter = RowSplitter::new(&import.test, path, || import.train.features.open(|x| Ok(x.rows())))?;
+    // Targets first: they need little memory, and an archive can only be read one array at a time.
     let mut splits = Vec::new();
     let rows = import.train.features.open(|x| {
         let rows = x.rows();
-        import.train.targets(rows, |target, place| {
-            let split = held_out.split(splits.len() as u64);
+        import.train.for_each_target(rows, |target, place| {
+            let split = splitter.split(splits.len() as u64);
             splits.push(split);
-            all.number(split, target, &import.train.targets.path, place)
+            collector.number(split, target, &import.train.targets.path, place)
         })?;
         Ok(rows)
     })?;
-    held_out.finish(rows as u64, path)?;
-    all.check(&held_out, &import.train.targets.path)?;
-    let mut source = format!("{}{}", import.train.name(), held_out.source);
+    splitter.finish(rows as u64, path)?;
+    collector.check(&splitter, &import.train.targets.path)?;
+    let mut source = format!("{}{}", import.train.file_names(), splitter.source);
     let mut test = None;
     if let TestRows::File(pair) = &import.test {
-        let (rows, other) = pair.features.open(|x| Ok((x.rows(), x.row_shape().to_vec())))?;
-        if other != shape {
+        let (rows, test_shape) = pair.features.open(|x| Ok((x.rows(), x.row_shape().to_vec())))?;
+        if test_shape != shape {
             let what = format!(
-                "rows of shape {other:?}, but those of {} have shape {shape:?}: the two do not belong together",
+                "rows of shape {test_shape:?}, but those of {} have shape {shape:?}: the two do not belong together",
                 path.display()
             );
             return Err(DataError::content(&pair.features.path, Place::File, what));
         }
-        pair.targets(rows, |target, place| {
-            all.must_know(&target.to_string(), &pair.targets.path, place)?;
-            all.number(Split::Test, target, &pair.targets.path, place)
+        pair.for_each_target(rows, |target, place| {
+            collector.check_known(&target.to_string(), &pair.targets.path, place)?;
+            collector.number(Split::Test, target, &pair.targets.path, place)
         })?;
-        if pair.name() != import.train.name() {
-            source.push_str(&format!(", {}", pair.name()));
+        if pair.file_names() != import.train.file_names() {
+            source.push_str(&format!(", {}", pair.file_names()));
         }
         test = Some(&pair.features);
     }
-    let (classes, train_targets, test_targets) = all.finish(&import.train.targets.path)?;
+    let (classes, train_targets, test_targets) = collector.finish(&import.train.targets.path)?;
     let features = shape.iter().product();
-    let about = Description { task: import.task, source, features: None, shape, classes };
+    let description = Description { task: import.task, source, features: None, shape, classes };
     let inputs = [Some(&import.train.features), test];
     // The split of a row of the first input, by its number from 1; all rows of the second are test rows.
     let split = |input: usize, record: u64| {
@@ -203,20 +201,20 @@ pub fn import_arrays(import: &ArrayImport, output: &Path) -> Result<Scaling> {
         for (input, array) in inputs() {
             array.open(|x| x.for_bytes(|row, record| writer.push(split(input, record), row)))?;
         }
-        writer.finish(&about, train_targets, test_targets, path)?;
+        writer.finish(&description, train_targets, test_targets, path)?;
     } else {
         let mut writer = Writer::<f64>::new(output, features, scaling)?;
         for (input, array) in inputs() {
             array.open(|x| x.for_numbers(|row, record| writer.push(split(input, record), row)))?;
         }
-        writer.finish(&about, train_targets, test_targets, path)?;
+        writer.finish(&description, train_targets, test_targets, path)?;
     }
     Ok(scaling)
 }
 
 impl ArrayPair {
-    /// Hands over the targets of `rows` examples, each with its place.
-    fn targets(&self, rows: usize, mut each: impl FnMut(f64, Place) -> Result<()>) -> Result<()> {
+    /// Calls `each` with the targets of `rows` examples and their places.
+    fn for_each_target(&self, rows: usize, mut each: impl FnMut(f64, Place) -> Result<()>) -> Result<()> {
         self.targets.open(|y| {
             let wrong = |what: String| Err(DataError::content(&y.path(), Place::File, what));
             if y.row_size() != 1 {

@@ -19,12 +19,11 @@ pub struct IdxPair {
     pub labels: PathBuf,
 }
 
-/// Imports images with labels into the dataset `output`. The digit labels become the classes; raw bytes are stored with their
-/// scaling.
+/// Imports images with labels into the dataset `output`. Labels become class names; raw bytes are stored with their scaling.
 ///
 /// # Errors
-/// When a file cannot be read, is no IDX file, does not hold what its header promises, or images and labels do not match;
-/// and when a test label does not occur in the training labels. Nothing half written stays.
+/// If a file cannot be read, is no IDX file, does not hold what its header promises, or images and labels do not match;
+/// and if a test label does not occur in the training labels. No partial output remains.
 pub fn import_idx(train: &IdxPair, test: Option<&IdxPair>, scaling: Scaling, output: &Path) -> Result<()> {
     let mut labels = Labels::default();
     let mut images = Idx::open(Source::open(&train.images)?)?;
@@ -33,12 +32,12 @@ pub fn import_idx(train: &IdxPair, test: Option<&IdxPair>, scaling: Scaling, out
     for (&label, record) in train_labels.iter().zip(1..) {
         labels.index(&label.to_string(), &train.labels, Place::Record(record))?;
     }
-    let (classes, finals) = labels.sort(&train.labels)?;
-    // A label is a byte: look its class up by it.
+    let (classes, final_indices) = labels.sort(&train.labels)?;
+    // Labels are bytes: this table maps them to classes.
     let mut class_of = [None; 256];
     for label in 0..=255_u8 {
         let known = labels.known(&label.to_string(), &train.labels, Place::File).ok();
-        class_of[usize::from(label)] = known.and_then(|provisional| finals.get(provisional as usize).copied());
+        class_of[usize::from(label)] = known.and_then(|provisional| final_indices.get(provisional as usize).copied());
     }
     let targets = |labels: &[u8], path: &Path| -> Result<Targets> {
         let class = |(&label, record): (&u8, u64)| {
@@ -51,26 +50,26 @@ pub fn import_idx(train: &IdxPair, test: Option<&IdxPair>, scaling: Scaling, out
     let mut sources = vec![file_name(&train.images), file_name(&train.labels)];
     let mut test_targets = None;
     if let Some(test) = test {
-        let mut held_out = Idx::open(Source::open(&test.images)?)?;
-        if held_out.row_shape() != images.row_shape() {
+        let mut test_images = Idx::open(Source::open(&test.images)?)?;
+        if test_images.row_shape() != images.row_shape() {
             let what = format!(
                 "images of shape {:?}, but those of {} have shape {:?}: the two sets do not belong together",
-                held_out.row_shape(),
+                test_images.row_shape(),
                 train.images.display(),
                 images.row_shape()
             );
             return Err(DataError::content(&test.images, Place::File, what));
         }
-        test_targets = Some(targets(&held_out.labels(&test.labels)?, &test.labels)?);
-        held_out.rows(|row| writer.push(Split::Test, row))?;
+        test_targets = Some(targets(&test_images.labels(&test.labels)?, &test.labels)?);
+        test_images.rows(|row| writer.push(Split::Test, row))?;
         sources.extend([file_name(&test.images), file_name(&test.labels)]);
     }
-    let about = Description {
+    let description = Description {
         task: Task::Classification,
         source: sources.join(", "),
         features: None,
         shape: images.row_shape().to_vec(),
         classes,
     };
-    writer.finish(&about, train_targets, test_targets, &train.images)
+    writer.finish(&description, train_targets, test_targets, &train.images)
 }

@@ -1,13 +1,13 @@
-//! Maps labels, as the input spells them, to class indices.
+//! Maps labels, as written in the input, to class indices.
 
 use crate::data::error::{DataError, Place, Result};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The most classes.
-const MOST: usize = 10_000;
+/// The maximum number of classes.
+const MAX_CLASSES: usize = 10_000;
 
-/// The labels of the training data in order of appearance, turned into sorted classes at the end.
+/// The labels of the training data in order of appearance. [`Labels::sort`] makes them classes.
 #[derive(Default)]
 pub(crate) struct Labels {
     indices: HashMap<String, u32>,
@@ -24,9 +24,10 @@ impl Labels {
             return Err(DataError::content(path, place, "the label is empty"));
         }
         let index = match u32::try_from(self.names.len()) {
-            Ok(index) if self.names.len() < MOST => index,
+            Ok(index) if self.names.len() < MAX_CLASSES => index,
             _ => {
-                let what = format!("more than {MOST} different labels: is this a regression, or is the label in another column?");
+                let what =
+                    format!("more than {MAX_CLASSES} different labels: is this a regression, or is the label in another column?");
                 return Err(DataError::content(path, place, what));
             }
         };
@@ -65,11 +66,11 @@ impl Labels {
             let what = format!("the labels {one:?} and {other:?} are the same number written in two ways: write it in one way");
             return Err(DataError::content(path, Place::File, what));
         }
-        let mut finals = vec![0; order.len()];
+        let mut final_indices = vec![0; order.len()];
         for (index, &provisional) in (0..).zip(&order) {
-            finals[provisional] = index;
+            final_indices[provisional] = index;
         }
-        Ok((order.into_iter().map(|provisional| self.names[provisional].clone()).collect(), finals))
+        Ok((order.into_iter().map(|provisional| self.names[provisional].clone()).collect(), final_indices))
     }
 }
 

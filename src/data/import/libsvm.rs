@@ -7,7 +7,7 @@ use crate::data::dataset::write_sparse::SparseWriter;
 use crate::data::error::{DataError, Place, Result};
 use crate::data::import::targets::TargetCollector;
 use crate::data::import::test_rows::{RowSplitter, TestRows};
-use crate::data::readers::libsvm::{IndexLimit, MOST_FEATURES, count_rows, read_libsvm};
+use crate::data::readers::libsvm::{IndexLimit, MAX_FEATURES, count_rows, read_libsvm};
 use crate::data::readers::source::{Source, file_name};
 use std::path::{Path, PathBuf};
 
@@ -20,50 +20,51 @@ pub struct LibsvmImport {
     pub test: TestRows,
     /// What the labels are.
     pub task: Task,
-    /// How many features rows have; without it, the largest index in the training file.
+    /// The number of features; by default, the largest index in the training file.
     pub features: Option<u32>,
-    /// How feature values become what models see; it must keep zeros.
+    /// The scaling of features; it must keep zeros.
     pub scaling: Scaling,
 }
 
 /// Imports LIBSVM files into the dataset `output`, as sparse rows.
 ///
 /// # Errors
-/// When a file cannot be read, has no rows or a damaged line, a test label or index does not occur in the training file, or the scaling
-/// would turn zeros into other numbers. Nothing half written stays.
+/// If a file cannot be read, has no rows or a damaged line, a test label or index does not occur in the training file, or the scaling
+/// would turn zeros into other numbers. No partial output remains.
 pub fn import_libsvm(import: &LibsvmImport, output: &Path) -> Result<()> {
-    let mut held_out = RowSplitter::of(&import.test, &import.train, || count_rows(&import.train))?;
+    let mut splitter = RowSplitter::new(&import.test, &import.train, || count_rows(&import.train))?;
     let mut writer = SparseWriter::new(output, import.scaling)?;
     let mut targets = TargetCollector::new(import.task);
     let limit = match import.features {
         Some(0) => return Err(DataError::Request("0 features: rows have at least one".into())),
-        Some(most) if most > MOST_FEATURES => {
-            return Err(DataError::Request(format!("{most} features: a dataset may have at most {MOST_FEATURES}")));
+        Some(most) if most > MAX_FEATURES => {
+            return Err(DataError::Request(format!("{most} features: a dataset may have at most {MAX_FEATURES}")));
         }
-        Some(most) => IndexLimit { most, is: "the number of features that was asked for" },
+        Some(most) => IndexLimit { max: most, description: "the number of features that was asked for" },
         None => IndexLimit::ANY,
     };
     let (mut rows, mut largest) = (0, 0);
     read_libsvm(Source::open(&import.train)?, limit, |row| {
-        let split = held_out.split(rows);
-        (rows, largest) = (rows + 1, row.largest.max(largest));
+        let split = splitter.split(rows);
+        (rows, largest) = (rows + 1, row.largest_index.max(largest));
         targets.text(split, row.label, &import.train, Place::Line(row.line))?;
         writer.push(split, row.columns, row.values)
     })?;
-    held_out.finish(rows, &import.train)?;
-    targets.check(&held_out, &import.train)?;
+    splitter.finish(rows, &import.train)?;
+    targets.check(&splitter, &import.train)?;
     let features = import.features.unwrap_or(largest);
     if features == 0 {
         let what = "no row has a feature: a row is its label and then index:value pairs, such as 1 3:0.5";
         return Err(DataError::content(&import.train, Place::File, what));
     }
-    let mut source = format!("{}{}", file_name(&import.train), held_out.source);
+    let mut source = format!("{}{}", file_name(&import.train), splitter.source);
     if let TestRows::File(path) = &import.test {
-        let is = format!("the largest in {}: say with --features how many there are in both files", import.train.display());
-        let limit = if import.features.is_some() { limit } else { IndexLimit { most: features, is: &is } };
+        let description =
+            format!("the largest in {}: say with --features how many there are in both files", import.train.display());
+        let limit = if import.features.is_some() { limit } else { IndexLimit { max: features, description: &description } };
         read_libsvm(Source::open(path)?, limit, |row| {
             let place = Place::Line(row.line);
-            targets.must_know(row.label, path, place)?;
+            targets.check_known(row.label, path, place)?;
             targets.text(Split::Test, row.label, path, place)?;
             writer.push(Split::Test, row.columns, row.values)
         })?;
@@ -71,8 +72,8 @@ pub fn import_libsvm(import: &LibsvmImport, output: &Path) -> Result<()> {
     }
     let (classes, train, test) = targets.finish(&import.train)?;
     let shape = vec![features as usize];
-    let about = Description { task: import.task, source, features: None, shape, classes };
-    writer.finish(&about, &train, test.as_ref(), &import.train)
+    let dataset = Description { task: import.task, source, features: None, shape, classes };
+    writer.finish(&dataset, &train, test.as_ref(), &import.train)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Imports: rows stream from a reader into the dataset, each into its split, its target into the classes.
+//! Imports text tables row by row.
 
 use crate::data::dataset::layout::Split;
 use crate::data::dataset::layout::Task;
@@ -18,46 +18,45 @@ pub struct TableImport {
     pub train: PathBuf,
     /// The test rows.
     pub test: TestRows,
-    /// What the label column holds.
+    /// What the label column contains.
     pub task: Task,
-    /// How the file, and that of the test rows, is read.
+    /// The layout of the file, and of the file of test rows.
     pub layout: TableLayout,
-    /// How feature values become what models see.
+    /// The scaling of features.
     pub scaling: Scaling,
 }
 
 /// Imports text tables into the dataset `output`.
 ///
-/// Features and regression targets are stored in double precision whatever precision a run computes in: it holds every decimal
-/// number of up to 15 digits exactly enough to give it back, and scaling a large column in single precision would lose its
-/// digits.
+/// Features and regression targets are stored in double precision, regardless of the precision of runs. It preserves decimal numbers of up
+/// to 15 digits, while scaling a large column in single precision would lose digits.
 ///
 /// # Errors
-/// When a file cannot be read, has no rows, lines of different length, something that is no finite number where one is expected,
-/// a test label that does not occur in the training rows, or not the rows that are to be held out. Nothing half written stays.
+/// If a file cannot be read, has no rows, lines of different length, a feature that is not a finite number,
+/// a test label that does not occur in the training rows, or does not have the requested test rows. No partial output remains.
 pub fn import_table(import: &TableImport, output: &Path) -> Result<()> {
     let path = &import.train;
     let open = |path: &Path| Table::open(Source::open(path)?, &import.layout);
-    let mut held_out = RowSplitter::of(&import.test, path, || open(path)?.count())?;
+    let mut splitter = RowSplitter::new(&import.test, path, || open(path)?.count())?;
     let mut table = open(path)?;
     let mut writer = Writer::new(output, table.features(), import.scaling)?;
     let mut targets = TargetCollector::new(import.task);
     let mut rows = 0;
     table.rows(|row| {
-        let split = held_out.split(row.index);
+        let split = splitter.split(row.index);
         targets.text(split, row.label, path, Place::Line(row.line))?;
         rows = row.index + 1;
         writer.push(split, row.features)
     })?;
-    held_out.finish(rows, path)?;
-    targets.check(&held_out, path)?;
-    let mut source = format!("{}{}", file_name(path), held_out.source);
+    splitter.finish(rows, path)?;
+    targets.check(&splitter, path)?;
+    let mut source = format!("{}{}", file_name(path), splitter.source);
     if let TestRows::File(path) = &import.test {
         let mut test = open(path)?;
-        test.must_match(&table)?;
+        test.check_columns_match(&table)?;
         test.rows(|row| {
             let place = Place::Line(row.line);
-            targets.must_know(row.label, path, place)?;
+            targets.check_known(row.label, path, place)?;
             targets.text(Split::Test, row.label, path, place)?;
             writer.push(Split::Test, row.features)
         })?;
@@ -65,6 +64,6 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<()> {
     }
     let (classes, train, test) = targets.finish(path)?;
     let shape = vec![table.features()];
-    let about = Description { task: import.task, source, features: Some(table.feature_names()), shape, classes };
-    writer.finish(&about, train, test, path)
+    let description = Description { task: import.task, source, features: Some(table.feature_names()), shape, classes };
+    writer.finish(&description, train, test, path)
 }

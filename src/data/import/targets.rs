@@ -8,16 +8,17 @@ use crate::data::import::labels::Labels;
 use crate::data::import::test_rows::RowSplitter;
 use std::path::Path;
 
-/// More classes than this, more than one for every two rows, and not all whole numbers: probably a regression.
+/// Numeric labels, not all of them whole, probably mean a regression if there are more classes than this, and more than one per two rows.
 const MANY_CLASSES: usize = 50;
 
-/// The targets so far, in memory because class indices are only known at the end.
+/// Collects targets in memory, because class indices are known only at the end.
 pub(crate) struct TargetCollector {
     task: Task,
     labels: Labels,
-    /// Whether each class has training rows, and where it first occurs.
+    /// Whether each class has training rows.
     in_train: Vec<bool>,
-    first: Vec<Place>,
+    /// The first place of each class.
+    first_place: Vec<Place>,
     classes: [Vec<u32>; 2],
     numbers: [Vec<f64>; 2],
 }
@@ -28,7 +29,7 @@ impl TargetCollector {
             task,
             labels: Labels::default(),
             in_train: Vec::new(),
-            first: Vec::new(),
+            first_place: Vec::new(),
             classes: Default::default(),
             numbers: Default::default(),
         }
@@ -39,7 +40,7 @@ impl TargetCollector {
         match self.task {
             Task::Classification => self.label(split, label, path, place),
             Task::Regression => {
-                let target = crate::data::readers::table::number(label);
+                let target = crate::data::readers::table::parse_number(label);
                 let target = target.map_err(|what| DataError::content(path, place, format!("the target {what}")))?;
                 self.numbers[split as usize].push(target);
                 Ok(())
@@ -68,8 +69,8 @@ impl TargetCollector {
     fn label(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
         let class = self.labels.index(label, path, place)?;
         let index = class as usize;
-        if index == self.first.len() {
-            self.first.push(place);
+        if index == self.first_place.len() {
+            self.first_place.push(place);
             self.in_train.push(false);
         }
         self.in_train[index] |= split == Split::Train;
@@ -77,8 +78,8 @@ impl TargetCollector {
         Ok(())
     }
 
-    /// Refuses a label of another file of test rows that the training rows do not have.
-    pub(crate) fn must_know(&mut self, label: &str, path: &Path, place: Place) -> Result<()> {
+    /// Checks that a label from a file of test rows occurs in the training rows.
+    pub(crate) fn check_known(&mut self, label: &str, path: &Path, place: Place) -> Result<()> {
         match self.task {
             Task::Classification => self.labels.known(label, path, place).map(drop),
             Task::Regression => Ok(()),
@@ -86,7 +87,7 @@ impl TargetCollector {
     }
 
     /// Checks that every class has training rows.
-    pub(crate) fn check(&self, held_out: &RowSplitter, path: &Path) -> Result<()> {
+    pub(crate) fn check(&self, splitter: &RowSplitter, path: &Path) -> Result<()> {
         let rows: usize = self.classes.iter().map(Vec::len).sum();
         let classes = self.in_train.len();
         let numbers = || (0..classes).map(|class| self.labels.name(u32::try_from(class).unwrap_or(0)).parse::<f64>());
@@ -99,28 +100,29 @@ impl TargetCollector {
         match (0..).zip(&self.in_train).find(|(_, in_train)| !**in_train) {
             None => Ok(()),
             Some((class, _)) => {
-                let (label, advice) = (self.labels.name(class), held_out.advice());
+                let (label, advice) = (self.labels.name(class), splitter.advice());
                 let what = format!("all rows with label {label:?} are test rows: {advice}");
-                Err(DataError::content(path, self.first[class as usize], what))
+                Err(DataError::content(path, self.first_place[class as usize], what))
             }
         }
     }
 
     /// Class names, training targets, test targets.
     pub(crate) fn finish(self, path: &Path) -> Result<(Vec<String>, Targets, Option<Targets>)> {
-        let some = |targets: Targets, empty: bool| if empty { None } else { Some(targets) };
+        let unless_empty = |targets: Targets, empty: bool| if empty { None } else { Some(targets) };
         match self.task {
             Task::Classification => {
-                let (names, finals) = self.labels.sort(path)?;
-                let [train, test] =
-                    self.classes.map(|classes| classes.into_iter().map(|class| finals[class as usize]).collect::<Vec<_>>());
+                let (names, final_indices) = self.labels.sort(path)?;
+                let [train, test] = self
+                    .classes
+                    .map(|classes| classes.into_iter().map(|class| final_indices[class as usize]).collect::<Vec<_>>());
                 let empty = test.is_empty();
-                Ok((names, Targets::Classes(train), some(Targets::Classes(test), empty)))
+                Ok((names, Targets::Classes(train), unless_empty(Targets::Classes(test), empty)))
             }
             Task::Regression => {
                 let [train, test] = self.numbers;
                 let empty = test.is_empty();
-                Ok((Vec::new(), Targets::Numbers(train), some(Targets::Numbers(test), empty)))
+                Ok((Vec::new(), Targets::Numbers(train), unless_empty(Targets::Numbers(test), empty)))
             }
         }
     }

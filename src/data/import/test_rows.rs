@@ -31,20 +31,21 @@ pub enum TestRows<F = PathBuf> {
 pub(crate) struct RowSplitter {
     /// The test rows, ascending.
     rows: Vec<u64>,
+    /// The position in `rows` of the next test row.
     next: usize,
-    /// The place that lists them, if a file does.
+    /// The file and line that list the test rows, if any.
     listed: Option<(PathBuf, Place)>,
-    /// For the description of the dataset.
+    /// Describes the choice, for the description of the dataset.
     pub source: String,
 }
 
 impl RowSplitter {
-    /// The test rows of input with `count` rows; `count` is only called if it is needed.
-    pub(crate) fn of<F>(test: &TestRows<F>, from: &Path, count: impl FnOnce() -> Result<usize>) -> Result<Self> {
+    /// Selects the test rows. `count` returns the number of rows of the input `from`, and is called only if needed.
+    pub(crate) fn new<F>(test: &TestRows<F>, from: &Path, count: impl FnOnce() -> Result<usize>) -> Result<Self> {
         match test {
             TestRows::None | TestRows::File(_) => Ok(Self { rows: Vec::new(), next: 0, listed: None, source: String::new() }),
             TestRows::Fraction(fraction, seed) => Self::draw(*fraction, *seed, from, count()?),
-            TestRows::Rows { file, split } => Self::list(file, *split),
+            TestRows::Rows { file, split } => Self::read_list(file, *split),
         }
     }
 
@@ -53,7 +54,7 @@ impl RowSplitter {
         if !(fraction > 0.0 && fraction < 1.0) {
             return Err(DataError::Request(format!("a test fraction of {fraction} is not between 0 and 1")));
         }
-        // The number of rows is exact in double precision and the product is at most it.
+        // The number of rows is exact in double precision, and the result is at most this number.
         let test = (rows as f64 * fraction).round() as usize;
         if test == 0 || test == rows {
             let left = rows - test;
@@ -69,17 +70,17 @@ impl RowSplitter {
         Ok(Self { rows, next: 0, listed: None, source })
     }
 
-    fn list(path: &Path, split: Option<usize>) -> Result<Self> {
+    fn read_list(path: &Path, split: Option<usize>) -> Result<Self> {
         let wrong = |place, what: String| DataError::content(path, place, what);
         let wanted = split.unwrap_or(1);
         let mut reader = Source::open(path)?.reader;
-        // Other splits are only counted, with the length of the longest: a single split may have been written in a column.
+        // Other splits are counted, and the longest length is kept: it shows whether one split was written as a column.
         let (mut splits, mut longest, mut rows, mut place) = (0, 0, Vec::new(), Place::File);
         let (mut line, mut number) = (Vec::new(), 0_u64);
         loop {
             line.clear();
             number += 1;
-            let most = crate::data::readers::fields::LONGEST_RECORD as u64;
+            let most = crate::data::readers::fields::MAX_RECORD as u64;
             let read = reader.by_ref().take(most).read_until(b'\n', &mut line);
             let read = read.map_err(|error| read_error(path, Place::Line(number), error))?;
             if read == 0 {
@@ -143,12 +144,12 @@ impl RowSplitter {
         }
     }
 
-    /// The advice if a class has no training rows.
+    /// Advice for the message about a class without training rows.
     pub(crate) fn advice(&self) -> &'static str {
         if self.listed.is_some() { "choose other test rows" } else { "choose another seed or fraction" }
     }
 
-    /// Refuses row numbers that the input does not have, and a split without training rows.
+    /// Checks that the listed rows exist, and that training rows remain.
     pub(crate) fn finish(&self, rows: u64, from: &Path) -> Result<()> {
         let Some((path, place)) = &self.listed else { return Ok(()) };
         if let Some(row) = self.rows.get(self.next) {

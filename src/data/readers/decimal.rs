@@ -1,36 +1,36 @@
-//! Short decimal numbers in text: most fields of most tables, read eight bytes at once without a branch for each digit.
+//! Parses short decimal numbers, eight bytes at once and without a branch per digit. Most fields of most tables are such numbers.
 
-/// Eight times this byte.
+/// A word of eight equal bytes.
 const fn repeat(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
 }
 
 /// 10⁰ to 10⁷.
-const POWERS: [f64; 8] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
+const POWERS_OF_TEN: [f64; 8] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
 
-/// The number that starts at `start` and where it ends, if it is `[-]digits[.digits]` of at most eight bytes after the sign,
-/// `delimiter` follows, and eight bytes can be read after the sign. To the bit what `str::parse` gives: digits and power of ten are
-/// exact, so that the only rounding is that of their quotient.
+/// Parses the number that starts at `start`; returns it and its end. `None` unless the number is `[-]digits[.digits]` with at most eight
+/// bytes after the sign, `delimiter` follows, and the text has eight bytes after the sign. The result has the same bits as that of
+/// `str::parse`: digits and power of ten are exact, so only their quotient is rounded.
 #[inline(always)]
-pub(crate) fn short(text: &[u8], start: usize, delimiter: u8) -> Option<(f64, usize)> {
+pub(crate) fn parse_short(text: &[u8], start: usize, delimiter: u8) -> Option<(f64, usize)> {
     let negative = *text.get(start)? == b'-';
     let start = start + usize::from(negative);
     // The first character is the lowest byte.
     let word = u64::from_le_bytes(*text.get(start..)?.first_chunk()?) ^ repeat(b'0');
-    // A byte that is no digit, 10 or more now, gets its highest bit from the sum, or has it already. What a sum carries can only
-    // reach bytes behind one that is neither digit nor point nor delimiter.
-    let others = (word.wrapping_add(repeat(0x76)) | word) & repeat(0x80);
-    let first = (others.trailing_zeros() / 8) as usize;
-    let other = *text.get(start + first)?;
-    let (digits, count, power, length) = if other == delimiter {
+    // Digits are now below 10. The highest bit marks all other bytes: the sum sets it, or it is set already. A carry reaches only bytes
+    // after one that is neither digit nor point nor delimiter.
+    let non_digits = (word.wrapping_add(repeat(0x76)) | word) & repeat(0x80);
+    let first = (non_digits.trailing_zeros() / 8) as usize;
+    let after_digits = *text.get(start + first)?;
+    let (digits, count, power, length) = if after_digits == delimiter {
         (word, first, 1.0, first)
-    } else if other == b'.' && first < 8 {
-        let second = ((others & (others - 1)).trailing_zeros() / 8) as usize;
+    } else if after_digits == b'.' && first < 8 {
+        let second = ((non_digits & (non_digits - 1)).trailing_zeros() / 8) as usize;
         if text.get(start + second) != Some(&delimiter) {
             return None;
         }
-        let before = ((others & others.wrapping_neg()) >> 7) - 1;
-        ((word & before) | ((word >> 8) & !before), second - 1, POWERS[second - 1 - first], second)
+        let before = ((non_digits & non_digits.wrapping_neg()) >> 7) - 1;
+        ((word & before) | ((word >> 8) & !before), second - 1, POWERS_OF_TEN[second - 1 - first], second)
     } else {
         return None;
     };
@@ -38,14 +38,14 @@ pub(crate) fn short(text: &[u8], start: usize, delimiter: u8) -> Option<(f64, us
         return None;
     }
     // The last digit becomes the highest byte, and zeros come before the first.
-    let value = f64::from(value(digits << (64 - 8 * count))) / power;
-    // Signs come as they like: no branch for them.
+    let value = f64::from(parse_digits(digits << (64 - 8 * count))) / power;
+    // Signs are hard to predict, so this has no branch.
     Some((f64::from_bits(value.to_bits() | u64::from(negative) << 63), start + length))
 }
 
-/// The number of these eight digits, the first of which is the lowest byte: pairs, then fours, then all, side by side.
+/// Converts eight digits, the first in the lowest byte: adds up pairs, then groups of four, then all.
 #[inline(always)]
-fn value(digits: u64) -> u32 {
+fn parse_digits(digits: u64) -> u32 {
     const EVERY_OTHER_PAIR: u64 = 0x0000_00ff_0000_00ff;
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
     let high = (pairs & EVERY_OTHER_PAIR).wrapping_mul(100 + (1_000_000 << 32));
@@ -63,7 +63,7 @@ mod tests {
     fn every_shape_of_a_short_number_is_read_to_the_bit() {
         let mut read = 0;
         for seed in 0..10_000_u64 {
-            // Scattered, with short ones among them.
+            // Pseudorandom numbers of one to eight digits.
             let number = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
             let digits = format!("{:0width$}", number % 10_u64.pow(1 + (seed % 8) as u32), width = (seed % 3) as usize);
             for point in (0..=digits.len()).map(Some).chain([None]) {
@@ -72,8 +72,8 @@ mod tests {
                     if let Some(point) = point {
                         text.insert(sign.len() + point, '.');
                     }
-                    for behind in [",12345678", ",.2345678", ",,,,,,,,"] {
-                        let found = short(format!("{text}{behind}").as_bytes(), 0, b',');
+                    for after in [",12345678", ",.2345678", ",,,,,,,,"] {
+                        let found = parse_short(format!("{text}{after}").as_bytes(), 0, b',');
                         if text.len() - sign.len() > 8 {
                             assert_eq!(found, None, "{text}");
                         } else {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_is_left_to_others() {
+    fn all_else_is_not_parsed() {
         for text in [
             "",
             "-",
@@ -111,18 +111,18 @@ mod tests {
             "1..",
             "nan",
         ] {
-            assert_eq!(short(format!("{text},123456789").as_bytes(), 0, b','), None, "{text:?}");
+            assert_eq!(parse_short(format!("{text},123456789").as_bytes(), 0, b','), None, "{text:?}");
         }
-        // No delimiter, or too near to the end to look at eight bytes.
+        // No delimiter, or fewer than eight bytes left.
         for text in ["", "12345678", "1234567;9012", "1,2", "-1,34567"] {
-            assert_eq!(short(text.as_bytes(), 0, b','), None, "{text:?}");
+            assert_eq!(parse_short(text.as_bytes(), 0, b','), None, "{text:?}");
         }
-        // Any byte beside the digits and the point, at any place.
+        // Any byte but digits and the point, at any position.
         for byte in (0..=255_u8).filter(|byte| !b"0123456789.,".contains(byte)) {
             for at in 0..4 {
                 let mut text = *b"1234,67890123";
                 text[at] = byte;
-                assert_eq!(short(&text, 0, b',').is_some(), at == 0 && byte == b'-', "{byte} at {at}");
+                assert_eq!(parse_short(&text, 0, b',').is_some(), at == 0 && byte == b'-', "{byte} at {at}");
             }
         }
     }

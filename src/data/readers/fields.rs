@@ -1,26 +1,26 @@
-//! Text tables cut into records and fields: streaming, quotes as in RFC 4180, any of the usual delimiters.
+//! Splits text tables into records and fields: streaming, with quotes as in RFC 4180 and any common delimiter.
 
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::source::{Source, read_error};
 use memchr::memchr;
 use std::io::{ErrorKind, Read};
 
-/// The size of the window that a file is read through.
-const WINDOW: usize = 1 << 18;
-/// A record longer than this is no record: a stray quote or another kind of file.
-pub(crate) const LONGEST_RECORD: usize = 1 << 26;
+/// The initial size of the read buffer.
+const INITIAL_BUFFER: usize = 1 << 18;
+/// The maximum number of bytes of a record. Longer records come from unclosed quotes or from other kinds of files.
+pub(crate) const MAX_RECORD: usize = 1 << 26;
 
-/// What stands between the fields of a record.
+/// The delimiter of the fields of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delimiter {
-    /// This character, once; blanks around a field do not count.
+    /// This character; blanks around a field are ignored.
     Character(u8),
     /// Any number of blanks and tabs.
     Blanks,
 }
 
 impl Delimiter {
-    /// The delimiter that a user may name, by a word or itself; none if it could be part of a number or text.
+    /// Parses a delimiter that a user typed, by name or as a character; `None` if it could be part of a number or text.
     pub fn named(typed: &str) -> Option<Self> {
         match typed {
             "comma" => Some(Self::Character(b',')),
@@ -34,7 +34,7 @@ impl Delimiter {
         }
     }
 
-    /// What it is called in messages.
+    /// The name in messages.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Blanks => "blanks".into(),
@@ -45,8 +45,8 @@ impl Delimiter {
         }
     }
 
-    /// The delimiter of a table that begins with this line. The order matters: decimal commas occur between semicolons, commas in
-    /// texts between tabs, and blanks everywhere.
+    /// Detects the delimiter from the first line. The order matters: fields between semicolons may have decimal commas, text between tabs
+    /// may have commas, and blanks occur everywhere.
     pub(crate) fn detect(line: &[u8]) -> Self {
         let mut quoted = false;
         let mut seen = [false; 256];
@@ -54,10 +54,10 @@ impl Delimiter {
             quoted ^= byte == b'"';
             seen[usize::from(byte)] |= !quoted;
         }
-        let full = || line.split(|&byte| byte == b'\t').all(|field| !field.trim_ascii().is_empty());
+        let has_no_empty_field = || line.split(|&byte| byte == b'\t').all(|field| !field.trim_ascii().is_empty());
         match [b';', b'\t', b','].into_iter().find(|&byte| seen[usize::from(byte)]) {
-            // Tabs that line columns up, or end lines, are blanks like others.
-            Some(b'\t') if !full() => Self::Blanks,
+            // Tabs that align columns or end lines are blanks.
+            Some(b'\t') if !has_no_empty_field() => Self::Blanks,
             Some(byte) => Self::Character(byte),
             None => Self::Blanks,
         }
@@ -71,18 +71,18 @@ impl Delimiter {
     }
 }
 
-/// Where in a field a scan is. A quote counts only at the start of a field; two of them within quotes mean one.
+/// The state of the parser within a field. A quote is special only at the start of a field; two quotes within quotes mean one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Start,
     Plain,
     Quoted,
-    /// Behind a quote within quotes: the end of the field, or the first of two.
+    /// After a quote within quotes, which ends the field or is the first of two.
     Quote,
 }
 
 impl State {
-    /// The state behind `byte`, and whether the byte belongs to the field.
+    /// The state after `byte`, and whether the byte belongs to the field.
     fn step(self, byte: u8, delimiter: Delimiter) -> (Self, bool) {
         match (self, byte) {
             (Self::Quoted, b'"') => (Self::Quote, false),
@@ -100,22 +100,22 @@ impl State {
 pub(crate) struct Fields {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// Whether something stands behind a closing quote: a quote is missing somewhere, and lines may have run together.
-    text_behind_quote: bool,
+    /// Whether text follows a closing quote. Then a quote is missing, and lines may have been joined.
+    text_after_quote: bool,
 }
 
 impl Fields {
     pub(crate) fn split(&mut self, record: &[u8], delimiter: Delimiter) {
         self.bytes.clear();
         self.ends.clear();
-        self.text_behind_quote = false;
+        self.text_after_quote = false;
         let mut state = State::Start;
         let mut closed = false;
         for &byte in record {
             let (next, belongs) = state.step(byte, delimiter);
-            // Blanks may stand there.
+            // Blanks may follow a closing quote.
             closed = (closed || state == State::Quote) && next == State::Plain;
-            self.text_behind_quote |= closed && !byte.is_ascii_whitespace();
+            self.text_after_quote |= closed && !byte.is_ascii_whitespace();
             if belongs {
                 self.bytes.push(byte);
             } else if next == State::Start && !(delimiter == Delimiter::Blanks && state == State::Start) {
@@ -132,9 +132,9 @@ impl Fields {
         self.ends.len()
     }
 
-    /// Whether something stands behind a closing quote.
-    pub(crate) fn has_text_behind_quote(&self) -> bool {
-        self.text_behind_quote
+    /// Whether text follows a closing quote.
+    pub(crate) fn has_text_after_quote(&self) -> bool {
+        self.text_after_quote
     }
 
     /// The fields without the blanks around them.
@@ -144,31 +144,31 @@ impl Fields {
     }
 }
 
-/// The records of a text file, one at a time through a window.
+/// Reads the records of a text file one by one through a buffer.
 pub(crate) struct Records<'a> {
     source: Source<'a>,
-    window: Vec<u8>,
-    /// Where the current record begins and ends in the window, where the next begins, and where what was read ends.
+    buffer: Vec<u8>,
+    /// Positions in the buffer: the start and end of the current record, the start of the next, and the end of the data.
     start: usize,
     end: usize,
     next: usize,
     filled: usize,
-    over: bool,
+    at_eof: bool,
     line: u64,
     next_line: u64,
 }
 
 impl<'a> Records<'a> {
-    /// Begins before the first record, behind a byte order mark.
+    /// Starts before the first record, after a byte order mark.
     pub(crate) fn new(source: Source<'a>) -> Result<Self> {
-        let window = vec![0; WINDOW];
-        let mut records = Self { source, window, start: 0, end: 0, next: 0, filled: 0, over: false, line: 1, next_line: 1 };
-        while records.filled < 3 && !records.over {
+        let buffer = vec![0; INITIAL_BUFFER];
+        let mut records = Self { source, buffer, start: 0, end: 0, next: 0, filled: 0, at_eof: false, line: 1, next_line: 1 };
+        while records.filled < 3 && !records.at_eof {
             records.fill()?;
         }
-        let head = &records.window[..records.filled];
+        let head = &records.buffer[..records.filled];
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
-            return Err(records.wrong("the text is UTF-16: save it as UTF-8"));
+            return Err(records.record_error("the text is UTF-16: save it as UTF-8"));
         }
         if head.starts_with(&[0xef, 0xbb, 0xbf]) {
             records.start = 3;
@@ -177,7 +177,7 @@ impl<'a> Records<'a> {
         Ok(records)
     }
 
-    /// The line without its end that the next record begins with; empty at the end of the file.
+    /// The first line of the next record, without line end; empty at the end of the file.
     pub(crate) fn peek(&mut self) -> Result<&[u8]> {
         loop {
             self.start = self.next;
@@ -185,16 +185,16 @@ impl<'a> Records<'a> {
                 Some(length) => (length, true),
                 None => (self.filled - self.start, false),
             };
-            let blank = self.window[self.start..self.start + length].trim_ascii().is_empty();
+            let blank = self.buffer[self.start..self.start + length].trim_ascii().is_empty();
             if !(blank && found) {
-                return Ok(self.window[self.start..self.start + length].trim_ascii_end());
+                return Ok(self.buffer[self.start..self.start + length].trim_ascii_end());
             }
             self.next = self.start + length + 1;
             self.next_line += 1;
         }
     }
 
-    /// Goes to the next record, over empty lines; false at the end of the file.
+    /// Advances to the next record, skipping empty lines. Returns false at the end of the file.
     pub(crate) fn advance(&mut self, delimiter: Delimiter) -> Result<bool> {
         loop {
             self.start = self.next;
@@ -206,7 +206,7 @@ impl<'a> Records<'a> {
                     Some(length) => (length, false),
                     None => (self.filled - self.start, true),
                 };
-                let line = &self.window[self.start + scanned..self.start + length];
+                let line = &self.buffer[self.start + scanned..self.start + length];
                 self.next_line += 1;
                 if state == State::Quoted || memchr(b'"', line).is_some() {
                     state = line.iter().fold(state, |state, &byte| state.step(byte, delimiter).0);
@@ -216,77 +216,77 @@ impl<'a> Records<'a> {
                     break length;
                 }
                 if last {
-                    return Err(self.wrong("a quote that opens in this record is never closed: close it, or remove it"));
+                    return Err(self.record_error("a quote that opens in this record is never closed: close it, or remove it"));
                 }
                 scanned = length + 1;
             };
-            let record = &self.window[self.start..self.start + length];
+            let record = &self.buffer[self.start..self.start + length];
             let record = record.strip_suffix(b"\r").unwrap_or(record);
             self.end = self.start + record.len();
             if !record.trim_ascii().is_empty() {
                 return Ok(true);
             }
-            if self.over && self.next >= self.filled {
+            if self.at_eof && self.next >= self.filled {
                 return Ok(false);
             }
         }
     }
 
-    /// The current record, without the end of its line.
+    /// The current record, without line end.
     pub(crate) fn record(&self) -> &[u8] {
-        &self.window[self.start..self.end]
+        &self.buffer[self.start..self.end]
     }
 
-    /// The line that it begins on.
+    /// The first line of the current record, from 1.
     pub(crate) fn line(&self) -> u64 {
         self.line
     }
 
-    /// What the file is called in errors.
+    /// The path of the file.
     pub(crate) fn path(&self) -> &std::path::Path {
         &self.source.path
     }
 
-    /// What is wrong with the current record.
-    pub(crate) fn wrong(&self, what: impl Into<String>) -> DataError {
+    /// An error in the current record.
+    pub(crate) fn record_error(&self, what: impl Into<String>) -> DataError {
         DataError::content(&self.source.path, Place::Line(self.line), what)
     }
 
-    /// The distance from the start of the record to the first end of a line behind `scanned` bytes; none if the file ends before.
+    /// The offset in the record of the first line end after `scanned` bytes; `None` if the file ends before.
     fn line_end(&mut self, mut scanned: usize) -> Result<Option<usize>> {
         loop {
-            if let Some(at) = memchr(b'\n', &self.window[self.start + scanned..self.filled]) {
+            if let Some(at) = memchr(b'\n', &self.buffer[self.start + scanned..self.filled]) {
                 return Ok(Some(scanned + at));
             }
             scanned = self.filled - self.start;
-            if self.over {
+            if self.at_eof {
                 return Ok(None);
             }
             self.fill()?;
         }
     }
 
-    /// Reads on, keeping the current record.
+    /// Reads more data, keeping the current record.
     fn fill(&mut self) -> Result<()> {
         if self.start > 0 {
-            self.window.copy_within(self.start..self.filled, 0);
+            self.buffer.copy_within(self.start..self.filled, 0);
             self.filled -= self.start;
-            // At or behind the start.
+            // `next` is not before `start`.
             self.next -= self.start;
             self.start = 0;
         }
-        if self.filled == self.window.len() {
-            if self.filled >= LONGEST_RECORD {
+        if self.filled == self.buffer.len() {
+            if self.filled >= MAX_RECORD {
                 let what = "a record of more than 64 MiB: this is no text table, or a quote is not closed";
                 return Err(DataError::content(&self.source.path, Place::Line(self.next_line), what));
             }
-            self.window.resize(2 * self.filled, 0);
+            self.buffer.resize(2 * self.filled, 0);
         }
         loop {
-            match self.source.reader.read(&mut self.window[self.filled..]) {
+            match self.source.reader.read(&mut self.buffer[self.filled..]) {
                 Ok(read) => {
                     self.filled += read;
-                    self.over = read == 0;
+                    self.at_eof = read == 0;
                     return Ok(());
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -314,7 +314,7 @@ mod tests {
         Ok(all)
     }
 
-    /// Random texts of the bytes that matter, against the `csv` crate, which ends records at lone carriage returns too.
+    /// Compares random texts of special bytes with the `csv` crate, which also ends records at single carriage returns.
     #[test]
     fn records_and_fields_are_those_of_the_csv_crate() {
         let mut random = Seed(5).stream(Who::Run, 0, Purpose::Partition);
@@ -324,7 +324,7 @@ mod tests {
             let text: Vec<u8> = (0..length).map(|_| b"ab1,,\"\"\n\n "[random.random_range(0..10)]).collect();
             let text = String::from_utf8(text).unwrap().replace('\n', if length % 2 == 0 { "\r\n" } else { "\n" });
             let Ok(ours) = records(text.as_bytes(), Delimiter::Character(b',')) else {
-                // The crate closes what is open at the end of the file; to us it is a mistake.
+                // The crate accepts an open quote at the end of the file; here it is an error.
                 continue;
             };
             let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
@@ -344,15 +344,15 @@ mod tests {
 
     #[test]
     fn records_longer_than_the_window_and_lines_of_any_place_are_whole() {
-        let long = "7".repeat(3 * WINDOW);
+        let long = "7".repeat(3 * INITIAL_BUFFER);
         let mut text = format!("{long},1\n");
-        (0..WINDOW).for_each(|i| text.push_str(&format!("{i},{}\n", i % 3)));
+        (0..INITIAL_BUFFER).for_each(|i| text.push_str(&format!("{i},{}\n", i % 3)));
         let all = records(text.as_bytes(), Delimiter::Character(b',')).unwrap();
-        assert_eq!((all.len(), all[0][0].len()), (WINDOW + 1, long.len()));
+        assert_eq!((all.len(), all[0][0].len()), (INITIAL_BUFFER + 1, long.len()));
         assert!(all[1..].iter().enumerate().all(|(i, record)| record[0] == i.to_string().as_bytes()));
     }
 
-    /// Found by fuzzing: what was looked at before the window moved is looked at again after it.
+    /// Found by fuzzing: bytes that were scanned before the buffer moved are scanned again.
     #[test]
     fn empty_lines_may_come_first() {
         for before in 0..5 {

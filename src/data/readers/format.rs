@@ -1,4 +1,4 @@
-//! Which format a file has, by its first bytes.
+//! Detects the format of a file from its first bytes.
 
 use crate::data::error::Result;
 use crate::data::readers::npy;
@@ -6,7 +6,7 @@ use crate::data::readers::npz;
 use crate::data::readers::source::Source;
 use std::path::Path;
 
-/// A format of files that hold features with their targets, or one of them.
+/// A format of files with features, targets or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// A table of numbers in text.
@@ -15,29 +15,29 @@ pub enum Format {
     Npy,
     /// NumPy arrays in an archive.
     Npz,
-    /// Images, or their labels.
+    /// Images or their labels.
     Idx,
-    /// HDF5, as datasets and results of this program.
+    /// HDF5, such as datasets and results of this program.
     Hdf5,
-    /// A ZIP archive of something else, a spreadsheet for instance, or a Parquet file: nothing that can be read here.
+    /// An unsupported format, such as a spreadsheet or a Parquet file; the text names it.
     Other(&'static str),
 }
 
-/// The format of a file, plain or gzip, by its content; what is nothing else is taken for text.
+/// Detects the format of a file, plain or gzip, from its content. A file of unknown format is taken for text.
 ///
 /// # Errors
-/// When the file cannot be read or is empty.
+/// If the file cannot be read or is empty.
 pub fn detect(path: &Path) -> Result<Format> {
-    Ok(of_head(&Source::head(path, 256)?))
+    Ok(format_of(&Source::head(path, 256)?))
 }
 
 /// The format of what begins with these bytes.
-pub(crate) fn of_head(head: &[u8]) -> Format {
+pub(crate) fn format_of(head: &[u8]) -> Format {
     match head {
         [b'P', b'K', 5, 6, ..] => Format::Npz,
         head if head.starts_with(npy::MAGIC) => Format::Npy,
         head if head.starts_with(npz::MAGIC) => {
-            // The name of the first member comes 30 bytes in.
+            // The name of the first member starts at byte 30.
             let office = ["[Content_Types].xml", "_rels/", "mimetype"];
             let name = head.get(30..).unwrap_or_default();
             if office.iter().any(|known| name.starts_with(known.as_bytes())) {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_told_apart_by_content() {
+    fn formats_are_detected_from_content() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         let office = [b"PK\x03\x04".as_slice(), &[0; 26], b"[Content_Types].xml"].concat();

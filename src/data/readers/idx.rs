@@ -1,24 +1,24 @@
-//! IDX files (MNIST, Fashion-MNIST): big-endian header, then bytes; a file of images and a file of their labels.
+//! Reads IDX files (MNIST, Fashion-MNIST): a big-endian header, then bytes. One file has the images, another one their labels.
 
 use crate::data::error::{DataError, Place, Result};
-use crate::data::readers::npy::MOST_DIMENSIONS;
+use crate::data::readers::npy::MAX_DIMENSIONS;
 use crate::data::readers::source::{Source, read_error};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-/// An IDX file of unsigned bytes, its header checked against its size.
+/// An IDX file of unsigned bytes, whose header has been checked against its size.
 pub struct Idx<'a> {
     source: Source<'a>,
     shape: Vec<usize>,
-    /// The record that was read last.
+    /// The last record that was read.
     record: Vec<u8>,
 }
 
 impl<'a> Idx<'a> {
-    /// Reads the header, and the first record: nobody shall make room for records that are not there.
+    /// Reads the header and the first record, so that a caller does not allocate memory for records that do not exist.
     ///
     /// # Errors
-    /// When the input is no IDX file of unsigned bytes, promises what it cannot hold, or holds nothing.
+    /// If the input is no IDX file of unsigned bytes, its header does not match its size, or it is empty.
     pub fn open(mut source: Source<'a>) -> Result<Self> {
         let path = source.path.clone();
         let wrong = |what: String| DataError::content(&path, Place::File, what);
@@ -30,14 +30,14 @@ impl<'a> Idx<'a> {
                 Err(error) => Err(read_error(&path, Place::File, error)),
             }
         };
-        let [zero, zero_too, kind, dimensions] = read("the IDX header")?;
-        if (zero, zero_too) != (0, 0) {
+        let [first, second, kind, dimensions] = read("the IDX header")?;
+        if (first, second) != (0, 0) {
             return Err(wrong("this is no IDX file: it does not begin with two zero bytes".into()));
         }
         if kind != 8 {
             return Err(wrong(format!("an IDX file of type {kind:#04x}: only unsigned bytes (0x08) are supported")));
         }
-        if usize::from(dimensions) > MOST_DIMENSIONS {
+        if usize::from(dimensions) > MAX_DIMENSIONS {
             return Err(wrong(format!("an IDX header of {dimensions} dimensions: the file is damaged")));
         }
         let mut shape = Vec::new();
@@ -56,7 +56,7 @@ impl<'a> Idx<'a> {
             }
         }
         let mut idx = Self { source, shape, record: Vec::new() };
-        idx.read(1)?;
+        idx.read_record(1)?;
         Ok(idx)
     }
 
@@ -65,7 +65,7 @@ impl<'a> Idx<'a> {
         &self.shape[1..]
     }
 
-    /// Bytes in a record.
+    /// The number of bytes in a record.
     pub fn row_size(&self) -> usize {
         self.shape[1..].iter().product()
     }
@@ -94,7 +94,7 @@ impl<'a> Idx<'a> {
         Ok(all)
     }
 
-    fn read(&mut self, record: u64) -> Result<()> {
+    fn read_record(&mut self, record: u64) -> Result<()> {
         let size = self.row_size();
         let path = &self.source.path.clone();
         let read = self.source.fill(&mut self.record, size as u64);
@@ -106,17 +106,17 @@ impl<'a> Idx<'a> {
         Ok(())
     }
 
-    /// Hands over every record, and makes sure that nothing comes after the last.
+    /// Calls `each` with every record, and checks that the input ends after the last.
     ///
     /// # Errors
-    /// When the input ends before, goes on behind, or cannot be read; and those of `each`.
+    /// If the input is too short or too long, or cannot be read; and those of `each`.
     pub fn rows(&mut self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         for record in (1..).take(self.shape[0]) {
             if record > 1 {
-                self.read(record)?;
+                self.read_record(record)?;
             }
             each(&self.record)?;
         }
-        self.source.must_end(self.shape[0])
+        self.source.check_end(self.shape[0])
     }
 }

@@ -1,56 +1,55 @@
-//! LIBSVM files: a row a line, its label and then the features that are not zero as `index:value`; sparse rows stay sparse.
+//! Reads LIBSVM files: one row per line, with its label and its nonzero features as `index:value`.
 //!
-//! Indices count from 1 and ascend within a line; blank lines, and what follows a `#`, are passed over. The reader itself,
-//! [`read_libsvm`], knows nothing of HDF5: its memory is one line.
+//! Indices count from 1 and ascend within a line. Blank lines and comments (from `#`) are skipped. Only one line is in memory.
 
 use crate::data::error::{DataError, Place, Result};
-use crate::data::readers::lines::{lines, shown};
+use crate::data::readers::lines::{lines, quoted};
 use crate::data::readers::source::Source;
 use std::io::BufRead;
 use std::path::Path;
 
-/// The most features that a sparse dataset may have, 2^31: an index beyond is taken for damage.
-pub const MOST_FEATURES: u32 = 1 << 31;
-/// By so many bytes from its beginning a file is told to be LIBSVM.
-const HEAD: u64 = 1 << 16;
+/// The maximum number of features of a sparse dataset. A larger index is an error.
+pub const MAX_FEATURES: u32 = 1 << 31;
+/// How many bytes at the beginning of a file are used to detect its format.
+const DETECTION_BYTES: u64 = 1 << 16;
 
 /// A row of a LIBSVM file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LibsvmRow<'a> {
     /// The line, from 1.
     pub line: u64,
-    /// The label; a number has lost its leading `+`.
+    /// The label; a number is without its leading `+`.
     pub label: &'a str,
-    /// The columns, from 0 and ascending, of the values that are not zero.
+    /// The columns of the nonzero values, from 0 and ascending.
     pub columns: &'a [u32],
-    /// These values: finite and not zero.
+    /// The values: finite and not zero.
     pub values: &'a [f64],
-    /// The largest index that is written, from 1, also if its value is zero; 0 for a row without features.
-    pub largest: u32,
+    /// The largest index in the row, from 1, including indices of zeros; 0 for a row without features.
+    pub largest_index: u32,
 }
 
-/// How large an index may be, and why.
+/// The largest allowed index, and the reason for this limit.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexLimit<'a> {
     /// The largest index.
-    pub most: u32,
-    /// What it is, for the message about an index beyond it.
-    pub is: &'a str,
+    pub max: u32,
+    /// What the limit is, for the error message.
+    pub description: &'a str,
 }
 
 impl IndexLimit<'_> {
-    /// The limit of all datasets, [`MOST_FEATURES`].
-    pub const ANY: Self = Self { most: MOST_FEATURES, is: "the most features that a dataset may have" };
+    /// The limit of all datasets, [`MAX_FEATURES`].
+    pub const ANY: Self = Self { max: MAX_FEATURES, description: "the most features that a dataset may have" };
 }
 
-/// Whether a file, plain or gzip, begins as a LIBSVM file does: with a label and `index:value` pairs.
+/// Whether a file, plain or gzip, begins with a label and `index:value` pairs.
 ///
 /// # Errors
-/// When the file cannot be read or is empty.
+/// If the file cannot be read or is empty.
 pub fn is_libsvm(path: &Path) -> Result<bool> {
-    let head = Source::head(path, HEAD)?;
+    let head = Source::head(path, DETECTION_BYTES)?;
     // The last token may be cut off, unless the file ends here; the first line of data with features decides.
-    let whole = (head.len() as u64) < HEAD;
+    let whole = (head.len() as u64) < DETECTION_BYTES;
     for line in head.split(|&byte| byte == b'\n') {
         let mut tokens = without_comment(line).split(u8::is_ascii_whitespace).filter(|token| !token.is_empty());
         let (Some(label), Some(pair)) = (tokens.next(), tokens.next()) else { continue };
@@ -66,10 +65,10 @@ pub fn is_libsvm(path: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// Reads rows and hands them over one by one.
+/// Calls `each` with every row.
 ///
 /// # Errors
-/// When the text cannot be read, has no rows, or a line is no row: each with its line; and what `each` returns.
+/// If the text cannot be read, has no rows, or a line is not a row; and those of `each`.
 pub fn read_libsvm(source: Source<'_>, limit: IndexLimit, mut each: impl FnMut(LibsvmRow) -> Result<()>) -> Result<()> {
     let (mut columns, mut values) = (Vec::new(), Vec::new());
     let mut rows = 0_u64;
@@ -77,20 +76,20 @@ pub fn read_libsvm(source: Source<'_>, limit: IndexLimit, mut each: impl FnMut(L
     let path = &path;
     each_row(reader, path, |line, bytes| {
         let wrong = |what: String| DataError::content(path, Place::Line(line), what);
-        let (label, largest) = parse(bytes, limit, &mut columns, &mut values).map_err(wrong)?;
+        let (label, largest_index) = parse_row(bytes, limit, &mut columns, &mut values).map_err(wrong)?;
         rows += 1;
-        each(LibsvmRow { line, label, columns: &columns, values: &values, largest })
+        each(LibsvmRow { line, label, columns: &columns, values: &values, largest_index })
     })?;
     if rows == 0 { Err(DataError::content(path, Place::File, "the file has no rows")) } else { Ok(()) }
 }
 
 fn without_comment(line: &[u8]) -> &[u8] {
-    // The library's search is far faster than a split, and most lines have no comment.
+    // Most lines have no comment, and `contains` is much faster than `split`.
     let line = if line.contains(&b'#') { line.split(|&byte| byte == b'#').next().unwrap_or(line) } else { line };
     line.trim_ascii()
 }
 
-/// Hands over every line that is neither blank nor a comment, with its number from 1.
+/// Calls `each` with every line that is neither blank nor a comment, and with its number from 1.
 fn each_row(reader: impl BufRead, path: &Path, mut each: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
     lines(reader, path, |line, bytes| {
         let row = without_comment(bytes);
@@ -98,8 +97,8 @@ fn each_row(reader: impl BufRead, path: &Path, mut each: impl FnMut(u64, &[u8]) 
     })
 }
 
-/// Cuts the next token off, and the blanks in front of it.
-fn token<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
+/// Removes the next token, and the blanks before it.
+fn next_token<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     let text = rest.trim_ascii_start();
     let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
     let (token, later) = text.split_at(end);
@@ -107,8 +106,8 @@ fn token<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     token
 }
 
-/// Takes a row apart: its label and its largest index, its columns and values into the vectors.
-fn parse<'a>(
+/// Parses a row: returns its label and largest index, and replaces the contents of `columns` and `values`.
+fn parse_row<'a>(
     mut rest: &'a [u8],
     limit: IndexLimit,
     columns: &mut Vec<u32>,
@@ -116,26 +115,26 @@ fn parse<'a>(
 ) -> std::result::Result<(&'a str, u32), String> {
     columns.clear();
     values.clear();
-    let label = label(token(&mut rest))?;
+    let label = parse_label(next_token(&mut rest))?;
     let mut last = 0_u32;
     loop {
         rest = rest.trim_ascii_start();
         if rest.is_empty() {
             return Ok((label, last));
         }
-        let (index, value) = match plain_pair(rest) {
-            Some((index, value, length)) if (1..=limit.most).contains(&index) => {
+        let (index, value) = match parse_plain_pair(rest) {
+            Some((index, value, length)) if (1..=limit.max).contains(&index) => {
                 rest = &rest[length..];
                 (index, value)
             }
-            _ => any_pair(token(&mut rest), limit)?,
+            _ => parse_any_pair(next_token(&mut rest), limit)?,
         };
         if index <= last {
             let how = if index == last { "comes twice" } else { "comes after a larger one" };
             return Err(format!("index {index} {how} ({last} before it): indices must ascend within a line"));
         }
         last = index;
-        // Zeros are what is not stored.
+        // Zeros are not stored.
         if value != 0.0 {
             columns.push(index - 1);
             values.push(value);
@@ -143,9 +142,9 @@ fn parse<'a>(
     }
 }
 
-/// A pair as nearly all are written: up to nine digits, a colon, and a decimal number; index, value and length.
+/// Parses the usual form of a pair: up to nine digits, a colon and a decimal number. Returns index, value and length.
 #[inline]
-fn plain_pair(text: &[u8]) -> Option<(u32, f64, usize)> {
+fn parse_plain_pair(text: &[u8]) -> Option<(u32, f64, usize)> {
     let (mut index, mut at) = (0_u32, 0);
     while let Some(digit) = digit(text, at) {
         if at == 9 {
@@ -157,7 +156,7 @@ fn plain_pair(text: &[u8]) -> Option<(u32, f64, usize)> {
     if at == 0 || text.get(at) != Some(&b':') {
         return None;
     }
-    let (value, length) = plain_number(&text[at + 1..])?;
+    let (value, length) = parse_plain_number(&text[at + 1..])?;
     let end = at + 1 + length;
     text.get(end).is_none_or(u8::is_ascii_whitespace).then_some((index, value, end))
 }
@@ -170,18 +169,18 @@ fn digit(text: &[u8], at: usize) -> Option<u8> {
 /// 10^k, all exact in double precision.
 const POWERS: [f64; 20] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19];
-/// Digits that always fit into 64 bits.
-const MOST_DIGITS: usize = 19;
+/// The number of digits that always fit into 64 bits.
+const MAX_DIGITS: usize = 19;
 
-/// The number that the text begins with, and its length, if it has no exponent and its digits are a whole number up to 2^53: over a power of
-/// ten, both exact in double precision, so that one division rounds correctly (Clinger 1990).
+/// Parses the number at the start of the text; returns it and its length. `None` unless it has no exponent and its digits are an integer
+/// up to 2^53. This integer and the power of ten are exact in double precision, so their quotient is correctly rounded (Clinger 1990).
 #[inline]
-fn plain_number(text: &[u8]) -> Option<(f64, usize)> {
+fn parse_plain_number(text: &[u8]) -> Option<(f64, usize)> {
     let negative = text.first() == Some(&b'-');
     let mut at = usize::from(negative);
-    let (mut mantissa, mut digits, mut behind_point) = (0_u64, 0, 0);
+    let (mut mantissa, mut digits, mut decimals) = (0_u64, 0, 0);
     while let Some(digit) = digit(text, at) {
-        if digits == MOST_DIGITS {
+        if digits == MAX_DIGITS {
             return None;
         }
         (mantissa, digits, at) = (mantissa * 10 + u64::from(digit), digits + 1, at + 1);
@@ -189,47 +188,47 @@ fn plain_number(text: &[u8]) -> Option<(f64, usize)> {
     if text.get(at) == Some(&b'.') {
         at += 1;
         while let Some(digit) = digit(text, at) {
-            if digits == MOST_DIGITS {
+            if digits == MAX_DIGITS {
                 return None;
             }
             (mantissa, digits, at) = (mantissa * 10 + u64::from(digit), digits + 1, at + 1);
-            behind_point += 1;
+            decimals += 1;
         }
     }
     if digits == 0 || mantissa > 1 << 53 {
         return None;
     }
-    let value = mantissa as f64 / POWERS[behind_point];
+    let value = mantissa as f64 / POWERS[decimals];
     Some((if negative { -value } else { value }, at))
 }
 
-/// A pair in any notation, or what is wrong with it.
-fn any_pair(pair: &[u8], limit: IndexLimit) -> std::result::Result<(u32, f64), String> {
-    let (index, at) = leading_number(pair);
+/// Parses a pair in any notation.
+fn parse_any_pair(pair: &[u8], limit: IndexLimit) -> std::result::Result<(u32, f64), String> {
+    let (index, at) = parse_leading_digits(pair);
     if at == 0 || pair.get(at) != Some(&b':') {
         return Err(if pair.starts_with(b"qid:") {
             "has a qid: rankings are not supported; remove the qid: pairs to read the labels as they are".into()
         } else {
-            format!("{} is not index:value, such as 3:0.5", shown(pair))
+            format!("{} is not index:value, such as 3:0.5", quoted(pair))
         });
     }
     let index = match index.and_then(|index| u32::try_from(index).ok()) {
-        Some(0) => return Err(format!("{}: indices count from 1", shown(pair))),
-        Some(index) if index <= limit.most => index,
-        _ => return Err(format!("{}: the index is above {}, {}", shown(pair), limit.most, limit.is)),
+        Some(0) => return Err(format!("{}: indices count from 1", quoted(pair))),
+        Some(index) if index <= limit.max => index,
+        _ => return Err(format!("{}: the index is above {}, {}", quoted(pair), limit.max, limit.description)),
     };
-    let value = value(&pair[at + 1..]).map_err(|what| format!("{}: the value {what}", shown(pair)))?;
+    let value = parse_value(&pair[at + 1..]).map_err(|what| format!("{}: the value {what}", quoted(pair)))?;
     Ok((index, value))
 }
 
-/// A label as text.
-fn label(token: &[u8]) -> std::result::Result<&str, String> {
-    let label = std::str::from_utf8(token).map_err(|_| format!("the label {} is not text (UTF-8)", shown(token)))?;
+/// Checks a label.
+fn parse_label(token: &[u8]) -> std::result::Result<&str, String> {
+    let label = std::str::from_utf8(token).map_err(|_| format!("the label {} is not text (UTF-8)", quoted(token)))?;
     if label.contains(':') {
-        return Err(format!("begins with {}, not with a label", shown(token)));
+        return Err(format!("begins with {}, not with a label", quoted(token)));
     }
     if label.contains(',') {
-        return Err(format!("{} are several labels: a row has one", shown(token)));
+        return Err(format!("{} are several labels: a row has one", quoted(token)));
     }
     Ok(match label.strip_prefix('+') {
         Some(number) if number.starts_with(|first: char| first.is_ascii_digit() || first == '.') => number,
@@ -237,8 +236,8 @@ fn label(token: &[u8]) -> std::result::Result<&str, String> {
     })
 }
 
-/// The number that the leading digits write, if it fits, and how many digits there are.
-fn leading_number(text: &[u8]) -> (Option<u64>, usize) {
+/// The value of the leading digits, `None` if too large, and the number of digits.
+fn parse_leading_digits(text: &[u8]) -> (Option<u64>, usize) {
     let mut number = Some(0_u64);
     let mut digits = 0;
     for byte in text {
@@ -252,7 +251,7 @@ fn leading_number(text: &[u8]) -> (Option<u64>, usize) {
     (number, digits)
 }
 
-fn value(text: &[u8]) -> std::result::Result<f64, String> {
+fn parse_value(text: &[u8]) -> std::result::Result<f64, String> {
     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok());
     match number {
         Some(number) if number.is_finite() => Ok(number),
@@ -265,7 +264,7 @@ fn value(text: &[u8]) -> std::result::Result<f64, String> {
     }
 }
 
-/// Counts the rows, without a look at what is in them.
+/// Counts the rows without parsing them.
 pub(crate) fn count_rows(path: &Path) -> Result<usize> {
     let mut rows = 0;
     each_row(Source::open(path)?.reader, path, |_, _| {
@@ -304,7 +303,7 @@ mod tests {
         for text in texts {
             let (mut columns, mut values) = (Vec::new(), Vec::new());
             let line = format!("1 7:{text} 9:1");
-            assert_eq!(parse(line.as_bytes(), IndexLimit::ANY, &mut columns, &mut values).unwrap(), ("1", 9));
+            assert_eq!(parse_row(line.as_bytes(), IndexLimit::ANY, &mut columns, &mut values).unwrap(), ("1", 9));
             let kept = if values.len() == 2 { values[0] } else { 0.0 };
             assert_eq!(kept, text.parse::<f64>().unwrap(), "{text}");
         }
@@ -316,7 +315,7 @@ mod tests {
             ("nan", "finite"),
             ("-inf", "finite"),
         ] {
-            assert!(value(text.as_bytes()).unwrap_err().contains(says), "{text}");
+            assert!(parse_value(text.as_bytes()).unwrap_err().contains(says), "{text}");
         }
     }
 }

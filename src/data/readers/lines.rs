@@ -1,25 +1,25 @@
-//! The lines of a text file one by one, in the memory of one of them.
+//! Reads a text file line by line; only one line is in memory.
 
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::source::read_error;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-/// A longer line is none: a decompressed one could fill the memory.
-pub(crate) const LONGEST: u64 = 1 << 28;
+/// The maximum number of bytes of a line. It bounds memory: a small compressed file could contain a huge line.
+pub(crate) const MAX_LINE: u64 = 1 << 28;
 
-/// Hands over every line with its number from 1, without what ends it, nor a byte-order mark in front of the first.
+/// Calls `each` with every line and its number from 1, without line end, and without a byte order mark before the first line.
 pub(crate) fn lines(mut reader: impl BufRead, path: &Path, mut each: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
     let mut bytes = Vec::new();
     for line in 1.. {
         bytes.clear();
-        let read = reader.by_ref().take(LONGEST).read_until(b'\n', &mut bytes);
+        let read = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut bytes);
         let read = read.map_err(|error| read_error(path, Place::Line(line), error))?;
         if read == 0 {
             break;
         }
-        if read as u64 == LONGEST && !bytes.ends_with(b"\n") {
-            let what = format!("longer than {LONGEST} bytes: is this text, with a row or a document in each line?");
+        if read as u64 == MAX_LINE && !bytes.ends_with(b"\n") {
+            let what = format!("longer than {MAX_LINE} bytes: is this text, with a row or a document in each line?");
             return Err(DataError::content(path, Place::Line(line), what));
         }
         let row = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
@@ -29,9 +29,9 @@ pub(crate) fn lines(mut reader: impl BufRead, path: &Path, mut each: impl FnMut(
     Ok(())
 }
 
-/// A token as a message shows it.
-pub(crate) fn shown(token: &[u8]) -> String {
-    const MOST: usize = 40;
-    let text = String::from_utf8_lossy(&token[..token.len().min(MOST)]).into_owned();
-    if token.len() > MOST { format!("{text:?}...") } else { format!("{text:?}") }
+/// A token in quotes for a message, shortened if it is long.
+pub(crate) fn quoted(token: &[u8]) -> String {
+    const MAX_SHOWN: usize = 40;
+    let text = String::from_utf8_lossy(&token[..token.len().min(MAX_SHOWN)]).into_owned();
+    if token.len() > MAX_SHOWN { format!("{text:?}...") } else { format!("{text:?}") }
 }

@@ -1,17 +1,17 @@
-//! NumPy's NPY files: a header that is a Python literal, then numbers; read row by row.
+//! Reads NumPy's NPY files row by row. The header is a Python literal.
 
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::source::{Source, read_error};
 use std::io::{ErrorKind, Read, Write};
 
-/// What every NPY file begins with.
+/// The first bytes of every NPY file.
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
-/// NumPy itself refuses to trust headers longer than 10,000 characters.
-const LONGEST_HEADER: u32 = 1 << 16;
-/// More dimensions than any data set has.
-pub(crate) const MOST_DIMENSIONS: usize = 16;
-/// An array that lies in memory column by column is read as a whole, if it is not larger than this.
-const MOST_BY_COLUMNS: u64 = 1 << 30;
+/// The maximum number of bytes of a header. NumPy refuses headers longer than 10,000 characters by default.
+const MAX_HEADER: u32 = 1 << 16;
+/// The maximum number of dimensions.
+pub(crate) const MAX_DIMENSIONS: usize = 16;
+/// The maximum number of bytes of an array in Fortran order, which is read as a whole.
+const MAX_BY_COLUMNS: u64 = 1 << 30;
 
 /// The type of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Element {
         }
     }
 
-    /// Appends these elements as numbers; integers beyond 2⁵³ are rounded, as NumPy does.
+    /// Appends the elements as numbers; integers beyond 2⁵³ are rounded, as in NumPy.
     fn numbers(self, bytes: &[u8], big_endian: bool, numbers: &mut Vec<f64>) {
         fn each<const N: usize>(bytes: &[u8], big_endian: bool, numbers: &mut Vec<f64>, number: impl Fn([u8; N]) -> f64) {
             let (elements, _) = bytes.as_chunks::<N>();
@@ -79,37 +79,38 @@ impl Element {
     }
 }
 
-/// What a header says.
+/// The content of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Header {
     element: Element,
     big_endian: bool,
+    /// Whether elements are in Fortran order.
     by_columns: bool,
     shape: Vec<usize>,
 }
 
-/// An NPY array, its header checked against its size; a row is what one index of the first dimension selects.
+/// An NPY array, whose header has been checked against its size. A row is the part that one index of the first dimension selects.
 pub struct Npy<'a> {
     source: Source<'a>,
     header: Header,
-    /// The row that was read last, as it stands in the file; of an array by columns, all of it.
+    /// The bytes of the last row that was read; of an array in Fortran order, all bytes.
     raw: Vec<u8>,
 }
 
-/// Writes the header of a matrix of float64, whose rows come next with each number in little-endian order.
+/// Writes the header of a float64 matrix. The caller writes the rows next, in little-endian order.
 pub(crate) fn write_header(out: &mut impl Write, rows: usize, columns: usize) -> std::io::Result<()> {
     let literal = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
-    // With what stands before it 128 bytes, in which two numbers of 20 digits find room.
+    // The header is padded to 128 bytes, which suffice for two numbers of 20 digits.
     out.write_all(MAGIC)?;
     out.write_all(&[1, 0, 118, 0])?;
     writeln!(out, "{literal:<117}")
 }
 
 impl<'a> Npy<'a> {
-    /// Reads the header, and the first row: nobody shall make room for rows that are not there.
+    /// Reads the header and the first row, so that a caller does not allocate memory for rows that do not exist.
     ///
     /// # Errors
-    /// When the input is no NPY file, holds something else than real numbers, promises what it cannot hold, or holds nothing.
+    /// If the input is not an NPY file of real numbers, its header does not match its size, or it is empty.
     pub fn open(mut source: Source<'a>) -> Result<Self> {
         let path = source.path.clone();
         let wrong = |what: String| DataError::content(&path, Place::File, what);
@@ -126,7 +127,7 @@ impl<'a> Npy<'a> {
         if !start.starts_with(MAGIC) {
             return Err(wrong("this is no NPY file: it does not begin with \\x93NUMPY".into()));
         }
-        let (length, before) = match version {
+        let (length, header_start) = match version {
             1 => {
                 let mut length = [0; 2];
                 read(&mut length)?;
@@ -139,26 +140,26 @@ impl<'a> Npy<'a> {
             }
             _ => return Err(wrong(format!("version {version} of NPY: only 1 to 3 are known"))),
         };
-        if length > LONGEST_HEADER {
+        if length > MAX_HEADER {
             return Err(wrong(format!("an NPY header of {length} bytes: the file is damaged, or no array of numbers")));
         }
-        // At most `LONGEST_HEADER`.
+        // At most `MAX_HEADER` bytes.
         let mut header = vec![0; length as usize];
         read(&mut header)?;
-        let header = Literal::new(&header).header().map_err(|what| wrong(format!("the NPY header {what}")))?;
+        let header = HeaderParser::new(&header).header().map_err(|what| wrong(format!("the NPY header {what}")))?;
         let elements = header.shape.iter().try_fold(1_u64, |product, &size| product.checked_mul(size as u64));
         let bytes = elements.and_then(|elements| elements.checked_mul(header.element.size() as u64));
-        let room = source.most_bytes.saturating_sub(before + u64::from(length));
+        let available = source.most_bytes.saturating_sub(header_start + u64::from(length));
         let shape = &header.shape;
         match bytes {
             _ if shape.is_empty() => return Err(wrong("a single number: an array with a row for each example is needed".into())),
             Some(0) => return Err(wrong(format!("an array of shape {shape:?} has no numbers"))),
-            Some(bytes) if bytes > room => {
+            Some(bytes) if bytes > available => {
                 return Err(wrong(format!(
                     "the header promises an array of shape {shape:?}, which a file of this size cannot hold: it is damaged or cut short"
                 )));
             }
-            Some(bytes) if header.by_columns && bytes > MOST_BY_COLUMNS => {
+            Some(bytes) if header.by_columns && bytes > MAX_BY_COLUMNS => {
                 return Err(wrong(
                     "an array of more than 1 GiB in Fortran order would have to be read as a whole: save it with \
                      numpy.ascontiguousarray"
@@ -169,13 +170,13 @@ impl<'a> Npy<'a> {
             None => return Err(wrong(format!("an array of shape {shape:?} is larger than any file"))),
         }
         let mut npy = Self { source, header, raw: Vec::new() };
-        // A single row or column lies the same way in any order.
+        // A single row or column has the same layout in both orders.
         npy.header.by_columns &= npy.header.shape.iter().filter(|&&size| size > 1).count() > 1;
         npy.read(1)?;
         Ok(npy)
     }
 
-    /// How many rows the header promises.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.header.shape.first().copied().unwrap_or(0)
     }
@@ -185,26 +186,25 @@ impl<'a> Npy<'a> {
         self.header.shape.get(1..).unwrap_or_default()
     }
 
-    /// How many numbers a row has.
+    /// The number of elements in a row.
     pub fn row_size(&self) -> usize {
         self.row_shape().iter().product()
     }
 
-    /// Whether its elements are bytes, as those of images are.
+    /// Whether elements are unsigned bytes, as in images.
     pub fn is_bytes(&self) -> bool {
         self.header.element == Element::U8
     }
 
-    /// What errors call the file.
+    /// The path of the file.
     pub(crate) fn path(&self) -> std::path::PathBuf {
         self.source.path.clone()
     }
 
-    /// Hands over every row, which must be one of finite numbers, with its number from 1; makes sure that nothing comes after the
-    /// last.
+    /// Calls `each` with every row and its number from 1, and checks that the input ends after the last row.
     ///
     /// # Errors
-    /// When the input ends before, goes on behind, has a number that is not finite, or cannot be read; and those of `each`.
+    /// If the input is too short or too long, has a number that is not finite, or cannot be read; and those of `each`.
     pub fn for_numbers(&mut self, mut each: impl FnMut(&[f64], u64) -> Result<()>) -> Result<()> {
         let (element, big_endian, path) = (self.header.element, self.header.big_endian, self.path());
         let mut numbers = Vec::new();
@@ -219,10 +219,10 @@ impl<'a> Npy<'a> {
         })
     }
 
-    /// Hands over every row of an array of bytes, with its number from 1.
+    /// Calls `each` with every row of an array of bytes and its number from 1.
     ///
     /// # Errors
-    /// Those of [`Self::for_numbers`]; and when the elements are no bytes.
+    /// Those of [`Self::for_numbers`]; and if the elements are not bytes.
     pub fn for_bytes(&mut self, each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         if !self.is_bytes() {
             return Err(DataError::Request(format!("{}: this is no array of bytes", self.source.path.display())));
@@ -241,13 +241,13 @@ impl<'a> Npy<'a> {
                 each(&self.raw, record)?;
             }
         }
-        self.source.must_end(self.rows())
+        self.source.check_end(self.rows())
     }
 
     fn for_raw_by_columns(&self, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         let (rows, size) = (self.rows(), self.header.element.size());
-        // Where the elements of row 0 lie, the last index running fastest; those of row i lie i elements further.
-        let mut places = vec![0];
+        // The positions of the elements of row 0, with the last index varying fastest. Those of row i are i positions further.
+        let mut positions = vec![0];
         let mut stride = rows;
         let mut strides = Vec::new();
         for &length in self.row_shape() {
@@ -255,24 +255,24 @@ impl<'a> Npy<'a> {
             stride *= length;
         }
         for (length, stride) in strides {
-            places = places.iter().flat_map(|&place| (0..length).map(move |index| place + index * stride)).collect();
+            positions = positions.iter().flat_map(|&position| (0..length).map(move |index| position + index * stride)).collect();
         }
-        let mut row = Vec::with_capacity(places.len() * size);
+        let mut row = Vec::with_capacity(positions.len() * size);
         for (index, record) in (0..rows).zip(1..) {
             row.clear();
-            for &place in &places {
-                let at = (place + index) * size;
-                row.extend_from_slice(self.raw.get(at..at + size).unwrap_or_default());
+            for &position in &positions {
+                let start = (position + index) * size;
+                row.extend_from_slice(self.raw.get(start..start + size).unwrap_or_default());
             }
             each(&row, record)?;
         }
         Ok(())
     }
 
-    /// Reads the next row, or all of them if they do not lie one after the other.
+    /// Reads the next row, or all rows if they are in Fortran order.
     fn read(&mut self, record: u64) -> Result<()> {
         let rows = if self.header.by_columns { self.rows() } else { 1 };
-        // Checked when it was opened.
+        // `open` checked that this does not overflow.
         let bytes = rows * self.row_size() * self.header.element.size();
         let read = self.source.fill(&mut self.raw, bytes as u64);
         read.map_err(|error| read_error(&self.source.path, Place::Record(record), error))?;
@@ -284,19 +284,19 @@ impl<'a> Npy<'a> {
     }
 }
 
-/// A Python literal that is being read.
-struct Literal<'a> {
+/// Parses the Python literal of a header.
+struct HeaderParser<'a> {
     rest: &'a [u8],
 }
 
 type Parsed<T> = std::result::Result<T, String>;
 
-impl<'a> Literal<'a> {
+impl<'a> HeaderParser<'a> {
     fn new(text: &'a [u8]) -> Self {
         Self { rest: text }
     }
 
-    /// `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`, its keys in any order.
+    /// Parses `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`, with keys in any order.
     fn header(mut self) -> Parsed<Header> {
         let (mut element, mut by_columns, mut shape) = (None, None, None);
         self.require(b'{')?;
@@ -396,10 +396,10 @@ impl<'a> Literal<'a> {
             let (number, rest) = self.rest.split_at(digits);
             let number = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
             shape.push(number.ok_or("has a shape that is not made of sizes: the file is damaged")?);
-            if shape.len() > MOST_DIMENSIONS {
-                return Err(format!("has a shape of more than {MOST_DIMENSIONS} dimensions: the file is damaged"));
+            if shape.len() > MAX_DIMENSIONS {
+                return Err(format!("has a shape of more than {MAX_DIMENSIONS} dimensions: the file is damaged"));
             }
-            // As Python 2 wrote them.
+            // Python 2 wrote long integers with an `L`.
             self.rest = rest.strip_prefix(b"L").unwrap_or(rest);
             if !self.accept(b',') {
                 self.require(b')')?;
@@ -485,7 +485,7 @@ mod tests {
         let of_rows = numbers(&file(1, &header("|u1", false, "(2, 3, 2)"), &rows)).unwrap();
         assert_eq!(of_rows.1[1], [6.0, 7.0, 8.0, 9.0, 10.0, 11.0]);
         assert_eq!(numbers(&file(1, &header("|u1", true, "(2L, 3L, 2L)"), &columns)).unwrap(), of_rows);
-        // The control.
+        // The same bytes in the wrong order.
         assert_ne!(numbers(&file(1, &header("|u1", true, "(2, 3, 2)"), &rows)).unwrap(), of_rows);
         let one = numbers(&file(1, &header("|u1", true, "(1, 2, 3)"), &[0, 3, 1, 4, 2, 5])).unwrap();
         assert_eq!(one.1, [[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]]);

@@ -1,14 +1,14 @@
-//! NumPy's NPZ files: NPY arrays in a ZIP archive.
+//! Reads NumPy's NPZ files: NPY arrays in a ZIP archive.
 
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::npy::Npy;
-use crate::data::readers::source::{MOST_PER_DEFLATED_BYTE, Source};
+use crate::data::readers::source::{MAX_INFLATION, Source};
 use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-/// What an NPZ file begins with, unless it is empty.
+/// The first bytes of an NPZ file that is not empty.
 pub(crate) const MAGIC: &[u8] = b"PK\x03\x04";
 
 /// An archive of arrays.
@@ -21,9 +21,9 @@ impl<R: Read + Seek> Npz<R> {
     /// Reads the table of contents.
     ///
     /// # Errors
-    /// When it is no ZIP archive.
+    /// If it is not a ZIP archive.
     pub fn open(path: &Path, reader: R) -> Result<Self> {
-        let archive = ZipArchive::new(reader).map_err(|error| wrong(path, error))?;
+        let archive = ZipArchive::new(reader).map_err(|error| zip_error(path, error))?;
         Ok(Self { path: path.to_path_buf(), archive })
     }
 
@@ -35,7 +35,7 @@ impl<R: Read + Seek> Npz<R> {
     /// Opens an array.
     ///
     /// # Errors
-    /// When there is none of this name, or it is damaged; see [`Npy::open`].
+    /// If there is no array of this name, or it is damaged; see [`Npy::open`].
     pub fn array(&mut self, name: &str) -> Result<Npy<'_>> {
         let names = self.names();
         let path = &self.path;
@@ -44,9 +44,9 @@ impl<R: Read + Seek> Npz<R> {
                 let what = format!("there is no array {name:?} here: it has {}", listed(&names));
                 DataError::content(path, Place::File, what)
             }
-            error => wrong(path, error),
+            error => zip_error(path, error),
         })?;
-        let most_bytes = member.compressed_size().saturating_mul(MOST_PER_DEFLATED_BYTE);
+        let most_bytes = member.compressed_size().saturating_mul(MAX_INFLATION);
         let path = PathBuf::from(format!("{}[{name}]", path.display()));
         let mut reader = BufReader::with_capacity(1 << 16, member);
         let head = reader.fill_buf().map_err(|error| crate::data::readers::source::read_error(&path, Place::File, error))?;
@@ -57,19 +57,19 @@ impl<R: Read + Seek> Npz<R> {
     }
 }
 
-/// Names for a message.
+/// A list of names for a message.
 pub(crate) fn listed(names: &[String]) -> String {
-    const LISTED: usize = 12;
-    let mut text = names.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    const MAX_LISTED: usize = 12;
+    let mut text = names.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
     match names.len() {
         0 => text.push_str("no arrays"),
-        1..=LISTED => {}
+        1..=MAX_LISTED => {}
         _ => text.push_str(", ..."),
     }
     text
 }
 
-fn wrong(path: &Path, error: ZipError) -> DataError {
+fn zip_error(path: &Path, error: ZipError) -> DataError {
     match error {
         ZipError::Io(error) if error.kind() != std::io::ErrorKind::UnexpectedEof && error.raw_os_error().is_some() => {
             DataError::io(path, "read")(error)

@@ -1,4 +1,4 @@
-//! Opening input, plain or gzip, told apart by its content and never by its name.
+//! Opens input files, plain or gzip. Compression is detected from the content, not from the name.
 
 use crate::data::error::{DataError, Place, Result};
 use flate2::bufread::MultiGzDecoder;
@@ -6,44 +6,44 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// Deflate packs at most about 1,032 bytes into one (RFC 1951: 258 bytes in two bits).
-pub(crate) const MOST_PER_DEFLATED_BYTE: u64 = 1032;
-/// How much is read at once.
+/// The maximum ratio of uncompressed to compressed bytes of deflate (RFC 1951: 258 bytes in two bits).
+pub(crate) const MAX_INFLATION: u64 = 1032;
+/// The number of bytes per read.
 const BUFFER: usize = 1 << 18;
-/// A buffer for a record of unknown size begins with this; it grows as data really comes.
-const FIRST_RECORD: u64 = 1 << 16;
+/// The maximum initial capacity of a record. Larger records grow as data is read.
+const MAX_INITIAL_CAPACITY: u64 = 1 << 16;
 
-/// Input that is being read, with the name that errors call it by.
+/// An open input file, with its path for errors.
 pub struct Source<'a> {
     pub(crate) path: PathBuf,
     /// The uncompressed content.
     pub(crate) reader: Box<dyn BufRead + 'a>,
-    /// More bytes than these cannot come: exact for a plain file, a bound for a compressed one.
+    /// The number of bytes of a plain file; an upper bound for a compressed one.
     pub(crate) most_bytes: u64,
 }
 
 impl<'a> Source<'a> {
-    /// Opens a file, decompressing if it begins as gzip does.
+    /// Opens a file, plain or gzip.
     ///
     /// # Errors
-    /// When it cannot be opened, or is empty.
+    /// If it cannot be opened, or is empty.
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(DataError::io(path, "open"))?;
-        let about = file.metadata().map_err(DataError::io(path, "read"))?;
-        if about.is_dir() {
+        let metadata = file.metadata().map_err(DataError::io(path, "read"))?;
+        if metadata.is_dir() {
             return Err(DataError::content(path, Place::File, "this is a folder: name a file"));
         }
-        if !about.is_file() {
+        if !metadata.is_file() {
             let what = "this is a pipe or a device, and input is read more than once: write it into a file first";
             return Err(DataError::content(path, Place::File, what));
         }
-        Self::new(path, BufReader::with_capacity(BUFFER, file), about.len())
+        Self::new(path, BufReader::with_capacity(BUFFER, file), metadata.len())
     }
 
-    /// Takes bytes for the content of a file that errors call `name`, decompressing if they begin as gzip does.
+    /// Input from memory, plain or gzip. Errors use `name` as the path.
     ///
     /// # Errors
-    /// When there are none.
+    /// If `bytes` is empty.
     pub fn of_bytes(name: &Path, bytes: &'a [u8]) -> Result<Self> {
         Self::new(name, Cursor::new(bytes), bytes.len() as u64)
     }
@@ -56,7 +56,7 @@ impl<'a> Source<'a> {
         let path = path.to_path_buf();
         if head.starts_with(&[0x1f, 0x8b]) {
             let reader = Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(reader)));
-            Ok(Self { path, reader, most_bytes: size.saturating_mul(MOST_PER_DEFLATED_BYTE) })
+            Ok(Self { path, reader, most_bytes: size.saturating_mul(MAX_INFLATION) })
         } else {
             Ok(Self { path, reader: Box::new(reader), most_bytes: size })
         }
@@ -70,10 +70,10 @@ impl<'a> Source<'a> {
         Ok(head)
     }
 
-    /// The first lines of a file, uncompressed, as far as they stand in its first 64 KiB; the last may be cut off there.
+    /// The first lines of a file, uncompressed, from its first 64 KiB. The last may be cut off.
     ///
     /// # Errors
-    /// When it cannot be read, or is empty.
+    /// If it cannot be read, or is empty.
     pub fn first_lines(path: &Path, lines: usize) -> Result<Vec<Vec<u8>>> {
         let head = Source::head(path, 1 << 16)?;
         Ok(head
@@ -84,17 +84,17 @@ impl<'a> Source<'a> {
             .collect())
     }
 
-    /// Replaces `record` by the next `bytes` bytes, or by fewer if the input ends. Memory is taken as data comes, not as a header
-    /// promises it.
+    /// Replaces `record` by the next `bytes` bytes, or by fewer if the input ends. Memory is allocated as data is read, because a header
+    /// can claim any size.
     pub(crate) fn fill(&mut self, record: &mut Vec<u8>, bytes: u64) -> std::io::Result<()> {
         record.clear();
-        // At most `FIRST_RECORD`, which fits any machine.
-        record.reserve(bytes.min(FIRST_RECORD) as usize);
+        // `MAX_INITIAL_CAPACITY` fits into any `usize`.
+        record.reserve(bytes.min(MAX_INITIAL_CAPACITY) as usize);
         self.reader.by_ref().take(bytes).read_to_end(record).map(drop)
     }
 
-    /// Makes sure that nothing comes after the last of the records that a header promised.
-    pub(crate) fn must_end(&mut self, records: usize) -> Result<()> {
+    /// Checks that the input ends after the number of records in its header.
+    pub(crate) fn check_end(&mut self, records: usize) -> Result<()> {
         match self.reader.fill_buf() {
             Ok([]) => Ok(()),
             Ok(_) => {
@@ -106,7 +106,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A read error at a place: damaged compressed data is the file's fault, anything else the system's.
+/// A read error at a place: damaged compressed data is an error in the content, any other error is one of the system.
 pub(crate) fn read_error(path: &Path, place: Place, error: std::io::Error) -> DataError {
     match error.kind() {
         ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput => DataError::content(
@@ -118,7 +118,7 @@ pub(crate) fn read_error(path: &Path, place: Place, error: std::io::Error) -> Da
     }
 }
 
-/// The name of a file without its folders: what our own files may say of where they came from.
+/// The name of a file without its folders, for descriptions in output files.
 pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }

@@ -1,7 +1,7 @@
-//! Tables of numbers in text, one row an example, one column its label or target: CSV, TSV, columns between blanks.
+//! Reads text tables (CSV, TSV, or separated by blanks) of numeric features with a label or target column.
 
 use crate::data::error::{DataError, Place, Result};
-use crate::data::readers::decimal::short;
+use crate::data::readers::decimal::parse_short;
 use crate::data::readers::fields::{Delimiter, Fields, Records};
 use crate::data::readers::source::Source;
 use memchr::memchr;
@@ -15,30 +15,30 @@ pub enum Column {
     Last,
     /// This one, counting from 1.
     Number(usize),
-    /// The one that the header calls so.
+    /// The column with this name in the header.
     Name(String),
-    /// There is no such column: rows to predict have no label.
+    /// No column: rows to predict have no label.
     None,
 }
 
 /// Whether the first line names the columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Header {
-    /// It does if none of its features is a number.
+    /// Yes if none of its features is a number.
     #[default]
     Detect,
-    /// It does.
+    /// Yes.
     Yes,
-    /// It is a row of data.
+    /// No: it is a row of data.
     No,
 }
 
-/// How a table is read.
+/// The layout of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableLayout {
-    /// What stands between fields; detected in the first line if it is not given.
+    /// The delimiter of fields; `None` to detect it from the first line.
     pub delimiter: Option<Delimiter>,
-    /// The first line.
+    /// Whether the first line names the columns.
     pub header: Header,
     /// The column of the label or target.
     pub label: Column,
@@ -49,17 +49,17 @@ pub struct TableLayout {
 /// A row of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    /// Its number, from 0.
+    /// The index of the row, from 0.
     pub index: u64,
-    /// The line that it begins on, from 1.
+    /// Its first line, from 1.
     pub line: u64,
-    /// Finite numbers.
+    /// The features: finite numbers.
     pub features: &'a [f64],
-    /// The label or target as it stands there.
+    /// The label or target as text.
     pub label: &'a str,
 }
 
-/// What is done with a column.
+/// The role of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Feature,
@@ -67,9 +67,9 @@ enum Role {
     Dropped,
 }
 
-/// Messages list so many names at most.
-const SHOWN_NAMES: usize = 20;
-/// What stands for a value that is missing.
+/// The maximum number of names in a message.
+const MAX_NAMES: usize = 20;
+/// Fields that mean a missing value.
 const MISSING: [&str; 6] = ["", "na", "n/a", "nan", "null", "?"];
 
 /// A table whose columns are known.
@@ -82,10 +82,10 @@ pub struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Reads what the first line says about the columns.
+    /// Determines the columns from the first line.
     ///
     /// # Errors
-    /// When the input has no rows, is no text, or does not have the columns that the layout names.
+    /// If the input has no rows, is not text, or does not have the columns that the layout names.
     pub fn open(source: Source<'a>, layout: &TableLayout) -> Result<Self> {
         let path = source.path.clone();
         let mut records = Records::new(source)?;
@@ -109,24 +109,24 @@ impl<'a> Table<'a> {
         if width < 2 && layout.label != Column::None {
             let between = delimiter.name();
             let what = format!("only one column between {between}: a label and at least one feature are needed; see --delimiter");
-            return Err(records.wrong(what));
+            return Err(records.record_error(what));
         }
         let column = |column: &Column| match *column {
             Column::None => Err(DataError::Request("no column cannot be left out".into())),
             Column::Last => Ok(width - 1),
             Column::Number(number) if (1..=width).contains(&number) => Ok(number - 1),
             Column::Number(number) => {
-                Err(records.wrong(format!("there is no column {number}: the file has columns 1 to {width}")))
+                Err(records.record_error(format!("there is no column {number}: the file has columns 1 to {width}")))
             }
             Column::Name(_) if layout.header == Header::No => {
                 let what = "a column can be named only if the file has a header: give its number";
                 Err(DataError::Request(what.into()))
             }
             Column::Name(ref name) => fields.iter().position(|field| field == name.as_bytes()).ok_or_else(|| {
-                let names: Vec<_> = fields.iter().take(SHOWN_NAMES).map(String::from_utf8_lossy).collect();
-                let more = if width > SHOWN_NAMES { ", ..." } else { "" };
+                let names: Vec<_> = fields.iter().take(MAX_NAMES).map(String::from_utf8_lossy).collect();
+                let more = if width > MAX_NAMES { ", ..." } else { "" };
                 let names = names.join(", ");
-                records.wrong(format!("no column is called {name:?} here; there are {names}{more}; or give its number"))
+                records.record_error(format!("no column is called {name:?} here; there are {names}{more}; or give its number"))
             }),
         };
         let label = if layout.label == Column::None { None } else { Some(column(&layout.label)?) };
@@ -145,11 +145,11 @@ impl<'a> Table<'a> {
         if features == 0 {
             return Err(DataError::Request("all columns but the label are left out: no feature remains".into()));
         }
-        let named = layout.drop.iter().chain([&layout.label]).any(|column| matches!(column, Column::Name(_)));
+        let uses_names = layout.drop.iter().chain([&layout.label]).any(|column| matches!(column, Column::Name(_)));
         let has_header = match layout.header {
             Header::Yes => true,
             Header::No => false,
-            Header::Detect if named => true,
+            Header::Detect if uses_names => true,
             Header::Detect => {
                 let is_number = |field: &[u8]| text(field).is_ok_and(|field| field.parse::<f64>().is_ok());
                 let numbers =
@@ -163,21 +163,21 @@ impl<'a> Table<'a> {
                         "{field:?} in the first line is neither a name nor a number: fill in a value or remove the row, or say with \
                          --header that it is a name"
                     );
-                    return Err(records.wrong(what));
+                    return Err(records.record_error(what));
                 }
-                // 0, 1, 2, ... is what pandas calls columns that have no names.
-                let counted = of_features().zip(0..).all(|(field, number)| field == number.to_string().as_bytes());
-                if features > 2 && counted {
+                // pandas writes 0, 1, 2, ... for columns without names.
+                let is_numbered = of_features().zip(0..).all(|(field, number)| field == number.to_string().as_bytes());
+                if features > 2 && is_numbered {
                     let what = "the first line counts the columns: say with --header yes that these are names, or with --header no \
                                 that it is a row of data";
-                    return Err(records.wrong(what));
+                    return Err(records.record_error(what));
                 }
                 if numbers > 0 && numbers < features {
                     let what = format!(
                         "{numbers} of {features} features are numbers: neither a header nor a row of data; say which it is \
                          with --header, or leave columns out with --drop"
                     );
-                    return Err(records.wrong(what));
+                    return Err(records.record_error(what));
                 }
                 numbers == 0
             }
@@ -186,15 +186,15 @@ impl<'a> Table<'a> {
         if has_header {
             let name = |(field, column)| {
                 let name = text(field).map(str::to_owned);
-                name.map_err(|what| records.wrong(format!("the name of column {column} {what}")))
+                name.map_err(|what| records.record_error(format!("the name of column {column} {what}")))
             };
             let all = fields.iter().zip(1..).map(name).collect::<Result<Vec<String>>>()?;
             let used = |&(place, _): &(usize, &String)| roles[place] != Role::Dropped;
             for (place, name) in all.iter().enumerate().filter(used) {
                 if all.iter().enumerate().filter(used).any(|(other, same)| other < place && same == name) {
-                    return Err(
-                        records.wrong(format!("two columns are called {name:?}: rename one, or leave it out with --drop NUMBER"))
-                    );
+                    return Err(records.record_error(format!(
+                        "two columns are called {name:?}: rename one, or leave it out with --drop NUMBER"
+                    )));
                 }
             }
             names = Some(all);
@@ -205,12 +205,12 @@ impl<'a> Table<'a> {
         Ok(Self { records, delimiter, roles, names })
     }
 
-    /// The names of all columns, if the first line has them.
+    /// The names of all columns, if the table has a header.
     pub fn names(&self) -> Option<&[String]> {
         self.names.as_deref()
     }
 
-    /// How many features a row has.
+    /// The number of features.
     pub fn features(&self) -> usize {
         self.roles.iter().filter(|&&role| role == Role::Feature).count()
     }
@@ -224,13 +224,13 @@ impl<'a> Table<'a> {
         (0..self.roles.len()).filter(|&column| self.roles[column] == Role::Feature).map(name).collect()
     }
 
-    /// What errors call the file.
+    /// The path of the file.
     pub fn path(&self) -> PathBuf {
         self.records.path().to_path_buf()
     }
 
-    /// Refuses a test table whose columns are not those of the training table.
-    pub(crate) fn must_match(&self, train: &Self) -> Result<()> {
+    /// Checks that a test table has the same columns as the training table.
+    pub(crate) fn check_columns_match(&self, train: &Self) -> Result<()> {
         let (width, training, theirs) = (self.roles.len(), train.roles.len(), train.records.path().display());
         let what = if width != training {
             format!("{width} columns, but {theirs} has {training}")
@@ -252,10 +252,10 @@ impl<'a> Table<'a> {
         Ok(rows)
     }
 
-    /// Hands over every row that is left.
+    /// Calls `each` with every remaining row.
     ///
     /// # Errors
-    /// When a record does not have the fields of the first line, a feature is no finite number, or the input cannot be read; and
+    /// If a record has a different number of fields than the first line, a feature is not a finite number, or the input cannot be read; and
     /// those of `each`.
     pub fn rows(&mut self, mut each: impl FnMut(Row<'_>) -> Result<()>) -> Result<()> {
         let mut features = vec![0.0; self.features()];
@@ -265,15 +265,15 @@ impl<'a> Table<'a> {
             let record = self.records.record();
             label.clear();
             let read = match self.delimiter {
-                Delimiter::Character(delimiter) => delimited(record, delimiter, &self.roles, &mut features, &mut label),
-                Delimiter::Blanks => between_blanks(record, &self.roles, &mut features, &mut label),
+                Delimiter::Character(delimiter) => read_delimited(record, delimiter, &self.roles, &mut features, &mut label),
+                Delimiter::Blanks => read_blank_separated(record, &self.roles, &mut features, &mut label),
             };
             if read.is_none() {
                 label.clear();
                 fields.split(record, self.delimiter);
-                self.any(&fields, &mut features, &mut label).map_err(|what| self.records.wrong(what))?;
+                self.read_any(&fields, &mut features, &mut label).map_err(|what| self.records.record_error(what))?;
             }
-            let label = text(&label).map_err(|what| self.records.wrong(format!("the label {what}")))?;
+            let label = text(&label).map_err(|what| self.records.record_error(format!("the label {what}")))?;
             each(Row { index, line: self.records.line(), features: &features, label })?;
             if !self.records.advance(self.delimiter)? {
                 break;
@@ -282,9 +282,9 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Reads a record of any kind, or says what is wrong with it.
-    fn any(&self, fields: &Fields, features: &mut [f64], label: &mut Vec<u8>) -> std::result::Result<(), String> {
-        if fields.has_text_behind_quote() {
+    /// Reads a record with any quotes. The error says what is wrong with it.
+    fn read_any(&self, fields: &Fields, features: &mut [f64], label: &mut Vec<u8>) -> std::result::Result<(), String> {
+        if fields.has_text_after_quote() {
             return Err("text stands behind a closing quote: a quote is missing here or in a line before".into());
         }
         if fields.len() != self.roles.len() {
@@ -295,7 +295,7 @@ impl<'a> Table<'a> {
         for ((field, &role), column) in fields.iter().zip(&self.roles).zip(1..) {
             match role {
                 Role::Feature => {
-                    let value = text(field).and_then(number).map_err(|what| format!("column {column}: {what}"))?;
+                    let value = text(field).and_then(parse_number).map_err(|what| format!("column {column}: {what}"))?;
                     if let Some(feature) = features.next() {
                         *feature = value;
                     }
@@ -308,20 +308,20 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Reads a record without quotes within quotes; none if it is another, or anything is wrong with it.
-fn delimited(record: &[u8], delimiter: u8, roles: &[Role], features: &mut [f64], label: &mut Vec<u8>) -> Option<()> {
+/// Reads a record without quotes within quoted fields; `None` if it has such quotes, or has an error. Then [`Table::read_any`] reads it.
+fn read_delimited(record: &[u8], delimiter: u8, roles: &[Role], features: &mut [f64], label: &mut Vec<u8>) -> Option<()> {
     let mut features = features.iter_mut();
     let mut at = 0;
     for &role in roles {
         if role == Role::Feature
-            && let Some((value, end)) = short(record, at, delimiter)
+            && let Some((value, end)) = parse_short(record, at, delimiter)
         {
             *features.next()? = value;
             at = end + 1;
             continue;
         }
         let field = record.get(at..)?;
-        let number = if role == Role::Feature { leading_number(field) } else { None };
+        let number = if role == Role::Feature { parse_leading_number(field) } else { None };
         let length = match number {
             Some((value, length)) if field.get(length).is_none_or(|&byte| byte == delimiter) => {
                 *features.next()? = value;
@@ -329,7 +329,7 @@ fn delimited(record: &[u8], delimiter: u8, roles: &[Role], features: &mut [f64],
             }
             _ => {
                 let (content, length) = match field.split_first() {
-                    // Quoted as a whole, with no quote in it.
+                    // A quoted field without quotes in it.
                     Some((b'"', rest)) => {
                         let length = memchr(b'"', rest)?;
                         if rest.get(length + 1).is_some_and(|&byte| byte != delimiter) {
@@ -342,7 +342,7 @@ fn delimited(record: &[u8], delimiter: u8, roles: &[Role], features: &mut [f64],
                         (field.get(..length)?, length)
                     }
                 };
-                one(content.trim_ascii(), role, &mut features, label)?;
+                store_field(content.trim_ascii(), role, &mut features, label)?;
                 length
             }
         };
@@ -351,14 +351,14 @@ fn delimited(record: &[u8], delimiter: u8, roles: &[Role], features: &mut [f64],
     (at == record.len() + 1).then_some(())
 }
 
-/// The same between blanks.
-fn between_blanks(record: &[u8], roles: &[Role], features: &mut [f64], label: &mut Vec<u8>) -> Option<()> {
+/// Like [`read_delimited`], for fields separated by blanks.
+fn read_blank_separated(record: &[u8], roles: &[Role], features: &mut [f64], label: &mut Vec<u8>) -> Option<()> {
     let mut features = features.iter_mut();
     let mut rest = record.trim_ascii_end();
     for &role in roles {
         rest = rest.trim_ascii_start();
         if role == Role::Feature
-            && let Some((value, length)) = short(rest, 0, b' ').or_else(|| leading_number(rest))
+            && let Some((value, length)) = parse_short(rest, 0, b' ').or_else(|| parse_leading_number(rest))
             && rest.get(length).is_none_or(|&byte| byte == b' ' || byte == b'\t')
         {
             *features.next()? = value;
@@ -366,33 +366,33 @@ fn between_blanks(record: &[u8], roles: &[Role], features: &mut [f64], label: &m
             continue;
         }
         let length = rest.iter().position(|&byte| byte == b' ' || byte == b'\t').unwrap_or(rest.len());
-        let (content, behind) = rest.split_at_checked(length)?;
+        let (content, after) = rest.split_at_checked(length)?;
         if content.is_empty() || content.first() == Some(&b'"') {
             return None;
         }
-        one(content, role, &mut features, label)?;
-        rest = behind;
+        store_field(content, role, &mut features, label)?;
+        rest = after;
     }
     rest.is_empty().then_some(())
 }
 
-fn one(content: &[u8], role: Role, features: &mut std::slice::IterMut<'_, f64>, label: &mut Vec<u8>) -> Option<()> {
+fn store_field(content: &[u8], role: Role, features: &mut std::slice::IterMut<'_, f64>, label: &mut Vec<u8>) -> Option<()> {
     match role {
-        Role::Feature => *features.next()? = number(text(content).ok()?).ok()?,
+        Role::Feature => *features.next()? = parse_number(text(content).ok()?).ok()?,
         Role::Label => label.extend_from_slice(content),
         Role::Dropped => {}
     }
     Some(())
 }
 
-/// The finite number that these bytes begin with, and how many of them it takes. To the bit what `str::parse` gives for these
-/// bytes, which would first have to know where they end.
-fn leading_number(bytes: &[u8]) -> Option<(f64, usize)> {
+/// Parses the finite number at the start of these bytes; returns it and its length. The result has the same bits as that of `str::parse`,
+/// which would have to know the length before.
+fn parse_leading_number(bytes: &[u8]) -> Option<(f64, usize)> {
     fast_float2::parse_partial::<f64, _>(bytes).ok().filter(|(value, _)| value.is_finite())
 }
 
-/// A field as a finite number, or what is wrong with it.
-pub(crate) fn number(field: &str) -> std::result::Result<f64, String> {
+/// Parses a field as a finite number. The error says what is wrong with it.
+pub(crate) fn parse_number(field: &str) -> std::result::Result<f64, String> {
     match field.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),
         Ok(_) => Err(format!("{field:?} is not a finite number: remove the row or fill in a value")),
@@ -400,14 +400,14 @@ pub(crate) fn number(field: &str) -> std::result::Result<f64, String> {
         Err(_) if field.replacen(',', ".", 1).parse::<f64>().is_ok() => {
             Err(format!("{field:?} is not a number: write decimals with a point"))
         }
-        Err(_) => Err(format!("{:?} is not a number: code texts as numbers, or remove the column", shown(field))),
+        Err(_) => Err(format!("{:?} is not a number: code texts as numbers, or remove the column", shortened(field))),
     }
 }
 
-/// Enough of a text for a message.
-fn shown(field: &str) -> String {
-    const SHOWN: usize = 40;
-    match field.char_indices().nth(SHOWN) {
+/// Shortens a field for a message.
+fn shortened(field: &str) -> String {
+    const MAX_SHOWN: usize = 40;
+    match field.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}...", &field[..end]),
         None => field.to_owned(),
     }
@@ -425,14 +425,14 @@ mod tests {
     use crate::random::{Purpose, Seed, Who};
     use rand::RngExt;
 
-    /// What is read of `field` before another one, by the short way or the long one.
+    /// Reads `field` before another one without [`Table::read_any`].
     fn read(field: &str, delimiter: Delimiter, between: &str) -> Option<u64> {
         let record = format!("{field}{between}0");
         let roles = [Role::Feature, Role::Label];
         let (mut features, mut label) = (vec![0.0], Vec::new());
         let read = match delimiter {
-            Delimiter::Character(byte) => delimited(record.as_bytes(), byte, &roles, &mut features, &mut label),
-            Delimiter::Blanks => between_blanks(record.as_bytes(), &roles, &mut features, &mut label),
+            Delimiter::Character(byte) => read_delimited(record.as_bytes(), byte, &roles, &mut features, &mut label),
+            Delimiter::Blanks => read_blank_separated(record.as_bytes(), &roles, &mut features, &mut label),
         };
         read.map(|()| features[0].to_bits())
     }
@@ -481,7 +481,7 @@ mod tests {
         assert!(numbers > 80_000, "{numbers}");
     }
 
-    /// The short way and the long one read the same, and refuse the same.
+    /// [`Table::read_any`] accepts and rejects the same fields as the faster readers.
     #[test]
     fn quoted_fields_read_as_others() {
         let read = |text: &str| {

@@ -33,15 +33,15 @@ fn sweeps_have_the_same_bits_on_every_level_and_keep_document_counts_consistent(
             let at = |word: u32| stream(100 * number + u64::from(word));
             let (mut other, mut topics_of_other, mut counts_of_other) = (sweep.clone(), assigned.clone(), counts.clone());
             sweep.sweep(&mut assigned, &mut counts, 0.3, 0.1, at);
-            other.document_topics.count(&other.ends, &topics_of_other);
+            other.document_topics.count_topics(&other.document_ends, &topics_of_other);
             let (topics, counts_there) = (&mut topics_of_other, &mut counts_of_other);
             Sweep { sweep: &mut other, topics, counts: counts_there, alpha: 0.3, beta: 0.1, stream: at }.compute::<Baseline>();
             assert_eq!((&assigned, &counts), (&topics_of_other, &counts_of_other));
             let sorted = |held: &DocumentTopics| {
                 let mut documents = Vec::new();
                 let mut rest = &held.lines[..];
-                for (begin, end) in std::iter::once(&0).chain(&sweep.ends).zip(&sweep.ends) {
-                    let (mine, others) = rest.split_at(capacity(end - begin, held.none as usize));
+                for (begin, end) in std::iter::once(&0).chain(&sweep.document_ends).zip(&sweep.document_ends) {
+                    let (mine, others) = rest.split_at(lines_of_document(end - begin, held.no_topic as usize));
                     let mut entries: Vec<u32> = mine.iter().flat_map(|line| line.0).collect();
                     entries[1..].sort_unstable();
                     documents.push(entries);
@@ -50,7 +50,7 @@ fn sweeps_have_the_same_bits_on_every_level_and_keep_document_counts_consistent(
                 documents
             };
             let mut again = sweep.document_topics.clone();
-            again.count(&sweep.ends, &assigned);
+            again.count_topics(&sweep.document_ends, &assigned);
             assert_eq!(sorted(&sweep.document_topics), sorted(&again));
         }
     }
@@ -60,8 +60,8 @@ fn sweeps_have_the_same_bits_on_every_level_and_keep_document_counts_consistent(
 fn sizes_beyond_the_limits_are_refused() {
     let tokens = tokens(1, 1000);
     assert_eq!(tokens.len(), 1000);
-    assert!(WordSweep::fits(&tokens, (1 << 22) - 1).is_ok());
-    let message = WordSweep::fits(&tokens, 1 << 22).unwrap_err();
+    assert!(WordSweep::check_size(&tokens, (1 << 22) - 1).is_ok());
+    let message = WordSweep::check_size(&tokens, 1 << 22).unwrap_err();
     assert!(message.contains("4194304 topics and a document of 1000 tokens"), "{message}");
 }
 

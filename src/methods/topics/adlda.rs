@@ -1,9 +1,9 @@
 //! AD-LDA, approximate distributed LDA: collapsed Gibbs sweeps by all agents in parallel, with topic-word counts that are summed after each.
 //!
-//! Agent s sweeps over its tokens with its own copy n^s of the counts n_kw of all agents, which does not see the changes that other agents
-//! make meanwhile; then n ← n + Σ_s (n^s − n), and n^s ← n (Newman, Asuncion, Smyth & Welling 2009). With one agent this is collapsed Gibbs
-//! sampling. Changes are summed from agents to agents and do not pass the server. If priors are optimized, agents report histograms of the
-//! counts before a sweep, and the server's estimates hold from the next sweep on.
+//! Agent s sweeps over its tokens with its own copy n^s of the counts n_kw of all agents. The copy does not include the changes that other
+//! agents make during the sweep. Then n ← n + Σ_s (n^s − n), and n^s ← n (Newman, Asuncion, Smyth & Welling 2009). With one agent this is
+//! collapsed Gibbs sampling. Agents sum their changes among themselves; the counts do not pass through the server. If priors are optimized,
+//! agents report histograms of the counts before a sweep, and the server's estimates are used from the next sweep on.
 
 use super::problem::TopicProblem;
 use super::shard::{PriorEvidence, Shard, SweepReport, check_conserved, check_token_count, log_history, record_draw};
@@ -11,7 +11,6 @@ use super::sweeps::SweepSettings;
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::lda::Priors;
 use crate::methods::common::settings::{Corpus, MethodSettings, ResourceEstimate, TopicMethod};
-
 use crate::methods::common::with_evaluation::Posterior;
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
@@ -49,7 +48,7 @@ impl MethodSettings for AdLdaSettings {
 pub struct AdLda {
     /// The problem.
     pub problem: TopicProblem,
-    /// Number and order of sweeps, and draws.
+    /// The number and order of sweeps, and which draws are kept.
     pub settings: SweepSettings,
 }
 
@@ -58,13 +57,13 @@ pub struct AdLda {
 pub enum Task {
     /// Draw initial topics.
     Draw,
-    /// Apply the summed changes, and sweep once more unless all sweeps are done.
+    /// Apply the summed changes, and perform the next sweep unless all are done.
     Sweep {
-        /// The number of sweeps that are done.
+        /// The number of completed sweeps.
         done: u64,
-        /// Tokens of all agents.
+        /// The number of tokens of all agents.
         tokens: u64,
-        /// The priors from now on.
+        /// The priors for the next sweep.
         priors: Priors,
     },
 }
@@ -82,14 +81,14 @@ impl Method for AdLda {
     }
 
     fn server(&self, saved: Option<ServerState>) -> Result<AdLdaServer> {
-        let fresh = || ServerState { done: 0, tokens: 0, begun: false, priors: self.problem.priors() };
-        Ok(AdLdaServer { method: self.clone(), state: saved.unwrap_or_else(fresh) })
+        let initial = || ServerState { done: 0, tokens: 0, initialized: false, priors: self.problem.priors() };
+        Ok(AdLdaServer { method: self.clone(), state: saved.unwrap_or_else(initial) })
     }
 
     fn agent(&self, id: AgentId, saved: Option<AgentState>) -> Result<AdLdaAgent> {
-        let none = || [vec![0; self.problem.size()], self.problem.priors().to_words().to_vec()].concat();
-        let fresh = || AgentState { topics: Raw(Vec::new()), counts: Raw(none()) };
-        let state = saved.unwrap_or_else(fresh);
+        let zero_counts = || [vec![0; self.problem.size()], self.problem.priors().to_words().to_vec()].concat();
+        let initial = || AgentState { topics: Raw(Vec::new()), counts: Raw(zero_counts()) };
+        let state = saved.unwrap_or_else(initial);
         Ok(AdLdaAgent { id, method: self.clone(), shard: Shard::open(&self.problem, id, self.settings.sweep_by)?, state })
     }
 }
@@ -97,12 +96,12 @@ impl Method for AdLda {
 /// The server's state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerState {
-    /// The number of sweeps that are done.
+    /// The number of completed sweeps.
     done: u64,
-    /// Tokens of all agents.
+    /// The number of tokens of all agents.
     tokens: u64,
-    /// Whether initial topics are drawn.
-    begun: bool,
+    /// Whether the agents have drawn initial topics.
+    initialized: bool,
     /// The current α and β.
     priors: Priors,
 }
@@ -140,8 +139,8 @@ impl Server<AdLda> for AdLdaServer {
 
     fn receive(&mut self, response: Response<AdLda>, out: &mut Outbox<AdLda>, cx: &mut Context) -> Result<()> {
         let Self { method: AdLda { problem, settings }, state } = self;
-        if !state.begun {
-            (state.begun, state.tokens) = (true, response.reports.iter().map(|reported| reported.report.tokens).sum());
+        if !state.initialized {
+            (state.initialized, state.tokens) = (true, response.reports.iter().map(|reported| reported.report.tokens).sum());
             check_token_count(state.tokens)?;
             self.request(out);
             return Ok(());
@@ -150,10 +149,10 @@ impl Server<AdLda> for AdLdaServer {
             return Ok(());
         }
         state.done += 1;
-        let longest = response.reports.iter().map(|reported| reported.seconds).fold(0.0, f64::max);
+        let longest_sweep = response.reports.iter().map(|reported| reported.seconds).fold(0.0, f64::max);
         let evidence = response.reports.iter().filter_map(|reported| reported.report.evidence.as_ref());
-        state.priors = PriorEvidence::improve(evidence, problem, state.priors);
-        let columns = [("seconds", cx.seconds()), ("longest_sweep", longest), ("tokens", state.tokens as f64)];
+        state.priors = PriorEvidence::update_priors(evidence, problem, state.priors);
+        let columns = [("seconds", cx.seconds()), ("longest_sweep", longest_sweep), ("tokens", state.tokens as f64)];
         log_history(settings, state.done, state.priors, &columns, cx);
         self.request(out);
         Ok(())
@@ -175,7 +174,7 @@ impl Posterior<i32> for AdLdaServer {
 /// An agent's state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AgentState {
-    /// The topics of its tokens.
+    /// The topic of each token of the agent.
     topics: Raw<u32>,
     /// The counts of all agents after the last exchange, followed by the priors (W × K + 4).
     counts: Raw<i32>,
@@ -191,15 +190,15 @@ pub struct AdLdaAgent {
 
 impl AdLdaAgent {
     /// Applies the changes of all agents and the priors, and records a draw if one is due.
-    fn apply(&mut self, changed: &[i32], done: u64, tokens: u64, priors: Priors, cx: &mut Context) -> Result<()> {
+    fn apply(&mut self, changes: &[i32], done: u64, tokens: u64, priors: Priors, cx: &mut Context) -> Result<()> {
         let AdLda { problem, settings } = &self.method;
         let Some((counts, words)) = self.state.counts.0.split_last_chunk_mut() else {
             return Err("the saved counts have no priors".into());
         };
-        if changed.len() != counts.len() {
-            return Err(format!("expected {1} topic-word counts, got {0}", changed.len(), counts.len()).into());
+        if changes.len() != counts.len() {
+            return Err(format!("expected {1} topic-word counts, got {0}", changes.len(), counts.len()).into());
         }
-        counts.iter_mut().zip(changed).for_each(|(count, changed)| *count += changed);
+        counts.iter_mut().zip(changes).for_each(|(count, change)| *count += change);
         check_conserved(counts, tokens)?;
         *words = priors.to_words();
         if self.id == 0 {
@@ -224,9 +223,9 @@ impl Agent<AdLda> for AdLdaAgent {
     fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(SweepReport, Body<i32>)> {
         let tokens = self.shard.tokens();
         let report = || SweepReport { tokens, evidence: None };
-        let (report, changed) = match *task {
+        let (report, counts) = match *task {
             Task::Draw => {
-                let (topics, counts) = self.shard.draw(cx);
+                let (topics, counts) = self.shard.draw_initial_topics(cx);
                 self.state.topics = Raw(topics);
                 (report(), counts)
             }
@@ -239,6 +238,6 @@ impl Agent<AdLda> for AdLdaAgent {
                 self.shard.sweep(&mut topics.0, &counts.0, done, &self.method.settings, cx)?
             }
         };
-        Ok((report, changed.into()))
+        Ok((report, counts.into()))
     }
 }

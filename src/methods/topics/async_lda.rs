@@ -167,7 +167,7 @@ impl Server<AsyncLda> for AsyncLdaServer {
         if reported.report.evidence.is_some() {
             state.evidence[reported.from as usize] = reported.report.evidence;
             if state.evidence.iter().all(Option::is_some) {
-                priors = PriorEvidence::improve(state.evidence.iter().flatten(), problem, priors);
+                priors = PriorEvidence::update_priors(state.evidence.iter().flatten(), problem, priors);
                 state.evidence.fill(None);
                 state.counts.0[problem.size()..].copy_from_slice(&priors.to_words());
             }
@@ -219,7 +219,7 @@ impl Agent<AsyncLda> for AsyncLdaAgent {
     fn perform(&mut self, task: &Task, body: Body<i32>, cx: &mut Context) -> Result<(SweepReport, Body<i32>)> {
         let (report, changed) = match *task {
             Task::Draw => {
-                let (topics, counts) = self.shard.draw(cx);
+                let (topics, counts) = self.shard.draw_initial_topics(cx);
                 self.state.topics = Raw(topics);
                 (SweepReport { tokens: self.shard.tokens(), evidence: None }, counts)
             }

@@ -18,25 +18,27 @@ pub struct SweepReport {
     pub evidence: Option<PriorEvidence>,
 }
 
-/// Statistics for the estimate of the priors: for α of the documents of an agent, for β of its part of the topics.
+/// Statistics of one agent for the estimate of the priors.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PriorEvidence {
-    of_documents: PriorStatistics,
-    of_topics: PriorStatistics,
+    /// For α, from the documents of the agent.
+    alpha: PriorStatistics,
+    /// For β, from the topics assigned to the agent.
+    beta: PriorStatistics,
 }
 
 impl PriorEvidence {
-    /// Improved priors, from the statistics of all agents. These are integers, so their sum does not depend on the order.
-    pub fn improve<'a>(all: impl IntoIterator<Item = &'a Self>, problem: &TopicProblem, priors: Priors) -> Priors {
+    /// Updates the priors from the statistics of all agents. These are integers, so their sum does not depend on the order.
+    pub fn update_priors<'a>(all_agents: impl IntoIterator<Item = &'a Self>, problem: &TopicProblem, priors: Priors) -> Priors {
         let mut sum = Self::default();
-        for evidence in all {
-            sum.of_documents.merge(&evidence.of_documents);
-            sum.of_topics.merge(&evidence.of_topics);
+        for evidence in all_agents {
+            sum.alpha.merge(&evidence.alpha);
+            sum.beta.merge(&evidence.beta);
         }
-        // Without statistics a prior stays the same.
+        // A prior without statistics does not change.
         Priors {
-            alpha: sum.of_documents.update_prior(priors.alpha, problem.topics as usize),
-            beta: sum.of_topics.update_prior(priors.beta, problem.vocabulary as usize),
+            alpha: sum.alpha.update_prior(priors.alpha, problem.topics as usize),
+            beta: sum.beta.update_prior(priors.beta, problem.vocabulary as usize),
         }
     }
 }
@@ -54,11 +56,11 @@ pub(super) fn split_priors<'a>(array: &'a [i32], problem: &TopicProblem) -> Resu
     }
 }
 
-/// Writes a row of the history: with the priors, where they change.
+/// Writes a row of the history, with the priors if they are optimized.
 pub(super) fn log_history(settings: &SweepSettings, sweep: u64, priors: Priors, columns: &[(&str, f64)], cx: &mut Context) {
-    let changing = settings.optimize != OptimizePriors::None;
+    let optimized = settings.optimize != OptimizePriors::None;
     let priors = [("alpha", priors.alpha), ("beta", priors.beta)];
-    cx.log_row(HISTORY, sweep, columns.iter().copied().chain(priors.into_iter().filter(|_| changing)));
+    cx.log_row(HISTORY, sweep, columns.iter().copied().chain(priors.into_iter().filter(|_| optimized)));
 }
 
 /// The tokens of an agent.
@@ -66,25 +68,25 @@ pub(super) struct Shard {
     id: AgentId,
     problem: TopicProblem,
     tokens: Tokens,
-    /// The state of sweeps word by word.
-    by_word: Option<WordSweep>,
+    /// For sweeps by word.
+    word_sweep: Option<WordSweep>,
 }
 
 impl Shard {
-    pub fn open(problem: &TopicProblem, id: AgentId, by: SweepBy) -> Result<Self> {
+    pub fn open(problem: &TopicProblem, id: AgentId, sweep_by: SweepBy) -> Result<Self> {
         let documents = problem.open(id)?;
         check_token_count(documents.tokens())?;
         let tokens = Tokens::from_documents(&documents);
         drop(documents);
         let topics = problem.topics as usize;
-        let by_word = match by {
+        let word_sweep = match sweep_by {
             SweepBy::Word => {
-                WordSweep::fits(&tokens, topics)?;
+                WordSweep::check_size(&tokens, topics)?;
                 Some(WordSweep::new(&tokens, topics))
             }
             SweepBy::Document => None,
         };
-        Ok(Self { id, problem: problem.clone(), tokens, by_word })
+        Ok(Self { id, problem: problem.clone(), tokens, word_sweep })
     }
 
     /// The number of tokens.
@@ -92,43 +94,46 @@ impl Shard {
         self.tokens.len() as u64
     }
 
-    /// Statistics of its documents for α, and for β of its part of the topics in the counts of all tokens (W × K).
+    /// Statistics for the estimate of the priors. `topics` holds the topic of each token of this agent, `counts` are those of all agents
+    /// (W × K). For β, each agent contributes the statistics of a range of topics.
     pub fn evidence(&self, topics: &[u32], counts: &[i32], optimize: OptimizePriors) -> PriorEvidence {
-        let all = self.problem.topics as usize;
-        let edge = |agent: u32| (u64::from(self.problem.topics) * u64::from(agent) / u64::from(self.problem.agents)) as usize;
-        let own_topics = match optimize {
-            OptimizePriors::Both => edge(self.id)..edge(self.id + 1),
+        let topic_count = self.problem.topics as usize;
+        let first_topic =
+            |agent: u32| (u64::from(self.problem.topics) * u64::from(agent) / u64::from(self.problem.agents)) as usize;
+        let topic_range = match optimize {
+            OptimizePriors::Both => first_topic(self.id)..first_topic(self.id + 1),
             OptimizePriors::Alpha | OptimizePriors::None => 0..0,
         };
         PriorEvidence {
-            of_documents: PriorStatistics::of_documents(&self.tokens, topics, all),
-            of_topics: PriorStatistics::of_topics(counts, all, own_topics),
+            alpha: PriorStatistics::of_documents(&self.tokens, topics, topic_count),
+            beta: PriorStatistics::of_topics(counts, topic_count, topic_range),
         }
     }
 
     /// Draws an initial topic for each token; returns the topics and their counts (W × K).
     ///
-    /// The first agent draws topics sequentially, each given the ones before, for up to a third of all documents. The other agents draw
-    /// uniformly and follow in the first sweeps: if two agents drew sequentially, each would have topics of its own.
-    pub fn draw(&self, cx: &Context) -> (Vec<u32>, Vec<i32>) {
+    /// The first agent draws topics sequentially, each given the ones before, for up to a third of all documents. All other topics are
+    /// drawn uniformly and adapt in the first sweeps. If two agents drew sequentially, their topics would have nothing to do with each
+    /// other.
+    pub fn draw_initial_topics(&self, cx: &Context) -> (Vec<u32>, Vec<i32>) {
         let TopicProblem { agents, vocabulary, topics, alpha, beta, .. } = self.problem;
         let stream = |number: u64| cx.stream(Who::Agent(self.id), number, Purpose::Initial);
-        let mut drawn = self.tokens.draw_topics(topics, stream);
-        let none = || TopicCounts::new(vocabulary, topics as usize);
+        let mut assigned = self.tokens.draw_topics(topics, stream);
+        let zero_counts = || TopicCounts::new(vocabulary, topics as usize);
         if self.id == 0 {
             let documents = self.tokens.documents();
-            let first = (documents.saturating_mul(agents as usize) / 3).min(documents);
-            draw_topics_sequentially(&self.tokens, first, &mut drawn, &mut none(), alpha, beta, |document| {
+            let sequential = (documents.saturating_mul(agents as usize) / 3).min(documents);
+            draw_topics_sequentially(&self.tokens, sequential, &mut assigned, &mut zero_counts(), alpha, beta, |document| {
                 stream(1 << 63 | document)
             });
         }
-        let mut counts = none();
-        counts.count(self.tokens.words(), &drawn);
-        (drawn, counts.into_counts())
+        let mut counts = zero_counts();
+        counts.count(self.tokens.words(), &assigned);
+        (assigned, counts.into_counts())
     }
 
-    /// Sweep number `sweep` over all tokens. `array` holds the counts of all agents and their priors (W × K + 4) before it. Returns a report
-    /// on these counts, and the change of the counts.
+    /// Performs sweep number `sweep` over the tokens of this agent. `array` holds the counts of all agents and the priors (W × K + 4)
+    /// before the sweep. Returns a report, whose statistics are also from before the sweep, and the changes of the counts (W × K).
     pub fn sweep(
         &mut self,
         topics: &mut [u32],
@@ -144,30 +149,30 @@ impl Shard {
         let evidence = settings.is_due(sweep).then(|| self.evidence(topics, counts, settings.optimize));
         let mut swept = TopicCounts::from_counts(counts.to_vec(), self.problem.topics as usize);
         let stream = |number: u64| cx.stream(Who::Agent(self.id), sweep << 32 | number, Purpose::Topics);
-        match &mut self.by_word {
-            Some(by_word) => by_word.sweep(topics, &mut swept, alpha, beta, |word| stream(u64::from(word))),
+        match &mut self.word_sweep {
+            Some(word_sweep) => word_sweep.sweep(topics, &mut swept, alpha, beta, |word| stream(u64::from(word))),
             None => dense_sweep(&self.tokens, topics, &mut swept, alpha, beta, stream),
         }
-        let mut changed = swept.into_counts();
-        changed.iter_mut().zip(counts).for_each(|(changed, before)| *changed -= before);
-        Ok((SweepReport { tokens: self.tokens(), evidence }, changed))
+        let mut changes = swept.into_counts();
+        changes.iter_mut().zip(counts).for_each(|(change, before)| *change -= before);
+        Ok((SweepReport { tokens: self.tokens(), evidence }, changes))
     }
 }
 
-/// Records φ (W × K), its mean given the counts and β (W × K + 4), if a draw is due after `swept` sweeps.
+/// If a draw is due after `sweeps` sweeps, records φ (W × K): its mean given the counts and β in `array` (W × K + 4).
 pub(super) fn record_draw(
     problem: &TopicProblem,
     array: &[i32],
-    swept: u64,
+    sweeps: u64,
     settings: &SweepSettings,
     cx: &mut Context,
 ) -> Result<()> {
     let SweepSettings { burn_in, thin, .. } = *settings;
-    let before = draws(swept.saturating_sub(1), burn_in, thin);
-    if draws(swept, burn_in, thin) > before {
+    let previous_draws = draws(sweeps.saturating_sub(1), burn_in, thin);
+    if draws(sweeps, burn_in, thin) > previous_draws {
         let (counts, priors) = split_priors(array, problem)?;
         let phi = TopicCounts::from_counts(counts.to_vec(), problem.topics as usize).phi::<f32>(priors.beta);
-        cx.record("posterior", 0, before, phi.len(), &phi);
+        cx.record("posterior", 0, previous_draws, phi.len(), &phi);
     }
     Ok(())
 }
@@ -175,7 +180,7 @@ pub(super) fn record_draw(
 /// Checks that counts of this many tokens fit into i32.
 ///
 /// # Errors
-/// If they do not.
+/// If there are more than 2^31 − 1 tokens.
 pub(super) fn check_token_count(tokens: u64) -> Result<()> {
     match i32::try_from(tokens) {
         Ok(_) => Ok(()),
@@ -186,14 +191,14 @@ pub(super) fn check_token_count(tokens: u64) -> Result<()> {
 /// Checks that counts are not negative and sum to the number of tokens.
 ///
 /// # Errors
-/// If they do not.
+/// If a count is negative or the sum differs.
 pub(super) fn check_conserved(counts: &[i32], tokens: u64) -> Result<()> {
-    let all: i64 = counts.iter().map(|&count| i64::from(count)).sum();
+    let sum: i64 = counts.iter().map(|&count| i64::from(count)).sum();
     match counts.iter().any(|&count| count < 0) {
-        false if i64::try_from(tokens) == Ok(all) => Ok(()),
-        below => Err(format!(
-            "topic-word counts sum to {all} for {tokens} tokens{}",
-            if below { ", and some are negative" } else { "" }
+        false if i64::try_from(tokens) == Ok(sum) => Ok(()),
+        negative => Err(format!(
+            "topic-word counts sum to {sum} for {tokens} tokens{}",
+            if negative { ", and some are negative" } else { "" }
         )
         .into()),
     }

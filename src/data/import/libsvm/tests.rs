@@ -151,7 +151,7 @@ fn bad_files_are_refused_with_their_line() {
         refused(&LibsvmImport { scaling, ..import(&path) }, &[scaling.name(), "max-abs"]);
     }
     refused(&LibsvmImport { features: Some(0), ..import(&path) }, &["at least one"]);
-    refused(&LibsvmImport { features: Some(MOST_FEATURES + 1), ..import(&path) }, &["at most 2147483648"]);
+    refused(&LibsvmImport { features: Some(MAX_FEATURES + 1), ..import(&path) }, &["at most 2147483648"]);
 }
 
 #[test]

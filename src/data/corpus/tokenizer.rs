@@ -1,45 +1,45 @@
-//! Text as words: runs of letters in lower case, in any script that puts something between its words.
+//! Splits text into words: runs of letters in lower case, in any script that separates its words.
 
 use std::borrow::Cow;
 use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-/// The most characters of a word: a longer run of letters is encoded data, or text without spaces between its words.
-pub const LONGEST_WORD: usize = 64;
+/// The maximum number of characters of a word. A longer run of letters is encoded data, or text without spaces between its words.
+pub const MAX_WORD_LENGTH: usize = 64;
 
-/// What finds the words of a text: runs of letters (alphabetic characters, and the marks on them), composed (NFC) and in lower case.
-/// Everything else stands between words, digits, hyphens and apostrophes too.
+/// Splits text into words: runs of letters (alphabetic characters with their combining marks), in NFC and in lower case. All other
+/// characters separate words, including digits, hyphens and apostrophes.
 #[derive(Clone, Debug)]
-pub struct Words {
+pub struct Tokenizer {
     shortest: usize,
-    /// The word in hand.
+    /// The current word.
     word: String,
 }
 
-impl Words {
-    /// Words of `shortest` to [`LONGEST_WORD`] characters; others are passed over.
+impl Tokenizer {
+    /// A tokenizer for words of `shortest` to [`MAX_WORD_LENGTH`] characters. It skips other words.
     pub fn new(shortest: usize) -> Self {
         Self { shortest, word: String::new() }
     }
 
-    /// Hands over the words of a text in order; gives whether all of it was UTF-8. Bytes that are not are taken for Latin-1.
+    /// Calls `each` with the words of a text in order. Returns whether the text is valid UTF-8; invalid bytes are read as Latin-1.
     pub fn each(&mut self, text: &[u8], mut each: impl FnMut(&str)) -> bool {
-        let text = decoded(text);
+        let text = decode(text);
         let mut rest: &str = &text;
         while let Some(start) = first_letter(rest) {
-            let (end, ascii) = run(&rest[start..]);
-            let (word, after) = rest[start..].split_at(end);
+            let (end, ascii) = letter_run(&rest[start..]);
+            let (run, after) = rest[start..].split_at(end);
             rest = after;
-            if self.take(word, ascii) {
+            if self.normalize(run, ascii) {
                 each(&self.word);
             }
         }
         matches!(text, Cow::Borrowed(_))
     }
 
-    /// Takes a run of letters as it is written everywhere; whether it is a word.
-    fn take(&mut self, run: &str, ascii: bool) -> bool {
-        let lengths = self.shortest..=LONGEST_WORD;
+    /// Sets `word` to the normalized form of a run of letters. Returns whether its length is in range.
+    fn normalize(&mut self, run: &str, ascii: bool) -> bool {
+        let lengths = self.shortest..=MAX_WORD_LENGTH;
         self.word.clear();
         if ascii {
             if lengths.contains(&run.len()) {
@@ -48,8 +48,8 @@ impl Words {
             }
             return !self.word.is_empty();
         }
-        // Some letters are written as one with several marks.
-        if run.chars().nth(4 * LONGEST_WORD).is_some() {
+        // A letter can consist of several code points.
+        if run.chars().nth(4 * MAX_WORD_LENGTH).is_some() {
             return false;
         }
         self.word.extend(run.chars().filter(|&c| !is_invisible(c)));
@@ -61,8 +61,8 @@ impl Words {
     }
 }
 
-/// Text, whatever its bytes are: where they are not UTF-8, each is a character of Latin-1.
-fn decoded(text: &[u8]) -> Cow<'_, str> {
+/// Decodes text as UTF-8, and each invalid byte as a character of Latin-1.
+fn decode(text: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = str::from_utf8(text) {
         return Cow::Borrowed(text);
     }
@@ -74,7 +74,7 @@ fn decoded(text: &[u8]) -> Cow<'_, str> {
     Cow::Owned(decoded)
 }
 
-/// Where the first letter stands.
+/// The position of the first letter.
 fn first_letter(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -95,8 +95,8 @@ fn first_letter(text: &str) -> Option<usize> {
     None
 }
 
-/// How many bytes the letters in front take, and whether all are ASCII.
-fn run(text: &str) -> (usize, bool) {
+/// The number of bytes of the letters at the start of the text, and whether all are ASCII.
+fn letter_run(text: &str) -> (usize, bool) {
     let bytes = text.as_bytes();
     let (mut at, mut ascii) = (0, true);
     while let Some(byte) = bytes.get(at) {
@@ -115,7 +115,7 @@ fn run(text: &str) -> (usize, bool) {
     (at, ascii)
 }
 
-/// Characters that stand inside of words and do not show: the soft hyphen, and what separates or joins the shapes of letters.
+/// Whether a character is an invisible part of a word: the soft hyphen, the zero-width non-joiner or the zero-width joiner.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200c}' | '\u{200d}')
 }
@@ -126,7 +126,7 @@ mod tests {
 
     fn words(text: impl AsRef<[u8]>) -> Vec<String> {
         let mut words = Vec::new();
-        Words::new(3).each(text.as_ref(), |word| words.push(word.to_owned()));
+        Tokenizer::new(3).each(text.as_ref(), |word| words.push(word.to_owned()));
         words
     }
 
@@ -137,12 +137,12 @@ mod tests {
             ("mp3 covid19 3.14 don't x_y_zoo e-mail", &["covid", "don", "zoo", "mail"]),
             ("", &[]),
             (" \t12 ?! ", &[]),
-            // A sigma that ends a word has a form of its own.
+            // A sigma at the end of a word has a different form.
             ("ÄRGER über Straße ΟΔΟΣ", &["ärger", "über", "straße", "οδο\u{3c2}"]),
             ("Москва — столица", &["москва", "столица"]),
-            // The same word, with a letter composed and not.
+            // The same word with a composed and a decomposed letter.
             ("caf\u{e9} cafe\u{301} CAFE\u{301}s", &["café", "café", "cafés"]),
-            // Signs that are no letters, and yet belong to their words.
+            // Combining marks belong to their words.
             ("हिन्दी भाषा", &["हिन्दी", "भाषा"]),
             ("co\u{ad}op\u{ad}erate", &["cooperate"]),
             ("\u{301}\u{301}abc\u{200d} \u{ad}xyz", &["abc", "xyz"]),
@@ -154,11 +154,11 @@ mod tests {
 
     #[test]
     fn lengths_count_characters() {
-        let long = "ü".repeat(LONGEST_WORD);
-        assert_eq!(words(format!("üü üüü {long} {long}ü ab abc {}", "z".repeat(LONGEST_WORD + 1))), ["üüü", &long, "abc"]);
+        let long = "ü".repeat(MAX_WORD_LENGTH);
+        assert_eq!(words(format!("üü üüü {long} {long}ü ab abc {}", "z".repeat(MAX_WORD_LENGTH + 1))), ["üüü", &long, "abc"]);
         assert!(words("語".repeat(100_000)).is_empty());
         let mut all = Vec::new();
-        Words::new(1).each(b"a bc", |word| all.push(word.to_owned()));
+        Tokenizer::new(1).each(b"a bc", |word| all.push(word.to_owned()));
         assert_eq!(all, ["a", "bc"]);
     }
 
@@ -167,12 +167,12 @@ mod tests {
         let mut found = Vec::new();
         let mut each = |text: &[u8]| {
             found.clear();
-            let sound = Words::new(3).each(text, |word| found.push(word.to_owned()));
-            (sound, found.join(" "))
+            let is_utf_8 = Tokenizer::new(3).each(text, |word| found.push(word.to_owned()));
+            (is_utf_8, found.join(" "))
         };
         assert_eq!(each("naïve cafés".as_bytes()), (true, "naïve cafés".to_owned()));
         assert_eq!(each(b"na\xefve caf\xe9s"), (false, "naïve cafés".to_owned()));
-        // Both in one text, and what Latin-1 has no letter for.
+        // Both encodings in one text, and bytes that are no letters in Latin-1.
         assert_eq!(each(b"\xc3\xa9t\xc3\xa9 \xe9t\xe9 don\x92ts\xff\0abc"), (false, "été été don tsÿ abc".to_owned()));
     }
 }
