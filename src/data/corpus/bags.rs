@@ -245,7 +245,7 @@ enum LineError {
 
 impl From<String> for LineError {
     fn from(what: String) -> Self {
-        Self::Text(what)
+        Self::Content(what)
     }
 }
 
