@@ -5,12 +5,12 @@
 use super::*;
 use clap::Parser;
 use mpibayes::cli::{Cli, Command, import};
-use mpibayes::config::{Override, Registry, RunFile as TypedRun};
+use mpibayes::config::{Override, Registry, RunFile};
 use mpibayes::job::{Ranks, check, start};
 use mpibayes::random::{Purpose, Seed, Who};
 use mpibayes::report::RunResults;
 use mpibayes::report::summary::Summary;
-use mpibayes::results::{RunFile, RunFolder, result_file};
+use mpibayes::results::{ResultFile, RunFolder, result_file};
 use ndarray::{Array1, Array2};
 use ndarray_linalg::{Cholesky, SolveC, UPLO};
 use std::path::Path;
@@ -104,7 +104,7 @@ fn run(folder: &Path, data: &str, set: &[&str]) -> Result<(), String> {
     let mut typed = vec!["mpibayes".to_owned(), "run".into(), file.into(), "--set".into(), format!("data.file={data}")];
     typed.extend(set.iter().flat_map(|set| ["--set".to_owned(), set.to_string()]));
     let Command::Run(args) = Cli::try_parse_from(typed).unwrap().command else { panic!("not a run") };
-    let run = TypedRun::read(&args.file, &args.set).unwrap().parse(&registry()).unwrap();
+    let run = RunFile::read(&args.file, &args.set).unwrap().parse(&registry()).unwrap();
     let mut folder = RunFolder::new(folder, Duration::MAX, false);
     start(&run, &registry(), &Ranks::One, &mut folder).map_err(|error| error.to_string())
 }
@@ -168,7 +168,7 @@ fn svgd_agrees_with_quadrature() {
     let rows: Vec<usize> = (0..).take(dataset.rows(mpibayes::data::Split::Train)).collect();
     let shard = dataset.read_rows::<f64>(mpibayes::data::Split::Train, &rows).unwrap();
     let (mean, sd, log_noise) = exact(shard.x().view(), shard.y(), 8, false);
-    let particles = RunFile::open(&result_file(&output)).unwrap().samples("posterior").unwrap().values.matrix();
+    let particles = ResultFile::open(&result_file(&output)).unwrap().samples("posterior").unwrap().values.matrix();
     let found = Array1::from_shape_fn(9, |place| match place {
         0 => particles.column(SLOPES).mean().unwrap(),
         group => particles.rows().into_iter().map(|p| p[MEAN] + p[LOG_SPREAD].exp() * p[SLOPES + group]).sum::<f64>() / 50.0,
@@ -206,7 +206,7 @@ fn invalid_groups_are_reported() {
     let text = format!("[data]\nfile = {data:?}\n[model]\nname = \"varying-intercepts\"\n[method]\nname = \"svgd\"\n");
     std::fs::write(&file, text).unwrap();
     let set = Override::parse("model.groups=7").unwrap();
-    let problems = check(&TypedRun::read(&file, &[set]).unwrap(), &registry()).unwrap_err();
+    let problems = check(&RunFile::read(&file, &[set]).unwrap(), &registry()).unwrap_err();
     assert!(problems.len() == 1 && problems[0].to_string().contains("7 in the first column is not a group"), "{problems:?}");
     let message = run(&folder.path().join("few"), &data, &["model.groups=7"]).unwrap_err();
     assert!(message.contains("7 in the first column is not a group") && message.contains("agent"), "{message}");

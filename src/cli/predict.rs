@@ -13,7 +13,7 @@ use crate::metrics::Tally;
 use crate::partial::PartialFile;
 use crate::report::RunResults;
 use crate::report::text;
-use crate::results::RunFile;
+use crate::results::ResultFile;
 use anyhow::{Context, bail, ensure};
 use ndarray::{Array2, ArrayView1};
 use std::fs::File;
@@ -130,7 +130,7 @@ enum FittedModel {
 }
 
 impl FittedModel {
-    fn of(file: &RunFile, chain: Option<usize>, registry: &Registry) -> anyhow::Result<Self> {
+    fn of(file: &ResultFile, chain: Option<usize>, registry: &Registry) -> anyhow::Result<Self> {
         if file.info().model == LdaSettings::NAME {
             return Ok(Self::Topics(TopicModel::read(file, chain.unwrap_or(0), registry)?));
         }

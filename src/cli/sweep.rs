@@ -4,11 +4,11 @@ use super::output::{print, print_error};
 use super::run::{STOPPED, parse_override};
 use crate::cluster::mpi::World;
 use crate::config::sweep::{self, Sweep};
-use crate::config::{ConfigError, Override, Problem, Registry, Run, RunFile as TypedFile};
+use crate::config::{ConfigError, Override, Problem, Registry, Run, RunFile};
 use crate::job::{JobError, Ranks, start};
 use crate::partial::PartialFile;
 use crate::report::text;
-use crate::results::{self, HISTORY, METRICS, RunFile, RunFolder, Table, config_file, result_file};
+use crate::results::{self, HISTORY, METRICS, ResultFile, RunFolder, Table, config_file, result_file};
 use anyhow::{Context, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -284,7 +284,7 @@ enum State {
 
 impl SweepState {
     fn open(args: &SweepArgs) -> anyhow::Result<Self> {
-        let typed = TypedFile::read(&args.file, &args.set)?;
+        let typed = RunFile::read(&args.file, &args.set)?;
         let sweep = sweep::grid(&typed).map_err(ConfigError::Problems)?;
         let folder = args.folder()?;
         let part = match (args.task, args.list || args.collect) {
@@ -431,7 +431,7 @@ impl SweepState {
     /// Reads the results of a run.
     fn read_results(&mut self, number: usize) -> anyhow::Result<()> {
         let Some(point) = self.sweep.points.get(number) else { bail!("there is no run {number}") };
-        let file = RunFile::open(&result_file(&self.folder.join(&point.name)))?;
+        let file = ResultFile::open(&result_file(&self.folder.join(&point.name)))?;
         let tables = file.tables()?;
         let table = |name: &str| tables.iter().any(|table| table == name).then(|| file.table(name)).transpose();
         let mut rows = table(METRICS)?.map_or_else(Vec::new, |metrics| rows_of(&metrics));

@@ -1,7 +1,7 @@
 //! Random numbers, the clock and records for a method's server and agents.
 
 use super::layout::AgentId;
-use super::record::{Draws, Record, Row};
+use super::record::{DrawBlock, Record, Row};
 use crate::number::Number;
 use crate::random::{Purpose, Seed, Stream, Who};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Context {
 
     /// Records draws: `values` holds rows of length `dim`; the first row is the chain's draw number `first`.
     pub fn record<N: Number>(&mut self, group: &str, chain: u32, first: u64, dim: usize, values: &[N]) {
-        self.records.push(Record::Draws(Draws {
+        self.records.push(Record::Draws(DrawBlock {
             group: group.into(),
             chain,
             first,

@@ -1,7 +1,7 @@
 //! The options of a job: seed, threads, use of MPI collectives, and where draws are stored.
 
 use super::fault::Result;
-use super::record::Draws;
+use super::record::DrawBlock;
 use crate::random::Seed;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub trait DrawStore: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If they cannot be stored; ends the job.
-    fn put(&self, draws: Vec<Draws>) -> Result<()>;
+    fn put(&self, draws: Vec<DrawBlock>) -> Result<()>;
 
     /// Makes everything that was put since the last call available to the recorder, and returns its amount in the store's own
     /// unit, such as bytes.

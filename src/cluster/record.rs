@@ -16,7 +16,7 @@ pub enum Record {
     /// A row of a table: for information, without influence on the run.
     Row(Row),
     /// Draws or particles: the result of the run.
-    Draws(Draws),
+    Draws(DrawBlock),
 }
 
 /// A row of a table of numbers, such as the per-round history.
@@ -34,7 +34,7 @@ pub struct Row {
 
 /// A block of draws: rows × d numbers, row-major, little-endian bytes of the run's precision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Draws {
+pub struct DrawBlock {
     /// The group of the result file: `posterior`.
     pub group: String,
     /// The chain.

@@ -9,7 +9,7 @@ use super::layout::{AgentId, Rank};
 use super::method::Progress;
 use super::options::DrawStore;
 use super::packet::Posted;
-use super::record::{Draws, Record};
+use super::record::{DrawBlock, Record};
 use super::request::{EncodedRequest, EncodedResponse};
 use crate::number::Number;
 use crate::random::Seed;
@@ -70,7 +70,7 @@ impl<N: Number> Clone for WorkerContext<N> {
 
 impl<N: Number> WorkerContext<N> {
     /// Separates the records that are sent to rank 0 from the draws that are stored on this rank.
-    fn split_draws(&self, records: Vec<Record>) -> (Vec<Record>, Vec<Draws>) {
+    fn split_draws(&self, records: Vec<Record>) -> (Vec<Record>, Vec<DrawBlock>) {
         if self.store.is_none() {
             return (records, Vec::new());
         }
@@ -151,7 +151,7 @@ impl<N: Number> Work<N> {
                 let seconds = since.elapsed().as_secs_f64();
                 let (records, more) = worker.split_draws(cx.into_records());
                 if let Some(store) = &worker.store {
-                    let draws: Vec<Draws> = draws.into_iter().chain(more).collect();
+                    let draws: Vec<DrawBlock> = draws.into_iter().chain(more).collect();
                     guard(activity(Some(id), Action::Recording), || if draws.is_empty() { Ok(()) } else { store.put(draws) })?;
                 }
                 emit(Completed::AgentReturned { id, agent, seconds, records });

@@ -5,7 +5,7 @@
 //! `cluster::Method` inside for the engine.
 
 use crate::methods::{DataKind, MethodSettings, ResourceEstimate, Sharing};
-use crate::models::{BuiltModel, DataSchema, ModelSettings};
+use crate::models::{BuiltModel, DataSchema, Model, ModelSettings};
 use crate::number::Real;
 use crate::settings::{self, KeyError};
 
@@ -19,6 +19,8 @@ pub trait ConfiguredMethod<D: DataKind>: Send + Sync {
     fn table(&self) -> Result<toml::Table, toml::ser::Error>;
     /// Checks the settings for this number of agents.
     fn check_agents(&self, agents: u32) -> Result<(), KeyError>;
+    /// Checks that a model for tables provides what the settings need.
+    fn check_model(&self, model: &dyn Model<f64>) -> Result<(), KeyError>;
     /// What a run needs.
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate;
     /// Remarks on settings that are allowed but perhaps not meant.
@@ -44,6 +46,10 @@ impl<S: MethodSettings> ConfiguredMethod<S::Data> for S {
 
     fn check_agents(&self, agents: u32) -> Result<(), KeyError> {
         MethodSettings::check_agents(self, agents)
+    }
+
+    fn check_model(&self, model: &dyn Model<f64>) -> Result<(), KeyError> {
+        MethodSettings::check_model(self, model)
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {

@@ -25,6 +25,9 @@ impl Override {
     /// Sets the value in a table.
     pub(super) fn apply(&self, table: &mut toml::Table) -> Result<(), ConfigError> {
         let wrong = |message: String| ConfigError::Override { key: self.key.clone(), message };
+        if is_too_large(&self.value) {
+            return Err(wrong(TOO_LARGE.into()));
+        }
         // A value that is not TOML is a plain string, so that names need no quotes.
         let value = value(&self.value).unwrap_or_else(|| toml::Value::String(self.value.clone()));
         let path = self.path();
@@ -39,6 +42,15 @@ impl std::fmt::Display for Override {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}={}", self.key, self.value)
     }
+}
+
+/// The message for a whole number beyond 63 bits, which TOML does not have.
+pub(super) const TOO_LARGE: &str = "whole numbers are at most 9223372036854775807";
+
+/// Whether a value is a whole number beyond 63 bits.
+pub(super) fn is_too_large(value: &str) -> bool {
+    let digits = value.trim_start_matches(['+', '-']);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) && value.parse::<i64>().is_err()
 }
 
 /// A single value in TOML's notation.

@@ -3,7 +3,7 @@
 use super::entries::Registry;
 use super::error::{ConfigError, Problem};
 use super::hints::Hints;
-use super::overrides::{Override, set};
+use super::overrides::{Override, TOO_LARGE, is_too_large, set};
 use super::run::Run;
 use super::sections::SWEEP;
 use crate::settings::KeyError;
@@ -41,7 +41,9 @@ impl RunFile {
         let syntax = |cause: toml::de::Error| {
             let line = cause.span().map_or(1, |span| line_of(&text, span.start));
             let typed = text.lines().nth(line - 1).unwrap_or_default().trim();
+            let value = typed.split_once('=').map_or("", |(_, value)| value.trim());
             let message = match typed {
+                _ if is_too_large(value) => format!("{TOO_LARGE} (the line reads: {typed})"),
                 "" => cause.message().to_owned(),
                 typed => format!("{} (the line reads: {typed})", cause.message()),
             };

@@ -160,6 +160,8 @@ struct CheckedModel {
     own_rows: usize,
     /// What is wrong with the rows of the data.
     rows: Result<(), String>,
+    /// What the method misses in the model.
+    method: Result<(), KeyError>,
 }
 
 fn check_run<D: Checked>(
@@ -190,6 +192,9 @@ fn check_run<D: Checked>(
     if let Some(Err(message)) = model.as_ref().map(|model| &model.rows) {
         let message = format!("does not suit the model {}: {message}", run.model_name());
         problems.push(file.problem(&["data", "file"], message));
+    }
+    if let Some(Err(error)) = model.as_ref().map(|model| model.method.clone()) {
+        problems.push(file.problem_in("method", error, registry));
     }
     match model {
         Some(model) if problems.is_empty() => Ok(report(run, data.zip(open), &model, &sizes)),
@@ -261,9 +266,10 @@ impl Checked for Table {
         if built.own_rows == 0 {
             require_data(dataset)?;
         }
+        let method = run.method.check_model(built.model.as_ref());
         let (parameters, predicts) = (built.model.dim(), built.model.output() != Output::Nothing);
         let rows = dataset.map_or(Ok(()), |dataset| check_rows(built.model.as_ref(), dataset));
-        Ok(CheckedModel { parameters, predicts, own_rows: built.own_rows, rows })
+        Ok(CheckedModel { parameters, predicts, own_rows: built.own_rows, rows, method })
     }
 
     fn temperature(run: &RunOf<Self>) -> Option<f64> {
@@ -310,7 +316,7 @@ impl Checked for Corpus {
 
     fn check_model(run: &RunOf<Self>, corpus: Option<&Arc<CorpusFile>>) -> Result<CheckedModel, KeyError> {
         let parameters = require_data(corpus)?.words() as usize * run.model.topics as usize;
-        Ok(CheckedModel { parameters, predicts: true, own_rows: 0, rows: Ok(()) })
+        Ok(CheckedModel { parameters, predicts: true, own_rows: 0, rows: Ok(()), method: Ok(()) })
     }
 
     fn temperature(_: &RunOf<Self>) -> Option<f64> {

@@ -6,7 +6,7 @@ use crate::data::{DataError, Dataset, FeatureScaling, Shard, Split, Task};
 use crate::methods::common::predict::predict;
 use crate::models::{Model, Scratch};
 use crate::number::Real;
-use crate::results::{Grid, POSTERIOR, ResultsError, RunFile};
+use crate::results::{Grid, POSTERIOR, ResultFile, ResultsError};
 use ndarray::{Array2, Ix2};
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ const BLOCK_ROWS: usize = 4096;
 ///
 /// # Errors
 /// When they cannot be read.
-pub fn predictive_draws<F: Real>(file: &RunFile) -> Result<Option<Array2<F>>, ResultsError> {
+pub fn predictive_draws<F: Real>(file: &ResultFile) -> Result<Option<Array2<F>>, ResultsError> {
     if !file.sample_groups()?.iter().any(|group| group == POSTERIOR) {
         return Ok(None);
     }

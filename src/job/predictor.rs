@@ -9,7 +9,7 @@ use crate::methods::Table;
 use crate::methods::common::predict::predict;
 use crate::models::{DataSchema, Model, Output, Scratch};
 use crate::number::Real;
-use crate::results::{POSTERIOR, ResultsError, RunFile};
+use crate::results::{POSTERIOR, ResultFile, ResultsError};
 use ndarray::{Array1, Array2};
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ impl Predictor {
     ///
     /// # Errors
     /// When the run is on no data, has drawn nothing yet, is not over, or its model is unknown here.
-    pub fn new(file: &RunFile, registry: &Registry) -> Result<Self, JobError> {
+    pub fn new(file: &ResultFile, registry: &Registry) -> Result<Self, JobError> {
         let cannot = |what: &str| JobError::Prediction(what.to_owned());
         let Run::Table(run) = Run::from_toml(&file.info().config, registry)? else {
             return Err(cannot("the run is on documents, not on rows"));
@@ -207,7 +207,7 @@ impl Predictor {
     }
 }
 
-fn drawn<F: Precision>(file: &RunFile, run: &RunOf<Table>, schema: DataSchema) -> Result<Drawn<F>, JobError> {
+fn drawn<F: Precision>(file: &ResultFile, run: &RunOf<Table>, schema: DataSchema) -> Result<Drawn<F>, JobError> {
     let model =
         F::model(run.model.as_ref(), Some(schema)).map_err(|error| ConfigError::Settings(vec![error.below("model")]))?.model;
     let Some(theta) = predictive_draws::<F>(file)? else {

@@ -13,7 +13,7 @@ use crate::lda::LdaSettings;
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::common::problem::OpenShard;
 use crate::methods::topics::{EVALUATION_SWEEPS, TopicEvaluation, TopicProblem};
-use crate::methods::{Corpus, Draws, Evaluation, PARTICLE_PATHS, Problem, Sharing, Table};
+use crate::methods::{Corpus, DrawKind, Evaluation, PARTICLE_PATHS, Problem, Sharing, Table};
 use crate::models::{Output, Part, require_data};
 use crate::random::Seed;
 use crate::results::{Grid, POSTERIOR, RunFolder, SampleGroup, SampleKind};
@@ -105,8 +105,8 @@ impl JobData for Table {
 
         let group = |name: &str, kind| SampleGroup { name: name.into(), parts: model.parts(), kind };
         let mut groups = match draws {
-            Draws::Particles => vec![group(POSTERIOR, SampleKind::Particles)],
-            Draws::Chains => {
+            DrawKind::Particles => vec![group(POSTERIOR, SampleKind::Particles)],
+            DrawKind::Chains => {
                 let expectations = EXPECTATIONS.map(|name| group(name, SampleKind::Expectation));
                 std::iter::once(group(POSTERIOR, SampleKind::Chains)).chain(expectations).collect()
             }
@@ -161,10 +161,10 @@ fn evaluation<F: Precision>(
 }
 
 /// The evaluation of a method with such draws. Chains keep their draws, so that their paths need no evaluation.
-fn suited_to<F>(draws: Draws, mut evaluation: Evaluation<F>) -> Option<Evaluation<F>> {
+fn suited_to<F>(draws: DrawKind, mut evaluation: Evaluation<F>) -> Option<Evaluation<F>> {
     match draws {
-        Draws::Particles => Some(evaluation),
-        Draws::Chains => {
+        DrawKind::Particles => Some(evaluation),
+        DrawKind::Chains => {
             evaluation.particle_paths = false;
             (evaluation.test_rows.is_some() || evaluation.ksd.is_some()).then_some(evaluation)
         }

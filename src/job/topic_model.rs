@@ -6,7 +6,7 @@ use crate::data::corpus::Corpus;
 use crate::data::{DataError, Split};
 use crate::lda::{Bag, DocumentGibbs, Documents, LdaSettings, Sweeps, WordTable};
 use crate::random::{Purpose, Seed, Who};
-use crate::results::{Grid, HISTORY, POSTERIOR, RunFile};
+use crate::results::{Grid, HISTORY, POSTERIOR, ResultFile};
 use ndarray::{Array2, Axis};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use std::collections::HashMap;
@@ -65,7 +65,7 @@ impl TopicModel {
     ///
     /// # Errors
     /// When the run is on no documents or not over, or there is no such chain.
-    pub fn read(file: &RunFile, chain: usize, registry: &Registry) -> Result<Self, JobError> {
+    pub fn read(file: &ResultFile, chain: usize, registry: &Registry) -> Result<Self, JobError> {
         let cannot = |what: String| JobError::Topics(what);
         let Run::Corpus(run) = Run::from_toml(&file.info().config, registry)? else {
             let model = &file.info().model;

@@ -16,7 +16,7 @@ pub use common::evaluation::{Evaluation, PARTICLE_PATHS, SPREAD_OVER_AGENTS};
 pub use common::particles::Particles;
 pub use common::problem::{LocalLoss, Problem};
 pub use common::settings::{
-    Corpus, DataKind, DocumentBytes, Draws, MethodSettings, ResourceEstimate, Sharing, Table, TableMethod, TopicMethod,
+    Corpus, DataKind, DocumentBytes, DrawKind, MethodSettings, ResourceEstimate, Sharing, Table, TableMethod, TopicMethod,
     at_least_one,
 };
 pub use common::with_evaluation::{EvaluationTask, Evaluator, LocalEvaluator, Posterior, WithEvaluation};

@@ -4,7 +4,7 @@ use super::error::{PlotError, Result};
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, series};
 use super::ticks::drawable;
 use crate::metrics::{domain, label};
-use crate::results::{RunFile, SECONDS, Table, XAxis};
+use crate::results::{ResultFile, SECONDS, Table, XAxis};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of averaged draws does not measure quality: it is drawn only if named.
@@ -59,7 +59,7 @@ fn lines(table: &Table) -> BTreeMap<Option<u32>, Vec<usize>> {
 ///
 /// # Errors
 /// When the file cannot be read, or has no such column.
-pub fn history(file: &RunFile, options: &HistoryOptions) -> Result<Option<Figure>> {
+pub fn history(file: &ResultFile, options: &HistoryOptions) -> Result<Option<Figure>> {
     let tables = file.curve_tables()?;
     let mut wanted: Vec<(&Table, &str)> = Vec::new();
     for name in &options.columns {
@@ -126,7 +126,7 @@ pub fn history(file: &RunFile, options: &HistoryOptions) -> Result<Option<Figure
     Ok(Some(Figure { legend: legend.collect(), caption, remark: remarks.join(" "), ..Figure::of_equal(title, panels) }))
 }
 
-fn no_column(file: &RunFile, name: &str) -> PlotError {
+fn no_column(file: &ResultFile, name: &str) -> PlotError {
     match file.curves() {
         Ok(columns) if columns.is_empty() => PlotError::Column { name: name.into(), columns: "none".into() },
         Ok(columns) => PlotError::Column { name: name.into(), columns: columns.join(", ") },

@@ -4,7 +4,7 @@ use super::canvas::Stroke;
 use super::error::Result;
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, bars, series};
 use super::parameters::counted;
-use crate::results::{METRICS, RunFile, Table};
+use crate::results::{METRICS, ResultFile, Table};
 
 /// The table of reliability bins.
 const TABLE: &str = "reliability";
@@ -47,7 +47,7 @@ fn wilson(p: f64, n: f64) -> (f64, f64) {
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn reliability(file: &RunFile) -> Result<Option<Figure>> {
+pub fn reliability(file: &ResultFile) -> Result<Option<Figure>> {
     let Some((step, bins)) = file.find_table(TABLE)?.as_ref().and_then(last_bins) else { return Ok(None) };
     let metrics = file.find_table(METRICS)?.unwrap_or_default();
     let metric = |name: &str| {

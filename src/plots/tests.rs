@@ -5,7 +5,7 @@
 use super::*;
 use crate::cluster::record::Row;
 use crate::models::Part;
-use crate::results::{RunFile, RunInfo, SampleKind, Samples, Values, XAxis, write_run};
+use crate::results::{ResultFile, RunInfo, SampleKind, Samples, Values, XAxis, write_run};
 use ndarray::Array3;
 use resvg::tiny_skia::Pixmap;
 use std::path::Path;
@@ -14,10 +14,10 @@ fn row(table: &str, step: u64, agent: Option<u32>, values: &[(&str, f64)]) -> Ro
     Row { table: table.into(), step, agent, values: values.iter().map(|&(name, value)| (name.into(), value)).collect() }
 }
 
-fn file(folder: &Path, rows: &[Row]) -> RunFile {
+fn file(folder: &Path, rows: &[Row]) -> ResultFile {
     let path = folder.join("r.h5");
     write_run(&path, &RunInfo::new("dsvgd", "network", 1, "", ""), &[], rows).unwrap();
-    RunFile::open(&path).unwrap()
+    ResultFile::open(&path).unwrap()
 }
 
 /// A metric by its name and a formula of the round.

@@ -5,7 +5,7 @@ use super::text;
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::metrics::convergence::{Convergence, Estimate, LEAST_DRAWS, estimates, particle_estimates};
 use crate::models::Part;
-use crate::results::{RunFile, SampleKind, Values};
+use crate::results::{ResultFile, SampleKind, Values};
 use ndarray::{Array3, ArrayView3, s};
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ const NAME_WIDTH: usize = 30;
 
 /// A group of draws with the estimates of its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Draws {
+pub struct PosteriorGroup {
     /// The group in the result file: `posterior`.
     pub group: String,
     /// What the draws are.
@@ -67,7 +67,7 @@ pub struct Expectation {
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn expectations(file: &RunFile) -> Result<Vec<Expectation>> {
+pub fn expectations(file: &ResultFile) -> Result<Vec<Expectation>> {
     let groups = file.sample_groups()?;
     if !EXPECTATIONS.iter().all(|name| groups.iter().any(|group| group == name)) {
         return Ok(Vec::new());
@@ -99,17 +99,17 @@ fn omitted(order: &str, parameters: usize) -> String {
     }
 }
 
-impl Draws {
+impl PosteriorGroup {
     /// Reads a group of draws and estimates its parameters: `all`, or every n-th one if there are very many.
     ///
     /// # Errors
     /// When there is no such group, or it cannot be read.
-    pub fn read(file: &RunFile, group: &str, all: bool) -> Result<Self> {
+    pub fn read(file: &ResultFile, group: &str, all: bool) -> Result<Self> {
         Self::read_at_most(file, group, if all { usize::MAX } else { MAX_VALUES })
     }
 
     /// Reads a group of draws and estimates as many of its parameters as have at most `values` values.
-    fn read_at_most(file: &RunFile, group: &str, values: usize) -> Result<Self> {
+    fn read_at_most(file: &ResultFile, group: &str, values: usize) -> Result<Self> {
         let kind = file.kind(group)?;
         let (chains, draws, parts) = file.shape(group)?;
         // During a run, chains may have different lengths.

@@ -2,14 +2,14 @@
 
 use super::error::{ReportError, Result};
 use super::text;
-use crate::results::{RunFile, checkpoint_file, config_file, result_file};
+use crate::results::{ResultFile, checkpoint_file, config_file, result_file};
 use std::path::{Path, PathBuf};
 
 /// An open result file.
 #[derive(Debug)]
 pub struct RunResults {
     /// The result file.
-    pub file: RunFile,
+    pub file: ResultFile,
     /// Its path.
     pub path: PathBuf,
 }
@@ -21,7 +21,7 @@ impl RunResults {
     /// When there is no such run, it has no results yet, or its file cannot be read or is not a result file.
     pub fn open(run: &Path) -> Result<Self> {
         let path = find(run)?;
-        Ok(Self { file: RunFile::open(&path)?, path })
+        Ok(Self { file: ResultFile::open(&path)?, path })
     }
 
     /// Whether the run is finished; otherwise these are its results so far.

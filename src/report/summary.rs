@@ -1,7 +1,7 @@
 //! The summary of a run: metrics, calibration, history, posterior, time and traffic, as text and as JSON.
 
 use super::error::{ReportError, Result};
-use super::posterior::{self, Draws, Expectation};
+use super::posterior::{self, Expectation, PosteriorGroup};
 use super::run::RunResults;
 use super::text;
 use crate::config::stored_table;
@@ -65,7 +65,7 @@ pub struct Summary {
     /// The names of the classes; empty if the dataset cannot be found.
     pub class_names: Vec<String>,
     /// The groups of draws with the estimates of their parameters.
-    pub draws: Vec<Draws>,
+    pub draws: Vec<PosteriorGroup>,
     /// Posterior means and standard deviations that were accumulated over all updates.
     pub expectations: Vec<Expectation>,
     /// Seconds by phase.
@@ -113,7 +113,7 @@ impl Summary {
         let last = rows_without_agent(&metrics).last();
         let mut groups = file.sample_groups()?;
         groups.retain(|group| !EXPECTATIONS.contains(&group.as_str()));
-        let draws = groups.into_iter().map(|group| Draws::read(file, &group, all)).collect::<Result<_>>()?;
+        let draws = groups.into_iter().map(|group| PosteriorGroup::read(file, &group, all)).collect::<Result<_>>()?;
         let info = file.info().clone();
         let RunState { finished, done, total, .. } = info.state;
         let data = run.dataset();
@@ -415,7 +415,7 @@ fn whole_number(number: f64) -> String {
 }
 
 /// A group of draws: its size, its variables and the estimates of its parameters.
-fn draws_description(draws: &Draws, all: bool) -> String {
+fn draws_description(draws: &PosteriorGroup, all: bool) -> String {
     let (noun, chains) = match draws.kind {
         SampleKind::Particles => ("particle", String::new()),
         SampleKind::Paths => ("evaluation", format!("{} × ", text::counted(draws.chains, "particle"))),

@@ -1,7 +1,7 @@
 //! Columns of the tables `metrics` and `history` as curves over rounds, seconds or bytes.
 
 use super::error::Result;
-use super::read::RunFile;
+use super::read::ResultFile;
 use super::table::Table;
 use crate::cluster::record::{HISTORY, METRICS};
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ impl XAxis {
 /// The points of a curve: round, position on the horizontal axis, value.
 pub type Points = Vec<(u64, f64, f64)>;
 
-impl RunFile {
+impl ResultFile {
     /// The names of all curves: the columns of the metrics, then the other columns of the history.
     ///
     /// # Errors

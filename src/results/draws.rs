@@ -3,7 +3,7 @@
 use super::error::{Result, ResultsError};
 use super::netcdf::{self, Cell};
 use super::samples::SampleGroup;
-use crate::cluster::record::{Draws, Extents};
+use crate::cluster::record::{DrawBlock, Extents};
 use crate::data::hdf;
 use crate::number::Number;
 use hdf5::Group;
@@ -19,7 +19,7 @@ pub(super) const LENGTHS: &str = "draws_per_chain";
 ///
 /// # Errors
 /// When the block is not made of whole draws of a known group, leaves a gap, or overlaps.
-pub(super) fn count(extents: &mut Extents, block: &Draws, groups: &[SampleGroup]) -> Result<()> {
+pub(super) fn count(extents: &mut Extents, block: &DrawBlock, groups: &[SampleGroup]) -> Result<()> {
     let invalid = |what: String| Err(ResultsError::Shape(format!("the draws of {:?}: {what}", block.group)));
     let Some(group) = groups.iter().find(|group| group.name == block.group) else {
         return invalid("no such group was declared".into());
@@ -96,11 +96,11 @@ fn position(chain: usize, draw: usize, axes: usize) -> Vec<usize> {
 pub(super) fn append(
     file: &hdf5::File,
     group: &SampleGroup,
-    blocks: &[&Draws],
+    blocks: &[&DrawBlock],
     extents: &Extents,
     origin: impl Fn(&Group) -> hdf5::Result<()>,
 ) -> hdf5::Result<()> {
-    let mut chains: BTreeMap<u32, Vec<&Draws>> = BTreeMap::new();
+    let mut chains: BTreeMap<u32, Vec<&DrawBlock>> = BTreeMap::new();
     for &block in blocks.iter().filter(|block| block.group == group.name) {
         chains.entry(block.chain).or_default().push(block);
     }
@@ -115,7 +115,7 @@ pub(super) fn append(
 fn append_as<T: Cell>(
     file: &hdf5::File,
     group: &SampleGroup,
-    chains: &BTreeMap<u32, Vec<&Draws>>,
+    chains: &BTreeMap<u32, Vec<&DrawBlock>>,
     extents: &Extents,
     origin: impl Fn(&Group) -> hdf5::Result<()>,
 ) -> hdf5::Result<()> {

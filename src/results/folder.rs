@@ -6,7 +6,7 @@
 use super::error::{Result, ResultsError};
 use super::grid::Grid;
 use super::info::{RunInfo, RunState};
-use super::read::RunFile;
+use super::read::ResultFile;
 use super::samples::SampleGroup;
 use super::spool::{self, Collected};
 use super::stop;
@@ -61,7 +61,7 @@ pub fn config_file(folder: &Path) -> PathBuf {
 /// When there is a result file that cannot be read.
 pub fn is_finished(folder: &Path) -> Result<bool> {
     let file = result_file(folder);
-    Ok(file.exists() && RunFile::open(&file)?.info().state.finished)
+    Ok(file.exists() && ResultFile::open(&file)?.info().state.finished)
 }
 
 /// The run that a folder holds, if any. Changes nothing, and does not need the folder to exist.
@@ -326,9 +326,9 @@ impl RunFolder {
     ///
     /// # Errors
     /// When the file cannot be written or read.
-    pub fn file_with_all_draws(&mut self, outcome: &Outcome) -> Result<RunFile> {
+    pub fn file_with_all_draws(&mut self, outcome: &Outcome) -> Result<ResultFile> {
         self.write_all_results(false, outcome.seconds)?;
-        RunFile::open(&result_file(&self.path))
+        ResultFile::open(&result_file(&self.path))
     }
 
     /// Completes the result file of a finished run and deletes its checkpoint. Prints how the run ended.

@@ -48,7 +48,7 @@ pub use error::{Result, ResultsError};
 pub use folder::{ExistingRun, PHASES, RunFolder, TRAFFIC, checkpoint_file, config_file, existing_run, is_finished, result_file};
 pub use grid::{Grid, GridFile};
 pub use info::{RunInfo, RunState};
-pub use read::RunFile;
+pub use read::ResultFile;
 pub use samples::{SampleGroup, SampleKind, Samples, Values};
 pub use spool::Spool;
 pub use stop::{asked as asked_to_stop, listen};

@@ -1,7 +1,7 @@
 //! Reading draws by variable or by single draws, for groups that do not fit into memory.
 
 use super::error::{Result, ResultsError};
-use super::read::{RunFile, read_parts};
+use super::read::{ResultFile, read_parts};
 use super::samples::{SampleKind, Values};
 use crate::data::hdf;
 use crate::models::Part;
@@ -10,7 +10,7 @@ use hdf5::{H5Type, Hyperslab, SliceOrIndex};
 use ndarray::{Array2, ArrayViewMut1, IxDyn};
 use std::slice::from_ref;
 
-impl RunFile {
+impl ResultFile {
     /// The kind of the draws of a group.
     ///
     /// # Errors

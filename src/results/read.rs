@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 
 /// A result file, open for reading.
 #[derive(Debug)]
-pub struct RunFile {
+pub struct ResultFile {
     pub(super) path: PathBuf,
     pub(super) file: hdf5::File,
     info: RunInfo,
 }
 
-impl RunFile {
+impl ResultFile {
     /// Opens a result file and reads its description.
     ///
     /// # Errors

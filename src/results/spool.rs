@@ -6,7 +6,7 @@
 
 use super::error::{Result, ResultsError};
 use crate::cluster::codec::{decode, encode};
-use crate::cluster::record::Draws;
+use crate::cluster::record::DrawBlock;
 use crate::cluster::{self, DrawStore, Rank, StoredByRank};
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, Write};
@@ -53,7 +53,7 @@ impl Spool {
 }
 
 impl DrawStore for Spool {
-    fn put(&self, draws: Vec<Draws>) -> cluster::Result<()> {
+    fn put(&self, draws: Vec<DrawBlock>) -> cluster::Result<()> {
         // A poisoned lock is harmless: nothing below panics, so that a panic elsewhere leaves whole blocks.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let (file, length) = match &mut *open {
@@ -160,9 +160,9 @@ impl Collected {
 }
 
 impl Iterator for Collected {
-    type Item = Result<Draws>;
+    type Item = Result<DrawBlock>;
 
-    fn next(&mut self) -> Option<Result<Draws>> {
+    fn next(&mut self) -> Option<Result<DrawBlock>> {
         let Place { file, at, .. } = self.places.next()?;
         Some(self.files.get_mut(file)?.block(at))
     }
@@ -215,7 +215,7 @@ impl Part {
     }
 
     /// The header at this position, and the number of bytes of values that follow.
-    fn header(&mut self, at: u64) -> Result<(Draws, u64)> {
+    fn header(&mut self, at: u64) -> Result<(DrawBlock, u64)> {
         let here = self.position()?;
         if here != at {
             // Most blocks are small and consecutive, so this usually stays within the buffer.
@@ -227,7 +227,7 @@ impl Part {
             return Err(self.damaged());
         }
         let header = self.read(length)?;
-        let header: Draws = decode("the header of draws", &header).map_err(|_| self.damaged())?;
+        let header: DrawBlock = decode("the header of draws", &header).map_err(|_| self.damaged())?;
         let values = self.number()?;
         let fits = (at + 16 + length).checked_add(values).is_some_and(|end| end <= self.length);
         if fits { Ok((header, values)) } else { Err(self.damaged()) }
@@ -239,10 +239,10 @@ impl Part {
     }
 
     /// The block at this position.
-    fn block(&mut self, at: u64) -> Result<Draws> {
+    fn block(&mut self, at: u64) -> Result<DrawBlock> {
         let (header, values) = self.header(at)?;
         let bytes = self.read(values)?;
-        Ok(Draws { bytes, ..header })
+        Ok(DrawBlock { bytes, ..header })
     }
 }
 
@@ -251,16 +251,16 @@ impl Part {
 mod tests {
     use super::*;
 
-    fn block(chain: u32, first: u64, numbers: &[f64]) -> Draws {
+    fn block(chain: u32, first: u64, numbers: &[f64]) -> DrawBlock {
         let bytes = bytemuck::cast_slice(numbers).to_vec();
-        Draws { group: "posterior".into(), chain, first, dim: 2, kind: "f64".into(), bytes }
+        DrawBlock { group: "posterior".into(), chain, first, dim: 2, kind: "f64".into(), bytes }
     }
 
     fn rested(spools: &[Spool]) -> StoredByRank {
         (0..).zip(spools).map(|(rank, spool)| (rank, spool.flush().unwrap())).collect()
     }
 
-    fn collected(run: &Path, stored: &StoredByRank) -> Vec<Draws> {
+    fn collected(run: &Path, stored: &StoredByRank) -> Vec<DrawBlock> {
         Collected::new(run, stored).unwrap().map(Result::unwrap).collect()
     }
 

@@ -4,7 +4,7 @@
 
 use super::info::iso;
 use super::*;
-use crate::cluster::record::{Draws, Extents, Row};
+use crate::cluster::record::{DrawBlock, Extents, Row};
 use crate::models::Part;
 use ndarray::Array3;
 use std::path::Path;
@@ -47,7 +47,7 @@ fn sample_file(folder: &Path) -> std::path::PathBuf {
 fn a_file_is_read_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = sample_file(folder.path());
-    let file = RunFile::open(&path).unwrap();
+    let file = ResultFile::open(&path).unwrap();
     assert_eq!(*file.info(), RunInfo { created_at: file.info().created_at.clone(), ..info() });
     assert_eq!(file.tables().unwrap(), ["history", "metrics"]);
     assert_eq!(file.sample_groups().unwrap(), ["posterior"]);
@@ -80,9 +80,9 @@ fn a_new_file_replaces_the_old_one_and_a_failure_leaves_it() {
     assert!(write_run(&path, &info(), &[short], &[]).unwrap_err().to_string().contains("7 values in a draw, not 6"));
     assert!(write_run(&path, &info(), &[], &[row("a/b", 0, None, &[])]).is_err());
     assert!(write_run(&path, &info(), &[], &[row("history", 0, None, &[("step", 1.0)])]).is_err());
-    assert_eq!(RunFile::open(&path).unwrap().samples("posterior").unwrap(), samples());
+    assert_eq!(ResultFile::open(&path).unwrap().samples("posterior").unwrap(), samples());
     write_run(&path, &info(), &[], &rows()[..1]).unwrap();
-    assert!(RunFile::open(&path).unwrap().sample_groups().unwrap().is_empty());
+    assert!(ResultFile::open(&path).unwrap().sample_groups().unwrap().is_empty());
     let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["run.nc"], "no partial file stays");
     assert!(write_run(&folder.path().join("no/run.nc"), &info(), &[], &[]).unwrap_err().to_string().contains("cannot create"));
@@ -133,11 +133,11 @@ fn a_folder_identifies_its_run_and_admits_one_job() {
 fn other_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other");
-    assert!(RunFile::open(&path).unwrap_err().to_string().contains("cannot open"));
+    assert!(ResultFile::open(&path).unwrap_err().to_string().contains("cannot open"));
     std::fs::write(&path, "text").unwrap();
-    assert!(RunFile::open(&path).unwrap_err().to_string().contains("not a result file"));
+    assert!(ResultFile::open(&path).unwrap_err().to_string().contains("not a result file"));
     drop(hdf5::File::create(&path).unwrap());
-    assert!(RunFile::open(&path).unwrap_err().to_string().contains("not a result file"));
+    assert!(ResultFile::open(&path).unwrap_err().to_string().contains("not a result file"));
 }
 
 /// The output of a program that `jobs/setup.sh` installs.
@@ -179,9 +179,9 @@ fn the_netcdf_library_sees_named_dimensions_and_their_variables() {
     assert!(structure.contains("H5T_STR_NULLTERM") && !structure.contains("H5T_STR_NULLPAD"), "{structure}");
 }
 
-fn block(chain: u32, first: u64, numbers: &[f64]) -> Draws {
+fn block(chain: u32, first: u64, numbers: &[f64]) -> DrawBlock {
     let bytes = bytemuck::cast_slice(numbers).to_vec();
-    Draws { group: "posterior".into(), chain, first, dim: 2, kind: "f64".into(), bytes }
+    DrawBlock { group: "posterior".into(), chain, first, dim: 2, kind: "f64".into(), bytes }
 }
 
 /// A file with one group of draws of two values.
@@ -193,7 +193,7 @@ fn growing(path: &Path, extents: Extents) -> RunWriter {
 const UNFINISHED: RunState = RunState { finished: false, done: 1, total: 3, seconds: 0.5 };
 
 fn drawn(path: &Path) -> ndarray::Array3<f64> {
-    match RunFile::open(path).unwrap().samples("posterior").unwrap().values {
+    match ResultFile::open(path).unwrap().samples("posterior").unwrap().values {
         Values::F64(values) => values,
         other => panic!("{other:?}"),
     }
@@ -205,7 +205,7 @@ fn draws_and_rows_are_appended_and_the_file_is_always_complete() {
     let path = folder.path().join("run.nc");
     let mut writer = growing(&path, Extents::default());
     writer.write(&[row("history", 1, None, &[("a", 1.0)])], UNFINISHED).unwrap();
-    assert!(RunFile::open(&path).unwrap().sample_groups().unwrap().is_empty());
+    assert!(ResultFile::open(&path).unwrap().sample_groups().unwrap().is_empty());
     // Chain 1 has moved between ranks: its second draw arrives before its first.
     [block(0, 0, &[0.0, 0.1, 1.0, 1.1]), block(1, 1, &[11.0, 11.1])].into_iter().for_each(|block| writer.push(block));
     writer.write(&[row("history", 1, None, &[("a", 1.0)]), row("history", 2, None, &[("b", 2.0)])], UNFINISHED).unwrap();
@@ -213,7 +213,7 @@ fn draws_and_rows_are_appended_and_the_file_is_always_complete() {
     let gap = writer.write_complete(&[], UNFINISHED, std::iter::empty()).unwrap_err().to_string();
     assert!(gap.contains("chain 1 has a gap before draw 1"), "{gap}");
     // A reader that has the file open keeps its version.
-    let old = RunFile::open(&path).unwrap();
+    let old = ResultFile::open(&path).unwrap();
     writer.push(block(1, 0, &[10.0, 10.1]));
     writer.push(block(1, 2, &[12.0, 12.1]));
     let over = RunState { done: 2, ..UNFINISHED };
@@ -223,7 +223,7 @@ fn draws_and_rows_are_appended_and_the_file_is_always_complete() {
     assert_eq!(values.dim(), (2, 3, 2));
     assert_eq!(values.slice(ndarray::s![1, .., 0]), ndarray::array![10.0, 11.0, 12.0].view());
     assert!(values.slice(ndarray::s![0, 2, ..]).iter().all(|number| number.is_nan()), "chain 0 has two draws");
-    let file = RunFile::open(&path).unwrap();
+    let file = ResultFile::open(&path).unwrap();
     assert_eq!(file.info().state, RunState { done: 2, ..UNFINISHED });
     let history = file.table("history").unwrap();
     assert_eq!((history.step.as_slice(), history.column("a"), history.column("b")), (&[2][..], None, Some(&[2.0][..])));
@@ -273,9 +273,9 @@ fn inconsistent_blocks_are_refused_and_stay_pending() {
     for (blocks, says) in [
         (vec![block(0, 0, &[1.0, 2.0]), block(0, 0, &[1.0, 2.0])], "overlaps"),
         (vec![block(0, 0, &[1.0, 2.0, 3.0])], "half a draw"),
-        (vec![Draws { kind: "f16".into(), ..block(0, 0, &[1.0, 2.0]) }], "unknown number type"),
-        (vec![Draws { dim: 3, ..block(0, 0, &[1.0, 2.0, 3.0]) }], "not 2"),
-        (vec![Draws { group: "other".into(), ..block(0, 0, &[1.0, 2.0]) }], "no such group"),
+        (vec![DrawBlock { kind: "f16".into(), ..block(0, 0, &[1.0, 2.0]) }], "unknown number type"),
+        (vec![DrawBlock { dim: 3, ..block(0, 0, &[1.0, 2.0, 3.0]) }], "not 2"),
+        (vec![DrawBlock { group: "other".into(), ..block(0, 0, &[1.0, 2.0]) }], "no such group"),
     ] {
         let mut writer = growing(&path, Extents::default());
         blocks.into_iter().for_each(|block| writer.push(block));

@@ -7,7 +7,7 @@ use super::info::{FORMAT, LIBRARY, RunInfo, RunState, VERSION};
 use super::netcdf;
 use super::samples::{SampleGroup, Samples, Values};
 use super::table::Table;
-use crate::cluster::record::{Draws, Extents, Row};
+use crate::cluster::record::{DrawBlock, Extents, Row};
 use crate::data::hdf;
 use crate::number::Number;
 use crate::partial::PartialFile;
@@ -27,7 +27,7 @@ pub struct RunWriter {
     /// Whether this value has written the file, and not an earlier job.
     is_mine: bool,
     /// Draws that are not yet in the file.
-    pending: Vec<Draws>,
+    pending: Vec<DrawBlock>,
     /// The bytes of these draws.
     pending_bytes: usize,
     /// Arrays, which are written once.
@@ -59,7 +59,7 @@ impl RunWriter {
     }
 
     /// Adds draws for the next [`RunWriter::write`].
-    pub fn push(&mut self, draws: Draws) {
+    pub fn push(&mut self, draws: DrawBlock) {
         self.pending_bytes += bytes_of(&draws);
         self.pending.push(draws);
     }
@@ -94,11 +94,11 @@ impl RunWriter {
     ///
     /// # Errors
     /// As for [`RunWriter::write`], and when a draw lacks its predecessors.
-    pub fn write_complete(&mut self, rows: &[Row], state: RunState, more: impl Iterator<Item = Result<Draws>>) -> Result<()> {
+    pub fn write_complete(&mut self, rows: &[Row], state: RunState, more: impl Iterator<Item = Result<DrawBlock>>) -> Result<()> {
         self.write_with(rows, state, Some(more))
     }
 
-    fn write_with(&mut self, rows: &[Row], state: RunState, more: Option<impl Iterator<Item = Result<Draws>>>) -> Result<()> {
+    fn write_with(&mut self, rows: &[Row], state: RunState, more: Option<impl Iterator<Item = Result<DrawBlock>>>) -> Result<()> {
         let tables = Table::collect(rows);
         check_tables(&self.groups, &tables)?;
         self.pending.sort_by(|a, b| (&a.group, a.chain, a.first).cmp(&(&b.group, b.chain, b.first)));
@@ -122,7 +122,7 @@ impl RunWriter {
         let file = self.copy(&partial)?;
         self.info.state = state;
         write_info(&file, &self.info).map_err(ResultsError::hdf5(&self.path, "write the description"))?;
-        let append = |ready: &[&Draws], extents: &Extents| {
+        let append = |ready: &[&DrawBlock], extents: &Extents| {
             self.groups.iter().try_for_each(|group| {
                 let failed = ResultsError::hdf5(&self.path, format!("write the draws of {:?}", group.name));
                 draws::append(&file, group, ready, extents, |at| write_origin(at, &self.info)).map_err(failed)
@@ -189,8 +189,8 @@ impl RunWriter {
 const BATCH_BYTES: usize = 64 << 20;
 
 /// The bytes of a block in memory, including its names.
-fn bytes_of(block: &Draws) -> usize {
-    size_of::<Draws>() + block.group.len() + block.kind.len() + block.bytes.len()
+fn bytes_of(block: &DrawBlock) -> usize {
+    size_of::<DrawBlock>() + block.group.len() + block.kind.len() + block.bytes.len()
 }
 
 /// Writes the result file of a finished run.
@@ -215,7 +215,7 @@ fn push_chains<T: Number>(writer: &mut RunWriter, group: &str, values: ArrayView
         let numbers: Vec<T> = draws.iter().copied().collect();
         let bytes = bytemuck::cast_slice(&numbers).to_vec();
         let (group, kind, dim) = (group.to_owned(), T::NAME.to_owned(), draws.ncols() as u64);
-        writer.push(Draws { group, chain, first: 0, dim, kind, bytes });
+        writer.push(DrawBlock { group, chain, first: 0, dim, kind, bytes });
     }
 }
 

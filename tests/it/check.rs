@@ -174,6 +174,11 @@ fn messages_for_invalid_run_files_say_what_to_do() {
             "",
             "'method.schedule.subset' must be at most 3, the number",
         ),
+        (
+            "[model]\nname = \"toy\"\n[method]\nname = \"dsvgd\"\ncavity = { sites = {} }\n".into(),
+            "",
+            "'method.cavity' = { sites = ... } needs the curvature of the loss",
+        ),
         (npv(), "", "line 1: 'agents' must be 1 for npv, which is centralized: one agent has all data, not 3"),
         (dsgld("burn_in = 100000"), "", "'method.burn_in' = 100000 leaves no draws: a chain makes about"),
         (dsgld("trajectory = \"long\""), "", "'method.trajectory' must be a number, or a list with one number for each agent"),

@@ -9,7 +9,7 @@ use crate::harness::Cli;
 use crate::launcher::{Ended, watched};
 use mpibayes::cluster::record::Row;
 use mpibayes::models::Part;
-use mpibayes::results::{RunFile, RunInfo, SampleKind, Samples, Values, write_run};
+use mpibayes::results::{ResultFile, RunInfo, SampleKind, Samples, Values, write_run};
 use ndarray::Array3;
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
@@ -95,7 +95,7 @@ fn variable(dims: Vec<String>, dtype: &str, values: Value) -> Value {
 }
 
 /// The variables of a group of draws, read back by this library.
-fn samples(file: &RunFile, group: &str) -> Value {
+fn samples(file: &ResultFile, group: &str) -> Value {
     let Samples { parts, values, .. } = file.samples(group).unwrap();
     let dtype = match &values {
         Values::F32(_) => "float32",
@@ -113,7 +113,7 @@ fn samples(file: &RunFile, group: &str) -> Value {
     variables.into()
 }
 
-fn table(file: &RunFile, name: &str) -> Value {
+fn table(file: &ResultFile, name: &str) -> Value {
     let table = file.table(name).unwrap();
     let dims = || vec!["row".to_owned()];
     let agents: Vec<i64> = table.agent.iter().map(|agent| agent.map_or(-1, i64::from)).collect();
@@ -147,7 +147,7 @@ fn estimates(cli: &Cli, path: &Path) -> Value {
 
 /// The expected content of a file, for the script.
 fn expected(cli: &Cli, path: &Path) -> Value {
-    let file = RunFile::open(path).unwrap();
+    let file = ResultFile::open(path).unwrap();
     let (mut groups, mut attributes) = (Map::new(), Map::new());
     for name in file.sample_groups().unwrap() {
         let kind = file.kind(&name).unwrap().name();

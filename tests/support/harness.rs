@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here stops the test")]
 
 use crate::launcher::{self, Ended, HANG, Launcher, POLL, Running};
-use mpibayes::results::{RunFile, Samples};
+use mpibayes::results::{ResultFile, Samples};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -44,8 +44,8 @@ impl Cli {
     }
 
     /// The result file of a run.
-    pub fn results(&self, run: &str) -> RunFile {
-        RunFile::open(&self.path(run).join("result.h5")).unwrap()
+    pub fn results(&self, run: &str) -> ResultFile {
+        ResultFile::open(&self.path(run).join("result.h5")).unwrap()
     }
 
     pub fn posterior(&self, run: &str) -> Samples {

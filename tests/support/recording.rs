@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "not shipped: a failure here stops the test")]
 #![allow(dead_code, reason = "each binary that includes this file uses a part of it")]
 
-use mpibayes::cluster::record::{Draws, Record, Row};
+use mpibayes::cluster::record::{DrawBlock, Record, Row};
 use mpibayes::cluster::simulate::{self, Cluster};
 use mpibayes::cluster::{AgentId, Fault, JobOptions, Method, Recorder, Result, threads};
 use mpibayes::random::Seed;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct Recording {
     pub rows: Vec<Row>,
     /// Blocks of draws, by group, chain and the number of their first draw.
-    pub draws: BTreeMap<(String, u32, u64), Draws>,
+    pub draws: BTreeMap<(String, u32, u64), DrawBlock>,
 }
 
 impl Recorder for Recording {

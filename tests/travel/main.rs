@@ -10,7 +10,7 @@ mod wide;
 
 use launcher::{HANG, Launcher, POLL, Running, command, watched};
 use mpibayes::config::Registry;
-use mpibayes::results::{RunFile, Samples, Table, Values};
+use mpibayes::results::{ResultFile, Samples, Table, Values};
 use std::path::Path;
 use std::time::Instant;
 use suite::{Group, Suite, same};
@@ -58,15 +58,15 @@ fn program(launcher: Launcher, folder: &Path, arguments: &[&str]) -> Result<Stri
 }
 
 /// Runs `run.toml` with these settings into a folder; its result file.
-fn run(launcher: Launcher, folder: &Path, output: &str, settings: &[&str]) -> Result<RunFile, String> {
+fn run(launcher: Launcher, folder: &Path, output: &str, settings: &[&str]) -> Result<ResultFile, String> {
     std::fs::write(folder.join("run.toml"), RUN).map_err(|error| error.to_string())?;
     let mut arguments = vec!["run", "run.toml", "--output", output];
     settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
     program(launcher, folder, &arguments)?;
-    RunFile::open(&folder.join(output).join("result.h5")).map_err(|error| error.to_string())
+    ResultFile::open(&folder.join(output).join("result.h5")).map_err(|error| error.to_string())
 }
 
-fn table(file: &RunFile, name: &str) -> Result<Table, String> {
+fn table(file: &ResultFile, name: &str) -> Result<Table, String> {
     file.table(name).map_err(|error| error.to_string())
 }
 
@@ -74,7 +74,7 @@ fn column<'a>(table: &'a Table, name: &str) -> Result<&'a [f64], String> {
     table.column(name).ok_or_else(|| format!("no column {name}"))
 }
 
-fn samples(file: &RunFile, group: &str) -> Result<Samples, String> {
+fn samples(file: &ResultFile, group: &str) -> Result<Samples, String> {
     file.samples(group).map_err(|error| error.to_string())
 }
 
@@ -178,7 +178,7 @@ fn files(group: &mut Group) {
     let messages: Vec<&str> = long.into_iter().chain(["method.expectations=true"]).collect();
     for (output, first, then) in [("by-files", &files, &messages), ("by-messages", &messages, &files)] {
         let kept = killed(&folder, output, first).and_then(|()| {
-            let file = RunFile::open(&folder.join(output).join("result.h5")).map_err(|error| error.to_string())?;
+            let file = ResultFile::open(&folder.join(output).join("result.h5")).map_err(|error| error.to_string())?;
             let lengths = file.lengths("posterior").map_err(|error| error.to_string())?;
             let draws = samples(&file, "posterior")?.values.matrix();
             let (of_chain, kept) = (whole.nrows() / 8, draws.nrows() / 8);
@@ -233,7 +233,7 @@ fn killed(folder: &Path, output: &str, settings: &[&str]) -> Result<(), String> 
 }
 
 /// The means and standard deviations that agents have computed are those of all draws.
-fn match_moments(file: &RunFile) -> Result<(), String> {
+fn match_moments(file: &ResultFile) -> Result<(), String> {
     let draws = samples(file, "posterior")?.values.matrix();
     for (name, exact) in [
         ("posterior_mean", draws.mean_axis(ndarray::Axis(0)).ok_or("no draws")?),
@@ -265,7 +265,7 @@ fn plans(group: &mut Group) {
         let again = run(Launcher::Alone, &folder, "replayed", &[balanced[0], balanced[1], balanced[3], &follow])?;
         let other = run(Launcher::Alone, &folder, "unplanned", &["method.trajectory=4", "method.rounds=80"])?;
         // Chains of unequal lengths end in NaN, which equals nothing.
-        let bits = |file: &RunFile| -> Result<Vec<u64>, String> {
+        let bits = |file: &ResultFile| -> Result<Vec<u64>, String> {
             Ok(samples(file, "posterior")?.values.matrix().iter().map(|value| value.to_bits()).collect())
         };
         let [first, again, other] = [bits(&first)?, bits(&again)?, bits(&other)?];

@@ -5,6 +5,7 @@ use crate::methods::common::evaluation::Evaluation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::with_evaluation::{Evaluator, Posterior, WithEvaluation};
 use crate::methods::topics::{TopicEvaluation, TopicPosterior, TopicProblem};
+use crate::models::Model;
 use crate::number::Real;
 #[cfg(doc)]
 use crate::settings::keys;
@@ -38,6 +39,14 @@ pub trait MethodSettings: Settings {
     /// # Errors
     /// The key that is wrong, and why. The key `agents` is that of the run.
     fn check_agents(&self, _agents: u32) -> Result<(), KeyError> {
+        Ok(())
+    }
+
+    /// Checks that a model for tables provides what these settings need.
+    ///
+    /// # Errors
+    /// The key that is wrong, and why.
+    fn check_model(&self, _model: &dyn Model<f64>) -> Result<(), KeyError> {
         Ok(())
     }
 
@@ -98,13 +107,13 @@ where
 
 /// A method for tables, ready to start.
 pub struct TableMethod<F> {
-    draws: Draws,
+    draws: DrawKind,
     start: Start<Evaluation<F>>,
 }
 
 /// What the draws of a method for tables are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Draws {
+pub enum DrawKind {
     /// One set of particles, which have no order: R-hat and effective sample size are not defined.
     Particles,
     /// Markov chains.
@@ -117,7 +126,7 @@ impl<F: Real> TableMethod<F> {
     where
         M::Server: Posterior<F>,
     {
-        Self { draws: Draws::Particles, start: start(method) }
+        Self { draws: DrawKind::Particles, start: start(method) }
     }
 
     /// A method whose draws are Markov chains.
@@ -125,11 +134,11 @@ impl<F: Real> TableMethod<F> {
     where
         M::Server: Posterior<F>,
     {
-        Self { draws: Draws::Chains, start: start(method) }
+        Self { draws: DrawKind::Chains, start: start(method) }
     }
 
     /// What its draws are.
-    pub fn draws(&self) -> Draws {
+    pub fn draws(&self) -> DrawKind {
         self.draws
     }
 

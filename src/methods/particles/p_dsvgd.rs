@@ -6,6 +6,7 @@ use crate::kernels::kde::KdeMode;
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
+use crate::models::Model;
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
 
@@ -54,6 +55,10 @@ impl MethodSettings for PDsvgdSettings {
 
     fn check_agents(&self, agents: u32) -> Result<(), KeyError> {
         self.schedule.check_agents(agents)
+    }
+
+    fn check_model(&self, model: &dyn Model<f64>) -> Result<(), KeyError> {
+        self.cavity.check_model(model)
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

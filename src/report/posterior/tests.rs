@@ -20,12 +20,12 @@ fn parts() -> Vec<Part> {
     vec![Part::new("log_precision", &[]), Part::new("weights", &[3, 7])]
 }
 
-fn read(kind: SampleKind, values: Values, all: bool) -> Draws {
+fn read(kind: SampleKind, values: Values, all: bool) -> PosteriorGroup {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.h5");
     let samples = Samples { group: "posterior".into(), kind, parts: parts(), values };
     write_run(&path, &RunInfo::new("chains", "toy", 1, "", ""), &[samples], &[]).unwrap();
-    Draws::read(&RunFile::open(&path).unwrap(), "posterior", all).unwrap()
+    PosteriorGroup::read(&ResultFile::open(&path).unwrap(), "posterior", all).unwrap()
 }
 
 #[test]
@@ -89,14 +89,15 @@ fn very_many_parameters_are_sampled_evenly() {
     let values = Values::F32(Array3::from_shape_fn((2, 8, 500), |(chain, draw, j)| (chain + draw + j) as f32));
     let samples = Samples { group: "posterior".into(), kind: SampleKind::Chains, parts, values };
     write_run(&path, &RunInfo::new("chains", "toy", 1, "", ""), &[samples], &[]).unwrap();
-    let file = RunFile::open(&path).unwrap();
-    let draws = Draws::read_at_most(&file, "posterior", 2 * 8 * 250).unwrap();
+    let file = ResultFile::open(&path).unwrap();
+    let draws = PosteriorGroup::read_at_most(&file, "posterior", 2 * 8 * 250).unwrap();
     assert_eq!(draws.estimates.len(), 250);
     assert_eq!(["small[6]", "large[1]", "large[491]"], [3, 4, 249].map(|place: usize| draws.estimates[place].name.as_str()));
     assert_eq!(draws.estimates[249].estimate.mean, 4.0 + 498.0);
     assert!(draws.table(false).contains("250 of 500 parameters, evenly spaced; --all"), "{}", draws.table(false));
     // The control: all of them fit, or all are requested.
-    for whole in [Draws::read_at_most(&file, "posterior", 2 * 8 * 500), Draws::read(&file, "posterior", true)].map(Result::unwrap)
+    for whole in [PosteriorGroup::read_at_most(&file, "posterior", 2 * 8 * 500), PosteriorGroup::read(&file, "posterior", true)]
+        .map(Result::unwrap)
     {
         assert!(whole.estimates.len() == 500 && !whole.table(false).contains("evenly"));
     }

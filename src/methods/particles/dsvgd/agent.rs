@@ -117,7 +117,7 @@ impl<F: Real> DsvgdAgent<F> {
     /// If the shard cannot be read, or the model does not provide the curvature that sites need.
     pub(super) fn new(method: Dsvgd<F>, id: AgentId, saved: Option<Factor<F>>) -> Result<Self> {
         if let Some(sites) = method.factors.sites() {
-            sites.check_model(method.problem.model.as_ref())?;
+            sites.check_model(method.problem.model.as_ref()).map_err(|error| error.to_string())?;
         }
         let factor = saved.unwrap_or_else(|| match method.factors {
             Factors::Distilled { .. } => Factor::Distilled { theta: Raw::default(), visited: false },

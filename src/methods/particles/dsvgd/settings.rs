@@ -165,6 +165,13 @@ impl Cavity {
         }
     }
 
+    pub(crate) fn check_model<F: Real>(self, model: &dyn Model<F>) -> Result<(), KeyError> {
+        match self {
+            Self::Sites(sites) => sites.check_model(model),
+            Self::Auto | Self::Kde => Ok(()),
+        }
+    }
+
     pub(crate) fn check(self, prior: PriorConvention, kde: KdeMode) -> Result<(), KeyError> {
         let no_effect = |key| Err(KeyError::invalid(key, "has no effect without cavity = \"kde\". Set that, or remove this key"));
         match self {
@@ -221,6 +228,10 @@ impl MethodSettings for DsvgdSettings {
         self.shared().check()?;
         self.schedule.check_one()?;
         self.cavity.check(self.prior, self.kde)
+    }
+
+    fn check_model(&self, model: &dyn Model<f64>) -> Result<(), KeyError> {
+        self.cavity.check_model(model)
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

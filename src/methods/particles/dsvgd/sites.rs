@@ -94,19 +94,19 @@ impl SiteSettings {
     /// Checks that the model provides the curvature that these sites need.
     ///
     /// # Errors
-    /// Names what the model does not provide.
-    pub fn check_model<F: Real>(&self, model: &dyn Model<F>) -> Result<(), String> {
+    /// Names the key of `[method]` that asks for what the model does not provide.
+    pub fn check_model<F: Real>(&self, model: &dyn Model<F>) -> Result<(), KeyError> {
         match (model.curvature_support(), self.curvature) {
             (CurvatureSupport::Full, _) | (CurvatureSupport::Diagonal, Curvature::PerParticle | Curvature::Shared) => Ok(()),
-            (CurvatureSupport::Diagonal, Curvature::Full) => Err(
-                "cavity: curvature = \"full\" needs the whole curvature matrix of the loss, and this model provides its diagonal only; \
-                 use \"per_particle\" or \"shared\""
-                    .into(),
-            ),
-            (CurvatureSupport::None, _) => {
-                Err("cavity = { sites = ... } needs the curvature of the loss, which this model does not provide; use cavity = \"kde\""
-                    .into())
-            }
+            (CurvatureSupport::Diagonal, Curvature::Full) => Err(KeyError::invalid(
+                "cavity.sites.curvature",
+                "= \"full\" needs the whole curvature matrix of the loss, and this model provides its diagonal only. Use \
+                 \"per_particle\" or \"shared\"",
+            )),
+            (CurvatureSupport::None, _) => Err(KeyError::invalid(
+                "cavity",
+                "= { sites = ... } needs the curvature of the loss, which this model does not provide. Use cavity = \"kde\"",
+            )),
         }
     }
 
