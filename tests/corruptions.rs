@@ -21,19 +21,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Counts the bytes that are allocated, and the most that ever were.
 struct Counting;
 
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+static CURRENT_BYTES: AtomicUsize = AtomicUsize::new(0);
+static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: all requests go to the system's allocator as they are.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        MOST.fetch_max(NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size(), Ordering::Relaxed);
+        PEAK_BYTES.fetch_max(CURRENT_BYTES.fetch_add(layout.size(), Ordering::Relaxed) + layout.size(), Ordering::Relaxed);
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        CURRENT_BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller's promise.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -51,7 +51,7 @@ const CONSTANT: usize = 2 << 20;
 /// compressed file holds counts as input too.
 const MULTIPLE: usize = 64;
 /// Seconds of processor time, which a busy machine does not change. An import of a few kilobytes takes milliseconds.
-const LONGEST: f64 = 10.0;
+const MAX_SECONDS: f64 = 10.0;
 
 /// The processor time of this process in seconds.
 fn processor_time() -> f64 {
@@ -337,13 +337,13 @@ fn damaged_files_are_imported_or_refused() {
             damage(&mut files[which].1, &mut random);
             write(&files);
             let size: usize = files.iter().map(|(_, content)| uncompressed(content)).sum();
-            let before = NOW.load(Ordering::Relaxed);
-            MOST.store(before, Ordering::Relaxed);
+            let before = CURRENT_BYTES.load(Ordering::Relaxed);
+            PEAK_BYTES.store(before, Ordering::Relaxed);
             let start = processor_time();
             let result = (format.import)(folder.path(), &output);
-            let (took, used) = (processor_time() - start, MOST.load(Ordering::Relaxed) - before);
+            let (took, used) = (processor_time() - start, PEAK_BYTES.load(Ordering::Relaxed) - before);
             let what = format!("{} round {round}: {result:?}", format.name);
-            assert!(took < LONGEST, "{took} s for {what}");
+            assert!(took < MAX_SECONDS, "{took} s for {what}");
             assert!(used < CONSTANT + MULTIPLE * size, "{used} bytes for {size} bytes of {what}");
             most = most.max(used);
             match result {

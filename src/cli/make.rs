@@ -62,7 +62,7 @@ const LENGTH_SD: f64 = 0.6;
 /// The similarity of topics: φ_k ~ Dir(100 · Zipf's law).
 const CONCENTRATION: f64 = 100.0;
 /// The most probabilities of words in topics, 2 GiB of them.
-const MOST_PROBABILITIES: u64 = 1 << 28;
+const MAX_PROBABILITIES: u64 = 1 << 28;
 
 impl TopicsArgs {
     /// Which options are given, with their names.
@@ -79,8 +79,8 @@ impl TopicsArgs {
     fn truth(&self, seed: Seed) -> anyhow::Result<CorpusGenerator> {
         let (vocabulary, topics) = (self.words.unwrap_or(2000), self.topics.unwrap_or(20));
         ensure!(
-            u64::from(vocabulary) * u64::from(topics) <= MOST_PROBABILITIES,
-            "{topics} topics of {vocabulary} words have more than {MOST_PROBABILITIES} probabilities: lower --topics or --words"
+            u64::from(vocabulary) * u64::from(topics) <= MAX_PROBABILITIES,
+            "{topics} topics of {vocabulary} words have more than {MAX_PROBABILITIES} probabilities: lower --topics or --words"
         );
         // The mean of a log-normal number with mean m and standard deviation s of its logarithm is exp(m + s²/2).
         let mean = f64::from(self.tokens.unwrap_or(100)).ln() - LENGTH_SD.powi(2) / 2.0;

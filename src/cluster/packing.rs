@@ -6,13 +6,13 @@
 use crate::number::Number;
 
 /// Shorter arrays are not packed.
-const LEAST: usize = 256;
+const MIN_INTEGERS: usize = 256;
 
 /// The values, if they are integers that are worth packing: at most half of them nonzero.
 fn integers<N: Number>(numbers: &[N]) -> Option<&[i32]> {
     let integers: &[i32] = if N::EXACT { bytemuck::try_cast_slice(numbers).ok()? } else { return None };
     let filled = integers.iter().map(|&number| usize::from(number != 0)).sum::<usize>();
-    (integers.len() >= LEAST && filled <= integers.len() / 2).then_some(integers)
+    (integers.len() >= MIN_INTEGERS && filled <= integers.len() / 2).then_some(integers)
 }
 
 /// Passes gaps and zigzag values to `take`.

@@ -5,9 +5,9 @@ use super::run_file::RunFile;
 use super::sections::SWEEP;
 
 /// More runs than this are a mistake.
-const MOST_POINTS: usize = 100_000;
+const MAX_POINTS: usize = 100_000;
 /// A folder's name may be 255 bytes long; beside it there is room for `.partial` and the like.
-const LONGEST_NAME: usize = 120;
+const MAX_NAME_LENGTH: usize = 120;
 /// Digits of a digest in a name.
 const DIGITS: usize = 6;
 
@@ -94,10 +94,10 @@ pub fn grid(file: &RunFile) -> Result<Sweep, Vec<Problem>> {
     if varied.is_empty() && problems.is_empty() {
         problems.push(wrong(&root, "it names no key: give a list for each key that varies, such as seed = [1, 2, 3]".into()));
     }
-    let total = varied.iter().try_fold(1_usize, |total, key| total.checked_mul(key.values.len())).filter(|&n| n <= MOST_POINTS);
+    let total = varied.iter().try_fold(1_usize, |total, key| total.checked_mul(key.values.len())).filter(|&n| n <= MAX_POINTS);
     match total {
         Some(total) if problems.is_empty() => points(file, &varied, total),
-        None => Err(vec![wrong(&root, format!("these lists span more than {MOST_POINTS} runs"))]),
+        None => Err(vec![wrong(&root, format!("these lists span more than {MAX_POINTS} runs"))]),
         Some(_) => Err(problems),
     }
 }
@@ -176,10 +176,10 @@ fn digest(text: &str) -> String {
 }
 
 fn shortened(name: String) -> String {
-    if name.len() <= LONGEST_NAME {
+    if name.len() <= MAX_NAME_LENGTH {
         return name;
     }
-    let kept: String = name.chars().take(LONGEST_NAME - DIGITS - 1).collect();
+    let kept: String = name.chars().take(MAX_NAME_LENGTH - DIGITS - 1).collect();
     format!("{kept}-{}", digest(&name))
 }
 
@@ -233,7 +233,7 @@ mod tests {
         let found = names("[sweep]\nmodel.x = [1]\nmethod.x = [2.5]\nmodel.hidden = [[50], [10, 5]]\n");
         assert!(found[0].starts_with("model.x=1,method.x=2.5,hidden=-50-"), "{found:?}");
         let long = names(&format!("[sweep]\nmodel.x = [\"{}\", \"{}\"]\n", "a".repeat(300), "a".repeat(301)));
-        assert!(long.iter().all(|name| name.len() <= LONGEST_NAME) && long[0] != long[1]);
+        assert!(long.iter().all(|name| name.len() <= MAX_NAME_LENGTH) && long[0] != long[1]);
     }
 
     #[test]

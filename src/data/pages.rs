@@ -4,7 +4,7 @@
 #[cfg(target_os = "linux")]
 const FROM_BYTES: usize = 4 << 20;
 #[cfg(target_os = "linux")]
-const MOST_AT_ONCE: usize = 4 << 30;
+const MAX_AT_ONCE: usize = 4 << 30;
 
 /// Asks the system to keep an array that is already filled in large pages; where it cannot, nothing happens. Every number is then in
 /// another place in memory, so that a large array takes a fraction of a second.
@@ -25,7 +25,7 @@ pub(crate) fn make_large<T>(numbers: &[T]) {
         }
         // Moving pages together at once takes a second for some gigabytes: what is larger the system moves when it has the time.
         let advices = [libc::MADV_HUGEPAGE, MADV_COLLAPSE];
-        for &advice in if end - start > MOST_AT_ONCE { &advices[..1] } else { &advices[..] } {
+        for &advice in if end - start > MAX_AT_ONCE { &advices[..1] } else { &advices[..] } {
             // SAFETY: advice about pages that lie within the array; what is in them stays as it is.
             unsafe { libc::madvise(start as *mut libc::c_void, end - start, advice) };
         }

@@ -19,7 +19,7 @@ const SPARSE: &str = "features_sparse";
 /// What rows are multiplied by once they are scaled (features × features), if anything.
 const ROTATION: &str = "rotation";
 /// Predictions are averaged over at most this many draws, evenly spread: more would hardly change them.
-const MOST_DRAWS: usize = 1000;
+const MAX_DRAWS: usize = 1000;
 /// Test rows are read in blocks of this many.
 const BLOCK_ROWS: usize = 4096;
 
@@ -35,7 +35,7 @@ pub fn predictive_draws<F: Real>(file: &ResultFile) -> Result<Option<Array2<F>>,
     // What a shorter chain lacks is no draw.
     let lengths = file.lengths(POSTERIOR)?;
     let total: usize = lengths.iter().sum();
-    let count = total.min(MOST_DRAWS);
+    let count = total.min(MAX_DRAWS);
     let place = |row: usize| {
         let mut left = row * total / count;
         for (chain, &length) in lengths.iter().enumerate() {

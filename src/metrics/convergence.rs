@@ -15,7 +15,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use std::sync::Arc;
 
 /// Chains with fewer draws have no diagnostics.
-pub const LEAST_DRAWS: usize = 4;
+pub const MIN_DRAWS: usize = 4;
 
 /// The quantiles for the tail ESS, which tables also show.
 pub const TAILS: [f64; 2] = [0.05, 0.95];
@@ -220,7 +220,7 @@ impl Diagnostics {
     }
 
     fn is_defined(&self, draws: &[f64]) -> bool {
-        self.chains > 0 && self.draws >= LEAST_DRAWS && !draws.iter().any(|draw| draw.is_nan())
+        self.chains > 0 && self.draws >= MIN_DRAWS && !draws.iter().any(|draw| draw.is_nan())
     }
 
     /// All diagnostics of a parameter; also sorts its draws into `self.sorted`.

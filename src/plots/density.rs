@@ -7,7 +7,7 @@ const GRID: (f64, f64) = (200.0, 6000.0);
 /// The radius of a kernel in bandwidths.
 const REACH: f64 = 4.0;
 /// Whole numbers within a range of this size are shown as bars.
-const MOST_BARS: f64 = 40.0;
+const MAX_BARS: f64 = 40.0;
 
 /// The quantile of sorted numbers with linear interpolation; `None` if there are none.
 pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
@@ -64,7 +64,7 @@ pub(super) fn density(sorted: &[f64], width: f64) -> Vec<(f64, f64)> {
 /// Relative frequencies of whole numbers as bars; `None` if the draws are not whole numbers within a small range.
 pub(super) fn shares(sorted: &[f64]) -> Option<Vec<(f64, f64, f64)>> {
     let (first, last) = (sorted.first()?, sorted.last()?);
-    if last - first > MOST_BARS || last == first || sorted.iter().any(|value| value.fract() != 0.0) {
+    if last - first > MAX_BARS || last == first || sorted.iter().any(|value| value.fract() != 0.0) {
         return None;
     }
     let n = sorted.len() as f64;

@@ -28,18 +28,18 @@ const LEGEND: (f64, f64) = (12.0, 20.0);
 const LABEL: (f64, f64) = (12.0, 18.0);
 /// The line height within a label, and the most lines of a label.
 const LINE: f64 = 15.0;
-const MOST_LABEL_LINES: usize = 2;
+const MAX_LABEL_LINES: usize = 2;
 const TICK: (f64, f64) = (11.0, 17.0);
 const CAPTION: (f64, f64) = (11.5, 16.0);
 /// The width of a sample in the legend, and the space between two entries.
 const SAMPLE: f64 = 24.0;
 const BETWEEN: f64 = 22.0;
 /// The smallest width and height of the area for data.
-const LEAST: (f64, f64) = (80.0, 36.0);
+const MIN_PANEL: (f64, f64) = (80.0, 36.0);
 /// Lines with at most this many points show each point.
 const MARKED: usize = 40;
 /// The most pixels of a PNG.
-const MOST_PIXELS: f64 = 1e8;
+const MAX_PIXELS: f64 = 1e8;
 
 /// The style of a series by its index: a color, and dashes once all colors are used.
 pub fn series(index: usize) -> Stroke {
@@ -287,8 +287,8 @@ impl Figure {
             .map(|column| frames.iter().filter_map(|row| row.get(column)).fold(0.0, |left: f64, frame| left.max(frame.left())))
             .collect();
         let width = (inner - left.iter().sum::<f64>()) / columns as f64 - 14.0;
-        let tight = frames.iter().flatten().any(|frame| frame.height < LEAST.1);
-        if !self.panels.is_empty() && (tight || width < LEAST.0) {
+        let tight = frames.iter().flatten().any(|frame| frame.height < MIN_PANEL.1);
+        if !self.panels.is_empty() && (tight || width < MIN_PANEL.0) {
             return Err(PlotError::TooSmall { width: wide, height: high, panels: self.panels.len(), title: self.title.clone() });
         }
 
@@ -396,7 +396,7 @@ impl<'a> Frame<'a> {
         let y_ticks = tries.unwrap_or_else(|| panel.y.ticks(limits[1], most));
         let label = if filled && !panel.y.bare { y_ticks.complete(&panel.y.label) } else { panel.y.label.clone() };
         let mut y_label = wrap(&label, LABEL.0, height + 12.0);
-        if y_label.len() > MOST_LABEL_LINES {
+        if y_label.len() > MAX_LABEL_LINES {
             y_label = vec![shorten(&label, LABEL.0, height + 12.0)];
         }
         Self { panel, filled, limits, y_ticks, y_label, x: 0.0, y, width: 0.0, height }
@@ -627,7 +627,7 @@ impl Drawing {
     /// When it would have more than 100 million pixels, or rendering fails.
     pub fn png(&self, scale: f64) -> Result<Vec<u8>, PlotError> {
         let (width, height) = ((scale * self.width).round(), (scale * self.height).round());
-        if !(width >= 1.0 && height >= 1.0 && width * height <= MOST_PIXELS) {
+        if !(width >= 1.0 && height >= 1.0 && width * height <= MAX_PIXELS) {
             return Err(PlotError::TooLarge { width, height });
         }
         let render = || -> Result<Vec<u8>, String> {

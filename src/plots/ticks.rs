@@ -5,7 +5,7 @@ const LARGEST: f64 = 1e300;
 /// Smaller intervals are treated as empty.
 const SMALLEST: f64 = 1e-290;
 /// The most significant digits of a tick label; a common offset or exponent moves to the axis label.
-const MOST_DIGITS: i32 = 6;
+const MAX_DIGITS: i32 = 6;
 
 /// Whether a number can be drawn.
 pub(super) fn drawable(value: f64) -> bool {
@@ -64,7 +64,7 @@ impl Ticks {
     fn labelled(at: Vec<f64>, step: f64) -> Self {
         let largest = |values: &[f64]| values.iter().fold(0.0_f64, |size, value| size.max(value.abs()));
         let (mut values, mut offset) = (at.clone(), String::new());
-        if decade(largest(&values)) - decade(step) >= MOST_DIGITS {
+        if decade(largest(&values)) - decade(step) >= MAX_DIGITS {
             let base = values[0];
             values.iter_mut().for_each(|value| *value -= base);
             let decimals = decimals(step);

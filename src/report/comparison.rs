@@ -25,7 +25,7 @@ const SETTINGS_OF_A_ROUND: [&str; 7] = [
     "method.batch",
 ];
 /// Longer labels of a legend are replaced by the name of the run.
-const LONGEST_LABEL: usize = 60;
+const MAX_LABEL_LENGTH: usize = 60;
 
 /// A comparison of runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -153,7 +153,7 @@ impl Comparison {
         };
         let labels: Vec<String> = groups.iter().map(|group| label_of(group.1[0])).collect();
         let distinct = labels.iter().collect::<BTreeSet<_>>().len() == labels.len();
-        let usable = distinct && labels.iter().all(|label| !label.is_empty() && label.chars().count() <= LONGEST_LABEL);
+        let usable = distinct && labels.iter().all(|label| !label.is_empty() && label.chars().count() <= MAX_LABEL_LENGTH);
         let named = groups.into_iter().zip(labels).map(|((_, members), label)| {
             let label = match members.as_slice() {
                 _ if usable => label,

@@ -3,7 +3,7 @@
 use super::error::Result;
 use super::text;
 use crate::methods::chains::dsgld::EXPECTATIONS;
-use crate::metrics::convergence::{Convergence, Estimate, LEAST_DRAWS, estimates, particle_estimates};
+use crate::metrics::convergence::{Convergence, Estimate, MIN_DRAWS, estimates, particle_estimates};
 use crate::models::Part;
 use crate::results::{ResultFile, SampleKind, Values};
 use ndarray::{Array3, ArrayView3, s};
@@ -167,8 +167,8 @@ impl PosteriorGroup {
             }
             return verdict;
         }
-        if self.draws < LEAST_DRAWS {
-            return format!("fewer than {LEAST_DRAWS} draws per chain: too few for convergence diagnostics");
+        if self.draws < MIN_DRAWS {
+            return format!("fewer than {MIN_DRAWS} draws per chain: too few for convergence diagnostics");
         }
         let assessed: Vec<&Convergence> =
             self.estimates.iter().filter_map(|parameter| parameter.estimate.convergence.as_ref()).collect();

@@ -8,7 +8,7 @@ use ndarray::{ArrayView1, ArrayViewD};
 use std::ffi::c_int;
 
 /// The length limit for names of dimensions.
-const LONGEST: usize = 256;
+const MAX_LENGTH: usize = 256;
 /// Entries in a chunk of an unlimited dimension, and of a column over one.
 const COORDINATES_CHUNK: usize = 512;
 
@@ -36,7 +36,7 @@ fn c_string(size: usize) -> hdf5::Result<Datatype> {
 
 /// Writes an attribute as a null-terminated string: the netCDF C library does not recognise the scales of null-padded ones.
 fn write_c_string(at: &Location, name: &str, value: &str) -> hdf5::Result<()> {
-    let text = FixedAscii::<LONGEST>::from_ascii(value)
+    let text = FixedAscii::<MAX_LENGTH>::from_ascii(value)
         .map_err(|error| hdf5::Error::Internal(format!("{value:?} cannot be the name of a dimension: {error}")))?;
     at.new_attr_builder().with_data_as(ndarray::aview0(&text), c_string(value.len() + 1)?).create(name).map(drop)
 }

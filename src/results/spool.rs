@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Headers have some tens of bytes; a longer one is a sign of damage.
-const LONGEST_HEADER: u64 = 1 << 16;
+const MAX_HEADER_LENGTH: u64 = 1 << 16;
 /// How long a network file system may take to show a file or its length on another machine.
 const VISIBILITY_DELAY: Duration = Duration::from_secs(90);
 
@@ -223,7 +223,7 @@ impl Part {
             self.reader.seek_relative(by).map_err(ResultsError::io(&self.path, "read"))?;
         }
         let length = self.number()?;
-        if length > LONGEST_HEADER || at + 16 + length > self.length {
+        if length > MAX_HEADER_LENGTH || at + 16 + length > self.length {
             return Err(self.damaged());
         }
         let header = self.read(length)?;

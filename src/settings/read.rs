@@ -14,7 +14,7 @@ use std::fmt::Display;
 use toml::Value;
 
 /// At most this many mistakes are reported.
-const MOST: usize = 50;
+const MAX_MISTAKES: usize = 50;
 
 /// The settings in a table, or every mistake in it. A table without mistakes is deserialized exactly once.
 ///
@@ -23,7 +23,7 @@ const MOST: usize = 50;
 pub fn read<S: DeserializeOwned>(mut table: toml::Table) -> Result<S, Vec<KeyError>> {
     let mut errors: Vec<KeyError> = Vec::new();
     let mut removed: Vec<Vec<String>> = Vec::new();
-    while errors.len() < MOST {
+    while errors.len() < MAX_MISTAKES {
         // Only a table with mistakes is read again, without the key that was wrong.
         let error = match S::deserialize(TomlValue(Value::Table(table.clone()))) {
             Ok(settings) if errors.is_empty() => return Ok(settings),

@@ -230,7 +230,7 @@ pub fn detect(path: &Path) -> anyhow::Result<Option<CountsFormat>> {
 /// For such a file, and when it cannot be read.
 pub fn must_have_numbers(path: &Path) -> anyhow::Result<()> {
     const LINES: usize = 100;
-    const LEAST_SHARE: f64 = 0.125;
+    const MIN_SHARE: f64 = 0.125;
     let lines = Source::first_lines(path, LINES)?;
     let body = if lines.len() > 1 { &lines[1..] } else { &lines[..] };
     let fields = body.iter().flat_map(|line| line.split(|byte| b" \t,;|\"\r".contains(byte)));
@@ -240,7 +240,7 @@ pub fn must_have_numbers(path: &Path) -> anyhow::Result<()> {
         all += 1.0;
         numbers += f64::from(u8::from(is_number(field)));
     }
-    if numbers < LEAST_SHARE * all {
+    if numbers < MIN_SHARE * all {
         bail!(
             "{}: hardly any field is a number: use `mpibayes import text` if each line is a document, `mpibayes import table` if each is \
              a row",

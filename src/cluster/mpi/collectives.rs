@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The size of the first broadcast of a packet; the rest follows in broadcasts whose sizes are then known.
 const BLOCK: usize = 4 * 1024;
 /// The most values in one all-reduce: MPI counts in C ints.
-const LONGEST: usize = 1 << 28;
+const MAX_CHUNK: usize = 1 << 28;
 
 /// Broadcasts from rank 0; the other ranks always have one posted in advance.
 pub(super) struct Broadcasts<N: Number> {
@@ -204,7 +204,7 @@ impl<N: Number> Reductions<N> {
                 )));
             }
             current.sum.reserve_exact(current.contribution.len());
-            for (at, piece) in (0..).step_by(LONGEST).zip(current.contribution.chunks(LONGEST)) {
+            for (at, piece) in (0..).step_by(MAX_CHUNK).zip(current.contribution.chunks(MAX_CHUNK)) {
                 let mut request = MaybeUninit::uninit();
                 // SAFETY: `Current` keeps both arrays on the heap until the request has completed; the length fits a C int.
                 unsafe {

@@ -8,7 +8,7 @@ const POLL: Duration = Duration::from_micros(50);
 /// The same while a message is in flight: naps would delay it.
 const POLL_MOVING: Duration = Duration::from_millis(1);
 /// The longest nap: bounds the CPU time of a long wait.
-const LONGEST_NAP: Duration = Duration::from_millis(10);
+const MAX_NAP: Duration = Duration::from_millis(10);
 /// A nap is this fraction of the time waited so far, so that naps lengthen a wait by at most 6 %.
 const FRACTION: u32 = 16;
 
@@ -40,6 +40,6 @@ impl Backoff {
             std::thread::yield_now();
             return results.try_recv().ok();
         }
-        results.recv_timeout((waited / FRACTION).min(LONGEST_NAP)).ok()
+        results.recv_timeout((waited / FRACTION).min(MAX_NAP)).ok()
     }
 }

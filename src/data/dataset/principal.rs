@@ -11,9 +11,9 @@ const MAX_FEATURES: usize = 4096;
 /// Rows are added in blocks of about this size, one matrix product each,
 const BLOCK_BYTES: usize = 1 << 22;
 /// of at least so many rows, for the product to be worth it,
-const LEAST_ROWS: usize = 64;
+const MIN_ROWS: usize = 64;
 /// and at most so many.
-const MOST_ROWS: usize = 4096;
+const MAX_ROWS: usize = 4096;
 
 /// Refuses rows with too many features for a rotation.
 pub(crate) fn check_width(features: usize) -> Result<()> {
@@ -50,7 +50,7 @@ pub(crate) struct PrincipalAxes {
 
 impl AxesEstimator {
     pub(crate) fn new(features: usize) -> Self {
-        let rows = (BLOCK_BYTES / (size_of::<f64>() * features.max(1))).clamp(LEAST_ROWS, MOST_ROWS);
+        let rows = (BLOCK_BYTES / (size_of::<f64>() * features.max(1))).clamp(MIN_ROWS, MAX_ROWS);
         Self {
             block: Array2::zeros((rows + 1, features)),
             filled: 0,
@@ -138,7 +138,7 @@ mod tests {
         for (mean, tolerance) in [([0.0, 0.0], 2e-11), ([1e6, -2e6], 1e-9)] {
             let around = [[long, long], [-long, -long], [short, -short], [-short, short]];
             let rows: Vec<[f64; 2]> =
-                (0..4 * MOST_ROWS + 4).map(|row| [around[row % 4][0] + mean[0], around[row % 4][1] + mean[1]]).collect();
+                (0..4 * MAX_ROWS + 4).map(|row| [around[row % 4][0] + mean[0], around[row % 4][1] + mean[1]]).collect();
             let PrincipalAxes { mean: middle, variance, axes } = found(&rows).unwrap();
             let half = 0.5_f64.sqrt();
             let exact = array![[half, half], [half, -half]];
