@@ -16,7 +16,7 @@ pub(super) struct Hints<'a> {
     /// Keys of tables inside the default settings of the method, by their paths.
     nested: Vec<Vec<String>>,
     foreign: Vec<Foreign>,
-    /// The sections `model` and `method` with the names that they have in the file.
+    /// The values of `name` in `[model]` and `[method]`.
     names: [(&'static str, String); 2],
 }
 
@@ -40,7 +40,7 @@ impl Section {
 struct Foreign {
     section: Section,
     /// The runs that do not take these keys.
-    whose: String,
+    refused_by: String,
 }
 
 impl<'a> Hints<'a> {
@@ -76,12 +76,12 @@ impl<'a> Hints<'a> {
             section(&["method"], same_method.map(|entry| (entry.keys)()).unwrap_or_default()),
         ]
         .into_iter()
-        .map(|section| Foreign { section, whose: format!("runs on {}", D::WORDS.kind) })
+        .map(|section| Foreign { section, refused_by: format!("runs on {}", D::WORDS.kind) })
         .collect();
         if sharing == Sharing::Replicated {
             let partition = D::data_keys(Sharing::Split).into_iter().filter(|key| key.name == "partition").collect();
-            let whose = format!("{}: every agent sees all rows", name("method").unwrap_or_default());
-            foreign.push(Foreign { section: section(&["data"], partition), whose });
+            let refused_by = format!("{}: every agent sees all rows", name("method").unwrap_or_default());
+            foreign.push(Foreign { section: section(&["data"], partition), refused_by });
         }
         let names = ["model", "method"].map(|section| (section, name(section).unwrap_or_default().to_owned()));
         Self { registry, sections, nested: nested.unwrap_or_default(), foreign, names }
@@ -129,10 +129,10 @@ impl<'a> Hints<'a> {
             return format!("is called `{new}` now");
         }
         let section: Vec<&str> = section.iter().map(String::as_str).collect();
-        if let Some(Foreign { whose, .. }) =
+        if let Some(Foreign { refused_by, .. }) =
             self.foreign.iter().find(|foreign| foreign.section.path == section && foreign.section.has(key))
         {
-            return format!("is not a key of {whose}. Remove it");
+            return format!("is not a key of {refused_by}. Remove it");
         }
         let is_section = is_table && section.is_empty();
         let not = match section[..] {

@@ -1,13 +1,13 @@
-//! Large pages for large arrays: minibatches jump about in them, and with small pages every row would cost a walk through page tables.
+//! Large pages for large arrays: with small pages, reading random rows costs a walk through the page tables for each row.
 
-/// From this size on it pays: the tables' cache covers some megabytes with small pages.
+/// Smaller arrays gain nothing: the cache of page-table entries (TLB) covers a few megabytes of small pages.
 #[cfg(target_os = "linux")]
 const FROM_BYTES: usize = 4 << 20;
 #[cfg(target_os = "linux")]
 const MAX_AT_ONCE: usize = 4 << 30;
 
-/// Asks the system to keep an array that is already filled in large pages; where it cannot, nothing happens. Every number is then in
-/// another place in memory, so that a large array takes a fraction of a second.
+/// Asks the system to move a filled array to large pages, which takes a fraction of a second for a large array. Does nothing where the
+/// system cannot do that.
 pub(crate) fn make_large<T>(numbers: &[T]) {
     #[cfg(target_os = "linux")]
     {
@@ -23,7 +23,7 @@ pub(crate) fn make_large<T>(numbers: &[T]) {
         if allowed.is_ok_and(|allowed| allowed.contains("[never]")) {
             return;
         }
-        // Moving pages together at once takes a second for some gigabytes: what is larger the system moves when it has the time.
+        // Moving some gigabytes takes a second. Larger arrays are left to the kernel, which moves them in the background.
         let advices = [libc::MADV_HUGEPAGE, MADV_COLLAPSE];
         for &advice in if end - start > MAX_AT_ONCE { &advices[..1] } else { &advices[..] } {
             // SAFETY: advice about pages that lie within the array; what is in them stays as it is.

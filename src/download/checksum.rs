@@ -34,11 +34,11 @@ pub(super) fn check(path: &Path) -> Result<Fetched, FetchError> {
     if recorded(path)?.is_none() {
         return Ok(Fetched::Existing);
     }
-    verify(path, path).map(|_| Fetched::Verified)
+    checked_sha256(path, path).map(|_| Fetched::Verified)
 }
 
 /// The SHA-256 of a file, which must equal the one recorded for `target`, if there is one.
-pub(super) fn verify(file: &Path, target: &Path) -> Result<String, FetchError> {
+pub(super) fn checked_sha256(file: &Path, target: &Path) -> Result<String, FetchError> {
     let found = sha256(file)?;
     match recorded(target)? {
         Some(recorded) if recorded != found => {

@@ -1,6 +1,6 @@
 //! HTTP downloads that resume where they were interrupted.
 
-use super::checksum::{Fetched, check, recorded, verify, with_suffix};
+use super::checksum::{Fetched, check, checked_sha256, recorded, with_suffix};
 use super::error::FetchError;
 use super::retry::RetryPolicy;
 use std::fs::{self, File, TryLockError};
@@ -30,11 +30,16 @@ pub(super) fn download(
         // Some file systems have no locks.
         Ok(()) | Err(TryLockError::Error(_)) => {}
     }
+    // Another download may have renamed this file to the target before it released the lock.
+    if target.exists() {
+        let _ = fs::remove_file(&path);
+        return check(target);
+    }
     let received = file.metadata().map_err(FetchError::io(&path, "read"))?.len();
     let mut part = PartialDownload { file, etag: with_suffix(&path, ".etag"), path, received };
     part.download(url, retry, &mut progress)?;
     part.file.sync_all().map_err(FetchError::io(&part.path, "finish"))?;
-    let checksum = verify(&part.path, target)?;
+    let checksum = checked_sha256(&part.path, target)?;
     if recorded(target)?.is_none() {
         let name = target.file_name().map_or_else(Default::default, |name| name.to_string_lossy().into_owned());
         let path = with_suffix(target, ".sha256");
@@ -42,10 +47,12 @@ pub(super) fn download(
     }
     // `rename` would replace a file that another program wrote in the meantime.
     if target.exists() {
+        let _ = fs::remove_file(&part.etag);
+        let _ = fs::remove_file(&part.path);
         return check(target);
     }
     fs::rename(&part.path, target).map_err(FetchError::io(target, "finish"))?;
-    // Servers without versions leave no such file.
+    // Without an ETag there is no such file.
     let _ = fs::remove_file(&part.etag);
     Ok(Fetched::Downloaded(checksum))
 }
@@ -194,7 +201,7 @@ impl PartialDownload {
     fn clear(&mut self) -> Result<(), FetchError> {
         self.file.set_len(0).map_err(FetchError::io(&self.path, "write"))?;
         self.received = 0;
-        // Servers without versions leave no such file.
+        // Without an ETag there is no such file.
         let _ = fs::remove_file(&self.etag);
         Ok(())
     }

@@ -268,7 +268,7 @@ impl<F: Real> SvgdLoop<F> {
         let Coefficients { kernel, scores, stacked, pull, push } = &mut self.coefficients;
         let rbf = match self.settings.kernel {
             // A single particle has no repulsion: its kernel is 1, and the step is bit-identical to gradient ascent.
-            Kernel::Rbf(mode) if n > 1 => Some(mode.of_pairs(kernel.pairs(), n, &mut self.selector)),
+            Kernel::Rbf(mode) if n > 1 => Some(mode.of_pairs(kernel.below(), n, &mut self.selector)),
             Kernel::Rbf(_) | Kernel::Linear => None,
         };
         let linear = self.settings.kernel == Kernel::Linear;

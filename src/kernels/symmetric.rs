@@ -1,4 +1,4 @@
-//! Symmetric matrices stored as tiles of their lower half: a tile stays in cache while both halves are multiplied.
+//! Symmetric matrices stored as tiles of their lower half: a tile stays in cache while it and its transpose are multiplied.
 
 use crate::models::layout::matrix;
 use crate::number::Real;
@@ -16,8 +16,8 @@ const ROWS: usize = 8;
 #[derive(Clone, Debug)]
 pub(super) struct Symmetric<F> {
     n: usize,
-    /// For each row of tiles: the tiles left of the diagonal, each row-major, then the rows of the diagonal tile up to its diagonal.
-    pairs: Vec<F>,
+    /// For each row of tiles: the tiles left of the diagonal, each row-major, then the diagonal tile, row-major, without its diagonal and what is above it.
+    below: Vec<F>,
     /// The diagonal tiles as squares.
     squares: Vec<F>,
 }
@@ -30,7 +30,7 @@ struct Band {
 }
 
 impl Band {
-    /// The start of its pairs, after all pairs of earlier rows.
+    /// The first of its entries below the diagonal.
     fn start(self) -> usize {
         self.first * self.first.saturating_sub(1) / 2
     }
@@ -41,7 +41,7 @@ impl Band {
         start..start + TILE * self.rows
     }
 
-    /// The pairs below the diagonal in the diagonal tile.
+    /// The entries below the diagonal in the diagonal tile.
     fn triangle(self) -> Range<usize> {
         let start = self.start() + self.first * self.rows;
         start..start + self.rows * (self.rows - 1) / 2
@@ -51,7 +51,7 @@ impl Band {
         self.first * TILE..self.first * TILE + self.rows * self.rows
     }
 
-    fn all(self) -> Range<usize> {
+    fn matrix_rows(self) -> Range<usize> {
         self.first..self.first + self.rows
     }
 }
@@ -60,12 +60,12 @@ impl<F: Real> Symmetric<F> {
     /// A zero matrix.
     pub(super) fn new(n: usize) -> Self {
         let squares = bands(n).map(|band| band.rows * band.rows).sum();
-        Self { n, pairs: vec![F::zero(); n * (n - 1) / 2], squares: vec![F::zero(); squares] }
+        Self { n, below: vec![F::zero(); n * (n - 1) / 2], squares: vec![F::zero(); squares] }
     }
 
     /// All N(N − 1)/2 entries below the diagonal, in storage order.
-    pub(super) fn pairs(&self) -> &[F] {
-        &self.pairs
+    pub(super) fn below(&self) -> &[F] {
+        &self.below
     }
 
     /// Calls `fill` for each piece of row `i` below the diagonal, with its columns and its values.
@@ -73,10 +73,10 @@ impl<F: Real> Symmetric<F> {
         let band = Band { first: i / TILE * TILE, rows: TILE.min(self.n - i / TILE * TILE) };
         let row = i - band.first;
         for column in (0..band.first).step_by(TILE) {
-            fill(column..column + TILE, &mut self.pairs[band.tile(column)][row * TILE..][..TILE]);
+            fill(column..column + TILE, &mut self.below[band.tile(column)][row * TILE..][..TILE]);
         }
         if row > 0 {
-            fill(band.first..i, &mut self.pairs[band.triangle()][row * (row - 1) / 2..][..row]);
+            fill(band.first..i, &mut self.below[band.triangle()][row * (row - 1) / 2..][..row]);
         }
     }
 
@@ -92,15 +92,15 @@ impl<F: Real> Symmetric<F> {
         for band in bands(self.n) {
             let (earlier, own) = sums.split_at_mut(band.first);
             for (column, sums) in earlier.chunks_exact_mut(TILE).enumerate() {
-                let tile = &mut self.pairs[band.tile(column * TILE)];
+                let tile = &mut self.below[band.tile(column * TILE)];
                 for (part, own) in tile.chunks_mut(ROWS * TILE).zip(own.chunks_mut(ROWS)) {
                     map(part);
                     add_sums(part, own, sums);
                 }
             }
-            map(&mut self.pairs[band.triangle()]);
+            map(&mut self.below[band.triangle()]);
             let square = &mut self.squares[band.square()];
-            unpack(&self.pairs[band.triangle()], square, band.rows);
+            unpack(&self.below[band.triangle()], square, band.rows);
             for (i, (row, sum)) in square.chunks_exact_mut(band.rows).zip(own).enumerate() {
                 row[i] = diagonal(band.first + i);
                 *sum += total(row);
@@ -111,11 +111,11 @@ impl<F: Real> Symmetric<F> {
     /// Writes `alpha` times this matrix times `x` (N × any) to `out`. Requires [`Self::finish`].
     pub(super) fn multiply(&self, alpha: F, x: ArrayView2<F>, mut out: ArrayViewMut2<F>) {
         for band in bands(self.n) {
-            let own = x.slice(s![band.all(), ..]);
-            general_mat_mul(alpha, &self.square(band), &own, F::zero(), &mut out.slice_mut(s![band.all(), ..]));
+            let own = x.slice(s![band.matrix_rows(), ..]);
+            general_mat_mul(alpha, &self.square(band), &own, F::zero(), &mut out.slice_mut(s![band.matrix_rows(), ..]));
             for (columns, tile) in self.tiles(band) {
                 let other = x.slice(s![columns.clone(), ..]);
-                general_mat_mul(alpha, &tile, &other, F::one(), &mut out.slice_mut(s![band.all(), ..]));
+                general_mat_mul(alpha, &tile, &other, F::one(), &mut out.slice_mut(s![band.matrix_rows(), ..]));
                 general_mat_mul(alpha, &tile.t(), &own, F::one(), &mut out.slice_mut(s![columns, ..]));
             }
         }
@@ -124,10 +124,10 @@ impl<F: Real> Symmetric<F> {
     /// Writes all entries to `out` (N × N). Requires [`Self::finish`].
     pub(super) fn write(&self, mut out: ArrayViewMut2<F>) {
         for band in bands(self.n) {
-            out.slice_mut(s![band.all(), band.all()]).assign(&self.square(band));
+            out.slice_mut(s![band.matrix_rows(), band.matrix_rows()]).assign(&self.square(band));
             for (columns, tile) in self.tiles(band) {
-                out.slice_mut(s![band.all(), columns.clone()]).assign(&tile);
-                out.slice_mut(s![columns, band.all()]).assign(&tile.t());
+                out.slice_mut(s![band.matrix_rows(), columns.clone()]).assign(&tile);
+                out.slice_mut(s![columns, band.matrix_rows()]).assign(&tile.t());
             }
         }
     }
@@ -140,7 +140,7 @@ impl<F: Real> Symmetric<F> {
     /// The tiles left of the diagonal tile, with their columns.
     fn tiles(&self, band: Band) -> impl Iterator<Item = (Range<usize>, ArrayView2<'_, F>)> {
         let columns = (0..band.first).step_by(TILE);
-        columns.map(move |column| (column..column + TILE, matrix(&self.pairs[band.tile(column)], band.rows, TILE)))
+        columns.map(move |column| (column..column + TILE, matrix(&self.below[band.tile(column)], band.rows, TILE)))
     }
 }
 

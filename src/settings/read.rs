@@ -34,10 +34,10 @@ pub fn read<S: DeserializeOwned>(mut table: toml::Table) -> Result<S, Vec<KeyErr
         if !is_consequence(&error, &removed) {
             errors.push(error);
         }
-        if !remove(&mut table, &path) {
-            break;
+        match remove(&mut table, &path) {
+            Some(path) => removed.push(path),
+            None => break,
         }
-        removed.push(path);
     }
     Err(errors)
 }
@@ -53,11 +53,17 @@ fn is_consequence(error: &KeyError, removed: &[Vec<String>]) -> bool {
     }
 }
 
-/// Removes the value at a path; whether there was one.
-fn remove(table: &mut toml::Table, path: &[String]) -> bool {
-    let Some((last, tables)) = path.split_last() else { return false };
-    let table = tables.iter().try_fold(table, |table, key| table.get_mut(key)?.as_table_mut());
-    table.is_some_and(|table| table.remove(last).is_some())
+/// Removes the value at a path, or the list that contains it. Returns the path of what was removed.
+fn remove(mut table: &mut toml::Table, path: &[String]) -> Option<Vec<String>> {
+    for (depth, key) in path.iter().enumerate() {
+        let is_last = depth + 1 == path.len();
+        if is_last || table.get(key)?.is_array() {
+            table.remove(key)?;
+            return Some(path[..=depth].to_vec());
+        }
+        table = table.get_mut(key)?.as_table_mut()?;
+    }
+    None
 }
 
 impl de::Error for KeyError {
@@ -70,7 +76,18 @@ impl de::Error for KeyError {
     }
 
     fn invalid_value(found: Unexpected, expected: &dyn Expected) -> Self {
-        Self::invalid_type(found, expected)
+        let largest = match expected.to_string().as_str() {
+            "u8" => u64::from(u8::MAX),
+            "u16" => u64::from(u16::MAX),
+            "u32" => u64::from(u32::MAX),
+            _ => u64::MAX,
+        };
+        match found {
+            Unexpected::Signed(value) if u64::try_from(value).is_ok_and(|value| value > largest) => {
+                Self::table(format!("must be at most {largest}, not {value}"))
+            }
+            found => Self::invalid_type(found, expected),
+        }
     }
 
     fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
@@ -140,7 +157,7 @@ impl<'de> Deserializer<'de> for TomlValue {
             Value::Float(number) => visitor.visit_f64(number),
             Value::Boolean(value) => visitor.visit_bool(value),
             Value::Datetime(date) => visitor.visit_string(date.to_string()),
-            Value::Array(values) => visitor.visit_seq(List(values.into_iter())),
+            Value::Array(values) => visitor.visit_seq(List { values: values.into_iter(), next: 0 }),
             Value::Table(table) => visitor.visit_map(Entries { entries: table.into_iter(), current: None }),
         }
     }
@@ -172,24 +189,43 @@ impl<'de> Deserializer<'de> for TomlValue {
         }
     }
 
+    /// serde would also accept a list of values in the order of the fields.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, KeyError> {
+        match self.0 {
+            Value::Array(_) => Err(KeyError::table("must be a table, not a list")),
+            value => Self(value).deserialize_any(visitor),
+        }
+    }
+
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map struct identifier ignored_any
+        tuple_struct map identifier ignored_any
     }
 }
 
-/// The values of a list.
-struct List(std::vec::IntoIter<Value>);
+/// The values of a list. Mistakes in a value get its position, from 0.
+struct List {
+    values: std::vec::IntoIter<Value>,
+    next: usize,
+}
 
 impl<'de> SeqAccess<'de> for List {
     type Error = KeyError;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, KeyError> {
-        self.0.next().map(|value| seed.deserialize(TomlValue(value))).transpose()
+        let position = self.next.to_string();
+        self.next += 1;
+        let value = self.values.next().map(|value| seed.deserialize(TomlValue(value)));
+        value.transpose().map_err(|error| error.below(&position))
     }
 
     fn size_hint(&self) -> Option<usize> {
-        Some(self.0.len())
+        Some(self.values.len())
     }
 }
 
@@ -221,7 +257,7 @@ struct Word {
 }
 
 impl Word {
-    /// The settings of the word, which the type has.
+    /// The settings of a word that needs some.
     fn content(self) -> Result<(String, TomlValue), KeyError> {
         match self.content {
             Some(content) => Ok((self.word, TomlValue(content))),
@@ -282,6 +318,8 @@ mod tests {
         #[serde(default)]
         kind: Kind,
         inner: Option<Inner>,
+        #[serde(default)]
+        items: Vec<Inner>,
     }
 
     #[derive(Debug, Default, Deserialize, PartialEq)]
@@ -329,6 +367,17 @@ mod tests {
         let unknown = Mistake::UnknownKey { known: vec!["floor".into()] };
         let both = [("kind.deep.flor".into(), unknown), ("kind.deep".into(), missing("floor"))];
         assert_eq!(mistakes("count = 1\nkind = { deep = { flor = 1 } }\n"), both);
+    }
+
+    #[test]
+    fn mistakes_in_lists_have_a_position_and_hide_no_others() {
+        let found = mistakes("count = -1\nitems = [{ on = true }, { no = 1 }]\nzzz = 1\n");
+        let paths: Vec<&str> = found.iter().map(|found| found.0.as_str()).collect();
+        assert_eq!(paths, ["count", "items.1.no", "zzz"], "{found:?}");
+        let found = mistakes("count = 1\ninner = [true]\n");
+        assert_eq!(found, [("inner".into(), Mistake::Invalid("must be a table, not a list".into()))]);
+        let found = mistakes("count = 5000000000\n");
+        assert_eq!(found, [("count".into(), Mistake::Invalid("must be at most 4294967295, not 5000000000".into()))]);
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl TargetCollector {
             _ if !target.is_finite() => {
                 wrong(format!("the target {target} is not a finite number: remove the row or fill in a value"))
             }
-            Task::Classification if target.fract() == 0.0 => self.label(split, &target.to_string(), path, place),
+            Task::Classification if target.fract() == 0.0 => self.label(split, &label_of(target), path, place),
             Task::Classification => {
                 wrong(format!("the label {target} is not a whole number: is this a regression (--task regression)?"))
             }
@@ -126,4 +126,9 @@ impl TargetCollector {
             }
         }
     }
+}
+
+/// The label of a class that is given as a number. Minus zero is zero.
+pub(super) fn label_of(target: f64) -> String {
+    (target + 0.0).to_string()
 }

@@ -18,7 +18,7 @@ use crate::random::Seed;
 use by_class::{apportion, by_dirichlet, by_weights};
 use std::ops::Range;
 
-/// How the training rows are assigned to agents. The seed alone decides which agent gets which rows.
+/// How the training rows are assigned to agents. All randomness comes from the seed.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Partition {
@@ -31,13 +31,13 @@ pub enum Partition {
     ByLabel,
     /// The classes of each agent: the rows of a class are shared equally, at random, by the agents that list it.
     Labels(Vec<Vec<Label>>),
-    /// Each agent has classes of its own, or shares one with its neighbours: this share of the rows of a class goes to its own agents, the
-    /// rest to all others, equally and at random. With four agents and two classes 0.8 is the 40/10 split of Kassab & Simeone
-    /// (arXiv 2009.06419, Fig. 5); 1 lets nobody see another class than its own.
+    /// Every class belongs to one or more agents, or several classes to one agent. This fraction of the rows of a class goes to the agents
+    /// that it belongs to, the rest to all others. With four agents and two classes 0.8 is the 40/10 split of Kassab & Simeone
+    /// (arXiv 2009.06419, Fig. 5).
     LabelShare(f64),
-    /// Each agent wants a mix of classes from a Dirichlet distribution around that of all rows, with this concentration: below 1 mostly one
-    /// class each, many for the mix of all rows (Hsu, Qi & Brown 2019, arXiv 1909.06335). Sizes differ by at most one; agents take
-    /// rows in turn, and of what is left where a class is used up.
+    /// Agents have class proportions from a Dirichlet distribution with this concentration, whose mean is the proportions in all rows (Hsu,
+    /// Qi & Brown 2019, arXiv 1909.06335). With small values agents have mostly one class each, with large values all have the proportions
+    /// of all rows. Sizes differ by at most one.
     Dirichlet(f64),
 }
 

@@ -22,7 +22,7 @@ pub trait Posterior<N> {
     fn posterior(&self) -> (u64, &[N]);
 }
 
-/// An evaluation of posteriors. The value is its validated configuration.
+/// The validated settings of an evaluation of posteriors.
 pub trait Evaluator<N>: Clone + Send + Sync + 'static {
     /// The part at an agent, which uses the agent's data.
     type Local: LocalEvaluator<N>;
@@ -176,7 +176,7 @@ pub struct ServerWithEvaluation<M: Method, E> {
     /// Whether the method's server has handled an event and its `after_requests` has not run since.
     after_requests_due: bool,
     evaluator: E,
-    /// The round of the last evaluation.
+    /// The round of the last evaluation, or the round of the checkpoint that the run resumed from.
     last_evaluated: u64,
 }
 
@@ -187,7 +187,7 @@ where
     E: Evaluator<M::Number>,
 {
     /// Posts the method's requests, and an evaluation if one is due. If the server sends the posterior, the evaluation comes first, so
-    /// that agents evaluate before their next task. If agents hold the posterior, it comes last, because their next task completes it.
+    /// that agents evaluate before their next task. If agents hold the posterior, it comes last: the agents' next task completes the posterior.
     fn post_requests(&mut self, inner: Outbox<M>, out: &mut Outbox<WithEvaluation<M, E>>, cx: &mut Context) {
         self.after_requests_due = true;
         let at_agents = <M::Server as Posterior<M::Number>>::AT_AGENTS;

@@ -101,18 +101,18 @@ impl ComparisonFigure {
         comparison.check_metric(runs, metric)?;
         let (mut curves, mut left_out) = (Vec::new(), Vec::new());
         for (label, members) in comparison.groups() {
-            let mut points = Vec::new();
+            let mut points_of_runs = Vec::new();
             for &member in &members {
                 match runs[member].file.curve(metric, axis)? {
-                    Some(curve) => points.push(curve),
+                    Some(points) => points_of_runs.push(points),
                     None => {
                         let run = &comparison.runs[member].run;
                         left_out.push(format!("{run}: not in the figure: it has no {metric} by {}", axis.name()));
                     }
                 }
             }
-            if !points.is_empty() {
-                curves.push(Curve { label, runs: points });
+            if !points_of_runs.is_empty() {
+                curves.push(Curve { label, runs: points_of_runs });
             }
         }
         let figure = plots::comparison(metric, axis, &curves);

@@ -65,7 +65,7 @@ pub struct ServerState<F: Real> {
     /// The latest states of evaluated rounds, the newest last (N × d).
     window: Raw<F>,
     /// The states of the oldest round in flight that were reported so far.
-    next_window: Raw<F>,
+    states_of_round: Raw<F>,
     /// Whether the agents' sums of states, after the last round, are still to be received.
     awaits_sums: bool,
     /// With `through_server`: the sum of the states of each group after its last visit, at the index of its first chain.
@@ -87,7 +87,7 @@ impl<T: Transition> DsgldServer<T> {
             updates_done: vec![0; agents as usize],
             step_size: f64::NAN,
             window: Raw(Vec::new()),
-            next_window: Raw(Vec::new()),
+            states_of_round: Raw(Vec::new()),
             awaits_sums: true,
             group_sums: vec![Raw(Vec::new()); settings.chains as usize],
         };
@@ -140,10 +140,11 @@ impl<T: Transition> DsgldServer<T> {
         let is_last = next_move >= rounds;
         // Whether an evaluation comes before the chains move again.
         let reports_state = self.evaluate_every > 0 && (is_last || next_move / self.evaluate_every > round / self.evaluate_every);
-        // For each chain, the size and the first chain of its group in its last visit. The next visit starts at the mean of this group.
-        let last_groups =
-            round.checked_sub(rounds_between_moves).map(|last| groups(&self.settings.coupling, last, chains)).unwrap_or_default();
-        let previous_groups: Vec<(u32, u32)> = last_groups
+        // For each chain, the size and the first chain of its group in its previous visit. The next visit starts at the mean of this group.
+        let previous_round = round.checked_sub(rounds_between_moves);
+        let previous_groups: Vec<(u32, u32)> = previous_round
+            .map(|previous| groups(&self.settings.coupling, previous, chains))
+            .unwrap_or_default()
             .into_iter()
             .flat_map(|group| group.clone().map(move |_| (group.end - group.start, group.start)))
             .collect();
@@ -192,7 +193,7 @@ impl<T: Transition> DsgldServer<T> {
         if self.settings.balance.is_some() && !visited.other_work {
             self.state.updates_per_visit.add_measurement(agent, seconds, visited.updates);
         }
-        self.state.next_window.0.extend(visited.state.0);
+        self.state.states_of_round.0.extend(visited.state.0);
     }
 
     /// Ends a round: updates the evaluation window, adapts the updates per visit, and writes the history.
@@ -200,8 +201,8 @@ impl<T: Transition> DsgldServer<T> {
         let state = &mut self.state;
         state.rounds_done += 1;
         let round = state.rounds_done;
-        if !state.next_window.0.is_empty() {
-            state.window.0.append(&mut state.next_window.0);
+        if !state.states_of_round.0.is_empty() {
+            state.window.0.append(&mut state.states_of_round.0);
             let length = self.settings.evaluation_window.saturating_mul(self.dim);
             let excess = state.window.0.len().saturating_sub(length);
             state.window.0.drain(..excess);
@@ -219,7 +220,7 @@ impl<T: Transition> DsgldServer<T> {
         }
     }
 
-    /// Writes the updates per visit from the next posted round on to the table `plans`.
+    /// Writes a row for each agent to the table `plans`: its updates per visit from the next round that is posted.
     fn log_updates_per_visit(&self, cx: &mut Context) {
         for (agent, updates) in self.state.updates_per_visit.mean().iter().enumerate() {
             cx.log_row("plans", self.state.rounds_posted, [("agent_number", agent as f64), ("updates", *updates)]);
