@@ -4,7 +4,10 @@ use super::output::print_error;
 use crate::cluster::mpi::World;
 use crate::config::{ConfigError, Override, Registry, Run, RunFile};
 use crate::job::{JobError, Ranks, start};
-use crate::results::{self, RunFolder};
+use crate::report::RunResults;
+use crate::report::judgment::Judgment;
+use crate::report::posterior::PosteriorGroup;
+use crate::results::{self, POSTERIOR, RunFolder};
 use anyhow::{Context as _, anyhow};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,6 +25,9 @@ pub struct RunArgs {
     /// The folder for results and checkpoints [default: runs/NAME for NAME.toml]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// End with exit code 3 if the draws have diverged, have not mixed, or are biased
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// The folder of a run: the given one, or one named after the run file.
@@ -41,6 +47,9 @@ pub(super) fn parse_override(typed: &str) -> Result<Override, String> {
 /// The exit code of a run that was saved and stopped, and that the same command resumes (`EX_TEMPFAIL` of sysexits.h).
 pub const STOPPED: u8 = 75;
 
+/// The exit code of `run --strict` if the draws cannot be used.
+pub const UNUSABLE: u8 = 3;
+
 /// Carries out the run.
 ///
 /// # Errors
@@ -51,7 +60,7 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let output = output(args.output.as_deref(), &args.file)?;
     let Some(world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
         let run = read(args, registry)?;
-        return match carry_out(&run, registry, &Ranks::One, &output) {
+        return match carry_out(&run, registry, &Ranks::One, &output, args.strict) {
             Err(JobError::Fault(fault)) => fault.end_process(),
             other => Ok(other?),
         };
@@ -69,7 +78,7 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
             Some(run) => run,
             None => Run::from_toml(&String::from_utf8_lossy(&text), registry)?,
         };
-        carry_out(&run, registry, &Ranks::Mpi(&world), &output)
+        carry_out(&run, registry, &Ranks::Mpi(&world), &output, args.strict)
     });
     let code = match outcome {
         Ok(code) => code,
@@ -98,9 +107,23 @@ fn read(args: &RunArgs, registry: &Registry) -> Result<Run, ConfigError> {
 }
 
 /// Carries out the run to its end, or until it is stopped.
-fn carry_out(run: &Run, registry: &Registry, ranks: &Ranks, output: &Path) -> Result<ExitCode, JobError> {
+fn carry_out(run: &Run, registry: &Registry, ranks: &Ranks, output: &Path, strict: bool) -> Result<ExitCode, JobError> {
     let every = Duration::try_from_secs_f64(run.cluster().checkpoint_every).unwrap_or(Duration::MAX);
     let mut folder = RunFolder::new(output, every, World::is_primary());
     start(run, registry, ranks, &mut folder)?;
-    Ok(if folder.was_stopped() { ExitCode::from(STOPPED) } else { ExitCode::SUCCESS })
+    if folder.was_stopped() {
+        return Ok(ExitCode::from(STOPPED));
+    }
+    let judgment = if ranks.is_root() { judge(output) } else { None };
+    let Some(judgment) = judgment else { return Ok(ExitCode::SUCCESS) };
+    eprintln!("mpibayes: {}", judgment.text);
+    Ok(if strict && judgment.outcome.is_unusable() { ExitCode::from(UNUSABLE) } else { ExitCode::SUCCESS })
+}
+
+/// The judgment of a finished run. A run whose results cannot be read is reported by `mpibayes summary`.
+fn judge(output: &Path) -> Option<Judgment> {
+    let run = RunResults::open(output).ok()?;
+    let has_posterior = run.file.sample_groups().ok()?.iter().any(|group| group == POSTERIOR);
+    let posterior = has_posterior.then(|| PosteriorGroup::read(&run.file, POSTERIOR, false))?.ok()?;
+    Judgment::of(&[posterior])
 }

@@ -188,11 +188,22 @@ pub struct TableEvaluation {
     pub particle_paths: bool,
     /// Whether the predictions for the test rows are kept in the result file.
     pub predictions: bool,
+    /// Whether the bias of the draws is measured after the last round, for models with at most 300 parameters. It takes the gradient of
+    /// all rows at 1.5 d + 8 draws for d parameters.
+    pub bias: bool,
 }
 
 impl Default for TableEvaluation {
     fn default() -> Self {
-        Self { every: 1, per_particle: false, average_from: None, ksd: false, particle_paths: false, predictions: true }
+        Self {
+            every: 1,
+            per_particle: false,
+            average_from: None,
+            ksd: false,
+            particle_paths: false,
+            predictions: true,
+            bias: true,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ pub mod predictor;
 mod prepare;
 mod ranks;
 mod resume;
+pub mod scoring;
 mod shards;
 mod start;
 pub mod topic_model;

@@ -29,13 +29,21 @@ const BLOCK_ROWS: usize = 4096;
 /// # Errors
 /// When they cannot be read.
 pub fn predictive_draws<F: Real>(file: &ResultFile) -> Result<Option<Array2<F>>, ResultsError> {
+    evenly_spaced_draws(file, MAX_DRAWS)
+}
+
+/// At most this many draws of the posterior, evenly spaced over all chains, as rows; none if there is no such group.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn evenly_spaced_draws<F: Real>(file: &ResultFile, max: usize) -> Result<Option<Array2<F>>, ResultsError> {
     if !file.sample_groups()?.iter().any(|group| group == POSTERIOR) {
         return Ok(None);
     }
     // What a shorter chain lacks is no draw.
     let lengths = file.lengths(POSTERIOR)?;
     let total: usize = lengths.iter().sum();
-    let count = total.min(MAX_DRAWS);
+    let count = total.min(max);
     let place = |row: usize| {
         let mut left = row * total / count;
         for (chain, &length) in lengths.iter().enumerate() {

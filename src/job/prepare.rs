@@ -3,6 +3,7 @@
 use super::data::{DataFile, schema};
 use super::error::JobError;
 use super::predictions::{predictive_draws, preprocessing, test_predictions};
+use super::scoring::{Scoring, scoring};
 use super::shards::{describe_sizes, open_assigned, own_rows};
 use super::topic_model::{PHI, vocabulary};
 use crate::cluster::{AgentId, AnyMethod, Outcome};
@@ -30,6 +31,8 @@ pub struct Prepared {
     pub groups: Vec<SampleGroup>,
     /// The sizes of the shards, for people.
     pub sizes: String,
+    /// The scores at draws that are computed when the run has finished, if any.
+    pub scoring: Option<Scoring>,
     /// The arrays that the result file gets when the run has finished.
     pub final_arrays: FinalArrays,
 }
@@ -82,6 +85,9 @@ impl JobData for Table {
         if built.own_rows == 0 {
             require_data(dataset).map_err(wrong_model)?;
         }
+        let in_double = run.model.float64(dataset.map(|dataset| schema(dataset))).map_err(wrong_model)?;
+        let wrong_method = |error: KeyError| ConfigError::Settings(vec![error.below("method")]);
+        run.method.check_model(in_double.model.as_ref()).map_err(wrong_method)?;
         let mut sizes = String::new();
         let (shard, test_rows): (OpenShard<F>, Option<OpenShard<F>>) = match dataset {
             None => (own_rows(built.own_rows, agents, sharing), None),
@@ -99,6 +105,7 @@ impl JobData for Table {
         let model = built.model;
         let problem = Problem { model: model.clone(), agents, temperature, shard };
         let evaluation = evaluation(&run.evaluate, &problem, test_rows, sharing);
+        let scoring = scoring(run.evaluate.bias, counted_once(&problem, sharing));
         let method = F::method(run.method.as_ref(), problem);
         let draws = method.draws();
         let evaluation = evaluation.and_then(|evaluation| suited_to(draws, evaluation));
@@ -124,7 +131,7 @@ impl JobData for Table {
             }
             Ok(grids)
         });
-        Ok(Prepared { method: method.start(run.method.name(), evaluation), groups, sizes, final_arrays })
+        Ok(Prepared { method: method.start(run.method.name(), evaluation), groups, sizes, scoring, final_arrays })
     }
 }
 
@@ -139,6 +146,14 @@ fn assign(run: &RunOf<Table>, dataset: &Dataset) -> Result<ShardAssignment, Data
     partition.assign(dataset, shards(run), Seed(run.settings.seed))
 }
 
+/// The same problem with every row at one agent only, so that sums over agents count it once.
+fn counted_once<F: Precision>(problem: &Problem<F>, sharing: Sharing) -> Problem<F> {
+    let all = problem.shard.clone();
+    let once =
+        move |agent: AgentId| all(agent).map(|shard| if sharing.shard(agent) == agent { shard } else { shard.without_rows() });
+    Problem { shard: Arc::new(once), ..problem.clone() }
+}
+
 /// What is evaluated, if anything.
 fn evaluation<F: Precision>(
     settings: &TableEvaluation,
@@ -147,14 +162,7 @@ fn evaluation<F: Precision>(
     sharing: Sharing,
 ) -> Option<Evaluation<F>> {
     let TableEvaluation { every, per_particle, average_from, ksd, particle_paths, .. } = *settings;
-    // The scores of shards are summed, so replicated rows must be counted at one agent.
-    let ksd_problem = ksd.then(|| {
-        let all = problem.shard.clone();
-        let once = move |agent: AgentId| {
-            all(agent).map(|shard| if sharing.shard(agent) == agent { shard } else { shard.without_rows() })
-        };
-        Problem { shard: Arc::new(once), ..problem.clone() }
-    });
+    let ksd_problem = ksd.then(|| counted_once(problem, sharing));
     let wanted = every > 0 && (test_rows.is_some() || ksd || particle_paths);
     let model = problem.model.clone();
     wanted.then_some(Evaluation { model, every, test_rows, per_particle, average_from, ksd: ksd_problem, particle_paths })
@@ -210,7 +218,7 @@ impl JobData for Corpus {
         let groups = vec![SampleGroup { name: POSTERIOR.into(), parts, kind: SampleKind::Topics }];
         let corpus = corpus.clone();
         let final_arrays: FinalArrays = Box::new(move |_, _| Ok(vec![vocabulary(&corpus)?]));
-        Ok(Prepared { method: method.start(run.method.name(), evaluation), groups, sizes, final_arrays })
+        Ok(Prepared { method: method.start(run.method.name(), evaluation), groups, sizes, scoring: None, final_arrays })
     }
 }
 

@@ -98,9 +98,10 @@ fn result_keys(run: &Run) -> Result<toml::Table, JobError> {
     let float_sums = run.cluster().collectives.float_sums;
     keys.remove("cluster");
     keys.insert("float_sums".into(), toml::Value::from(format!("{float_sums:?}")));
-    // Predictions are made when the run has finished.
+    // What is computed when the run has finished.
     if let Some(evaluate) = keys.get_mut("evaluate").and_then(toml::Value::as_table_mut) {
         evaluate.remove("predictions");
+        evaluate.remove("bias");
     }
     // A run without data is compared by the digest of its data too.
     let data = keys.remove("data");

@@ -70,7 +70,7 @@ fn carry_out<D: Domain>(
     ranks: &Ranks,
     folder: &mut RunFolder,
 ) -> Result<(), JobError> {
-    let Prepared { method, groups, sizes, final_arrays } = prepared;
+    let Prepared { method, groups, sizes, scoring, final_arrays } = prepared;
     let (settings, cluster) = (&run.settings, &run.cluster);
     let threads = match (cluster.threads, ranks) {
         (0, Ranks::One) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -88,6 +88,12 @@ fn carry_out<D: Domain>(
         dedicated: cluster.dedicated,
         collectives: cluster.collectives,
         store,
+        ..JobOptions::new(Seed(settings.seed()))
+    };
+    let score_options = JobOptions {
+        threads,
+        dedicated: cluster.dedicated,
+        collectives: cluster.collectives,
         ..JobOptions::new(Seed(settings.seed()))
     };
     let headline = format!(
@@ -117,10 +123,18 @@ fn carry_out<D: Domain>(
         Ranks::One => Some(cluster::threads::run_any(method, options, saved, folder)?),
         Ranks::Mpi(world) => cluster::mpi::run_any(world, method, options, saved, folder),
     };
+    let finished = ranks.broadcast(&[u8::from(outcome.as_ref().is_some_and(|outcome| outcome.finished))]) == [1];
+    let scored = match scoring {
+        Some(scoring) if finished => {
+            let file = outcome.as_ref().map(|outcome| folder.file_with_all_draws(outcome).map_err(JobError::from)).transpose();
+            scoring(file, ranks, score_options)?
+        }
+        _ => None,
+    };
     let Some(outcome) = outcome else { return Ok(()) };
     if outcome.finished {
         let grids = final_arrays(folder, &outcome)?;
-        grids.into_iter().for_each(|grid| folder.add_arrays(grid));
+        grids.into_iter().chain(scored).for_each(|grid| folder.add_arrays(grid));
     }
     folder.end(&outcome)?;
     Ok(())

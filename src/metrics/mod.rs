@@ -3,6 +3,7 @@
 //! Every agent adds its slice of the test rows to a [`Tally`]. The server merges the tallies in the order of the agents, so that the sums
 //! are bitwise equal for any number of ranks, and computes the [`Metrics`].
 
+pub mod bias;
 pub mod convergence;
 mod quantity;
 

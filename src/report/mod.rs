@@ -3,6 +3,7 @@
 pub mod comparison;
 mod error;
 pub mod figures;
+pub mod judgment;
 pub mod posterior;
 mod run;
 pub mod summary;

@@ -3,10 +3,12 @@
 use super::error::Result;
 use super::text;
 use crate::methods::chains::dsgld::EXPECTATIONS;
+use crate::methods::common::full_scores::SCORES;
+use crate::metrics::bias::{Bias, ParameterBias};
 use crate::metrics::convergence::{Convergence, Estimate, MIN_DRAWS, estimates, particle_estimates};
 use crate::models::Part;
-use crate::results::{ResultFile, SampleKind, Values};
-use ndarray::{Array3, ArrayView3, s};
+use crate::results::{POSTERIOR, ResultFile, SampleKind, Values};
+use ndarray::{Array3, ArrayView3, Ix2, s};
 use serde::Serialize;
 
 /// Fewer particles per parameter underestimate the spread: on Gaussians, 7 per parameter give 0.72 of the standard deviation (measured),
@@ -40,6 +42,8 @@ pub struct PosteriorGroup {
     pub parts: Vec<Part>,
     /// The estimates of all parameters in order, or of every n-th one if there are very many.
     pub estimates: Vec<Parameter>,
+    /// How far the draws are from the posterior, if the run has measured it.
+    pub bias: Option<Bias>,
 }
 
 /// A parameter with its estimates.
@@ -50,6 +54,9 @@ pub struct Parameter {
     /// Its estimates.
     #[serde(flatten)]
     pub estimate: Estimate,
+    /// How far its draws are from the posterior, if that is known.
+    #[serde(flatten)]
+    pub bias: Option<ParameterBias>,
 }
 
 /// Posterior mean and standard deviation of a parameter, accumulated over all updates instead of draws.
@@ -131,9 +138,13 @@ impl PosteriorGroup {
                 Values::I32(values) => estimated(values, kind, common, first, stride),
             };
             let names = (first..part.size()).step_by(stride).map(|place| part.element_name(place));
-            found.extend(names.zip(estimates).map(|(name, estimate)| Parameter { name, estimate }));
+            found.extend(names.zip(estimates).map(|(name, estimate)| Parameter { name, estimate, bias: None }));
         }
-        Ok(Self { group: group.to_owned(), kind, chains, draws: common, parameters, parts, estimates: found })
+        let bias = if group == POSTERIOR && found.len() == parameters { bias(file, &found)? } else { None };
+        for (parameter, bias) in found.iter_mut().zip(bias.iter().flat_map(|bias| &bias.parameters)) {
+            parameter.bias = Some(*bias);
+        }
+        Ok(Self { group: group.to_owned(), kind, chains, draws: common, parameters, parts, estimates: found, bias })
     }
 
     /// The rows of the table: all parameters, or the worst ones of chains, or some of each variable of particles.
@@ -220,6 +231,11 @@ impl PosteriorGroup {
             columns.push(("tail ESS".into(), diagnostic(|c| c.ess_tail, rounded)));
             columns.push(("R-hat".into(), diagnostic(|c| c.r_hat, three_decimals)));
         }
+        if rows.iter().any(|row| row.bias.is_some()) {
+            let of = |value: fn(&ParameterBias) -> f64| rows.iter().map(move |row| row.bias.as_ref().map_or(f64::NAN, value));
+            columns.push(("sd ratio".into(), of(|bias| bias.sd_ratio).map(|value| format!("{value:.2}")).collect()));
+            columns.push(("shift".into(), of(|bias| bias.shift).map(|value| format!("{value:+.2}")).collect()));
+        }
         let mut shown = text::table(&columns);
         if rows.len() < self.estimates.len() {
             let order = if is_chains { "sorted by R-hat, worst first; " } else { "" };
@@ -229,8 +245,22 @@ impl PosteriorGroup {
             let (assessed, all) = (text::count(self.estimates.len()), text::count(self.parameters));
             shown += &format!("  assessed {assessed} of {all} parameters, evenly spaced; --all assesses every one\n");
         }
+        if self.estimates.iter().any(|parameter| parameter.bias.is_some()) {
+            shown +=
+                "  sd ratio: sd of the draws over that of the posterior; shift: error of the mean, in sds of the posterior\n";
+        }
         shown + &format!("  {}\n", self.verdict())
     }
+}
+
+/// The bias of the draws with these estimates, if the run has computed scores.
+fn bias(file: &ResultFile, parameters: &[Parameter]) -> Result<Option<Bias>> {
+    let Some(grid) = file.grid(SCORES)? else { return Ok(None) };
+    let matrix = |name: &str| grid.array(name)?.into_dimensionality::<Ix2>().ok();
+    let (Some(draws), Some(scores)) = (matrix("draws"), matrix("scores")) else { return Ok(None) };
+    let estimates: Vec<Estimate> = parameters.iter().map(|parameter| parameter.estimate).collect();
+    let fits = draws.dim() == scores.dim() && draws.ncols() == estimates.len();
+    Ok(fits.then(|| Bias::of(draws.view(), scores.view(), &estimates)))
 }
 
 /// Estimates of every `stride`-th parameter of a variable from the first `draws` draws.

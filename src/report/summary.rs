@@ -1,6 +1,7 @@
 //! The summary of a run: metrics, calibration, history, posterior, time and traffic, as text and as JSON.
 
 use super::error::{ReportError, Result};
+use super::judgment::Judgment;
 use super::posterior::{self, Expectation, PosteriorGroup};
 use super::run::RunResults;
 use super::text;
@@ -47,6 +48,8 @@ pub struct Summary {
     pub rounds_done: u64,
     /// All rounds of the run; 0 if unknown.
     pub rounds_total: u64,
+    /// Whether the draws of a finished run can be used.
+    pub judgment: Option<Judgment>,
     /// The last row of the metrics, by name; missing values are NaN (`null` in JSON).
     #[serde(serialize_with = "as_object")]
     pub metrics: Vec<(String, f64)>,
@@ -113,12 +116,13 @@ impl Summary {
         let last = rows_without_agent(&metrics).last();
         let mut groups = file.sample_groups()?;
         groups.retain(|group| !EXPECTATIONS.contains(&group.as_str()));
-        let draws = groups.into_iter().map(|group| PosteriorGroup::read(file, &group, all)).collect::<Result<_>>()?;
+        let draws = groups.into_iter().map(|group| PosteriorGroup::read(file, &group, all)).collect::<Result<Vec<_>>>()?;
         let info = file.info().clone();
         let RunState { finished, done, total, .. } = info.state;
         let data = run.dataset();
         let classes = rows_by_round(&table(CLASSES)?);
         Ok(Self {
+            judgment: if finished { Judgment::of(&draws) } else { None },
             stays_coupled: stays_coupled(&info.config),
             class_names: if classes.is_empty() { Vec::new() } else { class_names(data.as_deref(), &info.data_digest) },
             classes,
@@ -234,7 +238,8 @@ impl Summary {
     /// The summary as text. Tables of estimates list parameters with poor diagnostics or, for particles, some of each variable, unless
     /// `all` is set.
     pub fn text(&self, all: bool) -> String {
-        let mut text = format!("{}\n", self.file.display());
+        let mut text = self.judgment.as_ref().map_or_else(String::new, |judgment| format!("{}\n\n", judgment.text));
+        text += &format!("{}\n", self.file.display());
         if !self.finished {
             let rounds = match self.rounds_total {
                 0 => String::new(),

@@ -9,6 +9,7 @@ mod cli;
 mod convergence;
 mod data;
 mod interop;
+mod judgment;
 mod logistic_prior;
 #[cfg(feature = "plots")]
 mod plots;

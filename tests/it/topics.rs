@@ -315,14 +315,14 @@ fn mistakes_are_reported_in_one_line() {
     assert!(!cli.exists("wrong"));
     for (arguments, says) in [
         ("topics rows", ["rows/result.h5: the run uses the model logistic", "lda"]),
-        ("topics run --chain 3", ["there is no chain 3", "0 to 0"]),
+        ("topics run --chain 3", ["there is no chain 3", "Chains with draws: 0"]),
         ("topics run --data a.h5", ["a.h5", "--data"]),
         ("topics run --data none.h5", ["none.h5", "--data"]),
         ("predict run a.csv", ["a.csv: the run is a topic model", "mpibayes import"]),
         ("predict run c.h5 --label first", ["--label", "for tables"]),
         ("predict run a.h5", ["a.h5: this dataset has rows", "documents"]),
         ("predict rows c.h5", ["c.h5", "documents"]),
-        ("predict run c.h5 --chain 3", ["there is no chain 3", "0 to 0"]),
+        ("predict run c.h5 --chain 3", ["there is no chain 3", "Chains with draws: 0"]),
         ("predict rows a.h5 --chain 0", ["--chain is for topic models", "all chains"]),
     ] {
         cli.refuse(arguments, &says);

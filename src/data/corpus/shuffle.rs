@@ -1,4 +1,6 @@
-//! Shuffles documents with random keys. Documents are distributed to 64 files by key, and only one file is in memory at once.
+//! Shuffles documents with random keys.
+//!
+//! Documents are distributed to 64 files by key, and only one file is in memory at once.
 
 use crate::data::error::{DataError, Result};
 use crate::random::{Purpose, Seed, Who};

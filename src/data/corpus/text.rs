@@ -1,4 +1,6 @@
-//! Documents in text files. Without a given vocabulary they are read twice: to select the vocabulary, and to count its words.
+//! Documents in text files.
+//!
+//! Without a given vocabulary they are read twice: to select the vocabulary, and to count its words.
 
 use super::bags::{DocumentSink, add_tokens};
 use super::tokenizer::{MAX_WORD_LENGTH, Tokenizer};

@@ -1,4 +1,6 @@
-//! Parses short decimal numbers, eight bytes at once and without a branch per digit. Most fields of most tables are such numbers.
+//! Parses short decimal numbers, eight bytes at once and without a branch per digit.
+//!
+//! Most fields of most tables are such numbers.
 
 /// A word of eight equal bytes.
 const fn repeat(byte: u8) -> u64 {

@@ -1,4 +1,6 @@
-//! Reads IDX files (MNIST, Fashion-MNIST): a big-endian header, then bytes. One file has the images, another one their labels.
+//! Reads IDX files (MNIST, Fashion-MNIST): a big-endian header, then bytes.
+//!
+//! One file has the images, another one their labels.
 
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::npy::MAX_DIMENSIONS;

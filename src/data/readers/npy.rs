@@ -1,4 +1,6 @@
-//! Reads NumPy's NPY files row by row. The header is a Python literal.
+//! Reads NumPy's NPY files row by row.
+//!
+//! The header is a Python literal.
 
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::source::{Source, read_error};

@@ -1,4 +1,6 @@
-//! Opens input files, plain or gzip. Compression is detected from the content, not from the name.
+//! Opens input files, plain or gzip.
+//!
+//! Compression is detected from the content, not from the name.
 
 use crate::data::error::{DataError, Place, Result};
 use flate2::bufread::MultiGzDecoder;

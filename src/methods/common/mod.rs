@@ -1,6 +1,7 @@
 //! What several methods share: the problem that agents share, participation, evaluation.
 
 pub mod evaluation;
+pub mod full_scores;
 pub mod participation;
 pub mod particles;
 pub mod predict;

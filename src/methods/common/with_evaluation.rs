@@ -1,4 +1,6 @@
-//! A method that wraps another one and evaluates its posterior every `every` rounds. The run's clock excludes evaluations.
+//! A method that wraps another one and evaluates its posterior every `every` rounds.
+//!
+//! The run's clock excludes evaluations.
 //!
 //! An [`Evaluator`] defines what is measured. The server's state contains nothing of an evaluation, so a checkpoint can be taken while
 //! one is in progress.

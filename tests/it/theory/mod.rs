@@ -2,6 +2,7 @@
 //! rate of false alarms, and a control that must fail stands beside every statistical test.
 
 mod adlda;
+mod bias;
 
 mod dsgld;
 mod dsgld_scale;

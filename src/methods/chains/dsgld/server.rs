@@ -1,5 +1,6 @@
-//! The server of D-SGLD: posts visits up to `max_rounds_in_flight` rounds ahead and sets the number of updates in each visit. Chains
-//! travel directly between agents unless `through_server` is set.
+//! The server of D-SGLD: posts visits up to `max_rounds_in_flight` rounds ahead and sets the number of updates in each visit.
+//!
+//! Chains travel directly between agents unless `through_server` is set.
 
 use super::averaging::groups;
 use super::expectations::EXPECTATIONS;

@@ -1,0 +1,75 @@
+//! After a run: the scores of the posterior at some of its draws, from all rows of all agents, for the measurement of bias.
+
+use super::error::JobError;
+use super::predictions::evenly_spaced_draws;
+use super::ranks::Ranks;
+use crate::cluster::record::{DrawBlock, Record};
+use crate::cluster::{self, JobOptions, Recorder};
+use crate::config::Precision;
+use crate::methods::Problem;
+use crate::methods::common::full_scores::{FullScores, SCORES};
+use crate::metrics::bias::{MAX_PARAMETERS, draws_needed};
+use crate::results::{Grid, ResultFile};
+
+/// Computes scores at draws of the result file, which rank 0 has opened, on all ranks. Returns them on rank 0 with their draws.
+pub type Scoring = Box<dyn FnOnce(Result<Option<ResultFile>, JobError>, &Ranks, JobOptions) -> Result<Option<Grid>, JobError>>;
+
+/// The scoring of a problem that counts every row once; none if it is not wanted, or the model has too many parameters.
+pub(super) fn scoring<F: Precision>(wanted: bool, problem: Problem<F>) -> Option<Scoring> {
+    (wanted && problem.model.dim() <= MAX_PARAMETERS).then(|| {
+        let scoring: Scoring = Box::new(move |file, ranks, options| score(problem, file, ranks, options));
+        scoring
+    })
+}
+
+fn score<F: Precision>(
+    problem: Problem<F>,
+    file: Result<Option<ResultFile>, JobError>,
+    ranks: &Ranks,
+    options: JobOptions,
+) -> Result<Option<Grid>, JobError> {
+    let parameters = problem.model.dim();
+    let wanted = draws_needed(parameters);
+    let read = || -> Result<Vec<F>, JobError> {
+        let Some(file) = file? else { return Ok(Vec::new()) };
+        let draws = evenly_spaced_draws::<F>(&file, wanted)?;
+        Ok(draws.map_or_else(Vec::new, |draws| draws.into_raw_vec_and_offset().0))
+    };
+    let draws = ranks.agree(read())?;
+    let is_finite = draws.iter().all(|value| value.is_finite());
+    let is_scored = is_finite && draws.len() >= wanted * parameters;
+    if ranks.broadcast(&[u8::from(is_scored)]) != [1] {
+        return Ok(None);
+    }
+    let method = FullScores { problem, draws: draws.clone() }.erased();
+    let mut scores = Scores::default();
+    match ranks {
+        Ranks::One => drop(cluster::threads::run_any(method, options, None, &mut scores)?),
+        Ranks::Mpi(world) => drop(cluster::mpi::run_any(world, method, options, None, &mut scores)),
+    }
+    let draws: Vec<f64> = draws.into_iter().map(|value| value.f64()).collect();
+    Ok(ranks.is_root().then(|| Grid {
+        group: SCORES.into(),
+        dimensions: vec![("scored_draw".into(), wanted), ("parameter".into(), parameters)],
+        variables: vec![("draws".into(), vec![0, 1], draws), ("scores".into(), vec![0, 1], scores.0)],
+        names: Vec::new(),
+    }))
+}
+
+/// Collects the scores, in the order of the draws.
+#[derive(Default)]
+struct Scores(Vec<f64>);
+
+impl Recorder for Scores {
+    fn write(&mut self, records: Vec<Record>) -> cluster::Result<()> {
+        for record in records {
+            if let Record::Draws(DrawBlock { kind, bytes, .. }) = record {
+                match kind.as_str() {
+                    "f32" => self.0.extend(bytes.as_chunks().0.iter().map(|bytes| f64::from(f32::from_le_bytes(*bytes)))),
+                    _ => self.0.extend(bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes))),
+                }
+            }
+        }
+        Ok(())
+    }
+}

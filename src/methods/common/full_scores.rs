@@ -1,0 +1,105 @@
+//! The posterior's scores at given draws, from all rows of all agents.
+
+use crate::cluster::{
+    Agent, AgentId, AnyMethod, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server, erase,
+};
+use crate::methods::common::problem::{LocalLoss, Problem};
+use crate::number::Real;
+use ndarray::{Array2, ArrayView2};
+
+/// The group of records with the scores: a draw for each.
+pub const SCORES: &str = "scores";
+
+/// Computes ∇log p at draws: every agent computes the scores of its shard's loss, and the server adds the prior's.
+#[derive(Clone)]
+pub struct FullScores<F> {
+    /// The problem. Agents with the same rows would be counted several times.
+    pub problem: Problem<F>,
+    /// The draws (M × d), row-major; only the server's rank needs them.
+    pub draws: Vec<F>,
+}
+
+impl<F: Real> FullScores<F> {
+    /// The method, for the engine.
+    pub fn erased(self) -> AnyMethod {
+        erase(self, <Self as Method>::NAME)
+    }
+}
+
+impl<F: Real> Method for FullScores<F> {
+    const NAME: &'static str = "full_scores";
+    type Number = F;
+    type Task = ();
+    type Report = ();
+    type Server = ScoreServer<F>;
+    type Agent = ScoreAgent<F>;
+
+    fn agents(&self) -> u32 {
+        self.problem.agents
+    }
+
+    fn server(&self, saved: Option<bool>) -> Result<ScoreServer<F>> {
+        Ok(ScoreServer { method: self.clone(), done: saved.unwrap_or_default() })
+    }
+
+    fn agent(&self, id: AgentId, _saved: Option<()>) -> Result<ScoreAgent<F>> {
+        Ok(ScoreAgent { loss: self.problem.open(id, usize::MAX)?, parameters: self.problem.model.dim() })
+    }
+}
+
+/// Sends the draws to all agents and records the sum of their scores.
+pub struct ScoreServer<F> {
+    method: FullScores<F>,
+    done: bool,
+}
+
+impl<F: Real> Server<FullScores<F>> for ScoreServer<F> {
+    type State = bool;
+
+    fn state(&self) -> impl SerializesAs<bool> {
+        &self.done
+    }
+
+    fn start(&mut self, out: &mut Outbox<FullScores<F>>, _cx: &mut Context) -> Result<()> {
+        out.request(0..self.method.problem.agents, ()).with(self.method.draws.clone()).sum();
+        Ok(())
+    }
+
+    fn receive(&mut self, response: Response<FullScores<F>>, _out: &mut Outbox<FullScores<F>>, cx: &mut Context) -> Result<()> {
+        let model = &self.method.problem.model;
+        let shape = (self.method.draws.len() / model.dim(), model.dim());
+        let mut scores = Array2::zeros(shape);
+        model.prior_score(ArrayView2::from_shape(shape, &self.method.draws)?, scores.view_mut());
+        scores += &Array2::from_shape_vec(shape, response.sum.into_vec())?;
+        for (draw, score) in (0..).zip(scores.rows()) {
+            cx.record(SCORES, 0, draw, shape.1, &score.to_vec());
+        }
+        self.done = true;
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { done: u64::from(self.done), total: 1 }
+    }
+}
+
+/// Computes the scores of the loss of an agent's shard.
+pub struct ScoreAgent<F: Real> {
+    loss: LocalLoss<F>,
+    parameters: usize,
+}
+
+impl<F: Real> Agent<FullScores<F>> for ScoreAgent<F> {
+    type State = ();
+
+    fn state(&self) -> impl SerializesAs<()> {
+        &()
+    }
+
+    fn perform(&mut self, _task: &(), body: Body<F>, cx: &mut Context) -> Result<((), Body<F>)> {
+        let draws = ArrayView2::from_shape((body.len() / self.parameters, self.parameters), &body)?;
+        let mut scores = Array2::zeros(draws.dim());
+        self.loss.add_score(draws, 0, scores.view_mut(), cx);
+        Ok(((), scores.into_raw_vec_and_offset().0.into()))
+    }
+}

@@ -1,0 +1,202 @@
+//! How far draws are from the posterior: regression of the posterior's score on the draws.
+//!
+//! For any density p with score s = ∇log p, E_p[(θ − E θ) s(θ)ᵀ] = −I (Stein's identity). For a Gaussian p the score is linear in θ, so that
+//! regressing scores on draws gives its precision and mean exactly, from whatever distribution the draws come. Their own means and
+//! standard deviations are then compared with it. For other p the regression is an approximation; the part of the scores that is not
+//! linear is reported. Weights of separate modes, and modes that no draw has visited, cannot be seen.
+
+use super::convergence::Estimate;
+use ndarray::{Array1, Array2, ArrayView2, Axis};
+use ndarray_linalg::{Cholesky, FactorizeC, InverseC, SolveC, UPLO};
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, Normal};
+
+/// The probability that a run without bias is reported as biased.
+pub const FALSE_ALARMS: f64 = 0.01;
+/// Deviations of a standard deviation up to this factor are tolerated.
+const TOLERATED_RATIO: f64 = 1.05;
+/// A run is called right if no standard deviation can be off by more than this factor.
+const RIGHT_RATIO: f64 = 1.2;
+/// Shifts up to this many standard deviations are tolerated.
+const TOLERATED_SHIFT: f64 = 0.1;
+/// Groups of draws that are left out in turn to estimate standard errors (jackknife).
+const GROUPS: usize = 8;
+
+/// The bias of models with more parameters is not measured: it would take too many gradients of all rows.
+pub const MAX_PARAMETERS: usize = 300;
+
+/// The number of draws whose scores the regression needs for this many parameters.
+pub fn draws_needed(parameters: usize) -> usize {
+    parameters + parameters.div_ceil(2) + GROUPS
+}
+
+/// The bias of draws.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Bias {
+    /// What can be said of the draws.
+    pub verdict: Verdict,
+    /// The parameter that the verdict is about: the one that is furthest off.
+    pub worst: Option<usize>,
+    /// The number of draws whose scores were computed.
+    pub scored_draws: usize,
+    /// The share of the scores' variance that is not linear in the parameters: 0 for a Gaussian posterior.
+    pub nonlinearity: f64,
+    /// The bias of each parameter; empty without a verdict.
+    #[serde(skip)]
+    pub parameters: Vec<ParameterBias>,
+}
+
+/// The bias of the draws of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ParameterBias {
+    /// The standard deviation of the draws, divided by that of the posterior.
+    pub sd_ratio: f64,
+    /// The mean of the draws minus that of the posterior, in standard deviations of the posterior.
+    pub shift: f64,
+    /// The standard error of log `sd_ratio`.
+    pub sd_ratio_error: f64,
+    /// The standard error of `shift`.
+    pub shift_error: f64,
+}
+
+/// What can be said of draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// A standard deviation is too large.
+    Wide,
+    /// A standard deviation is too small.
+    Narrow,
+    /// A mean is off.
+    Shifted,
+    /// All standard deviations are right within a factor of 1.2, and no mean is off.
+    Right,
+    /// The draws are too few to tell.
+    Undecided,
+    /// The posterior is too far from a Gaussian around these draws, or there are too few draws for the regression.
+    Unknown,
+}
+
+/// The posterior's means and standard deviations by regression.
+struct Regression {
+    mean: Array1<f64>,
+    sd: Array1<f64>,
+    nonlinearity: f64,
+}
+
+impl Bias {
+    /// Compares draws, of which these are the estimates, with the posterior by the scores at some of them (both M × d).
+    ///
+    /// # Panics
+    /// If the sizes of draws, scores and estimates differ.
+    pub fn of(draws: ArrayView2<f64>, scores: ArrayView2<f64>, estimates: &[Estimate]) -> Self {
+        assert_eq!(draws.dim(), scores.dim(), "a score for each draw");
+        assert_eq!(draws.ncols(), estimates.len(), "an estimate for each parameter");
+        let unknown = Self {
+            verdict: Verdict::Unknown,
+            worst: None,
+            scored_draws: draws.nrows(),
+            nonlinearity: f64::NAN,
+            parameters: Vec::new(),
+        };
+        // In units of the draws' standard deviations, so that matrices are well conditioned.
+        let scale: Array1<f64> = estimates.iter().map(|estimate| estimate.sd).collect();
+        let center: Array1<f64> = estimates.iter().map(|estimate| estimate.mean).collect();
+        if !scale.iter().all(|sd| sd.is_finite() && *sd > 0.0) {
+            return unknown;
+        }
+        let draws = (&draws - &center) / &scale;
+        let scores = &scores * &scale;
+        let Some(full) = regression(&draws, &scores) else { return unknown };
+        let leave_out = |group: usize| {
+            let kept: Vec<usize> = (0..draws.nrows()).filter(|draw| draw % GROUPS != group).collect();
+            regression(&draws.select(Axis(0), &kept), &scores.select(Axis(0), &kept))
+        };
+        let Some(partial) = (0..GROUPS).map(leave_out).collect::<Option<Vec<_>>>() else { return unknown };
+        let parameter = |(j, estimate): (usize, &Estimate)| {
+            let log_ratio = |regression: &Regression| -regression.sd[j].ln();
+            let shift = |regression: &Regression| -regression.mean[j] / regression.sd[j];
+            // Monte Carlo errors of particles are not known.
+            let [mean_error, sd_error] = estimate.convergence.map_or([0.0, 0.0], |convergence| {
+                [convergence.mcse_mean / estimate.sd, convergence.mcse_sd / estimate.sd]
+                    .map(|error| if error.is_nan() { 0.0 } else { error })
+            });
+            let sd_ratio = log_ratio(&full).exp();
+            ParameterBias {
+                sd_ratio,
+                shift: shift(&full),
+                sd_ratio_error: jackknife(partial.iter().map(log_ratio)).hypot(sd_error),
+                // The Monte Carlo error of the mean, in standard deviations of the posterior.
+                shift_error: jackknife(partial.iter().map(shift)).hypot(mean_error * sd_ratio),
+            }
+        };
+        let parameters: Vec<ParameterBias> = estimates.iter().enumerate().map(parameter).collect();
+        let (verdict, worst) = judge(&parameters);
+        Self { verdict, worst, scored_draws: draws.nrows(), nonlinearity: full.nonlinearity, parameters }
+    }
+}
+
+/// The verdict of these parameters, and the parameter that it is about.
+fn judge(parameters: &[ParameterBias]) -> (Verdict, Option<usize>) {
+    // Two-sided, for two statistics of each parameter.
+    let level = 1.0 - FALSE_ALARMS / (4.0 * parameters.len() as f64);
+    let z = Normal::standard().inverse_cdf(level);
+    // How far each parameter is surely beyond what is tolerated, in units of what is tolerated.
+    let excess = |parameter: &ParameterBias| {
+        let ratio = (parameter.sd_ratio.ln().abs() - z * parameter.sd_ratio_error) / TOLERATED_RATIO.ln();
+        let shift = (parameter.shift.abs() - z * parameter.shift_error) / TOLERATED_SHIFT;
+        (ratio, shift)
+    };
+    let alarms = parameters.iter().enumerate().map(|(j, parameter)| (j, excess(parameter)));
+    let worst = alarms.max_by(|(_, a), (_, b)| a.0.max(a.1).total_cmp(&b.0.max(b.1)));
+    let Some((worst, (ratio, shift))) = worst else { return (Verdict::Unknown, None) };
+    if ratio.max(shift) > 1.0 {
+        let verdict = match parameters[worst].sd_ratio {
+            _ if shift > ratio => Verdict::Shifted,
+            ratio if ratio > 1.0 => Verdict::Wide,
+            _ => Verdict::Narrow,
+        };
+        return (verdict, Some(worst));
+    }
+    let is_right = |parameter: &ParameterBias| parameter.sd_ratio.ln().abs() + z * parameter.sd_ratio_error < RIGHT_RATIO.ln();
+    (if parameters.iter().all(is_right) { Verdict::Right } else { Verdict::Undecided }, None)
+}
+
+/// The mean and the standard deviations of the Gaussian whose scores these are, in the least-squares sense; none if there are too few
+/// draws, or there is no such Gaussian.
+fn regression(draws: &Array2<f64>, scores: &Array2<f64>) -> Option<Regression> {
+    let (count, parameters) = draws.dim();
+    if count < parameters + 2 {
+        return None;
+    }
+    let draws_mean = draws.mean_axis(Axis(0))?;
+    let scores_mean = scores.mean_axis(Axis(0))?;
+    let (draws, scores) = (draws - &draws_mean, scores - &scores_mean);
+    let covariance = draws.t().dot(&draws);
+    let factor = covariance.factorizec(UPLO::Lower).ok()?;
+    let crossed = draws.t().dot(&scores);
+    let mut precision = Array2::zeros((parameters, parameters));
+    for (column, mut row) in crossed.columns().into_iter().zip(precision.rows_mut()) {
+        row.assign(&(-factor.solvec(&column).ok()?));
+    }
+    let precision = (&precision + &precision.t()) * 0.5;
+    if !precision.iter().all(|value| value.is_finite()) {
+        return None;
+    }
+    let posterior = precision.factorizec(UPLO::Lower).ok()?.invc().ok()?;
+    let mean = &draws_mean + &posterior.dot(&scores_mean);
+    let sd = posterior.diag().mapv(f64::sqrt);
+    // Scores are compared in the metric of the draws' covariance.
+    let root = covariance.cholesky(UPLO::Lower).ok()?;
+    let norm = |scores: &Array2<f64>| scores.dot(&root).iter().map(|value| value * value).sum::<f64>();
+    let residual = &scores + &draws.dot(&precision);
+    let nonlinearity = norm(&residual) / norm(&scores);
+    sd.iter().chain(&mean).all(|value| value.is_finite()).then_some(Regression { mean, sd, nonlinearity })
+}
+
+/// The standard error of an estimate from its values without one group each.
+fn jackknife(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let count = GROUPS as f64;
+    let mean = values.clone().sum::<f64>() / count;
+    ((count - 1.0) / count * values.map(|value| (value - mean).powi(2)).sum::<f64>()).sqrt()
+}

@@ -1,0 +1,136 @@
+//! Whether a run's draws can be used: the first line of its summary.
+
+use super::posterior::PosteriorGroup;
+use super::text;
+use crate::metrics::bias::{MAX_PARAMETERS, ParameterBias, Verdict, draws_needed};
+use crate::results::{POSTERIOR, SampleKind};
+use serde::Serialize;
+
+/// Chains with an R-hat from here on describe different distributions.
+const NOT_MIXED: f64 = 1.1;
+
+/// Whether a run's draws can be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Judgment {
+    /// The outcome.
+    pub outcome: JudgmentOutcome,
+    /// The outcome in words, with the parameter that it is about and what to do.
+    pub text: String,
+}
+
+/// The outcomes of a judgment, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JudgmentOutcome {
+    /// Draws are not finite.
+    Diverged,
+    /// Chains disagree.
+    NotMixed,
+    /// The means or standard deviations of the draws are not those of the posterior.
+    Biased,
+    /// It is not known whether the draws are biased.
+    Unknown,
+    /// No bias was found, but the draws are too few to exclude it.
+    Undecided,
+    /// The means and standard deviations of the draws are those of the posterior.
+    Right,
+}
+
+impl JudgmentOutcome {
+    /// Whether the draws should not be used.
+    pub fn is_unusable(self) -> bool {
+        matches!(self, Self::Diverged | Self::NotMixed | Self::Biased)
+    }
+}
+
+impl Judgment {
+    /// Judges the posterior of a run; none if it has no estimates.
+    pub fn of(groups: &[PosteriorGroup]) -> Option<Self> {
+        let group = groups.iter().find(|group| group.group == POSTERIOR && !group.estimates.is_empty())?;
+        let (outcome, text) = diverged(group).or_else(|| not_mixed(group)).unwrap_or_else(|| bias(group));
+        Some(Self { outcome, text })
+    }
+}
+
+fn diverged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
+    let is_finite = |value: f64| value.is_finite();
+    let wrong =
+        group.estimates.iter().find(|parameter| !is_finite(parameter.estimate.mean) || !is_finite(parameter.estimate.sd))?;
+    let text = format!("diverged: draws of {} are not finite. Do not use this run; take a smaller step", wrong.name);
+    Some((JudgmentOutcome::Diverged, text))
+}
+
+fn not_mixed(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
+    let r_hats = group.estimates.iter().filter_map(|parameter| {
+        let r_hat = parameter.estimate.convergence?.r_hat;
+        (r_hat >= NOT_MIXED).then_some((parameter, r_hat))
+    });
+    let (worst, r_hat) = r_hats.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let text = format!(
+        "not mixed: the chains disagree (R-hat {r_hat:.2} of {}). Do not use these numbers; take a larger step or a longer run",
+        worst.name
+    );
+    Some((JudgmentOutcome::NotMixed, text))
+}
+
+/// Why the bias of a run was not measured.
+fn not_measured(group: &PosteriorGroup) -> String {
+    let (draws, needed) = (group.chains * group.draws, draws_needed(group.parameters));
+    let what = if group.kind == SampleKind::Particles { "particle" } else { "draw" };
+    let reason = match group.parameters {
+        parameters if parameters > MAX_PARAMETERS => {
+            format!("the model has {} parameters, more than {MAX_PARAMETERS}", text::count(parameters))
+        }
+        _ if draws < needed => format!("the run has {}, and {needed} are needed", text::counted(draws, what)),
+        _ => "evaluate.bias = false".into(),
+    };
+    format!("bias not measured: {reason}")
+}
+
+/// The judgment of draws whose chains agree.
+fn bias(group: &PosteriorGroup) -> (JudgmentOutcome, String) {
+    let Some(bias) = &group.bias else { return (JudgmentOutcome::Unknown, not_measured(group)) };
+    let worst = bias.worst.and_then(|worst| Some((&group.estimates.get(worst)?.name, bias.parameters.get(worst)?)));
+    let is_particles = group.kind == SampleKind::Particles;
+    let advice = |bias: &ParameterBias| match (is_particles, bias.sd_ratio > 1.0) {
+        (true, true) => "run more rounds or steps, so that all particles reach the posterior",
+        (true, false) => "take more particles",
+        (false, true) => "take a smaller step, a larger batch, or control variates",
+        (false, false) => "run longer",
+    };
+    match (bias.verdict, worst) {
+        (Verdict::Wide | Verdict::Narrow, Some((name, worst))) => {
+            let (ratio, word) = if worst.sd_ratio > 1.0 { (worst.sd_ratio, "large") } else { (worst.sd_ratio.recip(), "small") };
+            let error = 100.0 * worst.sd_ratio_error;
+            let text = format!(
+                "biased: the sd of {name} is {ratio:.2} times too {word} (± {error:.0} %). To mend it, {}",
+                advice(worst)
+            );
+            (JudgmentOutcome::Biased, text)
+        }
+        (Verdict::Shifted, Some((name, worst))) => {
+            let text = format!(
+                "biased: the mean of {name} is off by {:.2} posterior sds (± {:.2}). To mend it, run longer",
+                worst.shift.abs(),
+                worst.shift_error
+            );
+            (JudgmentOutcome::Biased, text)
+        }
+        (Verdict::Right, _) => {
+            let text = format!(
+                "right: all sds within 20 %, all means within 0.1 sd ({} gradients of all rows). Modes that no draw has visited cannot be \
+                 seen",
+                bias.scored_draws
+            );
+            (JudgmentOutcome::Right, text)
+        }
+        (Verdict::Undecided, _) => (
+            JudgmentOutcome::Undecided,
+            "undecided: no bias was found, but the draws are too few to exclude it. Run longer".into(),
+        ),
+        _ => {
+            let text = "bias unknown: around these draws the posterior is too far from a Gaussian, or the draws are too few";
+            (JudgmentOutcome::Unknown, text.into())
+        }
+    }
+}
