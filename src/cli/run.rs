@@ -3,9 +3,9 @@
 use super::output::print_error;
 use crate::cluster::mpi::World;
 use crate::config::{ConfigError, Override, Registry, Run, RunFile};
-use crate::job::{JobError, Ranks, start};
+use crate::job::{JobError, Ranks, check, start};
 use crate::report::RunResults;
-use crate::report::judgment::Judgment;
+use crate::report::judgment::{Judgment, JudgmentOutcome};
 use crate::report::posterior::PosteriorGroup;
 use crate::results::{self, POSTERIOR, RunFolder};
 use anyhow::{Context as _, anyhow};
@@ -25,7 +25,7 @@ pub struct RunArgs {
     /// The folder for results and checkpoints [default: runs/NAME for NAME.toml]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// End with exit code 3 if the draws have diverged, have not mixed, or are biased
+    /// End with exit code 3 also if the chains have not mixed or the draws are biased, not only if they diverged
     #[arg(long)]
     pub strict: bool,
 }
@@ -47,7 +47,7 @@ pub(super) fn parse_override(typed: &str) -> Result<Override, String> {
 /// The exit code of a run that was saved and stopped, and that the same command resumes (`EX_TEMPFAIL` of sysexits.h).
 pub const STOPPED: u8 = 75;
 
-/// The exit code of `run --strict` if the draws cannot be used.
+/// The exit code if draws are not finite, and with `--strict` also if they have not mixed or are biased.
 pub const UNUSABLE: u8 = 3;
 
 /// Carries out the run.
@@ -101,9 +101,12 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     Ok(if is_root { code } else { ExitCode::SUCCESS })
 }
 
-/// The run in the run file.
+/// The run in the run file, after the same checks as `mpibayes check`.
 fn read(args: &RunArgs, registry: &Registry) -> Result<Run, ConfigError> {
-    RunFile::read(&args.file, &args.set)?.parse(registry).map_err(ConfigError::Problems)
+    let file = RunFile::read(&args.file, &args.set)?;
+    let run = file.parse(registry).map_err(ConfigError::Problems)?;
+    check(&file, registry).map_err(ConfigError::Problems)?;
+    Ok(run)
 }
 
 /// Carries out the run to its end, or until it is stopped.
@@ -117,7 +120,8 @@ fn carry_out(run: &Run, registry: &Registry, ranks: &Ranks, output: &Path, stric
     let judgment = if ranks.is_root() { judge(output) } else { None };
     let Some(judgment) = judgment else { return Ok(ExitCode::SUCCESS) };
     eprintln!("mpibayes: {}", judgment.text);
-    Ok(if strict && judgment.outcome.is_unusable() { ExitCode::from(UNUSABLE) } else { ExitCode::SUCCESS })
+    let fails = judgment.outcome == JudgmentOutcome::Diverged || strict && judgment.outcome.is_unusable();
+    Ok(if fails { ExitCode::from(UNUSABLE) } else { ExitCode::SUCCESS })
 }
 
 /// The judgment of a finished run. A run whose results cannot be read is reported by `mpibayes summary`.

@@ -63,7 +63,7 @@ pub enum ConfigError {
     #[error("{}{}", .0.first().map(ToString::to_string).unwrap_or_default(), more(.0.len()))]
     Problems(Vec<Problem>),
     /// The key of an override does not lead to a value.
-    #[error("--set {key}: {message}. Write it like --set method.rounds=20")]
+    #[error("--set {key}: {message}")]
     Override {
         /// What was typed before the '='.
         key: String,

@@ -7,7 +7,7 @@ use super::run::is_on_corpus;
 use super::sections::ClusterSettings;
 use crate::cluster::Collectives;
 use crate::methods::{Corpus, Sharing, Table};
-use crate::settings::{Key, KeyError, Mistake, keys, nearest, unknown_word};
+use crate::settings::{Key, KeyError, Mistake, did_you_mean, keys, nearest, unknown_word};
 
 /// The keys that a run file can have, and those that it could have with other data.
 pub(super) struct Hints<'a> {
@@ -97,28 +97,35 @@ impl<'a> Hints<'a> {
                 format!("there is no [{key}]. Add [{key}] with name = \"...\", one of: {}", names.join(", "))
             }
             Mistake::MissingKey(key) => format!("lacks the key `{key}`"),
-            Mistake::WrongForm { found, known } => self.wrong_form(&error.path, found, known),
+            Mistake::WrongForm { found, expected } => self.wrong_form(&error.path, found, expected),
             Mistake::UnknownKey { known } => self.unknown_key(&error.path, known, is_table),
         }
     }
 
     /// The documentation of a key shows the forms of its values.
-    fn wrong_form(&self, path: &[String], found: &str, known: &[String]) -> String {
-        let documented = path.split_last().and_then(|(key, path)| {
-            let section = self.sections.iter().find(|section| section.path == path)?;
-            section.keys.iter().find(|known| known.name == key)
-        });
-        match documented {
+    fn wrong_form(&self, path: &[String], found: &str, expected: &str) -> String {
+        match self.documented(path) {
             Some(Key { name, doc }) => format!("= {found} is not understood. `{name}`: {doc}"),
-            None => format!("must be one of {}, not {found}", known.join(", ")),
+            None => format!("must be {expected}, not {found}"),
         }
+    }
+
+    /// The key at a path, with its documentation.
+    fn documented(&self, path: &[String]) -> Option<&Key> {
+        let (key, path) = path.split_last()?;
+        let section = self.sections.iter().find(|section| section.path == path)?;
+        section.keys.iter().find(|known| known.name == key)
     }
 
     fn unknown_word(&self, path: &[String], found: &str, known: &[String]) -> String {
         let renamed = path.split_last().and_then(|(key, section)| new_value(&section.join("."), key, found));
         match renamed {
             Some(new) => format!("= \"{found}\" is written \"{new}\" now"),
-            None => format!("= {}", unknown_word(found, known)),
+            None => match self.documented(path).filter(|key| key.doc.contains('{')) {
+                // Some of the words need settings, which the documentation shows.
+                Some(Key { name, doc }) => format!("= \"{found}\" is not known. {}`{name}`: {doc}", did_you_mean(found, known)),
+                None => format!("= {}", unknown_word(found, known)),
+            },
         }
     }
 

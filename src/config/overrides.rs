@@ -28,13 +28,20 @@ impl Override {
         if is_too_large(&self.value) {
             return Err(wrong(TOO_LARGE.into()));
         }
+        if self.value.starts_with(['{', '[', '"']) && value(&self.value).is_none() {
+            return Err(wrong(format!("{} is not valid TOML: is a quote or a bracket missing?", self.value)));
+        }
         // A value that is not TOML is a plain string, so that names need no quotes.
         let value = value(&self.value).unwrap_or_else(|| toml::Value::String(self.value.clone()));
         let path = self.path();
         if path.iter().any(String::is_empty) {
             return Err(wrong("its key has an empty part".into()));
         }
-        set(table, &path, value).map_err(|part| wrong(format!("'{part}' is a value, not a table")))
+        set(table, &path, value).map_err(|part| {
+            let depth = path.iter().position(|key| *key == part).unwrap_or(0);
+            let table = path[depth + 1..].iter().rev().fold(self.value.clone(), |inner, key| format!("{{ {key} = {inner} }}"));
+            wrong(format!("'{part}' is a value in the file. To replace it, write --set '{}={table}'", path[..=depth].join(".")))
+        })
     }
 }
 

@@ -26,13 +26,13 @@ use crate::methods::topics::dsgld::TopicDsgldSettings;
 use crate::methods::variational::gvi::GviSettings;
 use crate::methods::variational::npv::NpvSettings;
 use crate::methods::variational::pvi::PviSettings;
-use crate::models::ModelSettings;
 use crate::models::gaussian_mean::GaussianMeanSettings;
 use crate::models::linear::LinearSettings;
 use crate::models::logistic::LogisticSettings;
 use crate::models::network::NetworkSettings;
 use crate::models::toy::ToySettings;
-use crate::settings::{self, Key};
+use crate::models::{Model, ModelSettings};
+use crate::settings::{self, Key, KeyError};
 use std::sync::Arc;
 
 impl Default for Registry {
@@ -115,6 +115,16 @@ impl Registry {
     /// The names of the methods for one kind of data.
     pub fn methods_for<D: Domain>(&self) -> Vec<&'static str> {
         D::methods(self).iter().map(|entry| entry.name).collect()
+    }
+
+    /// Checks that a model for tables provides what a method needs by default.
+    ///
+    /// # Errors
+    /// What the model lacks.
+    pub fn check_model(&self, method: &str, model: &dyn Model<f64>) -> Result<(), KeyError> {
+        let entry = self.table_methods.iter().find(|entry| entry.name == method);
+        let settings = entry.and_then(|entry| (entry.parse)(toml::Table::new()).ok());
+        settings.map_or(Ok(()), |settings| settings.check_model(model))
     }
 
     /// The documented keys of every table that a run file can have, each with the name of its table: `run`, `data`, `model lda`.

@@ -43,6 +43,7 @@ impl RunFile {
             let typed = text.lines().nth(line - 1).unwrap_or_default().trim();
             let value = typed.split_once('=').map_or("", |(_, value)| value.trim());
             let message = match typed {
+                _ if value.is_empty() && typed.ends_with('=') => format!("there is no value after `=` (the line reads: {typed})"),
                 _ if is_too_large(value) => format!("{TOO_LARGE} (the line reads: {typed})"),
                 "" => cause.message().to_owned(),
                 typed => format!("{} (the line reads: {typed})", cause.message()),
@@ -108,7 +109,10 @@ impl RunFile {
     }
 
     pub(super) fn problem_at(&self, path: &[String], message: String) -> Problem {
-        let overridden = self.overridden.iter().rev().find(|(key, _)| path.starts_with(key));
+        let is_in_file = self.lines.iter().any(|(key, _)| key == path);
+        // An override of a key inside a table that the file does not have, or that it has changed.
+        let within = |key: &Vec<String>| !path.is_empty() && key.starts_with(path) && (!is_in_file || path.len() > 1);
+        let overridden = self.overridden.iter().rev().find(|(key, _)| path.starts_with(key) || within(key));
         let line = (1..=path.len()).rev().find_map(|len| self.lines.iter().find(|(key, _)| key == &path[..len]));
         let line = line.map(|(_, line)| *line);
         let place = match (overridden, line) {

@@ -110,8 +110,8 @@ pub fn template_for(registry: &Registry, method: &str, model: Option<&str>, data
     };
     match on_corpus {
         false => {
-            let choice = Choice { method, ..table_choice(registry, model, &file, data)? };
             check_kind::<Table>(registry, method, &reason)?;
+            let choice = Choice { method, ..table_choice(registry, method, model, &file, data)? };
             Ok(template::<Table>(registry, choice)?)
         }
         true => {
@@ -125,6 +125,7 @@ pub fn template_for(registry: &Registry, method: &str, model: Option<&str>, data
 /// The model and the data of a run on a table.
 fn table_choice<'a>(
     registry: &'a Registry,
+    method: &str,
     model: Option<&'a str>,
     file: &Option<DataFile>,
     data: Option<&'a Path>,
@@ -137,9 +138,10 @@ fn table_choice<'a>(
     let build = |name: &str| -> Result<usize, JobError> {
         let settings = toml::Table::from_iter([("name".to_owned(), toml::Value::from(name))]);
         let model = Table::model(registry, settings).map_err(ConfigError::Settings)?;
-        let built = model
-            .float64(schema)
-            .map_err(|error| ConfigError::Choice(format!("the model {name} does not suit these data: {error}")))?;
+        let built = model.float64(schema).map_err(|error| ConfigError::Choice(format!("the model {name} {error}")))?;
+        registry
+            .check_model(method, built.model.as_ref())
+            .map_err(|error| ConfigError::Choice(format!("{method} cannot use the model {name}: it {error}")))?;
         Ok(built.own_rows)
     };
     let (model, own_rows) = match model {

@@ -112,6 +112,18 @@ fn result_keys(run: &Run) -> Result<toml::Table, JobError> {
 }
 
 fn first_difference(path: &str, kept: &toml::Table, here: &toml::Table) -> Option<String> {
+    // The names of the model and the method say more than their keys.
+    let sections = ["method", "model"].into_iter().filter(|_| path.is_empty()).map(str::to_owned);
+    let names = sections.filter(|section| {
+        let name = |table: &toml::Table| table.get(section)?.get("name").cloned();
+        name(kept) != name(here)
+    });
+    if let Some(section) = names.into_iter().next() {
+        let name = |table: &toml::Table| {
+            table.get(&section).and_then(|table| table.get("name")).map_or_else(String::new, ToString::to_string)
+        };
+        return Some(format!("{section}.name is {} there, {} here", name(kept), name(here)));
+    }
     kept.keys().chain(here.keys()).find_map(|key| {
         let text = |value: Option<&toml::Value>| value.map_or_else(|| "nothing".to_owned(), ToString::to_string);
         match (kept.get(key), here.get(key)) {

@@ -44,10 +44,10 @@ impl SghmcDynamics {
         let Self { step, friction, gradient_noise, noise, .. } = *self;
         in_range("step", step, step.is_finite() && step > 0.0, "positive")?;
         let stable = friction.is_finite() && step * friction < 2.0;
-        if noise {
-            in_range("friction", friction, stable && friction > 0.0, "above 0 and below 2/step")?;
-        } else {
-            in_range("friction", friction, stable && friction >= 0.0, "at least 0 and below 2/step")?;
+        in_range("friction", friction, friction > 0.0 || !noise && friction == 0.0, "above 0")?;
+        if !stable {
+            let sentence = format!("= {friction} with step = {step} is unstable: their product must be below 2");
+            return Err(KeyError::invalid("friction", sentence));
         }
         let [added, known] = self.noise_variances();
         let fits = gradient_noise >= 0.0 && known * max_inverse_mass <= added.max(0.0);
@@ -265,9 +265,9 @@ mod tests {
         assert!(valid.check(1.0).is_ok());
         for (wrong, message) in [
             (SghmcDynamics { step: 0.0, ..valid }, "step: must be positive, not 0"),
-            (SghmcDynamics { friction: 20.0, ..valid }, "friction: must be above 0 and below 2/step, not 20"),
+            (SghmcDynamics { friction: 20.0, ..valid }, "friction: = 20 with step = 0.1 is unstable"),
             (SghmcDynamics { friction: -1.0, ..valid }, "not -1"),
-            (SghmcDynamics { friction: 0.0, ..valid }, "friction: must be above 0 and below 2/step, not 0"),
+            (SghmcDynamics { friction: 0.0, ..valid }, "friction: must be above 0, not 0"),
             (SghmcDynamics { gradient_noise: 1.5, ..valid }, "gradient_noise: must be from 0 to"),
         ] {
             assert!(wrong.check(1.0).unwrap_err().to_string().contains(message));

@@ -25,6 +25,8 @@ impl Default for LdaSettings {
 const MAX_TOPICS: u32 = 1 << 16;
 /// The minimum of α and β; smaller values are lost when added to a count.
 const MIN_PRIOR: f64 = 1e-12;
+/// The maximum of α and β; sums of larger values would overflow in single precision.
+const MAX_PRIOR: f64 = 1e12;
 
 impl LdaSettings {
     /// The value of `name` in the `[model]` table.
@@ -38,7 +40,7 @@ impl LdaSettings {
         let range = format!("from 1 to {MAX_TOPICS}");
         in_range("topics", self.topics, (1..=MAX_TOPICS).contains(&self.topics), &range)?;
         for (key, value) in [("alpha", self.alpha), ("beta", self.beta)] {
-            in_range(key, value, value.is_finite() && value >= MIN_PRIOR, &format!("at least {MIN_PRIOR:e}"))?;
+            in_range(key, value, (MIN_PRIOR..=MAX_PRIOR).contains(&value), &format!("from {MIN_PRIOR:e} to {MAX_PRIOR:e}"))?;
         }
         Ok(())
     }
@@ -54,8 +56,8 @@ mod tests {
         let check = |alpha, beta| LdaSettings { alpha, beta, ..LdaSettings::default() }.check();
         assert_eq!(check(1e-12, 1e-12), Ok(()));
         let message = |alpha, beta| check(alpha, beta).unwrap_err().to_string();
-        assert_eq!(message(0.1, 0.0), "beta: must be at least 1e-12, not 0");
-        assert_eq!(message(0.1, -1.0), "beta: must be at least 1e-12, not -1");
-        assert_eq!(message(f64::NAN, 0.1), "alpha: must be at least 1e-12, not NaN");
+        assert_eq!(message(0.1, 0.0), "beta: must be from 1e-12 to 1e12, not 0");
+        assert_eq!(message(0.1, -1.0), "beta: must be from 1e-12 to 1e12, not -1");
+        assert_eq!(message(f64::NAN, 0.1), "alpha: must be from 1e-12 to 1e12, not NaN");
     }
 }

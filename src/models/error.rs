@@ -22,6 +22,12 @@ pub enum ModelError {
         /// The layer, counted from 1.
         layer: usize,
     },
+    /// A network is too large.
+    #[error("`hidden` has more than {most} weights")]
+    TooManyWeights {
+        /// The largest number of weights.
+        most: u128,
+    },
     /// The model does not support this number of classes.
     #[error("the model cannot predict {classes} classes{hint}")]
     Classes {

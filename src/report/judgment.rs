@@ -56,7 +56,7 @@ fn diverged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
     let is_finite = |value: f64| value.is_finite();
     let wrong =
         group.estimates.iter().find(|parameter| !is_finite(parameter.estimate.mean) || !is_finite(parameter.estimate.sd))?;
-    let text = format!("diverged: draws of {} are not finite. Do not use this run; take a smaller step", wrong.name);
+    let text = format!("diverged: draws of {} are not finite. Do not use this run; set a smaller step", wrong.name);
     Some((JudgmentOutcome::Diverged, text))
 }
 

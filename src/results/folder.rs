@@ -73,8 +73,13 @@ pub fn existing_run(folder: &Path) -> Result<Option<ExistingRun>> {
     match fs::read_to_string(&digest) {
         Ok(data_digest) => run_with_digest(folder, &data_digest),
         Err(cause) if cause.kind() == ErrorKind::NotFound => run_with_digest(folder, ""),
+        Err(_) if folder.is_file() => Err(not_a_folder(folder)),
         Err(cause) => Err(ResultsError::io(folder, "use it as a folder")(cause)),
     }
+}
+
+fn not_a_folder(path: &Path) -> ResultsError {
+    ResultsError::Content { path: path.to_owned(), what: "this is a file: name a folder with --output".into() }
 }
 
 /// The run that a folder with this `data.digest` holds, if any.
@@ -214,6 +219,9 @@ impl RunFolder {
     /// # Errors
     /// When another job uses the folder, it holds an incomplete run, or the file system fails.
     pub fn claim(&mut self) -> Result<Option<ExistingRun>> {
+        if self.path.is_file() {
+            return Err(not_a_folder(&self.path));
+        }
         fs::create_dir_all(&self.path).map_err(ResultsError::io(&self.path, "create the folder"))?;
         let path = self.path.join(DIGEST_FILE);
         let open = File::options().create(true).truncate(false).read(true).write(true).open(&path);

@@ -62,12 +62,12 @@ pub enum Mistake {
         /// The words.
         known: Vec<String>,
     },
-    /// The value is neither one of the known words nor a table with one of them as its key.
+    /// The value has another form than the ones that the key can have.
     WrongForm {
         /// The value.
         found: String,
-        /// The words.
-        known: Vec<String>,
+        /// The forms, such as "a table".
+        expected: String,
     },
     /// Anything else, as a sentence that continues the name of the key.
     Invalid(String),
@@ -105,9 +105,7 @@ impl std::fmt::Display for KeyError {
             Mistake::UnknownKey { known } => write!(f, "`{path}` is not a key here; the keys are {}", known.join(", ")),
             Mistake::MissingKey(key) => write!(f, "{path}{separator}`{key}` is missing"),
             Mistake::UnknownWord { found, known } => write!(f, "{path}{separator}{}", unknown_word(found, known)),
-            Mistake::WrongForm { found, known } => {
-                write!(f, "{path}{separator}must be one of {}, not {found}", known.join(", "))
-            }
+            Mistake::WrongForm { found, expected } => write!(f, "{path}{separator}must be {expected}, not {found}"),
             Mistake::Invalid(sentence) => write!(f, "{path}{separator}{sentence}"),
         }
     }
@@ -118,7 +116,15 @@ impl std::fmt::Display for KeyError {
 /// # Errors
 /// If it is not.
 pub fn in_range(key: &str, value: impl std::fmt::Display, holds: bool, range: &str) -> Result<(), KeyError> {
-    if holds { Ok(()) } else { Err(KeyError::invalid(key, format!("must be {range}, not {value}"))) }
+    if holds {
+        return Ok(());
+    }
+    let mut shown = value.to_string();
+    // Huge and tiny numbers with an exponent.
+    if let (true, Ok(number)) = (shown.len() > 20, shown.parse::<f64>()) {
+        shown = format!("{number:e}");
+    }
+    Err(KeyError::invalid(key, format!("must be {range}, not {shown}")))
 }
 
 /// A value as TOML in one line, small and large numbers with an exponent.
@@ -136,9 +142,13 @@ pub fn inline(value: &toml::Value) -> String {
 
 /// The message for a word that is not one of the known ones.
 pub fn unknown_word(found: &str, known: &[String]) -> String {
+    format!("\"{found}\" is not known. {}Choose one of: {}", did_you_mean(found, known), known.join(", "))
+}
+
+/// A question after the known word that was probably meant, if there is one.
+pub fn did_you_mean(found: &str, known: &[String]) -> String {
     let meant = nearest(found, known.iter().map(String::as_str));
-    let hint = meant.map(|near| format!("Did you mean \"{near}\"? ")).unwrap_or_default();
-    format!("\"{found}\" is not known. {hint}Choose one of: {}", known.join(", "))
+    meant.map(|near| format!("Did you mean \"{near}\"? ")).unwrap_or_default()
 }
 
 /// The known word that was probably meant.

@@ -72,7 +72,11 @@ impl de::Error for KeyError {
     }
 
     fn invalid_type(found: Unexpected, expected: &dyn Expected) -> Self {
-        Self::table(format!("must be {}, not {}", in_words(&expected.to_string()), shown(found)))
+        let expected = in_words(&expected.to_string());
+        match expected.starts_with("a table") || expected.starts_with("a list") {
+            true => wrong_form(shown(found), expected),
+            false => Self::table(format!("must be {expected}, not {}", shown(found))),
+        }
     }
 
     fn invalid_value(found: Unexpected, expected: &dyn Expected) -> Self {
@@ -114,6 +118,10 @@ impl de::Error for KeyError {
 }
 
 impl std::error::Error for KeyError {}
+
+fn wrong_form(found: String, expected: String) -> KeyError {
+    KeyError { path: Vec::new(), mistake: Mistake::WrongForm { found, expected } }
+}
 
 /// What serde expects, in words for people who write run files.
 fn in_words(expected: &str) -> String {
@@ -182,10 +190,7 @@ impl<'de> Deserializer<'de> for TomlValue {
                 let (word, content) = table.into_iter().next().ok_or_else(|| KeyError::table("is an empty table"))?;
                 visitor.visit_enum(Word { word, content: Some(content) })
             }
-            value => {
-                let known = words.iter().map(|&word| word.to_owned()).collect();
-                Err(KeyError { path: Vec::new(), mistake: Mistake::WrongForm { found: inline(&value), known } })
-            }
+            value => Err(wrong_form(inline(&value), format!("one of {}", words.join(", ")))),
         }
     }
 
@@ -197,7 +202,7 @@ impl<'de> Deserializer<'de> for TomlValue {
         visitor: V,
     ) -> Result<V::Value, KeyError> {
         match self.0 {
-            Value::Array(_) => Err(KeyError::table("must be a table, not a list")),
+            Value::Array(_) => Err(wrong_form("a list".into(), "a table".into())),
             value => Self(value).deserialize_any(visitor),
         }
     }
@@ -261,7 +266,7 @@ impl Word {
     fn content(self) -> Result<(String, TomlValue), KeyError> {
         match self.content {
             Some(content) => Ok((self.word, TomlValue(content))),
-            None => Err(KeyError::table(format!("\"{0}\" needs settings: write {{ {0} = ... }}", self.word))),
+            None => Err(wrong_form(format!("\"{}\"", self.word), format!("a table: {{ {} = ... }}", self.word))),
         }
     }
 }
@@ -375,7 +380,8 @@ mod tests {
         let paths: Vec<&str> = found.iter().map(|found| found.0.as_str()).collect();
         assert_eq!(paths, ["count", "items.1.no", "zzz"], "{found:?}");
         let found = mistakes("count = 1\ninner = [true]\n");
-        assert_eq!(found, [("inner".into(), Mistake::Invalid("must be a table, not a list".into()))]);
+        let form = Mistake::WrongForm { found: "a list".into(), expected: "a table".into() };
+        assert_eq!(found, [("inner".into(), form)]);
         let found = mistakes("count = 5000000000\n");
         assert_eq!(found, [("count".into(), Mistake::Invalid("must be at most 4294967295, not 5000000000".into()))]);
     }
@@ -391,16 +397,17 @@ mod tests {
         for (text, path, sentence) in [
             ("count = \"x\"", "count", "must be a whole number, 0 or larger, not \"x\""),
             ("count = -3", "count", "must be a whole number, 0 or larger, not -3"),
-            ("count = 1\ninner = 3", "inner", "must be a table, not 3"),
             ("count = 1\nshare = [1]", "share", "must be a number, not a list"),
-            ("count = 1\nkind = \"sites\"", "kind", "\"sites\" needs settings: write { sites = ... }"),
             ("count = 1\nkind = { plain = 1 }", "kind", "\"plain\" has no settings: write \"plain\""),
         ] {
             assert_eq!(mistakes(text), [(path.to_owned(), Mistake::Invalid(sentence.into()))], "{text}");
         }
+        let form = |found: &str, expected: &str| Mistake::WrongForm { found: found.into(), expected: expected.into() };
+        assert_eq!(mistakes("count = 1\ninner = 3"), [("inner".into(), form("3", "a table"))]);
+        assert_eq!(mistakes("count = 1\nkind = \"sites\""), [("kind".into(), form("\"sites\"", "a table: { sites = ... }"))]);
         let known: Vec<String> = vec!["plain".into(), "deep".into(), "sites".into()];
         for found in ["{}", "7", "{ depe = 1 }", "{ deep = { floor = 1 }, plain = 2 }"] {
-            let form = Mistake::WrongForm { found: found.into(), known: known.clone() };
+            let form = Mistake::WrongForm { found: found.into(), expected: "one of plain, deep, sites".into() };
             assert_eq!(mistakes(&format!("count = 1\nkind = {found}")), [("kind".into(), form)], "{found}");
         }
         let word = Mistake::UnknownWord { found: "plian".into(), known };

@@ -285,7 +285,7 @@ fn mistakes_are_reported_in_one_line() {
         ("run.toml --set data.partition=\"by_label\"", ["'data.partition' = \"by_label\"", "equal, sizes"]),
         ("run.toml --set agents=101", ["100", "agents"]),
         ("run.toml --set model.topics=0", ["'model.topics'", "from 1 to"]),
-        ("run.toml --set model.alpha=0", ["'model.alpha'", "must be at least 1e-12, not 0"]),
+        ("run.toml --set model.alpha=0", ["'model.alpha'", "must be from 1e-12 to 1e12, not 0"]),
         ("run.toml --set model.beta=1e-18", ["'model.beta'", "must be at least 1e-12"]),
         ("run.toml --set method={name=\"dsgld\",evaluation_window=7}", ["'method.evaluation_window'", "is not a key"]),
         ("run.toml --set method={name=\"dsgld\",chains=4097}", ["'method.chains'", "at most 4096"]),

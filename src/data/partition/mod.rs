@@ -71,10 +71,9 @@ impl Partition {
                 ShardAssignment { order, starts: equal.starts }
             }
             Self::Labels(labels) => {
+                let rows_of_class = rows_of_classes(&equal, targets, classes)?;
                 let gets = agents_of_labels(labels, classes, agents)?;
-                by_weights(rows_of_classes(&equal, targets, classes)?, agents, |class, agent| {
-                    f64::from(u8::from(gets[class][agent]))
-                })
+                by_weights(rows_of_class, agents, |class, agent| f64::from(u8::from(gets[class][agent])))
             }
             Self::LabelShare(share) => {
                 if !(0.0..=1.0).contains(share) {

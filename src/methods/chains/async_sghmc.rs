@@ -10,7 +10,7 @@ use crate::cluster::{
 };
 use crate::kernels::hamiltonian::{ChainState, Scheme, SghmcDynamics};
 use crate::kernels::reduce::all_finite;
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing, Table, TableMethod, at_least_one};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing, Table, TableMethod, at_least_one, no_draws};
 
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::{ControlPoint, Estimator, Scores};
@@ -95,9 +95,7 @@ impl MethodSettings for AsyncSghmcSettings {
     fn check(&self) -> Result<(), KeyError> {
         at_least_one(&[("steps", self.steps), ("period", self.period), ("batch", self.batch as u64)])?;
         if self.thin > 0 && draws(self.steps, self.burn_in, self.thin) == 0 {
-            let sentence =
-                format!("= {} leaves no draws: the chain makes {} steps, and thin = {}", self.burn_in, self.steps, self.thin);
-            return Err(KeyError::invalid("burn_in", sentence));
+            return Err(no_draws(self.burn_in, self.thin, self.steps));
         }
         self.dynamics().check(1.0)
     }

@@ -251,6 +251,16 @@ pub fn one_agent(method: &str, agents: u32) -> Result<(), KeyError> {
     in_range("agents", agents, agents == 1, &format!("1 for {method}, which is centralized: one agent has all data"))
 }
 
+/// The error for a run that keeps no draws: of `total` updates, none or fewer than `thin` follow `burn_in`.
+pub fn no_draws(burn_in: u64, thin: u64, total: u64) -> KeyError {
+    match total.saturating_sub(burn_in) {
+        0 => KeyError::invalid("burn_in", format!("= {burn_in} leaves no draws: there are {total} updates")),
+        after => {
+            KeyError::invalid("thin", format!("= {thin} keeps no draws: there are {after} updates after burn_in = {burn_in}"))
+        }
+    }
+}
+
 /// The error for a list that does not have one number for each agent.
 pub fn one_for_each_agent(key: &str, numbers: usize, agents: u32) -> KeyError {
     KeyError::invalid(key, format!("has {numbers} numbers; must have one for each of the {agents} agents"))

@@ -1,6 +1,6 @@
 //! The settings of collapsed Gibbs sweeps over the topics of all tokens: shared by AD-LDA and asynchronous LDA.
 
-use crate::methods::common::settings::{DocumentBytes, ResourceEstimate, at_least_one};
+use crate::methods::common::settings::{DocumentBytes, ResourceEstimate, at_least_one, no_draws};
 use crate::methods::topics::{TopicArray, TopicPosterior};
 use crate::settings::KeyError;
 use documented::DocumentedFields;
@@ -73,9 +73,7 @@ impl SweepSettings {
             return Err(KeyError::invalid("optimize_after", sentence));
         }
         if self.burn_in.saturating_add(self.thin) > self.rounds {
-            let sentence =
-                format!("= {} leaves no draws: the run has {} sweeps, and thin = {}", self.burn_in, self.rounds, self.thin);
-            return Err(KeyError::invalid("burn_in", sentence));
+            return Err(no_draws(self.burn_in, self.thin, self.rounds));
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use super::pvi::{Covariance, PviSettings};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod};
+use crate::models::Model;
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
 use documented::DocumentedFields;
@@ -58,6 +59,10 @@ impl MethodSettings for GviSettings {
 
     fn check(&self) -> Result<(), KeyError> {
         self.pvi().check()
+    }
+
+    fn check_model(&self, model: &dyn Model<f64>) -> Result<(), KeyError> {
+        self.pvi().check_model(model)
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

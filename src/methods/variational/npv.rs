@@ -16,7 +16,7 @@ use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::methods::common::rounds::{RoundServer, Rounds};
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one, one_agent};
-use crate::models::CurvatureSupport;
+use crate::models::{CurvatureSupport, Model};
 use crate::number::Real;
 use crate::random::{Purpose, Who};
 use crate::settings::{Key, KeyError, keys};
@@ -101,6 +101,13 @@ impl MethodSettings for NpvSettings {
             ("iterations", iterations),
             ("particles", particles as u64),
         ])
+    }
+
+    fn check_model(&self, model: &dyn Model<f64>) -> std::result::Result<(), KeyError> {
+        match model.curvature_support() {
+            CurvatureSupport::None => Err(KeyError::table("needs the curvature of the loss, which this model does not provide")),
+            _ => Ok(()),
+        }
     }
 
     fn check_agents(&self, agents: u32) -> std::result::Result<(), KeyError> {

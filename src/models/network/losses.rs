@@ -21,7 +21,7 @@ pub enum Likelihood {
 impl Likelihood {
     /// Huber's loss with this δ.
     pub fn huber(delta: f64) -> Result<Self, ModelError> {
-        let delta = super::super::error::positive("huber", delta)?;
+        let delta = super::super::error::positive("loss.huber", delta)?;
         // Z = 2 ∫₀^δ exp(−r²/2) dr + (2/δ) exp(−δ²/2), by Simpson's rule; the integrand is negligible beyond r = 10.
         let (end, steps) = (delta.min(10.0), 2_000_u32);
         let step = end / f64::from(steps);

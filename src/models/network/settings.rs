@@ -55,6 +55,9 @@ impl Default for NetworkSettings {
     }
 }
 
+/// Larger networks are a typing mistake: their weights fill the memory of a node.
+const MAX_WEIGHTS: u128 = 1 << 36;
+
 impl NetworkSettings {
     /// The network for data with this many features and these targets.
     ///
@@ -66,6 +69,16 @@ impl NetworkSettings {
         }
         if let Some(empty) = self.hidden.iter().position(|&width| width == 0) {
             return Err(ModelError::EmptyLayer { layer: empty + 1 });
+        }
+        let widths = self.hidden.iter().map(|&width| width as u128);
+        let weights: u128 = widths
+            .clone()
+            .chain([1])
+            .zip(std::iter::once(features as u128).chain(widths))
+            .map(|(to, from)| to * (from + 1))
+            .sum();
+        if weights > MAX_WEIGHTS {
+            return Err(ModelError::TooManyWeights { most: MAX_WEIGHTS });
         }
         let prior_precision = positive("prior_precision", self.prior_precision)?;
         let (outputs, likelihood) = match (output, self.loss) {

@@ -2,7 +2,7 @@
 
 use super::{CoupledChains, CoupledTransition, CouplingPlan, CouplingSchedule, CouplingStrength};
 use crate::kernels::hamiltonian::SghmcDynamics;
-use crate::methods::common::settings::{ResourceEstimate, TableMethod, at_least_one};
+use crate::methods::common::settings::{ResourceEstimate, TableMethod, at_least_one, no_draws};
 
 use crate::methods::transitions::sghmc::Preconditioner;
 use crate::number::Real;
@@ -20,10 +20,11 @@ pub(in crate::methods) fn check_steps(
     at_least_one(&[("steps", steps), ("period", period), ("batch", batch as u64)])?;
     strength.check()?;
     if thin > 0 && strength.draws(steps, burn_in, thin) == 0 {
-        let sentence = format!(
-            "= {burn_in} leaves no draws of {steps} steps with thin = {thin} and this coupling. Set a smaller burn_in, or thin = 0 for no draws"
-        );
-        return Err(KeyError::invalid("burn_in", sentence));
+        if CouplingStrength::NONE.draws(steps, burn_in, thin) == 0 {
+            return Err(no_draws(burn_in, thin, steps));
+        }
+        let sentence = "leaves no draws: none of the steps after burn_in is free of coupling";
+        return Err(KeyError::invalid("coupling_schedule", sentence));
     }
     Ok(())
 }

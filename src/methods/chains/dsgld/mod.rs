@@ -23,7 +23,7 @@ pub use task::{Dsgld, Report, Task, Visit, Visited};
 pub use updates_per_visit::{Balance, PlannedTrajectories, UpdatesPerVisit, balanced};
 
 use crate::cluster::{AgentId, Method, Result};
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, one_for_each_agent};
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, no_draws, one_for_each_agent};
 
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
@@ -70,8 +70,7 @@ impl MethodSettings for DsgldSettings {
         }
         let updates = self.updates(agents);
         if (self.burn_in.saturating_add(self.thin.max(1))) as f64 > updates {
-            let sentence = format!("= {} leaves no draws: a chain makes about {updates:.0} updates in total", self.burn_in);
-            return Err(KeyError::invalid("burn_in", sentence));
+            return Err(no_draws(self.burn_in, self.thin, updates as u64));
         }
         if !self.coupling.is_empty() && self.chains > agents {
             let sentence = format!("needs an agent for each chain: chains = {}, but agents = {agents}", self.chains);

@@ -5,9 +5,11 @@ use super::{Covariance, Pvi};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
+use crate::models::Model;
 use crate::number::Real;
 use crate::settings::{Key, KeyError, in_range, keys};
 use documented::DocumentedFields;
+use ndarray::{Array2, array};
 use serde::{Deserialize, Serialize};
 
 /// The settings of `pvi`.
@@ -98,6 +100,19 @@ impl MethodSettings for PviSettings {
         ])?;
         in_range("damping", damping, damping > 0.0 && damping <= 1.0, "above 0 and at most 1")?;
         self.schedule.check()
+    }
+
+    fn check_model(&self, model: &dyn Model<f64>) -> Result<(), KeyError> {
+        let theta = array![[1.0], [-1.0]].broadcast((2, model.dim())).map(|both| both.to_owned());
+        let Some(theta) = theta else { return Ok(()) };
+        let mut scores = Array2::zeros(theta.dim());
+        model.prior_score(theta.view(), scores.view_mut());
+        match scores.columns().into_iter().all(|scores| scores.iter().any(|score| *score != 0.0)) {
+            true => Ok(()),
+            false => Err(KeyError::table(
+                "needs a prior that is not flat. Set prior_precision of the model above 0, or use another method",
+            )),
+        }
     }
 
     fn check_agents(&self, agents: u32) -> Result<(), KeyError> {
