@@ -138,7 +138,11 @@ fn table_choice<'a>(
     let build = |name: &str| -> Result<usize, JobError> {
         let settings = toml::Table::from_iter([("name".to_owned(), toml::Value::from(name))]);
         let model = Table::model(registry, settings).map_err(ConfigError::Settings)?;
-        let built = model.float64(schema).map_err(|error| ConfigError::Choice(format!("the model {name} {error}")))?;
+        let built = match model.float64(schema) {
+            // Without data it is not known yet whether they suit.
+            Err(_) if schema.is_none() => return Ok(0),
+            built => built.map_err(|error| ConfigError::Choice(format!("the model {name} {error}")))?,
+        };
         registry
             .check_model(method, built.model.as_ref())
             .map_err(|error| ConfigError::Choice(format!("{method} cannot use the model {name}: it {error}")))?;
@@ -147,12 +151,7 @@ fn table_choice<'a>(
     let (model, own_rows) = match model {
         Some(name) => {
             check_name("model", name, &registry.models())?;
-            match build(name) {
-                Ok(own_rows) => (name, own_rows),
-                // Without data it is not known yet whether they suit.
-                Err(_) if schema.is_none() => (name, 0),
-                Err(error) => return Err(error),
-            }
+            (name, build(name)?)
         }
         None => {
             let suits = |name: &&&str| schema.is_none() || build(name).is_ok();

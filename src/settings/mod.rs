@@ -121,7 +121,7 @@ pub fn in_range(key: &str, value: impl std::fmt::Display, holds: bool, range: &s
     }
     let mut shown = value.to_string();
     // Huge and tiny numbers with an exponent.
-    if let (true, Ok(number)) = (shown.len() > 20, shown.parse::<f64>()) {
+    if let (true, Ok(number)) = (shown.len() > 16, shown.parse::<f64>()) {
         shown = format!("{number:e}");
     }
     Err(KeyError::invalid(key, format!("must be {range}, not {shown}")))

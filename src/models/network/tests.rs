@@ -224,7 +224,7 @@ fn settings_read_well_and_bad_ones_are_refused() {
     let build = |text: &str, output| read(text).unwrap().build(3, output);
     assert!(matches!(build("hidden = [4, 0]", Output::Number), Err(ModelError::EmptyLayer { layer: 2 })));
     assert!(matches!(build("prior_precision = -1.0", Output::Number), Err(ModelError::OutOfRange { .. })));
-    assert!(matches!(build("loss = { huber = 0.0 }", Output::Number), Err(ModelError::OutOfRange { setting: "huber", .. })));
+    assert!(matches!(build("loss = { huber = 0.0 }", Output::Number), Err(ModelError::OutOfRange { setting: "loss.huber", .. })));
     assert!(matches!(build("loss = \"gaussian\"", Output::Classes(3)), Err(ModelError::Loss { loss: "gaussian", .. })));
     assert!(matches!(build("loss = \"cross_entropy\"", Output::Number), Err(ModelError::Loss { .. })));
     assert!(matches!(build("", Output::Classes(1)), Err(ModelError::Classes { classes: 1, .. })));
