@@ -15,10 +15,14 @@ use statrs::distribution::{ContinuousCDF, Normal};
 pub const FALSE_ALARMS: f64 = 0.01;
 /// Deviations of a standard deviation up to this factor are tolerated.
 const TOLERATED_RATIO: f64 = 1.05;
-/// A run is called right if no standard deviation can be off by more than this factor.
+/// A run is called right only if no standard deviation can be off by more than this factor.
 const RIGHT_RATIO: f64 = 1.2;
 /// Shifts up to this many standard deviations are tolerated.
 const TOLERATED_SHIFT: f64 = 0.1;
+/// A run is called right only if no mean can be off by more than this many standard deviations.
+const RIGHT_SHIFT: f64 = 0.25;
+/// The regression says nothing if more than this share of the scores' variance is not linear.
+const MAX_NONLINEARITY: f64 = 0.3;
 /// Groups of draws that are left out in turn to estimate standard errors (jackknife).
 const GROUPS: usize = 8;
 
@@ -69,7 +73,7 @@ pub enum Verdict {
     Narrow,
     /// A mean is off.
     Shifted,
-    /// All standard deviations are right within a factor of 1.2, and no mean is off.
+    /// All standard deviations are right within a factor of 1.2, and all means within a quarter of one.
     Right,
     /// The draws are too few to tell.
     Undecided,
@@ -108,6 +112,9 @@ impl Bias {
         let draws = (&draws - &center) / &scale;
         let scores = &scores * &scale;
         let Some(full) = regression(&draws, &scores) else { return unknown };
+        if full.nonlinearity > MAX_NONLINEARITY {
+            return Self { nonlinearity: full.nonlinearity, ..unknown };
+        }
         let leave_out = |group: usize| {
             let kept: Vec<usize> = (0..draws.nrows()).filter(|draw| draw % GROUPS != group).collect();
             regression(&draws.select(Axis(0), &kept), &scores.select(Axis(0), &kept))
@@ -158,7 +165,10 @@ fn judge(parameters: &[ParameterBias]) -> (Verdict, Option<usize>) {
         };
         return (verdict, Some(worst));
     }
-    let is_right = |parameter: &ParameterBias| parameter.sd_ratio.ln().abs() + z * parameter.sd_ratio_error < RIGHT_RATIO.ln();
+    let is_right = |parameter: &ParameterBias| {
+        parameter.sd_ratio.ln().abs() + z * parameter.sd_ratio_error < RIGHT_RATIO.ln()
+            && parameter.shift.abs() + z * parameter.shift_error < RIGHT_SHIFT
+    };
     (if parameters.iter().all(is_right) { Verdict::Right } else { Verdict::Undecided }, None)
 }
 

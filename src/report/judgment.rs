@@ -118,7 +118,7 @@ fn bias(group: &PosteriorGroup) -> (JudgmentOutcome, String) {
         }
         (Verdict::Right, _) => {
             let text = format!(
-                "right: all sds within 20 %, all means within 0.1 sd ({} gradients of all rows). Modes that no draw has visited cannot be \
+                "right: all sds within 20 %, all means within 0.25 sd ({} gradients of all rows). Modes that no draw has visited cannot be \
                  seen",
                 bias.scored_draws
             );

@@ -140,8 +140,7 @@ fn a_funnel_has_no_right_verdict() {
             scores
         };
         let found = bias(&draws, draws_needed(2), scores);
-        assert_ne!(found.verdict, Verdict::Right, "{found:?}");
-        assert!(found.nonlinearity.is_nan() || found.nonlinearity > 0.05, "{found:?}");
+        assert_eq!(found.verdict, Verdict::Unknown, "{found:?}");
     }
 }
 
