@@ -72,7 +72,7 @@ pub trait DataKind: Sized + Send + Sync + 'static {
     type Method<F: Real>;
 }
 
-/// Rows of features and targets: the parameters of a [`Model`](crate::models::Model) are inferred.
+/// Rows of features and targets: the parameters of a [`Model`] are inferred.
 #[derive(Clone, Copy, Debug)]
 pub enum Table {}
 
