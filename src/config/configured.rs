@@ -15,6 +15,8 @@ pub trait ConfiguredMethod<D: DataKind>: Send + Sync {
     fn name(&self) -> &'static str;
     /// Who holds which training rows.
     fn sharing(&self) -> Sharing;
+    /// Whether its draws are meant to follow the posterior.
+    fn samples(&self) -> bool;
     /// The settings with every default.
     fn table(&self) -> Result<toml::Table, toml::ser::Error>;
     /// Checks the settings for this number of agents.
@@ -38,6 +40,10 @@ impl<S: MethodSettings> ConfiguredMethod<S::Data> for S {
 
     fn sharing(&self) -> Sharing {
         S::SHARING
+    }
+
+    fn samples(&self) -> bool {
+        S::SAMPLES
     }
 
     fn table(&self) -> Result<toml::Table, toml::ser::Error> {

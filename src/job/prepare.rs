@@ -105,7 +105,7 @@ impl JobData for Table {
         let model = built.model;
         let problem = Problem { model: model.clone(), agents, temperature, shard };
         let evaluation = evaluation(&run.evaluate, &problem, test_rows, sharing);
-        let scoring = scoring(run.evaluate.bias, counted_once(&problem, sharing));
+        let scoring = scoring(run.evaluate.bias && run.method.samples(), counted_once(&problem, sharing));
         let method = F::method(run.method.as_ref(), problem);
         let draws = method.draws();
         let evaluation = evaluation.and_then(|evaluation| suited_to(draws, evaluation));

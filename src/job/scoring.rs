@@ -8,7 +8,7 @@ use crate::cluster::{self, JobOptions, Recorder};
 use crate::config::Precision;
 use crate::methods::Problem;
 use crate::methods::common::full_scores::{FullScores, SCORES};
-use crate::metrics::bias::{MAX_PARAMETERS, draws_needed};
+use crate::metrics::bias::{MAX_PARAMETERS, draws_needed, draws_wanted};
 use crate::results::{Grid, ResultFile};
 
 /// Computes scores at draws of the result file, which rank 0 has opened, on all ranks. Returns them on rank 0 with their draws.
@@ -29,15 +29,15 @@ fn score<F: Precision>(
     options: JobOptions,
 ) -> Result<Option<Grid>, JobError> {
     let parameters = problem.model.dim();
-    let wanted = draws_needed(parameters);
+    let needed = draws_needed(parameters);
     let read = || -> Result<Vec<F>, JobError> {
         let Some(file) = file? else { return Ok(Vec::new()) };
-        let draws = evenly_spaced_draws::<F>(&file, wanted)?;
+        let draws = evenly_spaced_draws::<F>(&file, draws_wanted(parameters))?;
         Ok(draws.map_or_else(Vec::new, |draws| draws.into_raw_vec_and_offset().0))
     };
     let draws = ranks.agree(read())?;
     let is_finite = draws.iter().all(|value| value.is_finite());
-    let is_scored = is_finite && draws.len() >= wanted * parameters;
+    let is_scored = is_finite && draws.len() >= needed * parameters;
     if ranks.broadcast(&[u8::from(is_scored)]) != [1] {
         return Ok(None);
     }
@@ -50,7 +50,7 @@ fn score<F: Precision>(
     let draws: Vec<f64> = draws.into_iter().map(|value| value.f64()).collect();
     Ok(ranks.is_root().then(|| Grid {
         group: SCORES.into(),
-        dimensions: vec![("scored_draw".into(), wanted), ("parameter".into(), parameters)],
+        dimensions: vec![("scored_draw".into(), draws.len() / parameters), ("parameter".into(), parameters)],
         variables: vec![("draws".into(), vec![0, 1], draws), ("scores".into(), vec![0, 1], scores.0)],
         names: Vec::new(),
     }))

@@ -34,6 +34,15 @@ pub fn draws_needed(parameters: usize) -> usize {
     parameters + parameters.div_ceil(2) + GROUPS
 }
 
+/// The number of draws whose scores are computed if there are as many: with fewer, the standard errors of posteriors that are not Gaussian
+/// are too small.
+pub fn draws_wanted(parameters: usize) -> usize {
+    draws_needed(parameters).max(100).next_multiple_of(GROUPS)
+}
+
+/// With a smaller effective sample size, Monte Carlo errors are not known well enough for a verdict.
+const MIN_ESS: f64 = 50.0;
+
 /// The bias of draws.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Bias {
@@ -89,11 +98,11 @@ struct Regression {
 }
 
 impl Bias {
-    /// Compares draws, of which these are the estimates, with the posterior by the scores at some of them (both M × d).
+    /// Compares draws with the posterior by the scores at some of them (both M × d). The estimates are those of all `total` draws.
     ///
     /// # Panics
     /// If the sizes of draws, scores and estimates differ.
-    pub fn of(draws: ArrayView2<f64>, scores: ArrayView2<f64>, estimates: &[Estimate]) -> Self {
+    pub fn of(draws: ArrayView2<f64>, scores: ArrayView2<f64>, estimates: &[Estimate], total: usize) -> Self {
         assert_eq!(draws.dim(), scores.dim(), "a score for each draw");
         assert_eq!(draws.ncols(), estimates.len(), "an estimate for each parameter");
         let unknown = Self {
@@ -123,11 +132,11 @@ impl Bias {
         let parameter = |(j, estimate): (usize, &Estimate)| {
             let log_ratio = |regression: &Regression| -regression.sd[j].ln();
             let shift = |regression: &Regression| -regression.mean[j] / regression.sd[j];
-            // Monte Carlo errors of particles are not known.
-            let [mean_error, sd_error] = estimate.convergence.map_or([0.0, 0.0], |convergence| {
-                [convergence.mcse_mean / estimate.sd, convergence.mcse_sd / estimate.sd]
-                    .map(|error| if error.is_nan() { 0.0 } else { error })
-            });
+            // Particles count as independent draws.
+            let independent = [1.0, 0.5].map(|variance| (variance / total as f64).sqrt());
+            let [mean_error, sd_error] = estimate
+                .convergence
+                .map_or(independent, |convergence| [convergence.mcse_mean / estimate.sd, convergence.mcse_sd / estimate.sd]);
             let sd_ratio = log_ratio(&full).exp();
             ParameterBias {
                 sd_ratio,
@@ -138,7 +147,11 @@ impl Bias {
             }
         };
         let parameters: Vec<ParameterBias> = estimates.iter().enumerate().map(parameter).collect();
-        let (verdict, worst) = judge(&parameters);
+        let ess = estimates.iter().filter_map(|estimate| Some(estimate.convergence?.ess_bulk));
+        let (verdict, worst) = match ess.reduce(|a, b| if a.is_nan() || a < b { a } else { b }) {
+            Some(ess) if ess.is_nan() || ess < MIN_ESS => (Verdict::Undecided, None),
+            _ => judge(&parameters),
+        };
         Self { verdict, worst, scored_draws: draws.nrows(), nonlinearity: full.nonlinearity, parameters }
     }
 }

@@ -82,7 +82,7 @@ fn not_measured(group: &PosteriorGroup) -> String {
             format!("the model has {} parameters, more than {MAX_PARAMETERS}", text::count(parameters))
         }
         _ if draws < needed => format!("the run has {}, and {needed} are needed", text::counted(draws, what)),
-        _ => "evaluate.bias = false".into(),
+        _ => "evaluate.bias = false, or the method does not sample the posterior".into(),
     };
     format!("bias not measured: {reason}")
 }
@@ -126,10 +126,11 @@ fn bias(group: &PosteriorGroup) -> (JudgmentOutcome, String) {
         }
         (Verdict::Undecided, _) => (
             JudgmentOutcome::Undecided,
-            "undecided: no bias was found, but the draws are too few to exclude it. Run longer".into(),
+            "undecided: no bias was found, but the errors are too large to exclude it. A longer run may tell".into(),
         ),
         _ => {
-            let text = "bias unknown: around these draws the posterior is too far from a Gaussian, or the draws are too few";
+            let text =
+                "bias unknown: around these draws the posterior is too far from a Gaussian, or the draws are too few or constant";
             (JudgmentOutcome::Unknown, text.into())
         }
     }

@@ -112,6 +112,8 @@ impl PosteriorGroup {
     /// # Errors
     /// When there is no such group, or it cannot be read.
     pub fn read(file: &ResultFile, group: &str, all: bool) -> Result<Self> {
+        // Bias is told of all parameters.
+        let all = all || group == POSTERIOR && file.grid(SCORES)?.is_some();
         Self::read_at_most(file, group, if all { usize::MAX } else { MAX_VALUES })
     }
 
@@ -140,7 +142,7 @@ impl PosteriorGroup {
             let names = (first..part.size()).step_by(stride).map(|place| part.element_name(place));
             found.extend(names.zip(estimates).map(|(name, estimate)| Parameter { name, estimate, bias: None }));
         }
-        let bias = if group == POSTERIOR && found.len() == parameters { bias(file, &found)? } else { None };
+        let bias = if group == POSTERIOR && found.len() == parameters { bias(file, &found, chains * common)? } else { None };
         for (parameter, bias) in found.iter_mut().zip(bias.iter().flat_map(|bias| &bias.parameters)) {
             parameter.bias = Some(*bias);
         }
@@ -254,13 +256,13 @@ impl PosteriorGroup {
 }
 
 /// The bias of the draws with these estimates, if the run has computed scores.
-fn bias(file: &ResultFile, parameters: &[Parameter]) -> Result<Option<Bias>> {
+fn bias(file: &ResultFile, parameters: &[Parameter], total: usize) -> Result<Option<Bias>> {
     let Some(grid) = file.grid(SCORES)? else { return Ok(None) };
     let matrix = |name: &str| grid.array(name)?.into_dimensionality::<Ix2>().ok();
     let (Some(draws), Some(scores)) = (matrix("draws"), matrix("scores")) else { return Ok(None) };
     let estimates: Vec<Estimate> = parameters.iter().map(|parameter| parameter.estimate).collect();
     let fits = draws.dim() == scores.dim() && draws.ncols() == estimates.len();
-    Ok(fits.then(|| Bias::of(draws.view(), scores.view(), &estimates)))
+    Ok(fits.then(|| Bias::of(draws.view(), scores.view(), &estimates, total)))
 }
 
 /// Estimates of every `stride`-th parameter of a variable from the first `draws` draws.

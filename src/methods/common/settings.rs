@@ -22,6 +22,9 @@ pub trait MethodSettings: Settings {
     /// Who holds which training rows.
     const SHARING: Sharing = Sharing::Split;
 
+    /// Whether its draws are meant to follow the posterior. Optimizers keep points that are not.
+    const SAMPLES: bool = true;
+
     /// The documentation of its keys, which `mpibayes init` writes into a run file: [`settings::keys::<Self>()`](keys) for a type that
     /// derives [`DocumentedFields`](documented::DocumentedFields).
     fn keys() -> Vec<Key> {

@@ -75,6 +75,8 @@ impl MethodSettings for EasgdSettings {
 
     const NAME: &'static str = "easgd";
 
+    const SAMPLES: bool = false;
+
     const SHARING: Sharing = Sharing::Replicated;
 
     fn keys() -> Vec<Key> {

@@ -91,6 +91,8 @@ impl MethodSettings for FedAvgSettings {
 
     const NAME: &'static str = "fedavg";
 
+    const SAMPLES: bool = false;
+
     fn keys() -> Vec<Key> {
         keys::<Self>()
     }

@@ -4,8 +4,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use mpibayes::metrics::bias::{Bias, Verdict, draws_needed};
-use mpibayes::metrics::convergence::estimates;
+use mpibayes::metrics::bias::{Bias, Verdict, draws_wanted};
+use mpibayes::metrics::convergence::{estimates, particle_estimates};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array1, Array2, Array3, Axis};
 use ndarray_linalg::{Cholesky, InverseC, UPLO};
@@ -53,11 +53,11 @@ fn bias(draws: &Array2<f64>, scored: usize, scores: impl Fn(&Array2<f64>) -> Arr
     let chains = Array3::from_shape_vec((4, count / 4, parameters), draws.iter().copied().collect()).unwrap();
     let rows: Vec<usize> = (0..scored).map(|place| place * count / scored).collect();
     let chosen = draws.select(Axis(0), &rows);
-    Bias::of(chosen.view(), scores(&chosen).view(), &estimates(chains.view()))
+    Bias::of(chosen.view(), scores(&chosen).view(), &estimates(chains.view()), count)
 }
 
 fn measured(posterior: &Gaussian, draws: &Array2<f64>) -> Bias {
-    bias(draws, draws_needed(D), |draws| posterior.scores(draws))
+    bias(draws, draws_wanted(D), |draws| posterior.scores(draws))
 }
 
 /// Draws around the posterior's mean, `factor` times as wide.
@@ -139,7 +139,7 @@ fn a_funnel_has_no_right_verdict() {
             }
             scores
         };
-        let found = bias(&draws, draws_needed(2), scores);
+        let found = bias(&draws, draws_wanted(2), scores);
         assert_eq!(found.verdict, Verdict::Unknown, "{found:?}");
     }
 }
@@ -165,4 +165,34 @@ fn too_few_draws_and_constant_draws_have_no_verdict() {
     assert_eq!(measured(&posterior, &constant).verdict, Verdict::Unknown);
     let not_finite = Array2::from_elem((800, D), f64::NAN);
     assert_eq!(measured(&posterior, &not_finite).verdict, Verdict::Unknown);
+}
+
+/// Independent particles from the posterior, and chains whose draws are strongly correlated, raise no alarm either.
+#[test]
+fn few_independent_particles_and_slow_chains_raise_no_alarm() {
+    let posterior = Gaussian::new();
+    let is_alarm = |bias: Bias| matches!(bias.verdict, Verdict::Wide | Verdict::Narrow | Verdict::Shifted);
+    let particles = |seed| {
+        let draws = posterior.draws(100, seed);
+        Bias::of(draws.view(), posterior.scores(&draws).view(), &particle_estimates(draws.view()), 100)
+    };
+    // At most 1 % each: of 100, more than 6 with probability below 1e-4.
+    assert!((0..100).filter(|&seed| is_alarm(particles(2000 + seed))).count() <= 6);
+    // The control: particles that are too narrow by a third.
+    let narrow = |seed| {
+        let draws = (posterior.draws(100, seed) - &posterior.mean) * 0.65 + &posterior.mean;
+        Bias::of(draws.view(), posterior.scores(&draws).view(), &particle_estimates(draws.view()), 100)
+    };
+    assert!((0..20).all(|seed| is_alarm(narrow(3000 + seed))));
+    let slow = |seed| {
+        let noise = posterior.draws(800, seed);
+        let mut draws = noise.clone();
+        for draw in (0..800).filter(|draw| draw % 200 > 0) {
+            let last = draws.row(draw - 1).to_owned() - &posterior.mean;
+            let next = &last * 0.95 + &(&noise.row(draw) - &posterior.mean) * (1.0_f64 - 0.95 * 0.95).sqrt() + &posterior.mean;
+            draws.row_mut(draw).assign(&next);
+        }
+        measured(&posterior, &draws)
+    };
+    assert!((0..100).filter(|&seed| is_alarm(slow(4000 + seed))).count() <= 6);
 }
