@@ -206,7 +206,7 @@ fn invalid_groups_are_reported() {
     let text = format!("[data]\nfile = {data:?}\n[model]\nname = \"varying-intercepts\"\n[method]\nname = \"svgd\"\n");
     std::fs::write(&file, text).unwrap();
     let set = Override::parse("model.groups=7").unwrap();
-    let problems = check(&RunFile::read(&file, &[set]).unwrap(), &registry()).unwrap_err();
+    let problems = check(&RunFile::read(&file, &[set]).unwrap(), &registry()).err().unwrap();
     assert!(problems.len() == 1 && problems[0].to_string().contains("7 in the first column is not a group"), "{problems:?}");
     let message = run(&folder.path().join("few"), &data, &["model.groups=7"]).unwrap_err();
     assert!(message.contains("7 in the first column is not a group") && message.contains("agent"), "{message}");

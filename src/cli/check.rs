@@ -4,7 +4,7 @@ use super::output::print;
 use super::run::parse_override;
 use crate::config::{Override, Problem, Registry, RunFile, sweep};
 use crate::data::Task;
-use crate::job::{CheckReport, DataContent, FolderUse, check, folder_use};
+use crate::job::{CheckReport, DataContent, FolderUse, check, check_sweep, folder_use};
 use crate::report::text;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -49,41 +49,19 @@ pub fn run(args: &CheckArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
 }
 
 fn run_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<String, Vec<Problem>> {
-    let report = check(file, registry)?;
-    let run = file.parse(registry)?;
+    let (run, report) = check(file, registry)?;
     let data = report.data.as_ref().map(|data| (data.path.as_path(), data.digest.as_str()));
     let used = folder_use(&run, data, output, registry).map_err(|error| vec![file.problem(&[], error.to_string())])?;
     Ok(format!("{} can be run\n{}", file.path().display(), describe(&report, output, used)))
 }
 
-/// Checks all runs of a sweep. A mistake that several runs have in common is reported once.
+/// Checks all runs of a sweep.
 fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<String, Vec<Problem>> {
     let grid = sweep::grid(file)?;
-    let mut problems: Vec<Problem> = Vec::new();
-    let mut reports = Vec::new();
-    for point in &grid.points {
-        match check(&point.file, registry) {
-            Ok(report) => reports.push(report),
-            Err(found) => {
-                for mut problem in found {
-                    let same = |other: &Problem| {
-                        (&other.place, &other.key) == (&problem.place, &problem.key)
-                            && other.message.starts_with(&problem.message)
-                    };
-                    if !problems.iter().any(same) {
-                        problem.message = format!("{} (in the run {})", problem.message, point.name);
-                        problems.push(problem);
-                    }
-                }
-            }
-        }
-    }
-    if !problems.is_empty() {
-        return Err(problems);
-    }
+    let checked = check_sweep(&grid, registry)?;
     let mut text =
-        format!("{} can be run: {} over {}\n", file.path().display(), text::counted(reports.len(), "run"), grid.keys.join(", "));
-    if let (Some(first), Some(point)) = (reports.first(), grid.points.first()) {
+        format!("{} can be run: {} over {}\n", file.path().display(), text::counted(checked.len(), "run"), grid.keys.join(", "));
+    if let (Some((_, first)), Some(point)) = (checked.first(), grid.points.first()) {
         // Writing to a string does not fail.
         let _ = writeln!(text, "the first run, {}:", point.name);
         text.push_str(&describe(first, &output.join(&point.name), FolderUse::Begin));
@@ -95,6 +73,8 @@ fn sweep_report(file: &RunFile, registry: &Registry, output: &Path) -> Result<St
 fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
     let estimate = &report.estimate;
     let number = |number: usize| text::count(number);
+    let memory = memory_of_this_machine();
+    let mut notes = report.notes.clone();
     let mut lines = vec![("method", report.method.to_owned())];
     if let Some(particles) = estimate.particles {
         lines.push(("particles", text::count(particles)));
@@ -140,8 +120,12 @@ fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
     let temperature = report.temperature.map_or_else(String::new, |temperature| format!(", temperature {temperature}"));
     lines.push(("values", format!("{} bytes each, seed {}{temperature}", report.value_bytes, report.seed)));
     if let Some(bytes) = report.bytes_of_agent() {
-        let all = text::bytes(bytes.saturating_mul(report.agents.into()));
-        lines.push(("memory", format!("about {} per agent, {all} for all agents", text::bytes(bytes))));
+        let all = bytes.saturating_mul(report.agents.into());
+        let there = memory.map_or_else(String::new, |memory| format!("; this machine has {}", text::bytes(memory)));
+        lines.push(("memory", format!("about {} per agent, {} for all agents{there}", text::bytes(bytes), text::bytes(all))));
+        if memory.is_some_and(|memory| all > memory) {
+            notes.push("the agents need more memory than this machine has: use several nodes, or fewer agents".to_owned());
+        }
     }
     if let Some(bytes) = report.bytes_per_round() {
         lines.push((
@@ -167,8 +151,15 @@ fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
         FolderUse::Resume => text.push_str("note: the folder holds this run, not finished: `mpibayes run` resumes it\n"),
         FolderUse::Nothing => text.push_str("note: the folder holds this run, finished: `mpibayes run` has nothing to do\n"),
     }
-    for note in &report.notes {
+    for note in &notes {
         let _ = writeln!(text, "note: {note}");
     }
     text
+}
+
+/// Bytes of main memory, where the system tells.
+fn memory_of_this_machine() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib: u64 = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix(" kB")?.parse().ok()?;
+    kib.checked_mul(1024)
 }

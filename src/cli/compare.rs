@@ -64,8 +64,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         }
     }
     ensure!(!paths.is_empty(), "none of these is a run: give the folders of runs, such as runs/first");
-    let canonical = |path: &PathBuf| std::fs::canonicalize(result_file(path)).or_else(|_| std::fs::canonicalize(path)).ok();
-    let files: Vec<_> = paths.iter().map(canonical).collect();
+    let files: Vec<_> = runs.iter().map(|run| std::fs::canonicalize(&run.path).ok()).collect();
     if let Some(place) = (1..files.len()).find(|&place| files[place].is_some() && files[..place].contains(&files[place])) {
         bail!("{}: this run is given twice", paths[place].display());
     }

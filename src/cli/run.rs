@@ -103,10 +103,8 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
 
 /// The run in the run file, after the same checks as `mpibayes check`.
 fn read(args: &RunArgs, registry: &Registry) -> Result<Run, ConfigError> {
-    let file = RunFile::read(&args.file, &args.set)?;
-    let run = file.parse(registry).map_err(ConfigError::Problems)?;
-    check(&file, registry).map_err(ConfigError::Problems)?;
-    Ok(run)
+    let checked = check(&RunFile::read(&args.file, &args.set)?, registry);
+    checked.map(|(run, _)| run).map_err(ConfigError::Problems)
 }
 
 /// Carries out the run to its end, or until it is stopped.

@@ -4,8 +4,8 @@ use super::output::{print, print_error};
 use super::run::{STOPPED, parse_override};
 use crate::cluster::mpi::World;
 use crate::config::sweep::{self, Sweep};
-use crate::config::{ConfigError, Override, Problem, Registry, Run, RunFile};
-use crate::job::{JobError, Ranks, start};
+use crate::config::{ConfigError, Override, Registry, Run, RunFile};
+use crate::job::{JobError, Ranks, check_sweep, start};
 use crate::partial::PartialFile;
 use crate::report::text;
 use crate::results::{self, HISTORY, METRICS, ResultFile, RunFolder, Table, config_file, result_file};
@@ -165,7 +165,7 @@ pub fn run(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
 fn alone(args: &SweepArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let mut state = SweepState::open(args)?;
     if args.list {
-        state.parse_all(registry)?;
+        state.check_all(registry)?;
         print(&state.list())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -314,26 +314,17 @@ impl SweepState {
         }
     }
 
-    /// All runs, or every mistake in them once.
-    fn parse_all(&self, registry: &Registry) -> anyhow::Result<Vec<Run>> {
-        let mut problems: Vec<Problem> = Vec::new();
-        let mut runs = Vec::new();
-        for point in &self.sweep.points {
-            match point.file.parse(registry) {
-                Ok(run) => runs.push(run),
-                Err(found) => {
-                    problems.extend(found.into_iter().filter(|problem| !problems.contains(problem)).collect::<Vec<_>>())
-                }
-            }
-        }
-        if problems.is_empty() { Ok(runs) } else { Err(ConfigError::Problems(problems).into()) }
+    /// All runs, after the same checks as `mpibayes check`.
+    fn check_all(&self, registry: &Registry) -> anyhow::Result<Vec<Run>> {
+        let checked = check_sweep(&self.sweep, registry).map_err(ConfigError::Problems)?;
+        Ok(checked.into_iter().map(|(run, _)| run).collect())
     }
 
     /// The runs of this job that are not finished, those that failed before last. All of them are checked before any begins.
     fn plan(&self, registry: &Registry) -> anyhow::Result<Vec<PlannedRun>> {
         let mut plan = Vec::new();
         let mut again = Vec::new();
-        for (number, run) in self.parse_all(registry)?.into_iter().enumerate() {
+        for (number, run) in self.check_all(registry)?.into_iter().enumerate() {
             let point = &self.sweep.points[number];
             let config = run.to_toml().map_err(|cause| anyhow!("{}: {cause}", point.name))?;
             if self.part.is_some_and(|share| !share.has(number)) {

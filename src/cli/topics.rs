@@ -3,7 +3,7 @@
 use super::output::print;
 use crate::config::Registry;
 use crate::job::topic_model::TopicModel;
-use crate::report::RunResults;
+use crate::report::{RunResults, text};
 use crate::report::topics::{TopicOptions, TopicReport, write_arrays};
 use anyhow::{Context, ensure};
 use std::path::PathBuf;
@@ -58,6 +58,15 @@ pub fn run(args: &TopicsArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let model = TopicModel::read(&results.file, args.chain, registry).with_context(|| format!("{}", results.path.display()))?;
     let data = args.data.clone().or_else(|| results.dataset().map(PathBuf::from)).context("the run has no data")?;
     let corpus = model.adopt(&data).context("cannot use the corpus of the run; --data names another place")?;
+    let own = &results.file.info().data_digest;
+    if corpus.digest() != own {
+        eprintln!(
+            "mpibayes: note: {} (digest {}) is not the corpus of the run (digest {}): shares and coherence are those of its documents",
+            data.display(),
+            text::short_digest(corpus.digest()),
+            text::short_digest(own)
+        );
+    }
     if let Some(output) = &args.arrays {
         let file = output.display();
         ensure!(args.force || !output.exists(), "{file}: this file exists; choose another name, or replace it with --force");

@@ -28,11 +28,14 @@ impl Override {
         if is_too_large(&self.value) {
             return Err(wrong(TOO_LARGE.into()));
         }
-        if self.value.starts_with(['{', '[', '"']) && value(&self.value).is_none() {
-            return Err(wrong(format!("{} is not valid TOML: is a quote or a bracket missing?", self.value)));
-        }
-        // A value that is not TOML is a plain string, so that names need no quotes.
-        let value = value(&self.value).unwrap_or_else(|| toml::Value::String(self.value.clone()));
+        let value = match value(&self.value) {
+            Some(value) => value,
+            None if self.value.starts_with(['{', '[', '"']) => {
+                return Err(wrong(format!("{} is not valid TOML: is a quote or a bracket missing?", self.value)));
+            }
+            // A value that is not TOML is a plain string, so that names need no quotes.
+            None => toml::Value::String(self.value.clone()),
+        };
         let path = self.path();
         if path.iter().any(String::is_empty) {
             return Err(wrong("its key has an empty part".into()));

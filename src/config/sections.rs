@@ -76,6 +76,7 @@ pub trait RunSettings {
         let agents = in_range("agents", self.agents(), self.agents() > 0, "at least 1");
         [agents, self.check_own()].into_iter().filter_map(Result::err).collect()
     }
+
     /// Checks the keys that only these runs have.
     ///
     /// # Errors

@@ -81,7 +81,10 @@ pub fn grid(file: &RunFile) -> Result<Sweep, Vec<Problem>> {
                 Some([]) => problems.push(wrong(&at, "the list is empty: give at least one value".into())),
                 Some(values) => {
                     let labels = labels(values);
-                    let twice = (1..values.len()).find(|&later| labels[..later].contains(&labels[later]));
+                    let twice = (1..values.len()).find(|&later| {
+                        labels[..later].contains(&labels[later])
+                            || values[..later].iter().any(|earlier| are_equal(earlier, &values[later]))
+                    });
                     if let Some(twice) = twice {
                         problems.push(wrong(&at, format!("{} is in the list twice", labels[twice])));
                     }
@@ -169,6 +172,12 @@ fn labels(values: &[toml::Value]) -> Vec<String> {
         if plain == text && !plain.is_empty() && !shared { plain } else { format!("{plain}-{}", digest(&value.to_string())) }
     };
     values.iter().map(label).collect()
+}
+
+/// Whether two values are the same, where a number may be written with or without a fraction.
+fn are_equal(a: &toml::Value, b: &toml::Value) -> bool {
+    let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|value| value as f64));
+    a == b || number(a).is_some_and(|a| number(b) == Some(a))
 }
 
 fn digest(text: &str) -> String {

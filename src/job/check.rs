@@ -2,6 +2,7 @@
 
 use super::data::{DataFile, schema};
 use super::prepare::{JobData, other_kind};
+use crate::config::sweep::Sweep;
 use crate::config::{Dtype, Problem, Registry, Run, RunFile, RunOf, RunSettings};
 use crate::data::corpus::Corpus as CorpusFile;
 use crate::data::{DataError, Dataset, Split, Task};
@@ -118,25 +119,56 @@ impl CheckReport {
     }
 }
 
-/// Checks a run. Of large data it reads only the first rows.
+/// Parses and checks a run. Of large data it reads only the first rows.
 ///
 /// # Errors
 /// Every mistake, as far as they can be found at once, in the order of the lines.
-pub fn check(file: &RunFile, registry: &Registry) -> Result<CheckReport, Vec<Problem>> {
+pub fn check(file: &RunFile, registry: &Registry) -> Result<(Run, CheckReport), Vec<Problem>> {
     let mut problems = Vec::new();
     let run = file.parse(registry).map_err(|mut found| problems.append(&mut found)).ok();
     let path = file.table().get("data").and_then(|data| data.get("file")).and_then(toml::Value::as_str).map(Path::new);
     let data = path.and_then(|path| open(path).map_err(|error| problems.push(file.problem(&["data", "file"], error))).ok());
-    let report = match run {
-        Some(Run::Table(run)) if problems.is_empty() => check_run(file, registry, &run, data.as_ref()),
-        Some(Run::Corpus(run)) if problems.is_empty() => check_run(file, registry, &run, data.as_ref()),
+    let checked = match run {
+        Some(run) if problems.is_empty() => match &run {
+            Run::Table(table) => check_run(file, registry, table, data.as_ref()),
+            Run::Corpus(corpus) => check_run(file, registry, corpus, data.as_ref()),
+        }
+        .map(|report| (run, report)),
         _ => Err(Vec::new()),
     };
-    report.map_err(|mut found| {
+    checked.map_err(|mut found| {
         problems.append(&mut found);
         problems.sort_by_key(Problem::line);
         problems
     })
+}
+
+/// Parses and checks all runs of a sweep. A mistake that several of them share is reported once, with the first run that has it.
+///
+/// # Errors
+/// Every mistake in any of the runs.
+pub fn check_sweep(sweep: &Sweep, registry: &Registry) -> Result<Vec<(Run, CheckReport)>, Vec<Problem>> {
+    let mut problems: Vec<Problem> = Vec::new();
+    let mut checked = Vec::new();
+    for point in &sweep.points {
+        let found = match check(&point.file, registry) {
+            Ok(run) => {
+                checked.push(run);
+                continue;
+            }
+            Err(found) => found,
+        };
+        for mut problem in found {
+            let same = |other: &Problem| {
+                (&other.place, &other.key) == (&problem.place, &problem.key) && other.message.starts_with(&problem.message)
+            };
+            if !problems.iter().any(same) {
+                problem.message = format!("{} (in the run {})", problem.message, point.name);
+                problems.push(problem);
+            }
+        }
+    }
+    if problems.is_empty() { Ok(checked) } else { Err(problems) }
 }
 
 /// What a check asks about one kind of data.

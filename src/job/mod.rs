@@ -13,7 +13,7 @@ mod shards;
 mod start;
 pub mod topic_model;
 
-pub use check::{CheckReport, DataContent, DataReport, check};
+pub use check::{CheckReport, DataContent, DataReport, check, check_sweep};
 pub use data::{DataFile, template_for};
 pub use error::JobError;
 pub use ranks::Ranks;

@@ -2,6 +2,7 @@
 
 use super::error::JobError;
 use crate::cluster::mpi::World;
+use crate::cluster::{self, AnyMethod, Checkpoint, JobOptions, Outcome, Recorder};
 
 /// The processes that carry out a job.
 pub enum Ranks<'a> {
@@ -31,6 +32,23 @@ impl Ranks<'_> {
             Self::One => 1,
             Self::Mpi(world) => world.size(),
         }
+    }
+
+    /// Carries out a method; the outcome is on rank 0. Every rank calls this.
+    ///
+    /// # Errors
+    /// If the method failed. With several ranks, a failure ends the job.
+    pub fn carry_out(
+        &self,
+        method: AnyMethod,
+        options: JobOptions,
+        saved: Option<Checkpoint>,
+        recorder: &mut dyn Recorder,
+    ) -> Result<Option<Outcome>, JobError> {
+        Ok(match self {
+            Self::One => Some(cluster::threads::run_any(method, options, saved, recorder)?),
+            Self::Mpi(world) => cluster::mpi::run_any(world, method, options, saved, recorder),
+        })
     }
 
     /// The bytes of rank 0. Every rank calls this.

@@ -89,7 +89,16 @@ fn difference(kept: &ExistingRun, folder: &Path, run: &Run, registry: &Registry)
             "this version of mpibayes cannot read the run in the folder ({error}). Choose another --output, or delete it"
         ),
     })?;
-    Ok(first_difference("", &result_keys(&kept)?, &result_keys(run)?))
+    let (kept, here) = (result_keys(&kept)?, result_keys(run)?);
+    // The names of the method and the model say more than the keys in which they differ.
+    let names = ["method", "model"].into_iter().find_map(|section| {
+        let name = |keys: &toml::Table| {
+            let name = keys.get(section).and_then(|table| table.get("name"));
+            toml::Table::from_iter(name.map(|name| ("name".to_owned(), name.clone())))
+        };
+        first_difference(&format!("{section}."), &name(&kept), &name(&here))
+    });
+    Ok(names.or_else(|| first_difference("", &kept, &here)))
 }
 
 /// The keys that decide the results: not how the run uses the machine, nor where the data lie, whose digest is compared instead.
@@ -112,18 +121,6 @@ fn result_keys(run: &Run) -> Result<toml::Table, JobError> {
 }
 
 fn first_difference(path: &str, kept: &toml::Table, here: &toml::Table) -> Option<String> {
-    // The names of the model and the method say more than their keys.
-    let sections = ["method", "model"].into_iter().filter(|_| path.is_empty()).map(str::to_owned);
-    let names = sections.filter(|section| {
-        let name = |table: &toml::Table| table.get(section)?.get("name").cloned();
-        name(kept) != name(here)
-    });
-    if let Some(section) = names.into_iter().next() {
-        let name = |table: &toml::Table| {
-            table.get(&section).and_then(|table| table.get("name")).map_or_else(String::new, ToString::to_string)
-        };
-        return Some(format!("{section}.name is {} there, {} here", name(kept), name(here)));
-    }
     kept.keys().chain(here.keys()).find_map(|key| {
         let text = |value: Option<&toml::Value>| value.map_or_else(|| "nothing".to_owned(), ToString::to_string);
         match (kept.get(key), here.get(key)) {

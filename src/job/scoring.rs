@@ -43,10 +43,7 @@ fn score<F: Precision>(
     }
     let method = FullScores { problem, draws: draws.clone() }.erased();
     let mut scores = Scores::default();
-    match ranks {
-        Ranks::One => drop(cluster::threads::run_any(method, options, None, &mut scores)?),
-        Ranks::Mpi(world) => drop(cluster::mpi::run_any(world, method, options, None, &mut scores)),
-    }
+    ranks.carry_out(method, options, None, &mut scores)?;
     let draws: Vec<f64> = draws.into_iter().map(|value| value.f64()).collect();
     Ok(ranks.is_root().then(|| Grid {
         group: SCORES.into(),

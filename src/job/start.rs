@@ -6,7 +6,7 @@ use super::prepare::{JobData, Prepared, open};
 use super::ranks::Ranks;
 use super::resume::enter;
 use super::shards::count;
-use crate::cluster::{self, Checkpoint, CheckpointError, DrawStore, JobOptions, Outcome};
+use crate::cluster::{Checkpoint, CheckpointError, DrawStore, JobOptions};
 use crate::config::{Domain, DrawTransport, Dtype, Registry, Run, RunOf, RunSettings};
 use crate::random::Seed;
 use crate::results::{RunFolder, RunInfo, Spool};
@@ -90,12 +90,6 @@ fn carry_out<D: Domain>(
         store,
         ..JobOptions::new(Seed(settings.seed()))
     };
-    let score_options = JobOptions {
-        threads,
-        dedicated: cluster.dedicated,
-        collectives: cluster.collectives,
-        ..JobOptions::new(Seed(settings.seed()))
-    };
     let headline = format!(
         "{} on the model {}: {}{sizes}, {} × {}{}",
         run.method.name(),
@@ -119,10 +113,8 @@ fn carry_out<D: Domain>(
     };
     // All ranks must know what rank 0 alone finds wrong, before any of them continues.
     let saved = ranks.agree(begin())?;
-    let outcome: Option<Outcome> = match ranks {
-        Ranks::One => Some(cluster::threads::run_any(method, options, saved, folder)?),
-        Ranks::Mpi(world) => cluster::mpi::run_any(world, method, options, saved, folder),
-    };
+    let score_options = JobOptions { store: None, ..options.clone() };
+    let outcome = ranks.carry_out(method, options, saved, folder)?;
     let finished = ranks.broadcast(&[u8::from(outcome.as_ref().is_some_and(|outcome| outcome.finished))]) == [1];
     let scored = match scoring {
         Some(scoring) if finished => {

@@ -183,6 +183,11 @@ pub struct Adopted {
 }
 
 impl Adopted {
+    /// The digest of the corpus.
+    pub fn digest(&self) -> &str {
+        self.corpus.digest()
+    }
+
     /// How many documents a split has.
     pub fn documents(&self, split: Split) -> usize {
         self.corpus.documents(split)

@@ -7,12 +7,12 @@
 
 use super::convergence::Estimate;
 use ndarray::{Array1, Array2, ArrayView2, Axis};
-use ndarray_linalg::{Cholesky, FactorizeC, InverseC, SolveC, UPLO};
+use ndarray_linalg::{FactorizeC, InverseC, SolveC, UPLO};
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// The probability that a run without bias is reported as biased.
-pub const FALSE_ALARMS: f64 = 0.01;
+const FALSE_ALARMS: f64 = 0.01;
 /// Deviations of a standard deviation up to this factor are tolerated.
 const TOLERATED_RATIO: f64 = 1.05;
 /// A run is called right only if no standard deviation can be off by more than this factor.
@@ -23,6 +23,8 @@ const TOLERATED_SHIFT: f64 = 0.1;
 const RIGHT_SHIFT: f64 = 0.25;
 /// The regression says nothing if more than this share of the scores' variance is not linear.
 const MAX_NONLINEARITY: f64 = 0.3;
+/// With a smaller effective sample size, Monte Carlo errors are not known well enough for a verdict.
+const MIN_ESS: f64 = 50.0;
 /// Groups of draws that are left out in turn to estimate standard errors (jackknife).
 const GROUPS: usize = 8;
 
@@ -39,9 +41,6 @@ pub fn draws_needed(parameters: usize) -> usize {
 pub fn draws_wanted(parameters: usize) -> usize {
     draws_needed(parameters).max(100).next_multiple_of(GROUPS)
 }
-
-/// With a smaller effective sample size, Monte Carlo errors are not known well enough for a verdict.
-const MIN_ESS: f64 = 50.0;
 
 /// The bias of draws.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -210,7 +209,7 @@ fn regression(draws: &Array2<f64>, scores: &Array2<f64>) -> Option<Regression> {
     let mean = &draws_mean + &posterior.dot(&scores_mean);
     let sd = posterior.diag().mapv(f64::sqrt);
     // Scores are compared in the metric of the draws' covariance.
-    let root = covariance.cholesky(UPLO::Lower).ok()?;
+    let root = factor.into_lower();
     let norm = |scores: &Array2<f64>| scores.dot(&root).iter().map(|value| value * value).sum::<f64>();
     let residual = &scores + &draws.dot(&precision);
     let nonlinearity = norm(&residual) / norm(&scores);

@@ -112,7 +112,7 @@ impl PosteriorGroup {
     /// # Errors
     /// When there is no such group, or it cannot be read.
     pub fn read(file: &ResultFile, group: &str, all: bool) -> Result<Self> {
-        // Bias is told of all parameters.
+        // The verdict on bias needs the estimates of all parameters.
         let all = all || group == POSTERIOR && file.grid(SCORES)?.is_some();
         Self::read_at_most(file, group, if all { usize::MAX } else { MAX_VALUES })
     }

@@ -438,7 +438,7 @@ fn a_method_table_is_deserialized_once() {
     let cli = Cli::new();
     let registry = Registry::default().with_method::<Counted>();
     cli.write("run.toml", "[model]\nname = \"toy\"\n[method]\nname = \"counted\"\nrounds = 2\nsteps = 1\n");
-    let run = RunFile::read(&cli.path("run.toml"), &[]).unwrap().parse(&registry).unwrap();
+    let (run, _) = check(&RunFile::read(&cli.path("run.toml"), &[]).unwrap(), &registry).unwrap();
     let mut folder = mpibayes::results::RunFolder::new(&cli.path("out"), std::time::Duration::MAX, false);
     start(&run, &registry, &Ranks::One, &mut folder).unwrap();
     assert!(cli.exists("out/result.h5"));
@@ -501,11 +501,11 @@ fn user_defined_methods_are_checked_and_written_too() {
     let text = template_for(&registry, "plain", Some("toy"), None).unwrap();
     assert!(text.contains("name = \"plain\"\nrate = 0.1\nsweeps = 3\n"), "{text}");
     std::fs::write(&file, &text).unwrap();
-    let report = check(&RunFile::read(&file, &[]).unwrap(), &registry).unwrap();
+    let (_, report) = check(&RunFile::read(&file, &[]).unwrap(), &registry).unwrap();
     assert_eq!((report.method, report.model, report.parameters, report.bytes_per_round()), ("plain", "toy", 1, None));
     for (line, says) in [("rat = 1", "Did you mean `rate`?"), ("rate = -1", "'method.rate' must be positive, not -1")] {
         std::fs::write(&file, text.replace("rate = 0.1", line)).unwrap();
-        let problems = check(&RunFile::read(&file, &[]).unwrap(), &registry).unwrap_err();
+        let problems = check(&RunFile::read(&file, &[]).unwrap(), &registry).err().unwrap();
         assert!(problems.len() == 1 && problems[0].to_string().contains(says), "{problems:?}");
     }
 }

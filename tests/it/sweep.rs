@@ -116,21 +116,34 @@ fn the_tasks_of_a_job_array_share_the_runs() {
 
 #[test]
 fn a_failed_run_is_reported_and_retried_last() {
-    let sweep = SWEEP.replace("agents = 3\n", "").replace("seed = [1, 2]", "agents = [100, 2]");
-    let cli = folder(&sweep);
+    let cli = folder(SWEEP);
+    cli.write("other.toml", SWEEP.split_once("[sweep]").unwrap().0);
     for (launcher, output) in [(Launcher::Alone, "alone"), (Launcher::Mpirun(2), "ranks")] {
+        // Another run is where the first one of the sweep belongs.
+        cli.succeed(&format!("run other.toml --set method.rounds=1 --output {output}/method=svgd,seed=1"));
         let run = format!("sweep sweep.toml --output {output}");
         let says = [
-            "1/4 method=svgd agents=100: failed: ",
-            "32 train rows cannot be split among 100 agents",
-            "2/4 method=svgd agents=2: finished",
-            "2 finished, 2 failed",
-            "failed: method=dsvgd,agents=100",
+            "1/4 method=svgd seed=1: failed: ",
+            "holds a run with another configuration",
+            "2/4 method=svgd seed=2: finished",
+            "3 finished, 1 failed",
+            "failed: method=svgd,seed=1",
         ];
         cli.launched(launcher, &run).end(1, &says);
-        cli.alone(&format!("{run} --list")).end(0, &["method=svgd,agents=100   failed: "]);
-        let again = cli.launched(launcher, &run).end(1, &["2 finished, 2 failed"]).written();
+        cli.alone(&format!("{run} --list")).end(0, &["method=svgd,seed=1   failed: "]);
+        let again = cli.launched(launcher, &run).end(1, &["3 finished, 1 failed"]).written();
         assert!(again.find("2/4 ").unwrap() < again.find("1/4 ").unwrap(), "{again}");
+    }
+}
+
+#[test]
+fn all_runs_are_checked_against_their_data_before_the_first_begins() {
+    let sweep = SWEEP.replace("agents = 3\n", "").replace("seed = [1, 2]", "agents = [2, 100]");
+    let cli = folder(&sweep);
+    let says = ["'agents' must be at most 32, the number of training rows (in the run method=svgd,agents=100)"];
+    for (launcher, options) in [(Launcher::Alone, ""), (Launcher::Mpirun(2), ""), (Launcher::Alone, " --list")] {
+        let written = cli.launched(launcher, &format!("sweep sweep.toml{options}")).end(1, &says).written();
+        assert!(!written.contains("1/4") && !cli.exists("runs"), "{written}");
     }
 }
 

@@ -16,7 +16,7 @@ impl Label {
     pub(super) fn matches(&self, class: &str) -> bool {
         let number = || class.parse::<f64>().ok();
         match self {
-            // Whole numbers beyond 2^53 are not told apart.
+            // Whole numbers beyond 2^53 are compared as doubles, which may round them to the same value.
             Self::Whole(label) => label.to_string() == class || number() == Some(*label as f64),
             Self::Number(label) => number() == Some(*label),
             Self::Text(label) => label == class,
