@@ -13,6 +13,7 @@ use mpibayes::kernels::hamiltonian::{ChainState, ElasticForce};
 use mpibayes::methods::chains::coupled::{CoupledChains, CouplingSchedule};
 use mpibayes::methods::chains::ec_sghmc::EcSghmcSettings;
 use mpibayes::methods::common::scores::{Estimator, Scores};
+use mpibayes::methods::tuning::Step;
 use mpibayes::methods::{Problem, Transition};
 use mpibayes::models::network::NetworkSettings;
 use mpibayes::models::{Output, Scratch};
@@ -47,14 +48,14 @@ fn problem() -> Problem<f32> {
 
 fn settings() -> EcSghmcSettings {
     EcSghmcSettings {
-        steps: STEPS,
+        steps: Some(STEPS),
         period: PERIOD,
         batch: BATCH,
-        step: 1e-5,
-        friction: 1.0,
+        step: Step::Size(1e-5),
+        friction: Some(1.0),
         coupling_schedule: Some(CouplingSchedule::Constant),
-        burn_in: 0,
-        thin: STEPS,
+        burn_in: Some(0),
+        thin: Some(STEPS),
         ..EcSghmcSettings::default()
     }
 }

@@ -91,11 +91,11 @@ fn sgld_logistic(c: &mut Criterion) {
                 b.iter(|| {
                     let settings = DsgldSettings {
                         chains: 1,
-                        rounds: 10,
+                        rounds: Some(10),
                         trajectory: Trajectory::Same(visit as f64),
                         step: StepSize::Constant(1e-6),
                         gradient,
-                        thin: 100,
+                        thin: Some(100),
                         ..DsgldSettings::default()
                     };
                     run(Dsgld::sgld(problem.clone(), settings));

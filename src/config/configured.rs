@@ -4,10 +4,12 @@
 //! `MethodSettings::method` in that type, and that gives a `TableMethod` or `TopicMethod`, whose `start` erases the types of the
 //! `cluster::Method` inside for the engine.
 
+use crate::methods::tuning::{Measurement, TuningNeeds};
 use crate::methods::{DataKind, MethodSettings, ResourceEstimate, Sharing};
 use crate::models::{BuiltModel, DataSchema, Model, ModelSettings};
 use crate::number::Real;
 use crate::settings::{self, KeyError};
+use std::sync::Arc;
 
 /// A method with its settings, for data of this kind.
 pub trait ConfiguredMethod<D: DataKind>: Send + Sync {
@@ -27,6 +29,10 @@ pub trait ConfiguredMethod<D: DataKind>: Send + Sync {
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate;
     /// Remarks on settings that are allowed but perhaps not meant.
     fn notes(&self, agents: u32) -> Vec<String>;
+    /// What must be measured before the run.
+    fn tuning(&self) -> Option<TuningNeeds>;
+    /// The same method with all that is found automatically.
+    fn tuned(&self, measured: &Measurement, agents: u32) -> Arc<dyn ConfiguredMethod<D>>;
     /// The method in single precision.
     fn float32(&self, problem: D::Problem<f32>) -> D::Method<f32>;
     /// The method in double precision.
@@ -64,6 +70,14 @@ impl<S: MethodSettings> ConfiguredMethod<S::Data> for S {
 
     fn notes(&self, agents: u32) -> Vec<String> {
         MethodSettings::notes(self, agents)
+    }
+
+    fn tuning(&self) -> Option<TuningNeeds> {
+        MethodSettings::tuning(self)
+    }
+
+    fn tuned(&self, measured: &Measurement, agents: u32) -> Arc<dyn ConfiguredMethod<S::Data>> {
+        Arc::new(MethodSettings::tuned(self, measured, agents))
     }
 
     fn float32(&self, problem: <S::Data as DataKind>::Problem<f32>) -> <S::Data as DataKind>::Method<f32> {

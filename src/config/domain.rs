@@ -176,8 +176,6 @@ impl Domain for Corpus {
     fn suggested(_: &Registry, _: &str) -> toml::Table {
         toml::toml! {
             dtype = "float32"
-            [evaluate]
-            every = 10
         }
     }
 

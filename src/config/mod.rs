@@ -24,5 +24,5 @@ pub use run::{Run, RunOf, stored_table};
 pub use run_file::RunFile;
 pub use sections::{
     ClusterSettings, CorpusData, CorpusEvaluation, CorpusPartition, CorpusRunSettings, DrawTransport, Dtype, ReplicatedTableData,
-    RunSettings, SWEEP, TableData, TableEvaluation, TableRunSettings,
+    RunSettings, SWEEP, TableData, TableEvaluation, TableRunSettings, evaluation_interval,
 };

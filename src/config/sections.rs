@@ -176,8 +176,8 @@ impl CorpusPartition {
 #[serde(deny_unknown_fields, default)]
 pub struct TableEvaluation {
     /// Rounds between evaluations on the test rows. The last round is evaluated too. 0 evaluates nothing. The time of an evaluation does
-    /// not count as time of the run.
-    pub every: u64,
+    /// not count as time of the run. Without this key there are about twenty evaluations.
+    pub every: Option<u64>,
     /// Whether each particle's own predictions are evaluated, beside their average.
     pub per_particle: bool,
     /// The first round whose predictions enter an average over evaluations, which suits chains. Not set: no such average.
@@ -197,7 +197,7 @@ pub struct TableEvaluation {
 impl Default for TableEvaluation {
     fn default() -> Self {
         Self {
-            every: 1,
+            every: None,
             per_particle: false,
             average_from: None,
             ksd: false,
@@ -209,18 +209,20 @@ impl Default for TableEvaluation {
 }
 
 /// `[evaluate]` of a run on a corpus.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
+#[derive(Default, Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct CorpusEvaluation {
     /// Rounds between evaluations on the held-out documents. The last round is evaluated too. 0 evaluates nothing. An evaluation can take
-    /// longer than a round.
-    pub every: u64,
+    /// longer than a round. Without this key there are about twenty.
+    pub every: Option<u64>,
 }
 
-impl Default for CorpusEvaluation {
-    fn default() -> Self {
-        Self { every: 1 }
-    }
+/// Evaluations of a run whose file does not say how many rounds are between them.
+const EVALUATIONS: u64 = 20;
+
+/// Rounds between evaluations: as the run file has it, or so that a run of `rounds` rounds has about twenty. 0 for none.
+pub fn evaluation_interval(every: Option<u64>, rounds: Option<u64>) -> u64 {
+    every.unwrap_or_else(|| rounds.unwrap_or(1).div_ceil(EVALUATIONS).max(1))
 }
 
 /// `[cluster]`: how the run uses the machine.

@@ -253,6 +253,7 @@ mod tests {
             ("[sweep]\nseed = 1\n", "line 8: 'sweep.seed' must be a list"),
             ("[sweep]\nseed = []\n", "the list is empty"),
             ("[sweep]\nseed = [1, 2, 1]\n", "1 is in the list twice"),
+            ("[sweep]\nmethod.step = [1, 1.0]\n", "1.0 is in the list twice"),
             ("[sweep]\nmethod.x = [1]\n\"method.x\" = [2]\n", "twice"),
             ("[sweep]\nseed.x = [1]\n", "seed is a value, not a table"),
             ("[sweep]\n\"method..x\" = [1]\n", "empty part"),

@@ -2,8 +2,9 @@
 
 use super::data::{DataFile, schema};
 use super::prepare::{JobData, other_kind};
+use super::tune::{can_be_tuned, cannot_be_tuned};
 use crate::config::sweep::Sweep;
-use crate::config::{Dtype, Problem, Registry, Run, RunFile, RunOf, RunSettings};
+use crate::config::{Dtype, Problem, Registry, Run, RunFile, RunOf, RunSettings, evaluation_interval};
 use crate::data::corpus::Corpus as CorpusFile;
 use crate::data::{DataError, Dataset, Split, Task};
 use crate::methods::{Corpus, DocumentBytes, ResourceEstimate, Table};
@@ -64,8 +65,8 @@ pub struct CheckReport {
     pub agents: u32,
     /// The temperature; none for topic models.
     pub temperature: Option<f64>,
-    /// Rounds between evaluations; 0 for none.
-    pub evaluate_every: u64,
+    /// Rounds between evaluations; 0 for none. None if that depends on the length of the run, which is found before it starts.
+    pub evaluate_every: Option<u64>,
     /// The method's name.
     pub method: &'static str,
     /// The model's name.
@@ -109,13 +110,13 @@ impl CheckReport {
         let set = self.estimate.particles.unwrap_or(0).saturating_mul(self.parameters as u64);
         // An evaluation sends the particles to all ranks.
         let to_all = set.saturating_mul(u64::from(self.agents.saturating_sub(1)));
-        let evaluation = if self.is_evaluated() { to_all / self.evaluate_every.max(1) } else { 0 };
+        let evaluation = if self.is_evaluated() { to_all / self.evaluate_every.unwrap_or(1).max(1) } else { 0 };
         Some(self.estimate.values_per_round?.saturating_add(evaluation).saturating_mul(self.value_bytes))
     }
 
     /// Whether predictions are evaluated during the run.
     pub fn is_evaluated(&self) -> bool {
-        self.predicts && self.evaluate_every > 0 && self.data.as_ref().is_some_and(|data| data.test > 0)
+        self.predicts && self.evaluate_every != Some(0) && self.data.as_ref().is_some_and(|data| data.test > 0)
     }
 }
 
@@ -179,8 +180,8 @@ trait Checked: JobData {
     fn check_model(run: &RunOf<Self>, open: Option<&Self::Open>) -> Result<CheckedModel, KeyError>;
     /// The temperature, if such runs have one.
     fn temperature(run: &RunOf<Self>) -> Option<f64>;
-    /// Rounds between evaluations.
-    fn evaluate_every(run: &RunOf<Self>) -> u64;
+    /// Rounds between evaluations, if the run file says so.
+    fn evaluate_every(run: &RunOf<Self>) -> Option<u64>;
     /// The first round whose predictions are averaged over evaluations, if any are.
     fn average_from(run: &RunOf<Self>) -> Option<u64>;
 }
@@ -194,6 +195,8 @@ struct CheckedModel {
     rows: Result<(), String>,
     /// What the method misses in the model.
     method: Result<(), KeyError>,
+    /// Whether automatic steps can be found.
+    can_be_tuned: bool,
 }
 
 fn check_run<D: Checked>(
@@ -240,7 +243,7 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
     let shards = run.method.sharing().shards(agents as usize);
     let range = sizes.iter().copied().min().zip(sizes.iter().copied().max());
     let rows_per_agent = range.unwrap_or((model.own_rows / shards, model.own_rows.div_ceil(shards)));
-    let estimate = run.method.estimate(agents, model.parameters);
+    let mut estimate = run.method.estimate(agents, model.parameters);
     let mut notes = run.method.notes(agents);
     let data = data.map(|(file, open)| DataReport {
         path: file.path().to_owned(),
@@ -249,7 +252,18 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
         test: file.len(Split::Test),
         digest: file.digest().to_owned(),
     });
-    let evaluate_every = D::evaluate_every(run);
+    let mut evaluate_every = D::evaluate_every(run);
+    match run.method.tuning() {
+        Some(needs) if model.can_be_tuned => {
+            estimate.rounds = needs.rounds;
+            notes.push("the step is found before the run, and so are the lengths that are not given".to_owned());
+        }
+        Some(_) => notes.push(cannot_be_tuned(run.model_name())),
+        None => {}
+    }
+    if estimate.rounds.is_some() {
+        evaluate_every = Some(evaluation_interval(evaluate_every, estimate.rounds));
+    }
     if let (Some(from), Some(rounds)) = (D::average_from(run), estimate.rounds)
         && from > rounds
     {
@@ -257,7 +271,7 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
     }
     if let Some(data) = &data {
         let (entry, test_entry) = (D::WORDS.entry, D::WORDS.test_entry);
-        if evaluate_every > 0 && model.predicts && data.test == 0 {
+        if evaluate_every != Some(0) && model.predicts && data.test == 0 {
             notes.push(format!(
                 "nothing is evaluated, because the data have no {test_entry}s: import them with --test-fraction 0.2"
             ));
@@ -301,14 +315,21 @@ impl Checked for Table {
         let method = run.method.check_model(built.model.as_ref());
         let (parameters, predicts) = (built.model.dim(), built.model.output() != Output::Nothing);
         let rows = dataset.map_or(Ok(()), |dataset| check_rows(built.model.as_ref(), dataset));
-        Ok(CheckedModel { parameters, predicts, own_rows: built.own_rows, rows, method })
+        Ok(CheckedModel {
+            parameters,
+            predicts,
+            own_rows: built.own_rows,
+            rows,
+            method,
+            can_be_tuned: can_be_tuned(built.model.as_ref()),
+        })
     }
 
     fn temperature(run: &RunOf<Self>) -> Option<f64> {
         Some(run.settings.temperature)
     }
 
-    fn evaluate_every(run: &RunOf<Self>) -> u64 {
+    fn evaluate_every(run: &RunOf<Self>) -> Option<u64> {
         run.evaluate.every
     }
 
@@ -348,14 +369,14 @@ impl Checked for Corpus {
 
     fn check_model(run: &RunOf<Self>, corpus: Option<&Arc<CorpusFile>>) -> Result<CheckedModel, KeyError> {
         let parameters = require_data(corpus)?.words() as usize * run.model.topics as usize;
-        Ok(CheckedModel { parameters, predicts: true, own_rows: 0, rows: Ok(()), method: Ok(()) })
+        Ok(CheckedModel { parameters, predicts: true, own_rows: 0, rows: Ok(()), method: Ok(()), can_be_tuned: false })
     }
 
     fn temperature(_: &RunOf<Self>) -> Option<f64> {
         None
     }
 
-    fn evaluate_every(run: &RunOf<Self>) -> u64 {
+    fn evaluate_every(run: &RunOf<Self>) -> Option<u64> {
         run.evaluate.every
     }
 

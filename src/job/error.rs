@@ -40,6 +40,9 @@ pub enum JobError {
     /// The topics of a run cannot be read.
     #[error("{0}")]
     Topics(String),
+    /// What a run leaves to be found was not found.
+    #[error("{0}")]
+    Tuning(String),
     /// The method failed.
     #[error(transparent)]
     Fault(#[from] Fault),

@@ -6,12 +6,15 @@ mod error;
 pub mod predictions;
 pub mod predictor;
 mod prepare;
+mod problem;
 mod ranks;
+mod records;
 mod resume;
 pub mod scoring;
 mod shards;
 mod start;
 pub mod topic_model;
+mod tune;
 
 pub use check::{CheckReport, DataContent, DataReport, check, check_sweep};
 pub use data::{DataFile, template_for};

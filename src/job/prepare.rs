@@ -1,24 +1,25 @@
 //! A run and its data become a method that a driver can run; tables and corpora implement one trait for this.
 
-use super::data::{DataFile, schema};
+use super::data::DataFile;
 use super::error::JobError;
 use super::predictions::{predictive_draws, preprocessing, test_predictions};
+use super::problem::{TableProblem, assign, counted_once, shards, table_problem};
+use super::ranks::Ranks;
 use super::scoring::{Scoring, scoring};
-use super::shards::{describe_sizes, open_assigned, own_rows};
+use super::shards::describe_sizes;
 use super::topic_model::{PHI, vocabulary};
-use crate::cluster::{AgentId, AnyMethod, Outcome};
-use crate::config::{ConfigError, CorpusEvaluation, Domain, Precision, RunOf, RunSettings, TableEvaluation, TableRunSettings};
+use super::tune::{Tuned, tune};
+use crate::cluster::{AgentId, AnyMethod, JobOptions, Outcome};
+use crate::config::{ConfigError, Domain, Precision, RunOf, RunSettings, TableEvaluation, evaluation_interval};
 use crate::data::corpus::Corpus as CorpusFile;
-use crate::data::{DataError, Dataset, ShardAssignment, Split, document_ranges};
+use crate::data::{DataError, Dataset, Split, document_ranges};
 use crate::lda::LdaSettings;
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::common::problem::OpenShard;
 use crate::methods::topics::{EVALUATION_SWEEPS, TopicEvaluation, TopicProblem};
 use crate::methods::{Corpus, DrawKind, Evaluation, PARTICLE_PATHS, Problem, Sharing, Table};
 use crate::models::{Output, Part, require_data};
-use crate::random::Seed;
 use crate::results::{Grid, POSTERIOR, RunFolder, SampleGroup, SampleKind};
-use crate::settings::KeyError;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -54,11 +55,25 @@ pub trait JobData: Domain {
     /// If the data cannot be split among the agents in this way.
     fn shard_sizes(run: &RunOf<Self>, open: &Self::Open) -> Result<Vec<usize>, DataError>;
 
-    /// The method of a run on its data.
+    /// Finds what the run leaves to be found, if anything. Every rank calls this.
+    ///
+    /// # Errors
+    /// If it cannot be found.
+    fn tune(
+        _run: &RunOf<Self>,
+        _open: Option<&Self::Open>,
+        _ranks: &Ranks,
+        _options: JobOptions,
+        _folder: &RunFolder,
+    ) -> Result<Option<Tuned>, JobError> {
+        Ok(None)
+    }
+
+    /// The method of a run on its data, with what was found for it.
     ///
     /// # Errors
     /// If the data do not suit the run, or cannot be read.
-    fn prepare<F: Precision>(run: &RunOf<Self>, open: Option<&Self::Open>) -> Result<Prepared, JobError>;
+    fn prepare<F: Precision>(run: &RunOf<Self>, open: Option<&Self::Open>, tuned: Option<&Tuned>) -> Result<Prepared, JobError>;
 }
 
 impl JobData for Table {
@@ -76,37 +91,33 @@ impl JobData for Table {
         Ok((0..shards(run)).map(|shard| assignment.count(shard)).collect())
     }
 
-    fn prepare<F: Precision>(run: &RunOf<Self>, dataset: Option<&Self::Open>) -> Result<Prepared, JobError> {
-        let TableRunSettings { seed, agents, temperature, .. } = run.settings;
-        let seed = Seed(seed);
+    fn tune(
+        run: &RunOf<Self>,
+        dataset: Option<&Self::Open>,
+        ranks: &Ranks,
+        options: JobOptions,
+        folder: &RunFolder,
+    ) -> Result<Option<Tuned>, JobError> {
+        tune(run, dataset, ranks, &options, folder)
+    }
+
+    fn prepare<F: Precision>(
+        run: &RunOf<Self>,
+        dataset: Option<&Self::Open>,
+        tuned: Option<&Tuned>,
+    ) -> Result<Prepared, JobError> {
+        let TableProblem { problem, test_rows, sizes, .. } = table_problem::<F>(run, dataset)?;
         let sharing = run.method.sharing();
-        let wrong_model = |error: KeyError| ConfigError::Settings(vec![error.below("model")]);
-        let built = F::model(run.model.as_ref(), dataset.map(|dataset| schema(dataset))).map_err(wrong_model)?;
-        if built.own_rows == 0 {
-            require_data(dataset).map_err(wrong_model)?;
-        }
-        let in_double = run.model.float64(dataset.map(|dataset| schema(dataset))).map_err(wrong_model)?;
-        let wrong_method = |error: KeyError| ConfigError::Settings(vec![error.below("method")]);
-        run.method.check_model(in_double.model.as_ref()).map_err(wrong_method)?;
-        let mut sizes = String::new();
-        let (shard, test_rows): (OpenShard<F>, Option<OpenShard<F>>) = match dataset {
-            None => (own_rows(built.own_rows, agents, sharing), None),
-            Some(dataset) => {
-                let assignment = assign(run, dataset)?;
-                sizes = describe_sizes((0..shards(run)).map(|shard| assignment.count(shard)), Self::WORDS.entry);
-                let train: OpenShard<F> = open_assigned(dataset, Split::Train, assignment);
-                // A model that predicts nothing does not need test rows.
-                let test = if built.model.output() == Output::Nothing { 0 } else { dataset.rows(Split::Test) };
-                let slices = (test > 0).then(|| ShardAssignment::equal(Split::Test, test, agents as usize, seed)).transpose()?;
-                let test_rows = slices.map(|slices| open_assigned(dataset, Split::Test, slices));
-                (Arc::new(move |agent| train(sharing.shard(agent))), test_rows)
-            }
-        };
-        let model = built.model;
-        let problem = Problem { model: model.clone(), agents, temperature, shard };
-        let evaluation = evaluation(&run.evaluate, &problem, test_rows, sharing);
+        let model = problem.model.clone();
         let scoring = scoring(run.evaluate.bias && run.method.samples(), counted_once(&problem, sharing));
-        let method = F::method(run.method.as_ref(), problem);
+        let problem = match tuned {
+            Some(tuned) => tuned.whitened(problem),
+            None => problem,
+        };
+        let method = tuned.map_or(run.method.as_ref(), |tuned| tuned.method.as_ref());
+        let rounds = method.estimate(run.settings.agents, model.dim()).rounds;
+        let evaluation = evaluation(&run.evaluate, rounds, &problem, test_rows, sharing);
+        let method = F::method(method, problem);
         let draws = method.draws();
         let evaluation = evaluation.and_then(|evaluation| suited_to(draws, evaluation));
 
@@ -122,9 +133,11 @@ impl JobData for Table {
             groups.push(group(PARTICLE_PATHS, SampleKind::Paths));
         }
         let (dataset, predicts) = (dataset.cloned(), run.evaluate.predictions);
+        let found = tuned.map(Tuned::arrays);
         let final_arrays: FinalArrays = Box::new(move |folder, outcome| {
-            let Some(dataset) = dataset else { return Ok(Vec::new()) };
-            let mut grids = vec![preprocessing(&dataset)?];
+            let mut grids: Vec<Grid> = found.into_iter().collect();
+            let Some(dataset) = dataset else { return Ok(grids) };
+            grids.push(preprocessing(&dataset)?);
             let wanted = predicts && dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing;
             if wanted && let Some(theta) = predictive_draws(&folder.file_with_all_draws(outcome)?)? {
                 grids.push(test_predictions(model.as_ref(), &theta, &dataset)?);
@@ -135,33 +148,16 @@ impl JobData for Table {
     }
 }
 
-/// How many shards a run on a table has.
-fn shards(run: &RunOf<Table>) -> usize {
-    run.method.sharing().shards(run.settings.agents as usize)
-}
-
-/// Assigns training rows to shards.
-fn assign(run: &RunOf<Table>, dataset: &Dataset) -> Result<ShardAssignment, DataError> {
-    let partition = run.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
-    partition.assign(dataset, shards(run), Seed(run.settings.seed))
-}
-
-/// The same problem with every row at one agent only, so that sums over agents count it once.
-fn counted_once<F: Precision>(problem: &Problem<F>, sharing: Sharing) -> Problem<F> {
-    let all = problem.shard.clone();
-    let once =
-        move |agent: AgentId| all(agent).map(|shard| if sharing.shard(agent) == agent { shard } else { shard.without_rows() });
-    Problem { shard: Arc::new(once), ..problem.clone() }
-}
-
 /// What is evaluated, if anything.
 fn evaluation<F: Precision>(
     settings: &TableEvaluation,
+    rounds: Option<u64>,
     problem: &Problem<F>,
     test_rows: Option<OpenShard<F>>,
     sharing: Sharing,
 ) -> Option<Evaluation<F>> {
     let TableEvaluation { every, per_particle, average_from, ksd, particle_paths, .. } = *settings;
+    let every = evaluation_interval(every, rounds);
     let ksd_problem = ksd.then(|| counted_once(problem, sharing));
     let wanted = every > 0 && (test_rows.is_some() || ksd || particle_paths);
     let model = problem.model.clone();
@@ -193,7 +189,7 @@ impl JobData for Corpus {
         Ok(ranges(run, corpus)?.iter().map(Range::len).collect())
     }
 
-    fn prepare<F: Precision>(run: &RunOf<Self>, corpus: Option<&Self::Open>) -> Result<Prepared, JobError> {
+    fn prepare<F: Precision>(run: &RunOf<Self>, corpus: Option<&Self::Open>, _: Option<&Tuned>) -> Result<Prepared, JobError> {
         let corpus = require_data(corpus).map_err(|error| ConfigError::Settings(vec![error.below("model")]))?;
         let LdaSettings { topics, alpha, beta } = run.model;
         let agents = run.settings.agents();
@@ -209,7 +205,8 @@ impl JobData for Corpus {
             let (agent, agents) = (agent as usize, agents as usize);
             Ok(test.held_out(agent * held_out / agents..(agent + 1) * held_out / agents)?)
         };
-        let CorpusEvaluation { every } = run.evaluate;
+        let parameters = corpus.words() as usize * topics as usize;
+        let every = evaluation_interval(run.evaluate.every, run.method.estimate(agents, parameters).rounds);
         let (posterior, sweeps) = (method.posterior(), EVALUATION_SWEEPS);
         let evaluation = TopicEvaluation { every, problem, held_out: Arc::new(slice), sweeps, posterior };
         let evaluation = (every > 0 && held_out > 0).then_some(evaluation);

@@ -3,8 +3,8 @@
 use super::error::JobError;
 use super::predictions::evenly_spaced_draws;
 use super::ranks::Ranks;
-use crate::cluster::record::{DrawBlock, Record};
-use crate::cluster::{self, JobOptions, Recorder};
+use super::records::Records;
+use crate::cluster::JobOptions;
 use crate::config::Precision;
 use crate::methods::Problem;
 use crate::methods::common::full_scores::{FullScores, SCORES};
@@ -42,7 +42,7 @@ fn score<F: Precision>(
         return Ok(None);
     }
     let method = FullScores { problem, draws: draws.clone() }.erased();
-    let mut scores = Scores::default();
+    let mut scores = Records::default();
     ranks.carry_out(method, options, None, &mut scores)?;
     let draws: Vec<f64> = draws.into_iter().map(|value| value.f64()).collect();
     Ok(ranks.is_root().then(|| Grid {
@@ -51,22 +51,4 @@ fn score<F: Precision>(
         variables: vec![("draws".into(), vec![0, 1], draws), ("scores".into(), vec![0, 1], scores.0)],
         names: Vec::new(),
     }))
-}
-
-/// Collects the scores, in the order of the draws.
-#[derive(Default)]
-struct Scores(Vec<f64>);
-
-impl Recorder for Scores {
-    fn write(&mut self, records: Vec<Record>) -> cluster::Result<()> {
-        for record in records {
-            if let Record::Draws(DrawBlock { kind, bytes, .. }) = record {
-                match kind.as_str() {
-                    "f32" => self.0.extend(bytes.as_chunks().0.iter().map(|bytes| f64::from(f32::from_le_bytes(*bytes)))),
-                    _ => self.0.extend(bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes))),
-                }
-            }
-        }
-        Ok(())
-    }
 }

@@ -6,6 +6,7 @@ use super::prepare::{JobData, Prepared, open};
 use super::ranks::Ranks;
 use super::resume::enter;
 use super::shards::count;
+use super::tune::Tuned;
 use crate::cluster::{Checkpoint, CheckpointError, DrawStore, JobOptions};
 use crate::config::{Domain, DrawTransport, Dtype, Registry, Run, RunOf, RunSettings};
 use crate::random::Seed;
@@ -32,10 +33,13 @@ where
     let root = String::from_utf8_lossy(&ranks.broadcast(digest.as_bytes())).into_owned();
     ranks.agree(same_data(data.as_ref(), root))?;
     let open = data.as_ref().and_then(D::downcast);
-    let prepared = ranks.agree(match run.settings.dtype() {
-        Dtype::Float32 => D::prepare::<f32>(run, open),
-        Dtype::Float64 => D::prepare::<f64>(run, open),
-    })?;
+    let prepare = |tuned: Option<&Tuned>| {
+        ranks.agree(match run.settings.dtype() {
+            Dtype::Float32 => D::prepare::<f32>(run, open, tuned),
+            Dtype::Float64 => D::prepare::<f64>(run, open, tuned),
+        })
+    };
+    let prepared = prepare(None)?;
     // Rank 0 decides: a shared file system may show an older state to the others.
     let config = run.clone().into().to_toml()?;
     let entered = if ranks.is_root() { enter(run, &config, data.as_ref(), registry, folder) } else { Ok(false) };
@@ -44,9 +48,19 @@ where
         folder.report_finished();
         return Ok(());
     }
+    let options = job_options(run, ranks, folder);
+    let tuned = D::tune(run, open, ranks, JobOptions { store: None, ..options.clone() }, folder)?;
+    let prepared = match &tuned {
+        Some(tuned) => {
+            folder.print_message(&tuned.describe());
+            prepare(Some(tuned))?
+        }
+        None => prepared,
+    };
     carry_out(
         run,
         prepared,
+        options,
         RunInfo::new(run.method.name(), run.model_name(), run.settings.seed(), digest, &config),
         ranks,
         folder,
@@ -63,15 +77,9 @@ fn same_data(data: Option<&DataFile>, root: String) -> Result<(), JobError> {
     }
 }
 
-fn carry_out<D: Domain>(
-    run: &RunOf<D>,
-    prepared: Prepared,
-    info: RunInfo,
-    ranks: &Ranks,
-    folder: &mut RunFolder,
-) -> Result<(), JobError> {
-    let Prepared { method, groups, sizes, scoring, final_arrays } = prepared;
-    let (settings, cluster) = (&run.settings, &run.cluster);
+/// How a run uses the machine. Starts the threads of this process.
+fn job_options<D: Domain>(run: &RunOf<D>, ranks: &Ranks, folder: &RunFolder) -> JobOptions {
+    let cluster = &run.cluster;
     let threads = match (cluster.threads, ranks) {
         (0, Ranks::One) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         (0, Ranks::Mpi(_)) => 1,
@@ -83,20 +91,32 @@ fn carry_out<D: Domain>(
         DrawTransport::Messages => None,
         DrawTransport::Files => Some(Arc::new(Spool::new(folder.path(), ranks.rank()))),
     };
-    let options = JobOptions {
+    JobOptions {
         threads,
         dedicated: cluster.dedicated,
         collectives: cluster.collectives,
         store,
-        ..JobOptions::new(Seed(settings.seed()))
-    };
+        ..JobOptions::new(Seed(run.settings.seed()))
+    }
+}
+
+fn carry_out<D: Domain>(
+    run: &RunOf<D>,
+    prepared: Prepared,
+    options: JobOptions,
+    info: RunInfo,
+    ranks: &Ranks,
+    folder: &mut RunFolder,
+) -> Result<(), JobError> {
+    let Prepared { method, groups, sizes, scoring, final_arrays } = prepared;
+    let (settings, cluster) = (&run.settings, &run.cluster);
     let headline = format!(
         "{} on the model {}: {}{sizes}, {} × {}{}",
         run.method.name(),
         run.model_name(),
         count(settings.agents() as usize, "agent"),
         count(ranks.count() as usize, "rank"),
-        count(threads, "thread"),
+        count(options.threads, "thread"),
         idle(ranks.count(), settings.agents(), cluster.dedicated)
     );
     let begin = || -> Result<_, JobError> {

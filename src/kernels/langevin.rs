@@ -6,11 +6,14 @@ use crate::random::Stream;
 use crate::settings::{KeyError, in_range};
 use serde::{Deserialize, Serialize};
 
-/// The step size ε_t of update t = 0, 1, ...: `{ constant = 1e-4 }` or `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }`. An update moves θ
+/// The step size ε_t of update t = 0, 1, ...: `"auto"`, `{ constant = 1e-4 }` or `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }`. An update moves θ
 /// by ε/2 times the score and adds noise of variance ε (Welling & Teh 2011; Ahn, Shahbaba & Welling 2014, eq. 1).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StepSize {
+    /// A constant step size that is found before the run; the annealed one with a = 0.01, b = 1 and c = 0.55 where it cannot be found.
+    #[default]
+    Auto,
     /// The same step size for every update, above 0. Draws have a bias that grows with it.
     Constant(f64),
     /// The decreasing step size a·(b + t)^(−c).
@@ -24,16 +27,11 @@ pub enum StepSize {
     },
 }
 
-impl Default for StepSize {
-    fn default() -> Self {
-        Self::Annealed { a: 0.01, b: 1.0, c: 0.55 }
-    }
-}
-
 impl StepSize {
     /// The step size of update t.
     pub fn at(self, update: u64) -> f64 {
         match self {
+            Self::Auto => Self::Annealed { a: 0.01, b: 1.0, c: 0.55 }.at(update),
             Self::Constant(step) => step,
             Self::Annealed { a, b, c } => a * (b + update as f64).powf(-c),
         }
@@ -43,6 +41,7 @@ impl StepSize {
     pub fn check(self) -> Result<(), KeyError> {
         let positive = |name, value: f64| in_range(name, value, value.is_finite() && value > 0.0, "positive");
         match self {
+            Self::Auto => Ok(()),
             Self::Constant(step) => positive("constant", step),
             Self::Annealed { a, b, c } => {
                 positive("annealed.a", a)?;
@@ -53,11 +52,19 @@ impl StepSize {
     }
 }
 
-/// The SGLD update θ ← θ + (ε/2)·(score + κ (c − θ)) + N(0, ε I), with the optional elastic force κ (c − θ).
+/// The SGLD update θ ← θ + (ε/2)·(score + κ (c − θ)) + N(0, σ² I), with the optional elastic force κ (c − θ). σ² is ε, or less
+/// where the score has noise of its own.
 ///
 /// # Panics
 /// If θ, the score and c differ in length.
-pub fn langevin_step<F: Real>(theta: &mut [F], score: &[F], force: Option<ElasticForce<F>>, step: f64, noise: &mut Stream) {
+pub fn langevin_step<F: Real>(
+    theta: &mut [F],
+    score: &[F],
+    force: Option<ElasticForce<F>>,
+    step: f64,
+    variance: f64,
+    noise: &mut Stream,
+) {
     assert_eq!(theta.len(), score.len(), "the score needs one value per parameter");
     let half_step = F::of(0.5 * step);
     let both = theta.iter_mut().zip(score);
@@ -68,7 +75,7 @@ pub fn langevin_step<F: Real>(theta: &mut [F], score: &[F], force: Option<Elasti
             both.zip(center).for_each(|((theta, &score), &center)| *theta += half_step * (score + strength * (center - *theta)));
         }
     }
-    noise.add_normals(F::of(step.sqrt()), theta);
+    noise.add_normals(F::of(variance.sqrt()), theta);
 }
 
 #[cfg(test)]
@@ -102,7 +109,7 @@ mod tests {
     fn an_update_adds_half_the_scaled_score_and_noise() {
         let stream = || Seed(1).stream(Who::Chain(0), 5, Purpose::Noise);
         let mut theta: [f64; 3] = [1.0, -2.0, 0.5];
-        langevin_step(&mut theta, &[2.0, 4.0, -6.0], None, 0.25, &mut stream());
+        langevin_step(&mut theta, &[2.0, 4.0, -6.0], None, 0.25, 0.25, &mut stream());
         let mut noise = [0.0; 3];
         stream().normals(&mut noise);
         let exact: [f64; 3] = [1.25 + 0.5 * noise[0], -1.5 + 0.5 * noise[1], -0.25 + 0.5 * noise[2]];

@@ -10,6 +10,7 @@ pub mod particles;
 pub mod point;
 pub mod topics;
 pub mod transitions;
+pub mod tuning;
 pub mod variational;
 
 pub use common::evaluation::{Evaluation, PARTICLE_PATHS, SPREAD_OVER_AGENTS};

@@ -16,9 +16,13 @@ mod settings;
 #[cfg(test)]
 mod tests;
 pub mod toy;
+mod whitened;
+mod whitening;
 
 pub use batch::Batch;
 pub use error::ModelError;
 pub use model::{CurvatureSupport, Model, Output, Part};
 pub use scratch::Scratch;
 pub use settings::{BuiltModel, DataSchema, ModelSettings, require_data};
+pub use whitened::Whitened;
+pub use whitening::Whitening;

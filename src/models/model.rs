@@ -2,6 +2,7 @@
 
 use super::batch::Batch;
 use super::scratch::Scratch;
+use super::whitening::Whitening;
 use crate::number::Real;
 use crate::random::Stream;
 use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
@@ -142,6 +143,11 @@ pub trait Model<F: Real>: Send + Sync {
         _curvature: ArrayViewMut2<F>,
         _scratch: &mut Scratch<F>,
     ) {
+    }
+
+    /// The coordinates of a model whose parameter vector is not θ itself; see [`Whitened`](super::Whitened).
+    fn whitening(&self) -> Option<&Whitening<F>> {
+        None
     }
 
     /// The posterior predictive, averaged over the N particles. Overwrites `mean` (rows × outputs) with class probabilities or the mean,

@@ -95,7 +95,7 @@ fn bias(group: &PosteriorGroup) -> (JudgmentOutcome, String) {
     let advice = |bias: &ParameterBias| match (is_particles, bias.sd_ratio > 1.0) {
         (true, true) => "run more rounds or steps, so that all particles reach the posterior",
         (true, false) => "take more particles",
-        (false, true) => "take a smaller step, a larger batch, or control variates",
+        (false, true) => "let the step be found (step = \"auto\"), or take a smaller step or a larger batch",
         (false, false) => "run longer",
     };
     match (bias.verdict, worst) {

@@ -111,7 +111,7 @@ fn subjects() -> Vec<Box<dyn Subject>> {
         conforms("dsgld, groups in turn, expectations", || {
             stein::dsgld::<f64>(|settings| {
                 (settings.chains, settings.schedule) = (7, Schedule::Rotating);
-                (settings.rounds, settings.expectations) = (4 * settings.rounds, true);
+                (settings.rounds, settings.expectations) = (Some(4 * settings.rounds()), true);
             })
         }),
         conforms("dsgld, through the server", || {
@@ -126,7 +126,7 @@ fn subjects() -> Vec<Box<dyn Subject>> {
         conforms("ec-sghmc, cyclic, extrapolated, masses", || {
             stein::ec_sghmc::<f64>(false, |settings| {
                 settings.coupling_schedule = Some(CouplingSchedule::Cyclic { coupled: 8, free: 9, settle: 2 });
-                (settings.extrapolate, settings.burn_in) = (true, 20);
+                (settings.extrapolate, settings.burn_in) = (true, Some(20));
                 settings.preconditioner = Some(Preconditioner { burn_in: 20, ..Preconditioner::default() });
             })
         }),

@@ -330,7 +330,6 @@ fn run_files_written_by_init_pass_check() {
                 match method {
                     "svgd" | "dsvgd" | "u_dsvgd" | "p_dsvgd" | "fedavg" if is_network =>
                         "optimizer = { adagrad = { step = 1e-3, decay = 0.9, fudge = 1e-6 } }\n",
-                    _ if is_topics => "[evaluate]\nevery = 10\n",
                     _ => "",
                 }
             );

@@ -20,6 +20,7 @@ mod sparse;
 mod sweep;
 mod theory;
 mod topics;
+mod tuning;
 
 #[path = "../support/covertype.rs"]
 mod covertype;

@@ -258,13 +258,13 @@ impl Sampler {
         let problem = Problem { model: Arc::new(model), agents: self.agents, temperature: 1.0, shard };
         let settings = DsgldSettings {
             chains: self.chains,
-            rounds: self.rounds,
+            rounds: Some(self.rounds),
             trajectory: Trajectory::Same(self.trajectory as f64),
             batch: self.batch,
             step: StepSize::Constant(self.step),
             gradient: self.gradient,
-            burn_in: self.rounds * self.trajectory / 10,
-            thin: self.thin,
+            burn_in: Some(self.rounds * self.trajectory / 10),
+            thin: Some(self.thin),
             ..DsgldSettings::default()
         };
         settings.check().unwrap();

@@ -117,7 +117,7 @@ pub fn run(problem: Problem<f64>, settings: DsgldSettings, seed: u64) -> Recordi
 }
 
 pub fn settings() -> DsgldSettings {
-    DsgldSettings { chains: 1, burn_in: 0, thin: 1, log_visits: true, ..DsgldSettings::default() }
+    DsgldSettings { chains: 1, burn_in: Some(0), thin: Some(1), log_visits: true, ..DsgldSettings::default() }
 }
 
 /// The z-score of the mean of a series, with a standard error from batch means.

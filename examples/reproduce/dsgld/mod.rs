@@ -121,7 +121,8 @@ fn list(values: &[f64]) -> String {
 
 /// Waits of a round of the four agents of Fig. 1, up to some slack; and the plan in the end.
 fn waits(trajectory: Trajectory, balance: Option<Balance>, expected: &[f64; 4], slack: f64, plan: Option<[f64; 4]>) -> Outcome {
-    let recording = delayed(DsgldSettings { rounds: WAIT_ROUNDS, trajectory, max_rounds_in_flight: 1, balance, ..settings() }, 1);
+    let recording =
+        delayed(DsgldSettings { rounds: Some(WAIT_ROUNDS), trajectory, max_rounds_in_flight: 1, balance, ..settings() }, 1);
     let column = |name: &str| -> Vec<f64> {
         recording.table("load").filter(|row| row.step == WAIT_ROUNDS).map(|row| value(row, name)).collect()
     };
@@ -219,11 +220,11 @@ fn unbiased() -> Outcome {
     let off = |correction: bool| {
         let settings = DsgldSettings {
             chains,
-            rounds,
+            rounds: Some(rounds),
             trajectory: Trajectory::Each(updates.clone()),
             batch: 1,
             step: StepSize::Constant(1e-9),
-            thin: 1000,
+            thin: Some(1000),
             correction,
             ..settings()
         };
@@ -296,7 +297,7 @@ impl Setting {
     fn record(&self, seed: u64) -> Recording {
         let settings = DsgldSettings {
             chains: u32::try_from(self.shards.len()).unwrap_or(u32::MAX),
-            rounds: self.rounds,
+            rounds: Some(self.rounds),
             trajectory: Trajectory::Each(self.updates.clone()),
             batch: BATCH,
             step: StepSize::Constant(self.step),

@@ -368,11 +368,11 @@ impl Run {
                     let coupling = (groups > 0).then_some(AveragingPhase { groups, rounds: self.rounds });
                     let settings = DsgldSettings {
                         chains,
-                        rounds: self.rounds,
+                        rounds: Some(self.rounds),
                         trajectory: Trajectory::Each((0..self.agents).map(stay).collect()),
                         batch: BATCH as usize,
-                        burn_in: 0,
-                        thin: self.rounds * 10,
+                        burn_in: Some(0),
+                        thin: Some(self.rounds * 10),
                         evaluation_window: chains as usize,
                         coupling: coupling.into_iter().collect(),
                         max_rounds_in_flight: 1,

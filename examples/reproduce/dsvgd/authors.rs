@@ -76,7 +76,7 @@ impl<F: Real> LocalTransition<F> for LocalAuthors<F> {
         let score = self.score.as_slice().ok_or("a score that is not contiguous")?;
         let rate = step.at(update.number);
         if !noise {
-            langevin_step(theta, score, None, rate, &mut cx.stream(chain, update.number, Purpose::Noise));
+            langevin_step(theta, score, None, rate, rate, &mut cx.stream(chain, update.number, Purpose::Noise));
             return Ok(());
         }
         // ε, not divided by N.

@@ -316,13 +316,13 @@ impl Setup {
         let step = StepSize::Annealed { a: self.langevin / self.particles as f64, b: 0.5, c: 0.55 };
         Ok(DsgldSettings {
             chains: u32::try_from(self.particles)?,
-            rounds,
+            rounds: Some(rounds),
             trajectory: Trajectory::Same(self.steps as f64),
             batch: self.batch,
             step,
             schedule,
-            burn_in: 0,
-            thin: 0,
+            burn_in: Some(0),
+            thin: Some(0),
             evaluation_window: self.particles,
             ..DsgldSettings::default()
         })

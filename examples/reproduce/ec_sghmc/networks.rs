@@ -16,6 +16,7 @@ use mpibayes::methods::chains::ec_sghmc::EcSghmcSettings;
 use mpibayes::methods::common::problem::OpenShard;
 use mpibayes::methods::common::scores::{Estimator, Scores};
 use mpibayes::methods::point::easgd::EasgdSettings;
+use mpibayes::methods::tuning::Step;
 use mpibayes::methods::{Evaluation, EvaluationTask, Posterior, Problem, WithEvaluation};
 use mpibayes::models::Output;
 use mpibayes::models::network::NetworkSettings;
@@ -174,17 +175,17 @@ fn race(who: Contender, images: &Images, steps: u64, seconds: f64, seed: u64) ->
                 Contender::One | Contender::Asynchronous(_) => (1, 0.0, CouplingSchedule::Constant),
             };
             let settings = EcSghmcSettings {
-                steps,
+                steps: Some(steps),
                 period,
                 batch: BATCH,
-                step: STEP,
-                friction: FRICTION,
+                step: Step::Size(STEP),
+                friction: Some(FRICTION),
                 coupling,
                 coupling_schedule: Some(schedule),
                 asynchronous: true,
                 same_start: true,
-                burn_in: 0,
-                thin: 0,
+                burn_in: Some(0),
+                thin: Some(0),
                 ..EcSghmcSettings::default()
             };
             let method = CoupledChains {
@@ -284,17 +285,17 @@ pub fn descent(effort: Effort, hidden: &[usize], rates: [f64; 3]) -> Result<Outc
             let step = (rate / rows).sqrt();
             let friction = (1.0 - MOMENTUM) / step;
             let settings = EcSghmcSettings {
-                steps,
+                steps: Some(steps),
                 period,
-                step,
-                friction,
+                step: Step::Size(step),
+                friction: Some(friction),
                 // A spring as stiff as its chain's share of what moves EAMSGD in an exchange.
                 coupling: share / f64::from(workers) * (1.0 - MOMENTUM) / (period as f64 * step * step),
                 coupling_schedule: Some(CouplingSchedule::Constant),
                 noise: false,
                 same_start: true,
-                burn_in: 0,
-                thin: 0,
+                burn_in: Some(0),
+                thin: Some(0),
                 ..EcSghmcSettings::default()
             };
             let method = CoupledChains {

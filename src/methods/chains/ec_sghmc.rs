@@ -2,7 +2,7 @@
 
 use crate::kernels::hamiltonian::{Scheme, SghmcDynamics};
 use crate::methods::chains::coupled::settings::{
-    check_centers, check_dynamics, check_steps, coupled_method, needs_of, notes_of, strength, unstable,
+    check_centers, check_dynamics, check_ess, check_steps, coupled_method, needs_of, notes_of, strength, unstable,
 };
 use crate::methods::chains::coupled::stability::{Steps, asynchronous_is_stable, extrapolation_is_stable, kicks_are_stable};
 use crate::methods::chains::coupled::{CenterDynamics, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
@@ -13,6 +13,7 @@ use crate::methods::common::settings::{
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sghmc::{Preconditioner, Sghmc};
+use crate::methods::tuning::{HamiltonianSteps, Lengths, Measurement, Step, TuningNeeds, VisitShare, hamiltonian_steps, lengths};
 use crate::number::Real;
 use crate::settings::{Key, KeyError, in_range, keys};
 use documented::DocumentedFields;
@@ -22,16 +23,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct EcSghmcSettings {
-    /// Steps of each chain. Every agent runs a chain on all data.
-    pub steps: u64,
+    /// Steps of each chain. Every agent runs a chain on all data. Without this key as many as `ess` needs, or 10,000 where the step is not
+    /// found automatically.
+    pub steps: Option<u64>,
     /// Steps between exchanges with the center (s).
     pub period: u64,
-    /// Rows in a minibatch, drawn anew for every step.
+    /// Rows in a minibatch, drawn anew for every step; more where the step is found automatically and the noise of minibatches is large.
     pub batch: usize,
-    /// Step size (ε); its square is what others call the learning rate.
-    pub step: f64,
-    /// Rate at which velocities decay (V); step · friction is what others call momentum decay.
-    pub friction: f64,
+    /// Step size (ε); its square is what others call the learning rate. `"auto"` finds the mode of the posterior
+    /// before the run, lets chains move in coordinates in which the posterior is close to a standard normal distribution, corrects the scores
+    /// of minibatches by those at the mode, and takes the largest step that does not widen the draws; it is 0.001 for models
+    /// without curvature, with `noise = false`, a preconditioner or `scheme = "semi_implicit"`.
+    pub step: Step,
+    /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning.
+    pub ess: f64,
+    /// Rate at which velocities decay (V); step · friction is what others call momentum decay. Without this key 1.5 with a step that is
+    /// found automatically, 50 otherwise.
+    pub friction: Option<f64>,
     /// Strength of the springs between chains and center (κ).
     pub coupling: f64,
     /// How the coupling changes: `"constant"` (draws are then not from the posterior), `{ anneal = { from = 500, over = 500 } }`, or
@@ -52,7 +60,8 @@ pub struct EcSghmcSettings {
     pub noise: bool,
     /// Integrator: `"middle"`, exact for Gaussian posteriors at every stable step size, or `"semi_implicit"`, as in the papers.
     pub scheme: Scheme,
-    /// Half of step · the variance of the scores of minibatches (B̂), by which the added noise is reduced; 0 if unknown.
+    /// Half of step · the variance of the scores of minibatches (B̂), by which the added noise is reduced; 0 if unknown. Measured where the
+    /// step is found automatically.
     pub gradient_noise: f64,
     /// `{ burn_in = 1000, decay = 0.99, floor = 1.0 }` adapts masses to the size of the scores in the first `burn_in` steps. Off by default.
     pub preconditioner: Option<Preconditioner>,
@@ -61,13 +70,17 @@ pub struct EcSghmcSettings {
     pub gradient: Estimator,
     /// Whether all chains start at the same state.
     pub same_start: bool,
-    /// Steps of each chain before its first draw.
-    pub burn_in: u64,
-    /// Keep every `thin`-th step after burn-in; 0 keeps no draws.
-    pub thin: u64,
+    /// Steps of each chain before its first draw. Without this key ten relaxation times, or 2000 where the step is not found automatically.
+    pub burn_in: Option<u64>,
+    /// Keep every `thin`-th step after burn-in; 0 keeps no draws. Without this key the relaxation time, or 10 where the step is not found
+    /// automatically.
+    pub thin: Option<u64>,
     /// Milliseconds that each agent sleeps per step, to imitate slow machines in experiments; one number for each agent.
     pub sleep_ms: Vec<f64>,
 }
+
+/// Springs that are found are not weaker than this.
+pub(super) const MIN_COUPLING: f64 = 1e-6;
 
 /// What is coupled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,11 +98,12 @@ pub enum Variant {
 impl Default for EcSghmcSettings {
     fn default() -> Self {
         Self {
-            steps: 10_000,
+            steps: None,
             period: 8,
             batch: 100,
-            step: 1e-3,
-            friction: 50.0,
+            step: Step::Auto,
+            ess: 1000.0,
+            friction: None,
             coupling: 1.0,
             coupling_schedule: None,
             variant: Variant::default(),
@@ -103,38 +117,61 @@ impl Default for EcSghmcSettings {
             preconditioner: None,
             gradient: Estimator::default(),
             same_start: false,
-            burn_in: 2000,
-            thin: 10,
+            burn_in: None,
+            thin: None,
             sleep_ms: Vec::new(),
         }
     }
 }
 
 impl EcSghmcSettings {
-    fn dynamics(&self) -> SghmcDynamics {
-        let Self { scheme, step, friction, gradient_noise, noise, .. } = *self;
-        SghmcDynamics { scheme, step, friction, gradient_noise, noise }
+    /// Steps of each chain.
+    pub fn steps(&self) -> u64 {
+        self.steps.unwrap_or(10_000)
+    }
+
+    /// Steps of each chain before its first draw.
+    pub fn burn_in(&self) -> u64 {
+        self.burn_in.unwrap_or(2000)
+    }
+
+    /// Steps between draws; 0 for no draws.
+    pub fn thin(&self) -> u64 {
+        self.thin.unwrap_or(10)
+    }
+
+    fn step(&self) -> f64 {
+        self.step.size_or(1e-3)
+    }
+
+    fn friction(&self) -> f64 {
+        self.friction.unwrap_or(50.0)
+    }
+
+    pub(super) fn dynamics(&self) -> SghmcDynamics {
+        let Self { scheme, gradient_noise, noise, .. } = *self;
+        SghmcDynamics { scheme, step: self.step(), friction: self.friction(), gradient_noise, noise }
     }
 
     fn strength(&self) -> CouplingStrength {
-        strength(self.coupling, self.coupling_schedule, self.burn_in)
+        strength(self.coupling, self.coupling_schedule, self.burn_in())
     }
 
     /// The dynamics at the smallest mass that the preconditioner allows: those of mass 1 with a longer step.
     fn stiffest_dynamics(&self) -> SghmcDynamics {
         let lightest = self.preconditioner.map_or(1.0, |preconditioner| preconditioner.floor.recip());
-        SghmcDynamics { step: self.step * lightest.sqrt(), friction: self.friction / lightest.sqrt(), ..self.dynamics() }
+        SghmcDynamics { step: self.step() * lightest.sqrt(), friction: self.friction() / lightest.sqrt(), ..self.dynamics() }
     }
 
     /// The plan of its chains.
     pub fn plan(&self) -> CouplingPlan {
         let mass = self.center_mass;
-        let friction = self.center_friction.unwrap_or(self.friction * mass);
+        let friction = self.center_friction.unwrap_or(self.friction() * mass);
         CouplingPlan {
-            steps: self.steps,
+            steps: self.steps(),
             period: self.period,
-            burn_in: self.burn_in,
-            thin: self.thin,
+            burn_in: self.burn_in(),
+            thin: self.thin(),
             same_start: self.same_start,
             strength: self.strength(),
             coupling: match self.variant {
@@ -169,27 +206,27 @@ impl MethodSettings for EcSghmcSettings {
         if !self.sleep_ms.is_empty() && self.sleep_ms.len() != agents as usize {
             return Err(one_for_each_agent("sleep_ms", self.sleep_ms.len(), agents));
         }
-        let (kappa, period) = (self.coupling, self.period.min(self.steps));
+        let (kappa, period) = (self.coupling, self.period.min(self.steps()));
         if kappa == 0.0 {
             return Ok(());
         }
         let steps = Steps::SecondOrder(self.stiffest_dynamics());
         match self.plan().coupling {
             Coupling::Elastic(center) if self.asynchronous && !asynchronous_is_stable(steps, kappa, agents, center, period) => {
-                unstable(kappa, period, self.step, "asynchronous = true")
+                unstable(kappa, period, self.step(), "asynchronous = true")
             }
             Coupling::Elastic(center) if self.extrapolate && !extrapolation_is_stable(steps, kappa, agents, center, period) => {
-                unstable(kappa, period, self.step, "extrapolate = true")
+                unstable(kappa, period, self.step(), "extrapolate = true")
             }
             Coupling::Mean { mass, friction } if !kicks_are_stable(steps, kappa, agents, mass, friction, period) => {
-                unstable(kappa, period, self.step, "variant = \"mean\"")
+                unstable(kappa, period, self.step(), "variant = \"mean\"")
             }
             _ => Ok(()),
         }
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
-        needs_of(agents, parameters, self.steps, self.period, self.batch, 6)
+        needs_of(agents, parameters, self.steps(), self.period, self.batch, 6)
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {
@@ -197,7 +234,9 @@ impl MethodSettings for EcSghmcSettings {
     }
 
     fn check(&self) -> Result<(), KeyError> {
-        let Self { steps, period, batch, burn_in, thin, .. } = *self;
+        let Self { period, batch, .. } = *self;
+        let (steps, burn_in, thin) = (self.steps(), self.burn_in(), self.thin());
+        check_ess(self.ess)?;
         check_steps(steps, period, batch, self.strength(), burn_in, thin)?;
         check_dynamics(self.dynamics(), self.preconditioner, burn_in, thin)?;
         if self.plan().result_is_center(self.noise) {
@@ -238,6 +277,36 @@ impl MethodSettings for EcSghmcSettings {
             return Err(KeyError::invalid("coupling", sentence));
         }
         Ok(())
+    }
+
+    fn tuning(&self) -> Option<TuningNeeds> {
+        let is_auto = self.step == Step::Auto && self.scheme == Scheme::Middle && self.preconditioner.is_none() && self.noise;
+        is_auto.then_some(TuningNeeds {
+            batch: self.batch,
+            share: VisitShare::ByRows,
+            rounds: self.steps.map(|steps| steps.div_ceil(self.period.max(1))),
+        })
+    }
+
+    fn tuned(&self, measured: &Measurement, agents: u32) -> Self {
+        let HamiltonianSteps { batch, step, friction, gradient_noise, relaxation } =
+            hamiltonian_steps(measured, self.batch, self.friction);
+        let Lengths { burn_in, thin, updates } = lengths(relaxation, self.ess, agents, (self.burn_in, self.thin));
+        let mut found = Self {
+            steps: self.steps.or(Some(updates)),
+            batch,
+            step: Step::Size(step),
+            friction: Some(friction),
+            gradient_noise,
+            burn_in: Some(burn_in),
+            thin: Some(thin),
+            ..self.clone()
+        };
+        // Between exchanges, springs may not act for longer than they swing.
+        while found.check_agents(agents).is_err() && found.coupling > MIN_COUPLING {
+            found.coupling *= 0.5;
+        }
+        found
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

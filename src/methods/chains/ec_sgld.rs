@@ -1,15 +1,16 @@
 //! EC-SGLD: chains of stochastic gradient Langevin dynamics with elastic coupling to a center variable.
 
 use crate::kernels::langevin::StepSize;
-use crate::methods::chains::coupled::settings::{check_steps, coupled_method, needs_of, notes_of, strength, unstable};
+use crate::methods::chains::coupled::settings::{check_ess, check_steps, coupled_method, needs_of, notes_of, strength, unstable};
 use crate::methods::chains::coupled::stability::{Steps, asynchronous_is_stable};
 use crate::methods::chains::coupled::{CenterDynamics, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
-use crate::methods::chains::ec_sghmc::EcSghmcSettings;
+use crate::methods::chains::ec_sghmc::{EcSghmcSettings, MIN_COUPLING};
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing, Table, TableMethod};
 
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgld::Sgld;
+use crate::methods::tuning::{LangevinSteps, Lengths, Measurement, Step, TuningNeeds, VisitShare, langevin_steps, lengths};
 use crate::number::Real;
 use crate::settings::{Key, KeyError, in_range, keys};
 use documented::DocumentedFields;
@@ -19,14 +20,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct EcSgldSettings {
-    /// Steps of each chain. Every agent runs a chain on all data.
-    pub steps: u64,
+    /// Steps of each chain. Every agent runs a chain on all data. Without this key as many as `ess` needs, or 10,000 where the step is not
+    /// found automatically.
+    pub steps: Option<u64>,
     /// Steps between exchanges with the center (s).
     pub period: u64,
-    /// Rows in a minibatch, drawn anew for every step.
+    /// Rows in a minibatch, drawn anew for every step; more where the step is found automatically and the noise of minibatches is large.
     pub batch: usize,
-    /// Variance of the noise of a step, whose drift is half of it times the score.
-    pub step: f64,
+    /// Variance of the noise of a step, whose drift is half of it times the score. `"auto"` finds the mode of the posterior
+    /// before the run, lets chains move in coordinates in which the posterior is close to a standard normal distribution, corrects the scores
+    /// of minibatches by those at the mode, and takes the largest step that does not widen the draws; it is 1e-5 for models
+    /// without curvature.
+    pub step: Step,
+    /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning.
+    pub ess: f64,
+    /// Share of the variance of a step's noise that minibatches supply, so that it is not added; 0 if unknown. Measured where the step is
+    /// found automatically.
+    pub gradient_noise: f64,
     /// Strength of the springs between chains and center (κ).
     pub coupling: f64,
     /// How the coupling changes: `"constant"` (draws are then not from the posterior), `{ anneal = { from = 500, over = 500 } }`, or
@@ -39,22 +49,26 @@ pub struct EcSgldSettings {
     pub gradient: Estimator,
     /// Whether all chains start at the same state.
     pub same_start: bool,
-    /// Steps of each chain before its first draw.
-    pub burn_in: u64,
-    /// Keep every `thin`-th step after burn-in; 0 keeps no draws.
-    pub thin: u64,
+    /// Steps of each chain before its first draw. Without this key ten relaxation times, or 2000 where the step is not found automatically.
+    pub burn_in: Option<u64>,
+    /// Keep every `thin`-th step after burn-in; 0 keeps no draws. Without this key the relaxation time, or 10 where the step is not found
+    /// automatically.
+    pub thin: Option<u64>,
 }
 
 impl Default for EcSgldSettings {
     fn default() -> Self {
-        let EcSghmcSettings { steps, period, batch, coupling, burn_in, thin, .. } = EcSghmcSettings::default();
+        let EcSghmcSettings { steps, period, batch, step, ess, gradient_noise, coupling, burn_in, thin, .. } =
+            EcSghmcSettings::default();
         let gradient = Estimator::default();
         let (asynchronous, same_start) = (false, false);
         Self {
             steps,
             period,
             batch,
-            step: 1e-5,
+            step,
+            ess,
+            gradient_noise,
             coupling,
             coupling_schedule: None,
             asynchronous,
@@ -68,12 +82,30 @@ impl Default for EcSgldSettings {
 
 impl EcSgldSettings {
     fn strength(&self) -> CouplingStrength {
-        strength(self.coupling, self.coupling_schedule, self.burn_in)
+        strength(self.coupling, self.coupling_schedule, self.burn_in())
+    }
+
+    /// Steps of each chain.
+    pub fn steps(&self) -> u64 {
+        self.steps.unwrap_or(10_000)
+    }
+
+    fn burn_in(&self) -> u64 {
+        self.burn_in.unwrap_or(2000)
+    }
+
+    fn thin(&self) -> u64 {
+        self.thin.unwrap_or(10)
+    }
+
+    fn step(&self) -> f64 {
+        self.step.size_or(1e-5)
     }
 
     /// The plan of its chains.
     pub fn plan(&self) -> CouplingPlan {
-        let Self { steps, period, burn_in, thin, same_start, .. } = *self;
+        let Self { period, same_start, .. } = *self;
+        let (steps, burn_in, thin) = (self.steps(), self.burn_in(), self.thin());
         let coupling = Coupling::Elastic(CenterDynamics::FirstOrder);
         let (strength, extrapolate, sleep_ms) = (self.strength(), false, Vec::new());
         CouplingPlan { steps, period, burn_in, thin, same_start, strength, coupling, extrapolate, sleep_ms }
@@ -81,7 +113,13 @@ impl EcSgldSettings {
 
     /// The transition of its chains.
     pub fn transition<F: Real>(&self, problem: Problem<F>) -> Sgld<F> {
-        Sgld { problem, batch: self.batch, step: StepSize::Constant(self.step), gradient: self.gradient }
+        Sgld {
+            problem,
+            batch: self.batch,
+            step: StepSize::Constant(self.step()),
+            gradient: self.gradient,
+            gradient_noise: self.gradient_noise,
+        }
     }
 }
 
@@ -97,7 +135,7 @@ impl MethodSettings for EcSgldSettings {
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
-        needs_of(agents, parameters, self.steps, self.period, self.batch, 5)
+        needs_of(agents, parameters, self.steps(), self.period, self.batch, 5)
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {
@@ -105,23 +143,53 @@ impl MethodSettings for EcSgldSettings {
     }
 
     fn check_agents(&self, agents: u32) -> Result<(), KeyError> {
-        let (kappa, period) = (self.coupling, self.period.min(self.steps));
-        let steps = Steps::FirstOrder(0.5 * self.step);
+        let (kappa, period) = (self.coupling, self.period.min(self.steps()));
+        let steps = Steps::FirstOrder(0.5 * self.step());
         if self.asynchronous && kappa > 0.0 && !asynchronous_is_stable(steps, kappa, agents, CenterDynamics::FirstOrder, period) {
-            return unstable(kappa, period, self.step, "asynchronous = true");
+            return unstable(kappa, period, self.step(), "asynchronous = true");
         }
         Ok(())
     }
 
     fn check(&self) -> Result<(), KeyError> {
-        check_steps(self.steps, self.period, self.batch, self.strength(), self.burn_in, self.thin)?;
-        in_range("step", self.step, self.step.is_finite() && self.step > 0.0, "above 0")?;
-        let stiff = 0.5 * self.step * self.coupling;
+        check_steps(self.steps(), self.period, self.batch, self.strength(), self.burn_in(), self.thin())?;
+        check_ess(self.ess)?;
+        let (step, supplied) = (self.step(), self.gradient_noise);
+        in_range("step", step, step.is_finite() && step > 0.0, "above 0")?;
+        in_range("gradient_noise", supplied, (0.0..1.0).contains(&supplied), "at least 0 and below 1")?;
+        let stiff = 0.5 * step * self.coupling;
         if stiff >= 2.0 {
             let sentence = format!("= {} is unstable: step · coupling/2 = {stiff:.3} must be below 2", self.coupling);
             return Err(KeyError::invalid("coupling", sentence));
         }
         Ok(())
+    }
+
+    fn tuning(&self) -> Option<TuningNeeds> {
+        (self.step == Step::Auto).then_some(TuningNeeds {
+            batch: self.batch,
+            share: VisitShare::ByRows,
+            rounds: self.steps.map(|steps| steps.div_ceil(self.period.max(1))),
+        })
+    }
+
+    fn tuned(&self, measured: &Measurement, agents: u32) -> Self {
+        let LangevinSteps { batch, step, supplied, relaxation } = langevin_steps(measured, self.batch, 1.0);
+        let Lengths { burn_in, thin, updates } = lengths(relaxation, self.ess, agents, (self.burn_in, self.thin));
+        let mut found = Self {
+            steps: self.steps.or(Some(updates)),
+            batch,
+            step: Step::Size(step),
+            gradient_noise: supplied,
+            burn_in: Some(burn_in),
+            thin: Some(thin),
+            ..self.clone()
+        };
+        // Between exchanges, springs may not pull chains beyond the center.
+        while found.check_agents(agents).is_err() && found.coupling > MIN_COUPLING {
+            found.coupling *= 0.5;
+        }
+        found
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

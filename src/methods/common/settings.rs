@@ -5,6 +5,7 @@ use crate::methods::common::evaluation::Evaluation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::with_evaluation::{Evaluator, Posterior, WithEvaluation};
 use crate::methods::topics::{TopicEvaluation, TopicPosterior, TopicProblem};
+use crate::methods::tuning::{Measurement, TuningNeeds};
 use crate::models::Model;
 use crate::number::Real;
 #[cfg(doc)]
@@ -61,6 +62,16 @@ pub trait MethodSettings: Settings {
     /// Remarks on settings that are allowed but perhaps not meant.
     fn notes(&self, _agents: u32) -> Vec<String> {
         Vec::new()
+    }
+
+    /// What must be measured before the run, for settings that are found automatically; none if all are given.
+    fn tuning(&self) -> Option<TuningNeeds> {
+        None
+    }
+
+    /// These settings with all that is found automatically, for a posterior close to a standard normal distribution with this noise.
+    fn tuned(&self, _measured: &Measurement, _agents: u32) -> Self {
+        self.clone()
     }
 
     /// The method for a problem.

@@ -46,7 +46,8 @@ pub struct EasgdSettings {
 
 impl Default for EasgdSettings {
     fn default() -> Self {
-        let EcSghmcSettings { steps, period, batch, .. } = EcSghmcSettings::default();
+        let chains = EcSghmcSettings::default();
+        let (steps, EcSghmcSettings { period, batch, .. }) = (chains.steps(), chains);
         let (nesterov, asynchronous, same_start) = (true, false, true);
         let gradient = Estimator::default();
         let (step, momentum, rate) = (1e-6, 0.0, 0.9);

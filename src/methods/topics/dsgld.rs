@@ -103,15 +103,17 @@ impl TopicDsgldSettings {
     fn chains(&self) -> DsgldSettings {
         DsgldSettings {
             chains: self.chains,
-            rounds: self.rounds,
+            rounds: Some(self.rounds),
             trajectory: self.trajectory.clone(),
             batch: self.batch,
             step: self.step,
+            ess: 1.0,
             gradient: Estimator::Plain,
+            gradient_noise: 0.0,
             correction: self.correction,
             schedule: self.schedule,
-            burn_in: self.burn_in,
-            thin: self.thin,
+            burn_in: Some(self.burn_in),
+            thin: Some(self.thin),
             // The topics of different chains have no common order.
             expectations: false,
             max_rounds_in_flight: self.max_rounds_in_flight,
@@ -148,6 +150,12 @@ impl MethodSettings for TopicDsgldSettings {
         in_range("chains", self.chains, self.chains <= MAX_ARRAYS, &format!("at most {MAX_ARRAYS}"))?;
         in_range("sweeps.kept", self.sweeps.kept, self.sweeps.kept > 0, "at least 1")?;
         at_least_one(&[("thin", self.thin)])?;
+        if self.step == StepSize::Auto {
+            return Err(KeyError::invalid(
+                "step",
+                "= \"auto\" is not possible for topic models. Choose { annealed = ... } or { constant = ... }",
+            ));
+        }
         self.chains().check_travel()
     }
 

@@ -21,6 +21,8 @@ pub struct Sgld<F> {
     pub step: StepSize,
     /// Estimator of the score.
     pub gradient: Estimator,
+    /// The share of the noise that is not added, because minibatches supply it.
+    pub gradient_noise: f64,
 }
 
 impl<F: Real> Transition for Sgld<F> {
@@ -29,6 +31,10 @@ impl<F: Real> Transition for Sgld<F> {
 
     fn dim(&self) -> usize {
         self.problem.model.dim()
+    }
+
+    fn keep(&self, chain: &[F], kept: &mut Vec<F>) {
+        self.problem.append_parameters(chain, kept);
     }
 
     fn draw_initial(&self, stream: &mut Stream, chain: &mut [F]) {
@@ -40,17 +46,19 @@ impl<F: Real> Transition for Sgld<F> {
     }
 
     fn noise(&self, update: u64) -> Option<f64> {
-        Some(self.step.at(update))
+        Some(self.step.at(update) * (1.0 - self.gradient_noise))
     }
 
     fn open(&self, agent: AgentId) -> Result<LocalSgld<F>> {
-        Ok(LocalSgld { step: self.step, scores: Scores::open(&self.problem, agent, self.batch, self.gradient)? })
+        let Self { step, gradient_noise, .. } = *self;
+        Ok(LocalSgld { step, gradient_noise, scores: Scores::open(&self.problem, agent, self.batch, self.gradient)? })
     }
 }
 
 /// SGLD on one shard.
 pub struct LocalSgld<F: Real> {
     step: StepSize,
+    gradient_noise: f64,
     scores: Scores<F>,
 }
 
@@ -69,7 +77,8 @@ impl<F: Real> LocalTransition<F> for LocalSgld<F> {
         let Update { chain, number, scale, pull } = update;
         let score = self.scores.at(control, theta, chain, number, scale, cx)?;
         let mut noise = cx.stream(Who::Chain(chain), number, Purpose::Noise);
-        langevin_step(theta, score, pull, self.step.at(number), &mut noise);
+        let step = self.step.at(number);
+        langevin_step(theta, score, pull, step, step * (1.0 - self.gradient_noise), &mut noise);
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ use mpibayes::methods::point::easgd::EasgdSettings;
 use mpibayes::methods::transitions::sgd::Sgd;
 use mpibayes::methods::transitions::sghmc::Sghmc;
 use mpibayes::methods::transitions::sgld::Sgld;
+use mpibayes::methods::tuning::Step;
 use mpibayes::methods::variational::pvi::{Covariance, Pvi};
 use mpibayes::methods::{Evaluation, MethodSettings, Posterior, Problem, WithEvaluation};
 use mpibayes::models::Output;
@@ -50,11 +51,11 @@ pub fn svgd<F: Real>(agents: u32) -> Svgd<F> {
 pub fn dsgld<F: Real>(change: impl Fn(&mut DsgldSettings)) -> Dsgld<Sgld<F>> {
     let mut settings = DsgldSettings {
         chains: 3,
-        rounds: 12,
+        rounds: Some(12),
         trajectory: Trajectory::Each(vec![3.0, 1.0, 2.5, 4.0, 1.5]),
         batch: 6,
-        burn_in: 2,
-        thin: 3,
+        burn_in: Some(2),
+        thin: Some(3),
         ..DsgldSettings::default()
     };
     change(&mut settings);
@@ -71,14 +72,14 @@ pub fn sghmc<F: Real>() -> CoupledChains<Sghmc<F>> {
 /// Coupled chains on four agents, annealed in the middle, with a last period that is shorter.
 pub fn ec_sghmc<F: Real>(asynchronous: bool, change: impl Fn(&mut EcSghmcSettings)) -> CoupledChains<Sghmc<F>> {
     let mut settings = EcSghmcSettings {
-        steps: 34,
+        steps: Some(34),
         period: 3,
         batch: 6,
-        step: 0.05,
-        friction: 2.0,
+        step: Step::Size(0.05),
+        friction: Some(2.0),
         coupling_schedule: Some(CouplingSchedule::Anneal { from: 8, over: 9 }),
-        burn_in: 5,
-        thin: 2,
+        burn_in: Some(5),
+        thin: Some(2),
         asynchronous,
         ..EcSghmcSettings::default()
     };
@@ -91,13 +92,13 @@ pub fn ec_sghmc<F: Real>(asynchronous: bool, change: impl Fn(&mut EcSghmcSetting
 pub fn ec_sgld<F: Real>() -> CoupledChains<Sgld<F>> {
     let coupling_schedule = Some(CouplingSchedule::Constant);
     let settings = EcSgldSettings {
-        steps: 30,
+        steps: Some(30),
         period: 4,
         batch: 6,
-        step: 1e-3,
+        step: Step::Size(1e-3),
         coupling_schedule,
-        burn_in: 5,
-        thin: 3,
+        burn_in: Some(5),
+        thin: Some(3),
         ..Default::default()
     };
     settings.check().unwrap();

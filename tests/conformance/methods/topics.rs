@@ -59,10 +59,10 @@ pub fn async_lda_with_priors() -> AsyncLda {
 pub fn dsgld<F: Real>() -> Dsgld<Sgrld<F>> {
     let settings = DsgldSettings {
         chains: 3,
-        rounds: 8,
+        rounds: Some(8),
         trajectory: Trajectory::Same(2.0),
-        burn_in: 2,
-        thin: 3,
+        burn_in: Some(2),
+        thin: Some(3),
         coupling: vec![AveragingPhase { groups: 1, rounds: 3 }],
         ..DsgldSettings::default()
     };

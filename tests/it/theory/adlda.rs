@@ -282,11 +282,11 @@ fn topic_dsgld_on_unequal_shards_finds_the_dirichlet_posterior() {
     let means = |correction: bool| -> Vec<Vec<f64>> {
         let settings = DsgldSettings {
             chains: 2,
-            rounds: 6000,
+            rounds: Some(6000),
             trajectory: Trajectory::Same(2.0),
             correction,
-            burn_in: 2000,
-            thin: 1,
+            burn_in: Some(2000),
+            thin: Some(1),
             ..DsgldSettings::default()
         };
         // Six documents in an update: all of the first agent, and two sevenths of the second.
@@ -440,7 +440,7 @@ fn invalid_problems_are_refused() {
     // The count of a word over all sweeps must fit into its type.
     let sweeps = Sweeps { burn_in: 0, kept: 1 << 30 };
     let transition = Sgrld::<f64>::new(problem(2, 2, 0.1, 0.1), 6, StepSize::Constant(1e-3), sweeps);
-    let settings = DsgldSettings { rounds: 1, burn_in: 0, thin: 1, ..DsgldSettings::default() };
+    let settings = DsgldSettings { rounds: Some(1), burn_in: Some(0), thin: Some(1), ..DsgldSettings::default() };
     let fault = threads::run(
         Arc::new(Dsgld { agents: 2, transition, settings }),
         JobOptions::new(Seed(1)),

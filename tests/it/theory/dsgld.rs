@@ -33,11 +33,11 @@ fn constant_steps_inflate_the_variance_as_the_formula_says() {
     let x = rows(0, count, dim, 0.0);
     for batch in [count, 20] {
         let settings = DsgldSettings {
-            rounds: 8000,
+            rounds: Some(8000),
             trajectory: Trajectory::Same(10.0),
             batch,
             step: StepSize::Constant(step),
-            burn_in: 400,
+            burn_in: Some(400),
             ..settings()
         };
         let draws = run(problem(vec![x.clone()]), settings, 5).chain(0);
@@ -77,7 +77,7 @@ fn traveling_chains_have_the_stationary_moments_of_their_visits() {
     let prior = Prior { precision: 300.0, mean: 0.5 };
     for correction in [true, false] {
         let settings = DsgldSettings {
-            rounds: 24_000,
+            rounds: Some(24_000),
             trajectory: Trajectory::Each(updates.clone()),
             batch,
             step: StepSize::Constant(step),
@@ -141,7 +141,7 @@ fn cyclic_chains_have_the_stationary_moments_of_each_shard() {
     let (step, batch, dim) = (1e-4, 50, 12);
     let total: f64 = updates.iter().sum();
     let settings = DsgldSettings {
-        rounds: 24_000,
+        rounds: Some(24_000),
         trajectory: Trajectory::Each(updates.clone()),
         batch,
         step: StepSize::Constant(step),
@@ -196,7 +196,7 @@ fn the_control_variate_removes_all_minibatch_noise_from_gaussians() {
     let total: f64 = updates.iter().sum();
     let off = |gradient| {
         let settings = DsgldSettings {
-            rounds: 12_000,
+            rounds: Some(12_000),
             trajectory: Trajectory::Each(updates.clone()),
             batch,
             step: StepSize::Constant(step),
@@ -241,7 +241,7 @@ fn averaged_chains_have_their_known_variances() {
     let visit = 6;
     let coupled = DsgldSettings {
         chains: members,
-        rounds: 6000,
+        rounds: Some(6000),
         trajectory: Trajectory::Same(visit as f64),
         batch,
         step: StepSize::Constant(step),
@@ -257,7 +257,7 @@ fn averaged_chains_have_their_known_variances() {
     let alone = z(&series(&recording, visit - 1, 100, &|s| s.variance()), 1.0);
     assert!(alone < -3.0 * Z, "the control: averaged chains have less variance than independent ones ({alone})");
 
-    let settings = DsgldSettings { rounds: 24_000, trajectory: Trajectory::Same(1.0), noise_correction: true, ..coupled };
+    let settings = DsgldSettings { rounds: Some(24_000), trajectory: Trajectory::Same(1.0), noise_correction: true, ..coupled };
     let exact = |s: Affine| {
         let averaged = step + (s.v - step) / f64::from(members);
         s.r().powi(2) * averaged / (1.0 - s.r().powi(2)) + s.v
@@ -283,7 +283,7 @@ fn schedules_are_permutations_and_every_state_is_kept_once() {
     ] {
         let settings = DsgldSettings {
             chains,
-            rounds: 3000,
+            rounds: Some(3000),
             trajectory: Trajectory::Each(vec![1.0, 2.0, 1.5, 3.0, 1.0]),
             step: StepSize::Constant(1e-3),
             schedule,
@@ -345,11 +345,11 @@ fn scaled_scores_are_unbiased() {
         let weights = |correction: bool| {
             let settings = DsgldSettings {
                 chains,
-                rounds: 20_000,
+                rounds: Some(20_000),
                 trajectory: Trajectory::Each(trajectory.clone()),
                 batch: 1,
                 step: StepSize::Constant(1e-6),
-                thin: 1000,
+                thin: Some(1000),
                 correction,
                 schedule,
                 ..settings()
@@ -409,7 +409,7 @@ fn chains_sent_through_the_server_have_the_same_draws() {
         let (chains, rounds, trajectory) = (3, 30, Trajectory::Each(updates.clone()));
         let recording = run(
             problem(shards.clone()),
-            DsgldSettings { chains, rounds, trajectory, step, coupling, through_server, ..settings() },
+            DsgldSettings { chains, rounds: Some(rounds), trajectory, step, coupling, through_server, ..settings() },
             13,
         );
         (0..3).map(|chain| recording.chain(chain)).collect::<Vec<_>>()
@@ -432,7 +432,7 @@ fn chains_arrive_with_the_mean_of_their_previous_group() {
     ];
     let settings = DsgldSettings {
         chains,
-        rounds: 4,
+        rounds: Some(4),
         trajectory: Trajectory::Same(1.0),
         // Neither drift nor noise to speak of.
         step: StepSize::Constant(1e-20),
@@ -460,10 +460,10 @@ fn expectations_are_weighted_means_of_all_states() {
     let (step, burn_in) = (StepSize::Annealed { a: 1e-3, b: 5.0, c: 0.6 }, 37);
     let settings = DsgldSettings {
         chains: 3,
-        rounds: 40,
+        rounds: Some(40),
         trajectory: Trajectory::Each(updates),
         step,
-        burn_in,
+        burn_in: Some(burn_in),
         expectations: true,
         ..settings()
     };
@@ -487,7 +487,7 @@ fn expectations_are_weighted_means_of_all_states() {
     assert!(off(moments(&|update| step.at(update))) < 1e-12);
     assert!(off(moments(&|_| 1.0)) > 1e-6, "the control: unweighted");
     // The same without a draw.
-    let without = run(problem(shards), DsgldSettings { thin: 0, ..settings }, 15);
+    let without = run(problem(shards), DsgldSettings { thin: Some(0), ..settings }, 15);
     assert_eq!(without.blocks(0).count(), 0);
     for name in ["posterior_mean", "posterior_sd"] {
         assert_eq!(without.values::<f64>(name), recording.values::<f64>(name));
@@ -503,7 +503,7 @@ fn rotating_chains_move_in_groups() {
         let (rounds, schedule) = (u64::from(groups * agents * 40), Schedule::Rotating);
         let settings = DsgldSettings {
             chains,
-            rounds,
+            rounds: Some(rounds),
             trajectory: Trajectory::Same(2.0),
             step: StepSize::Constant(1e-3),
             schedule,
@@ -549,11 +549,11 @@ fn annealed_chains_have_the_variance_of_their_steps() {
     problem.temperature = temperature;
     let settings = DsgldSettings {
         chains,
-        rounds: updates / 20,
+        rounds: Some(updates / 20),
         trajectory: Trajectory::Same(20.0),
         batch,
         step,
-        burn_in: updates - 1,
+        burn_in: Some(updates - 1),
         ..settings()
     };
     let recording = run(problem, settings, 17);
@@ -588,7 +588,7 @@ fn annealed_chains_have_the_variance_of_their_steps() {
 #[test]
 fn measured_plans_can_be_replayed() {
     let draws = |balance: Option<Balance>, plans: Vec<PlannedTrajectories>| {
-        delayed(DsgldSettings { rounds: 30, trajectory: Trajectory::Same(6.25), balance, plans, ..settings() }, 2)
+        delayed(DsgldSettings { rounds: Some(30), trajectory: Trajectory::Same(6.25), balance, plans, ..settings() }, 2)
     };
     let first = draws(Some(Balance { decay: 1.0, ..Balance::default() }), Vec::new());
     let mut plans: Vec<PlannedTrajectories> = Vec::new();
@@ -609,7 +609,8 @@ fn measured_plans_can_be_replayed() {
 #[test]
 fn balanced_plans_leave_no_agent_waiting() {
     let blocked = |trajectory: Trajectory, balance: Option<Balance>, rounds: u64| -> (Vec<f64>, Vec<f64>) {
-        let recording = delayed(DsgldSettings { rounds, trajectory, max_rounds_in_flight: 1, balance, ..settings() }, 1);
+        let recording =
+            delayed(DsgldSettings { rounds: Some(rounds), trajectory, max_rounds_in_flight: 1, balance, ..settings() }, 1);
         let column = |name: &str| recording.table("load").filter(|row| row.step == rounds).map(|row| value(row, name)).collect();
         (column("blocked_seconds"), column("trajectory"))
     };
@@ -652,12 +653,12 @@ fn true_means_rank_uniformly_among_posterior_draws() {
         let problem = Problem { model: Arc::new(model), agents: 2, temperature: 1.0, shard: Arc::new(shard) };
         // a = 21 ε/2: draws two hundred updates apart have a correlation of e^-4.
         let settings = DsgldSettings {
-            rounds: 2 * (draws as u64 + 1) * 20,
+            rounds: Some(2 * (draws as u64 + 1) * 20),
             trajectory: Trajectory::Same(5.0),
             batch: 10,
             step: StepSize::Constant(2e-3),
-            burn_in: 200,
-            thin: 200,
+            burn_in: Some(200),
+            thin: Some(200),
             ..settings()
         };
         let chain = run(problem, settings, replicate).chain(0);
@@ -701,12 +702,12 @@ fn true_weights_rank_uniformly_among_posterior_draws() {
         // The weakest direction has a precision of 1 and more: a = ε/2 and more, so that 400 updates leave e^-4 of a state. In the
         // strongest one steps and minibatches widen the posterior by some 3 % of its standard deviation: too little to be seen here.
         let settings = DsgldSettings {
-            rounds: (draws + 1) * 10,
+            rounds: Some((draws + 1) * 10),
             trajectory: Trajectory::Same(40.0),
             batch: rows / 2,
             step: StepSize::Constant(0.02),
-            burn_in: 400,
-            thin: 400,
+            burn_in: Some(400),
+            thin: Some(400),
             log_visits: false,
             ..settings()
         };

@@ -22,6 +22,7 @@ use mpibayes::methods::common::scores::Estimator;
 use mpibayes::methods::transitions::sgd::Sgd;
 use mpibayes::methods::transitions::sghmc::{Preconditioner, Sghmc};
 use mpibayes::methods::transitions::sgld::Sgld;
+use mpibayes::methods::tuning::Step;
 use mpibayes::methods::{LocalTransition, MethodSettings, Transition, Update};
 use mpibayes::models::gaussian::{ComponentSettings, FactorProductSettings, PriorSettings};
 use mpibayes::random::{Purpose, Seed, Who};
@@ -51,7 +52,7 @@ fn sghmc(problem: Problem<f64>, step: f64, friction: f64) -> Sghmc<f64> {
 
 /// SGLD with a step ε in the convention of the theory, which is half that of the settings.
 fn sgld(problem: Problem<f64>, step: f64) -> Sgld<f64> {
-    Sgld { problem, batch: 1, step: StepSize::Constant(2.0 * step), gradient: Estimator::Plain }
+    Sgld { problem, batch: 1, step: StepSize::Constant(2.0 * step), gradient: Estimator::Plain, gradient_noise: 0.0 }
 }
 
 fn plan(steps: u64, period: u64, kappa: f64, coupling: Coupling) -> CouplingPlan {
@@ -215,14 +216,14 @@ fn masses_keep_the_posterior() {
 #[test]
 fn settings_that_the_check_refuses_diverge() {
     let settings = |coupling: f64, period: u64| EcSghmcSettings {
-        steps: 6000,
+        steps: Some(6000),
         period,
-        step: 0.1,
-        friction: 1.0,
+        step: Step::Size(0.1),
+        friction: Some(1.0),
         coupling,
         coupling_schedule: Some(CouplingSchedule::Constant),
         asynchronous: true,
-        burn_in: 0,
+        burn_in: Some(0),
         ..EcSghmcSettings::default()
     };
     for (kappa, period, stable) in [(1.0, 16, true), (2.5, 16, false), (10.0, 8, false)] {
@@ -245,7 +246,7 @@ fn settings_that_the_check_refuses_diverge() {
     // The check ends for a period of any length.
     assert!(EcSghmcSettings { extrapolate: true, period: u64::MAX, ..at_once() }.check_agents(4).is_ok());
     refused(EcSghmcSettings { variant: Variant::Mean, coupling: 50.0, ..at_once() }, "mean");
-    refused(EcSghmcSettings { friction: 0.0, ..at_once() }, "friction");
+    refused(EcSghmcSettings { friction: Some(0.0), ..at_once() }, "friction");
     let masses = Some(Preconditioner { burn_in: 0, floor: 0.01, ..Preconditioner::default() });
     refused(EcSghmcSettings { coupling: 10.0, preconditioner: masses, ..at_once() }, "floor");
     refused(EcSghmcSettings { preconditioner: Some(Preconditioner::default()), ..at_once() }, "burn_in");

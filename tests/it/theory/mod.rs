@@ -12,3 +12,4 @@ mod fedavg;
 mod npv_and_pmd;
 mod pvi;
 mod svgd;
+mod tuning;

@@ -6,7 +6,7 @@ use crate::methods::common::settings::{ResourceEstimate, TableMethod, at_least_o
 
 use crate::methods::transitions::sghmc::Preconditioner;
 use crate::number::Real;
-use crate::settings::KeyError;
+use crate::settings::{KeyError, in_range};
 
 /// Checks the number of steps, and that there are draws.
 pub(in crate::methods) fn check_steps(
@@ -27,6 +27,11 @@ pub(in crate::methods) fn check_steps(
         return Err(KeyError::invalid("coupling_schedule", sentence));
     }
     Ok(())
+}
+
+/// Checks the effective sample size that lengths are found for.
+pub(in crate::methods) fn check_ess(ess: f64) -> Result<(), KeyError> {
+    in_range("ess", ess, (1.0..=1e9).contains(&ess), "from 1 to 1e9")
 }
 
 /// Checks that a center is kept.

@@ -79,9 +79,9 @@ impl<T: Transition> DsgldAgent<T> {
         let stop = *visit.stops.iter().find(|stop| stop.agent == self.id).ok_or("the visit has no chain for this agent")?;
         let mut chain = self.arrival(&stop, body, cx)?;
         let other_work = self.local.arrive(&mut self.state.transition, visit.round, &chain, cx)?;
-        let DsgldSettings { burn_in, thin, expectations, .. } = self.settings;
+        let (burn_in, thin, expectations) = (self.settings.burn_in(), self.settings.thin(), self.settings.expectations);
         let dim = self.transition.dim();
-        let mut kept = Vec::new();
+        let (mut kept, mut state) = (Vec::new(), Vec::new());
         for number in stop.first..stop.first + stop.updates {
             let update = Update { chain: stop.chain, number, scale: stop.scale, pull: None };
             self.local.update(&mut self.state.transition, &mut chain, update, cx)?;
@@ -89,7 +89,9 @@ impl<T: Transition> DsgldAgent<T> {
                 self.transition.keep(&chain, &mut kept);
             }
             if expectations && number >= burn_in {
-                self.state.expectations.add(&chain[..dim], self.transition.step(number));
+                state.clear();
+                self.transition.keep(&chain, &mut state);
+                self.state.expectations.add(&state, self.transition.step(number));
             }
         }
         if !all_finite(&chain) {

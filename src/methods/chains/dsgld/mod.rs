@@ -23,12 +23,14 @@ pub use task::{Dsgld, Report, Task, Visit, Visited};
 pub use updates_per_visit::{Balance, PlannedTrajectories, UpdatesPerVisit, balanced};
 
 use crate::cluster::{AgentId, Method, Result};
+use crate::kernels::langevin::StepSize;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, no_draws, one_for_each_agent};
 
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgld::Sgld;
 use crate::methods::transitions::transition::Transition;
+use crate::methods::tuning::{LangevinSteps, Lengths, Measurement, TuningNeeds, VisitShare, langevin_steps, lengths};
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
 use agent::DsgldAgent;
@@ -37,8 +39,8 @@ use server::{DsgldServer, ServerState};
 impl<F: Real> Dsgld<Sgld<F>> {
     /// D-SGLD of a problem.
     pub fn sgld(problem: Problem<F>, settings: DsgldSettings) -> Self {
-        let DsgldSettings { batch, step, gradient, .. } = settings;
-        Self { agents: problem.agents, transition: Sgld { problem, batch, step, gradient }, settings }
+        let DsgldSettings { batch, step, gradient, gradient_noise, .. } = settings;
+        Self { agents: problem.agents, transition: Sgld { problem, batch, step, gradient, gradient_noise }, settings }
     }
 }
 
@@ -69,8 +71,9 @@ impl MethodSettings for DsgldSettings {
             return Err(KeyError::invalid("plans", sentence));
         }
         let updates = self.updates(agents);
-        if (self.burn_in.saturating_add(self.thin.max(1))) as f64 > updates {
-            return Err(no_draws(self.burn_in, self.thin, updates as u64));
+        let (burn_in, thin) = (self.burn_in(), self.thin());
+        if burn_in.saturating_add(thin.max(1)) as f64 > updates {
+            return Err(no_draws(burn_in, thin, updates as u64));
         }
         if !self.coupling.is_empty() && self.chains > agents {
             let sentence = format!("needs an agent for each chain: chains = {}, but agents = {agents}", self.chains);
@@ -95,12 +98,12 @@ impl MethodSettings for DsgldSettings {
         let planned = self.plans.iter().flat_map(|planned| &planned.updates);
         let longest = self.initial_updates_per_visit().iter().chain(planned).copied().fold(1.0, f64::max).ceil();
         // Settings are checked: at most 1e9.
-        let draws = if self.thin == 0 { 0 } else { (longest as u64).div_ceil(self.thin) };
+        let draws = if self.thin() == 0 { 0 } else { (longest as u64).div_ceil(self.thin()) };
         // The chain and the buffers of its score; expectations are summed in double precision.
         let own = 5 + if self.gradient == Estimator::Plain { 0 } else { 2 } + if self.expectations { 6 } else { 0 };
         ResourceEstimate {
             particles: Some(chains),
-            rounds: Some(self.rounds),
+            rounds: Some(self.rounds()),
             minibatch: Some(self.batch as u64),
             values_of_agent: Some(parameters.saturating_mul(own).saturating_add(parameters.saturating_mul(draws))),
             values_per_round: Some(moving.saturating_mul(parameters).saturating_mul(if self.through_server { 2 } else { 1 })),
@@ -111,14 +114,14 @@ impl MethodSettings for DsgldSettings {
     fn notes(&self, agents: u32) -> Vec<String> {
         let mut notes = Vec::new();
         // Floats, because phases may be longer than any run.
-        let rounds = self.rounds as f64;
-        let from = self.burn_in as f64 / self.updates(agents) * rounds;
+        let rounds = self.rounds() as f64;
+        let from = self.burn_in() as f64 / self.updates(agents) * rounds;
         if self.balance.is_some() && !self.plans.is_empty() {
             notes.push("plans is set, so balance has no effect".into());
         } else if let Some(balance) = &self.balance
             && (balance.until as f64).min(rounds) > from
         {
-            let until = balance.until.min(self.rounds);
+            let until = balance.until.min(self.rounds());
             notes.push(format!(
                 "balance adapts trajectories until round {until}, but draws begin in about round {from:.0}: the draws in between depend on \
                  measured speeds"
@@ -145,6 +148,28 @@ impl MethodSettings for DsgldSettings {
 
     fn check(&self) -> Result<(), KeyError> {
         self.check_travel()
+    }
+
+    fn tuning(&self) -> Option<TuningNeeds> {
+        let share = if self.schedule == Schedule::Categorical { VisitShare::ByRows } else { VisitShare::Equal };
+        (self.step == StepSize::Auto).then_some(TuningNeeds { batch: self.batch, share, rounds: self.rounds })
+    }
+
+    fn tuned(&self, measured: &Measurement, agents: u32) -> Self {
+        let updates_per_visit = self.mean_updates_per_visit();
+        let LangevinSteps { batch, step, supplied, relaxation } = langevin_steps(measured, self.batch, updates_per_visit);
+        let Lengths { burn_in, thin, updates } = lengths(relaxation, self.ess, self.chains, (self.burn_in, self.thin));
+        let turns = f64::from(self.schedule.every(self.chains, agents));
+        let rounds = self.rounds.unwrap_or((updates as f64 * turns / updates_per_visit).ceil() as u64);
+        Self {
+            batch,
+            step: StepSize::Constant(step),
+            gradient_noise: supplied,
+            rounds: Some(rounds),
+            burn_in: Some(burn_in),
+            thin: Some(thin),
+            ..self.clone()
+        }
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

@@ -120,7 +120,8 @@ impl<T: Transition> DsgldServer<T> {
 
     /// Posts the visits of the next round, if there is one.
     fn post_round(&mut self, out: &mut Outbox<Dsgld<T>>, cx: &mut Context) {
-        let DsgldSettings { chains, rounds, schedule, through_server, .. } = self.settings;
+        let DsgldSettings { chains, schedule, through_server, .. } = self.settings;
+        let rounds = self.settings.rounds();
         let round = self.state.rounds_posted;
         if round == rounds {
             return;
@@ -210,13 +211,13 @@ impl<T: Transition> DsgldServer<T> {
         }
         if let Some(balance) = self.settings.balance
             && self.settings.plans.is_empty()
-            && state.rounds_posted < balance.until.min(self.settings.rounds)
+            && state.rounds_posted < balance.until.min(self.settings.rounds())
             && cx.stream(Who::Server, round, Purpose::Planning).random::<f64>() < balance.decay.powf(round as f64)
             && state.updates_per_visit.adapt(balance.threshold)
         {
             self.log_updates_per_visit(cx);
         }
-        if has_row(round, self.settings.rounds) {
+        if has_row(round, self.settings.rounds()) {
             self.log_history(cx);
         }
     }
@@ -279,8 +280,8 @@ impl<T: Transition> DsgldServer<T> {
         ];
         cx.log_row(HISTORY, round, columns);
         // Rounded up to a multiple of the interval of the history, because other rounds do not get here.
-        let load_every = self.settings.rounds.div_ceil((MAX_LOAD_ROWS / u64::from(self.agents)).max(1));
-        if is_due(round, load_every.next_multiple_of(between_rows(self.settings.rounds)), self.settings.rounds) {
+        let load_every = self.settings.rounds().div_ceil((MAX_LOAD_ROWS / u64::from(self.agents)).max(1));
+        if is_due(round, load_every.next_multiple_of(between_rows(self.settings.rounds())), self.settings.rounds()) {
             let (state, times) = (&self.state, &self.agent_times);
             for (agent, (busy, blocked)) in (0..).zip(&times.totals) {
                 let index = agent as usize;
@@ -321,12 +322,12 @@ impl<T: Transition> Server<Dsgld<T>> for DsgldServer<T> {
             let DsgldSettings { schedule, chains, max_rounds_in_flight, through_server, .. } = self.settings;
             self.state.slots = schedule.first(chains, self.agents, &self.state.rows, cx);
             // With through_server a round can only start when the last one has arrived.
-            let in_flight = if through_server { 1 } else { max_rounds_in_flight.min(self.settings.rounds) };
+            let in_flight = if through_server { 1 } else { max_rounds_in_flight.min(self.settings.rounds()) };
             self.state.updates_per_visit.start_chains(chains, cx);
             (0..in_flight).for_each(|_| self.post_round(out, cx));
             return Ok(());
         }
-        if self.state.rounds_done == self.settings.rounds {
+        if self.state.rounds_done == self.settings.rounds() {
             return self.combine_moments(response, out, cx);
         }
         let mut group_sum = response.sum.into_vec();
@@ -350,7 +351,7 @@ impl<T: Transition> Server<Dsgld<T>> for DsgldServer<T> {
             self.state.outstanding.pop_front();
             self.finish_round(cx);
             self.post_round(out, cx);
-            if self.state.rounds_done == self.settings.rounds && self.settings.expectations {
+            if self.state.rounds_done == self.settings.rounds() && self.settings.expectations {
                 out.request(0..self.agents, Task::Sum).sum();
             }
         }
@@ -358,7 +359,7 @@ impl<T: Transition> Server<Dsgld<T>> for DsgldServer<T> {
     }
 
     fn progress(&self) -> Progress {
-        Progress { done: self.state.rounds_done, total: self.settings.rounds }
+        Progress { done: self.state.rounds_done, total: self.settings.rounds() }
     }
 }
 

@@ -30,15 +30,23 @@ pub enum Trajectory {
 pub struct DsgldSettings {
     /// Number of chains (C). More chains than agents are allowed.
     pub chains: u32,
-    /// Visits of each chain; with `schedule = "rotating"`, visits of all groups of chains.
-    pub rounds: u64,
+    /// Visits of each chain; with `schedule = "rotating"`, visits of all groups of chains. Without this key as many as `ess` needs, or
+    /// 1000 where the step is not found automatically.
+    pub rounds: Option<u64>,
     /// Updates in a visit (τ): a number, or a list with one number for each agent.
     pub trajectory: Trajectory,
-    /// Rows in a minibatch, drawn anew for every update.
+    /// Rows in a minibatch, drawn anew for every update; more where the step is found automatically and the noise of minibatches is large.
     pub batch: usize,
-    /// Variance of the noise of an update (ε_t), whose drift is half of it times the score. `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is
-    /// a (b + t)^-c after t updates of the chain; `{ constant = 1e-5 }` stays the same.
+    /// Variance of the noise of an update (ε_t), whose drift is half of it times the score. `"auto"` finds the mode of the posterior before
+    /// the run, lets chains move in coordinates in which the posterior is close to a standard normal distribution, corrects the scores of
+    /// minibatches by those at the mode, and takes the largest step that does not widen the draws; for models without curvature it is the
+    /// annealed step. `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is a (b + t)^-c after t updates of the chain; `{ constant = 1e-5 }`
+    /// stays the same.
     pub step: StepSize,
+    /// Effective sample size of all chains together, for which `step = "auto"` finds rounds, burn-in and thinning.
+    pub ess: f64,
+    /// Share of the variance of an update's noise that minibatches supply, so that it is not added; 0 if unknown.
+    pub gradient_noise: f64,
     /// Estimator of the score: `"plain"`, or `{ control_variate = 100 }`, which from that round on corrects the score of a minibatch by the
     /// score at a fixed point.
     pub gradient: Estimator,
@@ -47,11 +55,12 @@ pub struct DsgldSettings {
     /// How chains travel: `"permutation"`, `"cyclic"`, `"derangement"` (no chain stays at its agent, unless there are more chains than agents),
     /// `"rotating"` (one group of chains moves in each round, as in the paper on DSVGD), or `"categorical"` (for one chain).
     pub schedule: Schedule,
-    /// Updates of each chain before its first draw.
-    pub burn_in: u64,
+    /// Updates of each chain before its first draw. Without this key ten relaxation times, or 1000 where the step is not found automatically.
+    pub burn_in: Option<u64>,
     /// Keep every `thin`-th update after burn-in; 0 keeps no draws. If it shares a factor with `trajectory`, draws cluster at the ends of
-    /// visits. With annealed steps, early and late draws have the same weight.
-    pub thin: u64,
+    /// visits. With annealed steps, early and late draws have the same weight. Without this key the relaxation time, or 7 where the step is
+    /// not found automatically.
+    pub thin: Option<u64>,
     /// Whether posterior means and standard deviations are computed from all updates after burn-in, weighted by step size, without
     /// storing draws.
     pub expectations: bool,
@@ -81,15 +90,17 @@ impl Default for DsgldSettings {
     fn default() -> Self {
         Self {
             chains: 4,
-            rounds: 1000,
+            rounds: None,
             trajectory: Trajectory::Same(10.0),
             batch: 100,
             step: StepSize::default(),
+            ess: 1000.0,
+            gradient_noise: 0.0,
             gradient: Estimator::default(),
             correction: true,
             schedule: Schedule::default(),
-            burn_in: 1000,
-            thin: 7,
+            burn_in: None,
+            thin: None,
             expectations: false,
             max_rounds_in_flight: 2,
             balance: None,
@@ -105,6 +116,27 @@ impl Default for DsgldSettings {
 }
 
 impl DsgldSettings {
+    /// Visits of each chain.
+    pub fn rounds(&self) -> u64 {
+        self.rounds.unwrap_or(1000)
+    }
+
+    /// Updates of each chain before its first draw.
+    pub fn burn_in(&self) -> u64 {
+        self.burn_in.unwrap_or(1000)
+    }
+
+    /// Updates between draws; 0 for no draws.
+    pub fn thin(&self) -> u64 {
+        self.thin.unwrap_or(7)
+    }
+
+    /// The mean of τ_s over agents in the first round.
+    pub(super) fn mean_updates_per_visit(&self) -> f64 {
+        let updates = self.initial_updates_per_visit();
+        updates.iter().sum::<f64>() / updates.len().max(1) as f64
+    }
+
     /// τ_s at the start of the run.
     pub(super) fn updates_per_visit(&self, agents: u32) -> Result<UpdatesPerVisit, KeyError> {
         self.check_agents(agents)?;
@@ -125,15 +157,15 @@ impl DsgldSettings {
         let first = std::iter::once((0, in_visit(self.initial_updates_per_visit())));
         let planned = self.plans.iter().map(|planned| (planned.round, in_visit(&planned.updates)));
         let plans: Vec<(u64, f64)> = first.chain(planned).collect();
-        let ends = plans.iter().skip(1).map(|plan| plan.0).chain([self.rounds]);
+        let ends = plans.iter().skip(1).map(|plan| plan.0).chain([self.rounds()]);
         let total: f64 = plans.iter().zip(ends).map(|(&(from, updates), to)| updates * to.saturating_sub(from) as f64).sum();
         total / f64::from(self.schedule.every(self.chains, agents))
     }
 
     /// The first round after which chains have draws, on average over agents.
     pub(crate) fn first_round_with_draws(&self, agents: u32) -> u64 {
-        let share = (self.burn_in as f64 / self.updates(agents)).clamp(0.0, 1.0);
-        1 + (share * self.rounds as f64) as u64
+        let share = (self.burn_in() as f64 / self.updates(agents)).clamp(0.0, 1.0);
+        1 + (share * self.rounds() as f64) as u64
     }
 
     /// τ_s in the first round: one number for all agents, or one for each.
@@ -151,12 +183,14 @@ impl DsgldSettings {
     pub(crate) fn check_travel(&self) -> Result<(), KeyError> {
         at_least_one(&[
             ("chains", u64::from(self.chains)),
-            ("rounds", self.rounds),
+            ("rounds", self.rounds()),
             ("batch", self.batch as u64),
             ("max_rounds_in_flight", self.max_rounds_in_flight),
             ("evaluation_window", self.evaluation_window as u64),
         ])?;
         self.step.check().map_err(|error| error.below("step"))?;
+        in_range("ess", self.ess, (1.0..=1e9).contains(&self.ess), "from 1 to 1e9")?;
+        in_range("gradient_noise", self.gradient_noise, (0.0..1.0).contains(&self.gradient_noise), "at least 0 and below 1")?;
         let initial = self.initial_updates_per_visit();
         let planned = || self.plans.iter().flat_map(|planned| &planned.updates);
         let visits = initial.iter().map(|updates| ("trajectory", updates)).chain(planned().map(|updates| ("plans", updates)));
@@ -168,7 +202,7 @@ impl DsgldSettings {
         let most = format!("at most {MAX_ROUNDS_IN_FLIGHT}");
         in_range("max_rounds_in_flight", in_flight, in_flight <= MAX_ROUNDS_IN_FLIGHT, &most)?;
         let wrong = |key: &str, sentence: &str| Err(KeyError::invalid(key, sentence));
-        if self.thin == 0 && !self.expectations {
+        if self.thin() == 0 && !self.expectations {
             return wrong("thin", "= 0 keeps no draws. Set expectations = true, or the run has no result");
         }
         if let Some(pair) = self.plans.windows(2).find(|pair| pair[0].round >= pair[1].round) {
@@ -178,8 +212,8 @@ impl DsgldSettings {
                 &format!("has round {first} before round {second}. List rounds in ascending order, each once"),
             );
         }
-        if let Some(late) = self.plans.iter().find(|planned| planned.round >= self.rounds) {
-            let (late, rounds) = (late.round, self.rounds);
+        if let Some(late) = self.plans.iter().find(|planned| planned.round >= self.rounds()) {
+            let (late, rounds) = (late.round, self.rounds());
             return wrong(
                 "plans",
                 &format!("has a round {late}, which does not exist: rounds count from 0, and rounds = {rounds}"),

@@ -1,0 +1,82 @@
+//! The inference problem of a run on a table: its model, and the rows of each agent.
+
+use super::data::schema;
+use super::error::JobError;
+use super::shards::{describe_sizes, open_assigned, own_rows};
+use crate::cluster::AgentId;
+use crate::config::{ConfigError, Domain, Precision, RunOf, TableRunSettings};
+use crate::data::{DataError, Dataset, ShardAssignment, Split};
+use crate::methods::common::problem::OpenShard;
+use crate::methods::{Problem, Sharing, Table};
+use crate::models::{Output, require_data};
+use crate::random::Seed;
+use crate::settings::KeyError;
+use std::sync::Arc;
+
+/// A problem, and what else its rows are for.
+pub(super) struct TableProblem<F> {
+    /// The problem.
+    pub problem: Problem<F>,
+    /// Opens each agent's part of the test rows, if the model predicts and there are any.
+    pub test_rows: Option<OpenShard<F>>,
+    /// All training rows.
+    pub rows: usize,
+    /// The sizes of the shards, for people.
+    pub sizes: String,
+}
+
+/// The problem of a run.
+///
+/// # Errors
+/// If the model or the method does not suit the data, or the rows cannot be split among the agents.
+pub(super) fn table_problem<F: Precision>(
+    run: &RunOf<Table>,
+    dataset: Option<&Arc<Dataset>>,
+) -> Result<TableProblem<F>, JobError> {
+    let TableRunSettings { seed, agents, temperature, .. } = run.settings;
+    let seed = Seed(seed);
+    let sharing = run.method.sharing();
+    let wrong_model = |error: KeyError| ConfigError::Settings(vec![error.below("model")]);
+    let built = F::model(run.model.as_ref(), dataset.map(|dataset| schema(dataset))).map_err(wrong_model)?;
+    if built.own_rows == 0 {
+        require_data(dataset).map_err(wrong_model)?;
+    }
+    let in_double = run.model.float64(dataset.map(|dataset| schema(dataset))).map_err(wrong_model)?;
+    let wrong_method = |error: KeyError| ConfigError::Settings(vec![error.below("method")]);
+    run.method.check_model(in_double.model.as_ref()).map_err(wrong_method)?;
+    let mut sizes = String::new();
+    let (shard, test_rows): (OpenShard<F>, Option<OpenShard<F>>) = match dataset {
+        None => (own_rows(built.own_rows, agents, sharing), None),
+        Some(dataset) => {
+            let assignment = assign(run, dataset)?;
+            sizes = describe_sizes((0..shards(run)).map(|shard| assignment.count(shard)), Table::WORDS.entry);
+            let train: OpenShard<F> = open_assigned(dataset, Split::Train, assignment);
+            // A model that predicts nothing does not need test rows.
+            let test = if built.model.output() == Output::Nothing { 0 } else { dataset.rows(Split::Test) };
+            let slices = (test > 0).then(|| ShardAssignment::equal(Split::Test, test, agents as usize, seed)).transpose()?;
+            let test_rows = slices.map(|slices| open_assigned(dataset, Split::Test, slices));
+            (Arc::new(move |agent| train(sharing.shard(agent))), test_rows)
+        }
+    };
+    let rows = dataset.map_or(built.own_rows, |dataset| dataset.rows(Split::Train));
+    Ok(TableProblem { problem: Problem { model: built.model, agents, temperature, shard }, test_rows, rows, sizes })
+}
+
+/// How many shards a run on a table has.
+pub(super) fn shards(run: &RunOf<Table>) -> usize {
+    run.method.sharing().shards(run.settings.agents as usize)
+}
+
+/// Assigns training rows to shards.
+pub(super) fn assign(run: &RunOf<Table>, dataset: &Dataset) -> Result<ShardAssignment, DataError> {
+    let partition = run.data.as_ref().map(|data| data.partition.clone()).unwrap_or_default();
+    partition.assign(dataset, shards(run), Seed(run.settings.seed))
+}
+
+/// The same problem with every row at one agent only, so that sums over agents count it once.
+pub(super) fn counted_once<F: Precision>(problem: &Problem<F>, sharing: Sharing) -> Problem<F> {
+    let all = problem.shard.clone();
+    let once =
+        move |agent: AgentId| all(agent).map(|shard| if sharing.shard(agent) == agent { shard } else { shard.without_rows() });
+    Problem { shard: Arc::new(once), ..problem.clone() }
+}

@@ -1,0 +1,180 @@
+//! Before a run with automatic steps: the mode of the posterior, its curvature and the noise of scores, measured on all ranks.
+
+use super::error::JobError;
+use super::problem::{TableProblem, counted_once, table_problem};
+use super::ranks::Ranks;
+use super::records::Records;
+use crate::cluster::JobOptions;
+use crate::config::{ConfigError, ConfiguredMethod, RunOf};
+use crate::data::Dataset;
+use crate::methods::tuning::{FindMode, MeasureNoise, Measurement, TuningNeeds};
+use crate::methods::{Problem, Table};
+use crate::models::{CurvatureSupport, Model, Whitened, Whitening};
+use crate::number::Real;
+use crate::results::{Grid, RunFolder};
+use crate::settings::inline;
+use ndarray::{Array1, Array2, ArrayView2, s};
+use ndarray_linalg::{Cholesky, Diag, SolveTriangular, UPLO};
+use std::sync::Arc;
+
+/// Models with more parameters keep the steps of their settings, because curvatures grow with the square of this number.
+const MAX_PARAMETERS: usize = 1000;
+/// Chains whose shards push them more than this, in units of the posterior's variance, need many updates.
+const MUCH_SHARD_NOISE: f64 = 10.0;
+/// The group of arrays of what was found.
+pub const TUNING: &str = "tuning";
+
+/// What was found for a run.
+pub struct Tuned {
+    /// The method with its steps and lengths.
+    pub method: Arc<dyn ConfiguredMethod<Table>>,
+    /// The keys that were found, with their values.
+    found: toml::Table,
+    coordinates: Coordinates,
+    measured: Measurement,
+}
+
+/// Coordinates in which the posterior is close to a standard normal distribution.
+#[derive(Clone)]
+struct Coordinates {
+    /// θ*, the mode.
+    mode: Array1<f64>,
+    /// −∇ Σ_k L_k/α there.
+    score: Array1<f64>,
+    /// L, upper triangular: L Lᵀ is the inverse of the curvature at the mode.
+    factor: Array2<f64>,
+}
+
+/// Whether automatic steps can be found for a model; otherwise its runs keep the steps that "auto" stands for.
+pub(super) fn can_be_tuned(model: &dyn Model<f64>) -> bool {
+    model.curvature_support() == CurvatureSupport::Full && (1..=MAX_PARAMETERS).contains(&model.dim())
+}
+
+/// What the user of a model without curvature should know.
+pub(super) fn cannot_be_tuned(model: &str) -> String {
+    format!(
+        "step = \"auto\" is a fixed step here, because the model {model} has no curvature or too many parameters; draws may be biased"
+    )
+}
+
+/// Finds what a run leaves to be found, if anything. Every rank calls this.
+///
+/// # Errors
+/// If the problem cannot be made, or its posterior has no mode that Newton steps find.
+pub(super) fn tune(
+    run: &RunOf<Table>,
+    dataset: Option<&Arc<Dataset>>,
+    ranks: &Ranks,
+    options: &JobOptions,
+    folder: &RunFolder,
+) -> Result<Option<Tuned>, JobError> {
+    let Some(TuningNeeds { batch, share, .. }) = run.method.tuning() else { return Ok(None) };
+    let TableProblem { problem, rows, .. } = ranks.agree(table_problem::<f64>(run, dataset))?;
+    if !can_be_tuned(problem.model.as_ref()) {
+        folder.print_message(&format!("note: {}", cannot_be_tuned(run.model_name())));
+        return Ok(None);
+    }
+    folder.print_message("looking for the mode of the posterior, and measuring the noise of scores there");
+    let problem = counted_once(&problem, run.method.sharing());
+    let dim = problem.model.dim();
+
+    let mut records = Records::default();
+    ranks.carry_out(FindMode { problem: problem.clone() }.erased(), options.clone(), None, &mut records)?;
+    let found = if ranks.is_root() { coordinates(&records.0, dim) } else { Ok(Vec::new()) };
+    let coordinates = Coordinates::read(&broadcast(ranks, &ranks.agree(found)?), dim)?;
+
+    let factor = coordinates.factor.clone();
+    let whitened = coordinates.whitened(problem);
+    let mut records = Records::default();
+    let measure = MeasureNoise { problem: whitened, factor, batch, share, rows };
+    ranks.carry_out(measure.erased(), options.clone(), None, &mut records)?;
+    let numbers = broadcast(ranks, &records.0);
+    let measured = ArrayView2::from_shape((3, dim), &numbers).map_err(|_| too_little())?;
+    let shards = run.method.sharing().shards(run.settings.agents as usize);
+    let measured = Measurement {
+        minibatches: measured.row(0).to_vec(),
+        shards: measured.row(1).to_vec(),
+        curvature: measured[[2, dim - 1]],
+        rows: rows as f64 / shards as f64,
+    };
+    let shard_noise = measured.shards.iter().copied().fold(0.0, f64::max);
+    if shard_noise > MUCH_SHARD_NOISE {
+        folder.print_message(&format!(
+            "note: the rows of agents differ so much that chains must make small steps (noise {shard_noise:.0} times that of a draw). A \
+             smaller trajectory helps, or a method whose agents see all rows, such as sghmc"
+        ));
+    }
+    let method = run.method.tuned(&measured, run.settings.agents);
+    let (before, mut found) = (table_of(run.method.as_ref())?, table_of(method.as_ref())?);
+    found.retain(|key, value| before.get(key) != Some(value));
+    Ok(Some(Tuned { method, found, coordinates, measured }))
+}
+
+fn table_of(method: &dyn ConfiguredMethod<Table>) -> Result<toml::Table, JobError> {
+    method.table().map_err(|error| ConfigError::unwritable(error).into())
+}
+
+/// The numbers of rank 0.
+fn broadcast(ranks: &Ranks, numbers: &[f64]) -> Vec<f64> {
+    let bytes = ranks.broadcast(bytemuck::cast_slice(numbers));
+    bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()
+}
+
+/// The mode, the score there, and the rows of L, from the records of the search for the mode.
+fn coordinates(records: &[f64], dim: usize) -> Result<Vec<f64>, JobError> {
+    let records = ArrayView2::from_shape((dim + 2, dim), records).map_err(|_| too_little())?;
+    let (ends, curvature) = records.split_at(ndarray::Axis(0), 2);
+    // The search ends only where this factor exists.
+    let lower = curvature.to_owned().cholesky(UPLO::Lower).map_err(|_| too_little())?;
+    let inverse = lower.solve_triangular(UPLO::Lower, Diag::NonUnit, &Array2::eye(dim)).map_err(|_| too_little())?;
+    Ok(ends.iter().chain(inverse.t().iter()).copied().collect())
+}
+
+fn too_little() -> JobError {
+    JobError::Tuning("the measurement of the posterior is incomplete".into())
+}
+
+impl Coordinates {
+    fn read(numbers: &[f64], dim: usize) -> Result<Self, JobError> {
+        let rows = ArrayView2::from_shape((dim + 2, dim), numbers).map_err(|_| too_little())?;
+        Ok(Self { mode: rows.row(0).to_owned(), score: rows.row(1).to_owned(), factor: rows.slice(s![2.., ..]).to_owned() })
+    }
+
+    /// A problem in these coordinates.
+    fn whitened<F: Real>(&self, problem: Problem<F>) -> Problem<F> {
+        let whitening = Whitening::new(self.mode.view(), self.factor.view(), self.score.view());
+        Problem { model: Arc::new(Whitened::new(problem.model.clone(), whitening)), ..problem }
+    }
+}
+
+impl Tuned {
+    /// A problem in coordinates in which the posterior is close to a standard normal distribution.
+    pub fn whitened<F: Real>(&self, problem: Problem<F>) -> Problem<F> {
+        self.coordinates.whitened(problem)
+    }
+
+    /// What was found, for people.
+    pub fn describe(&self) -> String {
+        let keys: Vec<String> = self.found.iter().map(|(key, value)| format!("{key} = {}", inline(value))).collect();
+        format!("found before the run: {}", keys.join(", "))
+    }
+
+    /// What was found, for the result file.
+    pub fn arrays(&self) -> Grid {
+        let Coordinates { mode, factor, .. } = &self.coordinates;
+        let dim = mode.len();
+        let sd = factor.rows().into_iter().map(|row| row.dot(&row).sqrt()).collect();
+        Grid {
+            group: TUNING.into(),
+            dimensions: vec![("parameter".into(), dim), ("coordinate".into(), dim)],
+            variables: vec![
+                ("mode".into(), vec![0], mode.to_vec()),
+                ("laplace_sd".into(), vec![0], sd),
+                ("factor".into(), vec![0, 1], factor.iter().copied().collect()),
+                ("minibatch_noise".into(), vec![0], self.measured.minibatches.clone()),
+                ("shard_noise".into(), vec![0], self.measured.shards.clone()),
+            ],
+            names: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The mode of a posterior and its curvature there, by Newton steps that use all rows of all agents.
+
+use super::prior::prior_curvature;
+use crate::cluster::{
+    Agent, AgentId, AnyMethod, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server, erase,
+};
+use crate::methods::common::problem::{LocalLoss, Problem};
+use ndarray::{Array1, Array2, ArrayView2};
+use ndarray_linalg::{FactorizeC, SolveC, UPLO};
+use serde::{Deserialize, Serialize};
+
+/// The group of records with the mode θ*, then −∇ Σ_k L_k/α there, then the rows of the curvature.
+pub const MODE: &str = "mode";
+
+/// The steps end when the next one would be shorter than this in units of posterior standard deviations.
+const TOLERANCE: f64 = 1e-4;
+/// More evaluations mean that the posterior has no mode that Newton steps find.
+const MAX_EVALUATIONS: u32 = 100;
+/// A step must lower −log p by this share of what its slope promises (Armijo's condition).
+const SUFFICIENT_DECREASE: f64 = 1e-4;
+
+/// Finds the mode of a posterior whose model has curvature. Agents with the same rows would be counted several times.
+#[derive(Clone)]
+pub struct FindMode {
+    /// The problem.
+    pub problem: Problem<f64>,
+}
+
+impl FindMode {
+    /// The method, for the engine.
+    pub fn erased(self) -> AnyMethod {
+        erase(self, <Self as Method>::NAME)
+    }
+}
+
+impl Method for FindMode {
+    const NAME: &'static str = "find_mode";
+    type Number = f64;
+    type Task = ();
+    type Report = ();
+    type Server = ModeServer;
+    type Agent = ModeAgent;
+
+    fn agents(&self) -> u32 {
+        self.problem.agents
+    }
+
+    fn server(&self, saved: Option<Search>) -> Result<ModeServer> {
+        let zeros = || Raw(vec![0.0; self.problem.model.dim()]);
+        let fresh = || Search { trial: zeros(), evaluations: 0, step: None };
+        Ok(ModeServer { problem: self.problem.clone(), search: saved.unwrap_or_else(fresh) })
+    }
+
+    fn agent(&self, id: AgentId, _saved: Option<()>) -> Result<ModeAgent> {
+        Ok(ModeAgent { loss: self.problem.open(id, usize::MAX)? })
+    }
+}
+
+/// A search for the mode: the trial point, and the step that it is part of.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Search {
+    trial: Raw<f64>,
+    evaluations: u32,
+    step: Option<NewtonStep>,
+}
+
+/// A step from a point with −log p = `value` along `direction`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct NewtonStep {
+    from: Raw<f64>,
+    value: f64,
+    direction: Raw<f64>,
+    /// The slope of log p along the direction: the square of the step's length in posterior standard deviations.
+    slope: f64,
+    /// The part of the step that is tried.
+    fraction: f64,
+}
+
+/// Sends trial points to all agents and moves on with the sum of what they return.
+pub struct ModeServer {
+    problem: Problem<f64>,
+    search: Search,
+}
+
+/// The loss, its negative gradient and its curvature at a point, and the same of −log p.
+struct Surface {
+    value: f64,
+    loss_score: Array1<f64>,
+    score: Array1<f64>,
+    curvature: Array2<f64>,
+}
+
+impl ModeServer {
+    /// −log p with its derivatives, from the sum over agents.
+    fn surface(&self, sum: &[f64]) -> Result<Surface> {
+        let model = self.problem.model.as_ref();
+        let dim = model.dim();
+        let (loss, rest) = sum.split_first().ok_or("the agents returned nothing")?;
+        let (loss_score, curvature) = rest.split_at_checked(dim).ok_or("the agents returned too little")?;
+        let theta = ArrayView2::from_shape((1, dim), &self.search.trial.0)?;
+        let mut log_prior = [0.0];
+        model.log_prior(theta, &mut log_prior);
+        let mut score = Array2::zeros((1, dim));
+        model.prior_score(theta, score.view_mut());
+        let loss_score = Array1::from(loss_score.to_vec());
+        let curvature = Array2::from_shape_vec((dim, dim), curvature.to_vec())? + prior_curvature(model, &self.search.trial.0);
+        Ok(Surface { value: loss - log_prior[0], score: score.row(0).to_owned() + &loss_score, loss_score, curvature })
+    }
+
+    fn try_point(&mut self, out: &mut Outbox<FindMode>) -> Result<()> {
+        self.search.evaluations += 1;
+        if self.search.evaluations > MAX_EVALUATIONS {
+            return Err(no_mode(&format!("{MAX_EVALUATIONS} evaluations did not reach it")));
+        }
+        out.request(0..self.problem.agents, ()).with(self.search.trial.0.clone()).sum();
+        Ok(())
+    }
+}
+
+fn no_mode(why: &str) -> crate::cluster::BoxError {
+    format!("step = \"auto\" needs the mode of the posterior, which was not found: {why}. Set a step").into()
+}
+
+impl Server<FindMode> for ModeServer {
+    type State = Search;
+
+    fn state(&self) -> impl SerializesAs<Search> {
+        &self.search
+    }
+
+    fn start(&mut self, out: &mut Outbox<FindMode>, _cx: &mut Context) -> Result<()> {
+        self.try_point(out)
+    }
+
+    fn receive(&mut self, response: Response<FindMode>, out: &mut Outbox<FindMode>, cx: &mut Context) -> Result<()> {
+        let surface = self.surface(&response.sum)?;
+        if let Some(step) = &mut self.search.step {
+            let wanted = step.value - SUFFICIENT_DECREASE * step.fraction * step.slope;
+            // Also if the value is not a number.
+            if !(surface.value <= wanted) {
+                step.fraction *= 0.5;
+                let point = step.from.0.iter().zip(&step.direction.0).map(|(from, by)| from + step.fraction * by);
+                self.search.trial = Raw(point.collect());
+                return self.try_point(out);
+            }
+        } else if !surface.value.is_finite() {
+            return Err(no_mode("the log posterior at θ = 0 is not a number"));
+        }
+        let factor = surface.curvature.factorizec(UPLO::Lower);
+        let factor =
+            factor.map_err(|_| no_mode("the curvature is not positive definite, as where the prior is flat and rows are few"))?;
+        let direction = factor.solvec(&surface.score)?;
+        let slope = direction.dot(&surface.score);
+        if slope <= TOLERANCE * TOLERANCE {
+            let dim = surface.score.len();
+            for (draw, row) in (0..).zip([&self.search.trial.0, &surface.loss_score.to_vec()]) {
+                cx.record(MODE, 0, draw, dim, row);
+            }
+            for (draw, row) in (2..).zip(surface.curvature.rows()) {
+                cx.record(MODE, 0, draw, dim, &row.to_vec());
+            }
+            return Ok(());
+        }
+        let from = self.search.trial.clone();
+        self.search.trial = Raw(from.0.iter().zip(&direction).map(|(from, by)| from + by).collect());
+        let direction = Raw(direction.to_vec());
+        self.search.step = Some(NewtonStep { from, value: surface.value, direction, slope, fraction: 1.0 });
+        self.try_point(out)
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { done: u64::from(self.search.evaluations), total: u64::from(MAX_EVALUATIONS) }
+    }
+}
+
+/// Computes the loss of an agent's shard, its negative gradient and its curvature.
+pub struct ModeAgent {
+    loss: LocalLoss<f64>,
+}
+
+impl Agent<FindMode> for ModeAgent {
+    type State = ();
+
+    fn state(&self) -> impl SerializesAs<()> {
+        &()
+    }
+
+    fn perform(&mut self, _task: &(), body: Body<f64>, cx: &mut Context) -> Result<((), Body<f64>)> {
+        let dim = body.len();
+        let theta = ArrayView2::from_shape((1, dim), &body)?;
+        let (mut loss, mut score) = ([0.0], Array2::zeros((1, dim)));
+        let mut curvature = Array2::zeros((dim, dim));
+        self.loss.loss(theta, 0, &mut loss, cx);
+        self.loss.add_score(theta, 0, score.view_mut(), cx);
+        self.loss.add_full_curvature(theta, 0, curvature.view_mut(), cx);
+        let all: Vec<f64> = loss.into_iter().chain(score).chain(curvature).collect();
+        Ok(((), all.into()))
+    }
+}

@@ -1,0 +1,235 @@
+//! What is measured before a run with automatic steps, and the steps and lengths that follow.
+//!
+//! In coordinates in which the posterior is close to N(0, I), with the variance v of the noise of scores, an update of SGLD with step h
+//! has the stationary variance (1 + h v/4)/(1 − h/4), and the middle scheme of SGHMC with step ε, friction V and c = e^(−εV) has
+//! 1 + v ε² (1 + c)/((4 − ε²)(1 − c)). The steps are the largest that keep this below 1 + [`EXCESS`] for every parameter; less noise is
+//! added by what minibatches supply on average over parameters. Where the posterior is not Gaussian, curvatures around the mode are larger
+//! than 1 and shorten steps.
+
+/// The largest excess of a variance that steps may cause, before the added noise is reduced.
+const EXCESS: f64 = 0.1;
+/// The largest step.
+const MAX_STEP: f64 = 0.5;
+/// The friction V of SGHMC: its chains forget a standard normal distribution's position in about V/ε steps.
+const FRICTION: f64 = 1.5;
+/// Burn-in in relaxation times, after which a start at 1.5 standard deviations has lost all but e^-10 of its distance.
+const BURN_IN: f64 = 10.0;
+/// What an update costs beside its rows, in rows.
+const UPDATE_COST: f64 = 100.0;
+/// Draws, a relaxation time apart, for each effective one.
+const DRAWS_PER_EFFECTIVE: f64 = 2.5;
+
+/// What a method with automatic steps needs to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TuningNeeds {
+    /// Rows in a minibatch.
+    pub batch: usize,
+    /// How often chains visit an agent.
+    pub share: VisitShare,
+    /// The rounds of the run, unless they are found too.
+    pub rounds: Option<u64>,
+}
+
+/// How often chains visit an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VisitShare {
+    /// Equally often.
+    Equal,
+    /// In proportion to its rows.
+    ByRows,
+}
+
+/// What was measured around the mode, in coordinates in which the posterior is close to N(0, I). The variance of the noise of scores is in
+/// units of the posterior's standard deviations, for each parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// The noise of minibatches of the size that was asked for.
+    pub minibatches: Vec<f64>,
+    /// The noise of shards, for a chain that makes one update at each.
+    pub shards: Vec<f64>,
+    /// The largest curvature at draws from N(0, I): 1 for a Gaussian posterior.
+    pub curvature: f64,
+    /// The rows of a shard, on average over those that have any.
+    pub rows: f64,
+}
+
+impl Measurement {
+    /// The largest and the mean variance over parameters, with minibatches of `batch` rows where they were measured with `measured`, for
+    /// chains that make `updates` updates at a shard before they leave it.
+    fn largest_and_mean(&self, (batch, measured): (usize, usize), updates: f64) -> (f64, f64) {
+        // Of a mean of n of N rows that are drawn without replacement.
+        let variance = |batch: usize| (1.0 / batch as f64 - 1.0 / self.rows).max(0.0);
+        let scale = if variance(measured) > 0.0 { variance(batch) / variance(measured) } else { 1.0 };
+        let all =
+            || self.minibatches.iter().zip(&self.shards).map(|(minibatches, shards)| scale * minibatches + updates * shards);
+        (all().fold(0.0, f64::max), all().sum::<f64>() / self.minibatches.len().max(1) as f64)
+    }
+
+    /// The size of minibatches, at least `least`, with which chains come to an independent draw at the least cost.
+    pub fn batch(&self, least: usize, updates: f64) -> usize {
+        // More rows than any shard has mean all of them.
+        let sizes = (0..).map(|doublings| least.saturating_mul(1 << doublings)).take_while(|&batch| (batch as f64) < self.rows);
+        let sizes = sizes.take(40).chain([if (least as f64) < self.rows { self.rows.ceil() as usize } else { least }]);
+        let cost = |batch: usize| {
+            let (largest, _) = self.largest_and_mean((batch, least), updates);
+            (batch as f64 + UPDATE_COST) * (self.curvature + largest)
+        };
+        sizes.min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(least)
+    }
+}
+
+/// Steps of SGLD.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LangevinSteps {
+    /// Rows in a minibatch.
+    pub batch: usize,
+    /// The variance of the noise of an update.
+    pub step: f64,
+    /// The share of this variance that minibatches and the finite step supply.
+    pub supplied: f64,
+    /// Updates in which a chain forgets its state.
+    pub relaxation: f64,
+}
+
+/// The steps of SGLD with minibatches of at least `least` rows, for chains that make `updates` updates at a shard before they leave it.
+pub fn langevin_steps(measured: &Measurement, least: usize, updates: f64) -> LangevinSteps {
+    let batch = measured.batch(least, updates);
+    let (largest, mean) = measured.largest_and_mean((batch, least), updates);
+    let step = (4.0 * EXCESS / (measured.curvature.max(1.0) + largest)).min(MAX_STEP);
+    LangevinSteps { batch, step, supplied: 0.25 * step * (1.0 + mean), relaxation: 2.0 / step }
+}
+
+/// Steps of SGHMC with the middle scheme.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HamiltonianSteps {
+    /// Rows in a minibatch.
+    pub batch: usize,
+    /// ε.
+    pub step: f64,
+    /// V.
+    pub friction: f64,
+    /// Half of ε times the variance of the scores of minibatches.
+    pub gradient_noise: f64,
+    /// Steps in which a chain forgets its state.
+    pub relaxation: f64,
+}
+
+/// The steps of SGHMC with minibatches of at least `least` rows, and with this friction if it is given.
+pub fn hamiltonian_steps(measured: &Measurement, least: usize, friction: Option<f64>) -> HamiltonianSteps {
+    let friction = friction.unwrap_or(FRICTION);
+    let batch = measured.batch(least, 1.0);
+    let (largest, mean) = measured.largest_and_mean((batch, least), 1.0);
+    let max_step = MAX_STEP / measured.curvature.max(1.0).sqrt();
+    let (mut below, mut above) = (0.0, max_step);
+    if largest * excess_of_middle_scheme(max_step, friction) <= EXCESS {
+        below = max_step;
+    }
+    // The excess grows with the step.
+    for _ in 0..60 {
+        let step = 0.5 * (below + above);
+        *if largest * excess_of_middle_scheme(step, friction) <= EXCESS { &mut below } else { &mut above } = step;
+    }
+    let gradient_noise = 0.5 * below * mean;
+    // Below a friction of 1, velocities are what chains forget last.
+    HamiltonianSteps { batch, step: below, friction, gradient_noise, relaxation: friction.max(friction.recip()) / below }
+}
+
+/// The excess of a variance for each unit of noise.
+fn excess_of_middle_scheme(step: f64, friction: f64) -> f64 {
+    let decay = (-friction * step).exp();
+    step * step * (1.0 + decay) / ((4.0 - step * step) * (1.0 - decay))
+}
+
+/// How long chains run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    /// Updates before the first draw.
+    pub burn_in: u64,
+    /// Updates between draws.
+    pub thin: u64,
+    /// All updates of a chain.
+    pub updates: u64,
+}
+
+/// The lengths of `chains` chains for an effective sample size of `ess` in all, where those in `given` replace what would be found.
+pub fn lengths(relaxation: f64, ess: f64, chains: u32, given: (Option<u64>, Option<u64>)) -> Lengths {
+    // Far below 2^53, as steps are at least some 1e-9 and ess is at most 1e9.
+    let thin = given.1.unwrap_or_else(|| relaxation.ceil() as u64).max(1);
+    let burn_in = given.0.unwrap_or_else(|| (BURN_IN * relaxation).ceil() as u64);
+    // Draws that are closer than a relaxation time count less.
+    let spacing = (thin as f64 / relaxation).min(1.0);
+    let draws = (DRAWS_PER_EFFECTIVE * ess / (spacing * f64::from(chains.max(1)))).ceil() as u64;
+    Lengths { burn_in, thin, updates: burn_in.saturating_add(draws.max(1).saturating_mul(thin)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(minibatches: &[f64], shards: &[f64]) -> Measurement {
+        Measurement { minibatches: minibatches.to_vec(), shards: shards.to_vec(), curvature: 1.0, rows: 10.0 }
+    }
+
+    #[test]
+    fn steps_keep_the_stationary_variance_below_the_excess() {
+        for largest in [0.0, 0.4, 3.0, 1e4] {
+            let LangevinSteps { step, supplied, relaxation, .. } = langevin_steps(&noise(&[largest, 0.0], &[0.0, 0.0]), 10, 1.0);
+            // The variance V solves V = (1 − h/2)² V + h²/4 v + h (1 − supplied).
+            let variance = |v: f64| (step * (1.0 - supplied) + 0.25 * step * step * v) / (step - 0.25 * step * step);
+            assert!((variance(0.5 * largest) - 1.0).abs() < 1e-12, "{largest}");
+            assert!(variance(largest) < 1.0 + EXCESS && variance(0.0) > 1.0 - EXCESS, "{largest}");
+            assert!((relaxation * step - 2.0).abs() < 1e-12 && step <= MAX_STEP);
+            // Control: twice the step would widen a parameter too much.
+            if step < MAX_STEP {
+                assert!(0.5 * step * (1.0 + largest) > EXCESS);
+            }
+        }
+        assert_eq!(langevin_steps(&noise(&[0.0], &[1.0]), 10, 7.0), langevin_steps(&noise(&[7.0], &[0.0]), 10, 1.0));
+    }
+
+    #[test]
+    fn the_middle_scheme_has_the_known_excess() {
+        // The friction is 1.5: a Lyapunov equation solved elsewhere.
+        for (step, excess) in [(0.1, 0.033480), (0.5, 0.186034)] {
+            assert!(
+                (excess_of_middle_scheme(step, FRICTION) - excess).abs() < 1e-6,
+                "{step}: {}",
+                excess_of_middle_scheme(step, FRICTION)
+            );
+        }
+        assert_eq!(hamiltonian_steps(&noise(&[0.1], &[0.0]), 10, None).step, MAX_STEP);
+        for largest in [1.0, 10.0, 1e4] {
+            let HamiltonianSteps { step, gradient_noise, .. } = hamiltonian_steps(&noise(&[largest, 0.0], &[0.0, 0.0]), 10, None);
+            assert!((largest * excess_of_middle_scheme(step, FRICTION) - EXCESS).abs() < 1e-9, "{largest}");
+            assert!((gradient_noise - 0.25 * step * largest).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn curvatures_shorten_steps() {
+        let curved = Measurement { curvature: 16.0, ..noise(&[0.0], &[0.0]) };
+        assert_eq!(langevin_steps(&curved, 10, 1.0).step, 4.0 * EXCESS / 16.0);
+        assert_eq!(hamiltonian_steps(&curved, 10, None).step, MAX_STEP / 4.0);
+    }
+
+    #[test]
+    fn minibatches_grow_where_their_noise_is_large() {
+        let batch = |variance: f64, rows: f64| Measurement { rows, ..noise(&[variance], &[0.0]) }.batch(100, 1.0);
+        assert_eq!(batch(0.3, 1e6), 100);
+        // The cost (n + 100)(1 + v/n) is least at n = √(100 v), where v = 100 · 16.
+        assert_eq!(batch(16.0, 1e6), 400);
+        assert_eq!(batch(1e6, 2000.0), 2000);
+        assert_eq!(batch(1e6, 50.0), 100);
+        // Control: without the cost of an update, small minibatches would be as good.
+        let (large, small) = (Measurement { rows: 1e6, ..noise(&[16.0], &[0.0]) }, (400.0, 100.0));
+        let cost = |size: usize| size as f64 * (1.0 + large.largest_and_mean((size, 100), 1.0).0);
+        assert!(cost(small.1 as usize) < cost(small.0 as usize));
+    }
+
+    #[test]
+    fn lengths_follow_the_relaxation_time() {
+        assert_eq!(lengths(6.9, 1000.0, 4, (None, None)), Lengths { burn_in: 69, thin: 7, updates: 69 + 625 * 7 });
+        assert_eq!(lengths(10.0, 100.0, 1, (Some(3), Some(5))), Lengths { burn_in: 3, thin: 5, updates: 3 + 500 * 5 });
+        assert_eq!(lengths(4.0, 100.0, 1, (None, Some(40))), Lengths { burn_in: 40, thin: 40, updates: 40 + 250 * 40 });
+    }
+}

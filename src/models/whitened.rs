@@ -1,0 +1,241 @@
+//! A model in coordinates z with θ = c + L z, in which its posterior is close to a standard normal distribution.
+
+use super::batch::Batch;
+use super::layout::{flat, flat_mut, matrix, matrix_mut};
+use super::model::{Model, Output, Part};
+use super::scratch::Scratch;
+use super::whitening::Whitening;
+use crate::number::Real;
+use crate::random::Stream;
+use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
+use std::sync::Arc;
+
+/// Chains start at z ~ N(0, 1.5² I): more spread than the posterior, so that chains which do not meet are seen.
+const INITIAL_SD: f64 = 1.5;
+
+/// A model whose parameter vector is z. Its parts, predictions and rows are those of the model inside.
+pub struct Whitened<F> {
+    inner: Arc<dyn Model<F>>,
+    whitening: Whitening<F>,
+}
+
+impl<F: Real> Whitened<F> {
+    /// A model in these coordinates.
+    ///
+    /// # Panics
+    /// If the model has another number of parameters.
+    pub fn new(inner: Arc<dyn Model<F>>, whitening: Whitening<F>) -> Self {
+        assert_eq!(inner.dim(), whitening.dim(), "a whitening needs one value for each parameter");
+        Self { inner, whitening }
+    }
+
+    /// Calls `with` with θ at all particles.
+    fn at_parameters<T>(
+        &self,
+        z: ArrayView2<F>,
+        scratch: &mut Scratch<F>,
+        with: impl FnOnce(ArrayView2<F>, &mut Scratch<F>) -> T,
+    ) -> T {
+        let mut theta = scratch.take(z.len());
+        theta.clear();
+        for point in flat(z).chunks_exact(z.ncols()) {
+            self.whitening.append_parameters(point, &mut theta);
+        }
+        let result = with(matrix(&theta, z.nrows(), z.ncols()), scratch);
+        scratch.put(theta);
+        result
+    }
+
+    /// Adds gradients by z to `score`, where `add` adds those by θ.
+    fn add_gradients(
+        &self,
+        z: ArrayView2<F>,
+        score: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+        add: impl FnOnce(ArrayView2<F>, ArrayViewMut2<F>, &mut Scratch<F>),
+    ) {
+        let mut by_theta = scratch.take(z.len());
+        by_theta.fill(F::zero());
+        self.at_parameters(z, scratch, |theta, scratch| add(theta, matrix_mut(&mut by_theta, z.nrows(), z.ncols()), scratch));
+        for (score, by_theta) in flat_mut(score).chunks_exact_mut(z.ncols()).zip(by_theta.chunks_exact(z.ncols())) {
+            self.whitening.add_gradient(by_theta, score);
+        }
+        scratch.put(by_theta);
+    }
+}
+
+impl<F: Real> Model<F> for Whitened<F> {
+    fn dim(&self) -> usize {
+        self.inner.dim()
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        self.inner.parts()
+    }
+
+    fn output(&self) -> Output {
+        self.inner.output()
+    }
+
+    fn check(&self, batch: Batch<F>) -> Result<(), String> {
+        self.inner.check(batch)
+    }
+
+    fn draw_initial(&self, stream: &mut Stream, mut z: ArrayViewMut1<F>) {
+        z.fill(F::zero());
+        if let Some(z) = z.as_slice_mut() {
+            stream.add_normals(F::of(INITIAL_SD), z);
+        }
+    }
+
+    fn log_prior(&self, z: ArrayView2<F>, out: &mut [f64]) {
+        self.at_parameters(z, &mut Scratch::new(), |theta, _| self.inner.log_prior(theta, out));
+    }
+
+    fn prior_score(&self, z: ArrayView2<F>, mut score: ArrayViewMut2<F>) {
+        score.fill(F::zero());
+        self.add_gradients(z, score, &mut Scratch::new(), |theta, by_theta, _| self.inner.prior_score(theta, by_theta));
+    }
+
+    fn loss(&self, z: ArrayView2<F>, batch: Batch<F>, out: &mut [f64], scratch: &mut Scratch<F>) {
+        self.at_parameters(z, scratch, |theta, scratch| self.inner.loss(theta, batch, out, scratch));
+    }
+
+    fn add_score(&self, z: ArrayView2<F>, batch: Batch<F>, weight: F, score: ArrayViewMut2<F>, scratch: &mut Scratch<F>) {
+        self.add_gradients(z, score, scratch, |theta, by_theta, scratch| {
+            self.inner.add_score(theta, batch, weight, by_theta, scratch);
+        });
+    }
+
+    fn add_minibatch_score(
+        &self,
+        rows: &[usize],
+        z: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        score: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        self.add_gradients(z, score, scratch, |theta, by_theta, scratch| {
+            self.inner.add_minibatch_score(rows, theta, batch, weight, by_theta, scratch);
+        });
+    }
+
+    fn add_full_curvature(
+        &self,
+        z: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        curvature: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        let dim = self.dim();
+        let mut by_theta = scratch.take(dim * dim);
+        by_theta.fill(F::zero());
+        self.at_parameters(z, scratch, |theta, scratch| {
+            self.inner.add_full_curvature(theta, batch, weight, matrix_mut(&mut by_theta, dim, dim), scratch);
+        });
+        self.whitening.add_curvature(&by_theta, flat_mut(curvature));
+        scratch.put(by_theta);
+    }
+
+    fn predict(
+        &self,
+        z: ArrayView2<F>,
+        batch: Batch<F>,
+        mean: ArrayViewMut2<f64>,
+        density: &mut [f64],
+        scratch: &mut Scratch<F>,
+    ) {
+        self.at_parameters(z, scratch, |theta, scratch| self.inner.predict(theta, batch, mean, density, scratch));
+    }
+
+    fn whitening(&self) -> Option<&Whitening<F>> {
+        Some(&self.whitening)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::models::logistic::LogisticSettings;
+    use crate::models::tests::{gradient_errors, normals, stream};
+    use ndarray::{Array1, Array2, Axis};
+
+    const D: usize = 4;
+
+    fn coordinates() -> (Array1<f64>, Array2<f64>) {
+        (normals(&mut stream(3), 1, D).row(0).to_owned(), normals(&mut stream(4), D, D) + Array2::<f64>::eye(D) * 2.0)
+    }
+
+    fn whitened() -> (Arc<dyn Model<f64>>, Whitened<f64>) {
+        let settings = LogisticSettings { prior_precision: Some(0.3), ..LogisticSettings::default() };
+        let inner: Arc<dyn Model<f64>> = Arc::new(settings.build(D, Output::Classes(2)).unwrap());
+        let (center, factor) = coordinates();
+        let whitening = Whitening::new(center.view(), factor.view(), Array1::ones(D).view());
+        (inner.clone(), Whitened::new(inner, whitening))
+    }
+
+    /// c + L z with the upper triangle of L.
+    fn parameters(z: &Array2<f64>) -> Array2<f64> {
+        let (center, mut factor) = coordinates();
+        factor.indexed_iter_mut().filter(|((i, j), _)| j < i).for_each(|(_, value)| *value = 0.0);
+        z.dot(&factor.t()) + &center
+    }
+
+    #[test]
+    fn gradients_are_those_of_the_loss_and_the_prior_by_z() {
+        let (_, model) = whitened();
+        let (x, y) = (normals(&mut stream(1), 9, D), Array1::from_iter((0..9).map(|i| f64::from(i % 2))));
+        let z = normals(&mut stream(2), 3, D);
+        let (prior, loss) = gradient_errors(&model, &z, Batch { x: x.view(), y: y.view() }, 0.7);
+        assert!(prior < 1e-6 && loss < 1e-6, "{prior} {loss}");
+    }
+
+    #[test]
+    fn values_are_those_of_the_model_at_the_parameters() {
+        let (inner, model) = whitened();
+        let (x, y) = (normals(&mut stream(1), 9, D), Array1::from_iter((0..9).map(|i| f64::from(i % 2))));
+        let (batch, z) = (Batch { x: x.view(), y: y.view() }, normals(&mut stream(2), 3, D));
+        let theta = parameters(&z);
+        let scratch = &mut Scratch::new();
+        let (mut here, mut there) = ([0.0; 3], [0.0; 3]);
+        model.loss(z.view(), batch, &mut here, scratch);
+        inner.loss(theta.view(), batch, &mut there, scratch);
+        assert!(here.iter().zip(there).all(|(here, there)| (here - there).abs() < 1e-12), "{here:?} {there:?}");
+        let mut appended = vec![7.0];
+        model.whitening().unwrap().append_parameters(z.row(1).as_slice().unwrap(), &mut appended);
+        assert!(appended[1..].iter().zip(theta.row(1)).all(|(here, there)| (here - there).abs() < 1e-12));
+
+        // The curvature is Lᵀ G L: by the chain rule, the change of the gradient between two points that are close.
+        let mut curvature = Array2::zeros((D, D));
+        let at = z.slice(ndarray::s![..1, ..]);
+        model.add_full_curvature(at, batch, 1.0, curvature.view_mut(), scratch);
+        let gradient = |z: Array2<f64>| {
+            let mut score = Array2::zeros((1, D));
+            model.add_score(z.view(), batch, -1.0, score.view_mut(), &mut Scratch::new());
+            score
+        };
+        for j in 0..D {
+            let moved = |by: f64| {
+                let mut z = at.to_owned();
+                z[[0, j]] += by;
+                gradient(z)
+            };
+            let change = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+            assert!((&change.index_axis(Axis(0), 0) - &curvature.row(j)).iter().all(|error| error.abs() < 1e-6));
+        }
+    }
+
+    #[test]
+    fn single_precision_agrees() {
+        let (center, factor) = coordinates();
+        let double = Whitening::<f64>::new(center.view(), factor.view(), center.view());
+        let single = Whitening::<f32>::new(center.view(), factor.view(), center.view());
+        let (mut long, mut short) = (Vec::new(), Vec::new());
+        double.append_parameters(&[1.0, -2.0, 0.5, 3.0], &mut long);
+        single.append_parameters(&[1.0, -2.0, 0.5, 3.0], &mut short);
+        assert!(long.iter().zip(&short).all(|(long, short)| (long - f64::from(*short)).abs() < 1e-5));
+    }
+}

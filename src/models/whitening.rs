@@ -1,0 +1,95 @@
+//! The coordinates in which a posterior is close to a standard normal distribution.
+
+use crate::number::Real;
+use crate::vector::vectorized;
+use ndarray::{Array2, ArrayView1, ArrayView2};
+
+/// The coordinates z with θ = c + L z, where L is upper triangular, and what is known of the posterior at z = 0.
+#[derive(Clone, Debug)]
+pub struct Whitening<F> {
+    /// c, the mode of the posterior.
+    center: Vec<F>,
+    /// L, row by row.
+    rows: Vec<F>,
+    /// L, column by column.
+    columns: Vec<F>,
+    /// −∇_z Σ_k L_k/α at z = 0, over the data of all agents.
+    center_score: Vec<F>,
+}
+
+impl<F: Real> Whitening<F> {
+    /// The whitening with this c and L, where `score` is −∇_θ Σ_k L_k/α at c. What L has below its diagonal is left out.
+    ///
+    /// # Panics
+    /// If lengths differ.
+    pub fn new(center: ArrayView1<f64>, factor: ArrayView2<f64>, score: ArrayView1<f64>) -> Self {
+        let dim = center.len();
+        assert!(factor.dim() == (dim, dim) && score.len() == dim, "a whitening needs one value for each parameter");
+        let upper = Array2::from_shape_fn((dim, dim), |(i, j)| if j >= i { factor[[i, j]] } else { 0.0 });
+        Self {
+            center: center.iter().map(|&value| F::of(value)).collect(),
+            center_score: upper.t().dot(&score).iter().map(|&value| F::of(value)).collect(),
+            rows: upper.iter().map(|&value| F::of(value)).collect(),
+            columns: upper.t().iter().map(|&value| F::of(value)).collect(),
+        }
+    }
+
+    /// −∇_z Σ_k L_k/α at z = 0, over the data of all agents.
+    pub fn center_score(&self) -> &[F] {
+        &self.center_score
+    }
+
+    /// Appends θ at z.
+    ///
+    /// # Panics
+    /// If z has another length.
+    pub fn append_parameters(&self, z: &[F], theta: &mut Vec<F>) {
+        assert_eq!(z.len(), self.center.len(), "z needs one value for each parameter");
+        let first = theta.len();
+        theta.extend_from_slice(&self.center);
+        add_columns(&self.columns, z, &mut theta[first..]);
+    }
+
+    /// d, the number of parameters.
+    pub fn dim(&self) -> usize {
+        self.center.len()
+    }
+
+    /// Adds Lᵀ s to `out`, which turns a gradient by θ into one by z.
+    pub(super) fn add_gradient(&self, by_theta: &[F], out: &mut [F]) {
+        add_rows(&self.rows, by_theta, out);
+    }
+
+    /// Adds Lᵀ G L to `out`, which turns a curvature by θ into one by z.
+    pub(super) fn add_curvature(&self, by_theta: &[F], out: &mut [F]) {
+        let dim = self.dim();
+        // The rows of G L, which are those of (Lᵀ G)ᵀ.
+        let mut half = vec![F::zero(); dim * dim];
+        for (row, half) in by_theta.chunks_exact(dim).zip(half.chunks_exact_mut(dim)) {
+            add_rows(&self.rows, row, half);
+        }
+        for (i, half) in half.chunks_exact(dim).enumerate() {
+            for (out, &factor) in out.chunks_exact_mut(dim).zip(&self.rows[i * dim..(i + 1) * dim]) {
+                out.iter_mut().zip(half).for_each(|(out, &value)| *out += factor * value);
+            }
+        }
+    }
+}
+
+vectorized! {
+    /// Adds Σ_j `factors`\[j\] · column j of an upper triangular matrix to `out`.
+    fn add_columns<F: Real>(columns: &[F], factors: &[F], out: &mut [F]) {
+        for (j, (column, &factor)) in columns.chunks_exact(factors.len()).zip(factors).enumerate() {
+            out[..=j].iter_mut().zip(column).for_each(|(out, &value)| *out += factor * value);
+        }
+    }
+}
+
+vectorized! {
+    /// Adds Σ_i `factors`\[i\] · row i of an upper triangular matrix to `out`.
+    fn add_rows<F: Real>(rows: &[F], factors: &[F], out: &mut [F]) {
+        for (i, (row, &factor)) in rows.chunks_exact(factors.len()).zip(factors).enumerate() {
+            out[i..].iter_mut().zip(&row[i..]).for_each(|(out, &value)| *out += factor * value);
+        }
+    }
+}

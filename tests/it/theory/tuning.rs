@@ -1,0 +1,133 @@
+//! The noise of scores that is measured before a run, against sums over all rows.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::recording::Recording;
+use mpibayes::cluster::JobOptions;
+use mpibayes::data::Shard;
+use mpibayes::methods::Problem;
+use mpibayes::methods::tuning::{FindMode, MODE, MeasureNoise, NOISE, VisitShare};
+use mpibayes::models::linear::LinearSettings;
+use mpibayes::models::{Model, Output, Whitened, Whitening};
+use mpibayes::random::{Purpose, Seed, Who};
+use ndarray::{Array1, Array2, ArrayView1, Axis, s};
+use ndarray_linalg::{Cholesky, InverseC, UPLO};
+use std::sync::Arc;
+
+const FEATURES: usize = 3;
+const SIZES: [usize; 2] = [30, 50];
+const BATCH: usize = 7;
+/// Points at which noise is measured.
+const POINTS: usize = 12;
+const SEED: Seed = Seed(5);
+
+fn normals(rows: usize, columns: usize, seed: u64) -> Array2<f64> {
+    let mut numbers = Array2::zeros((rows, columns));
+    Seed(seed).stream(Who::Run, 0, Purpose::Synthetic).normals(numbers.as_slice_mut().unwrap());
+    numbers
+}
+
+/// The rows of both agents; those of the second are twice as large.
+fn rows() -> (Array2<f64>, Array1<f64>) {
+    let mut x = normals(SIZES[0] + SIZES[1], FEATURES, 1);
+    x.slice_mut(s![SIZES[0].., ..]).mapv_inplace(|value| 2.0 * value);
+    let y = x.dot(&Array1::from(vec![1.0, -1.0, 0.5])) + normals(1, x.nrows(), 2).row(0);
+    (x, y)
+}
+
+fn problem() -> Problem<f64> {
+    let (x, y) = rows();
+    let model = LinearSettings { intercept: false, ..LinearSettings::default() }.build(FEATURES, Output::Number).unwrap();
+    let shard = move |agent: u32| {
+        let range = if agent == 0 { 0..SIZES[0] } else { SIZES[0]..SIZES[0] + SIZES[1] };
+        Ok(Shard::new(x.slice(s![range.clone(), ..]).to_owned(), y.slice(s![range]).to_owned()))
+    };
+    Problem { model: Arc::new(model), agents: 2, temperature: 1.0, shard: Arc::new(shard) }
+}
+
+/// The values of a record.
+fn record(recording: &Recording, group: &str, first: u64) -> Array1<f64> {
+    let block = &recording.draws[&(group.to_owned(), 0, first)];
+    block.bytes.chunks_exact(8).map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap())).collect()
+}
+
+/// L, upper triangular with L Lᵀ = (XᵀX + I)⁻¹.
+fn factor() -> Array2<f64> {
+    let (x, _) = rows();
+    let precision = x.t().dot(&x) + Array2::<f64>::eye(FEATURES);
+    // The lower factor of the inverse with its rows and columns in reverse order, reversed again.
+    let reversed = precision.invc().unwrap().slice(s![..;-1, ..;-1]).to_owned();
+    reversed.cholesky(UPLO::Lower).unwrap().slice(s![..;-1, ..;-1]).to_owned()
+}
+
+#[test]
+fn the_mode_of_a_gaussian_posterior_is_found_in_one_step() {
+    let recording = Recording::of(FindMode { problem: problem() }, JobOptions::new(SEED)).unwrap();
+    let (x, y) = rows();
+    let precision = x.t().dot(&x) + Array2::<f64>::eye(FEATURES);
+    let mode = precision.invc().unwrap().dot(&x.t().dot(&y));
+    assert!((record(&recording, MODE, 0) - &mode).iter().all(|error| error.abs() < 1e-9));
+    let score = x.t().dot(&(&y - &x.dot(&mode)));
+    assert!((record(&recording, MODE, 1) - &score).iter().all(|error| error.abs() < 1e-6));
+    for (row, exact) in (2..).zip(precision.rows()) {
+        assert!((record(&recording, MODE, row) - exact).iter().all(|error| error.abs() < 1e-6));
+    }
+}
+
+/// For agents that get these shares of all visits: the noise of minibatches and of shards by sums over rows, and as it is measured.
+fn noise(share: VisitShare, shares: [f64; 2]) -> [[Array1<f64>; 2]; 2] {
+    let (problem, factor, (x, y)) = (problem(), factor(), rows());
+    let precision = x.t().dot(&x) + Array2::<f64>::eye(FEATURES);
+    let mode = precision.invc().unwrap().dot(&x.t().dot(&y));
+    let sd = factor.dot(&factor.t()).diag().mapv(f64::sqrt);
+    let whitening = Whitening::new(mode.view(), factor.view(), Array1::zeros(FEATURES).view());
+    let model: Arc<dyn Model<f64>> = Arc::new(Whitened::new(problem.model.clone(), whitening));
+    let method = MeasureNoise {
+        problem: Problem { model, ..problem },
+        factor: factor.clone(),
+        batch: BATCH,
+        share,
+        rows: SIZES[0] + SIZES[1],
+    };
+    let recording = Recording::of(method, JobOptions::new(SEED)).unwrap();
+    let measured = [record(&recording, NOISE, 0), record(&recording, NOISE, 1)];
+    // A Gaussian posterior has the same curvature everywhere.
+    assert!(record(&recording, NOISE, 2).iter().all(|value| (value - 1.0).abs() < 1e-6));
+
+    let mut points = vec![0.0; POINTS * FEATURES];
+    SEED.stream(Who::Server, 0, Purpose::Nodes).normals(&mut points);
+    let mut exact = [Array1::zeros(FEATURES), Array1::zeros(FEATURES)];
+    for z in points.chunks_exact(FEATURES) {
+        // The displacement of the parameters, in sds, by the difference of each row's score.
+        let moved = factor.dot(&ArrayView1::from(z));
+        let rows = -(&x * &x.dot(&moved).insert_axis(Axis(1)));
+        let rows = rows.dot(&factor).dot(&factor.t()) / &sd;
+        let (first, second) = rows.view().split_at(Axis(0), SIZES[0]);
+        let (mut sum, mut squares) = (Array1::zeros(FEATURES), Array1::zeros(FEATURES));
+        for (rows, share) in [first, second].into_iter().zip(shares) {
+            let (count, batch) = (rows.nrows() as f64, BATCH as f64);
+            let variance = rows.var_axis(Axis(0), 1.0) * count * count * (1.0 / batch - 1.0 / count);
+            exact[0] += &(variance / (share * POINTS as f64));
+            let force = rows.sum_axis(Axis(0));
+            squares += &(&force * &force / share);
+            sum += &force;
+        }
+        exact[1] += &((squares - &sum * &sum) / POINTS as f64);
+    }
+    [exact, measured]
+}
+
+#[test]
+fn the_noise_of_minibatches_and_shards_is_that_of_all_rows() {
+    let total = (SIZES[0] + SIZES[1]) as f64;
+    let by_rows = SIZES.map(|size| size as f64 / total);
+    for (share, shares) in [(VisitShare::Equal, [0.5; 2]), (VisitShare::ByRows, by_rows)] {
+        let [exact, measured] = noise(share, shares);
+        assert!((&measured[1] / &exact[1] - 1.0).iter().all(|error| error.abs() < 1e-9), "{measured:?} {exact:?}");
+        // Each is a mean of 192 squares at each agent, whose relative error is about √(2/192) = .1: five of them.
+        assert!((&measured[0] / &exact[0]).iter().all(|ratio| (0.5..1.5).contains(ratio)), "{measured:?} {exact:?}");
+        // Control: the noise of other shares.
+        let [other, _] = noise(share, [0.1, 0.9]);
+        assert!((&measured[1] / &other[1] - 1.0).iter().any(|error| error.abs() > 0.2), "{measured:?} {other:?}");
+    }
+}

@@ -1,0 +1,167 @@
+//! Automatic steps: draws of every method that finds its own steps against exact posteriors; the same results on any ranks and after a
+//! stop; what is said where steps cannot be found.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::harness::Cli;
+use mpibayes::data::{Dataset, Split};
+use mpibayes::models::Output;
+use mpibayes::models::linear::LinearSettings;
+use ndarray::{Array1, Array2, Ix1};
+
+const METHODS: [&str; 4] = ["dsgld", "sghmc", "ec_sghmc", "ec_sgld"];
+
+/// The number of rows.
+const ROWS: usize = 600;
+
+/// A folder with a regression, whose columns have correlations up to 0.9999, and a classification of the same rows. Rows are ordered by the
+/// third feature, so that agents differ.
+fn folder() -> Cli {
+    let cli = Cli::new();
+    let noise = |i: usize, k: usize| ((i * (2 * k + 3) * 7919 + 104_729 * k) % 1009) as f64 / 1009.0 - 0.5;
+    let rows = |target: &dyn Fn(f64) -> String| -> String {
+        let row = |i: usize| {
+            let (a, b, c) = (noise(i, 1), noise(i, 2), i as f64 / ROWS as f64);
+            let signal = 2.0 * a - c + 3.0 * noise(i, 3);
+            format!("{a},{},{c},{}\n", a + 0.02 * b, target(signal))
+        };
+        (0..ROWS).map(row).collect()
+    };
+    cli.write("numbers.csv", rows(&|signal| signal.to_string()));
+    cli.write("classes.csv", rows(&|signal| ["no", "yes"][usize::from(signal > -0.5)].to_owned()));
+    cli.succeed("import numbers.csv --task regression -o numbers.h5");
+    cli.succeed("import classes.csv -o classes.h5");
+    cli
+}
+
+/// A run file with nothing but what must be chosen.
+fn file(method: &str, model: &str, data: &str) -> String {
+    format!("agents = 3\n[data]\nfile = \"{data}\"\n[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n")
+}
+
+/// Mean and covariance of the exact posterior of the regression.
+fn exact(cli: &Cli, temperature: f64) -> (Array1<f64>, Array2<f64>) {
+    let dataset = Dataset::open(&cli.path("numbers.h5")).unwrap();
+    let shard = dataset.read_rows::<f64>(Split::Train, &(0..ROWS).collect::<Vec<_>>()).unwrap();
+    let model = LinearSettings::default().build(dataset.features(), Output::Number).unwrap();
+    model.posterior(shard.dense().unwrap(), temperature).unwrap()
+}
+
+/// Each parameter's mean, sd and effective sample size, and their Monte Carlo errors.
+fn estimates(cli: &Cli, run: &str) -> Vec<[f64; 4]> {
+    let json = cli.json(&format!("summary {run} --json"));
+    let of = |parameter: &serde_json::Value| ["mean", "sd", "mcse_mean", "mcse_sd"].map(|key| parameter[key].as_f64().unwrap());
+    json["draws"][0]["estimates"].as_array().unwrap().iter().map(of).collect()
+}
+
+/// The largest errors of means and of logarithms of sds beyond four Monte Carlo errors, in posterior sds. Of a run without bias, one of
+/// eight is above 0 with probability 5e-4.
+fn errors(cli: &Cli, run: &str, temperature: f64) -> [f64; 2] {
+    let (mean, covariance) = exact(cli, temperature);
+    let mut worst = [0.0_f64; 2];
+    for ([found, sd, mcse_mean, mcse_sd], (mean, variance)) in
+        estimates(cli, run).into_iter().zip(mean.iter().zip(covariance.diag()))
+    {
+        worst[0] = worst[0].max(((found - mean).abs() - 4.0 * mcse_mean) / variance.sqrt());
+        worst[1] = worst[1].max((sd / variance.sqrt()).ln().abs() - 4.0 * mcse_sd / sd);
+    }
+    worst
+}
+
+#[test]
+fn found_steps_sample_an_ill_conditioned_posterior() {
+    let cli = folder();
+    for method in METHODS {
+        cli.write("run.toml", file(method, "linear", "numbers.h5"));
+        // Agents have different rows, unless they have all of them.
+        let split = if method == "dsgld" { "--set data.partition={sizes=[100,200,300]}" } else { "" };
+        for (seed, temperature) in [(1, 1.0), (2, 4.0)] {
+            let run = format!("{method}{seed}");
+            cli.alone(&format!(
+                "run run.toml {split} --set seed={seed} --set temperature={temperature} --set method.ess=4000 --output {run}"
+            ))
+            .end(0, &["found before the run: ", "right: "]);
+            let [mean, sd] = errors(&cli, &run, temperature);
+            // The steps widen or narrow a parameter by at most 2.5 %.
+            assert!(mean <= 0.0 && sd <= 0.025, "{run}: {mean} {sd}");
+            let least = cli.json(&format!("summary {run} --json"))["draws"][0]["estimates"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|parameter| parameter["ess_bulk"].as_f64().unwrap())
+                .fold(f64::INFINITY, f64::min);
+            assert!((2400.0..12_000.0).contains(&least), "{run} has an effective sample size of {least}, and 4000 was asked for");
+        }
+    }
+    // Control: steps as they were by default without a mode and a whitening.
+    let annealed = "method.step={annealed={a=0.01,b=1.0,c=0.55}}";
+    cli.write("run.toml", file("dsgld", "linear", "numbers.h5"));
+    cli.alone(&format!("run run.toml --set {annealed} --set method.rounds=1000 --output control")).end(0, &[]);
+    let [mean, sd] = errors(&cli, "control", 1.0);
+    assert!(mean > 0.0 || sd > 0.1, "{mean} {sd}");
+}
+
+#[test]
+fn the_mode_and_the_curvature_of_a_gaussian_posterior_are_exact() {
+    let cli = folder();
+    cli.write("run.toml", file("dsgld", "linear", "numbers.h5"));
+    for temperature in [1.0, 4.0] {
+        let run = format!("t{temperature}");
+        cli.succeed(&format!("run run.toml --set temperature={temperature} --set method.ess=100 --output {run}"));
+        let tuning = cli.results(&run).grid("tuning").unwrap().unwrap();
+        let of = |name: &str| tuning.array(name).unwrap().into_dimensionality::<Ix1>().unwrap();
+        let (mean, covariance) = exact(&cli, temperature);
+        for ((mode, sd), (mean, variance)) in of("mode").iter().zip(of("laplace_sd")).zip(mean.iter().zip(covariance.diag())) {
+            assert!((mode - mean).abs() < 1e-4 * variance.sqrt(), "{mode} {mean}");
+            assert!((sd / variance.sqrt() - 1.0).abs() < 1e-6, "{sd} {variance}");
+        }
+    }
+}
+
+#[test]
+fn ranks_threads_and_stops_do_not_change_what_is_found() {
+    let cli = folder();
+    for method in ["dsgld", "ec_sghmc"] {
+        cli.write("run.toml", file(method, "logistic", "classes.h5"));
+        let long = "run run.toml --set method.ess=2000";
+        cli.succeed(&format!("{long} --output {method}-one"));
+        cli.mpirun(3, &format!("{long} --output {method}-three")).end(0, &[]);
+        let stopped = format!("{method}-stopped");
+        cli.stop(&stopped, || cli.alone(&format!("{long} --output {stopped}")));
+        cli.mpirun(2, &format!("{long} --output {stopped}")).end(0, &[]);
+        for other in [format!("{method}-three"), stopped] {
+            let one = format!("{method}-one");
+            assert_eq!(cli.results(&one).grid("tuning").unwrap(), cli.results(&other).grid("tuning").unwrap(), "{other}");
+            assert_eq!(cli.posterior(&one), cli.posterior(&other), "{other}");
+        }
+        // In single precision too, the mode is found in double precision.
+        let single = format!("{method}-single");
+        cli.succeed(&format!("{long} --set dtype=float32 --output {single}"));
+        assert_eq!(cli.results(&single).grid("tuning").unwrap(), cli.results(&format!("{method}-one")).grid("tuning").unwrap());
+    }
+}
+
+#[test]
+fn given_values_are_kept_and_impossible_ones_are_told() {
+    let cli = folder();
+    cli.write("run.toml", file("dsgld", "logistic", "classes.h5"));
+    let given = "--set method.rounds=300 --set method.burn_in=40 --set method.thin=3";
+    cli.alone(&format!("run run.toml {given} --output given")).end(0, &["found before the run: gradient_noise = "]);
+    assert_eq!(cli.posterior("given").values.dim().1, (300 * 10 - 40) / 3);
+    let report = cli.stdout("check run.toml");
+    assert!(report.contains("note: the step is found before the run") && !report.contains("rounds  "), "{report}");
+    assert!(report.contains("evaluate  "), "{report}");
+
+    // A network has no curvature: the step is that of earlier versions, and that is said.
+    cli.write("network.toml", file("sghmc", "network", "classes.h5"));
+    let says = "step = \"auto\" is a fixed step here, because the model network has no curvature";
+    cli.alone("check network.toml").end(0, &[says]);
+    cli.alone("run network.toml --set method.steps=200 --set method.burn_in=100").end(0, &[says]);
+
+    cli.write("huge.toml", file("dsgld", "linear", "numbers.h5") + "[method.step]\nconstant = \"x\"\n");
+    cli.alone("check huge.toml").end(1, &["'method.step.constant' must be a number"]);
+    cli.write("word.toml", file("sghmc", "linear", "numbers.h5") + "step = \"automatic\"\n");
+    cli.alone("check word.toml").end(1, &["'method.step' must be \"auto\" or a number"]);
+    cli.write("ess.toml", file("sghmc", "linear", "numbers.h5") + "ess = 0\n");
+    cli.alone("check ess.toml").end(1, &["'method.ess' must be from 1 to 1e9, not 0"]);
+}
