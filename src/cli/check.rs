@@ -137,7 +137,7 @@ fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
     lines.push(match report.evaluate_every {
         Some(0) => ("evaluate", "never".to_owned()),
         Some(1) if evaluated => ("evaluate", "after every round".into()),
-        None if evaluated => ("evaluate", "about twenty times, and after the last round".into()),
+        None if evaluated => ("evaluate", "at most twenty times, and after the last round".into()),
         Some(every) if evaluated => ("evaluate", format!("every {} rounds, and after the last", text::count(every))),
         _ if report.predicts => ("evaluate", format!("never, because there are no test {thing}")),
         _ => ("evaluate", "never, because the model predicts nothing".into()),

@@ -31,8 +31,11 @@ pub trait ConfiguredMethod<D: DataKind>: Send + Sync {
     fn notes(&self, agents: u32) -> Vec<String>;
     /// What must be measured before the run.
     fn tuning(&self) -> Option<TuningNeeds>;
-    /// The same method with all that is found automatically.
-    fn tuned(&self, measured: &Measurement, agents: u32) -> Arc<dyn ConfiguredMethod<D>>;
+    /// The same method with everything that the run file leaves open.
+    ///
+    /// # Errors
+    /// A given value that does not suit what was found.
+    fn tuned(&self, measured: Option<&Measurement>, agents: u32) -> Result<Arc<dyn ConfiguredMethod<D>>, KeyError>;
     /// The method in single precision.
     fn float32(&self, problem: D::Problem<f32>) -> D::Method<f32>;
     /// The method in double precision.
@@ -76,8 +79,11 @@ impl<S: MethodSettings> ConfiguredMethod<S::Data> for S {
         MethodSettings::tuning(self)
     }
 
-    fn tuned(&self, measured: &Measurement, agents: u32) -> Arc<dyn ConfiguredMethod<S::Data>> {
-        Arc::new(MethodSettings::tuned(self, measured, agents))
+    fn tuned(&self, measured: Option<&Measurement>, agents: u32) -> Result<Arc<dyn ConfiguredMethod<S::Data>>, KeyError> {
+        let tuned = MethodSettings::tuned(self, measured, agents);
+        tuned.check()?;
+        MethodSettings::check_agents(&tuned, agents)?;
+        Ok(Arc::new(tuned))
     }
 
     fn float32(&self, problem: <S::Data as DataKind>::Problem<f32>) -> <S::Data as DataKind>::Method<f32> {

@@ -176,7 +176,8 @@ impl CorpusPartition {
 #[serde(deny_unknown_fields, default)]
 pub struct TableEvaluation {
     /// Rounds between evaluations on the test rows. The last round is evaluated too. 0 evaluates nothing. The time of an evaluation does
-    /// not count as time of the run. Without this key there are about twenty evaluations.
+    /// not count as time of the run. If not set, the run is evaluated
+    /// at most twenty times.
     pub every: Option<u64>,
     /// Whether each particle's own predictions are evaluated, beside their average.
     pub per_particle: bool,
@@ -213,14 +214,14 @@ impl Default for TableEvaluation {
 #[serde(deny_unknown_fields, default)]
 pub struct CorpusEvaluation {
     /// Rounds between evaluations on the held-out documents. The last round is evaluated too. 0 evaluates nothing. An evaluation can take
-    /// longer than a round. Without this key there are about twenty.
+    /// longer than a round. If not set, the run is evaluated at most twenty times.
     pub every: Option<u64>,
 }
 
 /// Evaluations of a run whose file does not say how many rounds are between them.
 const EVALUATIONS: u64 = 20;
 
-/// Rounds between evaluations: as the run file has it, or so that a run of `rounds` rounds has about twenty. 0 for none.
+/// Rounds between evaluations: as the run file has it, or so that a run of `rounds` rounds has at most twenty. 0 for none.
 pub fn evaluation_interval(every: Option<u64>, rounds: Option<u64>) -> u64 {
     every.unwrap_or_else(|| rounds.unwrap_or(1).div_ceil(EVALUATIONS).max(1))
 }

@@ -2,7 +2,7 @@
 
 use super::data::{DataFile, schema};
 use super::prepare::{JobData, other_kind};
-use super::tune::{can_be_tuned, cannot_be_tuned};
+use super::tune::{can_be_tuned, note_on_preset};
 use crate::config::sweep::Sweep;
 use crate::config::{Dtype, Problem, Registry, Run, RunFile, RunOf, RunSettings, evaluation_interval};
 use crate::data::corpus::Corpus as CorpusFile;
@@ -197,6 +197,8 @@ struct CheckedModel {
     method: Result<(), KeyError>,
     /// Whether automatic steps can be found.
     can_be_tuned: bool,
+    /// What automatic steps mean where they cannot be found.
+    preset: Option<String>,
 }
 
 fn check_run<D: Checked>(
@@ -245,6 +247,7 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
     let rows_per_agent = range.unwrap_or((model.own_rows / shards, model.own_rows.div_ceil(shards)));
     let mut estimate = run.method.estimate(agents, model.parameters);
     let mut notes = run.method.notes(agents);
+    notes.extend(model.preset.iter().cloned());
     let data = data.map(|(file, open)| DataReport {
         path: file.path().to_owned(),
         content: D::content(open),
@@ -256,10 +259,11 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
     match run.method.tuning() {
         Some(needs) if model.can_be_tuned => {
             estimate.rounds = needs.rounds;
-            notes.push("the step is found before the run, and so are the lengths that are not given".to_owned());
+            notes.push(
+                "step = \"auto\": the step, and the lengths that are not given, are chosen before the run starts".to_owned(),
+            );
         }
-        Some(_) => notes.push(cannot_be_tuned(run.model_name())),
-        None => {}
+        _ => {}
     }
     if estimate.rounds.is_some() {
         evaluate_every = Some(evaluation_interval(evaluate_every, estimate.rounds));
@@ -312,17 +316,18 @@ impl Checked for Table {
         if built.own_rows == 0 {
             require_data(dataset)?;
         }
-        let method = run.method.check_model(built.model.as_ref());
-        let (parameters, predicts) = (built.model.dim(), built.model.output() != Output::Nothing);
-        let rows = dataset.map_or(Ok(()), |dataset| check_rows(built.model.as_ref(), dataset));
-        Ok(CheckedModel {
-            parameters,
-            predicts,
-            own_rows: built.own_rows,
-            rows,
-            method,
-            can_be_tuned: can_be_tuned(built.model.as_ref()),
-        })
+        let model = built.model.as_ref();
+        let (parameters, predicts) = (model.dim(), model.output() != Output::Nothing);
+        let rows = dataset.map_or(Ok(()), |dataset| check_rows(model, dataset));
+        let (mut method, mut preset) = (run.method.check_model(model), None);
+        let can_be_tuned = can_be_tuned(model);
+        if run.method.tuning().is_some() && !can_be_tuned {
+            match run.method.tuned(None, run.settings.agents) {
+                Ok(untuned) => preset = note_on_preset(untuned.as_ref(), run.model_name(), parameters).ok(),
+                Err(error) => method = method.and(Err(error)),
+            }
+        }
+        Ok(CheckedModel { parameters, predicts, own_rows: built.own_rows, rows, method, can_be_tuned, preset })
     }
 
     fn temperature(run: &RunOf<Self>) -> Option<f64> {
@@ -369,7 +374,15 @@ impl Checked for Corpus {
 
     fn check_model(run: &RunOf<Self>, corpus: Option<&Arc<CorpusFile>>) -> Result<CheckedModel, KeyError> {
         let parameters = require_data(corpus)?.words() as usize * run.model.topics as usize;
-        Ok(CheckedModel { parameters, predicts: true, own_rows: 0, rows: Ok(()), method: Ok(()), can_be_tuned: false })
+        Ok(CheckedModel {
+            parameters,
+            predicts: true,
+            own_rows: 0,
+            rows: Ok(()),
+            method: Ok(()),
+            can_be_tuned: false,
+            preset: None,
+        })
     }
 
     fn temperature(_: &RunOf<Self>) -> Option<f64> {

@@ -40,7 +40,7 @@ pub enum JobError {
     /// The topics of a run cannot be read.
     #[error("{0}")]
     Topics(String),
-    /// What a run leaves to be found was not found.
+    /// Steps could not be found automatically.
     #[error("{0}")]
     Tuning(String),
     /// The method failed.

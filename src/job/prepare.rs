@@ -32,6 +32,8 @@ pub struct Prepared {
     pub groups: Vec<SampleGroup>,
     /// The sizes of the shards, for people.
     pub sizes: String,
+    /// Remarks on settings that are allowed but perhaps not meant.
+    pub notes: Vec<String>,
     /// The scores at draws that are computed when the run has finished, if any.
     pub scoring: Option<Scoring>,
     /// The arrays that the result file gets when the run has finished.
@@ -116,6 +118,9 @@ impl JobData for Table {
         };
         let method = tuned.map_or(run.method.as_ref(), |tuned| tuned.method.as_ref());
         let rounds = method.estimate(run.settings.agents, model.dim()).rounds;
+        let mut notes = run.method.notes(run.settings.agents);
+        notes.extend(method.notes(run.settings.agents));
+        notes.dedup();
         let evaluation = evaluation(&run.evaluate, rounds, &problem, test_rows, sharing);
         let method = F::method(method, problem);
         let draws = method.draws();
@@ -133,7 +138,7 @@ impl JobData for Table {
             groups.push(group(PARTICLE_PATHS, SampleKind::Paths));
         }
         let (dataset, predicts) = (dataset.cloned(), run.evaluate.predictions);
-        let found = tuned.map(Tuned::arrays);
+        let found = tuned.and_then(Tuned::arrays);
         let final_arrays: FinalArrays = Box::new(move |folder, outcome| {
             let mut grids: Vec<Grid> = found.into_iter().collect();
             let Some(dataset) = dataset else { return Ok(grids) };
@@ -144,7 +149,7 @@ impl JobData for Table {
             }
             Ok(grids)
         });
-        Ok(Prepared { method: method.start(run.method.name(), evaluation), groups, sizes, scoring, final_arrays })
+        Ok(Prepared { method: method.start(run.method.name(), evaluation), groups, sizes, notes, scoring, final_arrays })
     }
 }
 
@@ -215,7 +220,14 @@ impl JobData for Corpus {
         let groups = vec![SampleGroup { name: POSTERIOR.into(), parts, kind: SampleKind::Topics }];
         let corpus = corpus.clone();
         let final_arrays: FinalArrays = Box::new(move |_, _| Ok(vec![vocabulary(&corpus)?]));
-        Ok(Prepared { method: method.start(run.method.name(), evaluation), groups, sizes, scoring: None, final_arrays })
+        Ok(Prepared {
+            method: method.start(run.method.name(), evaluation),
+            groups,
+            sizes,
+            notes: run.method.notes(agents),
+            scoring: None,
+            final_arrays,
+        })
     }
 }
 

@@ -156,7 +156,7 @@ mod tests {
             "[cluster.collectives]\nrequests = \"broadcast\"\ninteger_sums = \"point_to_point\"\n",
             "[data]\nfile = \"elsewhere.h5\"\n",
             "[data]\nfile = \"elsewhere.h5\"\npartition = \"equal\"\n",
-            "[evaluate]\nevery = 1\n",
+            "[evaluate]\nbias = true\n",
         ] {
             assert_eq!(differs(CONFIG, &format!("{CONFIG}{same}")), Ok(None), "{same}");
             assert_eq!(differs(&format!("{CONFIG}{same}"), CONFIG), Ok(None), "{same}");
@@ -168,7 +168,7 @@ mod tests {
         for (other, message) in [
             ("rounds = 3\n", "method.rounds is 10 there, 3 here"),
             ("optimizer = { plain = { step = 0.5 } }\n", "method.optimizer.adagrad is "),
-            ("[evaluate]\nevery = 2\n", "evaluate.every is 1 there, 2 here"),
+            ("[evaluate]\nevery = 2\n", "evaluate.every is nothing there, 2 here"),
             ("[data]\nfile = \"a.h5\"\npartition = \"by_label\"\n", "data.partition is \"equal\" there, \"by_label\" here"),
             ("[cluster.collectives]\nfloat_sums = \"allreduce\"\n", "float_sums is \"PointToPoint\" there, \"Allreduce\" here"),
         ] {

@@ -52,7 +52,7 @@ where
     let tuned = D::tune(run, open, ranks, JobOptions { store: None, ..options.clone() }, folder)?;
     let prepared = match &tuned {
         Some(tuned) => {
-            folder.print_message(&tuned.describe());
+            tuned.describe().iter().for_each(|found| folder.print_message(found));
             prepare(Some(tuned))?
         }
         None => prepared,
@@ -108,7 +108,7 @@ fn carry_out<D: Domain>(
     ranks: &Ranks,
     folder: &mut RunFolder,
 ) -> Result<(), JobError> {
-    let Prepared { method, groups, sizes, scoring, final_arrays } = prepared;
+    let Prepared { method, groups, sizes, notes, scoring, final_arrays } = prepared;
     let (settings, cluster) = (&run.settings, &run.cluster);
     let headline = format!(
         "{} on the model {}: {}{sizes}, {} × {}{}",
@@ -128,7 +128,7 @@ fn carry_out<D: Domain>(
         let fits = saved.as_ref().map_or(Ok(()), |saved| saved.check(method.name(), method.number()));
         fits.map_err(|cause| CheckpointError::Damaged { path, cause })?;
         folder.begin(&headline, saved.as_ref(), info, groups)?;
-        run.method.notes(settings.agents()).iter().for_each(|note| folder.print_message(&format!("note: {note}")));
+        notes.iter().for_each(|note| folder.print_message(&format!("note: {note}")));
         Ok(saved)
     };
     // All ranks must know what rank 0 alone finds wrong, before any of them continues.

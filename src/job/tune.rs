@@ -12,14 +12,14 @@ use crate::methods::{Problem, Table};
 use crate::models::{CurvatureSupport, Model, Whitened, Whitening};
 use crate::number::Real;
 use crate::results::{Grid, RunFolder};
-use crate::settings::inline;
+use crate::settings::{KeyError, inline};
 use ndarray::{Array1, Array2, ArrayView2, s};
 use ndarray_linalg::{Cholesky, Diag, SolveTriangular, UPLO};
 use std::sync::Arc;
 
 /// Models with more parameters keep the steps of their settings, because curvatures grow with the square of this number.
 const MAX_PARAMETERS: usize = 1000;
-/// Chains whose shards push them more than this, in units of the posterior's variance, need many updates.
+/// Noise of shards, in units of the posterior's variance, above which a note is printed.
 const MUCH_SHARD_NOISE: f64 = 10.0;
 /// The group of arrays of what was found.
 pub const TUNING: &str = "tuning";
@@ -30,8 +30,8 @@ pub struct Tuned {
     pub method: Arc<dyn ConfiguredMethod<Table>>,
     /// The keys that were found, with their values.
     found: toml::Table,
-    coordinates: Coordinates,
-    measured: Measurement,
+    /// What they follow from; none where nothing can be measured.
+    measured: Option<(Coordinates, Measurement)>,
 }
 
 /// Coordinates in which the posterior is close to a standard normal distribution.
@@ -50,11 +50,14 @@ pub(super) fn can_be_tuned(model: &dyn Model<f64>) -> bool {
     model.curvature_support() == CurvatureSupport::Full && (1..=MAX_PARAMETERS).contains(&model.dim())
 }
 
-/// What the user of a model without curvature should know.
-pub(super) fn cannot_be_tuned(model: &str) -> String {
-    format!(
-        "step = \"auto\" is a fixed step here, because the model {model} has no curvature or too many parameters; draws may be biased"
-    )
+/// What `step = "auto"` means for a model for which no step can be found.
+pub(super) fn note_on_preset(preset: &dyn ConfiguredMethod<Table>, model: &str, parameters: usize) -> Result<String, JobError> {
+    let step = table_of(preset)?.get("step").map_or_else(String::new, inline);
+    let reason = match parameters {
+        ..=MAX_PARAMETERS => "does not provide a full matrix of curvature".to_owned(),
+        _ => format!("has {parameters} parameters, more than {MAX_PARAMETERS}"),
+    };
+    Ok(format!("step = \"auto\" is {step} here, because the model {model} {reason}. Draws may be biased: choose a step"))
 }
 
 /// Finds what a run leaves to be found, if anything. Every rank calls this.
@@ -71,10 +74,12 @@ pub(super) fn tune(
     let Some(TuningNeeds { batch, share, .. }) = run.method.tuning() else { return Ok(None) };
     let TableProblem { problem, rows, .. } = ranks.agree(table_problem::<f64>(run, dataset))?;
     if !can_be_tuned(problem.model.as_ref()) {
-        folder.print_message(&format!("note: {}", cannot_be_tuned(run.model_name())));
-        return Ok(None);
+        let method = run.method.tuned(None, run.settings.agents).map_err(wrong_method)?;
+        let note = note_on_preset(method.as_ref(), run.model_name(), problem.model.dim())?;
+        folder.print_message(&format!("note: {note}"));
+        return Ok(Some(Tuned { method, found: toml::Table::new(), measured: None }));
     }
-    folder.print_message("looking for the mode of the posterior, and measuring the noise of scores there");
+    folder.print_message("step = \"auto\": finding the mode of the posterior, and measuring the noise of gradients around it");
     let problem = counted_once(&problem, run.method.sharing());
     let dim = problem.model.dim();
 
@@ -100,14 +105,18 @@ pub(super) fn tune(
     let shard_noise = measured.shards.iter().copied().fold(0.0, f64::max);
     if shard_noise > MUCH_SHARD_NOISE {
         folder.print_message(&format!(
-            "note: the rows of agents differ so much that chains must make small steps (noise {shard_noise:.0} times that of a draw). A \
-             smaller trajectory helps, or a method whose agents see all rows, such as sghmc"
+            "note: shards differ so much that the step is small and the run long: an update at one of them has a noise of \
+             {shard_noise:.0} posterior variances. A smaller trajectory helps, or sghmc, whose agents see all rows"
         ));
     }
-    let method = run.method.tuned(&measured, run.settings.agents);
+    let method = run.method.tuned(Some(&measured), run.settings.agents).map_err(wrong_method)?;
     let (before, mut found) = (table_of(run.method.as_ref())?, table_of(method.as_ref())?);
     found.retain(|key, value| before.get(key) != Some(value));
-    Ok(Some(Tuned { method, found, coordinates, measured }))
+    Ok(Some(Tuned { method, found, measured: Some((coordinates, measured)) }))
+}
+
+fn wrong_method(error: KeyError) -> JobError {
+    ConfigError::Settings(vec![error.below("method")]).into()
 }
 
 fn table_of(method: &dyn ConfiguredMethod<Table>) -> Result<toml::Table, JobError> {
@@ -131,7 +140,7 @@ fn coordinates(records: &[f64], dim: usize) -> Result<Vec<f64>, JobError> {
 }
 
 fn too_little() -> JobError {
-    JobError::Tuning("the measurement of the posterior is incomplete".into())
+    JobError::Tuning("the measurement of the posterior before the run is incomplete: an internal error, please report it".into())
 }
 
 impl Coordinates {
@@ -148,33 +157,43 @@ impl Coordinates {
 }
 
 impl Tuned {
-    /// A problem in coordinates in which the posterior is close to a standard normal distribution.
+    /// A problem in coordinates in which the posterior is close to a standard normal distribution, if they are known.
     pub fn whitened<F: Real>(&self, problem: Problem<F>) -> Problem<F> {
-        self.coordinates.whitened(problem)
+        match &self.measured {
+            Some((coordinates, _)) => coordinates.whitened(problem),
+            None => problem,
+        }
     }
 
     /// What was found, for people.
-    pub fn describe(&self) -> String {
+    pub fn describe(&self) -> Option<String> {
         let keys: Vec<String> = self.found.iter().map(|(key, value)| format!("{key} = {}", inline(value))).collect();
-        format!("found before the run: {}", keys.join(", "))
+        (!keys.is_empty()).then(|| format!("step = \"auto\" found, in whitened coordinates: {}", keys.join(", ")))
     }
 
     /// What was found, for the result file.
-    pub fn arrays(&self) -> Grid {
-        let Coordinates { mode, factor, .. } = &self.coordinates;
+    pub fn arrays(&self) -> Option<Grid> {
+        let (Coordinates { mode, factor, .. }, measured) = self.measured.as_ref()?;
         let dim = mode.len();
         let sd = factor.rows().into_iter().map(|row| row.dot(&row).sqrt()).collect();
-        Grid {
+        let numbers = |(key, value): (&String, &toml::Value)| {
+            // `step = { constant = 0.2 }` is 0.2.
+            let value = value.get("constant").unwrap_or(value);
+            Some((key.clone(), value.as_float().or_else(|| value.as_integer().map(|value| value as f64))?))
+        };
+        let (keys, values): (Vec<String>, Vec<f64>) = self.found.iter().filter_map(numbers).unzip();
+        Some(Grid {
             group: TUNING.into(),
-            dimensions: vec![("parameter".into(), dim), ("coordinate".into(), dim)],
+            dimensions: vec![("parameter".into(), dim), ("coordinate".into(), dim), ("found".into(), keys.len())],
             variables: vec![
                 ("mode".into(), vec![0], mode.to_vec()),
                 ("laplace_sd".into(), vec![0], sd),
                 ("factor".into(), vec![0, 1], factor.iter().copied().collect()),
-                ("minibatch_noise".into(), vec![0], self.measured.minibatches.clone()),
-                ("shard_noise".into(), vec![0], self.measured.shards.clone()),
+                ("minibatch_noise".into(), vec![0], measured.minibatches.clone()),
+                ("shard_noise".into(), vec![0], measured.shards.clone()),
+                ("value".into(), vec![2], values),
             ],
-            names: Vec::new(),
-        }
+            names: vec![("key".into(), 2, keys)],
+        })
     }
 }

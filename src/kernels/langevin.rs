@@ -28,10 +28,13 @@ pub enum StepSize {
 }
 
 impl StepSize {
+    /// The step size that [`StepSize::Auto`] stands for where none can be found.
+    pub const PRESET: Self = Self::Annealed { a: 0.01, b: 1.0, c: 0.55 };
+
     /// The step size of update t.
     pub fn at(self, update: u64) -> f64 {
         match self {
-            Self::Auto => Self::Annealed { a: 0.01, b: 1.0, c: 0.55 }.at(update),
+            Self::Auto => Self::PRESET.at(update),
             Self::Constant(step) => step,
             Self::Annealed { a, b, c } => a * (b + update as f64).powf(-c),
         }

@@ -95,7 +95,9 @@ fn bias(group: &PosteriorGroup) -> (JudgmentOutcome, String) {
     let advice = |bias: &ParameterBias| match (is_particles, bias.sd_ratio > 1.0) {
         (true, true) => "run more rounds or steps, so that all particles reach the posterior",
         (true, false) => "take more particles",
-        (false, true) => "let the step be found (step = \"auto\"), or take a smaller step or a larger batch",
+        (false, true) => {
+            "take a smaller step or a larger batch; step = \"auto\" finds a step for models with a full matrix of curvature"
+        }
         (false, false) => "run longer",
     };
     match (bias.verdict, worst) {

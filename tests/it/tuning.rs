@@ -47,7 +47,7 @@ fn exact(cli: &Cli, temperature: f64) -> (Array1<f64>, Array2<f64>) {
     model.posterior(shard.dense().unwrap(), temperature).unwrap()
 }
 
-/// Each parameter's mean, sd and effective sample size, and their Monte Carlo errors.
+/// Each parameter's mean and sd, and their Monte Carlo standard errors.
 fn estimates(cli: &Cli, run: &str) -> Vec<[f64; 4]> {
     let json = cli.json(&format!("summary {run} --json"));
     let of = |parameter: &serde_json::Value| ["mean", "sd", "mcse_mean", "mcse_sd"].map(|key| parameter[key].as_f64().unwrap());
@@ -80,7 +80,7 @@ fn found_steps_sample_an_ill_conditioned_posterior() {
             cli.alone(&format!(
                 "run run.toml {split} --set seed={seed} --set temperature={temperature} --set method.ess=4000 --output {run}"
             ))
-            .end(0, &["found before the run: ", "right: "]);
+            .end(0, &["found, in whitened coordinates: ", "right: "]);
             let [mean, sd] = errors(&cli, &run, temperature);
             // The steps widen or narrow a parameter by at most 2.5 %.
             assert!(mean <= 0.0 && sd <= 0.025, "{run}: {mean} {sd}");
@@ -142,19 +142,41 @@ fn ranks_threads_and_stops_do_not_change_what_is_found() {
 }
 
 #[test]
-fn given_values_are_kept_and_impossible_ones_are_told() {
+fn given_values_are_kept_and_invalid_ones_are_refused() {
     let cli = folder();
     cli.write("run.toml", file("dsgld", "logistic", "classes.h5"));
     let given = "--set method.rounds=300 --set method.burn_in=40 --set method.thin=3";
-    cli.alone(&format!("run run.toml {given} --output given")).end(0, &["found before the run: gradient_noise = "]);
+    cli.alone(&format!("run run.toml {given} --output given")).end(0, &["found, in whitened coordinates: gradient_noise = "]);
     assert_eq!(cli.posterior("given").values.dim().1, (300 * 10 - 40) / 3);
     let report = cli.stdout("check run.toml");
-    assert!(report.contains("note: the step is found before the run") && !report.contains("rounds  "), "{report}");
+    assert!(report.contains("note: step = \"auto\": the step, and the lengths") && !report.contains("rounds  "), "{report}");
     assert!(report.contains("evaluate  "), "{report}");
+
+    let tuning = cli.results("given").grid("tuning").unwrap().unwrap();
+    assert_eq!(tuning.list("key"), ["gradient_noise", "step"]);
+    assert!(tuning.array("value").unwrap().iter().all(|value| (0.0..0.5).contains(value)));
+
+    // Lengths that are found need no room in the preset ones, and given ones must have room for what is found.
+    cli.alone("run run.toml --set method.rounds=80 --set method.ess=10 --output short").end(0, &["thin = "]);
+    let says = "'method.burn_in' = 3000 leaves no draws: there are 1000 updates";
+    cli.alone("run run.toml --set method.rounds=100 --set method.burn_in=3000 --set method.thin=1 --output none").end(1, &[says]);
+    // Expectations without draws.
+    cli.succeed("run run.toml --set method.thin=0 --set method.expectations=true --output expectations");
+    let results = cli.results("expectations");
+    assert!(results.samples("posterior").is_err());
+    let (mean, given) = (results.samples("posterior_mean").unwrap().values.matrix(), cli.posterior("given").values.matrix());
+    for (mean, draws) in mean.row(0).iter().zip(given.columns()) {
+        assert!((mean - draws.mean().unwrap()).abs() < 0.3 * draws.std(1.0), "{mean} {draws}");
+    }
+    // Keys that are replaced.
+    let says = "note: gradient has no effect beside step = \"auto\"";
+    cli.alone("check run.toml --set method.gradient={control_variate=5}").end(0, &[says]);
+    cli.write("masses.toml", file("sghmc", "logistic", "classes.h5") + "scheme = \"semi_implicit\"\n");
+    cli.alone("check masses.toml").end(0, &["step = \"auto\" is 0.001 here, because scheme = \"semi_implicit\""]);
 
     // A network has no curvature: the step is that of earlier versions, and that is said.
     cli.write("network.toml", file("sghmc", "network", "classes.h5"));
-    let says = "step = \"auto\" is a fixed step here, because the model network has no curvature";
+    let says = "step = \"auto\" is 0.001 here, because the model network does not provide a full matrix of curvature";
     cli.alone("check network.toml").end(0, &[says]);
     cli.alone("run network.toml --set method.steps=200 --set method.burn_in=100").end(0, &[says]);
 

@@ -13,7 +13,9 @@ use crate::methods::common::settings::{
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sghmc::{Preconditioner, Sghmc};
-use crate::methods::tuning::{HamiltonianSteps, Lengths, Measurement, Step, TuningNeeds, VisitShare, hamiltonian_steps, lengths};
+use crate::methods::tuning::{
+    HamiltonianSteps, Lengths, Measurement, Step, TuningNeeds, VisitShare, hamiltonian_steps, idle_keys, lengths,
+};
 use crate::number::Real;
 use crate::settings::{Key, KeyError, in_range, keys};
 use documented::DocumentedFields;
@@ -23,24 +25,24 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct EcSghmcSettings {
-    /// Steps of each chain. Every agent runs a chain on all data. Without this key as many as `ess` needs, or 10,000 where the step is not
-    /// found automatically.
+    /// Steps of each chain. Every agent runs a chain on all data. Default: as many as `ess` needs with `step = "auto"`, otherwise 10,000.
     pub steps: Option<u64>,
     /// Steps between exchanges with the center (s).
     pub period: u64,
-    /// Rows in a minibatch, drawn anew for every step; more where the step is found automatically and the noise of minibatches is large.
+    /// Rows in a minibatch, drawn anew for every step; a minimum with `step = "auto"`.
     pub batch: usize,
-    /// Step size (ε); its square is what others call the learning rate. `"auto"` finds the mode of the posterior
-    /// before the run, lets chains move in coordinates in which the posterior is close to a standard normal distribution, corrects the scores
-    /// of minibatches by those at the mode, and takes the largest step that does not widen the draws; it is 0.001 for models
-    /// without curvature, with `noise = false`, a preconditioner or `scheme = "semi_implicit"`.
+    /// Step size (ε); its square is what others call the learning rate. `"auto"` finds the mode of the posterior before the run, lets
+    /// chains move in coordinates in which the posterior is close to a standard normal distribution, uses a control variate at the mode,
+    /// and takes the largest step that changes no standard deviation by more than about 5 %; it is 0.001 for models without a full matrix
+    /// of curvature or with more than 1,000 parameters, with `noise = false`, a preconditioner or `scheme = "semi_implicit"`.
     pub step: Step,
     /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning.
     pub ess: f64,
-    /// Rate at which velocities decay (V); step · friction is what others call momentum decay. Without this key 1.5 with a step that is
-    /// found automatically, 50 otherwise.
+    /// Rate at which velocities decay (V); step · friction is what others call momentum decay. Default: 1.5 with `step = "auto"`, otherwise
+    /// 50.
     pub friction: Option<f64>,
-    /// Strength of the springs between chains and center (κ).
+    /// Strength of the springs between chains and center (κ); with `step = "auto"` in coordinates in which the posterior is close to a
+    /// standard normal distribution.
     pub coupling: f64,
     /// How the coupling changes: `"constant"` (draws are then not from the posterior), `{ anneal = { from = 500, over = 500 } }`, or
     /// `{ cyclic = { coupled = 100, free = 400, settle = 100 } }`. By default it is annealed to 0 in the second half of burn-in.
@@ -60,20 +62,20 @@ pub struct EcSghmcSettings {
     pub noise: bool,
     /// Integrator: `"middle"`, exact for Gaussian posteriors at every stable step size, or `"semi_implicit"`, as in the papers.
     pub scheme: Scheme,
-    /// Half of step · the variance of the scores of minibatches (B̂), by which the added noise is reduced; 0 if unknown. Measured where the
-    /// step is found automatically.
+    /// Half of step · the variance of the scores of minibatches (B̂), by which the added noise is reduced; 0 if unknown. `step = "auto"`
+    /// sets it.
     pub gradient_noise: f64,
     /// `{ burn_in = 1000, decay = 0.99, floor = 1.0 }` adapts masses to the size of the scores in the first `burn_in` steps. Off by default.
     pub preconditioner: Option<Preconditioner>,
     /// Estimator of the score: `"plain"`, or `{ control_variate = 100 }`, which from that period on corrects the score of a minibatch by
-    /// the score at a fixed point.
+    /// the score at a fixed point. No effect where `step = "auto"` finds a step.
     pub gradient: Estimator,
     /// Whether all chains start at the same state.
     pub same_start: bool,
-    /// Steps of each chain before its first draw. Without this key ten relaxation times, or 2000 where the step is not found automatically.
+    /// Steps of each chain before its first draw. Default: ten relaxation times with `step = "auto"`, otherwise 2000.
     pub burn_in: Option<u64>,
-    /// Keep every `thin`-th step after burn-in; 0 keeps no draws. Without this key the relaxation time, or 10 where the step is not found
-    /// automatically.
+    /// Keep every `thin`-th step after burn-in; 0 keeps no draws. Default: the relaxation time, in which autocorrelations fall to 1/e, with
+    /// `step = "auto"`, otherwise 10.
     pub thin: Option<u64>,
     /// Milliseconds that each agent sleeps per step, to imitate slow machines in experiments; one number for each agent.
     pub sleep_ms: Vec<f64>,
@@ -140,12 +142,32 @@ impl EcSghmcSettings {
         self.thin.unwrap_or(10)
     }
 
+    /// Steps between draws, or 0 as long as it is not known whether there will be draws, because lengths are found before the run.
+    pub(super) fn thin_to_check(&self) -> u64 {
+        let are_found = self.tuning().is_some() && [self.steps, self.burn_in, self.thin].contains(&None);
+        if are_found { 0 } else { self.thin() }
+    }
+
     fn step(&self) -> f64 {
         self.step.size_or(1e-3)
     }
 
     fn friction(&self) -> f64 {
         self.friction.unwrap_or(50.0)
+    }
+
+    /// Notes on what `step = "auto"` means beside other keys.
+    pub(super) fn notes_on_step(&self) -> Vec<String> {
+        let mut notes = idle_keys(self.tuning().is_some(), self.gradient, self.gradient_noise);
+        if self.step == Step::Auto && self.tuning().is_none() {
+            let reason = match (self.noise, self.preconditioner) {
+                (false, _) => "noise = false",
+                (true, Some(_)) => "preconditioner is set",
+                (true, None) => "scheme = \"semi_implicit\"",
+            };
+            notes.push(format!("step = \"auto\" is {} here, because {reason}", self.step()));
+        }
+        notes
     }
 
     pub(super) fn dynamics(&self) -> SghmcDynamics {
@@ -230,12 +252,14 @@ impl MethodSettings for EcSghmcSettings {
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {
-        notes_of(self.strength(), self.variant != Variant::Elastic, agents)
+        let mut notes = notes_of(self.strength(), self.variant != Variant::Elastic, agents);
+        notes.extend(self.notes_on_step());
+        notes
     }
 
     fn check(&self) -> Result<(), KeyError> {
         let Self { period, batch, .. } = *self;
-        let (steps, burn_in, thin) = (self.steps(), self.burn_in(), self.thin());
+        let (steps, burn_in, thin) = (self.steps(), self.burn_in(), self.thin_to_check());
         check_ess(self.ess)?;
         check_steps(steps, period, batch, self.strength(), burn_in, thin)?;
         check_dynamics(self.dynamics(), self.preconditioner, burn_in, thin)?;
@@ -288,7 +312,12 @@ impl MethodSettings for EcSghmcSettings {
         })
     }
 
-    fn tuned(&self, measured: &Measurement, agents: u32) -> Self {
+    fn tuned(&self, measured: Option<&Measurement>, agents: u32) -> Self {
+        let Some(measured) = measured else {
+            let (steps, burn_in, thin) = (Some(self.steps()), Some(self.burn_in()), Some(self.thin()));
+            let (step, friction) = (Step::Size(self.step()), Some(self.friction()));
+            return Self { steps, burn_in, thin, step, friction, ..self.clone() };
+        };
         let HamiltonianSteps { batch, step, friction, gradient_noise, relaxation } =
             hamiltonian_steps(measured, self.batch, self.friction);
         let Lengths { burn_in, thin, updates } = lengths(relaxation, self.ess, agents, (self.burn_in, self.thin));
@@ -298,6 +327,7 @@ impl MethodSettings for EcSghmcSettings {
             step: Step::Size(step),
             friction: Some(friction),
             gradient_noise,
+            gradient: Estimator::Plain,
             burn_in: Some(burn_in),
             thin: Some(thin),
             ..self.clone()

@@ -10,7 +10,9 @@ use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgld::Sgld;
-use crate::methods::tuning::{LangevinSteps, Lengths, Measurement, Step, TuningNeeds, VisitShare, langevin_steps, lengths};
+use crate::methods::tuning::{
+    LangevinSteps, Lengths, Measurement, Step, TuningNeeds, VisitShare, idle_keys, langevin_steps, lengths,
+};
 use crate::number::Real;
 use crate::settings::{Key, KeyError, in_range, keys};
 use documented::DocumentedFields;
@@ -20,24 +22,24 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct EcSgldSettings {
-    /// Steps of each chain. Every agent runs a chain on all data. Without this key as many as `ess` needs, or 10,000 where the step is not
-    /// found automatically.
+    /// Steps of each chain. Every agent runs a chain on all data. Default: as many as `ess` needs with `step = "auto"`, otherwise 10,000.
     pub steps: Option<u64>,
     /// Steps between exchanges with the center (s).
     pub period: u64,
-    /// Rows in a minibatch, drawn anew for every step; more where the step is found automatically and the noise of minibatches is large.
+    /// Rows in a minibatch, drawn anew for every step; a minimum with `step = "auto"`.
     pub batch: usize,
-    /// Variance of the noise of a step, whose drift is half of it times the score. `"auto"` finds the mode of the posterior
-    /// before the run, lets chains move in coordinates in which the posterior is close to a standard normal distribution, corrects the scores
-    /// of minibatches by those at the mode, and takes the largest step that does not widen the draws; it is 1e-5 for models
-    /// without curvature.
+    /// Variance of the noise of a step, whose drift is half of it times the score. `"auto"` finds the mode of the posterior before the run,
+    /// lets chains move in coordinates in which the posterior is close to a standard normal distribution, uses a control variate at the
+    /// mode, and takes the largest step that changes no standard deviation by more than about 5 %; it is 1e-5 for models without a full
+    /// matrix of curvature or with more than 1,000 parameters.
     pub step: Step,
     /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning.
     pub ess: f64,
-    /// Share of the variance of a step's noise that minibatches supply, so that it is not added; 0 if unknown. Measured where the step is
-    /// found automatically.
+    /// Share of the variance of a step's noise that is not added, because the noise of minibatches and the finite step already contribute
+    /// it; 0 if unknown. `step = "auto"` sets it.
     pub gradient_noise: f64,
-    /// Strength of the springs between chains and center (κ).
+    /// Strength of the springs between chains and center (κ); with `step = "auto"` in coordinates in which the posterior is close to a
+    /// standard normal distribution.
     pub coupling: f64,
     /// How the coupling changes: `"constant"` (draws are then not from the posterior), `{ anneal = { from = 500, over = 500 } }`, or
     /// `{ cyclic = { coupled = 100, free = 400, settle = 100 } }`. By default it is annealed to 0 in the second half of burn-in.
@@ -45,14 +47,14 @@ pub struct EcSgldSettings {
     /// Whether each chain exchanges with the center on its own time; `false` waits for the slowest at every exchange.
     pub asynchronous: bool,
     /// Estimator of the score: `"plain"`, or `{ control_variate = 100 }`, which from that period on corrects the score of a minibatch by
-    /// the score at a fixed point.
+    /// the score at a fixed point. No effect where `step = "auto"` finds a step.
     pub gradient: Estimator,
     /// Whether all chains start at the same state.
     pub same_start: bool,
-    /// Steps of each chain before its first draw. Without this key ten relaxation times, or 2000 where the step is not found automatically.
+    /// Steps of each chain before its first draw. Default: ten relaxation times with `step = "auto"`, otherwise 2000.
     pub burn_in: Option<u64>,
-    /// Keep every `thin`-th step after burn-in; 0 keeps no draws. Without this key the relaxation time, or 10 where the step is not found
-    /// automatically.
+    /// Keep every `thin`-th step after burn-in; 0 keeps no draws. Default: the relaxation time, in which autocorrelations fall to 1/e, with
+    /// `step = "auto"`, otherwise 10.
     pub thin: Option<u64>,
 }
 
@@ -139,7 +141,9 @@ impl MethodSettings for EcSgldSettings {
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {
-        notes_of(self.strength(), false, agents)
+        let mut notes = notes_of(self.strength(), false, agents);
+        notes.extend(idle_keys(self.tuning().is_some(), self.gradient, self.gradient_noise));
+        notes
     }
 
     fn check_agents(&self, agents: u32) -> Result<(), KeyError> {
@@ -152,7 +156,9 @@ impl MethodSettings for EcSgldSettings {
     }
 
     fn check(&self) -> Result<(), KeyError> {
-        check_steps(self.steps(), self.period, self.batch, self.strength(), self.burn_in(), self.thin())?;
+        let are_found = self.tuning().is_some() && [self.steps, self.burn_in, self.thin].contains(&None);
+        let thin = if are_found { 0 } else { self.thin() };
+        check_steps(self.steps(), self.period, self.batch, self.strength(), self.burn_in(), thin)?;
         check_ess(self.ess)?;
         let (step, supplied) = (self.step(), self.gradient_noise);
         in_range("step", step, step.is_finite() && step > 0.0, "above 0")?;
@@ -173,7 +179,11 @@ impl MethodSettings for EcSgldSettings {
         })
     }
 
-    fn tuned(&self, measured: &Measurement, agents: u32) -> Self {
+    fn tuned(&self, measured: Option<&Measurement>, agents: u32) -> Self {
+        let Some(measured) = measured else {
+            let (steps, burn_in, thin) = (Some(self.steps()), Some(self.burn_in()), Some(self.thin()));
+            return Self { steps, burn_in, thin, step: Step::Size(self.step()), ..self.clone() };
+        };
         let LangevinSteps { batch, step, supplied, relaxation } = langevin_steps(measured, self.batch, 1.0);
         let Lengths { burn_in, thin, updates } = lengths(relaxation, self.ess, agents, (self.burn_in, self.thin));
         let mut found = Self {
@@ -181,6 +191,7 @@ impl MethodSettings for EcSgldSettings {
             batch,
             step: Step::Size(step),
             gradient_noise: supplied,
+            gradient: Estimator::Plain,
             burn_in: Some(burn_in),
             thin: Some(thin),
             ..self.clone()

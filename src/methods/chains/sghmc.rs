@@ -19,39 +19,38 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct SghmcSettings {
-    /// Steps of each chain. Every agent runs a chain on all data. Without this key as many as `ess` needs, or 10,000 where the step is not
-    /// found automatically.
+    /// Steps of each chain. Every agent runs a chain on all data. Default: as many as `ess` needs with `step = "auto"`, otherwise 10,000.
     pub steps: Option<u64>,
-    /// Rows in a minibatch, drawn anew for every step; more where the step is found automatically and the noise of minibatches is large.
+    /// Rows in a minibatch, drawn anew for every step; a minimum with `step = "auto"`.
     pub batch: usize,
-    /// Step size (ε); its square is what others call the learning rate. `"auto"` finds the mode of the posterior
-    /// before the run, lets chains move in coordinates in which the posterior is close to a standard normal distribution, corrects the scores
-    /// of minibatches by those at the mode, and takes the largest step that does not widen the draws; it is 0.001 for models
-    /// without curvature, and with a preconditioner or `scheme = "semi_implicit"`.
+    /// Step size (ε); its square is what others call the learning rate. `"auto"` finds the mode of the posterior before the run, lets
+    /// chains move in coordinates in which the posterior is close to a standard normal distribution, uses a control variate at the mode,
+    /// and takes the largest step that changes no standard deviation by more than about 5 %; it is 0.001 for models without a full matrix
+    /// of curvature or with more than 1,000 parameters, and with a preconditioner or `scheme = "semi_implicit"`.
     pub step: Step,
     /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning.
     pub ess: f64,
-    /// Rate at which velocities decay (V); step · friction is what others call momentum decay. Without this key 1.5 with a step that is
-    /// found automatically, 50 otherwise.
+    /// Rate at which velocities decay (V); step · friction is what others call momentum decay. Default: 1.5 with `step = "auto"`, otherwise
+    /// 50.
     pub friction: Option<f64>,
     /// Integrator: `"middle"`, exact for Gaussian posteriors at every stable step size, or `"semi_implicit"`, as in the papers.
     pub scheme: Scheme,
-    /// Half of step · the variance of the scores of minibatches (B̂), by which the added noise is reduced; 0 if unknown. Measured where the
-    /// step is found automatically.
+    /// Half of step · the variance of the scores of minibatches (B̂), by which the added noise is reduced; 0 if unknown. `step = "auto"`
+    /// sets it.
     pub gradient_noise: f64,
     /// `{ burn_in = 1000, decay = 0.99, floor = 1.0 }` adapts masses to the size of the scores in the first `burn_in` steps. Off by default.
     pub preconditioner: Option<Preconditioner>,
     /// Estimator of the score: `"plain"`, or `{ control_variate = 100 }`, which from that period on corrects the score of a minibatch by
-    /// the score at a fixed point.
+    /// the score at a fixed point. No effect where `step = "auto"` finds a step.
     pub gradient: Estimator,
     /// Steps between two reports to the server: the rounds of evaluation.
     pub period: u64,
     /// Whether all chains start at the same state.
     pub same_start: bool,
-    /// Steps of each chain before its first draw. Without this key ten relaxation times, or 2000 where the step is not found automatically.
+    /// Steps of each chain before its first draw. Default: ten relaxation times with `step = "auto"`, otherwise 2000.
     pub burn_in: Option<u64>,
-    /// Keep every `thin`-th step after burn-in; 0 keeps no draws. Without this key the relaxation time, or 10 where the step is not found
-    /// automatically.
+    /// Keep every `thin`-th step after burn-in; 0 keeps no draws. Default: the relaxation time, in which autocorrelations fall to 1/e, with
+    /// `step = "auto"`, otherwise 10.
     pub thin: Option<u64>,
 }
 
@@ -121,21 +120,25 @@ impl MethodSettings for SghmcSettings {
         ResourceEstimate { values_per_round: None, ..needs }
     }
 
+    fn notes(&self, _agents: u32) -> Vec<String> {
+        self.uncoupled().notes_on_step()
+    }
+
     fn check(&self) -> Result<(), KeyError> {
         let chains = self.uncoupled();
-        check_steps(chains.steps(), self.period, self.batch, CouplingStrength::NONE, chains.burn_in(), chains.thin())?;
+        check_steps(chains.steps(), self.period, self.batch, CouplingStrength::NONE, chains.burn_in(), chains.thin_to_check())?;
         check_ess(self.ess)?;
-        check_dynamics(chains.dynamics(), self.preconditioner, chains.burn_in(), chains.thin())
+        check_dynamics(chains.dynamics(), self.preconditioner, chains.burn_in(), chains.thin_to_check())
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {
         self.uncoupled().tuning()
     }
 
-    fn tuned(&self, measured: &Measurement, agents: u32) -> Self {
-        let EcSghmcSettings { steps, batch, step, friction, gradient_noise, burn_in, thin, .. } =
+    fn tuned(&self, measured: Option<&Measurement>, agents: u32) -> Self {
+        let EcSghmcSettings { steps, batch, step, friction, gradient_noise, gradient, burn_in, thin, .. } =
             self.uncoupled().tuned(measured, agents);
-        Self { steps, batch, step, friction, gradient_noise, burn_in, thin, ..self.clone() }
+        Self { steps, batch, step, friction, gradient_noise, gradient, burn_in, thin, ..self.clone() }
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

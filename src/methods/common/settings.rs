@@ -69,8 +69,9 @@ pub trait MethodSettings: Settings {
         None
     }
 
-    /// These settings with all that is found automatically, for a posterior close to a standard normal distribution with this noise.
-    fn tuned(&self, _measured: &Measurement, _agents: u32) -> Self {
+    /// These settings with everything that the run file leaves open: as the measurement suggests, for chains in whitened coordinates, or
+    /// preset values where nothing can be measured.
+    fn tuned(&self, _measured: Option<&Measurement>, _agents: u32) -> Self {
         self.clone()
     }
 

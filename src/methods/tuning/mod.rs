@@ -2,12 +2,14 @@
 
 mod mode;
 mod noise;
+mod notes;
 mod plan;
 mod prior;
 mod step;
 
 pub use mode::{FindMode, MODE};
 pub use noise::{MeasureNoise, NOISE};
+pub use notes::idle_keys;
 pub use plan::{
     HamiltonianSteps, LangevinSteps, Lengths, Measurement, TuningNeeds, VisitShare, hamiltonian_steps, langevin_steps, lengths,
 };

@@ -16,6 +16,8 @@ pub const MODE: &str = "mode";
 const TOLERANCE: f64 = 1e-4;
 /// More evaluations mean that the posterior has no mode that Newton steps find.
 const MAX_EVALUATIONS: u32 = 100;
+/// The relative error of −log p, which is a sum over all rows.
+const ROUNDING: f64 = 1e-11;
 /// A step must lower −log p by this share of what its slope promises (Armijo's condition).
 const SUFFICIENT_DECREASE: f64 = 1e-4;
 
@@ -110,7 +112,7 @@ impl ModeServer {
     fn try_point(&mut self, out: &mut Outbox<FindMode>) -> Result<()> {
         self.search.evaluations += 1;
         if self.search.evaluations > MAX_EVALUATIONS {
-            return Err(no_mode(&format!("{MAX_EVALUATIONS} evaluations did not reach it")));
+            return Err(no_mode(&format!("Newton's method did not converge in {MAX_EVALUATIONS} evaluations")));
         }
         out.request(0..self.problem.agents, ()).with(self.search.trial.0.clone()).sum();
         Ok(())
@@ -118,7 +120,7 @@ impl ModeServer {
 }
 
 fn no_mode(why: &str) -> crate::cluster::BoxError {
-    format!("step = \"auto\" needs the mode of the posterior, which was not found: {why}. Set a step").into()
+    format!("step = \"auto\" found no mode of the posterior: {why}. Set method.step, or a stronger prior").into()
 }
 
 impl Server<FindMode> for ModeServer {
@@ -135,7 +137,8 @@ impl Server<FindMode> for ModeServer {
     fn receive(&mut self, response: Response<FindMode>, out: &mut Outbox<FindMode>, cx: &mut Context) -> Result<()> {
         let surface = self.surface(&response.sum)?;
         if let Some(step) = &mut self.search.step {
-            let wanted = step.value - SUFFICIENT_DECREASE * step.fraction * step.slope;
+            let rounding = ROUNDING * step.value.abs();
+            let wanted = step.value - SUFFICIENT_DECREASE * step.fraction * step.slope + rounding;
             // Also if the value is not a number.
             if !(surface.value <= wanted) {
                 step.fraction *= 0.5;
@@ -144,11 +147,12 @@ impl Server<FindMode> for ModeServer {
                 return self.try_point(out);
             }
         } else if !surface.value.is_finite() {
-            return Err(no_mode("the log posterior at θ = 0 is not a number"));
+            return Err(no_mode("the log posterior at θ = 0 is not finite"));
         }
         let factor = surface.curvature.factorizec(UPLO::Lower);
-        let factor =
-            factor.map_err(|_| no_mode("the curvature is not positive definite, as where the prior is flat and rows are few"))?;
+        let factor = factor.map_err(|_| {
+            no_mode("the curvature is not positive definite, as with a flat prior and few rows or columns that repeat each other")
+        })?;
         let direction = factor.solvec(&surface.score)?;
         let slope = direction.dot(&surface.score);
         if slope <= TOLERANCE * TOLERANCE {

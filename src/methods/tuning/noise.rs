@@ -65,10 +65,7 @@ impl Method for MeasureNoise {
     fn agent(&self, id: AgentId, _saved: Option<()>) -> Result<NoiseAgent> {
         let sd = self.factor.rows().into_iter().map(|row| row.dot(&row).sqrt()).collect();
         let loss = self.problem.open(id, self.batch)?;
-        let share = match self.share {
-            VisitShare::Equal => 1.0 / f64::from(self.problem.agents),
-            VisitShare::ByRows => loss.rows() as f64 / self.rows as f64,
-        };
+        let share = self.share.of(id, self.problem.agents, loss.rows() as f64 / self.rows as f64);
         Ok(NoiseAgent { id, loss, all: self.problem.open(id, usize::MAX)?, factor: self.factor.clone(), sd, share })
     }
 }
@@ -109,18 +106,18 @@ impl Server<MeasureNoise> for NoiseServer {
         // The variance over shards at each point, averaged over points.
         let shards = (&squares - &forces.mapv(|force| force * force)).mapv(|variance| variance.max(0.0));
         let shards = shards.mean_axis(Axis(0)).unwrap_or_else(|| Array1::zeros(dim));
-        let mut widest: Option<Array1<f64>> = None;
+        let mut most_curved: Option<Array1<f64>> = None;
         for (point, curvature) in self.points.chunks_exact(dim).zip(curvatures.chunks_exact(dim * dim)) {
             let curvature = ArrayView2::from_shape((dim, dim), curvature)?.to_owned() + prior_curvature(model, point);
             let values = curvature.eigvalsh(UPLO::Lower)?;
-            if widest.as_ref().and_then(|widest| widest.last()) < values.last() {
-                widest = Some(values);
+            if most_curved.as_ref().and_then(|most| most.last()) < values.last() {
+                most_curved = Some(values);
             }
         }
-        let widest = widest.ok_or("the curvature around the mode is not a number")?;
+        let most_curved = most_curved.ok_or("the curvature around the mode is not a number")?;
         cx.record(NOISE, 0, 0, dim, &batches.row(0).to_vec());
         cx.record(NOISE, 0, 1, dim, &shards.to_vec());
-        cx.record(NOISE, 0, 2, dim, &widest.to_vec());
+        cx.record(NOISE, 0, 2, dim, &most_curved.to_vec());
         self.done = true;
         Ok(())
     }

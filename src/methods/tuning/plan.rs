@@ -20,7 +20,7 @@ const UPDATE_COST: f64 = 100.0;
 const DRAWS_PER_EFFECTIVE: f64 = 2.5;
 
 /// What a method with automatic steps needs to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TuningNeeds {
     /// Rows in a minibatch.
     pub batch: usize,
@@ -30,13 +30,26 @@ pub struct TuningNeeds {
     pub rounds: Option<u64>,
 }
 
-/// How often chains visit an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The share of all updates that are made at an agent.
+#[derive(Clone, Debug, PartialEq)]
 pub enum VisitShare {
-    /// Equally often.
-    Equal,
+    /// In proportion to these numbers, one for all agents or one for each.
+    Proportional(Vec<f64>),
     /// In proportion to its rows.
     ByRows,
+}
+
+impl VisitShare {
+    /// The share of an agent.
+    pub(super) fn of(&self, agent: u32, agents: u32, rows: f64) -> f64 {
+        match self {
+            Self::Proportional(weights) => {
+                let total: f64 = weights.iter().cycle().take(agents as usize).sum();
+                weights.iter().cycle().nth(agent as usize).map_or(0.0, |weight| weight / total)
+            }
+            Self::ByRows => rows,
+        }
+    }
 }
 
 /// What was measured around the mode, in coordinates in which the posterior is close to N(0, I). The variance of the noise of scores is in
@@ -49,7 +62,7 @@ pub struct Measurement {
     pub shards: Vec<f64>,
     /// The largest curvature at draws from N(0, I): 1 for a Gaussian posterior.
     pub curvature: f64,
-    /// The rows of a shard, on average over those that have any.
+    /// The mean of the rows of a shard.
     pub rows: f64,
 }
 
@@ -57,7 +70,7 @@ impl Measurement {
     /// The largest and the mean variance over parameters, with minibatches of `batch` rows where they were measured with `measured`, for
     /// chains that make `updates` updates at a shard before they leave it.
     fn largest_and_mean(&self, (batch, measured): (usize, usize), updates: f64) -> (f64, f64) {
-        // Of a mean of n of N rows that are drawn without replacement.
+        // Variance of the mean of n of N rows, drawn without replacement.
         let variance = |batch: usize| (1.0 / batch as f64 - 1.0 / self.rows).max(0.0);
         let scale = if variance(measured) > 0.0 { variance(batch) / variance(measured) } else { 1.0 };
         let all =
@@ -67,7 +80,7 @@ impl Measurement {
 
     /// The size of minibatches, at least `least`, with which chains come to an independent draw at the least cost.
     pub fn batch(&self, least: usize, updates: f64) -> usize {
-        // More rows than any shard has mean all of them.
+        // A batch of at least the shard's rows uses all of them.
         let sizes = (0..).map(|doublings| least.saturating_mul(1 << doublings)).take_while(|&batch| (batch as f64) < self.rows);
         let sizes = sizes.take(40).chain([if (least as f64) < self.rows { self.rows.ceil() as usize } else { least }]);
         let cost = |batch: usize| {
@@ -85,7 +98,7 @@ pub struct LangevinSteps {
     pub batch: usize,
     /// The variance of the noise of an update.
     pub step: f64,
-    /// The share of this variance that minibatches and the finite step supply.
+    /// The share of this variance that is not added, because the noise of scores and the finite step already contribute it.
     pub supplied: f64,
     /// Updates in which a chain forgets its state.
     pub relaxation: f64,
@@ -145,7 +158,7 @@ fn excess_of_middle_scheme(step: f64, friction: f64) -> f64 {
 pub struct Lengths {
     /// Updates before the first draw.
     pub burn_in: u64,
-    /// Updates between draws.
+    /// Updates between draws; 0 for no draws.
     pub thin: u64,
     /// All updates of a chain.
     pub updates: u64,
@@ -154,12 +167,13 @@ pub struct Lengths {
 /// The lengths of `chains` chains for an effective sample size of `ess` in all, where those in `given` replace what would be found.
 pub fn lengths(relaxation: f64, ess: f64, chains: u32, given: (Option<u64>, Option<u64>)) -> Lengths {
     // Far below 2^53, as steps are at least some 1e-9 and ess is at most 1e9.
-    let thin = given.1.unwrap_or_else(|| relaxation.ceil() as u64).max(1);
+    let thin = given.1.unwrap_or_else(|| relaxation.ceil() as u64);
+    let apart = thin.max(1);
     let burn_in = given.0.unwrap_or_else(|| (BURN_IN * relaxation).ceil() as u64);
     // Draws that are closer than a relaxation time count less.
-    let spacing = (thin as f64 / relaxation).min(1.0);
+    let spacing = (apart as f64 / relaxation).min(1.0);
     let draws = (DRAWS_PER_EFFECTIVE * ess / (spacing * f64::from(chains.max(1)))).ceil() as u64;
-    Lengths { burn_in, thin, updates: burn_in.saturating_add(draws.max(1).saturating_mul(thin)) }
+    Lengths { burn_in, thin, updates: burn_in.saturating_add(draws.max(1).saturating_mul(apart)) }
 }
 
 #[cfg(test)]
@@ -230,6 +244,7 @@ mod tests {
     fn lengths_follow_the_relaxation_time() {
         assert_eq!(lengths(6.9, 1000.0, 4, (None, None)), Lengths { burn_in: 69, thin: 7, updates: 69 + 625 * 7 });
         assert_eq!(lengths(10.0, 100.0, 1, (Some(3), Some(5))), Lengths { burn_in: 3, thin: 5, updates: 3 + 500 * 5 });
+        assert_eq!(lengths(2.0, 100.0, 1, (None, Some(0))).thin, 0);
         assert_eq!(lengths(4.0, 100.0, 1, (None, Some(40))), Lengths { burn_in: 40, thin: 40, updates: 40 + 250 * 40 });
     }
 }

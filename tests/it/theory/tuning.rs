@@ -121,8 +121,11 @@ fn noise(share: VisitShare, shares: [f64; 2]) -> [[Array1<f64>; 2]; 2] {
 fn the_noise_of_minibatches_and_shards_is_that_of_all_rows() {
     let total = (SIZES[0] + SIZES[1]) as f64;
     let by_rows = SIZES.map(|size| size as f64 / total);
-    for (share, shares) in [(VisitShare::Equal, [0.5; 2]), (VisitShare::ByRows, by_rows)] {
-        let [exact, measured] = noise(share, shares);
+    let proportional = |weights: &[f64]| VisitShare::Proportional(weights.to_vec());
+    for (share, shares) in
+        [(proportional(&[10.0]), [0.5; 2]), (proportional(&[10.0, 30.0]), [0.25, 0.75]), (VisitShare::ByRows, by_rows)]
+    {
+        let [exact, measured] = noise(share.clone(), shares);
         assert!((&measured[1] / &exact[1] - 1.0).iter().all(|error| error.abs() < 1e-9), "{measured:?} {exact:?}");
         // Each is a mean of 192 squares at each agent, whose relative error is about √(2/192) = .1: five of them.
         assert!((&measured[0] / &exact[0]).iter().all(|ratio| (0.5..1.5).contains(ratio)), "{measured:?} {exact:?}");

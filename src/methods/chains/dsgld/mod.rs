@@ -30,7 +30,7 @@ use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgld::Sgld;
 use crate::methods::transitions::transition::Transition;
-use crate::methods::tuning::{LangevinSteps, Lengths, Measurement, TuningNeeds, VisitShare, langevin_steps, lengths};
+use crate::methods::tuning::{LangevinSteps, Lengths, Measurement, TuningNeeds, VisitShare, idle_keys, langevin_steps, lengths};
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
 use agent::DsgldAgent;
@@ -72,7 +72,8 @@ impl MethodSettings for DsgldSettings {
         }
         let updates = self.updates(agents);
         let (burn_in, thin) = (self.burn_in(), self.thin());
-        if burn_in.saturating_add(thin.max(1)) as f64 > updates {
+        let are_found = self.tuning().is_some() && [self.rounds, self.burn_in, self.thin].contains(&None);
+        if !are_found && burn_in.saturating_add(thin.max(1)) as f64 > updates {
             return Err(no_draws(burn_in, thin, updates as u64));
         }
         if !self.coupling.is_empty() && self.chains > agents {
@@ -112,7 +113,10 @@ impl MethodSettings for DsgldSettings {
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes = idle_keys(self.tuning().is_some(), self.gradient, self.gradient_noise);
+        if self.step == StepSize::Auto && !self.correction {
+            notes.push("step = \"auto\" is the preset annealed step here, because correction = false".into());
+        }
         // Floats, because phases may be longer than any run.
         let rounds = self.rounds() as f64;
         let from = self.burn_in() as f64 / self.updates(agents) * rounds;
@@ -151,20 +155,35 @@ impl MethodSettings for DsgldSettings {
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {
-        let share = if self.schedule == Schedule::Categorical { VisitShare::ByRows } else { VisitShare::Equal };
-        (self.step == StepSize::Auto).then_some(TuningNeeds { batch: self.batch, share, rounds: self.rounds })
+        let share = match self.schedule {
+            Schedule::Categorical => VisitShare::ByRows,
+            _ => VisitShare::Proportional(self.initial_updates_per_visit().to_vec()),
+        };
+        (self.step == StepSize::Auto && self.correction).then_some(TuningNeeds { batch: self.batch, share, rounds: self.rounds })
     }
 
-    fn tuned(&self, measured: &Measurement, agents: u32) -> Self {
+    fn tuned(&self, measured: Option<&Measurement>, agents: u32) -> Self {
+        let Some(measured) = measured else {
+            let step = if self.step == StepSize::Auto { StepSize::PRESET } else { self.step };
+            let (rounds, burn_in, thin) = (Some(self.rounds()), Some(self.burn_in()), Some(self.thin()));
+            return Self { step, rounds, burn_in, thin, ..self.clone() };
+        };
         let updates_per_visit = self.mean_updates_per_visit();
         let LangevinSteps { batch, step, supplied, relaxation } = langevin_steps(measured, self.batch, updates_per_visit);
-        let Lengths { burn_in, thin, updates } = lengths(relaxation, self.ess, self.chains, (self.burn_in, self.thin));
+        let mut found = lengths(relaxation, self.ess, self.chains, (self.burn_in, self.thin));
+        if self.thin.is_none() && updates_per_visit.fract() == 0.0 {
+            // Draws would otherwise cluster at the ends of visits.
+            let thin = (found.thin..).find(|thin| have_no_common_factor(*thin, updates_per_visit as u64)).unwrap_or(found.thin);
+            found = lengths(relaxation, self.ess, self.chains, (self.burn_in, Some(thin)));
+        }
+        let Lengths { burn_in, thin, updates } = found;
         let turns = f64::from(self.schedule.every(self.chains, agents));
         let rounds = self.rounds.unwrap_or((updates as f64 * turns / updates_per_visit).ceil() as u64);
         Self {
             batch,
             step: StepSize::Constant(step),
             gradient_noise: supplied,
+            gradient: Estimator::Plain,
             rounds: Some(rounds),
             burn_in: Some(burn_in),
             thin: Some(thin),
@@ -175,6 +194,14 @@ impl MethodSettings for DsgldSettings {
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
         TableMethod::chains(Dsgld::sgld(problem, self.clone()))
     }
+}
+
+/// Whether two numbers have no factor above 1 in common.
+fn have_no_common_factor(mut a: u64, mut b: u64) -> bool {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a == 1
 }
 
 impl<T: Transition> Method for Dsgld<T> {

@@ -204,6 +204,11 @@ impl<T: Transition> DsgldServer<T> {
         state.rounds_done += 1;
         let round = state.rounds_done;
         if !state.states_of_round.0.is_empty() {
+            let first = self.settings.first_round_with_draws(self.agents);
+            if (round.saturating_sub(self.evaluate_every)..round).contains(&(first - 1)) {
+                // States of burn-in.
+                state.window.0.clear();
+            }
             state.window.0.append(&mut state.states_of_round.0);
             let length = self.settings.evaluation_window.saturating_mul(self.dim);
             let excess = state.window.0.len().saturating_sub(length);

@@ -30,36 +30,37 @@ pub enum Trajectory {
 pub struct DsgldSettings {
     /// Number of chains (C). More chains than agents are allowed.
     pub chains: u32,
-    /// Visits of each chain; with `schedule = "rotating"`, visits of all groups of chains. Without this key as many as `ess` needs, or
-    /// 1000 where the step is not found automatically.
+    /// Visits of each chain; with `schedule = "rotating"`, visits of all groups of chains. Default: as many as `ess` needs with `step =
+    /// "auto"`, otherwise 1000.
     pub rounds: Option<u64>,
     /// Updates in a visit (τ): a number, or a list with one number for each agent.
     pub trajectory: Trajectory,
-    /// Rows in a minibatch, drawn anew for every update; more where the step is found automatically and the noise of minibatches is large.
+    /// Rows in a minibatch, drawn anew for every update; a minimum with `step = "auto"`.
     pub batch: usize,
     /// Variance of the noise of an update (ε_t), whose drift is half of it times the score. `"auto"` finds the mode of the posterior before
-    /// the run, lets chains move in coordinates in which the posterior is close to a standard normal distribution, corrects the scores of
-    /// minibatches by those at the mode, and takes the largest step that does not widen the draws; for models without curvature it is the
-    /// annealed step. `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is a (b + t)^-c after t updates of the chain; `{ constant = 1e-5 }`
-    /// stays the same.
+    /// the run, lets chains move in coordinates in which the posterior is close to a standard normal distribution, uses a control variate
+    /// at the mode, and takes the largest step that changes no standard deviation by more than about 5 %; for models without a full matrix
+    /// of curvature or with more than 1,000 parameters it is the annealed step. `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is a (b +
+    /// t)^-c after t updates of the chain; `{ constant = 1e-5 }` stays the same.
     pub step: StepSize,
     /// Effective sample size of all chains together, for which `step = "auto"` finds rounds, burn-in and thinning.
     pub ess: f64,
-    /// Share of the variance of an update's noise that minibatches supply, so that it is not added; 0 if unknown.
+    /// Share of the variance of an update's noise that is not added, because the noise of minibatches and the finite step already
+    /// contribute it; 0 if unknown. `step = "auto"` sets it.
     pub gradient_noise: f64,
     /// Estimator of the score: `"plain"`, or `{ control_variate = 100 }`, which from that round on corrects the score of a minibatch by the
-    /// score at a fixed point.
+    /// score at a fixed point. No effect where `step = "auto"` finds a step.
     pub gradient: Estimator,
     /// Whether scores are scaled by the frequency of updates at each shard (1/q_s). Without it, the chains are biased to small shards.
     pub correction: bool,
     /// How chains travel: `"permutation"`, `"cyclic"`, `"derangement"` (no chain stays at its agent, unless there are more chains than agents),
     /// `"rotating"` (one group of chains moves in each round, as in the paper on DSVGD), or `"categorical"` (for one chain).
     pub schedule: Schedule,
-    /// Updates of each chain before its first draw. Without this key ten relaxation times, or 1000 where the step is not found automatically.
+    /// Updates of each chain before its first draw. Default: ten relaxation times with `step = "auto"`, otherwise 1000.
     pub burn_in: Option<u64>,
     /// Keep every `thin`-th update after burn-in; 0 keeps no draws. If it shares a factor with `trajectory`, draws cluster at the ends of
-    /// visits. With annealed steps, early and late draws have the same weight. Without this key the relaxation time, or 7 where the step is
-    /// not found automatically.
+    /// visits. With annealed steps, early and late draws have the same weight. Default: the relaxation time, in which autocorrelations fall
+    /// to 1/e, with `step = "auto"`, otherwise 7.
     pub thin: Option<u64>,
     /// Whether posterior means and standard deviations are computed from all updates after burn-in, weighted by step size, without
     /// storing draws.
@@ -212,7 +213,8 @@ impl DsgldSettings {
                 &format!("has round {first} before round {second}. List rounds in ascending order, each once"),
             );
         }
-        if let Some(late) = self.plans.iter().find(|planned| planned.round >= self.rounds()) {
+        let last = if self.tuning().is_some() { self.rounds.unwrap_or(u64::MAX) } else { self.rounds() };
+        if let Some(late) = self.plans.iter().find(|planned| planned.round >= last) {
             let (late, rounds) = (late.round, self.rounds());
             return wrong(
                 "plans",
