@@ -21,6 +21,8 @@ pub(super) struct TableProblem<F> {
     pub test_rows: Option<OpenShard<F>>,
     /// All training rows.
     pub rows: usize,
+    /// The rows of the largest shard.
+    pub largest_shard: usize,
     /// The sizes of the shards, for people.
     pub sizes: String,
 }
@@ -45,10 +47,12 @@ pub(super) fn table_problem<F: Precision>(
     let wrong_method = |error: KeyError| ConfigError::Settings(vec![error.below("method")]);
     run.method.check_model(in_double.model.as_ref()).map_err(wrong_method)?;
     let mut sizes = String::new();
+    let mut largest_shard = built.own_rows.div_ceil(shards(run).max(1));
     let (shard, test_rows): (OpenShard<F>, Option<OpenShard<F>>) = match dataset {
         None => (own_rows(built.own_rows, agents, sharing), None),
         Some(dataset) => {
             let assignment = assign(run, dataset)?;
+            largest_shard = (0..shards(run)).map(|shard| assignment.count(shard)).max().unwrap_or(0);
             sizes = describe_sizes((0..shards(run)).map(|shard| assignment.count(shard)), Table::WORDS.entry);
             let train: OpenShard<F> = open_assigned(dataset, Split::Train, assignment);
             // A model that predicts nothing does not need test rows.
@@ -59,7 +63,13 @@ pub(super) fn table_problem<F: Precision>(
         }
     };
     let rows = dataset.map_or(built.own_rows, |dataset| dataset.rows(Split::Train));
-    Ok(TableProblem { problem: Problem { model: built.model, agents, temperature, shard }, test_rows, rows, sizes })
+    Ok(TableProblem {
+        problem: Problem { model: built.model, agents, temperature, shard },
+        test_rows,
+        rows,
+        largest_shard,
+        sizes,
+    })
 }
 
 /// How many shards a run on a table has.

@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 /// Models with more parameters keep the steps of their settings, because curvatures grow with the square of this number.
 const MAX_PARAMETERS: usize = 1000;
+/// The curvature around the mode, relative to that at the mode, above which a note is printed.
+const MUCH_CURVATURE: f64 = 10.0;
 /// Noise of shards, in units of the posterior's variance, above which a note is printed.
 const MUCH_SHARD_NOISE: f64 = 10.0;
 /// The group of arrays of what was found.
@@ -72,7 +74,7 @@ pub(super) fn tune(
     folder: &RunFolder,
 ) -> Result<Option<Tuned>, JobError> {
     let Some(TuningNeeds { batch, share, .. }) = run.method.tuning() else { return Ok(None) };
-    let TableProblem { problem, rows, .. } = ranks.agree(table_problem::<f64>(run, dataset))?;
+    let TableProblem { problem, rows, largest_shard, .. } = ranks.agree(table_problem::<f64>(run, dataset))?;
     if !can_be_tuned(problem.model.as_ref()) {
         let method = run.method.tuned(None, run.settings.agents).map_err(wrong_method)?;
         let note = note_on_preset(method.as_ref(), run.model_name(), problem.model.dim())?;
@@ -95,13 +97,24 @@ pub(super) fn tune(
     ranks.carry_out(measure.erased(), options.clone(), None, &mut records)?;
     let numbers = broadcast(ranks, &records.0);
     let measured = ArrayView2::from_shape((3, dim), &numbers).map_err(|_| too_little())?;
-    let shards = run.method.sharing().shards(run.settings.agents as usize);
     let measured = Measurement {
         minibatches: measured.row(0).to_vec(),
         shards: measured.row(1).to_vec(),
         curvature: measured[[2, dim - 1]],
-        rows: rows as f64 / shards as f64,
+        rows: largest_shard as f64,
     };
+    if !numbers.iter().all(|value| value.is_finite()) {
+        return Err(JobError::Tuning(
+            "step = \"auto\": gradients around the mode of the posterior are not finite. Choose a step".into(),
+        ));
+    }
+    if measured.curvature > MUCH_CURVATURE {
+        folder.print_message(&format!(
+            "note: the posterior is far from a Gaussian: its curvature around the mode is up to {:.0} times that at the mode. Compare runs \
+             with other seeds before you trust the draws",
+            measured.curvature
+        ));
+    }
     let shard_noise = measured.shards.iter().copied().fold(0.0, f64::max);
     if shard_noise > MUCH_SHARD_NOISE {
         folder.print_message(&format!(

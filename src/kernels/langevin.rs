@@ -112,10 +112,10 @@ mod tests {
     fn an_update_adds_half_the_scaled_score_and_noise() {
         let stream = || Seed(1).stream(Who::Chain(0), 5, Purpose::Noise);
         let mut theta: [f64; 3] = [1.0, -2.0, 0.5];
-        langevin_step(&mut theta, &[2.0, 4.0, -6.0], None, 0.25, 0.25, &mut stream());
+        langevin_step(&mut theta, &[2.0, 4.0, -6.0], None, 0.25, 0.09, &mut stream());
         let mut noise = [0.0; 3];
         stream().normals(&mut noise);
-        let exact: [f64; 3] = [1.25 + 0.5 * noise[0], -1.5 + 0.5 * noise[1], -0.25 + 0.5 * noise[2]];
+        let exact: [f64; 3] = [1.25 + 0.3 * noise[0], -1.5 + 0.3 * noise[1], -0.25 + 0.3 * noise[2]];
         assert!(theta.iter().zip(exact).all(|(theta, exact)| (theta - exact).abs() < 1e-15), "{theta:?} {exact:?}");
     }
 }

@@ -14,8 +14,8 @@ const METHODS: [&str; 4] = ["dsgld", "sghmc", "ec_sghmc", "ec_sgld"];
 /// The number of rows.
 const ROWS: usize = 600;
 
-/// A folder with a regression, whose columns have correlations up to 0.9999, and a classification of the same rows. Rows are ordered by the
-/// third feature, so that agents differ.
+/// A folder with a regression, whose columns have correlations up to 0.9999, and a classification of the same rows.
+/// Targets depend on the features, so that agents differ that get rows by label.
 fn folder() -> Cli {
     let cli = Cli::new();
     let noise = |i: usize, k: usize| ((i * (2 * k + 3) * 7919 + 104_729 * k) % 1009) as f64 / 1009.0 - 0.5;
@@ -74,8 +74,10 @@ fn found_steps_sample_an_ill_conditioned_posterior() {
     for method in METHODS {
         cli.write("run.toml", file(method, "linear", "numbers.h5"));
         // Agents have different rows, unless they have all of them.
-        let split = if method == "dsgld" { "--set data.partition={sizes=[100,200,300]}" } else { "" };
+        let partitions =
+            ["--set data.partition={sizes=[100,200,300]}", "--set data.partition=by_label --set method.trajectory=5"];
         for (seed, temperature) in [(1, 1.0), (2, 4.0)] {
+            let split = if method == "dsgld" { partitions[seed - 1] } else { "" };
             let run = format!("{method}{seed}");
             cli.alone(&format!(
                 "run run.toml {split} --set seed={seed} --set temperature={temperature} --set method.ess=4000 --output {run}"
@@ -93,6 +95,13 @@ fn found_steps_sample_an_ill_conditioned_posterior() {
             assert!((2400.0..12_000.0).contains(&least), "{run} has an effective sample size of {least}, and 4000 was asked for");
         }
     }
+    // Strong springs become weaker, so that steps stay stable; an annealing that is given ends before the first draw.
+    cli.write("run.toml", file("ec_sghmc", "linear", "numbers.h5"));
+    let springs = "--set method.coupling=50 --set method.coupling_schedule={anneal={from=500,over=500}}";
+    cli.alone(&format!("run run.toml {springs} --set method.ess=2000 --output springs")).end(0, &["coupling = ", "right: "]);
+    let [mean, sd] = errors(&cli, "springs", 1.0);
+    assert!(mean <= 0.0 && sd <= 0.025, "{mean} {sd}");
+
     // Control: steps as they were by default without a mode and a whitening.
     let annealed = "method.step={annealed={a=0.01,b=1.0,c=0.55}}";
     cli.write("run.toml", file("dsgld", "linear", "numbers.h5"));

@@ -81,7 +81,9 @@ pub struct EcSghmcSettings {
     pub sleep_ms: Vec<f64>,
 }
 
-/// Springs that are found are not weaker than this.
+/// A spring and the posterior together are at most this stiff, times the square of a step; steps are unstable from 4 on.
+pub(super) const MAX_STIFFNESS: f64 = 1.0;
+/// The smallest coupling that tuning chooses.
 pub(super) const MIN_COUPLING: f64 = 1e-6;
 
 /// What is coupled.
@@ -320,7 +322,12 @@ impl MethodSettings for EcSghmcSettings {
         };
         let HamiltonianSteps { batch, step, friction, gradient_noise, relaxation } =
             hamiltonian_steps(measured, self.batch, self.friction);
-        let Lengths { burn_in, thin, updates } = lengths(relaxation, self.ess, agents, (self.burn_in, self.thin));
+        let mut given = (self.burn_in, self.thin);
+        if let (None, Some(CouplingSchedule::Anneal { from, over })) = (self.burn_in, self.coupling_schedule) {
+            // Draws begin when chains are free.
+            given.0 = Some(from.saturating_add(over).saturating_add((10.0 * relaxation) as u64));
+        }
+        let Lengths { burn_in, thin, updates } = lengths(relaxation, self.ess, agents, given);
         let mut found = Self {
             steps: self.steps.or(Some(updates)),
             batch,
@@ -333,7 +340,10 @@ impl MethodSettings for EcSghmcSettings {
             ..self.clone()
         };
         // Between exchanges, springs may not act for longer than they swing.
-        while found.check_agents(agents).is_err() && found.coupling > MIN_COUPLING {
+        let too_stiff = |found: &Self| {
+            step * step * (found.coupling + measured.curvature) > MAX_STIFFNESS || found.check_agents(agents).is_err()
+        };
+        while too_stiff(&found) && found.coupling > MIN_COUPLING {
             found.coupling *= 0.5;
         }
         found

@@ -4,7 +4,7 @@ use crate::kernels::langevin::StepSize;
 use crate::methods::chains::coupled::settings::{check_ess, check_steps, coupled_method, needs_of, notes_of, strength, unstable};
 use crate::methods::chains::coupled::stability::{Steps, asynchronous_is_stable};
 use crate::methods::chains::coupled::{CenterDynamics, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
-use crate::methods::chains::ec_sghmc::{EcSghmcSettings, MIN_COUPLING};
+use crate::methods::chains::ec_sghmc::{EcSghmcSettings, MAX_STIFFNESS, MIN_COUPLING};
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing, Table, TableMethod};
 
 use crate::methods::common::problem::Problem;
@@ -185,7 +185,12 @@ impl MethodSettings for EcSgldSettings {
             return Self { steps, burn_in, thin, step: Step::Size(self.step()), ..self.clone() };
         };
         let LangevinSteps { batch, step, supplied, relaxation } = langevin_steps(measured, self.batch, 1.0);
-        let Lengths { burn_in, thin, updates } = lengths(relaxation, self.ess, agents, (self.burn_in, self.thin));
+        let mut given = (self.burn_in, self.thin);
+        if let (None, Some(CouplingSchedule::Anneal { from, over })) = (self.burn_in, self.coupling_schedule) {
+            // Draws begin when chains are free.
+            given.0 = Some(from.saturating_add(over).saturating_add((10.0 * relaxation) as u64));
+        }
+        let Lengths { burn_in, thin, updates } = lengths(relaxation, self.ess, agents, given);
         let mut found = Self {
             steps: self.steps.or(Some(updates)),
             batch,
@@ -197,7 +202,10 @@ impl MethodSettings for EcSgldSettings {
             ..self.clone()
         };
         // Between exchanges, springs may not pull chains beyond the center.
-        while found.check_agents(agents).is_err() && found.coupling > MIN_COUPLING {
+        let too_stiff = |found: &Self| {
+            0.5 * step * (found.coupling + measured.curvature) > MAX_STIFFNESS || found.check_agents(agents).is_err()
+        };
+        while too_stiff(&found) && found.coupling > MIN_COUPLING {
             found.coupling *= 0.5;
         }
         found

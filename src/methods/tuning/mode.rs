@@ -119,6 +119,23 @@ impl ModeServer {
     }
 }
 
+/// The direction of a Newton step, and whether the curvature is positive definite. Where it is not, as far from a mode, as much of the
+/// identity is added as is needed.
+fn direction(surface: &Surface) -> Result<(Array1<f64>, bool)> {
+    let dim = surface.score.len();
+    if !surface.score.iter().chain(&surface.curvature).all(|value| value.is_finite()) {
+        return Err(no_mode("the gradient or the curvature is not finite"));
+    }
+    let scale = surface.curvature.diag().iter().map(|value| value.abs()).sum::<f64>() / dim as f64;
+    for added in std::iter::once(0.0).chain((-6..=6).map(|power| 10_f64.powi(power) * scale)) {
+        let curvature = &surface.curvature + &(Array2::<f64>::eye(dim) * added);
+        if let Ok(factor) = curvature.factorizec(UPLO::Lower) {
+            return Ok((factor.solvec(&surface.score)?, added == 0.0));
+        }
+    }
+    Err(no_mode("no step leads towards it"))
+}
+
 fn no_mode(why: &str) -> crate::cluster::BoxError {
     format!("step = \"auto\" found no mode of the posterior: {why}. Set method.step, or a stronger prior").into()
 }
@@ -139,8 +156,7 @@ impl Server<FindMode> for ModeServer {
         if let Some(step) = &mut self.search.step {
             let rounding = ROUNDING * step.value.abs();
             let wanted = step.value - SUFFICIENT_DECREASE * step.fraction * step.slope + rounding;
-            // Also if the value is not a number.
-            if !(surface.value <= wanted) {
+            if surface.value.is_nan() || surface.value > wanted {
                 step.fraction *= 0.5;
                 let point = step.from.0.iter().zip(&step.direction.0).map(|(from, by)| from + step.fraction * by);
                 self.search.trial = Raw(point.collect());
@@ -149,13 +165,14 @@ impl Server<FindMode> for ModeServer {
         } else if !surface.value.is_finite() {
             return Err(no_mode("the log posterior at θ = 0 is not finite"));
         }
-        let factor = surface.curvature.factorizec(UPLO::Lower);
-        let factor = factor.map_err(|_| {
-            no_mode("the curvature is not positive definite, as with a flat prior and few rows or columns that repeat each other")
-        })?;
-        let direction = factor.solvec(&surface.score)?;
+        let (direction, is_definite) = direction(&surface)?;
         let slope = direction.dot(&surface.score);
         if slope <= TOLERANCE * TOLERANCE {
+            if !is_definite {
+                return Err(no_mode(
+                    "the curvature is not positive definite, as with a flat prior and few rows or columns that repeat each other",
+                ));
+            }
             let dim = surface.score.len();
             for (draw, row) in (0..).zip([&self.search.trial.0, &surface.loss_score.to_vec()]) {
                 cx.record(MODE, 0, draw, dim, row);

@@ -88,6 +88,11 @@ impl Server<MeasureNoise> for NoiseServer {
         let dim = self.problem.model.dim();
         let mut points = vec![0.0; POINTS * dim];
         cx.stream(Who::Server, 0, Purpose::Nodes).normals(&mut points);
+        // In every coordinate with a mean square of 1, as few points have it by chance.
+        for j in 0..dim {
+            let square: f64 = points.iter().skip(j).step_by(dim).map(|value| value * value).sum();
+            points.iter_mut().skip(j).step_by(dim).for_each(|value| *value *= (POINTS as f64 / square).sqrt());
+        }
         // The control point, z = 0.
         points.resize((POINTS + 1) * dim, 0.0);
         self.points = points.clone();

@@ -3,7 +3,7 @@
 //! In coordinates in which the posterior is close to N(0, I), with the variance v of the noise of scores, an update of SGLD with step h
 //! has the stationary variance (1 + h v/4)/(1 − h/4), and the middle scheme of SGHMC with step ε, friction V and c = e^(−εV) has
 //! 1 + v ε² (1 + c)/((4 − ε²)(1 − c)). The steps are the largest that keep this below 1 + [`EXCESS`] for every parameter; less noise is
-//! added by what minibatches supply on average over parameters. Where the posterior is not Gaussian, curvatures around the mode are larger
+//! added by what minibatches and the finite step contribute on average over parameters. Where the posterior is not Gaussian, curvatures around the mode are larger
 //! than 1 and shorten steps.
 
 /// The largest excess of a variance that steps may cause, before the added noise is reduced.
@@ -62,20 +62,23 @@ pub struct Measurement {
     pub shards: Vec<f64>,
     /// The largest curvature at draws from N(0, I): 1 for a Gaussian posterior.
     pub curvature: f64,
-    /// The mean of the rows of a shard.
+    /// The rows of the largest shard.
     pub rows: f64,
 }
 
 impl Measurement {
-    /// The largest and the mean variance over parameters, with minibatches of `batch` rows where they were measured with `measured`, for
-    /// chains that make `updates` updates at a shard before they leave it.
+    /// The largest variance over parameters, and the mean of that of minibatches alone, with minibatches of `batch` rows where they were
+    /// measured with `measured`, for chains that make `updates` updates at a shard before they leave it.
+    ///
+    /// The force of a shard grows with the distance from the mode. Within a visit of τ updates it acts τ times in the same direction, and
+    /// changes what it acts on: to first order it widens a variance by 2τ − 1 times its own.
     fn largest_and_mean(&self, (batch, measured): (usize, usize), updates: f64) -> (f64, f64) {
         // Variance of the mean of n of N rows, drawn without replacement.
         let variance = |batch: usize| (1.0 / batch as f64 - 1.0 / self.rows).max(0.0);
         let scale = if variance(measured) > 0.0 { variance(batch) / variance(measured) } else { 1.0 };
-        let all =
-            || self.minibatches.iter().zip(&self.shards).map(|(minibatches, shards)| scale * minibatches + updates * shards);
-        (all().fold(0.0, f64::max), all().sum::<f64>() / self.minibatches.len().max(1) as f64)
+        let of_visits = (2.0 * updates - 1.0).max(1.0);
+        let all = self.minibatches.iter().zip(&self.shards).map(|(minibatches, shards)| scale * minibatches + of_visits * shards);
+        (all.fold(0.0, f64::max), scale * self.minibatches.iter().sum::<f64>() / self.minibatches.len().max(1) as f64)
     }
 
     /// The size of minibatches, at least `least`, with which chains come to an independent draw at the least cost.
@@ -143,8 +146,10 @@ pub fn hamiltonian_steps(measured: &Measurement, least: usize, friction: Option<
         *if largest * excess_of_middle_scheme(step, friction) <= EXCESS { &mut below } else { &mut above } = step;
     }
     let gradient_noise = 0.5 * below * mean;
-    // Below a friction of 1, velocities are what chains forget last.
-    HamiltonianSteps { batch, step: below, friction, gradient_noise, relaxation: friction.max(friction.recip()) / below }
+    // Positions diffuse with much friction and swing with little.
+    let decay = (-friction * below).exp();
+    let relaxation = (2.0 * (1.0 - decay) / (below * below * (1.0 + decay))).max(2.0 / (friction * below));
+    HamiltonianSteps { batch, step: below, friction, gradient_noise, relaxation }
 }
 
 /// The excess of a variance for each unit of noise.
@@ -198,7 +203,10 @@ mod tests {
                 assert!(0.5 * step * (1.0 + largest) > EXCESS);
             }
         }
-        assert_eq!(langevin_steps(&noise(&[0.0], &[1.0]), 10, 7.0), langevin_steps(&noise(&[7.0], &[0.0]), 10, 1.0));
+        // Seven updates at a shard count thirteen times, and are not left out of the noise that is added.
+        let at_shards = langevin_steps(&noise(&[0.0], &[1.0]), 10, 7.0);
+        assert_eq!(at_shards.step, 4.0 * EXCESS / 14.0);
+        assert_eq!(at_shards.supplied, 0.25 * at_shards.step);
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(super) fn prior_curvature(model: &dyn Model<f64>, point: &[f64]) -> Array2<f
     let dim = model.dim();
     let distances = ArrayView1::from(point).mapv(|value| DISTANCE * value.abs().max(1.0));
     let scores = |sign: f64| {
-        let mut points = Array2::zeros((dim, dim)) + &ArrayView1::from(point);
+        let mut points = Array2::zeros((dim, dim)) + ArrayView1::from(point);
         points.diag_mut().scaled_add(sign, &distances);
         let mut scores = Array2::zeros((dim, dim));
         model.prior_score(points.view(), scores.view_mut());

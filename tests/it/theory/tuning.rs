@@ -96,6 +96,10 @@ fn noise(share: VisitShare, shares: [f64; 2]) -> [[Array1<f64>; 2]; 2] {
 
     let mut points = vec![0.0; POINTS * FEATURES];
     SEED.stream(Who::Server, 0, Purpose::Nodes).normals(&mut points);
+    for j in 0..FEATURES {
+        let square: f64 = points.iter().skip(j).step_by(FEATURES).map(|value| value * value).sum();
+        points.iter_mut().skip(j).step_by(FEATURES).for_each(|value| *value *= (POINTS as f64 / square).sqrt());
+    }
     let mut exact = [Array1::zeros(FEATURES), Array1::zeros(FEATURES)];
     for z in points.chunks_exact(FEATURES) {
         // The displacement of the parameters, in sds, by the difference of each row's score.

@@ -114,8 +114,8 @@ impl MethodSettings for DsgldSettings {
 
     fn notes(&self, agents: u32) -> Vec<String> {
         let mut notes = idle_keys(self.tuning().is_some(), self.gradient, self.gradient_noise);
-        if self.step == StepSize::Auto && !self.correction {
-            notes.push("step = \"auto\" is the preset annealed step here, because correction = false".into());
+        if let (StepSize::Auto, Some(key)) = (self.step, self.hinders_tuning()) {
+            notes.push(format!("step = \"auto\" is the preset annealed step here, because of {key}"));
         }
         // Floats, because phases may be longer than any run.
         let rounds = self.rounds() as f64;
@@ -159,7 +159,11 @@ impl MethodSettings for DsgldSettings {
             Schedule::Categorical => VisitShare::ByRows,
             _ => VisitShare::Proportional(self.initial_updates_per_visit().to_vec()),
         };
-        (self.step == StepSize::Auto && self.correction).then_some(TuningNeeds { batch: self.batch, share, rounds: self.rounds })
+        (self.step == StepSize::Auto && self.hinders_tuning().is_none()).then_some(TuningNeeds {
+            batch: self.batch,
+            share,
+            rounds: self.rounds,
+        })
     }
 
     fn tuned(&self, measured: Option<&Measurement>, agents: u32) -> Self {
@@ -169,7 +173,8 @@ impl MethodSettings for DsgldSettings {
             return Self { step, rounds, burn_in, thin, ..self.clone() };
         };
         let updates_per_visit = self.mean_updates_per_visit();
-        let LangevinSteps { batch, step, supplied, relaxation } = langevin_steps(measured, self.batch, updates_per_visit);
+        let longest_visit = self.initial_updates_per_visit().iter().copied().fold(1.0, f64::max);
+        let LangevinSteps { batch, step, supplied, relaxation } = langevin_steps(measured, self.batch, longest_visit);
         let mut found = lengths(relaxation, self.ess, self.chains, (self.burn_in, self.thin));
         if self.thin.is_none() && updates_per_visit.fract() == 0.0 {
             // Draws would otherwise cluster at the ends of visits.

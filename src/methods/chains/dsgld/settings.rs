@@ -132,6 +132,17 @@ impl DsgldSettings {
         self.thin.unwrap_or(7)
     }
 
+    /// A key beside which no step can be found, because the noise that chains see changes during the run.
+    pub(super) fn hinders_tuning(&self) -> Option<&'static str> {
+        let keys = [
+            ("correction = false", !self.correction),
+            ("plans", !self.plans.is_empty()),
+            ("balance", self.balance.is_some()),
+            ("coupling", !self.coupling.is_empty()),
+        ];
+        keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
+    }
+
     /// The mean of τ_s over agents in the first round.
     pub(super) fn mean_updates_per_visit(&self) -> f64 {
         let updates = self.initial_updates_per_visit();
