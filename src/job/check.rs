@@ -256,14 +256,9 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
         digest: file.digest().to_owned(),
     });
     let mut evaluate_every = D::evaluate_every(run);
-    match run.method.tuning() {
-        Some(needs) if model.can_be_tuned => {
-            estimate.rounds = needs.rounds;
-            notes.push(
-                "step = \"auto\": the step, and the lengths that are not given, are chosen before the run starts".to_owned(),
-            );
-        }
-        _ => {}
+    if let Some(needs) = run.method.tuning().filter(|_| model.can_be_tuned) {
+        estimate.rounds = needs.rounds;
+        notes.push("step = \"auto\": the step, and the lengths that are not given, are chosen before the run starts".to_owned());
     }
     if estimate.rounds.is_some() {
         evaluate_every = Some(evaluation_interval(evaluate_every, estimate.rounds));

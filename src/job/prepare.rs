@@ -3,7 +3,7 @@
 use super::data::DataFile;
 use super::error::JobError;
 use super::predictions::{predictive_draws, preprocessing, test_predictions};
-use super::problem::{TableProblem, assign, counted_once, shards, table_problem};
+use super::problem::{TableProblem, assign, counted_once, counts, table_problem};
 use super::ranks::Ranks;
 use super::scoring::{Scoring, scoring};
 use super::shards::describe_sizes;
@@ -65,7 +65,7 @@ pub trait JobData: Domain {
         _run: &RunOf<Self>,
         _open: Option<&Self::Open>,
         _ranks: &Ranks,
-        _options: JobOptions,
+        _options: &JobOptions,
         _folder: &RunFolder,
     ) -> Result<Option<Tuned>, JobError> {
         Ok(None)
@@ -89,18 +89,17 @@ impl JobData for Table {
     }
 
     fn shard_sizes(run: &RunOf<Self>, dataset: &Self::Open) -> Result<Vec<usize>, DataError> {
-        let assignment = assign(run, dataset)?;
-        Ok((0..shards(run)).map(|shard| assignment.count(shard)).collect())
+        Ok(counts(run, &assign(run, dataset)?))
     }
 
     fn tune(
         run: &RunOf<Self>,
         dataset: Option<&Self::Open>,
         ranks: &Ranks,
-        options: JobOptions,
+        options: &JobOptions,
         folder: &RunFolder,
     ) -> Result<Option<Tuned>, JobError> {
-        tune(run, dataset, ranks, &options, folder)
+        tune(run, dataset, ranks, options, folder)
     }
 
     fn prepare<F: Precision>(
@@ -119,8 +118,11 @@ impl JobData for Table {
         let method = tuned.map_or(run.method.as_ref(), |tuned| tuned.method.as_ref());
         let rounds = method.estimate(run.settings.agents, model.dim()).rounds;
         let mut notes = run.method.notes(run.settings.agents);
-        notes.extend(method.notes(run.settings.agents));
-        notes.dedup();
+        for note in method.notes(run.settings.agents) {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
         let evaluation = evaluation(&run.evaluate, rounds, &problem, test_rows, sharing);
         let method = F::method(method, problem);
         let draws = method.draws();

@@ -44,16 +44,15 @@ pub(super) fn table_problem<F: Precision>(
         require_data(dataset).map_err(wrong_model)?;
     }
     let in_double = run.model.float64(dataset.map(|dataset| schema(dataset))).map_err(wrong_model)?;
-    let wrong_method = |error: KeyError| ConfigError::Settings(vec![error.below("method")]);
     run.method.check_model(in_double.model.as_ref()).map_err(wrong_method)?;
-    let mut sizes = String::new();
-    let mut largest_shard = built.own_rows.div_ceil(shards(run).max(1));
+    let (mut sizes, mut largest_shard) = (String::new(), built.own_rows.div_ceil(shards(run).max(1)));
     let (shard, test_rows): (OpenShard<F>, Option<OpenShard<F>>) = match dataset {
         None => (own_rows(built.own_rows, agents, sharing), None),
         Some(dataset) => {
             let assignment = assign(run, dataset)?;
-            largest_shard = (0..shards(run)).map(|shard| assignment.count(shard)).max().unwrap_or(0);
-            sizes = describe_sizes((0..shards(run)).map(|shard| assignment.count(shard)), Table::WORDS.entry);
+            let counts = counts(run, &assignment);
+            largest_shard = counts.iter().copied().max().unwrap_or(0);
+            sizes = describe_sizes(counts.into_iter(), Table::WORDS.entry);
             let train: OpenShard<F> = open_assigned(dataset, Split::Train, assignment);
             // A model that predicts nothing does not need test rows.
             let test = if built.model.output() == Output::Nothing { 0 } else { dataset.rows(Split::Test) };
@@ -72,8 +71,18 @@ pub(super) fn table_problem<F: Precision>(
     })
 }
 
+/// The error for a setting of the method.
+pub(super) fn wrong_method(error: KeyError) -> JobError {
+    ConfigError::Settings(vec![error.below("method")]).into()
+}
+
+/// The rows of each shard.
+pub(super) fn counts(run: &RunOf<Table>, assignment: &ShardAssignment) -> Vec<usize> {
+    (0..shards(run)).map(|shard| assignment.count(shard)).collect()
+}
+
 /// How many shards a run on a table has.
-pub(super) fn shards(run: &RunOf<Table>) -> usize {
+fn shards(run: &RunOf<Table>) -> usize {
     run.method.sharing().shards(run.settings.agents as usize)
 }
 

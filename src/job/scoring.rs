@@ -3,7 +3,7 @@
 use super::error::JobError;
 use super::predictions::evenly_spaced_draws;
 use super::ranks::Ranks;
-use super::records::Records;
+use super::records::records_of;
 use crate::cluster::JobOptions;
 use crate::config::Precision;
 use crate::methods::Problem;
@@ -12,7 +12,7 @@ use crate::metrics::bias::{MAX_PARAMETERS, draws_needed, draws_wanted};
 use crate::results::{Grid, ResultFile};
 
 /// Computes scores at draws of the result file, which rank 0 has opened, on all ranks. Returns them on rank 0 with their draws.
-pub type Scoring = Box<dyn FnOnce(Result<Option<ResultFile>, JobError>, &Ranks, JobOptions) -> Result<Option<Grid>, JobError>>;
+pub type Scoring = Box<dyn FnOnce(Result<Option<ResultFile>, JobError>, &Ranks, &JobOptions) -> Result<Option<Grid>, JobError>>;
 
 /// The scoring of a problem that counts every row once; none if it is not wanted, or the model has too many parameters.
 pub(super) fn scoring<F: Precision>(wanted: bool, problem: Problem<F>) -> Option<Scoring> {
@@ -26,7 +26,7 @@ fn score<F: Precision>(
     problem: Problem<F>,
     file: Result<Option<ResultFile>, JobError>,
     ranks: &Ranks,
-    options: JobOptions,
+    options: &JobOptions,
 ) -> Result<Option<Grid>, JobError> {
     let parameters = problem.model.dim();
     let needed = draws_needed(parameters);
@@ -41,14 +41,12 @@ fn score<F: Precision>(
     if ranks.broadcast(&[u8::from(is_scored)]) != [1] {
         return Ok(None);
     }
-    let method = FullScores { problem, draws: draws.clone() }.erased();
-    let mut scores = Records::default();
-    ranks.carry_out(method, options, None, &mut scores)?;
+    let scores = records_of(FullScores { problem, draws: draws.clone() }, ranks, options)?;
     let draws: Vec<f64> = draws.into_iter().map(|value| value.f64()).collect();
     Ok(ranks.is_root().then(|| Grid {
         group: SCORES.into(),
         dimensions: vec![("scored_draw".into(), draws.len() / parameters), ("parameter".into(), parameters)],
-        variables: vec![("draws".into(), vec![0, 1], draws), ("scores".into(), vec![0, 1], scores.0)],
+        variables: vec![("draws".into(), vec![0, 1], draws), ("scores".into(), vec![0, 1], scores)],
         names: Vec::new(),
     }))
 }

@@ -49,7 +49,7 @@ where
         return Ok(());
     }
     let options = job_options(run, ranks, folder);
-    let tuned = D::tune(run, open, ranks, JobOptions { store: None, ..options.clone() }, folder)?;
+    let tuned = D::tune(run, open, ranks, &JobOptions { store: None, ..options.clone() }, folder)?;
     let prepared = match &tuned {
         Some(tuned) => {
             tuned.describe().iter().for_each(|found| folder.print_message(found));
@@ -139,7 +139,7 @@ fn carry_out<D: Domain>(
     let scored = match scoring {
         Some(scoring) if finished => {
             let file = outcome.as_ref().map(|outcome| folder.file_with_all_draws(outcome).map_err(JobError::from)).transpose();
-            scoring(file, ranks, score_options)?
+            scoring(file, ranks, &score_options)?
         }
         _ => None,
     };

@@ -1,9 +1,9 @@
 //! Before a run with automatic steps: the mode of the posterior, its curvature and the noise of scores, measured on all ranks.
 
 use super::error::JobError;
-use super::problem::{TableProblem, counted_once, table_problem};
+use super::problem::{TableProblem, counted_once, table_problem, wrong_method};
 use super::ranks::Ranks;
-use super::records::Records;
+use super::records::records_of;
 use crate::cluster::JobOptions;
 use crate::config::{ConfigError, ConfiguredMethod, RunOf};
 use crate::data::Dataset;
@@ -12,7 +12,7 @@ use crate::methods::{Problem, Table};
 use crate::models::{CurvatureSupport, Model, Whitened, Whitening};
 use crate::number::Real;
 use crate::results::{Grid, RunFolder};
-use crate::settings::{KeyError, inline};
+use crate::settings::inline;
 use ndarray::{Array1, Array2, ArrayView2, s};
 use ndarray_linalg::{Cholesky, Diag, SolveTriangular, UPLO};
 use std::sync::Arc;
@@ -85,17 +85,13 @@ pub(super) fn tune(
     let problem = counted_once(&problem, run.method.sharing());
     let dim = problem.model.dim();
 
-    let mut records = Records::default();
-    ranks.carry_out(FindMode { problem: problem.clone() }.erased(), options.clone(), None, &mut records)?;
-    let found = if ranks.is_root() { coordinates(&records.0, dim) } else { Ok(Vec::new()) };
+    let records = records_of(FindMode { problem: problem.clone() }, ranks, options)?;
+    let found = if ranks.is_root() { coordinates(&records, dim) } else { Ok(Vec::new()) };
     let coordinates = Coordinates::read(&broadcast(ranks, &ranks.agree(found)?), dim)?;
 
     let factor = coordinates.factor.clone();
-    let whitened = coordinates.whitened(problem);
-    let mut records = Records::default();
-    let measure = MeasureNoise { problem: whitened, factor, batch, share, rows };
-    ranks.carry_out(measure.erased(), options.clone(), None, &mut records)?;
-    let numbers = broadcast(ranks, &records.0);
+    let measure = MeasureNoise { problem: coordinates.whitened(problem), factor, batch, share, rows };
+    let numbers = broadcast(ranks, &records_of(measure, ranks, options)?);
     let measured = ArrayView2::from_shape((3, dim), &numbers).map_err(|_| too_little())?;
     let measured = Measurement {
         minibatches: measured.row(0).to_vec(),
@@ -126,10 +122,6 @@ pub(super) fn tune(
     let (before, mut found) = (table_of(run.method.as_ref())?, table_of(method.as_ref())?);
     found.retain(|key, value| before.get(key) != Some(value));
     Ok(Some(Tuned { method, found, measured: Some((coordinates, measured)) }))
-}
-
-fn wrong_method(error: KeyError) -> JobError {
-    ConfigError::Settings(vec![error.below("method")]).into()
 }
 
 fn table_of(method: &dyn ConfiguredMethod<Table>) -> Result<toml::Table, JobError> {

@@ -6,8 +6,8 @@ use crate::random::Stream;
 use crate::settings::{KeyError, in_range};
 use serde::{Deserialize, Serialize};
 
-/// The step size ε_t of update t = 0, 1, ...: `"auto"`, `{ constant = 1e-4 }` or `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }`. An update moves θ
-/// by ε/2 times the score and adds noise of variance ε (Welling & Teh 2011; Ahn, Shahbaba & Welling 2014, eq. 1).
+/// The step size ε_t of update t = 0, 1, ...: `"auto"`, `{ constant = 1e-4 }` or `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }`. An update
+/// moves θ by ε/2 times the score and adds noise of variance ε (Welling & Teh 2011; Ahn, Shahbaba & Welling 2014, eq. 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StepSize {

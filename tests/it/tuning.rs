@@ -183,6 +183,13 @@ fn given_values_are_kept_and_invalid_ones_are_refused() {
     cli.write("masses.toml", file("sghmc", "logistic", "classes.h5") + "scheme = \"semi_implicit\"\n");
     cli.alone("check masses.toml").end(0, &["step = \"auto\" is 0.001 here, because scheme = \"semi_implicit\""]);
 
+    // Every note is printed once.
+    let rotating = "--set method.schedule=rotating --set method.max_rounds_in_flight=1 --set method.correction=false --set method.rounds=400";
+    let written = cli.alone(&format!("run run.toml {rotating} --output notes")).end(0, &[]).written();
+    for note in ["correction = false: chains", "move in turn", "preset annealed step"] {
+        assert_eq!(written.matches(note).count(), 1, "{written}");
+    }
+
     // A network has no curvature: the step is that of earlier versions, and that is said.
     cli.write("network.toml", file("sghmc", "network", "classes.h5"));
     let says = "step = \"auto\" is 0.001 here, because the model network does not provide a full matrix of curvature";

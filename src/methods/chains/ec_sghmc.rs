@@ -2,7 +2,8 @@
 
 use crate::kernels::hamiltonian::{Scheme, SghmcDynamics};
 use crate::methods::chains::coupled::settings::{
-    check_centers, check_dynamics, check_ess, check_steps, coupled_method, needs_of, notes_of, strength, unstable,
+    check_centers, check_dynamics, check_steps, coupled_method, found_coupling, found_lengths, given_rounds, needs_of, notes_of,
+    strength, unstable,
 };
 use crate::methods::chains::coupled::stability::{Steps, asynchronous_is_stable, extrapolation_is_stable, kicks_are_stable};
 use crate::methods::chains::coupled::{CenterDynamics, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
@@ -14,7 +15,7 @@ use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sghmc::{Preconditioner, Sghmc};
 use crate::methods::tuning::{
-    HamiltonianSteps, Lengths, Measurement, Step, TuningNeeds, VisitShare, hamiltonian_steps, idle_keys, lengths,
+    HamiltonianSteps, Lengths, Measurement, Step, TuningNeeds, VisitShare, check_ess, hamiltonian_steps, idle_keys,
 };
 use crate::number::Real;
 use crate::settings::{Key, KeyError, in_range, keys};
@@ -80,11 +81,6 @@ pub struct EcSghmcSettings {
     /// Milliseconds that each agent sleeps per step, to imitate slow machines in experiments; one number for each agent.
     pub sleep_ms: Vec<f64>,
 }
-
-/// A spring and the posterior together are at most this stiff, times the square of a step; steps are unstable from 4 on.
-pub(super) const MAX_STIFFNESS: f64 = 1.0;
-/// The smallest coupling that tuning chooses.
-pub(super) const MIN_COUPLING: f64 = 1e-6;
 
 /// What is coupled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -310,7 +306,7 @@ impl MethodSettings for EcSghmcSettings {
         is_auto.then_some(TuningNeeds {
             batch: self.batch,
             share: VisitShare::ByRows,
-            rounds: self.steps.map(|steps| steps.div_ceil(self.period.max(1))),
+            rounds: given_rounds(self.steps, self.period),
         })
     }
 
@@ -322,13 +318,9 @@ impl MethodSettings for EcSghmcSettings {
         };
         let HamiltonianSteps { batch, step, friction, gradient_noise, relaxation } =
             hamiltonian_steps(measured, self.batch, self.friction);
-        let mut given = (self.burn_in, self.thin);
-        if let (None, Some(CouplingSchedule::Anneal { from, over })) = (self.burn_in, self.coupling_schedule) {
-            // Draws begin when chains are free.
-            given.0 = Some(from.saturating_add(over).saturating_add((10.0 * relaxation) as u64));
-        }
-        let Lengths { burn_in, thin, updates } = lengths(relaxation, self.ess, agents, given);
-        let mut found = Self {
+        let given = (self.burn_in, self.thin);
+        let Lengths { burn_in, thin, updates } = found_lengths(relaxation, self.ess, agents, given, self.coupling_schedule);
+        let found = Self {
             steps: self.steps.or(Some(updates)),
             batch,
             step: Step::Size(step),
@@ -340,13 +332,9 @@ impl MethodSettings for EcSghmcSettings {
             ..self.clone()
         };
         // Between exchanges, springs may not act for longer than they swing.
-        let too_stiff = |found: &Self| {
-            step * step * (found.coupling + measured.curvature) > MAX_STIFFNESS || found.check_agents(agents).is_err()
-        };
-        while too_stiff(&found) && found.coupling > MIN_COUPLING {
-            found.coupling *= 0.5;
-        }
-        found
+        let is_unstable = |coupling| Self { coupling, ..found.clone() }.check_agents(agents).is_err();
+        let coupling = found_coupling(self.coupling, |coupling| step * step * (coupling + measured.curvature), is_unstable);
+        Self { coupling, ..found }
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

@@ -1,17 +1,19 @@
 //! EC-SGLD: chains of stochastic gradient Langevin dynamics with elastic coupling to a center variable.
 
 use crate::kernels::langevin::StepSize;
-use crate::methods::chains::coupled::settings::{check_ess, check_steps, coupled_method, needs_of, notes_of, strength, unstable};
+use crate::methods::chains::coupled::settings::{
+    check_steps, coupled_method, found_coupling, found_lengths, given_rounds, needs_of, notes_of, strength, unstable,
+};
 use crate::methods::chains::coupled::stability::{Steps, asynchronous_is_stable};
 use crate::methods::chains::coupled::{CenterDynamics, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
-use crate::methods::chains::ec_sghmc::{EcSghmcSettings, MAX_STIFFNESS, MIN_COUPLING};
+use crate::methods::chains::ec_sghmc::EcSghmcSettings;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing, Table, TableMethod};
 
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgld::Sgld;
 use crate::methods::tuning::{
-    LangevinSteps, Lengths, Measurement, Step, TuningNeeds, VisitShare, idle_keys, langevin_steps, lengths,
+    LangevinSteps, Lengths, Measurement, Step, TuningNeeds, VisitShare, check_ess, check_noise_share, idle_keys, langevin_steps,
 };
 use crate::number::Real;
 use crate::settings::{Key, KeyError, in_range, keys};
@@ -160,9 +162,9 @@ impl MethodSettings for EcSgldSettings {
         let thin = if are_found { 0 } else { self.thin() };
         check_steps(self.steps(), self.period, self.batch, self.strength(), self.burn_in(), thin)?;
         check_ess(self.ess)?;
-        let (step, supplied) = (self.step(), self.gradient_noise);
+        let step = self.step();
         in_range("step", step, step.is_finite() && step > 0.0, "above 0")?;
-        in_range("gradient_noise", supplied, (0.0..1.0).contains(&supplied), "at least 0 and below 1")?;
+        check_noise_share(self.gradient_noise)?;
         let stiff = 0.5 * step * self.coupling;
         if stiff >= 2.0 {
             let sentence = format!("= {} is unstable: step · coupling/2 = {stiff:.3} must be below 2", self.coupling);
@@ -175,7 +177,7 @@ impl MethodSettings for EcSgldSettings {
         (self.step == Step::Auto).then_some(TuningNeeds {
             batch: self.batch,
             share: VisitShare::ByRows,
-            rounds: self.steps.map(|steps| steps.div_ceil(self.period.max(1))),
+            rounds: given_rounds(self.steps, self.period),
         })
     }
 
@@ -185,13 +187,9 @@ impl MethodSettings for EcSgldSettings {
             return Self { steps, burn_in, thin, step: Step::Size(self.step()), ..self.clone() };
         };
         let LangevinSteps { batch, step, supplied, relaxation } = langevin_steps(measured, self.batch, 1.0);
-        let mut given = (self.burn_in, self.thin);
-        if let (None, Some(CouplingSchedule::Anneal { from, over })) = (self.burn_in, self.coupling_schedule) {
-            // Draws begin when chains are free.
-            given.0 = Some(from.saturating_add(over).saturating_add((10.0 * relaxation) as u64));
-        }
-        let Lengths { burn_in, thin, updates } = lengths(relaxation, self.ess, agents, given);
-        let mut found = Self {
+        let given = (self.burn_in, self.thin);
+        let Lengths { burn_in, thin, updates } = found_lengths(relaxation, self.ess, agents, given, self.coupling_schedule);
+        let found = Self {
             steps: self.steps.or(Some(updates)),
             batch,
             step: Step::Size(step),
@@ -202,13 +200,9 @@ impl MethodSettings for EcSgldSettings {
             ..self.clone()
         };
         // Between exchanges, springs may not pull chains beyond the center.
-        let too_stiff = |found: &Self| {
-            0.5 * step * (found.coupling + measured.curvature) > MAX_STIFFNESS || found.check_agents(agents).is_err()
-        };
-        while too_stiff(&found) && found.coupling > MIN_COUPLING {
-            found.coupling *= 0.5;
-        }
-        found
+        let is_unstable = |coupling| Self { coupling, ..found.clone() }.check_agents(agents).is_err();
+        let coupling = found_coupling(self.coupling, |coupling| 0.5 * step * (coupling + measured.curvature), is_unstable);
+        Self { coupling, ..found }
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

@@ -1,7 +1,7 @@
 //! SGHMC: independent chains of stochastic gradient Hamiltonian Monte Carlo, one for each agent.
 
 use crate::kernels::hamiltonian::Scheme;
-use crate::methods::chains::coupled::settings::{check_dynamics, check_ess, check_steps, needs_of};
+use crate::methods::chains::coupled::settings::{check_dynamics, check_steps, needs_of};
 use crate::methods::chains::coupled::{CoupledChains, CouplingPlan, CouplingStrength};
 use crate::methods::chains::ec_sghmc::{EcSghmcSettings, Variant};
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing, Table, TableMethod};
@@ -9,7 +9,7 @@ use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sghmc::Preconditioner;
-use crate::methods::tuning::{Measurement, Step, TuningNeeds};
+use crate::methods::tuning::{Measurement, Step, TuningNeeds, check_ess};
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
 use documented::DocumentedFields;

@@ -1,8 +1,6 @@
 //! The posterior's scores at given draws, from all rows of all agents.
 
-use crate::cluster::{
-    Agent, AgentId, AnyMethod, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server, erase,
-};
+use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
 use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::number::Real;
 use ndarray::{Array2, ArrayView2};
@@ -17,13 +15,6 @@ pub struct FullScores<F> {
     pub problem: Problem<F>,
     /// The draws (M × d), row-major; only the server's rank needs them.
     pub draws: Vec<F>,
-}
-
-impl<F: Real> FullScores<F> {
-    /// The method, for the engine.
-    pub fn erased(self) -> AnyMethod {
-        erase(self, <Self as Method>::NAME)
-    }
 }
 
 impl<F: Real> Method for FullScores<F> {

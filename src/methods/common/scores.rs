@@ -4,7 +4,7 @@ use crate::cluster::{AgentId, Context, Raw, Result};
 use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::number::Real;
 use crate::random::Who;
-use ndarray::{Array2, ArrayView2, Axis, Zip};
+use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 /// Estimator of the shard's score from a minibatch.
@@ -42,6 +42,8 @@ pub struct Scores<F: Real> {
     score: Array2<F>,
     /// Two rows: the chain and the fixed point.
     points: Array2<F>,
+    /// The score of all agents at the point 0 of a whitened model, which is then the fixed point.
+    center_score: Option<Vec<F>>,
 }
 
 impl<F: Real> Scores<F> {
@@ -58,6 +60,7 @@ impl<F: Real> Scores<F> {
             problem: problem.clone(),
             score: Array2::zeros((2, dim)),
             points: Array2::zeros((2, dim)),
+            center_score: problem.model.whitening().map(|whitening| whitening.center_score().to_vec()),
         })
     }
 
@@ -73,7 +76,7 @@ impl<F: Real> Scores<F> {
     /// If the shard cannot be read.
     pub fn arrive(&mut self, control: &mut ControlPoint<F>, round: u64, theta: &[F], cx: &Context) -> Result<bool> {
         let Estimator::ControlVariate(from) = self.estimator else { return Ok(false) };
-        if round < from || !control.point.0.is_empty() || self.problem.model.whitening().is_some() {
+        if round < from || !control.point.0.is_empty() || self.center_score.is_some() {
             return Ok(false);
         }
         let mut score = Array2::zeros((1, theta.len()));
@@ -99,46 +102,34 @@ impl<F: Real> Scores<F> {
         let (who, dim) = (Who::Chain(chain), theta.len());
         let ControlPoint { point, score: full } = control;
         let state = ArrayView2::from_shape((1, dim), theta)?;
-        let model = self.problem.model.clone();
-        if let Some(whitening) = model.whitening() {
-            // The fixed point is the mode, and the score there is that of all agents: the shard's noise cancels too.
-            self.points.fill(F::zero());
-            self.points.row_mut(0).assign(&state.row(0));
-            self.set_difference(who, update, scale, cx);
-            let score = self.score.row_mut(0).into_slice().ok_or("the score is not contiguous")?;
-            score.iter_mut().zip(whitening.center_score()).for_each(|(score, &center)| *score += center);
-            self.add_prior(state);
-        } else if point.0.is_empty() {
+        if point.0.is_empty() && self.center_score.is_none() {
             let mut score = self.score.slice_mut(ndarray::s![..1, ..]);
             self.local.prior_score(state, score.view_mut());
             self.local.add_score_for(who, state, update, scale, score, cx);
         } else {
             if let Some(points) = self.points.as_slice_mut() {
                 points[..dim].copy_from_slice(theta);
-                points[dim..].copy_from_slice(&point.0);
+                if self.center_score.is_none() {
+                    points[dim..].copy_from_slice(&point.0);
+                }
             }
-            self.set_difference(who, update, scale, cx);
-            for (score, &full) in self.score.row_mut(0).iter_mut().zip(&full.0) {
-                *score += F::of(scale) * full;
+            self.score.fill(F::zero());
+            self.local.add_score_for(who, self.points.view(), update, scale, self.score.view_mut(), cx);
+            let (mut score, fixed) = self.score.view_mut().split_at(ndarray::Axis(0), 1);
+            ndarray::Zip::from(score.row_mut(0)).and(fixed.row(0)).for_each(|score, &fixed| *score -= fixed);
+            let (full, factor) = match &self.center_score {
+                // That of all agents: the noise of shards cancels too.
+                Some(center) => (center, F::one()),
+                None => (&full.0, F::of(scale)),
+            };
+            for (score, &full) in score.iter_mut().zip(full) {
+                *score += factor * full;
             }
-            self.add_prior(state);
+            let mut prior = fixed;
+            self.local.prior_score(state, prior.view_mut());
+            score += &prior;
         }
         let score = self.score.as_slice().ok_or("the score is not contiguous")?;
         Ok(&score[..dim])
-    }
-
-    /// Sets the first row of the score to the difference of the minibatch's scores at the two points.
-    fn set_difference(&mut self, who: Who, update: u64, scale: f64, cx: &Context) {
-        self.score.fill(F::zero());
-        self.local.add_score_for(who, self.points.view(), update, scale, self.score.view_mut(), cx);
-        let (mut score, fixed) = self.score.view_mut().split_at(Axis(0), 1);
-        Zip::from(score.row_mut(0)).and(fixed.row(0)).for_each(|score, &fixed| *score -= fixed);
-    }
-
-    /// Adds the score of the prior to the first row of the score.
-    fn add_prior(&mut self, state: ArrayView2<F>) {
-        let (mut score, mut prior) = self.score.view_mut().split_at(Axis(0), 1);
-        self.local.prior_score(state, prior.view_mut());
-        score += &prior;
     }
 }

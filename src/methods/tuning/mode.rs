@@ -1,9 +1,7 @@
 //! The mode of a posterior and its curvature there, by Newton steps that use all rows of all agents.
 
 use super::prior::prior_curvature;
-use crate::cluster::{
-    Agent, AgentId, AnyMethod, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server, erase,
-};
+use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
 use crate::methods::common::problem::{LocalLoss, Problem};
 use ndarray::{Array1, Array2, ArrayView2};
 use ndarray_linalg::{FactorizeC, SolveC, UPLO};
@@ -26,13 +24,6 @@ const SUFFICIENT_DECREASE: f64 = 1e-4;
 pub struct FindMode {
     /// The problem.
     pub problem: Problem<f64>,
-}
-
-impl FindMode {
-    /// The method, for the engine.
-    pub fn erased(self) -> AnyMethod {
-        erase(self, <Self as Method>::NAME)
-    }
 }
 
 impl Method for FindMode {

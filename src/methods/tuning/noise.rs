@@ -2,9 +2,7 @@
 
 use super::plan::VisitShare;
 use super::prior::prior_curvature;
-use crate::cluster::{
-    Agent, AgentId, AnyMethod, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server, erase,
-};
+use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
 use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::random::{Purpose, Who};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
@@ -37,13 +35,6 @@ pub struct MeasureNoise {
     pub share: VisitShare,
     /// The rows of all agents.
     pub rows: usize,
-}
-
-impl MeasureNoise {
-    /// The method, for the engine.
-    pub fn erased(self) -> AnyMethod {
-        erase(self, <Self as Method>::NAME)
-    }
 }
 
 impl Method for MeasureNoise {

@@ -3,8 +3,8 @@
 //! In coordinates in which the posterior is close to N(0, I), with the variance v of the noise of scores, an update of SGLD with step h
 //! has the stationary variance (1 + h v/4)/(1 − h/4), and the middle scheme of SGHMC with step ε, friction V and c = e^(−εV) has
 //! 1 + v ε² (1 + c)/((4 − ε²)(1 − c)). The steps are the largest that keep this below 1 + [`EXCESS`] for every parameter; less noise is
-//! added by what minibatches and the finite step contribute on average over parameters. Where the posterior is not Gaussian, curvatures around the mode are larger
-//! than 1 and shorten steps.
+//! added by what minibatches and the finite step contribute on average over parameters. Where the posterior is not Gaussian, curvatures
+//! around the mode are larger than 1 and shorten steps.
 
 /// The largest excess of a variance that steps may cause, before the added noise is reduced.
 const EXCESS: f64 = 0.1;
@@ -13,7 +13,7 @@ const MAX_STEP: f64 = 0.5;
 /// The friction V of SGHMC: its chains forget a standard normal distribution's position in about V/ε steps.
 const FRICTION: f64 = 1.5;
 /// Burn-in in relaxation times, after which a start at 1.5 standard deviations has lost all but e^-10 of its distance.
-const BURN_IN: f64 = 10.0;
+pub const BURN_IN: f64 = 10.0;
 /// What an update costs beside its rows, in rows.
 const UPDATE_COST: f64 = 100.0;
 /// Draws, a relaxation time apart, for each effective one.

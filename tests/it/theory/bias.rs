@@ -6,18 +6,12 @@
 
 use mpibayes::metrics::bias::{Bias, Verdict, draws_wanted};
 use mpibayes::metrics::convergence::{estimates, particle_estimates};
-use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array1, Array2, Array3, Axis};
 use ndarray_linalg::{Cholesky, InverseC, UPLO};
 
-const D: usize = 6;
+use super::normals;
 
-/// Independent standard normal numbers.
-fn normals(rows: usize, columns: usize, seed: u64) -> Array2<f64> {
-    let mut numbers = Array2::zeros((rows, columns));
-    Seed(seed).stream(Who::Run, 0, Purpose::Synthetic).normals(numbers.as_slice_mut().unwrap());
-    numbers
-}
+const D: usize = 6;
 
 /// A Gaussian posterior with strong correlations.
 struct Gaussian {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::normals;
 use crate::recording::Recording;
 use mpibayes::cluster::JobOptions;
 use mpibayes::data::Shard;
@@ -21,12 +22,6 @@ const BATCH: usize = 7;
 const POINTS: usize = 12;
 const SEED: Seed = Seed(5);
 
-fn normals(rows: usize, columns: usize, seed: u64) -> Array2<f64> {
-    let mut numbers = Array2::zeros((rows, columns));
-    Seed(seed).stream(Who::Run, 0, Purpose::Synthetic).normals(numbers.as_slice_mut().unwrap());
-    numbers
-}
-
 /// The rows of both agents; those of the second are twice as large.
 fn rows() -> (Array2<f64>, Array1<f64>) {
     let mut x = normals(SIZES[0] + SIZES[1], FEATURES, 1);
@@ -45,10 +40,10 @@ fn problem() -> Problem<f64> {
     Problem { model: Arc::new(model), agents: 2, temperature: 1.0, shard: Arc::new(shard) }
 }
 
-/// The values of a record.
-fn record(recording: &Recording, group: &str, first: u64) -> Array1<f64> {
-    let block = &recording.draws[&(group.to_owned(), 0, first)];
-    block.bytes.chunks_exact(8).map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap())).collect()
+/// The records of a group, each with a value for every parameter.
+fn records(recording: &Recording, group: &str) -> Array2<f64> {
+    let values = recording.values(group);
+    Array2::from_shape_vec((values.len() / FEATURES, FEATURES), values).unwrap()
 }
 
 /// L, upper triangular with L Lᵀ = (XᵀX + I)⁻¹.
@@ -66,11 +61,13 @@ fn the_mode_of_a_gaussian_posterior_is_found_in_one_step() {
     let (x, y) = rows();
     let precision = x.t().dot(&x) + Array2::<f64>::eye(FEATURES);
     let mode = precision.invc().unwrap().dot(&x.t().dot(&y));
-    assert!((record(&recording, MODE, 0) - &mode).iter().all(|error| error.abs() < 1e-9));
+    let records = records(&recording, MODE);
+    assert!((&records.row(0) - &mode).iter().all(|error| error.abs() < 1e-9));
     let score = x.t().dot(&(&y - &x.dot(&mode)));
-    assert!((record(&recording, MODE, 1) - &score).iter().all(|error| error.abs() < 1e-6));
-    for (row, exact) in (2..).zip(precision.rows()) {
-        assert!((record(&recording, MODE, row) - exact).iter().all(|error| error.abs() < 1e-6));
+    assert!((&records.row(1) - &score).iter().all(|error| error.abs() < 1e-6));
+    assert_eq!(records.nrows(), 2 + FEATURES);
+    for (row, exact) in records.rows().into_iter().skip(2).zip(precision.rows()) {
+        assert!((&row - &exact).iter().all(|error| error.abs() < 1e-6));
     }
 }
 
@@ -90,9 +87,10 @@ fn noise(share: VisitShare, shares: [f64; 2]) -> [[Array1<f64>; 2]; 2] {
         rows: SIZES[0] + SIZES[1],
     };
     let recording = Recording::of(method, JobOptions::new(SEED)).unwrap();
-    let measured = [record(&recording, NOISE, 0), record(&recording, NOISE, 1)];
+    let records = records(&recording, NOISE);
+    let measured = [records.row(0).to_owned(), records.row(1).to_owned()];
     // A Gaussian posterior has the same curvature everywhere.
-    assert!(record(&recording, NOISE, 2).iter().all(|value| (value - 1.0).abs() < 1e-6));
+    assert!(records.row(2).iter().all(|value| (value - 1.0).abs() < 1e-6));
 
     let mut points = vec![0.0; POINTS * FEATURES];
     SEED.stream(Who::Server, 0, Purpose::Nodes).normals(&mut points);

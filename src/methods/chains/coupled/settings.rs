@@ -5,8 +5,9 @@ use crate::kernels::hamiltonian::SghmcDynamics;
 use crate::methods::common::settings::{ResourceEstimate, TableMethod, at_least_one, no_draws};
 
 use crate::methods::transitions::sghmc::Preconditioner;
+use crate::methods::tuning::{BURN_IN, Lengths, lengths};
 use crate::number::Real;
-use crate::settings::{KeyError, in_range};
+use crate::settings::KeyError;
 
 /// Checks the number of steps, and that there are draws.
 pub(in crate::methods) fn check_steps(
@@ -29,9 +30,42 @@ pub(in crate::methods) fn check_steps(
     Ok(())
 }
 
-/// Checks the effective sample size that lengths are found for.
-pub(in crate::methods) fn check_ess(ess: f64) -> Result<(), KeyError> {
-    in_range("ess", ess, (1.0..=1e9).contains(&ess), "from 1 to 1e9")
+/// A spring and the posterior together are at most this stiff, in units in which steps are unstable from 4 (second order) or 2 (first
+/// order) on.
+const MAX_STIFFNESS: f64 = 1.0;
+/// The smallest coupling that is found.
+const MIN_COUPLING: f64 = 1e-6;
+
+/// The lengths of coupled chains, where those in `given` are kept: burn-in and thinning. Draws begin when an annealing that is given is over.
+pub(in crate::methods) fn found_lengths(
+    relaxation: f64,
+    ess: f64,
+    agents: u32,
+    mut given: (Option<u64>, Option<u64>),
+    schedule: Option<CouplingSchedule>,
+) -> Lengths {
+    if let (None, Some(CouplingSchedule::Anneal { from, over })) = (given.0, schedule) {
+        given.0 = Some(from.saturating_add(over).saturating_add((BURN_IN * relaxation) as u64));
+    }
+    lengths(relaxation, ess, agents, given)
+}
+
+/// The largest of coupling, its half and so on with which found steps are stable: where neither `stiffness` of spring and posterior together
+/// nor `is_unstable` objects.
+pub(in crate::methods) fn found_coupling(
+    mut coupling: f64,
+    stiffness: impl Fn(f64) -> f64,
+    is_unstable: impl Fn(f64) -> bool,
+) -> f64 {
+    while coupling > MIN_COUPLING && (stiffness(coupling) > MAX_STIFFNESS || is_unstable(coupling)) {
+        coupling *= 0.5;
+    }
+    coupling
+}
+
+/// The rounds of a run with this many steps, if they are given.
+pub(in crate::methods) fn given_rounds(steps: Option<u64>, period: u64) -> Option<u64> {
+    steps.map(|steps| steps.div_ceil(period.max(1)))
 }
 
 /// Checks that a center is kept.

@@ -7,6 +7,7 @@ use crate::kernels::langevin::StepSize;
 use crate::methods::common::settings::{MethodSettings, at_least_one, check_sleep};
 
 use crate::methods::common::scores::Estimator;
+use crate::methods::tuning::{check_ess, check_noise_share};
 use crate::settings::{KeyError, in_range};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
@@ -201,8 +202,8 @@ impl DsgldSettings {
             ("evaluation_window", self.evaluation_window as u64),
         ])?;
         self.step.check().map_err(|error| error.below("step"))?;
-        in_range("ess", self.ess, (1.0..=1e9).contains(&self.ess), "from 1 to 1e9")?;
-        in_range("gradient_noise", self.gradient_noise, (0.0..1.0).contains(&self.gradient_noise), "at least 0 and below 1")?;
+        check_ess(self.ess)?;
+        check_noise_share(self.gradient_noise)?;
         let initial = self.initial_updates_per_visit();
         let planned = || self.plans.iter().flat_map(|planned| &planned.updates);
         let visits = initial.iter().map(|updates| ("trajectory", updates)).chain(planned().map(|updates| ("plans", updates)));
@@ -224,8 +225,7 @@ impl DsgldSettings {
                 &format!("has round {first} before round {second}. List rounds in ascending order, each once"),
             );
         }
-        let last = if self.tuning().is_some() { self.rounds.unwrap_or(u64::MAX) } else { self.rounds() };
-        if let Some(late) = self.plans.iter().find(|planned| planned.round >= last) {
+        if let Some(late) = self.plans.iter().find(|planned| planned.round >= self.rounds()) {
             let (late, rounds) = (late.round, self.rounds());
             return wrong(
                 "plans",
