@@ -75,7 +75,7 @@ fn network(criterion: &mut Criterion) {
 /// 54 features (Covertype's), batch 100, double precision.
 fn logistic(criterion: &mut Criterion) {
     let features = 54;
-    let model = LogisticSettings::default().build(features, Output::Classes(2)).unwrap();
+    let model = LogisticSettings { intercept: false, ..LogisticSettings::default() }.build(features, Output::Classes(2)).unwrap();
     let x = normals::<f64>(BATCH, features, 2) / 10.0;
     let y = Array1::from_shape_fn(BATCH, |i| (i % 2) as f64);
     let mut group = criterion.benchmark_group("logistic_54");

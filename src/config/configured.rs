@@ -4,7 +4,7 @@
 //! `MethodSettings::method` in that type, and that gives a `TableMethod` or `TopicMethod`, whose `start` erases the types of the
 //! `cluster::Method` inside for the engine.
 
-use crate::methods::tuning::{Measurement, TuningNeeds};
+use crate::methods::tuning::{Found, TuningNeeds};
 use crate::methods::{DataKind, MethodSettings, ResourceEstimate, Sharing};
 use crate::models::{BuiltModel, DataSchema, Model, ModelSettings};
 use crate::number::Real;
@@ -35,7 +35,7 @@ pub trait ConfiguredMethod<D: DataKind>: Send + Sync {
     ///
     /// # Errors
     /// A given value that does not suit what was found.
-    fn tuned(&self, measured: Option<&Measurement>, agents: u32) -> Result<Arc<dyn ConfiguredMethod<D>>, KeyError>;
+    fn tuned(&self, found: Found, agents: u32) -> Result<Arc<dyn ConfiguredMethod<D>>, KeyError>;
     /// The method in single precision.
     fn float32(&self, problem: D::Problem<f32>) -> D::Method<f32>;
     /// The method in double precision.
@@ -79,8 +79,8 @@ impl<S: MethodSettings> ConfiguredMethod<S::Data> for S {
         MethodSettings::tuning(self)
     }
 
-    fn tuned(&self, measured: Option<&Measurement>, agents: u32) -> Result<Arc<dyn ConfiguredMethod<S::Data>>, KeyError> {
-        let tuned = MethodSettings::tuned(self, measured, agents);
+    fn tuned(&self, found: Found, agents: u32) -> Result<Arc<dyn ConfiguredMethod<S::Data>>, KeyError> {
+        let tuned = MethodSettings::tuned(self, found, agents);
         tuned.check()?;
         MethodSettings::check_agents(&tuned, agents)?;
         Ok(Arc::new(tuned))

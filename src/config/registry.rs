@@ -12,6 +12,7 @@ use crate::methods::chains::async_sghmc::AsyncSghmcSettings;
 use crate::methods::chains::dsgld::DsgldSettings;
 use crate::methods::chains::ec_sghmc::EcSghmcSettings;
 use crate::methods::chains::ec_sgld::EcSgldSettings;
+use crate::methods::chains::hmc::HmcSettings;
 use crate::methods::chains::sghmc::SghmcSettings;
 use crate::methods::particles::dsvgd::DsvgdSettings;
 use crate::methods::particles::p_dsvgd::PDsvgdSettings;
@@ -39,8 +40,8 @@ impl Default for Registry {
     /// Everything that is built in.
     fn default() -> Self {
         Self { models: Vec::new(), table_methods: Vec::new(), corpus_methods: Vec::new() }
-            .with_model::<NetworkSettings>()
             .with_model::<LogisticSettings>()
+            .with_model::<NetworkSettings>()
             .with_model::<LinearSettings>()
             .with_model::<GaussianMeanSettings>()
             .with_model::<ToySettings>()
@@ -50,6 +51,7 @@ impl Default for Registry {
             .with_method::<PDsvgdSettings>()
             .with_method::<PviSettings>()
             .with_method::<GviSettings>()
+            .with_method::<HmcSettings>()
             .with_method::<DsgldSettings>()
             .with_method::<SghmcSettings>()
             .with_method::<EcSghmcSettings>()

@@ -7,6 +7,7 @@ use crate::config::sweep::Sweep;
 use crate::config::{Dtype, Problem, Registry, Run, RunFile, RunOf, RunSettings, evaluation_interval};
 use crate::data::corpus::Corpus as CorpusFile;
 use crate::data::{DataError, Dataset, Split, Task};
+use crate::methods::tuning::Found;
 use crate::methods::{Corpus, DocumentBytes, ResourceEstimate, Table};
 use crate::models::{Model, Output, Scratch, require_data};
 use crate::settings::KeyError;
@@ -258,7 +259,11 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
     let mut evaluate_every = D::evaluate_every(run);
     if let Some(needs) = run.method.tuning().filter(|_| model.can_be_tuned) {
         estimate.rounds = needs.rounds;
-        notes.push("step = \"auto\": the step, and the lengths that are not given, are chosen before the run starts".to_owned());
+        if needs.noise.is_some() {
+            notes.push(
+                "step = \"auto\": the step, and the lengths that are not given, are chosen before the run starts".to_owned(),
+            );
+        }
     }
     if estimate.rounds.is_some() {
         evaluate_every = Some(evaluation_interval(evaluate_every, estimate.rounds));
@@ -317,8 +322,8 @@ impl Checked for Table {
         let (mut method, mut preset) = (run.method.check_model(model), None);
         let can_be_tuned = can_be_tuned(model);
         if run.method.tuning().is_some() && !can_be_tuned {
-            match run.method.tuned(None, run.settings.agents) {
-                Ok(untuned) => preset = note_on_preset(untuned.as_ref(), run.model_name(), parameters).ok(),
+            match run.method.tuned(Found::Nothing, run.settings.agents) {
+                Ok(untuned) => preset = note_on_preset(run, untuned.as_ref(), parameters).ok().flatten(),
                 Err(error) => method = method.and(Err(error)),
             }
         }

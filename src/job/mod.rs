@@ -3,6 +3,7 @@
 mod check;
 mod data;
 mod error;
+mod findings;
 pub mod predictions;
 pub mod predictor;
 mod prepare;

@@ -15,6 +15,7 @@ use crate::data::corpus::Corpus as CorpusFile;
 use crate::data::{DataError, Dataset, Split, document_ranges};
 use crate::lda::LdaSettings;
 use crate::methods::chains::dsgld::EXPECTATIONS;
+use crate::methods::chains::hmc::{SAMPLE_STATS, SAMPLE_STATS_GROUP};
 use crate::methods::common::problem::OpenShard;
 use crate::methods::topics::{EVALUATION_SWEEPS, TopicEvaluation, TopicProblem};
 use crate::methods::{Corpus, DrawKind, Evaluation, PARTICLE_PATHS, Problem, Sharing, Table};
@@ -133,7 +134,9 @@ impl JobData for Table {
             DrawKind::Particles => vec![group(POSTERIOR, SampleKind::Particles)],
             DrawKind::Chains => {
                 let expectations = EXPECTATIONS.map(|name| group(name, SampleKind::Expectation));
-                std::iter::once(group(POSTERIOR, SampleKind::Chains)).chain(expectations).collect()
+                let statistics = SAMPLE_STATS.map(|name| Part::new(name, &[])).to_vec();
+                let statistics = SampleGroup { name: SAMPLE_STATS_GROUP.into(), parts: statistics, kind: SampleKind::Statistics };
+                std::iter::once(group(POSTERIOR, SampleKind::Chains)).chain(expectations).chain([statistics]).collect()
             }
         };
         if evaluation.as_ref().is_some_and(|evaluation| evaluation.particle_paths) {

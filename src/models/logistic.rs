@@ -38,7 +38,7 @@ pub struct LogisticSettings {
 
 impl Default for LogisticSettings {
     fn default() -> Self {
-        Self { gamma_shape: 1.0, gamma_rate: 100.0, prior_precision: None, intercept: false, predictive_bandwidth: 0.0 }
+        Self { gamma_shape: 1.0, gamma_rate: 100.0, prior_precision: None, intercept: true, predictive_bandwidth: 0.0 }
     }
 }
 

@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn whitened() -> (Arc<dyn Model<f64>>, Whitened<f64>) {
-        let settings = LogisticSettings { prior_precision: Some(0.3), ..LogisticSettings::default() };
+        let settings = LogisticSettings { prior_precision: Some(0.3), intercept: false, ..LogisticSettings::default() };
         let inner: Arc<dyn Model<f64>> = Arc::new(settings.build(D, Output::Classes(2)).unwrap());
         let (center, factor) = coordinates();
         let whitening = Whitening::new(center.view(), factor.view(), Array1::ones(D).view());

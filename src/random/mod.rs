@@ -53,6 +53,8 @@ pub enum Purpose {
     Topics = 11,
     /// Topics of the observed tokens of a document whose other tokens are to be predicted.
     Completion = 12,
+    /// The path of a trajectory of Hamiltonian Monte Carlo.
+    Trajectory = 13,
 }
 
 impl Seed {

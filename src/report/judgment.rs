@@ -2,6 +2,7 @@
 
 use super::posterior::PosteriorGroup;
 use super::text;
+use super::trajectories::Trajectories;
 use crate::metrics::bias::{MAX_PARAMETERS, ParameterBias, Verdict, draws_needed};
 use crate::results::{POSTERIOR, SampleKind};
 use serde::Serialize;
@@ -45,9 +46,11 @@ impl JudgmentOutcome {
 
 impl Judgment {
     /// Judges the posterior of a run; none if it has no estimates.
-    pub fn of(groups: &[PosteriorGroup]) -> Option<Self> {
+    pub fn of(groups: &[PosteriorGroup], trajectories: Option<&Trajectories>) -> Option<Self> {
         let group = groups.iter().find(|group| group.group == POSTERIOR && !group.estimates.is_empty())?;
         let (outcome, text) = diverged(group).or_else(|| not_mixed(group)).unwrap_or_else(|| bias(group));
+        let diverging = trajectories.and_then(diverging).filter(|_| !outcome.is_unusable());
+        let (outcome, text) = diverging.unwrap_or((outcome, text));
         Some(Self { outcome, text })
     }
 }
@@ -58,6 +61,17 @@ fn diverged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
         group.estimates.iter().find(|parameter| !is_finite(parameter.estimate.mean) || !is_finite(parameter.estimate.sd))?;
     let text = format!("diverged: draws of {} are not finite. Do not use this run; set a smaller step", wrong.name);
     Some((JudgmentOutcome::Diverged, text))
+}
+
+/// Trajectories that diverge are those that would have entered regions of large curvature.
+fn diverging(trajectories: &Trajectories) -> Option<(JudgmentOutcome, String)> {
+    let Trajectories { count, diverged, .. } = *trajectories;
+    let text = format!(
+        "bias unknown: {diverged} of {} trajectories diverged, so that draws may miss a part of the posterior. Set method.acceptance = \
+         0.95, or closer to 1",
+        text::count(count)
+    );
+    (diverged > 0).then_some((JudgmentOutcome::Unknown, text))
 }
 
 fn not_mixed(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {

@@ -9,6 +9,7 @@ mod run;
 pub mod summary;
 pub(crate) mod text;
 pub mod topics;
+pub mod trajectories;
 
 pub use error::{ReportError, Result};
 pub use run::RunResults;

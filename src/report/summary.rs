@@ -5,11 +5,13 @@ use super::judgment::Judgment;
 use super::posterior::{self, Expectation, PosteriorGroup};
 use super::run::RunResults;
 use super::text;
+use super::trajectories::Trajectories;
 use crate::config::stored_table;
 use crate::data::Dataset;
 use crate::methods::SPREAD_OVER_AGENTS;
 use crate::methods::chains::coupled::SPREAD as SPREAD_OF_CHAINS;
 use crate::methods::chains::dsgld::EXPECTATIONS;
+use crate::methods::chains::hmc::SAMPLE_STATS_GROUP;
 use crate::metrics::meaning;
 use crate::results::{HISTORY, METRICS, PHASES, RunState, SECONDS, SampleKind, TRAFFIC, Table};
 use serde::{Serialize, Serializer};
@@ -69,6 +71,8 @@ pub struct Summary {
     pub class_names: Vec<String>,
     /// The groups of draws with the estimates of their parameters.
     pub draws: Vec<PosteriorGroup>,
+    /// The trajectories of Hamiltonian Monte Carlo.
+    pub trajectories: Option<Trajectories>,
     /// Posterior means and standard deviations that were accumulated over all updates.
     pub expectations: Vec<Expectation>,
     /// Seconds by phase.
@@ -115,14 +119,15 @@ impl Summary {
         let metrics = table(METRICS)?;
         let last = rows_without_agent(&metrics).last();
         let mut groups = file.sample_groups()?;
-        groups.retain(|group| !EXPECTATIONS.contains(&group.as_str()));
+        groups.retain(|group| !EXPECTATIONS.contains(&group.as_str()) && group != SAMPLE_STATS_GROUP);
+        let trajectories = Trajectories::of(file)?;
         let draws = groups.into_iter().map(|group| PosteriorGroup::read(file, &group, all)).collect::<Result<Vec<_>>>()?;
         let info = file.info().clone();
         let RunState { finished, done, total, .. } = info.state;
         let data = run.dataset();
         let classes = rows_by_round(&table(CLASSES)?);
         Ok(Self {
-            judgment: if finished { Judgment::of(&draws) } else { None },
+            judgment: if finished { Judgment::of(&draws, trajectories.as_ref()) } else { None },
             stays_coupled: stays_coupled(&info.config),
             class_names: if classes.is_empty() { Vec::new() } else { class_names(data.as_deref(), &info.data_digest) },
             classes,
@@ -144,6 +149,7 @@ impl Summary {
             spread: rows_by_round(&table(SPREAD_OVER_AGENTS)?),
             history: rows_by_round(&table(HISTORY)?),
             draws,
+            trajectories,
             expectations: posterior::expectations(file)?,
             traffic: traffic(&table(TRAFFIC)?),
         })
@@ -254,6 +260,7 @@ impl Summary {
         text += &table_of_rounds("metrics by round", &self.evaluations);
         text += &table_of_rounds("history of the method", &self.history);
         text += &self.coupling();
+        text += &self.trajectories();
         for draws in &self.draws {
             text += &draws_description(draws, all);
         }
@@ -382,6 +389,14 @@ impl Summary {
         )
     }
 
+    fn trajectories(&self) -> String {
+        let Some(Trajectories { count, diverged, acceptance, leapfrog_steps }) = self.trajectories else { return String::new() };
+        format!(
+            "\ntrajectories: {diverged} of {} diverged, {leapfrog_steps:.1} leapfrog steps each, mean acceptance {acceptance:.2}\n",
+            text::count(count)
+        )
+    }
+
     fn time_by_phase(&self) -> String {
         let measured: Vec<&(String, f64)> = self.phases.iter().filter(|phase| phase.1.is_finite()).collect();
         if measured.is_empty() {
@@ -425,7 +440,7 @@ fn draws_description(draws: &PosteriorGroup, all: bool) -> String {
         SampleKind::Particles => ("particle", String::new()),
         SampleKind::Paths => ("evaluation", format!("{} × ", text::counted(draws.chains, "particle"))),
         // Expectations have a table of their own.
-        SampleKind::Expectation => return String::new(),
+        SampleKind::Expectation | SampleKind::Statistics => return String::new(),
         SampleKind::Chains | SampleKind::Topics => ("draw", format!("{} × ", text::counted(draws.chains, "chain"))),
     };
     let size = format!("{chains}{} × {}", text::counted(draws.draws, noun), text::counted(draws.parameters, "parameter"));

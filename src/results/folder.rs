@@ -50,6 +50,11 @@ pub fn checkpoint_file(folder: &Path) -> PathBuf {
     folder.join("checkpoint.bin")
 }
 
+/// What was found before the run in the folder of a run, which exists until the run is finished.
+fn tuning_file(folder: &Path) -> PathBuf {
+    folder.join("tuning.bin")
+}
+
 /// The resolved configuration in the folder of a run, which exists from the beginning.
 pub fn config_file(folder: &Path) -> PathBuf {
     folder.join("config.toml")
@@ -75,6 +80,14 @@ pub fn existing_run(folder: &Path) -> Result<Option<ExistingRun>> {
         Err(cause) if cause.kind() == ErrorKind::NotFound => run_with_digest(folder, ""),
         Err(_) if folder.is_file() => Err(not_a_folder(folder)),
         Err(cause) => Err(ResultsError::io(folder, "use it as a folder")(cause)),
+    }
+}
+
+/// Deletes a file, if it exists.
+fn delete(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(cause) if cause.kind() != ErrorKind::NotFound => Err(ResultsError::io(path, "delete")(cause)),
+        _ => Ok(()),
     }
 }
 
@@ -246,10 +259,8 @@ impl RunFolder {
     /// When the file system fails.
     pub fn record_run(&mut self, config: &str, data_digest: &str) -> Result<()> {
         let path = config_file(&self.path);
-        match fs::remove_file(&path) {
-            Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(ResultsError::io(&path, "delete")(cause)),
-            _ => {}
-        }
+        delete(&path)?;
+        delete(&tuning_file(&self.path))?;
         if let Some(file) = &mut self.digest {
             // Written in place, because the file is locked. A partial digest does no harm: without a configuration it is not used.
             let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{data_digest}"));
@@ -258,6 +269,30 @@ impl RunFolder {
         let partial = PartialFile::new(&path);
         fs::write(partial.path(), config).map_err(ResultsError::io(partial.path(), "write"))?;
         partial.commit().map_err(ResultsError::io(&path, "finish"))
+    }
+
+    /// Keeps what was found before the run, for jobs that resume it.
+    ///
+    /// # Errors
+    /// When the file system fails.
+    pub fn keep_tuning(&self, found: &[u8]) -> Result<()> {
+        let path = tuning_file(&self.path);
+        let partial = PartialFile::new(&path);
+        fs::write(partial.path(), found).map_err(ResultsError::io(partial.path(), "write"))?;
+        partial.commit().map_err(ResultsError::io(&path, "finish"))
+    }
+
+    /// What was found before the run that this job resumes, if anything.
+    ///
+    /// # Errors
+    /// When the file system fails.
+    pub fn kept_tuning(&self) -> Result<Option<Vec<u8>>> {
+        let path = tuning_file(&self.path);
+        match fs::read(&path) {
+            Ok(found) => Ok(Some(found)),
+            Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(ResultsError::io(&path, "read")(cause)),
+        }
     }
 
     /// Whether the run was saved and stopped before its end.
@@ -354,11 +389,8 @@ impl RunFolder {
         }
         self.progress.done = self.progress.total;
         self.write_all_results(true, outcome.seconds)?;
-        let checkpoint = self.checkpoint();
-        match fs::remove_file(&checkpoint) {
-            Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(ResultsError::io(&checkpoint, "delete")(cause)),
-            _ => {}
-        }
+        delete(&self.checkpoint())?;
+        delete(&tuning_file(&self.path))?;
         let (folder, file) = (self.path.display(), result_file(&self.path));
         self.print_message(&format!(
             "finished after {:.1} s: {}; see it with `mpibayes summary {folder}`",

@@ -18,6 +18,8 @@ pub enum SampleKind {
     Topics,
     /// Each chain is the path of a particle, with a draw for each evaluated round: convergence diagnostics are not defined.
     Paths,
+    /// What the steps to the draws of Markov chains were like, such as their energies: a value of each for every draw.
+    Statistics,
 }
 
 impl SampleKind {
@@ -29,11 +31,13 @@ impl SampleKind {
             Self::Paths => "paths",
             Self::Topics => "topics",
             Self::Expectation => "expectation",
+            Self::Statistics => "statistics",
         }
     }
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        [Self::Chains, Self::Particles, Self::Paths, Self::Expectation, Self::Topics].into_iter().find(|kind| kind.name() == name)
+        let all = [Self::Chains, Self::Particles, Self::Paths, Self::Expectation, Self::Topics, Self::Statistics];
+        all.into_iter().find(|kind| kind.name() == name)
     }
 }
 

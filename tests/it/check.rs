@@ -104,17 +104,17 @@ fn messages_for_invalid_run_files_say_what_to_do() {
         (
             with("\"dsvgd\"", "\"dsvdg\""),
             "",
-            "line 8: 'method.name' = \"dsvdg\" is not known. Did you mean \"dsvgd\"? Choose one of: svgd, dsvgd, u_dsvgd, p_dsvgd, pvi, gvi, dsgld, sghmc, ec_sghmc, ec_sgld, async_sghmc, easgd, fedavg, npv, pmd",
+            "line 8: 'method.name' = \"dsvdg\" is not known. Did you mean \"dsvgd\"? Choose one of: svgd, dsvgd, u_dsvgd, p_dsvgd, pvi, gvi, hmc, dsgld, sghmc, ec_sghmc, ec_sgld, async_sghmc, easgd, fedavg, npv, pmd",
         ),
         (
             with("\"logistic\"", "\"logistics\""),
             "",
-            "line 6: 'model.name' = \"logistics\" is not known. Did you mean \"logistic\"? Choose one of: network, logistic, linear, gaussian_mean, toy, lda",
+            "line 6: 'model.name' = \"logistics\" is not known. Did you mean \"logistic\"? Choose one of: logistic, network, linear, gaussian_mean, toy, lda",
         ),
         (
             with("name = \"dsvgd\"\n", ""),
             "",
-            "line 7: 'method' has no name. Add name = \"...\" with one of: svgd, dsvgd, u_dsvgd, p_dsvgd, pvi, gvi, dsgld, sghmc, ec_sghmc, ec_sgld, async_sghmc, easgd, fedavg, npv, pmd",
+            "line 7: 'method' has no name. Add name = \"...\" with one of: svgd, dsvgd, u_dsvgd, p_dsvgd, pvi, gvi, hmc, dsgld, sghmc, ec_sghmc, ec_sgld, async_sghmc, easgd, fedavg, npv, pmd",
         ),
         ("seed = 1\n".into(), "", "there is no [method]. Add [method] with name"),
         (
@@ -352,7 +352,7 @@ fn run_files_written_by_init_pass_check() {
     };
     refused(
         "init dsvdg",
-        "\"dsvdg\" is not known. Did you mean \"dsvgd\"? Choose one of: svgd, dsvgd, u_dsvgd, p_dsvgd, pvi, gvi, dsgld, sghmc, ec_sghmc, ec_sgld, async_sghmc, easgd, fedavg, npv, pmd",
+        "\"dsvdg\" is not known. Did you mean \"dsvgd\"? Choose one of: svgd, dsvgd, u_dsvgd, p_dsvgd, pvi, gvi, hmc, dsgld, sghmc, ec_sghmc, ec_sgld, async_sghmc, easgd, fedavg, npv, pmd",
     );
     refused("init svgd --model logstic", "Did you mean \"logistic\"?");
     refused("init svgd --model logistic --data r.h5", "two classes");

@@ -62,7 +62,7 @@ fn kolmogorov(draws: &mut [f64], shares: &[[f64; 2]]) -> f64 {
 /// of density and score. The Kolmogorov-Smirnov statistic √n D exceeds 2.5 with probability 2 exp(−2 · 2.5²) = 8e-6.
 #[test]
 fn density_score_and_draws_agree_on_the_log_precision() {
-    let settings = LogisticSettings { gamma_shape: 1.7, gamma_rate: 2.5, ..LogisticSettings::default() };
+    let settings = LogisticSettings { gamma_shape: 1.7, gamma_rate: 2.5, intercept: false, ..LogisticSettings::default() };
     let model = settings.build(3, Output::Classes(2)).unwrap();
     let density = |theta: &Array2<f64>| {
         let mut out = vec![0.0; theta.nrows()];

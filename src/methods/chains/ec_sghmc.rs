@@ -15,7 +15,7 @@ use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sghmc::{Preconditioner, Sghmc};
 use crate::methods::tuning::{
-    HamiltonianSteps, Lengths, Measurement, Step, TuningNeeds, VisitShare, check_ess, hamiltonian_steps, idle_keys,
+    Found, HamiltonianSteps, Lengths, NoiseNeeds, Step, TuningNeeds, VisitShare, check_ess, hamiltonian_steps, idle_keys,
 };
 use crate::number::Real;
 use crate::settings::{Key, KeyError, in_range, keys};
@@ -304,14 +304,13 @@ impl MethodSettings for EcSghmcSettings {
     fn tuning(&self) -> Option<TuningNeeds> {
         let is_auto = self.step == Step::Auto && self.scheme == Scheme::Middle && self.preconditioner.is_none() && self.noise;
         is_auto.then_some(TuningNeeds {
-            batch: self.batch,
-            share: VisitShare::ByRows,
+            noise: Some(NoiseNeeds { batch: self.batch, share: VisitShare::ByRows }),
             rounds: given_rounds(self.steps, self.period),
         })
     }
 
-    fn tuned(&self, measured: Option<&Measurement>, agents: u32) -> Self {
-        let Some(measured) = measured else {
+    fn tuned(&self, found: Found, agents: u32) -> Self {
+        let Found::Noise(measured) = found else {
             let (steps, burn_in, thin) = (Some(self.steps()), Some(self.burn_in()), Some(self.thin()));
             let (step, friction) = (Step::Size(self.step()), Some(self.friction()));
             return Self { steps, burn_in, thin, step, friction, ..self.clone() };

@@ -13,7 +13,8 @@ use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgld::Sgld;
 use crate::methods::tuning::{
-    LangevinSteps, Lengths, Measurement, Step, TuningNeeds, VisitShare, check_ess, check_noise_share, idle_keys, langevin_steps,
+    Found, LangevinSteps, Lengths, NoiseNeeds, Step, TuningNeeds, VisitShare, check_ess, check_noise_share, idle_keys,
+    langevin_steps,
 };
 use crate::number::Real;
 use crate::settings::{Key, KeyError, in_range, keys};
@@ -175,14 +176,13 @@ impl MethodSettings for EcSgldSettings {
 
     fn tuning(&self) -> Option<TuningNeeds> {
         (self.step == Step::Auto).then_some(TuningNeeds {
-            batch: self.batch,
-            share: VisitShare::ByRows,
+            noise: Some(NoiseNeeds { batch: self.batch, share: VisitShare::ByRows }),
             rounds: given_rounds(self.steps, self.period),
         })
     }
 
-    fn tuned(&self, measured: Option<&Measurement>, agents: u32) -> Self {
-        let Some(measured) = measured else {
+    fn tuned(&self, found: Found, agents: u32) -> Self {
+        let Found::Noise(measured) = found else {
             let (steps, burn_in, thin) = (Some(self.steps()), Some(self.burn_in()), Some(self.thin()));
             return Self { steps, burn_in, thin, step: Step::Size(self.step()), ..self.clone() };
         };

@@ -5,4 +5,5 @@ pub mod coupled;
 pub mod dsgld;
 pub mod ec_sghmc;
 pub mod ec_sgld;
+pub mod hmc;
 pub mod sghmc;

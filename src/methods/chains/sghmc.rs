@@ -9,7 +9,7 @@ use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sghmc::Preconditioner;
-use crate::methods::tuning::{Measurement, Step, TuningNeeds, check_ess};
+use crate::methods::tuning::{Found, Step, TuningNeeds, check_ess};
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
 use documented::DocumentedFields;
@@ -135,9 +135,9 @@ impl MethodSettings for SghmcSettings {
         self.uncoupled().tuning()
     }
 
-    fn tuned(&self, measured: Option<&Measurement>, agents: u32) -> Self {
+    fn tuned(&self, found: Found, agents: u32) -> Self {
         let EcSghmcSettings { steps, batch, step, friction, gradient_noise, gradient, burn_in, thin, .. } =
-            self.uncoupled().tuned(measured, agents);
+            self.uncoupled().tuned(found, agents);
         Self { steps, batch, step, friction, gradient_noise, gradient, burn_in, thin, ..self.clone() }
     }
 

@@ -5,7 +5,7 @@ use crate::methods::common::evaluation::Evaluation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::with_evaluation::{Evaluator, Posterior, WithEvaluation};
 use crate::methods::topics::{TopicEvaluation, TopicPosterior, TopicProblem};
-use crate::methods::tuning::{Measurement, TuningNeeds};
+use crate::methods::tuning::{Found, TuningNeeds};
 use crate::models::Model;
 use crate::number::Real;
 #[cfg(doc)]
@@ -64,14 +64,14 @@ pub trait MethodSettings: Settings {
         Vec::new()
     }
 
-    /// What must be measured before the run, for settings that are found automatically; none if all are given.
+    /// What must be found before the run; none if the settings leave nothing to be found.
     fn tuning(&self) -> Option<TuningNeeds> {
         None
     }
 
-    /// These settings with everything that the run file leaves open: as the measurement suggests, for chains in whitened coordinates, or
-    /// preset values where nothing can be measured.
-    fn tuned(&self, _measured: Option<&Measurement>, _agents: u32) -> Self {
+    /// These settings with everything that the run file leaves open: as what was found suggests, or preset values where nothing can be
+    /// found.
+    fn tuned(&self, _found: Found, _agents: u32) -> Self {
         self.clone()
     }
 

@@ -2,16 +2,15 @@
 
 mod keys;
 mod mode;
+mod needs;
 mod noise;
 mod plan;
 mod prior;
 mod step;
 
 pub use keys::{check_ess, check_noise_share, idle_keys};
-pub use mode::{FindMode, MODE};
+pub use mode::{FindMode, MODE, NoMode};
+pub use needs::{Found, NoiseNeeds, TuningNeeds, VisitShare};
 pub use noise::{MeasureNoise, NOISE};
-pub use plan::{
-    BURN_IN, HamiltonianSteps, LangevinSteps, Lengths, Measurement, TuningNeeds, VisitShare, hamiltonian_steps, langevin_steps,
-    lengths,
-};
+pub use plan::{BURN_IN, HamiltonianSteps, LangevinSteps, Lengths, Measurement, hamiltonian_steps, langevin_steps, lengths};
 pub use step::Step;

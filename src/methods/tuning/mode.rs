@@ -7,7 +7,8 @@ use ndarray::{Array1, Array2, ArrayView2};
 use ndarray_linalg::{FactorizeC, SolveC, UPLO};
 use serde::{Deserialize, Serialize};
 
-/// The group of records with the mode θ*, then −∇ Σ_k L_k/α there, then the rows of the curvature.
+/// The group of records with the mode θ*, then −∇ Σ_k L_k/α there, then the rows of the curvature. If no mode was found, its only value is
+/// the code of a [`NoMode`].
 pub const MODE: &str = "mode";
 
 /// The steps end when the next one would be shorter than this in units of posterior standard deviations.
@@ -46,6 +47,42 @@ impl Method for FindMode {
 
     fn agent(&self, id: AgentId, _saved: Option<()>) -> Result<ModeAgent> {
         Ok(ModeAgent { loss: self.problem.open(id, usize::MAX)? })
+    }
+}
+
+/// Why no mode of a posterior was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NoMode {
+    /// The density or its derivatives are not finite at θ = 0 or on the way.
+    NotFinite,
+    /// The steps ended at a point around which the density is constant in some direction, or grows.
+    Flat,
+    /// The steps came to no end.
+    NotReached,
+}
+
+impl NoMode {
+    const ALL: [Self; 3] = [Self::NotFinite, Self::Flat, Self::NotReached];
+
+    fn code(self) -> f64 {
+        f64::from(self as u8)
+    }
+
+    /// The reason with this code.
+    pub fn with_code(code: f64) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.code() == code)
+    }
+}
+
+impl std::fmt::Display for NoMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotFinite => f.write_str("its density or the derivatives of it are not finite"),
+            Self::Flat => {
+                f.write_str("it is flat in some direction, as with a flat prior and few rows or columns that repeat each other")
+            }
+            Self::NotReached => write!(f, "Newton's method did not converge in {MAX_EVALUATIONS} evaluations"),
+        }
     }
 }
 
@@ -100,35 +137,36 @@ impl ModeServer {
         Ok(Surface { value: loss - log_prior[0], score: score.row(0).to_owned() + &loss_score, loss_score, curvature })
     }
 
-    fn try_point(&mut self, out: &mut Outbox<FindMode>) -> Result<()> {
+    fn fail(&self, reason: NoMode, cx: &mut Context) {
+        cx.record(MODE, 0, 0, 1, &[reason.code()]);
+    }
+
+    fn try_point(&mut self, out: &mut Outbox<FindMode>, cx: &mut Context) {
         self.search.evaluations += 1;
         if self.search.evaluations > MAX_EVALUATIONS {
-            return Err(no_mode(&format!("Newton's method did not converge in {MAX_EVALUATIONS} evaluations")));
+            self.fail(NoMode::NotReached, cx);
+            return;
         }
         out.request(0..self.problem.agents, ()).with(self.search.trial.0.clone()).sum();
-        Ok(())
     }
 }
 
 /// The direction of a Newton step, and whether the curvature is positive definite. Where it is not, as far from a mode, as much of the
 /// identity is added as is needed.
-fn direction(surface: &Surface) -> Result<(Array1<f64>, bool)> {
+fn direction(surface: &Surface) -> std::result::Result<(Array1<f64>, bool), NoMode> {
     let dim = surface.score.len();
     if !surface.score.iter().chain(&surface.curvature).all(|value| value.is_finite()) {
-        return Err(no_mode("the gradient or the curvature is not finite"));
+        return Err(NoMode::NotFinite);
     }
     let scale = surface.curvature.diag().iter().map(|value| value.abs()).sum::<f64>() / dim as f64;
     for added in std::iter::once(0.0).chain((-6..=6).map(|power| 10_f64.powi(power) * scale)) {
         let curvature = &surface.curvature + &(Array2::<f64>::eye(dim) * added);
         if let Ok(factor) = curvature.factorizec(UPLO::Lower) {
-            return Ok((factor.solvec(&surface.score)?, added == 0.0));
+            let direction = factor.solvec(&surface.score).map_err(|_| NoMode::NotFinite)?;
+            return Ok((direction, added == 0.0));
         }
     }
-    Err(no_mode("no step leads towards it"))
-}
-
-fn no_mode(why: &str) -> crate::cluster::BoxError {
-    format!("step = \"auto\" found no mode of the posterior: {why}. Set method.step, or a stronger prior").into()
+    Err(NoMode::NotReached)
 }
 
 impl Server<FindMode> for ModeServer {
@@ -138,8 +176,9 @@ impl Server<FindMode> for ModeServer {
         &self.search
     }
 
-    fn start(&mut self, out: &mut Outbox<FindMode>, _cx: &mut Context) -> Result<()> {
-        self.try_point(out)
+    fn start(&mut self, out: &mut Outbox<FindMode>, cx: &mut Context) -> Result<()> {
+        self.try_point(out, cx);
+        Ok(())
     }
 
     fn receive(&mut self, response: Response<FindMode>, out: &mut Outbox<FindMode>, cx: &mut Context) -> Result<()> {
@@ -151,18 +190,25 @@ impl Server<FindMode> for ModeServer {
                 step.fraction *= 0.5;
                 let point = step.from.0.iter().zip(&step.direction.0).map(|(from, by)| from + step.fraction * by);
                 self.search.trial = Raw(point.collect());
-                return self.try_point(out);
+                self.try_point(out, cx);
+                return Ok(());
             }
         } else if !surface.value.is_finite() {
-            return Err(no_mode("the log posterior at θ = 0 is not finite"));
+            self.fail(NoMode::NotFinite, cx);
+            return Ok(());
         }
-        let (direction, is_definite) = direction(&surface)?;
+        let (direction, is_definite) = match direction(&surface) {
+            Ok(found) => found,
+            Err(reason) => {
+                self.fail(reason, cx);
+                return Ok(());
+            }
+        };
         let slope = direction.dot(&surface.score);
         if slope <= TOLERANCE * TOLERANCE {
             if !is_definite {
-                return Err(no_mode(
-                    "the curvature is not positive definite, as with a flat prior and few rows or columns that repeat each other",
-                ));
+                self.fail(NoMode::Flat, cx);
+                return Ok(());
             }
             let dim = surface.score.len();
             for (draw, row) in (0..).zip([&self.search.trial.0, &surface.loss_score.to_vec()]) {
@@ -177,7 +223,8 @@ impl Server<FindMode> for ModeServer {
         self.search.trial = Raw(from.0.iter().zip(&direction).map(|(from, by)| from + by).collect());
         let direction = Raw(direction.to_vec());
         self.search.step = Some(NewtonStep { from, value: surface.value, direction, slope, fraction: 1.0 });
-        self.try_point(out)
+        self.try_point(out, cx);
+        Ok(())
     }
 
     fn progress(&self) -> Progress {

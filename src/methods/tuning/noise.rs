@@ -1,6 +1,6 @@
 //! The noise of scores and the curvature around a mode, in coordinates in which the posterior is close to a standard normal distribution.
 
-use super::plan::VisitShare;
+use super::needs::VisitShare;
 use super::prior::prior_curvature;
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Progress, Response, Result, SerializesAs, Server};
 use crate::methods::common::problem::{LocalLoss, Problem};

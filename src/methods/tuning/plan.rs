@@ -6,6 +6,8 @@
 //! added by what minibatches and the finite step contribute on average over parameters. Where the posterior is not Gaussian, curvatures
 //! around the mode are larger than 1 and shorten steps.
 
+use serde::{Deserialize, Serialize};
+
 /// The largest excess of a variance that steps may cause, before the added noise is reduced.
 const EXCESS: f64 = 0.1;
 /// The largest step.
@@ -19,42 +21,9 @@ const UPDATE_COST: f64 = 100.0;
 /// Draws, a relaxation time apart, for each effective one.
 const DRAWS_PER_EFFECTIVE: f64 = 2.5;
 
-/// What a method with automatic steps needs to know.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TuningNeeds {
-    /// Rows in a minibatch.
-    pub batch: usize,
-    /// How often chains visit an agent.
-    pub share: VisitShare,
-    /// The rounds of the run, unless they are found too.
-    pub rounds: Option<u64>,
-}
-
-/// The share of all updates that are made at an agent.
-#[derive(Clone, Debug, PartialEq)]
-pub enum VisitShare {
-    /// In proportion to these numbers, one for all agents or one for each.
-    Proportional(Vec<f64>),
-    /// In proportion to its rows.
-    ByRows,
-}
-
-impl VisitShare {
-    /// The share of an agent.
-    pub(super) fn of(&self, agent: u32, agents: u32, rows: f64) -> f64 {
-        match self {
-            Self::Proportional(weights) => {
-                let total: f64 = weights.iter().cycle().take(agents as usize).sum();
-                weights.iter().cycle().nth(agent as usize).map_or(0.0, |weight| weight / total)
-            }
-            Self::ByRows => rows,
-        }
-    }
-}
-
 /// What was measured around the mode, in coordinates in which the posterior is close to N(0, I). The variance of the noise of scores is in
 /// units of the posterior's standard deviations, for each parameter.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// The noise of minibatches of the size that was asked for.
     pub minibatches: Vec<f64>,

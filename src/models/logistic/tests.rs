@@ -142,7 +142,7 @@ fn predictions_are_symmetric_in_the_classes() {
 /// The closed form σ(z/√(1 + πλ²‖x‖²/8)) is an approximation: it must lie near the exact average over a particle's kernel.
 #[test]
 fn kernel_averaged_prediction_agrees_with_quadrature() {
-    let settings = LogisticSettings { predictive_bandwidth: 0.55, ..LogisticSettings::default() };
+    let settings = LogisticSettings { predictive_bandwidth: 0.55, intercept: false, ..LogisticSettings::default() };
     let model = settings.build(1, Output::Classes(2)).unwrap();
     let (x, y) = (array![[2.0]], array![1.0]);
     let (mean, _) = check::predict(&model, &array![[0.8, 0.0]], Batch { x: x.view(), y: y.view() }, 2);

@@ -302,7 +302,7 @@ fn logistic(features: usize, agents: u32) -> Problem<f64> {
     Seed(5).stream(Who::Run, 0, Purpose::Synthetic).normals(&mut normals);
     let x = Array2::from_shape_vec((rows, features), normals[rows..].to_vec()).unwrap();
     let y = Array1::from_shape_fn(rows, |row| f64::from(u8::from(x[[row, 0]] + normals[row] > 0.3)));
-    let model = LogisticSettings { gamma_rate: 1.0, ..LogisticSettings::default() };
+    let model = LogisticSettings { gamma_rate: 1.0, intercept: false, ..LogisticSettings::default() };
     let model = model.build(features, Output::Classes(2)).unwrap();
     let shard = move |agent: u32| {
         let size = rows / agents as usize;
@@ -395,7 +395,7 @@ fn priors_are_fitted() {
     };
     for covariance in [Covariance::Full, Covariance::Diagonal] {
         for rate in [1.0, 100.0] {
-            let model = LogisticSettings { gamma_rate: rate, ..LogisticSettings::default() };
+            let model = LogisticSettings { gamma_rate: rate, intercept: false, ..LogisticSettings::default() };
             let problem = Problem { model: Arc::new(model.build(1, Output::Classes(2)).unwrap()), ..logistic(1, 3) };
             let q = start(&problem, covariance).unwrap();
             let (mean, variances) = (q.mean().to_owned(), q.deviations().mapv(|sd| sd * sd));

@@ -30,7 +30,9 @@ use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
 use crate::methods::transitions::sgld::Sgld;
 use crate::methods::transitions::transition::Transition;
-use crate::methods::tuning::{LangevinSteps, Lengths, Measurement, TuningNeeds, VisitShare, idle_keys, langevin_steps, lengths};
+use crate::methods::tuning::{
+    Found, LangevinSteps, Lengths, NoiseNeeds, TuningNeeds, VisitShare, idle_keys, langevin_steps, lengths,
+};
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
 use agent::DsgldAgent;
@@ -159,15 +161,12 @@ impl MethodSettings for DsgldSettings {
             Schedule::Categorical => VisitShare::ByRows,
             _ => VisitShare::Proportional(self.initial_updates_per_visit().to_vec()),
         };
-        (self.step == StepSize::Auto && self.hinders_tuning().is_none()).then_some(TuningNeeds {
-            batch: self.batch,
-            share,
-            rounds: self.rounds,
-        })
+        (self.step == StepSize::Auto && self.hinders_tuning().is_none())
+            .then_some(TuningNeeds { noise: Some(NoiseNeeds { batch: self.batch, share }), rounds: self.rounds })
     }
 
-    fn tuned(&self, measured: Option<&Measurement>, agents: u32) -> Self {
-        let Some(measured) = measured else {
+    fn tuned(&self, found: Found, agents: u32) -> Self {
+        let Found::Noise(measured) = found else {
             let step = if self.step == StepSize::Auto { StepSize::PRESET } else { self.step };
             let (rounds, burn_in, thin) = (Some(self.rounds()), Some(self.burn_in()), Some(self.thin()));
             return Self { step, rounds, burn_in, thin, ..self.clone() };

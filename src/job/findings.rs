@@ -1,0 +1,101 @@
+//! What was found before a run: coordinates in which its posterior is close to a standard normal distribution, and the noise in them.
+
+use super::error::JobError;
+use crate::cluster::Raw;
+use crate::cluster::codec::{decode, encode};
+use crate::methods::Problem;
+use crate::methods::tuning::{Found, Measurement, NoMode};
+use crate::models::{Whitened, Whitening};
+use crate::number::Real;
+use ndarray::{Array1, Array2, ArrayView2, Axis, ShapeError};
+use ndarray_linalg::{Cholesky, Diag, SolveTriangular, UPLO};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+const NAME: &str = "what was found before the run";
+
+/// What was found before a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Findings {
+    /// The coordinates, or why there are none.
+    pub coordinates: Result<Coordinates, NoMode>,
+    /// The noise of scores in these coordinates, if the method needs it.
+    pub noise: Option<Measurement>,
+}
+
+impl Findings {
+    /// What the method is told.
+    pub fn found(&self) -> Found<'_> {
+        match (&self.coordinates, &self.noise) {
+            (Err(_), _) => Found::Nothing,
+            (Ok(_), None) => Found::Coordinates,
+            (Ok(_), Some(noise)) => Found::Noise(noise),
+        }
+    }
+
+    pub fn to_bytes(&self) -> Result<Vec<u8>, JobError> {
+        encode(NAME, self).map_err(|error| JobError::Tuning(error.to_string()))
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, JobError> {
+        decode(NAME, bytes).map_err(|error| JobError::Tuning(error.to_string()))
+    }
+}
+
+/// Coordinates z with θ = θ* + L z.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
+pub(super) struct Coordinates {
+    /// θ*, the mode.
+    pub mode: Array1<f64>,
+    /// −∇ Σ_k L_k/α there.
+    score: Array1<f64>,
+    /// L, upper triangular: L Lᵀ is the inverse of the curvature at the mode.
+    pub factor: Array2<f64>,
+}
+
+/// Coordinates as they are kept in a file.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    mode: Raw<f64>,
+    score: Raw<f64>,
+    factor: Raw<f64>,
+}
+
+impl From<Coordinates> for Stored {
+    fn from(Coordinates { mode, score, factor }: Coordinates) -> Self {
+        Self { mode: Raw(mode.to_vec()), score: Raw(score.to_vec()), factor: Raw(factor.iter().copied().collect()) }
+    }
+}
+
+impl TryFrom<Stored> for Coordinates {
+    type Error = ShapeError;
+
+    fn try_from(Stored { mode, score, factor }: Stored) -> Result<Self, ShapeError> {
+        let dim = mode.0.len();
+        let factor = Array2::from_shape_vec((dim, dim), factor.0)?;
+        let score = Array1::from(score.0).into_shape_with_order(dim)?;
+        Ok(Self { mode: Array1::from(mode.0), score, factor })
+    }
+}
+
+impl Coordinates {
+    /// The coordinates from the records of a search for the mode; the outer result is none if the records are not complete.
+    pub fn read(records: &[f64], dim: usize) -> Option<Result<Self, NoMode>> {
+        if let [code] = records {
+            return NoMode::with_code(*code).map(Err);
+        }
+        let records = ArrayView2::from_shape((dim + 2, dim), records).ok()?;
+        let (ends, curvature) = records.split_at(Axis(0), 2);
+        // The search ends only where this factor exists.
+        let lower = curvature.to_owned().cholesky(UPLO::Lower).ok()?;
+        let inverse = lower.solve_triangular(UPLO::Lower, Diag::NonUnit, &Array2::eye(dim)).ok()?;
+        Some(Ok(Self { mode: ends.row(0).to_owned(), score: ends.row(1).to_owned(), factor: inverse.t().to_owned() }))
+    }
+
+    /// A problem in these coordinates.
+    pub fn whitened<F: Real>(&self, problem: Problem<F>) -> Problem<F> {
+        let whitening = Whitening::new(self.mode.view(), self.factor.view(), self.score.view());
+        Problem { model: Arc::new(Whitened::new(problem.model.clone(), whitening)), ..problem }
+    }
+}

@@ -1,0 +1,157 @@
+//! The server of the No-U-Turn Sampler: moves all chains by a leapfrog step when the agents have returned losses and gradients.
+
+use super::Hmc;
+use super::chain::{Chain, Iteration};
+use crate::cluster::record::HISTORY;
+use crate::cluster::{Context, Outbox, Progress, Raw, Response, Result, SerializesAs, Server};
+use crate::methods::common::thinning::has_row;
+use crate::methods::common::with_evaluation::Posterior;
+use crate::number::Real;
+use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
+
+/// The group of draws with what ArviZ calls sample statistics, one value of each for every draw.
+pub const SAMPLE_STATS_GROUP: &str = "sample_stats";
+
+/// The sample statistics, under the names that ArviZ uses.
+pub const SAMPLE_STATS: [&str; 7] = ["lp", "energy", "acceptance_rate", "step_size", "n_steps", "tree_depth", "diverging"];
+
+/// The first step size that is tried, in standard deviations of a parameter, for one parameter.
+const FIRST_STEP: f64 = 0.5;
+
+/// The state of all chains.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct HmcState<F: Real> {
+    chains: Vec<Chain>,
+    /// The last draws of all chains (chains × d).
+    draws: Raw<F>,
+    /// Leapfrog steps and trajectories that diverged so far.
+    steps: u64,
+    diverged: u64,
+}
+
+/// Moves all chains.
+pub struct HmcServer<F: Real> {
+    method: Hmc<F>,
+    state: HmcState<F>,
+}
+
+impl<F: Real> HmcServer<F> {
+    pub(super) fn new(method: Hmc<F>, saved: Option<HmcState<F>>) -> Self {
+        let fresh = || HmcState { chains: Vec::new(), draws: Raw(Vec::new()), steps: 0, diverged: 0 };
+        Self { state: saved.unwrap_or_else(fresh), method }
+    }
+
+    fn iterations(&self) -> u64 {
+        self.method.learning.burn_in + self.method.draws
+    }
+
+    /// Iterations that all chains have done.
+    fn done(&self) -> u64 {
+        self.state.chains.iter().map(Chain::iterations).min().unwrap_or(0)
+    }
+
+    /// Asks for losses and gradients at the positions of all chains that are not finished.
+    fn request(&self, out: &mut Outbox<Hmc<F>>) {
+        let iterations = self.iterations();
+        let active = self.state.chains.iter().filter(|chain| chain.iterations() < iterations);
+        let positions: Vec<F> = active.flat_map(Chain::position).map(|&value| F::of(value)).collect();
+        if !positions.is_empty() {
+            out.request(0..self.method.problem.agents, ()).with(positions).sum();
+        }
+    }
+
+    /// Records a draw and what its trajectory was like.
+    fn record(&self, chain: u32, iteration: &Iteration, cx: &mut Context) {
+        let Some(draw) = iteration.number.checked_sub(self.method.learning.burn_in) else { return };
+        let Some(place) = self.state.chains.get(chain as usize).map(Chain::draw) else { return };
+        let position: Vec<F> = place.position.0.iter().map(|&value| F::of(value)).collect();
+        let mut parameters = Vec::with_capacity(position.len());
+        self.method.problem.append_parameters(&position, &mut parameters);
+        cx.record("posterior", chain, draw, parameters.len(), &parameters);
+        let Iteration { travelled, step, .. } = iteration;
+        let statistics = [
+            place.log_density,
+            travelled.energy,
+            travelled.acceptance,
+            *step,
+            travelled.steps as f64,
+            f64::from(travelled.doublings),
+            f64::from(u8::from(travelled.has_diverged)),
+        ];
+        cx.record(SAMPLE_STATS_GROUP, chain, draw, statistics.len(), &statistics);
+    }
+}
+
+impl<F: Real> Server<Hmc<F>> for HmcServer<F> {
+    type State = HmcState<F>;
+
+    fn state(&self) -> impl SerializesAs<HmcState<F>> {
+        &self.state
+    }
+
+    fn start(&mut self, out: &mut Outbox<Hmc<F>>, cx: &mut Context) -> Result<()> {
+        let Hmc { problem, chains, learning, .. } = &self.method;
+        let dim = problem.model.dim();
+        let guess = FIRST_STEP * (dim.max(1) as f64).powf(-0.25);
+        let starts = problem.initial_particles(*chains as usize, cx);
+        let start = |(number, start): (u32, ndarray::ArrayView1<F>)| {
+            Chain::new(number, start.iter().map(|value| value.f64()).collect(), guess, learning)
+        };
+        self.state.chains = (0..).zip(starts.rows()).map(start).collect();
+        self.state.draws = Raw(starts.into_raw_vec_and_offset().0);
+        self.request(out);
+        Ok(())
+    }
+
+    fn receive(&mut self, response: Response<Hmc<F>>, out: &mut Outbox<Hmc<F>>, cx: &mut Context) -> Result<()> {
+        let (dim, iterations, before) = (self.method.problem.model.dim(), self.iterations(), self.done());
+        let active: Vec<usize> =
+            (0..self.state.chains.len()).filter(|&chain| self.state.chains[chain].iterations() < iterations).collect();
+        let shape = (active.len(), dim);
+        let positions: Vec<F> =
+            active.iter().flat_map(|&chain| self.state.chains[chain].position()).map(|&value| F::of(value)).collect();
+        let positions = ArrayView2::from_shape(shape, &positions)?;
+        let model = self.method.problem.model.as_ref();
+        let (mut densities, mut scores) = (vec![0.0; active.len()], Array2::zeros(shape));
+        model.log_prior(positions, &mut densities);
+        model.prior_score(positions, scores.view_mut());
+        scores += &Array2::from_shape_vec(shape, response.sum.into_vec())?;
+        for agent in &response.reports {
+            densities.iter_mut().zip(&agent.report).for_each(|(density, loss)| *density -= loss);
+        }
+        for ((chain, density), score) in active.into_iter().zip(densities).zip(scores.rows()) {
+            let score = score.iter().map(|value| value.f64()).collect();
+            let iteration = self.state.chains[chain].go_on(density, score, &self.method.learning, cx)?;
+            let Some(iteration) = iteration else { continue };
+            self.state.steps += iteration.travelled.steps;
+            self.state.diverged += u64::from(iteration.travelled.has_diverged);
+            let place = &self.state.chains[chain].draw().position.0;
+            let kept = &mut self.state.draws.0[chain * dim..(chain + 1) * dim];
+            kept.iter_mut().zip(place).for_each(|(kept, &value)| *kept = F::of(value));
+            self.record(u32::try_from(chain)?, &iteration, cx);
+        }
+        let done = self.done();
+        if done > before && has_row(done, iterations) {
+            let columns = [
+                ("seconds", cx.seconds()),
+                ("leapfrog_steps", self.state.steps as f64),
+                ("diverged", self.state.diverged as f64),
+            ];
+            cx.log_row(HISTORY, done, columns);
+        }
+        self.request(out);
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { done: self.done(), total: self.iterations() }
+    }
+}
+
+impl<F: Real> Posterior<F> for HmcServer<F> {
+    fn posterior(&self) -> (u64, &[F]) {
+        (self.done(), &self.state.draws.0)
+    }
+}

@@ -1,0 +1,82 @@
+//! The settings of `hmc`.
+
+use super::adaptation::Windows;
+use super::{Hmc, Learning};
+use crate::methods::common::problem::Problem;
+use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
+use crate::methods::tuning::TuningNeeds;
+use crate::number::Real;
+use crate::settings::{Key, KeyError, in_range, keys};
+use documented::DocumentedFields;
+use serde::{Deserialize, Serialize};
+
+/// The settings of `hmc`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields, default)]
+pub struct HmcSettings {
+    /// Number of chains. Each leapfrog step of all chains together is one pass over all rows.
+    pub chains: u32,
+    /// Draws of each chain.
+    pub draws: u64,
+    /// Iterations of each chain before its first draw, in which it finds its step size and the scales of the parameters.
+    pub burn_in: u64,
+    /// Mean acceptance that step sizes aim at. Closer to 1, steps are smaller: try 0.95 or 0.99 if trajectories diverge.
+    pub acceptance: f64,
+}
+
+impl Default for HmcSettings {
+    fn default() -> Self {
+        Self { chains: 4, draws: 1000, burn_in: 1000, acceptance: 0.8 }
+    }
+}
+
+impl HmcSettings {
+    fn iterations(&self) -> u64 {
+        self.burn_in.saturating_add(self.draws)
+    }
+}
+
+impl MethodSettings for HmcSettings {
+    type Data = Table;
+
+    const NAME: &'static str = "hmc";
+
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
+
+    fn check(&self) -> Result<(), KeyError> {
+        at_least_one(&[("chains", u64::from(self.chains)), ("draws", self.draws)])?;
+        for (key, iterations) in [("draws", self.draws), ("burn_in", self.burn_in)] {
+            in_range(key, iterations, iterations <= 1_000_000_000, "at most 1e9")?;
+        }
+        in_range("acceptance", self.acceptance, (0.5..1.0).contains(&self.acceptance), "at least 0.5 and below 1")
+    }
+
+    fn estimate(&self, _agents: u32, parameters: usize) -> ResourceEstimate {
+        let positions = u64::from(self.chains).saturating_mul(parameters as u64);
+        ResourceEstimate {
+            particles: Some(u64::from(self.chains)),
+            rounds: Some(self.iterations()),
+            // Positions and scores.
+            values_of_agent: Some(positions.saturating_mul(2)),
+            ..ResourceEstimate::default()
+        }
+    }
+
+    fn notes(&self, _agents: u32) -> Vec<String> {
+        let few = self.burn_in < 100;
+        let note = || format!("burn_in = {} is short: chains may not find their step size and scales", self.burn_in);
+        few.then(note).into_iter().collect()
+    }
+
+    fn tuning(&self) -> Option<TuningNeeds> {
+        Some(TuningNeeds { noise: None, rounds: Some(self.iterations()) })
+    }
+
+    fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
+        let Self { chains, draws, burn_in, acceptance } = *self;
+        let learning = Learning { burn_in, windows: Windows::new(burn_in), acceptance };
+        TableMethod::chains(Hmc { problem, chains, draws, learning })
+    }
+}

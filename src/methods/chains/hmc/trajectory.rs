@@ -1,0 +1,302 @@
+//! One trajectory of the No-U-Turn Sampler, a leapfrog step at a time.
+//!
+//! A trajectory doubles its length, forwards or backwards in time, until it makes a U-turn or diverges. The next draw is one of its points,
+//! chosen in proportion to their densities with a preference for the later half: Hoffman & Gelman (2014) with the multinomial choice and
+//! the criterion of Betancourt (2017), which is also applied across the halves of every part, as in Stan.
+
+use crate::cluster::Raw;
+use crate::random::Stream;
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+/// Trajectories double at most this often.
+const MAX_DOUBLINGS: u32 = 10;
+/// A step that raises the energy by more than this has diverged.
+const MAX_ENERGY_CHANGE: f64 = 1000.0;
+
+/// A position with the log density there and its gradient.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Place {
+    /// θ, or z in other coordinates.
+    pub position: Raw<f64>,
+    /// ∇log p.
+    pub score: Raw<f64>,
+    /// log p, up to a constant.
+    pub log_density: f64,
+}
+
+/// A place with a momentum.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct State {
+    place: Place,
+    momentum: Raw<f64>,
+}
+
+/// A part of a trajectory: what the criterion for U-turns needs of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Span {
+    states: u64,
+    /// The momentum at the end that was reached first.
+    first: Raw<f64>,
+    /// The momentum at the other end.
+    last: Raw<f64>,
+    /// The sum of all momenta.
+    sum: Raw<f64>,
+}
+
+/// States among which one is chosen.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Choice {
+    /// The logarithm of the sum of the states' weights.
+    log_weight: f64,
+    chosen: Place,
+}
+
+/// The half that a doubling adds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Half {
+    is_forward: bool,
+    /// Complete parts whose lengths are different powers of two, longest first.
+    spans: Vec<Span>,
+    choice: Option<Choice>,
+}
+
+/// A leapfrog step whose density is not known yet.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Step {
+    position: Raw<f64>,
+    /// The momentum in the middle of the step.
+    momentum: Raw<f64>,
+}
+
+/// Step size and inverse masses.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric<'a> {
+    /// ε.
+    pub step: f64,
+    /// The inverse mass of every parameter: an estimate of its variance.
+    pub variances: &'a [f64],
+}
+
+impl Metric<'_> {
+    /// The kinetic energy of a momentum.
+    pub fn kinetic(&self, momentum: &[f64]) -> f64 {
+        0.5 * momentum.iter().zip(self.variances).map(|(p, variance)| p * p * variance).sum::<f64>()
+    }
+
+    /// Draws a momentum.
+    pub fn draw_momentum(&self, noise: &mut Stream) -> Vec<f64> {
+        let mut momentum = vec![0.0; self.variances.len()];
+        noise.normals(&mut momentum);
+        momentum.iter_mut().zip(self.variances).for_each(|(p, variance)| *p /= variance.sqrt());
+        momentum
+    }
+
+    /// Whether positions move away from each other at both ends of a part with this sum of momenta.
+    fn moves_apart(&self, sum: &[f64], ends: [&[f64]; 2]) -> bool {
+        let velocity = |end: &[f64]| sum.iter().zip(end).zip(self.variances).map(|((sum, p), v)| sum * p * v).sum::<f64>();
+        ends.iter().all(|end| velocity(end) > 0.0)
+    }
+}
+
+/// What a finished trajectory was like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Travelled {
+    /// Leapfrog steps.
+    pub steps: u64,
+    /// How often it doubled.
+    pub doublings: u32,
+    /// The mean over steps of the probability that a Metropolis step would accept them.
+    pub acceptance: f64,
+    /// Whether it ended because a step diverged.
+    pub has_diverged: bool,
+    /// The energy at its start.
+    pub energy: f64,
+}
+
+/// A trajectory in progress.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Trajectory {
+    energy: f64,
+    /// The ends: backwards and forwards in time.
+    ends: [State; 2],
+    /// All but the half in progress, from the backward to the forward end.
+    span: Span,
+    choice: Choice,
+    doublings: u32,
+    half: Half,
+    next: Step,
+    steps: u64,
+    acceptance_sum: f64,
+}
+
+impl Trajectory {
+    /// A trajectory from a place with a momentum.
+    pub fn new(from: Place, momentum: Vec<f64>, metric: Metric, random: &mut Stream) -> Self {
+        let energy = metric.kinetic(&momentum) - from.log_density;
+        let momentum = Raw(momentum);
+        let span = Span { states: 1, first: momentum.clone(), last: momentum.clone(), sum: momentum.clone() };
+        let end = State { place: from.clone(), momentum };
+        let half = Half::new(random);
+        let next = step_from(&end, metric, half.time(metric.step));
+        let choice = Choice { log_weight: 0.0, chosen: from };
+        Self { energy, ends: [end.clone(), end], span, choice, doublings: 0, half, next, steps: 0, acceptance_sum: 0.0 }
+    }
+
+    /// Where the density is needed next.
+    pub fn position(&self) -> &[f64] {
+        &self.next.position.0
+    }
+
+    /// Goes on with the density at [`Self::position`]. Returns the next draw when the trajectory ends.
+    pub fn go_on(
+        &mut self,
+        log_density: f64,
+        score: Vec<f64>,
+        metric: Metric,
+        random: &mut Stream,
+    ) -> Option<(Place, Travelled)> {
+        let state = self.finish_step(log_density, score, metric);
+        let change = metric.kinetic(&state.momentum.0) - log_density - self.energy;
+        self.steps += 1;
+        self.acceptance_sum += if change.is_nan() { 0.0 } else { (-change).exp().min(1.0) };
+        // Neither NaN nor infinity.
+        let has_diverged = !(change <= MAX_ENERGY_CHANGE && state.place.score.0.iter().all(|value| value.is_finite()));
+        if has_diverged {
+            return Some(self.end(true));
+        }
+        self.half.choose(&state.place, -change, random);
+        let is_turning = self.half.append(Span::of(&state), metric);
+        self.ends[usize::from(self.half.is_forward)] = state;
+        if is_turning {
+            return Some(self.end(false));
+        }
+        if self.half.states() == self.span.states {
+            let is_turning = self.add_half(metric, random);
+            if is_turning || self.doublings == MAX_DOUBLINGS {
+                return Some(self.end(false));
+            }
+            self.half = Half::new(random);
+        }
+        self.next = step_from(&self.ends[usize::from(self.half.is_forward)], metric, self.half.time(metric.step));
+        None
+    }
+
+    /// The probability that a Metropolis step would accept the first step, with the density at [`Self::position`].
+    pub fn first_acceptance(&self, log_density: f64, score: &[f64], metric: Metric) -> f64 {
+        let momentum = kicked(&self.next.momentum.0, score, self.half.time(0.5 * metric.step));
+        let change = metric.kinetic(&momentum) - log_density - self.energy;
+        if change.is_nan() { 0.0 } else { (-change).exp().min(1.0) }
+    }
+
+    fn finish_step(&mut self, log_density: f64, score: Vec<f64>, metric: Metric) -> State {
+        let momentum = Raw(kicked(&self.next.momentum.0, &score, self.half.time(0.5 * metric.step)));
+        let position = std::mem::take(&mut self.next.position);
+        State { place: Place { position, score: Raw(score), log_density }, momentum }
+    }
+
+    /// Adds a complete half. Returns whether the whole then makes a U-turn.
+    fn add_half(&mut self, metric: Metric, random: &mut Stream) -> bool {
+        let half = std::mem::replace(&mut self.half, Half { is_forward: true, spans: Vec::new(), choice: None });
+        let (Some(choice), Some(added)) = (half.choice, half.spans.into_iter().next()) else { return true };
+        // A preference for the new half moves draws farther.
+        if random.random::<f64>() < (choice.log_weight - self.choice.log_weight).exp() {
+            self.choice.chosen = choice.chosen;
+        }
+        self.choice.log_weight = log_of_sum(self.choice.log_weight, choice.log_weight);
+        let before = self.span.clone();
+        let (joined, is_turning) = Span::join(if half.is_forward { before } else { before.reversed() }, added, metric);
+        self.span = if half.is_forward { joined } else { joined.reversed() };
+        self.doublings += 1;
+        is_turning
+    }
+
+    fn end(&mut self, has_diverged: bool) -> (Place, Travelled) {
+        let Self { steps, doublings, energy, .. } = *self;
+        let acceptance = self.acceptance_sum / steps as f64;
+        (std::mem::take(&mut self.choice.chosen), Travelled { steps, doublings, acceptance, has_diverged, energy })
+    }
+}
+
+/// The first half of a leapfrog step over `time`.
+fn step_from(state: &State, metric: Metric, time: f64) -> Step {
+    let momentum = kicked(&state.momentum.0, &state.place.score.0, 0.5 * time);
+    let mut position = state.place.position.clone();
+    let moved = position.0.iter_mut().zip(&momentum).zip(metric.variances);
+    moved.for_each(|((position, p), variance)| *position += time * variance * p);
+    Step { position, momentum: Raw(momentum) }
+}
+
+/// A momentum after the force of this score has acted on it for `time`.
+fn kicked(momentum: &[f64], score: &[f64], time: f64) -> Vec<f64> {
+    momentum.iter().zip(score).map(|(p, score)| p + time * score).collect()
+}
+
+impl Half {
+    fn new(random: &mut Stream) -> Self {
+        Self { is_forward: random.random(), spans: Vec::new(), choice: None }
+    }
+
+    /// A time in the direction of this half.
+    fn time(&self, time: f64) -> f64 {
+        if self.is_forward { time } else { -time }
+    }
+
+    fn states(&self) -> u64 {
+        self.spans.iter().map(|span| span.states).sum()
+    }
+
+    /// Adds a state with this logarithm of its weight to those among which one is chosen, each in proportion to its weight.
+    fn choose(&mut self, place: &Place, log_weight: f64, random: &mut Stream) {
+        let Some(choice) = &mut self.choice else {
+            self.choice = Some(Choice { log_weight, chosen: place.clone() });
+            return;
+        };
+        choice.log_weight = log_of_sum(choice.log_weight, log_weight);
+        if random.random::<f64>() < (log_weight - choice.log_weight).exp() {
+            choice.chosen = place.clone();
+        }
+    }
+
+    /// Appends a state, and joins parts of equal length. Returns whether one of them makes a U-turn.
+    fn append(&mut self, state: Span, metric: Metric) -> bool {
+        let mut span = state;
+        while let Some(before) = self.spans.pop_if(|before| before.states == span.states) {
+            let (joined, is_turning) = Span::join(before, span, metric);
+            if is_turning {
+                return true;
+            }
+            span = joined;
+        }
+        self.spans.push(span);
+        false
+    }
+}
+
+impl Span {
+    fn of(state: &State) -> Self {
+        let momentum = &state.momentum;
+        Self { states: 1, first: momentum.clone(), last: momentum.clone(), sum: momentum.clone() }
+    }
+
+    fn reversed(self) -> Self {
+        Self { first: self.last, last: self.first, ..self }
+    }
+
+    /// Two parts of which the second continues the first, and whether they make a U-turn together.
+    fn join(before: Self, after: Self, metric: Metric) -> (Self, bool) {
+        let add = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a + b).collect::<Vec<f64>>();
+        let sum = add(&before.sum.0, &after.sum.0);
+        let moves_apart = metric.moves_apart(&sum, [&before.first.0, &after.last.0])
+            && metric.moves_apart(&add(&before.sum.0, &after.first.0), [&before.first.0, &after.first.0])
+            && metric.moves_apart(&add(&after.sum.0, &before.last.0), [&before.last.0, &after.last.0]);
+        let states = before.states + after.states;
+        (Self { states, first: before.first, last: after.last, sum: Raw(sum) }, !moves_apart)
+    }
+}
+
+/// log(eᵃ + eᵇ).
+fn log_of_sum(a: f64, b: f64) -> f64 {
+    let most = a.max(b);
+    if most == f64::NEG_INFINITY { most } else { most + ((a - most).exp() + (b - most).exp()).ln() }
+}

@@ -1,0 +1,55 @@
+//! What a method asks for before its run, and what it is then given.
+
+use super::plan::Measurement;
+
+/// What is found before a run: the mode of the posterior and coordinates in which it is close to a standard normal distribution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TuningNeeds {
+    /// The noise that is measured in these coordinates. A method that needs it cannot run where the posterior has no mode; others then run
+    /// in the coordinates of the model.
+    pub noise: Option<NoiseNeeds>,
+    /// The rounds of the run, unless they are found too.
+    pub rounds: Option<u64>,
+}
+
+/// The noise of scores that chains see.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NoiseNeeds {
+    /// Rows in a minibatch.
+    pub batch: usize,
+    /// How often chains visit an agent.
+    pub share: VisitShare,
+}
+
+/// What was found before a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Found<'a> {
+    /// Nothing: the method runs in the coordinates of the model.
+    Nothing,
+    /// Coordinates in which the posterior is close to a standard normal distribution.
+    Coordinates,
+    /// Such coordinates, and the noise of scores in them.
+    Noise(&'a Measurement),
+}
+
+/// The share of all updates that are made at an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum VisitShare {
+    /// In proportion to these numbers, one for all agents or one for each.
+    Proportional(Vec<f64>),
+    /// In proportion to its rows.
+    ByRows,
+}
+
+impl VisitShare {
+    /// The share of an agent.
+    pub(super) fn of(&self, agent: u32, agents: u32, rows: f64) -> f64 {
+        match self {
+            Self::Proportional(weights) => {
+                let total: f64 = weights.iter().cycle().take(agents as usize).sum();
+                weights.iter().cycle().nth(agent as usize).map_or(0.0, |weight| weight / total)
+            }
+            Self::ByRows => rows,
+        }
+    }
+}
