@@ -200,6 +200,8 @@ struct CheckedModel {
     can_be_tuned: bool,
     /// What automatic steps mean where they cannot be found.
     preset: Option<String>,
+    /// What a run needs then.
+    estimate: Option<ResourceEstimate>,
 }
 
 fn check_run<D: Checked>(
@@ -246,7 +248,7 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
     let shards = run.method.sharing().shards(agents as usize);
     let range = sizes.iter().copied().min().zip(sizes.iter().copied().max());
     let rows_per_agent = range.unwrap_or((model.own_rows / shards, model.own_rows.div_ceil(shards)));
-    let mut estimate = run.method.estimate(agents, model.parameters);
+    let mut estimate = model.estimate.unwrap_or_else(|| run.method.estimate(agents, model.parameters));
     let mut notes = run.method.notes(agents);
     notes.extend(model.preset.iter().cloned());
     let data = data.map(|(file, open)| DataReport {
@@ -319,15 +321,18 @@ impl Checked for Table {
         let model = built.model.as_ref();
         let (parameters, predicts) = (model.dim(), model.output() != Output::Nothing);
         let rows = dataset.map_or(Ok(()), |dataset| check_rows(model, dataset));
-        let (mut method, mut preset) = (run.method.check_model(model), None);
+        let (mut method, mut preset, mut estimate) = (run.method.check_model(model), None, None);
         let can_be_tuned = can_be_tuned(model);
         if run.method.tuning().is_some() && !can_be_tuned {
             match run.method.tuned(Found::Nothing, run.settings.agents) {
-                Ok(untuned) => preset = note_on_preset(run, untuned.as_ref(), parameters).ok().flatten(),
+                Ok(untuned) => {
+                    preset = note_on_preset(run, untuned.as_ref(), parameters).ok().flatten();
+                    estimate = Some(untuned.estimate(run.settings.agents, parameters));
+                }
                 Err(error) => method = method.and(Err(error)),
             }
         }
-        Ok(CheckedModel { parameters, predicts, own_rows: built.own_rows, rows, method, can_be_tuned, preset })
+        Ok(CheckedModel { parameters, predicts, own_rows: built.own_rows, rows, method, can_be_tuned, preset, estimate })
     }
 
     fn temperature(run: &RunOf<Self>) -> Option<f64> {
@@ -382,6 +387,7 @@ impl Checked for Corpus {
             method: Ok(()),
             can_be_tuned: false,
             preset: None,
+            estimate: None,
         })
     }
 

@@ -200,6 +200,7 @@ impl Tuned {
 
     /// What was found, for people.
     pub fn describe(&self) -> Option<String> {
+        self.coordinates()?;
         let keys: Vec<String> = self.found.iter().map(|(key, value)| format!("{key} = {}", inline(value))).collect();
         (!keys.is_empty()).then(|| format!("found, in whitened coordinates: {}", keys.join(", ")))
     }

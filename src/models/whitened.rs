@@ -2,12 +2,12 @@
 
 use super::batch::Batch;
 use super::layout::{flat, flat_mut, matrix, matrix_mut};
-use super::model::{Model, Output, Part};
+use super::model::{CurvatureSupport, Model, Output, Part};
 use super::scratch::Scratch;
 use super::whitening::Whitening;
 use crate::number::Real;
 use crate::random::Stream;
-use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
 use std::sync::Arc;
 
 /// Chains start at z ~ N(0, 1.5² I): more spread than the posterior, so that chains which do not meet are seen.
@@ -121,6 +121,26 @@ impl<F: Real> Model<F> for Whitened<F> {
         });
     }
 
+    fn curvature_support(&self) -> CurvatureSupport {
+        self.inner.curvature_support()
+    }
+
+    fn add_curvature(
+        &self,
+        z: ArrayView2<F>,
+        batch: Batch<F>,
+        weight: F,
+        mut curvature: ArrayViewMut2<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        let dim = self.dim();
+        for (z, mut diagonal) in z.axis_chunks_iter(Axis(0), 1).zip(curvature.rows_mut()) {
+            let mut full = Array2::zeros((dim, dim));
+            self.add_full_curvature(z, batch, weight, full.view_mut(), scratch);
+            diagonal += &full.diag();
+        }
+    }
+
     fn add_full_curvature(
         &self,
         z: ArrayView2<F>,
@@ -161,7 +181,7 @@ mod tests {
     use super::*;
     use crate::models::logistic::LogisticSettings;
     use crate::models::tests::{gradient_errors, normals, stream};
-    use ndarray::{Array1, Array2, Axis};
+    use ndarray::Array1;
 
     const D: usize = 4;
 
@@ -226,6 +246,9 @@ mod tests {
             let change = (moved(1e-5) - moved(-1e-5)) / 2e-5;
             assert!((&change.index_axis(Axis(0), 0) - &curvature.row(j)).iter().all(|error| error.abs() < 1e-6));
         }
+        let mut diagonal = Array2::zeros((3, D));
+        model.add_curvature(z.view(), batch, 1.0, diagonal.view_mut(), scratch);
+        assert!((&diagonal.row(0) - &curvature.diag()).iter().all(|error| error.abs() < 1e-12));
     }
 
     #[test]

@@ -121,6 +121,8 @@ fn subjects() -> Vec<Box<dyn Subject>> {
                 settings.coupling = vec![AveragingPhase { groups: 2, rounds: 8 }];
             })
         }),
+        conforms("hmc", || stein::evaluated(stein::hmc::<f64>(), 3)),
+        conforms("hmc, single precision", stein::hmc::<f32>),
         conforms("sghmc", || stein::evaluated(stein::sghmc::<f64>(), 2)),
         conforms("ec-sghmc", || stein::evaluated(stein::ec_sghmc::<f32>(false, |_| {}), 3)),
         conforms("ec-sghmc, cyclic, extrapolated, masses", || {

@@ -54,7 +54,8 @@ impl From {
             Self::Covertype => Set::covertype()?,
             Self::Binary(name, train, rows) => Set::binary(name, train, rows, seed)?,
         };
-        let model = LogisticSettings { intercept: false, ..LogisticSettings::default() }.build(set.dataset.features(), Output::Classes(2))?;
+        let model = LogisticSettings { intercept: false, ..LogisticSettings::default() }
+            .build(set.dataset.features(), Output::Classes(2))?;
         set.dealt(Arc::new(model), agents, partition, seed, usize::MAX)
     }
 

@@ -103,7 +103,9 @@ pub fn ten(effort: Effort) -> Result<Outcome> {
 /// Twenty agents with one class of Covertype each, ten of one class first.
 pub fn covertype(effort: Effort) -> Result<Outcome> {
     let set = Set::covertype()?;
-    let model = Arc::new(LogisticSettings { intercept: false, ..LogisticSettings::default() }.build(set.dataset.features(), Output::Classes(2))?);
+    let model = Arc::new(
+        LogisticSettings { intercept: false, ..LogisticSettings::default() }.build(set.dataset.features(), Output::Classes(2))?,
+    );
     let classes: Vec<&[i64]> = (0..20).map(|agent| if agent < 10 { [0_i64].as_slice() } else { [1].as_slice() }).collect();
     let rounds = 100;
     let setup = Setup { rounds, ..LOGISTIC };

@@ -154,7 +154,12 @@ impl<F: Real> Evaluator<F> for Evaluation<F> {
         }
         for draw in last_evaluated / self.every()..round.div_ceil(self.every()) {
             for (particle, theta) in (0..).zip(theta.chunks_exact(self.model.dim())) {
-                cx.record(PARTICLE_PATHS, particle, draw, theta.len(), theta);
+                let mut parameters = Vec::with_capacity(theta.len());
+                match self.model.whitening() {
+                    Some(whitening) => whitening.append_parameters(theta, &mut parameters),
+                    None => parameters.extend_from_slice(theta),
+                }
+                cx.record(PARTICLE_PATHS, particle, draw, theta.len(), &parameters);
             }
         }
     }
@@ -361,7 +366,8 @@ mod tests {
     /// The mean over evaluations equals that of all their particles together, from `average_from` on.
     #[test]
     fn predictions_are_averaged_over_evaluations() {
-        let model = Arc::new(LogisticSettings { intercept: false, ..LogisticSettings::default() }.build(2, Output::Classes(2)).unwrap());
+        let model =
+            Arc::new(LogisticSettings { intercept: false, ..LogisticSettings::default() }.build(2, Output::Classes(2)).unwrap());
         let shard = Shard::new(array![[1.0, -2.0], [0.5, 0.25], [-1.0, 3.0]], array![1.0, 0.0, 1.0]);
         let own = shard.clone();
         let test_rows: OpenShard<f64> = Arc::new(move |_| Ok(own.clone()));

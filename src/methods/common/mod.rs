@@ -9,6 +9,7 @@ pub mod problem;
 pub mod rounds;
 pub mod scores;
 pub mod settings;
+pub mod shard_scores;
 pub mod staleness;
 pub mod thinning;
 pub mod with_evaluation;

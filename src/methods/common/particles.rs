@@ -1,6 +1,7 @@
 //! State of a particle method's server: the rounds done and the particles after them.
 
 use crate::cluster::{Context, Progress, Raw};
+use crate::methods::common::problem::Problem;
 use crate::number::Real;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
@@ -21,11 +22,13 @@ impl<F: Real> Particles<F> {
         Self { round: 0, theta: raw(theta) }
     }
 
-    /// Ends a round with these particles of `dim` parameters, and records them as the posterior after the last of `rounds`.
-    pub fn end_round(&mut self, theta: Vec<F>, dim: usize, rounds: u64, cx: &mut Context) {
+    /// Ends a round with these particles, and records them as the posterior after the last of `rounds`.
+    pub fn end_round(&mut self, theta: Vec<F>, problem: &Problem<F>, rounds: u64, cx: &mut Context) {
         *self = Self { round: self.round + 1, theta: Raw(theta) };
         if self.round == rounds {
-            cx.record("posterior", 0, 0, dim, &self.theta.0);
+            let (dim, mut parameters) = (problem.model.dim(), Vec::with_capacity(self.theta.0.len()));
+            self.theta.0.chunks_exact(dim).for_each(|particle| problem.append_parameters(particle, &mut parameters));
+            cx.record("posterior", 0, 0, dim, &parameters);
         }
     }
 

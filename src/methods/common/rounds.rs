@@ -37,7 +37,7 @@ pub trait Rounds: Method<Number: Real> + Clone {
 pub struct RoundServer<M: Rounds> {
     method: M,
     rounds: u64,
-    dim: usize,
+    problem: Problem<M::Number>,
     /// The rounds done and the particles after them.
     pub particles: Particles<M::Number>,
     /// What the method saves beside them.
@@ -48,7 +48,7 @@ impl<M: Rounds> RoundServer<M> {
     /// The server of this method for this many rounds, at the start or from a saved state.
     pub fn new(method: &M, problem: &Problem<M::Number>, rounds: u64, saved: Option<(Particles<M::Number>, M::State)>) -> Self {
         let (particles, state) = saved.unwrap_or_default();
-        Self { method: method.clone(), rounds, dim: problem.model.dim(), particles, state }
+        Self { method: method.clone(), rounds, problem: problem.clone(), particles, state }
     }
 
     fn request(&self, out: &mut Outbox<M>, cx: &Context) {
@@ -73,7 +73,7 @@ impl<M: Rounds> Server<M> for RoundServer<M> {
 
     fn receive(&mut self, response: Response<M>, out: &mut Outbox<M>, cx: &mut Context) -> Result<()> {
         if let Some(theta) = self.method.update(&self.particles, &mut self.state, response, cx)? {
-            self.particles.end_round(theta, self.dim, self.rounds, cx);
+            self.particles.end_round(theta, &self.problem, self.rounds, cx);
             self.request(out, cx);
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Particle methods: Stein variational gradient descent and particle mirror descent.
 
+mod defaults;
 pub mod dsvgd;
 pub mod p_dsvgd;
 pub mod pmd;

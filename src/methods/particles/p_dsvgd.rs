@@ -6,6 +6,7 @@ use crate::kernels::kde::KdeMode;
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
+use crate::methods::tuning::{Found, TuningNeeds};
 use crate::models::Model;
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
@@ -31,15 +32,23 @@ impl MethodSettings for PDsvgdSettings {
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
-        let shared = self.shared();
-        let (sites, sets) = self.cavity.needs(self.particles, parameters);
+        let shared = self.shared(self.whitened, parameters);
+        let (sites, sets) = self.cavity.needs(shared.particles, parameters);
         let set = shared.set(parameters);
         let report = if sites > 0 { sites } else { set };
         shared.estimate(agents, parameters, sets, set.saturating_add(sites).saturating_add(report))
     }
 
+    fn tuning(&self) -> Option<TuningNeeds> {
+        self.whitened.then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
+    }
+
+    fn tuned(&self, found: Found, _agents: u32) -> Self {
+        Self { whitened: found != Found::Nothing, ..self.clone() }
+    }
+
     fn check(&self) -> Result<(), KeyError> {
-        self.shared().check()?;
+        self.shared(self.whitened, 1).check()?;
         at_least_one(&[("server_steps", self.server_steps)])?;
         self.schedule.check()?;
         self.cavity.check(self.prior, self.kde)?;
@@ -63,7 +72,7 @@ impl MethodSettings for PDsvgdSettings {
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
         let factors = self.cavity.factors(problem.model.as_ref(), self.distillation_steps, self.prior);
-        TableMethod::particles(self.shared().method(problem, factors, Some(self.server_steps)))
+        TableMethod::particles(self.shared_for(&problem).method(problem, factors, Some(self.server_steps)))
     }
 }
 

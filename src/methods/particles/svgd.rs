@@ -5,6 +5,7 @@
 //! order, the sum is sent straight to all agents, and each takes the same step. With one agent nothing is sent, and a round of steps is a
 //! single task.
 
+use super::defaults;
 use crate::cluster::record::HISTORY;
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Raw, Response, Result, SerializesAs, ServerState};
 use crate::kernels::adagrad::Optimizer;
@@ -12,9 +13,11 @@ use crate::kernels::kde::Kde;
 use crate::kernels::rbf::Bandwidth;
 use crate::kernels::svgd::{Settings, SvgdLoop};
 use crate::methods::common::particles::{Particles, raw};
-use crate::methods::common::problem::{LocalLoss, Problem};
+use crate::methods::common::problem::Problem;
 use crate::methods::common::rounds::{RoundServer, Rounds};
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
+use crate::methods::common::shard_scores::ShardScores;
+use crate::methods::tuning::{Found, TuningNeeds};
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
 use documented::DocumentedFields;
@@ -42,8 +45,8 @@ pub struct Svgd<F> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct SvgdSettings {
-    /// Number of particles that represent the posterior (N).
-    particles: usize,
+    /// Number of particles that represent the posterior (N). Default: three for each parameter and at least 300 if `whitened`, otherwise 20.
+    particles: Option<usize>,
     /// Rounds of steps. The particles can be evaluated after each round.
     rounds: u64,
     /// Steps in a round. Each round starts with a new optimizer state.
@@ -51,8 +54,12 @@ pub struct SvgdSettings {
     /// Rows in a minibatch, over all agents together.
     batch: usize,
     /// Bandwidth h of the kernel: "repository" (the median of all squared distances over log(N + 1)), "paper" (Liu & Wang 2016) or
-    /// { fixed = 1.0 }.
-    bandwidth: Bandwidth,
+    /// { fixed = 1.0 }. Default: 20 times the number of parameters if `whitened`, otherwise "repository".
+    bandwidth: Option<Bandwidth>,
+    /// Whether particles move in coordinates in which the posterior is close to a standard normal distribution, for models with a full matrix
+    /// of curvature and at most 1,000 parameters. The mode of the posterior is found before the run then, and minibatches have a control
+    /// variate there.
+    whitened: bool,
     /// Optimizer of the particles: { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }. For networks use
     /// step = 1e-3 and fudge = 1e-6.
     optimizer: Optimizer,
@@ -60,14 +67,19 @@ pub struct SvgdSettings {
 
 impl Default for SvgdSettings {
     fn default() -> Self {
-        let (bandwidth, optimizer) = (Bandwidth::default(), Optimizer::default());
-        Self { particles: 20, rounds: 10, steps: 200, batch: 100, bandwidth, optimizer }
+        let (particles, bandwidth, optimizer) = (None, None, Optimizer::default());
+        Self { particles, rounds: 10, steps: 200, batch: 100, bandwidth, whitened: true, optimizer }
     }
 }
 
 impl SvgdSettings {
-    fn stein(&self) -> Settings {
-        Settings::rbf(self.bandwidth, self.optimizer, Kde::default())
+    fn particles(&self, is_whitened: bool, parameters: usize) -> usize {
+        defaults::particles(self.particles, is_whitened, parameters)
+    }
+
+    fn stein(&self, is_whitened: bool, parameters: usize) -> Settings {
+        let bandwidth = defaults::bandwidth(self.bandwidth, is_whitened, parameters);
+        Settings::rbf(bandwidth, self.optimizer, Kde::default())
     }
 }
 
@@ -81,7 +93,7 @@ impl MethodSettings for SvgdSettings {
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
-        let (particles, others) = (self.particles as u64, u64::from(agents.saturating_sub(1)));
+        let (particles, others) = (self.particles(self.whitened, parameters) as u64, u64::from(agents.saturating_sub(1)));
         let set = particles.saturating_mul(parameters as u64);
         ResourceEstimate {
             particles: Some(particles),
@@ -95,15 +107,26 @@ impl MethodSettings for SvgdSettings {
         }
     }
 
+    fn tuning(&self) -> Option<TuningNeeds> {
+        self.whitened.then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
+    }
+
+    fn tuned(&self, found: Found, _agents: u32) -> Self {
+        Self { whitened: found != Found::Nothing, ..self.clone() }
+    }
+
     fn check(&self) -> Result<(), KeyError> {
-        let Self { particles, rounds, steps, batch, .. } = *self;
-        at_least_one(&[("particles", particles as u64), ("rounds", rounds), ("steps", steps), ("batch", batch as u64)])?;
-        self.stein().check()
+        let Self { rounds, steps, batch, .. } = *self;
+        let particles = self.particles(self.whitened, 1) as u64;
+        at_least_one(&[("particles", particles), ("rounds", rounds), ("steps", steps), ("batch", batch as u64)])?;
+        self.stein(self.whitened, 1).check()
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
-        let Self { particles, rounds, steps, batch, .. } = *self;
-        TableMethod::particles(Svgd { problem, particles, rounds, steps, batch, stein: self.stein() })
+        let Self { rounds, steps, batch, .. } = *self;
+        let (is_whitened, dim) = (problem.model.whitening().is_some(), problem.model.dim());
+        let (particles, stein) = (self.particles(is_whitened, dim), self.stein(is_whitened, dim));
+        TableMethod::particles(Svgd { problem, particles, rounds, steps, batch, stein })
     }
 }
 
@@ -154,7 +177,7 @@ impl<F: Real> Method for Svgd<F> {
         Ok(SvgdAgent {
             id,
             steps: self.steps,
-            local: self.problem.open(id, batch)?,
+            local: ShardScores::open(&self.problem, id, batch)?,
             problem: self.problem.clone(),
             shape: (particles, dim),
             score: Array2::zeros((particles, dim)),
@@ -202,7 +225,7 @@ impl<F: Real> Rounds for Svgd<F> {
 pub struct SvgdAgent<F: Real> {
     id: AgentId,
     steps: u64,
-    local: LocalLoss<F>,
+    local: ShardScores<F>,
     problem: Problem<F>,
     /// N and d.
     shape: (usize, usize),
@@ -233,7 +256,7 @@ impl<F: Real> SvgdAgent<F> {
     fn estimate(&mut self, step: u64, cx: &Context) -> Result<()> {
         let theta = ArrayView2::from_shape(self.shape, &self.state.theta.0)?;
         if self.id == 0 {
-            self.local.prior_score(theta, self.score.view_mut());
+            self.problem.model.prior_score(theta, self.score.view_mut());
         } else {
             self.score.fill(F::zero());
         }

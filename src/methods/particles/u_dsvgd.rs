@@ -7,6 +7,7 @@ use crate::kernels::kde::KdeMode;
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod};
+use crate::methods::tuning::{Found, TuningNeeds};
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
 
@@ -29,7 +30,7 @@ impl MethodSettings for UDsvgdSettings {
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
-        let shared = self.shared();
+        let shared = self.shared(self.whitened, parameters);
         let visits = self.rounds.div_ceil(u64::from(agents.max(1)));
         // Two sets for each visit, twice: in memory, and among the rows of the loop. Particles, score, direction, the optimizer's mean
         // square.
@@ -37,8 +38,16 @@ impl MethodSettings for UDsvgdSettings {
         shared.estimate(agents, parameters, sets, shared.set(parameters).saturating_mul(2))
     }
 
+    fn tuning(&self) -> Option<TuningNeeds> {
+        self.whitened.then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
+    }
+
+    fn tuned(&self, found: Found, _agents: u32) -> Self {
+        Self { whitened: found != Found::Nothing, ..self.clone() }
+    }
+
     fn check(&self) -> Result<(), KeyError> {
-        self.shared().check()?;
+        self.shared(self.whitened, 1).check()?;
         self.schedule.check_one()?;
         match self.kde {
             KdeMode::None => Err(KeyError::invalid(
@@ -51,7 +60,7 @@ impl MethodSettings for UDsvgdSettings {
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
-        TableMethod::particles(self.shared().method(problem, Factors::Remembered, None))
+        TableMethod::particles(self.shared_for(&problem).method(problem, Factors::Remembered, None))
     }
 }
 

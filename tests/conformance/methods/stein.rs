@@ -8,6 +8,7 @@ use mpibayes::methods::chains::coupled::{CoupledChains, Coupling, CouplingSchedu
 use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::chains::ec_sghmc::EcSghmcSettings;
 use mpibayes::methods::chains::ec_sgld::EcSgldSettings;
+use mpibayes::methods::chains::hmc::{Hmc, HmcSettings};
 use mpibayes::methods::common::participation::Participation;
 use mpibayes::methods::particles::dsvgd::{Dsvgd, Factors, PriorConvention};
 use mpibayes::methods::particles::svgd::Svgd;
@@ -60,6 +61,11 @@ pub fn dsgld<F: Real>(change: impl Fn(&mut DsgldSettings)) -> Dsgld<Sgld<F>> {
     };
     change(&mut settings);
     Dsgld::sgld(problem(5), settings)
+}
+
+/// The No-U-Turn Sampler on four agents, with windows in its burn-in and chains that end at different times.
+pub fn hmc<F: Real>() -> Hmc<F> {
+    HmcSettings { chains: 3, draws: 4, burn_in: 30, acceptance: 0.6 }.hmc(problem(4))
 }
 
 /// Chains of their own on four agents.

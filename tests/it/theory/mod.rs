@@ -5,12 +5,12 @@
 
 mod adlda;
 mod bias;
-
 mod dsgld;
 mod dsgld_scale;
 mod dsvgd;
 mod ec_sghmc;
 mod fedavg;
+mod hmc;
 mod npv_and_pmd;
 mod pvi;
 mod svgd;

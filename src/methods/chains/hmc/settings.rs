@@ -34,6 +34,13 @@ impl HmcSettings {
     fn iterations(&self) -> u64 {
         self.burn_in.saturating_add(self.draws)
     }
+
+    /// The method with these settings.
+    pub fn hmc<F: Real>(&self, problem: Problem<F>) -> Hmc<F> {
+        let Self { chains, draws, burn_in, acceptance } = *self;
+        let learning = Learning { burn_in, windows: Windows::new(burn_in), acceptance };
+        Hmc { problem, chains, draws, learning }
+    }
 }
 
 impl MethodSettings for HmcSettings {
@@ -75,8 +82,6 @@ impl MethodSettings for HmcSettings {
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
-        let Self { chains, draws, burn_in, acceptance } = *self;
-        let learning = Learning { burn_in, windows: Windows::new(burn_in), acceptance };
-        TableMethod::chains(Hmc { problem, chains, draws, learning })
+        TableMethod::chains(self.hmc(problem))
     }
 }

@@ -6,7 +6,7 @@ use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, SerializesAs};
 use crate::kernels::kde::{KdeFactor, add_cavity_score, distillation_residual, frobenius_norm};
 use crate::kernels::svgd::SvgdLoop;
 use crate::methods::common::particles::raw;
-use crate::methods::common::problem::LocalLoss;
+use crate::methods::common::shard_scores::ShardScores;
 use crate::number::Real;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub const METRICS: [&str; 7] =
 
 /// Holds a shard and its approximate likelihood factor t_k.
 pub struct DsvgdAgent<F: Real> {
-    local: LocalLoss<F>,
+    local: ShardScores<F>,
     method: Dsvgd<F>,
     factor: Factor<F>,
     /// A visit that is to be distilled once its report is sent.
@@ -124,7 +124,7 @@ impl<F: Real> DsvgdAgent<F> {
             Factors::Remembered => Factor::Remembered(Vec::new()),
             Factors::Sites(_) => Factor::Sites(Raw(vec![F::zero(); method.sites_len()])),
         });
-        Ok(Self { local: method.problem.open(id, method.batch)?, method, factor, pending: None })
+        Ok(Self { local: ShardScores::open(&method.problem, id, method.batch)?, method, factor, pending: None })
     }
 
     /// Runs the global loop from the particles `before`; `others` are the sites of all other agents. Returns the visit's metrics, the new
@@ -149,7 +149,7 @@ impl<F: Real> DsvgdAgent<F> {
         let first = (round - 1) * local_steps;
         for step in first..first + local_steps {
             if cavity.has_prior {
-                self.local.prior_score(theta.view(), score.view_mut());
+                self.method.problem.model.prior_score(theta.view(), score.view_mut());
             } else {
                 score.fill(F::zero());
             }
@@ -194,7 +194,7 @@ impl<F: Real> DsvgdAgent<F> {
         self.local.set_batch(settings.rows);
         // The same rows for all evaluations below, and other rows than those of the steps, which count from 0.
         let step = u64::MAX - round;
-        let curvature = settings.curvature_of(&mut self.local, theta.view(), step, cx);
+        let curvature = settings.curvature_of(&mut self.local.loss, theta.view(), step, cx);
         let mut score_at = |theta: ArrayView2<F>| {
             let mut score = Array2::zeros(theta.raw_dim());
             self.local.add_score(theta, step, score.view_mut(), cx);
@@ -244,7 +244,7 @@ impl<F: Real> DsvgdAgent<F> {
         let mut theta = old.to_owned();
         for _ in 0..steps {
             if exact_prior {
-                self.local.prior_score(theta.view(), score.view_mut());
+                self.method.problem.model.prior_score(theta.view(), score.view_mut());
                 score.mapv_inplace(|x| -x);
                 stein.step(Some(score.view()), Some(theta.view_mut()));
             } else {

@@ -7,6 +7,7 @@ use crate::kernels::svgd::Settings;
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
+use crate::methods::tuning::{Found, TuningNeeds};
 use crate::models::{CurvatureSupport, Model};
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
@@ -38,8 +39,9 @@ macro_rules! dsvgd_settings {
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, documented::DocumentedFields)]
         #[serde(deny_unknown_fields, default)]
         pub struct $name {
-            /// Number of particles that represent the posterior (N).
-            particles: usize,
+            /// Number of particles that represent the posterior (N). Default: three for each parameter and at least 300 if `whitened`,
+            /// otherwise 20.
+            particles: Option<usize>,
             /// Rounds. In each, the agents that `schedule` selects are visited.
             rounds: u64,
             /// Steps of an agent's global loop in a round (L).
@@ -48,8 +50,12 @@ macro_rules! dsvgd_settings {
             batch: usize,
             $($(#[$key_doc])* $key: $type,)*
             /// Bandwidth h of the kernel: "repository" (the median of all squared distances over log(N + 1)), "paper" (Liu & Wang 2016)
-            /// or { fixed = 1.0 }.
-            bandwidth: $crate::kernels::rbf::Bandwidth,
+            /// or { fixed = 1.0 }. Default: 20 times the number of parameters if `whitened`, otherwise "repository".
+            bandwidth: Option<$crate::kernels::rbf::Bandwidth>,
+            /// Whether particles move in coordinates in which the posterior is close to a standard normal distribution, for models with a
+            /// full matrix of curvature and at most 1,000 parameters. The mode of the posterior is found before the run then, and
+            /// minibatches have a control variate there.
+            whitened: bool,
             /// Optimizer of the particles: { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }. For
             /// networks use step = 1e-3 and fudge = 1e-6.
             optimizer: $crate::kernels::adagrad::Optimizer,
@@ -64,12 +70,13 @@ macro_rules! dsvgd_settings {
             fn default() -> Self {
                 let kde = $crate::kernels::kde::Kde::default();
                 Self {
-                    particles: 20,
+                    particles: None,
                     rounds: 10,
                     local_steps: 200,
                     batch: 100,
                     $($key: $default,)*
-                    bandwidth: Default::default(),
+                    bandwidth: None,
+                    whitened: true,
                     optimizer: Default::default(),
                     kde: kde.mode,
                     kde_bandwidth: kde.bandwidth,
@@ -78,10 +85,21 @@ macro_rules! dsvgd_settings {
         }
 
         impl $name {
-            fn shared(&self) -> $crate::methods::particles::dsvgd::settings::Shared {
-                let Self { particles, rounds, local_steps, batch, schedule, bandwidth, optimizer, kde, kde_bandwidth, .. } = *self;
+            fn shared_for<F: $crate::number::Real>(
+                &self,
+                problem: &$crate::methods::common::problem::Problem<F>,
+            ) -> $crate::methods::particles::dsvgd::settings::Shared {
+                self.shared(problem.model.whitening().is_some(), problem.model.dim())
+            }
+
+            /// What the variants share, for this many parameters in whitened coordinates or in those of the model.
+            fn shared(&self, is_whitened: bool, parameters: usize) -> $crate::methods::particles::dsvgd::settings::Shared {
+                use $crate::methods::particles::defaults;
+                let Self { rounds, local_steps, batch, schedule, optimizer, kde, kde_bandwidth, .. } = *self;
                 let kde = $crate::kernels::kde::Kde { mode: kde, bandwidth: kde_bandwidth };
+                let bandwidth = defaults::bandwidth(self.bandwidth, is_whitened, parameters);
                 let stein = $crate::kernels::svgd::Settings::rbf(bandwidth, optimizer, kde);
+                let particles = defaults::particles(self.particles, is_whitened, parameters);
                 $crate::methods::particles::dsvgd::settings::Shared { particles, rounds, local_steps, batch, schedule, stein }
             }
         }
@@ -219,13 +237,21 @@ impl MethodSettings for DsvgdSettings {
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
-        let shared = self.shared();
-        let (sites, sets) = self.cavity.needs(self.particles, parameters);
+        let shared = self.shared(self.whitened, parameters);
+        let (sites, sets) = self.cavity.needs(shared.particles, parameters);
         shared.estimate(agents, parameters, sets, shared.set(parameters).saturating_add(sites).saturating_mul(2))
     }
 
+    fn tuning(&self) -> Option<TuningNeeds> {
+        self.whitened.then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
+    }
+
+    fn tuned(&self, found: Found, _agents: u32) -> Self {
+        Self { whitened: found != Found::Nothing, ..self.clone() }
+    }
+
     fn check(&self) -> Result<(), KeyError> {
-        self.shared().check()?;
+        self.shared(self.whitened, 1).check()?;
         self.schedule.check_one()?;
         self.cavity.check(self.prior, self.kde)
     }
@@ -236,7 +262,7 @@ impl MethodSettings for DsvgdSettings {
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
         let factors = self.cavity.factors(problem.model.as_ref(), self.distillation_steps, self.prior);
-        TableMethod::particles(self.shared().method(problem, factors, None))
+        TableMethod::particles(self.shared_for(&problem).method(problem, factors, None))
     }
 }
 
