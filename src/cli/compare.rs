@@ -4,6 +4,7 @@ use super::drawing;
 use super::output::print;
 use super::picture::{Axis, PictureArgs};
 use crate::report::RunResults;
+use crate::report::agreement::{self, Agreement};
 use crate::report::comparison::Comparison;
 use crate::results::{XAxis, result_file};
 use anyhow::{Context, bail, ensure};
@@ -13,6 +14,7 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   mpibayes compare runs/dsvgd runs/svgd
+  mpibayes compare runs/dsvgd runs/svgd --reference runs/hmc
   mpibayes compare runs/* --metric log_likelihood --against seconds --output comparison.svg
   mpibayes compare runs/* --csv > runs.csv";
 
@@ -21,8 +23,11 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct CompareArgs {
     /// The folders of runs, or their result files
-    #[arg(value_name = "RUN", required = true, num_args = 2..)]
+    #[arg(value_name = "RUN", required = true, num_args = 1..)]
     pub runs: Vec<PathBuf>,
+    /// Compare the posteriors of the runs with that of this one, such as a run of hmc
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["metric", "against", "output"])]
+    pub reference: Option<PathBuf>,
     /// The metric to draw [default: the first of accuracy, rmse, perplexity and log_likelihood that a run has]
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
@@ -49,6 +54,10 @@ pub struct CompareArgs {
 /// When there is no such run, no run has the metric, or a file cannot be written.
 pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     args.picture.check(args.output.as_deref())?;
+    ensure!(
+        args.runs.len() > 1 || args.reference.is_some(),
+        "one run is nothing to compare: give another one, or --reference RUN to compare posteriors"
+    );
     let (mut paths, mut runs) = (Vec::new(), Vec::new());
     for run in &args.runs {
         match RunResults::open(run) {
@@ -74,6 +83,17 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     }
     if let Some(metric) = &args.metric {
         comparison.check_metric(&runs, metric)?;
+    }
+    if let Some(reference) = &args.reference {
+        let names = comparison.runs.iter().map(|entry| entry.run.as_str());
+        let agreements = Agreement::of(names.zip(&runs), &RunResults::open(reference)?)?;
+        let text = match (args.json, args.csv) {
+            (true, _) => serde_json::to_string_pretty(&agreements)? + "\n",
+            (_, true) => agreement::csv(&agreements)?,
+            _ => agreement::table(&agreements, &reference.display().to_string()),
+        };
+        print(&text).context("cannot print the comparison")?;
+        return Ok(ExitCode::SUCCESS);
     }
     let table = match (args.json, args.csv) {
         (true, _) => serde_json::to_string_pretty(&comparison)? + "\n",

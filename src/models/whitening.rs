@@ -55,6 +55,13 @@ impl<F: Real> Whitening<F> {
         self.center.len()
     }
 
+    /// L S Lᵀ: the covariance of θ for a covariance S of z.
+    pub fn covariance(&self, of_z: &Array2<f64>) -> Array2<f64> {
+        let dim = self.dim();
+        let factor = Array2::from_shape_fn((dim, dim), |(i, j)| self.rows[i * dim + j].f64());
+        factor.dot(of_z).dot(&factor.t())
+    }
+
     /// Adds Lᵀ s to `out`, which turns a gradient by θ into one by z.
     pub(super) fn add_gradient(&self, by_theta: &[F], out: &mut [F]) {
         add_rows(&self.rows, by_theta, out);

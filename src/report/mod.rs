@@ -1,5 +1,6 @@
 //! What is shown of results: summaries, posterior tables, comparisons of runs, topics, figures.
 
+pub mod agreement;
 pub mod comparison;
 mod error;
 pub mod figures;

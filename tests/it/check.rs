@@ -245,12 +245,12 @@ fn a_valid_run_is_described() {
         "run.toml can be run\n",
         "  method     dsvgd\n",
         "  particles  4\n",
-        "  model      logistic, 3 parameters\n",
+        "  model      logistic, 4 parameters\n",
         "40 for training, 0 for testing",
         "2 features, 2 classes",
         "  agents     3, 13 to 14 rows each\n",
-        // 2 sets of 4 particles with 3 parameters of 8 bytes.
-        "about 192 B per round",
+        // 2 sets of 4 particles with 4 parameters of 8 bytes.
+        "about 256 B per round",
         "runs/run: config.toml",
         "note: nothing is evaluated, because the data have no test rows",
         "note: an agent with 13 rows uses all of them in each step, because batch = 100 is larger",

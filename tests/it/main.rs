@@ -21,6 +21,7 @@ mod sweep;
 mod theory;
 mod topics;
 mod tuning;
+mod whitened;
 
 #[path = "../support/covertype.rs"]
 mod covertype;
@@ -42,3 +43,5 @@ mod linear_chains;
 mod one_dimensional;
 #[path = "../support/recording.rs"]
 mod recording;
+#[path = "../support/regression.rs"]
+mod regression;

@@ -126,8 +126,13 @@ fn a_stopped_run_resumes_with_the_same_draws_and_refuses_other_settings_or_data(
     std::fs::rename(cli.path("a.h5"), cli.path("b.h5")).unwrap();
     // Other threads or another path of the data do not make it another run.
     let moved = "--set data.file=b.h5 --set cluster.threads=2 --set cluster.checkpoint_every=0.05";
-    cli.mpirun(2, &format!("{} {moved}", run("alone"))).report(&["resuming after", "finished"]);
+    // What was found before the run is not measured again.
+    let kept = ["alone", "ranks"].map(|run| cli.path(run).join("tuning.bin"));
+    assert!(kept.iter().all(|file| file.exists()));
+    let resumed = cli.mpirun(2, &format!("{} {moved}", run("alone"))).succeed(&["resuming after", "finished"]);
+    assert!(!resumed.written().contains("finding the mode"), "{}", resumed.written());
     cli.alone(&format!("{} {moved}", run("ranks"))).report(&["resuming after", "finished"]);
+    assert!(!kept.iter().any(|file| file.exists()));
     for run in ["alone", "ranks"] {
         assert_eq!(cli.posterior(run), cli.posterior("whole"), "{run}");
         assert!(!cli.path(run).join("checkpoint.bin").exists());
@@ -181,7 +186,8 @@ fn kill_one(running: &mut Running) {
 /// The paths of particles so far (particles × evaluations × parameters), if there was an evaluation, and the steps of the history.
 fn paths(cli: &Cli, run: &str) -> (Option<ndarray::Array3<f64>>, Vec<u64>) {
     let file = cli.results(run);
-    let drawn = file.sample_groups().unwrap().contains(&"particle_paths".to_owned()).then(|| {
+    let has_paths = file.sample_groups().unwrap().contains(&"particle_paths".to_owned());
+    let drawn = has_paths.then(|| {
         let Values::F64(values) = file.samples("particle_paths").unwrap().values else { panic!("not in f64") };
         values
     });
@@ -189,9 +195,11 @@ fn paths(cli: &Cli, run: &str) -> (Option<ndarray::Array3<f64>>, Vec<u64>) {
     (drawn, if has_history { file.table("history").unwrap().step } else { Vec::new() })
 }
 
-/// The number of evaluations in the paths.
-fn evaluations(draws: &Option<ndarray::Array3<f64>>) -> usize {
-    draws.as_ref().map_or(0, |draws| draws.dim().1)
+/// The number of evaluations in the paths so far, without reading them: the run goes on meanwhile.
+fn evaluations(cli: &Cli, run: &str) -> usize {
+    let file = cli.results(run);
+    let has_paths = file.sample_groups().unwrap().contains(&"particle_paths".to_owned());
+    if has_paths { file.shape("particle_paths").unwrap().1 } else { 0 }
 }
 
 /// Twenty kills, some as soon as the run has begun and some after one or two more evaluations have been written: after each the file opens
@@ -214,7 +222,7 @@ fn a_run_that_is_killed_twenty_times_keeps_what_it_has_written() {
         let more = if kill == 0 { 1 } else { random % 3 };
         running
             .wait_until("enough was written for 20 kills", |_| {
-                more == 0 || cli.exists("killed/result.h5") && evaluations(&paths(&cli, "killed").0) >= grown + more
+                more == 0 || cli.exists("killed/result.h5") && evaluations(&cli, "killed") >= grown + more
             })
             .unwrap();
         assert!(!running.has_ended(), "kill {kill}: the run is too short for 20 kills");
@@ -222,7 +230,7 @@ fn a_run_that_is_killed_twenty_times_keeps_what_it_has_written() {
         running.finish().unwrap();
         cli.wait_until_released("killed");
         let (draws, rows) = paths(&cli, "killed");
-        let drawn = evaluations(&draws);
+        let drawn = draws.as_ref().map_or(0, |draws| draws.dim().1);
         if let Some(draws) = draws {
             assert_eq!(draws, whole.slice(ndarray::s![.., ..drawn, ..]), "kill {kill}");
         }

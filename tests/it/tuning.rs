@@ -4,48 +4,10 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::harness::Cli;
-use mpibayes::data::{Dataset, Split};
-use mpibayes::models::Output;
-use mpibayes::models::linear::LinearSettings;
-use ndarray::{Array1, Array2, Ix1};
+use crate::regression::{exact, file, folder};
+use ndarray::Ix1;
 
 const METHODS: [&str; 4] = ["dsgld", "sghmc", "ec_sghmc", "ec_sgld"];
-
-/// The number of rows.
-const ROWS: usize = 600;
-
-/// A folder with a regression, whose columns have correlations up to 0.9999, and a classification of the same rows.
-/// Targets depend on the features, so that agents differ that get rows by label.
-fn folder() -> Cli {
-    let cli = Cli::new();
-    let noise = |i: usize, k: usize| ((i * (2 * k + 3) * 7919 + 104_729 * k) % 1009) as f64 / 1009.0 - 0.5;
-    let rows = |target: &dyn Fn(f64) -> String| -> String {
-        let row = |i: usize| {
-            let (a, b, c) = (noise(i, 1), noise(i, 2), i as f64 / ROWS as f64);
-            let signal = 2.0 * a - c + 3.0 * noise(i, 3);
-            format!("{a},{},{c},{}\n", a + 0.02 * b, target(signal))
-        };
-        (0..ROWS).map(row).collect()
-    };
-    cli.write("numbers.csv", rows(&|signal| signal.to_string()));
-    cli.write("classes.csv", rows(&|signal| ["no", "yes"][usize::from(signal > -0.5)].to_owned()));
-    cli.succeed("import numbers.csv --task regression -o numbers.h5");
-    cli.succeed("import classes.csv -o classes.h5");
-    cli
-}
-
-/// A run file with nothing but what must be chosen.
-fn file(method: &str, model: &str, data: &str) -> String {
-    format!("agents = 3\n[data]\nfile = \"{data}\"\n[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n")
-}
-
-/// Mean and covariance of the exact posterior of the regression.
-fn exact(cli: &Cli, temperature: f64) -> (Array1<f64>, Array2<f64>) {
-    let dataset = Dataset::open(&cli.path("numbers.h5")).unwrap();
-    let shard = dataset.read_rows::<f64>(Split::Train, &(0..ROWS).collect::<Vec<_>>()).unwrap();
-    let model = LinearSettings::default().build(dataset.features(), Output::Number).unwrap();
-    model.posterior(shard.dense().unwrap(), temperature).unwrap()
-}
 
 /// Each parameter's mean and sd, and their Monte Carlo standard errors.
 fn estimates(cli: &Cli, run: &str) -> Vec<[f64; 4]> {

@@ -5,7 +5,7 @@ use crate::kernels::rbf::Bandwidth;
 /// Particles in the coordinates of the model.
 const PARTICLES: usize = 20;
 /// Particles in whitened coordinates: enough for a verdict on their bias, which counts them as independent draws.
-const WHITENED_PARTICLES: usize = 300;
+const WHITENED_PARTICLES: usize = 500;
 /// Fewer for each parameter leave standard deviations of skewed posteriors wrong by 10 % and more.
 const PARTICLES_PER_PARAMETER: usize = 3;
 /// The bandwidth in whitened coordinates, for each parameter. Squared distances between draws of N(0, I) are about 2 d. So wide a kernel is
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn defaults_follow_the_coordinates_and_given_values_win() {
-        assert_eq!([particles(None, false, 50), particles(None, true, 10), particles(None, true, 150)], [20, 300, 450]);
+        assert_eq!([particles(None, false, 50), particles(None, true, 10), particles(None, true, 200)], [20, 500, 600]);
         assert_eq!(particles(Some(7), true, 50), 7);
         assert_eq!(bandwidth(None, true, 10), Bandwidth::Fixed(200.0));
         assert_eq!(bandwidth(None, false, 10), Bandwidth::Repository);

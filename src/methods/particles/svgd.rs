@@ -45,7 +45,7 @@ pub struct Svgd<F> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct SvgdSettings {
-    /// Number of particles that represent the posterior (N). Default: three for each parameter and at least 300 if `whitened`, otherwise 20.
+    /// Number of particles that represent the posterior (N). Default: three for each parameter and at least 500 if `whitened`, otherwise 20.
     particles: Option<usize>,
     /// Rounds of steps. The particles can be evaluated after each round.
     rounds: u64,

@@ -4,6 +4,7 @@ use super::pvi::{Covariance, PviSettings};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod};
+use crate::methods::tuning::{Found, TuningNeeds};
 use crate::models::Model;
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
@@ -18,6 +19,10 @@ pub struct GviSettings {
     rounds: u64,
     /// Weight of the new factor in each step (ρ), above 0 and at most 1.
     damping: f64,
+    /// Whether the approximation is made in coordinates in which the posterior is close to a standard normal distribution, for models with a
+    /// full matrix of curvature and at most 1,000 parameters. The mode of the posterior is found before the run then, and factors start
+    /// from the Gaussian around it instead of the prior.
+    whitened: bool,
     /// Covariance of the Gaussian: "full" or "diagonal". For networks use "diagonal".
     covariance: Covariance,
     /// Points over which expectations are averaged: per axis in one and two dimensions (default 80 and 40), random points in more
@@ -31,16 +36,26 @@ pub struct GviSettings {
 
 impl Default for GviSettings {
     fn default() -> Self {
-        let PviSettings { damping, covariance, nodes, batch, particles, .. } = PviSettings::default();
-        Self { rounds: 100, damping, covariance, nodes, batch, particles }
+        let PviSettings { damping, whitened, covariance, nodes, batch, particles, .. } = PviSettings::default();
+        Self { rounds: 100, damping, whitened, covariance, nodes, batch, particles }
     }
 }
 
 impl GviSettings {
     /// The same method as settings of PVI.
     fn pvi(&self) -> PviSettings {
-        let Self { rounds, damping, covariance, nodes, batch, particles } = *self;
-        PviSettings { rounds, iterations: 1, damping, schedule: Participation::All, covariance, nodes, batch, particles }
+        let Self { rounds, damping, whitened, covariance, nodes, batch, particles } = *self;
+        PviSettings {
+            rounds,
+            iterations: 1,
+            damping,
+            schedule: Participation::All,
+            whitened,
+            covariance,
+            nodes,
+            batch,
+            particles,
+        }
     }
 }
 
@@ -63,6 +78,14 @@ impl MethodSettings for GviSettings {
 
     fn check_model(&self, model: &dyn Model<f64>) -> Result<(), KeyError> {
         self.pvi().check_model(model)
+    }
+
+    fn tuning(&self) -> Option<TuningNeeds> {
+        self.pvi().tuning()
+    }
+
+    fn tuned(&self, found: Found, _agents: u32) -> Self {
+        Self { whitened: found != Found::Nothing, ..self.clone() }
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

@@ -16,6 +16,7 @@ use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::methods::common::rounds::{RoundServer, Rounds};
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one, one_agent};
+use crate::methods::tuning::{Found, TuningNeeds};
 use crate::models::{CurvatureSupport, Model};
 use crate::number::Real;
 use crate::random::{Purpose, Who};
@@ -59,13 +60,17 @@ pub struct NpvSettings {
     rounds: u64,
     /// Iterations of L-BFGS for each mean, and for the variances.
     iterations: u64,
+    /// Whether the mixture is fitted in coordinates in which the posterior is close to a standard normal distribution, for models with a full
+    /// matrix of curvature and at most 1,000 parameters. Its components have the same variance in all directions, which suits no other
+    /// coordinates. The mode of the posterior is found before the run then.
+    whitened: bool,
     /// Draws from the mixture that evaluations use and the result file keeps.
     particles: usize,
 }
 
 impl Default for NpvSettings {
     fn default() -> Self {
-        Self { components: 10, rounds: 10, iterations: 50, particles: 100 }
+        Self { components: 10, rounds: 10, iterations: 50, whitened: true, particles: 500 }
     }
 }
 
@@ -94,7 +99,7 @@ impl MethodSettings for NpvSettings {
     }
 
     fn check(&self) -> std::result::Result<(), KeyError> {
-        let Self { components, rounds, iterations, particles } = *self;
+        let Self { components, rounds, iterations, particles, .. } = *self;
         at_least_one(&[
             ("components", components as u64),
             ("rounds", rounds),
@@ -110,12 +115,20 @@ impl MethodSettings for NpvSettings {
         }
     }
 
+    fn tuning(&self) -> Option<TuningNeeds> {
+        self.whitened.then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
+    }
+
+    fn tuned(&self, found: Found, _agents: u32) -> Self {
+        Self { whitened: found != Found::Nothing, ..self.clone() }
+    }
+
     fn check_agents(&self, agents: u32) -> std::result::Result<(), KeyError> {
         one_agent(Self::NAME, agents)
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
-        let Self { components, rounds, iterations, particles } = *self;
+        let Self { components, rounds, iterations, particles, .. } = *self;
         TableMethod::particles(Npv { problem, rounds, components, iterations, particles })
     }
 }

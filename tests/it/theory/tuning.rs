@@ -7,7 +7,8 @@ use crate::recording::Recording;
 use mpibayes::cluster::JobOptions;
 use mpibayes::data::Shard;
 use mpibayes::methods::Problem;
-use mpibayes::methods::tuning::{FindMode, MODE, MeasureNoise, NOISE, VisitShare};
+use mpibayes::methods::tuning::{FindMode, MODE, MeasureNoise, NOISE, NoMode, VisitShare};
+use mpibayes::models::gaussian_mean::GaussianMeanSettings;
 use mpibayes::models::linear::LinearSettings;
 use mpibayes::models::{Model, Output, Whitened, Whitening};
 use mpibayes::random::{Purpose, Seed, Who};
@@ -135,4 +136,16 @@ fn the_noise_of_minibatches_and_shards_is_that_of_all_rows() {
         let [other, _] = noise(share, [0.1, 0.9]);
         assert!((&measured[1] / &other[1] - 1.0).iter().any(|error| error.abs() > 0.2), "{measured:?} {other:?}");
     }
+}
+
+#[test]
+fn a_flat_posterior_has_no_mode() {
+    let model = GaussianMeanSettings::default().build(FEATURES).unwrap();
+    let shard = |_| Ok(Shard::new(Array2::zeros((0, FEATURES)), Array1::zeros(0)));
+    let problem = Problem { model: Arc::new(model), agents: 1, temperature: 1.0, shard: Arc::new(shard) };
+    let recording = Recording::of(FindMode { problem }, JobOptions::new(SEED)).unwrap();
+    let values = recording.values::<f64>(MODE);
+    assert_eq!(values.len(), 1);
+    assert_eq!(NoMode::with_code(values[0]), Some(NoMode::Flat));
+    assert_eq!(NoMode::with_code(7.0), None);
 }

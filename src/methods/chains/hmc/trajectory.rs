@@ -350,7 +350,7 @@ mod tests {
     fn z_score(mut step: impl FnMut(Place, &mut Stream) -> Place) -> f64 {
         let mut random = Seed(4).stream(Who::Run, 0, Purpose::Synthetic);
         let gamma = Gamma::new(3.0, 1.0).unwrap();
-        let mut exact = |random: &mut Stream| (0..DIM).map(|_| f64::ln(gamma.sample(random))).collect::<Vec<f64>>();
+        let exact = |random: &mut Stream| (0..DIM).map(|_| f64::ln(gamma.sample(random))).collect::<Vec<f64>>();
         let before: Vec<Vec<f64>> = (0..REPLICAS).map(|_| exact(&mut random)).collect();
         let after: Vec<Vec<f64>> = (0..REPLICAS)
             .map(|_| {

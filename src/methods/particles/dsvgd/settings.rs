@@ -39,7 +39,7 @@ macro_rules! dsvgd_settings {
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, documented::DocumentedFields)]
         #[serde(deny_unknown_fields, default)]
         pub struct $name {
-            /// Number of particles that represent the posterior (N). Default: three for each parameter and at least 300 if `whitened`,
+            /// Number of particles that represent the posterior (N). Default: three for each parameter and at least 500 if `whitened`,
             /// otherwise 20.
             particles: Option<usize>,
             /// Rounds. In each, the agents that `schedule` selects are visited.

@@ -74,7 +74,7 @@ impl<F: Real> Agent<Pvi<F>> for PviAgent<F> {
         }
         if self.factor.0.is_empty() {
             let root = 1.0 / f64::from(agents);
-            self.factor = Raw(self.method.prior(cx)?.into_iter().map(|value| F::of(root * value)).collect());
+            self.factor = Raw(self.method.start_parameters(cx)?.into_iter().map(|value| F::of(root * value)).collect());
         }
         let (product, old) = (double(&product), double(&self.factor.0));
         let mut new = old.clone();

@@ -1,6 +1,6 @@
 //! Server of partitioned variational inference: adds up the changes of the agents' factors and draws from their product.
 
-use super::{Covariance, Gaussian, Pvi};
+use super::{Covariance, Gaussian, Pvi, double};
 use crate::cluster::{Context, Outbox, Raw, Response, Result};
 use crate::methods::common::participation::log_round;
 use crate::methods::common::particles::Particles;
@@ -17,7 +17,7 @@ impl<F: Real> Rounds for Pvi<F> {
     type State = Raw<f64>;
 
     fn start(&self, cx: &Context) -> Result<(Vec<F>, Raw<f64>)> {
-        let parameters = self.prior(cx)?;
+        let parameters = self.start_parameters(cx)?;
         Ok((self.draws(&self.gaussian(&parameters)?, cx), Raw(parameters)))
     }
 
@@ -60,7 +60,8 @@ impl<F: Real> Pvi<F> {
         })
     }
 
-    /// N draws from q (N × d). They come from the same standard normal numbers in every round, so that only q changes them.
+    /// N draws from q (N × d). They come from the same standard normal numbers in every round, so that only q changes them, and their means
+    /// and variances are those of q: N is small, and q is known.
     fn draws(&self, q: &Gaussian, cx: &Context) -> Vec<F> {
         let mut z = Array2::zeros((self.particles, self.dim()));
         for (n, mut row) in (0..).zip(z.rows_mut()) {
@@ -68,14 +69,29 @@ impl<F: Real> Pvi<F> {
             cx.stream(Who::Run, n, Purpose::Initial).normals(&mut normals);
             row.iter_mut().zip(normals).for_each(|(z, normal)| *z = normal);
         }
+        if self.particles > 1 {
+            for mut column in z.columns_mut() {
+                let (mean, sd) = (column.mean().unwrap_or(0.0), column.std(1.0));
+                column.mapv_inplace(|z| (z - mean) / sd);
+            }
+        }
         q.place(z.view()).into_iter().map(F::of).collect()
     }
 
     /// Writes the table `gaussian`: one row for each coordinate, whose number takes the place of the step; in up to 20 dimensions with
     /// its row of the covariance.
     fn log_gaussian(&self, q: &Gaussian, cx: &mut Context) {
-        let covariance = (self.covariance == Covariance::Full && self.dim() <= MAX_COVARIANCE_DIM).then(|| q.covariance());
-        for (place, (step, (&mean, sd))) in (0..).zip(q.mean().iter().zip(q.deviations())).enumerate() {
+        let covariance_of_parameters = self.problem.model.whitening().map(|whitening| whitening.covariance(&q.covariance()));
+        let deviations = match &covariance_of_parameters {
+            Some(covariance) => covariance.diag().mapv(f64::sqrt),
+            None => q.deviations(),
+        };
+        let position: Vec<F> = q.mean().iter().map(|&mean| F::of(mean)).collect();
+        let mut mean = Vec::with_capacity(position.len());
+        self.problem.append_parameters(&position, &mut mean);
+        let is_written = self.covariance == Covariance::Full && self.dim() <= MAX_COVARIANCE_DIM;
+        let covariance = is_written.then(|| covariance_of_parameters.unwrap_or_else(|| q.covariance()));
+        for (place, (step, (mean, sd))) in (0..).zip(double(&mean).into_iter().zip(deviations)).enumerate() {
             let mut columns = vec![("mean".to_owned(), mean), ("sd".to_owned(), sd)];
             if let Some(covariance) = &covariance {
                 let row = covariance.row(place);

@@ -5,6 +5,7 @@ use super::{Covariance, Pvi};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
+use crate::methods::tuning::{Found, TuningNeeds};
 use crate::models::Model;
 use crate::number::Real;
 use crate::settings::{Key, KeyError, in_range, keys};
@@ -25,6 +26,10 @@ pub struct PviSettings {
     /// Which agents take part in a round: "all", { subset = 20 } (that many, drawn anew for each round), or one agent:
     /// "round_robin", "random_permutation" or "random".
     pub(crate) schedule: Participation,
+    /// Whether the approximation is made in coordinates in which the posterior is close to a standard normal distribution, for models with a
+    /// full matrix of curvature and at most 1,000 parameters. The mode of the posterior is found before the run then, and factors start
+    /// from the Gaussian around it instead of the prior.
+    pub(crate) whitened: bool,
     /// Covariance of the Gaussian: "full" or "diagonal". For networks use "diagonal".
     pub(crate) covariance: Covariance,
     /// Points over which expectations are averaged: per axis in one and two dimensions (default 80 and 40), random points in more
@@ -43,17 +48,18 @@ impl Default for PviSettings {
             iterations: 50,
             damping: 0.2,
             schedule: Participation::default(),
+            whitened: true,
             covariance: Covariance::default(),
             nodes: None,
             batch: None,
-            particles: 100,
+            particles: 500,
         }
     }
 }
 
 impl PviSettings {
     pub(crate) fn pvi<F: Real>(&self, problem: Problem<F>) -> Pvi<F> {
-        let Self { rounds, iterations, damping, schedule, covariance, nodes, batch, particles } = *self;
+        let Self { rounds, iterations, damping, schedule, covariance, nodes, batch, particles, .. } = *self;
         Pvi { problem, rounds, schedule, iterations, damping, covariance, nodes, batch, particles }
     }
 }
@@ -113,6 +119,14 @@ impl MethodSettings for PviSettings {
                 "needs a prior that is not flat. Set prior_precision of the model above 0, or use another method",
             )),
         }
+    }
+
+    fn tuning(&self) -> Option<TuningNeeds> {
+        self.whitened.then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
+    }
+
+    fn tuned(&self, found: Found, _agents: u32) -> Self {
+        Self { whitened: found != Found::Nothing, ..self.clone() }
     }
 
     fn check_agents(&self, agents: u32) -> Result<(), KeyError> {

@@ -1,4 +1,4 @@
-//! Gaussian approximation of the prior, with which partitioned variational inference starts.
+//! The Gaussian with which partitioned variational inference starts: around the mode of the posterior, or fitted to the prior.
 
 use super::{Gaussian, Pvi};
 use crate::cluster::{Context, Result};
@@ -13,13 +13,17 @@ const MAX_STEPS: u64 = 200;
 const TOLERANCE: f64 = 1e-13;
 
 impl<F: Real> Pvi<F> {
-    /// Natural parameters of the Gaussian that is fitted to p0, the same on the server and all agents. The first step is not damped, and
-    /// finds a Gaussian p0 exactly; the others are damped.
+    /// Natural parameters of the first Gaussian, the same on the server and all agents. In whitened coordinates this is N(0, I), the Gaussian
+    /// around the mode of the posterior; otherwise it is fitted to p0. The first step of the fit is not damped, and finds a Gaussian p0
+    /// exactly; the others are damped.
     ///
     /// # Errors
     /// If p0 does not bound every parameter.
-    pub(super) fn prior(&self, cx: &Context) -> Result<Vec<f64>> {
+    pub(super) fn start_parameters(&self, cx: &Context) -> Result<Vec<f64>> {
         let (natural, cubature) = (self.natural(), self.cubature()?);
+        if self.problem.model.whitening().is_some() {
+            return Ok(natural.standard());
+        }
         let mut parameters = natural.standard();
         let mut q = Gaussian::of(natural, &parameters).ok_or("pvi: the model has no parameters")?;
         let mut bounded = false;
