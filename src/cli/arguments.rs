@@ -101,7 +101,6 @@ mod tests {
             "mpibayes plot runs/a --format pdf",
             "mpibayes plot runs/a --pair weights[0]",
             "mpibayes plot runs/a --against hours",
-            "mpibayes compare runs/a",
             "mpibayes compare runs/a runs/b --json --csv",
         ] {
             let usage = Cli::try_parse_from(typed.split(' ')).expect_err(typed);

@@ -4,7 +4,7 @@ use super::drawing;
 use super::output::print;
 use super::picture::{Axis, PictureArgs};
 use crate::report::RunResults;
-use crate::report::agreement::{self, Agreement};
+use crate::report::agreement::{self, Agreement, Reference};
 use crate::report::comparison::Comparison;
 use crate::results::{XAxis, result_file};
 use anyhow::{Context, bail, ensure};
@@ -86,11 +86,17 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     }
     if let Some(reference) = &args.reference {
         let names = comparison.runs.iter().map(|entry| entry.run.as_str());
-        let agreements = Agreement::of(names.zip(&runs), &RunResults::open(reference)?)?;
+        let name = reference.display().to_string();
+        let results = RunResults::open(reference)?;
+        if !results.file.info().state.finished {
+            eprintln!("mpibayes: {name}: this run is not finished: its results so far are compared");
+        }
+        let reference = Reference::read(&results)?;
+        let agreements = Agreement::of(names.zip(&runs), &reference)?;
         let text = match (args.json, args.csv) {
             (true, _) => serde_json::to_string_pretty(&agreements)? + "\n",
             (_, true) => agreement::csv(&agreements)?,
-            _ => agreement::table(&agreements, &reference.display().to_string()),
+            _ => agreement::table(&agreements, &name, &reference),
         };
         print(&text).context("cannot print the comparison")?;
         return Ok(ExitCode::SUCCESS);

@@ -1,6 +1,5 @@
 //! What was found before a run: coordinates in which its posterior is close to a standard normal distribution, and the noise in them.
 
-use super::error::JobError;
 use crate::cluster::Raw;
 use crate::cluster::codec::{decode, encode};
 use crate::methods::Problem;
@@ -12,6 +11,7 @@ use ndarray_linalg::{Cholesky, Diag, SolveTriangular, UPLO};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+const MAGIC: &[u8] = b"mpibayes-tuning-1";
 const NAME: &str = "what was found before the run";
 
 /// What was found before a run.
@@ -24,7 +24,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// What the method is told.
+    /// The findings, for the method.
     pub fn found(&self) -> Found<'_> {
         match (&self.coordinates, &self.noise) {
             (Err(_), _) => Found::Nothing,
@@ -33,12 +33,24 @@ impl Findings {
         }
     }
 
-    pub fn to_bytes(&self) -> Result<Vec<u8>, JobError> {
-        encode(NAME, self).map_err(|error| JobError::Tuning(error.to_string()))
+    /// As bytes with a checksum.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, String> {
+        let body = encode(NAME, self).map_err(|error| error.to_string())?;
+        Ok([MAGIC, blake3::hash(&body).as_bytes(), &body].concat())
     }
 
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, JobError> {
-        decode(NAME, bytes).map_err(|error| JobError::Tuning(error.to_string()))
+    /// From these bytes, for a model with `dim` parameters.
+    pub fn from_bytes(bytes: &[u8], dim: usize) -> Result<Self, String> {
+        let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin like a file of this version")?;
+        let (sum, body) = rest.split_at_checked(blake3::OUT_LEN).ok_or("it is truncated")?;
+        if blake3::hash(body).as_bytes() != sum {
+            return Err("its checksum is wrong".into());
+        }
+        let findings: Self = decode(NAME, body).map_err(|error| error.to_string())?;
+        match &findings.coordinates {
+            Ok(coordinates) if coordinates.mode.len() != dim => Err("it is for another number of parameters".into()),
+            _ => Ok(findings),
+        }
     }
 }
 
@@ -50,7 +62,7 @@ pub(super) struct Coordinates {
     pub mode: Array1<f64>,
     /// −∇ Σ_k L_k/α there.
     score: Array1<f64>,
-    /// L, upper triangular: L Lᵀ is the inverse of the curvature at the mode.
+    /// L = C⁻ᵀ with the lower Cholesky factor C of the curvature at the mode: upper triangular, L Lᵀ is the inverse of the curvature.
     pub factor: Array2<f64>,
 }
 
@@ -97,5 +109,26 @@ impl Coordinates {
     pub fn whitened<F: Real>(&self, problem: Problem<F>) -> Problem<F> {
         let whitening = Whitening::new(self.mode.view(), self.factor.view(), self.score.view());
         Problem { model: Arc::new(Whitened::new(problem.model.clone(), whitening)), ..problem }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_kept_and_damage_is_noticed() {
+        let coordinates = Coordinates { mode: Array1::ones(2), score: Array1::zeros(2), factor: Array2::eye(2) };
+        let bytes = Findings { coordinates: Ok(coordinates), noise: None }.to_bytes().unwrap();
+        let read = |bytes: &[u8], dim| Findings::from_bytes(bytes, dim).map(|findings| findings.coordinates.unwrap().mode);
+        assert_eq!(read(&bytes, 2), Ok(Array1::ones(2)));
+        assert!(read(&bytes, 3).unwrap_err().contains("another number of parameters"));
+        for place in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= 1;
+            assert!(read(&damaged, 2).is_err(), "{place}");
+            assert!(read(&bytes[..place], 2).is_err(), "{place}");
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::settings::inline;
 use ndarray::ArrayView2;
 use std::sync::Arc;
 
-/// Models with more parameters keep the steps of their settings, because curvatures grow with the square of this number.
+/// Nothing is found for models with more parameters, because the curvature has the square of this number of entries.
 const MAX_PARAMETERS: usize = 1000;
 /// The curvature around the mode, relative to that at the mode, above which a note is printed.
 const MUCH_CURVATURE: f64 = 10.0;
@@ -32,7 +32,7 @@ pub struct Tuned {
     pub method: Arc<dyn ConfiguredMethod<Table>>,
     /// The keys that were found, with their values.
     found: toml::Table,
-    /// What they follow from; none where nothing can be found.
+    /// What these values follow from; none where nothing can be found.
     findings: Option<Findings>,
 }
 
@@ -78,29 +78,41 @@ pub(super) fn tune(
         note_on_preset(run, method.as_ref(), dim)?.iter().for_each(|note| folder.print_message(&format!("note: {note}")));
         return Ok(Some(Tuned { method, found: toml::Table::new(), findings: None }));
     }
-    let kept = if ranks.is_root() { folder.kept_tuning() } else { Ok(None) };
-    let kept = ranks.broadcast(&ranks.agree(kept.map_err(JobError::from))?.unwrap_or_default());
-    let findings = if kept.is_empty() {
+    let kept = if ranks.is_root() { kept(folder, dim) } else { Ok(Vec::new()) };
+    let mut bytes = ranks.broadcast(&ranks.agree(kept)?);
+    if bytes.is_empty() {
         let measured = measure(run, needs, problem, ranks, options, folder)?;
-        let bytes = if ranks.is_root() { keep(&measured, folder) } else { Ok(Vec::new()) };
-        ranks.broadcast(&ranks.agree(bytes)?)
-    } else {
-        kept
-    };
-    let findings = Findings::from_bytes(&findings)?;
+        let kept = if ranks.is_root() { keep(&measured, folder) } else { Ok(Vec::new()) };
+        bytes = ranks.broadcast(&ranks.agree(kept)?);
+    }
+    let findings = Findings::from_bytes(&bytes, dim).map_err(JobError::Tuning)?;
     let method = run.method.tuned(findings.found(), run.settings.agents).map_err(wrong_method)?;
     let (before, mut found) = (table_of(run.method.as_ref())?, table_of(method.as_ref())?);
     found.retain(|key, value| before.get(key) != Some(value));
     Ok(Some(Tuned { method, found, findings: Some(findings) }))
 }
 
+/// What was found when the run in the folder began; nothing if it begins now.
+fn kept(folder: &RunFolder, dim: usize) -> Result<Vec<u8>, JobError> {
+    let path = folder.tuning();
+    let unusable = |what: String| {
+        let path = path.display();
+        JobError::Tuning(format!("{path}: {what}, and the run cannot be resumed without it. Delete the folder to run afresh"))
+    };
+    match folder.kept_tuning()? {
+        Some(kept) => Findings::from_bytes(&kept, dim).map(|_| kept).map_err(unusable),
+        None if folder.checkpoint().exists() => Err(unusable("the file is missing".into())),
+        None => Ok(Vec::new()),
+    }
+}
+
 fn keep(findings: &Findings, folder: &RunFolder) -> Result<Vec<u8>, JobError> {
-    let bytes = findings.to_bytes()?;
+    let bytes = findings.to_bytes().map_err(JobError::Tuning)?;
     folder.keep_tuning(&bytes)?;
     Ok(bytes)
 }
 
-/// Measures what is not known yet. On other ranks than rank 0 the noise is not complete.
+/// Finds and measures what the method needs.
 fn measure(
     run: &RunOf<Table>,
     needs: TuningNeeds,
@@ -116,8 +128,11 @@ fn measure(
     let TableProblem { problem, rows, largest_shard, .. } = problem;
     let problem = counted_once(&problem, run.method.sharing());
     let dim = problem.model.dim();
-    let records = broadcast(ranks, &records_of(FindMode { problem: problem.clone() }, ranks, options)?);
-    let coordinates = match (Coordinates::read(&records, dim).ok_or_else(too_little)?, &needs.noise) {
+    let records = records_of(FindMode { problem: problem.clone() }, ranks, options)?;
+    // On rank 0 alone: the factor of a matrix may have other bits on another kind of processor.
+    let found = if ranks.is_root() { read_mode(&records, dim) } else { Ok(Vec::new()) };
+    let found = Findings::from_bytes(&ranks.broadcast(&ranks.agree(found)?), dim).map_err(JobError::Tuning)?;
+    let coordinates = match (found.coordinates, &needs.noise) {
         (Ok(coordinates), _) => coordinates,
         (Err(reason), Some(_)) => {
             return Err(JobError::Tuning(format!(
@@ -151,6 +166,12 @@ fn measure(
     Ok(Findings { coordinates: Ok(coordinates), noise: Some(noise) })
 }
 
+/// What a search for the mode found, as bytes for all ranks.
+fn read_mode(records: &[f64], dim: usize) -> Result<Vec<u8>, JobError> {
+    let coordinates = Coordinates::read(records, dim).ok_or_else(too_little)?;
+    Findings { coordinates, noise: None }.to_bytes().map_err(JobError::Tuning)
+}
+
 /// Remarks on posteriors that are hard to sample.
 fn notes_on(noise: &Measurement) -> Vec<String> {
     let mut notes = Vec::new();
@@ -165,7 +186,7 @@ fn notes_on(noise: &Measurement) -> Vec<String> {
     if shard_noise > MUCH_SHARD_NOISE {
         notes.push(format!(
             "note: shards differ so much that the step is small and the run long: an update at one of them has a noise of \
-             {shard_noise:.0} posterior variances. A smaller trajectory helps, or sghmc, whose agents see all rows"
+             {shard_noise:.0} posterior variances. Set a smaller method.trajectory, or use sghmc, whose agents see all rows"
         ));
     }
     notes
@@ -177,8 +198,8 @@ fn table_of(method: &dyn ConfiguredMethod<Table>) -> Result<toml::Table, JobErro
 
 /// The numbers of rank 0.
 fn broadcast(ranks: &Ranks, numbers: &[f64]) -> Vec<f64> {
-    let bytes = ranks.broadcast(bytemuck::cast_slice(numbers));
-    bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    ranks.broadcast(&bytes).as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()
 }
 
 fn too_little() -> JobError {

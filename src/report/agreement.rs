@@ -6,6 +6,7 @@ use super::posterior::{Parameter, PosteriorGroup};
 use super::run::RunResults;
 use super::text;
 use super::trajectories::Trajectories;
+use crate::config::stored_table;
 use crate::results::POSTERIOR;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -33,14 +34,60 @@ pub struct Agreement {
     pub judgment: Option<Judgment>,
 }
 
+/// The run whose posterior others are compared with.
+pub struct Reference<'a> {
+    run: &'a RunResults,
+    group: PosteriorGroup,
+    /// What the run says of its own draws.
+    pub judgment: Option<Judgment>,
+}
+
+impl<'a> Reference<'a> {
+    /// Reads the posterior of a run.
+    ///
+    /// # Errors
+    /// When it has none, or cannot be read.
+    pub fn read(run: &'a RunResults) -> Result<Self> {
+        let group = posterior(run)?;
+        let judgment = Judgment::of(std::slice::from_ref(&group), Trajectories::of(&run.file)?.as_ref());
+        Ok(Self { run, group, judgment })
+    }
+
+    /// The largest Monte Carlo standard error of a mean, in posterior standard deviations; none for particles.
+    pub fn error_of_means(&self) -> Option<f64> {
+        let errors = self.group.estimates.iter().map(|parameter| {
+            let estimate = &parameter.estimate;
+            Some(estimate.convergence?.mcse_mean / estimate.sd)
+        });
+        errors.collect::<Option<Vec<f64>>>()?.into_iter().max_by(f64::total_cmp)
+    }
+
+    /// Whether a run has the posterior of the reference: the same data, model and temperature.
+    fn check_same_posterior(&self, run: &RunResults) -> Result<()> {
+        let (here, there) = (run.file.info(), self.run.file.info());
+        let other = |what: &str| Err(ReportError::missing(&run.path, format!("its {what} is not that of the reference")));
+        if here.data_digest != there.data_digest {
+            return other("data");
+        }
+        let (here, there) = (stored_table(&here.config).unwrap_or_default(), stored_table(&there.config).unwrap_or_default());
+        match ["model", "temperature"].into_iter().find(|key| here.get(*key) != there.get(*key)) {
+            Some(key) => other(key),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Agreement {
     /// Compares runs, each with its name, with a reference.
     ///
     /// # Errors
-    /// When a run has no posterior with the parameters of the reference, or cannot be read.
-    pub fn of<'a>(runs: impl IntoIterator<Item = (&'a str, &'a RunResults)>, reference: &RunResults) -> Result<Vec<Self>> {
-        let reference = posterior(reference)?;
-        runs.into_iter().map(|(name, run)| Self::with(name, run, &reference)).collect()
+    /// When a run has another posterior than the reference, or cannot be read.
+    pub fn of<'a>(runs: impl IntoIterator<Item = (&'a str, &'a RunResults)>, reference: &Reference) -> Result<Vec<Self>> {
+        let one = |(name, run)| {
+            reference.check_same_posterior(run)?;
+            Self::with(name, run, &reference.group)
+        };
+        runs.into_iter().map(one).collect()
     }
 
     fn with(name: &str, run: &RunResults, reference: &PosteriorGroup) -> Result<Self> {
@@ -54,7 +101,9 @@ impl Agreement {
             return Err(ReportError::missing(&run.path, what));
         }
         let largest = |value: &dyn Fn(&Parameter, &Parameter) -> f64| {
-            let values = pairs.iter().map(|(here, there)| (value(here, there), here.name.clone()));
+            // What is not a number is the worst.
+            let of = |here, there| Some(value(here, there)).filter(|value| !value.is_nan()).unwrap_or(f64::INFINITY);
+            let values = pairs.iter().map(|(here, there)| (of(here, there), here.name.clone()));
             values.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::NAN, String::new()))
         };
         let (shift, shifted) = largest(&|here, there| ((here.estimate.mean - there.estimate.mean) / there.estimate.sd).abs());
@@ -130,22 +179,24 @@ pub fn csv(agreements: &[Agreement]) -> csv::Result<String> {
 }
 
 /// The table of agreements with a reference.
-pub fn table(agreements: &[Agreement], reference: &str) -> String {
+pub fn table(agreements: &[Agreement], name: &str, reference: &Reference) -> String {
     let cells = |of: &dyn Fn(&Agreement) -> String| agreements.iter().map(of).collect::<Vec<String>>();
     let columns = [
         ("run".to_owned(), cells(&|agreement| agreement.run.clone())),
         ("draws".into(), cells(&|agreement| text::count(agreement.draws))),
         ("shift".into(), cells(&|agreement| format!("{:.2}", agreement.shift))),
         ("of".into(), cells(&|agreement| agreement.shifted.clone())),
-        ("least sd".into(), cells(&|agreement| format!("{:.2}", agreement.smallest_sd_ratio))),
+        ("least sd ratio".into(), cells(&|agreement| format!("{:.2}", agreement.smallest_sd_ratio))),
         ("of".into(), cells(&|agreement| agreement.narrowest.clone())),
-        ("most sd".into(), cells(&|agreement| format!("{:.2}", agreement.largest_sd_ratio))),
+        ("largest sd ratio".into(), cells(&|agreement| format!("{:.2}", agreement.largest_sd_ratio))),
         ("of".into(), cells(&|agreement| agreement.widest.clone())),
         ("judgment".into(), cells(&Agreement::outcome)),
     ];
+    let judgment = reference.judgment.as_ref().map_or_else(String::new, |judgment| format!("  reference: {}\n", judgment.text));
+    let error = reference.error_of_means().map_or_else(String::new, |error| format!(", which knows them to {error:.2}"));
     format!(
-        "\nposteriors beside {reference}\n{}  shift: the largest distance of a mean, in its posterior sds; least and most sd: in those of \
-         the reference\n",
+        "posteriors beside {name}\n{judgment}\n{}  shift: largest difference of means, in sds of the reference{error}\n  sd ratio: sd of the \
+         run over that of the reference\n",
         text::table(&columns)
     )
 }

@@ -7,6 +7,8 @@ use crate::metrics::bias::{MAX_PARAMETERS, ParameterBias, Verdict, draws_needed}
 use crate::results::{POSTERIOR, SampleKind};
 use serde::Serialize;
 
+/// The share of divergent trajectories above which a measurement of bias does not count: single ones also occur where nothing is missed.
+const MANY_DIVERGED: f64 = 1e-3;
 /// Chains with an R-hat from here on describe different distributions.
 const NOT_MIXED: f64 = 1.1;
 
@@ -48,7 +50,9 @@ impl Judgment {
     /// Judges the posterior of a run; none if it has no estimates.
     pub fn of(groups: &[PosteriorGroup], trajectories: Option<&Trajectories>) -> Option<Self> {
         let group = groups.iter().find(|group| group.group == POSTERIOR && !group.estimates.is_empty())?;
-        let (outcome, text) = diverged(group).or_else(|| not_mixed(group)).unwrap_or_else(|| bias(group));
+        let (outcome, text) = diverged(group)
+            .or_else(|| not_mixed(group, trajectories.is_some()))
+            .unwrap_or_else(|| bias(group, trajectories.is_some()));
         let diverging = trajectories.and_then(diverging).filter(|_| !outcome.is_unusable());
         let (outcome, text) = diverging.unwrap_or((outcome, text));
         Some(Self { outcome, text })
@@ -63,7 +67,7 @@ fn diverged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
     Some((JudgmentOutcome::Diverged, text))
 }
 
-/// Trajectories that diverge are those that would have entered regions of large curvature.
+/// Trajectories diverge where the curvature is large, and may not have entered such regions.
 fn diverging(trajectories: &Trajectories) -> Option<(JudgmentOutcome, String)> {
     let Trajectories { count, diverged, .. } = *trajectories;
     let text = format!(
@@ -71,19 +75,17 @@ fn diverging(trajectories: &Trajectories) -> Option<(JudgmentOutcome, String)> {
          0.95, or closer to 1",
         text::count(count)
     );
-    (diverged > 0).then_some((JudgmentOutcome::Unknown, text))
+    (diverged as f64 > MANY_DIVERGED * count as f64).then_some((JudgmentOutcome::Unknown, text))
 }
 
-fn not_mixed(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
+fn not_mixed(group: &PosteriorGroup, has_trajectories: bool) -> Option<(JudgmentOutcome, String)> {
     let r_hats = group.estimates.iter().filter_map(|parameter| {
         let r_hat = parameter.estimate.convergence?.r_hat;
         (r_hat >= NOT_MIXED).then_some((parameter, r_hat))
     });
     let (worst, r_hat) = r_hats.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let text = format!(
-        "not mixed: the chains disagree (R-hat {r_hat:.2} of {}). Do not use these numbers; take a larger step or a longer run",
-        worst.name
-    );
+    let advice = if has_trajectories { "take a longer run" } else { "take a larger step or a longer run" };
+    let text = format!("not mixed: the chains disagree (R-hat {r_hat:.2} of {}). Do not use these numbers; {advice}", worst.name);
     Some((JudgmentOutcome::NotMixed, text))
 }
 
@@ -102,13 +104,14 @@ fn not_measured(group: &PosteriorGroup) -> String {
 }
 
 /// The judgment of draws whose chains agree.
-fn bias(group: &PosteriorGroup) -> (JudgmentOutcome, String) {
+fn bias(group: &PosteriorGroup, has_trajectories: bool) -> (JudgmentOutcome, String) {
     let Some(bias) = &group.bias else { return (JudgmentOutcome::Unknown, not_measured(group)) };
     let worst = bias.worst.and_then(|worst| Some((&group.estimates.get(worst)?.name, bias.parameters.get(worst)?)));
     let is_particles = group.kind == SampleKind::Particles;
     let advice = |bias: &ParameterBias| match (is_particles, bias.sd_ratio > 1.0) {
-        (true, true) => "run more rounds or steps, so that all particles reach the posterior",
-        (true, false) => "take more particles",
+        _ if has_trajectories => "run longer",
+        (true, true) => "run more rounds or steps; the approximation of the method may not fit either: compare with hmc",
+        (true, false) => "take more particles; the approximation of the method may not fit either: compare with hmc",
         (false, true) => {
             "take a smaller step or a larger batch; step = \"auto\" finds a step for models with a full matrix of curvature"
         }
@@ -119,14 +122,14 @@ fn bias(group: &PosteriorGroup) -> (JudgmentOutcome, String) {
             let (ratio, word) = if worst.sd_ratio > 1.0 { (worst.sd_ratio, "large") } else { (worst.sd_ratio.recip(), "small") };
             let error = 100.0 * worst.sd_ratio_error;
             let text = format!(
-                "biased: the sd of {name} is {ratio:.2} times too {word} (± {error:.0} %). To mend it, {}",
+                "biased: the sd of {name} is {ratio:.2} times too {word} (± {error:.0} %). To fix this, {}",
                 advice(worst)
             );
             (JudgmentOutcome::Biased, text)
         }
         (Verdict::Shifted, Some((name, worst))) => {
             let text = format!(
-                "biased: the mean of {name} is off by {:.2} posterior sds (± {:.2}). To mend it, run longer",
+                "biased: the mean of {name} is off by {:.2} posterior sds (± {:.2}). To fix this, run longer",
                 worst.shift.abs(),
                 worst.shift_error
             );

@@ -390,9 +390,14 @@ impl Summary {
     }
 
     fn trajectories(&self) -> String {
-        let Some(Trajectories { count, diverged, acceptance, leapfrog_steps }) = self.trajectories else { return String::new() };
+        let Some(trajectories) = self.trajectories else { return String::new() };
+        let Trajectories { count, diverged, longest, acceptance, leapfrog_steps } = trajectories;
+        let longest = match longest {
+            0 => String::new(),
+            _ => format!("  {} reached the largest length: parameters are strongly correlated\n", text::count(longest)),
+        };
         format!(
-            "\ntrajectories: {diverged} of {} diverged, {leapfrog_steps:.1} leapfrog steps each, mean acceptance {acceptance:.2}\n",
+            "\ntrajectories: {diverged} of {} diverged, {leapfrog_steps:.1} leapfrog steps each, mean acceptance {acceptance:.2}\n{longest}",
             text::count(count)
         )
     }

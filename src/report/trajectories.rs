@@ -1,7 +1,7 @@
 //! What the trajectories of Hamiltonian Monte Carlo were like: how many diverged, and their mean acceptance and length.
 
 use super::error::Result;
-use crate::methods::chains::hmc::{SAMPLE_STATS, SAMPLE_STATS_GROUP};
+use crate::methods::chains::hmc::{MAX_DOUBLINGS, SAMPLE_STATS, SAMPLE_STATS_GROUP};
 use crate::results::ResultFile;
 use ndarray::ArrayView1;
 use serde::Serialize;
@@ -13,6 +13,8 @@ pub struct Trajectories {
     pub count: usize,
     /// How many ended because a step changed the energy by too much.
     pub diverged: usize,
+    /// How many reached the largest length.
+    pub longest: usize,
     /// The mean acceptance of their steps.
     pub acceptance: f64,
     /// The mean number of leapfrog steps.
@@ -31,8 +33,8 @@ impl Trajectories {
         let statistics = file.samples(SAMPLE_STATS_GROUP)?.values.matrix();
         let column =
             |name: &str| SAMPLE_STATS.iter().position(|statistic| *statistic == name).map(|place| statistics.column(place));
-        let (Some(diverging), Some(acceptance), Some(steps)) =
-            (column("diverging"), column("acceptance_rate"), column("n_steps"))
+        let (Some(diverging), Some(acceptance), Some(steps), Some(depth)) =
+            (column("diverging"), column("acceptance_rate"), column("n_steps"), column("tree_depth"))
         else {
             return Ok(None);
         };
@@ -41,7 +43,8 @@ impl Trajectories {
         let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
         let count = present(steps).len();
         let diverged = diverging.iter().filter(|&&value| value > 0.0).count();
+        let longest = depth.iter().filter(|&&depth| depth >= f64::from(MAX_DOUBLINGS)).count();
         let (acceptance, leapfrog_steps) = (mean(present(acceptance)), mean(present(steps)));
-        Ok((count > 0).then_some(Self { count, diverged, acceptance, leapfrog_steps }))
+        Ok((count > 0).then_some(Self { count, diverged, longest, acceptance, leapfrog_steps }))
     }
 }

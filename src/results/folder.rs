@@ -271,6 +271,11 @@ impl RunFolder {
         partial.commit().map_err(ResultsError::io(&path, "finish"))
     }
 
+    /// The file with what was found before the run.
+    pub fn tuning(&self) -> PathBuf {
+        tuning_file(&self.path)
+    }
+
     /// Keeps what was found before the run, for jobs that resume it.
     ///
     /// # Errors

@@ -30,7 +30,9 @@ fn an_ill_conditioned_posterior_is_met_in_whitened_coordinates_only() {
         let agents = if method == "npv" { "--set agents=1" } else { "--set data.partition={sizes=[100,200,300]}" };
         cli.alone(&format!("run run.toml {agents} --output {method}")).end(0, &["finding the mode of the posterior"]);
         let [mean, sd] = errors(&cli, method);
-        assert!(mean < 0.05 && sd < 0.05, "{method}: {mean} {sd}");
+        // npv keeps 500 independent draws: 4.5 standard errors of their means and standard deviations.
+        let most = if method == "npv" { [0.2, 0.15] } else { [0.05, 0.05] };
+        assert!(mean < most[0] && sd < most[1], "{method}: {mean} {sd}");
         // Control: in the coordinates of the model. Variational methods with the full covariance find this posterior there too.
         if !["pvi", "gvi"].contains(&method) {
             cli.alone(&format!("run run.toml {agents} --set method.whitened=false --output {method}-own")).end(0, &[]);
@@ -43,12 +45,12 @@ fn an_ill_conditioned_posterior_is_met_in_whitened_coordinates_only() {
 #[test]
 fn hmc_is_a_reference_for_other_runs() {
     let cli = folder();
-    cli.write("hmc.toml", file("hmc", "logistic", "classes.h5") + "draws = 300\nburn_in = 300\n");
+    cli.write("hmc.toml", file("hmc", "logistic", "classes.h5") + "burn_in = 300\n");
     cli.alone("run hmc.toml").end(0, &["finding the mode", "right: "]);
     cli.mpirun(2, "run hmc.toml --output two").end(0, &["right: "]);
     assert_eq!(cli.posterior("runs/hmc"), cli.posterior("two"));
     let summary = cli.stdout("summary runs/hmc");
-    assert!(summary.contains("trajectories: 0 of 1,200 diverged, ") && !summary.contains("sample_stats"), "{summary}");
+    assert!(summary.contains("trajectories: 0 of 4,000 diverged, ") && !summary.contains("sample_stats"), "{summary}");
     let steps = cli.json("summary runs/hmc --json")["trajectories"]["leapfrog_steps"].as_f64().unwrap();
     assert!((3.0..16.0).contains(&steps), "{steps}");
 
@@ -57,10 +59,10 @@ fn hmc_is_a_reference_for_other_runs() {
     cli.succeed("run svgd.toml");
     cli.succeed("run few.toml");
     let table = cli.stdout("compare runs/svgd runs/few --reference runs/hmc");
-    assert!(table.contains("posteriors beside runs/hmc") && table.contains("least sd"), "{table}");
+    assert!(table.contains("posteriors beside runs/hmc") && table.contains("least sd ratio"), "{table}");
     let compared = cli.json("compare runs/svgd runs/few --reference runs/hmc --json");
     let of = |run: usize, key: &str| compared[run][key].as_f64().unwrap();
-    // 1,200 draws know a mean to .03 standard deviations, and a standard deviation to 2 %.
+    // 4,000 draws know a mean to .02 standard deviations, and a standard deviation to 2 %.
     assert!(of(0, "shift") < 0.15 && of(0, "smallest_sd_ratio") > 0.87 && of(0, "largest_sd_ratio") < 1.13, "{compared}");
     // Control.
     assert!(of(1, "shift") > 0.15 || of(1, "smallest_sd_ratio") < 0.8, "{compared}");
@@ -68,9 +70,11 @@ fn hmc_is_a_reference_for_other_runs() {
     assert!(csv.starts_with("run,draws,shift,shifted,") && csv.lines().count() == 2, "{csv}");
 
     cli.refuse("compare runs/svgd", &["one run is nothing to compare", "--reference"]);
+    cli.succeed("run svgd.toml --set temperature=2.0 --output runs/warm");
+    cli.refuse("compare runs/warm --reference runs/hmc", &["runs/warm", "its temperature is not that of the reference"]);
     cli.write("other.toml", file("svgd", "linear", "numbers.h5") + "rounds = 1\n");
     cli.succeed("run other.toml");
-    cli.refuse("compare runs/other --reference runs/hmc", &["runs/other", "other parameters", "log_precision (1)"]);
+    cli.refuse("compare runs/other --reference runs/hmc", &["runs/other", "its data is not that of the reference"]);
 }
 
 #[test]
@@ -89,5 +93,5 @@ fn a_posterior_without_a_mode_is_sampled_in_its_own_coordinates_and_networks_say
     let check = cli.stdout("check network.toml");
     assert!(check.contains("particles  20\n") && !check.contains("auto"), "{check}");
     let run = cli.alone("run network.toml").run();
-    assert!(!run.written().contains("mode"), "{}", run.written());
+    assert!(!run.written().contains("finding the mode"), "{}", run.written());
 }

@@ -5,6 +5,7 @@ use mpibayes::cluster::{AgentId, Fault, JobOptions};
 use mpibayes::kernels::hamiltonian::Scheme;
 use mpibayes::methods::Problem;
 use mpibayes::methods::chains::async_sghmc::{AsyncSghmc, AsyncSghmcSettings};
+use mpibayes::methods::tuning::Step;
 use mpibayes::random::Seed;
 
 /// λ times the variance of SGLD on a target of precision λ with steps ελ = 0.1, by the delay of its gradients.
@@ -18,13 +19,14 @@ pub fn stability_threshold(delay: u32) -> f64 {
 /// SGHMC whose friction forgets the velocity in every step, which is SGLD with this ελ, or SGD without noise.
 pub fn overdamped(rate: f64, lambda: f64, steps: u64, noise: bool) -> AsyncSghmcSettings {
     let step = (rate / lambda).sqrt();
-    AsyncSghmcSettings { steps, step, friction: 1.0 / step, scheme: Scheme::SemiImplicit, noise, ..AsyncSghmcSettings::default() }
+    let (steps, friction, step) = (Some(steps), Some(1.0 / step), Step::Size(step));
+    AsyncSghmcSettings { steps, step, friction, scheme: Scheme::SemiImplicit, noise, ..AsyncSghmcSettings::default() }
 }
 
 /// Runs the chain with a tenth of its steps as burn-in. Agents of equal speed deliver gradients in turn: each gradient is as many steps old
 /// as there are other agents.
 pub fn delayed_by_turns(problem: Problem<f64>, settings: AsyncSghmcSettings, seed: u64) -> Result<Recording, Fault> {
-    let settings = AsyncSghmcSettings { burn_in: settings.steps / 10, ..settings };
+    let settings = AsyncSghmcSettings { burn_in: settings.steps.map(|steps| steps / 10), ..settings };
     let task = |agent: AgentId, &made: &u64| 1.0 + if made == 0 { 0.1 * f64::from(agent) } else { 0.0 };
     Recording::simulated(AsyncSghmc { problem, settings }, JobOptions::new(Seed(seed)), task)
 }

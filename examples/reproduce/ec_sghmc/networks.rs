@@ -200,13 +200,13 @@ fn race(who: Contender, images: &Images, steps: u64, seconds: f64, seed: u64) ->
         Contender::Asynchronous(period) => {
             let all = steps * u64::from(WORKERS);
             let settings = AsyncSghmcSettings {
-                steps: all,
+                steps: Some(all),
                 period,
                 batch: BATCH,
-                step: STEP,
-                friction: FRICTION,
-                burn_in: 0,
-                thin: 0,
+                step: Step::Size(STEP),
+                friction: Some(FRICTION),
+                burn_in: Some(0),
+                thin: Some(0),
                 ..AsyncSghmcSettings::default()
             };
             let method = AsyncSghmc { problem: problem.clone(), settings };

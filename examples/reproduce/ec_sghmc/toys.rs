@@ -261,7 +261,7 @@ pub fn posterior(effort: Effort) -> Result<Outcome> {
 
 /// A chain whose gradients are this old.
 fn delayed_chain(delay: u32, settings: AsyncSghmcSettings, dim: usize, seed: u64) -> Result<Recording> {
-    Ok(delayed_by_turns(independent(dim, delay + 1)?, AsyncSghmcSettings { thin: 10, ..settings }, seed)?)
+    Ok(delayed_by_turns(independent(dim, delay + 1)?, AsyncSghmcSettings { thin: Some(10), ..settings }, seed)?)
 }
 
 /// Old gradients.

@@ -19,60 +19,103 @@ use crate::methods::common::thinning::{draws, has_row};
 use crate::methods::common::with_evaluation::Posterior;
 use crate::methods::transitions::sghmc::Sghmc;
 use crate::methods::transitions::transition::Transition;
+use crate::methods::tuning::{
+    Found, HamiltonianSteps, Lengths, NoiseNeeds, Step, TuningNeeds, VisitShare, check_ess, hamiltonian_steps, idle_keys, lengths,
+};
 use crate::number::Real;
 use crate::random::{Purpose, Who};
 use crate::settings::{Key, KeyError, in_range, keys};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
+/// Steps, step size, friction, burn-in and thinning where they are not found.
+const STEPS: u64 = 10_000;
+const STEP: f64 = 1e-3;
+const FRICTION: f64 = 50.0;
+const BURN_IN: u64 = 2000;
+const THIN: u64 = 10;
+
 /// The settings of `async_sghmc`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct AsyncSghmcSettings {
-    /// Steps of the chain, which lies at the server; every agent sees all data.
-    pub steps: u64,
+    /// Steps of the chain, which lies at the server; every agent sees all data. Default: as many as `ess` needs with `step = "auto"`,
+    /// otherwise 10,000.
+    pub steps: Option<u64>,
     /// Gradients per step (O). 1 waits for no agent; with as many as agents and `period = 1`, no gradient is stale.
     pub gradients: Option<u32>,
     /// Gradients that an agent computes at a state before it receives a new one (s).
     pub period: u64,
-    /// Rows in a minibatch of an agent, drawn anew for every gradient.
+    /// Rows in a minibatch of an agent, drawn anew for every gradient; a minimum with `step = "auto"`.
     pub batch: usize,
-    /// Step size (ε); its square is what others call the learning rate.
-    pub step: f64,
-    /// Rate at which velocities decay (V); 1/step with `"semi_implicit"` is SGLD with steps of step².
-    pub friction: f64,
+    /// Step size (ε); its square is what others call the learning rate. `"auto"` finds it as for `sghmc`, and small enough for the staleness
+    /// that agents of the same speed cause; it is 0.001 where none can be found, and with `scheme = "semi_implicit"` or `noise = false`.
+    pub step: Step,
+    /// Effective sample size for which `step = "auto"` finds steps, burn-in and thinning.
+    pub ess: f64,
+    /// Rate at which velocities decay (V); 1/step with `"semi_implicit"` is SGLD with steps of step². Default: 1.5 with `step = "auto"`,
+    /// otherwise 50.
+    pub friction: Option<f64>,
+    /// Part of the friction that adds no noise (B̂), because the noise of minibatches and stale gradients heat the chain; 0 if unknown. `step
+    /// = "auto"` sets it.
+    pub gradient_noise: f64,
     /// Integrator: `"middle"` or `"semi_implicit"`.
     pub scheme: Scheme,
     /// `false` descends to a mode instead of sampling.
     pub noise: bool,
-    /// Steps before the first draw.
-    pub burn_in: u64,
-    /// Keep every `thin`-th step after burn-in; 0 keeps no draws.
-    pub thin: u64,
+    /// Steps before the first draw. Default: ten relaxation times with `step = "auto"`, otherwise 2000.
+    pub burn_in: Option<u64>,
+    /// Keep every `thin`-th step after burn-in; 0 keeps no draws. Default: the relaxation time, in which autocorrelations fall to 1/e, with
+    /// `step = "auto"`, otherwise 10.
+    pub thin: Option<u64>,
 }
 
 impl Default for AsyncSghmcSettings {
     fn default() -> Self {
         let (scheme, noise) = (Scheme::default(), true);
         Self {
-            steps: 10_000,
+            steps: None,
             gradients: Some(1),
             period: 1,
             batch: 100,
-            step: 1e-3,
-            friction: 50.0,
+            step: Step::Auto,
+            ess: 1000.0,
+            friction: None,
+            gradient_noise: 0.0,
             scheme,
             noise,
-            burn_in: 2000,
-            thin: 10,
+            burn_in: None,
+            thin: None,
         }
     }
 }
 
 impl AsyncSghmcSettings {
     fn dynamics(&self) -> SghmcDynamics {
-        let Self { scheme, step, friction, noise, .. } = *self;
-        SghmcDynamics { scheme, step, friction, gradient_noise: 0.0, noise }
+        let Self { scheme, gradient_noise, noise, .. } = *self;
+        let (step, friction) = (self.step.size_or(STEP), self.friction.unwrap_or(FRICTION));
+        SghmcDynamics { scheme, step, friction, gradient_noise, noise }
+    }
+
+    /// Steps of the chain.
+    fn steps(&self) -> u64 {
+        self.steps.unwrap_or(STEPS)
+    }
+
+    /// Steps before the first draw.
+    fn burn_in(&self) -> u64 {
+        self.burn_in.unwrap_or(BURN_IN)
+    }
+
+    /// Steps between draws; 0 for no draws.
+    fn thin(&self) -> u64 {
+        self.thin.unwrap_or(THIN)
+    }
+
+    /// By how many steps gradients are stale on average, if agents have the same speed.
+    fn delay(&self, agents: u32) -> f64 {
+        let turns = f64::from(agents) / f64::from(self.gradients(agents));
+        turns - 1.0 + 0.5 * turns * (self.period - 1) as f64
     }
 
     /// O, for this number of agents.
@@ -93,9 +136,12 @@ impl MethodSettings for AsyncSghmcSettings {
     }
 
     fn check(&self) -> Result<(), KeyError> {
-        at_least_one(&[("steps", self.steps), ("period", self.period), ("batch", self.batch as u64)])?;
-        if self.thin > 0 && draws(self.steps, self.burn_in, self.thin) == 0 {
-            return Err(no_draws(self.burn_in, self.thin, self.steps));
+        at_least_one(&[("steps", self.steps()), ("period", self.period), ("batch", self.batch as u64)])?;
+        check_ess(self.ess)?;
+        let (steps, burn_in, thin) = (self.steps(), self.burn_in(), self.thin());
+        let are_found = self.tuning().is_some() && [self.steps, self.burn_in, self.thin].contains(&None);
+        if !are_found && thin > 0 && draws(steps, burn_in, thin) == 0 {
+            return Err(no_draws(burn_in, thin, steps));
         }
         self.dynamics().check(1.0)
     }
@@ -114,7 +160,7 @@ impl MethodSettings for AsyncSghmcSettings {
         let parameters = parameters as u64;
         ResourceEstimate {
             particles: Some(1),
-            rounds: Some(self.steps),
+            rounds: Some(self.steps()),
             minibatch: Some(self.batch as u64),
             values_of_agent: Some(parameters.saturating_mul(3)),
             values_per_round: Some(parameters.saturating_mul(2 * u64::from(self.gradients(agents)))),
@@ -123,10 +169,40 @@ impl MethodSettings for AsyncSghmcSettings {
     }
 
     fn notes(&self, agents: u32) -> Vec<String> {
-        let stale = agents > self.gradients(agents) || self.period > 1;
         let note = "gradients are stale, so draws are biased and long steps unstable; the table staleness of the result file shows by how \
                     many steps";
-        stale.then(|| note.to_owned()).into_iter().collect()
+        let is_stale = self.delay(agents) > 0.0 && self.tuning().is_none();
+        let mut notes = idle_keys(self.tuning().is_some(), Estimator::Plain, self.gradient_noise);
+        notes.extend(is_stale.then(|| note.to_owned()));
+        notes
+    }
+
+    fn tuning(&self) -> Option<TuningNeeds> {
+        (self.step == Step::Auto && self.scheme == Scheme::Middle && self.noise).then_some(TuningNeeds {
+            noise: Some(NoiseNeeds { batch: self.batch, share: VisitShare::ByRows }),
+            rounds: self.steps,
+        })
+    }
+
+    fn tuned(&self, found: Found, agents: u32) -> Self {
+        let Found::Noise(measured) = found else {
+            let step = Step::Size(self.step.size_or(STEP));
+            let (friction, steps) = (Some(self.friction.unwrap_or(FRICTION)), Some(self.steps()));
+            return Self { step, friction, steps, burn_in: Some(self.burn_in()), thin: Some(self.thin()), ..self.clone() };
+        };
+        let HamiltonianSteps { batch, step, friction, gradient_noise, relaxation } =
+            hamiltonian_steps(measured, self.batch, self.friction, self.delay(agents));
+        let Lengths { burn_in, thin, updates } = lengths(relaxation, self.ess, 1, (self.burn_in, self.thin));
+        Self {
+            batch,
+            step: Step::Size(step),
+            friction: Some(friction),
+            gradient_noise,
+            steps: self.steps.or(Some(updates)),
+            burn_in: Some(burn_in),
+            thin: Some(thin),
+            ..self.clone()
+        }
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
@@ -237,7 +313,13 @@ impl<F: Real> AsyncSghmcServer<F> {
     /// Makes a step with the mean of the gradients.
     fn step(&mut self, cx: &mut Context) -> Result<()> {
         let (dim, dynamics) = (self.dim, self.method.settings.dynamics());
-        let AsyncSghmcSettings { burn_in, thin, steps: total, .. } = self.method.settings;
+        let AsyncSghmc { problem, settings } = &self.method;
+        let (burn_in, thin, total) = (settings.burn_in(), settings.thin(), settings.steps());
+        let record = |theta: &[F], draw: u64, cx: &mut Context| {
+            let mut parameters = Vec::with_capacity(dim);
+            problem.append_parameters(theta, &mut parameters);
+            cx.record("posterior", 0, draw, dim, &parameters);
+        };
         let state = &mut self.state;
         let weight = F::of(1.0 / state.contributors.len() as f64);
         state.sum.0.iter_mut().for_each(|score| *score *= weight);
@@ -251,12 +333,12 @@ impl<F: Real> AsyncSghmcServer<F> {
             Scheme::SemiImplicit => {
                 dynamics.step(ChainState { theta: &mut *theta, velocity, inverse_mass: None }, &state.sum.0, None, &mut noise);
                 if is_draw {
-                    cx.record("posterior", 0, before, dim, theta);
+                    record(theta, before, cx);
                 }
             }
             Scheme::Middle => {
                 if is_draw {
-                    cx.record("posterior", 0, before, dim, theta);
+                    record(theta, before, cx);
                 }
                 let chain = ChainState { theta: &mut *theta, velocity: &mut *velocity, inverse_mass: None };
                 dynamics.second_half(chain, &state.sum.0, None);
@@ -305,7 +387,7 @@ impl<F: Real> Server<AsyncSghmc<F>> for AsyncSghmcServer<F> {
     }
 
     fn receive(&mut self, response: Response<AsyncSghmc<F>>, out: &mut Outbox<AsyncSghmc<F>>, cx: &mut Context) -> Result<()> {
-        let AsyncSghmcSettings { steps, .. } = self.method.settings;
+        let steps = self.method.settings.steps();
         let wanted = self.method.settings.gradients(self.method.problem.agents) as usize;
         let state = &mut self.state;
         if state.steps == steps {
@@ -337,7 +419,7 @@ impl<F: Real> Server<AsyncSghmc<F>> for AsyncSghmcServer<F> {
     }
 
     fn progress(&self) -> Progress {
-        Progress { done: self.state.steps, total: self.method.settings.steps }
+        Progress { done: self.state.steps, total: self.method.settings.steps() }
     }
 }
 

@@ -316,7 +316,7 @@ impl MethodSettings for EcSghmcSettings {
             return Self { steps, burn_in, thin, step, friction, ..self.clone() };
         };
         let HamiltonianSteps { batch, step, friction, gradient_noise, relaxation } =
-            hamiltonian_steps(measured, self.batch, self.friction);
+            hamiltonian_steps(measured, self.batch, self.friction, 0.0);
         let given = (self.burn_in, self.thin);
         let Lengths { burn_in, thin, updates } = found_lengths(relaxation, self.ess, agents, given, self.coupling_schedule);
         let found = Self {

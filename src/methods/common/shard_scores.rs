@@ -35,7 +35,7 @@ impl<F: Real> ShardScores<F> {
         self.loss.set_batch(batch);
     }
 
-    /// Subtracts ∇L̂_k/α at the particles (N × d) from `score`, on the minibatch of [`LocalLoss::add_score`].
+    /// Adds the score −∇L̂_k/α at the particles (N × d) to `score`, on the minibatch of [`LocalLoss::add_score`].
     pub fn add_score(&mut self, theta: ArrayView2<F>, step: u64, mut score: ArrayViewMut2<F>, cx: &Context) {
         if !self.knows_mode || self.batch >= self.loss.rows() {
             self.loss.add_score(theta, step, score, cx);

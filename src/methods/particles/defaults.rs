@@ -8,15 +8,21 @@ const PARTICLES: usize = 20;
 const WHITENED_PARTICLES: usize = 500;
 /// Fewer for each parameter leave standard deviations of skewed posteriors wrong by 10 % and more.
 const PARTICLES_PER_PARAMETER: usize = 3;
+/// The cost of a step grows with the square of their number.
+const MAX_PARTICLES: usize = 1000;
 /// The bandwidth in whitened coordinates, for each parameter. Squared distances between draws of N(0, I) are about 2 d. So wide a kernel is
 /// nearly linear among the particles, and its fixed points have nearly the mean and the covariance of the target (Liu & Wang 2018, "SVGD as
-/// moment matching"), where a kernel of the median distance leaves 50 particles in 15 dimensions half as wide as it. Unlike a linear kernel it
-/// does not hold single particles far from the others.
+/// moment matching"), where a kernel of the median distance leaves 50 particles in 15 dimensions with half of its standard deviations. Unlike a
+/// linear kernel it leaves no particle far from the others.
 const WHITENED_BANDWIDTH: f64 = 20.0;
 
 /// The number of particles.
 pub(super) fn particles(given: Option<usize>, is_whitened: bool, parameters: usize) -> usize {
-    given.unwrap_or(if is_whitened { WHITENED_PARTICLES.max(PARTICLES_PER_PARAMETER * parameters) } else { PARTICLES })
+    given.unwrap_or(if is_whitened {
+        (PARTICLES_PER_PARAMETER * parameters).clamp(WHITENED_PARTICLES, MAX_PARTICLES)
+    } else {
+        PARTICLES
+    })
 }
 
 /// The bandwidth of the kernel between particles.
@@ -32,7 +38,7 @@ mod tests {
     #[test]
     fn defaults_follow_the_coordinates_and_given_values_win() {
         assert_eq!([particles(None, false, 50), particles(None, true, 10), particles(None, true, 200)], [20, 500, 600]);
-        assert_eq!(particles(Some(7), true, 50), 7);
+        assert_eq!([particles(Some(7), true, 50), particles(None, true, 1000)], [7, 1000]);
         assert_eq!(bandwidth(None, true, 10), Bandwidth::Fixed(200.0));
         assert_eq!(bandwidth(None, false, 10), Bandwidth::Repository);
         assert_eq!(bandwidth(Some(Bandwidth::Paper), true, 10), Bandwidth::Paper);

@@ -1,6 +1,7 @@
 //! Parallel distributed Stein variational gradient descent (P-DSVGD): several agents in each round, whose factors the server multiplies
 //! (Kassab & Simeone, arXiv 2009.06419, appendix A.5).
 
+use super::dsvgd::Cavity;
 use super::dsvgd::settings::dsvgd_settings;
 use crate::kernels::kde::KdeMode;
 use crate::methods::common::participation::Participation;
@@ -32,7 +33,7 @@ impl MethodSettings for PDsvgdSettings {
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
-        let shared = self.shared(self.whitened, parameters);
+        let shared = self.shared(self.tuning().is_some(), parameters);
         let (sites, sets) = self.cavity.needs(shared.particles, parameters);
         let set = shared.set(parameters);
         let report = if sites > 0 { sites } else { set };
@@ -40,7 +41,8 @@ impl MethodSettings for PDsvgdSettings {
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {
-        self.whitened.then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
+        // Density estimates of the first particles stand for the prior, so that these must be draws from it.
+        (self.whitened && self.cavity != Cavity::Kde).then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
     }
 
     fn tuned(&self, found: Found, _agents: u32) -> Self {

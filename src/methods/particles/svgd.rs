@@ -45,7 +45,7 @@ pub struct Svgd<F> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct SvgdSettings {
-    /// Number of particles that represent the posterior (N). Default: three for each parameter and at least 500 if `whitened`, otherwise 20.
+    /// Number of particles that represent the posterior (N). Default: three for each parameter, at least 500 and at most 1000, if `whitened`; otherwise 20.
     particles: Option<usize>,
     /// Rounds of steps. The particles can be evaluated after each round.
     rounds: u64,
@@ -57,8 +57,8 @@ pub struct SvgdSettings {
     /// { fixed = 1.0 }. Default: 20 times the number of parameters if `whitened`, otherwise "repository".
     bandwidth: Option<Bandwidth>,
     /// Whether particles move in coordinates in which the posterior is close to a standard normal distribution, for models with a full matrix
-    /// of curvature and at most 1,000 parameters. The mode of the posterior is found before the run then, and minibatches have a control
-    /// variate there.
+    /// of curvature and at most 1,000 parameters. The mode is then found before the run, and minibatches have a control variate
+    /// there.
     whitened: bool,
     /// Optimizer of the particles: { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }. For networks use
     /// step = 1e-3 and fudge = 1e-6.

@@ -30,7 +30,7 @@ impl MethodSettings for UDsvgdSettings {
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
-        let shared = self.shared(self.whitened, parameters);
+        let shared = self.shared(self.tuning().is_some(), parameters);
         let visits = self.rounds.div_ceil(u64::from(agents.max(1)));
         // Two sets for each visit, twice: in memory, and among the rows of the loop. Particles, score, direction, the optimizer's mean
         // square.

@@ -13,4 +13,5 @@ pub use mode::{FindMode, MODE, NoMode};
 pub use needs::{Found, NoiseNeeds, TuningNeeds, VisitShare};
 pub use noise::{MeasureNoise, NOISE};
 pub use plan::{BURN_IN, HamiltonianSteps, LangevinSteps, Lengths, Measurement, hamiltonian_steps, langevin_steps, lengths};
+pub use prior::prior_curvature;
 pub use step::Step;

@@ -20,7 +20,7 @@ const ROUNDING: f64 = 1e-11;
 /// A step must lower −log p by this share of what its slope promises (Armijo's condition).
 const SUFFICIENT_DECREASE: f64 = 1e-4;
 
-/// Finds the mode of a posterior whose model has curvature. Agents with the same rows would be counted several times.
+/// Finds the mode of a posterior whose model has curvature. Each row must be at one agent, or it would count several times.
 #[derive(Clone)]
 pub struct FindMode {
     /// The problem.
@@ -157,6 +157,9 @@ fn direction(surface: &Surface) -> std::result::Result<(Array1<f64>, bool), NoMo
     let dim = surface.score.len();
     if !surface.score.iter().chain(&surface.curvature).all(|value| value.is_finite()) {
         return Err(NoMode::NotFinite);
+    }
+    if surface.curvature.iter().all(|value| *value == 0.0) {
+        return Err(NoMode::Flat);
     }
     let scale = surface.curvature.diag().iter().map(|value| value.abs()).sum::<f64>() / dim as f64;
     for added in std::iter::once(0.0).chain((-6..=6).map(|power| 10_f64.powi(power) * scale)) {

@@ -1,14 +1,15 @@
-//! What a method asks for before its run, and what it is then given.
+//! What a method needs to be found before its run, and what was found.
 
 use super::plan::Measurement;
 
-/// What is found before a run: the mode of the posterior and coordinates in which it is close to a standard normal distribution.
+/// What a method needs before its run: the mode of the posterior and coordinates in which it is close to a standard normal distribution, and
+/// perhaps the noise in them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TuningNeeds {
     /// The noise that is measured in these coordinates. A method that needs it cannot run where the posterior has no mode; others then run
     /// in the coordinates of the model.
     pub noise: Option<NoiseNeeds>,
-    /// The rounds of the run, unless they are found too.
+    /// The rounds of the run; none if they are found too.
     pub rounds: Option<u64>,
 }
 
@@ -42,14 +43,14 @@ pub enum VisitShare {
 }
 
 impl VisitShare {
-    /// The share of an agent.
-    pub(super) fn of(&self, agent: u32, agents: u32, rows: f64) -> f64 {
+    /// The share of an agent that has this share of all rows.
+    pub(super) fn of(&self, agent: u32, agents: u32, share_of_rows: f64) -> f64 {
         match self {
             Self::Proportional(weights) => {
                 let total: f64 = weights.iter().cycle().take(agents as usize).sum();
                 weights.iter().cycle().nth(agent as usize).map_or(0.0, |weight| weight / total)
             }
-            Self::ByRows => rows,
+            Self::ByRows => share_of_rows,
         }
     }
 }

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 const EXCESS: f64 = 0.1;
 /// The largest step.
 const MAX_STEP: f64 = 0.5;
+/// The largest share of the friction that delays of scores may take.
+const MAX_DELAY: f64 = 0.1;
 /// The friction V of SGHMC: its chains forget a standard normal distribution's position in about V/ε steps.
 const FRICTION: f64 = 1.5;
 /// Burn-in in relaxation times, after which a start at 1.5 standard deviations has lost all but e^-10 of its distance.
@@ -99,12 +101,15 @@ pub struct HamiltonianSteps {
     pub relaxation: f64,
 }
 
-/// The steps of SGHMC with minibatches of at least `least` rows, and with this friction if it is given.
-pub fn hamiltonian_steps(measured: &Measurement, least: usize, friction: Option<f64>) -> HamiltonianSteps {
+/// The steps of SGHMC with minibatches of at least `least` rows, with this friction if it is given, and with scores that are `delay` steps old.
+///
+/// A score of −q that is τ steps old is −q + τ ε v to first order, so that friction acts as V − τ ε: it must add as much less noise.
+pub fn hamiltonian_steps(measured: &Measurement, least: usize, friction: Option<f64>, delay: f64) -> HamiltonianSteps {
     let friction = friction.unwrap_or(FRICTION);
     let batch = measured.batch(least, 1.0);
     let (largest, mean) = measured.largest_and_mean((batch, least), 1.0);
-    let max_step = MAX_STEP / measured.curvature.max(1.0).sqrt();
+    let curvature = measured.curvature.max(1.0);
+    let max_step = (MAX_STEP / curvature.sqrt()).min(MAX_DELAY * friction / (delay * curvature));
     let (mut below, mut above) = (0.0, max_step);
     if largest * excess_of_middle_scheme(max_step, friction) <= EXCESS {
         below = max_step;
@@ -114,7 +119,7 @@ pub fn hamiltonian_steps(measured: &Measurement, least: usize, friction: Option<
         let step = 0.5 * (below + above);
         *if largest * excess_of_middle_scheme(step, friction) <= EXCESS { &mut below } else { &mut above } = step;
     }
-    let gradient_noise = 0.5 * below * mean;
+    let gradient_noise = 0.5 * below * mean + delay * below;
     // Positions diffuse with much friction and swing with little.
     let decay = (-friction * below).exp();
     let relaxation = (2.0 * (1.0 - decay) / (below * below * (1.0 + decay))).max(2.0 / (friction * below));
@@ -188,19 +193,28 @@ mod tests {
                 excess_of_middle_scheme(step, FRICTION)
             );
         }
-        assert_eq!(hamiltonian_steps(&noise(&[0.1], &[0.0]), 10, None).step, MAX_STEP);
+        assert_eq!(hamiltonian_steps(&noise(&[0.1], &[0.0]), 10, None, 0.0).step, MAX_STEP);
         for largest in [1.0, 10.0, 1e4] {
-            let HamiltonianSteps { step, gradient_noise, .. } = hamiltonian_steps(&noise(&[largest, 0.0], &[0.0, 0.0]), 10, None);
+            let HamiltonianSteps { step, gradient_noise, .. } =
+                hamiltonian_steps(&noise(&[largest, 0.0], &[0.0, 0.0]), 10, None, 0.0);
             assert!((largest * excess_of_middle_scheme(step, FRICTION) - EXCESS).abs() < 1e-9, "{largest}");
             assert!((gradient_noise - 0.25 * step * largest).abs() < 1e-12);
         }
     }
 
     #[test]
+    fn delays_shorten_steps_and_replace_noise() {
+        let found = |delay| hamiltonian_steps(&noise(&[0.0], &[0.0]), 10, None, delay);
+        assert_eq!((found(0.0).step, found(0.0).gradient_noise), (MAX_STEP, 0.0));
+        let late = found(3.0);
+        assert!((late.step - 0.1 * FRICTION / 3.0).abs() < 1e-12 && (late.gradient_noise - 0.1 * FRICTION).abs() < 1e-12);
+    }
+
+    #[test]
     fn curvatures_shorten_steps() {
         let curved = Measurement { curvature: 16.0, ..noise(&[0.0], &[0.0]) };
         assert_eq!(langevin_steps(&curved, 10, 1.0).step, 4.0 * EXCESS / 16.0);
-        assert_eq!(hamiltonian_steps(&curved, 10, None).step, MAX_STEP / 4.0);
+        assert_eq!(hamiltonian_steps(&curved, 10, None, 0.0).step, MAX_STEP / 4.0);
     }
 
     #[test]

@@ -122,14 +122,14 @@ pub fn easgd<F: Real>(asynchronous: bool) -> CoupledChains<Sgd<F>> {
 pub fn async_sghmc<F: Real>(gradients: u32, period: u64) -> AsyncSghmc<F> {
     let gradients = Some(gradients);
     let settings = AsyncSghmcSettings {
-        steps: 60,
+        steps: Some(60),
         gradients,
         period,
         batch: 6,
-        step: 0.05,
-        friction: 2.0,
-        burn_in: 5,
-        thin: 3,
+        step: Step::Size(0.05),
+        friction: Some(2.0),
+        burn_in: Some(5),
+        thin: Some(3),
         ..Default::default()
     };
     settings.check().unwrap();

@@ -465,7 +465,7 @@ fn asynchronous_chains_of_equal_speed_have_the_distribution_of_taking_turns() {
 
 /// A chain with delayed gradients, of which every draw is kept.
 fn delayed_chain(delay: u32, lambda: f64, dim: usize, settings: AsyncSghmcSettings) -> Result<Recording, Fault> {
-    delayed_by_turns(target(lambda, dim, delay + 1), AsyncSghmcSettings { thin: 1, ..settings }, u64::from(delay))
+    delayed_by_turns(target(lambda, dim, delay + 1), AsyncSghmcSettings { thin: Some(1), ..settings }, u64::from(delay))
 }
 
 /// With gradients τ steps old a chain without noise converges for ελ just below 2 sin(π/(2(2τ + 1))), and diverges just above.
@@ -515,7 +515,8 @@ fn delayed_gradients_inflate_the_variance_of_underdamped_chains_as_theory_says()
     let (lambda, step, friction) = (2.0, 0.1, 1.0);
     for (delay, scheme) in [(1, Steps::SemiImplicit), (3, Steps::SemiImplicit), (1, Steps::Middle), (3, Steps::Middle)] {
         let of = |delay: u32| delayed(lambda, step, friction, delay as usize, scheme == Steps::Middle);
-        let settings = AsyncSghmcSettings { steps: 60_000, step, friction, scheme, ..AsyncSghmcSettings::default() };
+        let (steps, step, friction) = (Some(60_000), Step::Size(step), Some(friction));
+        let settings = AsyncSghmcSettings { steps, step, friction, scheme, ..AsyncSghmcSettings::default() };
         let draws = delayed_chain(delay, lambda, 60, settings).unwrap();
         let z = z_of(&draws, 0, 0, of(delay));
         assert!(z.abs() < Z, "delay {delay}, {scheme:?}: z {z}, variance {}", of(delay));

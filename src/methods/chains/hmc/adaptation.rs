@@ -1,16 +1,18 @@
 //! What a chain learns before its first draw: a step size, and the variances of the parameters.
 //!
-//! The schedule is Stan's: the step size follows the acceptance all the time, and variances are estimated over windows of growing length
-//! between a first and a last phase without them.
+//! The step size follows the acceptance all the time, and variances are estimated over windows of growing length between a first and a last
+//! phase without them. From 500 iterations on the windows are those of Stan; a shorter burn-in shortens both phases in proportion.
 
 use crate::cluster::Raw;
 use serde::{Deserialize, Serialize};
 
-/// The parts of burn-in before the first window and after the last, as shares and in iterations at most.
+/// The phases before the first window and after the last: a fraction of burn-in, and the most iterations.
 const FIRST: (f64, u64) = (0.15, 75);
 const LAST: (f64, u64) = (0.1, 50);
 /// The iterations of the first window.
 const WINDOW: u64 = 25;
+/// In a shorter burn-in only the step size is adapted.
+const MIN_BURN_IN: u64 = 20;
 
 /// Dual averaging of the logarithm of the step size (Hoffman & Gelman 2014, section 3.2).
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -83,8 +85,8 @@ impl Variances {
         }
     }
 
-    /// The variances; none if one of them is not a positive number, as of fewer than two positions. Unlike Stan's they are not drawn to
-    /// 1e-3, so that they do not depend on the units of the parameters.
+    /// The variances, if all are positive and finite. Unlike Stan's they are not shrunk toward 1e-3, so that they do not depend on the units
+    /// of the parameters.
     pub fn estimate(&self) -> Option<Vec<f64>> {
         let variances: Vec<f64> = self.squares.0.iter().map(|squares| squares / (self.count as f64 - 1.0)).collect();
         variances.iter().all(|variance| variance.is_normal() && *variance > 0.0).then_some(variances)
@@ -107,7 +109,7 @@ impl Windows {
         let begin = part(FIRST);
         let end = burn_in - part(LAST);
         let (mut ends, mut window, mut last) = (Vec::new(), WINDOW, begin);
-        while last < end {
+        while burn_in >= MIN_BURN_IN && last < end {
             // A window that leaves too little for the next, twice as long, takes the rest.
             last = if last + 3 * window > end { end } else { last + window };
             ends.push(last);
@@ -133,10 +135,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_are_those_of_stan() {
+    fn long_windows_are_those_of_stan() {
         assert_eq!(Windows::new(1000), Windows { begin: 75, ends: vec![100, 150, 250, 450, 950] });
         assert_eq!(Windows::new(100), Windows { begin: 15, ends: vec![40, 90] });
         assert_eq!(Windows::new(0), Windows { begin: 0, ends: Vec::new() });
+        assert_eq!(Windows::new(19).ends, [0; 0]);
         let windows = Windows::new(1000);
         assert!(windows.contains(76) && windows.contains(950) && !windows.contains(75) && !windows.contains(951));
         assert!(windows.ends_after(450) && !windows.ends_after(451));

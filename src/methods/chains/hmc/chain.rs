@@ -1,19 +1,19 @@
 //! One chain of the No-U-Turn Sampler, which goes on by one leapfrog step whenever the density at its position is known.
 
 use super::adaptation::{StepSize, Variances, Windows};
-use super::trajectory::{Metric, Place, Trajectory, Travelled};
+use super::trajectory::{Metric, Point, Trajectory, TrajectoryStats};
 use crate::cluster::{Context, Raw, Result};
 use crate::random::{Purpose, Stream, Who};
 use serde::{Deserialize, Serialize};
 
-/// The acceptance across which the first step size must change (Hoffman & Gelman 2014, algorithm 4).
+/// The acceptance that the first step size must cross (Hoffman & Gelman 2014, algorithm 4, with the value of Stan).
 const FIRST_ACCEPTANCE: f64 = 0.8;
 /// Step sizes to try at most.
 const MAX_TRIALS: u32 = 100;
 
-/// How chains learn.
+/// How chains adapt step sizes and variances during burn-in.
 #[derive(Clone, Debug)]
-pub struct Learning {
+pub struct Adaptation {
     /// Iterations before the first draw.
     pub burn_in: u64,
     /// When variances are estimated.
@@ -28,7 +28,7 @@ pub struct Chain {
     number: u32,
     stage: Stage,
     /// The last draw; empty as long as its density is not known.
-    place: Place,
+    point: Point,
     /// Iterations done.
     iterations: u64,
     /// Densities so far: addresses of random numbers.
@@ -55,7 +55,6 @@ enum Stage {
 struct Trial {
     /// The trajectory whose first step is tried.
     trajectory: Box<Trajectory>,
-    momentum: Raw<f64>,
     size: f64,
     /// Whether sizes grow; unknown before the first trial.
     grows: Option<bool>,
@@ -68,23 +67,23 @@ pub struct Iteration {
     /// Its number, from 0 on.
     pub number: u64,
     /// The trajectory.
-    pub travelled: Travelled,
+    pub stats: TrajectoryStats,
     /// Its step size.
     pub step: f64,
 }
 
 impl Chain {
     /// A chain that starts here, with a first guess of the step size.
-    pub fn new(number: u32, position: Vec<f64>, guess: f64, learning: &Learning) -> Self {
+    pub fn new(number: u32, position: Vec<f64>, guess: f64, adaptation: &Adaptation) -> Self {
         let dim = position.len();
         Self {
             number,
             stage: Stage::Start(Raw(position)),
-            place: Place::default(),
+            point: Point::default(),
             iterations: 0,
             evaluations: 0,
             variances: Raw(vec![1.0; dim]),
-            step: StepSize::new(guess, learning.acceptance),
+            step: StepSize::new(guess, adaptation.acceptance),
             window: Variances::new(dim),
         }
     }
@@ -99,8 +98,8 @@ impl Chain {
     }
 
     /// The last draw.
-    pub fn draw(&self) -> &Place {
-        &self.place
+    pub fn draw(&self) -> &Point {
+        &self.point
     }
 
     /// Iterations done.
@@ -108,14 +107,20 @@ impl Chain {
         self.iterations
     }
 
-    /// Goes on with the log density and its gradient at [`Self::position`]. Returns the iteration that this ends, if any.
+    /// Advances with the log density and its gradient at [`Self::position`]. Returns the iteration, if this completes one.
     ///
     /// # Errors
     /// If the chain cannot begin.
-    pub fn go_on(&mut self, log_density: f64, score: Vec<f64>, learning: &Learning, cx: &Context) -> Result<Option<Iteration>> {
+    pub fn advance(
+        &mut self,
+        log_density: f64,
+        score: Vec<f64>,
+        adaptation: &Adaptation,
+        cx: &Context,
+    ) -> Result<Option<Iteration>> {
         self.evaluations += 1;
         let mut random = cx.stream(Who::Chain(self.number), self.evaluations, Purpose::Trajectory);
-        let step = self.step_size(learning);
+        let step = self.step_size(adaptation);
         match &mut self.stage {
             Stage::Start(position) => {
                 if !(log_density.is_finite() && score.iter().all(|value| value.is_finite())) {
@@ -125,7 +130,7 @@ impl Chain {
                     )
                     .into());
                 }
-                self.place = Place { position: std::mem::take(position), score: Raw(score), log_density };
+                self.point = Point { position: std::mem::take(position), score: Raw(score), log_density };
                 self.try_step(&mut random, cx);
                 Ok(None)
             }
@@ -140,41 +145,41 @@ impl Chain {
                 if is_accepted == grows {
                     trial.size *= if grows { 2.0 } else { 0.5 };
                     let metric = Metric { step: trial.size, variances: &self.variances.0 };
-                    *trial.trajectory = Trajectory::new(self.place.clone(), trial.momentum.0.clone(), metric, &mut random);
+                    trial.trajectory.repeat_first_step(metric);
                 } else {
-                    self.step = StepSize::new(trial.size, learning.acceptance);
-                    self.begin_trajectory(learning, &mut random, cx);
+                    self.step = StepSize::new(trial.size, adaptation.acceptance);
+                    self.begin_trajectory(adaptation, &mut random, cx);
                 }
                 Ok(None)
             }
             Stage::Trajectory(trajectory) => {
                 let metric = Metric { step, variances: &self.variances.0 };
-                let Some((place, travelled)) = trajectory.go_on(log_density, score, metric, &mut random) else { return Ok(None) };
-                self.place = place;
-                let iteration = Iteration { number: self.iterations, travelled, step };
+                let Some((point, stats)) = trajectory.advance(log_density, score, metric, &mut random) else { return Ok(None) };
+                self.point = point;
+                let iteration = Iteration { number: self.iterations, stats, step };
                 self.iterations += 1;
-                let must_try = self.iterations <= learning.burn_in && self.learn(travelled.acceptance, learning);
+                let must_try = self.iterations <= adaptation.burn_in && self.adapt(stats.acceptance, adaptation);
                 if must_try {
                     self.try_step(&mut random, cx)
                 } else {
-                    self.begin_trajectory(learning, &mut random, cx)
+                    self.begin_trajectory(adaptation, &mut random, cx)
                 }
                 Ok(Some(iteration))
             }
         }
     }
 
-    fn step_size(&self, learning: &Learning) -> f64 {
-        if self.iterations < learning.burn_in { self.step.current() } else { self.step.found() }
+    fn step_size(&self, adaptation: &Adaptation) -> f64 {
+        if self.iterations < adaptation.burn_in { self.step.current() } else { self.step.found() }
     }
 
-    /// Learns from an iteration. Returns whether masses have changed, so that the step size must be found anew.
-    fn learn(&mut self, acceptance: f64, learning: &Learning) -> bool {
+    /// Adapts to an iteration. Returns whether masses have changed, so that the step size must be found anew.
+    fn adapt(&mut self, acceptance: f64, adaptation: &Adaptation) -> bool {
         self.step.update(acceptance);
-        if learning.windows.contains(self.iterations) {
-            self.window.add(&self.place.position.0);
+        if adaptation.windows.contains(self.iterations) {
+            self.window.add(&self.point.position.0);
         }
-        if !learning.windows.ends_after(self.iterations) {
+        if !adaptation.windows.ends_after(self.iterations) {
             return false;
         }
         let window = std::mem::replace(&mut self.window, Variances::new(self.variances.0.len()));
@@ -196,13 +201,13 @@ impl Chain {
     fn try_step(&mut self, random: &mut Stream, cx: &Context) {
         let (momentum, size) = (self.momentum(cx), self.step.current());
         let metric = Metric { step: size, variances: &self.variances.0 };
-        let trajectory = Box::new(Trajectory::new(self.place.clone(), momentum.clone(), metric, random));
-        self.stage = Stage::Trial(Trial { trajectory, momentum: Raw(momentum), size, grows: None, trials: 0 });
+        let trajectory = Box::new(Trajectory::new(self.point.clone(), momentum, metric, random));
+        self.stage = Stage::Trial(Trial { trajectory, size, grows: None, trials: 0 });
     }
 
-    fn begin_trajectory(&mut self, learning: &Learning, random: &mut Stream, cx: &Context) {
-        let metric = Metric { step: self.step_size(learning), variances: &self.variances.0 };
-        let trajectory = Trajectory::new(self.place.clone(), self.momentum(cx), metric, random);
+    fn begin_trajectory(&mut self, adaptation: &Adaptation, random: &mut Stream, cx: &Context) {
+        let metric = Metric { step: self.step_size(adaptation), variances: &self.variances.0 };
+        let trajectory = Trajectory::new(self.point.clone(), self.momentum(cx), metric, random);
         self.stage = Stage::Trajectory(Box::new(trajectory));
     }
 }

@@ -1,7 +1,8 @@
-//! The No-U-Turn Sampler on the data of all agents: Hamiltonian Monte Carlo whose draws have no bias, as a reference for other methods.
+//! The No-U-Turn Sampler on the data of all agents: Hamiltonian Monte Carlo without bias from minibatches or step sizes, as a reference for
+//! other methods.
 //!
 //! The server moves the chains; agents return the loss of their rows and its gradient at the positions of all chains, once for each
-//! leapfrog step. Chains do not wait for each other: each goes on with its own trajectory.
+//! leapfrog step. Each request advances all chains by a leapfrog step; they may be at different places of their trajectories.
 
 mod adaptation;
 mod chain;
@@ -9,9 +10,10 @@ mod server;
 mod settings;
 mod trajectory;
 
-pub use chain::Learning;
+pub use chain::Adaptation;
 pub use server::{HmcServer, SAMPLE_STATS, SAMPLE_STATS_GROUP};
 pub use settings::HmcSettings;
+pub use trajectory::MAX_DOUBLINGS;
 
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Result, SerializesAs, ServerState};
 use crate::methods::common::problem::{LocalLoss, Problem};
@@ -27,8 +29,8 @@ pub struct Hmc<F> {
     pub chains: u32,
     /// Draws of each chain.
     pub draws: u64,
-    /// How chains find their step sizes and scales.
-    pub learning: Learning,
+    /// How chains adapt step sizes and variances.
+    pub adaptation: Adaptation,
 }
 
 impl<F: Real> Method for Hmc<F> {

@@ -16,7 +16,7 @@ pub const SAMPLE_STATS_GROUP: &str = "sample_stats";
 /// The sample statistics, under the names that ArviZ uses.
 pub const SAMPLE_STATS: [&str; 7] = ["lp", "energy", "acceptance_rate", "step_size", "n_steps", "tree_depth", "diverging"];
 
-/// The first step size that is tried, in standard deviations of a parameter, for one parameter.
+/// The first step size that is tried in one dimension, in posterior standard deviations; in d dimensions it is d^(-1/4) times that.
 const FIRST_STEP: f64 = 0.5;
 
 /// The state of all chains.
@@ -26,8 +26,9 @@ pub struct HmcState<F: Real> {
     chains: Vec<Chain>,
     /// The last draws of all chains (chains × d).
     draws: Raw<F>,
-    /// Leapfrog steps and trajectories that diverged so far.
+    /// Leapfrog steps of completed trajectories of all chains.
     steps: u64,
+    /// Divergent trajectories of all chains, with those during burn-in.
     diverged: u64,
 }
 
@@ -44,7 +45,7 @@ impl<F: Real> HmcServer<F> {
     }
 
     fn iterations(&self) -> u64 {
-        self.method.learning.burn_in + self.method.draws
+        self.method.adaptation.burn_in + self.method.draws
     }
 
     /// Iterations that all chains have done.
@@ -64,21 +65,21 @@ impl<F: Real> HmcServer<F> {
 
     /// Records a draw and what its trajectory was like.
     fn record(&self, chain: u32, iteration: &Iteration, cx: &mut Context) {
-        let Some(draw) = iteration.number.checked_sub(self.method.learning.burn_in) else { return };
-        let Some(place) = self.state.chains.get(chain as usize).map(Chain::draw) else { return };
-        let position: Vec<F> = place.position.0.iter().map(|&value| F::of(value)).collect();
+        let Some(draw) = iteration.number.checked_sub(self.method.adaptation.burn_in) else { return };
+        let Some(point) = self.state.chains.get(chain as usize).map(Chain::draw) else { return };
+        let position: Vec<F> = point.position.0.iter().map(|&value| F::of(value)).collect();
         let mut parameters = Vec::with_capacity(position.len());
         self.method.problem.append_parameters(&position, &mut parameters);
         cx.record("posterior", chain, draw, parameters.len(), &parameters);
-        let Iteration { travelled, step, .. } = iteration;
+        let Iteration { stats, step, .. } = iteration;
         let statistics = [
-            place.log_density,
-            travelled.energy,
-            travelled.acceptance,
+            point.log_density,
+            stats.energy,
+            stats.acceptance,
             *step,
-            travelled.steps as f64,
-            f64::from(travelled.doublings),
-            f64::from(u8::from(travelled.has_diverged)),
+            stats.steps as f64,
+            f64::from(stats.doublings),
+            f64::from(u8::from(stats.has_diverged)),
         ];
         cx.record(SAMPLE_STATS_GROUP, chain, draw, statistics.len(), &statistics);
     }
@@ -92,12 +93,12 @@ impl<F: Real> Server<Hmc<F>> for HmcServer<F> {
     }
 
     fn start(&mut self, out: &mut Outbox<Hmc<F>>, cx: &mut Context) -> Result<()> {
-        let Hmc { problem, chains, learning, .. } = &self.method;
+        let Hmc { problem, chains, adaptation, .. } = &self.method;
         let dim = problem.model.dim();
         let guess = FIRST_STEP * (dim.max(1) as f64).powf(-0.25);
         let starts = problem.initial_particles(*chains as usize, cx);
         let start = |(number, start): (u32, ndarray::ArrayView1<F>)| {
-            Chain::new(number, start.iter().map(|value| value.f64()).collect(), guess, learning)
+            Chain::new(number, start.iter().map(|value| value.f64()).collect(), guess, adaptation)
         };
         self.state.chains = (0..).zip(starts.rows()).map(start).collect();
         self.state.draws = Raw(starts.into_raw_vec_and_offset().0);
@@ -123,13 +124,13 @@ impl<F: Real> Server<Hmc<F>> for HmcServer<F> {
         }
         for ((chain, density), score) in active.into_iter().zip(densities).zip(scores.rows()) {
             let score = score.iter().map(|value| value.f64()).collect();
-            let iteration = self.state.chains[chain].go_on(density, score, &self.method.learning, cx)?;
+            let iteration = self.state.chains[chain].advance(density, score, &self.method.adaptation, cx)?;
             let Some(iteration) = iteration else { continue };
-            self.state.steps += iteration.travelled.steps;
-            self.state.diverged += u64::from(iteration.travelled.has_diverged);
-            let place = &self.state.chains[chain].draw().position.0;
+            self.state.steps += iteration.stats.steps;
+            self.state.diverged += u64::from(iteration.stats.has_diverged);
+            let point = &self.state.chains[chain].draw().position.0;
             let kept = &mut self.state.draws.0[chain * dim..(chain + 1) * dim];
-            kept.iter_mut().zip(place).for_each(|(kept, &value)| *kept = F::of(value));
+            kept.iter_mut().zip(point).for_each(|(kept, &value)| *kept = F::of(value));
             self.record(u32::try_from(chain)?, &iteration, cx);
         }
         let done = self.done();

@@ -1,7 +1,7 @@
 //! The settings of `hmc`.
 
 use super::adaptation::Windows;
-use super::{Hmc, Learning};
+use super::{Adaptation, Hmc};
 use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::methods::tuning::TuningNeeds;
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct HmcSettings {
-    /// Number of chains. Each leapfrog step of all chains together is one pass over all rows.
+    /// Number of chains. Each leapfrog step of all chains together takes the losses and gradients of all rows once.
     pub chains: u32,
     /// Draws of each chain.
     pub draws: u64,
     /// Iterations of each chain before its first draw, in which it finds its step size and the scales of the parameters.
     pub burn_in: u64,
-    /// Mean acceptance that step sizes aim at. Closer to 1, steps are smaller: try 0.95 or 0.99 if trajectories diverge.
+    /// Target of the mean acceptance probability. Larger values give smaller steps: try 0.95 or 0.99 if trajectories diverge.
     pub acceptance: f64,
 }
 
@@ -38,8 +38,8 @@ impl HmcSettings {
     /// The method with these settings.
     pub fn hmc<F: Real>(&self, problem: Problem<F>) -> Hmc<F> {
         let Self { chains, draws, burn_in, acceptance } = *self;
-        let learning = Learning { burn_in, windows: Windows::new(burn_in), acceptance };
-        Hmc { problem, chains, draws, learning }
+        let adaptation = Adaptation { burn_in, windows: Windows::new(burn_in), acceptance };
+        Hmc { problem, chains, draws, adaptation }
     }
 }
 

@@ -1,7 +1,7 @@
 //! One trajectory of the No-U-Turn Sampler, a leapfrog step at a time.
 //!
 //! A trajectory doubles its length, forwards or backwards in time, until it makes a U-turn or diverges. The next draw is one of its points,
-//! chosen in proportion to their densities with a preference for the later half: Hoffman & Gelman (2014) with the multinomial choice and
+//! chosen in proportion to their densities with a preference for the later subtree: Hoffman & Gelman (2014) with the multinomial proposal and
 //! the criterion of Betancourt (2017), which is also applied across the halves of every part, as in Stan.
 
 use crate::cluster::Raw;
@@ -10,13 +10,13 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 /// Trajectories double at most this often.
-const MAX_DOUBLINGS: u32 = 10;
+pub const MAX_DOUBLINGS: u32 = 10;
 /// A step that raises the energy by more than this has diverged.
 const MAX_ENERGY_CHANGE: f64 = 1000.0;
 
 /// A position with the log density there and its gradient.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Place {
+pub struct Point {
     /// θ, or z in other coordinates.
     pub position: Raw<f64>,
     /// ∇log p.
@@ -25,20 +25,20 @@ pub struct Place {
     pub log_density: f64,
 }
 
-/// A place with a momentum.
+/// A point with a momentum.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct State {
-    place: Place,
+    point: Point,
     momentum: Raw<f64>,
 }
 
-/// A part of a trajectory: what the criterion for U-turns needs of it.
+/// A part of a trajectory in one direction of time: what the criterion for U-turns needs of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Span {
     states: u64,
-    /// The momentum at the end that was reached first.
+    /// The momentum at its start.
     first: Raw<f64>,
-    /// The momentum at the other end.
+    /// The momentum at its end.
     last: Raw<f64>,
     /// The sum of all momenta.
     sum: Raw<f64>,
@@ -46,19 +46,21 @@ struct Span {
 
 /// States among which one is chosen.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Choice {
+struct Proposal {
     /// The logarithm of the sum of the states' weights.
     log_weight: f64,
-    chosen: Place,
+    chosen: Point,
+    /// The energy there.
+    energy: f64,
 }
 
-/// The half that a doubling adds.
+/// The subtree that a doubling adds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Half {
+struct Subtree {
     is_forward: bool,
     /// Complete parts whose lengths are different powers of two, longest first.
     spans: Vec<Span>,
-    choice: Option<Choice>,
+    proposal: Option<Proposal>,
 }
 
 /// A leapfrog step whose density is not known yet.
@@ -99,9 +101,9 @@ impl Metric<'_> {
     }
 }
 
-/// What a finished trajectory was like.
+/// Statistics of a finished trajectory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Travelled {
+pub struct TrajectoryStats {
     /// Leapfrog steps.
     pub steps: u64,
     /// How often it doubled.
@@ -110,7 +112,7 @@ pub struct Travelled {
     pub acceptance: f64,
     /// Whether it ended because a step diverged.
     pub has_diverged: bool,
-    /// The energy at its start.
+    /// The energy of the draw.
     pub energy: f64,
 }
 
@@ -120,27 +122,27 @@ pub struct Trajectory {
     energy: f64,
     /// The ends: backwards and forwards in time.
     ends: [State; 2],
-    /// All but the half in progress, from the backward to the forward end.
+    /// All but the subtree in progress, from the backward to the forward end.
     span: Span,
-    choice: Choice,
+    proposal: Proposal,
     doublings: u32,
-    half: Half,
+    subtree: Subtree,
     next: Step,
     steps: u64,
     acceptance_sum: f64,
 }
 
 impl Trajectory {
-    /// A trajectory from a place with a momentum.
-    pub fn new(from: Place, momentum: Vec<f64>, metric: Metric, random: &mut Stream) -> Self {
+    /// A trajectory from a point with a momentum.
+    pub fn new(from: Point, momentum: Vec<f64>, metric: Metric, random: &mut Stream) -> Self {
         let energy = metric.kinetic(&momentum) - from.log_density;
         let momentum = Raw(momentum);
         let span = Span { states: 1, first: momentum.clone(), last: momentum.clone(), sum: momentum.clone() };
-        let end = State { place: from.clone(), momentum };
-        let half = Half::new(random);
-        let next = step_from(&end, metric, half.time(metric.step));
-        let choice = Choice { log_weight: 0.0, chosen: from };
-        Self { energy, ends: [end.clone(), end], span, choice, doublings: 0, half, next, steps: 0, acceptance_sum: 0.0 }
+        let end = State { point: from.clone(), momentum };
+        let subtree = Subtree::new(random);
+        let next = step_from(&end, metric, subtree.time(metric.step));
+        let proposal = Proposal { log_weight: 0.0, chosen: from, energy };
+        Self { energy, ends: [end.clone(), end], span, proposal, doublings: 0, subtree, next, steps: 0, acceptance_sum: 0.0 }
     }
 
     /// Where the density is needed next.
@@ -148,80 +150,85 @@ impl Trajectory {
         &self.next.position.0
     }
 
-    /// Goes on with the density at [`Self::position`]. Returns the next draw when the trajectory ends.
-    pub fn go_on(
+    /// Advances by a leapfrog step, with the density at [`Self::position`]. Returns the next draw when the trajectory ends.
+    pub fn advance(
         &mut self,
         log_density: f64,
         score: Vec<f64>,
         metric: Metric,
         random: &mut Stream,
-    ) -> Option<(Place, Travelled)> {
+    ) -> Option<(Point, TrajectoryStats)> {
         let state = self.finish_step(log_density, score, metric);
         let change = metric.kinetic(&state.momentum.0) - log_density - self.energy;
         self.steps += 1;
         self.acceptance_sum += if change.is_nan() { 0.0 } else { (-change).exp().min(1.0) };
-        // Neither NaN nor infinity.
-        let has_diverged = !(change <= MAX_ENERGY_CHANGE && state.place.score.0.iter().all(|value| value.is_finite()));
+        let has_diverged =
+            !(change.is_finite() && change <= MAX_ENERGY_CHANGE && state.point.score.0.iter().all(|value| value.is_finite()));
         if has_diverged {
             return Some(self.end(true));
         }
-        self.half.choose(&state.place, -change, random);
-        let is_turning = self.half.append(Span::of(&state), metric);
-        self.ends[usize::from(self.half.is_forward)] = state;
+        self.subtree.choose(&state.point, change + self.energy, -change, random);
+        let is_turning = self.subtree.append(Span::of(&state), metric);
+        self.ends[usize::from(self.subtree.is_forward)] = state;
         if is_turning {
             return Some(self.end(false));
         }
-        if self.half.states() == self.span.states {
-            let is_turning = self.add_half(metric, random);
+        if self.subtree.states() == self.span.states {
+            let is_turning = self.add_subtree(metric, random);
             if is_turning || self.doublings == MAX_DOUBLINGS {
                 return Some(self.end(false));
             }
-            self.half = Half::new(random);
+            self.subtree = Subtree::new(random);
         }
-        self.next = step_from(&self.ends[usize::from(self.half.is_forward)], metric, self.half.time(metric.step));
+        self.next = step_from(&self.ends[usize::from(self.subtree.is_forward)], metric, self.subtree.time(metric.step));
         None
     }
 
     /// The probability that a Metropolis step would accept the first step, with the density at [`Self::position`].
     pub fn first_acceptance(&self, log_density: f64, score: &[f64], metric: Metric) -> f64 {
-        let momentum = kicked(&self.next.momentum.0, score, self.half.time(0.5 * metric.step));
+        let momentum = kicked(&self.next.momentum.0, score, self.subtree.time(0.5 * metric.step));
         let change = metric.kinetic(&momentum) - log_density - self.energy;
         if change.is_nan() { 0.0 } else { (-change).exp().min(1.0) }
     }
 
-    fn finish_step(&mut self, log_density: f64, score: Vec<f64>, metric: Metric) -> State {
-        let momentum = Raw(kicked(&self.next.momentum.0, &score, self.half.time(0.5 * metric.step)));
-        let position = std::mem::take(&mut self.next.position);
-        State { place: Place { position, score: Raw(score), log_density }, momentum }
+    /// Takes the first step anew, with another step size.
+    pub fn repeat_first_step(&mut self, metric: Metric) {
+        self.next = step_from(&self.ends[usize::from(self.subtree.is_forward)], metric, self.subtree.time(metric.step));
     }
 
-    /// Adds a complete half. Returns whether the whole then makes a U-turn.
-    fn add_half(&mut self, metric: Metric, random: &mut Stream) -> bool {
-        let half = std::mem::replace(&mut self.half, Half { is_forward: true, spans: Vec::new(), choice: None });
-        let (Some(choice), Some(added)) = (half.choice, half.spans.into_iter().next()) else { return true };
-        // A preference for the new half moves draws farther.
-        if random.random::<f64>() < (choice.log_weight - self.choice.log_weight).exp() {
-            self.choice.chosen = choice.chosen;
+    fn finish_step(&mut self, log_density: f64, score: Vec<f64>, metric: Metric) -> State {
+        let momentum = Raw(kicked(&self.next.momentum.0, &score, self.subtree.time(0.5 * metric.step)));
+        let position = std::mem::take(&mut self.next.position);
+        State { point: Point { position, score: Raw(score), log_density }, momentum }
+    }
+
+    /// Adds a complete subtree. Returns whether the whole then makes a U-turn.
+    fn add_subtree(&mut self, metric: Metric, random: &mut Stream) -> bool {
+        let subtree = std::mem::replace(&mut self.subtree, Subtree { is_forward: true, spans: Vec::new(), proposal: None });
+        let (Some(proposal), Some(added)) = (subtree.proposal, subtree.spans.into_iter().next()) else { return true };
+        // A preference for the new subtree moves draws farther.
+        if random.random::<f64>() < (proposal.log_weight - self.proposal.log_weight).exp() {
+            (self.proposal.chosen, self.proposal.energy) = (proposal.chosen, proposal.energy);
         }
-        self.choice.log_weight = log_of_sum(self.choice.log_weight, choice.log_weight);
+        self.proposal.log_weight = log_of_sum(self.proposal.log_weight, proposal.log_weight);
         let before = self.span.clone();
-        let (joined, is_turning) = Span::join(if half.is_forward { before } else { before.reversed() }, added, metric);
-        self.span = if half.is_forward { joined } else { joined.reversed() };
+        let (joined, is_turning) = Span::join(if subtree.is_forward { before } else { before.reversed() }, added, metric);
+        self.span = if subtree.is_forward { joined } else { joined.reversed() };
         self.doublings += 1;
         is_turning
     }
 
-    fn end(&mut self, has_diverged: bool) -> (Place, Travelled) {
-        let Self { steps, doublings, energy, .. } = *self;
+    fn end(&mut self, has_diverged: bool) -> (Point, TrajectoryStats) {
+        let (steps, doublings, energy) = (self.steps, self.doublings, self.proposal.energy);
         let acceptance = self.acceptance_sum / steps as f64;
-        (std::mem::take(&mut self.choice.chosen), Travelled { steps, doublings, acceptance, has_diverged, energy })
+        (std::mem::take(&mut self.proposal.chosen), TrajectoryStats { steps, doublings, acceptance, has_diverged, energy })
     }
 }
 
-/// The first half of a leapfrog step over `time`.
+/// The first subtree of a leapfrog step over `time`.
 fn step_from(state: &State, metric: Metric, time: f64) -> Step {
-    let momentum = kicked(&state.momentum.0, &state.place.score.0, 0.5 * time);
-    let mut position = state.place.position.clone();
+    let momentum = kicked(&state.momentum.0, &state.point.score.0, 0.5 * time);
+    let mut position = state.point.position.clone();
     let moved = position.0.iter_mut().zip(&momentum).zip(metric.variances);
     moved.for_each(|((position, p), variance)| *position += time * variance * p);
     Step { position, momentum: Raw(momentum) }
@@ -232,12 +239,12 @@ fn kicked(momentum: &[f64], score: &[f64], time: f64) -> Vec<f64> {
     momentum.iter().zip(score).map(|(p, score)| p + time * score).collect()
 }
 
-impl Half {
+impl Subtree {
     fn new(random: &mut Stream) -> Self {
-        Self { is_forward: random.random(), spans: Vec::new(), choice: None }
+        Self { is_forward: random.random(), spans: Vec::new(), proposal: None }
     }
 
-    /// A time in the direction of this half.
+    /// A time in the direction of this subtree.
     fn time(&self, time: f64) -> f64 {
         if self.is_forward { time } else { -time }
     }
@@ -247,14 +254,14 @@ impl Half {
     }
 
     /// Adds a state with this logarithm of its weight to those among which one is chosen, each in proportion to its weight.
-    fn choose(&mut self, place: &Place, log_weight: f64, random: &mut Stream) {
-        let Some(choice) = &mut self.choice else {
-            self.choice = Some(Choice { log_weight, chosen: place.clone() });
+    fn choose(&mut self, point: &Point, energy: f64, log_weight: f64, random: &mut Stream) {
+        let Some(proposal) = &mut self.proposal else {
+            self.proposal = Some(Proposal { log_weight, chosen: point.clone(), energy });
             return;
         };
-        choice.log_weight = log_of_sum(choice.log_weight, log_weight);
-        if random.random::<f64>() < (log_weight - choice.log_weight).exp() {
-            choice.chosen = place.clone();
+        proposal.log_weight = log_of_sum(proposal.log_weight, log_weight);
+        if random.random::<f64>() < (log_weight - proposal.log_weight).exp() {
+            (proposal.chosen, proposal.energy) = (point.clone(), energy);
         }
     }
 
@@ -314,47 +321,47 @@ mod tests {
         (log_density, position.iter().map(|v| 3.0 - v.exp()).collect())
     }
 
-    fn place(position: Vec<f64>) -> Place {
+    fn point(position: Vec<f64>) -> Point {
         let (log_density, score) = density(&position);
-        Place { position: Raw(position), score: Raw(score), log_density }
+        Point { position: Raw(position), score: Raw(score), log_density }
     }
 
     /// The next draw and what its trajectory was like.
-    fn next_draw(from: Place, metric: Metric, random: &mut Stream) -> (Place, Travelled) {
+    fn next_draw(from: Point, metric: Metric, random: &mut Stream) -> (Point, TrajectoryStats) {
         let momentum = metric.draw_momentum(random);
         let mut trajectory = Trajectory::new(from, momentum, metric, random);
         loop {
             let (log_density, score) = density(trajectory.position());
-            if let Some(end) = trajectory.go_on(log_density, score, metric, random) {
+            if let Some(end) = trajectory.advance(log_density, score, metric, random) {
                 return end;
             }
         }
     }
 
     /// Three leapfrog steps without a choice by density.
-    fn leapfrog(from: Place, metric: Metric, random: &mut Stream) -> Place {
-        let mut state = State { momentum: Raw(metric.draw_momentum(random)), place: from };
+    fn leapfrog(from: Point, metric: Metric, random: &mut Stream) -> Point {
+        let mut state = State { momentum: Raw(metric.draw_momentum(random)), point: from };
         for _ in 0..3 {
             let step = step_from(&state, metric, metric.step);
             let (log_density, score) = density(&step.position.0);
             let momentum = Raw(kicked(&step.momentum.0, &score, 0.5 * metric.step));
-            state = State { momentum, place: Place { position: step.position, score: Raw(score), log_density } };
+            state = State { momentum, point: Point { position: step.position, score: Raw(score), log_density } };
         }
-        state.place
+        state.point
     }
 
     const DIM: usize = 2;
     const REPLICAS: usize = 20_000;
 
-    /// The largest z-score of the first three powers of draws after one move from exact draws, beside exact draws.
-    fn z_score(mut step: impl FnMut(Place, &mut Stream) -> Place) -> f64 {
+    /// The largest z-score between the first three moments of exact draws and those of exact draws that were moved once.
+    fn z_score(mut step: impl FnMut(Point, &mut Stream) -> Point) -> f64 {
         let mut random = Seed(4).stream(Who::Run, 0, Purpose::Synthetic);
         let gamma = Gamma::new(3.0, 1.0).unwrap();
         let exact = |random: &mut Stream| (0..DIM).map(|_| f64::ln(gamma.sample(random))).collect::<Vec<f64>>();
         let before: Vec<Vec<f64>> = (0..REPLICAS).map(|_| exact(&mut random)).collect();
         let after: Vec<Vec<f64>> = (0..REPLICAS)
             .map(|_| {
-                let from = place(exact(&mut random));
+                let from = point(exact(&mut random));
                 step(from, &mut random).position.0
             })
             .collect();
@@ -385,29 +392,29 @@ mod tests {
     #[test]
     fn trajectories_end_at_a_turn_at_the_most_doublings_and_where_they_diverge() {
         let mut random = Seed(1).stream(Who::Run, 0, Purpose::Synthetic);
-        let mut travelled = |step| next_draw(place(vec![1.0, 1.0]), Metric { step, variances: &[1.0, 1.0] }, &mut random).1;
-        let turned = travelled(0.1);
+        let mut stats = |step| next_draw(point(vec![1.0, 1.0]), Metric { step, variances: &[1.0, 1.0] }, &mut random).1;
+        let turned = stats(0.1);
         assert!(!turned.has_diverged && (4..128).contains(&turned.steps) && turned.acceptance > 0.9, "{turned:?}");
-        let longest = travelled(1e-6);
+        let longest = stats(1e-6);
         assert_eq!((longest.steps, longest.doublings, longest.has_diverged), (1023, 10, false));
-        let diverged = travelled(50.0);
+        let diverged = stats(50.0);
         assert!(diverged.has_diverged && diverged.steps == 1 && diverged.acceptance < 1e-9, "{diverged:?}");
     }
 
     #[test]
     fn parts_of_a_trajectory_join_like_binary_digits() {
         let metric = Metric { step: 0.1, variances: &[1.0] };
-        let mut half = Half { is_forward: true, spans: Vec::new(), choice: None };
+        let mut subtree = Subtree { is_forward: true, spans: Vec::new(), proposal: None };
         for states in 1..=7_u64 {
             let momentum = Raw(vec![states as f64]);
-            let place = Place::default();
-            assert!(!half.append(Span::of(&State { place, momentum }), metric));
-            assert_eq!(half.states(), states);
-            assert_eq!(half.spans.len(), states.count_ones() as usize);
+            let point = Point::default();
+            assert!(!subtree.append(Span::of(&State { point, momentum }), metric));
+            assert_eq!(subtree.states(), states);
+            assert_eq!(subtree.spans.len(), states.count_ones() as usize);
         }
-        assert_eq!(half.spans[0].sum.0, [1.0 + 2.0 + 3.0 + 4.0]);
-        assert_eq!((half.spans[0].first.0[0], half.spans[0].last.0[0]), (1.0, 4.0));
+        assert_eq!(subtree.spans[0].sum.0, [1.0 + 2.0 + 3.0 + 4.0]);
+        assert_eq!((subtree.spans[0].first.0[0], subtree.spans[0].last.0[0]), (1.0, 4.0));
         // A momentum in the other direction is a turn.
-        assert!(half.append(Span::of(&State { place: Place::default(), momentum: Raw(vec![-8.0]) }), metric));
+        assert!(subtree.append(Span::of(&State { point: Point::default(), momentum: Raw(vec![-8.0]) }), metric));
     }
 }

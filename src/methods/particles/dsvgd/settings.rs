@@ -39,8 +39,8 @@ macro_rules! dsvgd_settings {
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, documented::DocumentedFields)]
         #[serde(deny_unknown_fields, default)]
         pub struct $name {
-            /// Number of particles that represent the posterior (N). Default: three for each parameter and at least 500 if `whitened`,
-            /// otherwise 20.
+            /// Number of particles that represent the posterior (N). Default: three for each parameter, at least 500 and at most
+            /// 1000, if `whitened`; otherwise 20.
             particles: Option<usize>,
             /// Rounds. In each, the agents that `schedule` selects are visited.
             rounds: u64,
@@ -53,8 +53,8 @@ macro_rules! dsvgd_settings {
             /// or { fixed = 1.0 }. Default: 20 times the number of parameters if `whitened`, otherwise "repository".
             bandwidth: Option<$crate::kernels::rbf::Bandwidth>,
             /// Whether particles move in coordinates in which the posterior is close to a standard normal distribution, for models with a
-            /// full matrix of curvature and at most 1,000 parameters. The mode of the posterior is found before the run then, and
-            /// minibatches have a control variate there.
+            /// full matrix of curvature and at most 1,000 parameters. The mode is then found before the run, and minibatches
+            /// have a control variate there.
             whitened: bool,
             /// Optimizer of the particles: { adagrad = { step = 0.05, decay = 0.9, fudge = 1e-9 } } or { plain = { step = 1e-3 } }. For
             /// networks use step = 1e-3 and fudge = 1e-6.
@@ -168,14 +168,15 @@ pub enum Cavity {
     Sites(SiteSettings),
 }
 
-/// The largest number of parameters for which `auto` keeps whole matrices: products with them then cost little beside the loss.
+/// The largest number of parameters for which `auto` keeps whole matrices, unless the model is whitened: products with them then cost little
+/// beside the loss. In whitened coordinates diagonals cost more than whole matrices.
 const MAX_FULL_DIM: usize = 300;
 
 impl Cavity {
     pub(crate) fn factors<F: Real>(self, model: &dyn Model<F>, steps: u64, prior: PriorConvention) -> Factors {
         match (self, model.curvature_support()) {
             (Self::Kde, _) | (Self::Auto, CurvatureSupport::None) => Factors::Distilled { steps, prior },
-            (Self::Auto, CurvatureSupport::Full) if model.dim() <= MAX_FULL_DIM => {
+            (Self::Auto, CurvatureSupport::Full) if model.dim() <= MAX_FULL_DIM || model.whitening().is_some() => {
                 Factors::Sites(SiteSettings { curvature: Curvature::Full, ..SiteSettings::default() })
             }
             (Self::Auto, _) => Factors::Sites(SiteSettings::default()),
@@ -237,13 +238,14 @@ impl MethodSettings for DsvgdSettings {
     }
 
     fn estimate(&self, agents: u32, parameters: usize) -> ResourceEstimate {
-        let shared = self.shared(self.whitened, parameters);
+        let shared = self.shared(self.tuning().is_some(), parameters);
         let (sites, sets) = self.cavity.needs(shared.particles, parameters);
         shared.estimate(agents, parameters, sets, shared.set(parameters).saturating_add(sites).saturating_mul(2))
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {
-        self.whitened.then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
+        // Density estimates of the first particles stand for the prior, so that these must be draws from it.
+        (self.whitened && self.cavity != Cavity::Kde).then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
     }
 
     fn tuned(&self, found: Found, _agents: u32) -> Self {

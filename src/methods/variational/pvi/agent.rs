@@ -3,6 +3,7 @@
 use super::{Covariance, Cubature, Gaussian, Natural, Nodes, Pvi, double};
 use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, SerializesAs};
 use crate::methods::common::problem::LocalLoss;
+use crate::methods::tuning::prior_curvature;
 use crate::models::CurvatureSupport;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
@@ -29,6 +30,26 @@ impl<F: Real> PviAgent<F> {
     pub(super) fn new(method: Pvi<F>, id: AgentId, factor: Raw<F>) -> Result<Self> {
         let local = method.problem.open(id, method.batch.unwrap_or(usize::MAX))?;
         Ok(Self { local, natural: method.natural(), cubature: method.cubature()?, method, factor })
+    }
+
+    /// Natural parameters of the first factor: of ℓ_k around the mode, if it is known; otherwise the K-th root of the first Gaussian.
+    fn first_factor(&mut self, cx: &Context) -> Result<Vec<f64>> {
+        let part = 1.0 / f64::from(self.method.problem.agents);
+        let model = self.method.problem.model.clone();
+        if model.whitening().is_none() {
+            return Ok(self.method.start_parameters(cx)?.into_iter().map(|value| part * value).collect());
+        }
+        let dim = model.dim();
+        let mode = Array2::<F>::zeros((1, dim));
+        let (mut score, mut curvature) = (Array2::zeros((1, dim)), Array2::zeros((dim, dim)));
+        self.local.set_batch(usize::MAX);
+        self.local.prior_score(mode.view(), score.view_mut());
+        score.mapv_inplace(|score| F::of(part) * score);
+        self.local.add_score(mode.view(), 0, score.view_mut(), cx);
+        self.local.add_full_curvature(mode.view(), 0, curvature.view_mut(), cx);
+        self.local.set_batch(self.method.batch.unwrap_or(usize::MAX));
+        let curvature = curvature.mapv(F::f64) + prior_curvature(model.as_ref(), &vec![0.0; dim]) * part;
+        Ok(self.natural.around(score.mapv(F::f64).row(0), curvature.view()))
     }
 
     /// Natural parameters of the Gaussian factor that fits ℓ_k best under q.
@@ -73,8 +94,7 @@ impl<F: Real> Agent<Pvi<F>> for PviAgent<F> {
             return Err(format!("pvi: {} natural parameters, not {}", product.len(), self.natural.size()).into());
         }
         if self.factor.0.is_empty() {
-            let root = 1.0 / f64::from(agents);
-            self.factor = Raw(self.method.start_parameters(cx)?.into_iter().map(|value| F::of(root * value)).collect());
+            self.factor = Raw(self.first_factor(cx)?.into_iter().map(F::of).collect());
         }
         let (product, old) = (double(&product), double(&self.factor.0));
         let mut new = old.clone();

@@ -37,6 +37,15 @@ impl Natural {
         [vec![0.0; self.dim], precision].concat()
     }
 
+    /// The parameters of a factor with this score and curvature at 0.
+    pub fn around(self, score: ArrayView1<f64>, curvature: ArrayView2<f64>) -> Vec<f64> {
+        let precision = match self.covariance {
+            Covariance::Full => triangle::pack(curvature),
+            Covariance::Diagonal => curvature.diag().to_vec(),
+        };
+        [score.to_vec(), precision].concat()
+    }
+
     /// The diagonal of Λ.
     pub fn precisions(self, parameters: &[f64]) -> impl Iterator<Item = f64> {
         let place = move |i: usize| match self.covariance {

@@ -14,9 +14,9 @@
 //! of the global free energy: `gvi`, where all agents take one step in each round, is the damped iteration on all data, however rows
 //! are assigned to agents.
 //!
-//! Every factor contains the K-th part of the log prior, so any prior can be approximated. Factors start as the K-th root of the
-//! Gaussian around the mode of the posterior, or, where that is not known, of a Gaussian that is fitted to p0 in the same way; if p0 is
-//! Gaussian, the fit is p0 itself.
+//! Every factor contains the K-th part of the log prior, so any prior can be approximated. Factors start as
+//! Gaussians around the mode of the posterior, which are those of the Laplace approximation, or, where the mode is not known, as the K-th
+//! root of a Gaussian that is fitted to p0 in the same way; if p0 is Gaussian, the fit is p0 itself.
 //!
 //! A factor may have negative precision, as the factor of one of two modes does: only the product must be proper. A step is shortened
 //! if it would shrink the precision of the product below a tenth when all agents of the round take the same step.

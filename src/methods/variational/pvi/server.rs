@@ -7,7 +7,8 @@ use crate::methods::common::particles::Particles;
 use crate::methods::common::rounds::Rounds;
 use crate::number::Real;
 use crate::random::{Purpose, Who};
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
+use ndarray_linalg::{Cholesky, Diag, SolveTriangular, UPLO};
 
 /// The largest dimension in which the covariance is written to the result file.
 const MAX_COVARIANCE_DIM: usize = 20;
@@ -60,8 +61,8 @@ impl<F: Real> Pvi<F> {
         })
     }
 
-    /// N draws from q (N × d). They come from the same standard normal numbers in every round, so that only q changes them, and their means
-    /// and variances are those of q: N is small, and q is known.
+    /// N draws from q (N × d). They come from the same standard normal numbers in every round, so that only q changes them. More than d
+    /// draws have the mean and the covariance of q exactly.
     fn draws(&self, q: &Gaussian, cx: &Context) -> Vec<F> {
         let mut z = Array2::zeros((self.particles, self.dim()));
         for (n, mut row) in (0..).zip(z.rows_mut()) {
@@ -69,12 +70,7 @@ impl<F: Real> Pvi<F> {
             cx.stream(Who::Run, n, Purpose::Initial).normals(&mut normals);
             row.iter_mut().zip(normals).for_each(|(z, normal)| *z = normal);
         }
-        if self.particles > 1 {
-            for mut column in z.columns_mut() {
-                let (mean, sd) = (column.mean().unwrap_or(0.0), column.std(1.0));
-                column.mapv_inplace(|z| (z - mean) / sd);
-            }
-        }
+        standardize(&mut z);
         q.place(z.view()).into_iter().map(F::of).collect()
     }
 
@@ -99,5 +95,19 @@ impl<F: Real> Pvi<F> {
             }
             cx.log_row("gaussian", step, columns);
         }
+    }
+}
+
+/// Moves more than d points in d dimensions linearly, so that their mean is 0 and their covariance the identity.
+fn standardize(points: &mut Array2<f64>) {
+    let (count, dim) = points.dim();
+    let Some(mean) = points.mean_axis(Axis(0)).filter(|_| count > dim) else { return };
+    *points -= &mean;
+    let covariance = points.t().dot(points) / (count as f64 - 1.0);
+    let factor = covariance.cholesky(UPLO::Lower);
+    let standardized = factor.and_then(|factor| factor.solve_triangular(UPLO::Lower, Diag::NonUnit, &points.t().to_owned()));
+    // Independent points in general position have this factor.
+    if let Ok(standardized) = standardized {
+        *points = standardized.t().to_owned();
     }
 }

@@ -14,11 +14,11 @@ const TOLERANCE: f64 = 1e-13;
 
 impl<F: Real> Pvi<F> {
     /// Natural parameters of the first Gaussian, the same on the server and all agents. In whitened coordinates this is N(0, I), the Gaussian
-    /// around the mode of the posterior; otherwise it is fitted to p0. The first step of the fit is not damped, and finds a Gaussian p0
-    /// exactly; the others are damped.
+    /// around the mode of the posterior; otherwise it is fitted to p0. The first step of the fit is not damped, so that it is exact
+    /// if p0 is Gaussian; the others are damped.
     ///
     /// # Errors
-    /// If p0 does not bound every parameter.
+    /// If p0 is flat in some parameter.
     pub(super) fn start_parameters(&self, cx: &Context) -> Result<Vec<f64>> {
         let (natural, cubature) = (self.natural(), self.cubature()?);
         if self.problem.model.whitening().is_some() {
