@@ -2,7 +2,8 @@
 
 use super::output::print;
 use crate::config::Registry;
-use crate::job::template_for;
+use crate::data::Split;
+use crate::job::{DataFile, template_for};
 use crate::methods::{Corpus, Table};
 use anyhow::{Context, ensure};
 use std::path::PathBuf;
@@ -17,12 +18,55 @@ pub(super) fn list_names(command: clap::Command, registry: &Registry) -> clap::C
     command.mut_subcommand("init", |init| init.mut_arg("method", |arg| arg.help(method)).mut_arg("model", |arg| arg.help(model)))
 }
 
+/// Which method suits what, after the options.
+const METHODS_BY_PURPOSE: &str = "\
+Which method for what:
+  hmc              posteriors without bias, also as a reference for other methods; each step uses all
+                   rows
+  sghmc, ec_sghmc  posteriors of many rows that every rank can read
+  dsgld            posteriors of many rows that stay where they are; chains travel
+  dsvgd, p_dsvgd   the same in few rounds, with particles
+  svgd             particles in many rounds that sum gradients
+  pvi, gvi         a Gaussian approximation: the fastest
+  adlda            topic models";
+
+/// Tables with more rows get minibatches for intervals.
+const MANY_ROWS: usize = 100_000;
+
+/// What a run is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Goal {
+    /// Means, standard deviations and intervals of parameters: hmc, or sghmc for more than 100,000 rows
+    Intervals,
+    /// Predictions for new rows: svgd
+    Prediction,
+    /// Data that stay at their agents: dsvgd
+    Federated,
+}
+
+impl Goal {
+    /// The method for data of this kind; topic models have one for all goals.
+    fn method(self, data: Option<&DataFile>) -> &'static str {
+        match (self, data) {
+            (_, Some(DataFile::Corpus(_))) => "adlda",
+            (Self::Intervals, Some(data)) if data.len(Split::Train) > MANY_ROWS => "sghmc",
+            (Self::Intervals, _) => "hmc",
+            (Self::Prediction, _) => "svgd",
+            (Self::Federated, _) => "dsvgd",
+        }
+    }
+}
+
 /// Arguments of `mpibayes init`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = METHODS_BY_PURPOSE)]
 pub struct InitArgs {
     /// The method
-    #[arg(value_name = "METHOD")]
-    pub method: String,
+    #[arg(value_name = "METHOD", required_unless_present = "goal", conflicts_with = "goal")]
+    pub method: Option<String>,
+    /// Choose the method by what the run is for
+    #[arg(long, value_name = "GOAL")]
+    pub goal: Option<Goal>,
     /// The model
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
@@ -42,7 +86,14 @@ pub struct InitArgs {
 /// # Errors
 /// If there is no such method or model, the data do not suit it, or the file cannot be written.
 pub fn run(args: &InitArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
-    let text = template_for(registry, &args.method, args.model.as_deref(), args.data.as_deref())?;
+    let method = match (&args.method, args.goal) {
+        (Some(method), _) => method.clone(),
+        (None, goal) => {
+            let data = args.data.as_deref().map(DataFile::open).transpose()?;
+            goal.unwrap_or(Goal::Intervals).method(data.as_ref()).to_owned()
+        }
+    };
+    let text = template_for(registry, &method, args.model.as_deref(), args.data.as_deref())?;
     let Some(output) = &args.output else {
         print(&text)?;
         return Ok(ExitCode::SUCCESS);
@@ -53,6 +104,6 @@ pub fn run(args: &InitArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {}", folder.display()))?;
     }
     std::fs::write(output, text).with_context(|| format!("cannot write {shown}"))?;
-    print(&format!("wrote {shown}. `mpibayes check {shown}` checks it and says what it needs\n"))?;
+    print(&format!("wrote {shown} for {method}. `mpibayes check {shown}` checks it and says what it needs\n"))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,9 +1,10 @@
 //! Whether a run's draws can be used: the first line of its summary.
 
-use super::posterior::PosteriorGroup;
+use super::posterior::{HIGH_R_HAT, LOW_ESS, PosteriorGroup};
 use super::text;
 use super::trajectories::Trajectories;
 use crate::metrics::bias::{MAX_PARAMETERS, ParameterBias, Verdict, draws_needed};
+use crate::metrics::convergence::Convergence;
 use crate::results::{POSTERIOR, SampleKind};
 use serde::Serialize;
 
@@ -53,8 +54,13 @@ impl Judgment {
         let (outcome, text) = diverged(group)
             .or_else(|| not_mixed(group, trajectories.is_some()))
             .unwrap_or_else(|| bias(group, trajectories.is_some()));
-        let diverging = trajectories.and_then(diverging).filter(|_| !outcome.is_unusable());
-        let (outcome, text) = diverging.unwrap_or((outcome, text));
+        let is_open = matches!(outcome, JudgmentOutcome::Undecided | JudgmentOutcome::Unknown);
+        let (outcome, text) = match trajectories {
+            Some(trajectories) if !outcome.is_unusable() => {
+                diverging(trajectories).or_else(|| converged(group).filter(|_| is_open)).unwrap_or((outcome, text))
+            }
+            _ => (outcome, text),
+        };
         Some(Self { outcome, text })
     }
 }
@@ -76,6 +82,19 @@ fn diverging(trajectories: &Trajectories) -> Option<(JudgmentOutcome, String)> {
         text::count(count)
     );
     (diverged as f64 > MANY_DIVERGED * count as f64).then_some((JudgmentOutcome::Unknown, text))
+}
+
+/// The judgment of chains whose transitions have no bias, where the measurement of bias does not tell.
+fn converged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
+    let has_converged = group.estimates.iter().all(|parameter| {
+        let Some(Convergence { r_hat, ess_bulk, ess_tail, .. }) = parameter.estimate.convergence else { return false };
+        r_hat < HIGH_R_HAT && ess_bulk > LOW_ESS && ess_tail > LOW_ESS
+    });
+    let text = format!(
+        "right: the steps of hmc have no bias, R-hat is below {HIGH_R_HAT} and the effective sample size above {LOW_ESS} for all \
+         parameters. Modes that no draw has visited cannot be seen"
+    );
+    has_converged.then_some((JudgmentOutcome::Right, text))
 }
 
 fn not_mixed(group: &PosteriorGroup, has_trajectories: bool) -> Option<(JudgmentOutcome, String)> {

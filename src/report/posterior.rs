@@ -19,9 +19,9 @@ const SHOWN: usize = 15;
 /// Of larger groups only every n-th parameter is assessed. This many values take about five seconds on one core.
 const MAX_VALUES: usize = 16_000_000;
 /// Chains with an R-hat from here on have not converged (Vehtari et al. 2021, section 4).
-const HIGH_R_HAT: f64 = 1.01;
+pub(super) const HIGH_R_HAT: f64 = 1.01;
 /// Up to this effective sample size, quantiles and diagnostics are unreliable (Vehtari et al. 2021, section 4).
-const LOW_ESS: f64 = 400.0;
+pub(super) const LOW_ESS: f64 = 400.0;
 /// Characters of a parameter's name in a table.
 const NAME_WIDTH: usize = 30;
 

@@ -46,14 +46,19 @@ fn an_ill_conditioned_posterior_is_met_in_whitened_coordinates_only() {
 fn hmc_is_a_reference_for_other_runs() {
     let cli = folder();
     cli.write("hmc.toml", file("hmc", "logistic", "classes.h5") + "burn_in = 300\n");
-    cli.alone("run hmc.toml").end(0, &["finding the mode", "right: "]);
-    cli.mpirun(2, "run hmc.toml --output two").end(0, &["right: "]);
+    // The posterior is too skewed for the measurement of bias to be sure.
+    cli.alone("run hmc.toml").end(0, &["finding the mode", "right: the steps of hmc have no bias"]);
+    cli.mpirun(2, "run hmc.toml --output two").end(0, &["right: the steps"]);
     assert_eq!(cli.posterior("runs/hmc"), cli.posterior("two"));
     let summary = cli.stdout("summary runs/hmc");
     assert!(summary.contains("trajectories: 0 of 4,000 diverged, ") && !summary.contains("sample_stats"), "{summary}");
     let steps = cli.json("summary runs/hmc --json")["trajectories"]["leapfrog_steps"].as_f64().unwrap();
     assert!((3.0..16.0).contains(&steps), "{steps}");
 
+    for (goal, method) in [("intervals", "hmc"), ("prediction", "svgd"), ("federated", "dsvgd")] {
+        let text = cli.stdout(&format!("init --goal {goal} --data classes.h5"));
+        assert!(text.contains(&format!("[method]\nname = \"{method}\"")) && text.contains("name = \"logistic\""), "{text}");
+    }
     cli.write("svgd.toml", file("svgd", "logistic", "classes.h5"));
     cli.write("few.toml", file("svgd", "logistic", "classes.h5") + "particles = 50\nwhitened = false\n");
     cli.succeed("run svgd.toml");

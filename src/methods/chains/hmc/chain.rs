@@ -1,4 +1,4 @@
-//! One chain of the No-U-Turn Sampler, which goes on by one leapfrog step whenever the density at its position is known.
+//! One chain of the No-U-Turn Sampler, which advances by one leapfrog step whenever the density at its position is known.
 
 use super::adaptation::{StepSize, Variances, Windows};
 use super::trajectory::{Metric, Point, Trajectory, TrajectoryStats};
