@@ -43,6 +43,16 @@ impl Participation {
         }
     }
 
+    /// A remark if so few rounds leave out agents, whose data then count little or not at all.
+    pub fn note_on_rounds(self, rounds: u64, agents: u32) -> Option<String> {
+        let visits = rounds.saturating_mul(u64::from(self.size(agents)));
+        let note = || {
+            let wanted = u64::from(agents).div_ceil(u64::from(self.size(agents).max(1)));
+            format!("rounds = {rounds} visits {visits} of {agents} agents at most: set rounds = {wanted} or more")
+        };
+        (visits < u64::from(agents)).then(note)
+    }
+
     /// How many of `agents` take part in a round.
     pub fn size(self, agents: u32) -> u32 {
         match self {
@@ -110,6 +120,15 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::random::Seed;
+
+    #[test]
+    fn too_few_rounds_are_noted() {
+        let note = |participation: Participation, rounds| participation.note_on_rounds(rounds, 20);
+        let few = note(Participation::RoundRobin, 10);
+        assert_eq!(few.as_deref(), Some("rounds = 10 visits 10 of 20 agents at most: set rounds = 20 or more"));
+        assert!(note(Participation::Subset(5), 3).unwrap().ends_with("rounds = 4 or more"));
+        assert_eq!([note(Participation::RoundRobin, 20), note(Participation::All, 1)], [None, None]);
+    }
 
     #[test]
     fn sequential_schedules_visit_all_agents_equally_often() {

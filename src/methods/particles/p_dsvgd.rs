@@ -40,6 +40,10 @@ impl MethodSettings for PDsvgdSettings {
         shared.estimate(agents, parameters, sets, set.saturating_add(sites).saturating_add(report))
     }
 
+    fn notes(&self, agents: u32) -> Vec<String> {
+        self.schedule.note_on_rounds(self.rounds, agents).into_iter().collect()
+    }
+
     fn tuning(&self) -> Option<TuningNeeds> {
         // Density estimates of the first particles stand for the prior, so that these must be draws from it.
         (self.whitened && self.cavity != Cavity::Kde).then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })

@@ -38,6 +38,10 @@ impl MethodSettings for UDsvgdSettings {
         shared.estimate(agents, parameters, sets, shared.set(parameters).saturating_mul(2))
     }
 
+    fn notes(&self, agents: u32) -> Vec<String> {
+        self.schedule.note_on_rounds(self.rounds, agents).into_iter().collect()
+    }
+
     fn tuning(&self) -> Option<TuningNeeds> {
         self.whitened.then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
     }

@@ -1,6 +1,6 @@
 //! Agent of distributed SVGD: the global loop over the particles, and the update of the agent's own approximate likelihood factor.
 
-use super::sites::{Expansion, Sites};
+use super::sites::{Expansion, Sites, sites_at_zero};
 use super::{Caution, Dsvgd, Factors, Found, SiteSettings};
 use crate::cluster::{Agent, AgentId, Body, Context, Raw, Result, SerializesAs};
 use crate::kernels::kde::{KdeFactor, add_cavity_score, distillation_residual, frobenius_norm};
@@ -122,6 +122,8 @@ impl<F: Real> DsvgdAgent<F> {
         let factor = saved.unwrap_or_else(|| match method.factors {
             Factors::Distilled { .. } => Factor::Distilled { theta: Raw::default(), visited: false },
             Factors::Remembered => Factor::Remembered(Vec::new()),
+            // Set in the first visit.
+            Factors::Sites(_) if method.starts_at_mode() => Factor::Sites(Raw::default()),
             Factors::Sites(_) => Factor::Sites(Raw(vec![F::zero(); method.sites_len()])),
         });
         Ok(Self { local: ShardScores::open(&method.problem, id, method.batch)?, method, factor, pending: None })
@@ -175,6 +177,17 @@ impl<F: Real> DsvgdAgent<F> {
         Ok((metrics, theta, Workspace { stein, score }))
     }
 
+    /// The values of the sites that expand the loss of all rows at the mode.
+    fn sites_at_mode(&mut self, settings: SiteSettings, cx: &Context) -> Vec<F> {
+        let mode = Array2::zeros((1, self.method.problem.model.dim()));
+        let mut score = mode.clone();
+        self.local.set_batch(usize::MAX);
+        self.local.add_score(mode.view(), 0, score.view_mut(), cx);
+        let curvature = settings.curvature_of(&mut self.local.loss, mode.view(), 0, cx);
+        self.local.set_batch(self.method.batch);
+        sites_at_zero(self.method.particles, &score.into_raw_vec_and_offset().0, &curvature)
+    }
+
     /// A visit with sites: the global loop with the sites of all other agents, and new own sites at its end.
     fn visit_with_sites(
         &mut self,
@@ -183,6 +196,9 @@ impl<F: Real> DsvgdAgent<F> {
         message: &[F],
         cx: &mut Context,
     ) -> Result<([f64; 7], Body<F>)> {
+        if matches!(&self.factor, Factor::Sites(own) if own.0.is_empty()) {
+            self.factor = Factor::Sites(Raw(self.sites_at_mode(settings, cx)));
+        }
         let Factor::Sites(own) = &self.factor else { return Err("dsvgd: the saved state has no sites".into()) };
         let shape = self.method.shape();
         let (before, all) = message.split_at(shape.0 * shape.1);

@@ -131,6 +131,13 @@ impl<F: Real> Dsvgd<F> {
         (self.particles, self.problem.model.dim())
     }
 
+    /// Whether sites start as those of the Laplace approximation: with whole matrices, where the mode is known. Agents that are not visited
+    /// are accounted for then.
+    fn starts_at_mode(&self) -> bool {
+        let keeps_matrices = self.factors.sites().is_some_and(|sites| sites.curvature == Curvature::Full);
+        keeps_matrices && self.problem.model.whitening().is_some()
+    }
+
     /// The number of values of one agent's sites; 0 without sites.
     fn sites_len(&self) -> usize {
         let (particles, dim) = self.shape();

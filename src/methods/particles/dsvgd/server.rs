@@ -1,14 +1,16 @@
 //! Server of distributed SVGD: passes particles on, adds up the agents' sites, and moves particles itself if agents send their factors.
 
 use super::agent::METRICS;
-use super::sites::Sites;
+use super::sites::{Sites, sites_at_zero};
 use super::{Dsvgd, Factors};
 use crate::cluster::{Context, Outbox, Raw, Response, Result};
 use crate::kernels::kde::KdeFactor;
 use crate::kernels::svgd::SvgdLoop;
+use crate::kernels::triangle;
 use crate::methods::common::participation::log_round;
 use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::rounds::Rounds;
+use crate::methods::tuning::prior_curvature;
 use crate::number::Real;
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
@@ -44,7 +46,16 @@ impl<F: Real> Rounds for Dsvgd<F> {
             Factors::Distilled { .. } if self.server_steps.is_some() => self.problem.agents as usize,
             _ => 0,
         };
-        let sites = Raw(vec![0.0; self.sites_len()]);
+        let sites = Raw(match self.problem.model.whitening() {
+            Some(whitening) if self.starts_at_mode() => {
+                // The curvatures of all losses and the prior add up to the identity.
+                let dim = self.problem.model.dim();
+                let losses = Array2::eye(dim) - prior_curvature(self.problem.model.as_ref(), &vec![0.0; dim]);
+                let score: Vec<f64> = whitening.center_score().iter().map(|score| score.f64()).collect();
+                sites_at_zero(self.particles, &score, &triangle::pack(losses.view()))
+            }
+            _ => vec![0.0; self.sites_len()],
+        });
         Ok((theta, GlobalFactors { sites, particles: vec![Raw::default(); agents] }))
     }
 

@@ -243,6 +243,10 @@ impl MethodSettings for DsvgdSettings {
         shared.estimate(agents, parameters, sets, shared.set(parameters).saturating_add(sites).saturating_mul(2))
     }
 
+    fn notes(&self, agents: u32) -> Vec<String> {
+        self.schedule.note_on_rounds(self.rounds, agents).into_iter().collect()
+    }
+
     fn tuning(&self) -> Option<TuningNeeds> {
         // Density estimates of the first particles stand for the prior, so that these must be draws from it.
         (self.whitened && self.cavity != Cavity::Kde).then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })

@@ -186,6 +186,11 @@ impl<F: Real> Expansion<'_, F> {
     }
 }
 
+/// The values of sites that expand a loss with this score at 0, for this many particles.
+pub(super) fn sites_at_zero<N: Copy>(particles: usize, score: &[N], curvature: &[N]) -> Vec<N> {
+    [score.repeat(particles), curvature.to_vec()].concat()
+}
+
 /// A Gaussian factor at each particle, log t_n(θ) = η_n·θ − θᵀΛ_nθ/2, or a product of such factors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sites<F> {

@@ -121,6 +121,10 @@ impl MethodSettings for PviSettings {
         }
     }
 
+    fn notes(&self, agents: u32) -> Vec<String> {
+        self.schedule.note_on_rounds(self.rounds, agents).into_iter().collect()
+    }
+
     fn tuning(&self) -> Option<TuningNeeds> {
         self.whitened.then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
     }
