@@ -1,7 +1,7 @@
 //! Checkpoints: everything needed to resume a run on any number of ranks, and their files.
 
 use super::body::Body;
-use super::codec::{CodecError, Raw, decode, encode};
+use super::codec::{CodecError, Raw, seal, unseal};
 use super::layout::AgentId;
 use super::method::Progress;
 use super::packet::{RequestId, SavedTransfer, TimeSpent, Traffic};
@@ -110,12 +110,7 @@ impl Checkpoint {
     /// # Errors
     /// If a state cannot be serialized.
     pub fn to_bytes(&self) -> Result<Vec<u8>, CodecError> {
-        let body = encode("a checkpoint", self)?;
-        let mut bytes = Vec::with_capacity(MAGIC.len() + blake3::OUT_LEN + body.len());
-        bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(blake3::hash(&body).as_bytes());
-        bytes.extend_from_slice(&body);
-        Ok(bytes)
+        seal(MAGIC, "a checkpoint", self)
     }
 
     /// Reads a checkpoint from bytes.
@@ -123,12 +118,7 @@ impl Checkpoint {
     /// # Errors
     /// If the bytes are truncated, damaged or of another version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin like a checkpoint of this version")?;
-        let (sum, body) = rest.split_at_checked(blake3::OUT_LEN).ok_or("it is truncated")?;
-        if blake3::hash(body).as_bytes() != sum {
-            return Err("its checksum is wrong".into());
-        }
-        decode("a checkpoint", body).map_err(|error| error.to_string())
+        unseal(MAGIC, "a checkpoint", bytes)
     }
 
     /// Checks that the checkpoint belongs to this method with this number type.

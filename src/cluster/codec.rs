@@ -82,6 +82,25 @@ pub fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T
     postcard::from_bytes(bytes).map_err(|cause| CodecError { action: "decode", what, cause })
 }
 
+/// Serializes `value` behind `magic` and a checksum; `what` names it in errors.
+pub fn seal<T: Serialize>(magic: &[u8], what: &'static str, value: &T) -> Result<Vec<u8>, CodecError> {
+    let body = encode(what, value)?;
+    Ok([magic, blake3::hash(&body).as_bytes(), &body].concat())
+}
+
+/// Reads a value that was sealed with the same `magic`.
+///
+/// # Errors
+/// If the bytes are truncated, damaged or of another version.
+pub fn unseal<T: DeserializeOwned>(magic: &[u8], what: &'static str, bytes: &[u8]) -> Result<T, String> {
+    let rest = bytes.strip_prefix(magic).ok_or_else(|| format!("it does not begin like {what} of this version"))?;
+    let (sum, body) = rest.split_at_checked(blake3::OUT_LEN).ok_or("it is truncated")?;
+    if blake3::hash(body).as_bytes() != sum {
+        return Err("its checksum is wrong".into());
+    }
+    decode(what, body).map_err(|error| error.to_string())
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

@@ -1,7 +1,7 @@
 //! What was found before a run: coordinates in which its posterior is close to a standard normal distribution, and the noise in them.
 
 use crate::cluster::Raw;
-use crate::cluster::codec::{decode, encode};
+use crate::cluster::codec::{seal, unseal};
 use crate::methods::Problem;
 use crate::methods::tuning::{Found, Measurement, NoMode};
 use crate::models::{Whitened, Whitening};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 const MAGIC: &[u8] = b"mpibayes-tuning-1";
-const NAME: &str = "what was found before the run";
+const NAME: &str = "a file of findings";
 
 /// What was found before a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,18 +35,12 @@ impl Findings {
 
     /// As bytes with a checksum.
     pub fn to_bytes(&self) -> Result<Vec<u8>, String> {
-        let body = encode(NAME, self).map_err(|error| error.to_string())?;
-        Ok([MAGIC, blake3::hash(&body).as_bytes(), &body].concat())
+        seal(MAGIC, NAME, self).map_err(|error| error.to_string())
     }
 
     /// From these bytes, for a model with `dim` parameters.
     pub fn from_bytes(bytes: &[u8], dim: usize) -> Result<Self, String> {
-        let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin like a file of this version")?;
-        let (sum, body) = rest.split_at_checked(blake3::OUT_LEN).ok_or("it is truncated")?;
-        if blake3::hash(body).as_bytes() != sum {
-            return Err("its checksum is wrong".into());
-        }
-        let findings: Self = decode(NAME, body).map_err(|error| error.to_string())?;
+        let findings: Self = unseal(MAGIC, NAME, bytes)?;
         match &findings.coordinates {
             Ok(coordinates) if coordinates.mode.len() != dim => Err("it is for another number of parameters".into()),
             _ => Ok(findings),

@@ -150,6 +150,14 @@ pub trait Model<F: Real>: Send + Sync {
         None
     }
 
+    /// Appends θ at a parameter vector of the model: the vector itself, unless the model has other coordinates.
+    fn append_parameters(&self, position: &[F], parameters: &mut Vec<F>) {
+        match self.whitening() {
+            Some(whitening) => whitening.append_parameters(position, parameters),
+            None => parameters.extend_from_slice(position),
+        }
+    }
+
     /// The posterior predictive, averaged over the N particles. Overwrites `mean` (rows × outputs) with class probabilities or the mean,
     /// and `density` (length rows) with the averaged probability or density of each row's target.
     fn predict(

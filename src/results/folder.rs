@@ -83,6 +83,13 @@ pub fn existing_run(folder: &Path) -> Result<Option<ExistingRun>> {
     }
 }
 
+/// Writes a file that exists as a whole or not at all.
+fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
+    let partial = PartialFile::new(path);
+    fs::write(partial.path(), content).map_err(ResultsError::io(partial.path(), "write"))?;
+    partial.commit().map_err(ResultsError::io(path, "finish"))
+}
+
 /// Deletes a file, if it exists.
 fn delete(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
@@ -260,15 +267,13 @@ impl RunFolder {
     pub fn record_run(&mut self, config: &str, data_digest: &str) -> Result<()> {
         let path = config_file(&self.path);
         delete(&path)?;
-        delete(&tuning_file(&self.path))?;
+        delete(&self.tuning())?;
         if let Some(file) = &mut self.digest {
             // Written in place, because the file is locked. A partial digest does no harm: without a configuration it is not used.
             let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{data_digest}"));
             written.and_then(|()| file.sync_all()).map_err(ResultsError::io(&self.path.join(DIGEST_FILE), "write"))?;
         }
-        let partial = PartialFile::new(&path);
-        fs::write(partial.path(), config).map_err(ResultsError::io(partial.path(), "write"))?;
-        partial.commit().map_err(ResultsError::io(&path, "finish"))
+        write_whole(&path, config.as_bytes())
     }
 
     /// The file with what was found before the run.
@@ -281,10 +286,7 @@ impl RunFolder {
     /// # Errors
     /// When the file system fails.
     pub fn keep_tuning(&self, found: &[u8]) -> Result<()> {
-        let path = tuning_file(&self.path);
-        let partial = PartialFile::new(&path);
-        fs::write(partial.path(), found).map_err(ResultsError::io(partial.path(), "write"))?;
-        partial.commit().map_err(ResultsError::io(&path, "finish"))
+        write_whole(&self.tuning(), found)
     }
 
     /// What was found before the run that this job resumes, if anything.
@@ -292,7 +294,7 @@ impl RunFolder {
     /// # Errors
     /// When the file system fails.
     pub fn kept_tuning(&self) -> Result<Option<Vec<u8>>> {
-        let path = tuning_file(&self.path);
+        let path = self.tuning();
         match fs::read(&path) {
             Ok(found) => Ok(Some(found)),
             Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
@@ -395,7 +397,7 @@ impl RunFolder {
         self.progress.done = self.progress.total;
         self.write_all_results(true, outcome.seconds)?;
         delete(&self.checkpoint())?;
-        delete(&tuning_file(&self.path))?;
+        delete(&self.tuning())?;
         let (folder, file) = (self.path.display(), result_file(&self.path));
         self.print_message(&format!(
             "finished after {:.1} s: {}; see it with `mpibayes summary {folder}`",

@@ -317,7 +317,7 @@ impl<F: Real> AsyncSghmcServer<F> {
         let (burn_in, thin, total) = (settings.burn_in(), settings.thin(), settings.steps());
         let record = |theta: &[F], draw: u64, cx: &mut Context| {
             let mut parameters = Vec::with_capacity(dim);
-            problem.append_parameters(theta, &mut parameters);
+            problem.model.append_parameters(theta, &mut parameters);
             cx.record("posterior", 0, draw, dim, &parameters);
         };
         let state = &mut self.state;

@@ -155,10 +155,7 @@ impl<F: Real> Evaluator<F> for Evaluation<F> {
         for draw in last_evaluated / self.every()..round.div_ceil(self.every()) {
             for (particle, theta) in (0..).zip(theta.chunks_exact(self.model.dim())) {
                 let mut parameters = Vec::with_capacity(theta.len());
-                match self.model.whitening() {
-                    Some(whitening) => whitening.append_parameters(theta, &mut parameters),
-                    None => parameters.extend_from_slice(theta),
-                }
+                self.model.append_parameters(theta, &mut parameters);
                 cx.record(PARTICLE_PATHS, particle, draw, theta.len(), &parameters);
             }
         }

@@ -27,7 +27,7 @@ impl<F: Real> Particles<F> {
         *self = Self { round: self.round + 1, theta: Raw(theta) };
         if self.round == rounds {
             let (dim, mut parameters) = (problem.model.dim(), Vec::with_capacity(self.theta.0.len()));
-            self.theta.0.chunks_exact(dim).for_each(|particle| problem.append_parameters(particle, &mut parameters));
+            self.theta.0.chunks_exact(dim).for_each(|particle| problem.model.append_parameters(particle, &mut parameters));
             cx.record("posterior", 0, 0, dim, &parameters);
         }
     }

@@ -34,14 +34,6 @@ impl<F: Real> Problem<F> {
         theta
     }
 
-    /// Appends θ at a position of a chain: the position itself, unless the model has other coordinates.
-    pub fn append_parameters(&self, position: &[F], parameters: &mut Vec<F>) {
-        match self.model.whitening() {
-            Some(whitening) => whitening.append_parameters(position, parameters),
-            None => parameters.extend_from_slice(position),
-        }
-    }
-
     /// The loss of an agent's shard with minibatches of this size.
     ///
     /// # Errors

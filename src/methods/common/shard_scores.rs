@@ -41,13 +41,6 @@ impl<F: Real> ShardScores<F> {
             self.loss.add_score(theta, step, score, cx);
             return;
         }
-        if self.at_mode.is_none() {
-            let mut at_mode = Array2::zeros((1, theta.ncols()));
-            self.loss.set_batch(usize::MAX);
-            self.loss.add_score(Array2::zeros(at_mode.raw_dim()).view(), 0, at_mode.view_mut(), cx);
-            self.loss.set_batch(self.batch);
-            self.at_mode = Some(at_mode);
-        }
         // The particles, then the mode.
         let particles = theta.nrows();
         let mut points = Array2::zeros((particles + 1, theta.ncols()));
@@ -57,8 +50,19 @@ impl<F: Real> ShardScores<F> {
         let (of_particles, of_mode) = scores.view().split_at(Axis(0), particles);
         score += &of_particles;
         score -= &of_mode;
-        if let Some(at_mode) = &self.at_mode {
-            score += at_mode;
-        }
+        score += self.at_mode(theta.ncols(), cx);
+    }
+
+    /// −∇L_k/α at the mode, for all rows.
+    pub fn at_mode(&mut self, dim: usize, cx: &Context) -> &Array2<F> {
+        let Self { loss, batch, at_mode, .. } = self;
+        at_mode.get_or_insert_with(|| {
+            let mode = Array2::zeros((1, dim));
+            let mut score = mode.clone();
+            loss.set_batch(usize::MAX);
+            loss.add_score(mode.view(), 0, score.view_mut(), cx);
+            loss.set_batch(*batch);
+            score
+        })
     }
 }

@@ -1,7 +1,6 @@
 //! Parallel distributed Stein variational gradient descent (P-DSVGD): several agents in each round, whose factors the server multiplies
 //! (Kassab & Simeone, arXiv 2009.06419, appendix A.5).
 
-use super::dsvgd::Cavity;
 use super::dsvgd::settings::dsvgd_settings;
 use crate::kernels::kde::KdeMode;
 use crate::methods::common::participation::Participation;
@@ -45,8 +44,7 @@ impl MethodSettings for PDsvgdSettings {
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {
-        // Density estimates of the first particles stand for the prior, so that these must be draws from it.
-        (self.whitened && self.cavity != Cavity::Kde).then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
+        TuningNeeds::coordinates(self.whitened && self.cavity.allows_whitening(), self.rounds)
     }
 
     fn tuned(&self, found: Found, _agents: u32) -> Self {

@@ -43,7 +43,7 @@ impl MethodSettings for UDsvgdSettings {
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {
-        self.whitened.then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
+        TuningNeeds::coordinates(self.whitened, self.rounds)
     }
 
     fn tuned(&self, found: Found, _agents: u32) -> Self {

@@ -75,11 +75,11 @@ impl<F: Real> Transition for Sghmc<F> {
     fn keep(&self, chain: &[F], kept: &mut Vec<F>) {
         let (theta, rest) = chain.split_at(self.dim());
         match self.dynamics.scheme {
-            Scheme::SemiImplicit => self.problem.append_parameters(theta, kept),
+            Scheme::SemiImplicit => self.problem.model.append_parameters(theta, kept),
             Scheme::Middle => {
                 let half = F::of(0.5 * self.dynamics.step);
                 let position: Vec<F> = theta.iter().zip(rest).map(|(&theta, &velocity)| theta - half * velocity).collect();
-                self.problem.append_parameters(&position, kept);
+                self.problem.model.append_parameters(&position, kept);
             }
         }
     }

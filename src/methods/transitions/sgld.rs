@@ -34,7 +34,7 @@ impl<F: Real> Transition for Sgld<F> {
     }
 
     fn keep(&self, chain: &[F], kept: &mut Vec<F>) {
-        self.problem.append_parameters(chain, kept);
+        self.problem.model.append_parameters(chain, kept);
     }
 
     fn draw_initial(&self, stream: &mut Stream, chain: &mut [F]) {

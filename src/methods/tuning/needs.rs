@@ -13,6 +13,13 @@ pub struct TuningNeeds {
     pub rounds: Option<u64>,
 }
 
+impl TuningNeeds {
+    /// Coordinates alone, for a method of this many rounds, if it wants them.
+    pub fn coordinates(are_wanted: bool, rounds: u64) -> Option<Self> {
+        are_wanted.then_some(Self { noise: None, rounds: Some(rounds) })
+    }
+}
+
 /// The noise of scores that chains see.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoiseNeeds {

@@ -4,7 +4,7 @@ use super::pvi::{Covariance, PviSettings};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod};
-use crate::methods::tuning::{Found, TuningNeeds};
+use crate::methods::tuning::TuningNeeds;
 use crate::models::Model;
 use crate::number::Real;
 use crate::settings::{Key, KeyError, keys};
@@ -82,10 +82,6 @@ impl MethodSettings for GviSettings {
 
     fn tuning(&self) -> Option<TuningNeeds> {
         self.pvi().tuning()
-    }
-
-    fn tuned(&self, found: Found, _agents: u32) -> Self {
-        Self { whitened: found != Found::Nothing, ..self.clone() }
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

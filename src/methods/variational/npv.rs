@@ -16,7 +16,7 @@ use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::methods::common::rounds::{RoundServer, Rounds};
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one, one_agent};
-use crate::methods::tuning::{Found, TuningNeeds};
+use crate::methods::tuning::TuningNeeds;
 use crate::models::{CurvatureSupport, Model};
 use crate::number::Real;
 use crate::random::{Purpose, Who};
@@ -116,11 +116,7 @@ impl MethodSettings for NpvSettings {
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {
-        self.whitened.then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
-    }
-
-    fn tuned(&self, found: Found, _agents: u32) -> Self {
-        Self { whitened: found != Found::Nothing, ..self.clone() }
+        TuningNeeds::coordinates(self.whitened, self.rounds)
     }
 
     fn check_agents(&self, agents: u32) -> std::result::Result<(), KeyError> {

@@ -145,7 +145,7 @@ impl Chain {
                 if is_accepted == grows {
                     trial.size *= if grows { 2.0 } else { 0.5 };
                     let metric = Metric { step: trial.size, variances: &self.variances.0 };
-                    trial.trajectory.repeat_first_step(metric);
+                    trial.trajectory.begin_step(metric);
                 } else {
                     self.step = StepSize::new(trial.size, adaptation.acceptance);
                     self.begin_trajectory(adaptation, &mut random, cx);

@@ -53,11 +53,17 @@ impl<F: Real> HmcServer<F> {
         self.state.chains.iter().map(Chain::iterations).min().unwrap_or(0)
     }
 
+    /// The chains that are not finished, and where they need losses and gradients.
+    fn active(&self) -> (Vec<usize>, Vec<F>) {
+        let iterations = self.iterations();
+        let active = || self.state.chains.iter().enumerate().filter(|(_, chain)| chain.iterations() < iterations);
+        let positions = active().flat_map(|(_, chain)| chain.position()).map(|&value| F::of(value));
+        (active().map(|(number, _)| number).collect(), positions.collect())
+    }
+
     /// Asks for losses and gradients at the positions of all chains that are not finished.
     fn request(&self, out: &mut Outbox<Hmc<F>>) {
-        let iterations = self.iterations();
-        let active = self.state.chains.iter().filter(|chain| chain.iterations() < iterations);
-        let positions: Vec<F> = active.flat_map(Chain::position).map(|&value| F::of(value)).collect();
+        let (_, positions) = self.active();
         if !positions.is_empty() {
             out.request(0..self.method.problem.agents, ()).with(positions).sum();
         }
@@ -69,7 +75,7 @@ impl<F: Real> HmcServer<F> {
         let Some(point) = self.state.chains.get(chain as usize).map(Chain::draw) else { return };
         let position: Vec<F> = point.position.0.iter().map(|&value| F::of(value)).collect();
         let mut parameters = Vec::with_capacity(position.len());
-        self.method.problem.append_parameters(&position, &mut parameters);
+        self.method.problem.model.append_parameters(&position, &mut parameters);
         cx.record("posterior", chain, draw, parameters.len(), &parameters);
         let Iteration { stats, step, .. } = iteration;
         let statistics = [
@@ -108,11 +114,8 @@ impl<F: Real> Server<Hmc<F>> for HmcServer<F> {
 
     fn receive(&mut self, response: Response<Hmc<F>>, out: &mut Outbox<Hmc<F>>, cx: &mut Context) -> Result<()> {
         let (dim, iterations, before) = (self.method.problem.model.dim(), self.iterations(), self.done());
-        let active: Vec<usize> =
-            (0..self.state.chains.len()).filter(|&chain| self.state.chains[chain].iterations() < iterations).collect();
+        let (active, positions) = self.active();
         let shape = (active.len(), dim);
-        let positions: Vec<F> =
-            active.iter().flat_map(|&chain| self.state.chains[chain].position()).map(|&value| F::of(value)).collect();
         let positions = ArrayView2::from_shape(shape, &positions)?;
         let model = self.method.problem.model.as_ref();
         let (mut densities, mut scores) = (vec![0.0; active.len()], Array2::zeros(shape));

@@ -78,7 +78,7 @@ impl MethodSettings for HmcSettings {
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {
-        Some(TuningNeeds { noise: None, rounds: Some(self.iterations()) })
+        TuningNeeds::coordinates(true, self.iterations())
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

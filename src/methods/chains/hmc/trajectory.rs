@@ -136,9 +136,8 @@ impl Trajectory {
     /// A trajectory from a point with a momentum.
     pub fn new(from: Point, momentum: Vec<f64>, metric: Metric, random: &mut Stream) -> Self {
         let energy = metric.kinetic(&momentum) - from.log_density;
-        let momentum = Raw(momentum);
-        let span = Span { states: 1, first: momentum.clone(), last: momentum.clone(), sum: momentum.clone() };
-        let end = State { point: from.clone(), momentum };
+        let end = State { point: from.clone(), momentum: Raw(momentum) };
+        let span = Span::of(&end);
         let subtree = Subtree::new(random);
         let next = step_from(&end, metric, subtree.time(metric.step));
         let proposal = Proposal { log_weight: 0.0, chosen: from, energy };
@@ -161,7 +160,7 @@ impl Trajectory {
         let state = self.finish_step(log_density, score, metric);
         let change = metric.kinetic(&state.momentum.0) - log_density - self.energy;
         self.steps += 1;
-        self.acceptance_sum += if change.is_nan() { 0.0 } else { (-change).exp().min(1.0) };
+        self.acceptance_sum += acceptance(change);
         let has_diverged =
             !(change.is_finite() && change <= MAX_ENERGY_CHANGE && state.point.score.0.iter().all(|value| value.is_finite()));
         if has_diverged {
@@ -180,7 +179,7 @@ impl Trajectory {
             }
             self.subtree = Subtree::new(random);
         }
-        self.next = step_from(&self.ends[usize::from(self.subtree.is_forward)], metric, self.subtree.time(metric.step));
+        self.begin_step(metric);
         None
     }
 
@@ -188,11 +187,11 @@ impl Trajectory {
     pub fn first_acceptance(&self, log_density: f64, score: &[f64], metric: Metric) -> f64 {
         let momentum = kicked(&self.next.momentum.0, score, self.subtree.time(0.5 * metric.step));
         let change = metric.kinetic(&momentum) - log_density - self.energy;
-        if change.is_nan() { 0.0 } else { (-change).exp().min(1.0) }
+        acceptance(change)
     }
 
-    /// Takes the first step anew, with another step size.
-    pub fn repeat_first_step(&mut self, metric: Metric) {
+    /// Begins a step from the end that moves; again, if the last step is not finished.
+    pub fn begin_step(&mut self, metric: Metric) {
         self.next = step_from(&self.ends[usize::from(self.subtree.is_forward)], metric, self.subtree.time(metric.step));
     }
 
@@ -300,6 +299,11 @@ impl Span {
         let states = before.states + after.states;
         (Self { states, first: before.first, last: after.last, sum: Raw(sum) }, !moves_apart)
     }
+}
+
+/// The probability that a Metropolis step would accept this change of the energy.
+fn acceptance(change: f64) -> f64 {
+    if change.is_nan() { 0.0 } else { (-change).exp().min(1.0) }
 }
 
 /// log(eᵃ + eᵇ).

@@ -179,13 +179,12 @@ impl<F: Real> DsvgdAgent<F> {
 
     /// The values of the sites that expand the loss of all rows at the mode.
     fn sites_at_mode(&mut self, settings: SiteSettings, cx: &Context) -> Vec<F> {
-        let mode = Array2::zeros((1, self.method.problem.model.dim()));
-        let mut score = mode.clone();
+        let dim = self.method.problem.model.dim();
+        let score = self.local.at_mode(dim, cx).iter().copied().collect::<Vec<F>>();
         self.local.set_batch(usize::MAX);
-        self.local.add_score(mode.view(), 0, score.view_mut(), cx);
-        let curvature = settings.curvature_of(&mut self.local.loss, mode.view(), 0, cx);
+        let curvature = settings.curvature_of(&mut self.local.loss, Array2::zeros((1, dim)).view(), 0, cx);
         self.local.set_batch(self.method.batch);
-        sites_at_zero(self.method.particles, &score.into_raw_vec_and_offset().0, &curvature)
+        sites_at_zero(self.method.particles, &score, &curvature)
     }
 
     /// A visit with sites: the global loop with the sites of all other agents, and new own sites at its end.

@@ -184,6 +184,11 @@ impl Cavity {
         }
     }
 
+    /// Whether particles may start elsewhere than at draws from the prior: density estimates of the first particles stand for it.
+    pub(crate) fn allows_whitening(self) -> bool {
+        self != Self::Kde
+    }
+
     pub(crate) fn check_model<F: Real>(self, model: &dyn Model<F>) -> Result<(), KeyError> {
         match self {
             Self::Sites(sites) => sites.check_model(model),
@@ -248,8 +253,7 @@ impl MethodSettings for DsvgdSettings {
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {
-        // Density estimates of the first particles stand for the prior, so that these must be draws from it.
-        (self.whitened && self.cavity != Cavity::Kde).then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
+        TuningNeeds::coordinates(self.whitened && self.cavity.allows_whitening(), self.rounds)
     }
 
     fn tuned(&self, found: Found, _agents: u32) -> Self {

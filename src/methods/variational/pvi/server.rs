@@ -84,7 +84,7 @@ impl<F: Real> Pvi<F> {
         };
         let position: Vec<F> = q.mean().iter().map(|&mean| F::of(mean)).collect();
         let mut mean = Vec::with_capacity(position.len());
-        self.problem.append_parameters(&position, &mut mean);
+        self.problem.model.append_parameters(&position, &mut mean);
         let is_written = self.covariance == Covariance::Full && self.dim() <= MAX_COVARIANCE_DIM;
         let covariance = is_written.then(|| covariance_of_parameters.unwrap_or_else(|| q.covariance()));
         for (place, (step, (mean, sd))) in (0..).zip(double(&mean).into_iter().zip(deviations)).enumerate() {

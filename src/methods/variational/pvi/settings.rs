@@ -5,7 +5,7 @@ use super::{Covariance, Pvi};
 use crate::methods::common::participation::Participation;
 use crate::methods::common::problem::Problem;
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
-use crate::methods::tuning::{Found, TuningNeeds};
+use crate::methods::tuning::TuningNeeds;
 use crate::models::Model;
 use crate::number::Real;
 use crate::settings::{Key, KeyError, in_range, keys};
@@ -126,11 +126,7 @@ impl MethodSettings for PviSettings {
     }
 
     fn tuning(&self) -> Option<TuningNeeds> {
-        self.whitened.then_some(TuningNeeds { noise: None, rounds: Some(self.rounds) })
-    }
-
-    fn tuned(&self, found: Found, _agents: u32) -> Self {
-        Self { whitened: found != Found::Nothing, ..self.clone() }
+        TuningNeeds::coordinates(self.whitened, self.rounds)
     }
 
     fn check_agents(&self, agents: u32) -> Result<(), KeyError> {
