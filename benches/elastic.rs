@@ -103,7 +103,7 @@ fn main() {
     let cx = Context::detached(Seed(1));
     let dim = transition.dim();
     let mut chain = vec![0.0_f32; transition.state_len()];
-    transition.draw_initial(&mut cx.stream(Who::Run, 0, Purpose::Initial), &mut chain);
+    transition.draw_initial(0, &mut cx.stream(Who::Run, 0, Purpose::Initial), &mut chain);
     let (theta, velocity) = chain.split_at_mut(dim);
     let mut scores = Scores::open(&problem, 0, BATCH, Estimator::Plain).unwrap();
     let control = Default::default();

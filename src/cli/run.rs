@@ -7,7 +7,6 @@ use crate::job::{JobError, Ranks, check, start};
 use crate::report::RunResults;
 use crate::report::judgment::{Judgment, JudgmentOutcome};
 use crate::report::posterior::PosteriorGroup;
-use crate::report::trajectories::Trajectories;
 use crate::results::{self, POSTERIOR, RunFolder};
 use anyhow::{Context as _, anyhow};
 use std::path::{Path, PathBuf};
@@ -128,5 +127,5 @@ fn judge(output: &Path) -> Option<Judgment> {
     let run = RunResults::open(output).ok()?;
     let has_posterior = run.file.sample_groups().ok()?.iter().any(|group| group == POSTERIOR);
     let posterior = has_posterior.then(|| PosteriorGroup::read(&run.file, POSTERIOR, false))?.ok()?;
-    Judgment::of(&[posterior], Trajectories::of(&run.file).ok()?.as_ref())
+    Judgment::of(&[posterior], &run.file).ok()?
 }

@@ -2,7 +2,7 @@
 
 use super::data::{DataFile, schema};
 use super::prepare::{JobData, other_kind};
-use super::tune::{can_be_tuned, note_on_preset};
+use super::tune::can_be_tuned;
 use crate::config::sweep::Sweep;
 use crate::config::{Dtype, Problem, Registry, Run, RunFile, RunOf, RunSettings, evaluation_interval};
 use crate::data::corpus::Corpus as CorpusFile;
@@ -196,11 +196,9 @@ struct CheckedModel {
     rows: Result<(), String>,
     /// What the method misses in the model.
     method: Result<(), KeyError>,
-    /// Whether automatic steps can be found.
-    can_be_tuned: bool,
-    /// What automatic steps mean where they cannot be found.
-    preset: Option<String>,
-    /// What a run needs then.
+    /// Whether what the method leaves to be found can be found.
+    is_tuned: bool,
+    /// What a run needs where it cannot.
     estimate: Option<ResourceEstimate>,
 }
 
@@ -250,7 +248,6 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
     let rows_per_agent = range.unwrap_or((model.own_rows / shards, model.own_rows.div_ceil(shards)));
     let mut estimate = model.estimate.unwrap_or_else(|| run.method.estimate(agents, model.parameters));
     let mut notes = run.method.notes(agents);
-    notes.extend(model.preset.iter().cloned());
     let data = data.map(|(file, open)| DataReport {
         path: file.path().to_owned(),
         content: D::content(open),
@@ -259,7 +256,7 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
         digest: file.digest().to_owned(),
     });
     let mut evaluate_every = D::evaluate_every(run);
-    if let Some(needs) = run.method.tuning().filter(|_| model.can_be_tuned) {
+    if let Some(needs) = run.method.tuning().filter(|_| model.is_tuned) {
         estimate.rounds = needs.rounds;
         if needs.noise.is_some() {
             notes.push(
@@ -321,18 +318,15 @@ impl Checked for Table {
         let model = built.model.as_ref();
         let (parameters, predicts) = (model.dim(), model.output() != Output::Nothing);
         let rows = dataset.map_or(Ok(()), |dataset| check_rows(model, dataset));
-        let (mut method, mut preset, mut estimate) = (run.method.check_model(model), None, None);
-        let can_be_tuned = can_be_tuned(model);
-        if run.method.tuning().is_some() && !can_be_tuned {
+        let (mut method, mut estimate) = (run.method.check_model(model), None);
+        let is_tuned = run.method.tuning().is_some_and(|needs| needs.noise.is_some() || can_be_tuned(model));
+        if run.method.tuning().is_some() && !is_tuned {
             match run.method.tuned(Found::Nothing, run.settings.agents) {
-                Ok(untuned) => {
-                    preset = note_on_preset(run, untuned.as_ref(), parameters).ok().flatten();
-                    estimate = Some(untuned.estimate(run.settings.agents, parameters));
-                }
+                Ok(untuned) => estimate = Some(untuned.estimate(run.settings.agents, parameters)),
                 Err(error) => method = method.and(Err(error)),
             }
         }
-        Ok(CheckedModel { parameters, predicts, own_rows: built.own_rows, rows, method, can_be_tuned, preset, estimate })
+        Ok(CheckedModel { parameters, predicts, own_rows: built.own_rows, rows, method, is_tuned, estimate })
     }
 
     fn temperature(run: &RunOf<Self>) -> Option<f64> {
@@ -385,8 +379,7 @@ impl Checked for Corpus {
             own_rows: 0,
             rows: Ok(()),
             method: Ok(()),
-            can_be_tuned: false,
-            preset: None,
+            is_tuned: false,
             estimate: None,
         })
     }

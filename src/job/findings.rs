@@ -1,35 +1,66 @@
-//! What was found before a run: coordinates in which its posterior is close to a standard normal distribution, and the noise in them.
+//! What was found before a run: coordinates in which its posterior is easier to sample, and the noise in them.
 
 use crate::cluster::Raw;
 use crate::cluster::codec::{seal, unseal};
 use crate::methods::Problem;
 use crate::methods::tuning::{Found, Measurement, NoMode};
-use crate::models::{Whitened, Whitening};
+use crate::models::{Scaling, Whitened, Whitening};
 use crate::number::Real;
-use ndarray::{Array1, Array2, ArrayView2, Axis, ShapeError};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, ShapeError, s};
 use ndarray_linalg::{Cholesky, Diag, SolveTriangular, UPLO};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-const MAGIC: &[u8] = b"mpibayes-tuning-1";
+const MAGIC: &[u8] = b"mpibayes-tuning-2";
 const NAME: &str = "a file of findings";
 
 /// What was found before a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Findings {
-    /// The coordinates, or why there are none.
-    pub coordinates: Result<Coordinates, NoMode>,
+    /// The coordinates.
+    pub space: Space,
     /// The noise of scores in these coordinates, if the method needs it.
     pub noise: Option<Measurement>,
+}
+
+/// The coordinates in which a run computes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Space {
+    /// Those of the model, because the posterior has no mode that could be used.
+    Own(NoMode),
+    /// Coordinates around the mode, in which the posterior is close to a standard normal distribution.
+    Whitened(Coordinates),
+    /// Scaled coordinates.
+    Scaled(Scale),
+}
+
+impl Space {
+    /// The number of parameters, if it is known.
+    fn dim(&self) -> Option<usize> {
+        match self {
+            Self::Own(_) => None,
+            Self::Whitened(coordinates) => Some(coordinates.mode.len()),
+            Self::Scaled(scale) => Some(scale.scale.0.len()),
+        }
+    }
+
+    /// A problem in these coordinates.
+    pub fn apply<F: Real>(&self, problem: Problem<F>) -> Problem<F> {
+        match self {
+            Self::Own(_) => problem,
+            Self::Whitened(coordinates) => coordinates.whitened(problem),
+            Self::Scaled(scale) => scale.scaled(problem),
+        }
+    }
 }
 
 impl Findings {
     /// The findings, for the method.
     pub fn found(&self) -> Found<'_> {
-        match (&self.coordinates, &self.noise) {
-            (Err(_), _) => Found::Nothing,
-            (Ok(_), None) => Found::Coordinates,
-            (Ok(_), Some(noise)) => Found::Noise(noise),
+        match (&self.space, &self.noise) {
+            (Space::Own(_), _) => Found::Nothing,
+            (_, None) => Found::Coordinates,
+            (_, Some(noise)) => Found::Noise(noise),
         }
     }
 
@@ -41,8 +72,8 @@ impl Findings {
     /// From these bytes, for a model with `dim` parameters.
     pub fn from_bytes(bytes: &[u8], dim: usize) -> Result<Self, String> {
         let findings: Self = unseal(MAGIC, NAME, bytes)?;
-        match &findings.coordinates {
-            Ok(coordinates) if coordinates.mode.len() != dim => Err("it is for another number of parameters".into()),
+        match findings.space.dim() {
+            Some(found) if found != dim => Err("it is for another number of parameters".into()),
             _ => Ok(findings),
         }
     }
@@ -106,6 +137,37 @@ impl Coordinates {
     }
 }
 
+/// The scale of each parameter, and the points at which chains start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Scale {
+    /// The scale of each parameter.
+    pub scale: Raw<f64>,
+    /// The starting points, one after the other.
+    starts: Raw<f64>,
+}
+
+impl Scale {
+    /// The scale and the noise from the records of a search for starting points; none if they are not complete.
+    pub fn read(records: &[f64], dim: usize, points: usize, largest_shard: usize) -> Option<(Self, Measurement)> {
+        let records = ArrayView2::from_shape((points + 4, dim), records).ok()?;
+        let row = |row: usize| records.row(points + row).to_vec();
+        let starts = Raw(records.slice(s![..points, ..]).iter().copied().collect());
+        let curvature = row(3).first().copied().unwrap_or(0.0);
+        let noise = Measurement { minibatches: row(1), shards: row(2), curvature, rows: largest_shard as f64, is_rough: true };
+        Some((Self { scale: Raw(row(0)), starts }, noise))
+    }
+
+    /// A problem with scaled parameters.
+    fn scaled<F: Real>(&self, problem: Problem<F>) -> Problem<F> {
+        let (scale, dim) = (ArrayView1::from(&self.scale.0), self.scale.0.len());
+        let points = self.starts.0.len() / dim.max(1);
+        // Lengths are checked when findings are made.
+        let Ok(starts) = ArrayView2::from_shape((points, dim), &self.starts.0) else { return problem };
+        let scaling = Scaling::new(scale, starts);
+        Problem { model: Arc::new(Whitened::scaled(problem.model.clone(), scaling)), ..problem }
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -114,9 +176,9 @@ mod tests {
     #[test]
     fn findings_are_kept_and_damage_is_noticed() {
         let coordinates = Coordinates { mode: Array1::ones(2), score: Array1::zeros(2), factor: Array2::eye(2) };
-        let bytes = Findings { coordinates: Ok(coordinates), noise: None }.to_bytes().unwrap();
-        let read = |bytes: &[u8], dim| Findings::from_bytes(bytes, dim).map(|findings| findings.coordinates.unwrap().mode);
-        assert_eq!(read(&bytes, 2), Ok(Array1::ones(2)));
+        let bytes = Findings { space: Space::Whitened(coordinates), noise: None }.to_bytes().unwrap();
+        let read = |bytes: &[u8], dim| Findings::from_bytes(bytes, dim).map(|findings| findings.space);
+        assert!(matches!(read(&bytes, 2), Ok(Space::Whitened(coordinates)) if coordinates.mode == Array1::<f64>::ones(2)));
         assert!(read(&bytes, 3).unwrap_err().contains("another number of parameters"));
         for place in 0..bytes.len() {
             let mut damaged = bytes.clone();

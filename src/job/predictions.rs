@@ -4,16 +4,27 @@ use super::error::JobError;
 use crate::cluster::BoxError;
 use crate::data::{DataError, Dataset, FeatureScaling, Shard, Split, Task};
 use crate::methods::common::predict::predict;
+use crate::metrics::convergence::r_hat;
 use crate::models::{Model, Scratch};
 use crate::number::Real;
 use crate::results::{Grid, POSTERIOR, ResultFile, ResultsError};
-use ndarray::{Array2, Ix2};
+use ndarray::{Array2, Array3, Axis, Ix2};
 use std::sync::Arc;
 
 /// The group of predictions of the test rows.
 pub const TEST_PREDICTIONS: &str = "test_predictions";
 /// The group with what turns raw rows into those that the model has seen.
 pub const PREPROCESSING: &str = "preprocessing";
+/// The group with the convergence of predictions for some test rows.
+pub const TEST_CONVERGENCE: &str = "test_convergence";
+/// Its array with the R-hat of each of these rows.
+pub const R_HAT: &str = "r_hat";
+/// The most test rows from which that convergence is computed.
+const MAX_CONVERGENCE_ROWS: usize = 200;
+/// The most draws of each chain.
+const MAX_CONVERGENCE_DRAWS: usize = 100;
+/// Chains with fewer draws are too short for an R-hat.
+const MIN_CONVERGENCE_DRAWS: usize = 4;
 /// Whether the features are sparse: 1 or 0.
 const SPARSE: &str = "features_sparse";
 /// What rows are multiplied by once they are scaled (features × features), if anything.
@@ -169,4 +180,48 @@ pub fn test_predictions<F: Real>(model: &dyn Model<F>, theta: &Array2<F>, datase
         grid.variables.push(("mean".into(), vec![0], mean));
     }
     Ok(grid)
+}
+
+/// Whether chains predict the same for the test rows: the R-hat of what each draw predicts, the probability of the target or the mean. None
+/// if there are too few chains or draws.
+///
+/// # Errors
+/// When draws or rows cannot be read, or the model predicts nothing.
+pub fn test_convergence<F: Real>(model: &dyn Model<F>, file: &ResultFile, dataset: &Dataset) -> Result<Option<Grid>, JobError> {
+    let lengths = file.lengths(POSTERIOR)?;
+    let shortest = lengths.iter().copied().min().unwrap_or(0);
+    let draws = shortest.min(MAX_CONVERGENCE_DRAWS);
+    if lengths.len() < 2 || draws < MIN_CONVERGENCE_DRAWS {
+        return Ok(None);
+    }
+    let places = (0..lengths.len()).flat_map(|chain| (0..draws).map(move |draw| (chain, draw * shortest / draws)));
+    let theta: Array2<F> = file.draws(POSTERIOR, &places.collect::<Vec<_>>())?;
+    let all = dataset.rows(Split::Test);
+    let count = all.min(MAX_CONVERGENCE_ROWS);
+    let rows: Vec<usize> = (0..count).map(|row| row * all / count).collect();
+    let shard: Shard<F> = dataset.read_rows(Split::Test, &rows)?;
+    let is_class = dataset.task() == Task::Classification;
+    // Chains × draws × rows.
+    let (mut predicted, mut scratch) = (Vec::with_capacity(theta.nrows() * count), Scratch::new());
+    for draw in theta.axis_chunks_iter(Axis(0), 1) {
+        predict(model, draw, &shard, &mut scratch, |block| {
+            if is_class {
+                predicted.extend(block.density)
+            } else {
+                predicted.extend(block.mean)
+            }
+            Ok::<_, BoxError>(())
+        })
+        .map_err(|cause| JobError::Prediction(cause.to_string()))?;
+    }
+    let predicted = Array3::from_shape_vec((lengths.len(), draws, count), predicted)
+        .map_err(|error| JobError::Prediction(error.to_string()))?;
+    let r_hats = predicted.axis_iter(Axis(2)).map(r_hat).collect();
+    let numbers = rows.iter().map(|&row| row as f64).collect();
+    Ok(Some(Grid {
+        group: TEST_CONVERGENCE.into(),
+        dimensions: vec![("row".into(), count)],
+        variables: vec![("test_row".into(), vec![0], numbers), (R_HAT.into(), vec![0], r_hats)],
+        names: Vec::new(),
+    }))
 }

@@ -2,7 +2,7 @@
 
 use super::data::DataFile;
 use super::error::JobError;
-use super::predictions::{predictive_draws, preprocessing, test_predictions};
+use super::predictions::{predictive_draws, preprocessing, test_convergence, test_predictions};
 use super::problem::{TableProblem, assign, counted_once, counts, table_problem};
 use super::ranks::Ranks;
 use super::scoring::{Scoring, scoring};
@@ -113,7 +113,7 @@ impl JobData for Table {
         let model = problem.model.clone();
         let scoring = scoring(run.evaluate.bias && run.method.samples(), counted_once(&problem, sharing));
         let problem = match tuned {
-            Some(tuned) => tuned.whitened(problem),
+            Some(tuned) => tuned.in_coordinates(problem),
             None => problem,
         };
         let method = tuned.map_or(run.method.as_ref(), |tuned| tuned.method.as_ref());
@@ -149,8 +149,15 @@ impl JobData for Table {
             let Some(dataset) = dataset else { return Ok(grids) };
             grids.push(preprocessing(&dataset)?);
             let wanted = predicts && dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing;
-            if wanted && let Some(theta) = predictive_draws(&folder.file_with_all_draws(outcome)?)? {
+            if !wanted {
+                return Ok(grids);
+            }
+            let file = folder.file_with_all_draws(outcome)?;
+            if let Some(theta) = predictive_draws(&file)? {
                 grids.push(test_predictions(model.as_ref(), &theta, &dataset)?);
+                if draws == DrawKind::Chains && model.has_symmetries() {
+                    grids.extend(test_convergence(model.as_ref(), &file, &dataset)?);
+                }
             }
             Ok(grids)
         });

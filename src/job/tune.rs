@@ -1,14 +1,14 @@
 //! Before a run that leaves something to be found: the mode of the posterior, its curvature and the noise of scores, on all ranks.
 
 use super::error::JobError;
-use super::findings::{Coordinates, Findings};
+use super::findings::{Coordinates, Findings, Scale, Space};
 use super::problem::{TableProblem, counted_once, table_problem, wrong_method};
 use super::ranks::Ranks;
 use super::records::records_of;
 use crate::cluster::JobOptions;
-use crate::config::{ConfigError, ConfiguredMethod, RunOf};
+use crate::config::{ConfigError, ConfiguredMethod, Dtype, Precision, RunOf};
 use crate::data::Dataset;
-use crate::methods::tuning::{FindMode, Found, MeasureNoise, Measurement, NoiseNeeds, TuningNeeds};
+use crate::methods::tuning::{FindMode, FindStarts, Found, MeasureNoise, Measurement, NoiseNeeds, TuningNeeds};
 use crate::methods::{Problem, Table};
 use crate::models::{CurvatureSupport, Model};
 use crate::number::Real;
@@ -17,12 +17,14 @@ use crate::settings::inline;
 use ndarray::ArrayView2;
 use std::sync::Arc;
 
-/// Nothing is found for models with more parameters, because the curvature has the square of this number of entries.
+/// No mode is searched for models with more parameters, because the curvature has the square of this number of entries.
 const MAX_PARAMETERS: usize = 1000;
 /// The curvature around the mode, relative to that at the mode, above which a note is printed.
 const MUCH_CURVATURE: f64 = 10.0;
 /// Noise of shards, in units of the posterior's variance, above which a note is printed.
 const MUCH_SHARD_NOISE: f64 = 10.0;
+/// The most starting points: what is sent in a search for them grows with their number. More chains share them.
+const MAX_STARTS: u32 = 8;
 /// The group of arrays of what was found.
 pub const TUNING: &str = "tuning";
 
@@ -41,24 +43,6 @@ pub(super) fn can_be_tuned(model: &dyn Model<f64>) -> bool {
     model.curvature_support() == CurvatureSupport::Full && (1..=MAX_PARAMETERS).contains(&model.dim())
 }
 
-/// What `step = "auto"` means for a model for which no step can be found; none for methods that need no step.
-pub(super) fn note_on_preset(
-    run: &RunOf<Table>,
-    preset: &dyn ConfiguredMethod<Table>,
-    parameters: usize,
-) -> Result<Option<String>, JobError> {
-    if run.method.tuning().is_none_or(|needs| needs.noise.is_none()) {
-        return Ok(None);
-    }
-    let step = table_of(preset)?.get("step").map_or_else(String::new, inline);
-    let reason = match parameters {
-        ..=MAX_PARAMETERS => "does not provide a full matrix of curvature".to_owned(),
-        _ => format!("has {parameters} parameters, more than {MAX_PARAMETERS}"),
-    };
-    let model = run.model_name();
-    Ok(Some(format!("step = \"auto\" is {step} here, because the model {model} {reason}. Draws may be biased: choose a step")))
-}
-
 /// Finds what a run leaves to be found, if anything; a job that resumes a run uses what was found when it began. Every rank calls this.
 ///
 /// # Errors
@@ -72,16 +56,21 @@ pub(super) fn tune(
 ) -> Result<Option<Tuned>, JobError> {
     let Some(needs) = run.method.tuning() else { return Ok(None) };
     let problem = ranks.agree(table_problem::<f64>(run, dataset))?;
-    let dim = problem.problem.model.dim();
-    if !can_be_tuned(problem.problem.model.as_ref()) {
+    let (dim, has_curvature) = (problem.problem.model.dim(), can_be_tuned(problem.problem.model.as_ref()));
+    if !has_curvature && needs.noise.is_none() {
         let method = run.method.tuned(Found::Nothing, run.settings.agents).map_err(wrong_method)?;
-        note_on_preset(run, method.as_ref(), dim)?.iter().for_each(|note| folder.print_message(&format!("note: {note}")));
         return Ok(Some(Tuned { method, found: toml::Table::new(), findings: None }));
     }
     let kept = if ranks.is_root() { kept(folder, dim) } else { Ok(Vec::new()) };
     let mut bytes = ranks.broadcast(&ranks.agree(kept)?);
     if bytes.is_empty() {
-        let measured = measure(run, needs, problem, ranks, options, folder)?;
+        let measured = match (needs.noise, run.settings.dtype) {
+            (Some(noise), Dtype::Float32) if !has_curvature => {
+                find_starts(run, noise, ranks.agree(table_problem::<f32>(run, dataset))?, ranks, options, folder)?
+            }
+            (Some(noise), Dtype::Float64) if !has_curvature => find_starts(run, noise, problem, ranks, options, folder)?,
+            (noise, _) => measure(run, TuningNeeds { noise, ..needs }, problem, ranks, options, folder)?,
+        };
         let kept = if ranks.is_root() { keep(&measured, folder) } else { Ok(Vec::new()) };
         bytes = ranks.broadcast(&ranks.agree(kept)?);
     }
@@ -132,20 +121,21 @@ fn measure(
     // On rank 0 alone: the factor of a matrix may have other bits on another kind of processor.
     let found = if ranks.is_root() { read_mode(&records, dim) } else { Ok(Vec::new()) };
     let found = Findings::from_bytes(&ranks.broadcast(&ranks.agree(found)?), dim).map_err(JobError::Tuning)?;
-    let coordinates = match (found.coordinates, &needs.noise) {
-        (Ok(coordinates), _) => coordinates,
-        (Err(reason), Some(_)) => {
+    let coordinates = match (found.space, &needs.noise) {
+        (Space::Whitened(coordinates), _) => coordinates,
+        (Space::Scaled(_), _) => return Err(too_little()),
+        (Space::Own(reason), Some(_)) => {
             return Err(JobError::Tuning(format!(
                 "step = \"auto\" found no mode of the posterior: {reason}. Set method.step, or a stronger prior"
             )));
         }
-        (Err(reason), None) => {
+        (Space::Own(reason), None) => {
             folder.print_message(&format!("note: the posterior has no mode that could be used: {reason}"));
-            return Ok(Findings { coordinates: Err(reason), noise: None });
+            return Ok(Findings { space: Space::Own(reason), noise: None });
         }
     };
-    let Some(NoiseNeeds { batch, share }) = needs.noise else {
-        return Ok(Findings { coordinates: Ok(coordinates), noise: None });
+    let Some(NoiseNeeds { batch, share, .. }) = needs.noise else {
+        return Ok(Findings { space: Space::Whitened(coordinates), noise: None });
     };
     let factor = coordinates.factor.clone();
     let measure = MeasureNoise { problem: coordinates.whitened(problem), factor, batch, share, rows };
@@ -161,15 +151,49 @@ fn measure(
         shards: measured.row(1).to_vec(),
         curvature: measured[[2, dim - 1]],
         rows: largest_shard as f64,
+        is_rough: false,
     };
     notes_on(&noise).iter().for_each(|note| folder.print_message(note));
-    Ok(Findings { coordinates: Ok(coordinates), noise: Some(noise) })
+    Ok(Findings { space: Space::Whitened(coordinates), noise: Some(noise) })
+}
+
+/// Finds starting points and scales, where the model has no full matrix of curvature or too many parameters for it.
+fn find_starts<F: Precision>(
+    run: &RunOf<Table>,
+    needs: NoiseNeeds,
+    problem: TableProblem<F>,
+    ranks: &Ranks,
+    options: &JobOptions,
+    folder: &RunFolder,
+) -> Result<Findings, JobError> {
+    folder.print_message(
+        "step = \"auto\": descending to points of high density where chains start, and measuring the noise of gradients there",
+    );
+    let TableProblem { problem, rows, largest_shard, .. } = problem;
+    let problem = counted_once(&problem, run.method.sharing());
+    let (dim, NoiseNeeds { batch, share, chains }) = (problem.model.dim(), needs);
+    let points = chains.unwrap_or(run.settings.agents).min(MAX_STARTS);
+    let records = records_of(FindStarts { problem, points, batch, share, rows }, ranks, options)?;
+    let found = if ranks.is_root() { read_starts(&records, dim, points, largest_shard) } else { Ok(Vec::new()) };
+    Findings::from_bytes(&ranks.broadcast(&ranks.agree(found)?), dim).map_err(JobError::Tuning)
+}
+
+/// What a search for starting points found, as bytes for all ranks.
+fn read_starts(records: &[f64], dim: usize, points: u32, largest_shard: usize) -> Result<Vec<u8>, JobError> {
+    if !records.iter().all(|value| value.is_finite()) {
+        return Err(JobError::Tuning(
+            "step = \"auto\": gradients at the points where chains would start are not finite. Set method.step, or a stronger prior"
+                .into(),
+        ));
+    }
+    let (scale, noise) = Scale::read(records, dim, points as usize, largest_shard).ok_or_else(too_little)?;
+    Findings { space: Space::Scaled(scale), noise: Some(noise) }.to_bytes().map_err(JobError::Tuning)
 }
 
 /// What a search for the mode found, as bytes for all ranks.
 fn read_mode(records: &[f64], dim: usize) -> Result<Vec<u8>, JobError> {
-    let coordinates = Coordinates::read(records, dim).ok_or_else(too_little)?;
-    Findings { coordinates, noise: None }.to_bytes().map_err(JobError::Tuning)
+    let space = Coordinates::read(records, dim).ok_or_else(too_little)?.map_or_else(Space::Own, Space::Whitened);
+    Findings { space, noise: None }.to_bytes().map_err(JobError::Tuning)
 }
 
 /// Remarks on posteriors that are hard to sample.
@@ -207,35 +231,45 @@ fn too_little() -> JobError {
 }
 
 impl Tuned {
-    fn coordinates(&self) -> Option<&Coordinates> {
-        self.findings.as_ref()?.coordinates.as_ref().ok()
+    fn space(&self) -> Option<&Space> {
+        self.findings.as_ref().map(|findings| &findings.space)
     }
 
-    /// A problem in coordinates in which the posterior is close to a standard normal distribution, if they are known.
-    pub fn whitened<F: Real>(&self, problem: Problem<F>) -> Problem<F> {
-        match self.coordinates() {
-            Some(coordinates) => coordinates.whitened(problem),
+    /// A problem in the coordinates that were found, if any.
+    pub fn in_coordinates<F: Real>(&self, problem: Problem<F>) -> Problem<F> {
+        match self.space() {
+            Some(space) => space.apply(problem),
             None => problem,
         }
     }
 
     /// What was found, for people.
     pub fn describe(&self) -> Option<String> {
-        self.coordinates()?;
+        let coordinates = match self.space()? {
+            Space::Own(_) => return None,
+            Space::Whitened(_) => "whitened",
+            Space::Scaled(_) => "scaled",
+        };
         let keys: Vec<String> = self.found.iter().map(|(key, value)| format!("{key} = {}", inline(value))).collect();
-        (!keys.is_empty()).then(|| format!("found, in whitened coordinates: {}", keys.join(", ")))
+        (!keys.is_empty()).then(|| format!("found, in {coordinates} coordinates: {}", keys.join(", ")))
     }
 
     /// What was found, for the result file.
     pub fn arrays(&self) -> Option<Grid> {
-        let Coordinates { mode, factor, .. } = self.coordinates()?;
-        let dim = mode.len();
-        let sd = factor.rows().into_iter().map(|row| row.dot(&row).sqrt()).collect();
-        let mut variables = vec![
-            ("mode".into(), vec![0], mode.to_vec()),
-            ("laplace_sd".into(), vec![0], sd),
-            ("factor".into(), vec![0, 1], factor.iter().copied().collect()),
-        ];
+        let (dim, mut variables) = match self.space()? {
+            Space::Own(_) => return None,
+            Space::Whitened(Coordinates { mode, factor, .. }) => {
+                let sd = factor.rows().into_iter().map(|row| row.dot(&row).sqrt()).collect();
+                let factor = factor.iter().copied().collect();
+                let variables = vec![
+                    ("mode".to_owned(), vec![0], mode.to_vec()),
+                    ("laplace_sd".to_owned(), vec![0], sd),
+                    ("factor".to_owned(), vec![0, 1], factor),
+                ];
+                (mode.len(), variables)
+            }
+            Space::Scaled(Scale { scale, .. }) => (scale.0.len(), vec![("scale".to_owned(), vec![0], scale.0.clone())]),
+        };
         if let Some(noise) = self.findings.as_ref().and_then(|findings| findings.noise.as_ref()) {
             variables.push(("minibatch_noise".into(), vec![0], noise.minibatches.clone()));
             variables.push(("shard_noise".into(), vec![0], noise.shards.clone()));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StepSize {
-    /// A constant step size that is found before the run; the annealed one with a = 0.01, b = 1 and c = 0.55 where it cannot be found.
+    /// A constant step size that is found before the run; where other keys hinder that, the annealed one with a = 0.01, b = 1 and c = 0.55.
     #[default]
     Auto,
     /// The same step size for every update, above 0. Draws have a bias that grows with it.
@@ -28,7 +28,7 @@ pub enum StepSize {
 }
 
 impl StepSize {
-    /// The step size that [`StepSize::Auto`] stands for where none can be found.
+    /// The step size that [`StepSize::Auto`] stands for where none is found.
     pub const PRESET: Self = Self::Annealed { a: 0.01, b: 1.0, c: 0.55 };
 
     /// The step size of update t.

@@ -11,6 +11,7 @@ mod log_precision;
 pub mod logistic;
 mod model;
 pub mod network;
+mod scaling;
 mod scratch;
 mod settings;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod whitening;
 pub use batch::Batch;
 pub use error::ModelError;
 pub use model::{CurvatureSupport, Model, Output, Part};
+pub use scaling::Scaling;
 pub use scratch::Scratch;
 pub use settings::{BuiltModel, DataSchema, ModelSettings, require_data};
 pub use whitened::Whitened;

@@ -91,6 +91,17 @@ pub trait Model<F: Real>: Send + Sync {
     /// Writes an initial θ: a draw from the prior, or the customary initialization where prior draws are unsuitable (networks).
     fn draw_initial(&self, stream: &mut Stream, theta: ArrayViewMut1<F>);
 
+    /// Whether other parameters give the same distribution of targets, as in networks, whose units can be exchanged: chains then need not
+    /// agree about parameters, but about what they predict.
+    fn has_symmetries(&self) -> bool {
+        false
+    }
+
+    /// Writes the point at which a chain starts, if it is not to be an initial θ; returns whether it did.
+    fn start(&self, _chain: u64, _position: &mut [F]) -> bool {
+        false
+    }
+
     /// Overwrites `out` (length N) with log p0(θ_n), up to a constant.
     fn log_prior(&self, theta: ArrayView2<F>, out: &mut [f64]);
 
@@ -145,17 +156,14 @@ pub trait Model<F: Real>: Send + Sync {
     ) {
     }
 
-    /// The coordinates of a model whose parameter vector is not θ itself; see [`Whitened`](super::Whitened).
+    /// The coordinates of a model in which z = 0 is the mode of the posterior; see [`Whitened`](super::Whitened).
     fn whitening(&self) -> Option<&Whitening<F>> {
         None
     }
 
     /// Appends θ at a parameter vector of the model: the vector itself, unless the model has other coordinates.
     fn append_parameters(&self, position: &[F], parameters: &mut Vec<F>) {
-        match self.whitening() {
-            Some(whitening) => whitening.append_parameters(position, parameters),
-            None => parameters.extend_from_slice(position),
-        }
+        parameters.extend_from_slice(position);
     }
 
     /// The posterior predictive, averaged over the N particles. Overwrites `mean` (rows × outputs) with class probabilities or the mean,

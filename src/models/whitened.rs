@@ -1,8 +1,9 @@
-//! A model in coordinates z with θ = c + L z, in which its posterior is close to a standard normal distribution.
+//! A model in other coordinates, in which its posterior is close to a standard normal distribution or at least has the same scale everywhere.
 
 use super::batch::Batch;
 use super::layout::{flat, flat_mut, matrix, matrix_mut};
 use super::model::{CurvatureSupport, Model, Output, Part};
+use super::scaling::Scaling;
 use super::scratch::Scratch;
 use super::whitening::Whitening;
 use crate::number::Real;
@@ -16,7 +17,12 @@ const INITIAL_SD: f64 = 1.5;
 /// A model whose parameter vector is z. Its parts, predictions and rows are those of the model inside.
 pub struct Whitened<F> {
     inner: Arc<dyn Model<F>>,
-    whitening: Whitening<F>,
+    coordinates: Coordinates<F>,
+}
+
+enum Coordinates<F> {
+    AroundMode(Whitening<F>),
+    Scaled(Scaling<F>),
 }
 
 impl<F: Real> Whitened<F> {
@@ -26,7 +32,16 @@ impl<F: Real> Whitened<F> {
     /// If the model has another number of parameters.
     pub fn new(inner: Arc<dyn Model<F>>, whitening: Whitening<F>) -> Self {
         assert_eq!(inner.dim(), whitening.dim(), "a whitening needs one value for each parameter");
-        Self { inner, whitening }
+        Self { inner, coordinates: Coordinates::AroundMode(whitening) }
+    }
+
+    /// A model whose parameters are scaled.
+    ///
+    /// # Panics
+    /// If the model has another number of parameters.
+    pub fn scaled(inner: Arc<dyn Model<F>>, scaling: Scaling<F>) -> Self {
+        assert_eq!(inner.dim(), scaling.dim(), "a scaling needs one value for each parameter");
+        Self { inner, coordinates: Coordinates::Scaled(scaling) }
     }
 
     /// Calls `with` with θ at all particles.
@@ -39,7 +54,7 @@ impl<F: Real> Whitened<F> {
         let mut theta = scratch.take(z.len());
         theta.clear();
         for point in flat(z).chunks_exact(z.ncols()) {
-            self.whitening.append_parameters(point, &mut theta);
+            self.append_parameters(point, &mut theta);
         }
         let result = with(matrix(&theta, z.nrows(), z.ncols()), scratch);
         scratch.put(theta);
@@ -58,7 +73,10 @@ impl<F: Real> Whitened<F> {
         by_theta.fill(F::zero());
         self.at_parameters(z, scratch, |theta, scratch| add(theta, matrix_mut(&mut by_theta, z.nrows(), z.ncols()), scratch));
         for (score, by_theta) in flat_mut(score).chunks_exact_mut(z.ncols()).zip(by_theta.chunks_exact(z.ncols())) {
-            self.whitening.add_gradient(by_theta, score);
+            match &self.coordinates {
+                Coordinates::AroundMode(whitening) => whitening.add_gradient(by_theta, score),
+                Coordinates::Scaled(scaling) => scaling.add_gradient(by_theta, score),
+            }
         }
         scratch.put(by_theta);
     }
@@ -77,14 +95,35 @@ impl<F: Real> Model<F> for Whitened<F> {
         self.inner.output()
     }
 
+    fn has_symmetries(&self) -> bool {
+        self.inner.has_symmetries()
+    }
+
     fn check(&self, batch: Batch<F>) -> Result<(), String> {
         self.inner.check(batch)
     }
 
     fn draw_initial(&self, stream: &mut Stream, mut z: ArrayViewMut1<F>) {
-        z.fill(F::zero());
-        if let Some(z) = z.as_slice_mut() {
-            stream.add_normals(F::of(INITIAL_SD), z);
+        match &self.coordinates {
+            Coordinates::AroundMode(_) => {
+                z.fill(F::zero());
+                if let Some(z) = z.as_slice_mut() {
+                    stream.add_normals(F::of(INITIAL_SD), z);
+                }
+            }
+            Coordinates::Scaled(scaling) => {
+                self.inner.draw_initial(stream, z.view_mut());
+                if let Some(z) = z.as_slice_mut() {
+                    scaling.to_coordinates(z);
+                }
+            }
+        }
+    }
+
+    fn start(&self, chain: u64, z: &mut [F]) -> bool {
+        match &self.coordinates {
+            Coordinates::AroundMode(_) => false,
+            Coordinates::Scaled(scaling) => scaling.start(chain, z),
         }
     }
 
@@ -133,6 +172,20 @@ impl<F: Real> Model<F> for Whitened<F> {
         mut curvature: ArrayViewMut2<F>,
         scratch: &mut Scratch<F>,
     ) {
+        if let Coordinates::Scaled(scaling) = &self.coordinates {
+            let mut by_theta = Array2::zeros(z.raw_dim());
+            self.at_parameters(z, scratch, |theta, scratch| {
+                self.inner.add_curvature(theta, batch, weight, by_theta.view_mut(), scratch);
+            });
+            for (mut curvature, by_theta) in curvature.rows_mut().into_iter().zip(by_theta.rows()) {
+                curvature
+                    .iter_mut()
+                    .zip(by_theta)
+                    .zip(scaling.scale())
+                    .for_each(|((out, &value), &scale)| *out += scale * scale * value);
+            }
+            return;
+        }
         let dim = self.dim();
         for (z, mut diagonal) in z.axis_chunks_iter(Axis(0), 1).zip(curvature.rows_mut()) {
             let mut full = Array2::zeros((dim, dim));
@@ -155,7 +208,10 @@ impl<F: Real> Model<F> for Whitened<F> {
         self.at_parameters(z, scratch, |theta, scratch| {
             self.inner.add_full_curvature(theta, batch, weight, matrix_mut(&mut by_theta, dim, dim), scratch);
         });
-        self.whitening.add_curvature(&by_theta, flat_mut(curvature));
+        match &self.coordinates {
+            Coordinates::AroundMode(whitening) => whitening.add_curvature(&by_theta, flat_mut(curvature)),
+            Coordinates::Scaled(scaling) => scaling.add_curvature(&by_theta, flat_mut(curvature)),
+        }
         scratch.put(by_theta);
     }
 
@@ -171,7 +227,17 @@ impl<F: Real> Model<F> for Whitened<F> {
     }
 
     fn whitening(&self) -> Option<&Whitening<F>> {
-        Some(&self.whitening)
+        match &self.coordinates {
+            Coordinates::AroundMode(whitening) => Some(whitening),
+            Coordinates::Scaled(_) => None,
+        }
+    }
+
+    fn append_parameters(&self, z: &[F], theta: &mut Vec<F>) {
+        match &self.coordinates {
+            Coordinates::AroundMode(whitening) => whitening.append_parameters(z, theta),
+            Coordinates::Scaled(scaling) => scaling.append_parameters(z, theta),
+        }
     }
 }
 
@@ -249,6 +315,32 @@ mod tests {
         let mut diagonal = Array2::zeros((3, D));
         model.add_curvature(z.view(), batch, 1.0, diagonal.view_mut(), scratch);
         assert!((&diagonal.row(0) - &curvature.diag()).iter().all(|error| error.abs() < 1e-12));
+    }
+
+    #[test]
+    fn scaled_parameters_have_the_values_and_derivatives_of_the_model() {
+        let (inner, _) = whitened();
+        let scale = Array1::from_vec(vec![0.5, 2.0, 1.0, 3.0]);
+        let starts = normals(&mut stream(5), 2, D);
+        let model = Whitened::scaled(inner.clone(), Scaling::new(scale.view(), starts.view()));
+        let (x, y) = (normals(&mut stream(1), 9, D), Array1::from_iter((0..9).map(|i| f64::from(i % 2))));
+        let (batch, z) = (Batch { x: x.view(), y: y.view() }, normals(&mut stream(2), 3, D));
+        let (prior, loss) = gradient_errors(&model, &z, batch, 0.7);
+        assert!(prior < 1e-6 && loss < 1e-6, "{prior} {loss}");
+        let (mut here, mut there, scratch) = ([0.0; 3], [0.0; 3], &mut Scratch::new());
+        model.loss(z.view(), batch, &mut here, scratch);
+        inner.loss((&z * &scale).view(), batch, &mut there, scratch);
+        assert!(here.iter().zip(there).all(|(here, there)| (here - there).abs() < 1e-12), "{here:?} {there:?}");
+        // A chain starts at its point, which it shares if there are more chains than points; z = 0 is not known to be the mode.
+        let (mut position, mut theta) = ([0.0; D], Vec::new());
+        assert!(model.start(3, &mut position) && model.whitening().is_none());
+        model.append_parameters(&position, &mut theta);
+        assert!(theta.iter().zip(starts.row(1)).all(|(theta, start)| (theta - start).abs() < 1e-12));
+        let (mut full, mut diagonal) = (Array2::zeros((D, D)), Array2::zeros((1, D)));
+        let at = z.slice(ndarray::s![..1, ..]);
+        model.add_full_curvature(at, batch, 1.0, full.view_mut(), scratch);
+        model.add_curvature(at, batch, 1.0, diagonal.view_mut(), scratch);
+        assert!(diagonal.row(0).iter().zip(full.diag()).all(|(a, b)| (a - b).abs() < 1e-12 && *a > 0.0));
     }
 
     #[test]

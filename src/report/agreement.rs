@@ -5,7 +5,6 @@ use super::judgment::Judgment;
 use super::posterior::{Parameter, PosteriorGroup};
 use super::run::RunResults;
 use super::text;
-use super::trajectories::Trajectories;
 use crate::config::stored_table;
 use crate::results::POSTERIOR;
 use serde::Serialize;
@@ -49,7 +48,7 @@ impl<'a> Reference<'a> {
     /// When it has none, or cannot be read.
     pub fn read(run: &'a RunResults) -> Result<Self> {
         let group = posterior(run)?;
-        let judgment = Judgment::of(std::slice::from_ref(&group), Trajectories::of(&run.file)?.as_ref());
+        let judgment = Judgment::of(std::slice::from_ref(&group), &run.file)?;
         Ok(Self { run, group, judgment })
     }
 
@@ -118,7 +117,7 @@ impl Agreement {
             narrowest,
             largest_sd_ratio,
             widest,
-            judgment: Judgment::of(&[group], Trajectories::of(&run.file)?.as_ref()),
+            judgment: Judgment::of(&[group], &run.file)?,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::error::{ReportError, Result};
 use super::run::{RunResults, data_label};
-use super::summary::{Summary, as_object};
+use super::summary::Summary;
 use super::text;
 use crate::metrics::{better, meaning};
 use crate::results::{SECONDS, XAxis};
@@ -56,7 +56,7 @@ pub struct Entry {
     /// Its values of the keys in which the runs differ; `None` if its configuration does not have the key.
     pub settings: BTreeMap<String, Option<String>>,
     /// Its final metrics, by name; missing values are NaN (`null` in JSON).
-    #[serde(serialize_with = "as_object")]
+    #[serde(serialize_with = "text::as_object")]
     pub metrics: Vec<(String, f64)>,
     /// Its last round.
     pub rounds: u64,

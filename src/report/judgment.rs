@@ -1,17 +1,21 @@
 //! Whether a run's draws can be used: the first line of its summary.
 
+use super::error::Result;
 use super::posterior::{HIGH_R_HAT, LOW_ESS, PosteriorGroup};
+use super::test_rows::TestRows;
 use super::text;
 use super::trajectories::Trajectories;
 use crate::metrics::bias::{MAX_PARAMETERS, ParameterBias, Verdict, draws_needed};
 use crate::metrics::convergence::Convergence;
-use crate::results::{POSTERIOR, SampleKind};
+use crate::results::{POSTERIOR, ResultFile, SampleKind};
 use serde::Serialize;
 
 /// The share of divergent trajectories above which a measurement of bias does not count: single ones also occur where nothing is missed.
 const MANY_DIVERGED: f64 = 1e-3;
 /// Chains with an R-hat from here on describe different distributions.
 const NOT_MIXED: f64 = 1.1;
+/// Chains must agree about this share of the test rows.
+const AGREEING: f64 = 0.9;
 
 /// Whether a run's draws can be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,6 +40,8 @@ pub enum JudgmentOutcome {
     Unknown,
     /// No bias was found, but the draws are too few to exclude it.
     Undecided,
+    /// Parameters have no unique values, but the chains agree about predictions.
+    Predictions,
     /// The means and standard deviations of the draws are those of the posterior.
     Right,
 }
@@ -48,15 +54,25 @@ impl JudgmentOutcome {
 }
 
 impl Judgment {
-    /// Judges the posterior of a run; none if it has no estimates.
-    pub fn of(groups: &[PosteriorGroup], trajectories: Option<&Trajectories>) -> Option<Self> {
+    /// Judges the posterior of a finished run; none if it has no estimates.
+    ///
+    /// # Errors
+    /// When the result file cannot be read.
+    pub fn of(groups: &[PosteriorGroup], file: &ResultFile) -> Result<Option<Self>> {
+        let (trajectories, test_rows) = (Trajectories::of(file)?, TestRows::of(file)?);
+        Ok(Self::from(groups, trajectories.as_ref(), test_rows.and_then(|rows| rows.agreement)))
+    }
+
+    /// Judges a posterior by its trajectories and by the share of test rows about which chains agree, if these are known.
+    fn from(groups: &[PosteriorGroup], trajectories: Option<&Trajectories>, agreement: Option<f64>) -> Option<Self> {
         let group = groups.iter().find(|group| group.group == POSTERIOR && !group.estimates.is_empty())?;
         let (outcome, text) = diverged(group)
+            .or_else(|| agreement.map(predictions))
             .or_else(|| not_mixed(group, trajectories.is_some()))
             .unwrap_or_else(|| bias(group, trajectories.is_some()));
         let is_open = matches!(outcome, JudgmentOutcome::Undecided | JudgmentOutcome::Unknown);
         let (outcome, text) = match trajectories {
-            Some(trajectories) if !outcome.is_unusable() => {
+            Some(trajectories) if !outcome.is_unusable() && outcome != JudgmentOutcome::Predictions => {
                 diverging(trajectories).or_else(|| converged(group).filter(|_| is_open)).unwrap_or((outcome, text))
             }
             _ => (outcome, text),
@@ -71,6 +87,21 @@ fn diverged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
         group.estimates.iter().find(|parameter| !is_finite(parameter.estimate.mean) || !is_finite(parameter.estimate.sd))?;
     let text = format!("diverged: draws of {} are not finite. Do not use this run; set a smaller step", wrong.name);
     Some((JudgmentOutcome::Diverged, text))
+}
+
+/// The judgment of chains whose parameters have no unique values.
+fn predictions(agreement: f64) -> (JudgmentOutcome, String) {
+    let share = (100.0 * agreement).floor();
+    let weights = "Do not interpret single weights: networks with exchanged units are equal";
+    if agreement < AGREEING {
+        let text = format!(
+            "not mixed: the chains agree about the predictions of only {share} % of the test rows (R-hat below 1.1). Average them over all \
+             chains, or raise method.ess for a longer run. {weights}"
+        );
+        return (JudgmentOutcome::NotMixed, text);
+    }
+    let text = format!("for predictions: the chains agree about {share} % of the test rows (R-hat below 1.1). {weights}");
+    (JudgmentOutcome::Predictions, text)
 }
 
 /// Trajectories diverge where the curvature is large, and may not have entered such regions.

@@ -8,6 +8,7 @@ pub mod judgment;
 pub mod posterior;
 mod run;
 pub mod summary;
+pub mod test_rows;
 pub(crate) mod text;
 pub mod topics;
 pub mod trajectories;

@@ -4,6 +4,7 @@ use super::error::{ReportError, Result};
 use super::judgment::Judgment;
 use super::posterior::{self, Expectation, PosteriorGroup};
 use super::run::RunResults;
+use super::test_rows::TestRows;
 use super::text;
 use super::trajectories::Trajectories;
 use crate::config::stored_table;
@@ -13,8 +14,8 @@ use crate::methods::chains::coupled::SPREAD as SPREAD_OF_CHAINS;
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::chains::hmc::SAMPLE_STATS_GROUP;
 use crate::metrics::meaning;
-use crate::results::{HISTORY, METRICS, PHASES, RunState, SECONDS, SampleKind, TRAFFIC, Table};
-use serde::{Serialize, Serializer};
+use crate::results::{HISTORY, METRICS, PHASES, POSTERIOR, RunState, SECONDS, SampleKind, TRAFFIC, Table};
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// The tables of accuracy by confidence and by class: a row for each bin or class of each evaluated round.
@@ -52,8 +53,10 @@ pub struct Summary {
     pub rounds_total: u64,
     /// Whether the draws of a finished run can be used.
     pub judgment: Option<Judgment>,
+    /// What the draws of a finished run predict for the test rows, all together.
+    pub test_rows: Option<TestRows>,
     /// The last row of the metrics, by name; missing values are NaN (`null` in JSON).
-    #[serde(serialize_with = "as_object")]
+    #[serde(serialize_with = "text::as_object")]
     pub metrics: Vec<(String, f64)>,
     /// The metrics of each evaluation.
     pub evaluations: Vec<TableRow>,
@@ -76,7 +79,7 @@ pub struct Summary {
     /// Posterior means and standard deviations that were accumulated over all updates.
     pub expectations: Vec<Expectation>,
     /// Seconds by phase.
-    #[serde(serialize_with = "as_object")]
+    #[serde(serialize_with = "text::as_object")]
     pub phases: Vec<(String, f64)>,
     /// Messages and bytes between ranks, by purpose.
     pub traffic: Vec<Traffic>,
@@ -88,7 +91,7 @@ pub struct TableRow {
     /// The round or step.
     pub step: u64,
     /// The values by column, seconds first.
-    #[serde(flatten, serialize_with = "as_object")]
+    #[serde(flatten, serialize_with = "text::as_object")]
     pub values: Vec<(String, f64)>,
 }
 
@@ -101,11 +104,6 @@ pub struct Traffic {
     pub messages: u64,
     /// Bytes of their payloads.
     pub bytes: u64,
-}
-
-/// Serializes named values as a JSON object in their order, with NaN as `null`.
-pub(super) fn as_object<S: Serializer>(values: &[(String, f64)], serializer: S) -> std::result::Result<S::Ok, S::Error> {
-    serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
 }
 
 impl Summary {
@@ -127,7 +125,8 @@ impl Summary {
         let data = run.dataset();
         let classes = rows_by_round(&table(CLASSES)?);
         Ok(Self {
-            judgment: if finished { Judgment::of(&draws, trajectories.as_ref()) } else { None },
+            judgment: if finished { Judgment::of(&draws, file)? } else { None },
+            test_rows: TestRows::of(file)?,
             stays_coupled: stays_coupled(&info.config),
             class_names: if classes.is_empty() { Vec::new() } else { class_names(data.as_deref(), &info.data_digest) },
             classes,
@@ -254,6 +253,7 @@ impl Summary {
             text += &format!("not finished{rounds}: these are the results so far\n");
         }
         text += &self.description();
+        text += &self.metrics_of_all_draws();
         text += &self.final_metrics();
         text += &self.calibration();
         text += &self.accuracy_by_class();
@@ -297,15 +297,23 @@ impl Summary {
         ])
     }
 
+    fn has_chains(&self) -> bool {
+        self.draws.iter().any(|draws| draws.group == POSTERIOR && draws.kind == SampleKind::Chains)
+    }
+
+    /// The metrics of predictions averaged over all draws; of particles, they are those of the last evaluation.
+    fn metrics_of_all_draws(&self) -> String {
+        let Some(test_rows) = self.test_rows.as_ref().filter(|_| self.has_chains()) else { return String::new() };
+        let lines: Vec<(&str, String)> =
+            test_rows.metrics.iter().map(|(name, value)| (name.as_str(), with_meaning(name, *value))).collect();
+        format!("\ntest rows, predicted by the draws of all chains together\n{}", text::pairs(&lines))
+    }
+
     /// The metrics of the last evaluation, and the range of the accuracy or RMSE over agents.
     fn final_metrics(&self) -> String {
         if self.metrics.is_empty() {
             return String::new();
         }
-        let with_meaning = |name: &str, value: f64| match meaning(name) {
-            Some(meaning) => format!("{}  {meaning}", with_unit(name, value)),
-            None => with_unit(name, value),
-        };
         let mut lines: Vec<(&str, String)> =
             self.metrics.iter().map(|(name, value)| (name.as_str(), with_meaning(name, *value))).collect();
         let lowest = self.spread.last().and_then(|last| {
@@ -318,7 +326,8 @@ impl Summary {
             let range = format!("{name} {} to {highest} on each agent's share of the test rows", with_unit(name, *lowest));
             lines.push(("by agent", range));
         }
-        let round = self.evaluations.last().map_or(String::new(), |last| format!(" (round {})", last.step));
+        let states = if self.has_chains() { ", by a few states of the chains" } else { "" };
+        let round = self.evaluations.last().map_or(String::new(), |last| format!(" (round {}{states})", last.step));
         format!("\n{} metrics{round}\n{}", if self.finished { "final" } else { "latest" }, text::pairs(&lines))
     }
 
@@ -492,6 +501,14 @@ fn table_of_rounds(title: &str, all: &[TableRow]) -> String {
 
 fn is_time(name: &str) -> bool {
     name == SECONDS || name.ends_with("_seconds")
+}
+
+/// A metric with its unit and what it means.
+fn with_meaning(name: &str, value: f64) -> String {
+    match meaning(name) {
+        Some(meaning) => format!("{}  {meaning}", with_unit(name, value)),
+        None => with_unit(name, value),
+    }
 }
 
 /// A metric with its unit.

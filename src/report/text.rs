@@ -1,6 +1,12 @@
-//! Formatting of numbers, durations, sizes and tables for the terminal.
+//! Formatting of numbers, durations, sizes and tables for the terminal, and of named values for JSON.
 
 use num_traits::ToPrimitive;
+use serde::Serializer;
+
+/// Serializes named values as a JSON object in their order, with NaN as `null`.
+pub(crate) fn as_object<S: Serializer>(values: &[(String, f64)], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
+}
 
 /// A count with commas between thousands: `60,000`.
 pub(crate) fn count(number: impl ToPrimitive) -> String {

@@ -13,9 +13,9 @@
 //! A table, such as `history` or `metrics`, has one-dimensional columns over `row`: `step`, `agent` (−1 for none), then the named values,
 //! with NaN for missing ones. Its attribute `columns` has their names in order.
 //!
-//! Other arrays: `test_predictions` has `target` (row), `density` (row: the averaged probability or density of the target)
-//! and `probability` (row × class) or `mean` (row), over the test rows in the dataset's order and units; `preprocessing` has scale and
-//! offset of each feature. Both are written at the end of the run.
+//! Other arrays, written at the end of the run: `test_predictions` has `target` (row), `density` (row: the averaged probability or density
+//! of the target) and `probability` (row × class) or `mean` (row), over the test rows in the dataset's order and units; `test_convergence`
+//! has the R-hat of the predictions for some of them; `preprocessing` has scale and offset of each feature.
 //!
 //! Particles are the draws of chain 0. They have no order, so that autocorrelation, ESS and R-hat are not defined for them.
 //! As netCDF-4 requires, every dimension has a coordinate variable, and every variable names its dimensions.

@@ -6,7 +6,7 @@ use mpibayes::methods::transitions::transition::{LocalTransition, Transition, Up
 use mpibayes::methods::{LocalLoss, Problem};
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Stream, Who};
-use ndarray::{Array2, ArrayView2, ArrayViewMut1};
+use ndarray::{Array2, ArrayView2};
 
 /// Langevin steps with two errors. *Noise*: the same noise for all coordinates and chains, with standard deviation ε² instead of √ε, and
 /// divided by N: practically gradient ascent. *Scale*: losses are scaled by N_s/|B| instead of K N_s/|B|, which gives the score of a local
@@ -31,8 +31,8 @@ impl<F: Real> Transition for Authors<F> {
         self.problem.model.dim()
     }
 
-    fn draw_initial(&self, stream: &mut Stream, chain: &mut [F]) {
-        self.problem.model.draw_initial(stream, ArrayViewMut1::from(chain));
+    fn draw_initial(&self, chain: u64, stream: &mut Stream, state: &mut [F]) {
+        self.problem.start(chain, stream, state);
     }
 
     fn step(&self, update: u64) -> f64 {

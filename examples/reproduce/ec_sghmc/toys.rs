@@ -75,9 +75,9 @@ impl Transition for From {
         self.inner.keep(chain, kept);
     }
 
-    fn draw_initial(&self, stream: &mut Stream, chain: &mut [f64]) {
-        self.inner.draw_initial(stream, chain);
-        chain[..2].copy_from_slice(&self.start);
+    fn draw_initial(&self, chain: u64, stream: &mut Stream, state: &mut [f64]) {
+        self.inner.draw_initial(chain, stream, state);
+        state[..2].copy_from_slice(&self.start);
     }
 
     fn step(&self, update: u64) -> f64 {

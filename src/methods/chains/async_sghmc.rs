@@ -49,9 +49,10 @@ pub struct AsyncSghmcSettings {
     /// Rows in a minibatch of an agent, drawn anew for every gradient; a minimum with `step = "auto"`.
     pub batch: usize,
     /// Step size (ε); its square is what others call the learning rate. `"auto"` finds it as for `sghmc`, and small enough for the staleness
-    /// that agents of the same speed cause; it is 0.001 where none can be found, and with `scheme = "semi_implicit"` or `noise = false`.
+    /// that agents of the same speed cause; it is 0.001 with `scheme = "semi_implicit"` or `noise = false`.
     pub step: Step,
-    /// Effective sample size for which `step = "auto"` finds steps, burn-in and thinning.
+    /// Effective sample size for which `step = "auto"` finds steps, burn-in and thinning; a tenth of it, of draws that are farther apart, for
+    /// models without a full matrix of curvature or with more than 1,000 parameters.
     pub ess: f64,
     /// Rate at which velocities decay (V); 1/step with `"semi_implicit"` is SGLD with steps of step². Default: 1.5 with `step = "auto"`,
     /// otherwise 50.
@@ -179,20 +180,16 @@ impl MethodSettings for AsyncSghmcSettings {
 
     fn tuning(&self) -> Option<TuningNeeds> {
         (self.step == Step::Auto && self.scheme == Scheme::Middle && self.noise).then_some(TuningNeeds {
-            noise: Some(NoiseNeeds { batch: self.batch, share: VisitShare::ByRows }),
+            noise: Some(NoiseNeeds { batch: self.batch, share: VisitShare::ByRows, chains: Some(1) }),
             rounds: self.steps,
         })
     }
 
     fn tuned(&self, found: Found, agents: u32) -> Self {
-        let Found::Noise(measured) = found else {
-            let step = Step::Size(self.step.size_or(STEP));
-            let (friction, steps) = (Some(self.friction.unwrap_or(FRICTION)), Some(self.steps()));
-            return Self { step, friction, steps, burn_in: Some(self.burn_in()), thin: Some(self.thin()), ..self.clone() };
-        };
+        let Found::Noise(measured) = found else { return self.clone() };
         let HamiltonianSteps { batch, step, friction, gradient_noise, relaxation } =
             hamiltonian_steps(measured, self.batch, self.friction, self.delay(agents));
-        let Lengths { burn_in, thin, updates } = lengths(relaxation, self.ess, 1, (self.burn_in, self.thin));
+        let Lengths { burn_in, thin, updates } = lengths(relaxation, measured.ess(self.ess), 1, (self.burn_in, self.thin));
         Self {
             batch,
             step: Step::Size(step),
@@ -375,7 +372,7 @@ impl<F: Real> Server<AsyncSghmc<F>> for AsyncSghmcServer<F> {
             Sghmc { problem: problem.clone(), batch: settings.batch, gradient: Estimator::Plain, dynamics, preconditioner: None };
         let chain = &mut self.state.chain.0;
         chain.resize(transition.state_len(), F::zero());
-        transition.draw_initial(&mut cx.stream(Who::Run, 0, Purpose::Initial), chain);
+        transition.draw_initial(0, &mut cx.stream(Who::Run, 0, Purpose::Initial), chain);
         let (theta, velocity) = chain.split_at_mut(self.dim);
         if settings.scheme == Scheme::Middle {
             let mut noise = cx.stream(Who::Chain(0), 0, Purpose::Noise);

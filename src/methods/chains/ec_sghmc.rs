@@ -32,12 +32,11 @@ pub struct EcSghmcSettings {
     pub period: u64,
     /// Rows in a minibatch, drawn anew for every step; a minimum with `step = "auto"`.
     pub batch: usize,
-    /// Step size (ε); its square is what others call the learning rate. `"auto"` finds the mode of the posterior before the run, lets
-    /// chains move in coordinates in which the posterior is close to a standard normal distribution, uses a control variate at the mode,
-    /// and takes the largest step that changes no standard deviation by more than about 5 %; it is 0.001 for models without a full matrix
-    /// of curvature or with more than 1,000 parameters, with `noise = false`, a preconditioner or `scheme = "semi_implicit"`.
+    /// Step size (ε); its square is what others call the learning rate. `"auto"` finds it as for `sghmc`; it is 0.001 with `noise = false`, a
+    /// preconditioner or `scheme = "semi_implicit"`.
     pub step: Step,
-    /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning.
+    /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning; a tenth of it, of draws
+    /// that are farther apart, for models without a full matrix of curvature or with more than 1,000 parameters.
     pub ess: f64,
     /// Rate at which velocities decay (V); step · friction is what others call momentum decay. Default: 1.5 with `step = "auto"`, otherwise
     /// 50.
@@ -304,21 +303,18 @@ impl MethodSettings for EcSghmcSettings {
     fn tuning(&self) -> Option<TuningNeeds> {
         let is_auto = self.step == Step::Auto && self.scheme == Scheme::Middle && self.preconditioner.is_none() && self.noise;
         is_auto.then_some(TuningNeeds {
-            noise: Some(NoiseNeeds { batch: self.batch, share: VisitShare::ByRows }),
+            noise: Some(NoiseNeeds { batch: self.batch, share: VisitShare::ByRows, chains: None }),
             rounds: given_rounds(self.steps, self.period),
         })
     }
 
     fn tuned(&self, found: Found, agents: u32) -> Self {
-        let Found::Noise(measured) = found else {
-            let (steps, burn_in, thin) = (Some(self.steps()), Some(self.burn_in()), Some(self.thin()));
-            let (step, friction) = (Step::Size(self.step()), Some(self.friction()));
-            return Self { steps, burn_in, thin, step, friction, ..self.clone() };
-        };
+        let Found::Noise(measured) = found else { return self.clone() };
         let HamiltonianSteps { batch, step, friction, gradient_noise, relaxation } =
             hamiltonian_steps(measured, self.batch, self.friction, 0.0);
         let given = (self.burn_in, self.thin);
-        let Lengths { burn_in, thin, updates } = found_lengths(relaxation, self.ess, agents, given, self.coupling_schedule);
+        let Lengths { burn_in, thin, updates } =
+            found_lengths(relaxation, measured.ess(self.ess), agents, given, self.coupling_schedule);
         let found = Self {
             steps: self.steps.or(Some(updates)),
             batch,

@@ -31,12 +31,10 @@ pub struct EcSgldSettings {
     pub period: u64,
     /// Rows in a minibatch, drawn anew for every step; a minimum with `step = "auto"`.
     pub batch: usize,
-    /// Variance of the noise of a step, whose drift is half of it times the score. `"auto"` finds the mode of the posterior before the run,
-    /// lets chains move in coordinates in which the posterior is close to a standard normal distribution, uses a control variate at the
-    /// mode, and takes the largest step that changes no standard deviation by more than about 5 %; it is 1e-5 for models without a full
-    /// matrix of curvature or with more than 1,000 parameters.
+    /// Variance of the noise of a step, whose drift is half of it times the score. `"auto"` finds it as for `sghmc`.
     pub step: Step,
-    /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning.
+    /// Effective sample size of all chains together, for which `step = "auto"` finds steps, burn-in and thinning; a tenth of it, of draws
+    /// that are farther apart, for models without a full matrix of curvature or with more than 1,000 parameters.
     pub ess: f64,
     /// Share of the variance of a step's noise that is not added, because the noise of minibatches and the finite step already contribute
     /// it; 0 if unknown. `step = "auto"` sets it.
@@ -176,19 +174,17 @@ impl MethodSettings for EcSgldSettings {
 
     fn tuning(&self) -> Option<TuningNeeds> {
         (self.step == Step::Auto).then_some(TuningNeeds {
-            noise: Some(NoiseNeeds { batch: self.batch, share: VisitShare::ByRows }),
+            noise: Some(NoiseNeeds { batch: self.batch, share: VisitShare::ByRows, chains: None }),
             rounds: given_rounds(self.steps, self.period),
         })
     }
 
     fn tuned(&self, found: Found, agents: u32) -> Self {
-        let Found::Noise(measured) = found else {
-            let (steps, burn_in, thin) = (Some(self.steps()), Some(self.burn_in()), Some(self.thin()));
-            return Self { steps, burn_in, thin, step: Step::Size(self.step()), ..self.clone() };
-        };
+        let Found::Noise(measured) = found else { return self.clone() };
         let LangevinSteps { batch, step, supplied, relaxation } = langevin_steps(measured, self.batch, 1.0);
         let given = (self.burn_in, self.thin);
-        let Lengths { burn_in, thin, updates } = found_lengths(relaxation, self.ess, agents, given, self.coupling_schedule);
+        let Lengths { burn_in, thin, updates } =
+            found_lengths(relaxation, measured.ess(self.ess), agents, given, self.coupling_schedule);
         let found = Self {
             steps: self.steps.or(Some(updates)),
             batch,

@@ -4,8 +4,8 @@ use crate::cluster::{AgentId, BoxError, Context};
 use crate::data::Shard;
 use crate::models::{Batch, Model, Scratch};
 use crate::number::Real;
-use crate::random::{Minibatch, Purpose, Who};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use crate::random::{Minibatch, Purpose, Stream, Who};
+use ndarray::{Array2, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 use std::sync::Arc;
 
 /// Opens the shard of an agent on the rank that hosts it.
@@ -32,6 +32,13 @@ impl<F: Real> Problem<F> {
             self.model.draw_initial(&mut cx.stream(Who::Run, n, Purpose::Initial), row);
         }
         theta
+    }
+
+    /// Writes the point at which a chain starts: the one that the model has for it, or else a draw from the stream.
+    pub fn start(&self, chain: u64, stream: &mut Stream, position: &mut [F]) {
+        if !self.model.start(chain, position) {
+            self.model.draw_initial(stream, ArrayViewMut1::from(position));
+        }
     }
 
     /// The loss of an agent's shard with minibatches of this size.

@@ -6,7 +6,6 @@ use crate::methods::common::scores::{ControlPoint, Estimator, Scores};
 use crate::methods::transitions::transition::{LocalTransition, Transition, Update};
 use crate::number::Real;
 use crate::random::Stream;
-use ndarray::ArrayViewMut1;
 
 /// v ← μ v − η ∇Û(θ), θ ← θ + v; Nesterov's version takes the gradient at θ + μ v. The state is (θ, v).
 #[derive(Clone)]
@@ -37,9 +36,9 @@ impl<F: Real> Transition for Sgd<F> {
         2 * self.dim()
     }
 
-    fn draw_initial(&self, stream: &mut Stream, chain: &mut [F]) {
+    fn draw_initial(&self, chain: u64, stream: &mut Stream, state: &mut [F]) {
         let dim = self.dim();
-        self.problem.model.draw_initial(stream, ArrayViewMut1::from(&mut chain[..dim]));
+        self.problem.start(chain, stream, &mut state[..dim]);
     }
 
     fn step(&self, _update: u64) -> f64 {

@@ -8,7 +8,6 @@ use crate::methods::transitions::transition::{LocalTransition, Transition, Updat
 use crate::number::Real;
 use crate::random::{Purpose, Stream, Who};
 use crate::settings::{KeyError, in_range};
-use ndarray::ArrayViewMut1;
 use serde::{Deserialize, Serialize};
 
 /// Steps of [`SghmcDynamics`] (Chen, Fox & Guestrin 2014). The state is (θ, v), and with a preconditioner also the mean square of
@@ -85,11 +84,11 @@ impl<F: Real> Transition for Sghmc<F> {
     }
 
     /// θ from the model, and v from its stationary distribution under M = I.
-    fn draw_initial(&self, stream: &mut Stream, chain: &mut [F]) {
+    fn draw_initial(&self, chain: u64, stream: &mut Stream, state: &mut [F]) {
         let dim = self.dim();
-        self.problem.model.draw_initial(stream, ArrayViewMut1::from(&mut chain[..dim]));
+        self.problem.start(chain, stream, &mut state[..dim]);
         if self.dynamics.noise {
-            stream.normals(&mut chain[dim..2 * dim]);
+            stream.normals(&mut state[dim..2 * dim]);
         }
     }
 

@@ -7,7 +7,6 @@ use crate::methods::common::scores::{ControlPoint, Estimator, Scores};
 use crate::methods::transitions::transition::{LocalTransition, Transition, Update};
 use crate::number::Real;
 use crate::random::{Purpose, Stream, Who};
-use ndarray::ArrayViewMut1;
 
 /// θ ← θ + (ε_t/2) {∇log p0(θ) + scale · N_s ḡ_s(θ)} + N(0, ε_t I) (Welling & Teh 2011; Ahn, Shahbaba & Welling 2014, eq. 1 and
 /// Prop. 3.1).
@@ -37,8 +36,8 @@ impl<F: Real> Transition for Sgld<F> {
         self.problem.model.append_parameters(chain, kept);
     }
 
-    fn draw_initial(&self, stream: &mut Stream, chain: &mut [F]) {
-        self.problem.model.draw_initial(stream, ArrayViewMut1::from(chain));
+    fn draw_initial(&self, chain: u64, stream: &mut Stream, state: &mut [F]) {
+        self.problem.start(chain, stream, state);
     }
 
     fn step(&self, update: u64) -> f64 {

@@ -51,8 +51,8 @@ impl<F: Real> Transition for Sgrld<F> {
     }
 
     /// ϑ_kw ~ Gamma(1, 1).
-    fn draw_initial(&self, stream: &mut Stream, chain: &mut [F]) {
-        chain.fill_with(|| F::of(Exp1.sample(stream)));
+    fn draw_initial(&self, _chain: u64, stream: &mut Stream, state: &mut [F]) {
+        state.fill_with(|| F::of(Exp1.sample(stream)));
     }
 
     fn step(&self, update: u64) -> f64 {

@@ -25,8 +25,8 @@ pub trait Transition: Clone + Send + Sync + 'static {
         kept.extend_from_slice(&chain[..self.dim()]);
     }
 
-    /// Draws a chain's initial state.
-    fn draw_initial(&self, stream: &mut Stream, chain: &mut [Self::Number]);
+    /// Writes the initial state of a chain; what is random in it comes from the stream.
+    fn draw_initial(&self, chain: u64, stream: &mut Stream, state: &mut [Self::Number]);
 
     /// ε_t, the step size of a chain's update t: the weight of its state in expectations.
     fn step(&self, update: u64) -> f64;

@@ -6,6 +6,7 @@ mod needs;
 mod noise;
 mod plan;
 mod prior;
+mod starts;
 mod step;
 
 pub use keys::{check_ess, check_noise_share, idle_keys};
@@ -14,4 +15,5 @@ pub use needs::{Found, NoiseNeeds, TuningNeeds, VisitShare};
 pub use noise::{MeasureNoise, NOISE};
 pub use plan::{BURN_IN, HamiltonianSteps, LangevinSteps, Lengths, Measurement, hamiltonian_steps, langevin_steps, lengths};
 pub use prior::prior_curvature;
+pub use starts::{FindStarts, STARTS};
 pub use step::Step;

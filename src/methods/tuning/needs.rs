@@ -3,7 +3,7 @@
 use super::plan::Measurement;
 
 /// What a method needs before its run: the mode of the posterior and coordinates in which it is close to a standard normal distribution, and
-/// perhaps the noise in them.
+/// perhaps the noise in them. Where they cannot be found, methods that need the noise get starting points and scaled coordinates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TuningNeeds {
     /// The noise that is measured in these coordinates. A method that needs it cannot run where the posterior has no mode; others then run
@@ -27,6 +27,8 @@ pub struct NoiseNeeds {
     pub batch: usize,
     /// How often chains visit an agent.
     pub share: VisitShare,
+    /// The number of chains; none for one at each agent.
+    pub chains: Option<u32>,
 }
 
 /// What was found before a run.

@@ -35,9 +35,26 @@ pub struct Measurement {
     pub curvature: f64,
     /// The rows of the largest shard.
     pub rows: f64,
+    /// Whether only the scale of parameters is known: the posterior then has wide directions and other modes that no step is made for.
+    pub is_rough: bool,
 }
 
+/// The share of the wanted effective sample size that lengths are found for where only the scale of parameters is known.
+const ROUGH_SHARE: f64 = 0.1;
+/// How much longer chains then take to forget their state than the scale tells, because of directions that are wider than it.
+const ROUGH_RELAXATION: f64 = 5.0;
+
 impl Measurement {
+    /// The effective sample size that lengths are found for, where `wanted` is asked for.
+    pub fn ess(&self, wanted: f64) -> f64 {
+        if self.is_rough { ROUGH_SHARE * wanted } else { wanted }
+    }
+
+    /// The relaxation time of chains for which it is `of_scale` where the posterior has the known scale.
+    fn relaxation(&self, of_scale: f64) -> f64 {
+        if self.is_rough { ROUGH_RELAXATION * of_scale } else { of_scale }
+    }
+
     /// The largest variance over parameters, and the mean of that of minibatches alone, with minibatches of `batch` rows where they were
     /// measured with `measured`, for chains that make `updates` updates at a shard before they leave it.
     ///
@@ -83,7 +100,8 @@ pub fn langevin_steps(measured: &Measurement, least: usize, updates: f64) -> Lan
     let batch = measured.batch(least, updates);
     let (largest, mean) = measured.largest_and_mean((batch, least), updates);
     let step = (4.0 * EXCESS / (measured.curvature.max(1.0) + largest)).min(MAX_STEP);
-    LangevinSteps { batch, step, supplied: 0.25 * step * (1.0 + mean), relaxation: 2.0 / step }
+    let supplied = 0.25 * step * (1.0 + mean);
+    LangevinSteps { batch, step, supplied, relaxation: measured.relaxation(2.0 / step) }
 }
 
 /// Steps of SGHMC with the middle scheme.
@@ -123,7 +141,7 @@ pub fn hamiltonian_steps(measured: &Measurement, least: usize, friction: Option<
     // Positions diffuse with much friction and swing with little.
     let decay = (-friction * below).exp();
     let relaxation = (2.0 * (1.0 - decay) / (below * below * (1.0 + decay))).max(2.0 / (friction * below));
-    HamiltonianSteps { batch, step: below, friction, gradient_noise, relaxation }
+    HamiltonianSteps { batch, step: below, friction, gradient_noise, relaxation: measured.relaxation(relaxation) }
 }
 
 /// The excess of a variance for each unit of noise.
@@ -160,7 +178,7 @@ mod tests {
     use super::*;
 
     fn noise(minibatches: &[f64], shards: &[f64]) -> Measurement {
-        Measurement { minibatches: minibatches.to_vec(), shards: shards.to_vec(), curvature: 1.0, rows: 10.0 }
+        Measurement { minibatches: minibatches.to_vec(), shards: shards.to_vec(), curvature: 1.0, rows: 10.0, is_rough: false }
     }
 
     #[test]

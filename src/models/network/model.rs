@@ -146,6 +146,10 @@ impl<F: Real> Model<F> for Network {
         Network::dim(self)
     }
 
+    fn has_symmetries(&self) -> bool {
+        self.layers.len() > 1
+    }
+
     fn parts(&self) -> Vec<Part> {
         let mut parts = Vec::new();
         for (l, layer) in (1..).zip(&self.layers) {

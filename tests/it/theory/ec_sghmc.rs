@@ -264,7 +264,7 @@ fn uncoupled_chains_are_those_of_a_plain_loop() {
     let cx = Context::detached(Seed(5));
     for chain in 0..agents {
         let mut state = vec![0.0; transition.state_len()];
-        transition.draw_initial(&mut cx.stream(Who::Run, u64::from(chain), Purpose::Initial), &mut state);
+        transition.draw_initial(0, &mut cx.stream(Who::Run, u64::from(chain), Purpose::Initial), &mut state);
         let mut local = transition.open(chain).unwrap();
         let mut path = Vec::new();
         for number in 0..100 {
@@ -617,7 +617,7 @@ fn easgd_follows_its_formulas() {
         let mut theta: Vec<f64> = (0..chains)
             .map(|chain| {
                 let mut state = [0.0; 2];
-                transition.draw_initial(&mut Seed(7).stream(Who::Run, u64::from(chain), Purpose::Initial), &mut state);
+                transition.draw_initial(0, &mut Seed(7).stream(Who::Run, u64::from(chain), Purpose::Initial), &mut state);
                 state[0]
             })
             .collect();
@@ -684,7 +684,7 @@ fn without_noise_coupling_is_the_drift_of_the_theory() {
     let start: Vec<f64> = (0..3)
         .map(|chain| {
             let mut state = [0.0; 2];
-            transition.draw_initial(&mut Seed(8).stream(Who::Run, chain, Purpose::Initial), &mut state);
+            transition.draw_initial(0, &mut Seed(8).stream(Who::Run, chain, Purpose::Initial), &mut state);
             state[0]
         })
         .collect();

@@ -7,13 +7,13 @@ use crate::recording::Recording;
 use mpibayes::cluster::JobOptions;
 use mpibayes::data::Shard;
 use mpibayes::methods::Problem;
-use mpibayes::methods::tuning::{FindMode, MODE, MeasureNoise, NOISE, NoMode, VisitShare};
+use mpibayes::methods::tuning::{FindMode, FindStarts, MODE, MeasureNoise, NOISE, NoMode, STARTS, VisitShare};
 use mpibayes::models::gaussian_mean::GaussianMeanSettings;
 use mpibayes::models::linear::LinearSettings;
 use mpibayes::models::{Model, Output, Whitened, Whitening};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array1, Array2, ArrayView1, Axis, s};
-use ndarray_linalg::{Cholesky, InverseC, UPLO};
+use ndarray_linalg::{Cholesky, EigValsh, InverseC, UPLO};
 use std::sync::Arc;
 
 const FEATURES: usize = 3;
@@ -136,6 +136,57 @@ fn the_noise_of_minibatches_and_shards_is_that_of_all_rows() {
         let [other, _] = noise(share, [0.1, 0.9]);
         assert!((&measured[1] / &other[1] - 1.0).iter().any(|error| error.abs() > 0.2), "{measured:?} {other:?}");
     }
+}
+
+/// Chains that cannot be given coordinates around the mode start at draws of the posterior, and what is measured there is what sums over rows
+/// give.
+#[test]
+fn starting_points_are_draws_and_their_scale_is_that_of_the_curvature() {
+    const STARTING_POINTS: usize = 8;
+    let shares = [0.25, 0.75];
+    let share = VisitShare::Proportional(vec![1.0, 3.0]);
+    let method =
+        FindStarts { problem: problem(), points: STARTING_POINTS as u32, batch: BATCH, share, rows: SIZES[0] + SIZES[1] };
+    let recording = Recording::of(method, JobOptions::new(SEED)).unwrap();
+    let records = records(&recording, STARTS);
+    let (points, rest) = records.view().split_at(Axis(0), STARTING_POINTS);
+    let [scale, of_batches, of_shards, largest] = [0, 1, 2, 3].map(|row| rest.row(row));
+    assert_eq!(rest.nrows(), 4);
+
+    let (x, y) = rows();
+    let precision = x.t().dot(&x) + Array2::<f64>::eye(FEATURES);
+    let mode = precision.invc().unwrap().dot(&x.t().dot(&y));
+    let distances: f64 = points.rows().into_iter().map(|point| (&point - &mode).dot(&precision.dot(&(&point - &mode)))).sum();
+    // χ² with 24 degrees of freedom leaves this range with probability 2e-4; the noise of minibatches adds a tenth at most. At the mode, where
+    // the descent ends, it would be 0.
+    assert!((6.0..63.0).contains(&distances), "{distances}");
+
+    let (mut curvature, mut batches, mut shards) = (Array1::zeros(FEATURES), Array1::zeros(FEATURES), Array1::zeros(FEATURES));
+    for point in points.rows() {
+        let scores = &x * &(&y - &x.dot(&point)).insert_axis(Axis(1));
+        let total = scores.sum_axis(Axis(0));
+        let (first, second) = scores.view().split_at(Axis(0), SIZES[0]);
+        for (scores, share) in [first, second].into_iter().zip(shares) {
+            let count = scores.nrows() as f64;
+            let of_rows = scores.var_axis(Axis(0), 1.0) * count;
+            batches += &(&of_rows * ((count / BATCH as f64 - 1.0) / share));
+            curvature += &of_rows;
+            shards += &(scores.sum_axis(Axis(0)).mapv(|score| score * score) / share);
+        }
+        shards -= &(&total * &total);
+    }
+    let per_point = scale.mapv(|scale| scale * scale) / STARTING_POINTS as f64;
+    let found = scale.mapv(|scale| 1.0 / (scale * scale) - 1.0);
+    // Each from 16 minibatches at each of two agents, whose relative error is about √(2/32) = .25.
+    assert!(
+        (&found / &(&curvature / STARTING_POINTS as f64)).iter().all(|ratio| (0.4..1.9).contains(ratio)),
+        "{found} {curvature}"
+    );
+    assert!((&of_batches / &(&batches * &per_point)).iter().all(|ratio| (0.4..1.9).contains(ratio)), "{of_batches}");
+    assert!((&of_shards / &(&shards * &per_point) - 1.0).iter().all(|error| error.abs() < 1e-9), "{of_shards}");
+    let scaled = &precision * &scale.insert_axis(Axis(1)) * scale.insert_axis(Axis(0));
+    let exact = scaled.eigvalsh(UPLO::Lower).unwrap()[FEATURES - 1];
+    assert!((largest[0] / exact - 1.0).abs() < 0.01, "{largest} {exact}");
 }
 
 #[test]

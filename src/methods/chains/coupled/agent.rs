@@ -45,7 +45,7 @@ impl<T: CoupledTransition> CoupledAgent<T> {
         if chain.is_empty() {
             chain.resize(self.transition.state_len(), T::Number::zero());
             let number = if self.plan.same_start { 0 } else { u64::from(self.id) };
-            self.transition.draw_initial(&mut cx.stream(Who::Run, number, Purpose::Initial), chain);
+            self.transition.draw_initial(number, &mut cx.stream(Who::Run, number, Purpose::Initial), chain);
         }
     }
 

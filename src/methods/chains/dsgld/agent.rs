@@ -52,8 +52,8 @@ impl<T: Transition> DsgldAgent<T> {
         let length = self.transition.state_len();
         if stop.summands == 0 {
             let mut chain = vec![T::Number::zero(); length];
-            let mut stream = cx.stream(Who::Run, u64::from(stop.chain), Purpose::Initial);
-            self.transition.draw_initial(&mut stream, &mut chain);
+            let number = u64::from(stop.chain);
+            self.transition.draw_initial(number, &mut cx.stream(Who::Run, number, Purpose::Initial), &mut chain);
             return Ok(chain);
         }
         let mut chain = body.into_vec();

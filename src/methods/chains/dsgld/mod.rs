@@ -161,24 +161,23 @@ impl MethodSettings for DsgldSettings {
             Schedule::Categorical => VisitShare::ByRows,
             _ => VisitShare::Proportional(self.initial_updates_per_visit().to_vec()),
         };
-        (self.step == StepSize::Auto && self.hinders_tuning().is_none())
-            .then_some(TuningNeeds { noise: Some(NoiseNeeds { batch: self.batch, share }), rounds: self.rounds })
+        (self.step == StepSize::Auto && self.hinders_tuning().is_none()).then_some(TuningNeeds {
+            noise: Some(NoiseNeeds { batch: self.batch, share, chains: Some(self.chains) }),
+            rounds: self.rounds,
+        })
     }
 
     fn tuned(&self, found: Found, agents: u32) -> Self {
-        let Found::Noise(measured) = found else {
-            let step = if self.step == StepSize::Auto { StepSize::PRESET } else { self.step };
-            let (rounds, burn_in, thin) = (Some(self.rounds()), Some(self.burn_in()), Some(self.thin()));
-            return Self { step, rounds, burn_in, thin, ..self.clone() };
-        };
+        let Found::Noise(measured) = found else { return self.clone() };
         let updates_per_visit = self.mean_updates_per_visit();
         let longest_visit = self.initial_updates_per_visit().iter().copied().fold(1.0, f64::max);
         let LangevinSteps { batch, step, supplied, relaxation } = langevin_steps(measured, self.batch, longest_visit);
-        let mut found = lengths(relaxation, self.ess, self.chains, (self.burn_in, self.thin));
+        let ess = measured.ess(self.ess);
+        let mut found = lengths(relaxation, ess, self.chains, (self.burn_in, self.thin));
         if self.thin.is_none() && updates_per_visit.fract() == 0.0 {
             // Draws would otherwise cluster at the ends of visits.
             let thin = (found.thin..).find(|thin| have_no_common_factor(*thin, updates_per_visit as u64)).unwrap_or(found.thin);
-            found = lengths(relaxation, self.ess, self.chains, (self.burn_in, Some(thin)));
+            found = lengths(relaxation, ess, self.chains, (self.burn_in, Some(thin)));
         }
         let Lengths { burn_in, thin, updates } = found;
         let turns = f64::from(self.schedule.every(self.chains, agents));

@@ -40,11 +40,13 @@ pub struct DsgldSettings {
     pub batch: usize,
     /// Variance of the noise of an update (ε_t), whose drift is half of it times the score. `"auto"` finds the mode of the posterior before
     /// the run, lets chains move in coordinates in which the posterior is close to a standard normal distribution, uses a control variate
-    /// at the mode, and takes the largest step that changes no standard deviation by more than about 5 %; for models without a full matrix
-    /// of curvature or with more than 1,000 parameters it is the annealed step. `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is a (b +
-    /// t)^-c after t updates of the chain; `{ constant = 1e-5 }` stays the same.
+    /// at the mode, and takes the largest step that changes no standard deviation by more than about 5 %. For models without a full matrix
+    /// of curvature or with more than 1,000 parameters, chains start at points of high density that Adam and short chains find, with
+    /// parameters scaled by the curvature there. `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is a (b + t)^-c after t updates of the
+    /// chain; `{ constant = 1e-5 }` stays the same.
     pub step: StepSize,
-    /// Effective sample size of all chains together, for which `step = "auto"` finds rounds, burn-in and thinning.
+    /// Effective sample size of all chains together, for which `step = "auto"` finds rounds, burn-in and thinning; a tenth of it, of draws
+    /// that are farther apart, for models without a full matrix of curvature or with more than 1,000 parameters.
     pub ess: f64,
     /// Share of the variance of an update's noise that is not added, because the noise of minibatches and the finite step already
     /// contribute it; 0 if unknown. `step = "auto"` sets it.
