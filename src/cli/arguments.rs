@@ -1,6 +1,6 @@
 //! The definition of the command line: all subcommands with their arguments.
 
-use super::{check, compare, data, env, import, init, plan, plot, predict, run, shell, summary, sweep, topics};
+use super::{check, compare, data, env, import, init, plan, plot, predict, resume, run, shell, summary, sweep, topics};
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 error (reported in one line), 2 invalid arguments, 70 a run failed (one line reports the rank and the agent), \
@@ -37,6 +37,8 @@ pub enum Command {
     Check(check::CheckArgs),
     /// Start the run of a TOML file, or resume it
     Run(run::RunArgs),
+    /// Go on with the run in a folder, or make a finished one longer
+    Resume(resume::ResumeArgs),
     /// Run a grid of methods, settings and seeds, and collect the results in one table
     Sweep(sweep::SweepArgs),
     /// Show the results of a run: metrics, calibration, posterior estimates with R-hat and ESS
@@ -93,6 +95,10 @@ mod tests {
             "mpibayes summary",
             "mpibayes summary runs/a --json --get ece",
             "mpibayes run run.toml --set seed",
+            "mpibayes resume",
+            "mpibayes resume runs/a --steps more",
+            "mpibayes resume runs/a --steps +0",
+            "mpibayes resume runs/a --steps 5 --draws 5",
             "mpibayes plot",
             "mpibayes plot runs/a histogram",
             "mpibayes plot runs/a --size 640",
@@ -112,6 +118,7 @@ mod tests {
             "mpibayes import a.csv --test-fraction 0.2 --seed 3 -o data.h5",
             "mpibayes import table a.csv --test-fraction 0.2 --seed 3 --label 1 -o data.h5",
             "mpibayes summary runs/a --get ece",
+            "mpibayes resume runs/a --steps +20_000 --strict",
             "mpibayes run run.toml --set seed=2 --set data=other.h5 --output runs/a",
             "mpibayes plot runs/a history posterior --size 640x480 --scale 1.5 --format png --pair a[0] b --against seconds",
             "mpibayes compare runs/a runs/b --against bytes --metric ece --output a.svg --csv",

@@ -20,6 +20,7 @@ pub mod picture;
 pub mod plan;
 pub mod plot;
 pub mod predict;
+pub mod resume;
 pub mod run;
 pub mod shell;
 pub mod summary;

@@ -56,11 +56,24 @@ pub const UNUSABLE: u8 = 3;
 /// On a single process, anything that is wrong with the run file, the data or the folder, or that ended the run. With several ranks
 /// errors are printed here.
 pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
-    results::listen();
     let output = output(args.output.as_deref(), &args.file)?;
+    launch(&output, args.strict, registry, || Ok(read(args, registry)?))
+}
+
+/// Carries out the run that `read` returns, in a folder. Only rank 0 calls `read`.
+///
+/// # Errors
+/// On a single process, anything that is wrong. With several ranks errors are printed here.
+pub(super) fn launch(
+    output: &Path,
+    strict: bool,
+    registry: &Registry,
+    read: impl FnOnce() -> anyhow::Result<Run>,
+) -> anyhow::Result<ExitCode> {
+    results::listen();
     let Some(world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
-        let run = read(args, registry)?;
-        return match carry_out(&run, registry, &Ranks::One, &output, args.strict) {
+        let run = read()?;
+        return match carry_out(&run, registry, &Ranks::One, output, strict) {
             Err(JobError::Fault(fault)) => fault.end_process(),
             other => Ok(other?),
         };
@@ -68,9 +81,9 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     // Rank 0 reads the file for all: the others might see another state of a shared file system, or none.
     let is_root = world.rank() == 0;
     let mut mine = None;
-    let text = match is_root.then(|| read(args, registry)) {
+    let text = match is_root.then(read) {
         None => Ok(String::new()),
-        Some(run) => run.and_then(|run| mine.insert(run).to_toml()).map_err(|error| error.to_string()),
+        Some(run) => run.and_then(|run| Ok(mine.insert(run).to_toml()?)).map_err(|error| format!("{error:#}")),
     };
     let outcome = world.agree(text).map_err(JobError::OnSomeRank).and_then(|text| {
         let text = world.broadcast_bytes(is_root.then(|| text.into_bytes()));
@@ -78,7 +91,7 @@ pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
             Some(run) => run,
             None => Run::from_toml(&String::from_utf8_lossy(&text), registry)?,
         };
-        carry_out(&run, registry, &Ranks::Mpi(&world), &output, args.strict)
+        carry_out(&run, registry, &Ranks::Mpi(&world), output, strict)
     });
     let code = match outcome {
         Ok(code) => code,

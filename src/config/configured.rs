@@ -5,7 +5,7 @@
 //! `cluster::Method` inside for the engine.
 
 use crate::methods::tuning::{Found, TuningNeeds};
-use crate::methods::{DataKind, MethodSettings, ResourceEstimate, Sharing};
+use crate::methods::{DataKind, Length, MethodSettings, ResourceEstimate, Sharing};
 use crate::models::{BuiltModel, DataSchema, Model, ModelSettings};
 use crate::number::Real;
 use crate::settings::{self, KeyError};
@@ -36,6 +36,8 @@ pub trait ConfiguredMethod<D: DataKind>: Send + Sync {
     /// # Errors
     /// A given value that does not suit what was found.
     fn tuned(&self, found: Found, agents: u32) -> Result<Arc<dyn ConfiguredMethod<D>>, KeyError>;
+    /// How a finished run can be made longer, if it can.
+    fn length(&self, agents: u32) -> Option<Length>;
     /// The method in single precision.
     fn float32(&self, problem: D::Problem<f32>) -> D::Method<f32>;
     /// The method in double precision.
@@ -84,6 +86,10 @@ impl<S: MethodSettings> ConfiguredMethod<S::Data> for S {
         tuned.check()?;
         MethodSettings::check_agents(&tuned, agents)?;
         Ok(Arc::new(tuned))
+    }
+
+    fn length(&self, agents: u32) -> Option<Length> {
+        MethodSettings::length(self, agents)
     }
 
     fn float32(&self, problem: <S::Data as DataKind>::Problem<f32>) -> <S::Data as DataKind>::Method<f32> {

@@ -1,5 +1,6 @@
 //! What ends a job early.
 
+use super::extend::ExtensionError;
 use crate::cluster::{CheckpointError, Fault};
 use crate::config::ConfigError;
 use crate::data::DataError;
@@ -31,6 +32,9 @@ pub enum JobError {
     /// The result file or run folder.
     #[error(transparent)]
     Results(#[from] ResultsError),
+    /// The run cannot be resumed or made longer.
+    #[error(transparent)]
+    Extension(#[from] ExtensionError),
     /// The checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),

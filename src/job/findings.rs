@@ -69,11 +69,11 @@ impl Findings {
         seal(MAGIC, NAME, self).map_err(|error| error.to_string())
     }
 
-    /// From these bytes, for a model with `dim` parameters.
-    pub fn from_bytes(bytes: &[u8], dim: usize) -> Result<Self, String> {
+    /// From these bytes, for a model with `dim` parameters if that is known.
+    pub fn from_bytes(bytes: &[u8], dim: Option<usize>) -> Result<Self, String> {
         let findings: Self = unseal(MAGIC, NAME, bytes)?;
-        match findings.space.dim() {
-            Some(found) if found != dim => Err("it is for another number of parameters".into()),
+        match (findings.space.dim(), dim) {
+            (Some(found), Some(dim)) if found != dim => Err("it is for another number of parameters".into()),
             _ => Ok(findings),
         }
     }
@@ -177,7 +177,7 @@ mod tests {
     fn findings_are_kept_and_damage_is_noticed() {
         let coordinates = Coordinates { mode: Array1::ones(2), score: Array1::zeros(2), factor: Array2::eye(2) };
         let bytes = Findings { space: Space::Whitened(coordinates), noise: None }.to_bytes().unwrap();
-        let read = |bytes: &[u8], dim| Findings::from_bytes(bytes, dim).map(|findings| findings.space);
+        let read = |bytes: &[u8], dim| Findings::from_bytes(bytes, Some(dim)).map(|findings| findings.space);
         assert!(matches!(read(&bytes, 2), Ok(Space::Whitened(coordinates)) if coordinates.mode == Array1::<f64>::ones(2)));
         assert!(read(&bytes, 3).unwrap_err().contains("another number of parameters"));
         for place in 0..bytes.len() {

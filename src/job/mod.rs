@@ -3,6 +3,7 @@
 mod check;
 mod data;
 mod error;
+mod extend;
 mod findings;
 pub mod predictions;
 pub mod predictor;
@@ -20,6 +21,7 @@ mod tune;
 pub use check::{CheckReport, DataContent, DataReport, check, check_sweep};
 pub use data::{DataFile, template_for};
 pub use error::JobError;
+pub use extend::{Amount, ExtensionError, NewLength, run_to_resume};
 pub use ranks::Ranks;
 pub use resume::{FolderUse, folder_use};
 pub use start::start;

@@ -39,6 +39,8 @@ pub struct Prepared {
     pub scoring: Option<Scoring>,
     /// The arrays that the result file gets when the run has finished.
     pub final_arrays: FinalArrays,
+    /// The rounds at the end that a longer run would not have, if the run can be made longer.
+    pub last_rounds: Option<u64>,
 }
 
 /// Computes the arrays that the result file gets when the run has finished.
@@ -118,6 +120,7 @@ impl JobData for Table {
         };
         let method = tuned.map_or(run.method.as_ref(), |tuned| tuned.method.as_ref());
         let rounds = method.estimate(run.settings.agents, model.dim()).rounds;
+        let last_rounds = method.length(run.settings.agents).map(|length| length.last_rounds);
         let mut notes = run.method.notes(run.settings.agents);
         for note in method.notes(run.settings.agents) {
             if !notes.contains(&note) {
@@ -161,7 +164,15 @@ impl JobData for Table {
             }
             Ok(grids)
         });
-        Ok(Prepared { method: method.start(run.method.name(), evaluation), groups, sizes, notes, scoring, final_arrays })
+        Ok(Prepared {
+            method: method.start(run.method.name(), evaluation),
+            groups,
+            sizes,
+            notes,
+            scoring,
+            final_arrays,
+            last_rounds,
+        })
     }
 }
 
@@ -239,6 +250,7 @@ impl JobData for Corpus {
             notes: run.method.notes(agents),
             scoring: None,
             final_arrays,
+            last_rounds: None,
         })
     }
 }

@@ -108,7 +108,10 @@ fn carry_out<D: Domain>(
     ranks: &Ranks,
     folder: &mut RunFolder,
 ) -> Result<(), JobError> {
-    let Prepared { method, groups, sizes, notes, scoring, final_arrays } = prepared;
+    let Prepared { method, groups, sizes, notes, scoring, final_arrays, last_rounds } = prepared;
+    if let Some(rounds) = last_rounds {
+        folder.keep_extension(rounds);
+    }
     let (settings, cluster) = (&run.settings, &run.cluster);
     let headline = format!(
         "{} on the model {}: {}{sizes}, {} × {}{}",

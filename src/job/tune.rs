@@ -74,7 +74,7 @@ pub(super) fn tune(
         let kept = if ranks.is_root() { keep(&measured, folder) } else { Ok(Vec::new()) };
         bytes = ranks.broadcast(&ranks.agree(kept)?);
     }
-    let findings = Findings::from_bytes(&bytes, dim).map_err(JobError::Tuning)?;
+    let findings = Findings::from_bytes(&bytes, Some(dim)).map_err(JobError::Tuning)?;
     let method = run.method.tuned(findings.found(), run.settings.agents).map_err(wrong_method)?;
     let (before, mut found) = (table_of(run.method.as_ref())?, table_of(method.as_ref())?);
     found.retain(|key, value| before.get(key) != Some(value));
@@ -89,7 +89,7 @@ fn kept(folder: &RunFolder, dim: usize) -> Result<Vec<u8>, JobError> {
         JobError::Tuning(format!("{path}: {what}, and the run cannot be resumed without it. Delete the folder to run afresh"))
     };
     match folder.kept_tuning()? {
-        Some(kept) => Findings::from_bytes(&kept, dim).map(|_| kept).map_err(unusable),
+        Some(kept) => Findings::from_bytes(&kept, Some(dim)).map(|_| kept).map_err(unusable),
         None if folder.checkpoint().exists() => Err(unusable("the file is missing".into())),
         None => Ok(Vec::new()),
     }
@@ -120,7 +120,7 @@ fn measure(
     let records = records_of(FindMode { problem: problem.clone() }, ranks, options)?;
     // On rank 0 alone: the factor of a matrix may have other bits on another kind of processor.
     let found = if ranks.is_root() { read_mode(&records, dim) } else { Ok(Vec::new()) };
-    let found = Findings::from_bytes(&ranks.broadcast(&ranks.agree(found)?), dim).map_err(JobError::Tuning)?;
+    let found = Findings::from_bytes(&ranks.broadcast(&ranks.agree(found)?), Some(dim)).map_err(JobError::Tuning)?;
     let coordinates = match (found.space, &needs.noise) {
         (Space::Whitened(coordinates), _) => coordinates,
         (Space::Scaled(_), _) => return Err(too_little()),
@@ -175,7 +175,7 @@ fn find_starts<F: Precision>(
     let points = chains.unwrap_or(run.settings.agents).min(MAX_STARTS);
     let records = records_of(FindStarts { problem, points, batch, share, rows }, ranks, options)?;
     let found = if ranks.is_root() { read_starts(&records, dim, points, largest_shard) } else { Ok(Vec::new()) };
-    Findings::from_bytes(&ranks.broadcast(&ranks.agree(found)?), dim).map_err(JobError::Tuning)
+    Findings::from_bytes(&ranks.broadcast(&ranks.agree(found)?), Some(dim)).map_err(JobError::Tuning)
 }
 
 /// What a search for starting points found, as bytes for all ranks.

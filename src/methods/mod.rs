@@ -17,8 +17,8 @@ pub use common::evaluation::{Evaluation, PARTICLE_PATHS, SPREAD_OVER_AGENTS};
 pub use common::particles::Particles;
 pub use common::problem::{LocalLoss, Problem};
 pub use common::settings::{
-    Corpus, DataKind, DocumentBytes, DrawKind, MethodSettings, ResourceEstimate, Sharing, Table, TableMethod, TopicMethod,
-    at_least_one,
+    Corpus, DataKind, DocumentBytes, DrawKind, Length, MethodSettings, ResourceEstimate, Sharing, Table, TableMethod,
+    TopicMethod, at_least_one,
 };
 pub use common::with_evaluation::{EvaluationTask, Evaluator, LocalEvaluator, Posterior, WithEvaluation};
 pub use topics::{TopicArray, TopicPosterior};

@@ -1,4 +1,5 @@
-//! The folder of a run: its configuration, its result file and, until it is finished, its checkpoint.
+//! The folder of a run: its configuration, its result file and, until it is finished, its checkpoint. A finished run may keep a checkpoint
+//! from shortly before its end, from which it can be made longer.
 //!
 //! `config.toml` and `data.digest` identify the run. They are written once, when the run begins, `config.toml` last. A job holds a lock
 //! on `data.digest` while it uses the folder.
@@ -50,7 +51,12 @@ pub fn checkpoint_file(folder: &Path) -> PathBuf {
     folder.join("checkpoint.bin")
 }
 
-/// What was found before the run in the folder of a run, which exists until the run is finished.
+/// A checkpoint from shortly before the end of a finished run, from which a longer run continues.
+fn extension_file(folder: &Path) -> PathBuf {
+    folder.join("extension.bin")
+}
+
+/// What was found before the run in the folder of a run, which exists until the run is finished, and with the file for its extension.
 fn tuning_file(folder: &Path) -> PathBuf {
     folder.join("tuning.bin")
 }
@@ -60,13 +66,13 @@ pub fn config_file(folder: &Path) -> PathBuf {
     folder.join("config.toml")
 }
 
-/// Whether the run in a folder is finished, according to its result file.
+/// Whether the run in a folder is finished, according to its result file. One that is being made longer has a checkpoint again.
 ///
 /// # Errors
 /// When there is a result file that cannot be read.
 pub fn is_finished(folder: &Path) -> Result<bool> {
     let file = result_file(folder);
-    Ok(file.exists() && ResultFile::open(&file)?.info().state.finished)
+    Ok(file.exists() && !checkpoint_file(folder).exists() && ResultFile::open(&file)?.info().state.finished)
 }
 
 /// The run that a folder holds, if any. Changes nothing, and does not need the folder to exist.
@@ -150,6 +156,12 @@ pub struct RunFolder {
     display: Display,
     /// The locked `data.digest`, once the folder is claimed.
     digest: Option<File>,
+    /// The rounds at the end of the run that a longer one would not have, if it can be made longer.
+    last_rounds: Option<u64>,
+    /// Whether a longer run could continue from the last checkpoint.
+    is_extendable: bool,
+    /// Whether that was taken shortly before the end.
+    is_late: bool,
     /// Whether the user was informed that the run will stop.
     stop_announced: bool,
     was_stopped: bool,
@@ -218,6 +230,9 @@ impl RunFolder {
             stored: StoredByRank::new(),
             display,
             digest: None,
+            last_rounds: None,
+            is_extendable: false,
+            is_late: false,
             stop_announced: false,
             was_stopped: false,
         }
@@ -268,6 +283,7 @@ impl RunFolder {
         let path = config_file(&self.path);
         delete(&path)?;
         delete(&self.tuning())?;
+        delete(&extension_file(&self.path))?;
         if let Some(file) = &mut self.digest {
             // Written in place, because the file is locked. A partial digest does no harm: without a configuration it is not used.
             let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{data_digest}"));
@@ -302,6 +318,27 @@ impl RunFolder {
         }
     }
 
+    /// Keeps the state of the run from shortly before its end, so that it can be made longer. The last rounds differ from those of a longer
+    /// run.
+    pub fn keep_extension(&mut self, last_rounds: u64) {
+        self.last_rounds = Some(last_rounds);
+    }
+
+    /// Whether the finished run in the folder can be made longer.
+    pub fn can_be_extended(&self) -> bool {
+        extension_file(&self.path).exists()
+    }
+
+    /// Makes the finished run in the folder one that continues with another configuration. The folder must be claimed.
+    ///
+    /// # Errors
+    /// When the file system fails. The run is then still finished, or resumes to its former end.
+    pub fn extend(&self, config: &str) -> Result<()> {
+        let (from, to) = (extension_file(&self.path), self.checkpoint());
+        fs::rename(&from, to).map_err(ResultsError::io(&from, "rename"))?;
+        write_whole(&config_file(&self.path), config.as_bytes())
+    }
+
     /// Whether the run was saved and stopped before its end.
     pub fn was_stopped(&self) -> bool {
         self.was_stopped
@@ -330,6 +367,7 @@ impl RunFolder {
         let recorded_draws = saved.map(|saved| saved.recorded_draws.clone()).unwrap_or_default();
         self.progress = saved.map(|saved| saved.progress).unwrap_or_default();
         self.saving_seconds = saved.map_or(0.0, |saved| saving_seconds(&saved.records));
+        self.is_extendable = saved.is_some() && self.is_before_last_rounds();
         spool::clear(&self.path)?;
         self.writer = Some(RunWriter::new(&result_file(&self.path), info, groups, recorded_draws)?);
         let resuming = saved.map(|saved| format!(", resuming after {:.0} s", saved.seconds)).unwrap_or_default();
@@ -396,8 +434,13 @@ impl RunFolder {
         }
         self.progress.done = self.progress.total;
         self.write_all_results(true, outcome.seconds)?;
-        delete(&self.checkpoint())?;
-        delete(&self.tuning())?;
+        if self.is_extendable {
+            let (from, to) = (self.checkpoint(), extension_file(&self.path));
+            fs::rename(&from, to).map_err(ResultsError::io(&from, "rename"))?;
+        } else {
+            delete(&self.checkpoint())?;
+            delete(&self.tuning())?;
+        }
         let (folder, file) = (self.path.display(), result_file(&self.path));
         self.print_message(&format!(
             "finished after {:.1} s: {}; see it with `mpibayes summary {folder}`",
@@ -405,6 +448,25 @@ impl RunFolder {
             file.display()
         ));
         Ok(())
+    }
+
+    /// Rounds that are still to be done.
+    fn rounds_left(&self) -> u64 {
+        self.progress.total.saturating_sub(self.progress.done)
+    }
+
+    /// Whether nothing of the last rounds, which a longer run would not have, is part of the state.
+    fn is_before_last_rounds(&self) -> bool {
+        self.last_rounds.is_some_and(|last| self.rounds_left() >= last)
+    }
+
+    /// Whether this is the time for the checkpoint from which the run could be made longer: late, and, as tasks in progress are completed
+    /// before it is taken, not too late. A result file that takes long to save has no such checkpoint.
+    fn wants_extension(&self) -> bool {
+        let Some(last) = self.last_rounds.filter(|_| !self.is_late) else { return false };
+        let (earliest, latest) = (last.saturating_mul(3).saturating_add(self.progress.total / 100), last.saturating_mul(2));
+        let is_cheap = MIN_INTERVAL_PER_SAVING_TIME * self.last_saving_seconds <= self.seconds;
+        is_cheap && (latest..=earliest).contains(&self.rounds_left())
     }
 
     /// Replaces the rows of traffic and phases by those of a checkpoint.
@@ -487,11 +549,14 @@ impl Recorder for RunFolder {
         let every = if self.has_saved { self.checkpoint_every } else { self.checkpoint_every.min(MAX_TIME_TO_FIRST_CHECKPOINT) };
         // Every checkpoint copies the result file: the longer it takes, the rarer are checkpoints.
         let every = every.max(Duration::from_secs_f64(MIN_INTERVAL_PER_SAVING_TIME * self.last_saving_seconds));
-        self.stop_announced || self.saved_at.elapsed() >= every
+        // In the last rounds, the checkpoint from which the run could be made longer is kept.
+        let is_due = self.saved_at.elapsed() >= every && (!self.is_extendable || self.is_before_last_rounds());
+        self.stop_announced || is_due || self.wants_extension()
     }
 
     fn on_checkpoint(&mut self, mut checkpoint: Checkpoint) -> cluster::Result<AfterCheckpoint> {
         self.progress = checkpoint.progress;
+        self.is_late |= self.wants_extension();
         self.stored = std::mem::take(&mut checkpoint.stored);
         self.stored.retain(|_, stored| *stored > 0);
         self.update_traffic_and_phases(&checkpoint);
@@ -502,6 +567,7 @@ impl Recorder for RunFolder {
             checkpoint.records = self.rows.iter().cloned().map(Record::Row).collect();
             checkpoint.recorded_draws = self.writer.as_ref().map(|writer| writer.extents().clone()).unwrap_or_default();
             checkpoint.write(&self.checkpoint())?;
+            self.is_extendable = self.is_before_last_rounds();
         }
         (self.saved_at, self.has_saved) = (Instant::now(), true);
         Ok(if stop::asked() { AfterCheckpoint::Stop } else { AfterCheckpoint::Continue })

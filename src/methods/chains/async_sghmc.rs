@@ -10,7 +10,9 @@ use crate::cluster::{
 };
 use crate::kernels::hamiltonian::{ChainState, Scheme, SghmcDynamics};
 use crate::kernels::reduce::all_finite;
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing, Table, TableMethod, at_least_one, no_draws};
+use crate::methods::common::settings::{
+    Length, MethodSettings, ResourceEstimate, Sharing, Table, TableMethod, at_least_one, no_draws,
+};
 
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::{ControlPoint, Estimator, Scores};
@@ -200,6 +202,10 @@ impl MethodSettings for AsyncSghmcSettings {
             thin: Some(thin),
             ..self.clone()
         }
+    }
+
+    fn length(&self, _agents: u32) -> Option<Length> {
+        Some(Length { key: "steps", value: self.steps(), last_rounds: 1 })
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

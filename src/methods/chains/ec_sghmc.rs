@@ -2,13 +2,13 @@
 
 use crate::kernels::hamiltonian::{Scheme, SghmcDynamics};
 use crate::methods::chains::coupled::settings::{
-    check_centers, check_dynamics, check_steps, coupled_method, found_coupling, found_lengths, given_rounds, needs_of, notes_of,
-    strength, unstable,
+    check_centers, check_dynamics, check_steps, coupled_method, found_coupling, found_lengths, given_rounds, length_of, needs_of,
+    notes_of, strength, unstable,
 };
 use crate::methods::chains::coupled::stability::{Steps, asynchronous_is_stable, extrapolation_is_stable, kicks_are_stable};
 use crate::methods::chains::coupled::{CenterDynamics, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
 use crate::methods::common::settings::{
-    MethodSettings, ResourceEstimate, Sharing, Table, TableMethod, check_sleep, one_for_each_agent,
+    Length, MethodSettings, ResourceEstimate, Sharing, Table, TableMethod, check_sleep, one_for_each_agent,
 };
 
 use crate::methods::common::problem::Problem;
@@ -330,6 +330,10 @@ impl MethodSettings for EcSghmcSettings {
         let is_unstable = |coupling| Self { coupling, ..found.clone() }.check_agents(agents).is_err();
         let coupling = found_coupling(self.coupling, |coupling| step * step * (coupling + measured.curvature), is_unstable);
         Self { coupling, ..found }
+    }
+
+    fn length(&self, _agents: u32) -> Option<Length> {
+        length_of(self.steps(), self.asynchronous)
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

@@ -2,12 +2,12 @@
 
 use crate::kernels::langevin::StepSize;
 use crate::methods::chains::coupled::settings::{
-    check_steps, coupled_method, found_coupling, found_lengths, given_rounds, needs_of, notes_of, strength, unstable,
+    check_steps, coupled_method, found_coupling, found_lengths, given_rounds, length_of, needs_of, notes_of, strength, unstable,
 };
 use crate::methods::chains::coupled::stability::{Steps, asynchronous_is_stable};
 use crate::methods::chains::coupled::{CenterDynamics, Coupling, CouplingPlan, CouplingSchedule, CouplingStrength};
 use crate::methods::chains::ec_sghmc::EcSghmcSettings;
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing, Table, TableMethod};
+use crate::methods::common::settings::{Length, MethodSettings, ResourceEstimate, Sharing, Table, TableMethod};
 
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
@@ -199,6 +199,10 @@ impl MethodSettings for EcSgldSettings {
         let is_unstable = |coupling| Self { coupling, ..found.clone() }.check_agents(agents).is_err();
         let coupling = found_coupling(self.coupling, |coupling| 0.5 * step * (coupling + measured.curvature), is_unstable);
         Self { coupling, ..found }
+    }
+
+    fn length(&self, _agents: u32) -> Option<Length> {
+        length_of(self.steps(), self.asynchronous)
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

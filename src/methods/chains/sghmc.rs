@@ -4,7 +4,7 @@ use crate::kernels::hamiltonian::Scheme;
 use crate::methods::chains::coupled::settings::{check_dynamics, check_steps, needs_of};
 use crate::methods::chains::coupled::{CoupledChains, CouplingPlan, CouplingStrength};
 use crate::methods::chains::ec_sghmc::{EcSghmcSettings, Variant};
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Sharing, Table, TableMethod};
+use crate::methods::common::settings::{Length, MethodSettings, ResourceEstimate, Sharing, Table, TableMethod};
 
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
@@ -141,6 +141,10 @@ impl MethodSettings for SghmcSettings {
         let EcSghmcSettings { steps, batch, step, friction, gradient_noise, gradient, burn_in, thin, .. } =
             self.uncoupled().tuned(found, agents);
         Self { steps, batch, step, friction, gradient_noise, gradient, burn_in, thin, ..self.clone() }
+    }
+
+    fn length(&self, agents: u32) -> Option<Length> {
+        self.uncoupled().length(agents)
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

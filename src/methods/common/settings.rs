@@ -75,8 +75,24 @@ pub trait MethodSettings: Settings {
         self.clone()
     }
 
+    /// How a finished run can be made longer; none if its course depends on its length.
+    fn length(&self, _agents: u32) -> Option<Length> {
+        None
+    }
+
     /// The method for a problem.
     fn method<F: Real>(&self, problem: <Self::Data as DataKind>::Problem<F>) -> <Self::Data as DataKind>::Method<F>;
+}
+
+/// The length of a run that can be made longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Length {
+    /// The key that sets it: `steps`.
+    pub key: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// The rounds at the end of a run, by its progress, in which it differs from a longer one: what it would do next is not begun.
+    pub last_rounds: u64,
 }
 
 /// A kind of data, and so of what is inferred from them.

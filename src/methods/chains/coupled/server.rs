@@ -22,7 +22,7 @@ use std::ops::Range;
 pub const SPREAD: &str = "spread_of_chains";
 
 /// Periods of a group that may be in flight while chains are not coupled.
-const MAX_PERIODS_IN_FLIGHT: u64 = 2;
+pub(super) const MAX_PERIODS_IN_FLIGHT: u64 = 2;
 
 /// The server's state.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,8 +1,9 @@
 //! What the settings of SGHMC, EC-SGHMC, EC-SGLD and EASGD have in common: checks, notes and resource estimates.
 
+use super::server::MAX_PERIODS_IN_FLIGHT;
 use super::{CoupledChains, CoupledTransition, CouplingPlan, CouplingSchedule, CouplingStrength};
 use crate::kernels::hamiltonian::SghmcDynamics;
-use crate::methods::common::settings::{ResourceEstimate, TableMethod, at_least_one, no_draws};
+use crate::methods::common::settings::{Length, ResourceEstimate, TableMethod, at_least_one, no_draws};
 
 use crate::methods::transitions::sghmc::Preconditioner;
 use crate::methods::tuning::{BURN_IN, Lengths, lengths};
@@ -155,6 +156,11 @@ pub(in crate::methods) fn needs_of(
         values_per_round: Some(parameters.saturating_mul(2 * u64::from(agents))),
         ..ResourceEstimate::default()
     }
+}
+
+/// How a run of this many steps can be made longer. Asynchronous chains cannot: those that are ahead have ended when others have not.
+pub(in crate::methods) fn length_of(steps: u64, asynchronous: bool) -> Option<Length> {
+    (!asynchronous).then_some(Length { key: "steps", value: steps, last_rounds: MAX_PERIODS_IN_FLIGHT + 1 })
 }
 
 /// Coupled chains, synchronous or asynchronous.

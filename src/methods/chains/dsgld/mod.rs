@@ -24,7 +24,9 @@ pub use updates_per_visit::{Balance, PlannedTrajectories, UpdatesPerVisit, balan
 
 use crate::cluster::{AgentId, Method, Result};
 use crate::kernels::langevin::StepSize;
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, no_draws, one_for_each_agent};
+use crate::methods::common::settings::{
+    Length, MethodSettings, ResourceEstimate, Table, TableMethod, no_draws, one_for_each_agent,
+};
 
 use crate::methods::common::problem::Problem;
 use crate::methods::common::scores::Estimator;
@@ -192,6 +194,13 @@ impl MethodSettings for DsgldSettings {
             thin: Some(thin),
             ..self.clone()
         }
+    }
+
+    fn length(&self, agents: u32) -> Option<Length> {
+        let every = u64::from(self.schedule.every(self.chains, agents));
+        let last_rounds = self.max_rounds_in_flight.saturating_add(every) + 1;
+        // The rounds in which trajectories adapt depend on the length of a run.
+        self.balance.is_none().then_some(Length { key: "rounds", value: self.rounds(), last_rounds })
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

@@ -24,6 +24,8 @@ const FIRST_STEP: f64 = 0.5;
 #[serde(bound = "")]
 pub struct HmcState<F: Real> {
     chains: Vec<Chain>,
+    /// The chains for which losses and gradients were asked last. Others are finished, but go on if the run is made longer.
+    asked: Vec<u32>,
     /// The last draws of all chains (chains × d).
     draws: Raw<F>,
     /// Leapfrog steps of completed trajectories of all chains.
@@ -40,7 +42,7 @@ pub struct HmcServer<F: Real> {
 
 impl<F: Real> HmcServer<F> {
     pub(super) fn new(method: Hmc<F>, saved: Option<HmcState<F>>) -> Self {
-        let fresh = || HmcState { chains: Vec::new(), draws: Raw(Vec::new()), steps: 0, diverged: 0 };
+        let fresh = || HmcState { chains: Vec::new(), asked: Vec::new(), draws: Raw(Vec::new()), steps: 0, diverged: 0 };
         Self { state: saved.unwrap_or_else(fresh), method }
     }
 
@@ -53,19 +55,19 @@ impl<F: Real> HmcServer<F> {
         self.state.chains.iter().map(Chain::iterations).min().unwrap_or(0)
     }
 
-    /// The chains that are not finished, and where they need losses and gradients.
-    fn active(&self) -> (Vec<usize>, Vec<F>) {
-        let iterations = self.iterations();
-        let active = || self.state.chains.iter().enumerate().filter(|(_, chain)| chain.iterations() < iterations);
-        let positions = active().flat_map(|(_, chain)| chain.position()).map(|&value| F::of(value));
-        (active().map(|(number, _)| number).collect(), positions.collect())
+    /// Where the chains that were asked for need losses and gradients.
+    fn positions(&self) -> Vec<F> {
+        let chains = self.state.asked.iter().filter_map(|&chain| self.state.chains.get(chain as usize));
+        chains.flat_map(Chain::position).map(|&value| F::of(value)).collect()
     }
 
     /// Asks for losses and gradients at the positions of all chains that are not finished.
-    fn request(&self, out: &mut Outbox<Hmc<F>>) {
-        let (_, positions) = self.active();
-        if !positions.is_empty() {
-            out.request(0..self.method.problem.agents, ()).with(positions).sum();
+    fn request(&mut self, out: &mut Outbox<Hmc<F>>) {
+        let iterations = self.iterations();
+        let chains = (0..).zip(&self.state.chains);
+        self.state.asked = chains.filter(|(_, chain)| chain.iterations() < iterations).map(|(number, _)| number).collect();
+        if !self.state.asked.is_empty() {
+            out.request(0..self.method.problem.agents, ()).with(self.positions()).sum();
         }
     }
 
@@ -114,19 +116,21 @@ impl<F: Real> Server<Hmc<F>> for HmcServer<F> {
 
     fn receive(&mut self, response: Response<Hmc<F>>, out: &mut Outbox<Hmc<F>>, cx: &mut Context) -> Result<()> {
         let (dim, iterations, before) = (self.method.problem.model.dim(), self.iterations(), self.done());
-        let (active, positions) = self.active();
-        let shape = (active.len(), dim);
+        let (asked, positions) = (self.state.asked.clone(), self.positions());
+        let shape = (asked.len(), dim);
         let positions = ArrayView2::from_shape(shape, &positions)?;
         let model = self.method.problem.model.as_ref();
-        let (mut densities, mut scores) = (vec![0.0; active.len()], Array2::zeros(shape));
+        let (mut densities, mut scores) = (vec![0.0; asked.len()], Array2::zeros(shape));
         model.log_prior(positions, &mut densities);
         model.prior_score(positions, scores.view_mut());
         scores += &Array2::from_shape_vec(shape, response.sum.into_vec())?;
         for agent in &response.reports {
             densities.iter_mut().zip(&agent.report).for_each(|(density, loss)| *density -= loss);
         }
-        for ((chain, density), score) in active.into_iter().zip(densities).zip(scores.rows()) {
+        for ((chain, density), score) in asked.into_iter().zip(densities).zip(scores.rows()) {
             let score = score.iter().map(|value| value.f64()).collect();
+            let number = chain;
+            let chain = chain as usize;
             let iteration = self.state.chains[chain].advance(density, score, &self.method.adaptation, cx)?;
             let Some(iteration) = iteration else { continue };
             self.state.steps += iteration.stats.steps;
@@ -134,7 +138,7 @@ impl<F: Real> Server<Hmc<F>> for HmcServer<F> {
             let point = &self.state.chains[chain].draw().position.0;
             let kept = &mut self.state.draws.0[chain * dim..(chain + 1) * dim];
             kept.iter_mut().zip(point).for_each(|(kept, &value)| *kept = F::of(value));
-            self.record(u32::try_from(chain)?, &iteration, cx);
+            self.record(number, &iteration, cx);
         }
         let done = self.done();
         if done > before && has_row(done, iterations) {

@@ -3,7 +3,7 @@
 use super::adaptation::Windows;
 use super::{Adaptation, Hmc};
 use crate::methods::common::problem::Problem;
-use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
+use crate::methods::common::settings::{Length, MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one};
 use crate::methods::tuning::TuningNeeds;
 use crate::number::Real;
 use crate::settings::{Key, KeyError, in_range, keys};
@@ -79,6 +79,10 @@ impl MethodSettings for HmcSettings {
 
     fn tuning(&self) -> Option<TuningNeeds> {
         TuningNeeds::coordinates(true, self.iterations())
+    }
+
+    fn length(&self, _agents: u32) -> Option<Length> {
+        Some(Length { key: "draws", value: self.draws, last_rounds: 1 })
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {

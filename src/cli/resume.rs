@@ -1,0 +1,47 @@
+//! `mpibayes resume`: goes on with the run in a folder, and makes a finished one longer.
+
+use super::run::launch;
+use crate::config::Registry;
+use crate::job::{Amount, NewLength, run_to_resume};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Arguments of `mpibayes resume`.
+#[derive(clap::Args, Debug)]
+pub struct ResumeArgs {
+    /// The folder of the run
+    #[arg(value_name = "RUN")]
+    pub folder: PathBuf,
+    /// Make a finished run of sghmc, ec_sghmc, ec_sgld or async_sghmc longer: so many more steps, or so many in all
+    #[arg(long, value_name = "+N or N", value_parser = parse_amount, group = "length")]
+    pub steps: Option<Amount>,
+    /// The same for rounds of dsgld
+    #[arg(long, value_name = "+N or N", value_parser = parse_amount, group = "length")]
+    pub rounds: Option<Amount>,
+    /// The same for draws of hmc
+    #[arg(long, value_name = "+N or N", value_parser = parse_amount, group = "length")]
+    pub draws: Option<Amount>,
+    /// End with exit code 3 also if the chains have not mixed or the draws are biased, not only if they diverged
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// Parses `+N` or `N`.
+fn parse_amount(typed: &str) -> Result<Amount, String> {
+    let number = |digits: &str| digits.replace(['_', ','], "").parse().ok().filter(|number| *number > 0);
+    let amount = match typed.strip_prefix('+') {
+        Some(more) => number(more).map(Amount::More),
+        None => number(typed).map(Amount::Total),
+    };
+    amount.ok_or_else(|| "write +20000 for so many more, or 30000 for so many in all".into())
+}
+
+/// Goes on with the run.
+///
+/// # Errors
+/// On a single process, anything that is wrong with the folder or the data, or that ended the run. With several ranks errors are printed.
+pub fn run(args: &ResumeArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
+    let lengths = [("steps", args.steps), ("rounds", args.rounds), ("draws", args.draws)];
+    let length = lengths.into_iter().find_map(|(key, value)| Some(NewLength { key: key.to_owned(), value: value? }));
+    launch(&args.folder, args.strict, registry, || Ok(run_to_resume(&args.folder, length.as_ref(), registry)?))
+}

@@ -1,0 +1,179 @@
+//! Makes a finished run longer: its configuration gets a new length, and its state from shortly before the end becomes its checkpoint.
+
+use super::error::JobError;
+use super::findings::Findings;
+use super::problem::wrong_method;
+use crate::config::{ConfigError, ConfiguredMethod, Registry, Run, RunOf, evaluation_interval};
+use crate::methods::tuning::Found;
+use crate::methods::{Length, Table};
+use crate::results::{ExistingRun, ResultsError, RunFolder, config_file, existing_run};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The length that a run is to get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewLength {
+    /// The key that was typed: `steps`.
+    pub key: String,
+    /// Its value.
+    pub value: Amount,
+}
+
+/// A number of steps, rounds or draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// So many in all.
+    Total(u64),
+    /// So many in addition.
+    More(u64),
+}
+
+/// A run that cannot be resumed or made longer.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtensionError {
+    /// There is no run.
+    #[error("{}: there is no run in this folder", .0.display())]
+    NoRun(PathBuf),
+    /// Nothing is left to be done.
+    #[error("{}: the run is finished. To make it longer, add {hint}", folder.display())]
+    Finished {
+        /// The folder.
+        folder: PathBuf,
+        /// What to add to the command.
+        hint: String,
+    },
+    /// The run is not at its end yet.
+    #[error("{}: the run is not finished. Resume it without --{key} first", folder.display())]
+    NotFinished {
+        /// The folder.
+        folder: PathBuf,
+        /// The key that was typed.
+        key: String,
+    },
+    /// The method cannot do it.
+    #[error("{}: runs of {method} cannot be made longer, because {reason}. Start another run with a larger length", folder.display())]
+    NotExtendable {
+        /// The folder.
+        folder: PathBuf,
+        /// The method.
+        method: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The length of the run has another name.
+    #[error("the length of runs of {method} is given in {key}: type --{key} {example}")]
+    OtherKey {
+        /// The method.
+        method: String,
+        /// The key.
+        key: &'static str,
+        /// What to type.
+        example: String,
+    },
+    /// The run would not become longer.
+    #[error("the run has {key} = {now} already: type --{key} +{more}, or a number above {now}")]
+    NotLonger {
+        /// The key.
+        key: &'static str,
+        /// The length now.
+        now: u64,
+        /// A length to add.
+        more: u64,
+    },
+}
+
+/// The run in a folder, made longer if a length is given. Called on rank 0; the run then goes on from a checkpoint in the folder.
+///
+/// # Errors
+/// If there is no run, or it cannot be resumed or made longer. The folder is then as it was.
+pub fn run_to_resume(folder: &Path, length: Option<&NewLength>, registry: &Registry) -> Result<Run, JobError> {
+    let kept = existing_run(folder)?.filter(|kept| kept.holds_results);
+    let kept = kept.ok_or_else(|| ExtensionError::NoRun(folder.to_owned()))?;
+    let run = Run::from_toml(&kept.config, registry).map_err(|error| unreadable(folder, &error))?;
+    match &run {
+        Run::Table(table) => resume_table(folder, &kept, table, length, registry),
+        Run::Corpus(_) if !kept.finished && length.is_none() => Ok(run),
+        Run::Corpus(table) => Err(not_extendable(folder, table.method.name(), "the state of all tokens is not kept")),
+    }
+}
+
+fn resume_table(
+    folder: &Path,
+    kept: &ExistingRun,
+    run: &RunOf<Table>,
+    typed: Option<&NewLength>,
+    registry: &Registry,
+) -> Result<Run, JobError> {
+    let mut run_folder = RunFolder::new(folder, Duration::MAX, false);
+    let (agents, name) = (run.settings.agents, run.method.name());
+    match (kept.finished, typed) {
+        (false, None) => return Ok(Run::Table(run.clone())),
+        (false, Some(typed)) => {
+            return Err(ExtensionError::NotFinished { folder: folder.to_owned(), key: typed.key.clone() }.into());
+        }
+        (true, _) => {}
+    }
+    let method = resolved(run, &run_folder)?;
+    let Some(Length { key, value, .. }) = method.length(agents) else {
+        return Err(not_extendable(folder, name, "their course depends on their length"));
+    };
+    let Some(typed) = typed else {
+        return Err(ExtensionError::Finished { folder: folder.to_owned(), hint: format!("--{key} +{value}") }.into());
+    };
+    if typed.key != key {
+        return Err(ExtensionError::OtherKey { method: name.into(), key, example: format!("+{value}") }.into());
+    }
+    let longer = match typed.value {
+        Amount::Total(total) => total,
+        Amount::More(more) => value.saturating_add(more),
+    };
+    if longer <= value {
+        return Err(ExtensionError::NotLonger { key, now: value, more: value }.into());
+    }
+    if !run_folder.can_be_extended() {
+        let reason = "this folder has no state from shortly before the end: the run was too short, or stopped there and resumed";
+        return Err(not_extendable(folder, name, reason));
+    }
+    let every = evaluation_interval(run.evaluate.every, method.estimate(agents, 1).rounds);
+    let config = with_length(run, key, longer, every)?;
+    let longer = Run::from_toml(&config, registry)?;
+    run_folder.claim()?;
+    run_folder.extend(&config)?;
+    Ok(longer)
+}
+
+/// The method of a finished run with all that was found before it began.
+fn resolved(run: &RunOf<Table>, folder: &RunFolder) -> Result<Arc<dyn ConfiguredMethod<Table>>, JobError> {
+    let agents = run.settings.agents;
+    match (run.method.tuning(), folder.kept_tuning()?) {
+        (None, _) => Ok(run.method.clone()),
+        (Some(_), None) => run.method.tuned(Found::Nothing, agents).map_err(wrong_method),
+        (Some(_), Some(found)) => {
+            let findings = Findings::from_bytes(&found, None).map_err(JobError::Tuning)?;
+            run.method.tuned(findings.found(), agents).map_err(wrong_method)
+        }
+    }
+}
+
+/// The configuration of the run with another length, and with evaluations as far apart as before.
+fn with_length(run: &RunOf<Table>, key: &str, value: u64, every: u64) -> Result<String, JobError> {
+    let mut table = run.to_table().map_err(ConfigError::unwritable)?;
+    for (section, key, value) in [("method", key, value), ("evaluate", "every", every)] {
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        let section = table.entry(section).or_insert_with(|| toml::Table::new().into());
+        if let Some(section) = section.as_table_mut() {
+            section.insert(key.to_owned(), value.into());
+        }
+    }
+    toml::to_string_pretty(&table).map_err(|error| ConfigError::unwritable(error).into())
+}
+
+fn not_extendable(folder: &Path, method: &str, reason: &'static str) -> JobError {
+    ExtensionError::NotExtendable { folder: folder.to_owned(), method: method.to_owned(), reason }.into()
+}
+
+fn unreadable(folder: &Path, error: &ConfigError) -> JobError {
+    let what = format!("this version of mpibayes cannot read the run ({error})");
+    ResultsError::Content { path: config_file(folder), what }.into()
+}

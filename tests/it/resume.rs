@@ -1,0 +1,85 @@
+//! `mpibayes resume`: runs that go on by their folder alone, and finished runs that are made longer with the bits of a longer run.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::harness::Cli;
+use crate::regression::{file, folder};
+
+/// The length of the finished run in a folder, by the command that the program proposes: `--steps +1234`.
+fn length(cli: &Cli, run: &str, key: &str) -> u64 {
+    let proposal = format!("the run is finished. To make it longer, add --{key} +");
+    let message = cli.alone(&format!("resume {run}")).end(1, &[&proposal]).stderr;
+    let digits = message.split_once(&proposal).unwrap().1.split_whitespace().next().unwrap();
+    digits.parse().unwrap()
+}
+
+#[test]
+fn a_longer_run_has_the_bits_of_one_that_was_as_long_from_the_beginning() {
+    let cli = folder();
+    for (method, key, settings) in [
+        ("sghmc", "steps", ""),
+        ("ec_sgld", "steps", "--set method.step=1e-4 --set method.steps=3001 --set method.burn_in=500"),
+        ("ec_sghmc", "steps", "--set data.file=tested.h5 --set model.name=network --set method.ess=100 --set dtype=float32"),
+        ("dsgld", "rounds", "--set method.expectations=true"),
+        ("hmc", "draws", "--set method.draws=120 --set method.burn_in=100"),
+    ] {
+        if method == "ec_sghmc" {
+            cli.succeed("import classes.csv -o tested.h5 --test-fraction 0.3");
+        }
+        let name = format!("{method}.toml");
+        cli.write(&name, file(method, "logistic", "classes.h5"));
+        cli.succeed(&format!("run {name} {settings} --output {method}"));
+        let short = cli.posterior(method);
+        let (now, more) = (length(&cli, method, key), 97);
+        cli.mpirun(2, &format!("resume {method} --{key} +{more}")).end(0, &["resuming after", "finished after"]);
+        assert_eq!(length(&cli, method, key), now + more, "{method}");
+        // Once more, with a stop on the way and the total length.
+        let total = 3 * now + more;
+        let mut running = cli.alone(&format!("resume {method} --{key} {total}")).start();
+        running.wait_until("its first message", |running| running.stderr().contains(" on the model ")).unwrap();
+        running.signal(libc::SIGUSR1);
+        // The run may be over before the signal arrives.
+        if running.finish().unwrap().code == 75 {
+            cli.wait_until_released(method);
+            cli.mpirun(3, &format!("resume {method}")).end(0, &["resuming after"]);
+        }
+        cli.succeed(&format!("run {name} {settings} --set method.{key}={total} --output {method}-long"));
+        let (extended, long) = (cli.posterior(method), cli.posterior(&format!("{method}-long")));
+        assert!(extended.values.dim().1 > short.values.dim().1, "{method}: {:?}", extended.values.dim());
+        assert!(extended == long, "{method}");
+        if method == "dsgld" {
+            let moments = |run: &str| ["posterior_mean", "posterior_sd"].map(|group| cli.results(run).samples(group).unwrap());
+            assert!(moments(method) == moments("dsgld-long"));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
+    let cli = folder();
+    cli.write("chains.toml", file("sghmc", "logistic", "classes.h5"));
+    cli.write("particles.toml", file("svgd", "logistic", "classes.h5"));
+    cli.succeed("run chains.toml --set method.step=0.01 --set method.steps=4000 --output chains");
+    cli.succeed("run particles.toml --set method.rounds=1 --set method.steps=2 --output particles");
+    let before = (cli.posterior("chains"), cli.read("chains/config.toml"));
+    for (typed, says) in [
+        ("resume none", "none: there is no run in this folder"),
+        ("resume chains --rounds +5", "the length of runs of sghmc is given in steps: type --steps +4000"),
+        ("resume chains --steps 3000", "the run has steps = 4000 already: type --steps +4000, or a number above 4000"),
+        ("resume particles --steps +5", "runs of svgd cannot be made longer, because their course depends on their length"),
+        ("resume particles", "runs of svgd cannot be made longer"),
+    ] {
+        cli.alone(typed).end(1, &[says]);
+        cli.mpirun(2, typed).end(1, &[says]);
+    }
+    assert!((cli.posterior("chains"), cli.read("chains/config.toml")) == before);
+    // A run without a state from before its end, as those of other versions.
+    std::fs::remove_file(cli.path("chains/extension.bin")).unwrap();
+    cli.alone("resume chains --steps +5").end(1, &["this folder has no state from shortly before the end"]);
+    assert!((cli.posterior("chains"), cli.read("chains/config.toml")) == before);
+    // A run that has not finished goes on without its run file, but not to another end.
+    cli.stop("half", || cli.alone("run chains.toml --set method.ess=100000 --output half"));
+    cli.alone("resume half --steps +5").end(1, &["half: the run is not finished. Resume it without --steps first"]);
+    cli.alone("resume half").end(0, &["resuming after"]);
+    cli.alone("resume half").end(1, &["the run is finished. To make it longer, add --steps +"]);
+}
