@@ -25,3 +25,4 @@ pub use extend::{Amount, ExtensionError, NewLength, run_to_resume};
 pub use ranks::Ranks;
 pub use resume::{FolderUse, folder_use};
 pub use start::start;
+pub use tune::{EXCESS, TUNING};

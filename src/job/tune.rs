@@ -27,6 +27,8 @@ const MUCH_SHARD_NOISE: f64 = 10.0;
 const MAX_STARTS: u32 = 8;
 /// The group of arrays of what was found.
 pub const TUNING: &str = "tuning";
+/// The name in its list of keys of the excess of the variance in the steepest directions.
+pub const EXCESS: &str = "excess_variance";
 
 /// A run's method after what it left open was found.
 pub struct Tuned {
@@ -36,6 +38,8 @@ pub struct Tuned {
     found: toml::Table,
     /// What these values follow from; none where nothing can be found.
     findings: Option<Findings>,
+    /// By how much the draws vary too much in the steepest directions, where steps could not be made for all directions.
+    excess: Option<f64>,
 }
 
 /// Whether a posterior's mode and curvature can be found for a model.
@@ -59,8 +63,9 @@ pub(super) fn tune(
     let (dim, has_curvature) = (problem.problem.model.dim(), can_be_tuned(problem.problem.model.as_ref()));
     if !has_curvature && needs.noise.is_none() {
         let method = run.method.tuned(Found::Nothing, run.settings.agents).map_err(wrong_method)?;
-        return Ok(Some(Tuned { method, found: toml::Table::new(), findings: None }));
+        return Ok(Some(Tuned { method, found: toml::Table::new(), findings: None, excess: None }));
     }
+    let measured_with = needs.noise.as_ref().map(|noise| noise.batch);
     let kept = if ranks.is_root() { kept(folder, dim) } else { Ok(Vec::new()) };
     let mut bytes = ranks.broadcast(&ranks.agree(kept)?);
     if bytes.is_empty() {
@@ -77,8 +82,20 @@ pub(super) fn tune(
     let findings = Findings::from_bytes(&bytes, Some(dim)).map_err(JobError::Tuning)?;
     let method = run.method.tuned(findings.found(), run.settings.agents).map_err(wrong_method)?;
     let (before, mut found) = (table_of(run.method.as_ref())?, table_of(method.as_ref())?);
+    let excess = measured_with.zip(findings.noise.as_ref()).and_then(|(batch, noise)| excess(noise, batch, &found));
     found.retain(|key, value| before.get(key) != Some(value));
-    Ok(Some(Tuned { method, found, findings: Some(findings) }))
+    Ok(Some(Tuned { method, found, findings: Some(findings), excess }))
+}
+
+/// By how much draws vary too much in the steepest directions, where only the scale of parameters is known.
+fn excess(noise: &Measurement, measured_with: usize, settings: &toml::Table) -> Option<f64> {
+    let number = |key: &str| {
+        let value = settings.get(key)?;
+        let value = value.get("constant").unwrap_or(value);
+        value.as_float().or_else(|| value.as_integer().map(|value| value as f64))
+    };
+    let batch = usize::try_from(settings.get("batch")?.as_integer()?).ok()?;
+    noise.is_rough.then(|| Some(noise.excess((batch, measured_with), number("step")?, number("friction"))))?
 }
 
 /// What was found when the run in the folder began; nothing if it begins now.
@@ -279,7 +296,8 @@ impl Tuned {
             let value = value.get("constant").unwrap_or(value);
             Some((key.clone(), value.as_float().or_else(|| value.as_integer().map(|value| value as f64))?))
         };
-        let (keys, values): (Vec<String>, Vec<f64>) = self.found.iter().filter_map(numbers).unzip();
+        let excess = self.excess.map(|excess| (EXCESS.to_owned(), excess));
+        let (keys, values): (Vec<String>, Vec<f64>) = self.found.iter().filter_map(numbers).chain(excess).unzip();
         let mut dimensions = vec![("parameter".into(), dim), ("coordinate".into(), dim)];
         let mut names = Vec::new();
         if !keys.is_empty() {

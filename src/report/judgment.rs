@@ -5,6 +5,7 @@ use super::posterior::{HIGH_R_HAT, LOW_ESS, PosteriorGroup};
 use super::test_rows::TestRows;
 use super::text;
 use super::trajectories::Trajectories;
+use crate::job::{EXCESS, TUNING};
 use crate::metrics::bias::{MAX_PARAMETERS, ParameterBias, Verdict, draws_needed};
 use crate::metrics::convergence::Convergence;
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
@@ -14,6 +15,8 @@ use serde::Serialize;
 const MANY_DIVERGED: f64 = 1e-3;
 /// Chains with an R-hat from here on describe different distributions.
 const NOT_MIXED: f64 = 1.1;
+/// A larger excess of a variance makes standard deviations wrong by more than a tenth.
+const MOST_EXCESS: f64 = 0.21;
 /// Chains must agree about this share of the test rows.
 const AGREEING: f64 = 0.9;
 
@@ -60,14 +63,16 @@ impl Judgment {
     /// When the result file cannot be read.
     pub fn of(groups: &[PosteriorGroup], file: &ResultFile) -> Result<Option<Self>> {
         let (trajectories, test_rows) = (Trajectories::of(file)?, TestRows::of(file)?);
-        Ok(Self::from(groups, trajectories.as_ref(), test_rows.and_then(|rows| rows.agreement)))
+        let evidence = Evidence { agreement: test_rows.and_then(|rows| rows.agreement), excess: excess(file)? };
+        Ok(Self::from(groups, trajectories.as_ref(), evidence))
     }
 
-    /// Judges a posterior by its trajectories and by the share of test rows about which chains agree, if these are known.
-    fn from(groups: &[PosteriorGroup], trajectories: Option<&Trajectories>, agreement: Option<f64>) -> Option<Self> {
+    fn from(groups: &[PosteriorGroup], trajectories: Option<&Trajectories>, evidence: Evidence) -> Option<Self> {
         let group = groups.iter().find(|group| group.group == POSTERIOR && !group.estimates.is_empty())?;
         let (outcome, text) = diverged(group)
-            .or_else(|| agreement.map(predictions))
+            .or_else(|| evidence.agreement.filter(|agreement| *agreement < AGREEING).map(predictions))
+            .or_else(|| evidence.excess.and_then(widened))
+            .or_else(|| evidence.agreement.map(predictions))
             .or_else(|| not_mixed(group, trajectories.is_some()))
             .unwrap_or_else(|| bias(group, trajectories.is_some()));
         let is_open = matches!(outcome, JudgmentOutcome::Undecided | JudgmentOutcome::Unknown);
@@ -89,6 +94,32 @@ fn diverged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
     Some((JudgmentOutcome::Diverged, text))
 }
 
+/// What is known of a run beside estimates and trajectories.
+#[derive(Clone, Copy, Debug, Default)]
+struct Evidence {
+    /// The share of test rows about which chains agree.
+    agreement: Option<f64>,
+    /// The excess of the variance in the steepest directions that automatic steps were expected to have.
+    excess: Option<f64>,
+}
+
+fn excess(file: &ResultFile) -> Result<Option<f64>> {
+    Ok(file.grid(TUNING)?.and_then(|grid| {
+        let place = grid.list("key").iter().position(|key| key == EXCESS)?;
+        grid.array("value")?.iter().nth(place).copied()
+    }))
+}
+
+/// The judgment of draws whose steps were longer than the noise of minibatches allows.
+fn widened(excess: f64) -> Option<(JudgmentOutcome, String)> {
+    let text = format!(
+        "biased: the noise of minibatches makes the variance of the draws up to {:.1} times that of the posterior in the directions in which \
+         it is narrowest, so that predictions are too uncertain. A larger method.batch takes longer and lowers this",
+        1.0 + excess
+    );
+    (excess > MOST_EXCESS).then_some((JudgmentOutcome::Biased, text))
+}
+
 /// The judgment of chains whose parameters have no unique values.
 fn predictions(agreement: f64) -> (JudgmentOutcome, String) {
     let share = (100.0 * agreement).floor();
@@ -96,7 +127,7 @@ fn predictions(agreement: f64) -> (JudgmentOutcome, String) {
     if agreement < AGREEING {
         let text = format!(
             "not mixed: the chains agree about the predictions of only {share} % of the test rows (R-hat below 1.1). Average them over all \
-             chains, or raise method.ess for a longer run. {weights}"
+             chains, or take a longer run, with `mpibayes resume` or from the beginning. {weights}"
         );
         return (JudgmentOutcome::NotMixed, text);
     }
@@ -134,7 +165,11 @@ fn not_mixed(group: &PosteriorGroup, has_trajectories: bool) -> Option<(Judgment
         (r_hat >= NOT_MIXED).then_some((parameter, r_hat))
     });
     let (worst, r_hat) = r_hats.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let advice = if has_trajectories { "take a longer run" } else { "take a larger step or a longer run" };
+    let advice = if has_trajectories {
+        "take a longer run (`mpibayes resume`)"
+    } else {
+        "take a larger step, or a longer run (`mpibayes resume`)"
+    };
     let text = format!("not mixed: the chains disagree (R-hat {r_hat:.2} of {}). Do not use these numbers; {advice}", worst.name);
     Some((JudgmentOutcome::NotMixed, text))
 }
@@ -202,5 +237,22 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool) -> (JudgmentOutcome, Str
                 "bias unknown: around these draws the posterior is too far from a Gaussian, or the draws are too few or constant";
             (JudgmentOutcome::Unknown, text.into())
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chains_that_disagree_about_predictions_or_are_too_wide_are_not_for_predictions() {
+        assert_eq!(predictions(0.95).0, JudgmentOutcome::Predictions);
+        let (outcome, text) = predictions(0.899);
+        assert!(outcome == JudgmentOutcome::NotMixed && text.contains("only 89 % of the test rows"), "{text}");
+        assert!(widened(0.2).is_none());
+        let (outcome, text) = widened(2.44).unwrap();
+        assert!(outcome == JudgmentOutcome::Biased && text.contains("up to 3.4 times that of the posterior"), "{text}");
+        assert!(!JudgmentOutcome::Predictions.is_unusable());
     }
 }

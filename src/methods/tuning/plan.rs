@@ -5,6 +5,10 @@
 //! 1 + v ε² (1 + c)/((4 − ε²)(1 − c)). The steps are the largest that keep this below 1 + [`EXCESS`] for every parameter; less noise is
 //! added by what minibatches and the finite step contribute on average over parameters. Where the posterior is not Gaussian, curvatures
 //! around the mode are larger than 1 and shorten steps.
+//!
+//! Where only the scale of parameters is known, the curvature differs between directions, and the noise of minibatches is largest where the
+//! curvature is: about the largest curvature times the noise of a parameter. Steps that keep the excess of such directions small can make
+//! runs very long. They are then longer than they should be, and the draws have too large a variance there, by [`Measurement::excess`].
 
 use serde::{Deserialize, Serialize};
 
@@ -12,12 +16,16 @@ use serde::{Deserialize, Serialize};
 const EXCESS: f64 = 0.1;
 /// The largest step.
 const MAX_STEP: f64 = 0.5;
+/// The largest step where only the scale of parameters is known, because curvatures then change along the way.
+const MAX_ROUGH_STEP: f64 = 0.25;
 /// The largest share of the friction that delays of scores may take.
 const MAX_DELAY: f64 = 0.1;
 /// The friction V of SGHMC: its chains forget a standard normal distribution's position in about V/ε steps.
 const FRICTION: f64 = 1.5;
 /// Burn-in in relaxation times, after which a start at 1.5 standard deviations has lost all but e^-10 of its distance.
 pub const BURN_IN: f64 = 10.0;
+/// The largest share of the added noise that is left out because minibatches supply it.
+const MAX_SUPPLIED: f64 = 0.5;
 /// What an update costs beside its rows, in rows.
 const UPDATE_COST: f64 = 100.0;
 /// Draws, a relaxation time apart, for each effective one.
@@ -41,6 +49,9 @@ pub struct Measurement {
 
 /// The share of the wanted effective sample size that lengths are found for where only the scale of parameters is known.
 const ROUGH_SHARE: f64 = 0.1;
+/// Rows that a relaxation time may then cost: this many passes over the rows, or this many rows if that is more.
+const ROUGH_PASSES: f64 = 2.0;
+const ROUGH_ROWS: f64 = 200_000.0;
 /// How much longer chains then take to forget their state than the scale tells, because of directions that are wider than it.
 const ROUGH_RELAXATION: f64 = 5.0;
 
@@ -66,19 +77,38 @@ impl Measurement {
         let scale = if variance(measured) > 0.0 { variance(batch) / variance(measured) } else { 1.0 };
         let of_visits = (2.0 * updates - 1.0).max(1.0);
         let all = self.minibatches.iter().zip(&self.shards).map(|(minibatches, shards)| scale * minibatches + of_visits * shards);
-        (all.fold(0.0, f64::max), scale * self.minibatches.iter().sum::<f64>() / self.minibatches.len().max(1) as f64)
+        let steepest = if self.is_rough { self.curvature.max(1.0) } else { 1.0 };
+        (steepest * all.fold(0.0, f64::max), scale * self.minibatches.iter().sum::<f64>() / self.minibatches.len().max(1) as f64)
+    }
+
+    /// Sizes of minibatches: `least`, doubled again and again, and all rows. A batch of at least the shard's rows uses all of them.
+    fn sizes(&self, least: usize) -> impl Iterator<Item = usize> {
+        let rows = self.rows;
+        let sizes =
+            (0..40).map(move |doublings| least.saturating_mul(1 << doublings)).take_while(move |&batch| (batch as f64) < rows);
+        sizes.chain([if (least as f64) < rows { rows.ceil() as usize } else { least }])
     }
 
     /// The size of minibatches, at least `least`, with which chains come to an independent draw at the least cost.
     pub fn batch(&self, least: usize, updates: f64) -> usize {
-        // A batch of at least the shard's rows uses all of them.
-        let sizes = (0..).map(|doublings| least.saturating_mul(1 << doublings)).take_while(|&batch| (batch as f64) < self.rows);
-        let sizes = sizes.take(40).chain([if (least as f64) < self.rows { self.rows.ceil() as usize } else { least }]);
         let cost = |batch: usize| {
             let (largest, _) = self.largest_and_mean((batch, least), updates);
             (batch as f64 + UPDATE_COST) * (self.curvature + largest)
         };
-        sizes.min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(least)
+        self.sizes(least).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(least)
+    }
+
+    /// The excess of the variance of draws in the steepest directions, with this step of SGLD, or of SGHMC with this friction, and with
+    /// minibatches of `batch` rows where the noise was measured with `measured`.
+    pub fn excess(&self, (batch, measured): (usize, usize), step: f64, friction: Option<f64>) -> f64 {
+        let (largest, _) = self.largest_and_mean((batch, measured), 1.0);
+        largest * friction.map_or(0.25 * step, |friction| excess_of_middle_scheme(step, friction))
+    }
+
+    /// The longest relaxation time that minibatches of this size may have, in updates.
+    fn max_relaxation(&self, batch: usize) -> f64 {
+        let rows = if self.is_rough { ROUGH_ROWS.max(ROUGH_PASSES * self.rows) } else { f64::INFINITY };
+        (rows / (batch as f64).min(self.rows).max(1.0)).max(1.0)
     }
 }
 
@@ -99,8 +129,10 @@ pub struct LangevinSteps {
 pub fn langevin_steps(measured: &Measurement, least: usize, updates: f64) -> LangevinSteps {
     let batch = measured.batch(least, updates);
     let (largest, mean) = measured.largest_and_mean((batch, least), updates);
-    let step = (4.0 * EXCESS / (measured.curvature.max(1.0) + largest)).min(MAX_STEP);
-    let supplied = 0.25 * step * (1.0 + mean);
+    let excess = if measured.is_rough { 0.5 * EXCESS } else { EXCESS };
+    let step = |noise: f64| (4.0 * excess / (measured.curvature.max(1.0) + noise)).min(MAX_STEP);
+    let step = step(largest).max(2.0 / measured.max_relaxation(batch)).min(step(0.0));
+    let supplied = (0.25 * step * (1.0 + mean)).min(MAX_SUPPLIED);
     LangevinSteps { batch, step, supplied, relaxation: measured.relaxation(2.0 / step) }
 }
 
@@ -124,10 +156,27 @@ pub struct HamiltonianSteps {
 /// A score of −q that is τ steps old is −q + τ ε v to first order, so that friction acts as V − τ ε: it must add as much less noise.
 pub fn hamiltonian_steps(measured: &Measurement, least: usize, friction: Option<f64>, delay: f64) -> HamiltonianSteps {
     let friction = friction.unwrap_or(FRICTION);
-    let batch = measured.batch(least, 1.0);
-    let (largest, mean) = measured.largest_and_mean((batch, least), 1.0);
+    let of_batch = |batch: usize| hamiltonian_steps_of(measured, (batch, least), friction, delay);
+    if !measured.is_rough {
+        return of_batch(measured.batch(least, 1.0));
+    }
+    // Where the curvature varies, it limits steps less than their noise does.
+    let cost = |steps: &HamiltonianSteps| (steps.batch as f64 + UPDATE_COST) / steps.step;
+    let all = measured.sizes(least).map(of_batch);
+    all.min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or_else(|| of_batch(least))
+}
+
+/// The steps of SGHMC with minibatches of this size, where the noise was measured with `measured_with` rows.
+fn hamiltonian_steps_of(
+    measured: &Measurement,
+    (batch, measured_with): (usize, usize),
+    friction: f64,
+    delay: f64,
+) -> HamiltonianSteps {
+    let (largest, mean) = measured.largest_and_mean((batch, measured_with), 1.0);
     let curvature = measured.curvature.max(1.0);
-    let max_step = (MAX_STEP / curvature.sqrt()).min(MAX_DELAY * friction / (delay * curvature));
+    let largest_step = if measured.is_rough { MAX_ROUGH_STEP } else { MAX_STEP };
+    let max_step = (largest_step / curvature.sqrt()).min(MAX_DELAY * friction / (delay * curvature));
     let (mut below, mut above) = (0.0, max_step);
     if largest * excess_of_middle_scheme(max_step, friction) <= EXCESS {
         below = max_step;
@@ -137,11 +186,12 @@ pub fn hamiltonian_steps(measured: &Measurement, least: usize, friction: Option<
         let step = 0.5 * (below + above);
         *if largest * excess_of_middle_scheme(step, friction) <= EXCESS { &mut below } else { &mut above } = step;
     }
-    let gradient_noise = 0.5 * below * mean + delay * below;
+    let step = below.max(friction.max(2.0 / friction) / measured.max_relaxation(batch)).min(max_step);
+    let gradient_noise = (0.5 * step * mean + delay * step).min(MAX_SUPPLIED * friction);
     // Positions diffuse with much friction and swing with little.
-    let decay = (-friction * below).exp();
-    let relaxation = (2.0 * (1.0 - decay) / (below * below * (1.0 + decay))).max(2.0 / (friction * below));
-    HamiltonianSteps { batch, step: below, friction, gradient_noise, relaxation: measured.relaxation(relaxation) }
+    let decay = (-friction * step).exp();
+    let relaxation = (2.0 * (1.0 - decay) / (step * step * (1.0 + decay))).max(2.0 / (friction * step));
+    HamiltonianSteps { batch, step, friction, gradient_noise, relaxation: measured.relaxation(relaxation) }
 }
 
 /// The excess of a variance for each unit of noise.
@@ -233,6 +283,30 @@ mod tests {
         let curved = Measurement { curvature: 16.0, ..noise(&[0.0], &[0.0]) };
         assert_eq!(langevin_steps(&curved, 10, 1.0).step, 4.0 * EXCESS / 16.0);
         assert_eq!(hamiltonian_steps(&curved, 10, None, 0.0).step, MAX_STEP / 4.0);
+    }
+
+    #[test]
+    fn where_only_scales_are_known_steps_are_made_for_the_steepest_direction_unless_runs_would_be_endless() {
+        let rough = |rows: f64| Measurement { rows, curvature: 100.0, is_rough: true, ..noise(&[rows / 100.0], &[0.0]) };
+        let small = rough(1000.0);
+        let steps = hamiltonian_steps(&small, 100, None, 0.0);
+        let excess = small.excess((steps.batch, 100), steps.step, Some(FRICTION));
+        // All rows have no noise, and the step is that of the curvature.
+        assert_eq!((steps.batch, steps.step, excess), (1000, MAX_ROUGH_STEP / 10.0, 0.0));
+        let large = rough(1e7);
+        let steps = hamiltonian_steps(&large, 100, None, 0.0);
+        let excess = large.excess((steps.batch, 100), steps.step, Some(FRICTION));
+        let rows = steps.batch as f64 * steps.relaxation / ROUGH_RELAXATION;
+        assert!(excess > EXCESS && rows < 1.01 * ROUGH_PASSES * large.rows, "{excess} {rows}");
+        assert!(
+            (excess / (100.0 * excess_of_middle_scheme(steps.step, FRICTION)) * steps.batch as f64 / large.rows - 1.0).abs()
+                < 0.01
+        );
+        let steps = langevin_steps(&large, 100, 1.0);
+        assert!(large.excess((steps.batch, 100), steps.step, None) > EXCESS);
+        assert!((steps.batch as f64 * steps.relaxation / ROUGH_RELAXATION) < 1.01 * ROUGH_PASSES * large.rows);
+        // A tenth of the draws, five times as far apart.
+        assert_eq!([large.ess(1000.0), noise(&[], &[]).ess(1000.0)], [100.0, 1000.0]);
     }
 
     #[test]

@@ -33,6 +33,8 @@ const STEPS: [usize; 2] = [2000, 6000];
 const WINDOWS: u64 = 4;
 /// Steps of SGHMC in each window.
 const WINDOW_STEPS: u64 = 1000;
+/// Points with more kinetic energy than this have diverged, in units of what it should be.
+const MAX_KINETIC: f64 = 25.0;
 /// The factor of the step where points have diverged.
 const SHORTER: f64 = 0.5;
 /// A step that is shorter than the one that was found by this factor, and still diverges, ends the search.
@@ -102,6 +104,8 @@ pub struct Search<F: Real> {
     /// A unit vector for each point, in units of scales.
     directions: Raw<F>,
     curvature: f64,
+    /// The largest curvature before earlier windows, without the first, whose points are where the density is highest.
+    earlier_curvature: f64,
     velocities: Raw<F>,
     /// The points at the start of the window.
     before_window: Raw<F>,
@@ -145,6 +149,7 @@ impl<F: Real> Method for FindStarts<F> {
             noise: [empty(), empty()],
             directions: empty(),
             curvature: 0.0,
+            earlier_curvature: 0.0,
             velocities: empty(),
             before_window: empty(),
             factor: 1.0,
@@ -276,12 +281,16 @@ impl<F: Real> StartServer<F> {
         Ok(())
     }
 
+    fn largest_curvature(&self) -> f64 {
+        self.search.curvature.max(self.search.earlier_curvature)
+    }
+
     /// The steps that follow from what was measured.
     fn steps(&self) -> HamiltonianSteps {
         let numbers = |values: &Raw<F>| values.0.iter().map(|value| value.f64()).collect();
         let [of_batches, of_shards] = &self.search.noise;
         let (minibatches, shards) = (numbers(of_batches), numbers(of_shards));
-        let (curvature, rows) = (self.search.curvature, self.method.rows as f64);
+        let (curvature, rows) = (self.largest_curvature(), self.method.rows as f64);
         let measured = Measurement { minibatches, shards, curvature, rows, is_rough: true };
         let steps = hamiltonian_steps(&measured, self.method.batch, None, 0.0);
         HamiltonianSteps { step: self.search.factor * steps.step, ..steps }
@@ -328,21 +337,27 @@ impl<F: Real> StartServer<F> {
         (SghmcDynamics { scheme: Scheme::Middle, step, friction, gradient_noise: 0.0, noise: true }, batch)
     }
 
-    /// The rest of a step in a window; whether all points stay finite.
+    /// The rest of a step in a window; whether no point has diverged.
     fn finish_step(&mut self, sum: &[F]) -> Result<bool> {
         let scores = self.with_prior(self.points()?, sum)?;
         let dynamics = self.dynamics().0;
         self.each_point(|point, number| {
             dynamics.second_half(point, scores.row(number).as_slice().unwrap_or_default(), None);
         });
-        Ok(all_finite(&self.search.points.0))
+        let mut kinetic = 0.0_f64;
+        self.each_point(|point, _| {
+            let masses = point.inverse_mass.unwrap_or_default();
+            let energy: f64 = point.velocity.iter().zip(masses).map(|(v, mass)| v.f64().powi(2) / mass.f64()).sum();
+            kinetic = kinetic.max(energy / masses.len().max(1) as f64);
+        });
+        Ok(all_finite(&self.search.points.0) && kinetic < MAX_KINETIC)
     }
 
     fn record(&self, cx: &mut Context) {
         let dim = self.dim();
-        let Search { points, scale, noise: [of_batches, of_shards], curvature, .. } = &self.search;
+        let Search { points, scale, noise: [of_batches, of_shards], factor, .. } = &self.search;
         // Shorter steps are those of a larger curvature.
-        let curvature = vec![F::of(*curvature / self.search.factor.powi(2)); dim];
+        let curvature = vec![F::of(self.largest_curvature() / factor.powi(2)); dim];
         let rows = points.0.chunks_exact(dim).chain([scale.0.as_slice(), &of_batches.0, &of_shards.0, &curvature]);
         for (number, row) in (0..).zip(rows) {
             cx.record(STARTS, 0, number, dim, row);
@@ -417,6 +432,9 @@ impl<F: Real> Server<FindStarts<F>> for StartServer<F> {
                 } else if step + 1 < WINDOW_STEPS {
                     self.ask_in_window(window, step + 1, out, cx);
                 } else {
+                    if window > 0 {
+                        self.search.earlier_curvature = self.largest_curvature();
+                    }
                     self.search.phase = Phase::Noise(window + 1);
                     self.ask(Task::Noise, self.search.points.0.clone(), out);
                 }
