@@ -1,6 +1,5 @@
 //! What ends a job early.
 
-use super::extend::ExtensionError;
 use crate::cluster::{CheckpointError, Fault};
 use crate::config::ConfigError;
 use crate::data::DataError;
@@ -53,4 +52,58 @@ pub enum JobError {
     /// Something failed on a rank before the method started. All ranks know it; rank 0 reports it.
     #[error("{0}")]
     OnSomeRank(String),
+}
+
+/// A run that cannot be resumed or made longer.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtensionError {
+    /// There is no run.
+    #[error("{}: there is no run in this folder", .0.display())]
+    NoRun(PathBuf),
+    /// Nothing is left to be done.
+    #[error("{}: the run is finished. To make it longer, add {hint}", folder.display())]
+    Finished {
+        /// The folder.
+        folder: PathBuf,
+        /// What to add to the command.
+        hint: String,
+    },
+    /// The run is not at its end yet.
+    #[error("{}: the run is not finished. Resume it without --{key} first", folder.display())]
+    NotFinished {
+        /// The folder.
+        folder: PathBuf,
+        /// The key that was typed.
+        key: String,
+    },
+    /// The method cannot do it.
+    #[error("{}: runs of {method} cannot be made longer, because {reason}. Start another run with a larger length", folder.display())]
+    NotExtendable {
+        /// The folder.
+        folder: PathBuf,
+        /// The method.
+        method: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The length of the run has another name.
+    #[error("the length of runs of {method} is given in {key}: type --{key} {example}")]
+    OtherKey {
+        /// The method.
+        method: String,
+        /// The key.
+        key: &'static str,
+        /// What to type.
+        example: String,
+    },
+    /// The run would not become longer.
+    #[error("the run has {key} = {now} already: type --{key} +{more}, or a number above {now}")]
+    NotLonger {
+        /// The key.
+        key: &'static str,
+        /// The length now.
+        now: u64,
+        /// A length to add.
+        more: u64,
+    },
 }

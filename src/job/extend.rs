@@ -1,13 +1,13 @@
 //! Makes a finished run longer: its configuration gets a new length, and its state from shortly before the end becomes its checkpoint.
 
-use super::error::JobError;
+use super::error::{ExtensionError, JobError};
 use super::findings::Findings;
 use super::problem::wrong_method;
 use crate::config::{ConfigError, ConfiguredMethod, Registry, Run, RunOf, evaluation_interval};
 use crate::methods::tuning::Found;
 use crate::methods::{Length, Table};
 use crate::results::{ExistingRun, ResultsError, RunFolder, config_file, existing_run};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,60 +27,6 @@ pub enum Amount {
     Total(u64),
     /// So many in addition.
     More(u64),
-}
-
-/// A run that cannot be resumed or made longer.
-#[derive(Debug, thiserror::Error)]
-pub enum ExtensionError {
-    /// There is no run.
-    #[error("{}: there is no run in this folder", .0.display())]
-    NoRun(PathBuf),
-    /// Nothing is left to be done.
-    #[error("{}: the run is finished. To make it longer, add {hint}", folder.display())]
-    Finished {
-        /// The folder.
-        folder: PathBuf,
-        /// What to add to the command.
-        hint: String,
-    },
-    /// The run is not at its end yet.
-    #[error("{}: the run is not finished. Resume it without --{key} first", folder.display())]
-    NotFinished {
-        /// The folder.
-        folder: PathBuf,
-        /// The key that was typed.
-        key: String,
-    },
-    /// The method cannot do it.
-    #[error("{}: runs of {method} cannot be made longer, because {reason}. Start another run with a larger length", folder.display())]
-    NotExtendable {
-        /// The folder.
-        folder: PathBuf,
-        /// The method.
-        method: String,
-        /// Why.
-        reason: &'static str,
-    },
-    /// The length of the run has another name.
-    #[error("the length of runs of {method} is given in {key}: type --{key} {example}")]
-    OtherKey {
-        /// The method.
-        method: String,
-        /// The key.
-        key: &'static str,
-        /// What to type.
-        example: String,
-    },
-    /// The run would not become longer.
-    #[error("the run has {key} = {now} already: type --{key} +{more}, or a number above {now}")]
-    NotLonger {
-        /// The key.
-        key: &'static str,
-        /// The length now.
-        now: u64,
-        /// A length to add.
-        more: u64,
-    },
 }
 
 /// The run in a folder, made longer if a length is given. Called on rank 0; the run then goes on from a checkpoint in the folder.

@@ -20,8 +20,8 @@ mod tune;
 
 pub use check::{CheckReport, DataContent, DataReport, check, check_sweep};
 pub use data::{DataFile, template_for};
-pub use error::JobError;
-pub use extend::{Amount, ExtensionError, NewLength, run_to_resume};
+pub use error::{ExtensionError, JobError};
+pub use extend::{Amount, NewLength, run_to_resume};
 pub use ranks::Ranks;
 pub use resume::{FolderUse, folder_use};
 pub use start::start;

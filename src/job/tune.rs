@@ -94,8 +94,13 @@ fn excess(noise: &Measurement, measured_with: usize, settings: &toml::Table) -> 
         let value = value.get("constant").unwrap_or(value);
         value.as_float().or_else(|| value.as_integer().map(|value| value as f64))
     };
+    // A list has a number for each agent.
+    let longest = settings
+        .get("trajectory")
+        .and_then(|value| Some(value.as_array()?.iter().filter_map(toml::Value::as_float).fold(1.0, f64::max)));
+    let updates = longest.or_else(|| number("trajectory")).unwrap_or(1.0);
     let batch = usize::try_from(settings.get("batch")?.as_integer()?).ok()?;
-    noise.is_rough.then(|| Some(noise.excess((batch, measured_with), number("step")?, number("friction"))))?
+    noise.is_rough.then(|| Some(noise.excess((batch, measured_with), updates, number("step")?, number("friction"))))?
 }
 
 /// What was found when the run in the folder began; nothing if it begins now.

@@ -1,5 +1,6 @@
-//! The folder of a run: its configuration, its result file and, until it is finished, its checkpoint. A finished run may keep a checkpoint
-//! from shortly before its end, from which it can be made longer.
+//! The folder of a run: its configuration, its result file and, until it is finished, its checkpoint.
+//!
+//! A finished run may keep a checkpoint from shortly before its end, from which it can be made longer.
 //!
 //! `config.toml` and `data.digest` identify the run. They are written once, when the run begins, `config.toml` last. A job holds a lock
 //! on `data.digest` while it uses the folder.

@@ -98,10 +98,10 @@ impl Measurement {
         self.sizes(least).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(least)
     }
 
-    /// The excess of the variance of draws in the steepest directions, with this step of SGLD, or of SGHMC with this friction, and with
-    /// minibatches of `batch` rows where the noise was measured with `measured`.
-    pub fn excess(&self, (batch, measured): (usize, usize), step: f64, friction: Option<f64>) -> f64 {
-        let (largest, _) = self.largest_and_mean((batch, measured), 1.0);
+    /// The excess of the variance of draws in the steepest directions, with this step of SGLD, or of SGHMC with this friction, with minibatches
+    /// of `batch` rows where the noise was measured with `measured`, and with `updates` updates in a visit.
+    pub fn excess(&self, (batch, measured): (usize, usize), updates: f64, step: f64, friction: Option<f64>) -> f64 {
+        let (largest, _) = self.largest_and_mean((batch, measured), updates);
         largest * friction.map_or(0.25 * step, |friction| excess_of_middle_scheme(step, friction))
     }
 
@@ -300,19 +300,19 @@ mod tests {
         let rough = |rows: f64| Measurement { rows, curvature: 100.0, is_rough: true, ..noise(&[rows / 100.0], &[0.0]) };
         let small = rough(1000.0);
         let steps = hamiltonian_steps(&small, 100, None, 0.0);
-        let excess = small.excess((steps.batch, 100), steps.step, Some(FRICTION));
+        let excess = small.excess((steps.batch, 100), 1.0, steps.step, Some(FRICTION));
         // All rows have no noise, and the step is that of the curvature.
         assert_eq!((steps.batch, steps.step, excess), (1000, MAX_ROUGH_STEP / 10.0, 0.0));
         let large = rough(1e7);
         let steps = hamiltonian_steps(&large, 100, None, 0.0);
-        let excess = large.excess((steps.batch, 100), steps.step, Some(FRICTION));
+        let excess = large.excess((steps.batch, 100), 1.0, steps.step, Some(FRICTION));
         let rows = steps.batch as f64 * steps.relaxation / ROUGH_RELAXATION;
         assert!(excess > EXCESS && rows < 1.01 * ROUGH_PASSES * large.rows, "{excess} {rows}");
         // The variance of N times the mean of n of N rows is N/n − 1 in these units, times the largest curvature.
         let expected = 100.0 * (large.rows / steps.batch as f64 - 1.0) * excess_of_middle_scheme(steps.step, FRICTION);
         assert!((excess / expected - 1.0).abs() < 1e-4, "{excess} {expected}");
         let steps = langevin_steps(&large, 100, 1.0);
-        assert!(large.excess((steps.batch, 100), steps.step, None) > EXCESS);
+        assert!(large.excess((steps.batch, 100), 1.0, steps.step, None) > EXCESS);
         assert!((steps.batch as f64 * steps.relaxation / ROUGH_RELAXATION) < 1.01 * ROUGH_PASSES * large.rows);
         // A tenth of the draws, five times as far apart.
         assert_eq!([large.ess(1000.0), noise(&[], &[]).ess(1000.0)], [100.0, 1000.0]);
