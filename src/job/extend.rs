@@ -2,7 +2,10 @@
 
 use super::error::{ExtensionError, JobError};
 use super::findings::Findings;
+use super::prepare::open;
 use super::problem::wrong_method;
+use super::resume::folder_use;
+use crate::cluster::Checkpoint;
 use crate::config::{ConfigError, ConfiguredMethod, Registry, Run, RunOf, evaluation_interval};
 use crate::methods::tuning::Found;
 use crate::methods::{Length, Table};
@@ -55,6 +58,12 @@ fn resume_table(
     let (agents, name) = (run.settings.agents, run.method.name());
     match (kept.finished, typed) {
         (false, None) => return Ok(Run::Table(run.clone())),
+        // The command that made the run longer, once more.
+        (false, Some(NewLength { value: Amount::Total(total), .. }))
+            if resolved(run, &run_folder)?.length(agents).is_some_and(|length| length.value == *total) =>
+        {
+            return Ok(Run::Table(run.clone()));
+        }
         (false, Some(typed)) => {
             return Err(ExtensionError::NotFinished { folder: folder.to_owned(), key: typed.key.clone() }.into());
         }
@@ -64,6 +73,10 @@ fn resume_table(
     let Some(Length { key, value, .. }) = method.length(agents) else {
         return Err(not_extendable(folder, name, "their course depends on their length"));
     };
+    if !run_folder.can_be_extended() {
+        let reason = "this folder has no state from shortly before the end: the run was too short, or stopped there and resumed";
+        return Err(not_extendable(folder, name, reason));
+    }
     let Some(typed) = typed else {
         return Err(ExtensionError::Finished { folder: folder.to_owned(), hint: format!("--{key} +{value}") }.into());
     };
@@ -77,13 +90,13 @@ fn resume_table(
     if longer <= value {
         return Err(ExtensionError::NotLonger { key, now: value, more: value }.into());
     }
-    if !run_folder.can_be_extended() {
-        let reason = "this folder has no state from shortly before the end: the run was too short, or stopped there and resumed";
-        return Err(not_extendable(folder, name, reason));
-    }
     let every = evaluation_interval(run.evaluate.every, method.estimate(agents, 1).rounds);
     let config = with_length(run, key, longer, every)?;
     let longer = Run::from_toml(&config, registry)?;
+    // Nothing is changed before all of this is known to fit.
+    let data = open(run)?;
+    folder_use(&Run::Table(run.clone()), data.as_ref().map(|data| (data.path(), data.digest())), folder, registry)?;
+    Checkpoint::read(&run_folder.extension())?;
     run_folder.claim()?;
     run_folder.extend(&config)?;
     Ok(longer)

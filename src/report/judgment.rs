@@ -77,7 +77,7 @@ impl Judgment {
             .unwrap_or_else(|| bias(group, trajectories.is_some()));
         let is_open = matches!(outcome, JudgmentOutcome::Undecided | JudgmentOutcome::Unknown);
         let (outcome, text) = match trajectories {
-            Some(trajectories) if !outcome.is_unusable() && outcome != JudgmentOutcome::Predictions => {
+            Some(trajectories) if !outcome.is_unusable() => {
                 diverging(trajectories).or_else(|| converged(group).filter(|_| is_open)).unwrap_or((outcome, text))
             }
             _ => (outcome, text),
@@ -197,9 +197,7 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool) -> (JudgmentOutcome, Str
         _ if has_trajectories => "run longer",
         (true, true) => "run more rounds or steps; the approximation of the method may not fit either: compare with hmc",
         (true, false) => "take more particles; the approximation of the method may not fit either: compare with hmc",
-        (false, true) => {
-            "take a smaller step or a larger batch; step = \"auto\" finds a step for models with a full matrix of curvature"
-        }
+        (false, true) => "take a smaller step or a larger batch; step = \"auto\" finds a step",
         (false, false) => "run longer",
     };
     match (bias.verdict, worst) {

@@ -2,7 +2,8 @@
 //!
 //! A finished run may keep a checkpoint from shortly before its end, from which it can be made longer.
 //!
-//! `config.toml` and `data.digest` identify the run. They are written once, when the run begins, `config.toml` last. A job holds a lock
+//! `config.toml` and `data.digest` identify the run. They are written when the run begins, `config.toml` last, and `config.toml` again when it
+//! is made longer. A job holds a lock
 //! on `data.digest` while it uses the folder.
 
 use super::error::{Result, ResultsError};
@@ -325,9 +326,14 @@ impl RunFolder {
         self.last_rounds = Some(last_rounds);
     }
 
+    /// The checkpoint from which the finished run in the folder can be made longer.
+    pub fn extension(&self) -> PathBuf {
+        extension_file(&self.path)
+    }
+
     /// Whether the finished run in the folder can be made longer.
     pub fn can_be_extended(&self) -> bool {
-        extension_file(&self.path).exists()
+        self.extension().exists()
     }
 
     /// Makes the finished run in the folder one that continues with another configuration. The folder must be claimed.

@@ -2,7 +2,7 @@
 
 use super::draws::{self, part_dimensions};
 use super::error::{Result, ResultsError};
-use super::grid::Grid;
+use super::grid::{self, Grid};
 use super::info::{FORMAT, LIBRARY, RunInfo, RunState, VERSION};
 use super::netcdf;
 use super::samples::{SampleGroup, Samples, Values};
@@ -180,6 +180,8 @@ impl RunWriter {
                 draws::cut(&file, group, &self.extents)
                     .map_err(ResultsError::hdf5(path, format!("truncate the draws of {:?}", group.name)))?;
             }
+            // A finished run that is made longer has arrays of its former end.
+            grid::delete_all(&file).map_err(ResultsError::hdf5(path, "delete arrays"))?;
         }
         Ok(file)
     }

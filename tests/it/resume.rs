@@ -47,6 +47,12 @@ fn a_longer_run_has_the_bits_of_one_that_was_as_long_from_the_beginning() {
         let (extended, long) = (cli.posterior(method), cli.posterior(&format!("{method}-long")));
         assert!(extended.values.dim().1 > short.values.dim().1, "{method}: {:?}", extended.values.dim());
         assert!(extended == long, "{method}");
+        // Arrays of the former end are replaced.
+        let arrays = |run: &str, group: &str| cli.results(run).grid(group).unwrap();
+        for group in ["test_predictions", "test_convergence", "scores"] {
+            assert!(arrays(method, group) == arrays(&format!("{method}-long"), group), "{method} {group}");
+        }
+        assert_eq!(arrays(method, "test_convergence").is_some(), method == "ec_sghmc");
         if method == "dsgld" {
             let moments = |run: &str| ["posterior_mean", "posterior_sd"].map(|group| cli.results(run).samples(group).unwrap());
             assert!(moments(method) == moments("dsgld-long"));

@@ -282,7 +282,8 @@ impl<F: Real> StartServer<F> {
     }
 
     fn largest_curvature(&self) -> f64 {
-        self.search.curvature.max(self.search.earlier_curvature)
+        // `max` would lose a curvature that is not a number.
+        if self.search.curvature.is_nan() { f64::NAN } else { self.search.curvature.max(self.search.earlier_curvature) }
     }
 
     /// The steps that follow from what was measured.
@@ -429,6 +430,11 @@ impl<F: Real> Server<FindStarts<F>> for StartServer<F> {
                     self.search.points = self.search.before_window.clone();
                     self.begin_window(window, cx);
                     self.ask_in_window(window, 0, out, cx);
+                } else if !is_finite {
+                    // Reported as a search that failed.
+                    self.search.points.0.fill(F::of(f64::NAN));
+                    self.search.phase = Phase::Done;
+                    self.record(cx);
                 } else if step + 1 < WINDOW_STEPS {
                     self.ask_in_window(window, step + 1, out, cx);
                 } else {
@@ -507,7 +513,8 @@ impl<F: Real> StartAgent<F> {
         // As seen by a chain that visits this shard: its scores are divided by the share of visits.
         moments.row_mut(1).scaled_add(F::of(excess(self.method.batch) / share), &curvature);
         moments.row_mut(2).scaled_add(F::of(1.0 / share), &squares);
-        moments.row_mut(0).assign(&curvature);
+        // Scores are divided by the temperature, and so is the curvature, but not twice.
+        moments.row_mut(0).scaled_add(F::of(self.method.problem.temperature), &curvature);
         moments.slice_mut(s![3.., ..]).assign(&all);
         moments
     }

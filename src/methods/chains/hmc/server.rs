@@ -24,7 +24,7 @@ const FIRST_STEP: f64 = 0.5;
 #[serde(bound = "")]
 pub struct HmcState<F: Real> {
     chains: Vec<Chain>,
-    /// The chains for which losses and gradients were asked last. Others are finished, but go on if the run is made longer.
+    /// The chains that move on with the next losses and gradients. Others are finished, but go on if the run is made longer.
     asked: Vec<u32>,
     /// The last draws of all chains (chains × d).
     draws: Raw<F>,
@@ -55,13 +55,13 @@ impl<F: Real> HmcServer<F> {
         self.state.chains.iter().map(Chain::iterations).min().unwrap_or(0)
     }
 
-    /// Where the chains that were asked for need losses and gradients.
+    /// Where chains need losses and gradients.
     fn positions(&self) -> Vec<F> {
-        let chains = self.state.asked.iter().filter_map(|&chain| self.state.chains.get(chain as usize));
-        chains.flat_map(Chain::position).map(|&value| F::of(value)).collect()
+        self.state.chains.iter().flat_map(Chain::position).map(|&value| F::of(value)).collect()
     }
 
-    /// Asks for losses and gradients at the positions of all chains that are not finished.
+    /// Asks for losses and gradients at the positions of all chains, also of those that are finished: what others get must not depend on how
+    /// many go on.
     fn request(&mut self, out: &mut Outbox<Hmc<F>>) {
         let iterations = self.iterations();
         let chains = (0..).zip(&self.state.chains);
@@ -117,20 +117,19 @@ impl<F: Real> Server<Hmc<F>> for HmcServer<F> {
     fn receive(&mut self, response: Response<Hmc<F>>, out: &mut Outbox<Hmc<F>>, cx: &mut Context) -> Result<()> {
         let (dim, iterations, before) = (self.method.problem.model.dim(), self.iterations(), self.done());
         let (asked, positions) = (self.state.asked.clone(), self.positions());
-        let shape = (asked.len(), dim);
+        let shape = (self.state.chains.len(), dim);
         let positions = ArrayView2::from_shape(shape, &positions)?;
         let model = self.method.problem.model.as_ref();
-        let (mut densities, mut scores) = (vec![0.0; asked.len()], Array2::zeros(shape));
+        let (mut densities, mut scores) = (vec![0.0; shape.0], Array2::zeros(shape));
         model.log_prior(positions, &mut densities);
         model.prior_score(positions, scores.view_mut());
         scores += &Array2::from_shape_vec(shape, response.sum.into_vec())?;
         for agent in &response.reports {
             densities.iter_mut().zip(&agent.report).for_each(|(density, loss)| *density -= loss);
         }
-        for ((chain, density), score) in asked.into_iter().zip(densities).zip(scores.rows()) {
-            let score = score.iter().map(|value| value.f64()).collect();
-            let number = chain;
-            let chain = chain as usize;
+        for number in asked {
+            let chain = number as usize;
+            let (density, score) = (densities[chain], scores.row(chain).iter().map(|value| value.f64()).collect());
             let iteration = self.state.chains[chain].advance(density, score, &self.method.adaptation, cx)?;
             let Some(iteration) = iteration else { continue };
             self.state.steps += iteration.stats.steps;
