@@ -15,10 +15,10 @@ pub struct ResumeArgs {
     /// Make a finished run of sghmc, ec_sghmc, ec_sgld or async_sghmc longer: so many more steps, or so many in all
     #[arg(long, value_name = "+N or N", value_parser = parse_amount, group = "length")]
     pub steps: Option<Amount>,
-    /// The same for rounds of dsgld
+    /// Make a finished run of dsgld longer: so many more rounds, or so many in all
     #[arg(long, value_name = "+N or N", value_parser = parse_amount, group = "length")]
     pub rounds: Option<Amount>,
-    /// The same for draws of hmc
+    /// Make a finished run of hmc longer: so many more draws of each chain, or so many in all
     #[arg(long, value_name = "+N or N", value_parser = parse_amount, group = "length")]
     pub draws: Option<Amount>,
     /// End with exit code 3 also if the chains have not mixed or the draws are biased, not only if they diverged

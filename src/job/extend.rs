@@ -35,7 +35,8 @@ pub enum Amount {
 /// The run in a folder, made longer if a length is given. Called on rank 0; the run then goes on from a checkpoint in the folder.
 ///
 /// # Errors
-/// If there is no run, or it cannot be resumed or made longer. The folder is then as it was.
+/// If there is no run, or it cannot be resumed or made longer. The folder is then as it was; if writing to it fails, the run may resume to its
+/// former end.
 pub fn run_to_resume(folder: &Path, length: Option<&NewLength>, registry: &Registry) -> Result<Run, JobError> {
     let kept = existing_run(folder)?.filter(|kept| kept.holds_results);
     let kept = kept.ok_or_else(|| ExtensionError::NoRun(folder.to_owned()))?;
@@ -74,7 +75,7 @@ fn resume_table(
         return Err(not_extendable(folder, name, "their course depends on their length"));
     };
     if !run_folder.can_be_extended() {
-        let reason = "this folder has no state from shortly before the end: the run was too short, or stopped there and resumed";
+        let reason = "this folder has no state from shortly before the end (the run was too short, stopped there and resumed, or its result file takes long to write)";
         return Err(not_extendable(folder, name, reason));
     }
     let Some(typed) = typed else {

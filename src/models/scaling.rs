@@ -42,7 +42,7 @@ impl<F: Real> Scaling<F> {
         theta.iter_mut().zip(&self.scale).for_each(|(value, &scale)| *value /= scale);
     }
 
-    /// Writes the z at which a chain starts. Chains share starting points if there are fewer than chains.
+    /// Writes the z at which a chain starts; false if there are no starting points. Chains share them if there are fewer than chains.
     pub(super) fn start(&self, chain: u64, z: &mut [F]) -> bool {
         let rows = self.starts.nrows();
         if rows == 0 {
@@ -55,12 +55,12 @@ impl<F: Real> Scaling<F> {
         true
     }
 
-    /// Adds to `out` the gradient by z that belongs to a gradient by θ.
+    /// Turns a gradient with respect to θ into one with respect to z, and adds it to `out`.
     pub(super) fn add_gradient(&self, by_theta: &[F], out: &mut [F]) {
         out.iter_mut().zip(by_theta).zip(&self.scale).for_each(|((out, &value), &scale)| *out += scale * value);
     }
 
-    /// Adds to `out` the curvature by z that belongs to a curvature by θ.
+    /// Turns a curvature with respect to θ into one with respect to z, and adds it to `out`.
     pub(super) fn add_curvature(&self, by_theta: &[F], out: &mut [F]) {
         let dim = self.dim();
         for ((out, row), &scale) in out.chunks_exact_mut(dim).zip(by_theta.chunks_exact(dim)).zip(&self.scale) {

@@ -113,8 +113,8 @@ fn excess(file: &ResultFile) -> Result<Option<f64>> {
 /// The judgment of draws whose steps were longer than the noise of minibatches allows.
 fn widened(excess: f64) -> Option<(JudgmentOutcome, String)> {
     let text = format!(
-        "biased: the noise of minibatches and shards makes the variance of the draws up to {:.1} times that of the posterior in the directions in which \
-         it is narrowest, so that predictions are too uncertain. Agents with more rows, and a larger method.batch if it is less than all of them, lower this",
+        "biased: with this step, the noise of minibatches and shards is expected to make the variance of the draws up to {:.1} times that of the posterior in the directions in which \
+         the posterior is narrowest: predictions may be too uncertain. Agents with more rows, and a larger method.batch if it is less than all of them, lower this",
         1.0 + excess
     );
     (excess > MOST_EXCESS).then_some((JudgmentOutcome::Biased, text))

@@ -17,8 +17,8 @@ use crate::random::{Purpose, Who};
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use serde::{Deserialize, Serialize};
 
-/// The group of records with the starting points, then the scale of each parameter, the noise of minibatches, the noise of shards, and the
-/// largest curvature, all but the first in the units of that scale.
+/// The group of records with a row for each starting point, then the scale of each parameter, the noise of minibatches, the noise of shards and
+/// the largest curvature, which is repeated; the last three in scaled coordinates.
 pub const STARTS: &str = "starts";
 
 /// The step size of Adam at first; it falls linearly to 0.
@@ -29,7 +29,7 @@ const DECAYS: [f64; 2] = [0.9, 0.999];
 const PASSES: usize = 20;
 /// The least and the most steps of the descent.
 const STEPS: [usize; 2] = [2000, 6000];
-/// How often points move on.
+/// The number of windows of SGHMC. Scale, noise and curvature are measured before each, and after the last.
 const WINDOWS: u64 = 4;
 /// Steps of SGHMC in each window.
 const WINDOW_STEPS: u64 = 1000;
@@ -37,7 +37,7 @@ const WINDOW_STEPS: u64 = 1000;
 const MAX_KINETIC: f64 = 25.0;
 /// The factor of the step where points have diverged.
 const SHORTER: f64 = 0.5;
-/// A step that is shorter than the one that was found by this factor, and still diverges, ends the search.
+/// The search fails if points still diverge with a step that is shorter than the one that was found by this factor.
 const LEAST_FACTOR: f64 = 1e-3;
 /// Minibatches at each agent, from which the noise of scores is estimated.
 const MINIBATCHES: u64 = 16;
