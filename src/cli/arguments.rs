@@ -37,7 +37,7 @@ pub enum Command {
     Check(check::CheckArgs),
     /// Start the run of a TOML file, or resume it
     Run(run::RunArgs),
-    /// Go on with the run in a folder, or make a finished one longer
+    /// Resume the run in a folder, or make a finished one longer
     Resume(resume::ResumeArgs),
     /// Run a grid of methods, settings and seeds, and collect the results in one table
     Sweep(sweep::SweepArgs),

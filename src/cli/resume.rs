@@ -1,4 +1,4 @@
-//! `mpibayes resume`: goes on with the run in a folder, and makes a finished one longer.
+//! `mpibayes resume`: resumes the run in a folder, and makes a finished one longer.
 
 use super::run::launch;
 use crate::config::Registry;
@@ -36,7 +36,7 @@ fn parse_amount(typed: &str) -> Result<Amount, String> {
     amount.ok_or_else(|| "write +20000 for so many more, or 30000 for so many in all".into())
 }
 
-/// Goes on with the run.
+/// Resumes the run.
 ///
 /// # Errors
 /// On a single process, anything that is wrong with the folder or the data, or that ended the run. With several ranks errors are printed.

@@ -5,7 +5,7 @@ use crate::cluster::mpi::World;
 use crate::config::{ConfigError, Override, Registry, Run, RunFile};
 use crate::job::{JobError, Ranks, check, start};
 use crate::report::RunResults;
-use crate::report::judgment::{Judgment, JudgmentOutcome};
+use crate::report::judgment::{Evidence, Judgment, JudgmentOutcome};
 use crate::report::posterior::PosteriorGroup;
 use crate::results::{self, POSTERIOR, RunFolder};
 use anyhow::{Context as _, anyhow};
@@ -140,5 +140,5 @@ fn judge(output: &Path) -> Option<Judgment> {
     let run = RunResults::open(output).ok()?;
     let has_posterior = run.file.sample_groups().ok()?.iter().any(|group| group == POSTERIOR);
     let posterior = has_posterior.then(|| PosteriorGroup::read(&run.file, POSTERIOR, false))?.ok()?;
-    Judgment::of(&[posterior], &run.file).ok()?
+    Judgment::of(&[posterior], &Evidence::of(&run.file).ok()?)
 }

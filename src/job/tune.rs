@@ -87,13 +87,15 @@ pub(super) fn tune(
     Ok(Some(Tuned { method, found, findings: Some(findings), excess }))
 }
 
+/// The number in a setting: `step = { constant = 0.2 }` is 0.2.
+fn number(value: &toml::Value) -> Option<f64> {
+    let value = value.get("constant").unwrap_or(value);
+    value.as_float().or_else(|| value.as_integer().map(|value| value as f64))
+}
+
 /// By how much draws vary too much in the steepest directions, where only the scale of parameters is known.
 fn excess(noise: &Measurement, measured_with: usize, settings: &toml::Table) -> Option<f64> {
-    let number = |key: &str| {
-        let value = settings.get(key)?;
-        let value = value.get("constant").unwrap_or(value);
-        value.as_float().or_else(|| value.as_integer().map(|value| value as f64))
-    };
+    let number = |key: &str| number(settings.get(key)?);
     // A list has a number for each agent.
     let longest = settings
         .get("trajectory")
@@ -296,11 +298,7 @@ impl Tuned {
             variables.push(("minibatch_noise".into(), vec![0], noise.minibatches.clone()));
             variables.push(("shard_noise".into(), vec![0], noise.shards.clone()));
         }
-        let numbers = |(key, value): (&String, &toml::Value)| {
-            // `step = { constant = 0.2 }` is 0.2.
-            let value = value.get("constant").unwrap_or(value);
-            Some((key.clone(), value.as_float().or_else(|| value.as_integer().map(|value| value as f64))?))
-        };
+        let numbers = |(key, value): (&String, &toml::Value)| Some((key.clone(), number(value)?));
         let excess = self.excess.map(|excess| (EXCESS.to_owned(), excess));
         let (keys, values): (Vec<String>, Vec<f64>) = self.found.iter().filter_map(numbers).chain(excess).unzip();
         let mut dimensions = vec![("parameter".into(), dim), ("coordinate".into(), dim)];

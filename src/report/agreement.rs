@@ -1,7 +1,7 @@
 //! How far the posteriors of runs are from that of a reference run.
 
 use super::error::{ReportError, Result};
-use super::judgment::Judgment;
+use super::judgment::{Evidence, Judgment};
 use super::posterior::{Parameter, PosteriorGroup};
 use super::run::RunResults;
 use super::text;
@@ -48,7 +48,7 @@ impl<'a> Reference<'a> {
     /// When it has none, or cannot be read.
     pub fn read(run: &'a RunResults) -> Result<Self> {
         let group = posterior(run)?;
-        let judgment = Judgment::of(std::slice::from_ref(&group), &run.file)?;
+        let judgment = Judgment::of(std::slice::from_ref(&group), &Evidence::of(&run.file)?);
         Ok(Self { run, group, judgment })
     }
 
@@ -117,7 +117,7 @@ impl Agreement {
             narrowest,
             largest_sd_ratio,
             widest,
-            judgment: Judgment::of(&[group], &run.file)?,
+            judgment: Judgment::of(&[group], &Evidence::of(&run.file)?),
         })
     }
 }

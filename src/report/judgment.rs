@@ -58,21 +58,14 @@ impl JudgmentOutcome {
 
 impl Judgment {
     /// Judges the posterior of a finished run; none if it has no estimates.
-    ///
-    /// # Errors
-    /// When the result file cannot be read.
-    pub fn of(groups: &[PosteriorGroup], file: &ResultFile) -> Result<Option<Self>> {
-        let (trajectories, test_rows) = (Trajectories::of(file)?, TestRows::of(file)?);
-        let evidence = Evidence { agreement: test_rows.and_then(|rows| rows.agreement), excess: excess(file)? };
-        Ok(Self::from(groups, trajectories.as_ref(), evidence))
-    }
-
-    fn from(groups: &[PosteriorGroup], trajectories: Option<&Trajectories>, evidence: Evidence) -> Option<Self> {
+    pub fn of(groups: &[PosteriorGroup], evidence: &Evidence) -> Option<Self> {
+        let trajectories = evidence.trajectories.as_ref();
+        let agreement = evidence.test_rows.as_ref().and_then(|rows| rows.agreement);
         let group = groups.iter().find(|group| group.group == POSTERIOR && !group.estimates.is_empty())?;
         let (outcome, text) = diverged(group)
-            .or_else(|| evidence.agreement.filter(|agreement| *agreement < AGREEING).map(predictions))
+            .or_else(|| agreement.filter(|agreement| *agreement < AGREEING).map(predictions))
             .or_else(|| evidence.excess.and_then(widened))
-            .or_else(|| evidence.agreement.map(predictions))
+            .or_else(|| agreement.map(predictions))
             .or_else(|| not_mixed(group, trajectories.is_some()))
             .unwrap_or_else(|| bias(group, trajectories.is_some()));
         let is_open = matches!(outcome, JudgmentOutcome::Undecided | JudgmentOutcome::Unknown);
@@ -94,13 +87,25 @@ fn diverged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
     Some((JudgmentOutcome::Diverged, text))
 }
 
-/// What is known of a run beside estimates and trajectories.
-#[derive(Clone, Copy, Debug, Default)]
-struct Evidence {
-    /// The share of test rows about which chains agree.
-    agreement: Option<f64>,
+/// What a result file says of a run beside estimates.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// The trajectories of Hamiltonian Monte Carlo.
+    pub trajectories: Option<Trajectories>,
+    /// What the draws predict for the test rows.
+    pub test_rows: Option<TestRows>,
     /// The excess of the variance in the steepest directions that automatic steps were expected to have.
     excess: Option<f64>,
+}
+
+impl Evidence {
+    /// That of a result file.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn of(file: &ResultFile) -> Result<Self> {
+        Ok(Self { trajectories: Trajectories::of(file)?, test_rows: TestRows::of(file)?, excess: excess(file)? })
+    }
 }
 
 fn excess(file: &ResultFile) -> Result<Option<f64>> {
@@ -113,8 +118,9 @@ fn excess(file: &ResultFile) -> Result<Option<f64>> {
 /// The judgment of draws whose steps were longer than the noise of minibatches allows.
 fn widened(excess: f64) -> Option<(JudgmentOutcome, String)> {
     let text = format!(
-        "biased: with this step, the noise of minibatches and shards is expected to make the variance of the draws up to {:.1} times that of the posterior in the directions in which \
-         the posterior is narrowest: predictions may be too uncertain. Agents with more rows, and a larger method.batch if it is less than all of them, lower this",
+        "biased: with this step, the noise of minibatches and shards is expected to make the variance of the \
+         draws up to {:.1} times that of the posterior in the directions in which the posterior is narrowest: predictions may be too \
+         uncertain. Agents with more rows, and a larger method.batch if it is less than all of them, lower this",
         1.0 + excess
     );
     (excess > MOST_EXCESS).then_some((JudgmentOutcome::Biased, text))

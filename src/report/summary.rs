@@ -1,7 +1,7 @@
 //! The summary of a run: metrics, calibration, history, posterior, time and traffic, as text and as JSON.
 
 use super::error::{ReportError, Result};
-use super::judgment::Judgment;
+use super::judgment::{Evidence, Judgment};
 use super::posterior::{self, Expectation, PosteriorGroup};
 use super::run::RunResults;
 use super::test_rows::TestRows;
@@ -118,15 +118,15 @@ impl Summary {
         let last = rows_without_agent(&metrics).last();
         let mut groups = file.sample_groups()?;
         groups.retain(|group| !EXPECTATIONS.contains(&group.as_str()) && group != SAMPLE_STATS_GROUP);
-        let trajectories = Trajectories::of(file)?;
+        let evidence = Evidence::of(file)?;
         let draws = groups.into_iter().map(|group| PosteriorGroup::read(file, &group, all)).collect::<Result<Vec<_>>>()?;
         let info = file.info().clone();
         let RunState { finished, done, total, .. } = info.state;
         let data = run.dataset();
         let classes = rows_by_round(&table(CLASSES)?);
         Ok(Self {
-            judgment: if finished { Judgment::of(&draws, file)? } else { None },
-            test_rows: TestRows::of(file)?,
+            judgment: if finished { Judgment::of(&draws, &evidence) } else { None },
+            test_rows: evidence.test_rows,
             stays_coupled: stays_coupled(&info.config),
             class_names: if classes.is_empty() { Vec::new() } else { class_names(data.as_deref(), &info.data_digest) },
             classes,
@@ -148,7 +148,7 @@ impl Summary {
             spread: rows_by_round(&table(SPREAD_OVER_AGENTS)?),
             history: rows_by_round(&table(HISTORY)?),
             draws,
-            trajectories,
+            trajectories: evidence.trajectories,
             expectations: posterior::expectations(file)?,
             traffic: traffic(&table(TRAFFIC)?),
         })

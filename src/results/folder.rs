@@ -3,8 +3,7 @@
 //! A finished run may keep a checkpoint from shortly before its end, from which it can be made longer.
 //!
 //! `config.toml` and `data.digest` identify the run. They are written when the run begins, `config.toml` last, and `config.toml` again when it
-//! is made longer. A job holds a lock
-//! on `data.digest` while it uses the folder.
+//! is made longer. A job holds a lock on `data.digest` while it uses the folder.
 
 use super::error::{Result, ResultsError};
 use super::grid::Grid;
@@ -285,7 +284,7 @@ impl RunFolder {
         let path = config_file(&self.path);
         delete(&path)?;
         delete(&self.tuning())?;
-        delete(&extension_file(&self.path))?;
+        delete(&self.extension())?;
         if let Some(file) = &mut self.digest {
             // Written in place, because the file is locked. A partial digest does no harm: without a configuration it is not used.
             let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{data_digest}"));
@@ -341,7 +340,7 @@ impl RunFolder {
     /// # Errors
     /// When the file system fails. The run is then still finished, or resumes to its former end.
     pub fn extend(&self, config: &str) -> Result<()> {
-        let (from, to) = (extension_file(&self.path), self.checkpoint());
+        let (from, to) = (self.extension(), self.checkpoint());
         fs::rename(&from, to).map_err(ResultsError::io(&from, "rename"))?;
         write_whole(&config_file(&self.path), config.as_bytes())
     }
@@ -442,7 +441,7 @@ impl RunFolder {
         self.progress.done = self.progress.total;
         self.write_all_results(true, outcome.seconds)?;
         if self.is_extendable {
-            let (from, to) = (self.checkpoint(), extension_file(&self.path));
+            let (from, to) = (self.checkpoint(), self.extension());
             fs::rename(&from, to).map_err(ResultsError::io(&from, "rename"))?;
         } else {
             delete(&self.checkpoint())?;

@@ -1,4 +1,4 @@
-//! `mpibayes resume`: runs that go on by their folder alone, and finished runs that are made longer with the bits of a longer run.
+//! `mpibayes resume`: runs that are resumed by their folder alone, and finished runs that are made longer with the bits of a longer run.
 
 #![allow(clippy::unwrap_used)]
 
@@ -83,7 +83,7 @@ fn what_cannot_be_made_longer_is_refused_and_stays_as_it_is() {
     std::fs::remove_file(cli.path("chains/extension.bin")).unwrap();
     cli.alone("resume chains --steps +5").end(1, &["this folder has no state from shortly before the end"]);
     assert!((cli.posterior("chains"), cli.read("chains/config.toml")) == before);
-    // A run that has not finished goes on without its run file, but not to another end.
+    // A run that has not finished is resumed without its run file, but not to another end.
     cli.stop("half", || cli.alone("run chains.toml --set method.ess=100000 --output half"));
     cli.alone("resume half --steps +5").end(1, &["half: the run is not finished. Resume it without --steps first"]);
     cli.alone("resume half").end(0, &["resuming after"]);

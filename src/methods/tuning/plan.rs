@@ -98,6 +98,12 @@ impl Measurement {
         self.sizes(least).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(least)
     }
 
+    /// The size of minibatches, at least `least`, with which chains come farthest at the least cost, with the step of each size.
+    fn batch_by_step(&self, least: usize, step: impl Fn(usize) -> f64) -> usize {
+        let cost = |batch: usize| (batch as f64 + UPDATE_COST) / step(batch);
+        self.sizes(least).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(least)
+    }
+
     /// The excess of the variance of draws in the steepest directions, with this step of SGLD, or of SGHMC with this friction, with minibatches
     /// of `batch` rows where the noise was measured with `measured`, and with `updates` updates in a visit.
     pub fn excess(&self, (batch, measured): (usize, usize), updates: f64, step: f64, friction: Option<f64>) -> f64 {
@@ -128,12 +134,10 @@ pub struct LangevinSteps {
 /// The steps of SGLD with minibatches of at least `least` rows, for chains that make `updates` updates at a shard before they leave it.
 pub fn langevin_steps(measured: &Measurement, least: usize, updates: f64) -> LangevinSteps {
     let of_batch = |batch: usize| langevin_steps_of(measured, (batch, least), updates);
-    if !measured.is_rough {
-        return of_batch(measured.batch(least, updates));
+    match measured.is_rough {
+        false => of_batch(measured.batch(least, updates)),
+        true => of_batch(measured.batch_by_step(least, |batch| of_batch(batch).step)),
     }
-    let cost = |steps: &LangevinSteps| (steps.batch as f64 + UPDATE_COST) / steps.step;
-    let all = measured.sizes(least).map(of_batch);
-    all.min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or_else(|| of_batch(least))
 }
 
 /// The steps of SGLD with minibatches of this size, where the noise was measured with `measured_with` rows.
@@ -167,13 +171,11 @@ pub struct HamiltonianSteps {
 pub fn hamiltonian_steps(measured: &Measurement, least: usize, friction: Option<f64>, delay: f64) -> HamiltonianSteps {
     let friction = friction.unwrap_or(FRICTION);
     let of_batch = |batch: usize| hamiltonian_steps_of(measured, (batch, least), friction, delay);
-    if !measured.is_rough {
-        return of_batch(measured.batch(least, 1.0));
+    match measured.is_rough {
+        false => of_batch(measured.batch(least, 1.0)),
+        // Where the curvature varies, it limits steps less than their noise does.
+        true => of_batch(measured.batch_by_step(least, |batch| of_batch(batch).step)),
     }
-    // Where the curvature varies, it limits steps less than their noise does.
-    let cost = |steps: &HamiltonianSteps| (steps.batch as f64 + UPDATE_COST) / steps.step;
-    let all = measured.sizes(least).map(of_batch);
-    all.min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or_else(|| of_batch(least))
 }
 
 /// The steps of SGHMC with minibatches of this size, where the noise was measured with `measured_with` rows.

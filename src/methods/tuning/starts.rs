@@ -106,11 +106,21 @@ pub struct Search<F: Real> {
     curvature: f64,
     /// The largest curvature before earlier windows, without the first, whose points are where the density is highest.
     earlier_curvature: f64,
+    /// The steps of the window.
+    steps: WindowSteps,
     velocities: Raw<F>,
     /// The points at the start of the window.
     before_window: Raw<F>,
     /// The factor of the step that is found: less than 1 after points have diverged.
     factor: f64,
+}
+
+/// The steps of SGHMC in a window.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct WindowSteps {
+    batch: usize,
+    step: f64,
+    friction: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -150,6 +160,7 @@ impl<F: Real> Method for FindStarts<F> {
             directions: empty(),
             curvature: 0.0,
             earlier_curvature: 0.0,
+            steps: WindowSteps::default(),
             velocities: empty(),
             before_window: empty(),
             factor: 1.0,
@@ -287,14 +298,14 @@ impl<F: Real> StartServer<F> {
     }
 
     /// The steps that follow from what was measured.
-    fn steps(&self) -> HamiltonianSteps {
+    fn window_steps(&self) -> WindowSteps {
         let numbers = |values: &Raw<F>| values.0.iter().map(|value| value.f64()).collect();
         let [of_batches, of_shards] = &self.search.noise;
         let (minibatches, shards) = (numbers(of_batches), numbers(of_shards));
         let (curvature, rows) = (self.largest_curvature(), self.method.rows as f64);
         let measured = Measurement { minibatches, shards, curvature, rows, is_rough: true };
-        let steps = hamiltonian_steps(&measured, self.method.batch, None, 0.0);
-        HamiltonianSteps { step: self.search.factor * steps.step, ..steps }
+        let HamiltonianSteps { batch, step, friction, .. } = hamiltonian_steps(&measured, self.method.batch, None, 0.0);
+        WindowSteps { batch, step: self.search.factor * step, friction }
     }
 
     /// The number of a minibatch in a window, and of the stream of the step's noise.
@@ -302,13 +313,14 @@ impl<F: Real> StartServer<F> {
         self.method.descent_steps() + window * WINDOW_STEPS + step
     }
 
-    /// Velocities of points in a new window.
+    /// Steps and velocities of a new window.
     fn begin_window(&mut self, window: u64, cx: &Context) {
         let (scale, dim) = (&self.search.scale.0, self.dim());
         let mut velocities = vec![F::zero(); self.search.points.0.len()];
         cx.stream(Who::Server, 1 + window, Purpose::Initial).normals(&mut velocities);
         velocities.chunks_exact_mut(dim).for_each(|point| point.iter_mut().zip(scale).for_each(|(v, &scale)| *v *= scale));
         self.search.velocities = Raw(velocities);
+        self.search.steps = self.window_steps();
         self.search.before_window = self.search.points.clone();
     }
 
@@ -325,7 +337,7 @@ impl<F: Real> StartServer<F> {
 
     /// Moves points to where the scores of a step in a window are needed, and asks for them.
     fn ask_in_window(&mut self, window: u64, step: u64, out: &mut Outbox<FindStarts<F>>, cx: &Context) {
-        let (dynamics, batch) = self.dynamics();
+        let (dynamics, batch) = (self.dynamics(), self.search.steps.batch);
         let number = self.number(window, step);
         let mut noise = cx.stream(Who::Server, number, Purpose::Noise);
         self.each_point(|point, _| dynamics.first_half(point, &mut noise));
@@ -333,15 +345,15 @@ impl<F: Real> StartServer<F> {
         self.ask(Task::Minibatch(number, batch), self.search.points.0.clone(), out);
     }
 
-    fn dynamics(&self) -> (SghmcDynamics, usize) {
-        let HamiltonianSteps { step, friction, batch, .. } = self.steps();
-        (SghmcDynamics { scheme: Scheme::Middle, step, friction, gradient_noise: 0.0, noise: true }, batch)
+    fn dynamics(&self) -> SghmcDynamics {
+        let WindowSteps { step, friction, .. } = self.search.steps;
+        SghmcDynamics { scheme: Scheme::Middle, step, friction, gradient_noise: 0.0, noise: true }
     }
 
     /// The rest of a step in a window; whether no point has diverged.
     fn finish_step(&mut self, sum: &[F]) -> Result<bool> {
         let scores = self.with_prior(self.points()?, sum)?;
-        let dynamics = self.dynamics().0;
+        let dynamics = self.dynamics();
         self.each_point(|point, number| {
             dynamics.second_half(point, scores.row(number).as_slice().unwrap_or_default(), None);
         });
