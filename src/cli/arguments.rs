@@ -1,6 +1,8 @@
 //! The definition of the command line: all subcommands with their arguments.
 
-use super::{check, compare, data, env, import, init, plan, plot, predict, resume, run, shell, summary, sweep, topics};
+use super::{
+    check, compare, data, env, import, init, plan, plot, predict, recalibrate, resume, run, shell, summary, sweep, topics,
+};
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 error (reported in one line), 2 invalid arguments, 70 a run failed (one line reports the rank and the agent), \
@@ -39,6 +41,8 @@ pub enum Command {
     Run(run::RunArgs),
     /// Resume the run in a folder, or make a finished one longer
     Resume(resume::ResumeArgs),
+    /// Move the draws of a finished run to the mean and covariance of the posterior, where it is close to a Gaussian
+    Recalibrate(recalibrate::RecalibrateArgs),
     /// Run a grid of methods, settings and seeds, and collect the results in one table
     Sweep(sweep::SweepArgs),
     /// Show the results of a run: metrics, calibration, posterior estimates with R-hat and ESS
@@ -96,6 +100,7 @@ mod tests {
             "mpibayes summary runs/a --json --get ece",
             "mpibayes run run.toml --set seed",
             "mpibayes resume",
+            "mpibayes recalibrate",
             "mpibayes resume runs/a --steps more",
             "mpibayes resume runs/a --steps +0",
             "mpibayes resume runs/a --steps 5 --draws 5",

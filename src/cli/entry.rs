@@ -2,7 +2,9 @@
 
 use super::arguments::{Cli, Command};
 use super::output::print_error;
-use super::{blas, check, compare, data, env, import, init, plan, plot, predict, resume, run, shell, summary, sweep, topics};
+use super::{
+    blas, check, compare, data, env, import, init, plan, plot, predict, recalibrate, resume, run, shell, summary, sweep, topics,
+};
 use crate::cluster::mpi::World;
 use crate::config::Registry;
 use clap::{CommandFactory, FromArgMatches};
@@ -29,6 +31,7 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     let result = match &cli.command {
         Command::Run(args) => run::run(args, registry),
         Command::Resume(args) => resume::run(args, registry),
+        Command::Recalibrate(args) => recalibrate::run(args, registry),
         Command::Sweep(args) => sweep::run(args, registry),
         Command::Env(args) => env::run(args),
         // The other subcommands run in a single process, however many were launched.

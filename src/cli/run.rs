@@ -57,23 +57,23 @@ pub const UNUSABLE: u8 = 3;
 /// errors are printed here.
 pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let output = output(args.output.as_deref(), &args.file)?;
-    launch(&output, args.strict, registry, || Ok(read(args, registry)?))
+    let read = || Ok(read(args, registry)?);
+    launch(registry, read, |run, ranks| carry_out(run, registry, ranks, &output, args.strict))
 }
 
-/// Carries out the run that `read` returns, in a folder. Only rank 0 calls `read`.
+/// Carries out what is to be done with the run that `read` returns, on all ranks. Only rank 0 calls `read`.
 ///
 /// # Errors
 /// On a single process, anything that is wrong. With several ranks errors are printed here.
 pub(super) fn launch(
-    output: &Path,
-    strict: bool,
     registry: &Registry,
     read: impl FnOnce() -> anyhow::Result<Run>,
+    carry_out: impl FnOnce(&Run, &Ranks) -> Result<ExitCode, JobError>,
 ) -> anyhow::Result<ExitCode> {
     results::listen();
     let Some(world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
         let run = read()?;
-        return match carry_out(&run, registry, &Ranks::One, output, strict) {
+        return match carry_out(&run, &Ranks::One) {
             Err(JobError::Fault(fault)) => fault.end_process(),
             other => Ok(other?),
         };
@@ -91,7 +91,7 @@ pub(super) fn launch(
             Some(run) => run,
             None => Run::from_toml(&String::from_utf8_lossy(&text), registry)?,
         };
-        carry_out(&run, registry, &Ranks::Mpi(&world), output, strict)
+        carry_out(&run, &Ranks::Mpi(&world))
     });
     let code = match outcome {
         Ok(code) => code,
@@ -121,7 +121,13 @@ fn read(args: &RunArgs, registry: &Registry) -> Result<Run, ConfigError> {
 }
 
 /// Carries out the run to its end, or until it is stopped.
-fn carry_out(run: &Run, registry: &Registry, ranks: &Ranks, output: &Path, strict: bool) -> Result<ExitCode, JobError> {
+pub(super) fn carry_out(
+    run: &Run,
+    registry: &Registry,
+    ranks: &Ranks,
+    output: &Path,
+    strict: bool,
+) -> Result<ExitCode, JobError> {
     let every = Duration::try_from_secs_f64(run.cluster().checkpoint_every).unwrap_or(Duration::MAX);
     let mut folder = RunFolder::new(output, every, World::is_primary());
     start(run, registry, ranks, &mut folder)?;
@@ -136,7 +142,7 @@ fn carry_out(run: &Run, registry: &Registry, ranks: &Ranks, output: &Path, stric
 }
 
 /// The judgment of a finished run. A run whose results cannot be read is reported by `mpibayes summary`.
-fn judge(output: &Path) -> Option<Judgment> {
+pub(super) fn judge(output: &Path) -> Option<Judgment> {
     let run = RunResults::open(output).ok()?;
     let has_posterior = run.file.sample_groups().ok()?.iter().any(|group| group == POSTERIOR);
     let posterior = has_posterior.then(|| PosteriorGroup::read(&run.file, POSTERIOR, false))?.ok()?;

@@ -46,6 +46,9 @@ pub enum JobError {
     /// Steps could not be found automatically.
     #[error("{0}")]
     Tuning(String),
+    /// The draws of a run are better left as they are, or cannot be moved.
+    #[error("cannot recalibrate: {0}. Nothing was written")]
+    Recalibration(String),
     /// The method failed.
     #[error(transparent)]
     Fault(#[from] Fault),

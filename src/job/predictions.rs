@@ -5,7 +5,7 @@ use crate::cluster::BoxError;
 use crate::data::{DataError, Dataset, FeatureScaling, Shard, Split, Task};
 use crate::methods::common::predict::predict;
 use crate::metrics::convergence::r_hat;
-use crate::models::{Model, Scratch};
+use crate::models::{Model, Output, Scratch};
 use crate::number::Real;
 use crate::results::{Grid, POSTERIOR, ResultFile, ResultsError};
 use ndarray::{Array2, Array3, Axis, Ix2};
@@ -142,11 +142,37 @@ pub(super) fn kept_scaling(grid: &Grid) -> Option<(usize, FeatureScaling)> {
     fits.then_some((features, scaling))
 }
 
+/// What the draws in a file predict for the test rows: averages over draws, and for chains of models with symmetries whether they agree.
+///
+/// # Errors
+/// When draws or rows cannot be read.
+pub fn predictive_arrays<F: Real>(
+    model: &dyn Model<F>,
+    is_chains: bool,
+    file: &ResultFile,
+    dataset: &Dataset,
+) -> Result<Vec<Grid>, JobError> {
+    if !has_predictions(model, dataset) {
+        return Ok(Vec::new());
+    }
+    let Some(theta) = predictive_draws(file)? else { return Ok(Vec::new()) };
+    let mut grids = vec![test_predictions(model, &theta, dataset)?];
+    if is_chains && model.has_symmetries() {
+        grids.extend(test_convergence(model, file, dataset)?);
+    }
+    Ok(grids)
+}
+
+/// Whether a model predicts, and there are test rows.
+pub fn has_predictions<F: Real>(model: &dyn Model<F>, dataset: &Dataset) -> bool {
+    dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing
+}
+
 /// What these draws (N × d) predict for all test rows; numbers are in the dataset's units.
 ///
 /// # Errors
 /// When the rows cannot be read, or the model predicts nothing.
-pub fn test_predictions<F: Real>(model: &dyn Model<F>, theta: &Array2<F>, dataset: &Dataset) -> Result<Grid, JobError> {
+fn test_predictions<F: Real>(model: &dyn Model<F>, theta: &Array2<F>, dataset: &Dataset) -> Result<Grid, JobError> {
     let rows = dataset.rows(Split::Test);
     let is_class = dataset.task() == Task::Classification;
     let mean_target = match dataset.target_scaling() {
@@ -187,7 +213,7 @@ pub fn test_predictions<F: Real>(model: &dyn Model<F>, theta: &Array2<F>, datase
 ///
 /// # Errors
 /// When draws or rows cannot be read, or the model predicts nothing.
-pub fn test_convergence<F: Real>(model: &dyn Model<F>, file: &ResultFile, dataset: &Dataset) -> Result<Option<Grid>, JobError> {
+fn test_convergence<F: Real>(model: &dyn Model<F>, file: &ResultFile, dataset: &Dataset) -> Result<Option<Grid>, JobError> {
     let lengths = file.lengths(POSTERIOR)?;
     let shortest = lengths.iter().copied().min().unwrap_or(0);
     let draws = shortest.min(MAX_CONVERGENCE_DRAWS);

@@ -2,7 +2,7 @@
 
 use super::data::DataFile;
 use super::error::JobError;
-use super::predictions::{predictive_draws, preprocessing, test_convergence, test_predictions};
+use super::predictions::{has_predictions, predictive_arrays, preprocessing};
 use super::problem::{TableProblem, assign, counted_once, counts, table_problem};
 use super::ranks::Ranks;
 use super::scoring::{Scoring, scoring};
@@ -19,7 +19,7 @@ use crate::methods::chains::hmc::{SAMPLE_STATS, SAMPLE_STATS_GROUP};
 use crate::methods::common::problem::OpenShard;
 use crate::methods::topics::{EVALUATION_SWEEPS, TopicEvaluation, TopicProblem};
 use crate::methods::{Corpus, DrawKind, Evaluation, PARTICLE_PATHS, Problem, Sharing, Table};
-use crate::models::{Output, Part, require_data};
+use crate::models::{Part, require_data};
 use crate::results::{Grid, POSTERIOR, RunFolder, SampleGroup, SampleKind};
 use std::ops::Range;
 use std::path::Path;
@@ -151,16 +151,9 @@ impl JobData for Table {
             let mut grids: Vec<Grid> = found.into_iter().collect();
             let Some(dataset) = dataset else { return Ok(grids) };
             grids.push(preprocessing(&dataset)?);
-            let wanted = predicts && dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing;
-            if !wanted {
-                return Ok(grids);
-            }
-            let file = folder.file_with_all_draws(outcome)?;
-            if let Some(theta) = predictive_draws(&file)? {
-                grids.push(test_predictions(model.as_ref(), &theta, &dataset)?);
-                if draws == DrawKind::Chains && model.has_symmetries() {
-                    grids.extend(test_convergence(model.as_ref(), &file, &dataset)?);
-                }
+            if predicts && has_predictions(model.as_ref(), &dataset) {
+                let (file, is_chains) = (folder.file_with_all_draws(outcome)?, draws == DrawKind::Chains);
+                grids.extend(predictive_arrays(model.as_ref(), is_chains, &file, &dataset)?);
             }
             Ok(grids)
         });

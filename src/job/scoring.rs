@@ -10,6 +10,7 @@ use crate::methods::Problem;
 use crate::methods::common::full_scores::{FullScores, SCORES};
 use crate::metrics::bias::{MAX_PARAMETERS, draws_needed, draws_wanted};
 use crate::results::{Grid, ResultFile};
+use ndarray::Array2;
 
 /// Computes scores at draws of the result file, which rank 0 has opened, on all ranks. Returns them on rank 0 with their draws.
 pub type Scoring = Box<dyn FnOnce(Result<Option<ResultFile>, JobError>, &Ranks, &JobOptions) -> Result<Option<Grid>, JobError>>;
@@ -42,11 +43,23 @@ fn score<F: Precision>(
         return Ok(None);
     }
     let scores = records_of(FullScores { problem, draws: draws.clone() }, ranks, options)?;
-    let draws: Vec<f64> = draws.into_iter().map(|value| value.f64()).collect();
-    Ok(ranks.is_root().then(|| Grid {
+    if !ranks.is_root() {
+        return Ok(None);
+    }
+    let shape = (draws.len() / parameters, parameters);
+    let matrix = |values: Vec<f64>| {
+        Array2::from_shape_vec(shape, values).map_err(|error| JobError::Prediction(format!("the scores of draws: {error}")))
+    };
+    Ok(Some(scores_grid(&matrix(draws.into_iter().map(|value| value.f64()).collect())?, &matrix(scores)?)))
+}
+
+/// Draws with their scores (both M × d), for the result file.
+pub(super) fn scores_grid(draws: &Array2<f64>, scores: &Array2<f64>) -> Grid {
+    let values = |matrix: &Array2<f64>| matrix.iter().copied().collect();
+    Grid {
         group: SCORES.into(),
-        dimensions: vec![("scored_draw".into(), draws.len() / parameters), ("parameter".into(), parameters)],
-        variables: vec![("draws".into(), vec![0, 1], draws), ("scores".into(), vec![0, 1], scores)],
+        dimensions: vec![("scored_draw".into(), draws.nrows()), ("parameter".into(), draws.ncols())],
+        variables: vec![("draws".into(), vec![0, 1], values(draws)), ("scores".into(), vec![0, 1], values(scores))],
         names: Vec::new(),
-    }))
+    }
 }

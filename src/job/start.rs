@@ -28,10 +28,8 @@ fn start_on<D: JobData>(run: &RunOf<D>, registry: &Registry, ranks: &Ranks, fold
 where
     RunOf<D>: Into<Run>,
 {
-    let data = ranks.agree(open(run))?;
+    let data = open_on_all(run, ranks)?;
     let digest = data.as_ref().map_or("", DataFile::digest);
-    let root = String::from_utf8_lossy(&ranks.broadcast(digest.as_bytes())).into_owned();
-    ranks.agree(same_data(data.as_ref(), root))?;
     let open = data.as_ref().and_then(D::downcast);
     let prepare = |tuned: Option<&Tuned>| {
         ranks.agree(match run.settings.dtype() {
@@ -67,6 +65,18 @@ where
     )
 }
 
+/// Opens the data of a run, if it has any. Every rank calls this.
+///
+/// # Errors
+/// If they cannot be read on some rank, or are not the same on all.
+pub(super) fn open_on_all<D: JobData>(run: &RunOf<D>, ranks: &Ranks) -> Result<Option<DataFile>, JobError> {
+    let data = ranks.agree(open(run))?;
+    let digest = data.as_ref().map_or("", DataFile::digest);
+    let root = String::from_utf8_lossy(&ranks.broadcast(digest.as_bytes())).into_owned();
+    ranks.agree(same_data(data.as_ref(), root))?;
+    Ok(data)
+}
+
 /// Whether this rank sees the data of rank 0.
 fn same_data(data: Option<&DataFile>, root: String) -> Result<(), JobError> {
     match data {
@@ -78,7 +88,7 @@ fn same_data(data: Option<&DataFile>, root: String) -> Result<(), JobError> {
 }
 
 /// How a run uses the machine. Starts the threads of this process.
-fn job_options<D: Domain>(run: &RunOf<D>, ranks: &Ranks, folder: &RunFolder) -> JobOptions {
+pub(super) fn job_options<D: Domain>(run: &RunOf<D>, ranks: &Ranks, folder: &RunFolder) -> JobOptions {
     let cluster = &run.cluster;
     let threads = match (cluster.threads, ranks) {
         (0, Ranks::One) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),

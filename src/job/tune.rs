@@ -87,9 +87,8 @@ pub(super) fn tune(
     Ok(Some(Tuned { method, found, findings: Some(findings), excess }))
 }
 
-/// The number in a setting: `step = { constant = 0.2 }` is 0.2.
+/// The number in a setting, if it is one.
 fn number(value: &toml::Value) -> Option<f64> {
-    let value = value.get("constant").unwrap_or(value);
     value.as_float().or_else(|| value.as_integer().map(|value| value as f64))
 }
 

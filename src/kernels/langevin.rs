@@ -4,12 +4,14 @@ use super::hamiltonian::ElasticForce;
 use crate::number::Real;
 use crate::random::Stream;
 use crate::settings::{KeyError, in_range};
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
 
-/// The step size ε_t of update t = 0, 1, ...: `"auto"`, `{ constant = 1e-4 }` or `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }`. An update
-/// moves θ by ε/2 times the score and adds noise of variance ε (Welling & Teh 2011; Ahn, Shahbaba & Welling 2014, eq. 1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+/// The step size ε_t of update t = 0, 1, ...: `"auto"`, a number, or `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }`. An update moves θ by ε/2
+/// times the score and adds noise of variance ε (Welling & Teh 2011; Ahn, Shahbaba & Welling 2014, eq. 1).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum StepSize {
     /// A constant step size that is found before the run; where other keys hinder that, the annealed one with a = 0.01, b = 1 and c = 0.55.
     #[default]
@@ -45,13 +47,77 @@ impl StepSize {
         let positive = |name, value: f64| in_range(name, value, value.is_finite() && value > 0.0, "positive");
         match self {
             Self::Auto => Ok(()),
-            Self::Constant(step) => positive("constant", step),
+            Self::Constant(step) => positive("step", step),
             Self::Annealed { a, b, c } => {
-                positive("annealed.a", a)?;
-                positive("annealed.b", b)?;
-                in_range("annealed.c", c, (0.0..=1.0).contains(&c), "from 0 to 1")
+                positive("step.annealed.a", a)?;
+                positive("step.annealed.b", b)?;
+                in_range("step.annealed.c", c, (0.0..=1.0).contains(&c), "from 0 to 1")
             }
         }
+    }
+}
+
+/// A step size that is not a number, as a run file has it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Named {
+    Auto,
+    /// The number alone is shorter.
+    #[serde(skip_serializing)]
+    Constant(f64),
+    Annealed {
+        a: f64,
+        b: f64,
+        c: f64,
+    },
+}
+
+impl Serialize for StepSize {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Self::Auto => Named::Auto.serialize(serializer),
+            Self::Constant(step) => serializer.serialize_f64(step),
+            Self::Annealed { a, b, c } => Named::Annealed { a, b, c }.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for StepSize {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberOrNamed)
+    }
+}
+
+struct NumberOrNamed;
+
+impl<'de> Visitor<'de> for NumberOrNamed {
+    type Value = StepSize;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"auto\", a number, or { annealed = { a = 0.01, b = 1.0, c = 0.55 } }")
+    }
+
+    fn visit_f64<E: Error>(self, step: f64) -> Result<StepSize, E> {
+        Ok(StepSize::Constant(step))
+    }
+
+    fn visit_i64<E: Error>(self, step: i64) -> Result<StepSize, E> {
+        Ok(StepSize::Constant(step as f64))
+    }
+
+    fn visit_str<E: Error>(self, word: &str) -> Result<StepSize, E> {
+        match word {
+            "auto" => Ok(StepSize::Auto),
+            _ => Err(E::invalid_value(Unexpected::Str(word), &self)),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<StepSize, A::Error> {
+        Ok(match Named::deserialize(MapAccessDeserializer::new(table))? {
+            Named::Auto => StepSize::Auto,
+            Named::Constant(step) => StepSize::Constant(step),
+            Named::Annealed { a, b, c } => StepSize::Annealed { a, b, c },
+        })
     }
 }
 
@@ -99,12 +165,40 @@ mod tests {
         assert_eq!(StepSize::Constant(0.25).at(1 << 40), 0.25);
         assert!(annealed.check().is_ok() && StepSize::default().check().is_ok());
         for (wrong, message) in [
-            (StepSize::Constant(0.0), "constant: must be positive, not 0"),
-            (StepSize::Constant(f64::NAN), "constant: must be positive, not NaN"),
+            (StepSize::Constant(0.0), "step: must be positive, not 0"),
+            (StepSize::Constant(f64::NAN), "step: must be positive, not NaN"),
             (StepSize::Annealed { a: 1.0, b: 0.0, c: 0.5 }, "annealed.b: must"),
             (StepSize::Annealed { a: 1.0, b: 1.0, c: 1.5 }, "annealed.c: must be from 0 to 1, not 1.5"),
         ] {
             assert!(wrong.check().unwrap_err().to_string().contains(message));
+        }
+    }
+
+    #[test]
+    fn step_sizes_are_written_as_they_are_read() {
+        let read = |text: &str| toml::from_str::<std::collections::BTreeMap<String, StepSize>>(text).map(|table| table["step"]);
+        for (text, step) in [
+            ("step = \"auto\"", StepSize::Auto),
+            ("step = 0.25", StepSize::Constant(0.25)),
+            ("step = 2", StepSize::Constant(2.0)),
+            ("step = { constant = 0.25 }", StepSize::Constant(0.25)),
+            ("step = { annealed = { a = 0.01, b = 0.5, c = 0.55 } }", StepSize::Annealed { a: 0.01, b: 0.5, c: 0.55 }),
+        ] {
+            assert_eq!(read(text).unwrap(), step, "{text}");
+            let written = toml::to_string(&std::collections::BTreeMap::from([("step", step)])).unwrap();
+            assert_eq!(read(&written).unwrap(), step, "{written}");
+        }
+        assert_eq!(
+            toml::to_string(&std::collections::BTreeMap::from([("step", StepSize::Constant(0.25))])).unwrap(),
+            "step = 0.25\n"
+        );
+        for (text, message) in [
+            ("step = \"small\"", "expected \"auto\", a number, or { annealed"),
+            ("step = true", "expected \"auto\", a number, or { annealed"),
+            ("step = { annealed = { a = 0.01, b = 0.5 } }", "missing field `c`"),
+            ("step = { anealed = 1 }", "unknown variant `anealed`"),
+        ] {
+            assert!(read(text).unwrap_err().to_string().contains(message), "{text}: {}", read(text).unwrap_err());
         }
     }
 

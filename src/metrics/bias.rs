@@ -14,11 +14,11 @@ use statrs::distribution::{ContinuousCDF, Normal};
 /// The probability that a run without bias is reported as biased.
 const FALSE_ALARMS: f64 = 0.01;
 /// Deviations of a standard deviation up to this factor are tolerated.
-const TOLERATED_RATIO: f64 = 1.05;
+pub const TOLERATED_RATIO: f64 = 1.05;
 /// A run is called right only if no standard deviation can be off by more than this factor.
 const RIGHT_RATIO: f64 = 1.2;
 /// Shifts up to this many standard deviations are tolerated.
-const TOLERATED_SHIFT: f64 = 0.1;
+pub const TOLERATED_SHIFT: f64 = 0.1;
 /// A run is called right only if no mean can be off by more than this many standard deviations.
 const RIGHT_SHIFT: f64 = 0.25;
 /// The regression says nothing if more than this share of the scores' variance is not linear.
@@ -89,21 +89,63 @@ pub enum Verdict {
     Unknown,
 }
 
-/// The posterior's means and standard deviations by regression.
-struct Regression {
-    mean: Array1<f64>,
-    sd: Array1<f64>,
-    nonlinearity: f64,
+/// The mean and the standard deviation of the draws of a parameter, with their Monte Carlo errors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moments {
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation.
+    pub sd: f64,
+    /// The standard error of the mean, in standard deviations.
+    mean_error: f64,
+    /// The relative standard error of the standard deviation.
+    sd_error: f64,
+    /// The effective sample size of chains.
+    ess: Option<f64>,
+}
+
+impl Moments {
+    /// Those of draws with this estimate, of which there are `total` in all.
+    pub fn of(estimate: &Estimate, total: usize) -> Self {
+        let Estimate { mean, sd, .. } = *estimate;
+        // Particles count as independent draws.
+        let independent = [1.0, 0.5].map(|variance| (variance / total as f64).sqrt());
+        let errors = estimate.convergence.map(|convergence| [convergence.mcse_mean / sd, convergence.mcse_sd / sd]);
+        let [mean_error, sd_error] = errors.unwrap_or(independent);
+        Self { mean, sd, mean_error, sd_error, ess: estimate.convergence.map(|convergence| convergence.ess_bulk) }
+    }
+
+    /// Those of draws that were moved to a given mean and standard deviation, and have them without a Monte Carlo error.
+    pub fn exact(mean: f64, sd: f64) -> Self {
+        Self { mean, sd, mean_error: 0.0, sd_error: 0.0, ess: None }
+    }
+}
+
+/// The Gaussian whose scores are the closest, in the least-squares sense, to some of the posterior.
+pub(super) struct Regression {
+    /// Its mean.
+    pub mean: Array1<f64>,
+    /// Its covariance.
+    pub covariance: Array2<f64>,
+    /// The share of the variance of the scores that it does not explain.
+    pub nonlinearity: f64,
+}
+
+impl Regression {
+    /// The standard deviation of a parameter.
+    fn sd(&self, parameter: usize) -> f64 {
+        self.covariance[[parameter, parameter]].sqrt()
+    }
 }
 
 impl Bias {
-    /// Compares draws with the posterior by the scores at some of them (both M × d). The estimates are those of all `total` draws.
+    /// Compares draws with the posterior by the scores at some of them (both M × d). The moments are those of all draws.
     ///
     /// # Panics
-    /// If the sizes of draws, scores and estimates differ.
-    pub fn of(draws: ArrayView2<f64>, scores: ArrayView2<f64>, estimates: &[Estimate], total: usize) -> Self {
+    /// If the sizes of draws, scores and moments differ.
+    pub fn of(draws: ArrayView2<f64>, scores: ArrayView2<f64>, moments: &[Moments]) -> Self {
         assert_eq!(draws.dim(), scores.dim(), "a score for each draw");
-        assert_eq!(draws.ncols(), estimates.len(), "an estimate for each parameter");
+        assert_eq!(draws.ncols(), moments.len(), "moments of each parameter");
         let unknown = Self {
             verdict: Verdict::Unknown,
             worst: None,
@@ -112,8 +154,8 @@ impl Bias {
             parameters: Vec::new(),
         };
         // In units of the draws' standard deviations, so that matrices are well conditioned.
-        let scale: Array1<f64> = estimates.iter().map(|estimate| estimate.sd).collect();
-        let center: Array1<f64> = estimates.iter().map(|estimate| estimate.mean).collect();
+        let scale: Array1<f64> = moments.iter().map(|moments| moments.sd).collect();
+        let center: Array1<f64> = moments.iter().map(|moments| moments.mean).collect();
         if !scale.iter().all(|sd| sd.is_finite() && *sd > 0.0) {
             return unknown;
         }
@@ -128,25 +170,20 @@ impl Bias {
             regression(&draws.select(Axis(0), &kept), &scores.select(Axis(0), &kept))
         };
         let Some(partial) = (0..GROUPS).map(leave_out).collect::<Option<Vec<_>>>() else { return unknown };
-        let parameter = |(j, estimate): (usize, &Estimate)| {
-            let log_ratio = |regression: &Regression| -regression.sd[j].ln();
-            let shift = |regression: &Regression| -regression.mean[j] / regression.sd[j];
-            // Particles count as independent draws.
-            let independent = [1.0, 0.5].map(|variance| (variance / total as f64).sqrt());
-            let [mean_error, sd_error] = estimate
-                .convergence
-                .map_or(independent, |convergence| [convergence.mcse_mean / estimate.sd, convergence.mcse_sd / estimate.sd]);
+        let parameter = |(j, moments): (usize, &Moments)| {
+            let log_ratio = |regression: &Regression| -regression.sd(j).ln();
+            let shift = |regression: &Regression| -regression.mean[j] / regression.sd(j);
             let sd_ratio = log_ratio(&full).exp();
             ParameterBias {
                 sd_ratio,
                 shift: shift(&full),
-                sd_ratio_error: jackknife(partial.iter().map(log_ratio)).hypot(sd_error),
+                sd_ratio_error: jackknife(partial.iter().map(log_ratio)).hypot(moments.sd_error),
                 // The Monte Carlo error of the mean, in standard deviations of the posterior.
-                shift_error: jackknife(partial.iter().map(shift)).hypot(mean_error * sd_ratio),
+                shift_error: jackknife(partial.iter().map(shift)).hypot(moments.mean_error * sd_ratio),
             }
         };
-        let parameters: Vec<ParameterBias> = estimates.iter().enumerate().map(parameter).collect();
-        let ess = estimates.iter().filter_map(|estimate| Some(estimate.convergence?.ess_bulk));
+        let parameters: Vec<ParameterBias> = moments.iter().enumerate().map(parameter).collect();
+        let ess = moments.iter().filter_map(|moments| moments.ess);
         let (verdict, worst) = match ess.reduce(|a, b| if a.is_nan() || a < b { a } else { b }) {
             Some(ess) if ess.is_nan() || ess < MIN_ESS => (Verdict::Undecided, None),
             _ => judge(&parameters),
@@ -155,11 +192,30 @@ impl Bias {
     }
 }
 
+impl Bias {
+    /// How many standard errors a deviation must have to count, so that intervals of this half-width hold for all parameters together.
+    pub fn critical_value(&self) -> f64 {
+        critical(self.parameters.len())
+    }
+
+    /// By what factor a standard deviation may be off at most, and by how many standard deviations a mean.
+    pub fn largest_possible(&self) -> (f64, f64) {
+        let z = self.critical_value();
+        self.parameters.iter().fold((1.0, 0.0), |(ratio, shift), parameter| {
+            let log_ratio = parameter.sd_ratio.ln().abs() + z * parameter.sd_ratio_error;
+            (f64::max(ratio, log_ratio.exp()), f64::max(shift, parameter.shift.abs() + z * parameter.shift_error))
+        })
+    }
+}
+
+/// How many standard errors a deviation must have to count: two-sided, for two statistics of each parameter.
+fn critical(parameters: usize) -> f64 {
+    Normal::standard().inverse_cdf(1.0 - FALSE_ALARMS / (4.0 * parameters as f64))
+}
+
 /// The verdict of these parameters, and the parameter that it is about.
 fn judge(parameters: &[ParameterBias]) -> (Verdict, Option<usize>) {
-    // Two-sided, for two statistics of each parameter.
-    let level = 1.0 - FALSE_ALARMS / (4.0 * parameters.len() as f64);
-    let z = Normal::standard().inverse_cdf(level);
+    let z = critical(parameters.len());
     // How far each parameter is surely beyond what is tolerated, in units of what is tolerated.
     let excess = |parameter: &ParameterBias| {
         let ratio = (parameter.sd_ratio.ln().abs() - z * parameter.sd_ratio_error) / TOLERATED_RATIO.ln();
@@ -186,7 +242,7 @@ fn judge(parameters: &[ParameterBias]) -> (Verdict, Option<usize>) {
 
 /// The mean and the standard deviations of the Gaussian whose scores these are, in the least-squares sense; none if there are too few
 /// draws, or there is no such Gaussian.
-fn regression(draws: &Array2<f64>, scores: &Array2<f64>) -> Option<Regression> {
+pub(super) fn regression(draws: &Array2<f64>, scores: &Array2<f64>) -> Option<Regression> {
     let (count, parameters) = draws.dim();
     if count < parameters + 2 {
         return None;
@@ -207,13 +263,14 @@ fn regression(draws: &Array2<f64>, scores: &Array2<f64>) -> Option<Regression> {
     }
     let posterior = precision.factorizec(UPLO::Lower).ok()?.invc().ok()?;
     let mean = &draws_mean + &posterior.dot(&scores_mean);
-    let sd = posterior.diag().mapv(f64::sqrt);
     // Scores are compared in the metric of the draws' covariance.
     let root = factor.into_lower();
     let norm = |scores: &Array2<f64>| scores.dot(&root).iter().map(|value| value * value).sum::<f64>();
     let residual = &scores + &draws.dot(&precision);
     let nonlinearity = norm(&residual) / norm(&scores);
-    sd.iter().chain(&mean).all(|value| value.is_finite()).then_some(Regression { mean, sd, nonlinearity })
+    let is_valid =
+        posterior.diag().iter().all(|variance| *variance > 0.0) && posterior.iter().chain(&mean).all(|value| value.is_finite());
+    is_valid.then_some(Regression { mean, covariance: posterior, nonlinearity })
 }
 
 /// The standard error of an estimate from its values without one group each.

@@ -6,6 +6,7 @@
 pub mod bias;
 pub mod convergence;
 mod quantity;
+pub mod recalibration;
 
 pub use quantity::{Better, better, domain, label, meaning};
 

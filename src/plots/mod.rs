@@ -1,9 +1,10 @@
 //! Figures of runs, drawn as SVG and PNG.
 //!
 //! [`history()`], [`reliability()`], [`posterior()`], [`pair()`] and [`chains()`] make a [`Figure`] from the result
-//! file of a run, [`comparison()`] one from several runs. [`Figure::draw`] lays it out as a [`Drawing`]: an SVG document, from which a PNG
+//! file of a run, [`bias()`] from the bias of its draws, [`comparison()`] one from several runs. [`Figure::draw`] lays it out as a [`Drawing`]: an SVG document, from which a PNG
 //! is rendered. The font is built in, so that figures look the same everywhere and no installed font is needed.
 
+mod bias;
 mod canvas;
 mod chains;
 mod comparison;
@@ -19,6 +20,7 @@ mod reliability;
 mod tests;
 mod ticks;
 
+pub use bias::bias;
 pub use canvas::Stroke;
 pub use chains::chains;
 pub use comparison::{Curve, comparison};

@@ -5,7 +5,7 @@ use super::posterior::{HIGH_R_HAT, LOW_ESS, PosteriorGroup};
 use super::test_rows::TestRows;
 use super::text;
 use super::trajectories::Trajectories;
-use crate::job::{EXCESS, TUNING};
+use crate::job::{EXCESS, RECALIBRATED_FROM, RECALIBRATION, TUNING};
 use crate::metrics::bias::{MAX_PARAMETERS, ParameterBias, Verdict, draws_needed};
 use crate::metrics::convergence::Convergence;
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
@@ -75,9 +75,15 @@ impl Judgment {
             }
             _ => (outcome, text),
         };
-        Some(Self { outcome, text })
+        Some(match &evidence.recalibrated_from {
+            None => Self { outcome, text },
+            Some(from) => Self { outcome, text: format!("recalibrated, {text}. {RECALIBRATED} {from}") },
+        })
     }
 }
+
+/// What is said of moved draws.
+const RECALIBRATED: &str = "The draws were moved to the mean and covariance that the scores of the posterior show; their shape, R-hat and ESS are those of";
 
 fn diverged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
     let is_finite = |value: f64| value.is_finite();
@@ -96,6 +102,8 @@ pub struct Evidence {
     pub test_rows: Option<TestRows>,
     /// The excess of the variance in the steepest directions that automatic steps were expected to have.
     excess: Option<f64>,
+    /// Where the draws were before they were moved, if they were.
+    pub recalibrated_from: Option<String>,
 }
 
 impl Evidence {
@@ -104,7 +112,13 @@ impl Evidence {
     /// # Errors
     /// When the file cannot be read.
     pub fn of(file: &ResultFile) -> Result<Self> {
-        Ok(Self { trajectories: Trajectories::of(file)?, test_rows: TestRows::of(file)?, excess: excess(file)? })
+        let recalibration = file.grid(RECALIBRATION)?;
+        Ok(Self {
+            trajectories: Trajectories::of(file)?,
+            test_rows: TestRows::of(file)?,
+            excess: excess(file)?,
+            recalibrated_from: recalibration.and_then(|grid| grid.list(RECALIBRATED_FROM).first().cloned()),
+        })
     }
 }
 

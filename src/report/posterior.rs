@@ -2,9 +2,10 @@
 
 use super::error::Result;
 use super::text;
+use crate::job::{RECALIBRATION, TUNING};
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::common::full_scores::SCORES;
-use crate::metrics::bias::{Bias, ParameterBias};
+use crate::metrics::bias::{Bias, Moments, ParameterBias};
 use crate::metrics::convergence::{Convergence, Estimate, MIN_DRAWS, estimates, particle_estimates};
 use crate::models::Part;
 use crate::results::{POSTERIOR, ResultFile, SampleKind, Values};
@@ -57,6 +58,18 @@ pub struct Parameter {
     /// How far its draws are from the posterior, if that is known.
     #[serde(flatten)]
     pub bias: Option<ParameterBias>,
+    /// The Laplace approximation, if the run has one.
+    #[serde(flatten)]
+    pub laplace: Option<Laplace>,
+}
+
+/// The Laplace approximation of a parameter: the Gaussian with the posterior's mode and its curvature there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Laplace {
+    /// The mode.
+    pub mode: f64,
+    /// The standard deviation.
+    pub laplace_sd: f64,
 }
 
 /// Posterior mean and standard deviation of a parameter, accumulated over all updates instead of draws.
@@ -140,11 +153,14 @@ impl PosteriorGroup {
                 Values::I32(values) => estimated(values, kind, common, first, stride),
             };
             let names = (first..part.size()).step_by(stride).map(|place| part.element_name(place));
-            found.extend(names.zip(estimates).map(|(name, estimate)| Parameter { name, estimate, bias: None }));
+            found.extend(names.zip(estimates).map(|(name, estimate)| Parameter { name, estimate, bias: None, laplace: None }));
         }
         let bias = if group == POSTERIOR && found.len() == parameters { bias(file, &found, chains * common)? } else { None };
         for (parameter, bias) in found.iter_mut().zip(bias.iter().flat_map(|bias| &bias.parameters)) {
             parameter.bias = Some(*bias);
+        }
+        if group == POSTERIOR && found.len() == parameters {
+            found.iter_mut().zip(laplace(file)?).for_each(|(parameter, laplace)| parameter.laplace = Some(laplace));
         }
         Ok(Self { group: group.to_owned(), kind, chains, draws: common, parameters, parts, estimates: found, bias })
     }
@@ -209,6 +225,24 @@ impl PosteriorGroup {
         }
     }
 
+    /// How far the Laplace approximation is from the draws, in a line.
+    fn laplace(&self) -> String {
+        let known = || self.estimates.iter().filter_map(|parameter| Some((parameter, parameter.laplace?)));
+        let ratios = || known().map(|(parameter, laplace)| laplace.laplace_sd / parameter.estimate.sd);
+        let shift = |(parameter, laplace): &(&Parameter, Laplace)| {
+            ((laplace.mode - parameter.estimate.mean) / parameter.estimate.sd).abs()
+        };
+        let Some(farthest) = known().max_by(|one, other| shift(one).total_cmp(&shift(other))) else { return String::new() };
+        format!(
+            "  the Laplace approximation, for comparison: sds {:.2} to {:.2} times those of the draws, means up to {:.2} sds away ({}); \
+             --json lists it\n",
+            ratios().fold(f64::INFINITY, f64::min),
+            ratios().fold(0.0, f64::max),
+            shift(&farthest),
+            farthest.0.name
+        )
+    }
+
     /// The table of the worst parameters, or of all, with the verdict.
     pub(super) fn table(&self, all: bool) -> String {
         if self.estimates.is_empty() {
@@ -251,8 +285,16 @@ impl PosteriorGroup {
             shown +=
                 "  sd ratio: sd of the draws over that of the posterior; shift: error of the mean, in sds of the posterior\n";
         }
+        shown += &self.laplace();
         shown + &format!("  {}\n", self.verdict())
     }
+}
+
+/// The Laplace approximation that automatic settings were made with; empty if there is none.
+fn laplace(file: &ResultFile) -> Result<Vec<Laplace>> {
+    let Some(grid) = file.grid(TUNING)? else { return Ok(Vec::new()) };
+    let (Some(mode), Some(sd)) = (grid.array("mode"), grid.array("laplace_sd")) else { return Ok(Vec::new()) };
+    Ok(mode.iter().zip(&sd).map(|(&mode, &laplace_sd)| Laplace { mode, laplace_sd }).collect())
 }
 
 /// The bias of the draws with these estimates, if the run has computed scores.
@@ -260,9 +302,14 @@ fn bias(file: &ResultFile, parameters: &[Parameter], total: usize) -> Result<Opt
     let Some(grid) = file.grid(SCORES)? else { return Ok(None) };
     let matrix = |name: &str| grid.array(name)?.into_dimensionality::<Ix2>().ok();
     let (Some(draws), Some(scores)) = (matrix("draws"), matrix("scores")) else { return Ok(None) };
-    let estimates: Vec<Estimate> = parameters.iter().map(|parameter| parameter.estimate).collect();
-    let fits = draws.dim() == scores.dim() && draws.ncols() == estimates.len();
-    Ok(fits.then(|| Bias::of(draws.view(), scores.view(), &estimates, total)))
+    let is_recalibrated = file.grid(RECALIBRATION)?.is_some();
+    let moments = |Parameter { estimate, .. }: &Parameter| match is_recalibrated {
+        true => Moments::exact(estimate.mean, estimate.sd),
+        false => Moments::of(estimate, total),
+    };
+    let moments: Vec<Moments> = parameters.iter().map(moments).collect();
+    let fits = draws.dim() == scores.dim() && draws.ncols() == moments.len();
+    Ok(fits.then(|| Bias::of(draws.view(), scores.view(), &moments)))
 }
 
 /// Estimates of every `stride`-th parameter of a variable from the first `draws` draws.

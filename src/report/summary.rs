@@ -76,6 +76,8 @@ pub struct Summary {
     pub draws: Vec<PosteriorGroup>,
     /// The trajectories of Hamiltonian Monte Carlo.
     pub trajectories: Option<Trajectories>,
+    /// The result file with the draws as they were before they were moved, if they were.
+    pub recalibrated_from: Option<String>,
     /// Posterior means and standard deviations that were accumulated over all updates.
     pub expectations: Vec<Expectation>,
     /// Seconds by phase.
@@ -149,6 +151,7 @@ impl Summary {
             history: rows_by_round(&table(HISTORY)?),
             draws,
             trajectories: evidence.trajectories,
+            recalibrated_from: evidence.recalibrated_from,
             expectations: posterior::expectations(file)?,
             traffic: traffic(&table(TRAFFIC)?),
         })

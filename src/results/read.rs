@@ -66,6 +66,11 @@ impl ResultFile {
         &self.info
     }
 
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The names of the tables, sorted.
     ///
     /// # Errors

@@ -180,11 +180,7 @@ fn messages_for_invalid_run_files_say_what_to_do() {
             "'method.cavity' = { sites = ... } needs the curvature of the loss",
         ),
         (npv(), "", "line 1: 'agents' must be 1 for npv, which is centralized: one agent has all data, not 3"),
-        (
-            dsgld("burn_in = 100000\nstep = { constant = 1e-4 }"),
-            "",
-            "'method.burn_in' = 100000 leaves no draws: there are 10000 updates",
-        ),
+        (dsgld("burn_in = 100000\nstep = 1e-4"), "", "'method.burn_in' = 100000 leaves no draws: there are 10000 updates"),
         (dsgld("trajectory = \"long\""), "", "'method.trajectory' must be a number, or a list with one number for each agent"),
         (dsgld("ahead = 3"), "", "'method.ahead' is called `max_rounds_in_flight` now"),
         (with("[data]", "[cluster]\nthreads = 100000\n[data]"), "", "'cluster.threads' must be at most 4096, not 100000"),

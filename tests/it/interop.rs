@@ -33,7 +33,7 @@ fn runs(cli: &Cli) -> Vec<PathBuf> {
     };
     let network = "name = \"network\"\nhidden = [4]";
     let few = "particles = 5\nrounds = 3";
-    let chains = "rounds = 60\ntrajectory = 3\nburn_in = 30\nthin = 2\nexpectations = true\nstep = { constant = 1e-3 }";
+    let chains = "rounds = 60\ntrajectory = 3\nburn_in = 30\nthin = 2\nexpectations = true\nstep = 1e-3";
     let documents = |i: usize| format!("{} {} {}\n", ["alpha", "beta"][i % 2], ["gamma", "delta"][i % 3 / 2], "epsilon");
     cli.write("t.txt", (0..40).map(documents).collect::<String>());
     cli.succeed("import text t.txt --most-share 1 --test-fraction 0.25 -o t.h5");

@@ -14,6 +14,7 @@ mod logistic_prior;
 #[cfg(feature = "plots")]
 mod plots;
 mod predict;
+mod recalibrate;
 mod resume;
 mod rules;
 mod run;

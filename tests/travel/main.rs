@@ -28,7 +28,7 @@ chains = 8
 rounds = 200
 trajectory = 2
 batch = 1
-step = { constant = 0.2 }
+step = 0.2
 burn_in = 0
 thin = 1
 log_visits = true

@@ -26,8 +26,8 @@ pub struct TopicDsgldSettings {
     pub trajectory: Trajectory,
     /// Documents in a minibatch, drawn anew for every update.
     pub batch: usize,
-    /// Variance of the noise of an update (ε_t), whose drift is half of it times the score. `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is
-    /// a (b + t)^-c after t updates of the chain; `{ constant = 1e-5 }` stays the same.
+    /// Variance of the noise of an update (ε_t), whose drift is half of it times the score. A number such as 1e-5
+    /// is the step of all updates; `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is a (b + t)^-c after t updates of the chain.
     pub step: StepSize,
     /// `{ burn_in = 10, kept = 20 }`: Gibbs sweeps over each document of a minibatch, before and while topics are counted.
     pub sweeps: Sweeps,
@@ -153,7 +153,7 @@ impl MethodSettings for TopicDsgldSettings {
         if self.step == StepSize::Auto {
             return Err(KeyError::invalid(
                 "step",
-                "= \"auto\" is not possible for topic models. Choose { annealed = ... } or { constant = ... }",
+                "= \"auto\" is not possible for topic models. Choose { annealed = ... } or a number",
             ));
         }
         self.chains().check_travel()

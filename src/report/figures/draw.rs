@@ -4,6 +4,7 @@ use super::kind::FigureKind;
 use crate::plots::{self, Curve, Figure, HistoryOptions};
 use crate::report::comparison::Comparison;
 use crate::report::error::{ReportError, Result};
+use crate::report::posterior::PosteriorGroup;
 use crate::report::run::RunResults;
 use crate::results::{POSTERIOR, SampleKind, Samples, XAxis};
 use std::cell::OnceCell;
@@ -50,8 +51,18 @@ impl<'a> RunFigures<'a> {
                 .map(|samples| plots::chains(samples, parameters))
                 .transpose()?
                 .flatten(),
+            FigureKind::Bias => self.bias()?,
         };
         Ok(figure.map(|figure| Figure { subtitle: self.run.heading(), ..figure }))
+    }
+
+    fn bias(&self) -> Result<Option<Figure>> {
+        if self.samples()?.is_none() {
+            return Ok(None);
+        }
+        let group = PosteriorGroup::read(&self.run.file, POSTERIOR, false)?;
+        let names: Vec<String> = group.estimates.into_iter().map(|parameter| parameter.name).collect();
+        Ok(group.bias.and_then(|bias| plots::bias(&bias, &names)))
     }
 
     /// A scatter plot of two parameters; `None` if the run has no draws.

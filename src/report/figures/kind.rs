@@ -11,11 +11,13 @@ pub enum FigureKind {
     Posterior,
     /// The draws of chains in order.
     Chains,
+    /// How far the draws are from the posterior.
+    Bias,
 }
 
 impl FigureKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::History, Self::Reliability, Self::Posterior, Self::Chains];
+    pub const ALL: [Self; 5] = [Self::History, Self::Reliability, Self::Posterior, Self::Chains, Self::Bias];
 
     /// Its name on the command line and in file names.
     pub fn name(self) -> &'static str {
@@ -24,6 +26,7 @@ impl FigureKind {
             Self::Reliability => "reliability",
             Self::Posterior => "posterior",
             Self::Chains => "chains",
+            Self::Bias => "bias",
         }
     }
 
@@ -34,6 +37,7 @@ impl FigureKind {
             Self::Reliability => "Accuracy by confidence, with the number of rows in each bin",
             Self::Posterior => "Marginal posterior densities of parameters, with mean and 90 % interval",
             Self::Chains => "Trace plots: the draws of chains in order",
+            Self::Bias => "Standard deviations and means of the draws beside those of the posterior",
         }
     }
 
@@ -44,6 +48,7 @@ impl FigureKind {
             Self::Reliability => "it has no reliability table, which needs classes and test rows",
             Self::Posterior => "it has no draws of parameters",
             Self::Chains => "it has no chains of draws; particles have no order",
+            Self::Bias => "its bias was not measured",
         }
     }
 }

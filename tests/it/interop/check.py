@@ -21,7 +21,7 @@ warnings.simplefilter("ignore")
 logging.disable(logging.CRITICAL)
 
 # Groups that a run on data adds at its end.
-ARRAYS = {"preprocessing", "scores", "test_convergence", "test_predictions", "tuning", "vocabulary"}
+ARRAYS = {"preprocessing", "recalibration", "scores", "test_convergence", "test_predictions", "tuning", "vocabulary"}
 ENGINES = ["h5netcdf", "netcdf4"]
 # Sums in another order differ in the last digits.
 TOLERANCE = 1e-6

@@ -4,8 +4,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use mpibayes::metrics::bias::{Bias, Verdict, draws_wanted};
-use mpibayes::metrics::convergence::{estimates, particle_estimates};
+use mpibayes::metrics::bias::{Bias, Moments, Verdict, draws_wanted};
+use mpibayes::metrics::convergence::{Estimate, estimates, particle_estimates};
 use ndarray::{Array1, Array2, Array3, Axis};
 use ndarray_linalg::{Cholesky, InverseC, UPLO};
 
@@ -47,7 +47,11 @@ fn bias(draws: &Array2<f64>, scored: usize, scores: impl Fn(&Array2<f64>) -> Arr
     let chains = Array3::from_shape_vec((4, count / 4, parameters), draws.iter().copied().collect()).unwrap();
     let rows: Vec<usize> = (0..scored).map(|place| place * count / scored).collect();
     let chosen = draws.select(Axis(0), &rows);
-    Bias::of(chosen.view(), scores(&chosen).view(), &estimates(chains.view()), count)
+    Bias::of(chosen.view(), scores(&chosen).view(), &moments(estimates(chains.view()), count))
+}
+
+fn moments(estimates: Vec<Estimate>, total: usize) -> Vec<Moments> {
+    estimates.iter().map(|estimate| Moments::of(estimate, total)).collect()
 }
 
 fn measured(posterior: &Gaussian, draws: &Array2<f64>) -> Bias {
@@ -168,14 +172,14 @@ fn few_independent_particles_and_slow_chains_raise_no_alarm() {
     let is_alarm = |bias: Bias| matches!(bias.verdict, Verdict::Wide | Verdict::Narrow | Verdict::Shifted);
     let particles = |seed| {
         let draws = posterior.draws(100, seed);
-        Bias::of(draws.view(), posterior.scores(&draws).view(), &particle_estimates(draws.view()), 100)
+        Bias::of(draws.view(), posterior.scores(&draws).view(), &moments(particle_estimates(draws.view()), 100))
     };
     // At most 1 % each: of 100, more than 6 with probability below 1e-4.
     assert!((0..100).filter(|&seed| is_alarm(particles(2000 + seed))).count() <= 6);
     // The control: particles that are too narrow by a third.
     let narrow = |seed| {
         let draws = (posterior.draws(100, seed) - &posterior.mean) * 0.65 + &posterior.mean;
-        Bias::of(draws.view(), posterior.scores(&draws).view(), &particle_estimates(draws.view()), 100)
+        Bias::of(draws.view(), posterior.scores(&draws).view(), &moments(particle_estimates(draws.view()), 100))
     };
     assert!((0..20).all(|seed| is_alarm(narrow(3000 + seed))));
     let slow = |seed| {

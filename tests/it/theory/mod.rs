@@ -13,6 +13,7 @@ mod fedavg;
 mod hmc;
 mod npv_and_pmd;
 mod pvi;
+mod recalibration;
 mod svgd;
 mod tuning;
 

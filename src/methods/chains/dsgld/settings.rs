@@ -42,8 +42,8 @@ pub struct DsgldSettings {
     /// the run, lets chains move in coordinates in which the posterior is close to a standard normal distribution, uses a control variate
     /// at the mode, and takes the largest step that changes no standard deviation by more than about 5 %. For models without a full matrix
     /// of curvature or with more than 1,000 parameters, chains start at points of high density that Adam and short chains find, with
-    /// parameters scaled by the curvature there. `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is a (b + t)^-c after t updates of the
-    /// chain; `{ constant = 1e-5 }` stays the same.
+    /// parameters scaled by the curvature there. A number such as 1e-5 is the step of all updates;
+    /// `{ annealed = { a = 0.01, b = 1.0, c = 0.55 } }` is a (b + t)^-c after t updates of the chain.
     pub step: StepSize,
     /// Effective sample size of all chains together, for which `step = "auto"` finds rounds, burn-in and thinning; a tenth of it, of draws
     /// that are farther apart, for models without a full matrix of curvature or with more than 1,000 parameters.
@@ -203,7 +203,7 @@ impl DsgldSettings {
             ("max_rounds_in_flight", self.max_rounds_in_flight),
             ("evaluation_window", self.evaluation_window as u64),
         ])?;
-        self.step.check().map_err(|error| error.below("step"))?;
+        self.step.check()?;
         check_ess(self.ess)?;
         check_noise_share(self.gradient_noise)?;
         let initial = self.initial_updates_per_visit();

@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Compares every method that gives intervals with Hamiltonian Monte Carlo, on many posteriors, with the run files that `mpibayes init` writes.
+#
+#   bash jobs/agreement.sh [--seeds N] [--methods "sghmc svgd"] [--only "german heart"]
+#
+# A line for each run: the largest distance of a mean from that of hmc (in sds), the least and the largest sd beside those of hmc, the seconds,
+# and what the run says of itself. A run is silently wrong if it calls itself right, but a mean is more than .1 sd or an sd more than
+# 10 % off. The last line counts them; the exit code is 1 if there are any.
+#
+# The data sets are read from $MPIBAYES_DATA (binary/*.csv.gz, covertype/covtype_20k.csv.gz, uci_regression/*/data.txt.gz); those that are missing
+# are left out.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source jobs/env.sh
+
+seeds=2
+only=
+methods="svgd dsvgd u_dsvgd p_dsvgd pvi gvi npv pmd dsgld sghmc ec_sghmc ec_sgld async_sghmc"
+while [ $# -gt 0 ]; do
+    case "$1" in
+        --seeds) seeds=$2 && shift 2 ;;
+        --methods) methods=$2 && shift 2 ;;
+        --only) only=$2 && shift 2 ;;
+        -h | --help)
+            awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "${BASH_SOURCE[0]}"
+            exit 0
+            ;;
+        *)
+            echo "agreement: unknown argument $1; see --help" >&2
+            exit 2
+            ;;
+    esac
+done
+
+command -v mpibayes >/dev/null || cargo build --release --locked
+PATH=${CARGO_TARGET_DIR:-target}/release:$PATH
+data=${MPIBAYES_DATA:-datasets}
+work=runs/agreement
+mkdir -p "$work"
+
+# A line for each posterior: its name, its table, the model, and arguments of `run`.
+posteriors() {
+    local name file
+    for name in heart german diabetis banana twonorm; do
+        echo "$name $data/binary/$name.csv.gz logistic"
+    done
+    echo "covertype $work/covertype.csv logistic"
+    echo "german-4-by-label $data/binary/german.csv.gz logistic --set agents=4 --set data.partition=\"by_label\""
+    echo "german-20-by-label $data/binary/german.csv.gz logistic --set agents=20 --set data.partition=\"by_label\""
+    echo "ill-conditioned $work/ill-conditioned.csv linear"
+    for name in concrete kin8nm; do
+        echo "$name $work/$name.csv linear"
+    done
+}
+
+# Forest cover: class 2 against the others.
+if [ -e "$data/covertype/covtype_20k.csv.gz" ]; then
+    zcat "$data/covertype/covtype_20k.csv.gz" | awk -F, -v OFS=, '{ $NF = $NF == 2 ? "spruce" : "other"; print }' >"$work/covertype.csv"
+fi
+for name in concrete kin8nm; do
+    if [ -e "$data/uci_regression/$name/data.txt.gz" ]; then
+        zcat "$data/uci_regression/$name/data.txt.gz" | awk -v OFS=, '{ $1 = $1; print }' >"$work/$name.csv"
+    fi
+done
+# A linear regression whose features are nearly equal: the covariance of the features has a condition of about 1e6.
+awk 'BEGIN {
+    srand(1)
+    for (row = 0; row < 500; row++) {
+        common = rand() - .5
+        line = ""
+        for (column = 0; column < 5; column++) { x = common + .001 * (rand() - .5); line = line x ","; sum += column * x }
+        print line (sum + rand() - .5); sum = 0
+    }
+}' >"$work/ill-conditioned.csv"
+
+silent=0 runs=0
+printf '%-20s %-12s %4s  %6s  %8s  %10s  %7s  %s\n' posterior method seed shift "least sd" "largest sd" seconds judgment
+while read -r name file model arguments; do
+    [ -e "$file" ] || continue
+    [ -z "$only" ] || [[ " $only " == *" $name "* ]] || continue
+    eval "arguments=($arguments)"
+    mpibayes import table "$file" --label last --task "$([ "$model" = linear ] && echo regression || echo classification)" \
+        -o "$work/$name.h5" --force >/dev/null
+    reference=$work/$name-hmc
+    mpibayes init hmc --model "$model" --data "$work/$name.h5" -o "$work/$name-hmc.toml" --force >/dev/null 2>&1
+    # A long reference, so that its own error does not count.
+    mpibayes run "$work/$name-hmc.toml" "${arguments[@]}" --set method.draws=4000 --output "$reference" 2>/dev/null
+    for method in $methods; do
+        mpibayes init "$method" --model "$model" --data "$work/$name.h5" -o "$work/$name-$method.toml" --force >/dev/null 2>&1 || continue
+        for seed in $(seq "$seeds"); do
+            output=$work/$name-$method-$seed
+            from=$(date +%s.%N)
+            mpibayes run "$work/$name-$method.toml" "${arguments[@]}" --set "seed=$seed" --output "$output" 2>"$output.log" || true
+            seconds=$(awk -v from="$from" -v now="$(date +%s.%N)" 'BEGIN { print now - from }')
+            runs=$((runs + 1))
+            if ! line=$(mpibayes compare "$output" --reference "$reference" --csv 2>/dev/null | sed -n 2p) || [ -z "$line" ]; then
+                printf '%-20s %-12s %4d  %s\n' "$name" "$method" "$seed" "no result: $(tail -1 "$output.log")"
+                continue
+            fi
+            IFS=, read -r _ _ shift _ least _ largest _ judgment <<<"$line"
+            wrong=$(awk -v m="$shift" -v s="$least" -v l="$largest" 'BEGIN { print m > .1 || m < -.1 || s < .9 || l > 1.1 }')
+            if [ "$wrong" = 1 ] && [ "$judgment" = right ]; then
+                silent=$((silent + 1)) && judgment="right: SILENTLY WRONG"
+            fi
+            printf '%-20s %-12s %4d  %6.2f  %8.2f  %10.2f  %7.1f  %s\n' \
+                "$name" "$method" "$seed" "$shift" "$least" "$largest" "$seconds" "$judgment"
+        done
+    done
+done < <(posteriors)
+echo "agreement: $runs runs, $silent of them silently wrong"
+[ "$silent" = 0 ]

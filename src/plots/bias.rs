@@ -1,0 +1,74 @@
+//! The bias of draws: standard deviations and means of all parameters beside those of the posterior, with intervals.
+
+use super::canvas::Stroke;
+use super::figure::{Axis, Figure, Key, Mark, Panel, SHADE, Sample, series};
+use super::parameters::counted;
+use crate::metrics::bias::{Bias, TOLERATED_RATIO, TOLERATED_SHIFT};
+
+/// At most this many names of parameters are in the caption.
+const NAMED: usize = 4;
+
+/// The figure of a measured bias of parameters with these names; `None` if there is none.
+pub fn bias(bias: &Bias, names: &[String]) -> Option<Figure> {
+    let (last, z) = (bias.parameters.len().checked_sub(1)? as f64, bias.critical_value());
+    let of_parameters = series(0);
+    let panel = |label: &str, tolerated: [f64; 2], right: f64, values: Vec<(f64, f64, f64)>| {
+        let edges = [-0.5, last + 0.5];
+        let numbered = |value: fn(&(f64, f64, f64)) -> f64| (0..).map(f64::from).zip(values.iter().map(value)).collect();
+        Panel {
+            x: Axis { low: Some(edges[0]), high: Some(edges[1]), domain: Some((0.0, last)), whole: true, ..Axis::new("") },
+            y: Axis::new(label),
+            marks: vec![
+                Mark::Band { points: edges.map(|x| (x, tolerated[0], tolerated[1])).to_vec(), color: SHADE },
+                Mark::Line {
+                    points: edges.map(|x| (x, right)).to_vec(),
+                    stroke: Stroke { dashes: "5 4", ..Stroke::solid("#666666", 1.2) },
+                    marked: false,
+                },
+                Mark::Whiskers {
+                    points: (0..).map(f64::from).zip(&values).map(|(x, &(_, low, high))| (x, low, high)).collect(),
+                    stroke: Stroke { opacity: 0.55, ..Stroke::solid(of_parameters.color, 1.4) },
+                },
+                Mark::Points { points: numbered(|value| value.0), color: of_parameters.color, radius: 3.0, opacity: 1.0 },
+            ],
+            height: 1.0,
+            ..Panel::default()
+        }
+    };
+    let ratios = bias.parameters.iter().map(|parameter| {
+        let interval = |sign: f64| parameter.sd_ratio * (sign * z * parameter.sd_ratio_error).exp();
+        (parameter.sd_ratio, interval(-1.0), interval(1.0))
+    });
+    let shifts = bias.parameters.iter().map(|parameter| {
+        let half = z * parameter.shift_error;
+        (parameter.shift, parameter.shift - half, parameter.shift + half)
+    });
+    let upper = panel("sd of draws / sd of posterior", [TOLERATED_RATIO.recip(), TOLERATED_RATIO], 1.0, ratios.collect());
+    let mut lower = panel("error of mean, in posterior sds", [-TOLERATED_SHIFT, TOLERATED_SHIFT], 0.0, shifts.collect());
+    lower.x.label = "parameter".into();
+    let far = bias.worst.and_then(|worst| Some(format!("Farthest off: {} ({worst}). ", names.get(worst)?)));
+    let listed: Vec<String> = names.iter().enumerate().take(NAMED).map(|(place, name)| format!("{place} {name}")).collect();
+    let more = if names.len() > NAMED { ", ..., in the order of the result file" } else { "" };
+    let legend = vec![
+        Key {
+            label: "parameter, with an interval that holds for all together (99 %)".into(),
+            sample: Sample::Marked(of_parameters),
+        },
+        Key { label: "tolerated".into(), sample: Sample::Area(SHADE, 0.2) },
+    ];
+    Some(Figure {
+        title: "Bias of the draws".into(),
+        subtitle: String::new(),
+        legend,
+        panels: vec![upper, lower],
+        columns: 1,
+        cell: (640.0, 240.0),
+        caption: format!(
+            "{}Measured by the gradients of all rows at {}. Parameters: {}{more}.",
+            far.unwrap_or_default(),
+            counted(bias.scored_draws, "draw"),
+            listed.join(", ")
+        ),
+        remark: String::new(),
+    })
+}
