@@ -55,7 +55,7 @@ posteriors() {
 
 # Forest cover: class 2 against the others.
 if [ -e "$data/covertype/covtype_20k.csv.gz" ]; then
-    zcat "$data/covertype/covtype_20k.csv.gz" | awk -F, -v OFS=, '{ $NF = $NF == 2 ? "spruce" : "other"; print }' >"$work/covertype.csv"
+    zcat "$data/covertype/covtype_20k.csv.gz" | awk -F, -v OFS=, '{ $NF = $NF == 2 ? "lodgepole" : "other"; print }' >"$work/covertype.csv"
 fi
 for name in concrete kin8nm; do
     if [ -e "$data/uci_regression/$name/data.txt.gz" ]; then
@@ -84,11 +84,17 @@ while read -r name file model arguments; do
     reference=$work/$name-hmc
     mpibayes init hmc --model "$model" --data "$work/$name.h5" -o "$work/$name-hmc.toml" --force >/dev/null 2>&1
     # A long reference, so that its own error does not count.
-    mpibayes run "$work/$name-hmc.toml" "${arguments[@]}" --set method.draws=4000 --output "$reference" 2>/dev/null
+    rm -rf "$reference"
+    if ! mpibayes run "$work/$name-hmc.toml" "${arguments[@]}" --set method.draws=4000 --output "$reference" 2>"$reference.log"; then
+        echo "agreement: the reference of $name failed: $(tail -1 "$reference.log")" >&2
+        exit 1
+    fi
+    printf '%-20s hmc: %s\n' "$name" "$(tail -1 "$reference.log" | sed 's/mpibayes: //')"
     for method in $methods; do
-        mpibayes init "$method" --model "$model" --data "$work/$name.h5" -o "$work/$name-$method.toml" --force >/dev/null 2>&1 || continue
+        mpibayes init "$method" --model "$model" --data "$work/$name.h5" -o "$work/$name-$method.toml" --force >/dev/null
         for seed in $(seq "$seeds"); do
             output=$work/$name-$method-$seed
+            rm -rf "$output"
             from=$(date +%s.%N)
             mpibayes run "$work/$name-$method.toml" "${arguments[@]}" --set "seed=$seed" --output "$output" 2>"$output.log" || true
             seconds=$(awk -v from="$from" -v now="$(date +%s.%N)" 'BEGIN { print now - from }')
@@ -98,7 +104,7 @@ while read -r name file model arguments; do
                 continue
             fi
             IFS=, read -r _ _ shift _ least _ largest _ judgment <<<"$line"
-            wrong=$(awk -v m="$shift" -v s="$least" -v l="$largest" 'BEGIN { print m > .1 || m < -.1 || s < .9 || l > 1.1 }')
+            wrong=$(awk -v m="$shift" -v s="$least" -v l="$largest" 'BEGIN { print (m > .1 || m < -.1 || s < .9 || l > 1.1) }')
             if [ "$wrong" = 1 ] && [ "$judgment" = right ]; then
                 silent=$((silent + 1)) && judgment="right: SILENTLY WRONG"
             fi
@@ -108,4 +114,4 @@ while read -r name file model arguments; do
     done
 done < <(posteriors)
 echo "agreement: $runs runs, $silent of them silently wrong"
-[ "$silent" = 0 ]
+[ "$silent" = 0 ] && [ "$runs" -gt 0 ]

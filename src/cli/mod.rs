@@ -21,7 +21,7 @@ pub mod plan;
 pub mod plot;
 pub mod predict;
 pub mod recalibrate;
-mod resume;
+pub mod resume;
 pub mod run;
 pub mod shell;
 pub mod summary;

@@ -7,6 +7,7 @@ use crate::job::{JobError, RECALIBRATION, Ranks, recalibrate};
 use crate::metrics::recalibration::Recalibration;
 use crate::report::RunResults;
 use crate::report::judgment::JudgmentOutcome;
+use crate::report::trajectories::Trajectories;
 use crate::results::{RunFolder, existing_run};
 use anyhow::{Context as _, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -56,7 +57,14 @@ fn read(folder: &Path, output: &Path, registry: &Registry) -> anyhow::Result<Run
     );
     let results = RunResults::open(folder)?;
     ensure!(results.is_finished(), "{}: the run is not finished. `mpibayes resume {0}` resumes it", folder.display());
-    ensure!(results.file.grid(RECALIBRATION)?.is_none(), "{}: these draws were recalibrated already", folder.display());
+    ensure!(!results.file.has(RECALIBRATION), "{}: these draws were recalibrated already", folder.display());
+    let run = Run::from_toml(&results.file.info().config, registry)?;
+    ensure!(matches!(run, Run::Table(_)), "cannot recalibrate: topics have no common coordinates");
+    ensure!(
+        Trajectories::of(&results.file)?.is_none(),
+        "nothing to recalibrate: the steps of {} have no bias. Take a longer run, or a method.acceptance closer to 1 if trajectories diverged",
+        results.file.info().method
+    );
     let Some(judgment) = judge(folder) else { bail!("{}: the run has no draws of a posterior", folder.display()) };
     match judgment.outcome {
         JudgmentOutcome::Diverged | JudgmentOutcome::NotMixed | JudgmentOutcome::Predictions => {
@@ -65,7 +73,7 @@ fn read(folder: &Path, output: &Path, registry: &Registry) -> anyhow::Result<Run
         JudgmentOutcome::Right => bail!("nothing to recalibrate: the run is {}", judgment.text),
         JudgmentOutcome::Biased | JudgmentOutcome::Undecided | JudgmentOutcome::Unknown => {}
     }
-    Ok(Run::from_toml(&results.file.info().config, registry)?)
+    Ok(run)
 }
 
 fn carry_out(run: &Run, from: &Path, output: &Path, ranks: &Ranks) -> Result<ExitCode, JobError> {
@@ -85,13 +93,13 @@ fn carry_out(run: &Run, from: &Path, output: &Path, ranks: &Ranks) -> Result<Exi
 
 /// How draws were moved, in one line.
 fn description(moved: &Recalibration) -> String {
-    let Recalibration { rounds, sd_ratios, shifts, after, .. } = moved;
+    let Recalibration { rounds, sd_ratios, shifts, checked, .. } = moved;
     let (least, largest) =
         sd_ratios.iter().fold((f64::INFINITY, 0.0_f64), |(least, largest), &ratio| (least.min(ratio), largest.max(ratio)));
     let shift = shifts.iter().fold(0.0_f64, |largest, shift| largest.max(shift.abs()));
-    let gradients = (rounds + 1) * after.scored_draws;
+    let gradients = (rounds + 2) * checked.draws.nrows();
     format!(
-        "moved the draws: their sds were {least:.2} to {largest:.2} times as large, their means up to {shift:.2} sds off ({gradients} gradients of \
-         all rows)"
+        "moved the draws: sds were {least:.2} to {largest:.2} times what they are now, means up to {shift:.2} sds off ({gradients} gradients \
+         of all rows)"
     )
 }

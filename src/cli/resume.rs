@@ -3,6 +3,7 @@
 use super::run::{carry_out, launch};
 use crate::config::Registry;
 use crate::job::{Amount, NewLength, run_to_resume};
+use crate::results;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -43,6 +44,7 @@ fn parse_amount(typed: &str) -> Result<Amount, String> {
 pub fn run(args: &ResumeArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let lengths = [("steps", args.steps), ("rounds", args.rounds), ("draws", args.draws)];
     let length = lengths.into_iter().find_map(|(key, value)| Some(NewLength { key: key.to_owned(), value: value? }));
+    results::listen();
     let read = || Ok(run_to_resume(&args.folder, length.as_ref(), registry)?);
     launch(registry, read, |run, ranks| carry_out(run, registry, ranks, &args.folder, args.strict))
 }

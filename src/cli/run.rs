@@ -57,6 +57,7 @@ pub const UNUSABLE: u8 = 3;
 /// errors are printed here.
 pub fn run(args: &RunArgs, registry: &Registry) -> anyhow::Result<ExitCode> {
     let output = output(args.output.as_deref(), &args.file)?;
+    results::listen();
     let read = || Ok(read(args, registry)?);
     launch(registry, read, |run, ranks| carry_out(run, registry, ranks, &output, args.strict))
 }
@@ -70,7 +71,6 @@ pub(super) fn launch(
     read: impl FnOnce() -> anyhow::Result<Run>,
     carry_out: impl FnOnce(&Run, &Ranks) -> Result<ExitCode, JobError>,
 ) -> anyhow::Result<ExitCode> {
-    results::listen();
     let Some(world) = (if World::is_launched() { Some(World::start()?) } else { None }) else {
         let run = read()?;
         return match carry_out(&run, &Ranks::One) {

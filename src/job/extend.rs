@@ -4,12 +4,13 @@ use super::error::{ExtensionError, JobError};
 use super::findings::Findings;
 use super::prepare::open;
 use super::problem::wrong_method;
+use super::recalibrate::RECALIBRATION;
 use super::resume::folder_use;
 use crate::cluster::Checkpoint;
 use crate::config::{ConfigError, ConfiguredMethod, Registry, Run, RunOf, evaluation_interval};
 use crate::methods::tuning::Found;
 use crate::methods::{Length, Table};
-use crate::results::{ExistingRun, ResultsError, RunFolder, config_file, existing_run};
+use crate::results::{ExistingRun, ResultFile, ResultsError, RunFolder, config_file, existing_run, result_file};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,6 +75,10 @@ fn resume_table(
     let Some(Length { key, value, .. }) = method.length(agents) else {
         return Err(not_extendable(folder, name, "their course depends on their length"));
     };
+    if ResultFile::open(&result_file(folder))?.has(RECALIBRATION) {
+        let reason = "this folder has recalibrated draws (make the run that they are from longer, and recalibrate it)";
+        return Err(not_extendable(folder, name, reason));
+    }
     if !run_folder.can_be_extended() {
         let reason = "this folder has no state from shortly before the end (the run was too short, stopped there and resumed, or its result file takes long to write)";
         return Err(not_extendable(folder, name, reason));

@@ -11,7 +11,7 @@ use ndarray_linalg::{Cholesky, Diag, SolveTriangular, UPLO};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-const MAGIC: &[u8] = b"mpibayes-tuning-2";
+const MAGIC: &[u8] = b"mpibayes-tuning-3";
 const NAME: &str = "a file of findings";
 
 /// What was found before a run.
@@ -149,11 +149,12 @@ pub(super) struct Scale {
 impl Scale {
     /// The scale and the noise from the records of a search for starting points; none if they are not complete.
     pub fn read(records: &[f64], dim: usize, points: usize, largest_shard: usize) -> Option<(Self, Measurement)> {
-        let records = ArrayView2::from_shape((points + 4, dim), records).ok()?;
+        let records = ArrayView2::from_shape((points + 5, dim), records).ok()?;
         let row = |row: usize| records.row(points + row).to_vec();
         let starts = Raw(records.slice(s![..points, ..]).iter().copied().collect());
-        let curvature = row(3).first().copied().unwrap_or(0.0);
-        let noise = Measurement { minibatches: row(1), shards: row(2), curvature, rows: largest_shard as f64, is_rough: true };
+        let [curvature, shortened] = [3, 4].map(|number| row(number).first().copied().unwrap_or(0.0));
+        let (minibatches, shards, rows) = (row(1), row(2), largest_shard as f64);
+        let noise = Measurement { minibatches, shards, curvature, rows, knows_only_scale: true, shortened };
         Some((Self { scale: Raw(row(0)), starts }, noise))
     }
 

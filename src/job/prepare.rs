@@ -69,7 +69,7 @@ pub trait JobData: Domain {
         _open: Option<&Self::Open>,
         _ranks: &Ranks,
         _options: &JobOptions,
-        _folder: &RunFolder,
+        _folder: &mut RunFolder,
     ) -> Result<Option<Tuned>, JobError> {
         Ok(None)
     }
@@ -100,7 +100,7 @@ impl JobData for Table {
         dataset: Option<&Self::Open>,
         ranks: &Ranks,
         options: &JobOptions,
-        folder: &RunFolder,
+        folder: &mut RunFolder,
     ) -> Result<Option<Tuned>, JobError> {
         tune(run, dataset, ranks, options, folder)
     }
@@ -110,10 +110,10 @@ impl JobData for Table {
         dataset: Option<&Self::Open>,
         tuned: Option<&Tuned>,
     ) -> Result<Prepared, JobError> {
-        let TableProblem { problem, test_rows, sizes, .. } = table_problem::<F>(run, dataset)?;
+        let TableProblem { problem, test_rows, sizes, rows, .. } = table_problem::<F>(run, dataset)?;
         let sharing = run.method.sharing();
         let model = problem.model.clone();
-        let scoring = scoring(run.evaluate.bias && run.method.samples(), counted_once(&problem, sharing));
+        let scoring = scoring(run.evaluate.bias && run.method.samples(), counted_once(&problem, sharing), rows);
         let problem = match tuned {
             Some(tuned) => tuned.in_coordinates(problem),
             None => problem,

@@ -16,12 +16,14 @@ use crate::config::{Dtype, Precision, Run, RunOf};
 use crate::data::Dataset;
 use crate::methods::common::full_scores::FullScores;
 use crate::methods::{Problem, Table};
-use crate::metrics::bias::MAX_PARAMETERS;
+use crate::metrics::bias::{MAX_PARAMETERS, MIN_ESS};
+use crate::metrics::convergence::{Convergence, MIN_DRAWS, NOT_MIXED, estimates};
 use crate::metrics::recalibration::{Recalibration, recalibrate as move_draws};
 use crate::results::{
-    Grid, POSTERIOR, ResultFile, RunFolder, RunInfo, RunState, RunWriter, SampleGroup, SampleKind, result_file,
+    Grid, POSTERIOR, ResultFile, ResultsError, RunFolder, RunInfo, RunState, RunWriter, SampleGroup, SampleKind, result_file,
 };
 use ndarray::{Array2, Axis};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The group that says how draws were moved.
@@ -33,7 +35,7 @@ pub const RECALIBRATED_FROM: &str = "recalibrated_from";
 /// draws were moved.
 ///
 /// # Errors
-/// If the draws are better left as they are, or anything cannot be read or written. There is no new folder then.
+/// If the draws are better left as they are, or anything cannot be read or written. No results are written then.
 pub fn recalibrate(
     run: &Run,
     file: Option<&ResultFile>,
@@ -41,7 +43,7 @@ pub fn recalibrate(
     folder: &mut RunFolder,
 ) -> Result<Option<Recalibration>, JobError> {
     let Run::Table(run) = run else {
-        return Err(JobError::Recalibration("topics have no common coordinates".into()));
+        return ranks.agree(Err(JobError::Recalibration("topics have no common coordinates".into())));
     };
     let data = open_on_all(run, ranks)?;
     let dataset = data.as_ref().and_then(Table::downcast);
@@ -56,7 +58,9 @@ pub fn recalibrate(
     })?;
     let options = JobOptions { store: None, ..job_options(run, ranks, folder) };
     let scored = counted_once(&problem, run.method.sharing());
-    let before = ranks.agree(file.map(|file| Draws::read(file, parameters)).transpose())?;
+    let read = |file| Draws::read(file, parameters, data.as_ref());
+    let before = ranks.agree(file.map(read).transpose())?;
+    folder.print_message("moving the draws by the scores of the posterior, until they come to rest");
     let moved = match &before {
         Some(before) => {
             let moved = move_draws(before.rows.view(), |draws| {
@@ -76,7 +80,8 @@ pub fn recalibrate(
     let write = || {
         let (moved, Some(before), Some(file)) = (moved??, before, file) else { return Ok(None) };
         let draws = Draws { rows: moved.map.apply(before.rows.view()), ..before };
-        write(run, file, &draws, &moved, &problem, (data.as_ref(), dataset), folder)?;
+        draws.check_mixing()?;
+        write(run, file, &draws, &moved, &problem, dataset, folder)?;
         Ok(Some(moved))
     };
     ranks.agree(write())
@@ -100,7 +105,14 @@ struct Draws {
 }
 
 impl Draws {
-    fn read(file: &ResultFile, parameters: usize) -> Result<Self, JobError> {
+    /// The draws of a run on these data.
+    fn read(file: &ResultFile, parameters: usize, data: Option<&DataFile>) -> Result<Self, JobError> {
+        let (recorded, found) = (file.info().data_digest.clone(), data.map_or("", DataFile::digest).to_owned());
+        if recorded != found {
+            let (folder, data) =
+                (file.path().to_owned(), data.map_or_else(String::new, |data| data.path().display().to_string()));
+            return Err(ResultsError::OtherData { folder, recorded, found, file: data }.into());
+        }
         let samples = file.samples(POSTERIOR)?;
         let (lengths, longest) = (file.lengths(POSTERIOR)?, samples.values.dim().1);
         // What a shorter chain lacks is no draw.
@@ -111,6 +123,32 @@ impl Draws {
             return Err(JobError::Recalibration(what));
         }
         Ok(Self { rows, lengths, group: SampleGroup { name: POSTERIOR.into(), parts: samples.parts, kind: samples.kind } })
+    }
+
+    /// Whether chains agree and are long enough: maps that mix parameters change both.
+    fn check_mixing(&self) -> Result<(), JobError> {
+        let shortest = self.lengths.iter().copied().min().unwrap_or(0);
+        if self.group.kind != SampleKind::Chains || shortest < MIN_DRAWS {
+            return Ok(());
+        }
+        let ends = self.lengths.iter().scan(0, |end, length| {
+            *end += length;
+            Some((*end - length)..(*end - length + shortest))
+        });
+        let rows = self.rows.select(Axis(0), &ends.flatten().collect::<Vec<_>>());
+        let chains = rows.into_shape_with_order((self.lengths.len(), shortest, self.rows.ncols()));
+        let chains = chains.map_err(|error| JobError::Recalibration(error.to_string()))?;
+        let names = self.group.parts.iter().flat_map(|part| (0..part.size()).map(|place| part.element_name(place)));
+        for (name, estimate) in names.zip(estimates(chains.view())) {
+            let Some(Convergence { r_hat, ess_bulk, .. }) = estimate.convergence else { continue };
+            if r_hat >= NOT_MIXED || ess_bulk < MIN_ESS {
+                return Err(JobError::Recalibration(format!(
+                    "the chains are too short: moved draws of {name} have an R-hat of {r_hat:.2} and an effective sample size of \
+                     {ess_bulk:.0}, and an R-hat below {NOT_MIXED} and a size of at least {MIN_ESS} are needed"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The draws of each chain, in the number type of the run.
@@ -125,26 +163,41 @@ impl Draws {
     }
 }
 
-/// Writes the folder of recalibrated draws.
+/// Writes the folder of recalibrated draws. It holds a run only when it is complete.
 fn write(
     run: &RunOf<Table>,
     file: &ResultFile,
     draws: &Draws,
     moved: &Recalibration,
     problem: &Problem<f64>,
-    (data, dataset): (Option<&DataFile>, Option<&Arc<Dataset>>),
+    dataset: Option<&Arc<Dataset>>,
     folder: &mut RunFolder,
 ) -> Result<(), JobError> {
-    let former = file.info();
-    let config = &former.config;
     if folder.claim()?.is_some_and(|kept| kept.holds_results) {
         return Err(JobError::Recalibration(format!("{} holds a run already: choose another --output", folder.path().display())));
     }
-    folder.record_run(config, data.map_or("", DataFile::digest))?;
-    let info =
-        RunInfo { state: former.state, ..RunInfo::new(&former.method, &former.model, former.seed, &former.data_digest, config) };
     let path = result_file(folder.path());
-    let mut writer = RunWriter::new(&path, info, vec![draws.group.clone()], Extents::default())?;
+    if let Err(error) = write_results(run, file, draws, moved, problem, dataset, &path) {
+        // The first error is the one to report.
+        drop(std::fs::remove_file(&path));
+        return Err(error);
+    }
+    let RunInfo { config, data_digest, .. } = file.info();
+    Ok(folder.record_run(config, data_digest)?)
+}
+
+fn write_results(
+    run: &RunOf<Table>,
+    file: &ResultFile,
+    draws: &Draws,
+    moved: &Recalibration,
+    problem: &Problem<f64>,
+    dataset: Option<&Arc<Dataset>>,
+    path: &Path,
+) -> Result<(), JobError> {
+    let former = file.info();
+    let info = RunInfo::new(&former.method, &former.model, former.seed, &former.data_digest, &former.config);
+    let mut writer = RunWriter::new(path, info, vec![draws.group.clone()], Extents::default())?;
     let blocks = match run.settings.dtype {
         Dtype::Float32 => draws.blocks::<f32>(),
         Dtype::Float64 => draws.blocks::<f64>(),
@@ -153,22 +206,24 @@ fn write(
     for group in [PREPROCESSING, TUNING] {
         file.grid(group)?.into_iter().for_each(|grid| writer.push_grid(grid));
     }
-    writer.push_grid(scores_grid(&moved.scored, &moved.scores));
-    writer.push_grid(description(moved, &file.path().display().to_string()));
-    let mut complete = |finished| writer.write_complete(&[], RunState { finished, ..former.state }, std::iter::empty());
-    complete(false)?;
+    writer.push_grid(scores_grid(&moved.checked.draws, &moved.checked.scores));
+    writer.push_grid(description(moved, file.path()));
+    let complete =
+        |writer: &mut RunWriter, finished| writer.write_complete(&[], RunState { finished, ..former.state }, std::iter::empty());
+    complete(&mut writer, false)?;
+    // Predictions are made from the draws in the file.
     if let Some(dataset) = dataset.filter(|_| run.evaluate.predictions) {
         let is_chains = draws.group.kind == SampleKind::Chains;
-        let arrays = predictive_arrays(problem.model.as_ref(), is_chains, &ResultFile::open(&path)?, dataset)?;
+        let arrays = predictive_arrays(problem.model.as_ref(), is_chains, &ResultFile::open(path)?, dataset)?;
         arrays.into_iter().for_each(|grid| writer.push_grid(grid));
     }
-    writer.write_complete(&[], RunState { finished: true, ..former.state }, std::iter::empty()).map_err(JobError::from)
+    Ok(complete(&mut writer, true)?)
 }
 
 /// How draws were moved, for the result file.
-fn description(moved: &Recalibration, from: &str) -> Grid {
-    let Recalibration { map, rounds, sd_ratios, shifts, after, .. } = moved;
-    let values = vec![*rounds as f64, after.scored_draws as f64, after.nonlinearity];
+fn description(moved: &Recalibration, from: &Path) -> Grid {
+    let Recalibration { map, rounds, sd_ratios, shifts, checked } = moved;
+    let values = vec![*rounds as f64, checked.draws.nrows() as f64, checked.bias.nonlinearity];
     Grid {
         group: RECALIBRATION.into(),
         dimensions: vec![
@@ -187,7 +242,7 @@ fn description(moved: &Recalibration, from: &str) -> Grid {
         ],
         names: vec![
             ("key".into(), 2, ["rounds", "gradients_of_each", "nonlinearity"].map(str::to_owned).to_vec()),
-            (RECALIBRATED_FROM.into(), 3, vec![from.to_owned()]),
+            (RECALIBRATED_FROM.into(), 3, vec![from.display().to_string()]),
         ],
     }
 }

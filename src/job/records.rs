@@ -3,7 +3,8 @@
 use super::error::JobError;
 use super::ranks::Ranks;
 use crate::cluster::record::{DrawBlock, Record};
-use crate::cluster::{self, JobOptions, Method, Recorder, erase};
+use crate::cluster::{self, AfterCheckpoint, Checkpoint, JobOptions, Method, Recorder, Status, erase};
+use crate::results::{RunFolder, asked_to_stop};
 
 /// Carries out a short method on all ranks; the values of all its records, in their order, are on rank 0. Every rank calls this.
 ///
@@ -13,6 +14,46 @@ pub(super) fn records_of<M: Method>(method: M, ranks: &Ranks, options: &JobOptio
     let mut records = Records::default();
     ranks.carry_out(erase(method, M::NAME), options.clone(), None, &mut records)?;
     Ok(records.0)
+}
+
+/// The same for a method that takes long: shows its progress, and ends early when the job is asked to stop. None if it was. Every rank calls
+/// this.
+///
+/// # Errors
+/// If the method failed.
+pub(super) fn records_of_long<M: Method>(
+    method: M,
+    ranks: &Ranks,
+    options: &JobOptions,
+    folder: &mut RunFolder,
+) -> Result<Option<Vec<f64>>, JobError> {
+    let mut recorder = WithProgress { records: Records::default(), folder };
+    let outcome = ranks.carry_out(erase(method, M::NAME), options.clone(), None, &mut recorder)?;
+    let finished = ranks.broadcast(&[u8::from(outcome.is_some_and(|outcome| outcome.finished))]) == [1];
+    let WithProgress { records, folder } = recorder;
+    folder.end_preparation(finished);
+    Ok(finished.then_some(records.0))
+}
+
+/// Records of a method, with its progress.
+struct WithProgress<'a> {
+    records: Records,
+    folder: &'a mut RunFolder,
+}
+
+impl Recorder for WithProgress<'_> {
+    fn write(&mut self, records: Vec<Record>) -> cluster::Result<()> {
+        self.records.write(records)
+    }
+
+    fn wants_checkpoint(&mut self, status: Status) -> bool {
+        self.folder.show_preparation(status.progress);
+        asked_to_stop()
+    }
+
+    fn on_checkpoint(&mut self, _checkpoint: Checkpoint) -> cluster::Result<AfterCheckpoint> {
+        Ok(if asked_to_stop() { AfterCheckpoint::Stop } else { AfterCheckpoint::Continue })
+    }
 }
 
 #[derive(Default)]

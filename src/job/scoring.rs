@@ -15,16 +15,17 @@ use ndarray::Array2;
 /// Computes scores at draws of the result file, which rank 0 has opened, on all ranks. Returns them on rank 0 with their draws.
 pub type Scoring = Box<dyn FnOnce(Result<Option<ResultFile>, JobError>, &Ranks, &JobOptions) -> Result<Option<Grid>, JobError>>;
 
-/// The scoring of a problem that counts every row once; none if it is not wanted, or the model has too many parameters.
-pub(super) fn scoring<F: Precision>(wanted: bool, problem: Problem<F>) -> Option<Scoring> {
+/// The scoring of a problem that counts every one of `rows` rows once; none if it is not wanted, or the model has too many parameters.
+pub(super) fn scoring<F: Precision>(wanted: bool, problem: Problem<F>, rows: usize) -> Option<Scoring> {
     (wanted && problem.model.dim() <= MAX_PARAMETERS).then(|| {
-        let scoring: Scoring = Box::new(move |file, ranks, options| score(problem, file, ranks, options));
+        let scoring: Scoring = Box::new(move |file, ranks, options| score(problem, rows, file, ranks, options));
         scoring
     })
 }
 
 fn score<F: Precision>(
     problem: Problem<F>,
+    rows: usize,
     file: Result<Option<ResultFile>, JobError>,
     ranks: &Ranks,
     options: &JobOptions,
@@ -33,7 +34,7 @@ fn score<F: Precision>(
     let needed = draws_needed(parameters);
     let read = || -> Result<Vec<F>, JobError> {
         let Some(file) = file? else { return Ok(Vec::new()) };
-        let draws = evenly_spaced_draws::<F>(&file, draws_wanted(parameters))?;
+        let draws = evenly_spaced_draws::<F>(&file, draws_wanted(parameters, rows))?;
         Ok(draws.map_or_else(Vec::new, |draws| draws.into_raw_vec_and_offset().0))
     };
     let draws = ranks.agree(read())?;

@@ -48,6 +48,9 @@ where
     }
     let options = job_options(run, ranks, folder);
     let tuned = D::tune(run, open, ranks, &JobOptions { store: None, ..options.clone() }, folder)?;
+    if folder.was_stopped() {
+        return Ok(());
+    }
     let prepared = match &tuned {
         Some(tuned) => {
             tuned.describe().iter().for_each(|found| folder.print_message(found));
@@ -120,7 +123,7 @@ fn carry_out<D: Domain>(
 ) -> Result<(), JobError> {
     let Prepared { method, groups, sizes, notes, scoring, final_arrays, last_rounds } = prepared;
     if let Some(rounds) = last_rounds {
-        folder.keep_extension(rounds);
+        folder.keep_late_checkpoint(rounds);
     }
     let (settings, cluster) = (&run.settings, &run.cluster);
     let headline = format!(

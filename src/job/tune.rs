@@ -4,7 +4,7 @@ use super::error::JobError;
 use super::findings::{Coordinates, Findings, Scale, Space};
 use super::problem::{TableProblem, counted_once, table_problem, wrong_method};
 use super::ranks::Ranks;
-use super::records::records_of;
+use super::records::{records_of, records_of_long};
 use crate::cluster::JobOptions;
 use crate::config::{ConfigError, ConfiguredMethod, Dtype, Precision, RunOf};
 use crate::data::Dataset;
@@ -47,7 +47,8 @@ pub(super) fn can_be_tuned(model: &dyn Model<f64>) -> bool {
     model.curvature_support() == CurvatureSupport::Full && (1..=MAX_PARAMETERS).contains(&model.dim())
 }
 
-/// Finds what a run leaves to be found, if anything; a job that resumes a run uses what was found when it began. Every rank calls this.
+/// Finds what a run leaves to be found, if anything; a job that resumes a run uses what was found when it began. If the job is asked to stop,
+/// the folder knows it afterwards. Every rank calls this.
 ///
 /// # Errors
 /// If the problem cannot be made, or its posterior has no mode that Newton steps find, and the method needs it.
@@ -56,7 +57,7 @@ pub(super) fn tune(
     dataset: Option<&Arc<Dataset>>,
     ranks: &Ranks,
     options: &JobOptions,
-    folder: &RunFolder,
+    folder: &mut RunFolder,
 ) -> Result<Option<Tuned>, JobError> {
     let Some(needs) = run.method.tuning() else { return Ok(None) };
     let problem = ranks.agree(table_problem::<f64>(run, dataset))?;
@@ -74,8 +75,9 @@ pub(super) fn tune(
                 find_starts(run, noise, ranks.agree(table_problem::<f32>(run, dataset))?, ranks, options, folder)?
             }
             (Some(noise), Dtype::Float64) if !has_curvature => find_starts(run, noise, problem, ranks, options, folder)?,
-            (noise, _) => measure(run, TuningNeeds { noise, ..needs }, problem, ranks, options, folder)?,
+            (noise, _) => Some(measure(run, TuningNeeds { noise, ..needs }, problem, ranks, options, folder)?),
         };
+        let Some(measured) = measured else { return Ok(None) };
         let kept = if ranks.is_root() { keep(&measured, folder) } else { Ok(Vec::new()) };
         bytes = ranks.broadcast(&ranks.agree(kept)?);
     }
@@ -101,7 +103,7 @@ fn excess(noise: &Measurement, measured_with: usize, settings: &toml::Table) -> 
         .and_then(|value| Some(value.as_array()?.iter().filter_map(toml::Value::as_float).fold(1.0, f64::max)));
     let updates = longest.or_else(|| number("trajectory")).unwrap_or(1.0);
     let batch = usize::try_from(settings.get("batch")?.as_integer()?).ok()?;
-    noise.is_rough.then(|| Some(noise.excess((batch, measured_with), updates, number("step")?, number("friction"))))?
+    noise.knows_only_scale.then(|| Some(noise.excess((batch, measured_with), updates, number("step")?, number("friction"))))?
 }
 
 /// What was found when the run in the folder began; nothing if it begins now.
@@ -174,21 +176,23 @@ fn measure(
         shards: measured.row(1).to_vec(),
         curvature: measured[[2, dim - 1]],
         rows: largest_shard as f64,
-        is_rough: false,
+        knows_only_scale: false,
+        shortened: 1.0,
     };
     notes_on(&noise).iter().for_each(|note| folder.print_message(note));
     Ok(Findings { space: Space::Whitened(coordinates), noise: Some(noise) })
 }
 
-/// Finds starting points and scales, where the model has no full matrix of curvature or too many parameters for it.
+/// Finds starting points and scales, where the model has no full matrix of curvature or too many parameters for it. None if the job was asked
+/// to stop.
 fn find_starts<F: Precision>(
     run: &RunOf<Table>,
     needs: NoiseNeeds,
     problem: TableProblem<F>,
     ranks: &Ranks,
     options: &JobOptions,
-    folder: &RunFolder,
-) -> Result<Findings, JobError> {
+    folder: &mut RunFolder,
+) -> Result<Option<Findings>, JobError> {
     folder.print_message(
         "step = \"auto\": descending to points of high density where chains start, and measuring the noise of gradients there",
     );
@@ -196,9 +200,10 @@ fn find_starts<F: Precision>(
     let problem = counted_once(&problem, run.method.sharing());
     let (dim, NoiseNeeds { batch, share, chains }) = (problem.model.dim(), needs);
     let points = chains.unwrap_or(run.settings.agents).min(MAX_STARTS);
-    let records = records_of(FindStarts { problem, points, batch, share, rows }, ranks, options)?;
+    let search = FindStarts { problem, points, batch, share, rows };
+    let Some(records) = records_of_long(search, ranks, options, folder)? else { return Ok(None) };
     let found = if ranks.is_root() { read_starts(&records, dim, points, largest_shard) } else { Ok(Vec::new()) };
-    Findings::from_bytes(&ranks.broadcast(&ranks.agree(found)?), Some(dim)).map_err(JobError::Tuning)
+    Findings::from_bytes(&ranks.broadcast(&ranks.agree(found)?), Some(dim)).map(Some).map_err(JobError::Tuning)
 }
 
 /// What a search for starting points found, as bytes for all ranks.

@@ -5,7 +5,7 @@ use crate::number::Real;
 use crate::random::Stream;
 use crate::settings::{KeyError, in_range};
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, MapAccess, Unexpected, Visitor};
+use serde::de::{Error, IntoDeserializer, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
@@ -102,7 +102,7 @@ impl<'de> Visitor<'de> for NumberOrNamed {
     }
 
     fn visit_i64<E: Error>(self, step: i64) -> Result<StepSize, E> {
-        Ok(StepSize::Constant(step as f64))
+        f64::deserialize(step.into_deserializer()).map(StepSize::Constant)
     }
 
     fn visit_str<E: Error>(self, word: &str) -> Result<StepSize, E> {

@@ -24,7 +24,7 @@ const RIGHT_SHIFT: f64 = 0.25;
 /// The regression says nothing if more than this share of the scores' variance is not linear.
 const MAX_NONLINEARITY: f64 = 0.3;
 /// With a smaller effective sample size, Monte Carlo errors are not known well enough for a verdict.
-const MIN_ESS: f64 = 50.0;
+pub const MIN_ESS: f64 = 50.0;
 /// Groups of draws that are left out in turn to estimate standard errors (jackknife).
 const GROUPS: usize = 8;
 
@@ -36,10 +36,18 @@ pub fn draws_needed(parameters: usize) -> usize {
     parameters + parameters.div_ceil(2) + GROUPS
 }
 
-/// The number of draws whose scores are computed if there are as many: with fewer, the standard errors of posteriors that are not Gaussian
-/// are too small.
-pub fn draws_wanted(parameters: usize) -> usize {
-    draws_needed(parameters).max(100).next_multiple_of(GROUPS)
+/// At least this many scores are computed if there are as many draws: with fewer, the standard errors of posteriors that are not Gaussian are
+/// too small.
+const MIN_WANTED: usize = 100;
+/// More scores, up to `MAX_WANTED`, make standard errors smaller, and are computed if they take no more than this many gradients of a row,
+/// which is a fraction of a second.
+const CHEAP: usize = 4_000_000;
+const MAX_WANTED: usize = 400;
+
+/// The number of draws whose scores are computed if there are as many, for this many parameters and rows.
+pub fn draws_wanted(parameters: usize, rows: usize) -> usize {
+    let cheap = (CHEAP / rows.max(1)).min(MAX_WANTED);
+    draws_needed(parameters).max(MIN_WANTED).max(cheap).next_multiple_of(GROUPS)
 }
 
 /// The bias of draws.
@@ -53,6 +61,8 @@ pub struct Bias {
     pub scored_draws: usize,
     /// The share of the scores' variance that is not linear in the parameters: 0 for a Gaussian posterior.
     pub nonlinearity: f64,
+    /// The largest such share of the score of a single parameter.
+    pub largest_nonlinearity: f64,
     /// The bias of each parameter; empty without a verdict.
     #[serde(skip)]
     pub parameters: Vec<ParameterBias>,
@@ -115,9 +125,14 @@ impl Moments {
         Self { mean, sd, mean_error, sd_error, ess: estimate.convergence.map(|convergence| convergence.ess_bulk) }
     }
 
-    /// Those of draws that were moved to a given mean and standard deviation, and have them without a Monte Carlo error.
+    /// Those of draws that were moved to this mean and standard deviation, and have them without a Monte Carlo error.
     pub fn exact(mean: f64, sd: f64) -> Self {
         Self { mean, sd, mean_error: 0.0, sd_error: 0.0, ess: None }
+    }
+
+    /// These moments of draws that were moved to them.
+    pub fn moved(self) -> Self {
+        Self { ess: self.ess, ..Self::exact(self.mean, self.sd) }
     }
 }
 
@@ -129,6 +144,8 @@ pub(super) struct Regression {
     pub covariance: Array2<f64>,
     /// The share of the variance of the scores that it does not explain.
     pub nonlinearity: f64,
+    /// The largest such share of the score of a single parameter.
+    pub largest_nonlinearity: f64,
 }
 
 impl Regression {
@@ -151,6 +168,7 @@ impl Bias {
             worst: None,
             scored_draws: draws.nrows(),
             nonlinearity: f64::NAN,
+            largest_nonlinearity: f64::NAN,
             parameters: Vec::new(),
         };
         // In units of the draws' standard deviations, so that matrices are well conditioned.
@@ -163,7 +181,8 @@ impl Bias {
         let scores = &scores * &scale;
         let Some(full) = regression(&draws, &scores) else { return unknown };
         if full.nonlinearity > MAX_NONLINEARITY {
-            return Self { nonlinearity: full.nonlinearity, ..unknown };
+            let Regression { nonlinearity, largest_nonlinearity, .. } = full;
+            return Self { nonlinearity, largest_nonlinearity, ..unknown };
         }
         let leave_out = |group: usize| {
             let kept: Vec<usize> = (0..draws.nrows()).filter(|draw| draw % GROUPS != group).collect();
@@ -188,7 +207,27 @@ impl Bias {
             Some(ess) if ess.is_nan() || ess < MIN_ESS => (Verdict::Undecided, None),
             _ => judge(&parameters),
         };
-        Self { verdict, worst, scored_draws: draws.nrows(), nonlinearity: full.nonlinearity, parameters }
+        let Regression { nonlinearity, largest_nonlinearity, .. } = full;
+        Self { verdict, worst, scored_draws: draws.nrows(), nonlinearity, largest_nonlinearity, parameters }
+    }
+}
+
+impl ParameterBias {
+    /// The interval of the ratio of standard deviations within this many standard errors.
+    pub fn sd_ratio_interval(&self, z: f64) -> (f64, f64) {
+        let of = |sign: f64| self.sd_ratio * (sign * z * self.sd_ratio_error).exp();
+        (of(-1.0), of(1.0))
+    }
+
+    /// The interval of the shift.
+    pub fn shift_interval(&self, z: f64) -> (f64, f64) {
+        (self.shift - z * self.shift_error, self.shift + z * self.shift_error)
+    }
+
+    /// By what factor the standard deviation may be off, and by how many standard deviations the mean.
+    fn largest_possible(&self, z: f64) -> (f64, f64) {
+        let ((least, ratio), (low, high)) = (self.sd_ratio_interval(z), self.shift_interval(z));
+        (ratio.max(least.recip()), high.max(-low))
     }
 }
 
@@ -201,10 +240,10 @@ impl Bias {
     /// By what factor a standard deviation may be off at most, and by how many standard deviations a mean.
     pub fn largest_possible(&self) -> (f64, f64) {
         let z = self.critical_value();
-        self.parameters.iter().fold((1.0, 0.0), |(ratio, shift), parameter| {
-            let log_ratio = parameter.sd_ratio.ln().abs() + z * parameter.sd_ratio_error;
-            (f64::max(ratio, log_ratio.exp()), f64::max(shift, parameter.shift.abs() + z * parameter.shift_error))
-        })
+        self.parameters
+            .iter()
+            .map(|parameter| parameter.largest_possible(z))
+            .fold((1.0, 0.0), |worst, (ratio, shift)| (f64::max(worst.0, ratio), f64::max(worst.1, shift)))
     }
 }
 
@@ -234,8 +273,8 @@ fn judge(parameters: &[ParameterBias]) -> (Verdict, Option<usize>) {
         return (verdict, Some(worst));
     }
     let is_right = |parameter: &ParameterBias| {
-        parameter.sd_ratio.ln().abs() + z * parameter.sd_ratio_error < RIGHT_RATIO.ln()
-            && parameter.shift.abs() + z * parameter.shift_error < RIGHT_SHIFT
+        let (ratio, shift) = parameter.largest_possible(z);
+        ratio < RIGHT_RATIO && shift < RIGHT_SHIFT
     };
     (if parameters.iter().all(is_right) { Verdict::Right } else { Verdict::Undecided }, None)
 }
@@ -268,9 +307,11 @@ pub(super) fn regression(draws: &Array2<f64>, scores: &Array2<f64>) -> Option<Re
     let norm = |scores: &Array2<f64>| scores.dot(&root).iter().map(|value| value * value).sum::<f64>();
     let residual = &scores + &draws.dot(&precision);
     let nonlinearity = norm(&residual) / norm(&scores);
+    let shares = residual.columns().into_iter().zip(scores.columns()).map(|(left, all)| left.dot(&left) / all.dot(&all));
+    let largest_nonlinearity = shares.fold(0.0, f64::max);
     let is_valid =
         posterior.diag().iter().all(|variance| *variance > 0.0) && posterior.iter().chain(&mean).all(|value| value.is_finite());
-    is_valid.then_some(Regression { mean, covariance: posterior, nonlinearity })
+    is_valid.then_some(Regression { mean, covariance: posterior, nonlinearity, largest_nonlinearity })
 }
 
 /// The standard error of an estimate from its values without one group each.

@@ -2,7 +2,8 @@
 //!
 //! The map is θ ↦ μ + A (θ − m), with m the mean of the draws and μ that of the regression. A is the symmetric positive definite matrix that
 //! turns the covariance Σ of the draws into that of the regression, P = A Σ A: of all matrices with this effect it moves the draws least (the
-//! optimal transport between Gaussians; Gelbrich 1990), in units of their standard deviations. With Σ = L Lᵀ it is L⁻ᵀ (Lᵀ P L)^½ L⁻¹.
+//! optimal transport between Gaussians; Gelbrich 1990), in units of their standard deviations. With Σ = L Lᵀ it is L⁻ᵀ (Lᵀ P L)^½ L⁻¹. Such
+//! maps follow each other until they change nothing, and the result is checked at other draws.
 //!
 //! The shape of the posterior stays that of the draws, so this is right for posteriors that are close to a Gaussian only, and refused for
 //! others: unguarded, it would move exact draws of a curved posterior to a wrong place.
@@ -11,15 +12,18 @@ use super::bias::{Bias, Moments, Verdict, draws_needed, regression};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use ndarray_linalg::{Cholesky, Diag, Eigh, SolveTriangular, UPLO};
 
-/// Draws are moved at most this many times.
-const MAX_ROUNDS: usize = 4;
-/// Moving ends when standard deviations are right to within this factor,
+/// Draws are moved at most this many times,
+const MAX_ROUNDS: usize = 10;
+/// until standard deviations are right to within this factor,
 const CLOSE_RATIO: f64 = 1.01;
 /// and means to within this many standard deviations.
 const CLOSE_SHIFT: f64 = 0.02;
-/// The most of the scores' variance that may not be linear. Of logistic and Poisson regressions on tables it is 0.0003 to 0.013, of the
-/// logarithm of a Gamma variable 0.15, of Student's t with 5 degrees of freedom 0.25, of hierarchies and curved posteriors above 0.6.
-pub const MAX_NONLINEARITY: f64 = 0.05;
+/// The largest share of the variance of scores that may not be linear in the parameters. For logistic and Poisson regressions on tables it
+/// is 0.0003 to 0.013, for hierarchies and curved posteriors above 0.6.
+const MOST_NONLINEAR: f64 = 0.05;
+/// The same for the score of a single parameter. For the logarithm of a Gamma variable with shape k it is 0.5/k, and draws with the shape of
+/// a Gaussian then get a standard deviation that is too small by about half of that.
+const MOST_NONLINEAR_OF_ONE: f64 = 0.1;
 
 /// An affine map of draws.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +52,7 @@ impl AffineMap {
 /// How draws were moved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recalibration {
-    /// The map from the draws as they were.
+    /// The map from the draws as they were. It is a product of symmetric maps, and need not be symmetric.
     pub map: AffineMap,
     /// How often they were moved.
     pub rounds: usize,
@@ -56,12 +60,19 @@ pub struct Recalibration {
     pub sd_ratios: Vec<f64>,
     /// How far each mean was from that of the moved draws, in their standard deviations.
     pub shifts: Vec<f64>,
-    /// The bias of the moved draws, by fresh scores.
-    pub after: Bias,
-    /// The moved draws at which scores were computed last.
-    pub scored: Array2<f64>,
-    /// These scores.
+    /// The moved draws, at which scores were computed.
+    pub checked: Scored,
+}
+
+/// Draws with their scores, and the bias that these show.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scored {
+    /// The draws.
+    pub draws: Array2<f64>,
+    /// Their scores.
     pub scores: Array2<f64>,
+    /// The bias of all draws.
+    pub bias: Bias,
 }
 
 /// Why draws were not moved.
@@ -82,10 +93,19 @@ pub enum Refusal {
     NoGaussian,
     /// The posterior is too far from a Gaussian.
     #[error(
-        "the posterior is too far from a Gaussian: {:.0} % of the variance of its scores are not linear in the parameters, and {:.0} % are \
-         allowed", 100.0 * .0, 100.0 * MAX_NONLINEARITY
+        "the posterior is too far from a Gaussian: {:.1} % of the variance of its scores is not linear in the parameters, and {:.0} % are \
+         allowed", 100.0 * .0, 100.0 * MOST_NONLINEAR
     )]
     Nonlinear(f64),
+    /// The posterior of a parameter is too far from a Gaussian.
+    #[error(
+        "the posterior of a parameter is too far from a Gaussian: {:.1} % of the variance of its score is not linear in the parameters, and \
+         {:.0} % are allowed", 100.0 * .0, 100.0 * MOST_NONLINEAR_OF_ONE
+    )]
+    NonlinearParameter(f64),
+    /// The draws did not come to rest.
+    #[error("the draws did not come to rest when they were moved {MAX_ROUNDS} times")]
+    Restless,
     /// The moved draws were not found right.
     #[error("the moved draws were not found right either: sds may be off by {:.0} %, and means by {shift:.2} sds", 100.0 * (ratio - 1.0))]
     NotRight {
@@ -97,7 +117,7 @@ pub enum Refusal {
 }
 
 /// The number of draws whose scores are computed in each round, for this many parameters: enough for small standard errors.
-fn draws_wanted(parameters: usize) -> usize {
+fn scored_in_a_round(parameters: usize) -> usize {
     (4 * parameters).max(200)
 }
 
@@ -114,60 +134,72 @@ pub fn recalibrate<E>(
     if total < needed {
         return Ok(Err(Refusal::TooFewDraws { draws: total, needed, parameters }));
     }
-    let count = draws_wanted(parameters).min(total);
-    let places: Vec<usize> = (0..count).map(|place| place * total / count).collect();
+    let count = scored_in_a_round(parameters).min(total);
+    // The result is checked halfway between the draws that it was made from.
+    let [used, checked] = [0, 1].map(|half| (0..count).map(|place| (2 * place + half) * total / (2 * count)).collect::<Vec<_>>());
+    let mut scored = |moved: &Array2<f64>, places: &[usize]| {
+        let draws = moved.select(Axis(0), places);
+        let scores = scores(&draws)?;
+        let bias = Bias::of(draws.view(), scores.view(), &moments_of(moved.view()));
+        Ok(Scored { draws, scores, bias })
+    };
     let mut moved = draws.to_owned();
-    let mut done: Option<AffineMap> = None;
-    for rounds in 0.. {
-        let scored = moved.select(Axis(0), &places);
-        let scores = scores(&scored)?;
-        let moments = moments_of(&moved);
-        let bias = Bias::of(scored.view(), scores.view(), &moments);
-        if bias.verdict == Verdict::Unknown {
-            return Ok(Err(if bias.nonlinearity.is_finite() {
-                Refusal::Nonlinear(bias.nonlinearity)
-            } else {
-                Refusal::NoGaussian
-            }));
+    let mut map: Option<AffineMap> = None;
+    for rounds in 0..=MAX_ROUNDS {
+        let now = scored(&moved, &used)?;
+        if now.bias.verdict == Verdict::Unknown {
+            let share = now.bias.nonlinearity;
+            return Ok(Err(if share.is_finite() { Refusal::Nonlinear(share) } else { Refusal::NoGaussian }));
         }
-        let is_close =
-            bias.parameters.iter().all(|bias| bias.sd_ratio.ln().abs() < CLOSE_RATIO.ln() && bias.shift.abs() < CLOSE_SHIFT);
-        if let Some(map) = done.take_if(|_| is_close || rounds == MAX_ROUNDS) {
-            let changes = || moments_of(&draws.to_owned()).into_iter().zip(&moments);
-            let sd_ratios = changes().map(|(before, now)| before.sd / now.sd).collect();
-            let shifts = changes().map(|(before, now)| (before.mean - now.mean) / now.sd).collect();
-            return Ok(guarded(Recalibration { map, rounds, sd_ratios, shifts, after: bias, scored, scores }));
+        if let Some(map) = map.take_if(|_| is_close(&now.bias)) {
+            let checked = scored(&moved, &checked)?;
+            return Ok(refusal(&checked.bias).map_or_else(|| Ok(recalibration(draws, moved, map, rounds, checked)), Err));
         }
-        let Some(step) = step(&moved, &moments, &scored, &scores) else { return Ok(Err(Refusal::NoGaussian)) };
+        let Some(step) = step(&moved, &now) else { return Ok(Err(Refusal::NoGaussian)) };
         moved = step.apply(moved.view());
-        done = Some(match done {
+        map = Some(match map {
             None => step,
             Some(map) => step.after(map),
         });
     }
-    Ok(Err(Refusal::NoGaussian))
+    Ok(Err(Refusal::Restless))
 }
 
-fn moments_of(draws: &Array2<f64>) -> Vec<Moments> {
+fn is_close(bias: &Bias) -> bool {
+    bias.parameters.iter().all(|bias| bias.sd_ratio.ln().abs() < CLOSE_RATIO.ln() && bias.shift.abs() < CLOSE_SHIFT)
+}
+
+fn recalibration(draws: ArrayView2<f64>, moved: Array2<f64>, map: AffineMap, rounds: usize, checked: Scored) -> Recalibration {
+    let changes: Vec<(Moments, Moments)> = moments_of(draws).into_iter().zip(moments_of(moved.view())).collect();
+    Recalibration {
+        map,
+        rounds,
+        sd_ratios: changes.iter().map(|(before, now)| before.sd / now.sd).collect(),
+        shifts: changes.iter().map(|(before, now)| (before.mean - now.mean) / now.sd).collect(),
+        checked,
+    }
+}
+
+fn moments_of(draws: ArrayView2<f64>) -> Vec<Moments> {
     let of_column = |draws: ArrayView1<f64>| Moments::exact(draws.sum() / draws.len() as f64, draws.std(1.0));
     draws.columns().into_iter().map(of_column).collect()
 }
 
-/// The recalibration, if it can be trusted.
-fn guarded(recalibration: Recalibration) -> Result<Recalibration, Refusal> {
-    let after = &recalibration.after;
-    if after.nonlinearity > MAX_NONLINEARITY {
-        return Err(Refusal::Nonlinear(after.nonlinearity));
+/// Why moved draws with this bias cannot be trusted; none if they can.
+fn refusal(bias: &Bias) -> Option<Refusal> {
+    if bias.nonlinearity.is_nan() || bias.nonlinearity > MOST_NONLINEAR {
+        return Some(Refusal::Nonlinear(bias.nonlinearity));
     }
-    if after.verdict != Verdict::Right {
-        let (ratio, shift) = after.largest_possible();
-        return Err(Refusal::NotRight { ratio, shift });
+    if bias.largest_nonlinearity > MOST_NONLINEAR_OF_ONE {
+        return Some(Refusal::NonlinearParameter(bias.largest_nonlinearity));
     }
-    Ok(recalibration)
+    let (ratio, shift) = bias.largest_possible();
+    (bias.verdict != Verdict::Right).then_some(Refusal::NotRight { ratio, shift })
 }
 
 /// The map that gives all draws the moments that the scores at some of them show.
-fn step(draws: &Array2<f64>, moments: &[Moments], scored: &Array2<f64>, scores: &Array2<f64>) -> Option<AffineMap> {
+fn step(draws: &Array2<f64>, Scored { draws: scored, scores, .. }: &Scored) -> Option<AffineMap> {
+    let moments = moments_of(draws.view());
     let center: Array1<f64> = moments.iter().map(|moments| moments.mean).collect();
     let scale: Array1<f64> = moments.iter().map(|moments| moments.sd).collect();
     let standard = |draws: &Array2<f64>| (draws - &center) / &scale;

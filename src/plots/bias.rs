@@ -8,6 +8,9 @@ use crate::metrics::bias::{Bias, TOLERATED_RATIO, TOLERATED_SHIFT};
 /// At most this many names of parameters are in the caption.
 const NAMED: usize = 4;
 
+/// With a standard deviation off by this factor, the linear regression that measures means is not accurate.
+const FAR_RATIO: f64 = 1.3;
+
 /// The figure of a measured bias of parameters with these names; `None` if there is none.
 pub fn bias(bias: &Bias, names: &[String]) -> Option<Figure> {
     let (last, z) = (bias.parameters.len().checked_sub(1)? as f64, bias.critical_value());
@@ -36,17 +39,19 @@ pub fn bias(bias: &Bias, names: &[String]) -> Option<Figure> {
         }
     };
     let ratios = bias.parameters.iter().map(|parameter| {
-        let interval = |sign: f64| parameter.sd_ratio * (sign * z * parameter.sd_ratio_error).exp();
-        (parameter.sd_ratio, interval(-1.0), interval(1.0))
+        let (low, high) = parameter.sd_ratio_interval(z);
+        (parameter.sd_ratio, low, high)
     });
     let shifts = bias.parameters.iter().map(|parameter| {
-        let half = z * parameter.shift_error;
-        (parameter.shift, parameter.shift - half, parameter.shift + half)
+        let (low, high) = parameter.shift_interval(z);
+        (parameter.shift, low, high)
     });
     let upper = panel("sd of draws / sd of posterior", [TOLERATED_RATIO.recip(), TOLERATED_RATIO], 1.0, ratios.collect());
     let mut lower = panel("error of mean, in posterior sds", [-TOLERATED_SHIFT, TOLERATED_SHIFT], 0.0, shifts.collect());
     lower.x.label = "parameter".into();
     let far = bias.worst.and_then(|worst| Some(format!("Farthest off: {} ({worst}). ", names.get(worst)?)));
+    let is_far = bias.parameters.iter().any(|parameter| parameter.sd_ratio.ln().abs() > FAR_RATIO.ln());
+    let approximate = if is_far { "Where sds are far off, errors of means are only approximate. " } else { "" };
     let listed: Vec<String> = names.iter().enumerate().take(NAMED).map(|(place, name)| format!("{place} {name}")).collect();
     let more = if names.len() > NAMED { ", ..., in the order of the result file" } else { "" };
     let legend = vec![
@@ -64,7 +69,7 @@ pub fn bias(bias: &Bias, names: &[String]) -> Option<Figure> {
         columns: 1,
         cell: (640.0, 240.0),
         caption: format!(
-            "{}Measured by the gradients of all rows at {}. Parameters: {}{more}.",
+            "{}{approximate}Measured by the gradients of all rows at {}. Parameters: {}{more}.",
             far.unwrap_or_default(),
             counted(bias.scored_draws, "draw"),
             listed.join(", ")

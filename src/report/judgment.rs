@@ -7,14 +7,12 @@ use super::text;
 use super::trajectories::Trajectories;
 use crate::job::{EXCESS, RECALIBRATED_FROM, RECALIBRATION, TUNING};
 use crate::metrics::bias::{MAX_PARAMETERS, ParameterBias, Verdict, draws_needed};
-use crate::metrics::convergence::Convergence;
+use crate::metrics::convergence::{Convergence, NOT_MIXED};
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
 use serde::Serialize;
 
 /// The share of divergent trajectories above which a measurement of bias does not count: single ones also occur where nothing is missed.
 const MANY_DIVERGED: f64 = 1e-3;
-/// Chains with an R-hat from here on describe different distributions.
-const NOT_MIXED: f64 = 1.1;
 /// A larger excess of a variance makes standard deviations wrong by more than a tenth.
 const MOST_EXCESS: f64 = 0.21;
 /// Chains must agree about this share of the test rows.
@@ -83,7 +81,8 @@ impl Judgment {
 }
 
 /// What is said of moved draws.
-const RECALIBRATED: &str = "The draws were moved to the mean and covariance that the scores of the posterior show; their shape, R-hat and ESS are those of";
+const RECALIBRATED: &str = "The draws were moved to the mean and covariance that the scores of the posterior show. They have the shape, \
+                            and mix no better than those, of";
 
 fn diverged(group: &PosteriorGroup) -> Option<(JudgmentOutcome, String)> {
     let is_finite = |value: f64| value.is_finite();
@@ -116,7 +115,8 @@ impl Evidence {
         Ok(Self {
             trajectories: Trajectories::of(file)?,
             test_rows: TestRows::of(file)?,
-            excess: excess(file)?,
+            // Moved draws are judged by their scores.
+            excess: if recalibration.is_some() { None } else { excess(file)? },
             recalibrated_from: recalibration.and_then(|grid| grid.list(RECALIBRATED_FROM).first().cloned()),
         })
     }

@@ -234,7 +234,7 @@ impl PosteriorGroup {
         };
         let Some(farthest) = known().max_by(|one, other| shift(one).total_cmp(&shift(other))) else { return String::new() };
         format!(
-            "  the Laplace approximation, for comparison: sds {:.2} to {:.2} times those of the draws, means up to {:.2} sds away ({}); \
+            "  the Laplace approximation, for comparison: sds {:.2} to {:.2} times those of the draws, modes up to {:.2} sds from means ({}); \
              --json lists it\n",
             ratios().fold(f64::INFINITY, f64::min),
             ratios().fold(0.0, f64::max),
@@ -302,9 +302,11 @@ fn bias(file: &ResultFile, parameters: &[Parameter], total: usize) -> Result<Opt
     let Some(grid) = file.grid(SCORES)? else { return Ok(None) };
     let matrix = |name: &str| grid.array(name)?.into_dimensionality::<Ix2>().ok();
     let (Some(draws), Some(scores)) = (matrix("draws"), matrix("scores")) else { return Ok(None) };
-    let is_recalibrated = file.grid(RECALIBRATION)?.is_some();
+    // Of chains with different lengths, the moments are those of equal parts, and not what the draws were moved to.
+    let lengths = file.lengths(POSTERIOR)?;
+    let is_recalibrated = file.has(RECALIBRATION) && lengths.windows(2).all(|pair| pair[0] == pair[1]);
     let moments = |Parameter { estimate, .. }: &Parameter| match is_recalibrated {
-        true => Moments::exact(estimate.mean, estimate.sd),
+        true => Moments::of(estimate, total).moved(),
         false => Moments::of(estimate, total),
     };
     let moments: Vec<Moments> = parameters.iter().map(moments).collect();

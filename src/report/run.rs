@@ -2,6 +2,7 @@
 
 use super::error::{ReportError, Result};
 use super::text;
+use crate::job::RECALIBRATION;
 use crate::results::{ResultFile, checkpoint_file, config_file, result_file};
 use std::path::{Path, PathBuf};
 
@@ -44,7 +45,8 @@ impl RunResults {
         };
         let data = self.dataset().map(|file| data_label(&file)).or_else(digest);
         let unfinished = (!self.is_finished()).then(|| "not finished".to_owned());
-        let facts = [Some(format!("method {}", info.method)), Some(format!("model {}", info.model)), data];
+        let method = if self.file.has(RECALIBRATION) { format!("{}, recalibrated", info.method) } else { info.method.clone() };
+        let facts = [Some(format!("method {method}")), Some(format!("model {}", info.model)), data];
         let facts = facts.into_iter().chain([Some(format!("seed {}", info.seed)), unfinished]);
         facts.flatten().collect::<Vec<_>>().join(" · ")
     }

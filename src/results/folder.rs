@@ -193,14 +193,14 @@ enum Display {
 }
 
 /// The style of a progress bar with a known length. It shows the remaining time after the first round.
-fn bar_style() -> ProgressStyle {
+fn bar_style(unit: &str) -> ProgressStyle {
     let left = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
         if state.pos() > 0 && !state.eta().is_zero() {
             // Progress is not worth an error.
             let _ = write!(text, ", {} left", HumanDuration(state.eta()));
         }
     };
-    let template = ProgressStyle::with_template("{bar:40} round {pos}/{len}  {elapsed} elapsed{left}");
+    let template = ProgressStyle::with_template(&format!("{{bar:40}} {unit} {{pos}}/{{len}}  {{elapsed}} elapsed{{left}}"));
     template.unwrap_or_else(|_| ProgressStyle::default_bar()).with_key("left", left)
 }
 
@@ -321,7 +321,7 @@ impl RunFolder {
 
     /// Keeps the state of the run from shortly before its end, so that it can be made longer. The last rounds differ from those of a longer
     /// run.
-    pub fn keep_extension(&mut self, last_rounds: u64) {
+    pub fn keep_late_checkpoint(&mut self, last_rounds: u64) {
         self.last_rounds = Some(last_rounds);
     }
 
@@ -468,7 +468,7 @@ impl RunFolder {
 
     /// Whether this is the time for the checkpoint from which the run could be made longer: late, and, as tasks in progress are completed
     /// before it is taken, not too late. A result file that takes long to save has no such checkpoint.
-    fn wants_extension(&self) -> bool {
+    fn is_time_for_late_checkpoint(&self) -> bool {
         let Some(last) = self.last_rounds.filter(|_| !self.is_late) else { return false };
         let (earliest, latest) = (last.saturating_mul(3).saturating_add(self.progress.total / 100), last.saturating_mul(2));
         let is_cheap = MIN_INTERVAL_PER_SAVING_TIME * self.last_saving_seconds <= self.seconds;
@@ -504,13 +504,42 @@ impl RunFolder {
         }
     }
 
+    /// Shows the progress of what is found before the run.
+    pub fn show_preparation(&mut self, Progress { done, total }: Progress) {
+        match &mut self.display {
+            Display::Bar(bar) if bar.length() != Some(total) => {
+                bar.set_length(total);
+                bar.set_style(bar_style("preparing"));
+            }
+            Display::Bar(bar) => bar.set_position(done),
+            Display::Lines { printed_at, done: printed } if done > *printed && printed_at.elapsed() >= PROGRESS_LINE_INTERVAL => {
+                (*printed_at, *printed) = (Instant::now(), done);
+                eprintln!("mpibayes: preparing, {:.0} %", 100.0 * done as f64 / total.max(1) as f64);
+            }
+            Display::Lines { .. } | Display::Nothing => {}
+        }
+    }
+
+    /// Ends the display of that progress. If it did not finish, the run is stopped before it has begun.
+    pub fn end_preparation(&mut self, finished: bool) {
+        match &mut self.display {
+            Display::Bar(bar) => bar.unset_length(),
+            Display::Lines { done, .. } => *done = 0,
+            Display::Nothing => {}
+        }
+        if !finished {
+            self.was_stopped = true;
+            self.print_message(&format!("stopped before the run began; the same command begins it in {}", self.path.display()));
+        }
+    }
+
     fn show_progress(&mut self, status: Status) {
         let progress = status.progress;
         match &mut self.display {
             Display::Bar(bar) => {
                 if bar.length() != Some(progress.total) {
                     bar.set_length(progress.total);
-                    bar.set_style(bar_style());
+                    bar.set_style(bar_style("round"));
                     bar.set_position(progress.done);
                     // Rounds of earlier jobs must not enter the estimate of the remaining time.
                     bar.reset_eta();
@@ -557,12 +586,12 @@ impl Recorder for RunFolder {
         let every = every.max(Duration::from_secs_f64(MIN_INTERVAL_PER_SAVING_TIME * self.last_saving_seconds));
         // In the last rounds, the checkpoint from which the run could be made longer is kept.
         let is_due = self.saved_at.elapsed() >= every && (!self.is_extendable || self.is_before_last_rounds());
-        self.stop_announced || is_due || self.wants_extension()
+        self.stop_announced || is_due || self.is_time_for_late_checkpoint()
     }
 
     fn on_checkpoint(&mut self, mut checkpoint: Checkpoint) -> cluster::Result<AfterCheckpoint> {
         self.progress = checkpoint.progress;
-        self.is_late |= self.wants_extension();
+        self.is_late |= self.is_time_for_late_checkpoint();
         self.stored = std::mem::take(&mut checkpoint.stored);
         self.stored.retain(|_, stored| *stored > 0);
         self.update_traffic_and_phases(&checkpoint);

@@ -71,6 +71,11 @@ impl ResultFile {
         &self.path
     }
 
+    /// Whether the file has a group of this name.
+    pub fn has(&self, group: &str) -> bool {
+        self.file.link_exists(group)
+    }
+
     /// The names of the tables, sorted.
     ///
     /// # Errors
@@ -132,7 +137,7 @@ impl ResultFile {
     /// # Errors
     /// When it cannot be read.
     pub fn grid(&self, name: &str) -> Result<Option<Grid>> {
-        if !self.file.link_exists(name) {
+        if !self.has(name) {
             return Ok(None);
         }
         let read = || Grid::read(&self.file.group(name)?, name);

@@ -33,7 +33,7 @@ fn biased_draws_become_right_on_any_number_of_ranks_and_say_that_they_were_moved
     cli.succeed("run reference.toml --output reference");
     cli.alone("run biased.toml --output biased").end(0, &["biased: the sd of "]);
     cli.alone("recalibrate biased")
-        .end(0, &["moved the draws: their sds were ", "recalibrated, right: ", "written to biased-recalibrated"]);
+        .end(0, &["moved the draws: sds were ", "recalibrated, right: ", "written to biased-recalibrated"]);
     cli.mpirun(2, "recalibrate biased --output two").end(0, &["recalibrated, right: "]);
     let moved = cli.posterior("biased-recalibrated");
     assert!(moved == cli.posterior("two"));
@@ -55,8 +55,11 @@ fn biased_draws_become_right_on_any_number_of_ranks_and_say_that_they_were_moved
     let json: serde_json::Value = serde_json::from_str(&cli.stdout("summary biased-recalibrated --json")).unwrap();
     assert_eq!(json["judgment"]["outcome"], "right");
     assert_eq!(json["recalibrated_from"], "biased/result.h5");
+    assert!(cli.stdout("compare biased-recalibrated biased").contains("biased-recalibrated"));
     #[cfg(feature = "plots")]
-    for (run, says) in [("biased", "Farthest off: "), ("biased-recalibrated", "Measured by the gradients of all rows at 200 draws")] {
+    for (run, says) in
+        [("biased", "Farthest off: "), ("biased-recalibrated", "Measured by the gradients of all rows at 200 draws")]
+    {
         assert_eq!(cli.stdout(&format!("plot {run} bias --format svg")), format!("{run}/plots/bias.svg\n"));
         let text = cli.read(&format!("{run}/plots/bias.svg"));
         assert!(text.contains(says), "{text}");
@@ -69,15 +72,34 @@ fn biased_draws_become_right_on_any_number_of_ranks_and_say_that_they_were_moved
     for (typed, says) in [
         ("recalibrate biased", "biased-recalibrated holds a run already: choose another --output"),
         ("recalibrate biased-recalibrated --output again", "these draws were recalibrated already"),
-        ("recalibrate reference", "nothing to recalibrate: the run is right: "),
+        ("recalibrate reference", "nothing to recalibrate: the steps of hmc have no bias"),
         ("recalibrate none", "none: there is no such folder or file"),
         ("recalibrate biased/result.h5", "this is a file: name the folder of the run"),
-        ("resume two --steps +5", "runs of ec_sgld cannot be made longer"),
+        ("resume two --steps +5", "this folder has recalibrated draws (make the run that they are from longer"),
     ] {
         cli.alone(typed).end(1, &[says]);
         cli.mpirun(2, typed).end(1, &[says]);
     }
     assert!(!cli.path("again").exists() && !cli.path("reference-recalibrated").exists());
+}
+
+/// Too few particles are too narrow. Other data than those of the run are refused.
+#[test]
+fn particles_in_single_precision_are_moved_and_other_data_are_refused() {
+    let cli = folder();
+    cli.write("narrow.toml", file("svgd", "particles = 60\nrounds = 1\nsteps = 400\nwhitened = false\n"));
+    cli.alone("run narrow.toml --set dtype=float32 --output narrow").end(0, &["biased: "]);
+    cli.alone("recalibrate narrow").end(0, &["recalibrated, right: "]);
+    let moved = cli.posterior("narrow-recalibrated");
+    assert_eq!(moved.values.dim(), cli.posterior("narrow").values.dim());
+    assert!(matches!(moved.values, mpibayes::results::Values::F32(_)));
+
+    cli.write("b.csv", cli.read("a.csv").replace("no\n", "never\n"));
+    cli.succeed("import b.csv --test-fraction 0.2 -o a.h5 --force");
+    let says = "the data";
+    cli.alone("recalibrate narrow --output other").end(1, &[says]);
+    cli.mpirun(2, "recalibrate narrow --output other").end(1, &[says]);
+    assert!(!cli.exists("other/result.h5"));
 }
 
 #[test]

@@ -178,3 +178,26 @@ fn given_values_are_kept_and_invalid_ones_are_refused() {
     cli.write("ess.toml", file("sghmc", "linear", "numbers.h5") + "ess = 0\n");
     cli.alone("check ess.toml").end(1, &["'method.ess' must be from 1 to 1e9, not 0"]);
 }
+
+/// A job that is stopped while it searches for starting points ends as one that was stopped, and the same command then begins the run.
+#[test]
+fn a_search_for_starting_points_stops_when_it_is_asked_to() {
+    let cli = folder();
+    cli.succeed("import classes.csv -o tested.h5 --test-fraction 0.3");
+    cli.write("run.toml", file("sghmc", "network", "tested.h5") + "ess = 20\n");
+    for launch in
+        [|cli: &Cli| cli.alone("run run.toml --output stopped"), |cli: &Cli| cli.mpirun(2, "run run.toml --output stopped")]
+    {
+        let mut running = launch(&cli).start();
+        running.wait_until("the search", |running| running.stderr().contains("descending to points")).unwrap();
+        running.signal(libc::SIGUSR1);
+        let ended = running.finish().unwrap();
+        assert_eq!(ended.code, 75, "{}", ended.stderr);
+        assert!(ended.stderr.contains("stopped before the run began; the same command begins it"), "{}", ended.stderr);
+        assert!(!cli.exists("stopped/result.h5") && !cli.exists("stopped/tuning.bin"));
+        cli.wait_until_released("stopped");
+    }
+    cli.succeed("run run.toml --output stopped");
+    cli.succeed("run run.toml --output whole");
+    assert!(cli.posterior("stopped") == cli.posterior("whole"));
+}

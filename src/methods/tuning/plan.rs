@@ -44,7 +44,9 @@ pub struct Measurement {
     /// The rows of the largest shard.
     pub rows: f64,
     /// Whether only the scale of parameters is known: the posterior then has wide directions and other modes that no step is made for.
-    pub is_rough: bool,
+    pub knows_only_scale: bool,
+    /// The factor by which steps of SGHMC are shortened, because points diverged with longer ones; 1 if none did.
+    pub shortened: f64,
 }
 
 /// The share of the wanted effective sample size that lengths are found for where only the scale of parameters is known.
@@ -58,12 +60,12 @@ const ROUGH_RELAXATION: f64 = 5.0;
 impl Measurement {
     /// The effective sample size that lengths are found for, where `wanted` is asked for.
     pub fn ess(&self, wanted: f64) -> f64 {
-        if self.is_rough { ROUGH_SHARE * wanted } else { wanted }
+        if self.knows_only_scale { ROUGH_SHARE * wanted } else { wanted }
     }
 
     /// The relaxation time of chains for which it is `of_scale` where the posterior has the known scale.
     fn relaxation(&self, of_scale: f64) -> f64 {
-        if self.is_rough { ROUGH_RELAXATION * of_scale } else { of_scale }
+        if self.knows_only_scale { ROUGH_RELAXATION * of_scale } else { of_scale }
     }
 
     /// The largest variance over parameters, and the mean of that of minibatches alone, with minibatches of `batch` rows where they were
@@ -71,13 +73,13 @@ impl Measurement {
     ///
     /// The force of a shard grows with the distance from the mode. Within a visit of τ updates it acts τ times in the same direction, and
     /// changes what it acts on: to first order it widens a variance by 2τ − 1 times its own.
-    fn largest_and_mean(&self, (batch, measured): (usize, usize), updates: f64) -> (f64, f64) {
+    fn largest_and_mean_noise(&self, (batch, measured): (usize, usize), updates: f64) -> (f64, f64) {
         // Variance of the mean of n of N rows, drawn without replacement.
         let variance = |batch: usize| (1.0 / batch as f64 - 1.0 / self.rows).max(0.0);
         let scale = if variance(measured) > 0.0 { variance(batch) / variance(measured) } else { 1.0 };
         let of_visits = (2.0 * updates - 1.0).max(1.0);
         let all = self.minibatches.iter().zip(&self.shards).map(|(minibatches, shards)| scale * minibatches + of_visits * shards);
-        let steepest = if self.is_rough { self.curvature.max(1.0) } else { 1.0 };
+        let steepest = if self.knows_only_scale { self.curvature.max(1.0) } else { 1.0 };
         (steepest * all.fold(0.0, f64::max), scale * self.minibatches.iter().sum::<f64>() / self.minibatches.len().max(1) as f64)
     }
 
@@ -90,9 +92,9 @@ impl Measurement {
     }
 
     /// The size of minibatches, at least `least`, with which chains come to an independent draw at the least cost.
-    pub fn batch(&self, least: usize, updates: f64) -> usize {
+    fn cheapest_batch(&self, least: usize, updates: f64) -> usize {
         let cost = |batch: usize| {
-            let (largest, _) = self.largest_and_mean((batch, least), updates);
+            let (largest, _) = self.largest_and_mean_noise((batch, least), updates);
             (batch as f64 + UPDATE_COST) * (self.curvature + largest)
         };
         self.sizes(least).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(least)
@@ -107,13 +109,13 @@ impl Measurement {
     /// The excess of the variance of draws in the steepest directions, with this step of SGLD, or of SGHMC with this friction, with minibatches
     /// of `batch` rows where the noise was measured with `measured`, and with `updates` updates in a visit.
     pub fn excess(&self, (batch, measured): (usize, usize), updates: f64, step: f64, friction: Option<f64>) -> f64 {
-        let (largest, _) = self.largest_and_mean((batch, measured), updates);
+        let (largest, _) = self.largest_and_mean_noise((batch, measured), updates);
         largest * friction.map_or(0.25 * step, |friction| excess_of_middle_scheme(step, friction))
     }
 
     /// The longest relaxation time that minibatches of this size may have, in updates.
     fn max_relaxation(&self, batch: usize) -> f64 {
-        let rows = if self.is_rough { ROUGH_ROWS.max(ROUGH_PASSES * self.rows) } else { f64::INFINITY };
+        let rows = if self.knows_only_scale { ROUGH_ROWS.max(ROUGH_PASSES * self.rows) } else { f64::INFINITY };
         (rows / (batch as f64).min(self.rows).max(1.0)).max(1.0)
     }
 }
@@ -134,18 +136,19 @@ pub struct LangevinSteps {
 /// The steps of SGLD with minibatches of at least `least` rows, for chains that make `updates` updates at a shard before they leave it.
 pub fn langevin_steps(measured: &Measurement, least: usize, updates: f64) -> LangevinSteps {
     let of_batch = |batch: usize| langevin_steps_of(measured, (batch, least), updates);
-    match measured.is_rough {
-        false => of_batch(measured.batch(least, updates)),
+    match measured.knows_only_scale {
+        false => of_batch(measured.cheapest_batch(least, updates)),
         true => of_batch(measured.batch_by_step(least, |batch| of_batch(batch).step)),
     }
 }
 
 /// The steps of SGLD with minibatches of this size, where the noise was measured with `measured_with` rows.
 fn langevin_steps_of(measured: &Measurement, (batch, measured_with): (usize, usize), updates: f64) -> LangevinSteps {
-    let (largest, mean) = measured.largest_and_mean((batch, measured_with), updates);
-    let excess = if measured.is_rough { 0.5 * EXCESS } else { EXCESS };
+    let (largest, mean) = measured.largest_and_mean_noise((batch, measured_with), updates);
+    let excess = if measured.knows_only_scale { 0.5 * EXCESS } else { EXCESS };
     let step = |noise: f64| (4.0 * excess / (measured.curvature.max(1.0) + noise)).min(MAX_STEP);
-    let step = step(largest).max(2.0 / measured.max_relaxation(batch)).min(step(0.0));
+    // SGHMC moves as far with the root of a step.
+    let step = step(largest).max(2.0 / measured.max_relaxation(batch)).min(step(0.0)) * measured.shortened.powi(2);
     let supplied = (0.25 * step * (1.0 + mean)).min(MAX_SUPPLIED);
     LangevinSteps { batch, step, supplied, relaxation: measured.relaxation(2.0 / step) }
 }
@@ -171,8 +174,8 @@ pub struct HamiltonianSteps {
 pub fn hamiltonian_steps(measured: &Measurement, least: usize, friction: Option<f64>, delay: f64) -> HamiltonianSteps {
     let friction = friction.unwrap_or(FRICTION);
     let of_batch = |batch: usize| hamiltonian_steps_of(measured, (batch, least), friction, delay);
-    match measured.is_rough {
-        false => of_batch(measured.batch(least, 1.0)),
+    match measured.knows_only_scale {
+        false => of_batch(measured.cheapest_batch(least, 1.0)),
         // Where the curvature varies, it limits steps less than their noise does.
         true => of_batch(measured.batch_by_step(least, |batch| of_batch(batch).step)),
     }
@@ -185,9 +188,9 @@ fn hamiltonian_steps_of(
     friction: f64,
     delay: f64,
 ) -> HamiltonianSteps {
-    let (largest, mean) = measured.largest_and_mean((batch, measured_with), 1.0);
+    let (largest, mean) = measured.largest_and_mean_noise((batch, measured_with), 1.0);
     let curvature = measured.curvature.max(1.0);
-    let largest_step = if measured.is_rough { MAX_ROUGH_STEP } else { MAX_STEP };
+    let largest_step = if measured.knows_only_scale { MAX_ROUGH_STEP } else { MAX_STEP };
     let max_step = (largest_step / curvature.sqrt()).min(MAX_DELAY * friction / (delay * curvature));
     let (mut below, mut above) = (0.0, max_step);
     if largest * excess_of_middle_scheme(max_step, friction) <= EXCESS {
@@ -198,7 +201,7 @@ fn hamiltonian_steps_of(
         let step = 0.5 * (below + above);
         *if largest * excess_of_middle_scheme(step, friction) <= EXCESS { &mut below } else { &mut above } = step;
     }
-    let step = below.max(friction.max(2.0 / friction) / measured.max_relaxation(batch)).min(max_step);
+    let step = below.max(friction.max(2.0 / friction) / measured.max_relaxation(batch)).min(max_step) * measured.shortened;
     let gradient_noise = (0.5 * step * mean + delay * step).min(MAX_SUPPLIED * friction);
     // Positions diffuse with much friction and swing with little.
     let decay = (-friction * step).exp();
@@ -240,7 +243,14 @@ mod tests {
     use super::*;
 
     fn noise(minibatches: &[f64], shards: &[f64]) -> Measurement {
-        Measurement { minibatches: minibatches.to_vec(), shards: shards.to_vec(), curvature: 1.0, rows: 10.0, is_rough: false }
+        Measurement {
+            minibatches: minibatches.to_vec(),
+            shards: shards.to_vec(),
+            curvature: 1.0,
+            rows: 10.0,
+            knows_only_scale: false,
+            shortened: 1.0,
+        }
     }
 
     #[test]
@@ -299,7 +309,7 @@ mod tests {
 
     #[test]
     fn where_only_scales_are_known_steps_are_made_for_the_steepest_direction_unless_runs_would_be_endless() {
-        let rough = |rows: f64| Measurement { rows, curvature: 100.0, is_rough: true, ..noise(&[rows / 100.0], &[0.0]) };
+        let rough = |rows: f64| Measurement { rows, curvature: 100.0, knows_only_scale: true, ..noise(&[rows / 100.0], &[0.0]) };
         let small = rough(1000.0);
         let steps = hamiltonian_steps(&small, 100, None, 0.0);
         let excess = small.excess((steps.batch, 100), 1.0, steps.step, Some(FRICTION));
@@ -321,8 +331,21 @@ mod tests {
     }
 
     #[test]
+    fn steps_with_which_points_diverged_are_shortened_and_the_excess_is_that_of_the_shorter_step() {
+        let found = |shortened| {
+            let measured =
+                Measurement { curvature: 100.0, knows_only_scale: true, shortened, rows: 1e5, ..noise(&[1e3], &[0.0]) };
+            let (sghmc, sgld) = (hamiltonian_steps(&measured, 100, None, 0.0), langevin_steps(&measured, 100, 1.0));
+            (sghmc, sgld, measured.excess((sghmc.batch, 100), 1.0, sghmc.step, Some(FRICTION)))
+        };
+        let (whole, half) = (found(1.0), found(0.5));
+        assert_eq!((half.0.step, half.1.step), (0.5 * whole.0.step, 0.25 * whole.1.step));
+        assert!(half.0.relaxation > 1.9 * whole.0.relaxation && half.2 < 0.6 * whole.2, "{half:?} {whole:?}");
+    }
+
+    #[test]
     fn minibatches_grow_where_their_noise_is_large() {
-        let batch = |variance: f64, rows: f64| Measurement { rows, ..noise(&[variance], &[0.0]) }.batch(100, 1.0);
+        let batch = |variance: f64, rows: f64| Measurement { rows, ..noise(&[variance], &[0.0]) }.cheapest_batch(100, 1.0);
         assert_eq!(batch(0.3, 1e6), 100);
         // The cost (n + 100)(1 + v/n) is least at n = √(100 v), where v = 100 · 16.
         assert_eq!(batch(16.0, 1e6), 400);
@@ -330,7 +353,7 @@ mod tests {
         assert_eq!(batch(1e6, 50.0), 100);
         // Control: without the cost of an update, small minibatches would be as good.
         let (large, small) = (Measurement { rows: 1e6, ..noise(&[16.0], &[0.0]) }, (400.0, 100.0));
-        let cost = |size: usize| size as f64 * (1.0 + large.largest_and_mean((size, 100), 1.0).0);
+        let cost = |size: usize| size as f64 * (1.0 + large.largest_and_mean_noise((size, 100), 1.0).0);
         assert!(cost(small.1 as usize) < cost(small.0 as usize));
     }
 

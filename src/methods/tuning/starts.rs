@@ -303,9 +303,10 @@ impl<F: Real> StartServer<F> {
         let [of_batches, of_shards] = &self.search.noise;
         let (minibatches, shards) = (numbers(of_batches), numbers(of_shards));
         let (curvature, rows) = (self.largest_curvature(), self.method.rows as f64);
-        let measured = Measurement { minibatches, shards, curvature, rows, is_rough: true };
+        let shortened = self.search.factor;
+        let measured = Measurement { minibatches, shards, curvature, rows, knows_only_scale: true, shortened };
         let HamiltonianSteps { batch, step, friction, .. } = hamiltonian_steps(&measured, self.method.batch, None, 0.0);
-        WindowSteps { batch, step: self.search.factor * step, friction }
+        WindowSteps { batch, step, friction }
     }
 
     /// The number of a minibatch in a window, and of the stream of the step's noise.
@@ -369,9 +370,8 @@ impl<F: Real> StartServer<F> {
     fn record(&self, cx: &mut Context) {
         let dim = self.dim();
         let Search { points, scale, noise: [of_batches, of_shards], factor, .. } = &self.search;
-        // Shorter steps are those of a larger curvature.
-        let curvature = vec![F::of(self.largest_curvature() / factor.powi(2)); dim];
-        let rows = points.0.chunks_exact(dim).chain([scale.0.as_slice(), &of_batches.0, &of_shards.0, &curvature]);
+        let [curvature, shortened] = [self.largest_curvature(), *factor].map(|number| vec![F::of(number); dim]);
+        let rows = points.0.chunks_exact(dim).chain([scale.0.as_slice(), &of_batches.0, &of_shards.0, &curvature, &shortened]);
         for (number, row) in (0..).zip(rows) {
             cx.record(STARTS, 0, number, dim, row);
         }

@@ -1,6 +1,7 @@
 //! Figures of a run by kind, and the figure of a comparison.
 
 use super::kind::FigureKind;
+use crate::methods::common::full_scores::SCORES;
 use crate::plots::{self, Curve, Figure, HistoryOptions};
 use crate::report::comparison::Comparison;
 use crate::report::error::{ReportError, Result};
@@ -57,7 +58,7 @@ impl<'a> RunFigures<'a> {
     }
 
     fn bias(&self) -> Result<Option<Figure>> {
-        if self.samples()?.is_none() {
+        if !self.run.file.has(SCORES) {
             return Ok(None);
         }
         let group = PosteriorGroup::read(&self.run.file, POSTERIOR, false)?;

@@ -48,7 +48,7 @@ impl FigureKind {
             Self::Reliability => "it has no reliability table, which needs classes and test rows",
             Self::Posterior => "it has no draws of parameters",
             Self::Chains => "it has no chains of draws; particles have no order",
-            Self::Bias => "its bias was not measured",
+            Self::Bias => "its bias was not measured, or nothing is known of it",
         }
     }
 }

@@ -12,6 +12,8 @@ use ndarray_linalg::{Cholesky, InverseC, UPLO};
 use super::normals;
 
 const D: usize = 6;
+/// So many that only the least number of scores is computed.
+const MANY_ROWS: usize = 1_000_000;
 
 /// A Gaussian posterior with strong correlations.
 struct Gaussian {
@@ -55,7 +57,7 @@ fn moments(estimates: Vec<Estimate>, total: usize) -> Vec<Moments> {
 }
 
 fn measured(posterior: &Gaussian, draws: &Array2<f64>) -> Bias {
-    bias(draws, draws_wanted(D), |draws| posterior.scores(draws))
+    bias(draws, draws_wanted(D, MANY_ROWS), |draws| posterior.scores(draws))
 }
 
 /// Draws around the posterior's mean, `factor` times as wide.
@@ -137,7 +139,7 @@ fn a_funnel_has_no_right_verdict() {
             }
             scores
         };
-        let found = bias(&draws, draws_wanted(2), scores);
+        let found = bias(&draws, draws_wanted(2, MANY_ROWS), scores);
         assert_eq!(found.verdict, Verdict::Unknown, "{found:?}");
     }
 }

@@ -90,6 +90,58 @@ fn draws_of_a_nearly_gaussian_posterior_become_right() {
     }
 }
 
+/// The logarithms of two Gamma variables, mixed: maps follow each other, and their product is what the draws were moved by.
+#[test]
+fn maps_that_follow_each_other_are_put_together() {
+    let mixing = ndarray::array![[1.0, 0.9], [-0.4, 2.0]];
+    let unmixing = ndarray::array![[2.0, -0.9], [0.4, 1.0]] / 2.36;
+    let exact = log_gamma(30, 12).dot(&mixing.t());
+    let score = |draw: &[f64]| {
+        let own = log_gamma_score(30)(&unmixing.dot(&Array1::from(draw.to_vec())).to_vec());
+        unmixing.t().dot(&Array1::from(own)).to_vec()
+    };
+    let draws = &exact * &ndarray::array![2.5, 0.6] + &ndarray::array![0.5, -0.2];
+    let found = recalibrated(&draws, score).unwrap();
+    assert!(found.rounds > 1, "{}", found.rounds);
+    let moved = found.map.apply(draws.view());
+    // The draws at which the result was checked lie halfway between those that it was made from.
+    let places: Vec<usize> = (0..200).map(|place| (2 * place + 1) * DRAWS / 400).collect();
+    Zip::from(&moved.select(Axis(0), &places))
+        .and(&found.checked.draws)
+        .for_each(|one, other| assert!((one - other).abs() < 1e-9));
+    for (moved, exact) in moved.columns().into_iter().zip(exact.columns()) {
+        let sd = exact.std(1.0);
+        let (off, ratio) = ((moved.mean().unwrap() - exact.mean().unwrap()) / sd, moved.std(1.0) / sd);
+        // Of 2000 exact draws, means and sds are off by .022 and .016 with probability 1/3.
+        assert!(off.abs() < 0.1 && (ratio - 1.0).abs() < 0.1, "{off} {ratio}");
+    }
+}
+
+/// Draws with the shape of a Gaussian in a direction in which the posterior is Student's t with 3 degrees of freedom, among nine Gaussian ones:
+/// the regression would make them too narrow by a quarter, and the share of all scores hardly shows it.
+#[test]
+fn one_parameter_that_is_not_gaussian_is_enough_to_leave_draws_as_they_are() {
+    let score = |draw: &[f64]| {
+        let heavy = -4.0 * draw[0] / (3.0 + draw[0] * draw[0]);
+        std::iter::once(heavy).chain(draw[1..].iter().map(|x| -x)).collect::<Vec<_>>()
+    };
+    let mut refused = 0;
+    for seed in 0..10 {
+        let mut draws = normals(DRAWS, 10, 100 + seed);
+        draws.column_mut(0).mapv_inplace(|x| 1.2 * x);
+        match recalibrated(&draws, score) {
+            Err(Refusal::NonlinearParameter(share)) => {
+                assert!(share > 0.1, "{share}");
+                refused += 1;
+            }
+            other => assert!(matches!(other, Err(Refusal::Restless)), "{other:?}"),
+        }
+    }
+    assert!(refused >= 8, "{refused}");
+    // The control: ten Gaussian ones.
+    assert!(recalibrated(&(normals(DRAWS, 10, 100) * 1.3), |draw| draw.iter().map(|x| -x).collect()).is_ok());
+}
+
 /// Moved by the regression alone, exact draws of these posteriors would be wrong by up to half a standard deviation and more.
 #[test]
 fn exact_draws_of_posteriors_that_are_not_gaussian_stay_as_they_are() {
@@ -109,7 +161,7 @@ fn exact_draws_of_posteriors_that_are_not_gaussian_stay_as_they_are() {
         let off = (draw[1] - draw[0] * draw[0]) / 0.25;
         vec![-draw[0] + 2.0 * draw[0] * off, -off]
     };
-    assert!(recalibrated(&curved, score).is_err(), "banana");
+    assert!(matches!(recalibrated(&curved, score), Err(Refusal::Nonlinear(share)) if share > 0.3), "banana");
 
     // A hierarchy: v ~ N(0, 1), x ~ N(0, e^v) for five x.
     let mut hierarchy = normals(DRAWS, D, 9);
@@ -123,7 +175,7 @@ fn exact_draws_of_posteriors_that_are_not_gaussian_stay_as_they_are() {
         let first = -draw[0] - 2.5 + 0.5 * precision * squares;
         std::iter::once(first).chain(draw[1..].iter().map(|x| -precision * x)).collect()
     };
-    assert!(recalibrated(&hierarchy, score).is_err(), "hierarchy");
+    assert!(matches!(recalibrated(&hierarchy, score), Err(Refusal::Nonlinear(share)) if share > 0.3), "hierarchy");
 
     // Two modes, three standard deviations from the middle, with weights .3 and .7.
     let mixture =
@@ -132,7 +184,7 @@ fn exact_draws_of_posteriors_that_are_not_gaussian_stay_as_they_are() {
         let [left, right] = [(0.3, -3.0), (0.7, 3.0)].map(|(weight, mode)| weight * (-0.5 * (draw[0] - mode).powi(2)).exp());
         vec![-(left * (draw[0] + 3.0) + right * (draw[0] - 3.0)) / (left + right)]
     };
-    assert!(recalibrated(&mixture, score).is_err(), "mixture");
+    assert!(matches!(recalibrated(&mixture, score), Err(Refusal::Nonlinear(share)) if share > 0.3), "mixture");
 }
 
 #[test]

@@ -150,8 +150,9 @@ fn starting_points_are_draws_and_their_scale_is_that_of_the_curvature() {
     let recording = Recording::of(method, JobOptions::new(SEED)).unwrap();
     let records = records(&recording, STARTS);
     let (points, rest) = records.view().split_at(Axis(0), STARTING_POINTS);
-    let [scale, of_batches, of_shards, largest] = [0, 1, 2, 3].map(|row| rest.row(row));
-    assert_eq!(rest.nrows(), 4);
+    let [scale, of_batches, of_shards, largest, shortened] = [0, 1, 2, 3, 4].map(|row| rest.row(row));
+    assert_eq!(rest.nrows(), 5);
+    assert!(shortened.iter().all(|factor| *factor == 1.0), "no point diverges");
 
     let (x, y) = rows();
     let precision = x.t().dot(&x) + Array2::<f64>::eye(FEATURES);
