@@ -62,7 +62,7 @@ for name in concrete kin8nm; do
         zcat "$data/uci_regression/$name/data.txt.gz" | awk -v OFS=, '{ $1 = $1; print }' >"$work/$name.csv"
     fi
 done
-# A linear regression whose features are nearly equal: the covariance of the features has a condition of about 1e6.
+# A linear regression whose features are nearly equal: the covariance of the features has a condition number of about 5e6.
 awk 'BEGIN {
     srand(1)
     for (row = 0; row < 500; row++) {
@@ -73,7 +73,7 @@ awk 'BEGIN {
     }
 }' >"$work/ill-conditioned.csv"
 
-silent=0 runs=0
+silent=0 failed=0 runs=0
 printf '%-20s %-12s %4s  %6s  %8s  %10s  %7s  %s\n' posterior method seed shift "least sd" "largest sd" seconds judgment
 while read -r name file model arguments; do
     [ -e "$file" ] || continue
@@ -83,14 +83,22 @@ while read -r name file model arguments; do
         -o "$work/$name.h5" --force >/dev/null
     reference=$work/$name-hmc
     mpibayes init hmc --model "$model" --data "$work/$name.h5" -o "$work/$name-hmc.toml" --force >/dev/null 2>&1
-    # A long reference, so that its own error does not count.
     rm -rf "$reference"
-    if ! mpibayes run "$work/$name-hmc.toml" "${arguments[@]}" --set method.draws=4000 --output "$reference" 2>"$reference.log"; then
+    # Long enough that its own error does not count.
+    if ! mpibayes run "$work/$name-hmc.toml" "${arguments[@]}" --set method.draws=2500 --output "$reference" 2>"$reference.log"; then
         echo "agreement: the reference of $name failed: $(tail -1 "$reference.log")" >&2
+        exit 1
+    fi
+    if ! grep -q 'mpibayes: right: ' "$reference.log"; then
+        echo "agreement: the reference of $name cannot be used: $(tail -1 "$reference.log")" >&2
         exit 1
     fi
     printf '%-20s hmc: %s\n' "$name" "$(tail -1 "$reference.log" | sed 's/mpibayes: //')"
     for method in $methods; do
+        # Chains of these methods see all rows, and npv has one agent.
+        case "$name,$method" in
+            *-by-label,sghmc | *-by-label,ec_* | *-by-label,async_sghmc | *-by-label,npv) continue ;;
+        esac
         mpibayes init "$method" --model "$model" --data "$work/$name.h5" -o "$work/$name-$method.toml" --force >/dev/null
         for seed in $(seq "$seeds"); do
             output=$work/$name-$method-$seed
@@ -100,6 +108,7 @@ while read -r name file model arguments; do
             seconds=$(awk -v from="$from" -v now="$(date +%s.%N)" 'BEGIN { print now - from }')
             runs=$((runs + 1))
             if ! line=$(mpibayes compare "$output" --reference "$reference" --csv 2>/dev/null | sed -n 2p) || [ -z "$line" ]; then
+                failed=$((failed + 1))
                 printf '%-20s %-12s %4d  %s\n' "$name" "$method" "$seed" "no result: $(tail -1 "$output.log")"
                 continue
             fi
@@ -113,5 +122,5 @@ while read -r name file model arguments; do
         done
     done
 done < <(posteriors)
-echo "agreement: $runs runs, $silent of them silently wrong"
-[ "$silent" = 0 ] && [ "$runs" -gt 0 ]
+echo "agreement: $runs runs, $silent of them silently wrong, $failed without a result"
+[ "$silent" = 0 ] && [ "$failed" = 0 ] && [ "$runs" -gt 0 ]

@@ -65,7 +65,7 @@ fn read(folder: &Path, output: &Path, registry: &Registry) -> anyhow::Result<Run
         "nothing to recalibrate: the steps of {} have no bias. Take a longer run, or a method.acceptance closer to 1 if trajectories diverged",
         results.file.info().method
     );
-    let Some(judgment) = judge(folder) else { bail!("{}: the run has no draws of a posterior", folder.display()) };
+    let Some(judgment) = judge(folder)? else { bail!("{}: the run has no draws of a posterior", folder.display()) };
     match judgment.outcome {
         JudgmentOutcome::Diverged | JudgmentOutcome::NotMixed | JudgmentOutcome::Predictions => {
             bail!("cannot recalibrate: the run is {}", judgment.text)
@@ -83,7 +83,7 @@ fn carry_out(run: &Run, from: &Path, output: &Path, ranks: &Ranks) -> Result<Exi
     let moved = recalibrate(run, results.as_ref().map(|results| &results.file), ranks, &mut folder)?;
     if let Some(moved) = moved {
         folder.print_message(&description(&moved));
-        if let Some(judgment) = judge(output) {
+        if let Ok(Some(judgment)) = judge(output) {
             folder.print_message(&judgment.text);
         }
         folder.print_message(&format!("written to {0}; see it with `mpibayes summary {0}`", output.display()));

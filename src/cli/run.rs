@@ -134,17 +134,20 @@ pub(super) fn carry_out(
     if folder.was_stopped() {
         return Ok(ExitCode::from(STOPPED));
     }
-    let judgment = if ranks.is_root() { judge(output) } else { None };
+    // A run whose results cannot be read is reported by `mpibayes summary`.
+    let judgment = if ranks.is_root() { judge(output).ok().flatten() } else { None };
     let Some(judgment) = judgment else { return Ok(ExitCode::SUCCESS) };
     eprintln!("mpibayes: {}", judgment.text);
     let fails = judgment.outcome == JudgmentOutcome::Diverged || strict && judgment.outcome.is_unusable();
     Ok(if fails { ExitCode::from(UNUSABLE) } else { ExitCode::SUCCESS })
 }
 
-/// The judgment of a finished run. A run whose results cannot be read is reported by `mpibayes summary`.
-pub(super) fn judge(output: &Path) -> Option<Judgment> {
-    let run = RunResults::open(output).ok()?;
-    let has_posterior = run.file.sample_groups().ok()?.iter().any(|group| group == POSTERIOR);
-    let posterior = has_posterior.then(|| PosteriorGroup::read(&run.file, POSTERIOR, false))?.ok()?;
-    Judgment::of(&[posterior], &Evidence::of(&run.file).ok()?)
+/// The judgment of a finished run; none if it has no draws of a posterior.
+pub(super) fn judge(output: &Path) -> anyhow::Result<Option<Judgment>> {
+    let run = RunResults::open(output)?;
+    if !run.file.sample_groups()?.iter().any(|group| group == POSTERIOR) {
+        return Ok(None);
+    }
+    let posterior = PosteriorGroup::read(&run.file, POSTERIOR, false)?;
+    Ok(Judgment::of(&[posterior], &Evidence::of(&run.file)?))
 }

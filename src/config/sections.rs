@@ -191,7 +191,7 @@ pub struct TableEvaluation {
     /// Whether the predictions for the test rows are kept in the result file.
     pub predictions: bool,
     /// Whether the bias of the draws is measured after the last round, for models with at most 300 parameters. It takes the gradient of
-    /// all rows at 1.5 d + 8 draws for d parameters, and at 104 if there are as many.
+    /// all rows at 1.5 d + 8 draws for d parameters, at least 100, and up to 400 where rows are few.
     pub bias: bool,
 }
 

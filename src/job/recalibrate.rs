@@ -20,7 +20,7 @@ use crate::metrics::bias::{MAX_PARAMETERS, MIN_ESS};
 use crate::metrics::convergence::{Convergence, MIN_DRAWS, NOT_MIXED, estimates};
 use crate::metrics::recalibration::{Recalibration, recalibrate as move_draws};
 use crate::results::{
-    Grid, POSTERIOR, ResultFile, ResultsError, RunFolder, RunInfo, RunState, RunWriter, SampleGroup, SampleKind, result_file,
+    Grid, POSTERIOR, ResultFile, RunFolder, RunInfo, RunState, RunWriter, SampleGroup, SampleKind, result_file,
 };
 use ndarray::{Array2, Axis};
 use std::path::Path;
@@ -60,7 +60,7 @@ pub fn recalibrate(
     let scored = counted_once(&problem, run.method.sharing());
     let read = |file| Draws::read(file, parameters, data.as_ref());
     let before = ranks.agree(file.map(read).transpose())?;
-    folder.print_message("moving the draws by the scores of the posterior, until they come to rest");
+    folder.print_message("moving the draws by the scores of the posterior, until their mean and covariance converge");
     let moved = match &before {
         Some(before) => {
             let moved = move_draws(before.rows.view(), |draws| {
@@ -77,14 +77,14 @@ pub fn recalibrate(
             return ranks.agree(Ok(None));
         }
     };
-    let write = || {
+    let checked_and_written = || {
         let (moved, Some(before), Some(file)) = (moved??, before, file) else { return Ok(None) };
         let draws = Draws { rows: moved.map.apply(before.rows.view()), ..before };
         draws.check_mixing()?;
         write(run, file, &draws, &moved, &problem, dataset, folder)?;
         Ok(Some(moved))
     };
-    ranks.agree(write())
+    ranks.agree(checked_and_written())
 }
 
 /// The scores of the posterior at draws (M × d), on rank 0. Every rank calls this.
@@ -107,11 +107,12 @@ struct Draws {
 impl Draws {
     /// The draws of a run on these data.
     fn read(file: &ResultFile, parameters: usize, data: Option<&DataFile>) -> Result<Self, JobError> {
-        let (recorded, found) = (file.info().data_digest.clone(), data.map_or("", DataFile::digest).to_owned());
+        let (recorded, found) = (&file.info().data_digest, data.map_or("", DataFile::digest));
         if recorded != found {
-            let (folder, data) =
-                (file.path().to_owned(), data.map_or_else(String::new, |data| data.path().display().to_string()));
-            return Err(ResultsError::OtherData { folder, recorded, found, file: data }.into());
+            let data = data.map_or_else(String::new, |data| data.path().display().to_string());
+            return Err(JobError::Recalibration(format!(
+                "{data} now holds other data (digest {found:.12}) than when the run began (digest {recorded:.12}). Restore it first"
+            )));
         }
         let samples = file.samples(POSTERIOR)?;
         let (lengths, longest) = (file.lengths(POSTERIOR)?, samples.values.dim().1);
@@ -125,23 +126,27 @@ impl Draws {
         Ok(Self { rows, lengths, group: SampleGroup { name: POSTERIOR.into(), parts: samples.parts, kind: samples.kind } })
     }
 
-    /// Whether chains agree and are long enough: maps that mix parameters change both.
+    /// Refuses chains that disagree or are short: maps that mix parameters change both.
     fn check_mixing(&self) -> Result<(), JobError> {
-        let shortest = self.lengths.iter().copied().min().unwrap_or(0);
-        if self.group.kind != SampleKind::Chains || shortest < MIN_DRAWS {
+        if self.group.kind != SampleKind::Chains {
             return Ok(());
         }
-        let ends = self.lengths.iter().scan(0, |end, length| {
+        let shortest = self.lengths.iter().copied().min().unwrap_or(0);
+        if shortest < MIN_DRAWS {
+            return Err(JobError::Recalibration(format!("a chain has {shortest} draws, and at least {MIN_DRAWS} are needed")));
+        }
+        let ranges = self.lengths.iter().scan(0, |end, length| {
             *end += length;
             Some((*end - length)..(*end - length + shortest))
         });
-        let rows = self.rows.select(Axis(0), &ends.flatten().collect::<Vec<_>>());
+        let rows = self.rows.select(Axis(0), &ranges.flatten().collect::<Vec<_>>());
         let chains = rows.into_shape_with_order((self.lengths.len(), shortest, self.rows.ncols()));
         let chains = chains.map_err(|error| JobError::Recalibration(error.to_string()))?;
         let names = self.group.parts.iter().flat_map(|part| (0..part.size()).map(|place| part.element_name(place)));
         for (name, estimate) in names.zip(estimates(chains.view())) {
             let Some(Convergence { r_hat, ess_bulk, .. }) = estimate.convergence else { continue };
-            if r_hat >= NOT_MIXED || ess_bulk < MIN_ESS {
+            // Of a single chain, R-hat is not defined.
+            if r_hat >= NOT_MIXED || ess_bulk.is_nan() || ess_bulk < MIN_ESS {
                 return Err(JobError::Recalibration(format!(
                     "the chains are too short: moved draws of {name} have an R-hat of {r_hat:.2} and an effective sample size of \
                      {ess_bulk:.0}, and an R-hat below {NOT_MIXED} and a size of at least {MIN_ESS} are needed"
@@ -207,7 +212,7 @@ fn write_results(
         file.grid(group)?.into_iter().for_each(|grid| writer.push_grid(grid));
     }
     writer.push_grid(scores_grid(&moved.checked.draws, &moved.checked.scores));
-    writer.push_grid(description(moved, file.path()));
+    writer.push_grid(recalibration_grid(moved, file.path()));
     let complete =
         |writer: &mut RunWriter, finished| writer.write_complete(&[], RunState { finished, ..former.state }, std::iter::empty());
     complete(&mut writer, false)?;
@@ -221,15 +226,15 @@ fn write_results(
 }
 
 /// How draws were moved, for the result file.
-fn description(moved: &Recalibration, from: &Path) -> Grid {
+fn recalibration_grid(moved: &Recalibration, from: &Path) -> Grid {
     let Recalibration { map, rounds, sd_ratios, shifts, checked } = moved;
     let values = vec![*rounds as f64, checked.draws.nrows() as f64, checked.bias.nonlinearity];
     Grid {
         group: RECALIBRATION.into(),
         dimensions: vec![
             ("parameter".into(), map.mean.len()),
-            ("moved_by".into(), map.mean.len()),
-            ("known".into(), values.len()),
+            ("parameter_before".into(), map.mean.len()),
+            ("quantity_number".into(), values.len()),
             ("run".into(), 1),
         ],
         variables: vec![
@@ -241,7 +246,7 @@ fn description(moved: &Recalibration, from: &Path) -> Grid {
             ("value".into(), vec![2], values),
         ],
         names: vec![
-            ("key".into(), 2, ["rounds", "gradients_of_each", "nonlinearity"].map(str::to_owned).to_vec()),
+            ("quantity".into(), 2, ["rounds", "scored_draws_in_each", "nonlinearity"].map(str::to_owned).to_vec()),
             (RECALIBRATED_FROM.into(), 3, vec![from.display().to_string()]),
         ],
     }

@@ -27,6 +27,10 @@ const MUCH_SHARD_NOISE: f64 = 10.0;
 const MAX_STARTS: u32 = 8;
 /// The group of arrays of what was found.
 pub const TUNING: &str = "tuning";
+/// Runs are not begun with more rounds or steps than these, unless they are set: they would take days.
+const MAX_FOUND_ROUNDS: i64 = 10_000_000;
+const MAX_FOUND_STEPS: i64 = 100_000_000;
+
 /// The name in its list of keys of the excess of the variance in the steepest directions.
 pub const EXCESS: &str = "excess_variance";
 
@@ -86,7 +90,23 @@ pub(super) fn tune(
     let (before, mut found) = (table_of(run.method.as_ref())?, table_of(method.as_ref())?);
     let excess = measured_with.zip(findings.noise.as_ref()).and_then(|(batch, noise)| excess(noise, batch, &found));
     found.retain(|key, value| before.get(key) != Some(value));
+    ranks.agree(refuse_endless(&found))?;
     Ok(Some(Tuned { method, found, findings: Some(findings), excess }))
+}
+
+/// Refuses lengths that were found, but that no run would reach in a reasonable time.
+fn refuse_endless(found: &toml::Table) -> Result<(), JobError> {
+    let length = |key: &str| found.get(key)?.as_integer();
+    for (key, most) in [("rounds", MAX_FOUND_ROUNDS), ("steps", MAX_FOUND_STEPS)] {
+        if let Some(length) = length(key).filter(|length| *length > most) {
+            return Err(JobError::Tuning(format!(
+                "step = \"auto\" would need {key} = {length}, because its steps are small: the posterior is far from a Gaussian, or the agents \
+                 have very different rows. Use hmc, or sghmc, whose agents see all rows; a smaller method.trajectory or method.ess helps, \
+                 and so does a stronger prior. With method.{key} set, the run begins anyway"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The number in a setting, if it is one.

@@ -9,7 +9,7 @@ use super::convergence::Estimate;
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 use ndarray_linalg::{FactorizeC, InverseC, SolveC, UPLO};
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, Normal};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// The probability that a run without bias is reported as biased.
 const FALSE_ALARMS: f64 = 0.01;
@@ -22,18 +22,20 @@ pub const TOLERATED_SHIFT: f64 = 0.1;
 /// A run is called right only if no mean can be off by more than this many standard deviations.
 const RIGHT_SHIFT: f64 = 0.25;
 /// The regression says nothing if more than this share of the scores' variance is not linear.
-const MAX_NONLINEARITY: f64 = 0.3;
+const MAX_MEASURABLE_NONLINEARITY: f64 = 0.3;
 /// With a smaller effective sample size, Monte Carlo errors are not known well enough for a verdict.
 pub const MIN_ESS: f64 = 50.0;
 /// Groups of draws that are left out in turn to estimate standard errors (jackknife).
-const GROUPS: usize = 8;
+const GROUPS: usize = 20;
+/// Draws beyond 1.5 for each parameter that the regression needs.
+const MORE_DRAWS: usize = 8;
 
 /// The bias of models with more parameters is not measured: it would take too many gradients of all rows.
 pub const MAX_PARAMETERS: usize = 300;
 
 /// The number of draws whose scores the regression needs for this many parameters.
 pub fn draws_needed(parameters: usize) -> usize {
-    parameters + parameters.div_ceil(2) + GROUPS
+    parameters + parameters.div_ceil(2) + MORE_DRAWS
 }
 
 /// At least this many scores are computed if there are as many draws: with fewer, the standard errors of posteriors that are not Gaussian are
@@ -79,6 +81,12 @@ pub struct ParameterBias {
     pub sd_ratio_error: f64,
     /// The standard error of `shift`.
     pub shift_error: f64,
+    /// By how much log `sd_ratio` may be off, at the level at which this holds for all parameters together.
+    #[serde(skip)]
+    pub sd_ratio_margin: f64,
+    /// The same of `shift`.
+    #[serde(skip)]
+    pub shift_margin: f64,
 }
 
 /// What can be said of draws.
@@ -180,7 +188,7 @@ impl Bias {
         let draws = (&draws - &center) / &scale;
         let scores = &scores * &scale;
         let Some(full) = regression(&draws, &scores) else { return unknown };
-        if full.nonlinearity > MAX_NONLINEARITY {
+        if full.nonlinearity > MAX_MEASURABLE_NONLINEARITY {
             let Regression { nonlinearity, largest_nonlinearity, .. } = full;
             return Self { nonlinearity, largest_nonlinearity, ..unknown };
         }
@@ -189,17 +197,18 @@ impl Bias {
             regression(&draws.select(Axis(0), &kept), &scores.select(Axis(0), &kept))
         };
         let Some(partial) = (0..GROUPS).map(leave_out).collect::<Option<Vec<_>>>() else { return unknown };
+        // Two-sided, for two statistics of each parameter.
+        let level = 1.0 - FALSE_ALARMS / (4.0 * moments.len() as f64);
         let parameter = |(j, moments): (usize, &Moments)| {
             let log_ratio = |regression: &Regression| -regression.sd(j).ln();
             let shift = |regression: &Regression| -regression.mean[j] / regression.sd(j);
             let sd_ratio = log_ratio(&full).exp();
-            ParameterBias {
-                sd_ratio,
-                shift: shift(&full),
-                sd_ratio_error: jackknife(partial.iter().map(log_ratio)).hypot(moments.sd_error),
-                // The Monte Carlo error of the mean, in standard deviations of the posterior.
-                shift_error: jackknife(partial.iter().map(shift)).hypot(moments.mean_error * sd_ratio),
-            }
+            let (sd_ratio_error, sd_ratio_margin) =
+                error_and_margin(jackknife(partial.iter().map(log_ratio)), moments.sd_error, level);
+            // The Monte Carlo error of the mean, in standard deviations of the posterior.
+            let mean_error = moments.mean_error * sd_ratio;
+            let (shift_error, shift_margin) = error_and_margin(jackknife(partial.iter().map(shift)), mean_error, level);
+            ParameterBias { sd_ratio, shift: shift(&full), sd_ratio_error, shift_error, sd_ratio_margin, shift_margin }
         };
         let parameters: Vec<ParameterBias> = moments.iter().enumerate().map(parameter).collect();
         let ess = moments.iter().filter_map(|moments| moments.ess);
@@ -213,67 +222,67 @@ impl Bias {
 }
 
 impl ParameterBias {
-    /// The interval of the ratio of standard deviations within this many standard errors.
-    pub fn sd_ratio_interval(&self, z: f64) -> (f64, f64) {
-        let of = |sign: f64| self.sd_ratio * (sign * z * self.sd_ratio_error).exp();
+    /// The interval of the ratio of standard deviations.
+    pub fn sd_ratio_interval(&self) -> (f64, f64) {
+        let of = |sign: f64| self.sd_ratio * (sign * self.sd_ratio_margin).exp();
         (of(-1.0), of(1.0))
     }
 
     /// The interval of the shift.
-    pub fn shift_interval(&self, z: f64) -> (f64, f64) {
-        (self.shift - z * self.shift_error, self.shift + z * self.shift_error)
+    pub fn shift_interval(&self) -> (f64, f64) {
+        (self.shift - self.shift_margin, self.shift + self.shift_margin)
     }
 
     /// By what factor the standard deviation may be off, and by how many standard deviations the mean.
-    fn largest_possible(&self, z: f64) -> (f64, f64) {
-        let ((least, ratio), (low, high)) = (self.sd_ratio_interval(z), self.shift_interval(z));
+    fn largest_possible(&self) -> (f64, f64) {
+        let ((least, ratio), (low, high)) = (self.sd_ratio_interval(), self.shift_interval());
         (ratio.max(least.recip()), high.max(-low))
     }
 }
 
 impl Bias {
-    /// How many standard errors a deviation must have to count, so that intervals of this half-width hold for all parameters together.
-    pub fn critical_value(&self) -> f64 {
-        critical(self.parameters.len())
-    }
-
     /// By what factor a standard deviation may be off at most, and by how many standard deviations a mean.
     pub fn largest_possible(&self) -> (f64, f64) {
-        let z = self.critical_value();
         self.parameters
             .iter()
-            .map(|parameter| parameter.largest_possible(z))
+            .map(ParameterBias::largest_possible)
             .fold((1.0, 0.0), |worst, (ratio, shift)| (f64::max(worst.0, ratio), f64::max(worst.1, shift)))
     }
 }
 
-/// How many standard errors a deviation must have to count: two-sided, for two statistics of each parameter.
-fn critical(parameters: usize) -> f64 {
-    Normal::standard().inverse_cdf(1.0 - FALSE_ALARMS / (4.0 * parameters as f64))
+/// The standard error of an estimate with this error by the jackknife, whose variance has `GROUPS` − 1 degrees of freedom, and with this
+/// known Monte Carlo error; and its margin at a level (Welch & Satterthwaite).
+fn error_and_margin(jackknife: f64, monte_carlo: f64, level: f64) -> (f64, f64) {
+    let error = jackknife.hypot(monte_carlo);
+    let freedom = (GROUPS as f64 - 1.0) * (error / jackknife).powi(4);
+    let quantile = match StudentsT::new(0.0, 1.0, freedom) {
+        Ok(distribution) if freedom < 1e4 => distribution.inverse_cdf(level),
+        _ => Normal::standard().inverse_cdf(level),
+    };
+    (error, quantile * error)
 }
 
 /// The verdict of these parameters, and the parameter that it is about.
 fn judge(parameters: &[ParameterBias]) -> (Verdict, Option<usize>) {
-    let z = critical(parameters.len());
     // How far each parameter is surely beyond what is tolerated, in units of what is tolerated.
     let excess = |parameter: &ParameterBias| {
-        let ratio = (parameter.sd_ratio.ln().abs() - z * parameter.sd_ratio_error) / TOLERATED_RATIO.ln();
-        let shift = (parameter.shift.abs() - z * parameter.shift_error) / TOLERATED_SHIFT;
+        let ratio = (parameter.sd_ratio.ln().abs() - parameter.sd_ratio_margin) / TOLERATED_RATIO.ln();
+        let shift = (parameter.shift.abs() - parameter.shift_margin) / TOLERATED_SHIFT;
         (ratio, shift)
     };
     let alarms = parameters.iter().enumerate().map(|(j, parameter)| (j, excess(parameter)));
     let worst = alarms.max_by(|(_, a), (_, b)| a.0.max(a.1).total_cmp(&b.0.max(b.1)));
-    let Some((worst, (ratio, shift))) = worst else { return (Verdict::Unknown, None) };
-    if ratio.max(shift) > 1.0 {
+    let Some((worst, (ratio_excess, shift_excess))) = worst else { return (Verdict::Unknown, None) };
+    if ratio_excess.max(shift_excess) > 1.0 {
         let verdict = match parameters[worst].sd_ratio {
-            _ if shift > ratio => Verdict::Shifted,
+            _ if shift_excess > ratio_excess => Verdict::Shifted,
             ratio if ratio > 1.0 => Verdict::Wide,
             _ => Verdict::Narrow,
         };
         return (verdict, Some(worst));
     }
     let is_right = |parameter: &ParameterBias| {
-        let (ratio, shift) = parameter.largest_possible(z);
+        let (ratio, shift) = parameter.largest_possible();
         ratio < RIGHT_RATIO && shift < RIGHT_SHIFT
     };
     (if parameters.iter().all(is_right) { Verdict::Right } else { Verdict::Undecided }, None)
@@ -306,9 +315,11 @@ pub(super) fn regression(draws: &Array2<f64>, scores: &Array2<f64>) -> Option<Re
     let root = factor.into_lower();
     let norm = |scores: &Array2<f64>| scores.dot(&root).iter().map(|value| value * value).sum::<f64>();
     let residual = &scores + &draws.dot(&precision);
-    let nonlinearity = norm(&residual) / norm(&scores);
+    // A fit leaves less than the true residuals.
+    let unused = (count as f64 - 1.0) / (count - 1 - parameters) as f64;
+    let nonlinearity = (unused * norm(&residual) / norm(&scores)).min(1.0);
     let shares = residual.columns().into_iter().zip(scores.columns()).map(|(left, all)| left.dot(&left) / all.dot(&all));
-    let largest_nonlinearity = shares.fold(0.0, f64::max);
+    let largest_nonlinearity = (unused * shares.fold(0.0, f64::max)).min(1.0);
     let is_valid =
         posterior.diag().iter().all(|variance| *variance > 0.0) && posterior.iter().chain(&mean).all(|value| value.is_finite());
     is_valid.then_some(Regression { mean, covariance: posterior, nonlinearity, largest_nonlinearity })

@@ -1,9 +1,9 @@
 //! Recalibration: draws are moved so that they have the mean and the covariance of the posterior, as the regression of its scores finds them.
 //!
-//! The map is θ ↦ μ + A (θ − m), with m the mean of the draws and μ that of the regression. A is the symmetric positive definite matrix that
-//! turns the covariance Σ of the draws into that of the regression, P = A Σ A: of all matrices with this effect it moves the draws least (the
-//! optimal transport between Gaussians; Gelbrich 1990), in units of their standard deviations. With Σ = L Lᵀ it is L⁻ᵀ (Lᵀ P L)^½ L⁻¹. Such
-//! maps follow each other until they change nothing, and the result is checked at other draws.
+//! The map is θ ↦ μ + A (θ − m), with m the mean of the draws and μ that of the regression. In units of the draws' standard deviations, A is
+//! the symmetric positive definite matrix that turns the covariance Σ of the draws into that of the regression, C = A Σ A. It moves draws
+//! less than any other matrix with this effect (optimal transport between Gaussians; Gelbrich 1990). With Σ = L Lᵀ it is
+//! L⁻ᵀ (Lᵀ C L)^½ L⁻¹. Maps follow each other until C = Σ, and the result is checked at other draws.
 //!
 //! The shape of the posterior stays that of the draws, so this is right for posteriors that are close to a Gaussian only, and refused for
 //! others: unguarded, it would move exact draws of a curved posterior to a wrong place.
@@ -12,18 +12,18 @@ use super::bias::{Bias, Moments, Verdict, draws_needed, regression};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use ndarray_linalg::{Cholesky, Diag, Eigh, SolveTriangular, UPLO};
 
-/// Draws are moved at most this many times,
-const MAX_ROUNDS: usize = 10;
-/// until standard deviations are right to within this factor,
-const CLOSE_RATIO: f64 = 1.01;
-/// and means to within this many standard deviations.
+/// Draws are moved at most this many times.
+const MAX_ROUNDS: usize = 20;
+/// Moving ends when no standard deviation in any direction would change by more than this factor.
+const CLOSE_RATIO: f64 = 1.02;
+/// Moving ends when no mean would change by more standard deviations.
 const CLOSE_SHIFT: f64 = 0.02;
 /// The largest share of the variance of scores that may not be linear in the parameters. For logistic and Poisson regressions on tables it
 /// is 0.0003 to 0.013, for hierarchies and curved posteriors above 0.6.
-const MOST_NONLINEAR: f64 = 0.05;
+const MAX_NONLINEARITY: f64 = 0.05;
 /// The same for the score of a single parameter. For the logarithm of a Gamma variable with shape k it is 0.5/k, and draws with the shape of
 /// a Gaussian then get a standard deviation that is too small by about half of that.
-const MOST_NONLINEAR_OF_ONE: f64 = 0.1;
+const MAX_PARAMETER_NONLINEARITY: f64 = 0.1;
 
 /// An affine map of draws.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +52,7 @@ impl AffineMap {
 /// How draws were moved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recalibration {
-    /// The map from the draws as they were. It is a product of symmetric maps, and need not be symmetric.
+    /// The map from the draws as they were. A product of symmetric matrices, its matrix need not be symmetric.
     pub map: AffineMap,
     /// How often they were moved.
     pub rounds: usize,
@@ -94,18 +94,18 @@ pub enum Refusal {
     /// The posterior is too far from a Gaussian.
     #[error(
         "the posterior is too far from a Gaussian: {:.1} % of the variance of its scores is not linear in the parameters, and {:.0} % are \
-         allowed", 100.0 * .0, 100.0 * MOST_NONLINEAR
+         allowed", 100.0 * .0, 100.0 * MAX_NONLINEARITY
     )]
     Nonlinear(f64),
     /// The posterior of a parameter is too far from a Gaussian.
     #[error(
         "the posterior of a parameter is too far from a Gaussian: {:.1} % of the variance of its score is not linear in the parameters, and \
-         {:.0} % are allowed", 100.0 * .0, 100.0 * MOST_NONLINEAR_OF_ONE
+         {:.0} % are allowed", 100.0 * .0, 100.0 * MAX_PARAMETER_NONLINEARITY
     )]
     NonlinearParameter(f64),
-    /// The draws did not come to rest.
-    #[error("the draws did not come to rest when they were moved {MAX_ROUNDS} times")]
-    Restless,
+    /// Moving the draws did not end.
+    #[error("the mean and covariance did not converge in {MAX_ROUNDS} rounds")]
+    NotConverged,
     /// The moved draws were not found right.
     #[error("the moved draws were not found right either: sds may be off by {:.0} %, and means by {shift:.2} sds", 100.0 * (ratio - 1.0))]
     NotRight {
@@ -130,12 +130,11 @@ pub fn recalibrate<E>(
     mut scores: impl FnMut(&Array2<f64>) -> Result<Array2<f64>, E>,
 ) -> Result<Result<Recalibration, Refusal>, E> {
     let (total, parameters) = draws.dim();
-    let needed = draws_needed(parameters);
+    // The result is checked halfway between the draws that it was made from.
+    let (count, needed) = (scored_in_a_round(parameters).min(total / 2), 2 * draws_needed(parameters));
     if total < needed {
         return Ok(Err(Refusal::TooFewDraws { draws: total, needed, parameters }));
     }
-    let count = scored_in_a_round(parameters).min(total);
-    // The result is checked halfway between the draws that it was made from.
     let [used, checked] = [0, 1].map(|half| (0..count).map(|place| (2 * place + half) * total / (2 * count)).collect::<Vec<_>>());
     let mut scored = |moved: &Array2<f64>, places: &[usize]| {
         let draws = moved.select(Axis(0), places);
@@ -148,25 +147,25 @@ pub fn recalibrate<E>(
     for rounds in 0..=MAX_ROUNDS {
         let now = scored(&moved, &used)?;
         if now.bias.verdict == Verdict::Unknown {
-            let share = now.bias.nonlinearity;
-            return Ok(Err(if share.is_finite() { Refusal::Nonlinear(share) } else { Refusal::NoGaussian }));
+            return Ok(Err(unmeasurable(&now.bias)));
         }
-        if let Some(map) = map.take_if(|_| is_close(&now.bias)) {
+        let Some(step) = Step::new(&moved, &now) else { return Ok(Err(Refusal::NoGaussian)) };
+        if let Some(map) = map.take_if(|_| step.ratio < CLOSE_RATIO && step.shift < CLOSE_SHIFT) {
             let checked = scored(&moved, &checked)?;
             return Ok(refusal(&checked.bias).map_or_else(|| Ok(recalibration(draws, moved, map, rounds, checked)), Err));
         }
-        let Some(step) = step(&moved, &now) else { return Ok(Err(Refusal::NoGaussian)) };
-        moved = step.apply(moved.view());
+        moved = step.map.apply(moved.view());
         map = Some(match map {
-            None => step,
-            Some(map) => step.after(map),
+            None => step.map,
+            Some(map) => step.map.after(map),
         });
     }
-    Ok(Err(Refusal::Restless))
+    Ok(Err(Refusal::NotConverged))
 }
 
-fn is_close(bias: &Bias) -> bool {
-    bias.parameters.iter().all(|bias| bias.sd_ratio.ln().abs() < CLOSE_RATIO.ln() && bias.shift.abs() < CLOSE_SHIFT)
+/// Why there is no measurement of bias.
+fn unmeasurable(bias: &Bias) -> Refusal {
+    if bias.nonlinearity.is_finite() { Refusal::Nonlinear(bias.nonlinearity) } else { Refusal::NoGaussian }
 }
 
 fn recalibration(draws: ArrayView2<f64>, moved: Array2<f64>, map: AffineMap, rounds: usize, checked: Scored) -> Recalibration {
@@ -187,34 +186,53 @@ fn moments_of(draws: ArrayView2<f64>) -> Vec<Moments> {
 
 /// Why moved draws with this bias cannot be trusted; none if they can.
 fn refusal(bias: &Bias) -> Option<Refusal> {
-    if bias.nonlinearity.is_nan() || bias.nonlinearity > MOST_NONLINEAR {
+    if bias.verdict == Verdict::Unknown {
+        return Some(unmeasurable(bias));
+    }
+    if bias.nonlinearity > MAX_NONLINEARITY {
         return Some(Refusal::Nonlinear(bias.nonlinearity));
     }
-    if bias.largest_nonlinearity > MOST_NONLINEAR_OF_ONE {
+    if bias.largest_nonlinearity > MAX_PARAMETER_NONLINEARITY {
         return Some(Refusal::NonlinearParameter(bias.largest_nonlinearity));
     }
     let (ratio, shift) = bias.largest_possible();
     (bias.verdict != Verdict::Right).then_some(Refusal::NotRight { ratio, shift })
 }
 
-/// The map that gives all draws the moments that the scores at some of them show.
-fn step(draws: &Array2<f64>, Scored { draws: scored, scores, .. }: &Scored) -> Option<AffineMap> {
-    let moments = moments_of(draws.view());
-    let center: Array1<f64> = moments.iter().map(|moments| moments.mean).collect();
-    let scale: Array1<f64> = moments.iter().map(|moments| moments.sd).collect();
-    let standard = |draws: &Array2<f64>| (draws - &center) / &scale;
-    let posterior = regression(&standard(scored), &(scores * &scale))?;
-    let all = standard(draws);
-    let lower = (all.t().dot(&all) / (all.nrows() as f64 - 1.0)).cholesky(UPLO::Lower).ok()?;
-    let (values, vectors) = lower.t().dot(&posterior.covariance).dot(&lower).eigh(UPLO::Lower).ok()?;
-    if !values.iter().all(|value| *value > 0.0) {
-        return None;
+/// A map that gives all draws the moments that the scores at some of them show, and how much it changes them.
+struct Step {
+    map: AffineMap,
+    /// The largest factor by which it changes a standard deviation, in any direction.
+    ratio: f64,
+    /// The largest distance by which it moves a mean, in standard deviations.
+    shift: f64,
+}
+
+impl Step {
+    fn new(draws: &Array2<f64>, Scored { draws: scored, scores, .. }: &Scored) -> Option<Self> {
+        let moments = moments_of(draws.view());
+        let center: Array1<f64> = moments.iter().map(|moments| moments.mean).collect();
+        let scale: Array1<f64> = moments.iter().map(|moments| moments.sd).collect();
+        let standard = |draws: &Array2<f64>| (draws - &center) / &scale;
+        let posterior = regression(&standard(scored), &(scores * &scale))?;
+        let all = standard(draws);
+        let lower = (all.t().dot(&all) / (all.nrows() as f64 - 1.0)).cholesky(UPLO::Lower).ok()?;
+        // The ratios of variances of C to those of Σ, over all directions, are between the eigenvalues of L⁻¹ C L⁻ᵀ.
+        let inverse = lower.solve_triangular(UPLO::Lower, Diag::NonUnit, &posterior.covariance).ok()?;
+        let ratios = lower.solve_triangular(UPLO::Lower, Diag::NonUnit, &inverse.t().to_owned()).ok()?.eigh(UPLO::Lower).ok()?.0;
+        let (values, vectors) = lower.t().dot(&posterior.covariance).dot(&lower).eigh(UPLO::Lower).ok()?;
+        if !values.iter().chain(&ratios).all(|value| *value > 0.0) {
+            return None;
+        }
+        let root = (&vectors * &values.mapv(f64::sqrt)).dot(&vectors.t());
+        let upper = lower.t().to_owned();
+        let right = upper.solve_triangular(UPLO::Upper, Diag::NonUnit, &root).ok()?;
+        let matrix = upper.solve_triangular(UPLO::Upper, Diag::NonUnit, &right.t().to_owned()).ok()?;
+        let matrix = &scale.view().insert_axis(Axis(1)) * &matrix / &scale;
+        let mean = &center + &(&scale * &posterior.mean);
+        let ratio = ratios.iter().map(|ratio| ratio.max(ratio.recip()).sqrt()).fold(1.0, f64::max);
+        let shift = posterior.mean.iter().map(|shift| shift.abs()).fold(0.0, f64::max);
+        let is_finite = matrix.iter().chain(&mean).all(|value| value.is_finite());
+        is_finite.then_some(Self { map: AffineMap { center, mean, matrix }, ratio, shift })
     }
-    let root = (&vectors * &values.mapv(f64::sqrt)).dot(&vectors.t());
-    let upper = lower.t().to_owned();
-    let right = upper.solve_triangular(UPLO::Upper, Diag::NonUnit, &root.t().to_owned()).ok()?;
-    let matrix = upper.solve_triangular(UPLO::Upper, Diag::NonUnit, &right.t().to_owned()).ok()?;
-    let matrix = &scale.view().insert_axis(Axis(1)) * &matrix / &scale;
-    let mean = &center + &(&scale * &posterior.mean);
-    matrix.iter().chain(&mean).all(|value| value.is_finite()).then_some(AffineMap { center, mean, matrix })
 }

@@ -8,12 +8,12 @@ use crate::metrics::bias::{Bias, TOLERATED_RATIO, TOLERATED_SHIFT};
 /// At most this many names of parameters are in the caption.
 const NAMED: usize = 4;
 
-/// With a standard deviation off by this factor, the linear regression that measures means is not accurate.
-const FAR_RATIO: f64 = 1.3;
+/// With a larger share of the variance of a parameter's score that is not linear, the regression is not accurate.
+const MUCH_NONLINEARITY: f64 = 0.02;
 
 /// The figure of a measured bias of parameters with these names; `None` if there is none.
 pub fn bias(bias: &Bias, names: &[String]) -> Option<Figure> {
-    let (last, z) = (bias.parameters.len().checked_sub(1)? as f64, bias.critical_value());
+    let last = bias.parameters.len().checked_sub(1)? as f64;
     let of_parameters = series(0);
     let panel = |label: &str, tolerated: [f64; 2], right: f64, values: Vec<(f64, f64, f64)>| {
         let edges = [-0.5, last + 0.5];
@@ -39,19 +39,21 @@ pub fn bias(bias: &Bias, names: &[String]) -> Option<Figure> {
         }
     };
     let ratios = bias.parameters.iter().map(|parameter| {
-        let (low, high) = parameter.sd_ratio_interval(z);
+        let (low, high) = parameter.sd_ratio_interval();
         (parameter.sd_ratio, low, high)
     });
     let shifts = bias.parameters.iter().map(|parameter| {
-        let (low, high) = parameter.shift_interval(z);
+        let (low, high) = parameter.shift_interval();
         (parameter.shift, low, high)
     });
     let upper = panel("sd of draws / sd of posterior", [TOLERATED_RATIO.recip(), TOLERATED_RATIO], 1.0, ratios.collect());
     let mut lower = panel("error of mean, in posterior sds", [-TOLERATED_SHIFT, TOLERATED_SHIFT], 0.0, shifts.collect());
     lower.x.label = "parameter".into();
-    let far = bias.worst.and_then(|worst| Some(format!("Farthest off: {} ({worst}). ", names.get(worst)?)));
-    let is_far = bias.parameters.iter().any(|parameter| parameter.sd_ratio.ln().abs() > FAR_RATIO.ln());
-    let approximate = if is_far { "Where sds are far off, errors of means are only approximate. " } else { "" };
+    let worst_parameter = bias.worst.and_then(|worst| Some(format!("Farthest off: {} ({worst}). ", names.get(worst)?)));
+    let approximate = match bias.largest_nonlinearity > MUCH_NONLINEARITY {
+        true => "The posterior is not quite a Gaussian, so that errors of means are approximate. ",
+        false => "",
+    };
     let listed: Vec<String> = names.iter().enumerate().take(NAMED).map(|(place, name)| format!("{place} {name}")).collect();
     let more = if names.len() > NAMED { ", ..., in the order of the result file" } else { "" };
     let legend = vec![
@@ -70,7 +72,7 @@ pub fn bias(bias: &Bias, names: &[String]) -> Option<Figure> {
         cell: (640.0, 240.0),
         caption: format!(
             "{}{approximate}Measured by the gradients of all rows at {}. Parameters: {}{more}.",
-            far.unwrap_or_default(),
+            worst_parameter.unwrap_or_default(),
             counted(bias.scored_draws, "draw"),
             listed.join(", ")
         ),

@@ -96,7 +96,7 @@ fn particles_in_single_precision_are_moved_and_other_data_are_refused() {
 
     cli.write("b.csv", cli.read("a.csv").replace("no\n", "never\n"));
     cli.succeed("import b.csv --test-fraction 0.2 -o a.h5 --force");
-    let says = "the data";
+    let says = "now holds other data";
     cli.alone("recalibrate narrow --output other").end(1, &[says]);
     cli.mpirun(2, "recalibrate narrow --output other").end(1, &[says]);
     assert!(!cli.exists("other/result.h5"));

@@ -179,6 +179,20 @@ fn given_values_are_kept_and_invalid_ones_are_refused() {
     cli.alone("check ess.toml").end(1, &["'method.ess' must be from 1 to 1e9, not 0"]);
 }
 
+/// A run that would take days is not begun, and says what to do; with a length that is set it is.
+#[test]
+fn lengths_that_no_run_reaches_are_refused() {
+    let cli = folder();
+    cli.write("run.toml", file("dsgld", "linear", "numbers.h5"));
+    let says = ["step = \"auto\" would need rounds = ", "Use hmc, or sghmc", "With method.rounds set, the run begins anyway"];
+    cli.alone("run run.toml --set method.ess=1e9 --output days").end(1, &says);
+    cli.mpirun(2, "run run.toml --set method.ess=1e9 --output days").end(1, &says);
+    assert!(!cli.exists("days/result.h5"));
+    cli.succeed(
+        "run run.toml --set method.ess=1e9 --set method.rounds=100 --set method.burn_in=10 --set method.thin=7 --output short",
+    );
+}
+
 /// A job that is stopped while it searches for starting points ends as one that was stopped, and the same command then begins the run.
 #[test]
 fn a_search_for_starting_points_stops_when_it_is_asked_to() {

@@ -40,7 +40,7 @@ const MIN_COUPLING: f64 = 1e-6;
 /// The lengths of coupled chains, where those in `given` are kept: burn-in and thinning. Draws begin when an annealing that is given is over.
 pub(in crate::methods) fn found_lengths(
     relaxation: f64,
-    ess: f64,
+    draws: f64,
     agents: u32,
     mut given: (Option<u64>, Option<u64>),
     schedule: Option<CouplingSchedule>,
@@ -48,7 +48,7 @@ pub(in crate::methods) fn found_lengths(
     if let (None, Some(CouplingSchedule::Anneal { from, over })) = (given.0, schedule) {
         given.0 = Some(from.saturating_add(over).saturating_add((BURN_IN * relaxation) as u64));
     }
-    lengths(relaxation, ess, agents, given)
+    lengths(relaxation, draws, agents, given)
 }
 
 /// The largest of coupling, its half and so on with which found steps are stable: where neither `stiffness` of spring and posterior together

@@ -174,12 +174,12 @@ impl MethodSettings for DsgldSettings {
         let updates_per_visit = self.mean_updates_per_visit();
         let longest_visit = self.initial_updates_per_visit().iter().copied().fold(1.0, f64::max);
         let LangevinSteps { batch, step, supplied, relaxation } = langevin_steps(measured, self.batch, longest_visit);
-        let ess = measured.ess(self.ess);
-        let mut found = lengths(relaxation, ess, self.chains, (self.burn_in, self.thin));
+        let draws = measured.draws(self.ess);
+        let mut found = lengths(relaxation, draws, self.chains, (self.burn_in, self.thin));
         if self.thin.is_none() && updates_per_visit.fract() == 0.0 {
             // Draws would otherwise cluster at the ends of visits.
             let thin = (found.thin..).find(|thin| have_no_common_factor(*thin, updates_per_visit as u64)).unwrap_or(found.thin);
-            found = lengths(relaxation, ess, self.chains, (self.burn_in, Some(thin)));
+            found = lengths(relaxation, draws, self.chains, (self.burn_in, Some(thin)));
         }
         let Lengths { burn_in, thin, updates } = found;
         let turns = f64::from(self.schedule.every(self.chains, agents));
