@@ -33,7 +33,6 @@ while [ $# -gt 0 ]; do
 done
 
 command -v mpibayes >/dev/null || cargo build --release --locked
-PATH=${CARGO_TARGET_DIR:-target}/release:$PATH
 data=${MPIBAYES_DATA:-datasets}
 work=runs/agreement
 mkdir -p "$work"

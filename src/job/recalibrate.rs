@@ -11,7 +11,7 @@ use super::scoring::scores_grid;
 use super::start::{job_options, open_on_all};
 use super::tune::TUNING;
 use crate::cluster::JobOptions;
-use crate::cluster::record::{DrawBlock, Extents};
+use crate::cluster::record::Extents;
 use crate::config::{Dtype, Precision, Run, RunOf};
 use crate::data::Dataset;
 use crate::methods::common::full_scores::FullScores;
@@ -22,7 +22,7 @@ use crate::metrics::recalibration::{Recalibration, recalibrate as move_draws};
 use crate::results::{
     Grid, POSTERIOR, ResultFile, RunFolder, RunInfo, RunState, RunWriter, SampleGroup, SampleKind, result_file,
 };
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, Axis, s};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ pub fn recalibrate(
         let (moved, Some(before), Some(file)) = (moved??, before, file) else { return Ok(None) };
         let draws = Draws { rows: moved.map.apply(before.rows.view()), ..before };
         draws.check_mixing()?;
-        write(run, file, &draws, &moved, &problem, dataset, folder)?;
+        Written { run, file, draws, moved: &moved, problem: &problem, dataset }.to_folder(folder)?;
         Ok(Some(moved))
     };
     ranks.agree(checked_and_written())
@@ -156,73 +156,72 @@ impl Draws {
         Ok(())
     }
 
-    /// The draws of each chain, in the number type of the run.
-    fn blocks<F: Precision>(&self) -> Vec<DrawBlock> {
-        let (mut rows, dim) = (self.rows.rows().into_iter(), self.rows.ncols() as u64);
-        let block = |(chain, &length): (u32, &usize)| {
-            let numbers: Vec<F> = rows.by_ref().take(length).flatten().map(|&value| F::of(value)).collect();
-            let (group, kind, bytes) = (POSTERIOR.to_owned(), F::NAME.to_owned(), bytemuck::cast_slice(&numbers).to_vec());
-            DrawBlock { group, chain, first: 0, dim, kind, bytes }
+    /// Adds the draws of each chain to a result file, in the number type of the run.
+    fn push<F: Precision>(&self, writer: &mut RunWriter) {
+        let mut first = 0;
+        for (chain, length) in (0..).zip(&self.lengths) {
+            let draws = self.rows.slice(s![first..first + length, ..]).mapv(F::of);
+            writer.push_chain(POSTERIOR, chain, draws.view());
+            first += length;
+        }
+    }
+}
+
+/// What is written to the folder of recalibrated draws.
+struct Written<'a> {
+    run: &'a RunOf<Table>,
+    /// The result file of the run.
+    file: &'a ResultFile,
+    /// The moved draws.
+    draws: Draws,
+    moved: &'a Recalibration,
+    problem: &'a Problem<f64>,
+    dataset: Option<&'a Arc<Dataset>>,
+}
+
+impl Written<'_> {
+    /// Writes the folder. It holds a run only when it is complete.
+    fn to_folder(&self, folder: &mut RunFolder) -> Result<(), JobError> {
+        if folder.claim()?.is_some_and(|kept| kept.holds_results) {
+            let folder = folder.path().display();
+            return Err(JobError::Recalibration(format!("{folder} holds a run already: choose another --output")));
+        }
+        let path = result_file(folder.path());
+        if let Err(error) = self.to_file(&path) {
+            // The first error is the one to report.
+            drop(std::fs::remove_file(&path));
+            return Err(error);
+        }
+        let RunInfo { config, data_digest, .. } = self.file.info();
+        Ok(folder.record_run(config, data_digest)?)
+    }
+
+    fn to_file(&self, path: &Path) -> Result<(), JobError> {
+        let Self { run, file, draws, moved, problem, dataset } = self;
+        let former = file.info();
+        let info = RunInfo::new(&former.method, &former.model, former.seed, &former.data_digest, &former.config);
+        let mut writer = RunWriter::new(path, info, vec![draws.group.clone()], Extents::default())?;
+        match run.settings.dtype {
+            Dtype::Float32 => draws.push::<f32>(&mut writer),
+            Dtype::Float64 => draws.push::<f64>(&mut writer),
+        }
+        for group in [PREPROCESSING, TUNING] {
+            file.grid(group)?.into_iter().for_each(|grid| writer.push_grid(grid));
+        }
+        writer.push_grid(scores_grid(&moved.checked.draws, &moved.checked.scores));
+        writer.push_grid(recalibration_grid(moved, file.path()));
+        let complete = |writer: &mut RunWriter, finished| {
+            writer.write_complete(&[], RunState { finished, ..former.state }, std::iter::empty())
         };
-        (0..).zip(&self.lengths).map(block).collect()
+        complete(&mut writer, false)?;
+        // Predictions are made from the draws in the file.
+        if let Some(dataset) = dataset.filter(|_| run.evaluate.predictions) {
+            let is_chains = draws.group.kind == SampleKind::Chains;
+            let arrays = predictive_arrays(problem.model.as_ref(), is_chains, &ResultFile::open(path)?, dataset)?;
+            arrays.into_iter().for_each(|grid| writer.push_grid(grid));
+        }
+        Ok(complete(&mut writer, true)?)
     }
-}
-
-/// Writes the folder of recalibrated draws. It holds a run only when it is complete.
-fn write(
-    run: &RunOf<Table>,
-    file: &ResultFile,
-    draws: &Draws,
-    moved: &Recalibration,
-    problem: &Problem<f64>,
-    dataset: Option<&Arc<Dataset>>,
-    folder: &mut RunFolder,
-) -> Result<(), JobError> {
-    if folder.claim()?.is_some_and(|kept| kept.holds_results) {
-        return Err(JobError::Recalibration(format!("{} holds a run already: choose another --output", folder.path().display())));
-    }
-    let path = result_file(folder.path());
-    if let Err(error) = write_results(run, file, draws, moved, problem, dataset, &path) {
-        // The first error is the one to report.
-        drop(std::fs::remove_file(&path));
-        return Err(error);
-    }
-    let RunInfo { config, data_digest, .. } = file.info();
-    Ok(folder.record_run(config, data_digest)?)
-}
-
-fn write_results(
-    run: &RunOf<Table>,
-    file: &ResultFile,
-    draws: &Draws,
-    moved: &Recalibration,
-    problem: &Problem<f64>,
-    dataset: Option<&Arc<Dataset>>,
-    path: &Path,
-) -> Result<(), JobError> {
-    let former = file.info();
-    let info = RunInfo::new(&former.method, &former.model, former.seed, &former.data_digest, &former.config);
-    let mut writer = RunWriter::new(path, info, vec![draws.group.clone()], Extents::default())?;
-    let blocks = match run.settings.dtype {
-        Dtype::Float32 => draws.blocks::<f32>(),
-        Dtype::Float64 => draws.blocks::<f64>(),
-    };
-    blocks.into_iter().for_each(|block| writer.push(block));
-    for group in [PREPROCESSING, TUNING] {
-        file.grid(group)?.into_iter().for_each(|grid| writer.push_grid(grid));
-    }
-    writer.push_grid(scores_grid(&moved.checked.draws, &moved.checked.scores));
-    writer.push_grid(recalibration_grid(moved, file.path()));
-    let complete =
-        |writer: &mut RunWriter, finished| writer.write_complete(&[], RunState { finished, ..former.state }, std::iter::empty());
-    complete(&mut writer, false)?;
-    // Predictions are made from the draws in the file.
-    if let Some(dataset) = dataset.filter(|_| run.evaluate.predictions) {
-        let is_chains = draws.group.kind == SampleKind::Chains;
-        let arrays = predictive_arrays(problem.model.as_ref(), is_chains, &ResultFile::open(path)?, dataset)?;
-        arrays.into_iter().for_each(|grid| writer.push_grid(grid));
-    }
-    Ok(complete(&mut writer, true)?)
 }
 
 /// How draws were moved, for the result file.

@@ -57,11 +57,10 @@ impl StepSize {
     }
 }
 
-/// A step size that is not a number, as a run file has it.
+/// A step size that is a table in a run file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Named {
-    Auto,
+enum InTable {
     /// The number alone is shorter.
     #[serde(skip_serializing)]
     Constant(f64),
@@ -75,22 +74,22 @@ enum Named {
 impl Serialize for StepSize {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
-            Self::Auto => Named::Auto.serialize(serializer),
+            Self::Auto => serializer.serialize_str("auto"),
             Self::Constant(step) => serializer.serialize_f64(step),
-            Self::Annealed { a, b, c } => Named::Annealed { a, b, c }.serialize(serializer),
+            Self::Annealed { a, b, c } => InTable::Annealed { a, b, c }.serialize(serializer),
         }
     }
 }
 
 impl<'de> Deserialize<'de> for StepSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NumberOrNamed)
+        deserializer.deserialize_any(StepSizeVisitor)
     }
 }
 
-struct NumberOrNamed;
+struct StepSizeVisitor;
 
-impl<'de> Visitor<'de> for NumberOrNamed {
+impl<'de> Visitor<'de> for StepSizeVisitor {
     type Value = StepSize;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -113,10 +112,9 @@ impl<'de> Visitor<'de> for NumberOrNamed {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<StepSize, A::Error> {
-        Ok(match Named::deserialize(MapAccessDeserializer::new(table))? {
-            Named::Auto => StepSize::Auto,
-            Named::Constant(step) => StepSize::Constant(step),
-            Named::Annealed { a, b, c } => StepSize::Annealed { a, b, c },
+        Ok(match InTable::deserialize(MapAccessDeserializer::new(table))? {
+            InTable::Constant(step) => StepSize::Constant(step),
+            InTable::Annealed { a, b, c } => StepSize::Annealed { a, b, c },
         })
     }
 }

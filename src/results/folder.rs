@@ -505,19 +505,9 @@ impl RunFolder {
     }
 
     /// Shows the progress of what is found before the run.
-    pub fn show_preparation(&mut self, Progress { done, total }: Progress) {
-        match &mut self.display {
-            Display::Bar(bar) if bar.length() != Some(total) => {
-                bar.set_length(total);
-                bar.set_style(bar_style("preparing"));
-            }
-            Display::Bar(bar) => bar.set_position(done),
-            Display::Lines { printed_at, done: printed } if done > *printed && printed_at.elapsed() >= PROGRESS_LINE_INTERVAL => {
-                (*printed_at, *printed) = (Instant::now(), done);
-                eprintln!("mpibayes: preparing, {:.0} %", 100.0 * done as f64 / total.max(1) as f64);
-            }
-            Display::Lines { .. } | Display::Nothing => {}
-        }
+    pub fn show_preparation(&mut self, progress: Progress) {
+        let share = 100.0 * progress.done as f64 / progress.total.max(1) as f64;
+        self.show(progress, "preparing", || format!("preparing, {share:.0} %"));
     }
 
     /// Ends the display of that progress. If it did not finish, the run is stopped before it has begun.
@@ -533,22 +523,27 @@ impl RunFolder {
         }
     }
 
-    fn show_progress(&mut self, status: Status) {
-        let progress = status.progress;
+    fn show_progress(&mut self, Status { progress, seconds, .. }: Status) {
+        let Progress { done, total } = progress;
+        self.show(progress, "round", || format!("round {done} of {total}, {seconds:.0} s"));
+    }
+
+    /// Shows progress in this unit: in the bar, or now and then as this line.
+    fn show(&mut self, Progress { done, total }: Progress, unit: &str, line: impl FnOnce() -> String) {
         match &mut self.display {
             Display::Bar(bar) => {
-                if bar.length() != Some(progress.total) {
-                    bar.set_length(progress.total);
-                    bar.set_style(bar_style("round"));
-                    bar.set_position(progress.done);
+                if bar.length() != Some(total) {
+                    bar.set_length(total);
+                    bar.set_style(bar_style(unit));
+                    bar.set_position(done);
                     // Rounds of earlier jobs must not enter the estimate of the remaining time.
                     bar.reset_eta();
                 }
-                bar.set_position(progress.done);
+                bar.set_position(done);
             }
-            Display::Lines { printed_at, done } if progress.done > *done && printed_at.elapsed() >= PROGRESS_LINE_INTERVAL => {
-                (*printed_at, *done) = (Instant::now(), progress.done);
-                eprintln!("mpibayes: round {} of {}, {:.0} s", progress.done, progress.total, status.seconds);
+            Display::Lines { printed_at, done: printed } if done > *printed && printed_at.elapsed() >= PROGRESS_LINE_INTERVAL => {
+                (*printed_at, *printed) = (Instant::now(), done);
+                eprintln!("mpibayes: {}", line());
             }
             Display::Lines { .. } | Display::Nothing => {}
         }

@@ -12,7 +12,7 @@ use crate::data::hdf;
 use crate::number::Number;
 use crate::partial::PartialFile;
 use hdf5::Group;
-use ndarray::ArrayView3;
+use ndarray::{ArrayView2, ArrayView3};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -62,6 +62,14 @@ impl RunWriter {
     pub fn push(&mut self, draws: DrawBlock) {
         self.pending_bytes += bytes_of(&draws);
         self.pending.push(draws);
+    }
+
+    /// Adds all draws of a chain, as rows.
+    pub fn push_chain<T: Number>(&mut self, group: &str, chain: u32, draws: ArrayView2<T>) {
+        let numbers: Vec<T> = draws.iter().copied().collect();
+        let bytes = bytemuck::cast_slice(&numbers).to_vec();
+        let (group, kind, dim) = (group.to_owned(), T::NAME.to_owned(), draws.ncols() as u64);
+        self.push(DrawBlock { group, chain, first: 0, dim, kind, bytes });
     }
 
     /// Adds arrays for the next [`RunWriter::write`]; an existing group is not changed.
@@ -213,12 +221,7 @@ pub fn write_run(path: &Path, info: &RunInfo, samples: &[Samples], rows: &[Row])
 }
 
 fn push_chains<T: Number>(writer: &mut RunWriter, group: &str, values: ArrayView3<T>) {
-    for (chain, draws) in (0..).zip(values.outer_iter()) {
-        let numbers: Vec<T> = draws.iter().copied().collect();
-        let bytes = bytemuck::cast_slice(&numbers).to_vec();
-        let (group, kind, dim) = (group.to_owned(), T::NAME.to_owned(), draws.ncols() as u64);
-        writer.push(DrawBlock { group, chain, first: 0, dim, kind, bytes });
-    }
+    (0..).zip(values.outer_iter()).for_each(|(chain, draws)| writer.push_chain(group, chain, draws));
 }
 
 /// Checks that all names are valid in netCDF-4 and distinct.

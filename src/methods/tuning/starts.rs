@@ -17,8 +17,8 @@ use crate::random::{Purpose, Who};
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use serde::{Deserialize, Serialize};
 
-/// The group of records with a row for each starting point, then the scale of each parameter, the noise of minibatches, the noise of shards and
-/// the largest curvature, which is repeated; the last three in scaled coordinates.
+/// The group of records with a row for each starting point, then the scale of each parameter, the noise of minibatches, the noise of shards,
+/// the largest curvature and the factor that shortens steps; these two are repeated. All but points and scale are in scaled coordinates.
 pub const STARTS: &str = "starts";
 
 /// The step size of Adam at first; it falls linearly to 0.
