@@ -21,7 +21,7 @@ use mpibayes::methods::particles::dsvgd::{Dsvgd, Factors, PriorConvention};
 use mpibayes::methods::particles::svgd::Svgd;
 use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::models::network::NetworkSettings;
-use mpibayes::models::{Model, Output};
+use mpibayes::models::{DataSchema, Model, Output};
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Stream, Who};
 use ndarray::linalg::general_mat_mul;
@@ -60,7 +60,9 @@ fn problem<F: Real>(model: Arc<dyn Model<F>>, rows: usize, features: usize, clas
 /// Steps of SVGD for logistic regression, d = 54, a fresh minibatch of 100 of 20,000 rows and the exact median in each, f64.
 fn svgd_logistic(c: &mut Criterion) {
     let model = Arc::new(
-        LogisticSettings { intercept: false, ..LogisticSettings::default() }.build(54, Output::Classes(2)).expect("valid"),
+        LogisticSettings { intercept: false, ..LogisticSettings::default() }
+            .build(&DataSchema::new(54, Output::Classes(2)))
+            .expect("valid"),
     );
     let problem = problem::<f64>(model, 20_000, 54, 2);
     let mut group = c.benchmark_group("svgd_logistic_d54_batch100");
@@ -80,7 +82,9 @@ fn svgd_logistic(c: &mut Criterion) {
 /// Steps of SGLD for logistic regression, d = 54, a fresh minibatch of 100 rows in each, of a shard in the cache and of one beyond it.
 fn sgld_logistic(c: &mut Criterion) {
     let model = Arc::new(
-        LogisticSettings { intercept: false, ..LogisticSettings::default() }.build(54, Output::Classes(2)).expect("valid"),
+        LogisticSettings { intercept: false, ..LogisticSettings::default() }
+            .build(&DataSchema::new(54, Output::Classes(2)))
+            .expect("valid"),
     );
     let mut group = c.benchmark_group("sgld_logistic_d54_batch100");
     group.sample_size(10).measurement_time(Duration::from_secs(4));

@@ -4,7 +4,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::models::network::NetworkSettings;
-use mpibayes::models::{Batch, Model, Output, Scratch};
+use mpibayes::models::{Batch, DataSchema, Model, Output, Scratch};
 use mpibayes::number::Real;
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::linalg::general_mat_mul;
@@ -75,7 +75,9 @@ fn network(criterion: &mut Criterion) {
 /// 54 features (Covertype's), batch 100, double precision.
 fn logistic(criterion: &mut Criterion) {
     let features = 54;
-    let model = LogisticSettings { intercept: false, ..LogisticSettings::default() }.build(features, Output::Classes(2)).unwrap();
+    let model = LogisticSettings { intercept: false, ..LogisticSettings::default() }
+        .build(&DataSchema::new(features, Output::Classes(2)))
+        .unwrap();
     let x = normals::<f64>(BATCH, features, 2) / 10.0;
     let y = Array1::from_shape_fn(BATCH, |i| (i % 2) as f64);
     let mut group = criterion.benchmark_group("logistic_54");

@@ -141,7 +141,7 @@
 //! impl ModelSettings for Settings {
 //!     const NAME: &'static str = "varying-intercepts";
 //!
-//!     fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError> {
+//!     fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
 //!         let data = require_data(data)?;
 //!         // Ok(BuiltModel::for_data(VaryingIntercepts { groups: self.groups, slopes: data.features - 1 }))
 //! #       ToySettings::default().build_model(None)

@@ -8,8 +8,8 @@ use mpibayes::data::corpus::{
     BagFormat, Corpus, CorpusImport, Input, StopWords, TestDocuments, Text, Vocabulary, WordFilter, import_corpus,
 };
 use mpibayes::data::{
-    ArrayFile, ArrayImport, ArrayPair, Dataset, IdxPair, LibsvmImport, Result, Scaling, TableImport, TableLayout, Task, TestRows,
-    import_arrays, import_idx, import_libsvm, import_table,
+    ArrayFile, ArrayImport, ArrayPair, ColumnOptions, Dataset, IdxPair, LibsvmImport, Result, Scaling, TableImport, TableLayout,
+    Task, TestRows, import_arrays, import_idx, import_libsvm, import_table,
 };
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -163,7 +163,10 @@ fn import_text_with_rows(folder: &Path, output: &Path) -> Result<()> {
 
 fn import_text_with(test: TestRows, folder: &Path, output: &Path) -> Result<()> {
     let (train, task, layout) = (folder.join("x"), Task::Classification, TableLayout::default());
-    import_table(&TableImport { train, test, task, layout, scaling: Scaling::Standardize }, output)
+    import_table(
+        &TableImport { train, test, task, layout, columns: ColumnOptions::default(), scaling: Scaling::Standardize },
+        output,
+    )
 }
 
 fn import_npy(folder: &Path, output: &Path) -> Result<()> {

@@ -39,7 +39,7 @@ def mpibayes(program, method, folder, agents, seed):
         subprocess.run(arrays, check=True, capture_output=True)
     run = f"{folder}/{method}.toml"
     with open(run, "w") as file:
-        file.write(f'seed = {seed}\nagents = {agents}\n[data]\nfile = "{data}"\n[model]\nname = "logistic"\nprior_precision = 1.0\n')
+        file.write(f'seed = {seed}\nagents = {agents}\n[data]\nfile = "{data}"\n[model]\nname = "logistic"\nprior = {{ normal = 1.0 }}\nintercept_scale = 1.0\n')
         file.write(f'[method]\nname = "{method}"\n')
     since = time.perf_counter()
     subprocess.run([program, "run", run, "--output", f"{folder}/{method}"], check=True, capture_output=True)

@@ -32,7 +32,7 @@ impl Default for Settings {
 impl ModelSettings for Settings {
     const NAME: &'static str = "varying-intercepts";
 
-    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError> {
+    fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
         let data = require_data(data)?;
         if data.output != Output::Number {
             return Err(KeyError::table("needs numbers as targets: import with --task regression"));

@@ -90,7 +90,7 @@ mod tests {
             "mpibayes import a.csv",
             "mpibayes import images a -o data.h5",
             "mpibayes import images a --labels b --test-images c -o data.h5",
-            "mpibayes import a.csv --label last -o data.h5",
+            "mpibayes import a.csv --exposure years --offset rate -o data.h5",
             "mpibayes import images a --labels b --label last -o data.h5",
             "mpibayes import a.csv --test b.csv --test-fraction 0.2 -o data.h5",
             "mpibayes import table a.csv --label 0 -o data.h5",
@@ -121,6 +121,7 @@ mod tests {
         for typed in [
             "mpibayes import images a --labels b --test-images c --test-labels d -o data.h5",
             "mpibayes import a.csv --test-fraction 0.2 --seed 3 -o data.h5",
+            "mpibayes import a.csv --label last --categorical 2,region -o data.h5",
             "mpibayes import table a.csv --test-fraction 0.2 --seed 3 --label 1 -o data.h5",
             "mpibayes summary runs/a --get ece",
             "mpibayes resume runs/a --steps +20_000 --strict",

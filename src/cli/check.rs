@@ -93,6 +93,7 @@ fn describe(report: &CheckReport, output: &Path, used: FolderUse) -> String {
                     let targets = match task {
                         Task::Classification => text::counted(classes, "class"),
                         Task::Regression => "numbers as targets".into(),
+                        Task::Counts => "counts as targets".into(),
                     };
                     lines.push(("rows", split));
                     lines.push(("columns", format!("{}, {targets}", text::counted(features, "feature"))));

@@ -438,16 +438,34 @@ fn predict_table(args: &PredictArgs, predictor: &mut Predictor, output: &mut Out
         label: args.label.clone().unwrap_or(Column::None),
         header: args.header.unwrap_or(HeaderName::Auto).into(),
         delimiter: args.delimiter,
-        drop: Vec::new(),
+        ..TableLayout::default()
     };
+    let recipe = predictor.recipe.clone();
+    if let Some(recipe) = &recipe {
+        layout.texts = recipe.texts().map(|(name, _)| Column::Name(name.to_owned())).collect();
+        layout.allow_missing = true;
+    }
     let order = columns(path, predictor, &mut layout)?;
     let labelled = layout.label != Column::None;
     output.head(labelled)?;
     let mut table = Table::open(Source::open(path)?, &layout)?;
+    if let Some(recipe) = &recipe {
+        table = table.with_levels(recipe.texts().map(|(_, levels)| levels).collect());
+    }
     let mut rows = Rows::new(path, predictor, output);
+    let (mut values, mut used) = (Vec::new(), Vec::new());
     let read = table.rows(|row| {
-        let features = (0..).zip(order.iter().map(|&at| row.features[at]));
-        rows.push(features, labelled.then_some(row.label), Place::Line(row.line))
+        values.clear();
+        values.extend(order.iter().map(|&at| row.features[at]));
+        let place = Place::Line(row.line);
+        let features = match &recipe {
+            Some(recipe) => {
+                recipe.apply(&values, &mut used).map_err(|what| DataError::content(path, place, what))?;
+                &used
+            }
+            None => &values,
+        };
+        rows.push((0..).zip(features.iter().copied()), labelled.then_some(row.label), place)
     });
     rows.finish(read)
 }
@@ -455,8 +473,12 @@ fn predict_table(args: &PredictArgs, predictor: &mut Predictor, output: &mut Out
 /// For each feature of the run, the index of its column among the features of the table. Columns are matched by name if both have names,
 /// otherwise by position.
 fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyhow::Result<Vec<usize>> {
+    let wanted: Vec<String> = match &predictor.recipe {
+        Some(recipe) => recipe.columns.iter().map(|column| column.name.clone()).collect(),
+        None => predictor.features.clone(),
+    };
     let names = Table::open(Source::open(path)?, layout)?.names().map(<[String]>::to_vec);
-    let Some(names) = names.filter(|_| !predictor.features.is_empty()) else {
+    let Some(names) = names.filter(|_| !wanted.is_empty()) else {
         let table = Table::open(Source::open(path)?, layout)?;
         ensure!(
             table.features() == predictor.width,
@@ -468,7 +490,7 @@ fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyh
         );
         return Ok((0..predictor.width).collect());
     };
-    let missing: Vec<String> = predictor.features.iter().filter(|name| !names.contains(name)).cloned().collect();
+    let missing: Vec<String> = wanted.iter().filter(|name| !names.contains(name)).cloned().collect();
     ensure!(missing.is_empty(), "{}: the header lacks {}; it has {}", path.display(), text::list(&missing), text::list(&names));
     let is_label = |place: usize, name: &String| match &layout.label {
         Column::Name(label) => label == name,
@@ -479,15 +501,14 @@ fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyh
     let kept: Vec<&String> = names
         .iter()
         .enumerate()
-        .filter(|(place, name)| predictor.features.contains(name) && !is_label(*place, name))
+        .filter(|(place, name)| wanted.contains(name) && !is_label(*place, name))
         .map(|(_, name)| name)
         .collect();
-    let others = names.iter().enumerate().filter(|(place, name)| !predictor.features.contains(name) && !is_label(*place, name));
+    let others = names.iter().enumerate().filter(|(place, name)| !wanted.contains(name) && !is_label(*place, name));
     layout.drop = others.map(|(place, _)| Column::Number(place + 1)).collect();
     layout.header = crate::data::Header::Yes;
     let place = |name: &String| kept.iter().position(|kept| *kept == name);
-    predictor
-        .features
+    wanted
         .iter()
         .map(|name| place(name).with_context(|| format!("{}: {name:?} is both a feature and the label", path.display())))
         .collect()

@@ -1,7 +1,9 @@
 //! `mpibayes summary`: the results of a run, as text, as JSON, or a single metric.
 
+use super::import::share;
 use super::output::print;
 use crate::report::RunResults;
+use crate::report::coefficients::{Interval, IntervalKind};
 use crate::report::summary::Summary;
 use anyhow::Context;
 use std::path::PathBuf;
@@ -10,6 +12,7 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   mpibayes summary runs/first
+  mpibayes summary runs/first --interval 0.95 --kind hdi
   mpibayes summary runs/first --json > first.json
   mpibayes summary runs/first --get accuracy";
 
@@ -25,6 +28,12 @@ pub struct SummaryArgs {
     /// Assess and show every parameter of the posterior, not only the worst ones
     #[arg(long, conflicts_with = "get")]
     pub all: bool,
+    /// The share of the posterior in the intervals of coefficients [default: 0.9]
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "get")]
+    pub interval: Option<f64>,
+    /// Which interval with this share [default: quantile]
+    #[arg(long, value_enum, conflicts_with = "get")]
+    pub kind: Option<IntervalKind>,
     /// Print only this final metric, such as accuracy, log_likelihood or ece
     #[arg(long, value_name = "METRIC")]
     pub get: Option<String>,
@@ -35,7 +44,9 @@ pub struct SummaryArgs {
 /// # Errors
 /// When there is no such run, its results cannot be read, or it has no such metric.
 pub fn run(args: &SummaryArgs) -> anyhow::Result<ExitCode> {
-    let summary = Summary::of(&RunResults::open(&args.run)?, args.all)?;
+    let Interval { mass, kind } = Interval::default();
+    let interval = Interval { mass: args.interval.unwrap_or(mass), kind: args.kind.unwrap_or(kind) };
+    let summary = Summary::with_interval(&RunResults::open(&args.run)?, args.all, interval)?;
     let text = match &args.get {
         _ if args.json => serde_json::to_string_pretty(&summary)? + "\n",
         Some(name) => summary.metric(name)? + "\n",

@@ -108,9 +108,9 @@ pub trait ConfiguredModel: Send + Sync {
     /// The settings with every default.
     fn table(&self) -> Result<toml::Table, toml::ser::Error>;
     /// The model in single precision.
-    fn float32(&self, schema: Option<DataSchema>) -> Result<BuiltModel<f32>, KeyError>;
+    fn float32(&self, schema: Option<&DataSchema>) -> Result<BuiltModel<f32>, KeyError>;
     /// The model in double precision.
-    fn float64(&self, schema: Option<DataSchema>) -> Result<BuiltModel<f64>, KeyError>;
+    fn float64(&self, schema: Option<&DataSchema>) -> Result<BuiltModel<f64>, KeyError>;
 }
 
 impl<S: ModelSettings> ConfiguredModel for S {
@@ -122,11 +122,11 @@ impl<S: ModelSettings> ConfiguredModel for S {
         settings::table(self)
     }
 
-    fn float32(&self, schema: Option<DataSchema>) -> Result<BuiltModel<f32>, KeyError> {
+    fn float32(&self, schema: Option<&DataSchema>) -> Result<BuiltModel<f32>, KeyError> {
         self.build_model(schema)
     }
 
-    fn float64(&self, schema: Option<DataSchema>) -> Result<BuiltModel<f64>, KeyError> {
+    fn float64(&self, schema: Option<&DataSchema>) -> Result<BuiltModel<f64>, KeyError> {
         self.build_model(schema)
     }
 }
@@ -137,14 +137,14 @@ pub trait Precision: Real {
     ///
     /// # Errors
     /// A setting that does not suit the data.
-    fn model(model: &dyn ConfiguredModel, schema: Option<DataSchema>) -> Result<BuiltModel<Self>, KeyError>;
+    fn model(model: &dyn ConfiguredModel, schema: Option<&DataSchema>) -> Result<BuiltModel<Self>, KeyError>;
 
     /// The method in this type.
     fn method<D: DataKind>(method: &dyn ConfiguredMethod<D>, problem: D::Problem<Self>) -> D::Method<Self>;
 }
 
 impl Precision for f32 {
-    fn model(model: &dyn ConfiguredModel, schema: Option<DataSchema>) -> Result<BuiltModel<Self>, KeyError> {
+    fn model(model: &dyn ConfiguredModel, schema: Option<&DataSchema>) -> Result<BuiltModel<Self>, KeyError> {
         model.float32(schema)
     }
 
@@ -154,7 +154,7 @@ impl Precision for f32 {
 }
 
 impl Precision for f64 {
-    fn model(model: &dyn ConfiguredModel, schema: Option<DataSchema>) -> Result<BuiltModel<Self>, KeyError> {
+    fn model(model: &dyn ConfiguredModel, schema: Option<&DataSchema>) -> Result<BuiltModel<Self>, KeyError> {
         model.float64(schema)
     }
 

@@ -132,7 +132,7 @@ impl<'a> Hints<'a> {
     fn unknown_key(&self, path: &[String], known: &[String], is_table: bool) -> String {
         let Some((key, section)) = path.split_last() else { return "is not a key".into() };
         let name = |of: &str| self.names.iter().find(|(section, _)| *section == of).map_or("", |(_, name)| name);
-        if let Some(new) = new_key(&section.join("."), name("method"), key) {
+        if let Some(new) = new_key(&section.join("."), name(section.first().map_or("", String::as_str)), key) {
             return format!("is called `{new}` now");
         }
         let section: Vec<&str> = section.iter().map(String::as_str).collect();

@@ -30,7 +30,11 @@ use crate::methods::variational::pvi::PviSettings;
 use crate::models::gaussian_mean::GaussianMeanSettings;
 use crate::models::linear::LinearSettings;
 use crate::models::logistic::LogisticSettings;
+use crate::models::negative_binomial::NegativeBinomialSettings;
 use crate::models::network::NetworkSettings;
+use crate::models::ordinal::OrdinalSettings;
+use crate::models::poisson::PoissonSettings;
+use crate::models::student_t::StudentTSettings;
 use crate::models::toy::ToySettings;
 use crate::models::{Model, ModelSettings};
 use crate::settings::{self, Key, KeyError};
@@ -41,8 +45,12 @@ impl Default for Registry {
     fn default() -> Self {
         Self { models: Vec::new(), table_methods: Vec::new(), corpus_methods: Vec::new() }
             .with_model::<LogisticSettings>()
-            .with_model::<NetworkSettings>()
             .with_model::<LinearSettings>()
+            .with_model::<PoissonSettings>()
+            .with_model::<NetworkSettings>()
+            .with_model::<NegativeBinomialSettings>()
+            .with_model::<StudentTSettings>()
+            .with_model::<OrdinalSettings>()
             .with_model::<GaussianMeanSettings>()
             .with_model::<ToySettings>()
             .with_method::<SvgdSettings>()

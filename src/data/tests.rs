@@ -58,6 +58,7 @@ fn csv(train: &Path) -> TableImport {
         test: TestRows::None,
         task: Task::Classification,
         layout: TableLayout::default(),
+        columns: ColumnOptions::default(),
         scaling: Scaling::None,
     }
 }
@@ -319,7 +320,7 @@ fn datasets_of_other_versions_are_read_or_refused() {
     });
     let shard = first.unwrap().read_rows::<f64>(Split::Train, &[0, 1]).unwrap();
     assert_eq!((shard.y(), shard.target_unit()), (array![90.0, 130.0].view(), 1.0));
-    for unknown in [0, 5] {
+    for unknown in [0, 5, 7] {
         let message = changed(&|file| version(file, unknown)).unwrap_err().to_string();
         assert!(message.contains(&format!("version {unknown}")) && message.contains("import the data again"), "{message}");
     }
@@ -490,9 +491,12 @@ fn bad_csv_files_are_refused_with_file_and_line() {
         (b"1,2,0\n1,2,3,1\n".to_vec(), &["x.csv, line 2: 4 fields, but the first line has 3"]),
         (b"a,b,c\n1,2,0\n1,1\n".to_vec(), &["x.csv, line 3: 2 fields"]),
         (b"1,2,0\n1,x,1\n".to_vec(), &["x.csv, line 2: column 2: \"x\" is not a number"]),
-        (b"1,2,0\n1,NaN,1\n".to_vec(), &["x.csv, line 2: column 2: \"NaN\" is not a finite number"]),
+        (
+            b"1,2,0\n1,NaN,1\n".to_vec(),
+            &["x.csv, line 2: column 2: \"NaN\" looks missing: leave such rows out with --missing drop"],
+        ),
         (b"1,2,0\n1e999,2,1\n".to_vec(), &["x.csv, line 2: column 1", "not a finite number"]),
-        (b"1,2,0\n1,,1\n".to_vec(), &["x.csv, line 2: column 2: is missing"]),
+        (b"1,2,0\n1,,1\n".to_vec(), &["x.csv, line 2: column 2: \"\" looks missing"]),
         (b"1,2,0\n1,2,\n".to_vec(), &["x.csv, line 2: the label is empty"]),
         (b"1,2,0\n1,\xff,1\n".to_vec(), &["x.csv, line 2: column 2: is not text"]),
         (b"1,x,0\n1,2,1\n".to_vec(), &["x.csv, line 1: 1 of 2 features are numbers"]),

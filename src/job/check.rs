@@ -306,12 +306,17 @@ fn report<D: Checked>(run: &RunOf<D>, data: Option<(&DataFile, &D::Open)>, model
 
 impl Checked for Table {
     fn content(dataset: &Arc<Dataset>) -> DataContent {
-        DataContent::Table { task: dataset.task(), features: dataset.features(), classes: dataset.classes().len() }
+        DataContent::Table {
+            task: dataset.task(),
+            features: dataset.features() - dataset.extra_columns(),
+            classes: dataset.classes().len(),
+        }
     }
 
     fn check_model(run: &RunOf<Self>, dataset: Option<&Arc<Dataset>>) -> Result<CheckedModel, KeyError> {
         // Nothing that is asked of the model here depends on the dtype.
-        let built = run.model.float64(dataset.map(|dataset| schema(dataset)))?;
+        let schema = dataset.map(|dataset| schema(dataset)).transpose().map_err(|error| KeyError::table(error.to_string()))?;
+        let built = run.model.float64(schema.as_ref())?;
         if built.own_rows == 0 {
             require_data(dataset)?;
         }

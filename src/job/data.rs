@@ -3,7 +3,7 @@
 use super::error::JobError;
 use crate::config::{Choice, ConfigError, Domain, Registry, template};
 use crate::data::corpus::Corpus as CorpusFile;
-use crate::data::{DataError, Dataset, Split, Task};
+use crate::data::{DataError, Dataset, FeatureScaling, Split, Task};
 use crate::methods::{Corpus, Table};
 use crate::models::{DataSchema, Output};
 use std::path::Path;
@@ -72,13 +72,37 @@ impl DataFile {
 }
 
 /// What a model has to fit to.
-pub(super) fn schema(dataset: &Dataset) -> DataSchema {
-    DataSchema {
-        features: dataset.features(),
-        output: match dataset.task() {
-            Task::Classification => Output::Classes(dataset.classes().len()),
-            Task::Regression => Output::Number,
-        },
+///
+/// # Errors
+/// If the names of the features cannot be read.
+pub(super) fn schema(dataset: &Dataset) -> Result<DataSchema, DataError> {
+    let (offset, groups) = (dataset.has_offset(), dataset.groups().to_vec());
+    let features = dataset.features() - usize::from(offset) - usize::from(!groups.is_empty());
+    Ok(DataSchema {
+        features,
+        offset,
+        groups,
+        output: output(dataset.task(), dataset.classes().len()),
+        names: dataset.feature_names()?.unwrap_or_default(),
+        scales: scales(dataset.scaling(), features),
+        target_scale: dataset.target_scaling().0,
+    })
+}
+
+/// What is predicted in a task with this number of classes.
+pub(super) fn output(task: Task, classes: usize) -> Output {
+    match task {
+        Task::Classification => Output::Classes(classes),
+        Task::Regression => Output::Number,
+        Task::Counts => Output::Count,
+    }
+}
+
+/// The scale of each feature, unless rows are sparse or features are mixed.
+pub(super) fn scales(scaling: &FeatureScaling, features: usize) -> Option<Vec<f64>> {
+    match scaling {
+        FeatureScaling::Dense { scale, rotation: None, .. } => Some(scale[..features].to_vec()),
+        FeatureScaling::Dense { rotation: Some(_), .. } | FeatureScaling::Sparse { .. } => None,
     }
 }
 
@@ -131,14 +155,14 @@ fn table_choice<'a>(
     data: Option<&'a Path>,
 ) -> Result<Choice<'a>, JobError> {
     let schema = match file {
-        Some(DataFile::Table(table)) => Some(schema(table)),
+        Some(DataFile::Table(table)) => Some(schema(table)?),
         _ => None,
     };
     let models = Table::models(registry);
     let build = |name: &str| -> Result<usize, JobError> {
         let settings = toml::Table::from_iter([("name".to_owned(), toml::Value::from(name))]);
         let model = Table::model(registry, settings).map_err(ConfigError::Settings)?;
-        let built = match model.float64(schema) {
+        let built = match model.float64(schema.as_ref()) {
             // Without data it is not known yet whether they suit.
             Err(_) if schema.is_none() => return Ok(0),
             built => built.map_err(|error| ConfigError::Choice(format!("the model {name} {error}")))?,

@@ -27,6 +27,10 @@ const MAX_CONVERGENCE_DRAWS: usize = 100;
 const MIN_CONVERGENCE_DRAWS: usize = 4;
 /// Whether the features are sparse: 1 or 0.
 const SPARSE: &str = "features_sparse";
+/// The name of the task.
+pub(super) const TASK: &str = "task";
+/// What was made of the columns of a table, as JSON.
+pub(super) const RECIPE: &str = "recipe";
 /// What rows are multiplied by once they are scaled (features × features), if anything.
 const ROTATION: &str = "rotation";
 /// Predictions are averaged over at most this many draws, evenly spread: more would hardly change them.
@@ -96,13 +100,17 @@ pub fn preprocessing(dataset: &Dataset) -> Result<Grid, DataError> {
     grid.dimensions.push(("one".into(), 1));
     grid.variables.push((SPARSE.into(), vec![axis], vec![f64::from(u8::from(dataset.is_sparse()))]));
     grid.variables.push(("features_count".into(), vec![axis], vec![dataset.features() as f64]));
+    grid.names.push((TASK.into(), axis, vec![dataset.task().name().to_owned()]));
+    if let Some(recipe) = dataset.recipe().and_then(|recipe| serde_json::to_string(recipe).ok()) {
+        grid.names.push((RECIPE.into(), axis, vec![recipe]));
+    }
     match dataset.task() {
         Task::Classification => {
             let axis = grid.dimensions.len();
             grid.dimensions.push(("class".into(), dataset.classes().len()));
             grid.names.push(("classes".into(), axis, dataset.classes().to_vec()));
         }
-        Task::Regression => {
+        Task::Regression | Task::Counts => {
             let (scale, offset) = dataset.target_scaling();
             grid.variables.push(("target_scale".into(), vec![axis], vec![scale]));
             grid.variables.push(("target_offset".into(), vec![axis], vec![offset]));
@@ -117,7 +125,7 @@ fn whole<T: num_traits::NumCast>(number: f64) -> Option<T> {
 }
 
 /// How features were scaled, and how many there were, by what [`preprocessing`] has kept.
-pub(super) fn kept_scaling(grid: &Grid) -> Option<(usize, FeatureScaling)> {
+pub fn kept_scaling(grid: &Grid) -> Option<(usize, FeatureScaling)> {
     let numbers = |name: &str| grid.array(name).map(|array| array.iter().copied().collect::<Vec<f64>>());
     let features = whole(numbers("features_count")?.first().copied()?)?;
     let is_sparse = numbers(SPARSE)?.first().copied()? == 1.0;

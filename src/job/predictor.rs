@@ -1,13 +1,14 @@
 //! A finished run as something that predicts: its model and draws from its result file, for rows in the units of the raw data.
 
+use super::data::{output, scales};
 use super::error::JobError;
-use super::predictions::{PREPROCESSING, kept_scaling, predictive_draws};
+use super::predictions::{PREPROCESSING, RECIPE, TASK, kept_scaling, predictive_draws};
 use crate::cluster::BoxError;
 use crate::config::{ConfigError, Dtype, Precision, Registry, Run, RunOf};
-use crate::data::{DataError, Dataset, FeatureScaling, Shard, SparseRows, Split, Task};
+use crate::data::{DataError, Dataset, FeatureScaling, Recipe, Shard, SparseRows, Split, Task};
 use crate::methods::Table;
 use crate::methods::common::predict::predict;
-use crate::models::{DataSchema, Model, Output, Scratch};
+use crate::models::{DataSchema, Model, Scratch};
 use crate::number::Real;
 use crate::results::{POSTERIOR, ResultFile, ResultsError};
 use ndarray::{Array1, Array2};
@@ -22,7 +23,10 @@ pub struct Predictor {
     pub width: usize,
     /// Names of the classes; none for regression.
     pub classes: Vec<String>,
+    /// What becomes of the columns of a table, unless they are what they were.
+    pub recipe: Option<Recipe>,
     scaling: FeatureScaling,
+    task: Task,
     target: (f64, f64),
 }
 
@@ -137,20 +141,33 @@ impl Predictor {
         let (width, scaling) = kept_scaling(&grid).ok_or_else(|| cannot("its description of the data is damaged"))?;
         let classes = grid.list("classes").to_vec();
         let first = |name: &str| numbers(name).and_then(|all| all.first().copied());
-        let output = if classes.is_empty() { Output::Number } else { Output::Classes(classes.len()) };
-        let schema = DataSchema { features: width, output };
-        let engine: Box<dyn Engine> = match run.settings.dtype {
-            Dtype::Float32 => Box::new(drawn::<f32>(file, &run, schema)?),
-            Dtype::Float64 => Box::new(drawn::<f64>(file, &run, schema)?),
+        let task = match grid.list(TASK) {
+            [name] => Task::named(name).ok_or_else(|| cannot("its task is unknown"))?,
+            _ if classes.is_empty() => Task::Regression,
+            _ => Task::Classification,
         };
-        Ok(Self {
-            engine,
-            features: grid.list("features").to_vec(),
-            width,
-            classes,
-            scaling,
-            target: (first("target_scale").unwrap_or(1.0), first("target_offset").unwrap_or(0.0)),
-        })
+        let recipe: Option<Recipe> = match grid.list(RECIPE) {
+            [recipe] => Some(serde_json::from_str(recipe).map_err(|_| cannot("its description of the columns is damaged"))?),
+            _ => None,
+        };
+        let groups = recipe.as_ref().and_then(Recipe::group).map(|(_, groups)| groups.to_vec()).unwrap_or_default();
+        let offset = recipe.as_ref().is_some_and(Recipe::has_offset);
+        let features = width.saturating_sub(usize::from(offset) + usize::from(!groups.is_empty()));
+        let target = (first("target_scale").unwrap_or(1.0), first("target_offset").unwrap_or(0.0));
+        let schema = DataSchema {
+            features,
+            offset,
+            groups,
+            output: output(task, classes.len()),
+            names: grid.list("features").to_vec(),
+            scales: scales(&scaling, features),
+            target_scale: target.0,
+        };
+        let engine: Box<dyn Engine> = match run.settings.dtype {
+            Dtype::Float32 => Box::new(drawn::<f32>(file, &run, &schema)?),
+            Dtype::Float64 => Box::new(drawn::<f64>(file, &run, &schema)?),
+        };
+        Ok(Self { engine, features: grid.list("features").to_vec(), width, classes, recipe, scaling, task, target })
     }
 
     /// Whether rows are sparse: those of tables and arrays are not.
@@ -176,9 +193,13 @@ impl Predictor {
     /// # Errors
     /// When its features are not those of the run.
     pub fn adopt(&self, dataset: Dataset) -> Result<Dataset, DataError> {
-        let task = if self.classes.is_empty() { Task::Regression } else { Task::Classification };
-        if dataset.task() != task {
-            let what = format!("this is for {}, the run is a {}", dataset.task().name(), task.name());
+        if dataset.task() != self.task {
+            let what = format!("this is for {}, the run is for {}", dataset.task().name(), self.task.name());
+            return Err(DataError::Request(format!("{}: {what}", dataset.path().display())));
+        }
+        let columns = |recipe: Option<&Recipe>| recipe.map(|recipe| recipe.columns.clone());
+        if columns(dataset.recipe()) != columns(self.recipe.as_ref()) {
+            let what = "its columns were imported in another way than those of the run: give the table itself";
             return Err(DataError::Request(format!("{}: {what}", dataset.path().display())));
         }
         let dataset = dataset.scaled_as(self.width, self.scaling.clone())?;
@@ -207,7 +228,7 @@ impl Predictor {
     }
 }
 
-fn drawn<F: Precision>(file: &ResultFile, run: &RunOf<Table>, schema: DataSchema) -> Result<Drawn<F>, JobError> {
+fn drawn<F: Precision>(file: &ResultFile, run: &RunOf<Table>, schema: &DataSchema) -> Result<Drawn<F>, JobError> {
     let model =
         F::model(run.model.as_ref(), Some(schema)).map_err(|error| ConfigError::Settings(vec![error.below("model")]))?.model;
     let Some(theta) = predictive_draws::<F>(file)? else {

@@ -39,11 +39,12 @@ pub(super) fn table_problem<F: Precision>(
     let seed = Seed(seed);
     let sharing = run.method.sharing();
     let wrong_model = |error: KeyError| ConfigError::Settings(vec![error.below("model")]);
-    let built = F::model(run.model.as_ref(), dataset.map(|dataset| schema(dataset))).map_err(wrong_model)?;
+    let schema = dataset.map(|dataset| schema(dataset)).transpose()?;
+    let built = F::model(run.model.as_ref(), schema.as_ref()).map_err(wrong_model)?;
     if built.own_rows == 0 {
         require_data(dataset).map_err(wrong_model)?;
     }
-    let in_double = run.model.float64(dataset.map(|dataset| schema(dataset))).map_err(wrong_model)?;
+    let in_double = run.model.float64(schema.as_ref()).map_err(wrong_model)?;
     run.method.check_model(in_double.model.as_ref()).map_err(wrong_method)?;
     let (mut sizes, mut largest_shard) = (String::new(), built.own_rows.div_ceil(shards(run).max(1)));
     let (shard, test_rows): (OpenShard<F>, Option<OpenShard<F>>) = match dataset {

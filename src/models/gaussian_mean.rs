@@ -84,7 +84,7 @@ impl ModelSettings for GaussianMeanSettings {
         keys::<Self>()
     }
 
-    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError> {
+    fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
         Ok(BuiltModel::for_data(self.build(require_data(data)?.features)?))
     }
 }

@@ -1,58 +1,43 @@
-//! Bayesian linear regression with known noise variance; its posterior is known in closed form.
+//! Bayesian linear regression, whose posterior is known in closed form if the noise variance is given.
 //!
-//! y ~ N(xᵀw + b, σ²), w and b ~ N(0, 1/λ). Regression targets are standardized, so σ² is a fraction of their variance.
+//! y ~ N(η, σ²), where log σ is a parameter unless σ² is given. Regression targets are standardized, so σ² is a fraction of their variance.
 
 use super::error::positive;
-use super::layout::{flat, flat_mut};
-use super::linear_predictor::{BLAS_ROWS, LinearPredictor, generalized_linear_model};
-use super::{
-    Batch, BuiltModel, CurvatureSupport, DataSchema, Model, ModelError, ModelSettings, Output, Part, Scratch, require_data,
-};
+use super::regression::family::Family;
+use super::regression::linear_predictor::{BLAS_ROWS, Block};
+use super::regression::model::Regression;
+use super::regression::prior::{Prior, log_scale_density, log_scale_score, scale};
+use super::regression::settings::regression_settings;
+use super::{Batch, BuiltModel, DataSchema, ModelError, ModelSettings, Output, Part, require_data};
 use crate::number::Real;
 use crate::random::Stream;
 use crate::settings::{Key, KeyError, keys};
 use ndarray::linalg::{general_mat_mul, general_mat_vec_mul};
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1, ArrayViewMut2, s};
+use ndarray::{Array1, Array2, ArrayView1, s};
 use ndarray_linalg::{FactorizeC, InverseC, SolveC, UPLO};
 
-/// The settings of the model `linear`.
-#[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq, documented::DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct LinearSettings {
-    /// Whether the model has an intercept: a column of ones beside the features.
-    pub intercept: bool,
-    /// Variance σ² of the noise. Targets are standardized to variance 1, so this is the fraction of their variance that the
-    /// features do not explain.
-    pub noise_variance: f64,
-    /// Precision λ of the prior N(0, 1/λ) of each weight and of the intercept.
-    pub prior_precision: f64,
-}
-
-impl Default for LinearSettings {
-    fn default() -> Self {
-        Self { intercept: true, noise_variance: 1.0, prior_precision: 1.0 }
-    }
+regression_settings! {
+    /// The settings of the model `linear`.
+    LinearSettings, prior: Prior::Normal(1.0),
+    /// Variance σ² of the noise, as a fraction of the variance of standardized targets. Without it, log σ is a parameter.
+    noise_variance: Option<f64> = None,
+    /// Typical standard deviation of the noise where it is a parameter; its prior also admits much larger ones.
+    noise_scale: f64 = 1.0,
 }
 
 impl LinearSettings {
-    /// The model for data with this many features.
+    /// The model for these data.
     ///
     /// # Errors
     /// If a setting is out of its range, there are no features, or the targets are not numbers.
-    pub fn build(&self, features: usize, output: Output) -> Result<Linear, ModelError> {
-        if output != Output::Number {
-            return Err(ModelError::Target {
-                needed: "numbers as targets: it is a linear regression; import with --task regression",
-            });
+    pub fn build(&self, data: &DataSchema) -> Result<Linear, KeyError> {
+        if data.output != Output::Number {
+            let needed = "numbers as targets: it is a linear regression; import with --task regression";
+            return Err(ModelError::Target { needed }.into());
         }
-        if features == 0 {
-            return Err(ModelError::NoFeatures);
-        }
-        Ok(Linear {
-            predictor: LinearPredictor { features, intercept: self.intercept, further: 0 },
-            noise_variance: positive("noise_variance", self.noise_variance)?,
-            prior_precision: positive("prior_precision", self.prior_precision)?,
-        })
+        let known = self.noise_variance.map(|variance| positive("noise_variance", variance)).transpose()?;
+        let family = Gaussian { known, typical_scale: positive("noise_scale", self.noise_scale)? };
+        self.shared().regression(data, family)
     }
 }
 
@@ -63,29 +48,34 @@ impl ModelSettings for LinearSettings {
         keys::<Self>()
     }
 
-    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError> {
-        let DataSchema { features, output } = require_data(data)?;
-        Ok(BuiltModel::for_data(self.build(features, output)?))
+    fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
+        Ok(BuiltModel::for_data(self.build(require_data(data)?)?))
     }
 }
 
 /// Bayesian linear regression; targets are numbers.
+pub type Linear = Regression<Gaussian>;
+
+/// Numbers with Gaussian noise.
 #[derive(Clone, Debug)]
-pub struct Linear {
-    predictor: LinearPredictor,
-    noise_variance: f64,
-    prior_precision: f64,
+pub struct Gaussian {
+    /// σ², unless log σ is a parameter.
+    known: Option<f64>,
+    typical_scale: f64,
 }
 
 impl Linear {
     /// Mean and covariance of the exact posterior p ∝ p0 exp(−Σ ℓ/α) given these rows, a Gaussian.
     ///
     /// # Errors
-    /// If the temperature is not positive, or squares of the data overflow.
+    /// If the noise variance is a parameter, a prior is not normal, the data have an offset or groups, the temperature is not positive, or squares of the data overflow.
     pub fn posterior<F: Real>(&self, batch: Batch<F>, temperature: f64) -> Result<(Array1<f64>, Array2<f64>), ModelError> {
-        let scale = 1.0 / (self.noise_variance * positive("temperature", temperature)?);
-        let (d, features) = (self.predictor.dim(), self.predictor.features);
-        let mut precision = Array2::eye(d) * self.prior_precision;
+        let (Some(variance), Some(precisions)) = (self.family().known, self.normal_precisions()) else {
+            return Err(ModelError::NoClosedForm);
+        };
+        let scale = 1.0 / (variance * positive("temperature", temperature)?);
+        let (d, features) = (precisions.len(), batch.x.ncols());
+        let mut precision = Array2::from_diag(&Array1::from(precisions));
         let mut moment = Array1::zeros(d);
         for Batch { x, y } in batch.blocks(BLAS_ROWS) {
             // The last column, of the intercept, stays 1.
@@ -103,88 +93,70 @@ impl Linear {
         let mean = factor.solvec(&moment).map_err(|_| singular())?;
         Ok((mean, factor.invc().map_err(|_| singular())?))
     }
-
-    /// −log of the noise's density at 0.
-    fn log_normalizer(&self) -> f64 {
-        0.5 * (2.0 * std::f64::consts::PI * self.noise_variance).ln()
-    }
-
-    fn score_weight<F: Real>(&self, weight: F) -> F {
-        F::of(weight.f64() / self.noise_variance)
-    }
-
-    fn predictors_to_means<F: Real>(_: &mut [F]) {}
-
-    fn predictors_to_curvatures<F: Real>(&self, predictors: &mut [F]) {
-        predictors.fill(F::of(1.0 / self.noise_variance));
-    }
 }
 
-impl<F: Real> Model<F> for Linear {
-    generalized_linear_model!(F);
-
-    fn parts(&self) -> Vec<Part> {
-        self.predictor.parts()
-    }
+impl Family for Gaussian {
+    /// σ².
+    type At = f64;
 
     fn output(&self) -> Output {
         Output::Number
     }
 
-    /// Draws θ from the prior.
-    fn draw_initial(&self, stream: &mut Stream, theta: ArrayViewMut1<F>) {
-        let (theta, deviation) = (flat_mut(theta), F::of(self.prior_precision.powf(-0.5)));
-        stream.normals(theta);
-        theta.iter_mut().for_each(|weight| *weight *= deviation);
+    fn parts(&self) -> Vec<Part> {
+        self.known.is_none().then(|| Part::new("log_noise", &[])).into_iter().collect()
     }
 
-    fn log_prior(&self, theta: ArrayView2<F>, out: &mut [f64]) {
-        for (theta, out) in flat(theta).chunks_exact(self.predictor.dim()).zip(out) {
-            let square: f64 = theta.iter().map(|w| w.f64() * w.f64()).sum();
-            *out = -0.5 * self.prior_precision * square;
+    /// Draws a noise below the typical one.
+    fn draw_initial(&self, stream: &mut Stream, psi: &mut [f64]) {
+        stream.normals(psi);
+        psi.iter_mut().for_each(|log| *log = self.typical_scale.ln() - 0.5 * log.abs());
+    }
+
+    fn log_prior(&self, psi: &[f64]) -> f64 {
+        psi.iter().map(|&log| log_scale_density(log, self.typical_scale)).sum()
+    }
+
+    fn prior_score(&self, psi: &[f64], score: &mut [f64]) {
+        score.iter_mut().zip(psi).for_each(|(score, &log)| *score = log_scale_score(log, self.typical_scale));
+    }
+
+    fn at(&self, psi: &[f64]) -> f64 {
+        psi.first().map_or(self.known.unwrap_or(1.0), |&log| scale(log).powi(2))
+    }
+
+    fn loss(&self, &variance: &f64, eta: f64, y: f64) -> f64 {
+        0.5 * ((y - eta).powi(2) / variance + (2.0 * std::f64::consts::PI * variance).ln())
+    }
+
+    fn score(&self, &variance: &f64, eta: f64, y: f64, psi: &mut [f64]) -> f64 {
+        psi.iter_mut().for_each(|by_log| *by_log += (y - eta).powi(2) / variance - 1.0);
+        (y - eta) / variance
+    }
+
+    fn add_information(&self, &variance: &f64, _: f64, _: f64, weight: f64, information: &mut [f64]) {
+        information[0] += weight / variance;
+        information.iter_mut().skip(1).last().into_iter().for_each(|own| *own += 2.0 * weight);
+    }
+
+    fn predict(&self, variance: &f64, eta: f64, y: f64, weight: f64, mean: &mut [f64]) -> f64 {
+        mean[0] += weight * eta;
+        (-self.loss(variance, eta, y)).exp()
+    }
+
+    fn scores<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, at: &[f64], psi: &mut [f64]) {
+        block.subtract_from(y);
+        match self.known {
+            Some(variance) => {
+                let precision = F::of(1.0 / variance);
+                block.values.iter_mut().for_each(|residual| *residual *= precision);
+            }
+            None => block.for_each(|particle, _, residual| {
+                let weighted = residual.f64() / at[particle];
+                psi[particle] += residual.f64() * weighted - 1.0;
+                *residual = F::of(weighted);
+            }),
         }
-    }
-
-    fn prior_score(&self, theta: ArrayView2<F>, score: ArrayViewMut2<F>) {
-        let precision = F::of(self.prior_precision);
-        flat_mut(score).iter_mut().zip(flat(theta)).for_each(|(score, &weight)| *score = -precision * weight);
-    }
-
-    fn loss(&self, theta: ArrayView2<F>, batch: Batch<F>, out: &mut [f64], scratch: &mut Scratch<F>) {
-        out.fill(0.0);
-        self.predictor.predict(theta, batch, scratch, |block| {
-            for (means, &row) in block.values.chunks_exact(block.lanes).zip(block.rows) {
-                let y = batch.y[row];
-                for (out, &mean) in out[block.particles.clone()].iter_mut().zip(means) {
-                    *out += (y - mean).f64().powi(2);
-                }
-            }
-        });
-        let offset = batch.x.nrows() as f64 * self.log_normalizer();
-        out.iter_mut().for_each(|out| *out = 0.5 * *out / self.noise_variance + offset);
-    }
-
-    fn predict(
-        &self,
-        theta: ArrayView2<F>,
-        batch: Batch<F>,
-        mut mean: ArrayViewMut2<f64>,
-        density: &mut [f64],
-        scratch: &mut Scratch<F>,
-    ) {
-        mean.fill(0.0);
-        density.fill(0.0);
-        let (weight, log_normalizer) = (1.0 / theta.nrows() as f64, self.log_normalizer());
-        self.predictor.predict(theta, batch, scratch, |block| {
-            for (i, means) in (block.first..).zip(block.values.chunks_exact(block.lanes)) {
-                let y = batch.y[i].f64();
-                for &particle_mean in &means[..block.particles.len()] {
-                    let particle_mean = particle_mean.f64();
-                    mean[[i, 0]] += weight * particle_mean;
-                    density[i] += weight * (-0.5 * (y - particle_mean).powi(2) / self.noise_variance - log_normalizer).exp();
-                }
-            }
-        });
     }
 }
 

@@ -14,12 +14,23 @@ pub struct Part {
     pub name: String,
     /// Its shape, row-major; empty for a scalar.
     pub shape: Vec<usize>,
+    /// For each axis of the shape, the names along it, such as those of the features; none if they are counted from 0.
+    pub labels: Vec<Vec<String>>,
 }
 
 impl Part {
     /// A part with this name and shape.
     pub fn new(name: impl Into<String>, shape: &[usize]) -> Self {
-        Self { name: name.into(), shape: shape.to_vec() }
+        Self { name: name.into(), shape: shape.to_vec(), labels: vec![Vec::new(); shape.len()] }
+    }
+
+    /// The same part with names along an axis, if there is one for each place.
+    #[must_use]
+    pub fn labelled(mut self, axis: usize, labels: &[String]) -> Self {
+        if self.shape.get(axis) == Some(&labels.len()) {
+            self.labels[axis] = labels.to_vec();
+        }
+        self
     }
 
     /// The number of scalar parameters.
@@ -27,14 +38,15 @@ impl Part {
         self.shape.iter().product()
     }
 
-    /// The name of the element at a row-major position, such as `weights_1[0,3]`; the name of the part itself for a scalar.
+    /// The name of the element at a row-major position, such as `weights_1[0,3]` or `weights[age]`; the name of the part itself for a scalar.
     pub fn element_name(&self, mut position: usize) -> String {
         if self.shape.is_empty() {
             return self.name.clone();
         }
         let mut indices: Vec<String> = Vec::new();
-        for &side in self.shape.iter().rev() {
-            indices.push((position % side.max(1)).to_string());
+        for (&side, labels) in self.shape.iter().zip(&self.labels).rev() {
+            let index = position % side.max(1);
+            indices.push(labels.get(index).cloned().unwrap_or_else(|| index.to_string()));
             position /= side.max(1);
         }
         indices.reverse();
@@ -49,6 +61,8 @@ pub enum Output {
     Classes(usize),
     /// A real number with a predictive density.
     Number,
+    /// A count 0, 1, ... with a predictive probability.
+    Count,
     /// Nothing: the model is a density without targets.
     Nothing,
 }
@@ -95,6 +109,13 @@ pub trait Model<F: Real>: Send + Sync {
     /// agree about parameters, but about what they predict.
     fn has_symmetries(&self) -> bool {
         false
+    }
+
+    /// The parameters that are logarithms of scales, each with the parameters that are standard normal a priori and are multiplied by the
+    /// scale, as in hierarchical models. Their joint mode lies far from most of the posterior, so the search for a mode integrates the
+    /// standard normal parameters out.
+    fn log_scales(&self) -> Vec<(usize, Vec<usize>)> {
+        Vec::new()
     }
 
     /// Writes the point at which a chain starts, if it is not to be an initial θ; returns whether it did.

@@ -7,12 +7,35 @@ use crate::settings::{Key, KeyError, Settings};
 use std::sync::Arc;
 
 /// The columns and targets of the data that a model is built for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct DataSchema {
-    /// The number of feature columns.
+    /// The number of features: the first columns of a row.
     pub features: usize,
+    /// Whether the column after the features is an offset of the linear predictor.
+    pub offset: bool,
+    /// The names of the groups; if there are any, the last column of a row is the index of its group.
+    pub groups: Vec<String>,
     /// The kind of targets.
     pub output: Output,
+    /// Names of the features; empty if they have none.
+    pub names: Vec<String>,
+    /// The model sees x·scale (plus an offset) of a feature x of the data; none if rows are sparse or features are mixed.
+    pub scales: Option<Vec<f64>>,
+    /// The model sees y·scale (plus an offset) of a target y of the data.
+    pub target_scale: f64,
+}
+
+impl DataSchema {
+    /// Unscaled features without names, offset and groups.
+    pub fn new(features: usize, output: Output) -> Self {
+        let scales = Some(vec![1.0; features]);
+        Self { features, offset: false, groups: Vec::new(), output, names: Vec::new(), scales, target_scale: 1.0 }
+    }
+
+    /// The number of columns of a row.
+    pub fn columns(&self) -> usize {
+        self.features + usize::from(self.offset) + usize::from(!self.groups.is_empty())
+    }
 }
 
 /// The settings of a model that run files can name: the keys of its `[model]` table, each with a default.
@@ -34,7 +57,7 @@ pub trait ModelSettings: Settings {
     ///
     /// # Errors
     /// The key that is wrong, and which values are allowed.
-    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError>;
+    fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError>;
 }
 
 /// A model, and the rows that it generates if it needs no dataset.

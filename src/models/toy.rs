@@ -35,7 +35,7 @@ impl ModelSettings for ToySettings {
         keys::<Self>()
     }
 
-    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError> {
+    fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
         if data.is_some() {
             return Err(KeyError::table("generates its own factors. Remove [data]"));
         }

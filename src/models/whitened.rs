@@ -245,7 +245,9 @@ impl<F: Real> Model<F> for Whitened<F> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::models::DataSchema;
     use crate::models::logistic::LogisticSettings;
+    use crate::models::regression::prior::Prior;
     use crate::models::tests::{gradient_errors, normals, stream};
     use ndarray::Array1;
 
@@ -256,8 +258,9 @@ mod tests {
     }
 
     fn whitened() -> (Arc<dyn Model<f64>>, Whitened<f64>) {
-        let settings = LogisticSettings { prior_precision: Some(0.3), intercept: false, ..LogisticSettings::default() };
-        let inner: Arc<dyn Model<f64>> = Arc::new(settings.build(D, Output::Classes(2)).unwrap());
+        let settings =
+            LogisticSettings { prior: Prior::Normal(0.3_f64.powf(-0.5)), intercept: false, ..LogisticSettings::default() };
+        let inner: Arc<dyn Model<f64>> = Arc::new(settings.build(&DataSchema::new(D, Output::Classes(2))).unwrap());
         let (center, factor) = coordinates();
         let whitening = Whitening::new(center.view(), factor.view(), Array1::ones(D).view());
         (inner.clone(), Whitened::new(inner, whitening))

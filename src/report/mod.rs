@@ -1,6 +1,7 @@
 //! What is shown of results: summaries, posterior tables, comparisons of runs, topics, figures.
 
 pub mod agreement;
+pub mod coefficients;
 pub mod comparison;
 mod error;
 pub mod figures;

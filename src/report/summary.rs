@@ -1,5 +1,6 @@
 //! The summary of a run: metrics, calibration, history, posterior, time and traffic, as text and as JSON.
 
+use super::coefficients::{Coefficients, Interval};
 use super::error::{ReportError, Result};
 use super::judgment::{Evidence, Judgment};
 use super::posterior::{self, Expectation, PosteriorGroup};
@@ -53,6 +54,8 @@ pub struct Summary {
     pub rounds_total: u64,
     /// Whether the draws of a finished run can be used.
     pub judgment: Option<Judgment>,
+    /// The parameters of a regression in the units of the data.
+    pub coefficients: Option<Coefficients>,
     /// What the draws of a finished run predict for the test rows, all together.
     pub test_rows: Option<TestRows>,
     /// The last row of the metrics, by name; missing values are NaN (`null` in JSON).
@@ -114,6 +117,14 @@ impl Summary {
     /// # Errors
     /// When the result file cannot be read.
     pub fn of(run: &RunResults, all: bool) -> Result<Self> {
+        Self::with_interval(run, all, Interval::default())
+    }
+
+    /// The same with this interval of coefficients.
+    ///
+    /// # Errors
+    /// When the result file cannot be read.
+    pub fn with_interval(run: &RunResults, all: bool, interval: Interval) -> Result<Self> {
         let file = &run.file;
         let table = |name: &str| file.find_table(name).map(Option::unwrap_or_default);
         let metrics = table(METRICS)?;
@@ -128,6 +139,7 @@ impl Summary {
         let classes = rows_by_round(&table(CLASSES)?);
         Ok(Self {
             judgment: if finished { Judgment::of(&draws, &evidence) } else { None },
+            coefficients: Coefficients::of(file, interval)?,
             test_rows: evidence.test_rows,
             stays_coupled: stays_coupled(&info.config),
             class_names: if classes.is_empty() { Vec::new() } else { class_names(data.as_deref(), &info.data_digest) },
@@ -256,6 +268,7 @@ impl Summary {
             text += &format!("not finished{rounds}: these are the results so far\n");
         }
         text += &self.description();
+        text += &self.coefficients.as_ref().map(|coefficients| coefficients.text(all)).unwrap_or_default();
         text += &self.metrics_of_all_draws();
         text += &self.final_metrics();
         text += &self.calibration();

@@ -164,8 +164,11 @@ fn create<T: Cell>(file: &hdf5::File, group: &SampleGroup, draws: usize) -> hdf5
     netcdf::unlimited_dimension(&at, "draw")?;
     for part in &group.parts {
         let own = part_dimensions(&part.name, part.shape.len());
-        for (name, &length) in own.iter().zip(&part.shape) {
-            netcdf::dimension(&at, name, length)?;
+        for ((name, &length), labels) in own.iter().zip(&part.shape).zip(&part.labels) {
+            match &labels[..] {
+                [] => netcdf::dimension(&at, name, length)?,
+                labels => netcdf::named_dimension(&at, name, labels)?,
+            }
         }
         let dimensions: Vec<String> = ["chain", "draw"].map(str::to_owned).into_iter().chain(own).collect();
         let bytes = (part.size() * size_of::<T>()).max(1);

@@ -1,7 +1,8 @@
 //! Dimensions and variables in the HDF5 layout of netCDF-4: dimension scales, and references to them.
 
+use crate::data::hdf;
 use crate::number::Number;
-use hdf5::types::{FixedAscii, OwnedDynValue, VarLenArray};
+use hdf5::types::{FixedAscii, OwnedDynValue, TypeDescriptor, VarLenArray};
 use hdf5::{Dataset, Datatype, Extent, Group, H5Type, Hyperslab, Location, ObjectReference, ObjectReference1};
 use hdf5::{SimpleExtents, SliceOrIndex};
 use ndarray::{ArrayView1, ArrayViewD};
@@ -45,6 +46,20 @@ fn write_c_string(at: &Location, name: &str, value: &str) -> hdf5::Result<()> {
 pub(super) fn dimension(group: &Group, name: &str, length: usize) -> hdf5::Result<()> {
     let scale = group.new_dataset_builder().with_data(&counted(length)).obj_track_times(false).create(name)?;
     make_scale(&scale, name)
+}
+
+/// Creates a dimension whose coordinates are these names.
+pub(super) fn named_dimension(group: &Group, name: &str, names: &[String]) -> hdf5::Result<()> {
+    let scale = group.new_dataset_builder().with_data(hdf::texts(names)?.as_slice()).obj_track_times(false).create(name)?;
+    make_scale(&scale, name)
+}
+
+/// The names along a dimension; none if its coordinates are numbers.
+pub(super) fn names_along(group: &Group, name: &str) -> hdf5::Result<Vec<String>> {
+    match group.dataset(name)?.dtype()?.to_descriptor()? {
+        TypeDescriptor::VarLenUnicode => hdf::read_names(group, name),
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// Creates an unlimited dimension of length 0; [`set_length`] changes its length.

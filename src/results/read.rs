@@ -1,8 +1,10 @@
 //! Reading a result file: description, tables and draws.
 
+use super::draws::part_dimensions;
 use super::error::{Result, ResultsError};
 use super::grid::Grid;
 use super::info::{FORMAT, RunInfo, RunState, VERSION};
+use super::netcdf;
 use super::samples::{Samples, Values};
 use super::table::Table;
 use crate::data::hdf;
@@ -157,7 +159,11 @@ impl ResultFile {
                 .map(|name| {
                     let shape = at.dataset(&name)?.shape();
                     match shape.as_slice() {
-                        [c, d, own @ ..] if (*c, *d) == (chains, draws) => Ok(Part::new(name, own)),
+                        [c, d, own @ ..] if (*c, *d) == (chains, draws) => {
+                            let dimensions = part_dimensions(&name, own.len());
+                            let labels = dimensions.iter().map(|dimension| netcdf::names_along(&at, dimension));
+                            Ok(Part { labels: labels.collect::<hdf5::Result<_>>()?, ..Part::new(name, own) })
+                        }
                         _ => Err(hdf5::Error::Internal(format!("{name} has shape {shape:?}, not {chains} × {draws} × ..."))),
                     }
                 })

@@ -7,8 +7,8 @@ use mpibayes::config::{Registry, RunFile};
 use mpibayes::job::{check, template_for};
 use std::path::Path;
 
-/// A folder with four datasets: `a.h5` with two classes and 32 training rows, `r.h5` for regression, `untested.h5` without test rows, and
-/// `c.h5` of documents.
+/// A folder with datasets: `a.h5` with two classes and 32 training rows, `r.h5` for regression, `counts.h5` and `classes.h5` of the same
+/// table, `untested.h5` without test rows, and `c.h5` of documents.
 fn folder() -> Cli {
     let cli = Cli::new();
     let rows: String = (0..40).map(|i| format!("{},{},{}\n", (i * 7) % 11, (i * 5) % 13, ["no", "yes"][i % 2])).collect();
@@ -20,6 +20,8 @@ fn folder() -> Cli {
     for arguments in [
         "import a.csv --test-fraction 0.2 -o a.h5",
         "import r.csv --test-fraction 0.2 --task regression -o r.h5",
+        "import r.csv --test-fraction 0.2 --task counts -o counts.h5",
+        "import r.csv --test-fraction 0.2 -o classes.h5",
         "import a.csv -o untested.h5",
         "import c.ldac --test-fraction 0.2 -o c.h5",
     ] {
@@ -109,7 +111,7 @@ fn messages_for_invalid_run_files_say_what_to_do() {
         (
             with("\"logistic\"", "\"logistics\""),
             "",
-            "line 6: 'model.name' = \"logistics\" is not known. Did you mean \"logistic\"? Choose one of: logistic, network, linear, gaussian_mean, toy, lda",
+            "line 6: 'model.name' = \"logistics\" is not known. Did you mean \"logistic\"? Choose one of: logistic, linear, poisson, network, negative_binomial, student_t, ordinal, gaussian_mean, toy, lda",
         ),
         (
             with("name = \"dsvgd\"\n", ""),
@@ -160,9 +162,14 @@ fn messages_for_invalid_run_files_say_what_to_do() {
         ),
         (with("batch = 6", "bandwidth = 1.0"), "", "'method.bandwidth' = 1.0 is not understood. `bandwidth`: Bandwidth h of"),
         (
-            with("name = \"logistic\"\n", "name = \"logistic\"\nprior_precision = -1\n"),
+            with("name = \"logistic\"\n", "name = \"logistic\"\nprior = { normal = -1 }\n"),
             "",
-            "line 7: 'model.prior_precision' must be",
+            "line 7: 'model.prior.normal' must be",
+        ),
+        (
+            with("name = \"logistic\"\n", "name = \"logistic\"\nprior_precision = 1\n"),
+            "",
+            "line 7: 'model.prior_precision' is called `prior` now",
         ),
         (
             with("a.h5\"\n", "a.h5\"\npartition = { sizes = [1, 2] }\n"),
@@ -305,7 +312,9 @@ fn run_files_written_by_init_pass_check() {
             let file = match model {
                 "toy" => None,
                 "lda" => Some("c.h5"),
-                "linear" => Some("r.h5"),
+                "linear" | "student_t" => Some("r.h5"),
+                "poisson" | "negative_binomial" => Some("counts.h5"),
+                "ordinal" => Some("classes.h5"),
                 _ => Some("a.h5"),
             };
             let data = file.map_or_else(String::new, |file| format!(" --data {file}"));
@@ -356,7 +365,14 @@ fn run_files_written_by_init_pass_check() {
     refused("init svgd -o my.toml", "--force");
     // On the screen, for data of which logistic regression would know nothing.
     let shown = cli.run("init svgd --data r.h5").stdout;
-    assert!(shown.contains("name = \"network\"") && shown.contains("file = \"r.h5\"") && shown.contains("# loss ="), "{shown}");
+    assert!(
+        shown.contains("name = \"linear\"") && shown.contains("file = \"r.h5\"") && shown.contains("# noise_variance ="),
+        "{shown}"
+    );
+    for (data, model) in [("counts", "poisson"), ("classes", "network"), ("a", "logistic")] {
+        let shown = cli.run(&format!("init svgd --data {data}.h5")).stdout;
+        assert!(shown.contains(&format!("name = \"{model}\"")), "{shown}");
+    }
 }
 
 /// A method whose chains all see all rows has no partition, and may have more chains than rows.

@@ -17,7 +17,7 @@ fn folder() -> Cli {
 /// A run file for Langevin dynamics on all rows with this step size.
 fn langevin(step: f64) -> String {
     format!(
-        "agents = 4\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\nprior_precision = 1.0\nintercept = true\n\
+        "agents = 4\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\nprior.normal = 1.0\nintercept_scale = 1.0\n\
          [method]\nname = \"ec_sgld\"\nsteps = 20000\nbatch = 60\nburn_in = 1000\nthin = 10\ncoupling = 0.0\nstep = {step}\n"
     )
 }
@@ -53,7 +53,7 @@ fn ranks_measure_the_same_bias() {
     cli.mpirun(3, "run run.toml --output three").end(0, &["mpibayes: "]);
     assert_eq!(scores("one"), scores("three"));
     // Agents that split the rows: the sum of their scores is that of all rows, up to rounding.
-    let split = "agents = 3\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\nprior_precision = 1.0\n\
+    let split = "agents = 3\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\nprior.normal = 1.0\n\
                  [method]\nname = \"svgd\"\nparticles = 50\nrounds = 1\nsteps = 20\n";
     cli.write("split.toml", split);
     cli.alone("run split.toml --output split").end(0, &[]);

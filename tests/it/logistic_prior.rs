@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use mpibayes::models::logistic::LogisticSettings;
-use mpibayes::models::{Model, Output};
+use mpibayes::models::regression::prior::Prior;
+use mpibayes::models::{DataSchema, Model, Output};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array1, Array2};
 
@@ -62,8 +63,12 @@ fn kolmogorov(draws: &mut [f64], shares: &[[f64; 2]]) -> f64 {
 /// of density and score. The Kolmogorov-Smirnov statistic √n D exceeds 2.5 with probability 2 exp(−2 · 2.5²) = 8e-6.
 #[test]
 fn density_score_and_draws_agree_on_the_log_precision() {
-    let settings = LogisticSettings { gamma_shape: 1.7, gamma_rate: 2.5, intercept: false, ..LogisticSettings::default() };
-    let model = settings.build(3, Output::Classes(2)).unwrap();
+    let settings = LogisticSettings {
+        prior: Prior::SampledPrecision { shape: 1.7, rate: 2.5 },
+        intercept: false,
+        ..LogisticSettings::default()
+    };
+    let model = settings.build(&DataSchema::new(3, Output::Classes(2))).unwrap();
     let density = |theta: &Array2<f64>| {
         let mut out = vec![0.0; theta.nrows()];
         model.log_prior(theta.view(), &mut out);

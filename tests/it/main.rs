@@ -20,6 +20,7 @@ mod rules;
 mod run;
 mod sparse;
 mod sweep;
+mod tables;
 mod theory;
 mod topics;
 mod tuning;

@@ -246,7 +246,7 @@ fn rows_that_do_not_match_the_run_are_refused() {
     cli.refuse("predict run three.h5 --split train", &["three.h5", "unknown class \"maybe\""]);
     cli.write("number.csv", "a,b,c,answer\n1,2,3,0\n4,5,6,1\n");
     cli.succeed("import number.csv --task regression -o number.h5");
-    cli.refuse("predict run number.h5", &["number.h5: this is for regression, the run is a classification"]);
+    cli.refuse("predict run number.h5", &["number.h5: this is for regression, the run is for classification"]);
     for (content, says) in [
         ("a,b,d,answer\n1,2,3,yes\n4,5,6,no\n", "\"d\" where the run has \"c\""),
         ("a,b,answer\n1,2,yes\n4,5,no\n", "its rows have 2 features, but the model was fitted to rows with 3"),

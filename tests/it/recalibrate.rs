@@ -22,7 +22,7 @@ fn folder() -> Cli {
 
 fn file(method: &str, settings: &str) -> String {
     format!(
-        "agents = 4\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\nprior_precision = 1.0\n\
+        "agents = 4\n[data]\nfile = \"a.h5\"\n[model]\nname = \"logistic\"\nprior.normal = 1.0\nintercept_scale = 1.0\n\
          [method]\nname = \"{method}\"\n{settings}"
     )
 }

@@ -11,8 +11,9 @@ use mpibayes::methods::chains::dsgld::{Dsgld, DsgldSettings, Trajectory};
 use mpibayes::methods::common::scores::Estimator;
 use mpibayes::methods::{MethodSettings, Problem};
 use mpibayes::metrics::convergence::estimates;
-use mpibayes::models::Output;
 use mpibayes::models::logistic::LogisticSettings;
+use mpibayes::models::regression::prior::Prior;
+use mpibayes::models::{DataSchema, Output};
 use mpibayes::random::{Purpose, Seed, Stream, Who};
 use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, Axis, s};
 use ndarray_linalg::{Cholesky, Inverse, UPLO};
@@ -244,8 +245,8 @@ impl Sampler {
 
     /// Runs the sampler. Chains start at draws from the prior, and a tenth of the run is burn-in.
     pub fn run(self, rows: &Rows, reference: &Reference) -> Sampled {
-        let model = LogisticSettings { prior_precision: Some(1.0), intercept: true, ..LogisticSettings::default() };
-        let model = model.build(FEATURES, Output::Classes(2)).unwrap();
+        let model = LogisticSettings { prior: Prior::Normal(1.0), intercept_scale: 1.0, ..LogisticSettings::default() };
+        let model = model.build(&DataSchema::new(FEATURES, Output::Classes(2))).unwrap();
         let agents = self.agents as usize;
         let shards: Vec<Shard<f64>> = (0..agents)
             .map(|agent| {

@@ -4,8 +4,8 @@
 
 use crate::harness::Cli;
 use mpibayes::data::{Dataset, Split};
-use mpibayes::models::Output;
 use mpibayes::models::linear::LinearSettings;
+use mpibayes::models::{DataSchema, Output};
 use ndarray::{Array1, Array2};
 
 /// The number of rows.
@@ -31,15 +31,18 @@ pub fn folder() -> Cli {
     cli
 }
 
-/// A run file with nothing but what must be chosen.
+/// A run file with nothing but what must be chosen, and with the known noise of [`exact`] for the linear model.
 pub fn file(method: &str, model: &str, data: &str) -> String {
-    format!("agents = 3\n[data]\nfile = \"{data}\"\n[model]\nname = \"{model}\"\n[method]\nname = \"{method}\"\n")
+    let noise = if model == "linear" { "noise_variance = 1.0\n" } else { "" };
+    format!("agents = 3\n[data]\nfile = \"{data}\"\n[model]\nname = \"{model}\"\n{noise}[method]\nname = \"{method}\"\n")
 }
 
 /// Mean and covariance of the exact posterior of the regression.
 pub fn exact(cli: &Cli, temperature: f64) -> (Array1<f64>, Array2<f64>) {
     let dataset = Dataset::open(&cli.path("numbers.h5")).unwrap();
     let shard = dataset.read_rows::<f64>(Split::Train, &(0..ROWS).collect::<Vec<_>>()).unwrap();
-    let model = LinearSettings::default().build(dataset.features(), Output::Number).unwrap();
+    let model = LinearSettings { noise_variance: Some(1.0), ..LinearSettings::default() }
+        .build(&DataSchema::new(dataset.features(), Output::Number))
+        .unwrap();
     model.posterior(shard.dense().unwrap(), temperature).unwrap()
 }

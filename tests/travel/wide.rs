@@ -25,7 +25,7 @@ impl Default for Wide {
 impl ModelSettings for Wide {
     const NAME: &'static str = "wide";
 
-    fn build_model<F: Real>(&self, _: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError> {
+    fn build_model<F: Real>(&self, _: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
         // As many rows as agents, at least.
         Ok(BuiltModel { model: Arc::new(self.clone()), own_rows: 64 })
     }

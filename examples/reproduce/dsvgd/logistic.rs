@@ -9,8 +9,8 @@ use super::runs::{AUTHORS, Contender, FLOOR, LOGISTIC, NO_CAVITY, PARTICIPANTS, 
 use super::sets::Set;
 use mpibayes::data::{Generator, Partition};
 use mpibayes::methods::common::participation::Participation;
-use mpibayes::models::Output;
 use mpibayes::models::logistic::LogisticSettings;
+use mpibayes::models::{DataSchema, Output};
 use std::sync::Arc;
 
 /// One of two lists.
@@ -55,7 +55,7 @@ impl From {
             Self::Binary(name, train, rows) => Set::binary(name, train, rows, seed)?,
         };
         let model = LogisticSettings { intercept: false, ..LogisticSettings::default() }
-            .build(set.dataset.features(), Output::Classes(2))?;
+            .build(&DataSchema::new(set.dataset.features(), Output::Classes(2)))?;
         set.dealt(Arc::new(model), agents, partition, seed, usize::MAX)
     }
 

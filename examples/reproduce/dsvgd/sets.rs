@@ -2,8 +2,8 @@
 
 use super::runs::{Result, Shared};
 use mpibayes::data::{
-    Dataset, Generator, Header, IdxPair, Partition, Scaling, Source, Split, Table, TableImport, TableLayout, Task, TestRows,
-    import_idx, import_table,
+    ColumnOptions, Dataset, Generator, Header, IdxPair, Partition, Scaling, Source, Split, Table, TableImport, TableLayout, Task,
+    TestRows, import_idx, import_table,
 };
 use mpibayes::models::Model;
 use mpibayes::number::Real;
@@ -36,7 +36,9 @@ impl Set {
 
     fn table(train: PathBuf, test: TestRows, task: Task, scaling: Scaling) -> Result<Self> {
         let layout = TableLayout { header: Header::No, ..TableLayout::default() };
-        Self::made(|_, file| Ok(import_table(&TableImport { train, test, task, layout, scaling }, file)?))
+        Self::made(|_, file| {
+            Ok(import_table(&TableImport { train, test, task, layout, columns: ColumnOptions::default(), scaling }, file)?)
+        })
     }
 
     /// Training and test rows of a generator.
@@ -47,7 +49,17 @@ impl Set {
             let path = folder.join("rows.csv");
             generator.write_csv(train + test, Seed(seed), &mut std::io::BufWriter::new(std::fs::File::create(&path)?))?;
             let test = TestRows::Fraction(test as f64 / (train + test) as f64, Seed(seed));
-            Ok(import_table(&TableImport { train: path, test, task, layout: TableLayout::default(), scaling }, file)?)
+            Ok(import_table(
+                &TableImport {
+                    train: path,
+                    test,
+                    task,
+                    layout: TableLayout::default(),
+                    columns: ColumnOptions::default(),
+                    scaling,
+                },
+                file,
+            )?)
         })
     }
 
@@ -68,7 +80,17 @@ impl Set {
             out.flush()?;
             drop(out);
             let (test, task) = (TestRows::Fraction(0.2, Seed(1)), Task::Classification);
-            Ok(import_table(&TableImport { train: path, test, task, layout, scaling: Scaling::UnitInterval }, file)?)
+            Ok(import_table(
+                &TableImport {
+                    train: path,
+                    test,
+                    task,
+                    layout,
+                    columns: ColumnOptions::default(),
+                    scaling: Scaling::UnitInterval,
+                },
+                file,
+            )?)
         })
     }
 

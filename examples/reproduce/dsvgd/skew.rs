@@ -10,9 +10,9 @@ use super::runs::{
 use super::sets::Set;
 use mpibayes::data::{Label, Partition, Scaling};
 use mpibayes::methods::particles::dsvgd::{Caution, Curvature, SiteSettings};
-use mpibayes::models::Output;
 use mpibayes::models::logistic::LogisticSettings;
 use mpibayes::models::network::NetworkSettings;
+use mpibayes::models::{DataSchema, Output};
 use std::sync::Arc;
 
 const FULL: Contender = Contender::Sites(SiteSettings { caution: Caution::Fixed(1.0), curvature: Curvature::Full, rows: 2000 });
@@ -104,7 +104,8 @@ pub fn ten(effort: Effort) -> Result<Outcome> {
 pub fn covertype(effort: Effort) -> Result<Outcome> {
     let set = Set::covertype()?;
     let model = Arc::new(
-        LogisticSettings { intercept: false, ..LogisticSettings::default() }.build(set.dataset.features(), Output::Classes(2))?,
+        LogisticSettings { intercept: false, ..LogisticSettings::default() }
+            .build(&DataSchema::new(set.dataset.features(), Output::Classes(2)))?,
     );
     let classes: Vec<&[i64]> = (0..20).map(|agent| if agent < 10 { [0_i64].as_slice() } else { [1].as_slice() }).collect();
     let rounds = 100;

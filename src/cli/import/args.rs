@@ -1,6 +1,6 @@
 //! Options that several forms of `mpibayes import` share, and how their values are parsed.
 
-use crate::data::{Column, Delimiter, Header, Scaling, Task, TestRows};
+use crate::data::{Column, Delimiter, Header, Missing, Scaling, Task, TestRows};
 use crate::random::Seed;
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -85,6 +85,29 @@ pub enum TaskName {
     Classification,
     /// A number
     Regression,
+    /// A count 0, 1, 2, ...
+    Counts,
+}
+
+/// What becomes of rows with missing values, on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum MissingName {
+    /// They are an error
+    Refuse,
+    /// They are left out
+    Drop,
+    /// Missing numbers become the mean of the training rows, and a feature of their own says that they were missing
+    MeanAndFlag,
+}
+
+impl From<MissingName> for Missing {
+    fn from(name: MissingName) -> Self {
+        match name {
+            MissingName::Refuse => Self::Refuse,
+            MissingName::Drop => Self::Drop,
+            MissingName::MeanAndFlag => Self::MeanAndFlag,
+        }
+    }
 }
 
 /// Whether the first line of a table is a header, on the command line.
@@ -113,6 +136,7 @@ impl RowArgs {
         match self.task {
             None | Some(TaskName::Classification) => Task::Classification,
             Some(TaskName::Regression) => Task::Regression,
+            Some(TaskName::Counts) => Task::Counts,
         }
     }
 
@@ -171,7 +195,7 @@ impl OutputArgs {
     }
 }
 
-pub(super) fn share(typed: &str) -> Result<f64, String> {
+pub(in crate::cli) fn share(typed: &str) -> Result<f64, String> {
     match typed.parse::<f64>() {
         Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
         _ => Err("give a share between 0 and 1, such as 0.2".into()),

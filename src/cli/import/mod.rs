@@ -4,7 +4,7 @@ mod args;
 mod documents;
 mod rows;
 
-pub(super) use args::{HeaderName, column, delimiter};
+pub(super) use args::{HeaderName, column, delimiter, share};
 
 use super::output::print;
 use crate::data::{Format, is_libsvm};
@@ -66,6 +66,9 @@ pub struct ImportArgs {
     /// What rows contain.
     #[command(flatten)]
     pub rows: RowArgs,
+    /// How a table is read.
+    #[command(flatten)]
+    pub layout: LayoutArgs,
     /// Which rows become test rows.
     #[command(flatten)]
     pub test: TestArgs,
@@ -117,10 +120,15 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<String> {
 impl ImportArgs {
     /// Imports input whose format its content shows.
     fn detect_and_import(&self) -> anyhow::Result<String> {
-        let Self { files, force, rows, test, .. } = self;
+        let Self { files, force, rows, test, layout, .. } = self;
         let output = self.output.as_deref().context("name the dataset to write with -o")?;
         let prepared = OutputArgs { output: output.to_path_buf(), force: *force };
         prepared.prepare(files.iter().map(PathBuf::as_path).chain(test.inputs()))?;
+        if *layout != LayoutArgs::default() {
+            let [file] = files.as_slice() else { bail!("{}: one table at a time; test rows with --test", files[1].display()) };
+            rows::require(file, Format::Table)?;
+            return rows::table(file, layout, rows, test, output);
+        }
         if files.iter().all(|file| file.is_dir()) {
             let split = self.document_test()?;
             return TextArgs::with_defaults(files.clone(), prepared, split).write();
@@ -147,7 +155,7 @@ impl ImportArgs {
             return rows::libsvm(file, None, rows, test, output);
         }
         documents::must_have_numbers(file)?;
-        rows::table(file, &LayoutArgs::default(), rows, test, output)
+        rows::table(file, layout, rows, test, output)
     }
 
     /// The options for documents; refuses those for rows.

@@ -1,9 +1,10 @@
 //! `mpibayes import table`, `arrays`, `images` and `libsvm`: rows with targets become a dataset.
 
-use super::args::{HeaderName, OutputArgs, RowArgs, ScalingName, TestArgs, column, delimiter};
+use super::args::{HeaderName, MissingName, OutputArgs, RowArgs, ScalingName, TestArgs, column, delimiter};
 use crate::data::{
-    ArrayFile, ArrayImport, ArrayPair, Column, DataError, Dataset, Delimiter, Format, IdxPair, LibsvmImport, Scaling, Split,
-    TableImport, TableLayout, Task, TestRows, detect, import_arrays, import_idx, import_libsvm, import_table,
+    ArrayFile, ArrayImport, ArrayPair, Column, ColumnOptions, ColumnUse, DataError, Dataset, Delimiter, Format, IdxPair,
+    LibsvmImport, Missing, Scaling, Split, TableImport, TableLayout, Task, TestRows, UsedColumn, detect, import_arrays,
+    import_idx, import_libsvm, import_table,
 };
 use crate::report::text;
 use anyhow::{Context, bail};
@@ -25,8 +26,8 @@ pub struct TableArgs {
 }
 
 /// How a table is read.
-#[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "Columns")]
+#[derive(Debug, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Columns of a table")]
 pub struct LayoutArgs {
     /// The column of the label or target: `first`, `last`, its number from 1, or its name in the header [default: last]
     #[arg(long, value_name = "COLUMN", value_parser = column)]
@@ -34,6 +35,21 @@ pub struct LayoutArgs {
     /// Columns to leave out, named in the same way
     #[arg(long, value_name = "COLUMN,...", value_parser = column, value_delimiter = ',')]
     pub drop: Vec<Column>,
+    /// Columns of texts or codes, such as a region: each becomes an indicator (1 or 0) of each of its values but the first one
+    #[arg(long, value_name = "COLUMN,...", value_parser = column, value_delimiter = ',')]
+    pub categorical: Vec<Column>,
+    /// The column of groups, such as a school: regressions give each group effects of its own
+    #[arg(long, value_name = "COLUMN", value_parser = column)]
+    pub group: Option<Column>,
+    /// The column of exposures, such as person-years, whose logarithm is added to the linear predictor of counts
+    #[arg(long, value_name = "COLUMN", value_parser = column)]
+    pub exposure: Option<Column>,
+    /// The column of offsets, which are added to the linear predictor
+    #[arg(long, value_name = "COLUMN", value_parser = column, conflicts_with = "exposure")]
+    pub offset: Option<Column>,
+    /// What becomes of rows with missing values [default: refuse]
+    #[arg(long, value_enum)]
+    pub missing: Option<MissingName>,
     /// Whether the first line names the columns [default: auto]
     #[arg(long, value_enum)]
     pub header: Option<HeaderName>,
@@ -167,7 +183,7 @@ pub fn format(path: &Path) -> anyhow::Result<Format> {
 }
 
 /// Refuses a file of another format than the subcommand reads.
-fn require(path: &Path, wanted: Format) -> anyhow::Result<()> {
+pub fn require(path: &Path, wanted: Format) -> anyhow::Result<()> {
     let what = match format(path)? {
         found if found == wanted => return Ok(()),
         Format::Npy | Format::Npz => "NumPy arrays: use `mpibayes import arrays`",
@@ -192,6 +208,14 @@ pub fn table(file: &Path, layout: &LayoutArgs, rows: &RowArgs, test: &TestArgs, 
             drop: layout.drop.clone(),
             header: layout.header.unwrap_or(HeaderName::Auto).into(),
             delimiter: layout.delimiter,
+            ..TableLayout::default()
+        },
+        columns: ColumnOptions {
+            categorical: layout.categorical.clone(),
+            group: layout.group.clone(),
+            offset: layout.offset.clone(),
+            exposure: layout.exposure.clone(),
+            missing: layout.missing.map_or(Missing::Refuse, Missing::from),
         },
         scaling,
     };
@@ -249,7 +273,33 @@ pub fn arrays(file: &Path, names: &ArrayNames, rows: &RowArgs, test: &TestArgs, 
     describe(output, scaling)
 }
 
-/// How many class labels the report lists.
+/// What has become of a column, unless it is what it was.
+fn used(column: &UsedColumn) -> Option<(&'static str, String)> {
+    let name = &column.name;
+    match &column.r#use {
+        ColumnUse::Number => None,
+        ColumnUse::NumberOrMean(mean) => {
+            Some(("filled in", format!("{name}: its mean {} where it is missing, and {name}[missing]", text::value(*mean))))
+        }
+        ColumnUse::Indicators(levels) => {
+            let others = listed(&levels[1..]);
+            Some(("categorical", format!("{name}: {others}, each compared with the reference level {}", levels[0])))
+        }
+        ColumnUse::Group(levels) => {
+            Some(("groups", format!("{name}: {}: {}", text::counted(levels.len(), "group"), listed(levels))))
+        }
+        ColumnUse::Offset => Some(("offset", format!("{name} is added to linear predictors"))),
+        ColumnUse::Exposure => Some(("exposure", format!("log({name}) is added to linear predictors"))),
+    }
+}
+
+/// The first of these names.
+fn listed(names: &[String]) -> String {
+    let listed: Vec<&str> = names.iter().take(LISTED).map(String::as_str).collect();
+    format!("{}{}", listed.join(", "), if names.len() > LISTED { ", ..." } else { "" })
+}
+
+/// How many names the report lists.
 const LISTED: usize = 12;
 
 fn describe(path: &Path, scaling: Scaling) -> anyhow::Result<String> {
@@ -265,18 +315,22 @@ fn describe(path: &Path, scaling: Scaling) -> anyhow::Result<String> {
         [_] => String::new(),
         sides => format!(" ({})", sides.iter().map(usize::to_string).collect::<Vec<_>>().join(" × ")),
     };
-    lines.push(("features", format!("{}{shape}", text::count(data.features()))));
+    lines.push(("features", format!("{}{shape}", text::count(data.features() - data.extra_columns()))));
     if data.is_sparse() {
         let stored = data.values(Split::Train)? + data.values(Split::Test)?;
         lines.push(("sparse", format!("{} nonzero values", text::count(stored))));
     }
     lines.push(("scaling", scaling.name().to_owned()));
+    if let Some(recipe) = data.recipe() {
+        lines.extend(recipe.columns.iter().filter_map(used));
+        if recipe.left_out > 0 {
+            lines.push(("left out", format!("{}, where a value is missing", text::counted(recipe.left_out, "row"))));
+        }
+    }
     if data.task() == Task::Classification {
         let classes = data.classes();
-        let listed: Vec<&str> = classes.iter().take(LISTED).map(String::as_str).collect();
-        let more = if classes.len() > LISTED { ", ..." } else { "" };
-        lines.push(("classes", format!("{}: {}{more}", text::count(classes.len()), listed.join(", "))));
-    } else {
+        lines.push(("classes", format!("{}: {}", text::count(classes.len()), listed(classes))));
+    } else if data.task() == Task::Regression {
         let (scale, offset) = data.target_scaling();
         let (mean, deviation) = (text::value(-offset / scale), text::value(1.0 / scale));
         lines.push(("targets", format!("mean {mean}, standard deviation {deviation}")));

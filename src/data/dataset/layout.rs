@@ -12,10 +12,14 @@ pub(crate) const DENSE_VERSION: u32 = 2;
 pub(crate) const SPARSE_VERSION: u32 = 3;
 /// The layout version of dense rows with a rotation, which readers of version 2 would ignore.
 pub(crate) const ROTATED_VERSION: u32 = 4;
+/// The layout version of documents.
+pub(crate) const DOCUMENTS_VERSION: u32 = 5;
+/// The layout version of dense rows that end with an offset or a group, which readers of other versions would take for features.
+pub(crate) const EXTRA_VERSION: u32 = 6;
 /// The attribute `task` of a corpus.
 pub(crate) const TOPICS: &str = "topics";
 /// The newest layout version of rows that this program reads.
-pub(crate) const NEWEST_VERSION: u32 = ROTATED_VERSION;
+pub(crate) const NEWEST_VERSION: u32 = EXTRA_VERSION;
 
 /// The kind of prediction task: what the targets are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -25,6 +29,8 @@ pub enum Task {
     Classification,
     /// Numbers.
     Regression,
+    /// Counts 0, 1, 2, ..., which are not scaled.
+    Counts,
 }
 
 impl Task {
@@ -33,11 +39,12 @@ impl Task {
         match self {
             Self::Classification => "classification",
             Self::Regression => "regression",
+            Self::Counts => "counts",
         }
     }
 
     pub(crate) fn named(name: &str) -> Option<Self> {
-        [Self::Classification, Self::Regression].into_iter().find(|task| task.name() == name)
+        [Self::Classification, Self::Regression, Self::Counts].into_iter().find(|task| task.name() == name)
     }
 }
 

@@ -1,13 +1,14 @@
 //! Reads datasets: the description when a file is opened, rows by their numbers.
 
-use crate::data::dataset::layout::NEWEST_VERSION;
 use crate::data::dataset::layout::Split;
 use crate::data::dataset::layout::Task;
+use crate::data::dataset::layout::{DOCUMENTS_VERSION, NEWEST_VERSION};
 use crate::data::dataset::layout::{TOPICS, open_own};
 use crate::data::dataset::scaling::FeatureScaling;
 use crate::data::dataset::targets::Targets;
 use crate::data::error::{DataError, Place, Result};
 use crate::data::hdf;
+use crate::data::import::recipe::{ExtraColumns, Recipe};
 use crate::data::shard::Shard;
 use crate::data::sparse::SparseRows;
 use crate::number::Real;
@@ -31,6 +32,8 @@ pub struct Dataset {
     shape: Vec<usize>,
     rows: [usize; 2],
     classes: Vec<String>,
+    recipe: Option<Recipe>,
+    extra: ExtraColumns,
     scaling: FeatureScaling,
     /// Scale and offset of the targets; 1 and 0 for classes.
     target: (f64, f64),
@@ -58,7 +61,7 @@ impl Dataset {
             return Err(wrong("this is a corpus of documents for topic models: a dataset of rows with targets is needed".into()));
         }
         let version: u32 = file.attr("version").and_then(|at| at.read_scalar()).map_err(damaged("read the version"))?;
-        if !(1..=NEWEST_VERSION).contains(&version) {
+        if !(1..=NEWEST_VERSION).contains(&version) || version == DOCUMENTS_VERSION {
             let what = format!(
                 "this dataset has version {version}, this program reads versions 1 to {NEWEST_VERSION}: import the data again"
             );
@@ -90,8 +93,9 @@ impl Dataset {
             };
             let classes = match task {
                 Task::Classification => hdf::read_names(&file.group("classes")?, "name")?,
-                Task::Regression => Vec::new(),
+                Task::Regression | Task::Counts => Vec::new(),
             };
+            let recipe = features.link_exists("recipe").then(|| hdf::read_names(&features, "recipe")).transpose()?;
             let mut extents = Vec::new();
             for split in [Split::Train, Split::Test] {
                 let extent = |sparse: bool| -> hdf5::Result<Extent> {
@@ -106,13 +110,22 @@ impl Dataset {
                 };
                 extents.push(file.link_exists(split.name()).then(|| extent(sparse)).transpose()?);
             }
-            Ok((shape, scaling, target, classes, extents))
+            Ok((shape, scaling, target, classes, recipe, extents))
         };
-        let (shape, scaling, target, classes, extents) = describe().map_err(damaged("read the description"))?;
+        let (shape, scaling, target, classes, recipe, extents) = describe().map_err(damaged("read the description"))?;
         let (digest, source) = (text("digest")?, text("source")?);
+        let recipe: Option<Recipe> = match recipe.as_deref() {
+            Some([recipe]) => {
+                Some(serde_json::from_str(recipe).map_err(|error| wrong(format!("its columns are described wrongly: {error}")))?)
+            }
+            _ => None,
+        };
+        let extra = recipe.as_ref().map(Recipe::extra).unwrap_or_default();
         let features = shape.iter().try_fold(1_usize, |product, &size| product.checked_mul(size)).unwrap_or(0);
         match &scaling {
-            _ if features == 0 => return Err(wrong(format!("rows of shape {shape:?} have no features, or too many"))),
+            _ if features <= extra.count() => {
+                return Err(wrong(format!("rows of shape {shape:?} have no features, or too many")));
+            }
             FeatureScaling::Dense { scale, offset, .. } if scale.len() != features || offset.len() != features => {
                 let what = format!("{} scales do not fit {} offsets and rows of shape {shape:?}", scale.len(), offset.len());
                 return Err(wrong(what));
@@ -152,7 +165,7 @@ impl Dataset {
             return Err(wrong("there are no training rows".into()));
         }
         let path = path.to_path_buf();
-        Ok(Self { path, file, task, digest, source, shape, rows, classes, scaling, target })
+        Ok(Self { path, file, task, digest, source, shape, rows, classes, recipe, extra, scaling, target })
     }
 
     /// The file.
@@ -170,7 +183,27 @@ impl Dataset {
         self.rows[split as usize]
     }
 
-    /// The number of features of a row.
+    /// What was made of the columns of a table, unless they are what they were.
+    pub fn recipe(&self) -> Option<&Recipe> {
+        self.recipe.as_ref()
+    }
+
+    /// How many columns follow the features.
+    pub fn extra_columns(&self) -> usize {
+        self.extra.count()
+    }
+
+    /// Whether the column after the features is the offset of the linear predictor.
+    pub fn has_offset(&self) -> bool {
+        self.extra.offset
+    }
+
+    /// The names of the groups, whose index is the last column of a row; none if rows have no group.
+    pub fn groups(&self) -> &[String] {
+        &self.extra.groups
+    }
+
+    /// The number of columns of a row: the features, then the offset and the group, if there are any.
     pub fn features(&self) -> usize {
         self.shape.iter().product()
     }
@@ -306,7 +339,7 @@ impl Dataset {
         if rows.is_empty() {
             return Ok(match self.task {
                 Task::Classification => Targets::Classes(Vec::new()),
-                Task::Regression => Targets::Numbers(Vec::new()),
+                Task::Regression | Task::Counts => Targets::Numbers(Vec::new()),
             });
         }
         let failed = || DataError::hdf5(&self.path, "read rows");
@@ -321,7 +354,7 @@ impl Dataset {
                 }
                 Ok(Targets::Classes(classes))
             }
-            Task::Regression => read_list(&data, rows).map(Targets::Numbers).map_err(failed()),
+            Task::Regression | Task::Counts => read_list(&data, rows).map(Targets::Numbers).map_err(failed()),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Writes datasets of dense rows: rows stream in, and an incomplete file never appears under its name.
 
 use crate::data::dataset::layout::DENSE_VERSION;
+use crate::data::dataset::layout::EXTRA_VERSION;
 use crate::data::dataset::layout::FORMAT;
 use crate::data::dataset::layout::ROTATED_VERSION;
 use crate::data::dataset::layout::Split;
@@ -10,6 +11,7 @@ use crate::data::dataset::scaling::{ColumnStatistics, FittedScaling, Scaling};
 use crate::data::dataset::targets::Targets;
 use crate::data::error::{DataError, Result};
 use crate::data::hdf;
+use crate::data::import::recipe::{ExtraColumns, Recipe};
 use crate::partial::PartialFile;
 use ndarray::ArrayView2;
 use std::path::{Path, PathBuf};
@@ -51,9 +53,16 @@ pub(crate) struct Description {
     pub shape: Vec<usize>,
     /// Names of the classes, in the order of their indices.
     pub classes: Vec<String>,
+    /// What was made of the columns of a table, unless they are what they were.
+    pub recipe: Option<Recipe>,
 }
 
 impl Description {
+    /// The columns after the features.
+    fn extra(&self) -> ExtraColumns {
+        self.recipe.as_ref().map(Recipe::extra).unwrap_or_default()
+    }
+
     /// Writes the description; returns the group `features`.
     pub(crate) fn write(
         &self,
@@ -82,6 +91,10 @@ impl Description {
         if self.task == Task::Classification {
             hdf::write_names(&file.create_group("classes")?, "name", &self.classes)?;
         }
+        if let Some(recipe) = &self.recipe {
+            let recipe = serde_json::to_string(recipe).map_err(|error| hdf5::Error::Internal(error.to_string()))?;
+            hdf::write_names(&features, "recipe", &[recipe])?;
+        }
         Ok(features)
     }
 }
@@ -100,6 +113,9 @@ impl ContentDigest {
         scaling.iter().for_each(|list| digest.field(list));
         digest.field(about.features.as_deref().unwrap_or_default().join("\0").as_bytes());
         digest.field(about.classes.join("\0").as_bytes());
+        if let Some(recipe) = about.recipe.as_ref().and_then(|recipe| serde_json::to_string(recipe).ok()) {
+            digest.field(recipe.as_bytes());
+        }
         if let Some((scale, offset)) = target {
             digest.field(bytemuck::cast_slice(&[scale, offset]));
         }
@@ -184,8 +200,12 @@ impl<T: FeatureValue> Writer<T> {
 
     /// Completes the file; errors of the scaling name `from`.
     pub(crate) fn finish(self, about: &Description, train: Targets, test: Option<Targets>, from: &Path) -> Result<()> {
-        let FittedScaling { scale, offset, rotation } = self.columns.finish(from, T::UNIT, |j| format!("feature {}", j + 1))?;
-        let target = train.scaling(from)?;
+        let fitted = self.columns.finish(from, T::UNIT, |j| format!("feature {}", j + 1))?;
+        let FittedScaling { mut scale, mut offset, rotation } = fitted;
+        let scaled = self.features - about.extra().count();
+        scale[scaled..].fill(1.0);
+        offset[scaled..].fill(0.0);
+        let target = if about.task == Task::Regression { train.scaling(from)? } else { None };
         let write = || -> hdf5::Result<()> {
             let mut lists = vec![bytemuck::cast_slice(&scale), bytemuck::cast_slice(&offset)];
             lists.extend(rotation.as_ref().and_then(|rotation| rotation.as_slice()).map(bytemuck::cast_slice));
@@ -196,7 +216,11 @@ impl<T: FeatureValue> Writer<T> {
                 targets.write(&self.file.group(split.name())?)?;
                 digest.split(split, &rows.finish()?, &targets);
             }
-            let version = if rotation.is_some() { ROTATED_VERSION } else { DENSE_VERSION };
+            let version = match &rotation {
+                _ if about.extra().count() > 0 => EXTRA_VERSION,
+                Some(_) => ROTATED_VERSION,
+                None => DENSE_VERSION,
+            };
             let features = about.write(&self.file, version, self.scaling, target, digest)?;
             features.new_dataset_builder().with_data(&scale).obj_track_times(false).create("scale")?;
             features.new_dataset_builder().with_data(&offset).obj_track_times(false).create("offset")?;

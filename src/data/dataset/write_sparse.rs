@@ -1,7 +1,7 @@
 //! Writes datasets of sparse rows (CSR).
 
 use crate::data::dataset::growing::GrowingList;
-use crate::data::dataset::layout::{SPARSE_VERSION, Split};
+use crate::data::dataset::layout::{SPARSE_VERSION, Split, Task};
 use crate::data::dataset::scaling::Scaling;
 use crate::data::dataset::targets::Targets;
 use crate::data::dataset::write::{CHUNK_BYTES, ContentDigest, Description, create};
@@ -139,7 +139,7 @@ impl SparseWriter {
         }
         scales.sort_unstable_by_key(|&(column, _)| column);
         let (columns, scales): (Vec<u32>, Vec<f64>) = scales.into_iter().unzip();
-        let target = train.scaling(from)?;
+        let target = if about.task == Task::Regression { train.scaling(from)? } else { None };
         let [train_rows, test_rows] = self.rows;
         let write = || -> hdf5::Result<()> {
             let mut digest =

@@ -188,7 +188,7 @@ pub fn import_arrays(import: &ArrayImport, output: &Path) -> Result<Scaling> {
     }
     let (classes, train_targets, test_targets) = collector.finish(&import.train.targets.path)?;
     let features = shape.iter().product();
-    let description = Description { task: import.task, source, features: None, shape, classes };
+    let description = Description { task: import.task, source, features: None, shape, classes, recipe: None };
     let inputs = [Some(&import.train.features), test];
     // The split of a row of the first input, by its number from 1; all rows of the second are test rows.
     let split = |input: usize, record: u64| {

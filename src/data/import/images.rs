@@ -70,6 +70,7 @@ pub fn import_idx(train: &IdxPair, test: Option<&IdxPair>, scaling: Scaling, out
         features: None,
         shape: images.row_shape().to_vec(),
         classes,
+        recipe: None,
     };
     writer.finish(&description, train_targets, test_targets, &train.images)
 }

@@ -72,7 +72,7 @@ pub fn import_libsvm(import: &LibsvmImport, output: &Path) -> Result<()> {
     }
     let (classes, train, test) = targets.finish(&import.train)?;
     let shape = vec![features as usize];
-    let dataset = Description { task: import.task, source, features: None, shape, classes };
+    let dataset = Description { task: import.task, source, features: None, shape, classes, recipe: None };
     writer.finish(&dataset, &train, test.as_ref(), &import.train)
 }
 

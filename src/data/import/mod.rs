@@ -4,6 +4,7 @@ pub mod arrays;
 pub mod images;
 pub mod labels;
 pub mod libsvm;
+pub(crate) mod recipe;
 pub mod table;
 pub mod targets;
 pub mod test_rows;

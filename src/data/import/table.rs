@@ -4,11 +4,13 @@ use crate::data::dataset::layout::Split;
 use crate::data::dataset::layout::Task;
 use crate::data::dataset::scaling::Scaling;
 use crate::data::dataset::write::{Description, Writer};
-use crate::data::error::{Place, Result};
+use crate::data::error::{DataError, Place, Result};
+use crate::data::import::recipe::{ColumnUse, Recipe, UsedColumn};
 use crate::data::import::targets::TargetCollector;
 use crate::data::import::test_rows::{RowSplitter, TestRows};
+use crate::data::readers::levels::Levels;
 use crate::data::readers::source::{Source, file_name};
-use crate::data::readers::table::{Table, TableLayout};
+use crate::data::readers::table::{Column, Table, TableLayout};
 use std::path::{Path, PathBuf};
 
 /// What to import from a text table, and how.
@@ -22,8 +24,44 @@ pub struct TableImport {
     pub task: Task,
     /// The layout of the file, and of the file of test rows.
     pub layout: TableLayout,
+    /// Columns that are more than a number, and missing values.
+    pub columns: ColumnOptions,
     /// The scaling of features.
     pub scaling: Scaling,
+}
+
+/// Which columns are more than a number, and what becomes of missing values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ColumnOptions {
+    /// Columns of texts or codes, which become indicators.
+    pub categorical: Vec<Column>,
+    /// The column of groups, for effects of groups.
+    pub group: Option<Column>,
+    /// A column of numbers that are added to linear predictors.
+    pub offset: Option<Column>,
+    /// A column of numbers whose logarithms are added to linear predictors.
+    pub exposure: Option<Column>,
+    /// What becomes of rows with missing values.
+    pub missing: Missing,
+}
+
+/// What becomes of rows with missing values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Missing {
+    /// They are an error.
+    #[default]
+    Refuse,
+    /// They are left out.
+    Drop,
+    /// A missing number becomes the mean of the training rows, and a feature says that it was missing; rows with missing texts are left out.
+    MeanAndFlag,
+}
+
+/// What a first pass over the rows has found.
+struct Survey {
+    recipe: Recipe,
+    /// For each column of texts, its texts as they were numbered, and the index of each among the sorted ones.
+    levels: Vec<(Levels, Vec<usize>)>,
 }
 
 /// Imports text tables into the dataset `output`.
@@ -36,34 +74,193 @@ pub struct TableImport {
 /// a test label that does not occur in the training rows, or does not have the requested test rows. No partial output remains.
 pub fn import_table(import: &TableImport, output: &Path) -> Result<()> {
     let path = &import.train;
-    let open = |path: &Path| Table::open(Source::open(path)?, &import.layout);
+    let layout = import.layout()?;
+    let open = |path: &Path| Table::open(Source::open(path)?, &layout);
     let mut splitter = RowSplitter::new(&import.test, path, || open(path)?.count())?;
-    let mut table = open(path)?;
-    let mut writer = Writer::new(output, table.features(), import.scaling)?;
+    let Survey { recipe, levels } = import.survey(&layout, splitter.clone())?;
+    if recipe.extra().count() > 0 && import.scaling == Scaling::Principal {
+        return Err(DataError::Request("principal components mix all columns: offsets and groups need another scaling".into()));
+    }
+    let known = || levels.iter().map(|(levels, _)| levels.clone()).collect();
+    let mut table = open(path)?.with_levels(known());
+    let (names, texts) = (recipe.names(), table.texts());
+    if names.len() == recipe.extra().count() {
+        return Err(DataError::Request("no feature remains: give at least one column beside the label".into()));
+    }
+    let mut writer = Writer::new(output, names.len(), import.scaling)?;
     let mut targets = TargetCollector::new(import.task);
-    let mut rows = 0;
-    table.rows(|row| {
-        let split = splitter.split(row.index);
-        targets.text(split, row.label, path, Place::Line(row.line))?;
+    let (mut rows, mut values, mut used) = (0, Vec::new(), Vec::new());
+    // Whether the row is used; then `used` holds it.
+    let mut convert = |features: &[f64], used: &mut Vec<f64>| -> std::result::Result<bool, String> {
+        values.clear();
+        values.extend(features.iter().zip(&texts).map(|(&value, text)| match text {
+            // Codes are whole numbers.
+            Some(index) if !value.is_nan() => levels[*index].1[value as usize] as f64,
+            _ => value,
+        }));
+        match recipe.apply(&values, used) {
+            Err(_) if import.columns.missing != Missing::Refuse && recipe.lacks_value(&values) => Ok(false),
+            applied => applied.map(|()| true),
+        }
+    };
+    let read = table.rows(|row| {
+        let (split, place) = (splitter.split(row.index), Place::Line(row.line));
         rows = row.index + 1;
-        writer.push(split, row.features)
-    })?;
+        if convert(row.features, &mut used).map_err(|what| DataError::content(path, place, what))? {
+            targets.text(split, row.label, path, place)?;
+            writer.push(split, &used)?;
+        }
+        Ok(())
+    });
+    read.map_err(|error| import.with_count(error, &table, &layout))?;
     splitter.finish(rows, path)?;
     targets.check(&splitter, path)?;
     let mut source = format!("{}{}", file_name(path), splitter.source);
     if let TestRows::File(path) = &import.test {
-        let mut test = open(path)?;
+        let mut test = open(path)?.with_levels(known());
         test.check_columns_match(&table)?;
         test.rows(|row| {
             let place = Place::Line(row.line);
-            targets.check_known(row.label, path, place)?;
-            targets.text(Split::Test, row.label, path, place)?;
-            writer.push(Split::Test, row.features)
+            if convert(row.features, &mut used).map_err(|what| DataError::content(path, place, what))? {
+                targets.check_known(row.label, path, place)?;
+                targets.text(Split::Test, row.label, path, place)?;
+                writer.push(Split::Test, &used)?;
+            }
+            Ok(())
         })?;
         source.push_str(&format!(", {}", file_name(path)));
     }
     let (classes, train, test) = targets.finish(path)?;
-    let shape = vec![table.features()];
-    let description = Description { task: import.task, source, features: Some(table.feature_names()), shape, classes };
+    if train.len() == 0 {
+        return Err(DataError::content(path, Place::File, "every training row lacks a value: no row remains"));
+    }
+    let shape = vec![names.len()];
+    let recipe = (!recipe.is_plain()).then_some(recipe);
+    let description = Description { task: import.task, source, features: Some(names), shape, classes, recipe };
     writer.finish(&description, train, test, path)
+}
+
+impl TableImport {
+    /// The layout with the columns of texts.
+    fn layout(&self) -> Result<TableLayout> {
+        let texts: Vec<Column> = self.columns.categorical.iter().chain(&self.columns.group).cloned().collect();
+        if self.columns.offset.is_some() && self.columns.exposure.is_some() {
+            let what = "both an offset and an exposure: an exposure is an offset whose logarithm is taken, so give one of them";
+            return Err(DataError::Request(what.into()));
+        }
+        let allow_missing = self.columns.missing != Missing::Refuse;
+        Ok(TableLayout { texts, allow_missing, is_import: true, ..self.layout.clone() })
+    }
+
+    /// Decides what becomes of each column: by a first pass over the rows, if that depends on their values.
+    fn survey(&self, layout: &TableLayout, mut splitter: RowSplitter) -> Result<Survey> {
+        let open = |path: &Path| Table::open(Source::open(path)?, layout);
+        let mut table = open(&self.train)?;
+        let (names, texts) = (table.feature_names(), table.texts());
+        let place_of = |wanted: &Option<Column>| -> Result<Option<usize>> {
+            let Some(wanted) = wanted else { return Ok(None) };
+            let place = table.feature_place(wanted)?.filter(|&place| texts[place].is_none());
+            let taken = || DataError::Request("the column of the offset or exposure has another role too: choose one".into());
+            place.map(Some).ok_or_else(taken)
+        };
+        let (offset, exposure) = (place_of(&self.columns.offset)?, place_of(&self.columns.exposure)?);
+        let mut uses = Vec::new();
+        for (place, &text) in texts.iter().enumerate() {
+            uses.push(match text {
+                Some(index) if index == self.columns.categorical.len() => ColumnUse::Group(Vec::new()),
+                Some(_) => ColumnUse::Indicators(Vec::new()),
+                None if offset == Some(place) => ColumnUse::Offset,
+                None if exposure == Some(place) => ColumnUse::Exposure,
+                None => ColumnUse::Number,
+            });
+        }
+        let (mut left_out, mut train_rows) = (0, 0.0);
+        let (mut sums, mut missing) = (vec![0.0; names.len()], vec![0.0; names.len()]);
+        if !layout.texts.is_empty() || layout.allow_missing {
+            let mut add = |split: Split, features: &[f64]| {
+                let lacks = |(value, r#use): (&f64, &ColumnUse)| {
+                    value.is_nan() && !(self.columns.missing == Missing::MeanAndFlag && *r#use == ColumnUse::Number)
+                };
+                if features.iter().zip(&uses).any(lacks) {
+                    left_out += 1;
+                } else if split == Split::Train {
+                    train_rows += 1.0;
+                    for ((sum, missing), value) in sums.iter_mut().zip(&mut missing).zip(features) {
+                        if value.is_nan() { *missing += 1.0 } else { *sum += value }
+                    }
+                }
+            };
+            let read = table.rows(|row| {
+                add(splitter.split(row.index), row.features);
+                Ok(())
+            });
+            read.map_err(|error| self.with_count(error, &table, layout))?;
+            if let TestRows::File(path) = &self.test {
+                let mut test = open(path)?.with_levels(table.levels().to_vec());
+                test.check_columns_match(&table)?;
+                test.rows(|row| {
+                    add(Split::Test, row.features);
+                    Ok(())
+                })?;
+                table = table.with_levels(test.levels().to_vec());
+            }
+        }
+        let levels: Vec<(Levels, Vec<usize>)> = table.levels().iter().map(sorted).collect();
+        let columns = names.into_iter().zip(uses).zip(texts).enumerate().map(|(place, ((name, r#use), text))| {
+            let texts = || text.map(|index| sorted_names(&levels[index])).unwrap_or_default();
+            let r#use = match r#use {
+                ColumnUse::Number if missing[place] == train_rows && missing[place] > 0.0 => {
+                    let what = format!("column {name:?} is missing in all training rows: leave it out with --drop {name}");
+                    return Err(DataError::content(&self.train, Place::File, what));
+                }
+                ColumnUse::Number if missing[place] > 0.0 => ColumnUse::NumberOrMean(sums[place] / (train_rows - missing[place])),
+                ColumnUse::Indicators(_) if texts().len() < 2 => {
+                    let what = format!("column {name:?} has the same value in all rows: leave it out with --drop {name}");
+                    return Err(DataError::content(&self.train, Place::File, what));
+                }
+                ColumnUse::Indicators(_) => ColumnUse::Indicators(texts()),
+                ColumnUse::Group(_) => ColumnUse::Group(texts()),
+                other => other,
+            };
+            Ok(UsedColumn { name, r#use })
+        });
+        Ok(Survey { recipe: Recipe { columns: columns.collect::<Result<_>>()?, left_out }, levels })
+    }
+
+    /// An error at a missing value, with the number of rows that lack one.
+    fn with_count(&self, error: DataError, table: &Table, layout: &TableLayout) -> DataError {
+        let DataError::Content { path, place, what } = error else { return error };
+        let mut lacking = 0_u64;
+        if table.ended_at_missing() {
+            let layout = TableLayout { allow_missing: true, ..layout.clone() };
+            let count = |row: crate::data::readers::table::Row<'_>| {
+                lacking += u64::from(row.features.iter().any(|value| value.is_nan()));
+                Ok(())
+            };
+            // Another mistake further on ends the count.
+            drop(Source::open(&path).and_then(|source| Table::open(source, &layout)?.rows(count)));
+        }
+        let count = if lacking > 1 { format!(" ({lacking} rows lack a value)") } else { String::new() };
+        DataError::Content { path, place, what: format!("{what}{count}") }
+    }
+}
+
+/// Texts with their places in order: by number if all are numbers, else by text.
+fn sorted(levels: &Levels) -> (Levels, Vec<usize>) {
+    let names = levels.names();
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    let numbers: Option<Vec<f64>> = names.iter().map(|name| name.parse().ok()).collect();
+    match &numbers {
+        Some(numbers) => order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b])),
+        None => order.sort_by(|&a, &b| names[a].cmp(&names[b])),
+    }
+    let mut places = vec![0; names.len()];
+    order.into_iter().enumerate().for_each(|(place, code)| places[code] = place);
+    (levels.clone(), places)
+}
+
+fn sorted_names((levels, places): &(Levels, Vec<usize>)) -> Vec<String> {
+    let mut names = vec![String::new(); places.len()];
+    levels.names().iter().zip(places).for_each(|(name, &place)| names[place].clone_from(name));
+    names
 }

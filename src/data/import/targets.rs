@@ -39,11 +39,10 @@ impl TargetCollector {
     pub(crate) fn text(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
         match self.task {
             Task::Classification => self.label(split, label, path, place),
-            Task::Regression => {
+            Task::Regression | Task::Counts => {
                 let target = crate::data::readers::table::parse_number(label);
                 let target = target.map_err(|what| DataError::content(path, place, format!("the target {what}")))?;
-                self.numbers[split as usize].push(target);
-                Ok(())
+                self.number(split, target, path, place)
             }
         }
     }
@@ -59,7 +58,10 @@ impl TargetCollector {
             Task::Classification => {
                 wrong(format!("the label {target} is not a whole number: is this a regression (--task regression)?"))
             }
-            Task::Regression => {
+            Task::Counts if target < 0.0 || target.fract() != 0.0 => {
+                wrong(format!("the target {target} is not a count 0, 1, 2, ...: is this a regression (--task regression)?"))
+            }
+            Task::Regression | Task::Counts => {
                 self.numbers[split as usize].push(target);
                 Ok(())
             }
@@ -82,7 +84,7 @@ impl TargetCollector {
     pub(crate) fn check_known(&mut self, label: &str, path: &Path, place: Place) -> Result<()> {
         match self.task {
             Task::Classification => self.labels.known(label, path, place).map(drop),
-            Task::Regression => Ok(()),
+            Task::Regression | Task::Counts => Ok(()),
         }
     }
 
@@ -119,7 +121,7 @@ impl TargetCollector {
                 let empty = test.is_empty();
                 Ok((names, Targets::Classes(train), unless_empty(Targets::Classes(test), empty)))
             }
-            Task::Regression => {
+            Task::Regression | Task::Counts => {
                 let [train, test] = self.numbers;
                 let empty = test.is_empty();
                 Ok((Vec::new(), Targets::Numbers(train), unless_empty(Targets::Numbers(test), empty)))

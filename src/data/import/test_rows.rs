@@ -28,6 +28,7 @@ pub enum TestRows<F = PathBuf> {
 }
 
 /// Assigns the rows of the input to training and test rows, in ascending order.
+#[derive(Clone)]
 pub(crate) struct RowSplitter {
     /// The test rows, ascending.
     rows: Vec<u64>,

@@ -4,6 +4,7 @@ pub mod decimal;
 pub mod fields;
 pub mod format;
 pub mod idx;
+pub mod levels;
 pub mod libsvm;
 pub mod lines;
 pub mod npy;

@@ -3,6 +3,7 @@
 use crate::data::error::{DataError, Place, Result};
 use crate::data::readers::decimal::parse_short;
 use crate::data::readers::fields::{Delimiter, Fields, Records};
+use crate::data::readers::levels::Levels;
 use crate::data::readers::source::Source;
 use memchr::memchr;
 use std::path::PathBuf;
@@ -44,6 +45,12 @@ pub struct TableLayout {
     pub label: Column,
     /// Columns that are left out.
     pub drop: Vec<Column>,
+    /// Features whose values are texts. A row has the number of the text, see [`Table::levels`].
+    pub texts: Vec<Column>,
+    /// Whether features may be missing. A row has NaN there.
+    pub allow_missing: bool,
+    /// Whether messages propose options of `mpibayes import`.
+    pub is_import: bool,
 }
 
 /// A row of a table.
@@ -53,7 +60,7 @@ pub struct Row<'a> {
     pub index: u64,
     /// Its first line, from 1.
     pub line: u64,
-    /// The features: finite numbers.
+    /// The features: finite numbers, numbers of texts, or NaN if they are missing.
     pub features: &'a [f64],
     /// The label or target as text.
     pub label: &'a str,
@@ -63,8 +70,16 @@ pub struct Row<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Feature,
+    /// A feature whose values are texts, those of the levels with this index.
+    Text(usize),
     Label,
     Dropped,
+}
+
+impl Role {
+    fn is_feature(self) -> bool {
+        matches!(self, Self::Feature | Self::Text(_))
+    }
 }
 
 /// The maximum number of names in a message.
@@ -79,6 +94,49 @@ pub struct Table<'a> {
     roles: Vec<Role>,
     /// Names of all columns, if the file has a header.
     names: Option<Vec<String>>,
+    levels: Vec<Levels>,
+    allow_missing: bool,
+    is_import: bool,
+    /// Whether reading ended at a value that is missing.
+    ended_at_missing: bool,
+}
+
+/// Where the values of a record go.
+struct Cells<'a> {
+    features: std::slice::IterMut<'a, f64>,
+    label: &'a mut Vec<u8>,
+    levels: &'a mut [Levels],
+    allow_missing: bool,
+}
+
+impl Cells<'_> {
+    /// Stores a number.
+    fn number(&mut self, value: f64) -> Option<()> {
+        *self.features.next()? = value;
+        Some(())
+    }
+
+    /// Stores a field; `None` if it cannot be.
+    fn field(&mut self, content: &[u8], role: Role) -> Option<()> {
+        match role {
+            Role::Feature | Role::Text(_) if self.allow_missing && is_missing(content) => self.number(f64::NAN),
+            Role::Feature => self.number(parse_number(text(content).ok()?).ok()?),
+            Role::Text(_) if is_missing(content) => None,
+            Role::Text(levels) => {
+                let code = self.levels.get_mut(levels)?.code(content).ok()?;
+                self.number(f64::from(code))
+            }
+            Role::Label => {
+                self.label.extend_from_slice(content);
+                Some(())
+            }
+            Role::Dropped => Some(()),
+        }
+    }
+}
+
+fn is_missing(field: &[u8]) -> bool {
+    MISSING.iter().any(|missing| field.eq_ignore_ascii_case(missing.as_bytes()))
 }
 
 impl<'a> Table<'a> {
@@ -134,6 +192,14 @@ impl<'a> Table<'a> {
         for dropped in &layout.drop {
             roles[column(dropped)?] = Role::Dropped;
         }
+        for (index, text) in layout.texts.iter().enumerate() {
+            let place = column(text)?;
+            if roles[place] != Role::Feature || label == Some(place) {
+                let what = format!("column {} has two roles at once: choose one of them", place + 1);
+                return Err(DataError::Request(what));
+            }
+            roles[place] = Role::Text(index);
+        }
         if let Some(label) = label {
             if roles[label] == Role::Dropped {
                 let what = format!("column {} is to be both the label and left out: choose", label + 1);
@@ -141,23 +207,22 @@ impl<'a> Table<'a> {
             }
             roles[label] = Role::Label;
         }
-        let features = roles.iter().filter(|&&role| role == Role::Feature).count();
-        if features == 0 {
+        let numbers = roles.iter().filter(|&&role| role == Role::Feature).count();
+        if numbers + layout.texts.len() == 0 {
             return Err(DataError::Request("all columns but the label are left out: no feature remains".into()));
         }
-        let uses_names = layout.drop.iter().chain([&layout.label]).any(|column| matches!(column, Column::Name(_)));
+        let uses_names =
+            layout.drop.iter().chain(&layout.texts).chain([&layout.label]).any(|column| matches!(column, Column::Name(_)));
         let has_header = match layout.header {
             Header::Yes => true,
             Header::No => false,
             Header::Detect if uses_names => true,
             Header::Detect => {
                 let is_number = |field: &[u8]| text(field).is_ok_and(|field| field.parse::<f64>().is_ok());
-                let numbers =
-                    fields.iter().zip(&roles).filter(|&(field, &role)| role == Role::Feature && is_number(field)).count();
-                let missing = |field: &[u8]| MISSING.iter().any(|missing| field.eq_ignore_ascii_case(missing.as_bytes()));
+                let found = fields.iter().zip(&roles).filter(|&(field, &role)| role == Role::Feature && is_number(field)).count();
                 let of_features =
                     || fields.iter().zip(&roles).filter(|&(_, &role)| role == Role::Feature).map(|(field, _)| field);
-                if let Some(field) = of_features().find(|field| missing(field)) {
+                if let Some(field) = of_features().find(|field| is_missing(field)) {
                     let field = String::from_utf8_lossy(field);
                     let what = format!(
                         "{field:?} in the first line is neither a name nor a number: fill in a value or remove the row, or say with \
@@ -167,19 +232,19 @@ impl<'a> Table<'a> {
                 }
                 // pandas writes 0, 1, 2, ... for columns without names.
                 let is_numbered = of_features().zip(0..).all(|(field, number)| field == number.to_string().as_bytes());
-                if features > 2 && is_numbered {
+                if numbers > 2 && is_numbered {
                     let what = "the first line counts the columns: say with --header yes that these are names, or with --header no \
                                 that it is a row of data";
                     return Err(records.record_error(what));
                 }
-                if numbers > 0 && numbers < features {
+                if found > 0 && found < numbers {
                     let what = format!(
-                        "{numbers} of {features} features are numbers: neither a header nor a row of data; say which it is \
+                        "{found} of {numbers} features are numbers: neither a header nor a row of data; say which it is \
                          with --header, or leave columns out with --drop"
                     );
                     return Err(records.record_error(what));
                 }
-                numbers == 0
+                found == 0
             }
         };
         let mut names = None;
@@ -202,7 +267,9 @@ impl<'a> Table<'a> {
                 return Err(empty());
             }
         }
-        Ok(Self { records, delimiter, roles, names })
+        let levels = vec![Levels::default(); layout.texts.len()];
+        let TableLayout { allow_missing, is_import, .. } = *layout;
+        Ok(Self { records, delimiter, roles, names, levels, allow_missing, is_import, ended_at_missing: false })
     }
 
     /// The names of all columns, if the table has a header.
@@ -212,7 +279,57 @@ impl<'a> Table<'a> {
 
     /// The number of features.
     pub fn features(&self) -> usize {
-        self.roles.iter().filter(|&&role| role == Role::Feature).count()
+        self.roles.iter().filter(|role| role.is_feature()).count()
+    }
+
+    /// For each feature, which of the columns of texts it is, if it is one.
+    pub fn texts(&self) -> Vec<Option<usize>> {
+        let text = |role: &Role| match role {
+            Role::Feature => Some(None),
+            Role::Text(index) => Some(Some(*index)),
+            Role::Label | Role::Dropped => None,
+        };
+        self.roles.iter().filter_map(text).collect()
+    }
+
+    /// The place of a column among the features, if it is one.
+    ///
+    /// # Errors
+    /// If there is no such column.
+    pub(crate) fn feature_place(&self, column: &Column) -> Result<Option<usize>> {
+        let width = self.roles.len();
+        let place = match column {
+            Column::Last => Some(width - 1),
+            Column::Number(number) => number.checked_sub(1).filter(|&place| place < width),
+            Column::Name(name) => self.names.as_ref().and_then(|names| names.iter().position(|other| other == name)),
+            Column::None => None,
+        };
+        let place = place.ok_or_else(|| {
+            let what = match (column, &self.names) {
+                (Column::Name(name), Some(names)) => format!("no column is called {name:?}; there are {}", names.join(", ")),
+                (Column::Name(_), None) => "a column can be named only if the file has a header: give its number".into(),
+                _ => format!("there is no such column: the file has columns 1 to {width}"),
+            };
+            self.records.record_error(what)
+        })?;
+        let is_feature = self.roles[place].is_feature();
+        Ok(is_feature.then(|| self.roles[..place].iter().filter(|role| role.is_feature()).count()))
+    }
+
+    /// The texts of each column of texts, as far as they have been read.
+    pub fn levels(&self) -> &[Levels] {
+        &self.levels
+    }
+
+    /// The table with texts that are known before it is read.
+    #[must_use]
+    pub fn with_levels(self, levels: Vec<Levels>) -> Self {
+        Self { levels, ..self }
+    }
+
+    /// Whether reading ended at a value that is missing.
+    pub(crate) fn ended_at_missing(&self) -> bool {
+        self.ended_at_missing
     }
 
     /// The names of the features: the header's, or `x1`, `x2`, ... by column.
@@ -221,7 +338,7 @@ impl<'a> Table<'a> {
             Some(names) => names[column].clone(),
             None => format!("x{}", column + 1),
         };
-        (0..self.roles.len()).filter(|&column| self.roles[column] == Role::Feature).map(name).collect()
+        (0..self.roles.len()).filter(|&column| self.roles[column].is_feature()).map(name).collect()
     }
 
     /// The path of the file.
@@ -264,9 +381,11 @@ impl<'a> Table<'a> {
         for index in 0.. {
             let record = self.records.record();
             label.clear();
+            let (allow_missing, levels) = (self.allow_missing, &mut self.levels[..]);
+            let cells = Cells { features: features.iter_mut(), label: &mut label, levels, allow_missing };
             let read = match self.delimiter {
-                Delimiter::Character(delimiter) => read_delimited(record, delimiter, &self.roles, &mut features, &mut label),
-                Delimiter::Blanks => read_blank_separated(record, &self.roles, &mut features, &mut label),
+                Delimiter::Character(delimiter) => read_delimited(record, delimiter, &self.roles, cells),
+                Delimiter::Blanks => read_blank_separated(record, &self.roles, cells),
             };
             if read.is_none() {
                 label.clear();
@@ -283,7 +402,7 @@ impl<'a> Table<'a> {
     }
 
     /// Reads a record with any quotes. The error says what is wrong with it.
-    fn read_any(&self, fields: &Fields, features: &mut [f64], label: &mut Vec<u8>) -> std::result::Result<(), String> {
+    fn read_any(&mut self, fields: &Fields, features: &mut [f64], label: &mut Vec<u8>) -> std::result::Result<(), String> {
         if fields.has_text_after_quote() {
             return Err("text stands behind a closing quote: a quote is missing here or in a line before".into());
         }
@@ -291,32 +410,53 @@ impl<'a> Table<'a> {
             let (count, width) = (fields.len(), self.roles.len());
             return Err(format!("{count} fields, but the first line has {width}: make all lines alike"));
         }
-        let mut features = features.iter_mut();
-        for ((field, &role), column) in fields.iter().zip(&self.roles).zip(1..) {
-            match role {
-                Role::Feature => {
-                    let value = text(field).and_then(parse_number).map_err(|what| format!("column {column}: {what}"))?;
-                    if let Some(feature) = features.next() {
-                        *feature = value;
-                    }
-                }
-                Role::Label => label.extend_from_slice(field),
-                Role::Dropped => {}
+        let (allow_missing, levels) = (self.allow_missing, &mut self.levels[..]);
+        let mut cells = Cells { features: features.iter_mut(), label, levels, allow_missing };
+        for ((field, &role), place) in fields.iter().zip(&self.roles).zip(0..) {
+            if cells.field(field, role).is_none() {
+                self.ended_at_missing = is_missing(field);
+                return Err(self.mistake(place, role, field));
             }
         }
         Ok(())
     }
+
+    /// What is wrong with a field.
+    fn mistake(&self, place: usize, role: Role, field: &[u8]) -> String {
+        let name = self.names.as_ref().map(|names| names[place].clone());
+        let column = match &name {
+            Some(name) => format!("column {} ({name})", place + 1),
+            None => format!("column {}", place + 1),
+        };
+        let option = name.unwrap_or_else(|| (place + 1).to_string());
+        let what = match (text(field), role) {
+            (Err(what), _) => what,
+            (Ok(field), _) if self.is_import && is_missing(field.as_bytes()) => format!(
+                "{field:?} looks missing: leave such rows out with --missing drop, or fill them in with --missing mean-and-flag"
+            ),
+            (Ok(field), Role::Text(_)) if is_missing(field.as_bytes()) => format!("{field:?} looks missing"),
+            (Ok(_), Role::Text(levels)) => self.levels[levels].clone().code(field).err().unwrap_or_default(),
+            (Ok(field), _) => match parse_number(field).err().unwrap_or_default() {
+                what if self.is_import && what.contains("code texts as numbers") => format!(
+                    "{:?} is not a number: make indicators of this column with --categorical {option}, or leave it out with --drop \
+                     {option}",
+                    shortened(field)
+                ),
+                what => what,
+            },
+        };
+        format!("{column}: {what}")
+    }
 }
 
 /// Reads a record without quotes within quoted fields; `None` if it has such quotes, or has an error. Then [`Table::read_any`] reads it.
-fn read_delimited(record: &[u8], delimiter: u8, roles: &[Role], features: &mut [f64], label: &mut Vec<u8>) -> Option<()> {
-    let mut features = features.iter_mut();
+fn read_delimited(record: &[u8], delimiter: u8, roles: &[Role], mut cells: Cells<'_>) -> Option<()> {
     let mut at = 0;
     for &role in roles {
         if role == Role::Feature
             && let Some((value, end)) = parse_short(record, at, delimiter)
         {
-            *features.next()? = value;
+            cells.number(value)?;
             at = end + 1;
             continue;
         }
@@ -324,7 +464,7 @@ fn read_delimited(record: &[u8], delimiter: u8, roles: &[Role], features: &mut [
         let number = if role == Role::Feature { parse_leading_number(field) } else { None };
         let length = match number {
             Some((value, length)) if field.get(length).is_none_or(|&byte| byte == delimiter) => {
-                *features.next()? = value;
+                cells.number(value)?;
                 length
             }
             _ => {
@@ -342,7 +482,7 @@ fn read_delimited(record: &[u8], delimiter: u8, roles: &[Role], features: &mut [
                         (field.get(..length)?, length)
                     }
                 };
-                store_field(content.trim_ascii(), role, &mut features, label)?;
+                cells.field(content.trim_ascii(), role)?;
                 length
             }
         };
@@ -352,8 +492,7 @@ fn read_delimited(record: &[u8], delimiter: u8, roles: &[Role], features: &mut [
 }
 
 /// Like [`read_delimited`], for fields separated by blanks.
-fn read_blank_separated(record: &[u8], roles: &[Role], features: &mut [f64], label: &mut Vec<u8>) -> Option<()> {
-    let mut features = features.iter_mut();
+fn read_blank_separated(record: &[u8], roles: &[Role], mut cells: Cells<'_>) -> Option<()> {
     let mut rest = record.trim_ascii_end();
     for &role in roles {
         rest = rest.trim_ascii_start();
@@ -361,7 +500,7 @@ fn read_blank_separated(record: &[u8], roles: &[Role], features: &mut [f64], lab
             && let Some((value, length)) = parse_short(rest, 0, b' ').or_else(|| parse_leading_number(rest))
             && rest.get(length).is_none_or(|&byte| byte == b' ' || byte == b'\t')
         {
-            *features.next()? = value;
+            cells.number(value)?;
             rest = rest.get(length..)?;
             continue;
         }
@@ -370,19 +509,10 @@ fn read_blank_separated(record: &[u8], roles: &[Role], features: &mut [f64], lab
         if content.is_empty() || content.first() == Some(&b'"') {
             return None;
         }
-        store_field(content, role, &mut features, label)?;
+        cells.field(content, role)?;
         rest = after;
     }
     rest.is_empty().then_some(())
-}
-
-fn store_field(content: &[u8], role: Role, features: &mut std::slice::IterMut<'_, f64>, label: &mut Vec<u8>) -> Option<()> {
-    match role {
-        Role::Feature => *features.next()? = parse_number(text(content).ok()?).ok()?,
-        Role::Label => label.extend_from_slice(content),
-        Role::Dropped => {}
-    }
-    Some(())
 }
 
 /// Parses the finite number at the start of these bytes; returns it and its length. The result has the same bits as that of `str::parse`,
@@ -430,9 +560,10 @@ mod tests {
         let record = format!("{field}{between}0");
         let roles = [Role::Feature, Role::Label];
         let (mut features, mut label) = (vec![0.0], Vec::new());
+        let cells = Cells { features: features.iter_mut(), label: &mut label, levels: &mut [], allow_missing: false };
         let read = match delimiter {
-            Delimiter::Character(byte) => read_delimited(record.as_bytes(), byte, &roles, &mut features, &mut label),
-            Delimiter::Blanks => read_blank_separated(record.as_bytes(), &roles, &mut features, &mut label),
+            Delimiter::Character(byte) => read_delimited(record.as_bytes(), byte, &roles, cells),
+            Delimiter::Blanks => read_blank_separated(record.as_bytes(), &roles, cells),
         };
         read.map(|()| features[0].to_bits())
     }

@@ -296,7 +296,7 @@ impl<F: Real> LocalEvaluator<F> for LocalEvaluation<F> {
 fn tally_for<F: Real>(model: &dyn Model<F>) -> Tally {
     match model.output() {
         Output::Classes(classes) => Tally::classes(classes),
-        Output::Number | Output::Nothing => Tally::number(),
+        Output::Number | Output::Count | Output::Nothing => Tally::number(),
     }
 }
 
@@ -335,6 +335,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::metrics::Quality;
+    use crate::models::DataSchema;
     use crate::models::logistic::LogisticSettings;
     use crate::models::network::NetworkSettings;
     use ndarray::{Array1, array};
@@ -363,8 +364,11 @@ mod tests {
     /// The mean over evaluations equals that of all their particles together, from `average_from` on.
     #[test]
     fn predictions_are_averaged_over_evaluations() {
-        let model =
-            Arc::new(LogisticSettings { intercept: false, ..LogisticSettings::default() }.build(2, Output::Classes(2)).unwrap());
+        let model = Arc::new(
+            LogisticSettings { intercept: false, ..LogisticSettings::default() }
+                .build(&DataSchema::new(2, Output::Classes(2)))
+                .unwrap(),
+        );
         let shard = Shard::new(array![[1.0, -2.0], [0.5, 0.25], [-1.0, 3.0]], array![1.0, 0.0, 1.0]);
         let own = shard.clone();
         let test_rows: OpenShard<f64> = Arc::new(move |_| Ok(own.clone()));
@@ -398,7 +402,9 @@ mod tests {
     /// With fewer test rows than agents some agents have none; their sums change nothing.
     #[test]
     fn an_agent_without_test_rows_adds_nothing() {
-        let logistic = LogisticSettings { intercept: false, ..LogisticSettings::default() }.build(2, Output::Classes(2)).unwrap();
+        let logistic = LogisticSettings { intercept: false, ..LogisticSettings::default() }
+            .build(&DataSchema::new(2, Output::Classes(2)))
+            .unwrap();
         let network = NetworkSettings::default().build(2, Output::Classes(2)).unwrap();
         let models: [&dyn Model<f64>; 2] = [&logistic, &network];
         for model in models {

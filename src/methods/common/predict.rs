@@ -34,7 +34,7 @@ pub fn predict<F: Real, E: From<BoxError>>(
 ) -> Result<(), E> {
     let outputs = match model.output() {
         Output::Classes(classes) => classes,
-        Output::Number => 1,
+        Output::Number | Output::Count => 1,
         Output::Nothing => return Err(BoxError::from("this model makes no predictions").into()),
     };
     let unit = shard.target_unit();

@@ -120,6 +120,20 @@ struct Surface {
     curvature: Array2<f64>,
 }
 
+impl Surface {
+    /// Integrates out the parameters z that are standard normal a priori and multiplied by e^s, by Laplace's method: −log p gains half of
+    /// Σ log C_zz. The curvature C_zz = 1 + G has a part G of the data, which grows with e^2s. That G also depends on other parameters is
+    /// neglected.
+    fn integrate_out(&mut self, scale: usize, standard_normal: &[usize]) {
+        for &z in standard_normal {
+            let total = self.curvature[[z, z]];
+            self.value += 0.5 * total.ln();
+            self.score[scale] -= (total - 1.0) / total;
+            self.curvature[[scale, scale]] += 2.0 * (total - 1.0) / (total * total);
+        }
+    }
+}
+
 impl ModeServer {
     /// −log p with its derivatives, from the sum over agents.
     fn surface(&self, sum: &[f64]) -> Result<Surface> {
@@ -134,7 +148,10 @@ impl ModeServer {
         model.prior_score(theta, score.view_mut());
         let loss_score = Array1::from(loss_score.to_vec());
         let curvature = Array2::from_shape_vec((dim, dim), curvature.to_vec())? + prior_curvature(model, &self.search.trial.0);
-        Ok(Surface { value: loss - log_prior[0], score: score.row(0).to_owned() + &loss_score, loss_score, curvature })
+        let (value, score) = (loss - log_prior[0], score.row(0).to_owned() + &loss_score);
+        let mut surface = Surface { value, score, loss_score, curvature };
+        model.log_scales().iter().for_each(|(scale, standard_normal)| surface.integrate_out(*scale, standard_normal));
+        Ok(surface)
     }
 
     fn fail(&self, reason: NoMode, cx: &mut Context) {
@@ -186,10 +203,14 @@ impl Server<FindMode> for ModeServer {
 
     fn receive(&mut self, response: Response<FindMode>, out: &mut Outbox<FindMode>, cx: &mut Context) -> Result<()> {
         let surface = self.surface(&response.sum)?;
+        let found = direction(&surface);
+        let slope = found.as_ref().map_or(f64::NAN, |(direction, _)| direction.dot(&surface.score));
         if let Some(step) = &mut self.search.step {
             let rounding = ROUNDING * step.value.abs();
             let wanted = step.value - SUFFICIENT_DECREASE * step.fraction * step.slope + rounding;
-            if surface.value.is_nan() || surface.value > wanted {
+            // Where something is neglected, no step may lower the value, but the steps become shorter.
+            let is_shorter = slope < step.slope && !self.problem.model.log_scales().is_empty();
+            if surface.value.is_nan() || surface.value > wanted && !is_shorter {
                 step.fraction *= 0.5;
                 let point = step.from.0.iter().zip(&step.direction.0).map(|(from, by)| from + step.fraction * by);
                 self.search.trial = Raw(point.collect());
@@ -200,14 +221,13 @@ impl Server<FindMode> for ModeServer {
             self.fail(NoMode::NotFinite, cx);
             return Ok(());
         }
-        let (direction, is_definite) = match direction(&surface) {
+        let (direction, is_definite) = match found {
             Ok(found) => found,
             Err(reason) => {
                 self.fail(reason, cx);
                 return Ok(());
             }
         };
-        let slope = direction.dot(&surface.score);
         if slope <= TOLERANCE * TOLERANCE {
             if !is_definite {
                 self.fail(NoMode::Flat, cx);

@@ -5,12 +5,16 @@
 use super::*;
 use crate::models::tests as check;
 use crate::models::tests::{normals, stream};
+use crate::models::{Model, Scratch};
 use ndarray::{array, concatenate};
 use ndarray_linalg::LeastSquaresSvd;
 
 fn model(features: usize, intercept: bool) -> Linear {
-    let settings = LinearSettings { intercept, noise_variance: 0.6, prior_precision: 1.7 };
-    settings.build(features, Output::Number).unwrap()
+    let scale = 1.7_f64.powf(-0.5);
+    let prior = Prior::Normal(scale);
+    let settings =
+        LinearSettings { intercept, noise_variance: Some(0.6), prior, intercept_scale: scale, ..LinearSettings::default() };
+    settings.build(&DataSchema::new(features, Output::Number)).unwrap()
 }
 
 /// Features, and targets that depend on them.
@@ -51,7 +55,7 @@ fn the_exact_posterior_agrees_with_least_squares_and_the_score() {
         let (x, y) = data(700, features, 5);
         let batch = Batch { x: x.view(), y: y.view() };
         let (mean, covariance) = model.posterior(batch, temperature).unwrap();
-        let d = model.predictor.dim();
+        let d = Model::<f64>::dim(&model);
 
         let ones = Array2::ones((x.nrows(), 1));
         let design = if intercept { concatenate![ndarray::Axis(1), x, ones] } else { x.clone() };
@@ -126,18 +130,22 @@ fn initial_draws_follow_the_prior() {
 #[test]
 fn bad_settings_are_refused() {
     let good = LinearSettings::default();
-    assert!(good.build(3, Output::Number).is_ok());
-    assert!(matches!(good.build(0, Output::Number), Err(ModelError::NoFeatures)));
-    for output in [Output::Classes(2), Output::Nothing] {
-        let message = good.build(3, output).unwrap_err().to_string();
+    let data = DataSchema::new(3, Output::Number);
+    assert!(good.build(&data).is_ok());
+    let message = good.build(&DataSchema::new(0, Output::Number)).unwrap_err().to_string();
+    assert!(message.contains("needs at least one feature"), "{message}");
+    for output in [Output::Classes(2), Output::Count, Output::Nothing] {
+        let message = good.build(&DataSchema::new(3, output)).unwrap_err().to_string();
         assert!(message.contains("numbers as targets") && message.contains("--task regression"), "{message}");
     }
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        let message = LinearSettings { noise_variance: bad, ..good.clone() }.build(3, Output::Number).unwrap_err().to_string();
-        assert_eq!(message, format!("`noise_variance` must be a positive number, not {bad}"));
-        let message = LinearSettings { prior_precision: bad, ..good.clone() }.build(3, Output::Number).unwrap_err().to_string();
-        assert_eq!(message, format!("`prior_precision` must be a positive number, not {bad}"));
+        let message = LinearSettings { noise_variance: Some(bad), ..good.clone() }.build(&data).unwrap_err().to_string();
+        assert_eq!(message, format!("noise_variance: must be a positive number, not {bad}"));
+        let message = LinearSettings { prior: Prior::Normal(bad), ..good.clone() }.build(&data).unwrap_err().to_string();
+        assert_eq!(message, format!("prior.normal: must be a positive number, not {bad}"));
+        let message = LinearSettings { intercept_scale: bad, ..good.clone() }.build(&data).unwrap_err().to_string();
+        assert_eq!(message, format!("intercept_scale: must be a positive number, not {bad}"));
     }
-    assert_eq!(toml::from_str::<LinearSettings>("noise_variance = 2").unwrap().noise_variance, 2.0);
+    assert_eq!(toml::from_str::<LinearSettings>("noise_variance = 2").unwrap().noise_variance, Some(2.0));
     assert!(toml::from_str::<LinearSettings>("noise = 1.0").is_err());
 }

@@ -119,7 +119,7 @@ impl Network {
                         general_mat_mul(weight, &p, &squares.t(), F::zero(), &mut below);
                         below.zip_mut_with(&mean, |below, &mean| *below = (*below - weight * mean * mean).max(F::zero()));
                     }
-                    Output::Number | Output::Nothing => {
+                    Output::Number | Output::Count | Output::Nothing => {
                         let squares = weights.mapv(|weight| weight * weight);
                         general_mat_mul(F::one(), &own, &squares.t(), F::zero(), &mut below);
                     }

@@ -100,7 +100,9 @@ impl NetworkSettings {
                     target: "targets that are numbers; use `gaussian` or `huber`",
                 });
             }
-            (Output::Nothing, _) => return Err(ModelError::Target { needed: "targets: a network predicts classes or numbers" }),
+            (Output::Count | Output::Nothing, _) => {
+                return Err(ModelError::Target { needed: "classes or numbers as targets: it is a network" });
+            }
         };
         let mut widths = vec![features];
         widths.extend(&self.hidden);
@@ -124,8 +126,11 @@ impl ModelSettings for NetworkSettings {
         }
     }
 
-    fn build_model<F: Real>(&self, data: Option<DataSchema>) -> Result<BuiltModel<F>, KeyError> {
-        let DataSchema { features, output } = require_data(data)?;
-        Ok(BuiltModel::for_data(self.build(features, output)?))
+    fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
+        let data = require_data(data)?;
+        if data.columns() > data.features {
+            return Err(KeyError::table("does not suit the data: a network has no use for the offset or the groups of rows"));
+        }
+        Ok(BuiltModel::for_data(self.build(data.features, data.output)?))
     }
 }

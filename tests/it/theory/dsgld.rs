@@ -18,9 +18,10 @@ use mpibayes::methods::chains::dsgld::{
     AveragingPhase, Balance, DsgldSettings, PlannedTrajectories, Schedule, Trajectory, groups,
 };
 use mpibayes::methods::common::scores::Estimator;
-use mpibayes::models::Output;
 use mpibayes::models::gaussian_mean::GaussianMeanSettings;
 use mpibayes::models::logistic::LogisticSettings;
+use mpibayes::models::regression::prior::Prior as WeightPrior;
+use mpibayes::models::{DataSchema, Output};
 use mpibayes::random::{Minibatch, Purpose, Seed, Who};
 use ndarray::{Array1, Array2};
 use rand::RngExt;
@@ -695,8 +696,8 @@ fn true_weights_rank_uniformly_among_posterior_draws() {
             .iter()
             .map(|x| f64::from(u8::from(stream.random::<f64>() < 1.0 / (1.0 + (-truth[0] * x - truth[1]).exp()))))
             .collect();
-        let model = LogisticSettings { prior_precision: Some(1.0), intercept: true, ..LogisticSettings::default() };
-        let model = model.build(1, Output::Classes(2)).unwrap();
+        let model = LogisticSettings { prior: WeightPrior::Normal(1.0), intercept_scale: 1.0, ..LogisticSettings::default() };
+        let model = model.build(&DataSchema::new(1, Output::Classes(2))).unwrap();
         let shard = move |_| Ok(Shard::new(x.clone(), Array1::from(y.clone())));
         let problem = Problem { model: Arc::new(model), agents: 1, temperature: 1.0, shard: Arc::new(shard) };
         // The weakest direction has a precision of 1 and more: a = ε/2 and more, so that 400 updates leave e^-4 of a state. In the

@@ -19,7 +19,7 @@ use mpibayes::methods::particles::svgd::Svgd;
 use mpibayes::models::gaussian::FactorProductSettings;
 use mpibayes::models::gaussian_mean::{GaussianMeanSettings, PerFeature};
 use mpibayes::models::linear::LinearSettings;
-use mpibayes::models::{Batch, Output};
+use mpibayes::models::{Batch, DataSchema, Output};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array2, Axis, concatenate};
 use std::sync::Arc;
@@ -427,8 +427,8 @@ fn regression(agents: u32) -> (Problem<f64>, Array2<f64>) {
         row.iter_mut().skip(1).for_each(|x| *x = 0.5 * *x + 0.5 * common);
     }
     let y = x.dot(&ndarray::array![0.5, -1.0, 0.25, 2.0]) + ndarray::ArrayView1::from(&normals[..rows]);
-    let model = LinearSettings { prior_precision: 1.0, ..LinearSettings::default() };
-    let model = model.build(features, Output::Number).unwrap();
+    let model = LinearSettings { noise_variance: Some(1.0), intercept_scale: 1.0, ..LinearSettings::default() };
+    let model = model.build(&DataSchema::new(features, Output::Number)).unwrap();
     let (mean, _) = model.posterior(Batch { x: x.view(), y: y.view() }, 1.0).unwrap();
     let edges = [0, 20, 50, 100];
     let shard = move |agent: u32| {

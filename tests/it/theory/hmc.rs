@@ -10,7 +10,8 @@ use mpibayes::methods::chains::hmc::HmcSettings;
 use mpibayes::methods::{MethodSettings, Problem};
 use mpibayes::metrics::convergence::estimates;
 use mpibayes::models::linear::LinearSettings;
-use mpibayes::models::{Output, Whitened, Whitening};
+use mpibayes::models::regression::prior::Prior;
+use mpibayes::models::{DataSchema, Output, Whitened, Whitening};
 use mpibayes::random::Seed;
 use ndarray::{Array1, Array2, Array3, Axis, s};
 use ndarray_linalg::{InverseC, Solve};
@@ -38,8 +39,13 @@ fn rows() -> (Array2<f64>, Array1<f64>) {
 /// A linear regression with known noise: its posterior is Gaussian.
 fn problem() -> Problem<f64> {
     let (x, y) = rows();
-    let settings = LinearSettings { intercept: false, prior_precision: 1e-3, noise_variance: 1.0 };
-    let model = settings.build(FEATURES, Output::Number).unwrap();
+    let settings = LinearSettings {
+        intercept: false,
+        prior: Prior::Normal(1e-3_f64.powf(-0.5)),
+        noise_variance: Some(1.0),
+        ..LinearSettings::default()
+    };
+    let model = settings.build(&DataSchema::new(FEATURES, Output::Number)).unwrap();
     let shard = move |agent: u32| {
         let range = s![agent as usize * 20..(agent as usize + 1) * 20, ..];
         Ok(Shard::new(x.slice(range).to_owned(), y.slice(s![agent as usize * 20..(agent as usize + 1) * 20]).to_owned()))

@@ -14,6 +14,7 @@ mod hmc;
 mod npv_and_pmd;
 mod pvi;
 mod recalibration;
+mod regressions;
 mod svgd;
 mod tuning;
 

@@ -12,7 +12,8 @@ use mpibayes::methods::particles::pmd::Pmd;
 use mpibayes::methods::variational::npv::Npv;
 use mpibayes::models::gaussian_mean::{GaussianMeanSettings, PerFeature};
 use mpibayes::models::linear::LinearSettings;
-use mpibayes::models::{Batch, Model, Output, Scratch};
+use mpibayes::models::regression::prior::Prior;
+use mpibayes::models::{Batch, DataSchema, Model, Output, Scratch};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array1, Array2, Axis};
 use std::sync::Arc;
@@ -100,8 +101,13 @@ fn one_component_is_exact_on_gaussians() {
         row.iter_mut().skip(1).for_each(|x| *x = 0.5 * *x + 0.5 * common);
     }
     let y = x.dot(&ndarray::array![0.5, -1.0, 0.25, 2.0]);
-    let model = LinearSettings { prior_precision: 2.0, intercept: false, ..LinearSettings::default() };
-    let model = model.build(features, Output::Number).unwrap();
+    let model = LinearSettings {
+        prior: Prior::Normal(2_f64.powf(-0.5)),
+        noise_variance: Some(1.0),
+        intercept: false,
+        ..LinearSettings::default()
+    };
+    let model = model.build(&DataSchema::new(features, Output::Number)).unwrap();
     let (mean, _) = model.posterior(Batch { x: x.view(), y: y.view() }, 1.0).unwrap();
     let trace = x.mapv(|x| x * x).sum() + 2.0 * features as f64;
     let recording = run(npv(problem(model, x, y), 1, 1, 1), SEED);

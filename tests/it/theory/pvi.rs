@@ -14,7 +14,8 @@ use mpibayes::methods::variational::pvi::{Covariance, Gaussian, Natural, Pvi, Pv
 use mpibayes::models::gaussian::FactorProductSettings;
 use mpibayes::models::linear::LinearSettings;
 use mpibayes::models::logistic::LogisticSettings;
-use mpibayes::models::{Batch, Model, Output, Scratch};
+use mpibayes::models::regression::prior::Prior;
+use mpibayes::models::{Batch, DataSchema, Model, Output, Scratch};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array1, Array2, Axis, s};
 use ndarray_linalg::Inverse;
@@ -100,8 +101,13 @@ fn regression(agents: u32, temperature: f64) -> (Problem<f64>, Array1<f64>, Arra
         row.iter_mut().skip(1).for_each(|x| *x = 0.5 * *x + 0.5 * common);
     }
     let y = x.dot(&ndarray::array![0.5, -1.0, 0.25, 2.0]) + ndarray::ArrayView1::from(&normals[..rows]);
-    let model = LinearSettings { prior_precision: 3.0, intercept: false, ..LinearSettings::default() };
-    let model = model.build(features, Output::Number).unwrap();
+    let model = LinearSettings {
+        prior: Prior::Normal(3_f64.powf(-0.5)),
+        noise_variance: Some(1.0),
+        intercept: false,
+        ..LinearSettings::default()
+    };
+    let model = model.build(&DataSchema::new(features, Output::Number)).unwrap();
     let (mean, covariance) = model.posterior(Batch { x: x.view(), y: y.view() }, temperature).unwrap();
     let edges = [0, 20, 50, 100];
     let shard = move |agent: u32| {
@@ -302,8 +308,12 @@ fn logistic(features: usize, agents: u32) -> Problem<f64> {
     Seed(5).stream(Who::Run, 0, Purpose::Synthetic).normals(&mut normals);
     let x = Array2::from_shape_vec((rows, features), normals[rows..].to_vec()).unwrap();
     let y = Array1::from_shape_fn(rows, |row| f64::from(u8::from(x[[row, 0]] + normals[row] > 0.3)));
-    let model = LogisticSettings { gamma_rate: 1.0, intercept: false, ..LogisticSettings::default() };
-    let model = model.build(features, Output::Classes(2)).unwrap();
+    let model = LogisticSettings {
+        prior: Prior::SampledPrecision { shape: 1.0, rate: 1.0 },
+        intercept: false,
+        ..LogisticSettings::default()
+    };
+    let model = model.build(&DataSchema::new(features, Output::Classes(2))).unwrap();
     let shard = move |agent: u32| {
         let size = rows / agents as usize;
         let mine = agent as usize * size..(agent as usize + 1) * size;
@@ -395,8 +405,13 @@ fn priors_are_fitted() {
     };
     for covariance in [Covariance::Full, Covariance::Diagonal] {
         for rate in [1.0, 100.0] {
-            let model = LogisticSettings { gamma_rate: rate, intercept: false, ..LogisticSettings::default() };
-            let problem = Problem { model: Arc::new(model.build(1, Output::Classes(2)).unwrap()), ..logistic(1, 3) };
+            let model = LogisticSettings {
+                prior: Prior::SampledPrecision { shape: 1.0, rate },
+                intercept: false,
+                ..LogisticSettings::default()
+            };
+            let problem =
+                Problem { model: Arc::new(model.build(&DataSchema::new(1, Output::Classes(2))).unwrap()), ..logistic(1, 3) };
             let q = start(&problem, covariance).unwrap();
             let (mean, variances) = (q.mean().to_owned(), q.deviations().mapv(|sd| sd * sd));
             let spread = 1.0 / 1.5;

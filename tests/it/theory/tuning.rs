@@ -10,7 +10,7 @@ use mpibayes::methods::Problem;
 use mpibayes::methods::tuning::{FindMode, FindStarts, MODE, MeasureNoise, NOISE, NoMode, STARTS, VisitShare};
 use mpibayes::models::gaussian_mean::GaussianMeanSettings;
 use mpibayes::models::linear::LinearSettings;
-use mpibayes::models::{Model, Output, Whitened, Whitening};
+use mpibayes::models::{DataSchema, Model, Output, Whitened, Whitening};
 use mpibayes::random::{Purpose, Seed, Who};
 use ndarray::{Array1, Array2, ArrayView1, Axis, s};
 use ndarray_linalg::{Cholesky, EigValsh, InverseC, UPLO};
@@ -33,7 +33,9 @@ fn rows() -> (Array2<f64>, Array1<f64>) {
 
 fn problem() -> Problem<f64> {
     let (x, y) = rows();
-    let model = LinearSettings { intercept: false, ..LinearSettings::default() }.build(FEATURES, Output::Number).unwrap();
+    let model = LinearSettings { intercept: false, noise_variance: Some(1.0), ..LinearSettings::default() }
+        .build(&DataSchema::new(FEATURES, Output::Number))
+        .unwrap();
     let shard = move |agent: u32| {
         let range = if agent == 0 { 0..SIZES[0] } else { SIZES[0]..SIZES[0] + SIZES[1] };
         Ok(Shard::new(x.slice(s![range.clone(), ..]).to_owned(), y.slice(s![range]).to_owned()))

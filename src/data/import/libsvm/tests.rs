@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 use super::*;
-use crate::data::{Dataset, Header, Split, TableImport, TableLayout, import_table, is_libsvm};
+use crate::data::{ColumnOptions, Dataset, Header, Split, TableImport, TableLayout, import_table, is_libsvm};
 use crate::models::Scratch;
 use crate::random::{Purpose, Seed, Who};
 use flate2::Compression;
@@ -211,7 +211,11 @@ fn sparse_rows_are_those_of_a_dense_import() {
             let sparse = imported(&LibsvmImport { scaling, task, test: test.clone(), ..import(&path) });
             let output = folder.path().join("dense.h5");
             let layout = TableLayout { header: Header::No, ..TableLayout::default() };
-            import_table(&TableImport { train: train.clone(), test, task, layout, scaling }, &output).unwrap();
+            import_table(
+                &TableImport { train: train.clone(), test, task, layout, columns: ColumnOptions::default(), scaling },
+                &output,
+            )
+            .unwrap();
             let dense = Dataset::open(&output).unwrap();
             for split in [Split::Train, Split::Test] {
                 let rows: Vec<usize> = (0..dense.rows(split)).collect();

@@ -1,19 +1,18 @@
 //! Linear predictors η = wᵀx of generalized linear models, and the scores and curvatures of their weights.
 
-use super::batch::{Batch, MAX_BLOCK_ROWS, Rows};
-use super::layout::{flat, flat_mut, matrix, matrix_mut};
-use super::model::Part;
-use super::scratch::Scratch;
+use crate::models::batch::{Batch, MAX_BLOCK_ROWS, Rows};
+use crate::models::layout::{flat, flat_mut, matrix, matrix_mut};
+use crate::models::{Part, Scratch};
 use crate::number::Real;
 use crate::vector::{self, SimdKernel, SimdLevel, multiply_add};
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut2, s};
 
 /// Bytes of features in a block of rows. A block stays in the first-level cache while it is multiplied with all particles.
 const BLOCK_BYTES: usize = 24 << 10;
 
 /// The number of particles from which on two BLAS products are faster than the kernels in this file.
-const BLAS_FROM: usize = 17;
+pub const BLAS_FROM: usize = 17;
 /// Up to this number of particles, each is processed alone with SIMD lanes over features, because most lanes over particles would be
 /// unused.
 const FEW: usize = 2;
@@ -39,77 +38,13 @@ macro_rules! with_lanes {
     };
 }
 
-/// The functions of [`Model`](super::Model) that generalized linear models share. `self.predictor` is their [`LinearPredictor`];
-/// `score_weight` divides a weight by the dispersion; `predictors_to_means` and `predictors_to_curvatures` replace predictors by the means
-/// of the targets and by the second derivatives of the loss.
-macro_rules! generalized_linear_model {
-    ($F:ident) => {
-        fn dim(&self) -> usize {
-            self.predictor.dim()
-        }
-
-        fn add_score(
-            &self,
-            theta: ArrayView2<$F>,
-            batch: Batch<$F>,
-            weight: $F,
-            score: ArrayViewMut2<$F>,
-            scratch: &mut Scratch<$F>,
-        ) {
-            let (rows, weight) = (super::batch::Rows { batch, selected: None }, self.score_weight(weight));
-            self.predictor.add_score(theta, rows, weight, score, scratch, Self::predictors_to_means);
-        }
-
-        fn add_minibatch_score(
-            &self,
-            rows: &[usize],
-            theta: ArrayView2<$F>,
-            batch: Batch<$F>,
-            weight: $F,
-            score: ArrayViewMut2<$F>,
-            scratch: &mut Scratch<$F>,
-        ) {
-            let (rows, weight) = (super::batch::Rows { batch, selected: Some(rows) }, self.score_weight(weight));
-            self.predictor.add_score(theta, rows, weight, score, scratch, Self::predictors_to_means);
-        }
-
-        fn curvature_support(&self) -> CurvatureSupport {
-            CurvatureSupport::Full
-        }
-
-        fn add_curvature(
-            &self,
-            theta: ArrayView2<$F>,
-            batch: Batch<$F>,
-            weight: $F,
-            curvature: ArrayViewMut2<$F>,
-            scratch: &mut Scratch<$F>,
-        ) {
-            let slope = |predictors: &mut [$F]| self.predictors_to_curvatures(predictors);
-            self.predictor.add_curvature(theta, batch, weight, curvature, scratch, slope);
-        }
-
-        fn add_full_curvature(
-            &self,
-            theta: ArrayView2<$F>,
-            batch: Batch<$F>,
-            weight: $F,
-            curvature: ArrayViewMut2<$F>,
-            scratch: &mut Scratch<$F>,
-        ) {
-            let slope = |predictors: &mut [$F]| self.predictors_to_curvatures(predictors);
-            self.predictor.add_full_curvature(theta, batch, weight, curvature, scratch, slope);
-        }
-    };
-}
-
-pub(super) use generalized_linear_model;
-
 /// η = wᵀx, plus an optional intercept. A particle holds w, then the intercept, then further parameters of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinearPredictor {
-    /// The number of columns of x.
+    /// The number of columns of x that have a weight, the first ones.
     pub features: usize,
+    /// The number of columns of x.
+    pub columns: usize,
     /// Whether the model has an intercept.
     pub intercept: bool,
     /// The number of further parameters, which do not belong to the predictor.
@@ -127,9 +62,9 @@ impl LinearPredictor {
         self.weights() + self.further
     }
 
-    /// The parts of θ that belong to the predictor.
-    pub fn parts(self) -> Vec<Part> {
-        let mut parts = vec![Part::new("weights", &[self.features])];
+    /// The parts of θ that belong to the predictor, with the names of the features.
+    pub fn parts(self, names: &[String]) -> Vec<Part> {
+        let mut parts = vec![Part::new("weights", &[self.features]).labelled(0, names)];
         if self.intercept {
             parts.push(Part::new("intercept", &[]));
         }
@@ -138,7 +73,7 @@ impl LinearPredictor {
 
     /// The number of rows of a block, a multiple of the rows that the kernels process at once.
     fn block_rows<F>(self) -> usize {
-        (BLOCK_BYTES / (self.features * size_of::<F>()) / 8 * 8).clamp(8, MAX_BLOCK_ROWS)
+        (BLOCK_BYTES / (self.columns * size_of::<F>()) / 8 * 8).clamp(8, MAX_BLOCK_ROWS)
     }
 
     /// The largest number of predictors in a [`Block`].
@@ -146,9 +81,13 @@ impl LinearPredictor {
         self.block_rows::<F>() * lanes::<F>()
     }
 
+    fn shape(self) -> Shape {
+        Shape { columns: self.columns, features: self.features }
+    }
+
     fn assert_fits<F>(self, theta: &ArrayView2<F>, x: &ArrayView2<F>) {
         assert_eq!(theta.ncols(), self.dim(), "wrong number of parameters");
-        assert_eq!(x.ncols(), self.features, "wrong number of features");
+        assert_eq!(x.ncols(), self.columns, "wrong number of columns");
     }
 
     /// Calls `visit` with the predictors of each block of rows (outer loop) and each block of particles (inner loop).
@@ -157,14 +96,14 @@ impl LinearPredictor {
         theta: ArrayView2<F>,
         batch: Batch<F>,
         scratch: &mut Scratch<F>,
-        mut visit: impl FnMut(Block<F>),
+        mut visit: impl FnMut(&mut Block<F>),
     ) {
         let rows = Rows { batch, selected: None };
-        with_lanes!(F, L => self.for_each_block::<F, L>(theta, rows, scratch, |block| visit(block.any_lanes())));
+        with_lanes!(F, L => self.for_each_block::<F, L>(theta, rows, scratch, |mut block| visit(&mut block.any_lanes())));
     }
 
-    /// Adds `weight` · Σ_i (y_i − μ(η_i)) (x_i, 1) over the rows to `score`: the gradient of an exponential-family log-likelihood in its
-    /// natural parameter η. `mean` replaces predictors η by means μ(η) in place. Sums run over the rows in order.
+    /// Adds `weight` · Σ_i r_i (x_i, 1) over the rows to `score`: the gradient of Σ_i log p(y_i | η_i) where r = ∂ log p/∂η.
+    /// `to_residuals` replaces the predictors η of a block by r in place. Sums run over the rows in order.
     ///
     /// With few particles, copying a row would cost as much as using it, so selected rows are read in place.
     pub fn add_score<F: Real>(
@@ -174,85 +113,23 @@ impl LinearPredictor {
         weight: F,
         score: ArrayViewMut2<F>,
         scratch: &mut Scratch<F>,
-        mean: impl Fn(&mut [F]),
+        mut to_residuals: impl FnMut(&mut Block<F>),
     ) {
         let Rows { batch, selected } = rows;
         self.assert_fits(&theta, &batch.x);
         match (theta.nrows(), selected) {
-            (BLAS_FROM.., Some(rows)) => {
-                scratch.gather(batch, rows, |rows, scratch| self.add_score_by_blas(theta, rows, weight, score, scratch, mean));
-            }
-            (BLAS_FROM.., None) => self.add_score_by_blas(theta, batch, weight, score, scratch, mean),
+            (BLAS_FROM.., None) => self.add_score_by_blas(theta, batch, weight, score, scratch, to_residuals),
             (1..=FEW, _) if self.features >= lanes::<F>() => {
                 let d = self.dim();
-                for (theta, score) in flat(theta).chunks_exact(d).zip(flat_mut(score).chunks_exact_mut(d)) {
-                    with_lanes!(F, L => self.add_particle_score::<F, L>(theta, rows, weight, score, scratch, &mean));
+                let particles = flat(theta).chunks_exact(d).zip(flat_mut(score).chunks_exact_mut(d)).enumerate();
+                for (n, (theta, score)) in particles {
+                    let mut to_residuals = |values: &mut [F], first, rows: &[usize]| {
+                        to_residuals(&mut Block { first, x: flat(batch.x), rows, particles: n..n + 1, lanes: 1, values });
+                    };
+                    with_lanes!(F, L => self.add_particle_score::<F, L>(theta, rows, weight, score, scratch, &mut to_residuals));
                 }
             }
-            _ => with_lanes!(F, L => self.add_score_in_lanes::<F, L>(theta, rows, weight, score, scratch, mean)),
-        }
-    }
-
-    /// Adds `weight` · Σ_i μ'(η_i) (x_i, 1)² over the rows to `curvature`: the diagonal of the Fisher information. `slope` replaces
-    /// predictors η by the derivatives μ'(η) in place.
-    pub fn add_curvature<F: Real>(
-        self,
-        theta: ArrayView2<F>,
-        batch: Batch<F>,
-        weight: F,
-        curvature: ArrayViewMut2<F>,
-        scratch: &mut Scratch<F>,
-        slope: impl Fn(&mut [F]),
-    ) {
-        let (d, features) = (self.dim(), self.features);
-        let curvature = flat_mut(curvature);
-        self.predict(theta, batch, scratch, |block| {
-            slope(block.values);
-            for (&row, slopes) in block.rows.iter().zip(block.values.chunks_exact(block.lanes)) {
-                let x = &block.x[row * features..][..features];
-                let own = &mut curvature[block.particles.start * d..block.particles.end * d];
-                for (curvature, &slope) in own.chunks_exact_mut(d).zip(slopes) {
-                    let slope = weight * slope;
-                    curvature.iter_mut().zip(x).for_each(|(curvature, &x)| *curvature += slope * x * x);
-                    if self.intercept {
-                        curvature[features] += slope;
-                    }
-                }
-            }
-        });
-    }
-
-    /// Adds `weight` · Σ_n Σ_i μ'(η_ni) (x_i, 1)(x_i, 1)ᵀ over the rows and all particles, the Fisher information of the weights, to the
-    /// first rows and columns of `curvature`.
-    pub fn add_full_curvature<F: Real>(
-        self,
-        theta: ArrayView2<F>,
-        batch: Batch<F>,
-        weight: F,
-        mut curvature: ArrayViewMut2<F>,
-        scratch: &mut Scratch<F>,
-        slope: impl Fn(&mut [F]),
-    ) {
-        // Each row has one weight: the sum of its slopes over all particles.
-        let mut total = vec![F::zero(); batch.x.nrows()];
-        self.predict(theta, batch, scratch, |block| {
-            slope(block.values);
-            for (&row, slopes) in block.rows.iter().zip(block.values.chunks_exact(block.lanes)) {
-                total[row] += slopes[..block.particles.len()].iter().copied().sum::<F>();
-            }
-        });
-        let mut scaled = Array2::ones((BLAS_ROWS.min(batch.x.nrows()), self.weights()));
-        for first in (0..batch.x.nrows()).step_by(BLAS_ROWS) {
-            let rows = first..batch.x.nrows().min(first + BLAS_ROWS);
-            let mut scaled = scaled.slice_mut(s![..rows.len(), ..]);
-            scaled.slice_mut(s![.., ..self.features]).assign(&batch.x.slice(s![rows.clone(), ..]));
-            scaled.slice_mut(s![.., self.features..]).fill(F::one());
-            for (mut scaled, &total) in scaled.rows_mut().into_iter().zip(&total[rows]) {
-                let root = (weight * total).sqrt();
-                scaled.mapv_inplace(|x| root * x);
-            }
-            let mut own = curvature.slice_mut(s![..self.weights(), ..self.weights()]);
-            general_mat_mul(F::one(), &scaled.t(), &scaled, F::one(), &mut own);
+            _ => with_lanes!(F, L => self.add_score_in_lanes::<F, L>(theta, rows, weight, score, scratch, to_residuals)),
         }
     }
 
@@ -273,7 +150,7 @@ impl LinearPredictor {
         rows.for_each_block(self.block_rows::<F>(), |first, rows| {
             for (group, weights) in weights.chunks_exact(self.padded()).enumerate() {
                 let values = &mut values[..rows.len()];
-                vector::dispatch(Dots { x, rows, features: self.features, weights, values });
+                vector::dispatch(Dots { x, rows, shape: self.shape(), weights, values });
                 visit(LaneBlock { first, x, rows, particles: group * L..particles.min((group + 1) * L), values });
             }
         });
@@ -287,23 +164,17 @@ impl LinearPredictor {
         weight: F,
         score: ArrayViewMut2<F>,
         scratch: &mut Scratch<F>,
-        mean: impl Fn(&mut [F]),
+        mut to_residuals: impl FnMut(&mut Block<F>),
     ) {
         let lane_blocks = theta.nrows().div_ceil(L);
         let mut buffers = Buffers::take(scratch, self.padded() * lane_blocks * L, 0);
         let (gradients, _) = buffers.split::<L>();
         gradients.fill([F::zero(); L]);
-        self.for_each_block::<F, L>(theta, rows, scratch, |block| {
-            mean(block.values.as_flattened_mut());
-            for (&row, residuals) in block.rows.iter().zip(block.values.iter_mut()) {
-                let y = rows.batch.y[row];
-                for residual in residuals {
-                    *residual = y - *residual;
-                }
-            }
+        self.for_each_block::<F, L>(theta, rows, scratch, |mut block| {
+            to_residuals(&mut block.any_lanes());
             let group = block.particles.start / L;
             let gradient = &mut gradients[group * self.padded()..][..self.padded()];
-            vector::dispatch(Outer { x: block.x, rows: block.rows, features: self.features, residuals: block.values, gradient });
+            vector::dispatch(Outer { x: block.x, rows: block.rows, shape: self.shape(), residuals: block.values, gradient });
         });
         self.add_transposed(gradients, weight, flat_mut(score));
         buffers.put(scratch);
@@ -317,9 +188,9 @@ impl LinearPredictor {
         weight: F,
         score: &mut [F],
         scratch: &mut Scratch<F>,
-        mean: impl Fn(&mut [F]),
+        to_residuals: &mut impl FnMut(&mut [F], usize, &[usize]),
     ) {
-        let (x, y, d, chunks) = (flat(rows.batch.x), rows.batch.y, self.features, self.features.div_ceil(L));
+        let (x, d, chunks) = (flat(rows.batch.x), self.features, self.features.div_ceil(L));
         let intercept = if self.intercept { theta[d] } else { F::zero() };
         let mut buffers = Buffers::take(scratch, 2 * chunks * L, MAX_BLOCK_ROWS);
         let (chunked, values) = buffers.split::<L>();
@@ -334,15 +205,12 @@ impl LinearPredictor {
             last[overlap..].copy_from_slice(&theta[whole * L..d]);
         }
         let mut residual_sum = F::zero();
-        rows.for_each_block(self.block_rows::<F>(), |_, rows| {
+        rows.for_each_block(self.block_rows::<F>(), |first, rows| {
             let values = &mut values[..rows.len()];
-            vector::dispatch(ParticleDots { x, rows, features: d, weights, intercept, values });
-            mean(values);
-            for (&row, residual) in rows.iter().zip(values.iter_mut()) {
-                *residual = y[row] - *residual;
-                residual_sum += *residual;
-            }
-            vector::dispatch(ParticleOuter { x, rows, features: d, residuals: values, gradient });
+            vector::dispatch(ParticleDots { x, rows, shape: self.shape(), weights, intercept, values });
+            to_residuals(values, first, rows);
+            values.iter().for_each(|&residual| residual_sum += residual);
+            vector::dispatch(ParticleOuter { x, rows, shape: self.shape(), residuals: values, gradient });
         });
         for (score, &gradient) in score.iter_mut().zip(&gradient.as_flattened()[..whole * L]) {
             *score += weight * gradient;
@@ -365,24 +233,23 @@ impl LinearPredictor {
         weight: F,
         mut score: ArrayViewMut2<F>,
         scratch: &mut Scratch<F>,
-        mean: impl Fn(&mut [F]),
+        mut to_residuals: impl FnMut(&mut Block<F>),
     ) {
         let (n, d) = (theta.nrows(), self.features);
         let mut memory = scratch.take(n * batch.x.nrows().min(BLAS_ROWS));
-        for Batch { x, y } in batch.blocks(BLAS_ROWS) {
-            let residuals = &mut memory[..n * x.nrows()];
-            let mut product = matrix_mut(residuals, n, x.nrows());
+        let indices: Vec<usize> = (0..batch.x.nrows()).collect();
+        for rows in indices.chunks(BLAS_ROWS) {
+            let (first, residuals) = (rows[0], &mut memory[..n * rows.len()]);
+            let x = batch.x.slice(s![first..first + rows.len(), ..d]);
+            let mut product = matrix_mut(residuals, n, rows.len());
             general_mat_mul(F::one(), &theta.slice(s![.., ..d]), &x.t(), F::zero(), &mut product);
             if self.intercept {
-                product += &theta.slice(s![.., d..=d]);
+                product.zip_mut_with(&theta.slice(s![.., d..=d]), |value, &intercept| *value += intercept);
             }
-            mean(residuals);
-            for residuals in residuals.chunks_exact_mut(x.nrows()) {
-                for (residual, &y) in residuals.iter_mut().zip(y) {
-                    *residual = y - *residual;
-                }
+            for (n, values) in residuals.chunks_exact_mut(rows.len()).enumerate() {
+                to_residuals(&mut Block { first, x: flat(batch.x), rows, particles: n..n + 1, lanes: 1, values });
             }
-            let residuals = matrix(residuals, n, x.nrows());
+            let residuals = matrix(residuals, n, rows.len());
             general_mat_mul(weight, &residuals, &x, F::one(), &mut score.slice_mut(s![.., ..d]));
             if self.intercept {
                 for (score, residuals) in score.column_mut(d).iter_mut().zip(residuals.rows()) {
@@ -445,10 +312,56 @@ struct LaneBlock<'a, F, const L: usize> {
     values: &'a mut [[F; L]],
 }
 
-impl<'a, F, const L: usize> LaneBlock<'a, F, L> {
-    fn any_lanes(self) -> Block<'a, F> {
+impl<F, const L: usize> LaneBlock<'_, F, L> {
+    fn any_lanes(&mut self) -> Block<'_, F> {
         let Self { first, x, rows, particles, values } = self;
-        Block { first, x, rows, particles, lanes: L, values: values.as_flattened_mut() }
+        Block { first: *first, x, rows, particles: particles.clone(), lanes: L, values: values.as_flattened_mut() }
+    }
+}
+
+impl<F: Real> Block<'_, F> {
+    /// Calls `visit` with the particle, the row and the value of each element, without unused lanes.
+    pub fn for_each(&mut self, mut visit: impl FnMut(usize, usize, &mut F)) {
+        for (&row, values) in self.rows.iter().zip(self.values.chunks_exact_mut(self.lanes)) {
+            self.particles.clone().zip(values).for_each(|(particle, value)| visit(particle, row, value));
+        }
+    }
+
+    /// Replaces means of targets by the residuals y − mean.
+    pub fn subtract_from(&mut self, y: ArrayView1<F>) {
+        fn subtract<F: Real, const L: usize>(rows: &[usize], values: &mut [F], y: ArrayView1<F>) {
+            for (&row, means) in rows.iter().zip(values.as_chunks_mut::<L>().0) {
+                let y = y[row];
+                means.iter_mut().for_each(|mean| *mean = y - *mean);
+            }
+        }
+        if self.lanes == 1 {
+            subtract::<F, 1>(self.rows, self.values, y);
+        } else {
+            with_lanes!(F, L => subtract::<F, L>(self.rows, self.values, y));
+        }
+    }
+}
+
+/// The columns of x.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// The number of columns.
+    columns: usize,
+    /// How many of them have a weight.
+    features: usize,
+}
+
+impl Shape {
+    /// The features of a row.
+    #[inline(always)]
+    fn row<F>(self, x: &[F], row: usize) -> &[F] {
+        &x[row * self.columns..][..self.features]
+    }
+
+    #[inline(always)]
+    fn prefetch<F>(self, x: &[F], row: usize) {
+        vector::prefetch(x, row * self.columns, self.features);
     }
 }
 
@@ -483,7 +396,7 @@ impl<F: Real> Buffers<F> {
 struct Dots<'a, F, const L: usize> {
     x: &'a [F],
     rows: &'a [usize],
-    features: usize,
+    shape: Shape,
     weights: &'a [[F; L]],
     values: &'a mut [[F; L]],
 }
@@ -501,18 +414,18 @@ impl<F: Real, const L: usize> SimdKernel for Dots<'_, F, L> {
 impl<F: Real, const L: usize> Dots<'_, F, L> {
     #[inline(always)]
     fn rows_at_once<U: SimdLevel, const R: usize>(self) {
-        let d = self.features;
+        let (shape, d) = (self.shape, self.shape.features);
         let (weights, intercept) = (&self.weights[..d], self.weights[d]);
         let (groups, rest) = self.rows.as_chunks::<R>();
         let (values, last_values) = self.values.split_at_mut(groups.len() * R);
         // Random rows miss the cache, so the next group is prefetched while one is processed.
-        groups.iter().take(1).flatten().for_each(|row| vector::prefetch(self.x, row * d, d));
+        groups.iter().take(1).flatten().for_each(|&row| shape.prefetch(self.x, row));
         for (i, (group, values)) in groups.iter().zip(values.chunks_exact_mut(R)).enumerate() {
-            self.rows.iter().skip((i + 1) * R).take(R).for_each(|row| vector::prefetch(self.x, row * d, d));
-            dots::<F, L, R, U>(group.map(|row| &self.x[row * d..][..d]), weights, intercept, values);
+            self.rows.iter().skip((i + 1) * R).take(R).for_each(|&row| shape.prefetch(self.x, row));
+            dots::<F, L, R, U>(group.map(|row| shape.row(self.x, row)), weights, intercept, values);
         }
         for (row, values) in rest.iter().zip(last_values.chunks_exact_mut(1)) {
-            dots::<F, L, 1, U>([&self.x[row * d..][..d]], weights, intercept, values);
+            dots::<F, L, 1, U>([shape.row(self.x, *row)], weights, intercept, values);
         }
     }
 }
@@ -543,7 +456,7 @@ fn dots<F: Real, const L: usize, const R: usize, U: SimdLevel>(
 struct Outer<'a, F, const L: usize> {
     x: &'a [F],
     rows: &'a [usize],
-    features: usize,
+    shape: Shape,
     residuals: &'a [[F; L]],
     gradient: &'a mut [[F; L]],
 }
@@ -561,17 +474,17 @@ impl<F: Real, const L: usize> SimdKernel for Outer<'_, F, L> {
 impl<F: Real, const L: usize> Outer<'_, F, L> {
     #[inline(always)]
     fn columns_at_once<U: SimdLevel, const R: usize>(self) {
-        let d = self.features;
+        let d = self.shape.features;
         let (gradient, intercept) = self.gradient.split_at_mut(d);
         let (whole, pairs) = (d / R * R, d / 2 * 2);
         for j in (0..whole).step_by(R) {
-            outer::<F, L, R, U>(self.x, self.rows, d, j, self.residuals, &mut gradient[j..j + R]);
+            outer::<F, L, R, U>(self.x, self.rows, self.shape, j, self.residuals, &mut gradient[j..j + R]);
         }
         for j in (whole..pairs).step_by(2) {
-            outer::<F, L, 2, U>(self.x, self.rows, d, j, self.residuals, &mut gradient[j..j + 2]);
+            outer::<F, L, 2, U>(self.x, self.rows, self.shape, j, self.residuals, &mut gradient[j..j + 2]);
         }
         for j in pairs..d {
-            outer::<F, L, 1, U>(self.x, self.rows, d, j, self.residuals, &mut gradient[j..j + 1]);
+            outer::<F, L, 1, U>(self.x, self.rows, self.shape, j, self.residuals, &mut gradient[j..j + 1]);
         }
         for residuals in self.residuals {
             for l in 0..L {
@@ -586,7 +499,7 @@ impl<F: Real, const L: usize> Outer<'_, F, L> {
 fn outer<F: Real, const L: usize, const R: usize, U: SimdLevel>(
     x: &[F],
     rows: &[usize],
-    d: usize,
+    shape: Shape,
     j: usize,
     residuals: &[[F; L]],
     gradient: &mut [[F; L]],
@@ -594,7 +507,7 @@ fn outer<F: Real, const L: usize, const R: usize, U: SimdLevel>(
     let mut sums = [[F::zero(); L]; R];
     sums.copy_from_slice(gradient);
     for (row, residuals) in rows.iter().zip(residuals) {
-        let x = &x[row * d + j..][..R];
+        let x = &x[row * shape.columns + j..][..R];
         for r in 0..R {
             for l in 0..L {
                 sums[r][l] = multiply_add::<F, U>(x[r], residuals[l], sums[r][l]);
@@ -609,7 +522,7 @@ fn outer<F: Real, const L: usize, const R: usize, U: SimdLevel>(
 struct ParticleDots<'a, F, const L: usize> {
     x: &'a [F],
     rows: &'a [usize],
-    features: usize,
+    shape: Shape,
     weights: &'a [[F; L]],
     intercept: F,
     values: &'a mut [F],
@@ -628,18 +541,18 @@ impl<F: Real, const L: usize> SimdKernel for ParticleDots<'_, F, L> {
 impl<F: Real, const L: usize> ParticleDots<'_, F, L> {
     #[inline(always)]
     fn rows_at_once<U: SimdLevel, const R: usize>(self) {
-        let d = self.features;
+        let shape = self.shape;
         let (groups, rest) = self.rows.as_chunks::<R>();
         let (values, last_values) = self.values.split_at_mut(groups.len() * R);
         // Prefetched as in `Dots`.
-        groups.iter().take(1).flatten().for_each(|row| vector::prefetch(self.x, row * d, d));
+        groups.iter().take(1).flatten().for_each(|&row| shape.prefetch(self.x, row));
         for (i, (group, values)) in groups.iter().zip(values.chunks_exact_mut(R)).enumerate() {
-            self.rows.iter().skip((i + 1) * R).take(R).for_each(|row| vector::prefetch(self.x, row * d, d));
-            let rows = group.map(|row| &self.x[row * d..][..d]);
+            self.rows.iter().skip((i + 1) * R).take(R).for_each(|&row| shape.prefetch(self.x, row));
+            let rows = group.map(|row| shape.row(self.x, row));
             values.copy_from_slice(&particle_dots::<F, L, R, U>(rows, self.weights, self.intercept));
         }
         for (row, value) in rest.iter().zip(last_values) {
-            [*value] = particle_dots::<F, L, 1, U>([&self.x[row * d..][..d]], self.weights, self.intercept);
+            [*value] = particle_dots::<F, L, 1, U>([shape.row(self.x, *row)], self.weights, self.intercept);
         }
     }
 }
@@ -678,7 +591,7 @@ fn particle_dots<F: Real, const L: usize, const R: usize, U: SimdLevel>(
 struct ParticleOuter<'a, F, const L: usize> {
     x: &'a [F],
     rows: &'a [usize],
-    features: usize,
+    shape: Shape,
     residuals: &'a [F],
     gradient: &'a mut [[F; L]],
 }
@@ -688,14 +601,14 @@ impl<F: Real, const L: usize> SimdKernel for ParticleOuter<'_, F, L> {
 
     #[inline(always)]
     fn compute<U: SimdLevel>(self) {
-        let d = self.features;
+        let shape = self.shape;
         let (groups, rest) = self.rows.as_chunks::<8>();
         let (residuals, last_residuals) = self.residuals.as_chunks::<8>();
         for (group, residuals) in groups.iter().zip(residuals) {
-            particle_outer::<F, L, 8, U>(group.map(|row| &self.x[row * d..][..d]), *residuals, self.gradient);
+            particle_outer::<F, L, 8, U>(group.map(|row| shape.row(self.x, row)), *residuals, self.gradient);
         }
         for (row, &residual) in rest.iter().zip(last_residuals) {
-            particle_outer::<F, L, 1, U>([&self.x[row * d..][..d]], [residual], self.gradient);
+            particle_outer::<F, L, 1, U>([shape.row(self.x, *row)], [residual], self.gradient);
         }
     }
 }
@@ -762,29 +675,32 @@ mod tests {
                     (16, 9, true, 1),
                     (17, 30, false, 1),
                 ] {
-                    let predictor = LinearPredictor { features, intercept, further };
+                    let predictor = LinearPredictor { features, columns: features + further, intercept, further };
                     let mut data = stream(features as u64);
-                    let x = normals(&mut data, 400, features).mapv(F::of);
+                    let x = normals(&mut data, 400, features + further).mapv(F::of);
                     let y = normals(&mut data, 1, 400).row(0).mapv(F::of);
                     let theta = normals(&mut data, particles, predictor.dim()).mapv(F::of);
                     let selected: Vec<usize> = (0..rows).map(|i| i * 7 % 400).collect();
-                    let half = |values: &mut [F]| values.iter_mut().for_each(|value| *value *= F::of(0.5));
                     let (weight, mut scratch) = (F::of(3.0), Scratch::new());
                     let mut of = |batch: Batch<F>, selected: Option<&[usize]>| {
                         let mut score = Array2::from_elem(theta.dim(), F::one());
                         let rows = Rows { batch, selected };
-                        predictor.add_score(theta.view(), rows, weight, score.view_mut(), &mut scratch, half);
+                        predictor.add_score(theta.view(), rows, weight, score.view_mut(), &mut scratch, |block| {
+                            block.for_each(|_, _, value| *value *= F::of(0.5));
+                            block.subtract_from(batch.y);
+                        });
                         score
                     };
-                    let in_place = of(Batch { x: x.view(), y: y.view() }, Some(&selected));
+                    let in_place = of(Batch { x: x.view(), y: y.view() }, (particles < BLAS_FROM).then_some(&selected[..]));
                     let (x, y) = (x.select(ndarray::Axis(0), &selected), y.select(ndarray::Axis(0), &selected));
-                    assert_eq!(in_place, of(Batch { x: x.view(), y: y.view() }, None));
+                    let copied = of(Batch { x: x.view(), y: y.view() }, None);
+                    assert!(particles >= BLAS_FROM || in_place == copied);
 
-                    for (theta, score) in theta.rows().into_iter().zip(in_place.rows()) {
+                    for (theta, score) in theta.rows().into_iter().zip(copied.rows()) {
                         let mut plain = Array1::<f64>::ones(predictor.dim());
                         for (row, y) in x.rows().into_iter().zip(&y) {
                             let bias = if intercept { theta[features].f64() } else { 0.0 };
-                            let eta = bias + row.iter().zip(theta).map(|(x, w)| x.f64() * w.f64()).sum::<f64>();
+                            let eta = bias + row.iter().zip(theta).take(features).map(|(x, w)| x.f64() * w.f64()).sum::<f64>();
                             let residual = 3.0 * (y.f64() - 0.5 * eta);
                             (0..features).for_each(|j| plain[j] += residual * row[j].f64());
                             if intercept {

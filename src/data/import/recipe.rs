@@ -1,0 +1,159 @@
+//! What an import makes of each column of a table, which the dataset keeps, so that new rows become what a model has seen.
+
+use crate::data::readers::levels::Levels;
+
+/// What becomes of a column.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ColumnUse {
+    /// The number itself.
+    Number,
+    /// The number, or this mean where it is missing, and then whether it was missing: 1 or 0.
+    NumberOrMean(f64),
+    /// For each level but the first, whether it is this one: 1 or 0.
+    Indicators(Vec<String>),
+    /// The index of the level, for effects of groups.
+    Group(Vec<String>),
+    /// The number is added to linear predictors.
+    Offset,
+    /// The logarithm of the number is added to linear predictors.
+    Exposure,
+}
+
+/// A column and its use.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct UsedColumn {
+    /// Its name.
+    pub name: String,
+    /// What becomes of it.
+    pub r#use: ColumnUse,
+}
+
+/// What becomes of the columns of a table, in their order.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Recipe {
+    /// The columns.
+    pub columns: Vec<UsedColumn>,
+    /// How many rows were left out because a value is missing.
+    pub left_out: usize,
+}
+
+/// The columns after the features, which are not scaled.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ExtraColumns {
+    /// Whether there is a column with the offset of the linear predictor.
+    pub offset: bool,
+    /// The names of the groups, whose index is the last column; if there are none, there is no such column.
+    pub groups: Vec<String>,
+}
+
+impl ExtraColumns {
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        usize::from(self.offset) + usize::from(!self.groups.is_empty())
+    }
+}
+
+impl Recipe {
+    /// Whether it changes anything.
+    pub fn is_plain(&self) -> bool {
+        self.left_out == 0 && self.columns.iter().all(|column| column.r#use == ColumnUse::Number)
+    }
+
+    /// The names of the columns of a dataset: features, then the offset and the group.
+    pub fn names(&self) -> Vec<String> {
+        let of_features = self.columns.iter().flat_map(|UsedColumn { name, r#use }| match r#use {
+            ColumnUse::Number => vec![name.clone()],
+            ColumnUse::NumberOrMean(_) => vec![name.clone(), format!("{name}[missing]")],
+            ColumnUse::Indicators(levels) => levels.iter().skip(1).map(|level| format!("{name}[{level}]")).collect(),
+            ColumnUse::Group(_) | ColumnUse::Offset | ColumnUse::Exposure => Vec::new(),
+        });
+        let offset = self.offset().map(|column| match column.r#use {
+            ColumnUse::Exposure => format!("log({})", column.name),
+            _ => column.name.clone(),
+        });
+        let group = self.group().map(|(name, _)| name.to_owned());
+        of_features.chain(offset).chain(group).collect()
+    }
+
+    /// The columns after the features.
+    pub(crate) fn extra(&self) -> ExtraColumns {
+        let groups = self.group().map(|(_, levels)| levels.to_vec()).unwrap_or_default();
+        ExtraColumns { offset: self.has_offset(), groups }
+    }
+
+    /// Whether there is an offset.
+    pub fn has_offset(&self) -> bool {
+        self.offset().is_some()
+    }
+
+    fn offset(&self) -> Option<&UsedColumn> {
+        self.columns.iter().find(|column| matches!(column.r#use, ColumnUse::Offset | ColumnUse::Exposure))
+    }
+
+    /// The column of groups and its levels.
+    pub fn group(&self) -> Option<(&str, &[String])> {
+        self.columns.iter().find_map(|column| match &column.r#use {
+            ColumnUse::Group(levels) => Some((column.name.as_str(), &levels[..])),
+            _ => None,
+        })
+    }
+
+    /// The columns of texts with their levels.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, Levels)> {
+        self.columns.iter().filter_map(|column| match &column.r#use {
+            ColumnUse::Group(levels) | ColumnUse::Indicators(levels) => Some((column.name.as_str(), Levels::known(levels))),
+            _ => None,
+        })
+    }
+
+    /// Whether a value is missing that the recipe cannot fill in.
+    pub(crate) fn lacks_value(&self, values: &[f64]) -> bool {
+        let lacks = |(column, value): (&UsedColumn, &f64)| value.is_nan() && !matches!(column.r#use, ColumnUse::NumberOrMean(_));
+        self.columns.iter().zip(values).any(lacks)
+    }
+
+    /// Overwrites `row` with what becomes of the values of the columns; texts are given as the numbers of their levels. The error says
+    /// which value cannot be used.
+    ///
+    /// # Errors
+    /// If a value is missing, a level is unknown, or an exposure is not positive.
+    pub fn apply(&self, values: &[f64], row: &mut Vec<f64>) -> Result<(), String> {
+        row.clear();
+        let (mut offset, mut group) = (None, None);
+        for (UsedColumn { name, r#use }, &value) in self.columns.iter().zip(values) {
+            if value.is_nan() && !matches!(r#use, ColumnUse::NumberOrMean(_)) {
+                return Err(format!("the value of {name:?} is missing"));
+            }
+            match r#use {
+                ColumnUse::Number => row.push(value),
+                ColumnUse::NumberOrMean(mean) if value.is_nan() => row.extend([*mean, 1.0]),
+                ColumnUse::NumberOrMean(_) => row.extend([value, 0.0]),
+                ColumnUse::Indicators(levels) => {
+                    let level = known_level(name, levels, value)?;
+                    row.extend((1..levels.len()).map(|other| f64::from(u8::from(other == level))));
+                }
+                ColumnUse::Group(levels) => group = Some(known_level(name, levels, value)? as f64),
+                ColumnUse::Offset => offset = Some(value),
+                ColumnUse::Exposure if value > 0.0 => offset = Some(value.ln()),
+                ColumnUse::Exposure => return Err(format!("the exposure {name:?} is {value}: it must be positive")),
+            }
+        }
+        row.extend(offset);
+        row.extend(group);
+        Ok(())
+    }
+}
+
+/// The index of a level that the levels have.
+fn known_level(name: &str, levels: &[String], code: f64) -> Result<usize, String> {
+    // Codes are whole numbers below the largest number of levels.
+    let code = code as usize;
+    let known = levels.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if levels.len() > LISTED { ", ..." } else { "" };
+    let unknown = || format!("{name:?} has a value that the training rows do not have; they have {known}{more}");
+    if code < levels.len() { Ok(code) } else { Err(unknown()) }
+}
+
+/// How many levels a message lists.
+const LISTED: usize = 12;

@@ -1,0 +1,214 @@
+//! Ordinal logistic regression: classes with an order, such as ratings.
+//!
+//! p(y ≤ k) = σ(c_k − η) with cutpoints c_0 < c_1 < ... between the classes. The parameters are c_0 and the logarithms of the gaps between
+//! neighbours. A priori, the probabilities of the classes at η = 0 are uniform on the simplex. The cutpoints take the place of an intercept.
+
+use super::layout::index;
+use super::regression::family::Family;
+use super::regression::model::Regression;
+use super::regression::prior::Prior;
+use super::regression::settings::define_settings;
+use super::{BuiltModel, DataSchema, ModelError, ModelSettings, Output, Part, require_data};
+use crate::number::Real;
+use crate::random::Stream;
+use crate::settings::{Key, KeyError, keys};
+
+define_settings! {
+    /// The settings of the model `ordinal`.
+    OrdinalSettings, prior: Prior::Normal(1.0), intercept: |_settings| None,
+}
+
+impl OrdinalSettings {
+    /// The model for these data.
+    ///
+    /// # Errors
+    /// If a setting is out of its range, there are no features, or the targets are not at least three classes.
+    pub fn build(&self, data: &DataSchema) -> Result<Regression<Ordinal>, KeyError> {
+        let classes = match data.output {
+            Output::Classes(classes @ 3..) => classes,
+            Output::Classes(classes) => {
+                return Err(ModelError::Classes { classes, hint: ": for two, the model is logistic" }.into());
+            }
+            Output::Number | Output::Count | Output::Nothing => {
+                return Err(
+                    ModelError::Target { needed: "classes as targets, in their order: it is an ordinal regression" }.into()
+                );
+            }
+        };
+        self.shared().regression(data, Ordinal { classes })
+    }
+}
+
+impl ModelSettings for OrdinalSettings {
+    const NAME: &'static str = "ordinal";
+
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
+
+    fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
+        Ok(BuiltModel::for_data(self.build(require_data(data)?)?))
+    }
+}
+
+/// One of several classes with an order.
+#[derive(Clone, Debug)]
+pub struct Ordinal {
+    classes: usize,
+}
+
+/// σ(z).
+fn sigmoid(z: f64) -> f64 {
+    1.0 / (1.0 + (-z).exp())
+}
+
+/// σ'(z).
+fn slope(z: f64) -> f64 {
+    sigmoid(z) * sigmoid(-z)
+}
+
+/// The cutpoints and the gaps between them.
+pub struct Cutpoints {
+    cutpoints: Vec<f64>,
+    gaps: Vec<f64>,
+}
+
+impl Cutpoints {
+    fn new(psi: &[f64]) -> Self {
+        let gaps: Vec<f64> = psi.iter().skip(1).map(|log| log.clamp(-30.0, 30.0).exp()).collect();
+        let mut last = psi.first().copied().unwrap_or(0.0);
+        let mut cutpoints = vec![last];
+        for gap in &gaps {
+            last += gap;
+            cutpoints.push(last);
+        }
+        Self { cutpoints, gaps }
+    }
+
+    /// The cutpoints below and above a class; none at either end.
+    fn around(&self, class: usize) -> (Option<f64>, Option<f64>) {
+        (class.checked_sub(1).map(|below| self.cutpoints[below]), self.cutpoints.get(class).copied())
+    }
+
+    /// The probability of a class, without cancellation.
+    fn probability(&self, class: usize, eta: f64) -> f64 {
+        match self.around(class) {
+            (None, Some(above)) => sigmoid(above - eta),
+            (Some(below), None) => sigmoid(eta - below),
+            // σ(a) − σ(b) = σ(a) σ(−b) (1 − e^(b − a))
+            (Some(below), Some(above)) => sigmoid(above - eta) * sigmoid(eta - below) * -(below - above).exp_m1(),
+            (None, None) => 1.0,
+        }
+    }
+
+    /// Turns derivatives by the cutpoints into those by ψ, in place.
+    fn to_psi(&self, by_cutpoints: &mut [f64]) {
+        let mut sum = 0.0;
+        for k in (0..by_cutpoints.len()).rev() {
+            sum += by_cutpoints[k];
+            by_cutpoints[k] = if k == 0 { sum } else { sum * self.gaps[k - 1] };
+        }
+    }
+
+    /// The derivatives of a class's probability by η and, in `by_psi`, by ψ.
+    fn derivatives(&self, class: usize, eta: f64, by_psi: &mut [f64]) -> f64 {
+        by_psi.fill(0.0);
+        let (below, above) = self.around(class);
+        let mut by_eta = 0.0;
+        if let Some(above) = above {
+            by_psi[class] = slope(above - eta);
+            by_eta -= by_psi[class];
+        }
+        if let Some(below) = below {
+            by_psi[class - 1] = -slope(below - eta);
+            by_eta -= by_psi[class - 1];
+        }
+        self.to_psi(by_psi);
+        by_eta
+    }
+}
+
+impl Family for Ordinal {
+    type At = Cutpoints;
+
+    fn output(&self) -> Output {
+        Output::Classes(self.classes)
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::new("first_cutpoint", &[]), Part::new("log_gaps", &[self.classes - 2])]
+    }
+
+    /// Draws cutpoints near those of equally probable classes.
+    fn draw_initial(&self, stream: &mut Stream, psi: &mut [f64]) {
+        stream.normals(psi);
+        let quantile = |class: usize| {
+            let share = class as f64 / self.classes as f64;
+            (share / (1.0 - share)).ln()
+        };
+        for (k, value) in (1..).zip(psi) {
+            let center = if k == 1 { quantile(1) } else { (quantile(k) - quantile(k - 1)).ln() };
+            *value = center + 0.3 * *value;
+        }
+    }
+
+    /// log Π σ'(c_k), and the logarithm of the Jacobian of the gaps.
+    fn log_prior(&self, psi: &[f64]) -> f64 {
+        let density: f64 = Cutpoints::new(psi).cutpoints.iter().map(|cutpoint| slope(*cutpoint).ln()).sum();
+        density + psi.iter().skip(1).sum::<f64>()
+    }
+
+    fn prior_score(&self, psi: &[f64], score: &mut [f64]) {
+        let at = Cutpoints::new(psi);
+        score.iter_mut().zip(&at.cutpoints).for_each(|(score, &cutpoint)| *score = sigmoid(-cutpoint) - sigmoid(cutpoint));
+        at.to_psi(score);
+        score.iter_mut().skip(1).for_each(|score| *score += 1.0);
+    }
+
+    fn at(&self, psi: &[f64]) -> Cutpoints {
+        Cutpoints::new(psi)
+    }
+
+    fn loss(&self, at: &Cutpoints, eta: f64, y: f64) -> f64 {
+        -at.probability(index(y, self.classes), eta).ln()
+    }
+
+    fn score(&self, at: &Cutpoints, eta: f64, y: f64, psi: &mut [f64]) -> f64 {
+        let class = index(y, self.classes);
+        let (below, above) = at.around(class);
+        // ∂ log(σ(a) − σ(b)) = (σ'(a) da − σ'(b) db)/(σ(a) − σ(b)), with σ(a) σ(−b) cancelled.
+        let ratio = |own: f64, other: Option<f64>, sign: f64| match other {
+            None => sigmoid(-sign * own),
+            Some(other) => sigmoid(-sign * own) / (sigmoid(-sign * other) * -(-(own - other).abs()).exp_m1()),
+        };
+        let by_above = above.map_or(0.0, |above| ratio(above - eta, below.map(|below| below - eta), 1.0));
+        let by_below = below.map_or(0.0, |below| ratio(below - eta, above.map(|above| above - eta), -1.0));
+        let mut by_cutpoints = vec![0.0; psi.len()];
+        if above.is_some() {
+            by_cutpoints[class] = by_above;
+        }
+        if below.is_some() {
+            by_cutpoints[class - 1] = -by_below;
+        }
+        at.to_psi(&mut by_cutpoints);
+        psi.iter_mut().zip(by_cutpoints).for_each(|(psi, value)| *psi += value);
+        by_below - by_above
+    }
+
+    fn add_information(&self, at: &Cutpoints, eta: f64, _: f64, weight: f64, information: &mut [f64]) {
+        let own = self.classes - 1;
+        let mut derivatives = vec![0.0; 1 + own];
+        for class in 0..self.classes {
+            derivatives[0] = at.derivatives(class, eta, &mut derivatives[1..]);
+            let factor = weight / at.probability(class, eta).max(f64::MIN_POSITIVE);
+            for (row, one) in information.chunks_exact_mut(1 + own).zip(&derivatives) {
+                row.iter_mut().zip(&derivatives).for_each(|(value, other)| *value += factor * one * other);
+            }
+        }
+    }
+
+    fn predict(&self, at: &Cutpoints, eta: f64, y: f64, weight: f64, mean: &mut [f64]) -> f64 {
+        mean.iter_mut().enumerate().for_each(|(class, mean)| *mean += weight * at.probability(class, eta));
+        at.probability(index(y, self.classes), eta)
+    }
+}

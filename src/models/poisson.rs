@@ -1,0 +1,89 @@
+//! Poisson regression: counts whose logarithmic mean is linear in the features.
+//!
+//! y ~ Poisson(e^η). With an exposure, the offset is its logarithm, and the rest of η is the logarithm of the rate.
+
+use super::regression::family::Family;
+use super::regression::linear_predictor::Block;
+use super::regression::model::Regression;
+use super::regression::prior::Prior;
+use super::regression::settings::{is_count, needs_counts, regression_settings};
+use super::{BuiltModel, DataSchema, ModelSettings, Output, require_data};
+use crate::number::Real;
+use crate::settings::{Key, KeyError, keys};
+use crate::vector;
+use ndarray::ArrayView1;
+use statrs::function::factorial::ln_factorial;
+
+regression_settings! {
+    /// The settings of the model `poisson`.
+    PoissonSettings, prior: Prior::Normal(1.0),
+}
+
+impl PoissonSettings {
+    /// The model for these data.
+    ///
+    /// # Errors
+    /// If a setting is out of its range, there are no features, or the targets are not counts.
+    pub fn build(&self, data: &DataSchema) -> Result<Regression<Poisson>, KeyError> {
+        needs_counts(data)?;
+        self.shared().regression(data, Poisson)
+    }
+}
+
+impl ModelSettings for PoissonSettings {
+    const NAME: &'static str = "poisson";
+
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
+
+    fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
+        Ok(BuiltModel::for_data(self.build(require_data(data)?)?))
+    }
+}
+
+/// Counts whose variance is their mean.
+#[derive(Clone, Debug)]
+pub struct Poisson;
+
+impl Family for Poisson {
+    type At = ();
+
+    fn output(&self) -> Output {
+        Output::Count
+    }
+
+    fn check(&self, y: f64) -> Result<(), String> {
+        is_count(y)
+    }
+
+    fn at(&self, _: &[f64]) {}
+
+    fn loss(&self, (): &(), eta: f64, y: f64) -> f64 {
+        eta.exp() - y * eta + log_factorial(y)
+    }
+
+    fn score(&self, (): &(), eta: f64, y: f64, _: &mut [f64]) -> f64 {
+        y - eta.exp()
+    }
+
+    fn add_information(&self, (): &(), eta: f64, _: f64, weight: f64, information: &mut [f64]) {
+        information[0] += weight * eta.exp();
+    }
+
+    fn predict(&self, (): &(), eta: f64, y: f64, weight: f64, mean: &mut [f64]) -> f64 {
+        mean[0] += weight * eta.exp();
+        (-self.loss(&(), eta, y)).exp()
+    }
+
+    fn scores<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, _: &[()], _: &mut [f64]) {
+        vector::exp(block.values);
+        block.subtract_from(y);
+    }
+}
+
+/// log y!
+pub(super) fn log_factorial(y: f64) -> f64 {
+    // Saturates far above all counts in data.
+    ln_factorial(y as u64)
+}

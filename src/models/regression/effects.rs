@@ -1,0 +1,163 @@
+//! Effects of groups: each group has an intercept, and slopes of some features, that deviate from the common ones.
+//!
+//! The deviation of group g is u_gk = τ_k z_gk with z_gk ~ N(0, 1) and a sampled scale τ_k: the non-centred form, which samplers can explore
+//! also where a group has few rows. k = 0 is the intercept. The parameters are log τ, then z.
+
+use super::linear_predictor::Block;
+use super::prior::{log_scale_density, log_scale_score, scale};
+use crate::models::Part;
+use crate::number::Real;
+use crate::random::Stream;
+
+/// Effects of groups.
+#[derive(Clone, Debug)]
+pub struct GroupEffects {
+    /// The names of the groups.
+    pub groups: Vec<String>,
+    /// The features whose slopes deviate.
+    pub slopes: Vec<usize>,
+    /// The column of x that holds the index of the group.
+    pub column: usize,
+    /// The typical scale τ under the prior.
+    pub typical_scale: f64,
+}
+
+impl GroupEffects {
+    /// The number of deviations of a group.
+    fn width(&self) -> usize {
+        1 + self.slopes.len()
+    }
+
+    /// The number of deviations of all groups.
+    fn deviations(&self) -> usize {
+        self.groups.len() * self.width()
+    }
+
+    /// The number of parameters.
+    pub fn dim(&self) -> usize {
+        self.width() + self.deviations()
+    }
+
+    /// The places of log τ_k and of its z_k, for each k, where the parameters begin at `first`.
+    pub fn log_scales(&self, first: usize) -> Vec<(usize, Vec<usize>)> {
+        let width = self.width();
+        (0..width).map(|k| (first + k, (0..self.groups.len()).map(|group| first + width * (1 + group) + k).collect())).collect()
+    }
+
+    /// The named parts of the parameters. Without slopes, they have no axis for the kinds of deviations.
+    pub fn parts(&self, features: &[String]) -> [Part; 2] {
+        let (scale, effects) = ("log_group_scale", "standardized_group_effects");
+        if self.slopes.is_empty() {
+            return [Part::new(scale, &[]), Part::new(effects, &[self.groups.len()]).labelled(0, &self.groups)];
+        }
+        let named = self.slopes.iter().map(|&slope| features.get(slope).cloned().unwrap_or_else(|| slope.to_string()));
+        let kinds: Vec<String> = std::iter::once("intercept".to_owned()).chain(named).collect();
+        let scale = Part::new(scale, &[kinds.len()]).labelled(0, &kinds);
+        [scale, Part::new(effects, &[self.groups.len(), kinds.len()]).labelled(0, &self.groups).labelled(1, &kinds)]
+    }
+
+    /// Draws initial parameters: scales around the typical one.
+    pub fn draw_initial<F: Real>(&self, stream: &mut Stream, own: &mut [F]) {
+        let mut normals = vec![0.0; own.len()];
+        stream.normals(&mut normals);
+        own.iter_mut().zip(&normals).for_each(|(own, &normal)| *own = F::of(normal));
+        own[..self.width()].iter_mut().for_each(|log| *log = F::of(self.typical_scale.ln() + 0.5 * log.f64()));
+    }
+
+    /// The log-density of the prior, up to a constant.
+    pub fn log_prior<F: Real>(&self, own: &[F]) -> f64 {
+        let (logs, standardized) = own.split_at(self.width());
+        let scales: f64 = logs.iter().map(|log| log_scale_density(log.f64(), self.typical_scale)).sum();
+        scales - 0.5 * standardized.iter().map(|z| z.f64().powi(2)).sum::<f64>()
+    }
+
+    /// Overwrites the gradient of that.
+    pub fn prior_score<F: Real>(&self, own: &[F], score: &mut [F]) {
+        let (logs, standardized) = own.split_at(self.width());
+        let (by_log, by_standardized) = score.split_at_mut(self.width());
+        for (score, log) in by_log.iter_mut().zip(logs) {
+            *score = F::of(log_scale_score(log.f64(), self.typical_scale));
+        }
+        by_standardized.iter_mut().zip(standardized).for_each(|(score, &z)| *score = -z);
+    }
+
+    /// τ of each kind of deviation.
+    fn scales<F: Real>(&self, own: &[F]) -> impl Iterator<Item = F> + Clone {
+        own[..self.width()].iter().map(|log| F::of(scale(log.f64()))).collect::<Vec<_>>().into_iter().cycle()
+    }
+
+    /// Appends the deviations u of all groups.
+    pub fn append_deviations<F: Real>(&self, own: &[F], deviations: &mut Vec<F>) {
+        deviations.extend(own[self.width()..].iter().zip(self.scales(own)).map(|(&z, scale)| scale * z));
+    }
+
+    /// The position of the row's group among the deviations.
+    fn position<F: Real>(&self, x: &[F]) -> usize {
+        // Models check before a run that it is an index.
+        x[self.column].to_usize().unwrap_or(0) * self.width()
+    }
+
+    /// Adds the deviations of the rows' groups to the predictors of a block. `deviations` has those of all particles.
+    pub fn add_to_predictors<F: Real>(&self, block: &mut Block<F>, columns: usize, deviations: &[F]) {
+        let x = block.x;
+        block.for_each(|particle, row, value| {
+            let x = &x[row * columns..][..columns];
+            let own = &deviations[particle * self.deviations() + self.position(x)..][..self.width()];
+            *value += own[0];
+            for (&slope, &deviation) in self.slopes.iter().zip(&own[1..]) {
+                *value += deviation * x[slope];
+            }
+        });
+    }
+
+    /// Adds the derivatives by the deviations, given those by the predictors, which are the values of the block.
+    pub fn add_by_deviations<F: Real>(&self, block: &mut Block<F>, columns: usize, by_deviations: &mut [F]) {
+        let x = block.x;
+        block.for_each(|particle, row, value| {
+            let x = &x[row * columns..][..columns];
+            let own = &mut by_deviations[particle * self.deviations() + self.position(x)..][..self.width()];
+            own[0] += *value;
+            for (&slope, own) in self.slopes.iter().zip(&mut own[1..]) {
+                *own += *value * x[slope];
+            }
+        });
+    }
+
+    /// Adds `weight` times the derivatives by a particle's own parameters, given those by its deviations.
+    pub fn add_score<F: Real>(&self, own: &[F], by_deviations: &[F], weight: F, score: &mut [F]) {
+        let (width, standardized) = (self.width(), &own[self.width()..]);
+        let (by_log, by_standardized) = score.split_at_mut(width);
+        for (i, (&by_deviation, scale)) in by_deviations.iter().zip(self.scales(own)).enumerate() {
+            let by_standardized_one = weight * scale * by_deviation;
+            by_standardized[i] += by_standardized_one;
+            by_log[i % width] += by_standardized_one * standardized[i];
+        }
+    }
+
+    /// Writes the derivatives of a row's predictor by a particle's own parameters, which are zero elsewhere; returns where it wrote, so that
+    /// the same places can be cleared.
+    pub fn write_derivatives<F: Real>(&self, own: &[F], x: &[F], out: &mut [F]) -> [std::ops::Range<usize>; 2] {
+        let (width, first) = (self.width(), self.width() + self.position(x));
+        for k in 0..width {
+            let feature = if k == 0 { F::one() } else { x[self.slopes[k - 1]] };
+            let by_standardized = F::of(scale(own[k].f64())) * feature;
+            out[k] = by_standardized * own[first + k];
+            out[first + k] = by_standardized;
+        }
+        [0..width, first..first + width]
+    }
+
+    /// Checks the column of groups.
+    ///
+    /// # Errors
+    /// Which groups are allowed.
+    pub fn check<F: Real>(&self, x: &[F], columns: usize) -> Result<(), String> {
+        for row in x.chunks_exact(columns.max(1)) {
+            let group = row[self.column].f64();
+            if !(group.fract() == 0.0 && (0.0..self.groups.len() as f64).contains(&group)) {
+                return Err(format!("a row has the group {group}; groups are 0 to {}", self.groups.len().saturating_sub(1)));
+            }
+        }
+        Ok(())
+    }
+}

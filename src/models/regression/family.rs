@@ -1,0 +1,93 @@
+//! The distribution of a target given its linear predictor: what distinguishes one regression from another.
+
+use super::linear_predictor::{Block, LinearPredictor};
+use crate::models::{Output, Part};
+use crate::number::Real;
+use crate::random::Stream;
+use ndarray::{ArrayView1, ArrayViewMut2};
+
+/// The distribution of a target y given its linear predictor η and parameters ψ of the family's own, such as the log of the noise.
+///
+/// A family implements the functions of one row; those of a block of rows call them, and a family may replace them by vectorized ones.
+pub trait Family: Clone + std::fmt::Debug + Send + Sync + 'static {
+    /// What follows from ψ, computed once for many rows.
+    type At;
+
+    /// What is predicted.
+    fn output(&self) -> Output;
+
+    /// The named parts of ψ.
+    fn parts(&self) -> Vec<Part> {
+        Vec::new()
+    }
+
+    /// Checks a target.
+    ///
+    /// # Errors
+    /// Which targets are allowed.
+    fn check(&self, _y: f64) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Writes an initial ψ.
+    fn draw_initial(&self, _stream: &mut Stream, _psi: &mut [f64]) {}
+
+    /// log p0(ψ), up to a constant.
+    fn log_prior(&self, _psi: &[f64]) -> f64 {
+        0.0
+    }
+
+    /// Overwrites `score` with ∇log p0(ψ).
+    fn prior_score(&self, _psi: &[f64], _score: &mut [f64]) {}
+
+    /// What the functions below need of ψ.
+    fn at(&self, psi: &[f64]) -> Self::At;
+
+    /// −log p(y | η, ψ).
+    fn loss(&self, at: &Self::At, eta: f64, y: f64) -> f64;
+
+    /// ∂ log p(y | η, ψ)/∂η. Adds ∂ log p(y | η, ψ)/∂ψ to `psi`.
+    fn score(&self, at: &Self::At, eta: f64, y: f64, psi: &mut [f64]) -> f64;
+
+    /// Adds `weight` times the information about (η, ψ) in a target to `information`, a row-major symmetric matrix: the expected products of
+    /// two scores, or those of this target where no formula is known.
+    fn add_information(&self, at: &Self::At, eta: f64, y: f64, weight: f64, information: &mut [f64]);
+
+    /// Adds `weight` times the mean of the target, or the probability of each class, to `mean`; returns the density or probability of y.
+    fn predict(&self, at: &Self::At, eta: f64, y: f64, weight: f64, mean: &mut [f64]) -> f64;
+
+    /// Changes the predictors of a block before predictions are made from them.
+    fn smooth<F: Real>(&self, _block: &mut Block<F>, _predictor: LinearPredictor) {}
+
+    /// Replaces predictors by ∂ log p/∂η, and adds ∂ log p/∂ψ to `psi` (particles × length of ψ).
+    fn scores<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, at: &[Self::At], psi: &mut [f64]) {
+        let own = psi.len() / at.len();
+        block.for_each(|particle, row, value| {
+            let psi = &mut psi[particle * own..][..own];
+            *value = F::of(self.score(&at[particle], value.f64(), y[row].f64(), psi));
+        });
+    }
+
+    /// Adds −log p of each row to the particle's number in `out`.
+    fn add_losses<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, at: &[Self::At], out: &mut [f64]) {
+        block.for_each(|particle, row, value| out[particle] += self.loss(&at[particle], value.f64(), y[row].f64()));
+    }
+
+    /// Adds `weight` times the predictions of a block to `mean` (rows × outputs) and `density` (rows); rows begin at `first`.
+    fn add_predictions<F: Real>(
+        &self,
+        block: &mut Block<F>,
+        y: ArrayView1<F>,
+        at: &[Self::At],
+        weight: f64,
+        mean: &mut ArrayViewMut2<f64>,
+        density: &mut [f64],
+    ) {
+        let mut outputs = vec![0.0; mean.ncols()];
+        block.for_each(|particle, row, value| {
+            outputs.fill(0.0);
+            density[row] += weight * self.predict(&at[particle], value.f64(), y[row].f64(), weight, &mut outputs);
+            mean.row_mut(row).iter_mut().zip(&outputs).for_each(|(mean, output)| *mean += output);
+        });
+    }
+}

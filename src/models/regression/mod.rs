@@ -1,0 +1,12 @@
+//! Regressions on a linear predictor: what all of them share. Each regression is a file beside this folder, which adds the distribution of
+//! its targets.
+
+pub mod effects;
+pub mod family;
+pub mod linear_predictor;
+pub mod model;
+pub mod prior;
+pub mod settings;
+
+#[cfg(test)]
+mod tests;

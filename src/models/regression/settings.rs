@@ -1,0 +1,180 @@
+//! The settings that all regressions share, and how a regression is built from them.
+
+use super::effects::GroupEffects;
+use super::family::Family;
+use super::linear_predictor::LinearPredictor;
+use super::model::Regression;
+use super::prior::{Prior, WeightPrior};
+use crate::models::error::positive;
+use crate::models::{DataSchema, ModelError, Output, Part};
+use crate::settings::KeyError;
+
+/// The units in which the scale of a prior is stated.
+#[derive(serde::Deserialize, serde::Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum PriorUnits {
+    /// Those of the scaled features and targets that the model sees.
+    #[default]
+    Standardized,
+    /// Those of the data as they were imported.
+    Original,
+}
+
+/// Defines the settings of a regression: the keys that all of them have, then its own ones with their defaults.
+macro_rules! regression_settings {
+    ($(#[$doc:meta])* $name:ident, prior: $prior:expr, $($own:tt)*) => {
+        $crate::models::regression::settings::define_settings! {
+            $(#[$doc])* $name, prior: $prior, intercept: |settings| settings.intercept.then_some(settings.intercept_scale),
+            /// Whether the model has an intercept.
+            intercept: bool = true,
+            /// Standard deviation of the normal prior of the intercept.
+            intercept_scale: f64 = 10.0,
+            $($own)*
+        }
+    };
+}
+
+/// Defines the settings of a regression, whose own keys come first; `intercept` is the scale of the intercept's prior, if it has one.
+macro_rules! define_settings {
+    ($(#[$doc:meta])* $name:ident, prior: $prior:expr, intercept: |$settings:ident| $intercept:expr,
+     $($(#[$key_doc:meta])* $key:ident: $type:ty = $default:expr,)*) => {
+        $(#[$doc])*
+        #[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq, documented::DocumentedFields)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            $($(#[$key_doc])* pub $key: $type,)*
+            /// Prior of each weight: `{ normal = 1.0 }` with a standard deviation, `{ student_t = { degrees_of_freedom = 3.0, scale = 1.0 } }`,
+            /// or `{ sampled_precision = { shape = 1.0, rate = 1.0 } }`, which shrinks all weights by a common precision with a Gamma prior.
+            pub prior: $crate::models::regression::prior::Prior,
+            /// Units of the prior's scale: `"standardized"` features and targets, or `"original"` ones as they were imported.
+            pub prior_units: $crate::models::regression::settings::PriorUnits,
+            /// Whether each group has an intercept of its own, if the data have a column of groups.
+            pub group_effects: bool,
+            /// Names of the features of which each group has a slope of its own.
+            pub group_slopes: Vec<String>,
+            /// Typical standard deviation of the groups' effects; its prior, Student's t distribution with 3 degrees of freedom, also admits
+            /// much larger ones.
+            pub group_scale: f64,
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self {
+                    $($key: $default,)*
+                    prior: $prior,
+                    prior_units: Default::default(),
+                    group_effects: true,
+                    group_slopes: Vec::new(),
+                    group_scale: 1.0,
+                }
+            }
+        }
+
+        impl $name {
+            fn shared(&self) -> $crate::models::regression::settings::Shared<'_> {
+                let $settings = self;
+                $crate::models::regression::settings::Shared {
+                    intercept: $intercept,
+                    prior: self.prior,
+                    prior_units: self.prior_units,
+                    group_effects: self.group_effects,
+                    group_slopes: &self.group_slopes,
+                    group_scale: self.group_scale,
+                }
+            }
+        }
+    };
+}
+
+pub(in crate::models) use {define_settings, regression_settings};
+
+/// The values of the keys that all regressions share.
+pub(in crate::models) struct Shared<'a> {
+    /// The standard deviation of the intercept's prior; none without an intercept.
+    pub intercept: Option<f64>,
+    pub prior: Prior,
+    pub prior_units: PriorUnits,
+    pub group_effects: bool,
+    pub group_slopes: &'a [String],
+    pub group_scale: f64,
+}
+
+impl Shared<'_> {
+    /// The regression of a family on these data.
+    ///
+    /// # Errors
+    /// If a value does not suit the data, or there are no features.
+    pub fn regression<D: Family>(self, data: &DataSchema, family: D) -> Result<Regression<D>, KeyError> {
+        let DataSchema { features, .. } = *data;
+        if features == 0 {
+            return Err(ModelError::NoFeatures.into());
+        }
+        let offset = data.offset.then_some(features);
+        let effects = self.effects(data)?;
+        let prior = WeightPrior::new(self.prior, self.intercept, self.units(data)?)?;
+        let own = family.parts().iter().map(Part::size).sum::<usize>();
+        let further = usize::from(prior.has_log_precision()) + own + effects.as_ref().map_or(0, GroupEffects::dim);
+        let predictor = LinearPredictor { features, columns: data.columns(), intercept: self.intercept.is_some(), further };
+        let names = data.names.iter().take(features).cloned().collect();
+        Ok(Regression { predictor, prior, offset, effects, family, names })
+    }
+
+    /// The unit of each weight's prior in the units of the model, unless they are the same.
+    fn units(&self, data: &DataSchema) -> Result<Option<Vec<f64>>, KeyError> {
+        match (self.prior_units, self.prior, &data.scales) {
+            (PriorUnits::Standardized, ..) => Ok(None),
+            (PriorUnits::Original, Prior::SampledPrecision { .. }, _) => Err(KeyError::invalid(
+                "prior_units",
+                "= \"original\" does not suit a prior of all weights in common: choose a normal or student_t prior, or standardized units",
+            )),
+            (PriorUnits::Original, _, None) => Err(KeyError::invalid(
+                "prior_units",
+                "= \"original\" does not suit sparse rows and principal components: state the prior in standardized units",
+            )),
+            (PriorUnits::Original, _, Some(scales)) => Ok(Some(scales.iter().map(|scale| data.target_scale / scale).collect())),
+        }
+    }
+
+    fn effects(&self, data: &DataSchema) -> Result<Option<GroupEffects>, KeyError> {
+        if data.groups.is_empty() || !self.group_effects {
+            return match self.group_slopes {
+                [] => Ok(None),
+                _ if data.groups.is_empty() => Err(KeyError::invalid(
+                    "group_slopes",
+                    "needs a column of groups, and the data have none: import them again with --group COLUMN",
+                )),
+                _ => Err(KeyError::invalid("group_slopes", "needs group_effects = true")),
+            };
+        }
+        let slope = |name: &String| {
+            let unknown = || KeyError::invalid("group_slopes", crate::settings::unknown_word(name, &data.names));
+            data.names.iter().take(data.features).position(|known| known == name).ok_or_else(unknown)
+        };
+        Ok(Some(GroupEffects {
+            groups: data.groups.clone(),
+            slopes: self.group_slopes.iter().map(slope).collect::<Result<_, _>>()?,
+            column: data.columns() - 1,
+            typical_scale: positive("group_scale", self.group_scale)?,
+        }))
+    }
+}
+
+/// Checks that targets are counts.
+///
+/// # Errors
+/// What to import instead.
+pub fn needs_counts(data: &DataSchema) -> Result<(), ModelError> {
+    match data.output {
+        Output::Count => Ok(()),
+        _ => Err(ModelError::Target { needed: "counts as targets; import with --task counts" }),
+    }
+}
+
+/// Checks a count.
+///
+/// # Errors
+/// Which numbers are counts.
+pub fn is_count(y: f64) -> Result<(), String> {
+    let counts = y >= 0.0 && y.fract() == 0.0 && y.is_finite();
+    counts.then_some(()).ok_or_else(|| format!("a target is {y}; counts are 0, 1, 2, ..."))
+}

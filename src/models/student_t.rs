@@ -1,0 +1,115 @@
+//! Robust linear regression: noise with Student's t distribution, so that a few outliers do not move the weights.
+//!
+//! y ~ t_ν(η, σ); log σ is a parameter, ν is given.
+
+use super::error::positive;
+use super::regression::family::Family;
+use super::regression::model::Regression;
+use super::regression::prior::{Prior, log_scale_density, log_scale_score, scale};
+use super::regression::settings::regression_settings;
+use super::{BuiltModel, DataSchema, ModelError, ModelSettings, Output, Part, require_data};
+use crate::number::Real;
+use crate::random::Stream;
+use crate::settings::{Key, KeyError, keys};
+use statrs::function::gamma::ln_gamma;
+
+regression_settings! {
+    /// The settings of the model `student_t`.
+    StudentTSettings, prior: Prior::Normal(1.0),
+    /// Degrees of freedom ν of the noise: the smaller, the less an outlier counts.
+    degrees_of_freedom: f64 = 4.0,
+    /// Typical scale of the noise, as a fraction of the standard deviation of standardized targets; its prior also admits much larger ones.
+    noise_scale: f64 = 1.0,
+}
+
+impl StudentTSettings {
+    /// The model for these data.
+    ///
+    /// # Errors
+    /// If a setting is out of its range, there are no features, or the targets are not numbers.
+    pub fn build(&self, data: &DataSchema) -> Result<Regression<StudentT>, KeyError> {
+        if data.output != Output::Number {
+            let needed = "numbers as targets: it is a linear regression; import with --task regression";
+            return Err(ModelError::Target { needed }.into());
+        }
+        let df = positive("degrees_of_freedom", self.degrees_of_freedom)?;
+        let log_normalizer = 0.5 * (df * std::f64::consts::PI).ln() + ln_gamma(0.5 * df) - ln_gamma(0.5 * (df + 1.0));
+        let typical_scale = positive("noise_scale", self.noise_scale)?;
+        self.shared().regression(data, StudentT { df, log_normalizer, typical_scale })
+    }
+}
+
+impl ModelSettings for StudentTSettings {
+    const NAME: &'static str = "student_t";
+
+    fn keys() -> Vec<Key> {
+        keys::<Self>()
+    }
+
+    fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
+        Ok(BuiltModel::for_data(self.build(require_data(data)?)?))
+    }
+}
+
+/// Numbers with noise that has heavy tails.
+#[derive(Clone, Debug)]
+pub struct StudentT {
+    /// ν.
+    df: f64,
+    log_normalizer: f64,
+    typical_scale: f64,
+}
+
+impl Family for StudentT {
+    /// σ.
+    type At = f64;
+
+    fn output(&self) -> Output {
+        Output::Number
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        vec![Part::new("log_noise", &[])]
+    }
+
+    /// Draws a noise below the typical one.
+    fn draw_initial(&self, stream: &mut Stream, psi: &mut [f64]) {
+        stream.normals(psi);
+        psi.iter_mut().for_each(|log| *log = self.typical_scale.ln() - 0.5 * log.abs());
+    }
+
+    fn log_prior(&self, psi: &[f64]) -> f64 {
+        psi.iter().map(|&log| log_scale_density(log, self.typical_scale)).sum()
+    }
+
+    fn prior_score(&self, psi: &[f64], score: &mut [f64]) {
+        score.iter_mut().zip(psi).for_each(|(score, &log)| *score = log_scale_score(log, self.typical_scale));
+    }
+
+    fn at(&self, psi: &[f64]) -> f64 {
+        psi.first().map_or(1.0, |&log| scale(log))
+    }
+
+    fn loss(&self, &sigma: &f64, eta: f64, y: f64) -> f64 {
+        0.5 * (self.df + 1.0) * (((y - eta) / sigma).powi(2) / self.df).ln_1p() + sigma.ln() + self.log_normalizer
+    }
+
+    fn score(&self, &sigma: &f64, eta: f64, y: f64, psi: &mut [f64]) -> f64 {
+        let residual = (y - eta) / sigma;
+        let weighted = (self.df + 1.0) * residual / (self.df + residual * residual);
+        psi.iter_mut().for_each(|by_log| *by_log += weighted * residual - 1.0);
+        weighted / sigma
+    }
+
+    fn add_information(&self, &sigma: &f64, _: f64, _: f64, weight: f64, information: &mut [f64]) {
+        information[0] += weight * (self.df + 1.0) / ((self.df + 3.0) * sigma * sigma);
+        if let [.., own] = information {
+            *own += weight * 2.0 * self.df / (self.df + 3.0);
+        }
+    }
+
+    fn predict(&self, sigma: &f64, eta: f64, y: f64, weight: f64, mean: &mut [f64]) -> f64 {
+        mean[0] += weight * eta;
+        (-self.loss(sigma, eta, y)).exp()
+    }
+}

@@ -1,0 +1,318 @@
+//! The parameters of a regression in the units of the data, as they are written about: coefficients, odds or rate ratios, noise, groups.
+//!
+//! The model sees standardized columns s x + o and targets t y + c. A weight w of such a column is the coefficient w s / t of x, and the
+//! intercept b becomes (b + Σ w o − c)/t.
+
+use super::error::Result;
+use super::text;
+use crate::data::FeatureScaling;
+use crate::job::predictions::{PREPROCESSING, kept_scaling};
+use crate::models::Part;
+use crate::results::{POSTERIOR, ResultFile, SampleKind};
+use ndarray::{Array1, Array2, ArrayView1};
+use serde::Serialize;
+
+/// Regressions with more weights have no such table.
+const MAX_WEIGHTS: usize = 1000;
+/// Effects of groups that are shown, unless all are requested.
+const SHOWN_GROUPS: usize = 10;
+
+/// The parameters of a regression in the units of the data.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Coefficients {
+    /// The interval of each coefficient.
+    pub interval: Interval,
+    /// What e to the power of a coefficient is, if it means something.
+    pub ratio: Option<&'static str>,
+    /// The coefficients and other parameters.
+    pub rows: Vec<Coefficient>,
+}
+
+/// A parameter in the units of the data.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Coefficient {
+    /// Its name.
+    pub name: String,
+    /// Its posterior mean.
+    pub mean: f64,
+    /// Its posterior standard deviation.
+    pub sd: f64,
+    /// The ends of its interval.
+    pub interval: [f64; 2],
+    /// The median and the ends of the interval of e to its power, if that is a ratio.
+    pub ratio: Option<[f64; 3]>,
+    /// Whether it is one of many groups.
+    #[serde(skip)]
+    is_group: bool,
+}
+
+/// An interval that contains a share of the posterior.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// The share.
+    pub mass: f64,
+    /// Which of all such intervals.
+    pub kind: IntervalKind,
+}
+
+impl Default for Interval {
+    fn default() -> Self {
+        Self { mass: 0.9, kind: IntervalKind::Quantile }
+    }
+}
+
+/// Which of all intervals with the same share of the posterior.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum IntervalKind {
+    /// The one that leaves the same share on both sides
+    Quantile,
+    /// The shortest one (highest density)
+    Hdi,
+}
+
+impl Interval {
+    /// The ends of the interval of these sorted values.
+    fn of(self, sorted: &[f64]) -> [f64; 2] {
+        match self.kind {
+            IntervalKind::Quantile => [quantile(sorted, 0.5 - 0.5 * self.mass), quantile(sorted, 0.5 + 0.5 * self.mass)],
+            IntervalKind::Hdi => {
+                let inside = ((self.mass * sorted.len() as f64).floor() as usize).clamp(1, sorted.len() - 1);
+                let ends = (0..sorted.len() - inside).map(|first| [sorted[first], sorted[first + inside]]);
+                ends.min_by(|a, b| (a[1] - a[0]).total_cmp(&(b[1] - b[0]))).unwrap_or([f64::NAN; 2])
+            }
+        }
+    }
+
+    /// The headings of its two columns.
+    fn headings(self) -> [String; 2] {
+        match self.kind {
+            IntervalKind::Quantile => [50.0 - 50.0 * self.mass, 50.0 + 50.0 * self.mass].map(|share| {
+                let share = format!("{share:.1}");
+                format!("{} %", share.strip_suffix(".0").unwrap_or(&share))
+            }),
+            IntervalKind::Hdi => ["HDI from".into(), "to".into()],
+        }
+    }
+
+    /// What it is, in a heading.
+    fn description(self) -> String {
+        let kind = match self.kind {
+            IntervalKind::Quantile => "interval",
+            IntervalKind::Hdi => "highest-density interval",
+        };
+        format!("{} % {kind}", text::value(100.0 * self.mass))
+    }
+}
+
+/// A quantile of sorted values, with linear interpolation.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let place = share * (sorted.len() - 1) as f64;
+    let below = place.floor();
+    let (low, high) = (sorted[below as usize], sorted[place.ceil() as usize]);
+    low + (place - below) * (high - low)
+}
+
+/// What the parameters of a model mean.
+struct Meaning {
+    ratio: Option<&'static str>,
+    /// Whether targets are standardized.
+    has_target_units: bool,
+}
+
+fn meaning(model: &str) -> Option<Meaning> {
+    let of = |ratio, has_target_units| Some(Meaning { ratio, has_target_units });
+    match model {
+        "linear" | "student_t" => of(None, true),
+        "logistic" | "ordinal" => of(Some("odds ratio"), false),
+        "poisson" | "negative_binomial" => of(Some("rate ratio"), false),
+        _ => None,
+    }
+}
+
+/// The draws of the posterior, part by part.
+struct Draws<'a> {
+    file: &'a ResultFile,
+    parts: Vec<Part>,
+    /// How many draws all chains have.
+    common: usize,
+}
+
+impl Draws<'_> {
+    /// The draws of a part as rows, if there is such a part.
+    fn of(&self, name: &str) -> Result<Option<(&Part, Array2<f64>)>> {
+        let Some(part) = self.parts.iter().find(|part| part.name == name) else { return Ok(None) };
+        let values = self.file.part(POSTERIOR, part)?;
+        let (chains, draws, size) = values.dim();
+        let all = values.matrix();
+        let rows = (0..chains).flat_map(|chain| (0..self.common.min(draws)).map(move |draw| chain * draws + draw));
+        let mut kept = Array2::zeros((chains * self.common.min(draws), size));
+        kept.rows_mut().into_iter().zip(rows).for_each(|(mut kept, row)| kept.assign(&all.row(row)));
+        Ok(Some((part, kept)))
+    }
+}
+
+impl Coefficients {
+    /// Those of a result file; none if the model is no regression, features are mixed or many, or there are fewer than two draws.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn of(file: &ResultFile, interval: Interval) -> Result<Option<Self>> {
+        let Some(Meaning { ratio, has_target_units }) = meaning(&file.info().model) else { return Ok(None) };
+        if !file.sample_groups()?.iter().any(|group| group == POSTERIOR) {
+            return Ok(None);
+        }
+        let (_, _, parts) = file.shape(POSTERIOR)?;
+        let common = file.lengths(POSTERIOR)?.into_iter().min().unwrap_or(0);
+        let is_draws = matches!(file.kind(POSTERIOR)?, SampleKind::Chains | SampleKind::Particles);
+        let weights = parts.iter().find(|part| part.name == "weights").map_or(0, Part::size);
+        let Some(grid) = file.grid(PREPROCESSING)?.filter(|_| is_draws && common > 1 && (1..=MAX_WEIGHTS).contains(&weights))
+        else {
+            return Ok(None);
+        };
+        let Some((_, FeatureScaling::Dense { scale, offset, rotation: None })) = kept_scaling(&grid) else { return Ok(None) };
+        if scale.len() < weights || offset.len() < weights {
+            return Ok(None);
+        }
+        let number = |name: &str| grid.array(name).and_then(|array| array.iter().next().copied());
+        let target = match has_target_units {
+            true => (number("target_scale").unwrap_or(1.0), number("target_offset").unwrap_or(0.0)),
+            false => (1.0, 0.0),
+        };
+        let units = Units { scale: &scale[..weights], offset: &offset[..weights], target };
+        let draws = Draws { file, parts, common };
+        let mut rows = Table { interval, ratio: ratio.is_some(), rows: Vec::new() };
+        units.coefficients(&draws, &mut rows)?;
+        units.scales_and_groups(&draws, &mut rows)?;
+        Ok(Some(Self { interval, ratio, rows: rows.rows }))
+    }
+
+    /// The table with its heading.
+    pub(super) fn text(&self, all: bool) -> String {
+        let (mut shown, mut groups) = (Vec::new(), 0);
+        for row in &self.rows {
+            groups += usize::from(row.is_group);
+            if all || !row.is_group || groups <= SHOWN_GROUPS {
+                shown.push(row);
+            }
+        }
+        let cells = |of: &dyn Fn(&Coefficient) -> f64| shown.iter().map(|row| text::value(of(row))).collect::<Vec<_>>();
+        let [low, high] = self.interval.headings();
+        let mut columns = vec![
+            ("term".to_owned(), shown.iter().map(|row| row.name.clone()).collect()),
+            ("mean".into(), cells(&|row| row.mean)),
+            ("sd".into(), cells(&|row| row.sd)),
+            (low.clone(), cells(&|row| row.interval[0])),
+            (high.clone(), cells(&|row| row.interval[1])),
+        ];
+        if let Some(ratio) = self.ratio.filter(|_| self.rows.iter().any(|row| row.ratio.is_some())) {
+            let cells = |place: usize| {
+                shown.iter().map(|row| row.ratio.map(|ratio| text::value(ratio[place])).unwrap_or_default()).collect()
+            };
+            columns.extend([(ratio.to_owned(), cells(0)), (low, cells(1)), (high, cells(2))]);
+        }
+        let more = match self.rows.len() - shown.len() {
+            0 => String::new(),
+            more => format!("  {} omitted: --all shows them, --json lists them\n", text::counted(more, "group")),
+        };
+        let heading = format!("\nin the units of the data ({})\n", self.interval.description());
+        heading + &text::table(&columns) + &more
+    }
+}
+
+/// The rows of a table.
+struct Table {
+    interval: Interval,
+    ratio: bool,
+    rows: Vec<Coefficient>,
+}
+
+impl Table {
+    /// Adds a parameter with these draws; e to its power may be a ratio.
+    fn push(&mut self, name: String, draws: ArrayView1<f64>, may_be_ratio: bool, is_group: bool) {
+        let mut sorted = draws.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let of = |sorted: &[f64]| self.interval.of(sorted);
+        let ratio = (self.ratio && may_be_ratio).then(|| {
+            let ratios: Vec<f64> = sorted.iter().map(|value| value.exp()).collect();
+            let [low, high] = of(&ratios);
+            [quantile(&ratios, 0.5), low, high]
+        });
+        let (mean, sd) = (draws.mean().unwrap_or(f64::NAN), draws.std(1.0));
+        self.rows.push(Coefficient { name, mean, sd, interval: of(&sorted), ratio, is_group });
+    }
+}
+
+/// How the columns and targets of the data were standardized.
+struct Units<'a> {
+    scale: &'a [f64],
+    offset: &'a [f64],
+    /// Scale and offset of the targets.
+    target: (f64, f64),
+}
+
+impl Units<'_> {
+    /// The coefficients, the intercept or the cutpoints.
+    fn coefficients(&self, draws: &Draws, table: &mut Table) -> Result<()> {
+        let Some((part, weights)) = draws.of("weights")? else { return Ok(()) };
+        let (scale, offset) = self.target;
+        // What the means of columns contribute to the intercept.
+        let moved: Array1<f64> = weights.dot(&Array1::from(self.offset.to_vec()));
+        if let Some((_, intercept)) = draws.of("intercept")? {
+            table.push("intercept".into(), ((&intercept.column(0) + &moved - offset) / scale).view(), false, false);
+        }
+        if let (Some((_, first)), Some((_, gaps))) = (draws.of("first_cutpoint")?, draws.of("log_gaps")?) {
+            let mut cutpoint = &first.column(0) - &moved;
+            table.push("cutpoint[0]".into(), cutpoint.view(), false, false);
+            for (k, gap) in (1..).zip(gaps.columns()) {
+                cutpoint += &gap.mapv(f64::exp);
+                table.push(format!("cutpoint[{k}]"), cutpoint.view(), false, false);
+            }
+        }
+        for (place, (draws, &own)) in weights.columns().into_iter().zip(self.scale).enumerate() {
+            let name = match part.labels.first().map(Vec::as_slice) {
+                Some([]) | None => part.element_name(place),
+                Some(names) => names[place].clone(),
+            };
+            table.push(name, (&draws * (own / scale)).view(), true, false);
+        }
+        Ok(())
+    }
+
+    /// The noise, the dispersion, and the groups with their standard deviations.
+    fn scales_and_groups(&self, draws: &Draws, table: &mut Table) -> Result<()> {
+        let scale = self.target.0;
+        if let Some((_, noise)) = draws.of("log_noise")? {
+            table.push("noise".into(), (noise.column(0).mapv(f64::exp) / scale).view(), false, false);
+        }
+        if let Some((_, dispersion)) = draws.of("log_dispersion")? {
+            table.push("dispersion".into(), dispersion.column(0).mapv(f64::exp).view(), false, false);
+        }
+        let (Some((part, logs)), Some((effects, standardized))) =
+            (draws.of("log_group_scale")?, draws.of("standardized_group_effects")?)
+        else {
+            return Ok(());
+        };
+        let width = logs.ncols();
+        let kind = |k: usize| part.labels.first().and_then(|kinds| kinds.get(k)).cloned();
+        // A slope is that of the standardized column, so that the intercept is that at the mean of the column.
+        let unit = |k: usize| {
+            let name = kind(k).filter(|_| k > 0);
+            let place = name.and_then(|name| {
+                draws.parts.iter().find(|part| part.name == "weights")?.labels.first()?.iter().position(|other| *other == name)
+            });
+            place.map_or(1.0, |place| self.scale[place]) / scale
+        };
+        for k in 0..width {
+            let name = kind(k).map_or_else(|| "sd of groups".to_owned(), |kind| format!("sd of groups: {kind}"));
+            table.push(name, (logs.column(k).mapv(f64::exp) * unit(k)).view(), false, false);
+        }
+        for (place, z) in standardized.columns().into_iter().enumerate() {
+            let k = place % width;
+            let own = &z * &(logs.column(k).mapv(f64::exp) * unit(k));
+            let name = effects.element_name(place).replace(&effects.name, "group");
+            table.push(name, own.view(), k == 0, true);
+        }
+        Ok(())
+    }
+}

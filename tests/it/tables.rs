@@ -1,0 +1,158 @@
+//! A table as it is found, from import to odds or rate ratios and predictions: texts, gaps, groups, exposures, columns of no use.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::harness::Cli;
+
+/// Regions, gaps in ages, years of exposure and schools; every dead end is in it.
+fn messy() -> String {
+    let region = ["north", "south", "west"];
+    let noise = |row: usize| (row as f64 * 0.618_033_988_749_895 + 0.13).fract();
+    let line = |row: usize| {
+        let (region_at, age, years) = (row * 7 % 3, 20 + row * 13 % 50, 0.5 + (row * 5 % 8) as f64 * 0.5);
+        let rate = (0.3 * region_at as f64 + 0.02 * (age as f64 - 45.0) - 0.5).exp();
+        let claims = (2.0 * rate * years * noise(row)).round();
+        let age = if row % 29 == 3 { "NA".to_owned() } else { age.to_string() };
+        format!("{},{},{age},{years},s{},{claims}\n", 1000 + row, region[region_at], row % 6)
+    };
+    format!("id,region,age,years,school,claims\n{}", (0..300).map(line).collect::<String>())
+}
+
+const OPTIONS: &str =
+    "import messy.csv --label claims --task counts --drop id --categorical region --exposure years --group school";
+
+#[test]
+fn a_messy_table_becomes_rate_ratios_and_predictions() {
+    let cli = Cli::new();
+    cli.write("messy.csv", messy());
+    // Each mistake says what to type.
+    for (typed, says) in [
+        (
+            "import messy.csv --label claims -o a.h5",
+            "column 2 (region): \"north\" is not a number: make indicators of this column with --categorical region, or leave it out with --drop region",
+        ),
+        (
+            "import messy.csv --label claims --task counts --drop id --categorical region,school -o a.h5",
+            "\"NA\" looks missing: leave such rows out with --missing drop, or fill them in with --missing mean-and-flag (11 rows lack a value)",
+        ),
+        ("import messy.csv --label claims --categorical regoin -o a.h5", "no column is called \"regoin\""),
+        ("import messy.csv --label claims --categorical region --drop region -o a.h5", "two roles at once"),
+        ("import messy.csv --label age --task counts --drop region,school -o a.h5", "the target \"NA\" is not a number"),
+        (
+            "import messy.csv --label years --task counts --drop region,school,age -o a.h5",
+            "is not a count 0, 1, 2, ...: is this a regression (--task regression)?",
+        ),
+        (
+            "import messy.csv --label claims --task counts --drop id,age,school,region --exposure claims -o a.h5",
+            "has another role too: choose one",
+        ),
+        (
+            "import messy.csv --label claims --task counts --drop id,age,school,region --exposure years -o a.h5",
+            "no feature remains",
+        ),
+    ] {
+        cli.alone(typed).end(1, &[says]);
+        assert!(!cli.exists("a.h5"));
+    }
+    let text = cli.stdout(&format!("{OPTIONS} --missing drop --test-fraction 0.2 -o dropped.h5"));
+    for says in [
+        "counts",
+        "left out     11 rows, where a value is missing",
+        "categorical  region: south, west, each compared with the reference level north",
+        "exposure     log(years) is added to linear predictors",
+        "groups       school: 6 groups: s0, s1, s2, s3, s4, s5",
+        "features     3\n",
+    ] {
+        assert!(text.contains(says), "{text}");
+    }
+    let text = cli.stdout(&format!("{OPTIONS} --missing mean-and-flag -o claims.h5"));
+    assert!(text.contains("300 rows") && text.contains("filled in    age: its mean"), "{text}");
+
+    cli.succeed("init hmc --data claims.h5 -o claims.toml");
+    let file = cli.read("claims.toml");
+    assert!(file.contains("name = \"poisson\""), "{file}");
+    cli.succeed("run claims.toml --output claims");
+    cli.mpirun(3, "run claims.toml --output three").end(0, &[]);
+    assert!(cli.posterior("claims") == cli.posterior("three"));
+    let summary = cli.stdout("summary claims --interval 0.95");
+    for says in
+        ["in the units of the data (95 % interval)", "rate ratio", "region[south]", "age[missing]", "sd of groups", "group[s5]"]
+    {
+        assert!(summary.contains(says), "{says}: {summary}");
+    }
+    assert!(summary.contains("2.5 %") && summary.contains("weights[region[west]]"), "{summary}");
+    assert!(cli.stdout("summary claims --kind hdi").contains("(90 % highest-density interval)"));
+
+    // The coefficient of the age is that of a year: the standardized weight over the standard deviation of ages.
+    let json: serde_json::Value = serde_json::from_str(&cli.stdout("summary claims --json")).unwrap();
+    let row = |name: &str| {
+        let rows = json["coefficients"]["rows"].as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name} in {rows:?}")).clone()
+    };
+    let age = row("age");
+    let (mean, ratio) = (age["mean"].as_f64().unwrap(), age["ratio"][0].as_f64().unwrap());
+    let estimates = json["draws"][0]["estimates"].as_array().unwrap();
+    let weight = estimates.iter().find(|row| row["name"] == "weights[age]").unwrap()["mean"].as_f64().unwrap();
+    let scale = cli.results("claims").grid("preprocessing").unwrap().unwrap().array("scale").unwrap();
+    assert!((mean - weight * scale[[2]]).abs() < 1e-12, "{mean} {weight} {scale}");
+    assert!((ratio.ln() - mean).abs() < 0.005 && (mean - 0.02).abs() < 0.01, "{ratio} {mean}");
+
+    // The original table is predicted as the dataset is, in any order of columns, without its target.
+    let predicted = |arguments: &str| cli.stdout(&format!("predict claims {arguments}"));
+    let of_data = predicted("claims.h5 --split train");
+    let of_table = predicted("messy.csv --label claims");
+    assert!(of_data.lines().count() == 301 && of_data == of_table);
+    cli.write("new.csv", "school,region,years,age\ns3,west,2,NA\ns3,west,4,NA\n");
+    let means: Vec<f64> =
+        predicted("new.csv").lines().skip(1).map(|line| line.split(',').nth(1).unwrap().parse().unwrap()).collect();
+    // Twice the exposure, twice the count.
+    assert!((means[1] / means[0] - 2.0).abs() < 1e-9, "{means:?}");
+    for (table, says) in [
+        (
+            "school,region,years,age\ns3,east,2,40\n",
+            "new.csv, line 2: \"region\" has a value that the training rows do not have; they have north, south, west",
+        ),
+        ("school,region,years,age\ns9,west,2,40\n", "\"school\" has a value"),
+        ("school,region,years,age\ns3,west,0,40\n", "the exposure \"years\" is 0: it must be positive"),
+        ("school,region,years,age\ns3,west,NA,40\n", "the value of \"years\" is missing"),
+        ("school,region,age\ns3,west,40\n", "the header lacks years"),
+    ] {
+        cli.write("new.csv", table);
+        cli.alone("predict claims new.csv").end(1, &[says]);
+    }
+}
+
+/// Odds ratios of a logistic regression, coefficients of a linear one in the units of the target, and cutpoints.
+#[test]
+fn coefficients_are_in_the_units_of_the_data() {
+    let cli = Cli::new();
+    let noise = |row: usize| (row as f64 * 0.618_033_988_749_895 + 0.13).fract() - 0.5;
+    let line = |row: usize| {
+        let size = 100.0 + (row * 7 % 50) as f64;
+        let price = 1000.0 + 30.0 * size + 400.0 * noise(row);
+        let grade = 1 + usize::from(size + 30.0 * noise(row) > 120.0) + usize::from(size + 30.0 * noise(row) > 140.0);
+        format!("{size},{price},{},{grade}\n", if grade > 1 { "yes" } else { "no" })
+    };
+    cli.write("houses.csv", format!("size,price,sold,grade\n{}", (0..200).map(line).collect::<String>()));
+    let fitted = |name: &str, import: &str, model: &str| {
+        cli.succeed(&format!("import houses.csv {import} -o {name}.h5"));
+        cli.succeed(&format!("init hmc --data {name}.h5 --model {model} -o {name}.toml"));
+        cli.succeed(&format!("run {name}.toml --output {name}"));
+        let json: serde_json::Value = serde_json::from_str(&cli.stdout(&format!("summary {name} --json"))).unwrap();
+        let rows = json["coefficients"]["rows"].as_array().unwrap().clone();
+        move |term: &str| rows.iter().find(|row| row["name"] == term).unwrap()["mean"].as_f64().unwrap()
+    };
+    let linear = fitted("linear", "--task regression --label price --drop sold,grade", "linear");
+    // The noise is uniform: 400 √(1/12) = 115.
+    assert!((linear("size") - 30.0).abs() < 2.0 && (linear("intercept") - 1000.0).abs() < 250.0);
+    assert!((linear("noise") - 115.0).abs() < 15.0, "{}", linear("noise"));
+    let logistic = fitted("logistic", "--label sold --drop price,grade", "logistic");
+    let summary = cli.stdout("summary logistic");
+    assert!(summary.contains("odds ratio"), "{summary}");
+    // Even odds at a size of 120.
+    assert!((-logistic("intercept") / logistic("size") - 120.0).abs() < 4.0);
+    let ordinal = fitted("ordinal", "--label grade --drop price,sold", "ordinal");
+    for (cutpoint, size) in [("cutpoint[0]", 120.0), ("cutpoint[1]", 140.0)] {
+        assert!((ordinal(cutpoint) / ordinal("size") - size).abs() < 4.0, "{cutpoint}");
+    }
+}
