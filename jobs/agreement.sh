@@ -37,26 +37,32 @@ data=${MPIBAYES_DATA:-datasets}
 work=runs/agreement
 mkdir -p "$work"
 
-# A line for each posterior: its name, its table, the model, and arguments of `run`.
+# A line for each posterior: its name, its table, the model, options of `import`, and arguments of `run`.
 posteriors() {
-    local name file
+    local name file german=$data/binary/german.csv.gz
+    local claims="--task counts --categorical region --exposure years"
     for name in heart german diabetis banana twonorm; do
-        echo "$name $data/binary/$name.csv.gz logistic"
+        echo "$name|$data/binary/$name.csv.gz|logistic||"
     done
-    echo "covertype $work/covertype.csv logistic"
-    echo "german-4-by-label $data/binary/german.csv.gz logistic --set agents=4 --set data.partition=\"by_label\""
-    echo "german-20-by-label $data/binary/german.csv.gz logistic --set agents=20 --set data.partition=\"by_label\""
-    echo "ill-conditioned $work/ill-conditioned.csv linear"
+    echo "covertype|$work/covertype.csv|logistic||"
+    echo "german-4-by-label|$german|logistic||--set agents=4 --set data.partition=\"by_label\""
+    echo "german-20-by-label|$german|logistic||--set agents=20 --set data.partition=\"by_label\""
+    echo "ill-conditioned|$work/ill-conditioned.csv|linear|--task regression|"
     for name in concrete kin8nm; do
-        echo "$name $work/$name.csv linear"
+        echo "$name|$work/$name.csv|linear|--task regression|"
     done
+    echo "robust|$work/concrete.csv|student_t|--task regression|"
+    echo "wine|$work/wine-quality-red.csv|ordinal||"
+    echo "poisson|$work/claims.csv|poisson|$claims --drop school|"
+    echo "overdispersed|$work/claims.csv|negative_binomial|$claims --drop school|"
+    echo "hierarchy|$work/claims.csv|poisson|$claims --group school|"
 }
 
 # Forest cover: class 2 against the others.
 if [ -e "$data/covertype/covtype_20k.csv.gz" ]; then
     zcat "$data/covertype/covtype_20k.csv.gz" | awk -F, -v OFS=, '{ $NF = $NF == 2 ? "lodgepole" : "other"; print }' >"$work/covertype.csv"
 fi
-for name in concrete kin8nm; do
+for name in concrete kin8nm wine-quality-red; do
     if [ -e "$data/uci_regression/$name/data.txt.gz" ]; then
         zcat "$data/uci_regression/$name/data.txt.gz" | awk -v OFS=, '{ $1 = $1; print }' >"$work/$name.csv"
     fi
@@ -72,14 +78,31 @@ awk 'BEGIN {
     }
 }' >"$work/ill-conditioned.csv"
 
+# Counts of claims, over 1,200 rows of 20 schools in three regions: Poisson's distribution, given an effect of each school.
+awk '
+    function normal() { return sqrt(-2 * log(1 - rand())) * cos(6.283185 * rand()) }
+    BEGIN {
+        srand(2)
+        print "age,income,region,years,school,claims"
+        split("east north west", region, " ")
+        for (school = 0; school < 20; school++) effect[school] = .4 * normal()
+        for (row = 0; row < 1200; row++) {
+            age = normal(); income = normal(); at = int(3 * rand()); years = .5 + 4 * rand(); school = int(20 * rand())
+            mean = years * exp(.3 * age - .2 * income + .2 * at + effect[school] - .7)
+            for (count = -1; mean > 0; count++) mean += log(1 - rand())
+            printf "%.4f,%.4f,%s,%.3f,s%d,%d\n", age, income, region[at + 1], years, school, count
+        }
+    }' >"$work/claims.csv"
+
 silent=0 failed=0 runs=0
 printf '%-20s %-12s %4s  %6s  %8s  %10s  %7s  %s\n' posterior method seed shift "least sd" "largest sd" seconds judgment
-while read -r name file model arguments; do
+while IFS='|' read -r name file model options arguments; do
     [ -e "$file" ] || continue
     [ -z "$only" ] || [[ " $only " == *" $name "* ]] || continue
     eval "arguments=($arguments)"
-    mpibayes import table "$file" --label last --task "$([ "$model" = linear ] && echo regression || echo classification)" \
-        -o "$work/$name.h5" --force >/dev/null
+    # Options have no blanks in them.
+    # shellcheck disable=SC2086
+    mpibayes import table "$file" --label last $options -o "$work/$name.h5" --force >/dev/null
     reference=$work/$name-hmc
     mpibayes init hmc --model "$model" --data "$work/$name.h5" -o "$work/$name-hmc.toml" --force >/dev/null 2>&1
     rm -rf "$reference"

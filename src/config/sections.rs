@@ -190,6 +190,9 @@ pub struct TableEvaluation {
     pub particle_paths: bool,
     /// Whether the predictions for the test rows are kept in the result file.
     pub predictions: bool,
+    /// Whether the log-likelihood of every training row at every draw is kept, for cross-validation (`mpibayes compare`, ArviZ), and a target
+    /// drawn from the model, for posterior predictive checks: 16 bytes for each row and draw.
+    pub pointwise: bool,
     /// Whether the bias of the draws is measured after the last round, for models with at most 300 parameters. It takes the gradient of
     /// all rows at 1.5 d + 8 draws for d parameters, at least 100, and up to 400 where rows are few.
     pub bias: bool,
@@ -204,6 +207,7 @@ impl Default for TableEvaluation {
             ksd: false,
             particle_paths: false,
             predictions: true,
+            pointwise: false,
             bias: true,
         }
     }

@@ -5,6 +5,7 @@ mod data;
 mod error;
 mod extend;
 mod findings;
+pub mod pointwise;
 pub mod predictions;
 pub mod predictor;
 mod prepare;

@@ -1,12 +1,16 @@
 //! What a run's posterior predicts for the test rows, and how the features were scaled: arrays that its result file ends with.
 
 use super::error::JobError;
+use super::pointwise::pointwise_arrays;
 use crate::cluster::BoxError;
+use crate::config::RunOf;
 use crate::data::{DataError, Dataset, FeatureScaling, Shard, Split, Task};
+use crate::methods::Table;
 use crate::methods::common::predict::predict;
 use crate::metrics::convergence::r_hat;
 use crate::models::{Model, Output, Scratch};
 use crate::number::Real;
+use crate::random::Seed;
 use crate::results::{Grid, POSTERIOR, ResultFile, ResultsError};
 use ndarray::{Array2, Array3, Axis, Ix2};
 use std::sync::Arc;
@@ -159,20 +163,30 @@ pub fn predictive_arrays<F: Real>(
     is_chains: bool,
     file: &ResultFile,
     dataset: &Dataset,
+    run: &RunOf<Table>,
 ) -> Result<Vec<Grid>, JobError> {
-    if !has_predictions(model, dataset) {
-        return Ok(Vec::new());
-    }
     let Some(theta) = predictive_draws(file)? else { return Ok(Vec::new()) };
-    let mut grids = vec![test_predictions(model, &theta, dataset)?];
-    if is_chains && model.has_symmetries() {
-        grids.extend(test_convergence(model, file, dataset)?);
+    let mut grids = Vec::new();
+    if run.evaluate.predictions && has_predictions(model, dataset) {
+        grids.push(test_predictions(model, &theta, dataset)?);
+        if is_chains && model.has_symmetries() {
+            grids.extend(test_convergence(model, file, dataset)?);
+        }
+    }
+    if run.evaluate.pointwise && model.output() != Output::Nothing {
+        grids.extend(pointwise_arrays(model, file, dataset, Seed(run.settings.seed))?);
     }
     Ok(grids)
 }
 
+/// Whether [`predictive_arrays`] makes any arrays.
+pub fn has_predictive_arrays<F: Real>(model: &dyn Model<F>, dataset: &Dataset, run: &RunOf<Table>) -> bool {
+    let wanted = run.evaluate.predictions && has_predictions(model, dataset);
+    wanted || run.evaluate.pointwise && model.output() != Output::Nothing
+}
+
 /// Whether a model predicts, and there are test rows.
-pub fn has_predictions<F: Real>(model: &dyn Model<F>, dataset: &Dataset) -> bool {
+fn has_predictions<F: Real>(model: &dyn Model<F>, dataset: &Dataset) -> bool {
     dataset.rows(Split::Test) > 0 && model.output() != Output::Nothing
 }
 

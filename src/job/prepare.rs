@@ -2,7 +2,7 @@
 
 use super::data::DataFile;
 use super::error::JobError;
-use super::predictions::{has_predictions, predictive_arrays, preprocessing};
+use super::predictions::{has_predictive_arrays, predictive_arrays, preprocessing};
 use super::problem::{TableProblem, assign, counted_once, counts, table_problem};
 use super::ranks::Ranks;
 use super::scoring::{Scoring, scoring};
@@ -145,15 +145,15 @@ impl JobData for Table {
         if evaluation.as_ref().is_some_and(|evaluation| evaluation.particle_paths) {
             groups.push(group(PARTICLE_PATHS, SampleKind::Paths));
         }
-        let (dataset, predicts) = (dataset.cloned(), run.evaluate.predictions);
+        let (dataset, settings) = (dataset.cloned(), run.clone());
         let found = tuned.and_then(Tuned::arrays);
         let final_arrays: FinalArrays = Box::new(move |folder, outcome| {
             let mut grids: Vec<Grid> = found.into_iter().collect();
             let Some(dataset) = dataset else { return Ok(grids) };
             grids.push(preprocessing(&dataset)?);
-            if predicts && has_predictions(model.as_ref(), &dataset) {
+            if has_predictive_arrays(model.as_ref(), &dataset, &settings) {
                 let (file, is_chains) = (folder.file_with_all_draws(outcome)?, draws == DrawKind::Chains);
-                grids.extend(predictive_arrays(model.as_ref(), is_chains, &file, &dataset)?);
+                grids.extend(predictive_arrays(model.as_ref(), is_chains, &file, &dataset, &settings)?);
             }
             Ok(grids)
         });

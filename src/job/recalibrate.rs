@@ -215,9 +215,9 @@ impl Written<'_> {
         };
         complete(&mut writer, false)?;
         // Predictions are made from the draws in the file.
-        if let Some(dataset) = dataset.filter(|_| run.evaluate.predictions) {
+        if let Some(dataset) = dataset {
             let is_chains = draws.group.kind == SampleKind::Chains;
-            let arrays = predictive_arrays(problem.model.as_ref(), is_chains, &ResultFile::open(path)?, dataset)?;
+            let arrays = predictive_arrays(problem.model.as_ref(), is_chains, &ResultFile::open(path)?, dataset, run)?;
             arrays.into_iter().for_each(|grid| writer.push_grid(grid));
         }
         Ok(complete(&mut writer, true)?)

@@ -5,6 +5,7 @@
 
 pub mod bias;
 pub mod convergence;
+pub mod loo;
 mod quantity;
 pub mod recalibration;
 

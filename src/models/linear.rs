@@ -15,6 +15,7 @@ use crate::settings::{Key, KeyError, keys};
 use ndarray::linalg::{general_mat_mul, general_mat_vec_mul};
 use ndarray::{Array1, Array2, ArrayView1, s};
 use ndarray_linalg::{FactorizeC, InverseC, SolveC, UPLO};
+use rand_distr::{Distribution, StandardNormal};
 
 regression_settings! {
     /// The settings of the model `linear`.
@@ -142,6 +143,11 @@ impl Family for Gaussian {
     fn predict(&self, variance: &f64, eta: f64, y: f64, weight: f64, mean: &mut [f64]) -> f64 {
         mean[0] += weight * eta;
         (-self.loss(variance, eta, y)).exp()
+    }
+
+    fn draw(&self, &variance: &f64, eta: f64, stream: &mut Stream) -> f64 {
+        let noise: f64 = StandardNormal.sample(stream);
+        eta + variance.sqrt() * noise
     }
 
     fn scores<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, at: &[f64], psi: &mut [f64]) {

@@ -13,9 +13,11 @@ use super::regression::prior::Prior;
 use super::regression::settings::regression_settings;
 use super::{BuiltModel, DataSchema, ModelError, ModelSettings, Output, require_data};
 use crate::number::Real;
+use crate::random::Stream;
 use crate::settings::{Key, KeyError, keys};
 use crate::vector;
 use ndarray::{ArrayView1, ArrayViewMut2};
+use rand::RngExt;
 
 regression_settings! {
     /// The settings of the model `logistic`.
@@ -96,6 +98,10 @@ impl Family for Bernoulli {
         let probabilities = [sigmoid(-eta), sigmoid(eta)];
         mean.iter_mut().zip(probabilities).for_each(|(mean, probability)| *mean += weight * probability);
         probabilities[index(y, 2)]
+    }
+
+    fn draw(&self, (): &(), eta: f64, stream: &mut Stream) -> f64 {
+        f64::from(u8::from(stream.random::<f64>() < sigmoid(eta)))
     }
 
     fn smooth<F: Real>(&self, block: &mut Block<F>, predictor: LinearPredictor) {

@@ -187,6 +187,19 @@ pub trait Model<F: Real>: Send + Sync {
         parameters.extend_from_slice(position);
     }
 
+    /// Writes a target for each particle, drawn from the distribution of the target of the only row of the batch; returns whether the model
+    /// can.
+    fn draw_targets(
+        &self,
+        _theta: ArrayView2<F>,
+        _row: Batch<F>,
+        _stream: &mut Stream,
+        _out: &mut [f64],
+        _scratch: &mut Scratch<F>,
+    ) -> bool {
+        false
+    }
+
     /// The posterior predictive, averaged over the N particles. Overwrites `mean` (rows × outputs) with class probabilities or the mean,
     /// and `density` (length rows) with the averaged probability or density of each row's target.
     fn predict(

@@ -4,7 +4,7 @@
 //! p(y) = Γ(y + φ)/(Γ(φ) y!) (φ/(φ + μ))^φ (μ/(φ + μ))^y.
 
 use super::error::positive;
-use super::poisson::log_factorial;
+use super::poisson::{draw_count, log_factorial};
 use super::regression::family::Family;
 use super::regression::model::Regression;
 use super::regression::prior::{Prior, log_scale_density, log_scale_score, scale};
@@ -13,6 +13,7 @@ use super::{BuiltModel, DataSchema, ModelSettings, Output, Part, require_data};
 use crate::number::Real;
 use crate::random::Stream;
 use crate::settings::{Key, KeyError, keys};
+use rand_distr::{Distribution, Gamma};
 use statrs::function::gamma::{digamma, ln_gamma};
 
 regression_settings! {
@@ -143,6 +144,11 @@ impl Family for NegativeBinomial {
         if let [.., own] = information {
             *own += weight * Self::dispersion_score(phi, mean, y).powi(2);
         }
+    }
+
+    /// A Poisson count whose mean has a Gamma distribution.
+    fn draw(&self, &phi: &f64, eta: f64, stream: &mut Stream) -> f64 {
+        Gamma::new(phi, eta.exp() / phi).map_or(f64::NAN, |means| draw_count(means.sample(stream), stream))
     }
 
     fn predict(&self, phi: &f64, eta: f64, y: f64, weight: f64, mean: &mut [f64]) -> f64 {

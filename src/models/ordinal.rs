@@ -12,6 +12,7 @@ use super::{BuiltModel, DataSchema, ModelError, ModelSettings, Output, Part, req
 use crate::number::Real;
 use crate::random::Stream;
 use crate::settings::{Key, KeyError, keys};
+use rand::RngExt;
 
 define_settings! {
     /// The settings of the model `ordinal`.
@@ -205,6 +206,15 @@ impl Family for Ordinal {
                 row.iter_mut().zip(&derivatives).for_each(|(value, other)| *value += factor * one * other);
             }
         }
+    }
+
+    fn draw(&self, at: &Cutpoints, eta: f64, stream: &mut Stream) -> f64 {
+        let mut left = stream.random::<f64>();
+        let class = (0..self.classes - 1).find(|&class| {
+            left -= at.probability(class, eta);
+            left < 0.0
+        });
+        class.unwrap_or(self.classes - 1) as f64
     }
 
     fn predict(&self, at: &Cutpoints, eta: f64, y: f64, weight: f64, mean: &mut [f64]) -> f64 {

@@ -9,9 +9,11 @@ use super::regression::prior::Prior;
 use super::regression::settings::{is_count, needs_counts, regression_settings};
 use super::{BuiltModel, DataSchema, ModelSettings, Output, require_data};
 use crate::number::Real;
+use crate::random::Stream;
 use crate::settings::{Key, KeyError, keys};
 use crate::vector;
 use ndarray::ArrayView1;
+use rand_distr::Distribution;
 use statrs::function::factorial::ln_factorial;
 
 regression_settings! {
@@ -76,10 +78,19 @@ impl Family for Poisson {
         (-self.loss(&(), eta, y)).exp()
     }
 
+    fn draw(&self, (): &(), eta: f64, stream: &mut Stream) -> f64 {
+        draw_count(eta.exp(), stream)
+    }
+
     fn scores<F: Real>(&self, block: &mut Block<F>, y: ArrayView1<F>, _: &[()], _: &mut [f64]) {
         vector::exp(block.values);
         block.subtract_from(y);
     }
+}
+
+/// A count with this mean: 0 for a mean of 0, and not a number if there is no distribution with this mean.
+pub(super) fn draw_count(mean: f64, stream: &mut Stream) -> f64 {
+    if mean == 0.0 { 0.0 } else { rand_distr::Poisson::new(mean).map_or(f64::NAN, |counts| counts.sample(stream)) }
 }
 
 /// log y!

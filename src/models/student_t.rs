@@ -11,6 +11,7 @@ use super::{BuiltModel, DataSchema, ModelError, ModelSettings, Output, Part, req
 use crate::number::Real;
 use crate::random::Stream;
 use crate::settings::{Key, KeyError, keys};
+use rand_distr::Distribution;
 use statrs::function::gamma::ln_gamma;
 
 regression_settings! {
@@ -106,6 +107,10 @@ impl Family for StudentT {
         if let [.., own] = information {
             *own += weight * 2.0 * self.df / (self.df + 3.0);
         }
+    }
+
+    fn draw(&self, &sigma: &f64, eta: f64, stream: &mut Stream) -> f64 {
+        rand_distr::StudentT::new(self.df).map_or(f64::NAN, |noise| eta + sigma * noise.sample(stream))
     }
 
     fn predict(&self, sigma: &f64, eta: f64, y: f64, weight: f64, mean: &mut [f64]) -> f64 {

@@ -226,6 +226,19 @@ impl<F: Real> Model<F> for Whitened<F> {
         self.at_parameters(z, scratch, |theta, scratch| self.inner.predict(theta, batch, mean, density, scratch));
     }
 
+    fn draw_targets(
+        &self,
+        z: ArrayView2<F>,
+        row: Batch<F>,
+        stream: &mut Stream,
+        out: &mut [f64],
+        scratch: &mut Scratch<F>,
+    ) -> bool {
+        let mut can_draw = false;
+        self.at_parameters(z, scratch, |theta, scratch| can_draw = self.inner.draw_targets(theta, row, stream, out, scratch));
+        can_draw
+    }
+
     fn whitening(&self) -> Option<&Whitening<F>> {
         match &self.coordinates {
             Coordinates::AroundMode(whitening) => Some(whitening),

@@ -55,6 +55,8 @@ pub enum Purpose {
     Completion = 12,
     /// The path of a trajectory of Hamiltonian Monte Carlo.
     Trajectory = 13,
+    /// Targets that are drawn from a model.
+    Predictive = 14,
 }
 
 impl Seed {

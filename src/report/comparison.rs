@@ -1,6 +1,7 @@
 //! A comparison of runs: final metrics, the settings in which the runs differ, and groups of runs that differ only in the seed.
 
 use super::error::{ReportError, Result};
+use super::loo::{self, CrossValidation, LeftOut, cross_validations};
 use super::run::{RunResults, data_label};
 use super::summary::Summary;
 use super::text;
@@ -38,6 +39,8 @@ pub struct Comparison {
     pub best: BTreeMap<String, f64>,
     /// The runs, in the order in which they were given.
     pub runs: Vec<Entry>,
+    /// Their leave-one-out cross-validations, the best one first, if they have kept the log-likelihoods of the same rows.
+    pub cross_validation: Vec<CrossValidation>,
     /// Whether all runs use the same data.
     pub same_data: bool,
 }
@@ -78,6 +81,9 @@ impl Comparison {
     /// # Errors
     /// When a result file cannot be read.
     pub fn of(paths: &[PathBuf], results: &[RunResults]) -> Result<Self> {
+        let left_out =
+            names(paths).into_iter().zip(results).map(|(name, run)| Ok(loo::left_out(&run.file)?.map(|loo| (name, loo))));
+        let left_out: Vec<(String, LeftOut)> = left_out.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
         let named = names(paths).into_iter().zip(results);
         let mut runs = named.map(|(name, run)| Entry::read(name, run)).collect::<Result<Vec<_>>>()?;
         let mut metrics: Vec<String> = Vec::new();
@@ -97,7 +103,8 @@ impl Comparison {
             (values().count() > 1).then_some(())?;
             Some((name.clone(), better(name)?.best(values())?))
         });
-        Ok(Self { best: best.collect(), differs, metrics, runs, same_data })
+        let best = best.collect();
+        Ok(Self { best, differs, metrics, runs, cross_validation: cross_validations(left_out), same_data })
     }
 
     /// Checks that at least one run has a column of this name.
@@ -233,6 +240,7 @@ impl std::fmt::Display for Comparison {
         for (name, meaning) in self.metrics.iter().filter_map(|name| Some((name, meaning(name)?))) {
             writeln!(f, "  {name}: {meaning}")?;
         }
+        write!(f, "{}", loo::table(&self.cross_validation))?;
         if !self.same_data {
             writeln!(f, "\n  These runs use different data: their metrics may not be comparable.")?;
         }

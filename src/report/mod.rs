@@ -6,6 +6,7 @@ pub mod comparison;
 mod error;
 pub mod figures;
 pub mod judgment;
+pub mod loo;
 pub mod posterior;
 mod run;
 pub mod summary;

@@ -83,6 +83,22 @@ fn a_messy_table_becomes_rate_ratios_and_predictions() {
     assert!(summary.contains("2.5 %") && summary.contains("weights[region[west]]"), "{summary}");
     assert!(cli.stdout("summary claims --kind hdi").contains("(90 % highest-density interval)"));
 
+    // Two models of the same rows, by cross-validation.
+    cli.succeed("run claims.toml --set evaluate.pointwise=true --output groups");
+    cli.succeed("run claims.toml --set evaluate.pointwise=true --set model.group_effects=false --output pooled");
+    let compared: serde_json::Value = serde_json::from_str(&cli.stdout("compare groups pooled --json")).unwrap();
+    let [best, other] = &compared["cross_validation"].as_array().unwrap()[..] else { panic!("{compared}") };
+    assert!(best["elpd"]["value"].as_f64() > other["elpd"]["value"].as_f64() && best["difference"].is_null());
+    assert!(other["difference"]["value"].as_f64().unwrap() < 0.0 && other["rows"] == 300, "{compared}");
+    assert!(cli.stdout("compare groups pooled").contains("cross-validation of 300 training rows"));
+    assert!(!cli.stdout("compare claims pooled").contains("cross-validation"));
+    let drawn = cli.results("groups").grid("posterior_predictive").unwrap().unwrap().array("y").unwrap();
+    let observed = cli.results("groups").grid("observed_data").unwrap().unwrap().array("y").unwrap();
+    assert!(drawn.iter().all(|count| *count >= 0.0 && count.fract() == 0.0));
+    // Poisson regression with an intercept reproduces the mean of the counts.
+    let (drawn, observed) = (drawn.mean().unwrap(), observed.mean().unwrap());
+    assert!((drawn / observed - 1.0).abs() < 0.02, "{drawn} {observed}");
+
     // The coefficient of the age is that of a year: the standardized weight over the standard deviation of ages.
     let json: serde_json::Value = serde_json::from_str(&cli.stdout("summary claims --json")).unwrap();
     let row = |name: &str| {

@@ -56,6 +56,9 @@ pub trait Family: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// Adds `weight` times the mean of the target, or the probability of each class, to `mean`; returns the density or probability of y.
     fn predict(&self, at: &Self::At, eta: f64, y: f64, weight: f64, mean: &mut [f64]) -> f64;
 
+    /// Draws a target.
+    fn draw(&self, at: &Self::At, eta: f64, stream: &mut Stream) -> f64;
+
     /// Changes the predictors of a block before predictions are made from them.
     fn smooth<F: Real>(&self, _block: &mut Block<F>, _predictor: LinearPredictor) {}
 

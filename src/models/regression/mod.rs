@@ -1,5 +1,6 @@
-//! Regressions on a linear predictor: what all of them share. Each regression is a file beside this folder, which adds the distribution of
-//! its targets.
+//! What all regressions on a linear predictor share.
+//!
+//! Each regression is a file beside this folder, which adds the distribution of its targets.
 
 pub mod effects;
 pub mod family;

@@ -308,6 +308,21 @@ impl<F: Real, D: Family> Model<F> for Regression<D> {
         }
     }
 
+    fn draw_targets(
+        &self,
+        theta: ArrayView2<F>,
+        row: Batch<F>,
+        stream: &mut Stream,
+        out: &mut [f64],
+        scratch: &mut Scratch<F>,
+    ) -> bool {
+        let at = self.at(theta);
+        self.predictors(theta, row, scratch, |block| {
+            block.for_each(|particle, _, eta| out[particle] = self.family.draw(&at[particle], eta.f64(), stream));
+        });
+        true
+    }
+
     fn predict(
         &self,
         theta: ArrayView2<F>,

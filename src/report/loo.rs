@@ -1,0 +1,98 @@
+//! Runs compared by leave-one-out cross-validation, if they have kept the log-likelihoods of their training rows.
+
+use super::error::Result;
+use super::posterior::PosteriorGroup;
+use super::text;
+use crate::job::pointwise::{LOG_LIKELIHOOD, OBSERVED_DATA, TARGET};
+use crate::metrics::loo::{Loo, Total};
+use crate::results::{POSTERIOR, ResultFile};
+use ndarray::Array2;
+use serde::Serialize;
+
+/// The cross-validation of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CrossValidation {
+    /// The run.
+    pub run: String,
+    /// The expected log predictive density of all rows.
+    pub elpd: Total,
+    /// How much larger it is than that of the best run, which has none.
+    pub difference: Option<Total>,
+    /// The number of rows for which the estimate cannot be trusted.
+    pub unreliable_rows: usize,
+    /// The number of rows.
+    pub rows: usize,
+}
+
+/// What is known of the rows of a run when each of them is left out.
+#[derive(Clone, Debug)]
+pub struct LeftOut {
+    loo: Loo,
+    /// The targets of the rows.
+    targets: Vec<f64>,
+}
+
+/// Leave-one-out cross-validation of a run; none if it has not kept the log-likelihoods.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn left_out(file: &ResultFile) -> Result<Option<LeftOut>> {
+    let Some(values) = file.grid(LOG_LIKELIHOOD)?.and_then(|grid| grid.array(TARGET)) else { return Ok(None) };
+    let [chains, draws, rows] = *values.shape() else { return Ok(None) };
+    let total = chains * draws;
+    let Ok(values) = Array2::from_shape_vec((total, rows), values.into_iter().collect()) else { return Ok(None) };
+    let group = PosteriorGroup::read(file, POSTERIOR, false)?;
+    let sizes = group.estimates.iter().filter_map(|parameter| {
+        let (sd, error) = (parameter.estimate.sd, parameter.estimate.convergence.as_ref()?.mcse_mean);
+        Some((sd / error).powi(2)).filter(|size| size.is_finite())
+    });
+    let (sum, count) = sizes.fold((0.0, 0.0), |(sum, count), size| (sum + size, count + 1.0));
+    // Particles have no effective sample size.
+    let efficiency = if count > 0.0 { sum / count / total as f64 } else { 1.0 };
+    let targets = file.grid(OBSERVED_DATA)?.and_then(|grid| grid.array(TARGET)).map(|targets| targets.into_iter().collect());
+    Ok(Some(LeftOut { loo: Loo::of(values.view(), efficiency), targets: targets.unwrap_or_default() }))
+}
+
+/// Cross-validation of these runs on the same rows, the best one first; empty if fewer than two have it.
+pub fn cross_validations(runs: Vec<(String, LeftOut)>) -> Vec<CrossValidation> {
+    let rows = runs.first().map_or(0, |(_, run)| run.targets.len());
+    if runs.len() < 2 || rows == 0 || runs.windows(2).any(|pair| pair[0].1.targets != pair[1].1.targets) {
+        return Vec::new();
+    }
+    let mut runs: Vec<(String, Loo)> = runs.into_iter().map(|(name, run)| (name, run.loo)).collect();
+    runs.sort_by(|(_, one), (_, other)| other.total().value.total_cmp(&one.total().value));
+    let best = runs[0].1.pointwise.clone();
+    let against_best = |loo: &Loo| {
+        let differences: Vec<f64> = loo.pointwise.iter().zip(&best).map(|(own, best)| own - best).collect();
+        Total::of(&differences)
+    };
+    let validation = |(place, (run, loo)): (usize, (String, Loo))| CrossValidation {
+        run,
+        elpd: loo.total(),
+        difference: (place > 0).then(|| against_best(&loo)),
+        unreliable_rows: loo.unreliable(),
+        rows,
+    };
+    runs.into_iter().enumerate().map(validation).collect()
+}
+
+/// The table with its heading; empty without cross-validations.
+pub(super) fn table(all: &[CrossValidation]) -> String {
+    let Some(first) = all.first() else { return String::new() };
+    let cells = |of: &dyn Fn(&CrossValidation) -> String| all.iter().map(of).collect::<Vec<_>>();
+    let shown =
+        |total: Option<Total>, of: fn(Total) -> f64| total.map_or_else(|| "-".to_owned(), |total| format!("{:.1}", of(total)));
+    let columns = [
+        ("run".to_owned(), cells(&|row| row.run.clone())),
+        ("elpd".into(), cells(&|row| shown(Some(row.elpd), |total| total.value))),
+        ("se".into(), cells(&|row| shown(Some(row.elpd), |total| total.standard_error))),
+        ("difference".into(), cells(&|row| shown(row.difference, |total| total.value))),
+        ("its se".into(), cells(&|row| shown(row.difference, |total| total.standard_error))),
+        ("unreliable rows".into(), cells(&|row| text::count(row.unreliable_rows))),
+    ];
+    let heading = format!(
+        "\nleave-one-out cross-validation of {} (PSIS-LOO; larger is better)\n",
+        text::counted(first.rows, "training row")
+    );
+    heading + &text::table(&columns)
+}
