@@ -7,17 +7,18 @@
 //! | object | type | content |
 //! | --- | --- | --- |
 //! | attribute `format` | text | `mpibayes-dataset` |
-//! | attribute `version` | u32 | 2 for dense rows, 3 for sparse rows, 4 for dense rows with a rotation, 5 for documents; readers refuse other versions. Version 1 had no `targets` |
-//! | attribute `task` | text | `classification` or `regression`; `topics` for documents |
+//! | attribute `version` | u32 | 2 for dense rows, 3 for sparse rows, 4 for dense rows with a rotation, 5 for documents, 6 for dense rows that end with an offset or a group; readers refuse other versions. Version 1 had no `targets` |
+//! | attribute `task` | text | `classification`, `regression` or `counts`; `topics` for documents |
 //! | attribute `source` | text | names of the imported files |
 //! | attribute `digest` | text | BLAKE3 of the canonical content: equal digests mean equal data (names and number types included) |
 //! | `train/x`, `test/x` | u8 or f64, rows × features | **raw** feature values, in chunks of whole rows of about 256 KiB |
-//! | `train/y`, `test/y` | u32 or f64, rows | class indices from 0, or **raw** regression targets |
+//! | `train/y`, `test/y` | u32 or f64, rows | class indices from 0, **raw** regression targets, or counts |
 //! | `features` attribute `shape` | u64 | the shape of a row, such as 28 × 28 for images; else the number of features |
 //! | `features` attribute `scaling` | text | the rule that determined scale, offset and rotation |
 //! | `features/scale`, `features/offset` | f64, features | models see x·scale + offset, applied on reading |
 //! | `features/rotation` | f64, features × features | models see (x·scale + offset)·rotation, applied on reading: a row times this matrix. Only with the scaling `principal`; absent, x·scale + offset |
 //! | `targets/scale`, `targets/offset` | f64, 1 | models see y·scale + offset: mean 0 and standard deviation 1 over the training rows; metrics are in units of y. Regression only; absent, models see y |
+//! | `features/recipe` | text, 1 | JSON: what was made of each column of a table ([`Recipe`]), unless columns are what they were. The offset and the index of the group, if there are any, are the last columns of `x`, with scale 1 and offset 0 |
 //! | `features/name` | text, features | names of the features; absent for pixels |
 //! | `classes/name` | text, classes | the labels by class index, sorted as numbers if all are numbers; absent for regression |
 //!

@@ -497,7 +497,7 @@ fn bad_csv_files_are_refused_with_file_and_line() {
         ),
         (b"1,2,0\n1e999,2,1\n".to_vec(), &["x.csv, line 2: column 1", "not a finite number"]),
         (b"1,2,0\n1,,1\n".to_vec(), &["x.csv, line 2: column 2: \"\" looks missing"]),
-        (b"1,2,0\n1,2,\n".to_vec(), &["x.csv, line 2: the label is empty"]),
+        (b"1,2,0\n1,2,\n".to_vec(), &["x.csv, line 2: the label \"\" looks missing: leave such rows out"]),
         (b"1,2,0\n1,\xff,1\n".to_vec(), &["x.csv, line 2: column 2: is not text"]),
         (b"1,x,0\n1,2,1\n".to_vec(), &["x.csv, line 1: 1 of 2 features are numbers"]),
         (b"1,2,0\n1,2,0\n".to_vec(), &["x.csv: every training row has the label \"0\""]),

@@ -23,8 +23,8 @@ const MAX_VALUES: usize = 1 << 27;
 /// Cross-validation needs this many draws of each chain.
 const MIN_DRAWS: usize = 25;
 
-/// The log-likelihood of each training row at each draw, the targets, and targets drawn from the model if it can draw them. Empty if there are
-/// too many rows, which is said.
+/// The log-likelihood of each training row at each draw, the targets, and targets drawn from the model if it can draw them. Empty if there
+/// are too many rows, or the posterior is tempered, which is said.
 ///
 /// # Errors
 /// When draws or rows cannot be read.
@@ -32,8 +32,15 @@ pub fn pointwise_arrays<F: Real>(
     model: &dyn Model<F>,
     file: &ResultFile,
     dataset: &Dataset,
+    temperature: f64,
     seed: Seed,
 ) -> Result<Vec<Grid>, JobError> {
+    if temperature != 1.0 {
+        eprintln!(
+            "mpibayes: note: evaluate.pointwise keeps nothing: cross-validation is for Bayes' rule, and temperature = {temperature}"
+        );
+        return Ok(Vec::new());
+    }
     let lengths = file.lengths(POSTERIOR)?;
     let (chains, rows) = (lengths.len(), dataset.rows(Split::Train));
     let common = lengths.iter().copied().min().unwrap_or(0);

@@ -4,7 +4,7 @@ use super::error::JobError;
 use super::pointwise::pointwise_arrays;
 use crate::cluster::BoxError;
 use crate::config::RunOf;
-use crate::data::{DataError, Dataset, FeatureScaling, Shard, Split, Task};
+use crate::data::{DataError, Dataset, FeatureScaling, Recipe, Shard, Split, Task};
 use crate::methods::Table;
 use crate::methods::common::predict::predict;
 use crate::metrics::convergence::r_hat;
@@ -128,6 +128,14 @@ fn whole<T: num_traits::NumCast>(number: f64) -> Option<T> {
     if number.fract() == 0.0 { num_traits::cast(number) } else { None }
 }
 
+/// What was made of the columns of a table, by what [`preprocessing`] has kept.
+pub fn kept_recipe(grid: &Grid) -> Option<Recipe> {
+    match grid.list(RECIPE) {
+        [recipe] => serde_json::from_str(recipe).ok(),
+        _ => None,
+    }
+}
+
 /// How features were scaled, and how many there were, by what [`preprocessing`] has kept.
 pub fn kept_scaling(grid: &Grid) -> Option<(usize, FeatureScaling)> {
     let numbers = |name: &str| grid.array(name).map(|array| array.iter().copied().collect::<Vec<f64>>());
@@ -174,7 +182,7 @@ pub fn predictive_arrays<F: Real>(
         }
     }
     if run.evaluate.pointwise && model.output() != Output::Nothing {
-        grids.extend(pointwise_arrays(model, file, dataset, Seed(run.settings.seed))?);
+        grids.extend(pointwise_arrays(model, file, dataset, run.settings.temperature, Seed(run.settings.seed))?);
     }
     Ok(grids)
 }

@@ -12,7 +12,7 @@ pub struct Loo {
     pub pointwise: Vec<f64>,
     /// The shape of the Pareto distribution for each row.
     pub pareto_k: Vec<f64>,
-    /// From here on, a shape is too large for this many draws.
+    /// A larger shape is too large for this many draws.
     pub k_limit: f64,
 }
 
@@ -52,7 +52,7 @@ impl Loo {
     /// For how many rows the estimate cannot be trusted.
     pub fn unreliable(&self) -> usize {
         // An undefined shape counts too.
-        self.pareto_k.iter().filter(|k| k.is_nan() || **k >= self.k_limit).count()
+        self.pareto_k.iter().filter(|k| k.is_nan() || **k > self.k_limit).count()
     }
 }
 
@@ -84,6 +84,12 @@ fn smooth(log_weights: &mut [f64], efficiency: f64) -> f64 {
     let (below, largest) = order.split_at(order.len() - tail);
     let Some(&last) = below.last() else { return f64::INFINITY };
     let cutoff = log_weights[last].max(f64::MIN_POSITIVE.ln());
+    // Weights that are equal to the cutoff do not belong to the tail.
+    let largest = &largest[largest.iter().take_while(|&&draw| log_weights[draw] <= cutoff).count()..];
+    let tail = largest.len();
+    if tail < 5 {
+        return f64::INFINITY;
+    }
     let excess: Vec<f64> = largest.iter().map(|&draw| log_weights[draw].exp() - cutoff.exp()).collect();
     let (k, sigma) = fit_pareto(&excess);
     if k.is_finite() {

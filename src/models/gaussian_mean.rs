@@ -85,7 +85,9 @@ impl ModelSettings for GaussianMeanSettings {
     }
 
     fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
-        Ok(BuiltModel::for_data(self.build(require_data(data)?.features)?))
+        let data = require_data(data)?;
+        data.refuse_extra_columns("the mean of a Gaussian")?;
+        Ok(BuiltModel::for_data(self.build(data.features)?))
     }
 }
 

@@ -118,6 +118,11 @@ pub trait Model<F: Real>: Send + Sync {
         Vec::new()
     }
 
+    /// Whether scales of other parameters are parameters too.
+    fn is_hierarchical(&self) -> bool {
+        !self.log_scales().is_empty()
+    }
+
     /// Writes the point at which a chain starts, if it is not to be an initial θ; returns whether it did.
     fn start(&self, _chain: u64, _position: &mut [F]) -> bool {
         false

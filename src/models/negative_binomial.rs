@@ -55,39 +55,86 @@ pub struct NegativeBinomial {
 
 /// Up to this count, quotients of Gamma functions are products.
 const FEW: f64 = 32.0;
+/// From this φ on, Stirling's series gives their logarithms to the last digit.
+const LARGE: f64 = 1e4;
+/// Up to this count, the information about the dispersion is a sum over all counts.
+const SUMMED: f64 = 300.0;
+
+/// The numbers 0, 1, ... below a count.
+fn below(y: f64) -> impl Iterator<Item = f64> {
+    std::iter::successors(Some(0.0), |k| Some(k + 1.0)).take_while(move |&k| k < y)
+}
 
 /// log(Γ(y + φ)/(Γ(φ) φ^y)), without the cancellation of large logarithms where φ is large.
 fn log_rising(y: f64, phi: f64) -> f64 {
     if y <= FEW {
-        let mut sum = 0.0;
-        let mut k = 0.0;
-        while k < y {
-            sum += (k / phi).ln_1p();
-            k += 1.0;
-        }
-        return sum;
+        below(y).map(|k| (k / phi).ln_1p()).sum()
+    } else if phi >= LARGE {
+        (phi + y - 0.5) * (y / phi).ln_1p() - y + (1.0 / (phi + y) - 1.0 / phi) / 12.0
+    } else {
+        ln_gamma(y + phi) - ln_gamma(phi) - y * phi.ln()
     }
-    ln_gamma(y + phi) - ln_gamma(phi) - y * phi.ln()
 }
 
 /// The derivative of log(Γ(y + φ)/Γ(φ)) by φ.
 fn rising_score(y: f64, phi: f64) -> f64 {
     if y <= FEW {
-        let mut sum = 0.0;
-        let mut k = 0.0;
-        while k < y {
-            sum += 1.0 / (phi + k);
-            k += 1.0;
-        }
-        return sum;
+        below(y).map(|k| 1.0 / (phi + k)).sum()
+    } else if phi >= LARGE {
+        (y / phi).ln_1p() + 0.5 * y / (phi * (phi + y)) - (1.0 / (phi + y).powi(2) - 1.0 / (phi * phi)) / 12.0
+    } else {
+        digamma(y + phi) - digamma(phi)
     }
-    digamma(y + phi) - digamma(phi)
+}
+
+/// Minus the second derivative of log(Γ(y + φ)/Γ(φ)) by φ, for large y: the difference of two trigamma functions.
+fn rising_curvature(y: f64, phi: f64) -> f64 {
+    let trigamma = |mut x: f64| {
+        let mut sum = 0.0;
+        while x < 10.0 {
+            sum += 1.0 / (x * x);
+            x += 1.0;
+        }
+        let square = 1.0 / (x * x);
+        sum + 1.0 / x + 0.5 * square + square / x * (1.0 / 6.0 - square * (1.0 / 30.0 - square / 42.0))
+    };
+    trigamma(phi) - trigamma(y + phi)
+}
+
+/// What a row's distribution needs of η and φ, with t = log(μ/φ).
+struct Odds {
+    /// log(1 + μ/φ).
+    log_total: f64,
+    /// μ/(φ + μ).
+    share: f64,
+    /// φ/(φ + μ).
+    rest: f64,
+}
+
+impl Odds {
+    fn new(eta: f64, phi: f64) -> Self {
+        let t = eta - phi.ln();
+        Self { log_total: t.max(0.0) + (-t.abs()).exp().ln_1p(), share: 1.0 / (1.0 + (-t).exp()), rest: 1.0 / (1.0 + t.exp()) }
+    }
 }
 
 impl NegativeBinomial {
     /// ∂ log p(y)/∂ log a.
-    fn dispersion_score(phi: f64, mean: f64, y: f64) -> f64 {
-        -phi * (rising_score(y, phi) - (mean / phi).ln_1p() + (mean - y) / (phi + mean))
+    fn dispersion_score(phi: f64, odds: &Odds, y: f64) -> f64 {
+        -phi * (rising_score(y, phi) - odds.log_total + odds.share) + y * odds.rest
+    }
+
+    /// The expected square of that score: of small counts by a sum over all of them, of large ones as for the Gamma distribution of their
+    /// means.
+    fn dispersion_information(&self, phi: f64, eta: f64) -> f64 {
+        let (mean, odds) = (eta.exp(), Odds::new(eta, phi));
+        let most = mean + 10.0 * (mean + mean * mean / phi).sqrt() + 20.0;
+        if most <= SUMMED {
+            let each = |y: f64| (-self.loss(&phi, eta, y)).exp() * Self::dispersion_score(phi, &odds, y).powi(2);
+            return below(most).map(each).sum();
+        }
+        // φ² (ψ'(φ) − E ψ'(y + φ)) − φ μ/(φ + μ)
+        (phi * phi * rising_curvature(mean, phi) - phi * odds.share).max(0.0)
     }
 }
 
@@ -126,23 +173,20 @@ impl Family for NegativeBinomial {
     }
 
     fn loss(&self, &phi: &f64, eta: f64, y: f64) -> f64 {
-        let mean = eta.exp();
-        // (φ/(φ + μ))^φ (μ/(φ + μ))^y φ^y... in logarithms, with log(1 + μ/φ) for accuracy.
-        (phi + y) * (mean / phi).ln_1p() - y * eta - log_rising(y, phi) + log_factorial(y)
+        (phi + y) * Odds::new(eta, phi).log_total - y * eta - log_rising(y, phi) + log_factorial(y)
     }
 
     fn score(&self, &phi: &f64, eta: f64, y: f64, psi: &mut [f64]) -> f64 {
-        let mean = eta.exp();
-        psi.iter_mut().for_each(|score| *score += Self::dispersion_score(phi, mean, y));
-        (y - mean) * phi / (phi + mean)
+        let odds = Odds::new(eta, phi);
+        psi.iter_mut().for_each(|score| *score += Self::dispersion_score(phi, &odds, y));
+        y * odds.rest - phi * odds.share
     }
 
-    /// The dispersion is orthogonal to the mean; the square of its own score stands for the expected one, which has no closed form.
-    fn add_information(&self, &phi: &f64, eta: f64, y: f64, weight: f64, information: &mut [f64]) {
-        let mean = eta.exp();
-        information[0] += weight * mean * phi / (phi + mean);
+    /// The dispersion is orthogonal to the mean.
+    fn add_information(&self, &phi: &f64, eta: f64, _: f64, weight: f64, information: &mut [f64]) {
+        information[0] += weight * phi * Odds::new(eta, phi).share;
         if let [.., own] = information {
-            *own += weight * Self::dispersion_score(phi, mean, y).powi(2);
+            *own += weight * self.dispersion_information(phi, eta);
         }
     }
 

@@ -68,6 +68,11 @@ fn slope(z: f64) -> f64 {
     sigmoid(z) * sigmoid(-z)
 }
 
+/// log σ(z), without underflow.
+fn log_sigmoid(z: f64) -> f64 {
+    z.min(0.0) - (-z.abs()).exp().ln_1p()
+}
+
 /// The cutpoints and the gaps between them.
 pub struct Cutpoints {
     cutpoints: Vec<f64>,
@@ -91,15 +96,25 @@ impl Cutpoints {
         (class.checked_sub(1).map(|below| self.cutpoints[below]), self.cutpoints.get(class).copied())
     }
 
-    /// The probability of a class, without cancellation.
-    fn probability(&self, class: usize, eta: f64) -> f64 {
+    /// log(1 − e^−gap) of the gap above a cutpoint.
+    fn log_share(&self, below: usize) -> f64 {
+        (-(-self.gaps[below]).exp_m1()).ln()
+    }
+
+    /// The logarithm of the probability of a class, without cancellation and underflow.
+    fn log_probability(&self, class: usize, eta: f64) -> f64 {
         match self.around(class) {
-            (None, Some(above)) => sigmoid(above - eta),
-            (Some(below), None) => sigmoid(eta - below),
+            (None, Some(above)) => log_sigmoid(above - eta),
+            (Some(below), None) => log_sigmoid(eta - below),
             // σ(a) − σ(b) = σ(a) σ(−b) (1 − e^(b − a))
-            (Some(below), Some(above)) => sigmoid(above - eta) * sigmoid(eta - below) * -(below - above).exp_m1(),
-            (None, None) => 1.0,
+            (Some(below), Some(above)) => log_sigmoid(above - eta) + log_sigmoid(eta - below) + self.log_share(class - 1),
+            (None, None) => 0.0,
         }
+    }
+
+    /// The probability of a class.
+    fn probability(&self, class: usize, eta: f64) -> f64 {
+        self.log_probability(class, eta).exp()
     }
 
     /// Turns derivatives by the cutpoints into those by ψ, in place.
@@ -155,7 +170,8 @@ impl Family for Ordinal {
 
     /// log Π σ'(c_k), and the logarithm of the Jacobian of the gaps.
     fn log_prior(&self, psi: &[f64]) -> f64 {
-        let density: f64 = Cutpoints::new(psi).cutpoints.iter().map(|cutpoint| slope(*cutpoint).ln()).sum();
+        let density: f64 =
+            Cutpoints::new(psi).cutpoints.iter().map(|&cutpoint| log_sigmoid(cutpoint) + log_sigmoid(-cutpoint)).sum();
         density + psi.iter().skip(1).sum::<f64>()
     }
 
@@ -171,7 +187,7 @@ impl Family for Ordinal {
     }
 
     fn loss(&self, at: &Cutpoints, eta: f64, y: f64) -> f64 {
-        -at.probability(index(y, self.classes), eta).ln()
+        -at.log_probability(index(y, self.classes), eta)
     }
 
     fn score(&self, at: &Cutpoints, eta: f64, y: f64, psi: &mut [f64]) -> f64 {
@@ -180,7 +196,7 @@ impl Family for Ordinal {
         // ∂ log(σ(a) − σ(b)) = (σ'(a) da − σ'(b) db)/(σ(a) − σ(b)), with σ(a) σ(−b) cancelled.
         let ratio = |own: f64, other: Option<f64>, sign: f64| match other {
             None => sigmoid(-sign * own),
-            Some(other) => sigmoid(-sign * own) / (sigmoid(-sign * other) * -(-(own - other).abs()).exp_m1()),
+            Some(other) => (log_sigmoid(-sign * own) - log_sigmoid(-sign * other) - at.log_share(class - 1)).exp(),
         };
         let by_above = above.map_or(0.0, |above| ratio(above - eta, below.map(|below| below - eta), 1.0));
         let by_below = below.map_or(0.0, |below| ratio(below - eta, above.map(|above| above - eta), -1.0));

@@ -32,6 +32,19 @@ impl DataSchema {
         Self { features, offset: false, groups: Vec::new(), output, names: Vec::new(), scales, target_scale: 1.0 }
     }
 
+    /// Checks that there is neither an offset nor a group, for this kind of model.
+    ///
+    /// # Errors
+    /// If there is one.
+    pub fn refuse_extra_columns(&self, kind: &str) -> Result<(), KeyError> {
+        if self.columns() == self.features {
+            return Ok(());
+        }
+        let sentence =
+            format!("does not suit the data: {kind} has no use for the offset or the groups of rows; import without them");
+        Err(KeyError::table(sentence))
+    }
+
     /// The number of columns of a row.
     pub fn columns(&self) -> usize {
         self.features + usize::from(self.offset) + usize::from(!self.groups.is_empty())

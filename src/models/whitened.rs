@@ -226,6 +226,10 @@ impl<F: Real> Model<F> for Whitened<F> {
         self.at_parameters(z, scratch, |theta, scratch| self.inner.predict(theta, batch, mean, density, scratch));
     }
 
+    fn is_hierarchical(&self) -> bool {
+        self.inner.is_hierarchical()
+    }
+
     fn draw_targets(
         &self,
         z: ArrayView2<F>,

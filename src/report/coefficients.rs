@@ -6,7 +6,7 @@
 use super::error::Result;
 use super::text;
 use crate::data::FeatureScaling;
-use crate::job::predictions::{PREPROCESSING, kept_scaling};
+use crate::job::predictions::{PREPROCESSING, kept_recipe, kept_scaling};
 use crate::models::Part;
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
 use ndarray::{Array1, Array2, ArrayView1};
@@ -24,6 +24,8 @@ pub struct Coefficients {
     pub interval: Interval,
     /// What e to the power of a coefficient is, if it means something.
     pub ratio: Option<&'static str>,
+    /// Of what the odds are, if they are.
+    pub odds_of: Option<String>,
     /// The coefficients and other parameters.
     pub rows: Vec<Coefficient>,
 }
@@ -88,8 +90,8 @@ impl Interval {
     fn headings(self) -> [String; 2] {
         match self.kind {
             IntervalKind::Quantile => [50.0 - 50.0 * self.mass, 50.0 + 50.0 * self.mass].map(|share| {
-                let share = format!("{share:.1}");
-                format!("{} %", share.strip_suffix(".0").unwrap_or(&share))
+                // Up to two decimals.
+                format!("{} %", (100.0 * share).round() / 100.0)
             }),
             IntervalKind::Hdi => ["HDI from".into(), "to".into()],
         }
@@ -101,7 +103,7 @@ impl Interval {
             IntervalKind::Quantile => "interval",
             IntervalKind::Hdi => "highest-density interval",
         };
-        format!("{} % {kind}", text::value(100.0 * self.mass))
+        format!("{} % {kind}", (1e4 * self.mass).round() / 100.0)
     }
 }
 
@@ -179,12 +181,20 @@ impl Coefficients {
             true => (number("target_scale").unwrap_or(1.0), number("target_offset").unwrap_or(0.0)),
             false => (1.0, 0.0),
         };
-        let units = Units { scale: &scale[..weights], offset: &offset[..weights], target };
+        let classes = grid.list("classes");
+        let noise = if file.info().model == "student_t" { "scale of noise" } else { "sd of noise" };
+        let group = kept_recipe(&grid).and_then(|recipe| Some(recipe.group()?.0.to_owned())).unwrap_or_else(|| "group".into());
+        let units = Units { scale: &scale[..weights], offset: &offset[..weights], target, classes, noise, group };
         let draws = Draws { file, parts, common };
         let mut rows = Table { interval, ratio: ratio.is_some(), rows: Vec::new() };
         units.coefficients(&draws, &mut rows)?;
         units.scales_and_groups(&draws, &mut rows)?;
-        Ok(Some(Self { interval, ratio, rows: rows.rows }))
+        let odds_of = match (file.info().model.as_str(), classes) {
+            ("logistic", [other, class]) => Some(format!("{class} against {other}")),
+            ("ordinal", _) => Some("a later class".into()),
+            _ => None,
+        };
+        Ok(Some(Self { interval, ratio, odds_of, rows: rows.rows }))
     }
 
     /// The table with its heading.
@@ -215,7 +225,9 @@ impl Coefficients {
             0 => String::new(),
             more => format!("  {} omitted: --all shows them, --json lists them\n", text::counted(more, "group")),
         };
-        let heading = format!("\nin the units of the data ({})\n", self.interval.description());
+        let of =
+            self.odds_of.as_ref().filter(|_| self.ratio.is_some()).map(|class| format!("; odds of {class}")).unwrap_or_default();
+        let heading = format!("\nin the units of the data ({}{of})\n", self.interval.description());
         heading + &text::table(&columns) + &more
     }
 }
@@ -249,6 +261,12 @@ struct Units<'a> {
     offset: &'a [f64],
     /// Scale and offset of the targets.
     target: (f64, f64),
+    /// The names of the classes.
+    classes: &'a [String],
+    /// What the noise is called.
+    noise: &'static str,
+    /// The name of the column of groups.
+    group: String,
 }
 
 impl Units<'_> {
@@ -258,15 +276,21 @@ impl Units<'_> {
         let (scale, offset) = self.target;
         // What the means of columns contribute to the intercept.
         let moved: Array1<f64> = weights.dot(&Array1::from(self.offset.to_vec()));
-        if let Some((_, intercept)) = draws.of("intercept")? {
-            table.push("intercept".into(), ((&intercept.column(0) + &moved - offset) / scale).view(), false, false);
+        if draws.of("first_cutpoint")?.is_none() {
+            // Without an intercept of its own, the model goes through the means of columns and target.
+            let own = draws.of("intercept")?.map_or_else(|| Array1::zeros(moved.len()), |(_, own)| own.column(0).to_owned());
+            table.push("intercept".into(), ((own + &moved - offset) / scale).view(), false, false);
         }
         if let (Some((_, first)), Some((_, gaps))) = (draws.of("first_cutpoint")?, draws.of("log_gaps")?) {
             let mut cutpoint = &first.column(0) - &moved;
-            table.push("cutpoint[0]".into(), cutpoint.view(), false, false);
+            let name = |k: usize| match self.classes.get(k..k + 2) {
+                Some([low, high]) => format!("cutpoint[{low} | {high}]"),
+                _ => format!("cutpoint[{k}]"),
+            };
+            table.push(name(0), cutpoint.view(), false, false);
             for (k, gap) in (1..).zip(gaps.columns()) {
                 cutpoint += &gap.mapv(f64::exp);
-                table.push(format!("cutpoint[{k}]"), cutpoint.view(), false, false);
+                table.push(name(k), cutpoint.view(), false, false);
             }
         }
         for (place, (draws, &own)) in weights.columns().into_iter().zip(self.scale).enumerate() {
@@ -283,7 +307,7 @@ impl Units<'_> {
     fn scales_and_groups(&self, draws: &Draws, table: &mut Table) -> Result<()> {
         let scale = self.target.0;
         if let Some((_, noise)) = draws.of("log_noise")? {
-            table.push("noise".into(), (noise.column(0).mapv(f64::exp) / scale).view(), false, false);
+            table.push(self.noise.into(), (noise.column(0).mapv(f64::exp) / scale).view(), false, false);
         }
         if let Some((_, dispersion)) = draws.of("log_dispersion")? {
             table.push("dispersion".into(), dispersion.column(0).mapv(f64::exp).view(), false, false);
@@ -295,22 +319,36 @@ impl Units<'_> {
         };
         let width = logs.ncols();
         let kind = |k: usize| part.labels.first().and_then(|kinds| kinds.get(k)).cloned();
-        // A slope is that of the standardized column, so that the intercept is that at the mean of the column.
-        let unit = |k: usize| {
-            let name = kind(k).filter(|_| k > 0);
-            let place = name.and_then(|name| {
-                draws.parts.iter().find(|part| part.name == "weights")?.labels.first()?.iter().position(|other| *other == name)
-            });
-            place.map_or(1.0, |place| self.scale[place]) / scale
+        let weights = draws.parts.iter().find(|part| part.name == "weights");
+        // The feature of a slope.
+        let feature = |k: usize| {
+            let name = kind(k).filter(|_| k > 0)?;
+            weights?.labels.first()?.iter().position(|other| *other == name)
         };
+        let unit = |k: usize| feature(k).map_or(1.0, |place| self.scale[place]) / scale;
+        // The part of an intercept at 0 that comes from the slope of a standardized column.
+        let moved = |k: usize| feature(k).map_or(0.0, |place| self.offset[place]) / scale;
+        let scales = logs.mapv(f64::exp);
         for k in 0..width {
-            let name = kind(k).map_or_else(|| "sd of groups".to_owned(), |kind| format!("sd of groups: {kind}"));
-            table.push(name, (logs.column(k).mapv(f64::exp) * unit(k)).view(), false, false);
+            let name = kind(k).map_or_else(|| format!("sd of {}", self.group), |kind| format!("sd of {}: {kind}", self.group));
+            let own = match k {
+                0 => {
+                    let squares = |j: usize| scales.column(j).mapv(|scale| scale * scale);
+                    let others = (1..width).map(|j| squares(j) * moved(j).powi(2));
+                    others.fold(squares(0) / (scale * scale), |sum, other| sum + other).mapv(f64::sqrt)
+                }
+                _ => &scales.column(k) * unit(k),
+            };
+            table.push(name, own.view(), false, false);
         }
-        for (place, z) in standardized.columns().into_iter().enumerate() {
+        for place in 0..standardized.ncols() {
             let k = place % width;
-            let own = &z * &(logs.column(k).mapv(f64::exp) * unit(k));
-            let name = effects.element_name(place).replace(&effects.name, "group");
+            let deviation = |j: usize| &standardized.column(place - k + j) * &scales.column(j);
+            let own = match k {
+                0 => (1..width).map(|j| deviation(j) * moved(j)).fold(deviation(0) / scale, |sum, other| sum + other),
+                _ => deviation(k) * unit(k),
+            };
+            let name = effects.element_name(place).replacen(&effects.name, &self.group, 1);
             table.push(name, own.view(), k == 0, true);
         }
         Ok(())

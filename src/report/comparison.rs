@@ -41,6 +41,9 @@ pub struct Comparison {
     pub runs: Vec<Entry>,
     /// Their leave-one-out cross-validations, the best one first, if they have kept the log-likelihoods of the same rows.
     pub cross_validation: Vec<CrossValidation>,
+    /// Whether some runs have kept log-likelihoods that are of no use here.
+    #[serde(skip)]
+    has_unused_rows: bool,
     /// Whether all runs use the same data.
     pub same_data: bool,
 }
@@ -104,7 +107,11 @@ impl Comparison {
             Some((name.clone(), better(name)?.best(values())?))
         });
         let best = best.collect();
-        Ok(Self { best, differs, metrics, runs, cross_validation: cross_validations(left_out), same_data })
+        let has_rows = !left_out.is_empty() && runs.len() > 1;
+        let complete = left_out.len() == runs.len();
+        let cross_validation = if complete { cross_validations(left_out) } else { Vec::new() };
+        let has_unused_rows = has_rows && cross_validation.is_empty();
+        Ok(Self { best, differs, metrics, runs, cross_validation, has_unused_rows, same_data })
     }
 
     /// Checks that at least one run has a column of this name.
@@ -241,6 +248,9 @@ impl std::fmt::Display for Comparison {
             writeln!(f, "  {name}: {meaning}")?;
         }
         write!(f, "{}", loo::table(&self.cross_validation))?;
+        if self.has_unused_rows {
+            writeln!(f, "\n  No cross-validation: it needs evaluate.pointwise = true in all runs, and the same training rows.")?;
+        }
         if !self.same_data {
             writeln!(f, "\n  These runs use different data: their metrics may not be comparable.")?;
         }

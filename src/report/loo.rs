@@ -41,14 +41,17 @@ pub fn left_out(file: &ResultFile) -> Result<Option<LeftOut>> {
     let [chains, draws, rows] = *values.shape() else { return Ok(None) };
     let total = chains * draws;
     let Ok(values) = Array2::from_shape_vec((total, rows), values.into_iter().collect()) else { return Ok(None) };
-    let group = PosteriorGroup::read(file, POSTERIOR, false)?;
+    let group = PosteriorGroup::read(file, POSTERIOR, true)?;
     let sizes = group.estimates.iter().filter_map(|parameter| {
         let (sd, error) = (parameter.estimate.sd, parameter.estimate.convergence.as_ref()?.mcse_mean);
         Some((sd / error).powi(2)).filter(|size| size.is_finite())
     });
     let (sum, count) = sizes.fold((0.0, 0.0), |(sum, count), size| (sum + size, count + 1.0));
-    // Particles have no effective sample size.
-    let efficiency = if count > 0.0 { sum / count / total as f64 } else { 1.0 };
+    // Particles have no effective sample size, and ArviZ takes the draws of a single chain for independent.
+    let efficiency = if count > 0.0 && chains > 1 { sum / count / total as f64 } else { 1.0 };
+    // The effective sample size is that of all draws; if only some are kept, these are at most independent.
+    let is_thinned = draws < file.lengths(POSTERIOR)?.into_iter().min().unwrap_or(0);
+    let efficiency = if is_thinned { efficiency.min(1.0) } else { efficiency };
     let targets = file.grid(OBSERVED_DATA)?.and_then(|grid| grid.array(TARGET)).map(|targets| targets.into_iter().collect());
     Ok(Some(LeftOut { loo: Loo::of(values.view(), efficiency), targets: targets.unwrap_or_default() }))
 }
@@ -56,11 +59,13 @@ pub fn left_out(file: &ResultFile) -> Result<Option<LeftOut>> {
 /// Cross-validation of these runs on the same rows, the best one first; empty if fewer than two have it.
 pub fn cross_validations(runs: Vec<(String, LeftOut)>) -> Vec<CrossValidation> {
     let rows = runs.first().map_or(0, |(_, run)| run.targets.len());
-    if runs.len() < 2 || rows == 0 || runs.windows(2).any(|pair| pair[0].1.targets != pair[1].1.targets) {
+    if runs.len() < 2 || rows == 0 || runs.windows(2).any(|pair| !are_close(&pair[0].1.targets, &pair[1].1.targets)) {
         return Vec::new();
     }
     let mut runs: Vec<(String, Loo)> = runs.into_iter().map(|(name, run)| (name, run.loo)).collect();
-    runs.sort_by(|(_, one), (_, other)| other.total().value.total_cmp(&one.total().value));
+    // What is not a number comes last.
+    let size = |loo: &Loo| Some(loo.total().value).filter(|value| !value.is_nan()).unwrap_or(f64::NEG_INFINITY);
+    runs.sort_by(|(_, one), (_, other)| size(other).total_cmp(&size(one)));
     let best = runs[0].1.pointwise.clone();
     let against_best = |loo: &Loo| {
         let differences: Vec<f64> = loo.pointwise.iter().zip(&best).map(|(own, best)| own - best).collect();
@@ -74,6 +79,12 @@ pub fn cross_validations(runs: Vec<(String, LeftOut)>) -> Vec<CrossValidation> {
         rows,
     };
     runs.into_iter().enumerate().map(validation).collect()
+}
+
+/// Whether these are the same targets, up to the rounding of single precision.
+fn are_close(one: &[f64], other: &[f64]) -> bool {
+    let size = one.iter().fold(0.0, |size: f64, value| size.max(value.abs()));
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| (one - other).abs() <= 1e-5 * size)
 }
 
 /// The table with its heading; empty without cross-validations.

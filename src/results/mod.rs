@@ -7,6 +7,7 @@
 //! (0 during the run), `progress_done` and `progress_total` (rounds), `sampling_time` (seconds, without evaluation).
 //!
 //! A group of draws, such as `posterior`, has a variable for each part of the parameters, with dimensions `chain`, `draw`, `NAME_dim_0`, ...
+//! Where a model names what lies along a dimension, such as features or groups, these names are its coordinates.
 //! Its attributes: `parts`, the names of the variables in the order of the parameter vector; `draws_per_chain`, the length of each chain
 //! (shorter chains are padded with NaN); and `draws`, their kind: `chains`, `particles`, `paths` of particles, `topics` or `expectation`.
 //!
@@ -16,7 +17,8 @@
 //! Other arrays, written at the end of the run: `test_predictions` has `target` (row), `density` (row: the averaged probability or density
 //! of the target) and `probability` (row × class) or `mean` (row), over the test rows in the dataset's order and units; `test_convergence`
 //! has the R-hat of the predictions for some of them; `preprocessing` has scale and offset of each feature; `scores` has draws with the
-//! posterior's scores there. Draws that were moved have the map in `recalibration`.
+//! posterior's scores there; `log_likelihood` and `posterior_predictive` have a variable `y` over chain, draw and training row, `observed_data`
+//! one over the rows. Draws that were moved have the map in `recalibration`.
 //!
 //! Particles are the draws of chain 0. They have no order, so that autocorrelation, ESS and R-hat are not defined for them.
 //! As netCDF-4 requires, every dimension has a coordinate variable, and every variable names its dimensions.

@@ -173,15 +173,57 @@ fn script(python: &OsString, cli: &Cli, files: &[Value]) -> Ended {
     watched(command).unwrap_or_else(|error| panic!("MPIBAYES_PYTHON={}: {error}", python.display()))
 }
 
-#[test]
-fn other_readers_find_the_same_values_and_diagnostics() {
-    let Some(python) = std::env::var_os("MPIBAYES_PYTHON").filter(|python| !python.is_empty()) else {
+/// The Python of these tests; without it, they say that they are skipped.
+fn python() -> Option<OsString> {
+    let python = std::env::var_os("MPIBAYES_PYTHON").filter(|python| !python.is_empty());
+    if python.is_none() {
         // A passing test hides the output of `eprintln!`.
         let says =
             "SKIPPED: result files were not opened with ArviZ and xarray: MPIBAYES_PYTHON is not set (jobs/test.sh sets it)\n";
         std::io::stderr().write_all(says.as_bytes()).unwrap();
-        return;
+    }
+    python
+}
+
+/// ArviZ shows the names of columns and groups, and its cross-validation has the numbers of `mpibayes compare`.
+#[test]
+fn arviz_names_parameters_and_compares_models_alike() {
+    let Some(python) = python() else { return };
+    let cli = Cli::new();
+    let row = |i: usize| {
+        let (age, site, noise) = (20 + i * 13 % 50, i % 4, (i * 7919 % 101) as f64 / 101.0 - 0.5);
+        format!(
+            "{age},s{site},{}\n",
+            0.1 * age as f64 + [0.0, 2.0, -1.0, 1.0][site] + 2.0 * noise + if i == 7 { 9.0 } else { 0.0 }
+        )
     };
+    cli.write("a.csv", format!("age,site,score\n{}", (0..80).map(row).collect::<String>()));
+    cli.succeed("import a.csv --task regression --group site -o a.h5");
+    cli.succeed("init hmc --model linear --data a.h5 -o a.toml");
+    let common = "run a.toml --set method.draws=400 --set evaluate.pointwise=true";
+    cli.succeed(&format!("{common} --output groups"));
+    cli.succeed(&format!("{common} --set model.group_effects=false --output pooled"));
+    cli.write("compared.json", cli.stdout("compare groups pooled --json"));
+    let compare = |file: &str, name: &str| {
+        let mut command = Command::new(&python);
+        command.current_dir(cli.folder());
+        command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/interop/models.py")).args([file, name]);
+        watched(command).unwrap_or_else(|error| panic!("MPIBAYES_PYTHON={}: {error}", python.display()))
+    };
+    let output = compare("compared.json", "standardized_group_effects[s3]");
+    assert!(output.code == 0, "{}", output.written());
+    // The controls: a wrong number, and a name that does not exist.
+    let mut wrong: Value = serde_json::from_str(&cli.read("compared.json")).unwrap();
+    let place = wrong.pointer_mut("/cross_validation/1/difference/standard_error").unwrap();
+    *place = json!(place.as_f64().unwrap() * 1.001);
+    cli.write("wrong.json", wrong.to_string());
+    assert!(compare("wrong.json", "weights[age]").code != 0);
+    assert!(compare("compared.json", "weights[0]").written().contains("no {'weights[0]'}"));
+}
+
+#[test]
+fn other_readers_find_the_same_values_and_diagnostics() {
+    let Some(python) = python() else { return };
     let cli = Cli::new();
     let mut paths = runs(&cli);
     paths.push(synthetic_results(&cli));

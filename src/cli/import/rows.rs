@@ -277,7 +277,7 @@ pub fn arrays(file: &Path, names: &ArrayNames, rows: &RowArgs, test: &TestArgs, 
 fn used(column: &UsedColumn) -> Option<(&'static str, String)> {
     let name = &column.name;
     match &column.r#use {
-        ColumnUse::Number => None,
+        ColumnUse::Number | ColumnUse::NumberWithMean(_) => None,
         ColumnUse::NumberOrMean(mean) => {
             Some(("filled in", format!("{name}: its mean {} where it is missing, and {name}[missing]", text::value(*mean))))
         }

@@ -8,6 +8,8 @@ use crate::data::readers::levels::Levels;
 pub enum ColumnUse {
     /// The number itself.
     Number,
+    /// The number, or this mean where it is missing, which it is in no training row.
+    NumberWithMean(f64),
     /// The number, or this mean where it is missing, and then whether it was missing: 1 or 0.
     NumberOrMean(f64),
     /// For each level but the first, whether it is this one: 1 or 0.
@@ -18,6 +20,13 @@ pub enum ColumnUse {
     Offset,
     /// The logarithm of the number is added to linear predictors.
     Exposure,
+}
+
+impl ColumnUse {
+    /// Whether a missing value is filled in.
+    fn fills_in(&self) -> bool {
+        matches!(self, Self::NumberWithMean(_) | Self::NumberOrMean(_))
+    }
 }
 
 /// A column and its use.
@@ -63,7 +72,7 @@ impl Recipe {
     /// The names of the columns of a dataset: features, then the offset and the group.
     pub fn names(&self) -> Vec<String> {
         let of_features = self.columns.iter().flat_map(|UsedColumn { name, r#use }| match r#use {
-            ColumnUse::Number => vec![name.clone()],
+            ColumnUse::Number | ColumnUse::NumberWithMean(_) => vec![name.clone()],
             ColumnUse::NumberOrMean(_) => vec![name.clone(), format!("{name}[missing]")],
             ColumnUse::Indicators(levels) => levels.iter().skip(1).map(|level| format!("{name}[{level}]")).collect(),
             ColumnUse::Group(_) | ColumnUse::Offset | ColumnUse::Exposure => Vec::new(),
@@ -109,7 +118,7 @@ impl Recipe {
 
     /// Whether a value is missing that the recipe cannot fill in.
     pub(crate) fn lacks_value(&self, values: &[f64]) -> bool {
-        let lacks = |(column, value): (&UsedColumn, &f64)| value.is_nan() && !matches!(column.r#use, ColumnUse::NumberOrMean(_));
+        let lacks = |(column, value): (&UsedColumn, &f64)| value.is_nan() && !column.r#use.fills_in();
         self.columns.iter().zip(values).any(lacks)
     }
 
@@ -122,18 +131,20 @@ impl Recipe {
         row.clear();
         let (mut offset, mut group) = (None, None);
         for (UsedColumn { name, r#use }, &value) in self.columns.iter().zip(values) {
-            if value.is_nan() && !matches!(r#use, ColumnUse::NumberOrMean(_)) {
+            if value.is_nan() && !r#use.fills_in() {
                 return Err(format!("the value of {name:?} is missing"));
             }
             match r#use {
-                ColumnUse::Number => row.push(value),
+                ColumnUse::NumberWithMean(mean) if value.is_nan() => row.push(*mean),
+                ColumnUse::Number | ColumnUse::NumberWithMean(_) => row.push(value),
                 ColumnUse::NumberOrMean(mean) if value.is_nan() => row.extend([*mean, 1.0]),
                 ColumnUse::NumberOrMean(_) => row.extend([value, 0.0]),
                 ColumnUse::Indicators(levels) => {
                     let level = known_level(name, levels, value)?;
                     row.extend((1..levels.len()).map(|other| f64::from(u8::from(other == level))));
                 }
-                ColumnUse::Group(levels) => group = Some(known_level(name, levels, value)? as f64),
+                // An unknown group comes after the last one.
+                ColumnUse::Group(levels) => group = Some(value.min(levels.len() as f64)),
                 ColumnUse::Offset => offset = Some(value),
                 ColumnUse::Exposure if value > 0.0 => offset = Some(value.ln()),
                 ColumnUse::Exposure => return Err(format!("the exposure {name:?} is {value}: it must be positive")),

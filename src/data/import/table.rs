@@ -10,7 +10,7 @@ use crate::data::import::targets::TargetCollector;
 use crate::data::import::test_rows::{RowSplitter, TestRows};
 use crate::data::readers::levels::Levels;
 use crate::data::readers::source::{Source, file_name};
-use crate::data::readers::table::{Column, Table, TableLayout};
+use crate::data::readers::table::{Column, Table, TableLayout, is_missing};
 use std::path::{Path, PathBuf};
 
 /// What to import from a text table, and how.
@@ -60,8 +60,18 @@ pub enum Missing {
 /// What a first pass over the rows has found.
 struct Survey {
     recipe: Recipe,
-    /// For each column of texts, its texts as they were numbered, and the index of each among the sorted ones.
-    levels: Vec<(Levels, Vec<usize>)>,
+    /// For each column of texts.
+    levels: Vec<SortedLevels>,
+}
+
+/// The texts of a column.
+struct SortedLevels {
+    /// All of them, as they were numbered.
+    levels: Levels,
+    /// The place of each among those of training rows in their order, after the last of which are all others.
+    places: Vec<usize>,
+    /// Those of training rows in their order.
+    names: Vec<String>,
 }
 
 /// Imports text tables into the dataset `output`.
@@ -81,11 +91,15 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<()> {
     if recipe.extra().count() > 0 && import.scaling == Scaling::Principal {
         return Err(DataError::Request("principal components mix all columns: offsets and groups need another scaling".into()));
     }
-    let known = || levels.iter().map(|(levels, _)| levels.clone()).collect();
+    let known = || levels.iter().map(|sorted| sorted.levels.clone()).collect();
     let mut table = open(path)?.with_levels(known());
     let (names, texts) = (recipe.names(), table.texts());
     if names.len() == recipe.extra().count() {
         return Err(DataError::Request("no feature remains: give at least one column beside the label".into()));
+    }
+    if let Some(name) = names.iter().enumerate().find_map(|(place, name)| names[..place].contains(name).then_some(name)) {
+        let what = format!("two features would be called {name:?}: rename a column, or leave it out with --drop");
+        return Err(DataError::content(path, Place::File, what));
     }
     let mut writer = Writer::new(output, names.len(), import.scaling)?;
     let mut targets = TargetCollector::new(import.task);
@@ -95,7 +109,7 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<()> {
         values.clear();
         values.extend(features.iter().zip(&texts).map(|(&value, text)| match text {
             // Codes are whole numbers.
-            Some(index) if !value.is_nan() => levels[*index].1[value as usize] as f64,
+            Some(index) if !value.is_nan() => levels[*index].places[value as usize] as f64,
             _ => value,
         }));
         match recipe.apply(&values, used) {
@@ -106,8 +120,10 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<()> {
     let read = table.rows(|row| {
         let (split, place) = (splitter.split(row.index), Place::Line(row.line));
         rows = row.index + 1;
-        if convert(row.features, &mut used).map_err(|what| DataError::content(path, place, what))? {
-            targets.text(split, row.label, path, place)?;
+        if !import.is_left_out(row.label)
+            && convert(row.features, &mut used).map_err(|what| DataError::content(path, place, what))?
+        {
+            targets.cell(split, row.label, path, place)?;
             writer.push(split, &used)?;
         }
         Ok(())
@@ -121,9 +137,11 @@ pub fn import_table(import: &TableImport, output: &Path) -> Result<()> {
         test.check_columns_match(&table)?;
         test.rows(|row| {
             let place = Place::Line(row.line);
-            if convert(row.features, &mut used).map_err(|what| DataError::content(path, place, what))? {
+            if !import.is_left_out(row.label)
+                && convert(row.features, &mut used).map_err(|what| DataError::content(path, place, what))?
+            {
                 targets.check_known(row.label, path, place)?;
-                targets.text(Split::Test, row.label, path, place)?;
+                targets.cell(Split::Test, row.label, path, place)?;
                 writer.push(Split::Test, &used)?;
             }
             Ok(())
@@ -175,23 +193,32 @@ impl TableImport {
             });
         }
         let (mut left_out, mut train_rows) = (0, 0.0);
+        // Which texts training rows have, by their numbers.
+        let mut in_train: Vec<Vec<bool>> = vec![Vec::new(); layout.texts.len()];
         let (mut sums, mut missing) = (vec![0.0; names.len()], vec![0.0; names.len()]);
         if !layout.texts.is_empty() || layout.allow_missing {
-            let mut add = |split: Split, features: &[f64]| {
+            let mut add = |split: Split, features: &[f64], label: &str| {
                 let lacks = |(value, r#use): (&f64, &ColumnUse)| {
                     value.is_nan() && !(self.columns.missing == Missing::MeanAndFlag && *r#use == ColumnUse::Number)
                 };
-                if features.iter().zip(&uses).any(lacks) {
+                if self.is_left_out(label) || features.iter().zip(&uses).any(lacks) {
                     left_out += 1;
                 } else if split == Split::Train {
                     train_rows += 1.0;
                     for ((sum, missing), value) in sums.iter_mut().zip(&mut missing).zip(features) {
                         if value.is_nan() { *missing += 1.0 } else { *sum += value }
                     }
+                    for (text, value) in texts.iter().zip(features) {
+                        let Some(seen) = text.map(|index| &mut in_train[index]) else { continue };
+                        // Codes are whole numbers.
+                        let code = *value as usize;
+                        seen.resize(seen.len().max(code + 1), false);
+                        seen[code] = true;
+                    }
                 }
             };
             let read = table.rows(|row| {
-                add(splitter.split(row.index), row.features);
+                add(splitter.split(row.index), row.features, row.label);
                 Ok(())
             });
             read.map_err(|error| self.with_count(error, &table, layout))?;
@@ -199,21 +226,24 @@ impl TableImport {
                 let mut test = open(path)?.with_levels(table.levels().to_vec());
                 test.check_columns_match(&table)?;
                 test.rows(|row| {
-                    add(Split::Test, row.features);
+                    add(Split::Test, row.features, row.label);
                     Ok(())
                 })?;
                 table = table.with_levels(test.levels().to_vec());
             }
         }
-        let levels: Vec<(Levels, Vec<usize>)> = table.levels().iter().map(sorted).collect();
+        let levels: Vec<SortedLevels> = table.levels().iter().zip(&in_train).map(|(levels, seen)| sorted(levels, seen)).collect();
         let columns = names.into_iter().zip(uses).zip(texts).enumerate().map(|(place, ((name, r#use), text))| {
-            let texts = || text.map(|index| sorted_names(&levels[index])).unwrap_or_default();
+            let texts = || text.map(|index| levels[index].names.clone()).unwrap_or_default();
             let r#use = match r#use {
                 ColumnUse::Number if missing[place] == train_rows && missing[place] > 0.0 => {
                     let what = format!("column {name:?} is missing in all training rows: leave it out with --drop {name}");
                     return Err(DataError::content(&self.train, Place::File, what));
                 }
                 ColumnUse::Number if missing[place] > 0.0 => ColumnUse::NumberOrMean(sums[place] / (train_rows - missing[place])),
+                ColumnUse::Number if self.columns.missing == Missing::MeanAndFlag => {
+                    ColumnUse::NumberWithMean(sums[place] / train_rows)
+                }
                 ColumnUse::Indicators(_) if texts().len() < 2 => {
                     let what = format!("column {name:?} has the same value in all rows: leave it out with --drop {name}");
                     return Err(DataError::content(&self.train, Place::File, what));
@@ -225,6 +255,11 @@ impl TableImport {
             Ok(UsedColumn { name, r#use })
         });
         Ok(Survey { recipe: Recipe { columns: columns.collect::<Result<_>>()?, left_out }, levels })
+    }
+
+    /// Whether a row with this label is left out because it is missing.
+    fn is_left_out(&self, label: &str) -> bool {
+        self.columns.missing != Missing::Refuse && is_missing(label.as_bytes())
     }
 
     /// An error at a missing value, with the number of rows that lack one.
@@ -245,22 +280,16 @@ impl TableImport {
     }
 }
 
-/// Texts with their places in order: by number if all are numbers, else by text.
-fn sorted(levels: &Levels) -> (Levels, Vec<usize>) {
-    let names = levels.names();
-    let mut order: Vec<usize> = (0..names.len()).collect();
-    let numbers: Option<Vec<f64>> = names.iter().map(|name| name.parse().ok()).collect();
+/// The texts of training rows in order: by number if all are numbers, else by text.
+fn sorted(levels: &Levels, in_train: &[bool]) -> SortedLevels {
+    let all = levels.names();
+    let mut order: Vec<usize> = (0..all.len()).filter(|&code| in_train.get(code) == Some(&true)).collect();
+    let numbers: Option<Vec<f64>> = all.iter().map(|name| name.parse().ok()).collect();
     match &numbers {
         Some(numbers) => order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b])),
-        None => order.sort_by(|&a, &b| names[a].cmp(&names[b])),
+        None => order.sort_by(|&a, &b| all[a].cmp(&all[b])),
     }
-    let mut places = vec![0; names.len()];
-    order.into_iter().enumerate().for_each(|(place, code)| places[code] = place);
-    (levels.clone(), places)
-}
-
-fn sorted_names((levels, places): &(Levels, Vec<usize>)) -> Vec<String> {
-    let mut names = vec![String::new(); places.len()];
-    levels.names().iter().zip(places).for_each(|(name, &place)| names[place].clone_from(name));
-    names
+    let mut places = vec![order.len(); all.len()];
+    order.iter().enumerate().for_each(|(place, &code)| places[code] = place);
+    SortedLevels { levels: levels.clone(), places, names: order.into_iter().map(|code| all[code].clone()).collect() }
 }

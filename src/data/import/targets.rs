@@ -6,6 +6,7 @@ use crate::data::dataset::targets::Targets;
 use crate::data::error::{DataError, Place, Result};
 use crate::data::import::labels::Labels;
 use crate::data::import::test_rows::RowSplitter;
+use crate::data::readers::table::is_missing;
 use std::path::Path;
 
 /// Numeric labels, not all of them whole, probably mean a regression if there are more classes than this, and more than one per two rows.
@@ -33,6 +34,15 @@ impl TargetCollector {
             classes: Default::default(),
             numbers: Default::default(),
         }
+    }
+
+    /// Adds the label or target of a row of a table.
+    pub(crate) fn cell(&mut self, split: Split, label: &str, path: &Path, place: Place) -> Result<()> {
+        if is_missing(label.as_bytes()) {
+            let what = format!("the label {label:?} looks missing: leave such rows out with --missing drop");
+            return Err(DataError::content(path, place, what));
+        }
+        self.text(split, label, path, place)
     }
 
     /// Adds the label or target of a row in text.

@@ -135,7 +135,8 @@ impl Cells<'_> {
     }
 }
 
-fn is_missing(field: &[u8]) -> bool {
+/// Whether a field stands for a value that is missing.
+pub(crate) fn is_missing(field: &[u8]) -> bool {
     MISSING.iter().any(|missing| field.eq_ignore_ascii_case(missing.as_bytes()))
 }
 
@@ -195,8 +196,9 @@ impl<'a> Table<'a> {
         for (index, text) in layout.texts.iter().enumerate() {
             let place = column(text)?;
             if roles[place] != Role::Feature || label == Some(place) {
-                let what = format!("column {} has two roles at once: choose one of them", place + 1);
-                return Err(DataError::Request(what));
+                let is_label = if label == Some(place) { "the label: choose another one with --label" } else { "named twice" };
+                let name = fields.iter().nth(place).map(String::from_utf8_lossy).unwrap_or_default();
+                return Err(DataError::Request(format!("column {} ({name}) is {is_label}", place + 1)));
             }
             roles[place] = Role::Text(index);
         }
@@ -428,7 +430,9 @@ impl<'a> Table<'a> {
             Some(name) => format!("column {} ({name})", place + 1),
             None => format!("column {}", place + 1),
         };
-        let option = name.unwrap_or_else(|| (place + 1).to_string());
+        // Names with blanks or commas would need quotes.
+        let is_plain = |name: &String| name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c)) && !name.is_empty();
+        let option = name.filter(is_plain).unwrap_or_else(|| (place + 1).to_string());
         let what = match (text(field), role) {
             (Err(what), _) => what,
             (Ok(field), _) if self.is_import && is_missing(field.as_bytes()) => format!(

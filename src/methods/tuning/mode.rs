@@ -104,6 +104,8 @@ struct NewtonStep {
     slope: f64,
     /// The part of the step that is tried.
     fraction: f64,
+    /// The curvature of the data at each parameter that is integrated out.
+    of_data: Raw<f64>,
 }
 
 /// Sends trial points to all agents and moves on with the sum of what they return.
@@ -115,21 +117,32 @@ pub struct ModeServer {
 /// The loss, its negative gradient and its curvature at a point, and the same of −log p.
 struct Surface {
     value: f64,
+    /// The value to compare with that of the step's first point.
+    value_in_step: f64,
     loss_score: Array1<f64>,
     score: Array1<f64>,
     curvature: Array2<f64>,
+    /// The curvature of the data at each parameter that is integrated out.
+    of_data: Raw<f64>,
 }
 
 impl Surface {
     /// Integrates out the parameters z that are standard normal a priori and multiplied by e^s, by Laplace's method: −log p gains half of
-    /// Σ log C_zz. The curvature C_zz = 1 + G has a part G of the data, which grows with e^2s. That G also depends on other parameters is
-    /// neglected.
-    fn integrate_out(&mut self, scale: usize, standard_normal: &[usize]) {
+    /// Σ log C_zz. The curvature C_zz = 1 + G has a part G of the data, which grows with e^2s. In a step, G is taken not to depend on other
+    /// parameters: it is that of the step's first point, apart from the factor e^2s.
+    fn integrate_out(&mut self, point: &[f64], scale: usize, standard_normal: &[usize], step: Option<&NewtonStep>) {
         for &z in standard_normal {
             let total = self.curvature[[z, z]];
+            let of_data = total - 1.0;
+            self.of_data.0.push(of_data);
             self.value += 0.5 * total.ln();
-            self.score[scale] -= (total - 1.0) / total;
-            self.curvature[[scale, scale]] += 2.0 * (total - 1.0) / (total * total);
+            let first = step.and_then(|step| Some((step.of_data.0.get(self.of_data.0.len() - 1)?, step.from.0[scale])));
+            let in_step = first.map_or(of_data, |(of_data, from)| of_data * (2.0 * (point[scale] - from)).exp());
+            self.value_in_step += 0.5 * in_step.ln_1p();
+            self.score[scale] -= of_data / total;
+            self.curvature[[scale, scale]] += 2.0 * of_data / (total * total);
+            // Gauss-Newton matrices lack what the scores of the data add to the curvature in (s, z): without it steps would be twice as long.
+            self.curvature[[scale, scale]] += point[z] * point[z] * of_data / total;
         }
     }
 }
@@ -149,8 +162,10 @@ impl ModeServer {
         let loss_score = Array1::from(loss_score.to_vec());
         let curvature = Array2::from_shape_vec((dim, dim), curvature.to_vec())? + prior_curvature(model, &self.search.trial.0);
         let (value, score) = (loss - log_prior[0], score.row(0).to_owned() + &loss_score);
-        let mut surface = Surface { value, score, loss_score, curvature };
-        model.log_scales().iter().for_each(|(scale, standard_normal)| surface.integrate_out(*scale, standard_normal));
+        let mut surface = Surface { value, value_in_step: value, score, loss_score, curvature, of_data: Raw(Vec::new()) };
+        for (scale, standard_normal) in model.log_scales() {
+            surface.integrate_out(&self.search.trial.0, scale, &standard_normal, self.search.step.as_ref());
+        }
         Ok(surface)
     }
 
@@ -203,14 +218,10 @@ impl Server<FindMode> for ModeServer {
 
     fn receive(&mut self, response: Response<FindMode>, out: &mut Outbox<FindMode>, cx: &mut Context) -> Result<()> {
         let surface = self.surface(&response.sum)?;
-        let found = direction(&surface);
-        let slope = found.as_ref().map_or(f64::NAN, |(direction, _)| direction.dot(&surface.score));
         if let Some(step) = &mut self.search.step {
             let rounding = ROUNDING * step.value.abs();
             let wanted = step.value - SUFFICIENT_DECREASE * step.fraction * step.slope + rounding;
-            // Where something is neglected, no step may lower the value, but the steps become shorter.
-            let is_shorter = slope < step.slope && !self.problem.model.log_scales().is_empty();
-            if surface.value.is_nan() || surface.value > wanted && !is_shorter {
+            if surface.value_in_step.is_nan() || surface.value_in_step > wanted {
                 step.fraction *= 0.5;
                 let point = step.from.0.iter().zip(&step.direction.0).map(|(from, by)| from + step.fraction * by);
                 self.search.trial = Raw(point.collect());
@@ -221,13 +232,14 @@ impl Server<FindMode> for ModeServer {
             self.fail(NoMode::NotFinite, cx);
             return Ok(());
         }
-        let (direction, is_definite) = match found {
+        let (direction, is_definite) = match direction(&surface) {
             Ok(found) => found,
             Err(reason) => {
                 self.fail(reason, cx);
                 return Ok(());
             }
         };
+        let slope = direction.dot(&surface.score);
         if slope <= TOLERANCE * TOLERANCE {
             if !is_definite {
                 self.fail(NoMode::Flat, cx);
@@ -245,7 +257,8 @@ impl Server<FindMode> for ModeServer {
         let from = self.search.trial.clone();
         self.search.trial = Raw(from.0.iter().zip(&direction).map(|(from, by)| from + by).collect());
         let direction = Raw(direction.to_vec());
-        self.search.step = Some(NewtonStep { from, value: surface.value, direction, slope, fraction: 1.0 });
+        self.search.step =
+            Some(NewtonStep { from, value: surface.value, direction, slope, fraction: 1.0, of_data: surface.of_data });
         self.try_point(out, cx);
         Ok(())
     }

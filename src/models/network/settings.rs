@@ -128,9 +128,7 @@ impl ModelSettings for NetworkSettings {
 
     fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
         let data = require_data(data)?;
-        if data.columns() > data.features {
-            return Err(KeyError::table("does not suit the data: a network has no use for the offset or the groups of rows"));
-        }
+        data.refuse_extra_columns("a network")?;
         Ok(BuiltModel::for_data(self.build(data.features, data.output)?))
     }
 }

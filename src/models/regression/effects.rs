@@ -91,10 +91,10 @@ impl GroupEffects {
         deviations.extend(own[self.width()..].iter().zip(self.scales(own)).map(|(&z, scale)| scale * z));
     }
 
-    /// The position of the row's group among the deviations.
-    fn position<F: Real>(&self, x: &[F]) -> usize {
+    /// The position of the row's group among the deviations; none for a group that the training rows do not have.
+    fn position<F: Real>(&self, x: &[F]) -> Option<usize> {
         // Models check before a run that it is an index.
-        x[self.column].to_usize().unwrap_or(0) * self.width()
+        x[self.column].to_usize().filter(|&group| group < self.groups.len()).map(|group| group * self.width())
     }
 
     /// Adds the deviations of the rows' groups to the predictors of a block. `deviations` has those of all particles.
@@ -102,7 +102,8 @@ impl GroupEffects {
         let x = block.x;
         block.for_each(|particle, row, value| {
             let x = &x[row * columns..][..columns];
-            let own = &deviations[particle * self.deviations() + self.position(x)..][..self.width()];
+            let Some(position) = self.position(x) else { return };
+            let own = &deviations[particle * self.deviations() + position..][..self.width()];
             *value += own[0];
             for (&slope, &deviation) in self.slopes.iter().zip(&own[1..]) {
                 *value += deviation * x[slope];
@@ -115,7 +116,8 @@ impl GroupEffects {
         let x = block.x;
         block.for_each(|particle, row, value| {
             let x = &x[row * columns..][..columns];
-            let own = &mut by_deviations[particle * self.deviations() + self.position(x)..][..self.width()];
+            let Some(position) = self.position(x) else { return };
+            let own = &mut by_deviations[particle * self.deviations() + position..][..self.width()];
             own[0] += *value;
             for (&slope, own) in self.slopes.iter().zip(&mut own[1..]) {
                 *own += *value * x[slope];
@@ -137,7 +139,8 @@ impl GroupEffects {
     /// Writes the derivatives of a row's predictor by a particle's own parameters, which are zero elsewhere; returns where it wrote, so that
     /// the same places can be cleared.
     pub fn write_derivatives<F: Real>(&self, own: &[F], x: &[F], out: &mut [F]) -> [std::ops::Range<usize>; 2] {
-        let (width, first) = (self.width(), self.width() + self.position(x));
+        let Some(position) = self.position(x) else { return [0..0, 0..0] };
+        let (width, first) = (self.width(), self.width() + position);
         for k in 0..width {
             let feature = if k == 0 { F::one() } else { x[self.slopes[k - 1]] };
             let by_standardized = F::of(scale(own[k].f64())) * feature;
@@ -147,14 +150,14 @@ impl GroupEffects {
         [0..width, first..first + width]
     }
 
-    /// Checks the column of groups.
+    /// Checks the column of groups. The index after the last one stands for a group that the training rows do not have.
     ///
     /// # Errors
     /// Which groups are allowed.
     pub fn check<F: Real>(&self, x: &[F], columns: usize) -> Result<(), String> {
         for row in x.chunks_exact(columns.max(1)) {
             let group = row[self.column].f64();
-            if !(group.fract() == 0.0 && (0.0..self.groups.len() as f64).contains(&group)) {
+            if !(group.fract() == 0.0 && (0.0..=self.groups.len() as f64).contains(&group)) {
                 return Err(format!("a row has the group {group}; groups are 0 to {}", self.groups.len().saturating_sub(1)));
             }
         }

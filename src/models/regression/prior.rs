@@ -136,7 +136,8 @@ impl WeightPrior {
             }
             (Form::SampledPrecision { shape, rate, .. }, [v, ..]) => {
                 let square: f64 = weights.iter().map(|weight| weight.f64().powi(2)).sum();
-                (0.5 * weights.len() as f64 + shape) * v.f64() - precision(v.f64()) * (0.5 * square + rate)
+                // Not clamped: the density must fall where the precision is huge.
+                (0.5 * weights.len() as f64 + shape) * v.f64() - v.f64().exp() * (0.5 * square + rate)
             }
             (Form::SampledPrecision { .. }, []) => f64::NAN,
         };
@@ -177,13 +178,15 @@ impl WeightPrior {
 /// log p(log s), up to a constant, for a scale s with Student's t distribution with 3 degrees of freedom on the positive numbers. Its tails
 /// admit a scale far above `typical`.
 pub fn log_scale_density(log: f64, typical: f64) -> f64 {
-    log - 2.0 * ((scale(log) / typical).powi(2) / 3.0).ln_1p()
+    // log(1 + e^x), without overflow.
+    let x = 2.0 * (log - typical.ln()) - 3_f64.ln();
+    log - 2.0 * (x.max(0.0) + (-x.abs()).exp().ln_1p())
 }
 
 /// The derivative of [`log_scale_density`].
 pub fn log_scale_score(log: f64, typical: f64) -> f64 {
-    let square = scale(log).powi(2);
-    1.0 - 4.0 * square / (3.0 * typical * typical + square)
+    let x = 2.0 * (log - typical.ln()) - 3_f64.ln();
+    1.0 - 4.0 / (1.0 + (-x).exp())
 }
 
 /// The scale with this logarithm, which is clamped so that scores stay finite.

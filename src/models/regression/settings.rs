@@ -147,9 +147,18 @@ impl Shared<'_> {
             };
         }
         let slope = |name: &String| {
-            let unknown = || KeyError::invalid("group_slopes", crate::settings::unknown_word(name, &data.names));
-            data.names.iter().take(data.features).position(|known| known == name).ok_or_else(unknown)
+            let features = &data.names[..data.features.min(data.names.len())];
+            let unknown = || KeyError::invalid("group_slopes", crate::settings::unknown_word(name, features));
+            features.iter().position(|known| known == name).ok_or_else(unknown)
         };
+        if let Some(name) = self
+            .group_slopes
+            .iter()
+            .enumerate()
+            .find_map(|(place, name)| self.group_slopes[..place].contains(name).then_some(name))
+        {
+            return Err(KeyError::invalid("group_slopes", format!("names \"{name}\" twice")));
+        }
         Ok(Some(GroupEffects {
             groups: data.groups.clone(),
             slopes: self.group_slopes.iter().map(slope).collect::<Result<_, _>>()?,

@@ -20,13 +20,15 @@ pub struct HmcSettings {
     pub draws: u64,
     /// Iterations of each chain before its first draw, in which it finds its step size and the scales of the parameters.
     pub burn_in: u64,
-    /// Target of the mean acceptance probability. Larger values give smaller steps: try 0.95 or 0.99 if trajectories diverge.
-    pub acceptance: f64,
+    /// Target of the mean acceptance probability. Larger values give smaller steps: try 0.95 or 0.99 if trajectories diverge. If not set, it
+    /// is 0.8, and 0.95 for models with effects of groups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acceptance: Option<f64>,
 }
 
 impl Default for HmcSettings {
     fn default() -> Self {
-        Self { chains: 4, draws: 1000, burn_in: 1000, acceptance: 0.8 }
+        Self { chains: 4, draws: 1000, burn_in: 1000, acceptance: None }
     }
 }
 
@@ -38,6 +40,8 @@ impl HmcSettings {
     /// The method with these settings.
     pub fn hmc<F: Real>(&self, problem: Problem<F>) -> Hmc<F> {
         let Self { chains, draws, burn_in, acceptance } = *self;
+        // Scales that are sampled give the posterior a narrow neck, in which steps must be small.
+        let acceptance = acceptance.unwrap_or(if problem.model.is_hierarchical() { 0.95 } else { 0.8 });
         let adaptation = Adaptation { burn_in, windows: Windows::new(burn_in), acceptance };
         Hmc { problem, chains, draws, adaptation }
     }
@@ -57,7 +61,8 @@ impl MethodSettings for HmcSettings {
         for (key, iterations) in [("draws", self.draws), ("burn_in", self.burn_in)] {
             in_range(key, iterations, iterations <= 1_000_000_000, "at most 1e9")?;
         }
-        in_range("acceptance", self.acceptance, (0.5..1.0).contains(&self.acceptance), "at least 0.5 and below 1")
+        let acceptance = self.acceptance.unwrap_or(0.8);
+        in_range("acceptance", acceptance, (0.5..1.0).contains(&acceptance), "at least 0.5 and below 1")
     }
 
     fn estimate(&self, _agents: u32, parameters: usize) -> ResourceEstimate {
