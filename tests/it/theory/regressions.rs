@@ -49,7 +49,7 @@ fn built(settings: &impl ModelSettings, data: &DataSchema) -> Arc<dyn Model<f64>
 /// Draws: chains × draws × parameters.
 fn draws(problem: Problem<f64>, chains: usize, draws: usize, burn_in: u64, seed: u64) -> Array3<f64> {
     let (dim, threads) = (problem.model.dim(), problem.agents.min(2) as usize);
-    let settings = HmcSettings { chains: chains as u32, draws: draws as u64, burn_in, ..HmcSettings::default() };
+    let settings = HmcSettings { chains: chains as u32, draws: draws as u64, burn_in, acceptance: Some(0.8) };
     settings.check().unwrap();
     let recording = Recording::of(settings.hmc(problem), JobOptions { threads, ..JobOptions::new(Seed(seed)) }).unwrap();
     Array3::from_shape_vec((chains, draws, dim), recording.values("posterior")).unwrap()
@@ -300,7 +300,7 @@ fn group_effects_have_the_posterior_of_a_sum_over_their_scale() {
 const SETS: u64 = 200;
 const RANKED: usize = 49;
 /// Draws from one that is ranked to the next.
-const THIN: usize = 6;
+const THIN: usize = 4;
 const BINS: usize = 10;
 /// A χ² with 9 degrees of freedom exceeds this in 1e-4 of cases: one of the fourteen below in 1.4e-3 of seeds.
 const CHI_SQUARE: f64 = 33.7;
@@ -319,7 +319,7 @@ fn chi_squares(
         let (theta, x) = (truth(&mut stream), columns(&mut stream));
         let y: Array1<f64> = x.rows().into_iter().map(|row| target(&theta, row.as_slice().unwrap(), &mut stream)).collect();
         let problem = Problem { temperature, ..problem(model.clone(), x, y, 1) };
-        let found = draws(problem, 1, THIN * RANKED, 300, set);
+        let found = draws(problem, 1, THIN * RANKED, 150, set);
         for (j, counts) in counts.iter_mut().enumerate() {
             let below = (0..RANKED).filter(|draw| found[[0, THIN * draw + THIN - 1, j]] < theta[j]).count();
             counts[below * BINS / (RANKED + 1)] += 1.0;
