@@ -93,3 +93,9 @@ impl Real for f64 {
         value
     }
 }
+
+/// log Σ exp(value), or −∞ without values.
+pub fn log_sum_exp(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let top = values.clone().fold(f64::NEG_INFINITY, f64::max);
+    if top.is_finite() { top + values.map(|value| (value - top).exp()).sum::<f64>().ln() } else { top }
+}

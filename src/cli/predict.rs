@@ -4,7 +4,7 @@ use super::import::{HeaderName, column, delimiter};
 use crate::config::Registry;
 use crate::data::{
     ArrayFile, Column, DataError, Dataset, Delimiter, Format, Idx, IndexLimit, Place, Source, Split, Table, TableLayout, Targets,
-    detect, is_libsvm, read_libsvm,
+    detect, is_libsvm, listed, read_libsvm,
 };
 use crate::job::predictor::{Predictor, RawRows};
 use crate::job::topic_model::TopicModel;
@@ -327,7 +327,7 @@ fn target(label: &str, classes: &[String]) -> Result<f64, String> {
         return number.ok_or_else(|| format!("the target {label:?} is not a finite number"));
     }
     let place = classes.iter().position(|class| class == label);
-    let unknown = || format!("unknown class {label:?}: the run has {}", text::list(classes));
+    let unknown = || format!("unknown class {label:?}: the run has {}", listed(classes));
     place.map(|class| class as f64).ok_or_else(unknown)
 }
 
@@ -491,7 +491,7 @@ fn columns(path: &Path, predictor: &Predictor, layout: &mut TableLayout) -> anyh
         return Ok((0..predictor.width).collect());
     };
     let missing: Vec<String> = wanted.iter().filter(|name| !names.contains(name)).cloned().collect();
-    ensure!(missing.is_empty(), "{}: the header lacks {}; it has {}", path.display(), text::list(&missing), text::list(&names));
+    ensure!(missing.is_empty(), "{}: the header lacks {}; it has {}", path.display(), listed(&missing), listed(&names));
     let is_label = |place: usize, name: &String| match &layout.label {
         Column::Name(label) => label == name,
         Column::Number(number) => place + 1 == *number,

@@ -88,3 +88,13 @@ impl DataError {
 
 /// A `Result` whose error is a [`DataError`].
 pub type Result<T> = std::result::Result<T, DataError>;
+
+/// The first dozen names, separated by commas, for a message.
+pub(crate) fn listed(names: &[String]) -> String {
+    const LISTED: usize = 12;
+    if names.is_empty() {
+        return "none".into();
+    }
+    let listed = names.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > LISTED { format!("{listed}, ...") } else { listed }
+}

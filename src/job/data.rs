@@ -3,7 +3,7 @@
 use super::error::JobError;
 use crate::config::{Choice, ConfigError, Domain, Registry, template};
 use crate::data::corpus::Corpus as CorpusFile;
-use crate::data::{DataError, Dataset, FeatureScaling, Split, Task};
+use crate::data::{DataError, Dataset, ExtraColumns, FeatureScaling, Recipe, Split, Task};
 use crate::methods::{Corpus, Table};
 use crate::models::{DataSchema, Output};
 use std::path::Path;
@@ -76,17 +76,23 @@ impl DataFile {
 /// # Errors
 /// If the names of the features cannot be read.
 pub(super) fn schema(dataset: &Dataset) -> Result<DataSchema, DataError> {
-    let (offset, groups) = (dataset.has_offset(), dataset.groups().to_vec());
-    let features = dataset.features() - usize::from(offset) - usize::from(!groups.is_empty());
-    Ok(DataSchema {
-        features,
-        offset,
-        groups,
-        output: output(dataset.task(), dataset.classes().len()),
-        names: dataset.feature_names()?.unwrap_or_default(),
-        scales: scales(dataset.scaling(), features),
-        target_scale: dataset.target_scaling().0,
-    })
+    let output = output(dataset.task(), dataset.classes().len());
+    let names = dataset.feature_names()?.unwrap_or_default();
+    let columns = (dataset.features(), dataset.scaling());
+    Ok(schema_of(columns, dataset.recipe(), output, names, dataset.target_scaling().0))
+}
+
+/// The schema of rows with this number of columns, scaled like this.
+pub(super) fn schema_of(
+    (columns, scaling): (usize, &FeatureScaling),
+    recipe: Option<&Recipe>,
+    output: Output,
+    names: Vec<String>,
+    target_scale: f64,
+) -> DataSchema {
+    let ExtraColumns { offset, groups } = recipe.map(Recipe::extra).unwrap_or_default();
+    let features = columns.saturating_sub(usize::from(offset) + usize::from(!groups.is_empty()));
+    DataSchema { features, offset, groups, output, names, scales: scales(scaling, features), target_scale }
 }
 
 /// What is predicted in a task with this number of classes.
@@ -99,7 +105,7 @@ pub(super) fn output(task: Task, classes: usize) -> Output {
 }
 
 /// The scale of each feature, unless rows are sparse or features are mixed.
-pub(super) fn scales(scaling: &FeatureScaling, features: usize) -> Option<Vec<f64>> {
+fn scales(scaling: &FeatureScaling, features: usize) -> Option<Vec<f64>> {
     match scaling {
         FeatureScaling::Dense { scale, rotation: None, .. } => Some(scale[..features].to_vec()),
         FeatureScaling::Dense { rotation: Some(_), .. } | FeatureScaling::Sparse { .. } => None,

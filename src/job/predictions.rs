@@ -34,7 +34,7 @@ const SPARSE: &str = "features_sparse";
 /// The name of the task.
 pub(super) const TASK: &str = "task";
 /// What was made of the columns of a table, as JSON.
-pub(super) const RECIPE: &str = "recipe";
+const RECIPE: &str = "recipe";
 /// What rows are multiplied by once they are scaled (features × features), if anything.
 const ROTATION: &str = "rotation";
 /// Predictions are averaged over at most this many draws, evenly spread: more would hardly change them.
@@ -129,10 +129,13 @@ fn whole<T: num_traits::NumCast>(number: f64) -> Option<T> {
 }
 
 /// What was made of the columns of a table, by what [`preprocessing`] has kept.
-pub fn kept_recipe(grid: &Grid) -> Option<Recipe> {
+///
+/// # Errors
+/// If it is damaged.
+pub fn kept_recipe(grid: &Grid) -> Result<Option<Recipe>, serde_json::Error> {
     match grid.list(RECIPE) {
-        [recipe] => serde_json::from_str(recipe).ok(),
-        _ => None,
+        [recipe] => serde_json::from_str(recipe).map(Some),
+        _ => Ok(None),
     }
 }
 

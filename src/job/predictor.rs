@@ -1,8 +1,8 @@
 //! A finished run as something that predicts: its model and draws from its result file, for rows in the units of the raw data.
 
-use super::data::{output, scales};
+use super::data::{output, schema_of};
 use super::error::JobError;
-use super::predictions::{PREPROCESSING, RECIPE, TASK, kept_scaling, predictive_draws};
+use super::predictions::{PREPROCESSING, TASK, kept_recipe, kept_scaling, predictive_draws};
 use crate::cluster::BoxError;
 use crate::config::{ConfigError, Dtype, Precision, Registry, Run, RunOf};
 use crate::data::{DataError, Dataset, FeatureScaling, Recipe, Shard, SparseRows, Split, Task};
@@ -146,23 +146,10 @@ impl Predictor {
             _ if classes.is_empty() => Task::Regression,
             _ => Task::Classification,
         };
-        let recipe: Option<Recipe> = match grid.list(RECIPE) {
-            [recipe] => Some(serde_json::from_str(recipe).map_err(|_| cannot("its description of the columns is damaged"))?),
-            _ => None,
-        };
-        let groups = recipe.as_ref().and_then(Recipe::group).map(|(_, groups)| groups.to_vec()).unwrap_or_default();
-        let offset = recipe.as_ref().is_some_and(Recipe::has_offset);
-        let features = width.saturating_sub(usize::from(offset) + usize::from(!groups.is_empty()));
+        let recipe = kept_recipe(&grid).map_err(|_| cannot("its description of the columns is damaged"))?;
         let target = (first("target_scale").unwrap_or(1.0), first("target_offset").unwrap_or(0.0));
-        let schema = DataSchema {
-            features,
-            offset,
-            groups,
-            output: output(task, classes.len()),
-            names: grid.list("features").to_vec(),
-            scales: scales(&scaling, features),
-            target_scale: target.0,
-        };
+        let output = output(task, classes.len());
+        let schema = schema_of((width, &scaling), recipe.as_ref(), output, grid.list("features").to_vec(), target.0);
         let engine: Box<dyn Engine> = match run.settings.dtype {
             Dtype::Float32 => Box::new(drawn::<f32>(file, &run, &schema)?),
             Dtype::Float64 => Box::new(drawn::<f64>(file, &run, &schema)?),

@@ -137,12 +137,6 @@ impl Kde {
     }
 }
 
-/// log Σ exp, or −∞ without terms.
-pub fn log_sum_exp(logs: impl Iterator<Item = f64> + Clone) -> f64 {
-    let top = logs.clone().fold(f64::NEG_INFINITY, f64::max);
-    if top.is_finite() { top + logs.map(|log| (log - top).exp()).sum::<f64>().ln() } else { top }
-}
-
 /// log(exp(a) + exp(b)).
 fn log_sum(a: f64, b: f64) -> f64 {
     let (low, high) = if a < b { (a, b) } else { (b, a) };

@@ -140,7 +140,7 @@ fn moments(values: &[f64]) -> (f64, f64) {
 }
 
 /// Quantile of sorted values as R has it by default (its type 7); NaN if there are none or one is NaN.
-fn quantile(sorted: &[f64], probability: f64) -> f64 {
+pub fn quantile(sorted: &[f64], probability: f64) -> f64 {
     let n = sorted.len() as f64;
     match sorted {
         [] => f64::NAN,

@@ -3,6 +3,7 @@
 //! A draw has the weight 1/p(y_i | θ) for the posterior without row i. The largest weights are replaced by quantiles of a generalized Pareto
 //! distribution that is fitted to them, whose shape k says whether the estimate can be trusted.
 
+use crate::number::log_sum_exp;
 use ndarray::{ArrayView1, ArrayView2, Axis};
 
 /// The expected log predictive density of a row that was left out, by row.
@@ -63,11 +64,6 @@ fn leave_out(log_likelihood: ArrayView1<f64>, efficiency: f64) -> (f64, f64) {
     let total = log_sum_exp(log_weights.iter().copied());
     let weighted = log_weights.iter().zip(log_likelihood).map(|(weight, value)| weight + value);
     (log_sum_exp(weighted) - total, k)
-}
-
-fn log_sum_exp(values: impl Iterator<Item = f64> + Clone) -> f64 {
-    let top = values.clone().fold(f64::NEG_INFINITY, f64::max);
-    top + values.map(|value| (value - top).exp()).sum::<f64>().ln()
 }
 
 /// Smooths the largest weights; returns the shape k.
@@ -162,7 +158,7 @@ mod tests {
         assert!(known - found.total().value > 0.5, "{known} {:?}", found.total());
     }
 
-    /// Ratios with tails so heavy that their variance does not exist are told apart, and quantiles of known distributions have their shape.
+    /// Ratios with tails so heavy that their variance does not exist are recognized, and quantiles of known distributions have their shape.
     #[test]
     fn the_shape_of_a_tail_is_found() {
         for (shape, tolerance) in [(-0.2, 0.1), (0.0, 0.1), (0.5, 0.1), (0.9, 0.15)] {

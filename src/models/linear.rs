@@ -5,13 +5,14 @@
 use super::error::positive;
 use super::regression::family::Family;
 use super::regression::linear_predictor::{BLAS_ROWS, Block};
+use super::regression::log_scale::{LogScale, scale};
 use super::regression::model::Regression;
-use super::regression::prior::{Prior, log_scale_density, log_scale_score, scale};
-use super::regression::settings::regression_settings;
-use super::{Batch, BuiltModel, DataSchema, ModelError, ModelSettings, Output, Part, require_data};
+use super::regression::prior::Prior;
+use super::regression::settings::{needs_numbers, regression_settings};
+use super::{Batch, DataSchema, ModelError, Output, Part};
 use crate::number::Real;
 use crate::random::Stream;
-use crate::settings::{Key, KeyError, keys};
+use crate::settings::KeyError;
 use ndarray::linalg::{general_mat_mul, general_mat_vec_mul};
 use ndarray::{Array1, Array2, ArrayView1, s};
 use ndarray_linalg::{FactorizeC, InverseC, SolveC, UPLO};
@@ -19,7 +20,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 regression_settings! {
     /// The settings of the model `linear`.
-    LinearSettings, prior: Prior::Normal(1.0),
+    LinearSettings = "linear", prior: Prior::Normal(1.0),
     /// Variance σ² of the noise, as a fraction of the variance of standardized targets. Without it, log σ is a parameter.
     noise_variance: Option<f64> = None,
     /// Typical standard deviation of the noise where it is a parameter; its prior also admits much larger ones.
@@ -32,25 +33,10 @@ impl LinearSettings {
     /// # Errors
     /// If a setting is out of its range, there are no features, or the targets are not numbers.
     pub fn build(&self, data: &DataSchema) -> Result<Linear, KeyError> {
-        if data.output != Output::Number {
-            let needed = "numbers as targets: it is a linear regression; import with --task regression";
-            return Err(ModelError::Target { needed }.into());
-        }
+        needs_numbers(data)?;
         let known = self.noise_variance.map(|variance| positive("noise_variance", variance)).transpose()?;
-        let family = Gaussian { known, typical_scale: positive("noise_scale", self.noise_scale)? };
+        let family = Gaussian { known, scale: LogScale { typical: positive("noise_scale", self.noise_scale)? } };
         self.shared().regression(data, family)
-    }
-}
-
-impl ModelSettings for LinearSettings {
-    const NAME: &'static str = "linear";
-
-    fn keys() -> Vec<Key> {
-        keys::<Self>()
-    }
-
-    fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
-        Ok(BuiltModel::for_data(self.build(require_data(data)?)?))
     }
 }
 
@@ -62,7 +48,7 @@ pub type Linear = Regression<Gaussian>;
 pub struct Gaussian {
     /// σ², unless log σ is a parameter.
     known: Option<f64>,
-    typical_scale: f64,
+    scale: LogScale,
 }
 
 impl Linear {
@@ -108,18 +94,8 @@ impl Family for Gaussian {
         self.known.is_none().then(|| Part::new("log_noise", &[])).into_iter().collect()
     }
 
-    /// Draws a noise below the typical one.
-    fn draw_initial(&self, stream: &mut Stream, psi: &mut [f64]) {
-        stream.normals(psi);
-        psi.iter_mut().for_each(|log| *log = self.typical_scale.ln() - 0.5 * log.abs());
-    }
-
-    fn log_prior(&self, psi: &[f64]) -> f64 {
-        psi.iter().map(|&log| log_scale_density(log, self.typical_scale)).sum()
-    }
-
-    fn prior_score(&self, psi: &[f64], score: &mut [f64]) {
-        score.iter_mut().zip(psi).for_each(|(score, &log)| *score = log_scale_score(log, self.typical_scale));
+    fn scale(&self) -> Option<LogScale> {
+        Some(self.scale)
     }
 
     fn at(&self, psi: &[f64]) -> f64 {

@@ -3,7 +3,7 @@
 /// Log-precisions are clamped to ± this value before they are exponentiated, so that scores stay finite.
 pub const MAX_LOG_PRECISION: f64 = 30.0;
 
-/// The precision e^v of a log-precision v, which is clamped to ± [`MAX_LOG_PRECISION`].
-pub fn precision(log: f64) -> f64 {
+/// e^v of a log-precision or another logarithm v, which is clamped to ± [`MAX_LOG_PRECISION`].
+pub fn clamped_exp(log: f64) -> f64 {
     log.clamp(-MAX_LOG_PRECISION, MAX_LOG_PRECISION).exp()
 }

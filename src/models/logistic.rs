@@ -8,20 +8,21 @@ use super::error::not_negative;
 use super::layout::index;
 use super::regression::family::Family;
 use super::regression::linear_predictor::{Block, LinearPredictor};
+use super::regression::logistic_function::{sigmoid, softplus};
 use super::regression::model::Regression;
 use super::regression::prior::Prior;
 use super::regression::settings::regression_settings;
-use super::{BuiltModel, DataSchema, ModelError, ModelSettings, Output, require_data};
+use super::{DataSchema, ModelError, Output};
 use crate::number::Real;
 use crate::random::Stream;
-use crate::settings::{Key, KeyError, keys};
+use crate::settings::KeyError;
 use crate::vector;
 use ndarray::{ArrayView1, ArrayViewMut2};
 use rand::RngExt;
 
 regression_settings! {
     /// The settings of the model `logistic`.
-    LogisticSettings, prior: Prior::SampledPrecision { shape: 1.0, rate: 100.0 },
+    LogisticSettings = "logistic", prior: Prior::SampledPrecision { shape: 1.0, rate: 100.0 },
     /// Bandwidth λ of a Gaussian kernel around each particle over which predictions are averaged, by
     /// E σ(wᵀx) ≈ σ(wₙᵀx / √(1 + π λ²‖x‖²/8)). 0 averages over the particles themselves.
     predictive_bandwidth: f64 = 0.0,
@@ -47,18 +48,6 @@ impl LogisticSettings {
     }
 }
 
-impl ModelSettings for LogisticSettings {
-    const NAME: &'static str = "logistic";
-
-    fn keys() -> Vec<Key> {
-        keys::<Self>()
-    }
-
-    fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
-        Ok(BuiltModel::for_data(self.build(require_data(data)?)?))
-    }
-}
-
 /// Bayesian logistic regression; targets are the class indices 0 and 1.
 pub type Logistic = Regression<Bernoulli>;
 
@@ -66,11 +55,6 @@ pub type Logistic = Regression<Bernoulli>;
 #[derive(Clone, Debug)]
 pub struct Bernoulli {
     bandwidth: f64,
-}
-
-/// σ(η).
-fn sigmoid(eta: f64) -> f64 {
-    1.0 / (1.0 + (-eta).exp())
 }
 
 impl Family for Bernoulli {
@@ -83,7 +67,7 @@ impl Family for Bernoulli {
     fn at(&self, _: &[f64]) {}
 
     fn loss(&self, (): &(), eta: f64, y: f64) -> f64 {
-        eta.max(0.0) + (-eta.abs()).exp().ln_1p() - y * eta
+        softplus(eta) - y * eta
     }
 
     fn score(&self, (): &(), eta: f64, y: f64, _: &mut [f64]) -> f64 {

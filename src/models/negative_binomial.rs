@@ -6,19 +6,20 @@
 use super::error::positive;
 use super::poisson::{draw_count, log_factorial};
 use super::regression::family::Family;
+use super::regression::log_scale::{LogScale, scale};
+use super::regression::logistic_function::{sigmoid, softplus};
 use super::regression::model::Regression;
-use super::regression::prior::{Prior, log_scale_density, log_scale_score, scale};
+use super::regression::prior::Prior;
 use super::regression::settings::{is_count, needs_counts, regression_settings};
-use super::{BuiltModel, DataSchema, ModelSettings, Output, Part, require_data};
-use crate::number::Real;
+use super::{DataSchema, Output, Part};
 use crate::random::Stream;
-use crate::settings::{Key, KeyError, keys};
+use crate::settings::KeyError;
 use rand_distr::{Distribution, Gamma};
 use statrs::function::gamma::{digamma, ln_gamma};
 
 regression_settings! {
     /// The settings of the model `negative_binomial`.
-    NegativeBinomialSettings, prior: Prior::Normal(1.0),
+    NegativeBinomialSettings = "negative_binomial", prior: Prior::Normal(1.0),
     /// Typical dispersion a, where the variance of a target with mean μ is μ + a μ²; its prior also admits much larger ones.
     dispersion_scale: f64 = 1.0,
 }
@@ -30,27 +31,15 @@ impl NegativeBinomialSettings {
     /// If a setting is out of its range, there are no features, or the targets are not counts.
     pub fn build(&self, data: &DataSchema) -> Result<Regression<NegativeBinomial>, KeyError> {
         needs_counts(data)?;
-        let typical_dispersion = positive("dispersion_scale", self.dispersion_scale)?;
-        self.shared().regression(data, NegativeBinomial { typical_dispersion })
-    }
-}
-
-impl ModelSettings for NegativeBinomialSettings {
-    const NAME: &'static str = "negative_binomial";
-
-    fn keys() -> Vec<Key> {
-        keys::<Self>()
-    }
-
-    fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
-        Ok(BuiltModel::for_data(self.build(require_data(data)?)?))
+        let scale = LogScale { typical: positive("dispersion_scale", self.dispersion_scale)? };
+        self.shared().regression(data, NegativeBinomial { scale })
     }
 }
 
 /// Counts whose variance exceeds their mean.
 #[derive(Clone, Debug)]
 pub struct NegativeBinomial {
-    typical_dispersion: f64,
+    scale: LogScale,
 }
 
 /// Up to this count, quotients of Gamma functions are products.
@@ -114,7 +103,7 @@ struct Odds {
 impl Odds {
     fn new(eta: f64, phi: f64) -> Self {
         let t = eta - phi.ln();
-        Self { log_total: t.max(0.0) + (-t.abs()).exp().ln_1p(), share: 1.0 / (1.0 + (-t).exp()), rest: 1.0 / (1.0 + t.exp()) }
+        Self { log_total: softplus(t), share: sigmoid(t), rest: sigmoid(-t) }
     }
 }
 
@@ -154,18 +143,8 @@ impl Family for NegativeBinomial {
         is_count(y)
     }
 
-    /// Draws a dispersion below the typical one.
-    fn draw_initial(&self, stream: &mut Stream, psi: &mut [f64]) {
-        stream.normals(psi);
-        psi.iter_mut().for_each(|log| *log = self.typical_dispersion.ln() - 0.5 * log.abs());
-    }
-
-    fn log_prior(&self, psi: &[f64]) -> f64 {
-        psi.iter().map(|&log| log_scale_density(log, self.typical_dispersion)).sum()
-    }
-
-    fn prior_score(&self, psi: &[f64], score: &mut [f64]) {
-        score.iter_mut().zip(psi).for_each(|(score, &log)| *score = log_scale_score(log, self.typical_dispersion));
+    fn scale(&self) -> Option<LogScale> {
+        Some(self.scale)
     }
 
     fn at(&self, psi: &[f64]) -> f64 {

@@ -5,18 +5,18 @@
 
 use super::layout::index;
 use super::regression::family::Family;
+use super::regression::logistic_function::{log_sigmoid, sigmoid};
 use super::regression::model::Regression;
 use super::regression::prior::Prior;
 use super::regression::settings::define_settings;
-use super::{BuiltModel, DataSchema, ModelError, ModelSettings, Output, Part, require_data};
-use crate::number::Real;
+use super::{DataSchema, ModelError, Output, Part};
 use crate::random::Stream;
-use crate::settings::{Key, KeyError, keys};
+use crate::settings::KeyError;
 use rand::RngExt;
 
 define_settings! {
     /// The settings of the model `ordinal`.
-    OrdinalSettings, prior: Prior::Normal(1.0), intercept: |_settings| None,
+    OrdinalSettings = "ordinal", prior: Prior::Normal(1.0), intercept: |_settings| None,
 }
 
 impl OrdinalSettings {
@@ -40,37 +40,15 @@ impl OrdinalSettings {
     }
 }
 
-impl ModelSettings for OrdinalSettings {
-    const NAME: &'static str = "ordinal";
-
-    fn keys() -> Vec<Key> {
-        keys::<Self>()
-    }
-
-    fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
-        Ok(BuiltModel::for_data(self.build(require_data(data)?)?))
-    }
-}
-
 /// One of several classes with an order.
 #[derive(Clone, Debug)]
 pub struct Ordinal {
     classes: usize,
 }
 
-/// σ(z).
-fn sigmoid(z: f64) -> f64 {
-    1.0 / (1.0 + (-z).exp())
-}
-
 /// σ'(z).
 fn slope(z: f64) -> f64 {
     sigmoid(z) * sigmoid(-z)
-}
-
-/// log σ(z), without underflow.
-fn log_sigmoid(z: f64) -> f64 {
-    z.min(0.0) - (-z.abs()).exp().ln_1p()
 }
 
 /// The cutpoints and the gaps between them.

@@ -7,10 +7,10 @@ use super::regression::linear_predictor::Block;
 use super::regression::model::Regression;
 use super::regression::prior::Prior;
 use super::regression::settings::{is_count, needs_counts, regression_settings};
-use super::{BuiltModel, DataSchema, ModelSettings, Output, require_data};
+use super::{DataSchema, Output};
 use crate::number::Real;
 use crate::random::Stream;
-use crate::settings::{Key, KeyError, keys};
+use crate::settings::KeyError;
 use crate::vector;
 use ndarray::ArrayView1;
 use rand_distr::Distribution;
@@ -18,7 +18,7 @@ use statrs::function::factorial::ln_factorial;
 
 regression_settings! {
     /// The settings of the model `poisson`.
-    PoissonSettings, prior: Prior::Normal(1.0),
+    PoissonSettings = "poisson", prior: Prior::Normal(1.0),
 }
 
 impl PoissonSettings {
@@ -29,18 +29,6 @@ impl PoissonSettings {
     pub fn build(&self, data: &DataSchema) -> Result<Regression<Poisson>, KeyError> {
         needs_counts(data)?;
         self.shared().regression(data, Poisson)
-    }
-}
-
-impl ModelSettings for PoissonSettings {
-    const NAME: &'static str = "poisson";
-
-    fn keys() -> Vec<Key> {
-        keys::<Self>()
-    }
-
-    fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
-        Ok(BuiltModel::for_data(self.build(require_data(data)?)?))
     }
 }
 

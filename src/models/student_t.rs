@@ -4,19 +4,19 @@
 
 use super::error::positive;
 use super::regression::family::Family;
+use super::regression::log_scale::{LogScale, scale};
 use super::regression::model::Regression;
-use super::regression::prior::{Prior, log_scale_density, log_scale_score, scale};
-use super::regression::settings::regression_settings;
-use super::{BuiltModel, DataSchema, ModelError, ModelSettings, Output, Part, require_data};
-use crate::number::Real;
+use super::regression::prior::Prior;
+use super::regression::settings::{needs_numbers, regression_settings};
+use super::{DataSchema, Output, Part};
 use crate::random::Stream;
-use crate::settings::{Key, KeyError, keys};
+use crate::settings::KeyError;
 use rand_distr::Distribution;
 use statrs::function::gamma::ln_gamma;
 
 regression_settings! {
     /// The settings of the model `student_t`.
-    StudentTSettings, prior: Prior::Normal(1.0),
+    StudentTSettings = "student_t", prior: Prior::Normal(1.0),
     /// Degrees of freedom ν of the noise: the smaller, the less an outlier counts.
     degrees_of_freedom: f64 = 4.0,
     /// Typical scale of the noise, as a fraction of the standard deviation of standardized targets; its prior also admits much larger ones.
@@ -29,26 +29,11 @@ impl StudentTSettings {
     /// # Errors
     /// If a setting is out of its range, there are no features, or the targets are not numbers.
     pub fn build(&self, data: &DataSchema) -> Result<Regression<StudentT>, KeyError> {
-        if data.output != Output::Number {
-            let needed = "numbers as targets: it is a linear regression; import with --task regression";
-            return Err(ModelError::Target { needed }.into());
-        }
+        needs_numbers(data)?;
         let df = positive("degrees_of_freedom", self.degrees_of_freedom)?;
         let log_normalizer = 0.5 * (df * std::f64::consts::PI).ln() + ln_gamma(0.5 * df) - ln_gamma(0.5 * (df + 1.0));
-        let typical_scale = positive("noise_scale", self.noise_scale)?;
-        self.shared().regression(data, StudentT { df, log_normalizer, typical_scale })
-    }
-}
-
-impl ModelSettings for StudentTSettings {
-    const NAME: &'static str = "student_t";
-
-    fn keys() -> Vec<Key> {
-        keys::<Self>()
-    }
-
-    fn build_model<F: Real>(&self, data: Option<&DataSchema>) -> Result<BuiltModel<F>, KeyError> {
-        Ok(BuiltModel::for_data(self.build(require_data(data)?)?))
+        let scale = LogScale { typical: positive("noise_scale", self.noise_scale)? };
+        self.shared().regression(data, StudentT { df, log_normalizer, scale })
     }
 }
 
@@ -58,7 +43,7 @@ pub struct StudentT {
     /// ν.
     df: f64,
     log_normalizer: f64,
-    typical_scale: f64,
+    scale: LogScale,
 }
 
 impl Family for StudentT {
@@ -73,18 +58,8 @@ impl Family for StudentT {
         vec![Part::new("log_noise", &[])]
     }
 
-    /// Draws a noise below the typical one.
-    fn draw_initial(&self, stream: &mut Stream, psi: &mut [f64]) {
-        stream.normals(psi);
-        psi.iter_mut().for_each(|log| *log = self.typical_scale.ln() - 0.5 * log.abs());
-    }
-
-    fn log_prior(&self, psi: &[f64]) -> f64 {
-        psi.iter().map(|&log| log_scale_density(log, self.typical_scale)).sum()
-    }
-
-    fn prior_score(&self, psi: &[f64], score: &mut [f64]) {
-        score.iter_mut().zip(psi).for_each(|(score, &log)| *score = log_scale_score(log, self.typical_scale));
+    fn scale(&self) -> Option<LogScale> {
+        Some(self.scale)
     }
 
     fn at(&self, psi: &[f64]) -> f64 {

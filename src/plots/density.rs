@@ -1,4 +1,6 @@
-//! Kernel density estimates, quantiles, and bars for whole numbers.
+//! Kernel density estimates, and bars for whole numbers.
+
+use crate::metrics::convergence::quantile;
 
 /// Grid points per bandwidth.
 const FINENESS: f64 = 6.0;
@@ -9,22 +11,12 @@ const REACH: f64 = 4.0;
 /// Whole numbers within a range of this size are shown as bars.
 const MAX_BARS: f64 = 40.0;
 
-/// The quantile of sorted numbers with linear interpolation; `None` if there are none.
-pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
-    let place = share * last as f64;
-    // Between 0 and the last place, as the share is.
-    let below = (place.floor() as usize).min(last);
-    let above = sorted[(below + 1).min(last)];
-    Some(sorted[below] + (place - below as f64) * (above - sorted[below]))
-}
-
 /// The bandwidth of Silverman's rule of thumb (1986, eq. 3.31): 0.9 min(s, IQR/1.34) n^(-1/5); `None` if all draws are equal.
 pub(super) fn bandwidth(sorted: &[f64]) -> Option<f64> {
     let n = sorted.len() as f64;
     let mean = sorted.iter().sum::<f64>() / n;
     let deviation = (sorted.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    let middle = (quantile(sorted, 0.75)? - quantile(sorted, 0.25)?) / 1.34;
+    let middle = (quantile(sorted, 0.75) - quantile(sorted, 0.25)) / 1.34;
     let spread = if middle > 0.0 { deviation.min(middle) } else { deviation };
     let width = 0.9 * spread * n.powf(-0.2);
     // Rounding errors give equal numbers a tiny standard deviation.
@@ -76,13 +68,6 @@ pub(super) fn shares(sorted: &[f64]) -> Option<Vec<(f64, f64, f64)>> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn quantiles_interpolate() {
-        let sorted = [1.0, 2.0, 4.0, 8.0];
-        assert_eq!([0.0, 0.5, 0.75, 1.0].map(|share| quantile(&sorted, share).unwrap()), [1.0, 3.0, 5.0, 8.0]);
-        assert_eq!((quantile(&[7.0], 0.05), quantile(&[], 0.5)), (Some(7.0), None));
-    }
 
     #[test]
     fn the_estimate_is_the_sum_of_its_kernels() {

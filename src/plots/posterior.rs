@@ -1,11 +1,12 @@
 //! Marginal posterior densities, and scatter plots of two parameters.
 
 use super::canvas::Stroke;
-use super::density::{bandwidth, density, quantile, shares};
+use super::density::{bandwidth, density, shares};
 use super::error::{PlotError, Result};
 use super::figure::{Axis, Figure, Key, Mark, Panel, Sample, region, series};
 use super::parameters::{Selection, column, counted};
 use super::ticks::drawable;
+use crate::metrics::convergence::quantile;
 use crate::results::Samples;
 
 const MAX_PANELS: usize = 12;
@@ -92,7 +93,10 @@ fn marginal(name: &str, chains: &[Vec<f64>]) -> (Panel, bool) {
     if all.len() < total {
         panel.note = format!("{} of {total} not finite", total - all.len());
     }
-    let (Some(low), Some(high)) = (quantile(&all, 0.05), quantile(&all, 0.95)) else { return (panel, false) };
+    if all.is_empty() {
+        return (panel, false);
+    }
+    let (low, high) = (quantile(&all, 0.05), quantile(&all, 0.95));
     if low < high {
         panel.marks.push(Mark::Region(low, high));
     }

@@ -7,6 +7,7 @@ use super::error::Result;
 use super::text;
 use crate::data::FeatureScaling;
 use crate::job::predictions::{PREPROCESSING, kept_recipe, kept_scaling};
+use crate::metrics::convergence::quantile;
 use crate::models::Part;
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
 use ndarray::{Array1, Array2, ArrayView1};
@@ -107,14 +108,6 @@ impl Interval {
     }
 }
 
-/// A quantile of sorted values, with linear interpolation.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let place = share * (sorted.len() - 1) as f64;
-    let below = place.floor();
-    let (low, high) = (sorted[below as usize], sorted[place.ceil() as usize]);
-    low + (place - below) * (high - low)
-}
-
 /// What the parameters of a model mean.
 struct Meaning {
     ratio: Option<&'static str>,
@@ -183,7 +176,11 @@ impl Coefficients {
         };
         let classes = grid.list("classes");
         let noise = if file.info().model == "student_t" { "scale of noise" } else { "sd of noise" };
-        let group = kept_recipe(&grid).and_then(|recipe| Some(recipe.group()?.0.to_owned())).unwrap_or_else(|| "group".into());
+        let group = kept_recipe(&grid)
+            .ok()
+            .flatten()
+            .and_then(|recipe| Some(recipe.group()?.0.to_owned()))
+            .unwrap_or_else(|| "group".into());
         let units = Units { scale: &scale[..weights], offset: &offset[..weights], target, classes, noise, group };
         let draws = Draws { file, parts, common };
         let mut rows = Table { interval, ratio: ratio.is_some(), rows: Vec::new() };

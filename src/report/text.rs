@@ -31,13 +31,6 @@ pub(crate) fn counted(number: impl ToPrimitive, noun: &str) -> String {
     format!("{} {noun}{ending}", count(number))
 }
 
-/// The first dozen names, separated by commas.
-pub(crate) fn list(names: &[String]) -> String {
-    const SHOWN: usize = 12;
-    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if names.len() > SHOWN { format!("{shown}, ...") } else { shown }
-}
-
 /// The first digits of a digest, enough to recognize it.
 pub(crate) fn short_digest(digest: &str) -> &str {
     digest.get(..12).unwrap_or(digest)

@@ -4,7 +4,7 @@ use super::args::{HeaderName, MissingName, OutputArgs, RowArgs, ScalingName, Tes
 use crate::data::{
     ArrayFile, ArrayImport, ArrayPair, Column, ColumnOptions, ColumnUse, DataError, Dataset, Delimiter, Format, IdxPair,
     LibsvmImport, Missing, Scaling, Split, TableImport, TableLayout, Task, TestRows, UsedColumn, detect, import_arrays,
-    import_idx, import_libsvm, import_table,
+    import_idx, import_libsvm, import_table, listed,
 };
 use crate::report::text;
 use anyhow::{Context, bail};
@@ -292,15 +292,6 @@ fn used(column: &UsedColumn) -> Option<(&'static str, String)> {
         ColumnUse::Exposure => Some(("exposure", format!("log({name}) is added to linear predictors"))),
     }
 }
-
-/// The first of these names.
-fn listed(names: &[String]) -> String {
-    let listed: Vec<&str> = names.iter().take(LISTED).map(String::as_str).collect();
-    format!("{}{}", listed.join(", "), if names.len() > LISTED { ", ..." } else { "" })
-}
-
-/// How many names the report lists.
-const LISTED: usize = 12;
 
 fn describe(path: &Path, scaling: Scaling) -> anyhow::Result<String> {
     let data = Dataset::open(path)?;

@@ -1,5 +1,6 @@
 //! What an import makes of each column of a table, which the dataset keeps, so that new rows become what a model has seen.
 
+use crate::data::error::listed;
 use crate::data::readers::levels::Levels;
 
 /// What becomes of a column.
@@ -160,11 +161,6 @@ impl Recipe {
 fn known_level(name: &str, levels: &[String], code: f64) -> Result<usize, String> {
     // Codes are whole numbers below the largest number of levels.
     let code = code as usize;
-    let known = levels.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let more = if levels.len() > LISTED { ", ..." } else { "" };
-    let unknown = || format!("{name:?} has a value that the training rows do not have; they have {known}{more}");
+    let unknown = || format!("{name:?} has a value that the training rows do not have; they have {}", listed(levels));
     if code < levels.len() { Ok(code) } else { Err(unknown()) }
 }
-
-/// How many levels a message lists.
-const LISTED: usize = 12;

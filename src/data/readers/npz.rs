@@ -1,6 +1,6 @@
 //! Reads NumPy's NPZ files: NPY arrays in a ZIP archive.
 
-use crate::data::error::{DataError, Place, Result};
+use crate::data::error::{DataError, Place, Result, listed};
 use crate::data::readers::npy::Npy;
 use crate::data::readers::source::{MAX_INFLATION, Source};
 use std::io::{BufRead, BufReader, Read, Seek};
@@ -55,18 +55,6 @@ impl<R: Read + Seek> Npz<R> {
         }
         Npy::open(Source { path, reader: Box::new(reader), most_bytes })
     }
-}
-
-/// A list of names for a message.
-pub(crate) fn listed(names: &[String]) -> String {
-    const MAX_LISTED: usize = 12;
-    let mut text = names.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match names.len() {
-        0 => text.push_str("no arrays"),
-        1..=MAX_LISTED => {}
-        _ => text.push_str(", ..."),
-    }
-    text
 }
 
 fn zip_error(path: &Path, error: ZipError) -> DataError {

@@ -9,14 +9,13 @@
 //! One agent has all data. Evaluation uses particles that are resampled by weight.
 
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Raw, Response, Result, SerializesAs, ServerState};
-use crate::kernels::kde::log_sum_exp;
 use crate::kernels::rbf::squared_distances;
 use crate::methods::common::participation::log_round;
 use crate::methods::common::particles::{Particles, raw};
 use crate::methods::common::problem::{LocalLoss, Problem};
 use crate::methods::common::rounds::{RoundServer, Rounds};
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one, one_agent};
-use crate::number::Real;
+use crate::number::{Real, log_sum_exp};
 use crate::random::{Purpose, Stream, Who};
 use crate::settings::{Key, KeyError, in_range, keys};
 use documented::DocumentedFields;

@@ -9,7 +9,6 @@
 //! One agent has all data. Evaluation uses draws from q.
 
 use crate::cluster::{Agent, AgentId, Body, Context, Method, Outbox, Raw, Response, Result, SerializesAs, ServerState};
-use crate::kernels::kde::log_sum_exp;
 use crate::kernels::rbf::squared_distances;
 use crate::methods::common::participation::log_round;
 use crate::methods::common::particles::{Particles, raw};
@@ -18,7 +17,7 @@ use crate::methods::common::rounds::{RoundServer, Rounds};
 use crate::methods::common::settings::{MethodSettings, ResourceEstimate, Table, TableMethod, at_least_one, one_agent};
 use crate::methods::tuning::TuningNeeds;
 use crate::models::{CurvatureSupport, Model};
-use crate::number::Real;
+use crate::number::{Real, log_sum_exp};
 use crate::random::{Purpose, Who};
 use crate::settings::{Key, KeyError, keys};
 use argmin::core::{CostFunction, Error, Executor, Gradient};

@@ -1,7 +1,7 @@
 //! Losses of a network's outputs, with derivatives, curvatures and predictive densities.
 
 use super::super::layout::index;
-use super::super::log_precision::precision;
+use super::super::log_precision::clamped_exp;
 use super::super::{ModelError, Output};
 use crate::number::Real;
 use crate::vector;
@@ -191,7 +191,7 @@ impl Likelihood {
 /// g and the precision, its clamped exponential.
 fn log_precision<F: Real>(theta: &[F]) -> (f64, f64) {
     let g = theta[theta.len() - 1].f64();
-    (g, precision(g))
+    (g, clamped_exp(g))
 }
 
 fn subtract_maxima<F: Real>(logits: &mut [F], classes: usize) {

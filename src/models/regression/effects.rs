@@ -4,7 +4,7 @@
 //! also where a group has few rows. k = 0 is the intercept. The parameters are log τ, then z.
 
 use super::linear_predictor::Block;
-use super::prior::{log_scale_density, log_scale_score, scale};
+use super::log_scale::{LogScale, scale};
 use crate::models::Part;
 use crate::number::Real;
 use crate::random::Stream;
@@ -18,8 +18,8 @@ pub struct GroupEffects {
     pub slopes: Vec<usize>,
     /// The column of x that holds the index of the group.
     pub column: usize,
-    /// The typical scale τ under the prior.
-    pub typical_scale: f64,
+    /// The prior of each scale τ.
+    pub scale: LogScale,
 }
 
 impl GroupEffects {
@@ -61,13 +61,13 @@ impl GroupEffects {
         let mut normals = vec![0.0; own.len()];
         stream.normals(&mut normals);
         own.iter_mut().zip(&normals).for_each(|(own, &normal)| *own = F::of(normal));
-        own[..self.width()].iter_mut().for_each(|log| *log = F::of(self.typical_scale.ln() + 0.5 * log.f64()));
+        own[..self.width()].iter_mut().for_each(|log| *log = F::of(self.scale.typical.ln() + 0.5 * log.f64()));
     }
 
     /// The log-density of the prior, up to a constant.
     pub fn log_prior<F: Real>(&self, own: &[F]) -> f64 {
         let (logs, standardized) = own.split_at(self.width());
-        let scales: f64 = logs.iter().map(|log| log_scale_density(log.f64(), self.typical_scale)).sum();
+        let scales: f64 = logs.iter().map(|log| self.scale.log_density(log.f64())).sum();
         scales - 0.5 * standardized.iter().map(|z| z.f64().powi(2)).sum::<f64>()
     }
 
@@ -76,7 +76,7 @@ impl GroupEffects {
         let (logs, standardized) = own.split_at(self.width());
         let (by_log, by_standardized) = score.split_at_mut(self.width());
         for (score, log) in by_log.iter_mut().zip(logs) {
-            *score = F::of(log_scale_score(log.f64(), self.typical_scale));
+            *score = F::of(self.scale.score(log.f64()));
         }
         by_standardized.iter_mut().zip(standardized).for_each(|(score, &z)| *score = -z);
     }

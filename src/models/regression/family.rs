@@ -1,6 +1,7 @@
 //! The distribution of a target given its linear predictor: what distinguishes one regression from another.
 
 use super::linear_predictor::{Block, LinearPredictor};
+use super::log_scale::LogScale;
 use crate::models::{Output, Part};
 use crate::number::Real;
 use crate::random::Stream;
@@ -29,16 +30,29 @@ pub trait Family: Clone + std::fmt::Debug + Send + Sync + 'static {
         Ok(())
     }
 
+    /// The prior of ψ if it is the logarithm of a scale. Otherwise the next three functions are the family's own.
+    fn scale(&self) -> Option<LogScale> {
+        None
+    }
+
     /// Writes an initial ψ.
-    fn draw_initial(&self, _stream: &mut Stream, _psi: &mut [f64]) {}
+    fn draw_initial(&self, stream: &mut Stream, psi: &mut [f64]) {
+        if let Some(scale) = self.scale() {
+            scale.draw_initial(stream, psi);
+        }
+    }
 
     /// log p0(ψ), up to a constant.
-    fn log_prior(&self, _psi: &[f64]) -> f64 {
-        0.0
+    fn log_prior(&self, psi: &[f64]) -> f64 {
+        self.scale().map_or(0.0, |scale| psi.iter().map(|&log| scale.log_density(log)).sum())
     }
 
     /// Overwrites `score` with ∇log p0(ψ).
-    fn prior_score(&self, _psi: &[f64], _score: &mut [f64]) {}
+    fn prior_score(&self, psi: &[f64], score: &mut [f64]) {
+        if let Some(scale) = self.scale() {
+            score.iter_mut().zip(psi).for_each(|(score, &log)| *score = scale.score(log));
+        }
+    }
 
     /// What the functions below need of ψ.
     fn at(&self, psi: &[f64]) -> Self::At;

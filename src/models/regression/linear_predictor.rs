@@ -237,9 +237,11 @@ impl LinearPredictor {
     ) {
         let (n, d) = (theta.nrows(), self.features);
         let mut memory = scratch.take(n * batch.x.nrows().min(BLAS_ROWS));
-        let indices: Vec<usize> = (0..batch.x.nrows()).collect();
-        for rows in indices.chunks(BLAS_ROWS) {
-            let (first, residuals) = (rows[0], &mut memory[..n * rows.len()]);
+        let mut indices = [0; BLAS_ROWS];
+        for first in (0..batch.x.nrows()).step_by(BLAS_ROWS) {
+            let rows = &mut indices[..BLAS_ROWS.min(batch.x.nrows() - first)];
+            rows.iter_mut().zip(first..).for_each(|(index, row)| *index = row);
+            let (rows, residuals) = (&*rows, &mut memory[..n * rows.len()]);
             let x = batch.x.slice(s![first..first + rows.len(), ..d]);
             let mut product = matrix_mut(residuals, n, rows.len());
             general_mat_mul(F::one(), &theta.slice(s![.., ..d]), &x.t(), F::zero(), &mut product);

@@ -5,6 +5,8 @@
 pub mod effects;
 pub mod family;
 pub mod linear_predictor;
+pub mod log_scale;
+pub(in crate::models) mod logistic_function;
 pub mod model;
 pub mod prior;
 pub mod settings;

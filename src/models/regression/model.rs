@@ -27,15 +27,30 @@ pub struct Regression<D> {
     pub(super) family: D,
     /// The names of the features; empty if they have none.
     pub(super) names: Vec<String>,
+    pub(super) places: Places,
 }
 
-/// Where the parts of θ begin.
-struct Places {
+/// Where the parts of θ are.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
     weights: Range<usize>,
     intercept: Range<usize>,
     log_precision: Range<usize>,
     psi: Range<usize>,
     effects: Range<usize>,
+}
+
+impl Places {
+    /// The places of the parts whose lengths are given, in their order.
+    pub(super) fn new([weights, intercept, log_precision, psi, effects]: [usize; 5]) -> Self {
+        let mut end = 0;
+        let mut next = |length: usize| {
+            end += length;
+            end - length..end
+        };
+        let (weights, intercept, log_precision) = (next(weights), next(intercept), next(log_precision));
+        Self { weights, intercept, log_precision, psi: next(psi), effects: next(effects) }
+    }
 }
 
 impl<D: Family> Regression<D> {
@@ -50,18 +65,9 @@ impl<D: Family> Regression<D> {
         self.prior.normal_precisions(self.predictor.features).filter(|_| is_plain)
     }
 
-    fn places(&self) -> Places {
-        let weights = 0..self.predictor.features;
-        let intercept = weights.end..self.predictor.weights();
-        let log_precision = intercept.end..intercept.end + usize::from(self.prior.has_log_precision());
-        let psi = log_precision.end..log_precision.end + self.family.parts().iter().map(Part::size).sum::<usize>();
-        let effects = psi.end..psi.end + self.effects.as_ref().map_or(0, GroupEffects::dim);
-        Places { weights, intercept, log_precision, psi, effects }
-    }
-
     /// ψ of a particle.
     fn psi<F: Real>(&self, theta: &[F]) -> Vec<f64> {
-        theta[self.places().psi].iter().map(|value| value.f64()).collect()
+        theta[self.places.psi.clone()].iter().map(|value| value.f64()).collect()
     }
 
     /// What the family needs of each particle.
@@ -73,7 +79,7 @@ impl<D: Family> Regression<D> {
     fn deviations<F: Real>(&self, theta: ArrayView2<F>) -> Vec<F> {
         let mut deviations = Vec::new();
         if let Some(effects) = &self.effects {
-            let own = self.places().effects;
+            let own = self.places.effects.clone();
             flat(theta)
                 .chunks_exact(self.predictor.dim())
                 .for_each(|theta| effects.append_deviations(&theta[own.clone()], &mut deviations));
@@ -123,7 +129,7 @@ impl<D: Family> Regression<D> {
             });
         }
         let (at, deviations) = (self.at(theta), self.deviations(theta));
-        let Places { psi, effects: own, .. } = self.places();
+        let Places { psi, effects: own, .. } = &self.places;
         let mut by_psi = vec![0.0; theta.nrows() * psi.len()];
         let mut by_deviations = vec![F::zero(); deviations.len()];
         let columns = self.predictor.columns;
@@ -149,7 +155,7 @@ impl<D: Family> Regression<D> {
 
     /// The information about (η, ψ) in each row, summed over particles: rows × (1 + length of ψ)².
     fn information<F: Real>(&self, theta: ArrayView2<F>, batch: Batch<F>, scratch: &mut Scratch<F>) -> Vec<f64> {
-        let (at, size) = (self.at(theta), (1 + self.places().psi.len()).pow(2));
+        let (at, size) = (self.at(theta), (1 + self.places.psi.len()).pow(2));
         let mut information = vec![0.0; batch.x.nrows() * size];
         self.predictors(theta, batch, scratch, |block| {
             block.for_each(|particle, row, eta| {
@@ -177,7 +183,7 @@ impl<F: Real, D: Family> Model<F> for Regression<D> {
     }
 
     fn log_scales(&self) -> Vec<(usize, Vec<usize>)> {
-        let first = self.places().effects.start;
+        let first = self.places.effects.start;
         self.effects.as_ref().map(|effects| effects.log_scales(first)).unwrap_or_default()
     }
 
@@ -188,7 +194,7 @@ impl<F: Real, D: Family> Model<F> for Regression<D> {
 
     /// Draws from the priors, without their far tails.
     fn draw_initial(&self, stream: &mut Stream, theta: ArrayViewMut1<F>) {
-        let Places { weights, psi, .. } = self.places();
+        let Places { weights, psi, .. } = &self.places;
         let theta = flat_mut(theta);
         let (own, rest) = theta.split_at_mut(psi.start);
         let (own, further) = own.split_at_mut(self.predictor.weights());
@@ -204,9 +210,10 @@ impl<F: Real, D: Family> Model<F> for Regression<D> {
     }
 
     fn log_prior(&self, theta: ArrayView2<F>, out: &mut [f64]) {
-        let Places { weights, intercept, log_precision, effects: groups, .. } = self.places();
+        let Places { weights, intercept, log_precision, effects: groups, .. } = &self.places;
         for (theta, out) in flat(theta).chunks_exact(self.predictor.dim()).zip(out) {
-            let [weights, intercept, further] = [&weights, &intercept, &log_precision].map(|place| &theta[place.clone()]);
+            let [weights, intercept, further] =
+                [weights, intercept, log_precision].map(|place: &Range<usize>| &theta[Range::clone(place)]);
             *out = self.prior.log_density(weights, intercept, further) + self.family.log_prior(&self.psi(theta));
             if let Some(effects) = &self.effects {
                 *out += effects.log_prior(&theta[groups.clone()]);
@@ -215,11 +222,12 @@ impl<F: Real, D: Family> Model<F> for Regression<D> {
     }
 
     fn prior_score(&self, theta: ArrayView2<F>, score: ArrayViewMut2<F>) {
-        let Places { weights, intercept, log_precision, psi, effects: groups } = self.places();
+        let Places { weights, intercept, log_precision, psi, effects: groups } = &self.places;
         let dim = self.predictor.dim();
         let mut of_psi = vec![0.0; psi.len()];
         for (theta, score) in flat(theta).chunks_exact(dim).zip(flat_mut(score).chunks_exact_mut(dim)) {
-            let [weights, intercept, further] = [&weights, &intercept, &log_precision].map(|place| &theta[place.clone()]);
+            let [weights, intercept, further] =
+                [weights, intercept, log_precision].map(|place: &Range<usize>| &theta[Range::clone(place)]);
             self.prior.score(weights, intercept, further, &mut score[..psi.start]);
             self.family.prior_score(&self.psi(theta), &mut of_psi);
             score[psi.clone()].iter_mut().zip(&of_psi).for_each(|(score, &value)| *score = F::of(value));
@@ -263,7 +271,7 @@ impl<F: Real, D: Family> Model<F> for Regression<D> {
         mut curvature: ArrayViewMut2<F>,
         scratch: &mut Scratch<F>,
     ) {
-        let Places { psi, effects: groups, .. } = self.places();
+        let Places { psi, effects: groups, .. } = &self.places;
         let (features, weights) = (self.predictor.features, self.predictor.weights());
         let (order, x) = (1 + psi.len(), flat(batch.x));
         let mut derivatives = vec![F::zero(); groups.len()];
@@ -351,7 +359,7 @@ impl<D: Family> Regression<D> {
         information: &[f64],
         curvature: &mut ArrayViewMut2<F>,
     ) {
-        let Places { psi, effects: groups, .. } = self.places();
+        let Places { psi, effects: groups, .. } = &self.places;
         let (dim, features, weights) = (self.predictor.dim(), self.predictor.features, self.predictor.weights());
         let (order, x) = (1 + psi.len(), flat(batch.x));
         let rows = batch.x.nrows();

@@ -2,7 +2,7 @@
 
 use crate::models::ModelError;
 use crate::models::error::positive;
-use crate::models::log_precision::{MAX_LOG_PRECISION, precision};
+use crate::models::log_precision::{MAX_LOG_PRECISION, clamped_exp};
 use crate::number::Real;
 use crate::random::Stream;
 use crate::vector::vectorized;
@@ -166,32 +166,13 @@ impl WeightPrior {
             }
             Form::SampledPrecision { shape, rate, .. } => {
                 for (score, v) in by_further.iter_mut().zip(further).take(1) {
-                    let precision = precision(v.f64());
+                    let precision = clamped_exp(v.f64());
                     let square = scale_and_square(weights, by_weight, -F::of(precision)).f64();
                     *score = F::of(0.5 * weights.len() as f64 + shape - precision * (0.5 * square + rate));
                 }
             }
         }
     }
-}
-
-/// log p(log s), up to a constant, for a scale s with Student's t distribution with 3 degrees of freedom on the positive numbers. Its tails
-/// admit a scale far above `typical`.
-pub fn log_scale_density(log: f64, typical: f64) -> f64 {
-    // log(1 + e^x), without overflow.
-    let x = 2.0 * (log - typical.ln()) - 3_f64.ln();
-    log - 2.0 * (x.max(0.0) + (-x.abs()).exp().ln_1p())
-}
-
-/// The derivative of [`log_scale_density`].
-pub fn log_scale_score(log: f64, typical: f64) -> f64 {
-    let x = 2.0 * (log - typical.ln()) - 3_f64.ln();
-    1.0 - 4.0 / (1.0 + (-x).exp())
-}
-
-/// The scale with this logarithm, which is clamped so that scores stay finite.
-pub fn scale(log: f64) -> f64 {
-    log.clamp(-MAX_LOG_PRECISION, MAX_LOG_PRECISION).exp()
 }
 
 vectorized! {

@@ -3,7 +3,8 @@
 use super::effects::GroupEffects;
 use super::family::Family;
 use super::linear_predictor::LinearPredictor;
-use super::model::Regression;
+use super::log_scale::LogScale;
+use super::model::{Places, Regression};
 use super::prior::{Prior, WeightPrior};
 use crate::models::error::positive;
 use crate::models::{DataSchema, ModelError, Output, Part};
@@ -20,11 +21,11 @@ pub enum PriorUnits {
     Original,
 }
 
-/// Defines the settings of a regression: the keys that all of them have, then its own ones with their defaults.
+/// Defines the settings of a regression, which has a function `build`: its own keys with their defaults, and those that all of them have.
 macro_rules! regression_settings {
-    ($(#[$doc:meta])* $name:ident, prior: $prior:expr, $($own:tt)*) => {
+    ($(#[$doc:meta])* $name:ident = $model:literal, prior: $prior:expr, $($own:tt)*) => {
         $crate::models::regression::settings::define_settings! {
-            $(#[$doc])* $name, prior: $prior, intercept: |settings| settings.intercept.then_some(settings.intercept_scale),
+            $(#[$doc])* $name = $model, prior: $prior, intercept: |settings| settings.intercept.then_some(settings.intercept_scale),
             /// Whether the model has an intercept.
             intercept: bool = true,
             /// Standard deviation of the normal prior of the intercept.
@@ -36,7 +37,7 @@ macro_rules! regression_settings {
 
 /// Defines the settings of a regression, whose own keys come first; `intercept` is the scale of the intercept's prior, if it has one.
 macro_rules! define_settings {
-    ($(#[$doc:meta])* $name:ident, prior: $prior:expr, intercept: |$settings:ident| $intercept:expr,
+    ($(#[$doc:meta])* $name:ident = $model:literal, prior: $prior:expr, intercept: |$settings:ident| $intercept:expr,
      $($(#[$key_doc:meta])* $key:ident: $type:ty = $default:expr,)*) => {
         $(#[$doc])*
         #[derive(serde::Deserialize, serde::Serialize, Clone, Debug, PartialEq, documented::DocumentedFields)]
@@ -67,6 +68,21 @@ macro_rules! define_settings {
                     group_slopes: Vec::new(),
                     group_scale: 1.0,
                 }
+            }
+        }
+
+        impl $crate::models::ModelSettings for $name {
+            const NAME: &'static str = $model;
+
+            fn keys() -> Vec<$crate::settings::Key> {
+                $crate::settings::keys::<Self>()
+            }
+
+            fn build_model<F: $crate::number::Real>(
+                &self,
+                data: Option<&$crate::models::DataSchema>,
+            ) -> Result<$crate::models::BuiltModel<F>, $crate::settings::KeyError> {
+                Ok($crate::models::BuiltModel::for_data(self.build($crate::models::require_data(data)?)?))
             }
         }
 
@@ -113,10 +129,13 @@ impl Shared<'_> {
         let effects = self.effects(data)?;
         let prior = WeightPrior::new(self.prior, self.intercept, self.units(data)?)?;
         let own = family.parts().iter().map(Part::size).sum::<usize>();
-        let further = usize::from(prior.has_log_precision()) + own + effects.as_ref().map_or(0, GroupEffects::dim);
+        let further = [usize::from(prior.has_log_precision()), own, effects.as_ref().map_or(0, GroupEffects::dim)];
+        let [log_precision, psi, of_groups] = further;
+        let places = Places::new([features, usize::from(self.intercept.is_some()), log_precision, psi, of_groups]);
+        let further = further.iter().sum();
         let predictor = LinearPredictor { features, columns: data.columns(), intercept: self.intercept.is_some(), further };
         let names = data.names.iter().take(features).cloned().collect();
-        Ok(Regression { predictor, prior, offset, effects, family, names })
+        Ok(Regression { predictor, prior, offset, effects, family, names, places })
     }
 
     /// The unit of each weight's prior in the units of the model, unless they are the same.
@@ -163,8 +182,19 @@ impl Shared<'_> {
             groups: data.groups.clone(),
             slopes: self.group_slopes.iter().map(slope).collect::<Result<_, _>>()?,
             column: data.columns() - 1,
-            typical_scale: positive("group_scale", self.group_scale)?,
+            scale: LogScale { typical: positive("group_scale", self.group_scale)? },
         }))
+    }
+}
+
+/// Checks that targets are numbers.
+///
+/// # Errors
+/// What to import instead.
+pub fn needs_numbers(data: &DataSchema) -> Result<(), ModelError> {
+    match data.output {
+        Output::Number => Ok(()),
+        _ => Err(ModelError::Target { needed: "numbers as targets: it is a linear regression; import with --task regression" }),
     }
 }
 

@@ -10,6 +10,9 @@ use crate::settings::{Key, KeyError, in_range, keys};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
+/// The target of the acceptance probability for most models.
+const ACCEPTANCE: f64 = 0.8;
+
 /// The settings of `hmc`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
@@ -41,7 +44,7 @@ impl HmcSettings {
     pub fn hmc<F: Real>(&self, problem: Problem<F>) -> Hmc<F> {
         let Self { chains, draws, burn_in, acceptance } = *self;
         // Scales that are sampled give the posterior a narrow neck, in which steps must be small.
-        let acceptance = acceptance.unwrap_or(if problem.model.is_hierarchical() { 0.95 } else { 0.8 });
+        let acceptance = acceptance.unwrap_or(if problem.model.is_hierarchical() { 0.95 } else { ACCEPTANCE });
         let adaptation = Adaptation { burn_in, windows: Windows::new(burn_in), acceptance };
         Hmc { problem, chains, draws, adaptation }
     }
@@ -61,7 +64,7 @@ impl MethodSettings for HmcSettings {
         for (key, iterations) in [("draws", self.draws), ("burn_in", self.burn_in)] {
             in_range(key, iterations, iterations <= 1_000_000_000, "at most 1e9")?;
         }
-        let acceptance = self.acceptance.unwrap_or(0.8);
+        let acceptance = self.acceptance.unwrap_or(ACCEPTANCE);
         in_range("acceptance", acceptance, (0.5..1.0).contains(&acceptance), "at least 0.5 and below 1")
     }
 
