@@ -27,5 +27,6 @@ pub use extend::{Amount, NewLength, run_to_resume};
 pub use ranks::Ranks;
 pub use recalibrate::{RECALIBRATED_FROM, RECALIBRATION, recalibrate};
 pub use resume::{FolderUse, folder_use};
+pub use scoring::DRAWN_FROM;
 pub use start::start;
 pub use tune::{EXCESS, TUNING};

@@ -19,6 +19,7 @@ use crate::methods::chains::hmc::{SAMPLE_STATS, SAMPLE_STATS_GROUP};
 use crate::methods::common::problem::OpenShard;
 use crate::methods::topics::{EVALUATION_SWEEPS, TopicEvaluation, TopicProblem};
 use crate::methods::{Corpus, DrawKind, Evaluation, PARTICLE_PATHS, Problem, Sharing, Table};
+use crate::metrics::bias::DrawnFrom;
 use crate::models::{Part, require_data};
 use crate::results::{Grid, POSTERIOR, RunFolder, SampleGroup, SampleKind};
 use std::ops::Range;
@@ -113,7 +114,7 @@ impl JobData for Table {
         let TableProblem { problem, test_rows, sizes, rows, .. } = table_problem::<F>(run, dataset)?;
         let sharing = run.method.sharing();
         let model = problem.model.clone();
-        let scoring = scoring(run.evaluate.bias && run.method.samples(), counted_once(&problem, sharing), rows);
+        let scored = counted_once(&problem, sharing);
         let problem = match tuned {
             Some(tuned) => tuned.in_coordinates(problem),
             None => problem,
@@ -130,11 +131,13 @@ impl JobData for Table {
         let evaluation = evaluation(&run.evaluate, rounds, &problem, test_rows, sharing);
         let method = F::method(method, problem);
         let draws = method.draws();
+        let drawn_from = if draws == DrawKind::FittedNormal { DrawnFrom::FittedNormal } else { DrawnFrom::Posterior };
+        let scoring = scoring(run.evaluate.bias && run.method.samples(), scored, rows, drawn_from);
         let evaluation = evaluation.and_then(|evaluation| suited_to(draws, evaluation));
 
         let group = |name: &str, kind| SampleGroup { name: name.into(), parts: model.parts(), kind };
         let mut groups = match draws {
-            DrawKind::Particles => vec![group(POSTERIOR, SampleKind::Particles)],
+            DrawKind::Particles | DrawKind::FittedNormal => vec![group(POSTERIOR, SampleKind::Particles)],
             DrawKind::Chains => {
                 let expectations = EXPECTATIONS.map(|name| group(name, SampleKind::Expectation));
                 let statistics = SAMPLE_STATS.map(|name| Part::new(name, &[])).to_vec();
@@ -188,7 +191,7 @@ fn evaluation<F: Precision>(
 /// The evaluation of a method with such draws. Chains keep their draws, so that their paths need no evaluation.
 fn suited_to<F>(draws: DrawKind, mut evaluation: Evaluation<F>) -> Option<Evaluation<F>> {
     match draws {
-        DrawKind::Particles => Some(evaluation),
+        DrawKind::Particles | DrawKind::FittedNormal => Some(evaluation),
         DrawKind::Chains => {
             evaluation.particle_paths = false;
             (evaluation.test_rows.is_some() || evaluation.ksd.is_some()).then_some(evaluation)

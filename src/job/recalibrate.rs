@@ -16,7 +16,7 @@ use crate::config::{Dtype, Precision, Run, RunOf};
 use crate::data::Dataset;
 use crate::methods::common::full_scores::FullScores;
 use crate::methods::{Problem, Table};
-use crate::metrics::bias::{MAX_PARAMETERS, MIN_ESS};
+use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, MIN_ESS};
 use crate::metrics::convergence::{Convergence, MIN_DRAWS, NOT_MIXED, estimates};
 use crate::metrics::recalibration::{Recalibration, recalibrate as move_draws};
 use crate::results::{
@@ -208,7 +208,7 @@ impl Written<'_> {
         for group in [PREPROCESSING, TUNING] {
             file.grid(group)?.into_iter().for_each(|grid| writer.push_grid(grid));
         }
-        writer.push_grid(scores_grid(&moved.checked.draws, &moved.checked.scores));
+        writer.push_grid(scores_grid(&moved.checked.draws, &moved.checked.scores, DrawnFrom::Posterior));
         writer.push_grid(recalibration_grid(moved, file.path()));
         let complete = |writer: &mut RunWriter, finished| {
             writer.write_complete(&[], RunState { finished, ..former.state }, std::iter::empty())

@@ -8,24 +8,27 @@ use crate::cluster::JobOptions;
 use crate::config::Precision;
 use crate::methods::Problem;
 use crate::methods::common::full_scores::{FullScores, SCORES};
-use crate::metrics::bias::{MAX_PARAMETERS, draws_needed, draws_wanted};
+use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, draws_needed, draws_wanted};
 use crate::results::{Grid, ResultFile};
 use ndarray::Array2;
+
+/// The array of the group of scores that says what the draws come from.
+pub const DRAWN_FROM: &str = "drawn_from";
 
 /// Computes scores at draws of the result file, which rank 0 has opened, on all ranks. Returns them on rank 0 with their draws.
 pub type Scoring = Box<dyn FnOnce(Result<Option<ResultFile>, JobError>, &Ranks, &JobOptions) -> Result<Option<Grid>, JobError>>;
 
 /// The scoring of a problem that counts every one of `rows` rows once; none if it is not wanted, or the model has too many parameters.
-pub(super) fn scoring<F: Precision>(wanted: bool, problem: Problem<F>, rows: usize) -> Option<Scoring> {
+pub(super) fn scoring<F: Precision>(wanted: bool, problem: Problem<F>, rows: usize, drawn_from: DrawnFrom) -> Option<Scoring> {
     (wanted && problem.model.dim() <= MAX_PARAMETERS).then(|| {
-        let scoring: Scoring = Box::new(move |file, ranks, options| score(problem, rows, file, ranks, options));
+        let scoring: Scoring = Box::new(move |file, ranks, options| score(problem, (rows, drawn_from), file, ranks, options));
         scoring
     })
 }
 
 fn score<F: Precision>(
     problem: Problem<F>,
-    rows: usize,
+    (rows, drawn_from): (usize, DrawnFrom),
     file: Result<Option<ResultFile>, JobError>,
     ranks: &Ranks,
     options: &JobOptions,
@@ -51,16 +54,16 @@ fn score<F: Precision>(
     let matrix = |values: Vec<f64>| {
         Array2::from_shape_vec(shape, values).map_err(|error| JobError::Prediction(format!("the scores of draws: {error}")))
     };
-    Ok(Some(scores_grid(&matrix(draws.into_iter().map(|value| value.f64()).collect())?, &matrix(scores)?)))
+    Ok(Some(scores_grid(&matrix(draws.into_iter().map(|value| value.f64()).collect())?, &matrix(scores)?, drawn_from)))
 }
 
 /// Draws with their scores (both M × d), for the result file.
-pub(super) fn scores_grid(draws: &Array2<f64>, scores: &Array2<f64>) -> Grid {
+pub(super) fn scores_grid(draws: &Array2<f64>, scores: &Array2<f64>, drawn_from: DrawnFrom) -> Grid {
     let values = |matrix: &Array2<f64>| matrix.iter().copied().collect();
     Grid {
         group: SCORES.into(),
-        dimensions: vec![("scored_draw".into(), draws.nrows()), ("parameter".into(), draws.ncols())],
+        dimensions: vec![("scored_draw".into(), draws.nrows()), ("parameter".into(), draws.ncols()), ("one".into(), 1)],
         variables: vec![("draws".into(), vec![0, 1], values(draws)), ("scores".into(), vec![0, 1], values(scores))],
-        names: Vec::new(),
+        names: vec![(DRAWN_FROM.into(), 2, vec![drawn_from.name().into()])],
     }
 }

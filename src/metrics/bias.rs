@@ -4,6 +4,10 @@
 //! regressing scores on draws gives its precision and mean exactly, from whatever distribution the draws come. Their own means and
 //! standard deviations are then compared with it. For other p the regression is an approximation; the part of the scores that is not
 //! linear is reported. Weights of separate modes, and modes that no draw has visited, cannot be seen.
+//!
+//! A normal distribution q that variational inference has fitted satisfies Stein's identity with the scores of p itself, so that the
+//! regression gives back q. But p = q exp(h), and the residuals of the regression are ∇h. To second order in h, the variance of a parameter
+//! θ_j under p is that under q plus E_q[((Σ∇h)_j)²], Σ the covariance of q, which is added for draws from a fitted normal distribution.
 
 use super::convergence::Estimate;
 use ndarray::{Array1, Array2, ArrayView2, Axis};
@@ -33,6 +37,31 @@ const MORE_DRAWS: usize = 8;
 /// The bias of models with more parameters is not measured: it would take too many gradients of all rows.
 pub const MAX_PARAMETERS: usize = 300;
 
+/// What draws come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DrawnFrom {
+    /// The posterior, or what approaches it.
+    #[default]
+    Posterior,
+    /// A normal distribution that variational inference has fitted to the posterior.
+    FittedNormal,
+}
+
+impl DrawnFrom {
+    /// Its name in result files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Posterior => "posterior",
+            Self::FittedNormal => "fitted normal",
+        }
+    }
+
+    /// What has this name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Posterior, Self::FittedNormal].into_iter().find(|from| from.name() == name)
+    }
+}
+
 /// The number of draws whose scores the regression needs for this many parameters.
 pub fn draws_needed(parameters: usize) -> usize {
     parameters + parameters.div_ceil(2) + MORE_DRAWS
@@ -57,6 +86,9 @@ pub fn draws_wanted(parameters: usize, rows: usize) -> usize {
 pub struct Bias {
     /// What can be said of the draws.
     pub verdict: Verdict,
+    /// What the draws come from.
+    #[serde(skip)]
+    pub drawn_from: DrawnFrom,
     /// The parameter that the verdict is about: the one that is furthest off.
     pub worst: Option<usize>,
     /// The number of draws whose scores were computed.
@@ -150,6 +182,8 @@ pub(super) struct Regression {
     pub mean: Array1<f64>,
     /// Its covariance.
     pub covariance: Array2<f64>,
+    /// By how much the residual scores widen the variance of each parameter, as a share of it; see [`DrawnFrom::FittedNormal`].
+    widening: Array1<f64>,
     /// The share of the variance of the scores that it does not explain.
     pub nonlinearity: f64,
     /// The largest such share of the score of a single parameter.
@@ -157,9 +191,13 @@ pub(super) struct Regression {
 }
 
 impl Regression {
-    /// The standard deviation of a parameter.
-    fn sd(&self, parameter: usize) -> f64 {
-        self.covariance[[parameter, parameter]].sqrt()
+    /// The standard deviation of a parameter of the posterior.
+    fn sd(&self, parameter: usize, drawn_from: DrawnFrom) -> f64 {
+        let widening = match drawn_from {
+            DrawnFrom::Posterior => 0.0,
+            DrawnFrom::FittedNormal => self.widening[parameter],
+        };
+        (self.covariance[[parameter, parameter]] * (1.0 + widening)).sqrt()
     }
 }
 
@@ -168,11 +206,12 @@ impl Bias {
     ///
     /// # Panics
     /// If the sizes of draws, scores and moments differ.
-    pub fn of(draws: ArrayView2<f64>, scores: ArrayView2<f64>, moments: &[Moments]) -> Self {
+    pub fn of(draws: ArrayView2<f64>, scores: ArrayView2<f64>, moments: &[Moments], drawn_from: DrawnFrom) -> Self {
         assert_eq!(draws.dim(), scores.dim(), "a score for each draw");
         assert_eq!(draws.ncols(), moments.len(), "moments of each parameter");
         let unknown = Self {
             verdict: Verdict::Unknown,
+            drawn_from,
             worst: None,
             scored_draws: draws.nrows(),
             nonlinearity: f64::NAN,
@@ -200,8 +239,8 @@ impl Bias {
         // Two-sided, for two statistics of each parameter.
         let level = 1.0 - FALSE_ALARMS / (4.0 * moments.len() as f64);
         let parameter = |(j, moments): (usize, &Moments)| {
-            let log_ratio = |regression: &Regression| -regression.sd(j).ln();
-            let shift = |regression: &Regression| -regression.mean[j] / regression.sd(j);
+            let log_ratio = |regression: &Regression| -regression.sd(j, drawn_from).ln();
+            let shift = |regression: &Regression| -regression.mean[j] / regression.sd(j, drawn_from);
             let sd_ratio = log_ratio(&full).exp();
             let (sd_ratio_error, sd_ratio_margin) =
                 error_and_margin(jackknife(partial.iter().map(log_ratio)), moments.sd_error, level);
@@ -217,7 +256,7 @@ impl Bias {
             _ => judge(&parameters),
         };
         let Regression { nonlinearity, largest_nonlinearity, .. } = full;
-        Self { verdict, worst, scored_draws: draws.nrows(), nonlinearity, largest_nonlinearity, parameters }
+        Self { verdict, drawn_from, worst, scored_draws: draws.nrows(), nonlinearity, largest_nonlinearity, parameters }
     }
 }
 
@@ -318,11 +357,14 @@ pub(super) fn regression(draws: &Array2<f64>, scores: &Array2<f64>) -> Option<Re
     // A fit leaves less than the true residuals.
     let unused = (count as f64 - 1.0) / (count - 1 - parameters) as f64;
     let nonlinearity = (unused * norm(&residual) / norm(&scores)).min(1.0);
+    let moved = residual.dot(&posterior);
+    let widening = moved.columns().into_iter().zip(posterior.diag()).map(|(moved, variance)| moved.dot(&moved) / variance);
+    let widening = widening.map(|sum| unused * sum / (count as f64 - 1.0)).collect();
     let shares = residual.columns().into_iter().zip(scores.columns()).map(|(left, all)| left.dot(&left) / all.dot(&all));
     let largest_nonlinearity = (unused * shares.fold(0.0, f64::max)).min(1.0);
     let is_valid =
         posterior.diag().iter().all(|variance| *variance > 0.0) && posterior.iter().chain(&mean).all(|value| value.is_finite());
-    is_valid.then_some(Regression { mean, covariance: posterior, nonlinearity, largest_nonlinearity })
+    is_valid.then_some(Regression { mean, covariance: posterior, widening, nonlinearity, largest_nonlinearity })
 }
 
 /// The standard error of an estimate from its values without one group each.

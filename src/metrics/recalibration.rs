@@ -8,7 +8,7 @@
 //! The shape of the posterior stays that of the draws, so this is right for posteriors that are close to a Gaussian only, and refused for
 //! others: unguarded, it would move exact draws of a curved posterior to a wrong place.
 
-use super::bias::{Bias, Moments, Verdict, draws_needed, regression};
+use super::bias::{Bias, DrawnFrom, Moments, Verdict, draws_needed, regression};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use ndarray_linalg::{Cholesky, Diag, Eigh, SolveTriangular, UPLO};
 
@@ -139,7 +139,7 @@ pub fn recalibrate<E>(
     let mut scored = |moved: &Array2<f64>, places: &[usize]| {
         let draws = moved.select(Axis(0), places);
         let scores = scores(&draws)?;
-        let bias = Bias::of(draws.view(), scores.view(), &moments_of(moved.view()));
+        let bias = Bias::of(draws.view(), scores.view(), &moments_of(moved.view()), DrawnFrom::Posterior);
         Ok(Scored { draws, scores, bias })
     };
     let mut moved = draws.to_owned();

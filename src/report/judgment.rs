@@ -6,7 +6,7 @@ use super::test_rows::TestRows;
 use super::text;
 use super::trajectories::Trajectories;
 use crate::job::{EXCESS, RECALIBRATED_FROM, RECALIBRATION, TUNING};
-use crate::metrics::bias::{MAX_PARAMETERS, ParameterBias, Verdict, draws_needed};
+use crate::metrics::bias::{DrawnFrom, MAX_PARAMETERS, ParameterBias, Verdict, draws_needed};
 use crate::metrics::convergence::{Convergence, NOT_MIXED};
 use crate::results::{POSTERIOR, ResultFile, SampleKind};
 use serde::Serialize;
@@ -213,8 +213,12 @@ fn bias(group: &PosteriorGroup, has_trajectories: bool) -> (JudgmentOutcome, Str
     let Some(bias) = &group.bias else { return (JudgmentOutcome::Unknown, not_measured(group)) };
     let worst = bias.worst.and_then(|worst| Some((&group.estimates.get(worst)?.name, bias.parameters.get(worst)?)));
     let is_particles = group.kind == SampleKind::Particles;
+    let is_normal = bias.drawn_from == DrawnFrom::FittedNormal;
     let advice = |bias: &ParameterBias| match (is_particles, bias.sd_ratio > 1.0) {
         _ if has_trajectories => "run longer",
+        (true, false) if is_normal => {
+            "use hmc or dsgld: the posterior is not normal, and the method fits a normal distribution to it"
+        }
         (true, true) => "run more rounds or steps; the approximation of the method may not fit either: compare with hmc",
         (true, false) => "take more particles; the approximation of the method may not fit either: compare with hmc",
         (false, true) => "take a smaller step or a larger batch; step = \"auto\" finds a step",

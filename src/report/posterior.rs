@@ -2,10 +2,10 @@
 
 use super::error::Result;
 use super::text;
-use crate::job::{RECALIBRATION, TUNING};
+use crate::job::{DRAWN_FROM, RECALIBRATION, TUNING};
 use crate::methods::chains::dsgld::EXPECTATIONS;
 use crate::methods::common::full_scores::SCORES;
-use crate::metrics::bias::{Bias, Moments, ParameterBias};
+use crate::metrics::bias::{Bias, DrawnFrom, Moments, ParameterBias};
 use crate::metrics::convergence::{Convergence, Estimate, MIN_DRAWS, estimates, particle_estimates};
 use crate::models::Part;
 use crate::results::{POSTERIOR, ResultFile, SampleKind, Values};
@@ -310,8 +310,10 @@ fn bias(file: &ResultFile, parameters: &[Parameter], total: usize) -> Result<Opt
         false => Moments::of(estimate, total),
     };
     let moments: Vec<Moments> = parameters.iter().map(moments).collect();
+    // Files of older versions do not say it.
+    let drawn_from = grid.list(DRAWN_FROM).first().and_then(|name| DrawnFrom::named(name)).unwrap_or_default();
     let fits = draws.dim() == scores.dim() && draws.ncols() == moments.len();
-    Ok(fits.then(|| Bias::of(draws.view(), scores.view(), &moments)))
+    Ok(fits.then(|| Bias::of(draws.view(), scores.view(), &moments, drawn_from)))
 }
 
 /// Estimates of every `stride`-th parameter of a variable from the first `draws` draws.

@@ -147,6 +147,8 @@ pub struct TableMethod<F> {
 pub enum DrawKind {
     /// One set of particles, which have no order: R-hat and effective sample size are not defined.
     Particles,
+    /// Such particles, which are draws from a normal distribution that is fitted to the posterior.
+    FittedNormal,
     /// Markov chains.
     Chains,
 }
@@ -158,6 +160,14 @@ impl<F: Real> TableMethod<F> {
         M::Server: Posterior<F>,
     {
         Self { draws: DrawKind::Particles, start: start(method) }
+    }
+
+    /// A method whose draws come from a normal distribution that it fits to the posterior.
+    pub fn fitted_normal<M: Method<Number = F>>(method: M) -> Self
+    where
+        M::Server: Posterior<F>,
+    {
+        Self { draws: DrawKind::FittedNormal, start: start(method) }
     }
 
     /// A method whose draws are Markov chains.

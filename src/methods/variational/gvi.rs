@@ -85,6 +85,6 @@ impl MethodSettings for GviSettings {
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
-        TableMethod::particles(self.pvi().pvi(problem))
+        TableMethod::fitted_normal(self.pvi().pvi(problem))
     }
 }

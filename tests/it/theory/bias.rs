@@ -4,10 +4,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use mpibayes::metrics::bias::{Bias, Moments, Verdict, draws_wanted};
+use mpibayes::metrics::bias::{Bias, DrawnFrom, Moments, Verdict, draws_wanted};
 use mpibayes::metrics::convergence::{Estimate, estimates, particle_estimates};
 use ndarray::{Array1, Array2, Array3, Axis};
-use ndarray_linalg::{Cholesky, InverseC, UPLO};
+use ndarray_linalg::{Cholesky, Inverse, InverseC, UPLO};
 
 use super::normals;
 
@@ -49,7 +49,7 @@ fn bias(draws: &Array2<f64>, scored: usize, scores: impl Fn(&Array2<f64>) -> Arr
     let chains = Array3::from_shape_vec((4, count / 4, parameters), draws.iter().copied().collect()).unwrap();
     let rows: Vec<usize> = (0..scored).map(|place| place * count / scored).collect();
     let chosen = draws.select(Axis(0), &rows);
-    Bias::of(chosen.view(), scores(&chosen).view(), &moments(estimates(chains.view()), count))
+    Bias::of(chosen.view(), scores(&chosen).view(), &moments(estimates(chains.view()), count), DrawnFrom::Posterior)
 }
 
 fn moments(estimates: Vec<Estimate>, total: usize) -> Vec<Moments> {
@@ -106,6 +106,34 @@ fn exact_draws_raise_no_alarm_and_wrong_ones_do() {
     assert_eq!(count(Verdict::Shifted, &shifted, 20), 20);
     // Less than 5 % too wide is tolerated.
     assert_eq!(count(Verdict::Wide, &|seed| scaled(&posterior, seed, 1.02), 20), 0);
+}
+
+/// The best normal approximation of mixed log-gamma variables has smaller variances than they have.
+///
+/// The logarithm of a Gamma(k) variable has the variance ψ'(k), and its normal approximation log k − 1/(2k) ± k^(-1/2).
+#[test]
+fn the_best_normal_approximation_is_too_narrow() {
+    let shapes = [2.0_f64, 6.0];
+    let trigammas = [0.644_934_066_848_226, 0.181_322_955_737_116];
+    let mixing = ndarray::array![[1.0, 0.4], [-0.3, 0.8]];
+    let unmixing = mixing.inv().unwrap();
+    let mut logs = normals(4000, 2, 11);
+    for (mut column, shape) in logs.columns_mut().into_iter().zip(shapes) {
+        column.mapv_inplace(|z| shape.ln() - 0.5 / shape + z / shape.sqrt());
+    }
+    let draws = logs.dot(&mixing.t());
+    let shapes = Array1::from_iter(shapes);
+    let scores = (&shapes - &logs.mapv(f64::exp)).dot(&unmixing);
+    let found = |from| Bias::of(draws.view(), scores.view(), &moments(particle_estimates(draws.view()), 4000), from);
+    let bias = found(DrawnFrom::FittedNormal);
+    for (j, bias) in bias.parameters.iter().enumerate() {
+        let variance: f64 = (0..2).map(|l| mixing[[j, l]].powi(2) * trigammas[l]).sum();
+        let expected = draws.column(j).std(1.0) / variance.sqrt();
+        assert!((bias.sd_ratio / expected).ln().abs() < 3.5 * bias.sd_ratio_error + 0.02, "{j}: {bias:?}, not {expected}");
+    }
+    assert_eq!(bias.verdict, Verdict::Narrow, "{bias:?}");
+    // The control: for draws that were taken for those of the posterior, the regression finds the approximation itself.
+    assert!(found(DrawnFrom::Posterior).parameters.iter().all(|bias| (bias.sd_ratio - 1.0).abs() < 0.1));
 }
 
 /// Mean-field variational inference gives every coordinate its conditional standard deviation, which is too small.
@@ -174,14 +202,24 @@ fn few_independent_particles_and_slow_chains_raise_no_alarm() {
     let is_alarm = |bias: Bias| matches!(bias.verdict, Verdict::Wide | Verdict::Narrow | Verdict::Shifted);
     let particles = |seed| {
         let draws = posterior.draws(100, seed);
-        Bias::of(draws.view(), posterior.scores(&draws).view(), &moments(particle_estimates(draws.view()), 100))
+        Bias::of(
+            draws.view(),
+            posterior.scores(&draws).view(),
+            &moments(particle_estimates(draws.view()), 100),
+            DrawnFrom::Posterior,
+        )
     };
     // At most 1 % each: of 100, more than 6 with probability below 1e-4.
     assert!((0..100).filter(|&seed| is_alarm(particles(2000 + seed))).count() <= 6);
     // The control: particles that are too narrow by a third.
     let narrow = |seed| {
         let draws = (posterior.draws(100, seed) - &posterior.mean) * 0.65 + &posterior.mean;
-        Bias::of(draws.view(), posterior.scores(&draws).view(), &moments(particle_estimates(draws.view()), 100))
+        Bias::of(
+            draws.view(),
+            posterior.scores(&draws).view(),
+            &moments(particle_estimates(draws.view()), 100),
+            DrawnFrom::Posterior,
+        )
     };
     assert!((0..20).all(|seed| is_alarm(narrow(3000 + seed))));
     let slow = |seed| {

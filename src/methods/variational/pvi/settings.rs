@@ -134,7 +134,7 @@ impl MethodSettings for PviSettings {
     }
 
     fn method<F: Real>(&self, problem: Problem<F>) -> TableMethod<F> {
-        TableMethod::particles(self.pvi(problem))
+        TableMethod::fitted_normal(self.pvi(problem))
     }
 }
 
